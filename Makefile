@@ -1,0 +1,249 @@
+# Crane. `make help` lists the targets; every target works from a clean checkout.
+#
+#   make                      release build of everything into out/release
+#   make VARIANT=asan test    variants: debug release asan ubsan tsan, each in its own tree
+#   make OUT=/tmp/x           another build tree
+#   make test-dmt             build (only what it needs) and run the tests of one area
+#   make V=1                  show the full command lines
+
+VARIANT ?= release
+OUT     ?= out/$(VARIANT)
+JOBS    ?= $(shell nproc 2>/dev/null || echo 1)
+Q       := $(if $(V),,@)
+say      = @printf '  %-7s %s\n' $(1) '$(2)'
+
+# --- flags ------------------------------------------------------------------------------------
+ifeq ($(origin CXX),default)
+CXX := g++
+endif
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Wundef -Werror
+BASE  = -std=c++20 $(WARN) -g -fno-omit-frame-pointer -pthread -I. -MMD -MP
+opt_debug   := -O1
+opt_release := -O2
+opt_asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+opt_ubsan   := -O1 -fsanitize=undefined -fno-sanitize-recover=all
+opt_tsan    := -O1 -fsanitize=thread
+OPT         := $(opt_$(VARIANT))
+$(if $(OPT),,$(error VARIANT=$(VARIANT) is unknown; use debug release asan ubsan tsan))
+
+# The preloaded library lives inside other people's processes: no exceptions, no RTTI, no guard
+# variables, no libstdc++, and never a sanitizer runtime.
+PRELOAD := -O2 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti -fno-threadsafe-statics \
+           -ftls-model=initial-exec -ffunction-sections -fdata-sections
+# Test programs are strangers to Crane: plain C, nothing of ours on the command line.
+STRANGER := -std=gnu11 -O1 -g -Wall -Wextra -pthread
+
+# --- libraries from the distribution ------------------------------------------------------------
+# pkg-config module = Debian package that holds it; what is absent is named by `make packages`.
+MODULES := libevent_core=libevent-dev spdlog=libspdlog-dev fmt=libfmt-dev CLI11=libcli11-dev \
+           tomlplusplus=libtomlplusplus-dev nlohmann_json=nlohmann-json3-dev libisal=libisal-dev \
+           lxc=lxc-dev benchmark=libbenchmark-dev catch2=catch2
+HEADERS := boost/version.hpp=libboost-dev rapidcheck.h=librapidcheck-dev
+pc = $(shell pkg-config $(1) $(2) 2>/dev/null)
+SYS_CFLAGS := $(filter-out -I/usr/include,$(call pc,--cflags,spdlog fmt))
+LIBS_core  := $(call pc,--libs,libevent_core spdlog fmt) -lisal
+LIBS_lxc   := $(or $(call pc,--libs,lxc),-llxc)
+
+# --- what is built ------------------------------------------------------------------------------
+# One static library per folder, so that a broken file in one does not stop the tests of another.
+FOLDERS := base sequence dmt runtime core sim consensus proxy node checkpoint launcher
+src_base       := $(wildcard dmt/base/*.cc)
+src_sequence   := $(wildcard dmt/sequence/*.cc)
+src_dmt        := $(wildcard dmt/*.cc)
+src_runtime    := $(wildcard runtime/*.cc)
+src_core       := $(wildcard consensus/core/*.cc)
+src_sim        := $(wildcard consensus/sim/*.cc)
+src_consensus  := $(wildcard consensus/*.cc consensus/fabric/*.cc consensus/node/*.cc \
+                             consensus/store/*.cc)
+src_proxy      := $(filter-out proxy/crane_%.cc,$(wildcard proxy/*.cc))
+src_node       := $(filter-out proxy/node/main.cc,$(wildcard proxy/node/*.cc))
+src_checkpoint := $(filter-out checkpoint/crane_%.cc,$(wildcard checkpoint/*.cc))
+src_launcher   := $(filter-out runtime/launcher/crane_run.cc,$(wildcard runtime/launcher/*.cc))
+
+# Which of them a program links; the order does not matter (they are linked as one group).
+use_base       := base
+use_sequence   := sequence base
+use_dmt        := dmt sequence base
+use_runtime    := runtime dmt sequence base
+use_core       := core base
+use_sim        := sim consensus core base
+use_fabric     := consensus core base
+use_consensus  := sim consensus core base
+use_proxy      := proxy consensus core sequence base
+use_checkpoint := checkpoint sequence base
+use_launcher   := launcher base
+use_node       := node proxy consensus core checkpoint dmt sequence base
+use_all        := node proxy sim consensus core checkpoint launcher dmt sequence base
+
+obj  = $(patsubst %.cc,$(OUT)/obj/%.o,$(1))
+pic  = $(patsubst %.cc,$(OUT)/pic/%.o,$(1))
+arch = $(patsubst %,$(OUT)/lib/lib%.a,$(1))
+uses = $(call arch,$(or $(use_$(1)),$(use_all)))
+
+PRELOAD_OBJ := $(call pic,$(src_base) $(src_sequence) $(src_dmt) $(src_runtime))
+
+# Test areas: tests/unit/<area>/*.cc is test-<area>; tests/{sim,fabric,regress} one program each.
+AREAS := $(notdir $(patsubst %/,%,$(sort $(dir $(wildcard tests/unit/*/*.cc)))))
+src_test_sim     := $(filter-out tests/sim/crane_sim.cc,$(wildcard tests/sim/*.cc))
+src_test_fabric  := $(wildcard tests/fabric/*.cc)
+src_test_regress := $(wildcard tests/regress/*.cc)
+$(foreach a,$(AREAS),$(eval src_test_$(a) += $(wildcard tests/unit/$(a)/*.cc)))
+AREAS := $(sort $(AREAS) $(foreach a,sim fabric regress,$(if $(src_test_$(a)),$(a))))
+TESTS := $(patsubst %,$(OUT)/test-%,$(AREAS))
+
+BENCH_SRC := $(wildcard eval/bench/*.cc)
+bench_name = $(OUT)/bench-$(subst _,-,$(patsubst %_bench,%,$(basename $(notdir $(1)))))
+BENCHES   := $(foreach s,$(BENCH_SRC),$(call bench_name,$(s)))
+STRANGERS := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/interpose/*.c tests/e2e/*.c)) \
+             $(patsubst tests/%.cc,$(OUT)/%,$(wildcard tests/interpose/*.cc))
+
+main_crane-node := proxy/node/main.cc
+main_crane-run  := runtime/launcher/crane_run.cc
+main_crane-diff := proxy/crane_diff.cc
+main_crane-sim  := tests/sim/crane_sim.cc
+PROGRAMS := $(foreach p,crane-node crane-run crane-diff crane-sim,\
+              $(if $(wildcard $(main_$(p))),$(OUT)/$(p)))
+LIBCRANE := $(if $(wildcard runtime/interposed.def),$(OUT)/libcrane.so)
+
+ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_$(a))) \
+            $(foreach p,node run diff sim,$(wildcard $(main_crane-$(p)))) $(BENCH_SRC) tests/main.cc
+
+.PHONY: all check test demo bench sim lint format tidy clean help deps packages programs FORCE
+.SECONDARY:
+all: programs $(TESTS) $(BENCHES) $(STRANGERS)    ## build everything (programs, tests, benches)
+programs: $(LIBCRANE) $(PROGRAMS)                 ## build libcrane.so and the crane-* programs
+
+# --- compile --------------------------------------------------------------------------------------
+# A change of flags rebuilds, a repeat of the same flags does not; the same for lists of objects.
+keep = mkdir -p $(@D); printf '%s\n' '$(1)' | cmp -s - $@ || printf '%s\n' '$(1)' > $@
+$(OUT)/flags: FORCE
+	@$(call keep,$(CXX) $(BASE) $(OPT) $(PRELOAD) $(STRANGER) $(SYS_CFLAGS))
+FORCE:
+
+$(OUT)/pic/%.o: %.cc $(OUT)/flags
+	$(call say,CXX,$< (preload))
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(BASE) $(PRELOAD) -DCRANE_PRELOAD=1 -c $< -o $@
+$(OUT)/obj/%.o: %.cc $(OUT)/flags
+	$(call say,CXX,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(BASE) $(OPT) $(SYS_CFLAGS) -c $< -o $@
+# Catch2's own main trips gcc's -Wmaybe-uninitialized under asan; it is not our code.
+$(OUT)/obj/tests/main.o: WARN := -w
+
+define library
+$(OUT)/lib/$(1).list: FORCE
+	@$$(call keep,$$(src_$(1)))
+$(OUT)/lib/lib$(1).a: $$(call obj,$$(src_$(1))) $(OUT)/lib/$(1).list
+	@rm -f $$@; ar crsD $$@ $$(filter %.o,$$^)
+endef
+$(foreach f,$(FOLDERS),$(eval $(call library,$(f))))
+
+# --- link -----------------------------------------------------------------------------------------
+link = $(Q)$(CXX) $(OPT) -pthread $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) \
+       -Wl,--end-group $(1) -o $@
+
+# The export list comes from the same table as the wrappers, so they cannot drift apart. The
+# public hints (crane_*) are C functions; C++ names never start that way.
+$(OUT)/libcrane.map: runtime/interposed.def
+	$(call say,GEN,$@)
+	@mkdir -p $(@D)
+	$(Q){ echo '{ global: crane_*;'; \
+	  sed -nE 's/^INTERPOSE[A-Z_]*\( *[a-z_]+ *, *([A-Za-z0-9_]+).*/\1;/p' $<; \
+	  echo 'local: *; };'; } > $@
+$(OUT)/preload.list: FORCE
+	@$(call keep,$(PRELOAD_OBJ))
+$(OUT)/libcrane.so: $(PRELOAD_OBJ) $(OUT)/libcrane.map $(OUT)/preload.list
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared -Wl,--version-script=$(OUT)/libcrane.map -Wl,-soname,libcrane.so \
+	  -Wl,-z,now,-z,relro,--no-undefined,--gc-sections $(PRELOAD_OBJ) -o $@.new && mv -f $@.new $@
+
+define program
+$(OUT)/$(1): $$(call obj,$$(main_$(1))) $$(call uses,$(2))
+	$$(call say,LINK,$$@)
+	$$(call link,$(3))
+endef
+$(eval $(call program,crane-node,node,$(LIBS_core) $(LIBS_lxc)))
+$(eval $(call program,crane-run,launcher,$(LIBS_core)))
+$(eval $(call program,crane-diff,proxy,$(LIBS_core)))
+$(eval $(call program,crane-sim,sim,$(LIBS_core)))
+
+define test_program
+$(OUT)/test-$(1): $$(call obj,tests/main.cc $$(src_test_$(1))) $$(call uses,$(1))
+	$$(call say,LINK,$$@)
+	$$(call link,$(LIBS_core) $(LIBS_lxc) -lrapidcheck)
+.PHONY: test-$(1)
+test-$(1): $(OUT)/test-$(1)
+	$(Q)timeout 600 $(RUN_WITH) $(OUT)/test-$(1) $(ARGS)
+endef
+# gcc's tsan cannot map its shadow under this kernel's address randomisation.
+RUN_WITH := $(if $(filter tsan,$(VARIANT)),setarch -R)
+$(foreach a,$(AREAS),$(eval $(call test_program,$(a))))
+
+define bench_program
+$(call bench_name,$(1)): $$(call obj,$(1)) $$(call uses,all)
+	$$(call say,LINK,$$@)
+	$$(call link,$(LIBS_core) $(LIBS_lxc) -lbenchmark)
+endef
+$(foreach s,$(BENCH_SRC),$(eval $(call bench_program,$(s))))
+
+# Extra flags of one program stand in its own text: a line `// build: -static`.
+$(OUT)/interpose/% $(OUT)/e2e/%: build_line = $$(sed -n 's|^// build: ||p' $<)
+$(OUT)/%: tests/%.c $(OUT)/flags
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STRANGER) $< $(build_line) -o $@
+$(OUT)/interpose/%: tests/interpose/%.cc $(OUT)/flags
+	$(call say,CXX,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -std=c++20 $(filter-out -std=%,$(STRANGER)) $< $(build_line) -o $@
+
+# Short names: `make crane-run` is `make out/<variant>/crane-run`.
+SHORT := libcrane.so crane-node crane-run crane-diff crane-sim $(notdir $(BENCHES))
+.PHONY: $(SHORT)
+$(SHORT): %: $(OUT)/%
+
+# --- checks ---------------------------------------------------------------------------------------
+RUN_TESTS = python3 tests/run.py --out $(OUT) --variant $(VARIANT)
+deps:                                             ## install the missing Debian packages
+	@tests/install_deps.sh
+test: deps                                        ## everything; last line: N passed, N failed
+	@$(MAKE) --no-print-directory -k -j$(JOBS) all || true
+	@$(RUN_TESTS) --full $(ARGS)
+check:                                            ## the quick loop: unit tests, lints, few seeds
+	@$(MAKE) --no-print-directory all
+	@$(RUN_TESTS) --quick $(ARGS)
+sim: $(OUT)/crane-sim                             ## simulator, long run (CRANE_SEED=n: one seed)
+	$(Q)$(OUT)/crane-sim $(if $(CRANE_SEED),--seed $(CRANE_SEED) --trace) $(ARGS)
+lint: $(LIBCRANE)                                 ## layering, symbols, tidy, format
+	@$(RUN_TESTS) --only lint
+bench: $(BENCHES)                                 ## run every benchmark of eval/bench
+	@set -e; for b in $(BENCHES); do echo "== $$b"; timeout 600 $$b; done
+demo: deps                                        ## three replicas of a server, one killed
+	@$(MAKE) --no-print-directory -j$(JOBS) programs
+	@python3 tests/demo.py --out $(OUT) $(ARGS)
+OUR_CODE := $(shell find checkpoint consensus dmt eval hints proxy runtime tests \
+              \( -name '*.h' -o -name '*.cc' -o -name '*.c' \) 2>/dev/null)
+format:                                           ## rewrite our code with clang-format
+	$(Q)clang-format -i $(OUR_CODE)
+tidy: compile_commands.json                       ## clang-tidy (needs clang-tidy)
+	$(Q)clang-tidy -p . --quiet $(filter %.cc,$(ALL_SRC))
+compile_commands.json: FORCE                      # for editors and clang-tidy
+	@{ echo '['; sep=; for f in $(ALL_SRC); do printf '%s{"directory":"%s","file":"%s",' \
+	  "$$sep" "$(CURDIR)" "$$f"; printf '"command":"%s -c %s"}\n' \
+	  '$(CXX) $(BASE) $(OPT) $(SYS_CFLAGS)' "$$f"; sep=,; done; echo ']'; } > $@
+packages:                                         ## name libraries that are absent
+	@for m in $(MODULES); do pkg-config --exists $${m%%=*} 2>/dev/null || \
+	  echo "absent: $${m%%=*}: install $${m##*=} (make deps)"; done
+	@for h in $(HEADERS); do test -e /usr/include/$${h%%=*} || \
+	  echo "absent: $${h%%=*}: install $${h##*=} (make deps)"; done
+clean:                                            ## remove out/
+	rm -rf out
+help:                                             ## this list
+	@sed -nE 's/^([a-z_-]+):[^#]*## (.*)/  \1\t\2/p' Makefile | expand -t 14
+	@echo '  test-AREA   one area: $(AREAS)'
+
+-include $(patsubst %.cc,$(OUT)/obj/%.d,$(ALL_SRC)) $(PRELOAD_OBJ:.o=.d)

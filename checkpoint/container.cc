@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+// Container over liblxc's C API, which is opened at run time: a machine without LXC can still run
+// plain process trees.
+#include "checkpoint/container.h"
+
+#include <dlfcn.h>
+#include <lxc/lxccontainer.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+
+#include "checkpoint/container_keeper.h"
+
+namespace crane::checkpoint {
+namespace {
+
+constexpr const char* kLibrary = "liblxc.so.1";
+constexpr long kOverlayMagic = 0x794c7630;
+
+using NewContainer = lxc_container* (*)(const char*, const char*);
+
+NewContainer find_lxc() noexcept {
+  static void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return nullptr;
+  return reinterpret_cast<NewContainer>(dlsym(library, "lxc_container_new"));
+}
+
+// LXC tells a death by signal as (signal << 8 | 0x7f), which wait(2) would read as "stopped".
+int as_wait_status(int lxc_status) noexcept {
+  return (lxc_status & 0xff) == 0x7f ? (lxc_status >> 8) & 0x7f : lxc_status;
+}
+
+// A path in lxc.mount.entry is a field of fstab(5).
+std::string fstab_field(const std::string& path) {
+  std::string field;
+  for (const char c : path) {
+    if (c == ' ') {
+      field += "\\040";
+    } else if (c == '\t') {
+      field += "\\011";
+    } else if (c == '\\') {
+      field += "\\134";
+    } else {
+      field += c;
+    }
+  }
+  return field;
+}
+
+}  // namespace
+
+// What LXC's monitor learnt; the keeper reads it when the monitor has ended.
+struct Container::Verdict {
+  std::atomic<int> started;  // 1: the server ran; 0: LXC failed before
+  std::atomic<int> status;   // the server's, as wait(2) gives it
+};
+
+struct Container::Handle {
+  lxc_container* container;
+};
+
+Outcome Container::available() {
+  if (!is_root()) return Error{Code::kDenied, EPERM, "containers need root privilege"};
+  if (find_lxc() == nullptr) return Error{Code::kUnsupported, 0, "LXC is not installed (liblxc1)"};
+  return Done{};
+}
+
+std::string Container::in_root(const std::string& path) const {
+  return options_.directory + "/rootfs" + path;
+}
+
+// The server's root: an overlay over the machine's, with a /run of its own (pid files and sockets
+// of the machine's services do not concern it).
+Outcome Container::prepare_root() {
+  const std::string& dir = options_.directory;
+  for (const char* part : {"/rootfs", "/upper", "/work"}) {
+    if (!options_.keep_upper || std::string("/upper") != part) remove_tree(dir + part);
+    if (auto made = make_directories(dir + part); !made) return made;
+  }
+  struct statfs info {};
+  if (statfs(dir.c_str(), &info) == 0 && info.f_type == kOverlayMagic) {
+    // An overlay cannot be another one's upper directory (a container in a container): memory then.
+    if (mount("crane", (dir + "/work").c_str(), "tmpfs", 0, "mode=755") != 0) {
+      return system_error("mount a tmpfs for the overlay");
+    }
+    if (auto made = make_directories(dir + "/work/upper"); !made) return made;
+    if (auto made = make_directories(dir + "/work/work"); !made) return made;
+  }
+  const bool nested = std::filesystem::exists(dir + "/work/upper");
+  const std::string upper = nested ? dir + "/work/upper" : dir + "/upper";
+  const std::string work = nested ? dir + "/work/work" : dir + "/work";
+  const std::string data = "lowerdir=/,upperdir=" + upper + ",workdir=" + work;
+  if (mount("crane", (dir + "/rootfs").c_str(), "overlay", 0, data.c_str()) != 0) {
+    return system_error("mount the overlay");
+  }
+  if (mount("crane", in_root("/run").c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") != 0) {
+    return system_error("mount /run");
+  }
+  return make_directories(in_root("/run/lock"));
+}
+
+Outcome Container::prepare() {
+  if (auto can = available(); !can) return can;
+  if (options_.directory.find_first_of(",:\\") != std::string::npos) {
+    return Error{Code::kBadArgument, 0, "a replica's directory may not hold , : or backslash"};
+  }
+  if (auto entered = enter_private_mounts(); !entered) return entered;
+  if (auto made = make_directories(options_.directory); !made) return made;
+  remove_leftovers();
+  if (auto made = prepare_root(); !made) return made;
+  for (const auto& path : options_.make_directories) {
+    if (auto made = make_directories(in_root(path)); !made) return made;
+  }
+  for (const auto& bind : options_.binds) {
+    if (access(bind.source.c_str(), F_OK) != 0) {
+      return Error{Code::kNotFound, errno, "bind: its source"};
+    }
+  }
+  handle_ = new Handle{find_lxc()(options_.name.c_str(), options_.directory.c_str())};
+  if (handle_->container == nullptr) return Error{Code::kSystem, 0, "lxc_container_new"};
+  if (handle_->container->init_pid(handle_->container) > 0) {
+    return Error{Code::kExists, 0, "a container of this name runs"};
+  }
+  void* memory = mmap(nullptr, sizeof(Verdict), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+                      -1, 0);
+  if (memory == MAP_FAILED) return system_error("mmap");
+  verdict_ = new (memory) Verdict{};
+  return Done{};
+}
+
+void Container::configure(Handle& handle) {
+  lxc_container* c = handle.container;
+  const auto set = [c](const char* key, const std::string& text) {
+    return c->set_config_item(c, key, text.c_str());
+  };
+  set("lxc.log.file", options_.directory + "/lxc.log");
+  set("lxc.log.level", "WARN");
+  set("lxc.uts.name", options_.host_name);
+  set("lxc.rootfs.path", "dir:" + options_.directory + "/rootfs");
+  set("lxc.net.0.type", "empty");
+  set("lxc.net.0.flags", "up");
+  set("lxc.mount.auto", "proc:mixed sys:ro");
+  set("lxc.mount.entry", "tmpfs dev/shm tmpfs nosuid,nodev,create=dir 0 0");
+  set("lxc.console.path", "none");
+  set("lxc.tty.max", "0");
+  set("lxc.pty.max", "16");
+  set("lxc.cap.drop", "");
+  set("lxc.apparmor.profile", "unconfined");  // fails where LXC knows no AppArmor: then not needed
+  set("lxc.init.cwd", options_.working_directory);
+  for (const auto& variable : options_.environment) set("lxc.environment", variable);
+  // Through LXC, not by ourselves: CRIU takes the list of external mounts from these entries.
+  for (const auto& bind : options_.binds) {
+    const bool directory = std::filesystem::is_directory(bind.source);
+    set("lxc.mount.entry", fstab_field(bind.source) + " " + fstab_field(bind.target.substr(1)) +
+                               " none rbind,create=" + (directory ? "dir" : "file") + " 0 0");
+  }
+}
+
+// LXC's monitor, in the foreground: so the server inherits our standard descriptors.
+void Container::run_monitor() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // and LXC has the same set for the server's first process
+  set_standard_fds(options_.stdout_fd, options_.stderr_fd);
+  personality(ADDR_NO_RANDOMIZE);
+  umask(022);
+  lxc_container* c = handle_->container;
+  configure(*handle_);
+  c->want_close_all_fds(c, true);
+  c->want_daemonize(c, false);
+  std::vector<char*> argv;
+  for (auto& word : options_.command) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const bool ran = c->start(c, 0, argv.data());
+  verdict_->status = as_wait_status(c->error_num);
+  verdict_->started = ran ? 1 : 0;
+  _exit(ran ? 0 : 1);
+}
+
+Result<pid_t> Container::launch() {
+  const pid_t child = fork();
+  if (child == 0) run_monitor();
+  if (child < 0) return system_error("fork");
+  return child;
+}
+
+Result<pid_t> Container::find_first() {
+  const pid_t pid = handle_->container->init_pid(handle_->container);
+  if (pid > 0) return pid;
+  return Error{Code::kBusy, 0, "not started yet"};
+}
+
+Result<int> Container::server_status(int child_status) {
+  if (verdict_ == nullptr) return SIGKILL;
+  if (verdict_->started.load() != 0) return verdict_->status.load();
+  if (WIFSIGNALED(child_status)) return child_status;
+  return Error{Code::kSystem, 0, "LXC could not start the container (see lxc.log)"};
+}
+
+void Container::end_all() {
+  // Its first process takes the whole pid namespace with it.
+  if (first_ > 0) {
+    ::kill(first_, SIGKILL);
+  } else if (direct_child_ > 0) {
+    ::kill(direct_child_, SIGKILL);
+  }
+}
+
+// Control groups and lock files that LXC leaves when its monitor is killed.
+void Container::remove_leftovers() {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  for (const char* kind : {"lxc.payload.", "lxc.monitor."}) {
+    const std::string group = kind + options_.name;
+    rmdir(("/sys/fs/cgroup/" + group).c_str());
+    for (const auto& controller : fs::directory_iterator("/sys/fs/cgroup", ignored)) {
+      if (controller.is_symlink()) continue;
+      rmdir((controller.path().string() + "/" + group).c_str());
+    }
+  }
+  const fs::path locks = "/run/lxc/lock";
+  fs::path lock = locks / options_.directory.substr(1);
+  unlink((lock / ("." + options_.name)).c_str());
+  for (; lock.native().size() >= std::string("/run/lxc").size(); lock = lock.parent_path()) {
+    if (rmdir(lock.c_str()) != 0 && errno != ENOENT) break;
+  }
+}
+
+void Container::clean() {
+  const std::string& dir = options_.directory;
+  umount2(in_root("").c_str(), MNT_DETACH);
+  umount2((dir + "/work").c_str(), MNT_DETACH);
+  remove_leftovers();
+  remove_tree(dir + "/work");
+  remove_tree(dir + "/rootfs");
+  if (!options_.keep_upper) remove_tree(dir + "/upper");
+  if (server_status(0)) unlink((dir + "/lxc.log").c_str());  // it says why, when it failed
+}
+
+}  // namespace crane::checkpoint

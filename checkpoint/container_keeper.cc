@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/container_keeper.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+
+namespace crane::checkpoint {
+namespace {
+
+constexpr int kStartTimeoutMs = 30'000;
+constexpr int kEndTimeoutMs = 10'000;
+constexpr int kPollStepMs = 2;
+
+std::int64_t now_ms() noexcept {
+  timespec ts{};
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return static_cast<std::int64_t>(ts.tv_sec) * 1000 + ts.tv_nsec / 1'000'000;
+}
+
+int open_pidfd(pid_t pid) noexcept { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+
+// Closes everything above 2 except `keep` (sorted, distinct, all above 2).
+void close_all_but(const std::vector<int>& keep) noexcept {
+  unsigned next = 3;
+  for (int fd : keep) {
+    const auto kept = static_cast<unsigned>(fd);
+    if (kept > next) close_range(next, kept - 1, 0);
+    next = kept + 1;
+  }
+  close_range(next, ~0U, 0);
+}
+
+}  // namespace
+
+bool is_root() noexcept { return geteuid() == 0; }
+
+Outcome make_directories(const std::string& path) {
+  std::error_code failure;
+  std::filesystem::create_directories(path, failure);
+  if (failure && !std::filesystem::is_directory(path)) {
+    return Error{Code::kSystem, failure.value(), "create directory"};
+  }
+  return Done{};
+}
+
+void remove_tree(const std::string& path) noexcept {
+  struct stat top {};
+  if (lstat(path.c_str(), &top) != 0) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
+
+void set_standard_fds(int stdout_fd, int stderr_fd) noexcept {
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  dup2(nothing, 0);
+  // Move both above 2 first: either may be 1 or 2 itself.
+  const int out = fcntl(stdout_fd < 0 ? nothing : stdout_fd, F_DUPFD_CLOEXEC, 10);
+  const int err = fcntl(stderr_fd < 0 ? nothing : stderr_fd, F_DUPFD_CLOEXEC, 10);
+  dup2(out, 1);
+  dup2(err, 2);
+  close(out);
+  close(err);
+  if (nothing > 2) close(nothing);
+}
+
+Outcome enter_private_mounts() {
+  if (unshare(CLONE_NEWNS) != 0) return system_error("unshare the mount namespace");
+  // Slave, not private: an unmount on the machine reaches us, so we keep no device of it busy.
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) {
+    return system_error("stop mount propagation");
+  }
+  return Done{};
+}
+
+Outcome bind_mount(const std::string& source, const std::string& target) {
+  struct stat info {};
+  if (stat(source.c_str(), &info) != 0) return Error{Code::kNotFound, errno, "bind: its source"};
+  if (S_ISDIR(info.st_mode)) {
+    if (auto made = make_directories(target); !made) return made;
+  } else {
+    auto made = make_directories(std::filesystem::path(target).parent_path());
+    if (!made) return made;
+    const int fd = open(target.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0644);
+    if (fd < 0) return system_error("bind: create its target");
+    close(fd);
+  }
+  if (mount(source.c_str(), target.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) {
+    return system_error("bind mount");
+  }
+  return Done{};
+}
+
+// --- the keeper ---------------------------------------------------------------------------------
+
+void Keeper::report(const Report& report) {
+  // The node may be gone already; then nobody is interested.
+  (void)send(channel_, &report, sizeof report, MSG_NOSIGNAL);
+}
+
+void Keeper::detach_from_node() {
+  setsid();  // signals of a terminal are for crane-run, which stops us in order
+  prctl(PR_SET_NAME, "crane-keeper");
+  sigset_t none;
+  sigemptyset(&none);
+  for (int s = 1; s < NSIG; ++s) signal(s, SIG_DFL);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  // Sockets of clients must not stay open in us when the node dies.
+  std::vector<int> keep{channel_};
+  for (int fd : {server_.options_.stdout_fd, server_.options_.stderr_fd}) {
+    if (fd > 2) keep.push_back(fd);
+  }
+  std::sort(keep.begin(), keep.end());
+  keep.erase(std::unique(keep.begin(), keep.end()), keep.end());
+  close_all_but(keep);
+}
+
+Outcome Keeper::start() {
+  if (auto prepared = server_.prepare(); !prepared) return prepared;
+  auto launched = server_.launch();
+  if (!launched) return launched.error();
+  server_.direct_child_ = launched.value();
+  for (const auto deadline = now_ms() + kStartTimeoutMs; now_ms() < deadline;) {
+    auto first = server_.find_first();
+    if (first) {
+      server_.first_ = first.value();
+      return Done{};
+    }
+    if (first.error().code != Code::kBusy) return first.error();
+    if (waitpid(server_.direct_child_, &child_status_, WNOHANG) == server_.direct_child_) {
+      child_gone_ = true;
+      // It may have run and ended before anybody saw it: a start like any other.
+      auto status = server_.server_status(child_status_);
+      if (!status) return status.error();
+      return Done{};
+    }
+    poll(nullptr, 0, kPollStepMs);
+  }
+  return Error{Code::kSystem, ETIMEDOUT, "wait for the server's first process"};
+}
+
+// Until the server ended, or the node closed its end (destroy, or death).
+void Keeper::wait_for_end() {
+  const int watch = child_gone_ ? -1 : open_pidfd(server_.direct_child_);
+  while (!child_gone_) {
+    pollfd fds[2] = {{channel_, POLLIN, 0}, {watch, POLLIN, 0}};
+    if (poll(fds, 2, -1) < 0) continue;
+    if (fds[0].revents != 0) break;
+    if (fds[1].revents != 0) {
+      child_gone_ = waitpid(server_.direct_child_, &child_status_, 0) == server_.direct_child_;
+    }
+  }
+  if (watch >= 0) close(watch);
+}
+
+int Keeper::finish() {
+  server_.end_all();
+  const auto deadline = now_ms() + kEndTimeoutMs;
+  while (!child_gone_ && server_.direct_child_ > 0) {
+    const pid_t got = waitpid(server_.direct_child_, &child_status_, WNOHANG);
+    if (got != 0) break;
+    if (now_ms() > deadline) {
+      ::kill(server_.direct_child_, SIGKILL);
+      waitpid(server_.direct_child_, &child_status_, 0);
+      break;
+    }
+    poll(nullptr, 0, kPollStepMs);
+  }
+  const auto status = server_.server_status(child_status_);
+  server_.clean();
+  return status ? status.value() : SIGKILL;
+}
+
+void Keeper::run() {
+  detach_from_node();
+  if (auto started = start(); !started) {
+    const Error error = started.error();
+    (void)finish();
+    report({Report::Kind::kFailed, -1, 0, error});
+    _exit(1);
+  }
+  report({Report::Kind::kStarted, server_.first_, 0, {}});
+  wait_for_end();
+  const int status = finish();
+  report({Report::Kind::kEnded, server_.first_, status, {}});
+  _exit(0);
+}
+
+// --- the node's side ----------------------------------------------------------------------------
+
+Server::~Server() { (void)destroy(); }
+
+Result<pid_t> Server::start() {
+  CRANE_ASSERT(keeper_ < 0 && !options_.command.empty());
+  if (options_.command[0].empty() || options_.command[0][0] != '/') {
+    return Error{Code::kBadArgument, 0, "the program's path is not absolute"};
+  }
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return system_error("socketpair");
+  }
+  keeper_ = fork();
+  if (keeper_ == 0) {
+    close(ends[0]);
+    // Standard descriptors must not be ours: the keeper closes by number.
+    const int channel = fcntl(ends[1], F_DUPFD_CLOEXEC, 20);
+    Keeper(*this, channel).run();
+  }
+  close(ends[1]);
+  if (keeper_ < 0) {
+    close(ends[0]);
+    return system_error("fork");
+  }
+  channel_ = ends[0];
+  Report report{};
+  const ssize_t got = recv(channel_, &report, sizeof report, 0);
+  if (got == sizeof report && report.kind == Report::Kind::kStarted) {
+    first_ = report.pid;
+    return first_;
+  }
+  const Error error = got == sizeof report ? report.error
+                                           : Error{Code::kSystem, ECHILD, "the keeper died"};
+  ended_ = true;
+  (void)destroy();
+  return error;
+}
+
+Result<int> Server::wait(int timeout_ms) {
+  CRANE_ASSERT(channel_ >= 0 || ended_);
+  if (ended_) return status_;
+  pollfd fd{channel_, POLLIN, 0};
+  const int ready = poll(&fd, 1, timeout_ms);
+  if (ready <= 0) return Error{Code::kBusy, 0, "the server still runs"};
+  Report report{};
+  const ssize_t got = recv(channel_, &report, sizeof report, 0);
+  ended_ = true;
+  // A keeper that could not report was killed, and the server with it.
+  status_ = got == sizeof report ? report.status : SIGKILL;
+  return status_;
+}
+
+void Server::kill(int signo) noexcept {
+  if (first_ > 0 && !ended_) ::kill(first_, signo);
+}
+
+Outcome Server::destroy() {
+  if (channel_ >= 0) {
+    shutdown(channel_, SHUT_WR);
+    close(channel_);
+    channel_ = -1;
+  }
+  if (keeper_ > 0) {
+    int ignored = 0;
+    while (waitpid(keeper_, &ignored, 0) < 0 && errno == EINTR) {
+    }
+    keeper_ = -1;
+  }
+  ended_ = true;
+  return Done{};
+}
+
+}  // namespace crane::checkpoint

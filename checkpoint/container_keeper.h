@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The process between a node and its server (container.h says why), and the file-system steps both
+// kinds of server share.
+//
+// Processes: a keeper is a fork of the node that never executes another program, so pointers to
+// static text mean the same in both and may travel in a report.
+
+#include <string>
+
+#include "checkpoint/container.h"
+
+namespace crane::checkpoint {
+
+// What the keeper tells the node, one datagram each.
+struct Report {
+  enum class Kind : int { kStarted, kFailed, kEnded } kind;
+  pid_t pid;     // kStarted
+  int status;    // kEnded: as wait(2) gives it
+  Error error;   // kFailed
+};
+
+class Keeper {
+ public:
+  Keeper(Server& server, int channel) : server_(server), channel_(channel) {}
+  [[noreturn]] void run();
+
+ private:
+  void detach_from_node();
+  Outcome start();
+  void wait_for_end();
+  int finish();
+  void report(const Report& report);
+
+  Server& server_;
+  int channel_;
+  int child_status_ = 0;
+  bool child_gone_ = false;
+};
+
+bool is_root() noexcept;
+// mkdir -p with mode 0755.
+Outcome make_directories(const std::string& path);
+// rm -rf that never crosses into another file system.
+void remove_tree(const std::string& path) noexcept;
+// Puts stdin, stdout and stderr of the calling process in place, for the server to inherit.
+void set_standard_fds(int stdout_fd, int stderr_fd) noexcept;
+// Own mount namespace from which nothing propagates to the machine's (INVARIANT K2).
+Outcome enter_private_mounts();
+Outcome bind_mount(const std::string& source, const std::string& target);
+
+}  // namespace crane::checkpoint

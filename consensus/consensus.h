@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the proxy uses of the replicated log: propose inputs, get committed entries, hear of roles.
+//
+// One thread, no blocking call.  The owner's event loop watches event_fd() for reading, arms a timer
+// for the deadline that poll() returned, calls poll() on either, and again after it has proposed;
+// and calls flush_doorbells() once at the end of EVERY iteration, before it waits: one wake-up per
+// follower however many entries were proposed in it (S3).
+//
+//   propose() x n  ->  poll()  ->  on_committed() x n  ->  answer clients  ->  flush_doorbells()
+//
+// With fabric/shm the writes to all followers are done when propose() returns, and the poll() after
+// it commits: no follower's processor, wake-up or reply is on that path.
+//
+// GUARANTEES
+// K1  on_committed gets every committed entry of the group's log from index 1 on (or from
+//     Options::applied + 1), in index order, without a gap, exactly once per object; the same bytes
+//     on every replica.  START, CONFIG and other entries of the core's own are among them.
+// K2  An entry proposed here is committed at most once, with the Index propose() returned and in the
+//     view of that moment; if leadership is lost first it may or may not be (C8): the caller must
+//     not propose it again in another view.
+// K3  on_role(leader) comes after START of the own view is committed, hence after everything
+//     earlier views committed was handed out; propose() is allowed from then until on_role(follower).
+// K4  Callbacks come only from inside poll(), flush_doorbells() and abdicate(), never from propose();
+//     they may call propose() and status(), nothing else here.
+//
+// A replica's memory lives in `directory`: a process that is killed and started again on it goes on
+// where it stood (a pause).  One whose memory is lost comes back as a learner (C5).
+//
+// Threads: all members from one thread.  Errors: Result; on_fatal is the end of this replica's
+// membership (memory lost, log damaged): the owner logs the reason and leaves.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "dmt/base/ids.h"
+#include "dmt/base/result.h"
+
+namespace crane::consensus {
+
+enum class Role : std::uint8_t { kFollower, kCandidate, kLeader, kLearner };
+const char* name(Role role) noexcept;
+
+// One committed entry; `payload` is valid during the callback only.
+struct EntryView {
+  Viewstamp at;
+  std::uint8_t type = 0;
+  std::uint64_t stamp_ns = 0;      // the leader's time stamp, as proposed
+  std::uint32_t grant = 0;         // turns, as proposed (DESIGN D3)
+  std::span<const std::byte> payload;
+};
+
+struct Callbacks {
+  std::function<void(const EntryView&)> on_committed;
+  // `leader` is meaningful unless role is kCandidate or kLearner.
+  std::function<void(Role role, View view, ReplicaId leader)> on_role;
+  std::function<void(const char* reason)> on_fatal;
+};
+
+struct Options {
+  std::string directory;            // on tmpfs, the same for all replicas of the group on this host
+  ReplicaId self{};
+  std::uint8_t replicas = 3;        // 1..kReplicasMax
+  // Per replica, sparse, a power of two, equal on all replicas.
+  std::uint64_t ring_bytes = 128ULL << 20;
+  std::uint64_t log_id = 0;         // secret random id of the group (C3), not 0, from the launcher
+  std::uint64_t seed = 0;           // back-off randomness; 0: from the kernel
+  Index applied{};                  // the server holds the effects of entries up to here already
+  Callbacks callbacks;
+};
+
+struct GroupStatus {
+  Role role = Role::kFollower;
+  View view{};
+  ReplicaId leader{};
+  Index last{};       // of the own log
+  Index committed{};
+  Index applied{};    // handed to on_committed
+  std::uint8_t connected = 0;  // peers whose process is there
+  bool failed = false;         // after on_fatal
+};
+
+class Consensus {
+ public:
+  static Result<std::unique_ptr<Consensus>> open(Options options);
+  virtual ~Consensus() = default;
+
+  // Appends an input.  kNotLeader: not (yet, any more) the leader; kBusy: too much is uncommitted,
+  // or a follower that is needed for a majority lags: poll() and try again; kBadArgument: the payload
+  // is too long or the type is one of the core's own (>= 0xf0).
+  virtual Result<Index> propose(std::uint8_t type, std::uint64_t stamp_ns, std::uint32_t grant,
+                                std::span<const std::byte> payload) = 0;
+  // Pumps until nothing is left to do; returns the absolute time at which it wants to be called again
+  // if event_fd() stays silent.  `now_ns`: CLOCK_MONOTONIC.
+  virtual std::uint64_t poll(std::uint64_t now_ns) = 0;
+  virtual int event_fd() const noexcept = 0;
+  virtual void flush_doorbells() = 0;
+  // The own server died or is stuck (C6): hands leadership over, and does not seek it until fit().
+  virtual void abdicate(const char* reason) = 0;
+  virtual void fit() = 0;
+  // The last entry that `peer` handed to its application, as it last said; leader only, else 0.
+  virtual Index peer_applied(ReplicaId peer) const = 0;
+  virtual GroupStatus status() const = 0;
+  // Entries proposed here and not yet committed.
+  virtual std::uint64_t backlog() const = 0;
+  // The largest payload propose() takes.
+  virtual std::size_t payload_bytes_max() const noexcept = 0;
+};
+
+}  // namespace crane::consensus

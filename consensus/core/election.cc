@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who leads: pull-score on the leader's heartbeat, pre-vote, back-off, stepping down (DESIGN C6).
+#include <algorithm>
+#include <cstring>
+
+#include "consensus/core/replica.h"
+#include "dmt/base/assert.h"
+
+namespace crane::consensus::core {
+
+bool Replica::leader_alive() const { return leader_ != kNoReplica && score_.alive(); }
+
+void Replica::note_view(View view) { view_max_ = std::max(view_max_, view); }
+
+void Replica::follow(ReplicaId leader) {
+  leader_ = leader;
+  score_.reset();
+  heartbeat_seen_ = 0;
+  heartbeat_period_ns_ = config_.period_active_ns;
+  heartbeat_moved_ns_ = now_.now_ns;
+  read_at_ns_ = now_.now_ns + config_.period_active_ns;
+  ++read_epoch_;
+  read_outstanding_ = false;
+  campaign_at_ns_ = 0;
+  prevote_view_ = View{0};
+}
+
+void Replica::tick_follower() {
+  const std::uint64_t now = now_.now_ns;
+  if (prevote_view_ != View{0} && now >= deadline_phase_ns_) {
+    prevote_view_ = View{0};
+    ++lost_races_;
+    plan_campaign(true);
+  }
+  if (leader_ != kNoReplica && now >= read_at_ns_) {
+    // A reader that itself ran late has measured itself, not the leader.
+    const bool late = now - read_at_ns_ > config_.period_active_ns;
+    if (read_outstanding_) {
+      if (!late) score_.miss();
+    } else {
+      read_outstanding_ = true;
+      read_late_ = late;
+      emit(ReadCell{leader_, kStatusCell, token(OpKind::kReadHeartbeat, leader_)});
+    }
+    const bool fast = score_.streak() > 0 || now - last_traffic_ns_ < config_.active_for_ns;
+    read_at_ns_ = now + (fast ? config_.period_active_ns : heartbeat_period_ns_);
+  }
+  if (leader_alive() || prevote_view_ != View{0}) return;
+  if (campaign_at_ns_ == 0) {
+    plan_campaign(false);
+  } else if (now >= campaign_at_ns_) {
+    campaign_at_ns_ = 0;
+    start_prevote(false);
+  }
+}
+
+void Replica::on_heartbeat(const Completion& e) {
+  read_outstanding_ = false;
+  if (role_ != Role::kFollower || leader_ == kNoReplica) return;
+  Cell cell{};
+  if (!e.ok || e.data.size() != sizeof cell) {
+    if (!read_late_) score_.miss();
+  } else {
+    std::memcpy(cell.data(), e.data.data(), sizeof cell);
+    if (cell[kLeadingView] == 0) {  // it stepped down, or started again
+      leader_ = kNoReplica;
+    } else if (cell[kHeartbeat] != heartbeat_seen_) {
+      heartbeat_seen_ = cell[kHeartbeat];
+      heartbeat_moved_ns_ = now_.now_ns;
+      heartbeat_period_ns_ =
+          std::clamp(cell[kPeriodNs], config_.period_active_ns, config_.period_idle_ns);
+      score_.hit();
+    } else if (now_.now_ns - heartbeat_moved_ns_ > heartbeat_period_ns_ * 3 / 2 && !read_late_) {
+      score_.miss();
+      read_at_ns_ = std::min(read_at_ns_, now_.now_ns + config_.period_active_ns);
+    }
+  }
+  if (leader_alive()) {
+    campaign_at_ns_ = 0;
+  } else if (campaign_at_ns_ == 0 && prevote_view_ == View{0}) {
+    plan_campaign(false);
+  }
+}
+
+// The smallest id goes first (Mu 5.1), the others a slot later each; who lost a race waits at random.
+void Replica::plan_campaign(bool lost_before) {
+  if (!fit_ || role_ != Role::kFollower) return;
+  std::uint64_t rank = 0;
+  for (std::uint8_t i = 0; i < value(self()); ++i) {
+    if (peers_[i].up && ReplicaId{i} != leader_) ++rank;
+  }
+  std::uint64_t delay = rank * config_.slot_ns + now_.random % (config_.slot_ns / 2 + 1);
+  if (lost_before) {
+    const std::uint64_t slots = std::uint64_t{2} << std::min(lost_races_, kBackoffPowerMax);
+    delay = config_.slot_ns + now_.random % (slots * config_.slot_ns);
+  }
+  if (config_.replicas == 1) delay = 0;
+  campaign_at_ns_ = std::max<std::uint64_t>(now_.now_ns + delay, 1);
+}
+
+void Replica::start_prevote(bool transfer) {
+  if (!fit_) return;
+  transfer_ = transfer;
+  prevote_view_ = make_view(view_counter(std::max(view_max_, promised_)) + 1, self());
+  std::fill(prevote_yes_.begin(), prevote_yes_.end(), false);
+  prevote_yes_[value(self())] = true;
+  deadline_phase_ns_ = now_.now_ns + config_.ask_timeout_ns;
+  if (majority() == 1) return campaign(prevote_view_);
+  Message m = message(MessageType::kPreVote);
+  m.view = prevote_view_;
+  m.transfer = transfer ? 1 : 0;
+  for (std::uint8_t i = 0; i < config_.replicas; ++i) {
+    if (ReplicaId{i} != self()) send(ReplicaId{i}, m);
+  }
+}
+
+void Replica::on_prevote(const Message& m) {
+  const ReplicaId from{m.from};
+  const bool sticky = leader_alive() && leader_ != from && m.transfer == 0;
+  if (phase_ != Phase::kNone || m.view <= promised_ || view_owner(m.view) != from || sticky) {
+    return refuse(from, m.view);
+  }
+  Message yes = message(MessageType::kPreVoteYes);
+  yes.view = m.view;
+  send(from, yes);
+}
+
+void Replica::on_prevote_yes(const Message& m) {
+  if (role_ != Role::kFollower || prevote_view_ == View{0} || m.view != prevote_view_) return;
+  prevote_yes_[m.from] = true;
+  const auto yes = std::count(prevote_yes_.begin(), prevote_yes_.end(), true);
+  if (yes >= majority()) campaign(prevote_view_);
+}
+
+void Replica::on_refuse(const Message& m) {
+  note_view(m.promised);
+  const ReplicaId hint{m.leader};
+  if (role_ == Role::kFollower && m.view == prevote_view_ && m.view != View{0}) {
+    const bool usable = m.leader < config_.replicas && hint != self() && hint != leader_;
+    if (leader_ == kNoReplica && usable && peers_[m.leader].up) follow(hint);
+    return;
+  }
+  if (phase_ == Phase::kNone || m.view != promised_ || m.promised <= promised_) return;
+  // Its promise is beyond our view: only a newer view can have it back.
+  ++lost_races_;
+  step_down();
+  plan_campaign(true);
+}
+
+void Replica::on_transfer(const Message& m) {
+  const ReplicaId from{m.from};
+  if (role_ != Role::kFollower || m.view != promised_ || from != view_owner(promised_)) return;
+  leader_ = kNoReplica;
+  campaign_at_ns_ = 0;
+  start_prevote(true);
+}
+
+void Replica::campaign(View view) {
+  CRANE_ASSERT(role_ == Role::kFollower && view_owner(view) == self());
+  prevote_view_ = View{0};
+  campaign_at_ns_ = 0;
+  leader_ = kNoReplica;
+  if (view <= promised_) return plan_campaign(true);
+  promise(view);
+  set_role(Role::kCandidate, kNoReplica);
+  set_phase(Phase::kFencing);
+  // C1: connections of older views go before anybody is asked for this one.
+  for (std::uint8_t i = 0; i < config_.replicas; ++i) {
+    Peer& p = peers_[i];
+    if (p.connected) emit(CloseLog{ReplicaId{i}});
+    p.connected = p.granted = false;
+    ++p.epoch;
+    p.retry_power = 0;
+    set_state(p, PeerState::kIdle);
+  }
+  heartbeat_period_ns_ = config_.period_active_ns;
+  beat_at_ns_ = now_.now_ns + config_.period_active_ns;
+  ++heartbeat_;
+  publish_status();
+  deadline_phase_ns_ = now_.now_ns + config_.ask_timeout_ns;
+  settle_grant();
+}
+
+void Replica::set_phase(Phase phase) {
+  CRANE_ASSERT(may_follow(phase_, phase));
+  phase_ = phase;
+}
+
+void Replica::tick_candidate() {
+  if (phase_ == Phase::kLeading) return;
+  if (now_.now_ns >= deadline_phase_ns_) {
+    ++lost_races_;
+    step_down();
+    plan_campaign(true);
+  } else if (phase_ == Phase::kAdopting) {
+    read_adopt();  // it may have waited for room
+  }
+}
+
+// C8: whoever led hears it at once.
+void Replica::step_down() {
+  CRANE_ASSERT(phase_ != Phase::kNone);
+  for (std::uint8_t i = 0; i < config_.replicas; ++i) {
+    Peer& p = peers_[i];
+    if (p.connected) emit(CloseLog{ReplicaId{i}});
+    p.connected = p.granted = p.throttled = false;
+    ++p.epoch;
+    set_state(p, PeerState::kIdle);
+  }
+  set_phase(Phase::kNone);
+  leader_ = kNoReplica;
+  transfer_ = false;
+  source_ = kNoReplica;
+  adopt_outstanding_ = false;
+  publish_status();
+  set_role(Role::kFollower, kNoReplica);
+}
+
+}  // namespace crane::consensus::core

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may write this replica's log: promise, fence, scan, grant, in this order (DESIGN C1, Mu 4.2).
+#include "consensus/core/replica.h"
+#include "dmt/base/assert.h"
+
+namespace crane::consensus::core {
+
+void Replica::on_request(const Message& m) {
+  const ReplicaId from{m.from};
+  if (view_owner(m.view) != from) return;
+  note_view(m.view);
+  const bool leads = phase_ == Phase::kLeading;
+  const bool sticky = leads || (phase_ == Phase::kNone && leader_alive() && leader_ != from);
+  if (m.view < promised_ || (m.view > promised_ && sticky && m.transfer == 0)) {
+    refuse(from, m.view);
+    if (leads && m.view > promised_) {
+      // Somebody had a majority against us: find out whether ours still listens.
+      for (std::uint8_t i = 0; i < config_.replicas; ++i) {
+        peers_[i].told = Index{0};
+        if (ReplicaId{i} != self()) flush_commit(ReplicaId{i});
+      }
+    }
+    return;
+  }
+  if (phase_ != Phase::kNone) step_down();
+  if (m.view > promised_) promise(m.view);
+  repaired_ = false;
+  follow(from);
+  pending_ = {true, from, m.view, end_};
+  settle_grant();
+}
+
+void Replica::promise(View view) {
+  CRANE_ASSERT(view > promised_);  // P1
+  promised_ = view;
+  note_view(view);
+  repaired_ = false;
+  heard_commit_ = Index{0};
+  pending_.set = false;
+  publish_promise();
+}
+
+// Brings the permission to where the promise wants it, one step per answer of the fabric.
+void Replica::settle_grant() {
+  if (fence_ != Fence::kNone) return;
+  if (writer_ != kNoReplica && !mutant(Mutant::kSkipFence)) {
+    emit(RevokeWrites{writer_});
+    fence_ = Fence::kRevoking;
+    return;
+  }
+  if (phase_ == Phase::kFencing) {
+    scan();
+    ask_for_grants();
+  } else if (pending_.set) {
+    scan();  // P2
+    emit(PermitWrites{pending_.from});
+    fence_ = Fence::kPermitting;
+  }
+}
+
+void Replica::on(const Revoked& e) {
+  if (role_ == Role::kStarting) {
+    if (revokes_left_ == 0 || --revokes_left_ > 0) return;
+    scan();
+    set_role(Role::kFollower, kNoReplica);
+    plan_campaign(false);
+    return;
+  }
+  if (fence_ != Fence::kRevoking || e.peer != writer_) return;
+  writer_ = kNoReplica;
+  fence_ = Fence::kNone;
+  settle_grant();
+}
+
+void Replica::on(const Permitted& e) {
+  if (fence_ != Fence::kPermitting) return;
+  CRANE_ASSERT(writer_ == kNoReplica || mutant(Mutant::kSkipFence));  // P3
+  fence_ = Fence::kNone;
+  if (e.ok) writer_ = e.peer;
+  if (pending_.set && pending_.from == e.peer && pending_.view == promised_) {
+    pending_.set = false;
+    if (e.ok) answer_grant(e.key);
+    return;
+  }
+  settle_grant();  // the promise moved on meanwhile: fence this one too
+}
+
+void Replica::answer_grant(Key key) {
+  Message m = message(MessageType::kGrant);
+  m.view = promised_;
+  m.key = key;
+  if (mutant(Mutant::kScanBeforeFence)) {
+    m.last = pending_.stale_end.last;
+    m.end_pos = pending_.stale_end.pos;
+  }
+  send(view_owner(promised_), m);
+}
+
+void Replica::refuse(ReplicaId to, View view) {
+  Message m = message(MessageType::kRefuse);
+  m.view = view;
+  send(to, m);
+}
+
+}  // namespace crane::consensus::core

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Failure detection by pull-score (Mu 5.1): a pure function of what was read.
+//
+// The reader looks at the leader's heartbeat counter.  A counter that moved earns points, one that
+// stood still for longer than it should costs some; below kScoreLow the leader is suspected, from kScoreHigh
+// on it is trusted again.  Departs from Mu: the cost of a miss follows the noise, i.e. the streaks of
+// misses that turned out to be false alarms lately (DESIGN C6), so a loaded machine needs more
+// misses in a row than an idle one.
+//
+// INVARIANT E1  0 <= score <= kScoreMax.
+// INVARIANT E2  alive changes only when the score reaches kScoreLow or kScoreHigh.
+// INVARIANT E3  one miss never suspects a leader of full score.
+//
+// Threads: a plain value.
+
+#include <algorithm>
+
+#include "consensus/core/tuning.h"
+#include "dmt/base/assert.h"
+
+namespace crane::consensus::core {
+
+class PullScore {
+ public:
+  // A new leader starts trusted; what is known of the noise stays.
+  void reset() noexcept {
+    score_ = kScoreMax;
+    streak_ = 0;
+    alive_ = true;
+  }
+
+  void hit() noexcept {
+    if (streak_ > 0) {
+      noise_sixteenths_ = std::max(noise_sixteenths_, std::min(streak_, kNoiseMax) * 16);
+    } else {
+      noise_sixteenths_ -= (noise_sixteenths_ + 63) / 64;
+    }
+    streak_ = 0;
+    move(kHitPoints);
+  }
+
+  void miss() noexcept {
+    streak_ = std::min(streak_ + 1, 1 << 20);
+    move(-std::max(1, kScoreMax / (kMissesBase + noise_sixteenths_ / 16)));
+  }
+
+  bool alive() const noexcept { return alive_; }
+  int score() const noexcept { return score_; }
+  int streak() const noexcept { return streak_; }
+  int noise() const noexcept { return noise_sixteenths_ / 16; }
+
+ private:
+  void move(int points) noexcept {
+    score_ = std::clamp(score_ + points, 0, kScoreMax);
+    CRANE_ASSERT(score_ >= 0 && score_ <= kScoreMax);  // E1
+    if (score_ <= kScoreLow) alive_ = false;
+    if (score_ >= kScoreHigh) alive_ = true;
+  }
+
+  int score_ = kScoreMax;
+  int streak_ = 0;
+  int noise_sixteenths_ = 0;
+  bool alive_ = true;
+};
+
+}  // namespace crane::consensus::core

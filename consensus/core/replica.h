@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One replica of the replicated log: leader, candidate, follower or learner, as one pure machine.
+//
+// The idea (Mu 4, DESIGN section 6): the leader appends to its own ring and copies the entry, one-sided, to the
+// same position of every follower's ring; a majority of completions commits it.  What makes that
+// safe is permission: a follower lets one replica at a time write, the owner of the highest view it has
+// promised, and it fences the old writer before it says where its log ends.  A new leader
+// adopts the best log of a majority, writes each follower from its first differing entry on with
+// the original stamps, and commits only by counting entries of its own view.
+//
+// The files: permission.cc (promise, fence, grant), election.cc (pull-score, pre-vote, back-off),
+// takeover.cc (adopt, match), stream.cc (write, count, commit), replica.cc (the rest).
+//
+// INVARIANT P1  the promised view never falls; a grant is for the promised view only.
+// INVARIANT P2  the old writer is fenced and the log re-scanned between promise and grant.
+// INVARIANT P3  at most one peer may write the log memory; none while this replica leads.
+// INVARIANT C1  delivered <= committed <= end of log, in position and index.
+// INVARIANT C2  a leader counts only completions of streaming peers, i.e. of logs equal to its own
+//               up to that entry, and only entries of its own view.
+// INVARIANT C3  a commit index from elsewhere counts only from a valid entry or cell of the promised view, and only
+//               once the own log holds an entry of that view.
+// INVARIANT C4  no byte that a follower has not copied out is overwritten.
+//
+// Threads: one.  See step.h for the contracts with the driver.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "consensus/core/log.h"
+#include "consensus/core/pull_score.h"
+#include "consensus/core/step.h"
+#include "consensus/core/transitions.h"
+#include "consensus/core/tuning.h"
+#include "dmt/base/result.h"
+
+namespace crane::consensus::core {
+
+class Replica {
+ public:
+  // `log_memory` outlives the replica: log_memory_bytes(config.ring_bytes) of it, zero when new.
+  Replica(const Config& config, std::span<std::byte> log_memory);
+
+  // One event.  The first is Start.
+  void step(const Event& event, Now now);
+
+  // Appends an input.  kNotLeader; kBusy: too much is uncommitted or unconsumed, try again after
+  // the next event; kBadArgument: too long or a reserved type.
+  Result<Index> propose(const Proposal& proposal, Now now);
+
+  // Gives the actions since the last call by swapping buffers; false when there are none.
+  bool take_actions(ActionList& out);
+
+  // The next committed entry, in order, each once per incarnation (after a restart on surviving memory
+  // some are given again).  What was given before counts as consumed.
+  std::optional<Entry> deliver();
+
+  // When the next Tick is due, on the clock of Now.
+  std::uint64_t deadline_ns() const noexcept { return deadline_ns_; }
+
+  Role role() const noexcept { return role_; }
+  View promised_view() const noexcept { return promised_; }
+  // The view this replica is candidate or leader in, or 0.
+  View leading_view() const noexcept;
+  ReplicaId leader() const noexcept { return role_ == Role::kLeader ? config_.self : leader_; }
+  Viewstamp last() const noexcept { return end_.last; }
+  std::uint64_t end_pos() const noexcept { return end_.pos; }
+  Index committed() const noexcept { return commit_.last.index; }
+  Index delivered() const noexcept { return deliver_.last.index; }
+  std::uint64_t backlog() const noexcept {
+    return value(end_.last.index) - value(commit_.last.index);
+  }
+  PeerState peer_state(ReplicaId peer) const { return peers_[value(peer)].state; }
+  // How far `peer`'s application was when its status cell was last read.
+  Index peer_applied(ReplicaId peer) const { return peers_[value(peer)].applied; }
+  const LogRing& ring() const noexcept { return ring_; }
+  const Config& config() const noexcept { return config_; }
+
+ private:
+  enum class OpKind : std::uint8_t {
+    kWriteEntries = 1,
+    kWritePart,  // the first piece of a write that straddles the end of the ring
+    kWriteCommit,
+    kReadMatch,
+    kReadAdopt,
+    kReadHeartbeat,
+    kReadStatus,
+  };
+  enum class Fence : std::uint8_t { kNone, kRevoking, kPermitting };
+
+  struct InFlight {
+    std::uint32_t sequence = 0;
+    std::uint64_t pos = 0;
+    Index index{};
+  };
+  struct Peer {
+    PeerState state = PeerState::kIdle;
+    bool up = true;
+    bool connected = false;  // something was written under `key`
+    Key key{};
+    std::uint32_t epoch = 0;  // completions of older ones are stale
+    std::uint64_t retry_at_ns = 0;
+    unsigned retry_power = 0;
+    Message grant;  // its answer for this view
+    bool granted = false;
+    Cursor sent;   // the follower's log is written up to here
+    std::uint64_t acked_pos = 0;  // and certainly holds everything up to here
+    Index acked_index{};
+    std::uint64_t consumed_pos = 0;
+    Index applied{};
+    bool throttled = false;  // waits for the follower to copy out
+    bool status_outstanding = false;
+    bool commit_outstanding = false;
+    Index told{};  // the highest commit index sent to it
+    std::array<InFlight, kWindowMax> in_flight{};
+    std::uint32_t first = 0;  // ring of in_flight
+    std::uint32_t count = 0;
+    Cursor match;  // the follower's log equals ours up to here
+    std::uint64_t have = 0;
+    std::array<std::byte, kMatchBytes> match_bytes;
+  };
+  struct Pending {
+    bool set = false;
+    ReplicaId from{};
+    View view{};
+    Cursor stale_end;  // only for a mutant
+  };
+
+  // replica.cc
+  void on(const Start& e);
+  void on(const Tick& e);
+  void on(const LogArrived& e);
+  void on(const Flush& e);
+  void on(const Completion& e);
+  void on(const MessageArrived& e);
+  void on(const PeerDown& e);
+  void on(const PeerUp& e);
+  void on(const Abdicate& e);
+  void on(const Fit& e);
+  void scan();
+  void learn_commit(Index index);
+  void publish_promise();
+  void publish_status();
+  void publish_if_moved();
+  void set_role(Role role, ReplicaId leader);
+  void fail(const char* why);
+  void send(ReplicaId to, Message message);
+  Message message(MessageType type) const;
+  Token token(OpKind kind, ReplicaId peer);
+  void plan_deadline();
+  template <typename A>
+  void emit(const A& action) {
+    actions_.emplace_back(action);
+  }
+
+  // permission.cc
+  void on(const Revoked& e);
+  void on(const Permitted& e);
+  void on_request(const Message& m);
+  void promise(View view);
+  void settle_grant();
+  void answer_grant(Key key);
+  void refuse(ReplicaId to, View view);
+
+  // election.cc
+  bool leader_alive() const;
+  void follow(ReplicaId leader);
+  void tick_follower();
+  void on_heartbeat(const Completion& e);
+  void plan_campaign(bool lost_before);
+  void start_prevote(bool transfer);
+  void on_prevote(const Message& m);
+  void on_prevote_yes(const Message& m);
+  void on_refuse(const Message& m);
+  void on_transfer(const Message& m);
+  void campaign(View view);
+  void set_phase(Phase phase);
+  void tick_candidate();
+  void step_down();
+  void note_view(View view);
+
+  // takeover.cc
+  void ask_for_grants();
+  void on_grant(const Message& m);
+  void choose_log();
+  void read_adopt();
+  void on_read_adopt(const Completion& e);
+  bool adopt_entries();
+  void start_leading();
+  void restamp_adopted();
+  void begin_match(ReplicaId id);
+  bool match_locally(Peer& p);
+  void read_match(ReplicaId id);
+  void on_read_match(ReplicaId id, const Completion& e);
+  bool compare_match(Peer& p);
+  void start_stream(ReplicaId id, Cursor from);
+
+  // stream.cc
+  void tick_leader();
+  void append(std::uint8_t type, std::uint32_t grant, std::uint64_t stamp_ns,
+              std::span<const std::byte> payload);
+  bool room_for(std::uint64_t bytes, std::uint64_t reserve);
+  void pump(ReplicaId id);
+  std::uint64_t stream_limit(const Peer& p) const;
+  Cursor range_end(const Peer& p, std::uint64_t limit) const;
+  void write_range(ReplicaId id, const Cursor& to);
+  void on_written(ReplicaId id, std::uint32_t sequence, bool ok);
+  void count_commit();
+  void advance_commit(Index index);
+  void flush_commit(ReplicaId id);
+  void send_progress(ReplicaId id);
+  void read_status(ReplicaId id);
+  void on_status(ReplicaId id, const Completion& e);
+  void lose_peer(ReplicaId id);
+  void set_state(Peer& p, PeerState state);
+  std::uint8_t majority() const noexcept {
+    return static_cast<std::uint8_t>(config_.replicas / 2 + 1);
+  }
+  bool mutant(Mutant m) const noexcept { return config_.test_only_mutant == m; }
+  ReplicaId self() const noexcept { return config_.self; }
+
+  // Constant after construction.
+  const Config config_;
+  LogRing ring_;
+
+  // The event under way.
+  Now now_;
+  ActionList actions_;
+
+  // The log.
+  Cursor end_;
+  Cursor commit_;
+  Cursor deliver_;
+  Cursor published_;        // delivery as others know it
+  std::uint64_t high_pos_ = 0;  // highest position the ring ever held
+  bool repaired_ = false;   // the log holds an entry of the promised view
+  Index heard_commit_{};    // highest commit index of the promised view
+  std::uint64_t last_traffic_ns_ = 0;
+
+  // Promise and permission.
+  View promised_{};
+  View view_max_{};  // highest view heard of
+  ReplicaId writer_ = kNoReplica;
+  Fence fence_ = Fence::kNone;
+  Pending pending_;
+  unsigned revokes_left_ = 0;  // of a restart
+
+  // Election.
+  Role role_ = Role::kStarting;
+  Phase phase_ = Phase::kNone;
+  bool fit_ = true;
+  ReplicaId leader_ = kNoReplica;
+  PullScore score_;
+  std::uint64_t heartbeat_seen_ = 0;
+  std::uint64_t heartbeat_period_ns_ = 0;
+  std::uint64_t heartbeat_moved_ns_ = 0;
+  std::uint64_t read_at_ns_ = 0;
+  bool read_late_ = false;
+  std::uint32_t read_epoch_ = 0;
+  bool read_outstanding_ = false;
+  std::uint64_t campaign_at_ns_ = 0;  // 0: none planned
+  std::uint64_t deadline_phase_ns_ = 0;
+  unsigned lost_races_ = 0;
+  View prevote_view_{};  // 0: none under way
+  bool transfer_ = false;
+  std::vector<bool> prevote_yes_;
+
+  // Candidate and leader.
+  std::vector<Peer> peers_;
+  std::uint64_t heartbeat_ = 0;
+  std::uint64_t beat_at_ns_ = 0;
+  std::uint64_t progress_ns_ = 0;
+  std::uint64_t start_end_pos_ = 0;  // behind the own START
+  ReplicaId source_ = kNoReplica;    // whose log is adopted
+  Viewstamp source_last_{};
+  Index source_commit_{};
+  std::uint64_t source_end_pos_ = 0;
+  std::uint64_t adopt_have_ = 0;
+  Cursor adopt_at_;
+  bool adopt_outstanding_ = false;
+  std::vector<std::byte> adopt_bytes_;
+
+  std::uint32_t sequence_ = 0;
+  std::uint64_t deadline_ns_ = 0;
+};
+
+}  // namespace crane::consensus::core

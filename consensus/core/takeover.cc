@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// A new leader makes a majority equal: adopt the best log, find each follower's first differing entry
+// (DESIGN C2, Mu 4.2).
+#include <algorithm>
+#include <cstring>
+
+#include "consensus/core/replica.h"
+#include "dmt/base/assert.h"
+
+namespace crane::consensus::core {
+
+void Replica::ask_for_grants() {
+  set_phase(Phase::kAsking);
+  deadline_phase_ns_ = now_.now_ns + config_.ask_timeout_ns;
+  if (majority() == 1) return choose_log();
+  Message m = message(MessageType::kRequest);
+  m.view = promised_;
+  m.transfer = transfer_ ? 1 : 0;
+  for (std::uint8_t i = 0; i < config_.replicas; ++i) {
+    if (ReplicaId{i} == self()) continue;
+    send(ReplicaId{i}, m);
+    peers_[i].retry_at_ns = now_.now_ns + config_.retry_ns;
+  }
+}
+
+void Replica::on_grant(const Message& m) {
+  if (m.view != promised_ || phase_ == Phase::kNone || phase_ == Phase::kFencing) return;
+  const ReplicaId id{m.from};
+  Peer& p = peers_[m.from];
+  if (p.connected) emit(CloseLog{id});
+  ++p.epoch;
+  p.connected = p.throttled = p.status_outstanding = p.commit_outstanding = false;
+  p.granted = true;
+  p.grant = m;
+  p.key = m.key;
+  p.consumed_pos = m.consumed_pos;
+  set_state(p, PeerState::kGranted);
+  if (phase_ == Phase::kLeading) return begin_match(id);
+  if (phase_ == Phase::kAdopting && id == source_) {  // it granted anew: read it anew
+    adopt_outstanding_ = false;
+    adopt_have_ = 0;
+    source_last_ = m.last;
+    source_end_pos_ = m.end_pos;
+    return read_adopt();
+  }
+  if (phase_ != Phase::kAsking) return;
+  const auto granted = std::count_if(peers_.begin(), peers_.end(),
+                                     [](const Peer& peer) { return peer.granted; });
+  if (granted + 1 >= majority()) choose_log();
+}
+
+// C2: the log whose last entry has the highest (view, index).
+void Replica::choose_log() {
+  Viewstamp best = end_.last;
+  source_ = kNoReplica;
+  source_commit_ = commit_.last.index;
+  for (std::uint8_t i = 0; i < config_.replicas; ++i) {
+    const Peer& p = peers_[i];
+    if (!p.granted) continue;
+    source_commit_ = std::max(source_commit_, p.grant.commit.index);
+    if (p.grant.last > best) {
+      best = p.grant.last;
+      source_ = ReplicaId{i};
+    }
+  }
+  if (source_ == kNoReplica || mutant(Mutant::kKeepOwnLog)) {
+    learn_commit(source_commit_);
+    return start_leading();
+  }
+  const Message& g = peers_[value(source_)].grant;
+  source_last_ = g.last;
+  source_end_pos_ = g.end_pos;
+  adopt_at_ = commit_;
+  adopt_have_ = 0;
+  set_phase(Phase::kAdopting);
+  deadline_phase_ns_ = now_.now_ns + config_.progress_timeout_ns;
+  if (g.first_pos > adopt_at_.pos) {  // too far behind to lead: let another one
+    ++lost_races_;
+    step_down();
+    return plan_campaign(true);
+  }
+  read_adopt();
+}
+
+void Replica::read_adopt() {
+  if (adopt_outstanding_) return;
+  if (adopt_entries()) return start_leading();
+  const std::uint64_t pos = adopt_at_.pos + adopt_have_;
+  const std::uint64_t size = std::min({adopt_bytes_.size() - adopt_have_, ring_.contiguous(pos),
+                                       source_end_pos_ > pos ? source_end_pos_ - pos : 0});
+  if (size == 0) return;  // waits for room in the own ring, until the phase's deadline
+  adopt_outstanding_ = true;
+  emit(ReadLog{source_, ring_.offset(pos), size, token(OpKind::kReadAdopt, source_)});
+}
+
+void Replica::on_read_adopt(const Completion& e) {
+  adopt_outstanding_ = false;
+  if (phase_ != Phase::kAdopting) return;
+  if (!e.ok || e.data.size() > adopt_bytes_.size() - adopt_have_) {
+    ++lost_races_;
+    step_down();
+    return plan_campaign(true);
+  }
+  std::memcpy(adopt_bytes_.data() + adopt_have_, e.data.data(), e.data.size());
+  adopt_have_ += e.data.size();
+  read_adopt();
+}
+
+// Takes whole entries from what was read; true when the log is adopted.  An own entry that is right stays
+// as it is (U1).
+bool Replica::adopt_entries() {
+  std::uint64_t used = 0;
+  EntryHeader h;
+  while (adopt_at_.last != source_last_) {
+    const std::span<const std::byte> rest{adopt_bytes_.data() + used, adopt_have_ - used};
+    if (!ring_.valid_bytes(adopt_at_, rest, h)) break;
+    const std::uint64_t size = entry_bytes(h.length);
+    const EntryHeader own = ring_.header_at(adopt_at_.pos);
+    const bool same = adopt_at_.pos < end_.pos && ring_.follows(adopt_at_, own) &&
+                      own.view == h.view;
+    if (!same) {
+      if (adopt_at_.pos + size > published_.pos + ring_.ring_bytes()) {
+        publish_promise();
+        if (adopt_at_.pos + size > published_.pos + ring_.ring_bytes()) break;
+      }
+      end_ = adopt_at_;
+      ring_.put(end_.pos, rest.first(size));
+      end_ = LogRing::after(h);
+      high_pos_ = std::max(high_pos_, end_.pos);
+    }
+    adopt_at_ = LogRing::after(h);
+    used += size;
+    deadline_phase_ns_ = now_.now_ns + config_.progress_timeout_ns;
+  }
+  std::memmove(adopt_bytes_.data(), adopt_bytes_.data() + used, adopt_have_ - used);
+  adopt_have_ -= used;
+  learn_commit(std::min(source_commit_, adopt_at_.last.index));
+  if (adopt_at_.last != source_last_) return false;
+  end_ = adopt_at_;
+  return true;
+}
+
+void Replica::start_leading() {
+  if (source_commit_ > end_.last.index) {
+    return fail("an entry that was committed is in no log of a majority");
+  }
+  if (mutant(Mutant::kRestamp)) restamp_adopted();
+  if (!room_for(entry_bytes(0), 0)) {
+    ++lost_races_;
+    step_down();
+    return plan_campaign(true);
+  }
+  set_phase(Phase::kLeading);
+  source_ = kNoReplica;
+  progress_ns_ = now_.now_ns;
+  start_end_pos_ = end_.pos + entry_bytes(0);
+  append(kStart, 0, 0, {});
+  for (std::uint8_t i = 0; i < config_.replicas; ++i) {
+    if (peers_[i].granted && phase_ == Phase::kLeading) begin_match(ReplicaId{i});
+  }
+}
+
+// Only a mutant: what SCENARIOS U1 forbids.
+void Replica::restamp_adopted() {
+  Cursor at = commit_;
+  Cursor out = commit_;
+  while (at.pos < end_.pos) {
+    EntryHeader h = ring_.header_at(at.pos);
+    const std::span<const std::byte> view = ring_.payload(h);
+    const std::vector<std::byte> bytes(view.begin(), view.end());
+    at = LogRing::after(h);
+    h.view = value(promised_);
+    ring_.append(out, h, bytes);
+  }
+  end_ = out;
+}
+
+void Replica::begin_match(ReplicaId id) {
+  Peer& p = peers_[value(id)];
+  if (p.grant.commit.index > end_.last.index) {
+    return fail("a follower has committed beyond the adopted log");
+  }
+  if (mutant(Mutant::kCountGap) && p.acked_pos > 0) return start_stream(id, end_);
+  if (mutant(Mutant::kCommitUnrepaired)) {
+    p.acked_index = end_.last.index;
+    send_progress(id);
+  }
+  p.match = {p.grant.commit_pos, p.grant.commit};
+  p.have = 0;
+  if (p.match.pos + ring_.ring_bytes() < high_pos_) return set_state(p, PeerState::kBehind);
+  if (match_locally(p)) return start_stream(id, p.match);
+  set_state(p, PeerState::kMatching);
+  read_match(id);
+}
+
+// The usual case needs no reading: the follower's last stamp stands in our log, so its log is a prefix.
+bool Replica::match_locally(Peer& p) {
+  Cursor at = p.match;
+  while (at.last.index < std::min(p.grant.last.index, end_.last.index)) {
+    const EntryHeader h = ring_.header_at(at.pos);
+    if (!ring_.follows(at, h)) return false;
+    at = LogRing::after(h);
+  }
+  if (at.last != p.grant.last || at.pos != p.grant.end_pos) return false;
+  p.match = at;
+  return true;
+}
+
+void Replica::read_match(ReplicaId id) {
+  Peer& p = peers_[value(id)];
+  const std::uint64_t pos = p.match.pos + p.have;
+  const std::uint64_t size =
+      std::min({p.match_bytes.size() - p.have, ring_.contiguous(pos),
+                p.grant.end_pos > pos ? p.grant.end_pos - pos : 0});
+  if (size == 0) return start_stream(id, p.match);
+  emit(ReadLog{id, ring_.offset(pos), size, token(OpKind::kReadMatch, id)});
+}
+
+void Replica::on_read_match(ReplicaId id, const Completion& e) {
+  Peer& p = peers_[value(id)];
+  if (p.state != PeerState::kMatching) return;
+  if (!e.ok || e.data.size() > p.match_bytes.size() - p.have) return lose_peer(id);
+  std::memcpy(p.match_bytes.data() + p.have, e.data.data(), e.data.size());
+  p.have += e.data.size();
+  if (compare_match(p)) return start_stream(id, p.match);
+  read_match(id);
+}
+
+// Compares headers; true when the first difference, or the end of either log, is found.
+bool Replica::compare_match(Peer& p) {
+  while (p.match.pos < std::min(end_.pos, p.grant.end_pos)) {
+    if (p.have < kHeaderBytes) return false;
+    EntryHeader theirs;
+    std::memcpy(static_cast<void*>(&theirs), p.match_bytes.data(), kHeaderBytes);
+    const EntryHeader ours = ring_.header_at(p.match.pos);
+    const bool same = ring_.follows(p.match, ours) && ring_.follows(p.match, theirs) &&
+                      ours.view == theirs.view && ours.crc == theirs.crc;
+    if (!same) return true;
+    p.match = LogRing::after(ours);
+    const std::uint64_t size = entry_bytes(ours.length);
+    if (size >= p.have) {
+      p.have = 0;
+    } else {
+      p.have -= size;
+      std::memmove(p.match_bytes.data(), p.match_bytes.data() + size, p.have);
+    }
+  }
+  return true;
+}
+
+void Replica::start_stream(ReplicaId id, Cursor from) {
+  Peer& p = peers_[value(id)];
+  set_state(p, PeerState::kStreaming);
+  p.sent = from;
+  p.acked_pos = from.pos;
+  p.acked_index = from.last.index;
+  p.first = p.count = 0;
+  p.told = Index{0};
+  p.retry_power = 0;
+  pump(id);
+  if (p.throttled && p.sent.pos < start_end_pos_) send_progress(id);
+  count_commit();
+}
+
+}  // namespace crane::consensus::core

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The moves that the core's state machines may make, as data (STYLE R17); asserted on every move.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "consensus/core/step.h"
+
+namespace crane::consensus::core {
+
+constexpr bool may_follow(Role from, Role to) noexcept {
+  constexpr std::uint8_t kF = 1U << static_cast<int>(Role::kFollower);
+  constexpr std::uint8_t kC = 1U << static_cast<int>(Role::kCandidate);
+  constexpr std::uint8_t kL = 1U << static_cast<int>(Role::kLeader);
+  constexpr std::uint8_t kLn = 1U << static_cast<int>(Role::kLearner);
+  constexpr std::uint8_t kX = 1U << static_cast<int>(Role::kFailed);
+  constexpr std::uint8_t kAllowed[] = {
+      kF | kLn | kX,  // kStarting
+      kC | kX,        // kFollower
+      kF | kL | kX,   // kCandidate
+      kF | kX,        // kLeader
+      kX,             // kLearner: until a CONFIG admits it under a new start
+      0,              // kFailed
+  };
+  return (kAllowed[static_cast<std::size_t>(from)] >> static_cast<int>(to)) & 1U;
+}
+
+// What a leader (or candidate) is doing with one follower.
+enum class PeerState : std::uint8_t {
+  kIdle,       // no key; asked again from time to time
+  kGranted,    // has given a key for this view, its last stamp is known
+  kMatching,   // its log is read for the first differing entry
+  kStreaming,  // written to; its completions count
+  kBehind,     // needs bytes that left the ring: a checkpoint must help
+};
+
+constexpr bool may_follow(PeerState from, PeerState to) noexcept {
+  constexpr std::uint8_t kI = 1U << static_cast<int>(PeerState::kIdle);
+  constexpr std::uint8_t kG = 1U << static_cast<int>(PeerState::kGranted);
+  constexpr std::uint8_t kM = 1U << static_cast<int>(PeerState::kMatching);
+  constexpr std::uint8_t kS = 1U << static_cast<int>(PeerState::kStreaming);
+  constexpr std::uint8_t kB = 1U << static_cast<int>(PeerState::kBehind);
+  constexpr std::uint8_t kAllowed[] = {
+      kI | kG,                 // kIdle
+      kI | kG | kM | kS | kB,  // kGranted
+      kI | kG | kS,            // kMatching
+      kI | kG | kB,            // kStreaming
+      kI | kG,                 // kBehind
+  };
+  return (kAllowed[static_cast<std::size_t>(from)] >> static_cast<int>(to)) & 1U;
+}
+
+// What a candidate is at.
+enum class Phase : std::uint8_t {
+  kNone,      // follower
+  kFencing,   // promised the view to itself, its old writer is being fenced
+  kAsking,    // waits for a majority of grants
+  kAdopting,  // copies the best log of the quorum
+  kLeading,   // START is in its log; leader once that is committed
+};
+
+constexpr bool may_follow(Phase from, Phase to) noexcept {
+  if (to == Phase::kNone) return true;
+  return static_cast<int>(to) == static_cast<int>(from) + 1 ||
+         (from == Phase::kAsking && to == Phase::kLeading);
+}
+
+}  // namespace crane::consensus::core

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Constants of the protocol core and the relations between them (STYLE R20).
+
+#include <cstddef>
+#include <cstdint>
+
+namespace crane::consensus::core {
+
+// Writes under way to one follower; what is appended beyond that goes out as one larger write.
+inline constexpr std::uint32_t kWindowMax = 256;
+// Bytes of one write when a follower is brought up to date.
+inline constexpr std::uint64_t kWriteBytesMax = 256U << 10;
+// Bytes of a follower's log read at once when its first differing entry is looked for.
+inline constexpr std::size_t kMatchBytes = 4096;
+
+// Parts of a ring, so that a full ring can always take the START which unblocks it: inputs use at most
+// three quarters behind what is consumed, and are at most half a ring ahead of what is committed.
+inline constexpr std::uint64_t kReserveDivisor = 4;
+inline constexpr std::uint64_t kPipelineDivisor = 2;
+// Delivery is published when it moved by this part of the ring.
+inline constexpr std::uint64_t kPublishDivisor = 16;
+static_assert(kPublishDivisor > kReserveDivisor && kReserveDivisor > kPipelineDivisor);
+
+// Pull-score (Mu 5.1), in points.
+inline constexpr int kScoreMax = 1500;
+inline constexpr int kScoreLow = 200;
+inline constexpr int kScoreHigh = 600;
+inline constexpr int kHitPoints = 250;
+// Misses in a row, without noise, from full score to suspicion.
+inline constexpr int kMissesBase = 6;
+inline constexpr int kNoiseMax = 40;
+static_assert(0 < kScoreLow && kScoreLow < kScoreHigh && kScoreHigh < kScoreMax);
+static_assert(kScoreMax / kMissesBase > kScoreLow, "one miss alone never suspects");
+
+// Randomised back-off after a lost election doubles up to this power of two.
+inline constexpr unsigned kBackoffPowerMax = 5;
+// The leader asks an unreachable follower ever more rarely, up to 2^this times the base period.
+inline constexpr unsigned kRetryPowerMax = 4;
+
+}  // namespace crane::consensus::core

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The fabric of replicas on one host: files on tmpfs, mapped; no network, no lock, no thread.
+//
+// How each guarantee of fabric.h is met:
+//   F1-F3, F5, F6  shm_landing.h: a grant is a fresh segment, a queue of whole writes; a few spare segments
+//                  are kept ready (tidy()), keys count up from a random start and are persistent.
+//   F4             every operation is finished within its call; its completion waits for poll().
+//   F7             a pidfd per peer, in the epoll set behind event_fd(); the peer's start time, from
+//                  /proc, tells it from another process that got its number.  A peer that starts
+//                  writes its incarnation into every other's `hello` and rings.
+//   F8, F9         one mailbox per sender, one landing per grant: nothing is shared between peers.
+//   F10            two copies and a version per cell: the owner may die at any instruction.
+//   F13            a flag in the owner's control segment says whether it sleeps: only then a FIFO is
+//                  written.  Flag and queues are ordered by full fences on both sides.
+//   F14            the files stay when a process dies; the next incarnation maps them again, takes in
+//                  what is published, and finishes a revoke that was cut short.
+//
+// The log memory is sparse: it costs what was written, at most its size.  A landing's capacity is
+// larger than the log memory by enough that the core's own bound on a straggler (C4) is met first.
+//
+// Threads: one.  Processes: the owner of each replica's directory is the process that holds its lock.
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "consensus/fabric/fabric.h"
+#include "consensus/fabric/shm_landing.h"
+#include "consensus/fabric/shm_layout.h"
+#include "consensus/fabric/shm_region.h"
+
+namespace crane::consensus {
+
+struct ShmOptions {
+  std::string directory;          // on tmpfs, the group's; must exist
+  ReplicaId self{};
+  std::uint8_t replicas = 3;
+  std::uint64_t group = 0;        // the group's secret id: files of other groups are not used
+  std::uint64_t log_bytes = 128ULL << 20;
+  std::uint64_t landing_bytes = 0;  // 0: from log_bytes
+  std::uint8_t spares = 2;          // landing segments kept ready
+};
+
+class ShmFabric final : public Fabric {
+ public:
+  // kBusy: another process is this replica.  kDamaged, kSystem: the directory cannot be used.
+  static Result<std::unique_ptr<ShmFabric>> open(const ShmOptions& options);
+  ~ShmFabric() override;
+
+  std::span<std::byte> log_memory() noexcept override;
+  bool survived() const noexcept override { return survived_; }
+  void set_cell(std::uint8_t cell, const CellValue& v) noexcept override;
+  CellValue own_cell(std::uint8_t cell) const noexcept override;
+
+  Result<Key> permit_writes(ReplicaId peer) noexcept override;
+  void revoke_writes(ReplicaId peer) noexcept override;
+  Key permitted(ReplicaId peer) const noexcept override;
+
+  void open_log(ReplicaId peer, Key key, Token token) noexcept override;
+  void close_log(ReplicaId peer) noexcept override;
+  void write(ReplicaId peer, Key key, std::uint64_t offset, std::span<const std::byte> bytes,
+             Token token) noexcept override;
+  void read(ReplicaId peer, std::uint64_t offset, std::uint64_t n, Token token) noexcept override;
+  void read_cell(ReplicaId peer, std::uint8_t cell, Token token) noexcept override;
+
+  bool send_request(ReplicaId peer, std::span<const std::byte> body) noexcept override;
+
+  std::size_t poll(std::span<FabricEvent> out) noexcept override;
+  int event_fd() const noexcept override { return epoll_fd_; }
+  bool prepare_to_sleep() noexcept override;
+  void ring_doorbell(ReplicaId peer) noexcept override;
+  bool connected(ReplicaId peer) const noexcept override;
+  void tidy() noexcept override;
+  void populate(std::uint64_t offset, std::uint64_t bytes) noexcept override {
+    log_.populate(offset, bytes);
+  }
+
+  // The writer's end towards `peer`, for tests that stop in the middle of a copy.
+  shm::LandingWriter* test_only_writer(ReplicaId peer, Key key) noexcept;
+
+ private:
+  struct Peer {
+    shm::Region control;
+    shm::Region log;
+    int bell = -1;
+    int pidfd = -1;
+    std::uint64_t incarnation = 0;  // of the attached process; 0: none
+    std::uint64_t refused = 0;      // incarnation that could not be attached: not tried again
+    bool dirty = false;             // something was published since the last bell
+    std::optional<shm::LandingWriter> writer;
+    Key failed_key{};               // F5: writes under it fail until open_log
+    std::optional<shm::LandingOwner> grant;  // its permission on our memory
+
+    shm::Control* header() const noexcept { return control.as<shm::Control>(); }
+  };
+
+  explicit ShmFabric(const ShmOptions& options);
+  Outcome open_own();
+  Outcome take_lock();
+  Outcome reuse_own();
+  Outcome create_own();
+  Outcome resume_grants();
+  Outcome announce();
+  Outcome add_to_epoll(int fd, std::uint32_t tag);
+
+  bool attach(ReplicaId id);
+  bool attach_process(Peer& p, ReplicaId id, pid_t pid, std::uint64_t pid_start);
+  void detach(ReplicaId id) noexcept;
+  void look_for_peers();
+  void take_system_events();
+  void take_in_mail(std::span<FabricEvent> out, std::size_t& n) noexcept;
+  void take_in_landings(std::span<FabricEvent> out, std::size_t& n) noexcept;
+  void take_completions(std::span<FabricEvent> out, std::size_t& n) noexcept;
+  void complete(ReplicaId peer, Token token, bool ok) noexcept;
+  bool connect_writer(Peer& p, ReplicaId id, Key key) noexcept;
+  bool something_waits() const noexcept;
+  Outcome add_spare();
+
+  Peer& peer(ReplicaId id) noexcept;
+  const Peer& peer(ReplicaId id) const noexcept;
+  std::string directory_of(ReplicaId id) const;
+  shm::Control* own() const noexcept { return control_.as<shm::Control>(); }
+  static shm::Mailbox* mailbox(const shm::Region& control, ReplicaId from) noexcept;
+
+  ShmOptions options_;
+  std::string own_dir_;
+  shm::Region control_;
+  shm::Region log_;
+  bool survived_ = false;
+  int lock_fd_ = -1;
+  int bell_fd_ = -1;
+  int epoll_fd_ = -1;
+  bool slept_ = true;        // prepare_to_sleep() succeeded since the last look at the epoll set
+  std::uint32_t polls_ = 0;
+  std::vector<Peer> peers_;
+  std::vector<shm::LandingOwner> spares_;
+  std::vector<shm::LandingOwner> retired_;  // revoked; unmapped by tidy()
+  // Completions and peer events, oldest first, from next_ on.
+  std::vector<FabricEvent> waiting_;
+  std::size_t next_waiting_ = 0;
+  std::deque<std::vector<std::byte>> read_data_;   // of the waiting reads, in order
+  std::vector<std::vector<std::byte>> handed_;     // of the reads of the last poll()
+  std::array<std::array<std::byte, kRequestBytesMax>, 32> mail_;  // of the last poll()
+};
+
+}  // namespace crane::consensus

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// ShmFabric: making and finding segments, and the coming and going of peers.
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "consensus/fabric/shm.h"
+#include "dmt/base/log.h"
+
+namespace crane::consensus {
+
+using shm::Control;
+using shm::LandingOwner;
+using shm::Region;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::uint32_t kBellTag = 0xffffffff;
+constexpr std::uint64_t kRoomSlack = 16ULL << 20;
+
+std::uint64_t random_word() noexcept {
+  std::uint64_t word = 0;
+  CRANE_ASSERT(::getrandom(&word, sizeof word, 0) == sizeof word);
+  return word | 1;  // never 0
+}
+
+std::uint64_t round_up(std::uint64_t n, std::uint64_t to) noexcept { return (n + to - 1) / to * to; }
+
+// When the process started, in clock ticks since boot: field 22 of /proc/<pid>/stat, which
+// follows the command's name; 0 when there is no such process.
+std::uint64_t process_start(pid_t pid) noexcept {
+  char path[48];
+  std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  char text[1024];
+  const ssize_t size = ::read(fd, text, sizeof text - 1);
+  ::close(fd);
+  if (size <= 0) return 0;
+  text[size] = '\0';
+  const char* at = std::strrchr(text, ')');
+  for (int field = 2; at != nullptr && field < 22; ++field) {
+    at = std::strchr(at + 1, ' ');
+  }
+  unsigned long long start = 0;
+  if (at == nullptr || std::sscanf(at, " %llu", &start) != 1) return 0;
+  return start;
+}
+
+int open_pidfd(pid_t pid) noexcept {
+  return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+}
+
+void close_fd(int& fd) noexcept {
+  if (fd >= 0) ::close(fd);
+  fd = -1;
+}
+
+}  // namespace
+
+ShmFabric::ShmFabric(const ShmOptions& options) : options_(options), peers_(options.replicas) {
+  if (options_.landing_bytes == 0) {
+    // Records are up to a third larger than the smallest entries they carry.
+    options_.landing_bytes = options_.log_bytes + options_.log_bytes / 2 + (8U << 20);
+  }
+  options_.landing_bytes = round_up(options_.landing_bytes, shm::kLandingData);
+  own_dir_ = directory_of(options_.self);
+  waiting_.reserve(4096);
+}
+
+ShmFabric::~ShmFabric() {
+  for (Peer& p : peers_) {
+    close_fd(p.pidfd);
+    close_fd(p.bell);
+  }
+  for (const LandingOwner& l : spares_) {
+    ::unlink(shm::landing_path(own_dir_, l.key()).c_str());
+  }
+  for (const LandingOwner& l : retired_) {
+    ::unlink(shm::landing_path(own_dir_, l.key()).c_str());
+  }
+  close_fd(epoll_fd_);
+  close_fd(bell_fd_);
+  close_fd(lock_fd_);
+}
+
+std::string ShmFabric::directory_of(ReplicaId id) const {
+  return options_.directory + "/r" + std::to_string(value(id));
+}
+
+ShmFabric::Peer& ShmFabric::peer(ReplicaId id) noexcept {
+  CRANE_ASSERT(value(id) < peers_.size());
+  return peers_[value(id)];
+}
+
+const ShmFabric::Peer& ShmFabric::peer(ReplicaId id) const noexcept {
+  CRANE_ASSERT(value(id) < peers_.size());
+  return peers_[value(id)];
+}
+
+bool ShmFabric::connected(ReplicaId id) const noexcept { return peer(id).incarnation != 0; }
+
+// --- opening ------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<ShmFabric>> ShmFabric::open(const ShmOptions& options) {
+  if (options.replicas < 1 || options.replicas > kReplicasMax ||
+      value(options.self) >= options.replicas || options.log_bytes == 0 ||
+      options.log_bytes % 64 != 0) {
+    return Error{Code::kBadArgument, 0, "fabric options"};
+  }
+  std::unique_ptr<ShmFabric> out(new ShmFabric(options));
+  if (const Outcome opened = out->open_own(); !opened) return opened.error();
+  if (const Outcome told = out->announce(); !told) return told.error();
+  return out;
+}
+
+Outcome ShmFabric::open_own() {
+  if (::mkdir(own_dir_.c_str(), 0700) != 0 && errno != EEXIST) {
+    return system_error("make the replica's directory");
+  }
+  if (const Outcome locked = take_lock(); !locked) return locked;
+  if (const Outcome reused = reuse_own(); reused.ok()) {
+    survived_ = true;
+  } else {
+    if (const Outcome made = create_own(); !made) return made;
+  }
+  if (const Outcome resumed = resume_grants(); !resumed) return resumed;
+  Control* const c = own();
+  for (auto& hello : c->hello) hello.store(0);
+  c->sleeping.store(0);
+  c->pid_start.store(process_start(::getpid()));
+  c->pid.store(static_cast<std::uint32_t>(::getpid()));
+  c->incarnation.store(random_word());
+  tidy();
+  return spares_.empty() ? add_spare() : Outcome{Done{}};
+}
+
+Outcome ShmFabric::take_lock() {
+  const std::string path = own_dir_ + "/lock";
+  lock_fd_ = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  if (lock_fd_ < 0) return system_error("open the replica's lock");
+  if (::flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
+    return Error{Code::kBusy, errno, "another process is this replica"};
+  }
+  return Done{};
+}
+
+Outcome ShmFabric::reuse_own() {
+  auto control = Region::open(own_dir_ + "/control", Region::Access::kReadWrite,
+                              shm::control_bytes(options_.replicas));
+  if (!control) return control.error();
+  const auto* c = control.value().as<Control>();
+  if (c->magic != shm::kControlMagic || c->version.load() != shm::kShmLayoutVersion ||
+      c->group != options_.group || c->replicas != options_.replicas ||
+      c->log_bytes != options_.log_bytes) {
+    return Error{Code::kWrongVersion, 0, "control segment of another group or version"};
+  }
+  auto log = Region::open(own_dir_ + "/log", Region::Access::kReadWrite, options_.log_bytes);
+  if (!log) return log.error();
+  if (log.value().size() != options_.log_bytes || !fs::exists(own_dir_ + "/bell")) {
+    return Error{Code::kDamaged, 0, "replica's directory"};
+  }
+  control_ = std::move(control).value();
+  log_ = std::move(log).value();
+  return Done{};
+}
+
+Outcome ShmFabric::create_own() {
+  std::error_code ignored;
+  for (const auto& file : fs::directory_iterator(own_dir_, ignored)) {
+    if (file.path().filename() != "lock") fs::remove(file.path(), ignored);
+  }
+  // A mapped sparse file on a full tmpfs kills whoever touches its next page: say it now instead.
+  struct statvfs space {};
+  if (::statvfs(own_dir_.c_str(), &space) == 0 &&
+      space.f_bavail * space.f_frsize < options_.log_bytes + kRoomSlack) {
+    return Error{Code::kFull, 0, "not enough room for the log memory: choose a smaller ring"};
+  }
+  auto log = Region::create(own_dir_ + "/log", options_.log_bytes);
+  if (!log) return log.error();
+  if (::mkfifo((own_dir_ + "/bell").c_str(), 0600) != 0) return system_error("make the doorbell");
+  const std::string path = own_dir_ + "/control";
+  auto control = Region::create(path + ".new", shm::control_bytes(options_.replicas));
+  if (!control) return control.error();
+  auto* c = control.value().as<Control>();
+  c->magic = shm::kControlMagic;
+  c->replicas = options_.replicas;
+  c->group = options_.group;
+  c->log_bytes = options_.log_bytes;
+  c->landing_bytes = options_.landing_bytes;
+  c->next_key.store(random_word() >> 2);  // F6, also after this directory was lost
+  c->version.store(shm::kShmLayoutVersion, std::memory_order_release);
+  control_ = std::move(control).value();
+  log_ = std::move(log).value();
+  return Done{};
+}
+
+Outcome ShmFabric::resume_grants() {
+  for (std::uint8_t i = 0; i < options_.replicas; ++i) {
+    auto& live = own()->live_key[i];
+    if (live.load() == 0) continue;
+    auto grant = LandingOwner::open(own_dir_, Key{live.load()});
+    if (!grant) {
+      live.store(0);
+      continue;
+    }
+    peers_[i].grant = std::move(grant).value();
+    const bool whole = peers_[i].grant->take_in(log_memory());
+    if (!whole || !peers_[i].grant->live()) revoke_writes(ReplicaId{i});
+  }
+  std::error_code ignored;
+  for (const auto& file : fs::directory_iterator(own_dir_, ignored)) {
+    const std::string name = file.path().filename();
+    if (!name.starts_with("landing-")) continue;
+    const bool used = std::any_of(peers_.begin(), peers_.end(), [&](const Peer& p) {
+      return p.grant && shm::landing_path(own_dir_, p.grant->key()) == file.path();
+    });
+    if (!used) fs::remove(file.path(), ignored);
+  }
+  return Done{};
+}
+
+Outcome ShmFabric::add_to_epoll(int fd, std::uint32_t tag) {
+  epoll_event want{};
+  want.events = EPOLLIN;
+  want.data.u32 = tag;
+  if (::epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &want) != 0) return system_error("epoll_ctl");
+  return Done{};
+}
+
+Outcome ShmFabric::announce() {
+  epoll_fd_ = ::epoll_create1(EPOLL_CLOEXEC);
+  if (epoll_fd_ < 0) return system_error("epoll_create1");
+  bell_fd_ = ::open((own_dir_ + "/bell").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  if (bell_fd_ < 0) return system_error("open the doorbell");
+  if (const Outcome added = add_to_epoll(bell_fd_, kBellTag); !added) return added;
+  if (!survived_) {
+    const std::string path = own_dir_ + "/control";
+    if (::rename((path + ".new").c_str(), path.c_str()) != 0) {
+      return system_error("publish the control segment");
+    }
+  }
+  // Each replica publishes itself before it looks for the others: of two that start together at
+  // least one sees the other, and says so in its `hello`.
+  for (std::uint8_t i = 0; i < options_.replicas; ++i) {
+    if (ReplicaId{i} != options_.self) attach(ReplicaId{i});
+  }
+  return Done{};
+}
+
+// --- peers --------------------------------------------------------------------------------------
+
+bool ShmFabric::attach(ReplicaId id) {
+  const std::string dir = directory_of(id);
+  auto control = Region::open(dir + "/control", Region::Access::kReadWrite,
+                              shm::control_bytes(options_.replicas));
+  if (!control) return false;
+  const auto* c = control.value().as<Control>();
+  Peer& p = peer(id);
+  const std::uint64_t incarnation = c->incarnation.load(std::memory_order_acquire);
+  p.refused = incarnation;
+  if (c->magic != shm::kControlMagic ||
+      c->version.load(std::memory_order_acquire) != shm::kShmLayoutVersion ||
+      c->group != options_.group || c->replicas != options_.replicas ||
+      c->log_bytes != options_.log_bytes) {
+    Message() << "crane: replica refused: r" << static_cast<unsigned>(value(id))
+              << ": its segment is of another group or version; start it with the same options";
+    return false;
+  }
+  auto log = Region::open(dir + "/log", Region::Access::kRead, options_.log_bytes);
+  if (!log) return false;
+  if (p.incarnation != 0) detach(id);
+  if (!attach_process(p, id, static_cast<pid_t>(c->pid.load()), c->pid_start.load())) return false;
+  p.control = std::move(control).value();
+  p.log = std::move(log).value();
+  p.incarnation = incarnation;
+  p.refused = 0;
+  p.failed_key = kNoKey;
+  p.header()->hello[value(options_.self)].store(own()->incarnation.load(),
+                                                std::memory_order_release);
+  p.dirty = true;
+  ring_doorbell(id);
+  waiting_.push_back({FabricEvent::Kind::kPeerUp, id, true, {}, {}});
+  return true;
+}
+
+bool ShmFabric::attach_process(Peer& p, ReplicaId id, pid_t pid, std::uint64_t pid_start) {
+  p.pidfd = open_pidfd(pid);
+  // The number may have gone to another process before the descriptor was opened, not after.
+  if (p.pidfd < 0 || process_start(pid) != pid_start ||
+      !add_to_epoll(p.pidfd, value(id)).ok()) {
+    close_fd(p.pidfd);
+    return false;
+  }
+  p.bell = ::open((directory_of(id) + "/bell").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  if (p.bell < 0) {
+    ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, p.pidfd, nullptr);
+    close_fd(p.pidfd);
+    return false;
+  }
+  return true;
+}
+
+void ShmFabric::detach(ReplicaId id) noexcept {
+  Peer& p = peer(id);
+  if (p.incarnation == 0) return;
+  // Explicitly: a forked child may hold a copy of the descriptor, which would keep it in the set.
+  ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, p.pidfd, nullptr);
+  close_fd(p.pidfd);
+  close_fd(p.bell);
+  p.writer.reset();
+  p.refused = p.incarnation;
+  p.incarnation = 0;
+  p.dirty = false;
+  waiting_.push_back({FabricEvent::Kind::kPeerDown, id, true, {}, {}});
+}
+
+void ShmFabric::look_for_peers() {
+  for (std::uint8_t i = 0; i < options_.replicas; ++i) {
+    const Peer& p = peers_[i];
+    const std::uint64_t hello = own()->hello[i].load(std::memory_order_acquire);
+    if (hello == 0 || hello == p.incarnation || hello == p.refused) continue;
+    if (!attach(ReplicaId{i}) && p.refused != hello) {
+      own()->hello[i].store(0);  // it went away meanwhile; its next incarnation says hello again
+    }
+  }
+}
+
+void ShmFabric::take_system_events() {
+  epoll_event events[16];
+  const int n = ::epoll_wait(epoll_fd_, events, 16, 0);
+  for (int i = 0; i < n; ++i) {
+    const std::uint32_t tag = events[i].data.u32;
+    if (tag == kBellTag) {
+      char bytes[64];
+      while (::read(bell_fd_, bytes, sizeof bytes) == sizeof bytes) {
+      }
+    } else {
+      detach(ReplicaId{static_cast<std::uint8_t>(tag)});
+    }
+  }
+}
+
+}  // namespace crane::consensus

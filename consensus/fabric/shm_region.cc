@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "consensus/fabric/shm_region.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/interprocess/exceptions.hpp>
+#include <boost/interprocess/file_mapping.hpp>
+
+namespace crane::consensus::shm {
+namespace bip = boost::interprocess;
+
+Result<Region> Region::create(const std::string& path, std::size_t bytes) noexcept {
+  const int fd = ::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    if (errno == EEXIST) return Error{Code::kExists, EEXIST, "create shared segment"};
+    return system_error("create shared segment");
+  }
+  const bool sized = ::ftruncate(fd, static_cast<off_t>(bytes)) == 0;
+  const Error why = sized ? Error{} : system_error("size shared segment");
+  ::close(fd);
+  if (!sized) return why;
+  return open(path, Access::kReadWrite, bytes);
+}
+
+Result<Region> Region::open(const std::string& path, Access access,
+                            std::size_t bytes_min) noexcept {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT) return Error{Code::kNotFound, ENOENT, "open shared segment"};
+    return system_error("open shared segment");
+  }
+  if (static_cast<std::size_t>(info.st_size) < bytes_min) {
+    return Error{Code::kDamaged, 0, "shared segment is too short"};
+  }
+  try {
+    const auto mode = access == Access::kRead ? bip::read_only : bip::read_write;
+    const bip::file_mapping file(path.c_str(), mode);
+    Region out;
+    out.region_ = bip::mapped_region(file, mode);
+    return out;
+  } catch (const bip::interprocess_exception& e) {
+    return Error{Code::kSystem, static_cast<int>(e.get_native_error()), "map shared segment"};
+  }
+}
+
+void Region::populate(std::size_t offset, std::size_t bytes) const noexcept {
+#ifdef MADV_POPULATE_WRITE
+  constexpr std::size_t kPage = 4096;
+  const std::size_t from = offset / kPage * kPage;
+  const std::size_t to = std::min(offset + bytes, size());
+  if (from < to) ::madvise(data() + from, to - from, MADV_POPULATE_WRITE);
+#else
+  static_cast<void>(offset);
+  static_cast<void>(bytes);
+#endif
+}
+
+}  // namespace crane::consensus::shm

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A file on tmpfs mapped into this process (Boost.Interprocess), created sparse or opened.
+//
+// Threads: one object, one thread.  Errors: Result; Boost's exceptions end here.
+
+#include <boost/interprocess/mapped_region.hpp>
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "dmt/base/result.h"
+
+namespace crane::consensus::shm {
+
+class Region {
+ public:
+  Region() = default;
+  // Makes a new sparse file of zeros; kExists when it is there.
+  static Result<Region> create(const std::string& path, std::size_t bytes) noexcept;
+  // Maps the whole existing file.  REQUIRES (else kDamaged): it has at least `bytes_min` bytes.
+  enum class Access { kRead, kReadWrite };
+  static Result<Region> open(const std::string& path, Access access,
+                             std::size_t bytes_min) noexcept;
+
+  // Makes the pages of a range present and writable now, in one call, so that later writes do not
+  // fault one by one; best effort.
+  void populate(std::size_t offset, std::size_t bytes) const noexcept;
+
+  bool mapped() const noexcept { return region_.get_address() != nullptr; }
+  std::byte* data() const noexcept { return static_cast<std::byte*>(region_.get_address()); }
+  std::size_t size() const noexcept { return region_.get_size(); }
+  template <typename T>
+  T* as() const noexcept {
+    return reinterpret_cast<T*>(data());
+  }
+
+ private:
+  boost::interprocess::mapped_region region_;
+};
+
+}  // namespace crane::consensus::shm

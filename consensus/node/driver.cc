@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "consensus/node/driver.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include "dmt/base/log.h"
+
+namespace crane::consensus {
+namespace {
+
+static_assert(kCellWords == core::kCellWords && core::kMessageBytes <= kRequestBytesMax);
+static_assert(sizeof(CellValue) == sizeof(core::Cell), "a cell's bytes are its words");
+
+constexpr std::size_t kEventsPerPoll = 64;
+// Pages of the own ring made present at the end of an iteration, and how far ahead of the log's end.
+constexpr std::uint64_t kPopulateStep = 128U << 10;
+constexpr std::uint64_t kPopulateAhead = 512U << 10;
+
+std::uint64_t monotonic_ns() noexcept {
+  timespec t{};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+Role role_of(core::Role role) noexcept {
+  switch (role) {
+    case core::Role::kCandidate: return Role::kCandidate;
+    case core::Role::kLeader: return Role::kLeader;
+    case core::Role::kLearner:
+    case core::Role::kFailed: return Role::kLearner;
+    case core::Role::kStarting:
+    case core::Role::kFollower: break;
+  }
+  return Role::kFollower;
+}
+
+}  // namespace
+
+const char* name(Role role) noexcept {
+  switch (role) {
+    case Role::kFollower: return "follower";
+    case Role::kCandidate: return "candidate";
+    case Role::kLeader: return "leader";
+    case Role::kLearner: return "learner";
+  }
+  return "?";
+}
+
+Driver::Driver(Options options, const core::Config& config, std::unique_ptr<Fabric> fabric,
+               const core::Start& start)
+    : options_(std::move(options)),
+      fabric_(std::move(fabric)),
+      core_(config, fabric_->log_memory()),
+      now_ns_(monotonic_ns()),
+      random_(options_.seed | 1) {
+  actions_.reserve(256);
+  step(start);
+}
+
+Driver::~Driver() = default;
+
+core::Now Driver::now() noexcept {
+  random_ ^= random_ << 13;
+  random_ ^= random_ >> 7;
+  random_ ^= random_ << 17;
+  return {now_ns_, random_};
+}
+
+void Driver::advance_clock(std::uint64_t now_ns) noexcept { now_ns_ = std::max(now_ns_, now_ns); }
+
+// --- proposing ----------------------------------------------------------------------------------
+
+Result<Index> Driver::propose(std::uint8_t type, std::uint64_t stamp_ns, std::uint32_t grant,
+                              std::span<const std::byte> payload) {
+  if (fatal_ != nullptr) return Error{Code::kNotLeader, 0, fatal_};
+  advance_clock(monotonic_ns());
+  const auto index = core_.propose({type, grant, stamp_ns, payload}, now());
+  carry_out();
+  return index;
+}
+
+void Driver::abdicate(const char* reason) {
+  if (core_.role() == core::Role::kLeader) {
+    Message() << "crane: leadership handed over: r" << static_cast<unsigned>(value(options_.self))
+              << ": " << reason;
+  }
+  step(core::Abdicate{});
+  settle();
+}
+
+void Driver::fit() { step(core::Fit{}); }
+
+// --- the loop -----------------------------------------------------------------------------------
+
+std::uint64_t Driver::poll(std::uint64_t now_ns) {
+  if (fatal_told_) return std::numeric_limits<std::uint64_t>::max();
+  advance_clock(now_ns);
+  // What arrived while the reader was away comes before the judgement that nothing arrived.
+  pump();
+  if (core_.deadline_ns() <= now_ns_) step(core::Tick{});
+  settle();
+  return core_.deadline_ns();
+}
+
+void Driver::flush_doorbells() {
+  if (fatal_told_) return;
+  if (unflushed_) {
+    unflushed_ = false;
+    step(core::Flush{});
+    settle();
+  }
+  for (std::uint8_t i = 0; i < options_.replicas; ++i) {
+    if (ReplicaId{i} != options_.self) fabric_->ring_doorbell(ReplicaId{i});
+  }
+  fabric_->tidy();
+  populate_ahead();
+}
+
+// The ring is sparse: in its first lap each page would fault once on the way of a proposal.
+void Driver::populate_ahead() {
+  const std::uint64_t end = core_.end_pos();
+  const std::uint64_t ring = core_.config().ring_bytes;
+  populated_pos_ = std::max(populated_pos_, end / kPopulateStep * kPopulateStep);
+  if (populated_pos_ >= ring || populated_pos_ > end + kPopulateAhead) return;
+  fabric_->populate(populated_pos_, kPopulateStep);
+  populated_pos_ += kPopulateStep;
+}
+
+void Driver::step(const core::Event& event) {
+  core_.step(event, now());
+  carry_out();
+}
+
+// Carries out, one list after the other, what the core asked for.
+void Driver::carry_out() {
+  while (core_.take_actions(actions_)) {
+    for (const core::Action& action : actions_) {
+      std::visit([this](const auto& a) { carry_out(a); }, action);
+    }
+  }
+}
+
+void Driver::pump() {
+  if (pumping_) return;
+  std::array<FabricEvent, kEventsPerPoll> events;
+  for (;;) {
+    while (!own_events_.empty()) {
+      const auto batch = std::exchange(own_events_, {});
+      for (const core::Event& e : batch) step(e);
+    }
+    tell();
+    const std::size_t n = fabric_->poll(events);
+    if (n == 0 && own_events_.empty()) return;
+    for (std::size_t i = 0; i < n; ++i) on_fabric_event(events[i]);
+  }
+}
+
+// Pumps until the owner may wait on event_fd().
+void Driver::settle() {
+  if (pumping_) return;
+  do {
+    pump();
+  } while (!fabric_->prepare_to_sleep());
+}
+
+void Driver::on_fabric_event(const FabricEvent& e) {
+  switch (e.kind) {
+    case FabricEvent::Kind::kCompletion:
+      step(core::Completion{core::Token{value(e.token)}, e.ok, e.data});
+      break;
+    case FabricEvent::Kind::kRequest:
+      step(core::MessageArrived{e.peer, e.data});
+      break;
+    case FabricEvent::Kind::kLanded:
+      step(core::LogArrived{});
+      break;
+    case FabricEvent::Kind::kPeerUp:
+      step(core::PeerUp{e.peer});
+      break;
+    case FabricEvent::Kind::kPeerDown:
+      step(core::PeerDown{e.peer});
+      break;
+  }
+}
+
+// --- callbacks ----------------------------------------------------------------------------------
+
+void Driver::tell() {
+  pumping_ = true;
+  deliver();
+  while (!roles_.empty()) {
+    const core::RoleChange change = roles_.front();
+    roles_.erase(roles_.begin());
+    if (options_.callbacks.on_role) {
+      options_.callbacks.on_role(role_of(change.role), change.view, change.leader);
+    }
+    deliver();
+  }
+  if (fatal_ != nullptr && !fatal_told_) {
+    fatal_told_ = true;
+    if (options_.callbacks.on_fatal) options_.callbacks.on_fatal(fatal_);
+  }
+  pumping_ = false;
+}
+
+void Driver::deliver() {
+  while (const auto e = core_.deliver()) {
+    unflushed_ = true;
+    carry_out();
+    if (e->at.index <= options_.applied || !options_.callbacks.on_committed) continue;
+    options_.callbacks.on_committed({e->at, e->type, e->stamp_ns, e->grant, e->payload});
+  }
+  carry_out();
+}
+
+// --- actions ------------------------------------------------------------------------------------
+
+void Driver::carry_out(const core::WriteLog& a) {
+  unflushed_ = true;
+  fabric_->write(a.peer, Key{static_cast<std::uint64_t>(a.key)}, a.offset,
+                 fabric_->log_memory().subspan(a.offset, a.size),
+                 Token{static_cast<std::uint64_t>(a.token)});
+}
+
+void Driver::carry_out(const core::ReadLog& a) {
+  fabric_->read(a.peer, a.offset, a.size, Token{static_cast<std::uint64_t>(a.token)});
+}
+
+void Driver::carry_out(const core::ReadCell& a) {
+  fabric_->read_cell(a.peer, a.cell, Token{static_cast<std::uint64_t>(a.token)});
+}
+
+void Driver::carry_out(const core::CloseLog& a) { fabric_->close_log(a.peer); }
+
+void Driver::carry_out(const core::SetCell& a) {
+  CellValue v;
+  std::copy(a.value.begin(), a.value.end(), v.words);
+  fabric_->set_cell(a.cell, v);
+}
+
+void Driver::carry_out(const core::SendMessage& a) {
+  // A message that cannot be sent now is lost; the core asks again (contract S6).
+  fabric_->send_request(a.peer, std::as_bytes(std::span(&a.message, 1)));
+}
+
+void Driver::carry_out(const core::PermitWrites& a) {
+  const auto key = fabric_->permit_writes(a.peer);
+  if (!key) {
+    Message() << "crane: no permission given: r" << static_cast<unsigned>(value(a.peer)) << ": "
+              << key.error().what << ": errno " << key.error().detail;
+  }
+  own_events_.emplace_back(core::Permitted{
+      a.peer, core::Key{key.ok() ? value(key.value()) : 0}, key.ok()});
+}
+
+void Driver::carry_out(const core::RevokeWrites& a) {
+  fabric_->revoke_writes(a.peer);
+  own_events_.emplace_back(core::Revoked{a.peer});
+}
+
+void Driver::carry_out(const core::Committed&) { unflushed_ = true; }
+
+void Driver::carry_out(const core::RoleChange& a) { roles_.push_back(a); }
+
+void Driver::carry_out(const core::Fatal& a) { fatal_ = a.why; }
+
+// --- looking ------------------------------------------------------------------------------------
+
+Index Driver::peer_applied(ReplicaId peer) const {
+  return core_.role() == core::Role::kLeader ? core_.peer_applied(peer) : Index{};
+}
+
+std::uint64_t Driver::backlog() const {
+  return core_.role() == core::Role::kLeader ? core_.backlog() : 0;
+}
+
+GroupStatus Driver::status() const {
+  GroupStatus s;
+  s.role = role_of(core_.role());
+  s.view = core_.promised_view();
+  s.leader = core_.leader();
+  s.last = core_.last().index;
+  s.committed = core_.committed();
+  s.applied = core_.delivered();
+  s.failed = fatal_ != nullptr;
+  for (std::uint8_t i = 0; i < options_.replicas; ++i) {
+    if (ReplicaId{i} != options_.self && fabric_->connected(ReplicaId{i})) ++s.connected;
+  }
+  return s;
+}
+
+}  // namespace crane::consensus

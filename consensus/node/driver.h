@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Runs the protocol core on a fabric in a real process: the only code between the two.
+//
+// The idea: the core is stepped with what the fabric reports, and its actions are carried out in the
+// order given, all of them before the next step (core contract S1); completions wait in the fabric
+// meanwhile.  Callbacks come between steps, never inside a list of actions, so that they may
+// propose.
+//
+// Threads: one.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "consensus/consensus.h"
+#include "consensus/core/replica.h"
+#include "consensus/core/step.h"
+#include "consensus/fabric/fabric.h"
+
+namespace crane::consensus {
+
+class Driver final : public Consensus {
+ public:
+  // `start` says what became of the fabric's memory since the last incarnation (C5).
+  Driver(Options options, const core::Config& config, std::unique_ptr<Fabric> fabric,
+         const core::Start& start);
+  ~Driver() override;
+
+  Result<Index> propose(std::uint8_t type, std::uint64_t stamp_ns, std::uint32_t grant,
+                        std::span<const std::byte> payload) override;
+  std::uint64_t poll(std::uint64_t now_ns) override;
+  int event_fd() const noexcept override { return fabric_->event_fd(); }
+  void flush_doorbells() override;
+  void abdicate(const char* reason) override;
+  void fit() override;
+  Index peer_applied(ReplicaId peer) const override;
+  GroupStatus status() const override;
+  std::uint64_t backlog() const override;
+  std::size_t payload_bytes_max() const noexcept override {
+    return core_.config().payload_bytes_max;
+  }
+
+ private:
+  core::Now now() noexcept;
+  void advance_clock(std::uint64_t now_ns) noexcept;
+  void step(const core::Event& event);
+  void carry_out();
+  void pump();
+  void settle();
+  void tell();
+  void deliver();
+  void populate_ahead();
+  void on_fabric_event(const FabricEvent& e);
+
+  void carry_out(const core::WriteLog& a);
+  void carry_out(const core::ReadLog& a);
+  void carry_out(const core::ReadCell& a);
+  void carry_out(const core::CloseLog& a);
+  void carry_out(const core::SetCell& a);
+  void carry_out(const core::SendMessage& a);
+  void carry_out(const core::PermitWrites& a);
+  void carry_out(const core::RevokeWrites& a);
+  void carry_out(const core::Committed& a);
+  void carry_out(const core::RoleChange& a);
+  void carry_out(const core::Fatal& a);
+
+  Options options_;
+  std::unique_ptr<Fabric> fabric_;
+  core::Replica core_;
+  std::uint64_t now_ns_ = 0;
+  std::uint64_t random_;
+  std::uint64_t populated_pos_ = 0;  // log bytes below are present in memory
+  bool pumping_ = false;   // a callback is being made: its propose() leaves the rest to us
+  bool unflushed_ = false;  // something was committed or written since the last flush
+  const char* fatal_ = nullptr;
+  bool fatal_told_ = false;
+  core::ActionList actions_;
+  std::vector<core::RoleChange> roles_;      // to be told, oldest first
+  std::vector<core::Event> own_events_;      // answers to permit and revoke
+};
+
+}  // namespace crane::consensus

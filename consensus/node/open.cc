@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Consensus::open: finds out what became of this replica's memory, and puts the pieces together.
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "consensus/consensus.h"
+#include "consensus/core/log.h"
+#include "consensus/fabric/shm.h"
+#include "consensus/node/driver.h"
+
+namespace crane::consensus {
+namespace {
+
+constexpr std::uint32_t kFirstIncarnation = 1;
+
+// A file beside the replica's memory, not in it: says that this replica was a member of the group once, so
+// that empty memory is lost memory (C5) and not a first start.
+std::string member_mark(const Options& o) {
+  return o.directory + "/member-" + std::to_string(value(o.self));
+}
+
+bool was_member(const Options& o) {
+  const int fd = ::open(member_mark(o).c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  std::uint64_t id = 0;
+  const bool whole = ::read(fd, &id, sizeof id) == sizeof id;
+  ::close(fd);
+  return whole && id == o.log_id;
+}
+
+Outcome mark_member(const Options& o) {
+  const std::string path = member_mark(o);
+  const int fd = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+  if (fd < 0) return system_error("mark the replica as a member");
+  const bool whole = ::write(fd, &o.log_id, sizeof o.log_id) == sizeof o.log_id;
+  const Error why = system_error("mark the replica as a member");
+  ::close(fd);
+  if (!whole) return why;
+  return Done{};
+}
+
+std::uint32_t random_incarnation() noexcept {
+  std::uint32_t word = 0;
+  CRANE_ASSERT(::getrandom(&word, sizeof word, 0) == sizeof word);
+  return std::max(word, kFirstIncarnation + 1);
+}
+
+core::Config config_for(const Options& o) {
+  core::Config c;
+  c.self = o.self;
+  c.replicas = o.replicas;
+  c.incarnation = kFirstIncarnation;
+  std::fill_n(c.admitted.begin(), o.replicas, kFirstIncarnation);
+  c.log_id = o.log_id;
+  c.ring_bytes = o.ring_bytes;
+  c.payload_bytes_max =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(c.payload_bytes_max, o.ring_bytes / 16));
+  return c;
+}
+
+// What the core is started with; sets the incarnation in `config`.
+core::Start start_of(const Options& o, const Fabric& fabric, core::Config& config) {
+  core::Start start;
+  const CellValue promise = fabric.own_cell(core::kPromiseCell);
+  if (fabric.survived() && promise.words[core::kIncarnation] != 0) {
+    start.kind = core::StartKind::kSurvived;
+    std::copy(std::begin(promise.words), std::end(promise.words), start.promise.begin());
+    config.incarnation = static_cast<std::uint32_t>(promise.words[core::kIncarnation]);
+  } else if (!fabric.survived() && was_member(o)) {
+    start.kind = core::StartKind::kLost;
+    config.incarnation = random_incarnation();
+  } else {
+    start.kind = core::StartKind::kNew;
+    config.campaign_at_once = value(o.self) == 0;
+  }
+  return start;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Consensus>> Consensus::open(Options o) {
+  if (o.log_id == 0 || o.replicas < 1 || o.replicas > kReplicasMax ||
+      value(o.self) >= o.replicas || !std::has_single_bit(o.ring_bytes) ||
+      o.ring_bytes < (64U << 10)) {
+    return Error{Code::kBadArgument, 0, "consensus options"};
+  }
+  if (o.seed == 0) {
+    CRANE_ASSERT(::getrandom(&o.seed, sizeof o.seed, 0) == sizeof o.seed);
+  }
+  ShmOptions shm;
+  shm.directory = o.directory;
+  shm.self = o.self;
+  shm.replicas = o.replicas;
+  shm.group = o.log_id;
+  shm.log_bytes = core::log_memory_bytes(o.ring_bytes);
+  auto fabric = ShmFabric::open(shm);
+  if (!fabric) return fabric.error();
+  core::Config config = config_for(o);
+  const core::Start start = start_of(o, *fabric.value(), config);
+  if (const Outcome marked = mark_member(o); !marked) return marked.error();
+  return std::unique_ptr<Consensus>(std::make_unique<Driver>(
+      std::move(o), config, std::move(fabric).value(), start));
+}
+
+}  // namespace crane::consensus

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "consensus/sim/checkers.h"
+
+namespace crane::consensus::sim {
+
+namespace {
+
+std::string at(unsigned node, std::uint64_t index) {
+  return "replica " + std::to_string(node) + " at index " + std::to_string(index);
+}
+
+}  // namespace
+
+std::string AgreementChecker::on_delivered(unsigned node, Index index, const Delivered& entry) {
+  const std::uint64_t i = value(index);
+  if (i <= entries_.size()) {
+    const Delivered& known = entries_[i - 1];
+    if (known.view == entry.view && known.crc == entry.crc) return "";
+    return "AGREEMENT: " + at(node, i) + " has another entry, of view " +
+           std::to_string(value(entry.view)) + " instead of " + std::to_string(value(known.view));
+  }
+  if (i > entries_.size() + 1) return "AGREEMENT: " + at(node, i) + " is ahead of all";
+  if (!entries_.empty() && entries_.back().view > entry.view) {
+    return "AGREEMENT: " + at(node, i) + " follows an entry of a newer view";
+  }
+  entries_.push_back(entry);
+  return "";
+}
+
+std::string NoGapChecker::on_delivered(unsigned node, Index index) {
+  const std::uint64_t i = value(index);
+  if (may_repeat_.erase(node) > 0) {
+    if (i > next_[node]) return "NO GAP: " + at(node, i) + " skipped entries at a restart";
+    floor_[node] = i;
+  }
+  if (i != floor_[node]) return "NO GAP: " + at(node, i) + ", not the next one";
+  ++floor_[node];
+  if (floor_[node] > next_[node]) next_[node] = floor_[node];
+  return "";
+}
+
+std::string SingleWriterChecker::on_landed(unsigned writer, unsigned target, View promised) const {
+  if (value(view_owner(promised)) == writer) return "";
+  return "SINGLE WRITER: replica " + std::to_string(writer) + " wrote into the log of " +
+         std::to_string(target) + ", which promised view " + std::to_string(value(promised));
+}
+
+std::string MajorityChecker::on_committed(unsigned node, Index index, unsigned holders,
+                                          unsigned voters) const {
+  if (holders > voters / 2) return "";
+  return "MAJORITY: " + at(node, value(index)) + " committed with " + std::to_string(holders) +
+         " holders of " + std::to_string(voters);
+}
+
+std::string AtMostOnceChecker::on_committed(std::uint64_t proposal) {
+  if (proposal == 0 || seen_.insert(proposal).second) return "";
+  return "AT MOST ONCE: proposal " + std::to_string(proposal) + " is committed twice";
+}
+
+std::string UniqueViewChecker::on_candidate(unsigned node, View view) {
+  if (value(view_owner(view)) == node && seen_.emplace(value(view), node).second) return "";
+  return "UNIQUE VIEWS: view " + std::to_string(value(view)) + " of replica " +
+         std::to_string(node) + " is not new";
+}
+
+std::string LivenessChecker::at_end(unsigned node, std::uint64_t delivered,
+                                    std::uint64_t committed) const {
+  if (delivered >= committed) return "";
+  return "LIVENESS: replica " + std::to_string(node) + " has " + std::to_string(delivered) +
+         " of " + std::to_string(committed) + " entries";
+}
+
+std::string LivenessChecker::at_end(std::uint64_t committed_after_faults) const {
+  return committed_after_faults > 0 ? "" : "LIVENESS: nothing was committed after the last fault";
+}
+
+}  // namespace crane::consensus::sim

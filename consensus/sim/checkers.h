@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The properties that must hold in every world, one class each.
+//
+// Each is told what happened and answers with a complaint, or "" when all is well.
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "consensus/core/step.h"
+
+namespace crane::consensus::sim {
+
+// What was delivered, reduced to what must agree.
+struct Delivered {
+  View view{};
+  std::uint32_t crc = 0;       // of type, stamp, grant, payload
+  std::uint64_t proposal = 0;  // the client's number, 0 for the core's own entries
+};
+
+// AGREEMENT  The same index has the same bytes on all replicas for ever; views never fall along the
+//            log, so nothing committed in an older view is missing from a newer one.
+class AgreementChecker {
+ public:
+  std::string on_delivered(unsigned node, Index index, const Delivered& entry);
+  std::uint64_t committed() const { return entries_.size(); }
+  const std::vector<Delivered>& entries() const { return entries_; }
+
+ private:
+  std::vector<Delivered> entries_;
+};
+
+// NO GAP  A replica's application sees index 1, 2, 3, ... ; repeats only after a restart.
+class NoGapChecker {
+ public:
+  explicit NoGapChecker(unsigned nodes) : next_(nodes, 1), floor_(nodes, 1) {}
+  std::string on_delivered(unsigned node, Index index);
+  void on_restart(unsigned node) { may_repeat_.insert(node); }
+  std::uint64_t next(unsigned node) const { return next_[node]; }
+
+ private:
+  std::vector<std::uint64_t> next_;
+  std::vector<std::uint64_t> floor_;
+  std::set<unsigned> may_repeat_;
+};
+
+// SINGLE WRITER  Bytes land in a log only from the owner of the view which that log's owner promised.
+class SingleWriterChecker {
+ public:
+  std::string on_landed(unsigned writer, unsigned target, View promised) const;
+};
+
+// MAJORITY  When a leader commits an entry, a majority of the voters hold it.
+class MajorityChecker {
+ public:
+  std::string on_committed(unsigned node, Index index, unsigned holders, unsigned voters) const;
+};
+
+// AT MOST ONCE  No proposal is committed twice.
+class AtMostOnceChecker {
+ public:
+  std::string on_committed(std::uint64_t proposal);
+
+ private:
+  std::set<std::uint64_t> seen_;
+};
+
+// UNIQUE VIEWS  A view has one candidate, once.
+class UniqueViewChecker {
+ public:
+  std::string on_candidate(unsigned node, View view);
+
+ private:
+  std::map<std::uint64_t, unsigned> seen_;
+};
+
+// LIVENESS  After the last fault, what is proposed commits and reaches every voter in reach.
+class LivenessChecker {
+ public:
+  std::string at_end(unsigned node, std::uint64_t delivered, std::uint64_t committed) const;
+  std::string at_end(std::uint64_t committed_after_faults) const;
+};
+
+}  // namespace crane::consensus::sim

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processes of a simulated group: cores, their actions, their applications.
+#include "consensus/sim/cluster.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdlib>
+#include <cstring>
+
+#include "dmt/base/crc.h"
+
+namespace crane::consensus::sim {
+
+namespace {
+
+constexpr std::uint64_t kLogId = 0x5eed'10f0'dead'beefU;
+constexpr std::uint64_t kSettleNs = 1'500'000'000;  // time to become live after the faults
+
+}  // namespace
+
+Cluster::Cluster(std::uint64_t seed, const Faults& faults, const Options& options)
+    : seed_(seed),
+      faults_(faults),
+      options_(options),
+      world_(seed),
+      nodes_(faults.replicas),
+      links_(std::size_t{faults.replicas} * faults.replicas),
+      no_gap_(faults.replicas) {
+  outcome_.seed = seed;
+  for (Node& n : nodes_) {
+    n.memory.resize(core::log_memory_bytes(faults.ring_bytes));
+    n.grants.resize(faults.replicas);
+    n.offset_ns = world_.random.below(1'000'000'000);
+    const auto skew = static_cast<std::int64_t>(faults.skew_ppm_max);
+    n.skew_ppm = skew == 0 ? 0 : static_cast<std::int64_t>(world_.random.below(
+                                     static_cast<std::uint64_t>(2 * skew + 1))) - skew;
+  }
+}
+
+Outcome Cluster::run() {
+  for (unsigned i = 0; i < faults_.replicas; ++i) start(i, core::StartKind::kNew);
+  plan_incident();
+  world_.after(faults_.propose_every_ns, [this] { propose(); });
+  world_.at(faults_.duration_ns, [this] { heal(); });
+  world_.at(faults_.duration_ns + kSettleNs, [this] { check_end(); });
+  while (!ended_ && outcome_.ok() && world_.step()) {
+  }
+  outcome_.committed = agreement_.committed();
+  outcome_.events = world_.steps();
+  return outcome_;
+}
+
+void Cluster::start(unsigned id, core::StartKind kind) {
+  Node& n = nodes_[id];
+  core::Config c;
+  c.self = ReplicaId{static_cast<std::uint8_t>(id)};
+  c.replicas = faults_.replicas;
+  c.incarnation = n.incarnation;
+  c.log_id = kLogId;
+  c.ring_bytes = faults_.ring_bytes;
+  c.payload_bytes_max = static_cast<std::uint32_t>(faults_.payload_max);
+  c.period_idle_ns = 20'000'000;
+  c.active_for_ns = 50'000'000;
+  c.ask_timeout_ns = 20'000'000;
+  c.retry_ns = 10'000'000;
+  c.progress_timeout_ns = 100'000'000;
+  c.test_only_mutant = options_.mutant;
+  n.life = Life::kUp;
+  ++n.process;
+  n.core = std::make_unique<core::Replica>(c, n.memory);
+  n.deferred.clear();
+  n.answers.clear();
+  n.pumping = n.leads = n.arrival_told = false;
+  n.tick_at_ns = 0;
+  trace("start %u kind %d", id, static_cast<int>(kind));
+  core::Start event;
+  event.kind = kind;
+  event.promise = n.cells[core::kPromiseCell];
+  step(id, event);
+}
+
+core::Now Cluster::now_at(unsigned id) {
+  const Node& n = nodes_[id];
+  const auto t = static_cast<std::int64_t>(world_.now_ns());
+  const std::int64_t local = t + t / 1'000'000 * n.skew_ppm;
+  return {static_cast<std::uint64_t>(local) + n.offset_ns, world_.random.next()};
+}
+
+std::uint64_t Cluster::world_time(unsigned id, std::uint64_t local_ns) const {
+  const Node& n = nodes_[id];
+  const auto local = static_cast<double>(local_ns - std::min(local_ns, n.offset_ns));
+  return static_cast<std::uint64_t>(local / (1.0 + static_cast<double>(n.skew_ppm) / 1e6));
+}
+
+void Cluster::step(unsigned id, const core::Event& event) {
+  nodes_[id].core->step(event, now_at(id));
+  pump(id);
+}
+
+void Cluster::pump(unsigned id) {
+  Node& n = nodes_[id];
+  if (n.pumping) return;
+  n.pumping = true;
+  core::ActionList list;
+  list.swap(actions_);
+  for (;;) {
+    while (n.core->take_actions(list)) {
+      for (const core::Action& a : list) carry_out(id, a);
+    }
+    deliver(id);
+    if (n.answers.empty()) break;
+    const core::Event event = n.answers.front();
+    n.answers.pop_front();
+    n.core->step(event, now_at(id));
+  }
+  if (world_.random.chance(800)) {
+    n.core->step(core::Flush{}, now_at(id));
+    while (n.core->take_actions(list)) {
+      for (const core::Action& a : list) carry_out(id, a);
+    }
+  }
+  list.swap(actions_);
+  n.pumping = false;
+  plan_tick(id);
+}
+
+void Cluster::plan_tick(unsigned id) {
+  Node& n = nodes_[id];
+  const std::uint64_t deadline = n.core->deadline_ns();
+  if (deadline == ~std::uint64_t{0}) return;
+  const std::uint64_t at = std::max(world_time(id, deadline), world_.now_ns() + 10'000);
+  if (n.tick_at_ns > world_.now_ns() && n.tick_at_ns <= at) return;  // one is coming anyway
+  n.tick_at_ns = at;
+  const std::uint32_t process = n.process;
+  world_.at(at, [this, id, process, at] {
+    if (nodes_[id].tick_at_ns != at) return;  // an earlier one was planned since
+    nodes_[id].tick_at_ns = 0;
+    for_process(id, process, [this, id] { step(id, core::Tick{}); });
+  });
+}
+
+// Runs `what` if that process still runs; when it is stopped, as soon as it continues.
+void Cluster::for_process(unsigned id, std::uint32_t process, std::function<void()> what) {
+  Node& n = nodes_[id];
+  if (n.life == Life::kDown || n.process != process) return;
+  if (n.life == Life::kPaused) {
+    n.deferred.push_back(std::move(what));
+    return;
+  }
+  what();
+}
+
+void Cluster::carry_out(unsigned id, const core::Action& action) {
+  Node& n = nodes_[id];
+  note(action.index(), id);
+  if (const auto* w = std::get_if<core::WriteLog>(&action)) {
+    write_log(id, *w);
+  } else if (const auto* r = std::get_if<core::ReadLog>(&action)) {
+    read_log(id, *r);
+  } else if (const auto* c = std::get_if<core::ReadCell>(&action)) {
+    read_cell(id, *c);
+  } else if (const auto* s = std::get_if<core::SendMessage>(&action)) {
+    send(id, *s);
+  } else if (const auto* cell = std::get_if<core::SetCell>(&action)) {
+    n.cells[cell->cell] = cell->value;
+  } else if (const auto* close = std::get_if<core::CloseLog>(&action)) {
+    Link& l = link(id, value(close->peer));
+    ++l.connection;
+    l.broken = false;
+  } else if (const auto* p = std::get_if<core::PermitWrites>(&action)) {
+    permit(id, value(p->peer));
+  } else if (const auto* v = std::get_if<core::RevokeWrites>(&action)) {
+    revoke(id, value(v->peer));
+  } else if (const auto* role = std::get_if<core::RoleChange>(&action)) {
+    on_role(id, *role);
+  } else if (const auto* fatal = std::get_if<core::Fatal>(&action)) {
+    violate("FATAL: replica " + std::to_string(id) + ": " + fatal->why);
+  }
+}
+
+void Cluster::on_role(unsigned id, const core::RoleChange& change) {
+  Node& n = nodes_[id];
+  trace("replica %u role %d view %llu leader %u", id, static_cast<int>(change.role),
+        static_cast<unsigned long long>(value(change.view)), value(change.leader));
+  note(value(change.view), static_cast<std::uint64_t>(change.role));
+  if (change.role == core::Role::kCandidate) {
+    violate(unique_views_.on_candidate(id, change.view));
+  }
+  if (change.role == core::Role::kLeader) ++outcome_.views;
+  if (n.leads && change.role != core::Role::kLeader) {
+    if (options_.mutant == core::Mutant::kProposeAgain) {
+      again_.insert(again_.end(), n.in_flight.begin(), n.in_flight.end());
+    }
+    n.in_flight.clear();
+  }
+  n.leads = change.role == core::Role::kLeader;
+}
+
+void Cluster::deliver(unsigned id) {
+  Node& n = nodes_[id];
+  if (world_.now_ns() < n.app_stalled_until_ns) return;
+  while (outcome_.ok()) {
+    const auto entry = n.core->deliver();
+    if (!entry) break;
+    check_delivered(id, *entry);
+  }
+}
+
+void Cluster::check_delivered(unsigned id, const core::Entry& entry) {
+  Node& n = nodes_[id];
+  Delivered d;
+  d.view = entry.at.view;
+  d.crc = crc32c(entry.payload.data(), entry.payload.size(),
+                 static_cast<std::uint32_t>(entry.type + entry.grant * 256U + entry.stamp_ns));
+  if (entry.type != core::kStart) std::memcpy(&d.proposal, entry.payload.data(), 8);
+  const bool first = value(entry.at.index) > agreement_.committed();
+  trace("replica %u delivers %llu of view %llu proposal %llu", id,
+        static_cast<unsigned long long>(value(entry.at.index)),
+        static_cast<unsigned long long>(value(entry.at.view)),
+        static_cast<unsigned long long>(d.proposal));
+  note(value(entry.at.index), d.crc);
+  violate(no_gap_.on_delivered(id, entry.at.index));
+  violate(agreement_.on_delivered(id, entry.at.index, d));
+  if (!first) return;
+  violate(at_most_once_.on_committed(d.proposal));
+  std::erase(n.in_flight, d.proposal);
+  if (n.core->leading_view() != View{0} && n.app_stalled_until_ns == 0) {
+    violate(majority_.on_committed(id, entry.at.index, holders_of(entry), faults_.replicas));
+  }
+}
+
+// How many voters have this very entry in their log memory (who lost it once held it, if it voted).
+unsigned Cluster::holders_of(const core::Entry& entry) const {
+  unsigned count = 0;
+  for (const Node& n : nodes_) {
+    const std::uint64_t mask = faults_.ring_bytes - 1;
+    core::EntryHeader h;
+    for (std::size_t i = 0; i < core::kHeaderBytes; ++i) {
+      reinterpret_cast<std::byte*>(&h)[i] = n.memory[(entry.pos + i) & mask];
+    }
+    const bool holds = h.log_id == kLogId && h.pos == entry.pos &&
+                       h.index == value(entry.at.index) && h.view == value(entry.at.view);
+    if (holds || n.lost) ++count;
+  }
+  return count;
+}
+
+void Cluster::violate(const std::string& complaint) {
+  if (complaint.empty() || !outcome_.ok()) return;
+  outcome_.violation = complaint;
+  trace("VIOLATION %s", complaint.c_str());
+}
+
+void Cluster::note(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t h = outcome_.digest ^ (a * 0x9e3779b97f4a7c15U) ^ (b + world_.now_ns());
+  h = (h ^ (h >> 29)) * 0xbf58476d1ce4e5b9U;
+  outcome_.digest = h ^ (h >> 32);
+}
+
+void Cluster::trace(const char* format, ...) {
+  if (options_.trace == nullptr) return;
+  std::fprintf(options_.trace, "%12.3f us  ", static_cast<double>(world_.now_ns()) / 1e3);
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vfprintf(options_.trace, format, arguments);
+  va_end(arguments);
+  std::fputc('\n', options_.trace);
+}
+
+Outcome run_seed(std::uint64_t seed, const Options& options) {
+  const Faults faults = Faults::draw(seed);
+  if (options.trace != nullptr) {
+    std::fprintf(options.trace, "seed %llu: %s\n", static_cast<unsigned long long>(seed),
+                 faults.print().c_str());
+  }
+  Cluster cluster(seed, faults, options);
+  return cluster.run();
+}
+
+std::uint64_t first_seed(std::uint64_t fallback) {
+  const char* text = std::getenv("CRANE_SEED");
+  return text == nullptr ? fallback : std::strtoull(text, nullptr, 10);
+}
+
+const char* name(core::Mutant mutant) {
+  static constexpr const char* kNames[] = {
+      "none",         "skip-fence",          "scan-before-fence", "minority-commit",
+      "count-old-views", "restamp",          "keep-own-log",      "count-gap",
+      "overwrite-uncopied", "amnesiac-voter", "forget-promise",   "commit-unrepaired",
+      "propose-again"};
+  return kNames[static_cast<std::size_t>(mutant)];
+}
+
+}  // namespace crane::consensus::sim

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A group of protocol cores on a simulated one-sided fabric, with faults, clients and checkers.
+//
+// The fabric: every operation travels to the target's memory and back on the virtual clock, in order per
+// pair and plane.  A write is checked against the target's live keys when it lands, not when it was
+// posted, so late writes of fenced leaders are everyday events.  A write may land in two parts at
+// two times.  A process that is stopped keeps its memory, which takes writes as ever; one that died keeps it or not.
+//
+// REPLAY  crane-sim --seed N --trace
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "consensus/core/replica.h"
+#include "consensus/sim/checkers.h"
+#include "consensus/sim/faults.h"
+#include "consensus/sim/world.h"
+
+namespace crane::consensus::sim {
+
+struct Outcome {
+  std::uint64_t seed = 0;
+  std::string violation;  // empty: every property held
+  std::uint64_t digest = 0;
+  std::uint64_t committed = 0;
+  std::uint64_t views = 0;
+  std::uint64_t events = 0;
+  std::uint64_t incidents = 0;
+  bool ok() const { return violation.empty(); }
+};
+
+struct Options {
+  core::Mutant mutant = core::Mutant::kNone;
+  std::FILE* trace = nullptr;
+};
+
+class Cluster {
+ public:
+  Cluster(std::uint64_t seed, const Faults& faults, const Options& options);
+  // Runs the world to its end, or to the first violation.
+  Outcome run();
+
+ private:
+  enum class Life : std::uint8_t { kUp, kPaused, kDown };
+
+  struct Grant {
+    bool live = false;
+    std::uint64_t key = 0;
+  };
+  struct Node {
+    Life life = Life::kDown;
+    bool lost = false;            // its memory was lost once: a learner since
+    std::uint32_t process = 0;    // which run of it; events of older ones are stale
+    std::uint32_t incarnation = 0;
+    std::vector<std::byte> memory;
+    std::array<core::Cell, 2> cells{};
+    std::vector<Grant> grants;    // by writer
+    std::unique_ptr<core::Replica> core;
+    std::vector<std::function<void()>> deferred;  // while paused
+    std::vector<std::function<void()>> stuck;     // second halves of torn copies, while paused
+    std::deque<core::Event> answers;              // of the fabric, for after the list
+    bool pumping = false;
+    bool arrival_told = false;
+    std::uint64_t tick_at_ns = 0;
+    std::uint64_t app_stalled_until_ns = 0;
+    std::uint64_t offset_ns = 0;
+    std::int64_t skew_ppm = 0;
+    std::vector<std::uint64_t> in_flight;         // proposals of the own reign
+    bool leads = false;
+  };
+  struct Link {
+    bool cut = false;
+    std::uint32_t connection = 0;  // CloseLog makes a new one
+    bool broken = false;
+    std::uint64_t write_at_ns = 0;  // the last arrival, per plane
+    std::uint64_t done_at_ns = 0;
+    std::uint64_t cell_at_ns = 0;
+    std::uint64_t message_at_ns = 0;
+  };
+
+  // cluster.cc: processes, actions
+  void start(unsigned id, core::StartKind kind);
+  void step(unsigned id, const core::Event& event);
+  void pump(unsigned id);
+  void carry_out(unsigned id, const core::Action& action);
+  void deliver(unsigned id);
+  void check_delivered(unsigned id, const core::Entry& entry);
+  unsigned holders_of(const core::Entry& entry) const;
+  void on_role(unsigned id, const core::RoleChange& change);
+  void plan_tick(unsigned id);
+  void for_process(unsigned id, std::uint32_t process, std::function<void()> what);
+  core::Now now_at(unsigned id);
+  std::uint64_t world_time(unsigned id, std::uint64_t local_ns) const;
+  void violate(const std::string& complaint);
+  void note(std::uint64_t a, std::uint64_t b);
+  void trace(const char* format, ...) __attribute__((format(printf, 2, 3)));
+
+  // network.cc
+  std::uint64_t delay();
+  Link& link(unsigned from, unsigned to) { return links_[from * faults_.replicas + to]; }
+  bool reachable(unsigned from, unsigned to);
+  void write_log(unsigned from, const core::WriteLog& w);
+  void land(unsigned from, unsigned to, std::uint64_t key, std::uint32_t connection,
+            std::uint64_t offset, std::vector<std::byte> bytes, std::size_t done,
+            std::function<void(bool)> finish);
+  void read_log(unsigned from, const core::ReadLog& r);
+  void read_cell(unsigned from, const core::ReadCell& r);
+  void send(unsigned from, const core::SendMessage& s);
+  void complete(unsigned from, unsigned to, core::Token token, bool ok, bool log_plane,
+                std::vector<std::byte> data);
+  void tell_arrival(unsigned id);
+  void permit(unsigned id, unsigned writer);
+  void revoke(unsigned id, unsigned writer);
+  void answer(unsigned id, const core::Event& event);
+
+  // incidents.cc
+  void plan_incident();
+  void incident();
+  unsigned victim();
+  void crash(unsigned id);
+  void restart(unsigned id, bool lost);
+  void pause(unsigned id);
+  void resume(unsigned id);
+  void cut(unsigned a, unsigned b, bool value);
+  void heal();
+  void propose();
+  void check_end();
+
+  const std::uint64_t seed_;
+  const Faults faults_;
+  const Options options_;
+  World world_;
+  std::vector<Node> nodes_;
+  std::vector<Link> links_;
+  std::uint64_t next_key_ = 1;
+  std::uint64_t next_proposal_ = 1;
+  std::uint64_t lost_count_ = 0;
+  bool faults_over_ = false;
+  bool ended_ = false;
+  std::uint64_t committed_at_heal_ = 0;
+  std::vector<std::uint64_t> again_;  // proposals a mutant repeats
+  core::ActionList actions_;
+
+  AgreementChecker agreement_;
+  NoGapChecker no_gap_;
+  SingleWriterChecker single_writer_;
+  MajorityChecker majority_;
+  AtMostOnceChecker at_most_once_;
+  UniqueViewChecker unique_views_;
+  LivenessChecker liveness_;
+  Outcome outcome_;
+};
+
+// Draws the faults from the seed and runs the world.
+Outcome run_seed(std::uint64_t seed, const Options& options = {});
+// As the environment says (CRANE_SEED), else `fallback`.
+std::uint64_t first_seed(std::uint64_t fallback);
+const char* name(core::Mutant mutant);
+
+}  // namespace crane::consensus::sim

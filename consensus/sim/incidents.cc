@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes wrong in a simulated group, the client, and the check at the end.
+#include <algorithm>
+#include <cstring>
+
+#include "consensus/sim/cluster.h"
+
+namespace crane::consensus::sim {
+
+void Cluster::plan_incident() {
+  world_.after(world_.random.between(faults_.incident_every_ns / 4, faults_.incident_every_ns * 7 / 4),
+               [this] { incident(); });
+}
+
+unsigned Cluster::victim() {
+  if (world_.random.chance(faults_.aim_at_leader_per_mille)) {
+    for (unsigned i = 0; i < faults_.replicas; ++i) {
+      if (nodes_[i].life == Life::kUp && nodes_[i].core->leading_view() != View{0}) return i;
+    }
+  }
+  return static_cast<unsigned>(world_.random.below(faults_.replicas));
+}
+
+void Cluster::incident() {
+  if (faults_over_) return;
+  plan_incident();
+  Random& r = world_.random;
+  const std::uint64_t length = r.between(500'000, faults_.incident_max_ns);
+  const unsigned id = victim();
+  ++outcome_.incidents;
+  std::uint64_t pick = r.below(faults_.cut_weight + faults_.isolate_weight + faults_.crash_weight +
+                               faults_.pause_weight + faults_.abdicate_weight +
+                               faults_.app_stall_weight);
+  const auto falls_on = [&pick](std::uint64_t weight) {
+    const bool hit = pick < weight;
+    pick = hit ? ~std::uint64_t{0} : pick - weight;
+    return hit;
+  };
+  if (falls_on(faults_.cut_weight)) {
+    const unsigned other = static_cast<unsigned>(r.below(faults_.replicas));
+    cut(id, other, true);
+    world_.after(length, [this, id, other] { cut(id, other, false); });
+  } else if (falls_on(faults_.isolate_weight)) {
+    for (unsigned i = 0; i < faults_.replicas; ++i) {
+      cut(id, i, true);
+      cut(i, id, true);
+    }
+    world_.after(length, [this, id] {
+      for (unsigned i = 0; i < faults_.replicas; ++i) {
+        cut(id, i, false);
+        cut(i, id, false);
+      }
+    });
+  } else if (falls_on(faults_.crash_weight)) {
+    if (nodes_[id].life == Life::kDown) return;
+    const bool lost = !nodes_[id].lost && lost_count_ < faults_.lost_max && r.chance(500);
+    if (lost) {
+      nodes_[id].lost = true;
+      ++lost_count_;
+    }
+    crash(id);
+    world_.after(length, [this, id, lost] { restart(id, lost); });
+  } else if (falls_on(faults_.pause_weight)) {
+    if (nodes_[id].life != Life::kUp) return;
+    pause(id);
+    const std::uint32_t process = nodes_[id].process;
+    world_.after(length, [this, id, process] {
+      if (nodes_[id].process == process) resume(id);
+    });
+  } else if (falls_on(faults_.abdicate_weight)) {
+    if (nodes_[id].life != Life::kUp) return;
+    step(id, core::Abdicate{});
+    const std::uint32_t process = nodes_[id].process;
+    world_.after(length, [this, id, process] {
+      for_process(id, process, [this, id] { step(id, core::Fit{}); });
+    });
+  } else if (falls_on(faults_.app_stall_weight)) {
+    trace("replica %u: the application stalls", id);
+    nodes_[id].app_stalled_until_ns = world_.now_ns() + length;
+  }
+}
+
+void Cluster::crash(unsigned id) {
+  Node& n = nodes_[id];
+  trace("replica %u crashes", id);
+  n.life = Life::kDown;
+  ++n.process;
+  n.deferred.clear();
+  n.stuck.clear();  // a copy stopped in the middle stays half
+  n.core.reset();
+  for (unsigned i = 0; i < faults_.replicas; ++i) {
+    // Posted operations die with the process, or still go out.
+    if (world_.random.chance(500)) ++link(id, i).connection;
+    if (!faults_.death_is_seen || i == id) continue;
+    const std::uint32_t process = nodes_[i].process;
+    world_.after(delay(), [this, id, i, process] {
+      if (nodes_[id].life != Life::kDown) return;
+      for_process(i, process, [this, id, i] {
+        step(i, core::PeerDown{ReplicaId{static_cast<std::uint8_t>(id)}});
+      });
+    });
+  }
+}
+
+void Cluster::restart(unsigned id, bool lost) {
+  Node& n = nodes_[id];
+  if (n.life != Life::kDown) return;
+  for (unsigned i = 0; i < faults_.replicas; ++i) ++link(id, i).connection;
+  for (unsigned i = 0; i < faults_.replicas; ++i) link(id, i).broken = false;
+  no_gap_.on_restart(id);
+  if (lost) {
+    std::fill(n.memory.begin(), n.memory.end(), std::byte{0});
+    n.cells = {};
+    for (Grant& g : n.grants) g.live = false;
+    ++n.incarnation;
+  }
+  start(id, n.lost ? core::StartKind::kLost : core::StartKind::kSurvived);
+  if (!faults_.death_is_seen) return;
+  for (unsigned i = 0; i < faults_.replicas; ++i) {
+    if (i == id || nodes_[i].life == Life::kDown) continue;
+    const std::uint32_t process = nodes_[i].process;
+    // In order behind the news of its death.
+    world_.after(faults_.slow_max_ns + delay(), [this, id, i, process] {
+      if (nodes_[id].life == Life::kDown) return;
+      for_process(i, process, [this, id, i] {
+        step(i, core::PeerUp{ReplicaId{static_cast<std::uint8_t>(id)}});
+      });
+    });
+  }
+}
+
+void Cluster::pause(unsigned id) {
+  trace("replica %u stops", id);
+  nodes_[id].life = Life::kPaused;
+}
+
+void Cluster::resume(unsigned id) {
+  Node& n = nodes_[id];
+  if (n.life != Life::kPaused) return;
+  trace("replica %u continues", id);
+  n.life = Life::kUp;
+  for (auto& half : std::exchange(n.stuck, {})) half();
+  const std::uint32_t process = n.process;
+  for (auto& what : std::exchange(n.deferred, {})) for_process(id, process, std::move(what));
+}
+
+void Cluster::cut(unsigned a, unsigned b, bool cut_now) {
+  if (a == b || (faults_over_ && cut_now)) return;
+  trace("link %u -> %u %s", a, b, cut_now ? "is cut" : "is whole");
+  link(a, b).cut = cut_now;
+}
+
+// The last fault: from here on the group must become live.
+void Cluster::heal() {
+  faults_over_ = true;
+  trace("all faults end");
+  for (Link& l : links_) l.cut = false;
+  for (unsigned i = 0; i < faults_.replicas; ++i) {
+    nodes_[i].app_stalled_until_ns = 0;
+    if (nodes_[i].life == Life::kPaused) resume(i);
+    if (nodes_[i].life == Life::kDown) restart(i, nodes_[i].lost && nodes_[i].incarnation == 0);
+    if (nodes_[i].life == Life::kUp) step(i, core::Fit{});
+  }
+  committed_at_heal_ = agreement_.committed();
+}
+
+void Cluster::propose() {
+  Random& r = world_.random;
+  world_.after(r.between(faults_.propose_every_ns / 4, faults_.propose_every_ns * 7 / 4),
+               [this] { propose(); });
+  const auto begin = static_cast<unsigned>(r.below(faults_.replicas));
+  for (unsigned k = 0; k < faults_.replicas; ++k) {
+    const unsigned id = (begin + k) % faults_.replicas;
+    Node& n = nodes_[id];
+    if (n.life != Life::kUp || !n.leads) continue;
+    const std::uint64_t burst = r.chance(100) ? r.between(2, 12) : 1;
+    for (std::uint64_t b = 0; b < burst; ++b) {
+      std::uint64_t number = next_proposal_++;
+      if (!again_.empty()) {  // a mutant
+        number = again_.back();
+        again_.pop_back();
+      }
+      std::vector<std::byte> payload(r.between(8, faults_.payload_max), std::byte(number));
+      std::memcpy(payload.data(), &number, 8);
+      core::Proposal p;
+      p.type = 1;
+      p.grant = static_cast<std::uint32_t>(number & 0xffff);
+      p.stamp_ns = world_.now_ns();
+      p.payload = payload;
+      const auto index = n.core->propose(p, now_at(id));
+      if (!index.ok()) break;
+      trace("replica %u proposes %llu at %llu", id, static_cast<unsigned long long>(number),
+            static_cast<unsigned long long>(value(index.value())));
+      n.in_flight.push_back(number);
+    }
+    pump(id);
+    return;
+  }
+}
+
+void Cluster::check_end() {
+  ended_ = true;
+  if (!outcome_.ok()) return;
+  const std::uint64_t after = agreement_.committed() - committed_at_heal_;
+  // With a ring that laps, a replica can be out of reach: a checkpoint's business, not this one's.
+  const bool laps = faults_.ring_bytes < (1U << 16);
+  if (!laps) violate(liveness_.at_end(after));
+  for (unsigned i = 0; i < faults_.replicas && !laps; ++i) {
+    const Node& n = nodes_[i];
+    if (n.lost) continue;
+    // Entries of the last moments may still be under way.
+    const std::uint64_t due = agreement_.committed() - std::min<std::uint64_t>(after, 40);
+    violate(liveness_.at_end(i, value(n.core->delivered()), due));
+  }
+}
+
+}  // namespace crane::consensus::sim

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dmt/admission.h"
+
+#include <cstring>
+
+#include "dmt/base/assert.h"
+#include "dmt/base/crc.h"
+#include "dmt/base/log.h"
+#include "dmt/connections.h"
+#include "dmt/hand_off.h"
+#include "dmt/processes.h"
+#include "dmt/schedule_hash.h"
+#include "dmt/scheduler.h"
+
+namespace crane::dmt {
+namespace {
+
+template <typename Body>
+Body body_as(Layout& w, std::span<const std::byte> body) noexcept {
+  if (body.size() < sizeof(Body)) fence(w, "an entry of the Paxos sequence is too short");
+  Body result;
+  std::memcpy(&result, body.data(), sizeof result);
+  return result;
+}
+
+void admit_start(Layout& w, const SequenceHeader& header, const StartBody& body) noexcept {
+  SchedulerState& s = w.scheduler;
+  if (value(s.view) == 0) {
+    // The first START of the group fixes the origin of time and randomness (D6, D7).
+    s.now_ns = static_cast<std::int64_t>(header.stamp_ns);
+    s.wall_offset_ns = body.wall_offset_ns;
+    std::memcpy(s.seed, body.seed, sizeof s.seed);
+  }
+  CRANE_ASSERT(header.viewstamp.view > s.view);
+  s.view = header.viewstamp.view;
+  reset_all_connections(w);  // C8, rule 7
+}
+
+void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> body) noexcept {
+  switch (header.type) {
+    case EntryType::kStart:
+      return admit_start(w, header, body_as<StartBody>(w, body));
+    case EntryType::kConnect:
+      return admit_connect(w, header.viewstamp.index, body_as<ConnectBody>(w, body));
+    case EntryType::kData: {
+      const auto data = body_as<DataBody>(w, body);
+      return admit_data(w, data.conn, body.data() + sizeof data, body.size() - sizeof data);
+    }
+    case EntryType::kShutdown:
+      return admit_shutdown(w, body_as<ConnBody>(w, body).conn);
+    case EntryType::kReset:
+      return admit_reset(w, body_as<ConnBody>(w, body).conn);
+    case EntryType::kWindow: {
+      const auto window = body_as<WindowBody>(w, body);
+      return admit_window(w, window.conn, window.total);
+    }
+    case EntryType::kSignal: {
+      const auto sent = body_as<SignalBody>(w, body);
+      const std::uint16_t target = sent.pid == 0 ? kMainProcess : find_process(w, sent.pid);
+      if (target != kNoProcess) send_signal(w, target, static_cast<int>(sent.signo));
+      return;
+    }
+    case EntryType::kConfig:
+    case EntryType::kBubble:
+    case EntryType::kTime:
+      return;  // they carry time and grants only
+  }
+  fence(w, "an entry of the Paxos sequence has an unknown type");
+}
+
+}  // namespace
+
+bool admit_next(Layout& w) noexcept {
+  Ring ring(w.header.sequence, reinterpret_cast<std::byte*>(&w));
+  const std::span<const std::byte> record = ring.front();
+  if (record.empty()) return false;
+  SequenceHeader header;
+  if (record.size() < sizeof header) fence(w, "a record of the Paxos sequence is too short");
+  std::memcpy(&header, record.data(), sizeof header);
+  const std::span<const std::byte> body = record.subspan(sizeof header);
+  const std::uint32_t crc = header.crc;
+  SequenceHeader summed = header;
+  summed.crc = 0;
+  if (header.body_bytes != body.size() ||
+      crc32c(body.data(), body.size(), crc32c(&summed, sizeof summed)) != crc) {
+    fence(w, "a record of the Paxos sequence is damaged");
+  }
+  SchedulerState& s = w.scheduler;
+  CRANE_ASSERT(header.viewstamp.index > s.admitted.index);
+  s.admitted = header.viewstamp;
+  ++s.admissions;
+  if (static_cast<std::int64_t>(header.stamp_ns) > s.now_ns && value(s.view) != 0) {
+    s.now_ns = static_cast<std::int64_t>(header.stamp_ns);
+    fire_timers(w);
+  }
+  apply(w, header, body);
+  s.hash = fold(s.hash, value(header.viewstamp.index), s.clock);
+  s.grant_left = header.grant;
+  s.grant_low_mark = header.grant / 2;
+  s.grant_low.store(0, std::memory_order_relaxed);
+  ring.pop();
+  s.applied_index.store(value(header.viewstamp.index), std::memory_order_release);
+  return true;
+}
+
+void fence(Layout& w, const char* why) noexcept {
+  { Message() << "replica fenced: " << why; }
+  w.scheduler.fenced.store(1, std::memory_order_seq_cst);
+  ring_doorbell(w);
+  stop_here(w);
+}
+
+}  // namespace crane::dmt

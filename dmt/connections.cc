@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dmt/connections.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "dmt/admission.h"
+#include "dmt/base/assert.h"
+#include "dmt/files.h"
+#include "dmt/scheduler.h"
+#include "dmt/sequence/output.h"
+
+namespace crane::dmt {
+namespace {
+
+std::uint32_t* bucket_of(Layout& w, ConnId conn) noexcept {
+  return &w.connection_buckets[(value(conn) * 0x9E3779B97F4A7C15 >> 40) & (kConnectionBuckets - 1)];
+}
+
+std::uint32_t find(Layout& w, ConnId conn) noexcept {
+  for (std::uint32_t f = *bucket_of(w, conn); f != 0; f = w.files[f].connection.bucket_next) {
+    if (w.files[f].connection.conn == conn) return f;
+  }
+  return 0;  // the server closed it: what still arrives for it is dropped (D15)
+}
+
+void link_connection(Layout& w, std::uint32_t file) noexcept {
+  ConnectionState& c = w.files[file].connection;
+  std::uint32_t* bucket = bucket_of(w, c.conn);
+  c.bucket_next = *bucket;
+  *bucket = file;
+}
+
+void unlink_connection(Layout& w, std::uint32_t file) noexcept {
+  std::uint32_t* at = bucket_of(w, w.files[file].connection.conn);
+  while (*at != file) {
+    CRANE_ASSERT(*at != 0);
+    at = &w.files[*at].connection.bucket_next;
+  }
+  *at = w.files[file].connection.bucket_next;
+}
+
+void emit(Layout& w, OutputType type, std::uint64_t conn, std::uint64_t argument,
+          const std::byte* data, std::uint32_t size) noexcept {
+  const auto total = static_cast<std::uint32_t>(sizeof(OutputHeader) + size);
+  const std::span<std::byte> room = reserve_output(w, total);
+  const OutputHeader header{type, {}, conn, argument, w.scheduler.clock};
+  std::memcpy(room.data(), &header, sizeof header);
+  if (size > 0) std::memcpy(room.data() + sizeof header, data, size);
+  commit_output(w, total);
+}
+
+// --- inbound blocks ----------------------------------------------------------------------------
+
+std::uint32_t allocate_block(Layout& w) noexcept {
+  SchedulerState& s = w.scheduler;
+  std::uint32_t block = s.free_block;
+  if (block != 0) {
+    s.free_block = w.block_next[block];
+  } else {
+    // The proxies bound what is unread per connection and in all, so this is a bug or an attack on
+    // the log; the replica stops rather than lose bytes.
+    if (s.blocks_used + 1 >= kBlocksMax) fence(w, "inbound buffers are exhausted");
+    block = ++s.blocks_used;
+  }
+  w.block_next[block] = 0;
+  return block;
+}
+
+void free_block(Layout& w, std::uint32_t block) noexcept {
+  w.block_next[block] = w.scheduler.free_block;
+  w.scheduler.free_block = block;
+}
+
+std::byte* block_bytes(Layout& w, std::uint32_t block) noexcept {
+  return w.blocks + static_cast<std::size_t>(block) * kBlockBytes;
+}
+
+void append(Layout& w, ConnectionState& c, const std::byte* data, std::size_t size) noexcept {
+  while (size > 0) {
+    if (c.tail_block == 0 || c.tail_used == kBlockBytes) {
+      const std::uint32_t block = allocate_block(w);
+      if (c.tail_block != 0) {
+        w.block_next[c.tail_block] = block;
+      } else {
+        c.head_block = block;
+        c.head_offset = 0;
+      }
+      c.tail_block = block;
+      c.tail_used = 0;
+    }
+    const std::size_t n = std::min<std::size_t>(size, kBlockBytes - c.tail_used);
+    std::memcpy(block_bytes(w, c.tail_block) + c.tail_used, data, n);
+    c.tail_used += static_cast<std::uint32_t>(n);
+    data += n;
+    size -= n;
+  }
+}
+
+void free_input(Layout& w, ConnectionState& c) noexcept {
+  while (c.head_block != 0) {
+    const std::uint32_t following = w.block_next[c.head_block];
+    free_block(w, c.head_block);
+    c.head_block = following;
+  }
+  c.tail_block = c.head_offset = c.tail_used = 0;
+}
+
+// Tells the proxies how far the server has read, in steps that keep the client's window open.
+void report_consumed(Layout& w, ConnectionState& c) noexcept {
+  if (c.consumed - c.reported < kReceiveWindow / 4) return;
+  c.reported = c.consumed;
+  emit(w, OutputType::kConsumed, value(c.conn), c.consumed, nullptr, 0);
+}
+
+void reset_connection(Layout& w, std::uint32_t file) noexcept {
+  ConnectionState& c = w.files[file].connection;
+  if (c.reset) return;
+  c.reset = true;
+  // As Linux answers: a reset after the client's FIN is a broken pipe, else a reset by peer.
+  c.socket_error = c.fin_received ? EPIPE : ECONNRESET;
+  refresh_readiness(w, file, true);
+}
+
+std::uint32_t find_listener(Layout& w, std::uint16_t port) noexcept {
+  for (std::uint32_t f = w.scheduler.listeners; f != 0; f = w.files[f].listener.next) {
+    if (w.files[f].listener.port == port) return f;
+  }
+  return 0;
+}
+
+}  // namespace
+
+// --- the server's side -------------------------------------------------------------------------
+
+bool start_listening(Layout& w, std::uint32_t file, std::uint32_t backlog) noexcept {
+  FileRecord& f = w.files[file];
+  const std::uint32_t wanted = std::clamp<std::uint32_t>(backlog, 1, kBacklogMax);
+  if (f.kind == FileKind::kListener) {  // listen() again only changes the backlog
+    f.listener.backlog = wanted;
+    return true;
+  }
+  CRANE_ASSERT(f.kind == FileKind::kSocket);
+  if (find_listener(w, f.listener.bound.port) != 0) return false;
+  f.kind = FileKind::kListener;
+  f.listener.port = f.listener.bound.port;
+  f.listener.backlog = wanted;
+  f.listener.next = w.scheduler.listeners;
+  w.scheduler.listeners = file;
+  refresh_readiness(w, file, false);
+  emit(w, OutputType::kListen, f.listener.port, wanted, nullptr, 0);
+  return true;
+}
+
+std::uint32_t accept_connection(Layout& w, std::uint32_t listener) noexcept {
+  ListenerState& l = w.files[listener].listener;
+  const std::uint32_t file = l.head;
+  if (file == 0) return 0;
+  l.head = w.files[file].chain;
+  if (l.head == 0) l.tail = 0;
+  --l.queued;
+  w.files[file].chain = 0;
+  w.files[file].connection.accepted = true;
+  refresh_readiness(w, listener, false);
+  return file;
+}
+
+std::uint64_t readable_bytes(const Layout& w, std::uint32_t file) noexcept {
+  const ConnectionState& c = w.files[file].connection;
+  return c.received - c.consumed;
+}
+
+std::size_t read_connection(Layout& w, std::uint32_t file, std::byte* out, std::size_t size,
+                            bool peek) noexcept {
+  ConnectionState& c = w.files[file].connection;
+  std::uint32_t block = c.head_block;
+  std::uint32_t offset = c.head_offset;
+  std::size_t done = 0;
+  while (done < size && block != 0) {
+    const std::uint32_t end = block == c.tail_block ? c.tail_used : kBlockBytes;
+    const std::size_t n = std::min<std::size_t>(size - done, end - offset);
+    std::memcpy(out + done, block_bytes(w, block) + offset, n);
+    done += n;
+    offset += static_cast<std::uint32_t>(n);
+    if (offset < end) break;
+    const std::uint32_t following = block == c.tail_block ? 0 : w.block_next[block];
+    if (!peek) free_block(w, block);
+    block = following;
+    offset = 0;
+  }
+  if (peek || done == 0) return done;
+  c.head_block = block;
+  c.head_offset = offset;
+  if (block == 0) c.tail_block = c.tail_used = 0;
+  c.consumed += done;
+  report_consumed(w, c);
+  w.files[file].readiness = connection_readiness(w, w.files[file]);
+  return done;
+}
+
+std::uint64_t send_space(const Layout& w, std::uint32_t file) noexcept {
+  const ConnectionState& c = w.files[file].connection;
+  const std::uint64_t used = c.sent - c.drained;
+  const std::uint64_t limit = w.header.configuration.send_buffer;
+  return used < limit ? limit - used : 0;
+}
+
+std::size_t write_connection(Layout& w, std::uint32_t file, const std::byte* data,
+                             std::size_t size) noexcept {
+  ConnectionState& c = w.files[file].connection;
+  const std::size_t total = std::min<std::size_t>(size, send_space(w, file));
+  for (std::size_t done = 0; done < total;) {
+    const auto n =
+        static_cast<std::uint32_t>(std::min<std::size_t>(total - done, kOutputBytesMax));
+    emit(w, OutputType::kBytes, value(c.conn), c.sent, data + done, n);
+    c.sent += n;
+    done += n;
+  }
+  w.files[file].readiness = connection_readiness(w, w.files[file]);
+  return total;
+}
+
+void shutdown_read(Layout& w, std::uint32_t file) noexcept {
+  w.files[file].connection.shut_read = true;
+  refresh_readiness(w, file, true);
+}
+
+void shutdown_write(Layout& w, std::uint32_t file) noexcept {
+  ConnectionState& c = w.files[file].connection;
+  if (c.shut_write) return;
+  c.shut_write = true;
+  if (!c.reset) emit(w, OutputType::kShutdown, value(c.conn), 0, nullptr, 0);
+  refresh_readiness(w, file, true);
+}
+
+void close_connection(Layout& w, std::uint32_t file) noexcept {
+  ConnectionState& c = w.files[file].connection;
+  const bool rst = c.linger_reset || c.received > c.consumed;  // rule 16
+  free_input(w, c);
+  unlink_connection(w, file);
+  emit(w, OutputType::kClose, value(c.conn), rst ? 1 : 0, nullptr, 0);
+}
+
+void close_listener(Layout& w, std::uint32_t file) noexcept {
+  ListenerState& l = w.files[file].listener;
+  while (l.head != 0) {
+    const std::uint32_t queued = accept_connection(w, file);
+    w.files[queued].connection.linger_reset = true;
+    drop_reference(w, queued);
+  }
+  std::uint32_t* at = &w.scheduler.listeners;
+  while (*at != file) {
+    CRANE_ASSERT(*at != 0);
+    at = &w.files[*at].listener.next;
+  }
+  *at = l.next;
+  emit(w, OutputType::kUnlisten, l.port, 0, nullptr, 0);
+}
+
+// --- admission's side ---------------------------------------------------------------------------
+
+void admit_connect(Layout& w, Index index, const ConnectBody& body) noexcept {
+  const std::uint32_t listener = find_listener(w, body.port);
+  const bool room = listener != 0 && w.files[listener].listener.queued <
+                                         w.files[listener].listener.backlog + 1;
+  const std::uint32_t file = room ? create_file(w, kNodeSlot, FileKind::kConnection) : 0;
+  if (file == 0) {
+    emit(w, OutputType::kRefused, value(index), 0, nullptr, 0);  // rule 21
+    return;
+  }
+  ConnectionState& c = w.files[file].connection;
+  c.conn = ConnId{value(index)};
+  c.peer = body.peer;
+  c.local = body.local;
+  link_connection(w, file);
+  w.files[file].readiness = connection_readiness(w, w.files[file]);
+  ListenerState& l = w.files[listener].listener;
+  (l.tail != 0 ? w.files[l.tail].chain : l.head) = file;
+  l.tail = file;
+  ++l.queued;
+  refresh_readiness(w, listener, true);
+}
+
+void admit_data(Layout& w, ConnId conn, const std::byte* data, std::size_t size) noexcept {
+  const std::uint32_t file = find(w, conn);
+  if (file == 0) return;
+  ConnectionState& c = w.files[file].connection;
+  if (c.reset || c.fin_received) return;
+  if (c.shut_read) {  // read side shut: bytes are accepted and forgotten, the window stays open
+    c.received += size;
+    c.consumed += size;
+    report_consumed(w, c);
+    return;
+  }
+  append(w, c, data, size);
+  c.received += size;
+  refresh_readiness(w, file, true);
+}
+
+void admit_shutdown(Layout& w, ConnId conn) noexcept {
+  const std::uint32_t file = find(w, conn);
+  if (file == 0 || w.files[file].connection.fin_received) return;
+  w.files[file].connection.fin_received = true;
+  refresh_readiness(w, file, true);
+}
+
+void admit_reset(Layout& w, ConnId conn) noexcept {
+  const std::uint32_t file = find(w, conn);
+  if (file != 0) reset_connection(w, file);
+}
+
+void admit_window(Layout& w, ConnId conn, std::uint64_t total) noexcept {
+  const std::uint32_t file = find(w, conn);
+  if (file == 0) return;
+  ConnectionState& c = w.files[file].connection;
+  if (total <= c.drained || total > c.sent) return;
+  c.drained = total;
+  refresh_readiness(w, file, false);
+}
+
+void reset_all_connections(Layout& w) noexcept {
+  // File numbers are handed out at turns, so their order is the same on every replica.
+  for (std::uint32_t file = 1; file <= w.scheduler.files_used; ++file) {
+    if (w.files[file].kind == FileKind::kConnection) reset_connection(w, file);
+  }
+}
+
+Readiness connection_readiness(const Layout& w, const FileRecord& file) noexcept {
+  const ConnectionState& c = file.connection;
+  if (c.reset) return kIn | kOut | kErr | kHup | kRdHup;
+  Readiness now = 0;
+  const bool at_eof = c.fin_received || c.shut_read;
+  if (c.received - c.consumed >= c.low_water || at_eof) now |= kIn;
+  if (at_eof) now |= kRdHup;
+  if (at_eof && c.shut_write) now |= kHup;
+  // Writable when a third of the send buffer is free, as Linux' TCP says it.
+  const std::uint64_t used = c.sent - c.drained;
+  const std::uint64_t limit = w.header.configuration.send_buffer;
+  if (c.shut_write || used * 3 <= limit * 2) now |= kOut;
+  return now;
+}
+
+}  // namespace crane::dmt

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Virtual TCP: listeners and connections as byte queues.  Input arrives by admission, output goes to
+// the output ring; everything that a server can observe (byte counts, EOF, reset, send space) is a
+// function of admitted entries and of its own operations (DESIGN D15, rules 1 and 21).
+//
+// Threads / Processes: everything here REQUIRES the turn.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dmt/base/ids.h"
+#include "dmt/layout.h"
+
+namespace crane::dmt {
+
+// --- the server's side -------------------------------------------------------------------------
+
+// `file` (kSocket, with listener.bound set by bind) starts listening.  False: the port is taken.
+bool start_listening(Layout& w, std::uint32_t file, std::uint32_t backlog) noexcept;
+
+// The oldest queued connection of a listener, or 0.  The queue's reference becomes the caller's.
+std::uint32_t accept_connection(Layout& w, std::uint32_t listener) noexcept;
+
+// Bytes that recv would give now.
+std::uint64_t readable_bytes(const Layout& w, std::uint32_t file) noexcept;
+
+// Copies up to `size` unread bytes out, without consuming them when `peek`.  Returns how many.
+std::size_t read_connection(Layout& w, std::uint32_t file, std::byte* out, std::size_t size,
+                            bool peek) noexcept;
+
+// Bytes that may be written now (0 when S is used up).
+std::uint64_t send_space(const Layout& w, std::uint32_t file) noexcept;
+
+// Writes min(size, send_space) bytes to the client; returns how many.
+std::size_t write_connection(Layout& w, std::uint32_t file, const std::byte* data,
+                             std::size_t size) noexcept;
+
+// shutdown(2) halves.
+void shutdown_read(Layout& w, std::uint32_t file) noexcept;
+void shutdown_write(Layout& w, std::uint32_t file) noexcept;
+
+// --- called when the last reference goes (files.cc) ---------------------------------------------
+
+void close_connection(Layout& w, std::uint32_t file) noexcept;
+void close_listener(Layout& w, std::uint32_t file) noexcept;
+
+// --- admission's side ---------------------------------------------------------------------------
+
+void admit_connect(Layout& w, Index index, const ConnectBody& body) noexcept;
+void admit_data(Layout& w, ConnId conn, const std::byte* data, std::size_t size) noexcept;
+void admit_shutdown(Layout& w, ConnId conn) noexcept;
+void admit_reset(Layout& w, ConnId conn) noexcept;
+void admit_window(Layout& w, ConnId conn, std::uint64_t total) noexcept;
+// START: every connection of an earlier view is reset, in connection order (rule 7).
+void reset_all_connections(Layout& w) noexcept;
+
+Readiness connection_readiness(const Layout& w, const FileRecord& file) noexcept;
+
+}  // namespace crane::dmt

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Open file descriptions, who refers to them, and their readiness: the shared half of poll, select
+// and epoll (rule 10: readiness comes from here, never from the kernel).
+//
+// A FileRecord is an open file description; a process' descriptor table maps fd -> file, 0 for
+// descriptors that are plain (regular files, directories, ttys).  Readiness is a level kept up to
+// date by set_readiness; a rise goes to the file's watches in the order in which they were made: a
+// slot's watch (poll, select, epoll_wait) wakes the slot, an epoll's watch puts itself in that
+// epoll's ready list, which is a rise of the epoll's own readiness (nesting works).
+//
+// Threads / Processes: everything here REQUIRES the turn.
+//
+// INVARIANT F1  references = number of descriptors in all tables that map to the file, plus one
+//               while it waits in an accept queue, plus one per scm/rights message in flight.
+// INVARIANT F2  A file with references == 0 is free, has no watches, and its close effects (FIN or
+//               RST, EOF for the peer) have happened at the turn that dropped the last one.
+// INVARIANT F3  A watch is in exactly one file's list and one owner's list.
+
+#include <cstdint>
+
+#include "dmt/base/ids.h"
+#include "dmt/layout.h"
+
+namespace crane::dmt {
+
+inline constexpr Readiness kIn = 0x1, kPri = 0x2, kOut = 0x4, kErr = 0x8, kHup = 0x10;
+inline constexpr Readiness kRdHup = 0x2000;
+
+// --- files -----------------------------------------------------------------------------------
+
+// A new file with one reference; 0 when the table is full (answer ENFILE).
+std::uint32_t create_file(Layout& w, Slot me, FileKind kind) noexcept;
+void add_reference(Layout& w, std::uint32_t file) noexcept;
+// Drops one reference; the last one closes: connections send FIN or RST (unread input), listeners
+// refuse what was queued, stream peers see EOF, epolls and timers are taken down.
+void drop_reference(Layout& w, std::uint32_t file) noexcept;
+
+// --- descriptors -----------------------------------------------------------------------------
+
+// The file of `fd` in `process`; 0 = plain or out of range.
+inline std::uint32_t file_of(const Layout& w, std::uint16_t process, int fd) noexcept {
+  if (fd < 0 || static_cast<std::uint32_t>(fd) >= kFdsMax) return 0;
+  return w.descriptors[static_cast<std::size_t>(process) * kFdsMax + static_cast<unsigned>(fd)];
+}
+// Makes `fd` refer to `file` (taking over one reference of the caller's); what it referred to
+// before is dropped.
+void bind_descriptor(Layout& w, std::uint16_t process, int fd, std::uint32_t file) noexcept;
+// The descriptor was closed: drops its reference.  As in Linux, epoll watches go with the file's
+// last reference, not with the descriptor.
+void unbind_descriptor(Layout& w, std::uint16_t process, int fd) noexcept;
+// fork: the child's table is a copy of the parent's.
+void copy_descriptors(Layout& w, std::uint16_t parent, std::uint16_t child) noexcept;
+// exit: all of them.
+void unbind_all_descriptors(Layout& w, std::uint16_t process) noexcept;
+
+// --- readiness -------------------------------------------------------------------------------
+
+// The level that the file's state gives now (an epoll's, a stream's, a connection's, ...).
+Readiness readiness_of(const Layout& w, std::uint32_t file) noexcept;
+
+// Called by the scheduler when a timerfd's timer fires.
+void timer_expired(Layout& w, std::uint32_t file) noexcept;
+
+// Sets the level; threads blocked on the file's object are signalled when it rises.  `edge`: new data or space arrived though the level may be as before (an edge for
+// EPOLLET watches).
+void set_readiness(Layout& w, std::uint32_t file, Readiness now, bool edge) noexcept;
+
+// Recomputes the level from the file's state and sets it.
+void refresh_readiness(Layout& w, std::uint32_t file, bool edge) noexcept;
+
+// A slot's watch for the length of one blocking call.  0 when there are none left.
+std::uint32_t watch_by_slot(Layout& w, Slot me, std::uint32_t file, std::uint32_t events) noexcept;
+void drop_watch(Layout& w, std::uint32_t watch) noexcept;
+
+// --- epoll -----------------------------------------------------------------------------------
+
+// A registration is named by (file, fd number), as in Linux; 0 = not registered.
+std::uint32_t epoll_find(const Layout& w, std::uint32_t epoll, int fd, std::uint32_t file) noexcept;
+// `events` are epoll's bits incl. EPOLLET, EPOLLONESHOT, EPOLLEXCLUSIVE.  0 = no room.
+std::uint32_t epoll_add(Layout& w, std::uint32_t epoll, int fd, std::uint32_t file,
+                        std::uint32_t events, std::uint64_t data) noexcept;
+void epoll_modify(Layout& w, std::uint32_t watch, std::uint32_t events,
+                  std::uint64_t data) noexcept;
+void epoll_remove(Layout& w, std::uint32_t watch) noexcept;
+struct EpollReady {
+  std::uint32_t events;
+  std::uint64_t data;
+};
+// Takes up to `capacity` ready items in order of becoming ready; level-triggered ones that are
+// still ready go to the tail (rotation, rule 21).  Returns how many.
+std::uint32_t epoll_collect(Layout& w, std::uint32_t epoll, EpollReady* out,
+                            std::uint32_t capacity) noexcept;
+
+}  // namespace crane::dmt

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dmt/hand_off.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <ctime>
+
+#include "dmt/base/assert.h"
+#include "dmt/base/futex.h"
+
+namespace crane::dmt {
+namespace {
+
+// How often a perturbed thread is delayed: once in this many hand-offs.
+constexpr std::uint64_t kPerturbPeriod = 16;
+
+thread_local std::uint64_t perturb_state = 0;
+std::atomic<FenceHandler> fence_handler{nullptr};
+
+std::uint64_t next_random() noexcept {
+  // xorshift64*: any stream will do, it only disturbs.
+  perturb_state ^= perturb_state >> 12;
+  perturb_state ^= perturb_state << 25;
+  perturb_state ^= perturb_state >> 27;
+  return perturb_state * 0x2545F4914F6CDD1D;
+}
+
+void sleep_physically(long ns) noexcept {
+  const timespec duration{0, ns};
+  (void)::syscall(SYS_nanosleep, &duration, nullptr);
+}
+
+}  // namespace
+
+void set_fence_handler(FenceHandler handler) noexcept { fence_handler.store(handler); }
+
+void stop_here(Layout& w) noexcept {
+  if (const FenceHandler handler = fence_handler.load()) handler();
+  for (;;) futex_wait(&w.scheduler.fenced, 1);
+}
+
+void perturb(const Layout& w) noexcept {
+  const Configuration& c = w.header.configuration;
+  if (c.perturb_seed == 0) return;
+  if (perturb_state == 0) {
+    perturb_state = c.perturb_seed ^ (static_cast<std::uint64_t>(::syscall(SYS_gettid)) << 20);
+  }
+  const std::uint64_t draw = next_random();
+  if (draw % kPerturbPeriod != 0 || c.perturb_max_us == 0) return;
+  sleep_physically(static_cast<long>((draw >> 16) % c.perturb_max_us) * 1000);
+}
+
+void await_turn(Layout& w, std::uint16_t me) noexcept {
+  SlotRecord& s = w.slots[me];
+  const std::atomic<std::uint32_t>& holder = w.scheduler.holder;
+  for (std::uint32_t i = w.header.configuration.spin; i > 0; --i) {
+    if (holder.load(std::memory_order_acquire) == me) return;
+    __builtin_ia32_pause();
+  }
+  // Dekker with pass_turn: either we see the turn, or the passer sees that we sleep.
+  for (;;) {
+    s.parked.store(1, std::memory_order_seq_cst);
+    if (holder.load(std::memory_order_seq_cst) == me) break;
+    futex_wait(&s.parked, 1);
+  }
+  s.parked.store(0, std::memory_order_relaxed);
+  if (w.scheduler.fenced.load(std::memory_order_relaxed) != 0) stop_here(w);
+}
+
+void pass_turn(Layout& w, std::uint16_t to) noexcept {
+  SchedulerState& s = w.scheduler;
+  CRANE_ASSERT(w.slots[to].state == SlotState::kRunnable);
+  s.published_clock.store(s.clock, std::memory_order_relaxed);
+  s.holder.store(to, std::memory_order_seq_cst);
+  std::atomic<std::uint32_t>& parked = w.slots[to].parked;
+  if (parked.load(std::memory_order_seq_cst) == 1) {
+    parked.store(0, std::memory_order_relaxed);
+    futex_wake(&parked, 1);
+  }
+}
+
+}  // namespace crane::dmt

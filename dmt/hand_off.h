@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Passing the turn from thread to thread: spin while that can pay, then a futex (DESIGN D10).
+//
+// Threads / Processes: await_turn by any thread for its own slot; pass_turn REQUIRES the turn.
+
+#include "dmt/base/ids.h"
+#include "dmt/layout.h"
+
+namespace crane::dmt {
+
+// Returns when `me` holds the turn.
+void await_turn(Layout& w, std::uint16_t me) noexcept;
+
+// Gives the turn to `to`, waking its thread if it sleeps: at most one futex call.
+void pass_turn(Layout& w, std::uint16_t to) noexcept;
+
+// What a thread of a fenced replica does instead of going on: the handler of this process (the node
+// ends itself with a message), or, in a server, sleeping for ever until the node kills it.
+using FenceHandler = void (*)() noexcept;
+void set_fence_handler(FenceHandler handler) noexcept;
+[[noreturn]] void stop_here(Layout& w) noexcept;
+
+// A random delay of this thread, physical only: tests of determinism (Configuration::perturb_seed).
+void perturb(const Layout& w) noexcept;
+
+}  // namespace crane::dmt

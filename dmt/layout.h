@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The segment: everything that the processes of one replica share.  Only layout; no logic.
+//
+// One file on tmpfs, created by the node, mapped by the node and by every server process.  Links
+// are indices, never pointers; 0 is "none" for files, watches and blocks (entry 0 of each table is
+// unused) and kNone for slots and timers.
+//
+// INVARIANT L1  Every field without "node:" or "any:" in its comment is read and written only by
+//               the turn holder (Scheduler::holder); the hand-off of the turn is the
+//               happens-before edge.
+// INVARIANT L2  `version` is stored last at creation and checked first at attach.
+// INVARIANT L3  No structure holds an address; all are trivially copyable or atomics.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "dmt/base/ids.h"
+#include "dmt/sequence/entry.h"
+#include "dmt/sequence/ring.h"
+#include "dmt/tuning.h"
+
+namespace crane::dmt {
+
+inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
+inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint16_t kNone = 0xffff;
+inline constexpr std::uint32_t kHolderIdle = 0xffff;  // nobody: the next to CAS it has the turn
+
+enum class Mode : std::uint32_t { kSerial = 1, kParallel = 2 };
+// kArrival is the test-only switch that admits at whatever turn an entry happens to arrive.
+enum class Admission : std::uint32_t { kGrant = 1, kClassic = 2, kArrival = 3 };
+
+// Agreed configuration (the same on all replicas but for replica and perturb_seed); constant after
+// creation.
+struct Configuration {
+  Mode mode;
+  Admission admission;
+  std::uint32_t quantum;
+  std::uint32_t replica;
+  std::uint64_t send_buffer;   // S of D15, bytes per connection
+  std::uint64_t perturb_seed;  // 0 = off; else random delays at turns (tests of determinism)
+  std::uint32_t perturb_max_us;
+  std::uint32_t spin;  // iterations to spin for the turn before sleeping; 0 on one core
+  char host_name[64];
+};
+
+// --- threads ---------------------------------------------------------------------------------
+
+enum class SlotState : std::uint8_t { kFree, kRunnable, kWaiting, kDead };
+enum class WakeReason : std::uint8_t { kSignalled, kTimeout, kInterrupted };
+
+struct alignas(128) SlotRecord {
+  std::atomic<std::uint32_t> parked;  // any: futex word; 1 = its thread sleeps for the turn
+  SlotState state;
+  WakeReason wake_reason;
+  std::uint16_t queue_next, queue_previous;  // run queue or wait bucket
+  std::uint16_t timer_heap;                  // position in the timer heap + 1, 0 = no deadline
+  std::uint16_t process;                     // index into processes
+  std::uint32_t generation;                  // how often the slot was taken
+  std::uint32_t thread_id;                   // gettid() inside the container
+  std::uint64_t wait_object;                 // object it waits on; 0 = only deadline or watches
+  std::int64_t deadline_ns;                  // virtual; valid while timer_heap != 0
+  std::uint64_t pending_signals;             // bit signo-1, directed at this thread
+  std::uint64_t blocked_signals;
+  std::uint64_t operations;  // turns this slot has taken: names what it creates (D2)
+  std::uint64_t exit_object;  // joiners wait here
+};
+
+// --- processes -------------------------------------------------------------------------------
+
+enum class ProcessState : std::uint8_t { kFree, kAlive, kZombie };
+enum class Disposition : std::uint8_t { kDefault, kIgnore, kHandler };
+
+struct alignas(64) ProcessRecord {
+  ProcessState state;
+  bool exec_pending;  // between exec's turn and the new image's attach
+  bool foreign;       // has no libcrane.so: no slots
+  std::uint16_t parent;
+  std::uint16_t main_slot;
+  std::uint16_t slots;       // live slots
+  std::uint32_t pid;         // inside the container; 0 until the child told it
+  std::uint32_t group;       // process group id
+  std::int32_t wait_status;  // when kZombie
+  std::uint32_t fd_limit;    // one above the highest descriptor ever used
+  std::uint64_t space;       // names its private objects: differs after fork, kept over exec
+  std::uint64_t pending_signals;
+  Disposition dispositions[65];
+  std::int64_t alarm_interval_ns;
+  std::uint16_t alarm_timer;       // a timer, or kNone
+  std::atomic<std::uint32_t> gone;  // any: 1 = its end was an operation of the schedule (D18)
+};
+
+// --- virtual time ----------------------------------------------------------------------------
+
+enum class TimerKind : std::uint8_t { kFree, kSlot, kFile, kProcess };
+struct TimerRecord {
+  TimerKind kind;
+  std::uint16_t heap;  // position + 1 in the heap, 0 = not armed
+  std::uint32_t owner;  // slot, file or process by kind
+  std::int64_t deadline_ns;
+  std::uint64_t number;  // ties fire in the order of arming (rule 8e)
+};
+
+// --- descriptors -----------------------------------------------------------------------------
+
+// What a descriptor refers to when it is not plain: an open file description, shared by all
+// descriptors that were made by dup, fork or passing.
+enum class FileKind : std::uint8_t {
+  kFree,
+  kSocket,      // virtual TCP socket, not yet listening nor connected
+  kListener,    // virtual TCP listener
+  kConnection,  // virtual TCP connection with a client
+  kPipeRead,    // kernel pipe, counted here
+  kPipeWrite,
+  kUnixSocket,    // kernel unix stream socket, not connected
+  kUnixListener,  // kernel unix listener
+  kUnixStream,    // one end of a connected kernel unix stream (also socketpair)
+  kEventFd,       // wholly virtual
+  kTimerFd,       // wholly virtual
+  kEpoll,         // wholly virtual
+  kSignalFd,      // wholly virtual
+  kRandom,        // /dev/urandom and /dev/random (D7)
+};
+
+// Readiness bits are poll(2)'s: POLLIN 1, POLLOUT 4, POLLERR 8, POLLHUP 16, POLLRDHUP 0x2000.
+using Readiness = std::uint32_t;
+
+struct ListenerState {
+  std::uint16_t port;
+  std::uint16_t any_address;  // bound to the wildcard
+  std::uint32_t backlog;
+  std::uint32_t queued;
+  std::uint32_t head, tail;  // files (connections, or unix streams) linked by `chain`
+  std::uint32_t next;        // listening files of the replica
+  VirtualAddress bound;
+};
+
+struct ConnectionState {
+  ConnId conn;
+  VirtualAddress peer, local;
+  std::uint32_t head_block, tail_block;  // inbound bytes
+  std::uint32_t head_offset, tail_used;
+  std::uint64_t received, consumed;  // bytes admitted and bytes read, cumulative
+  std::uint64_t reported;            // `consumed` as last told to the node
+  std::uint64_t sent, drained;       // bytes written, bytes taken by the client (D15)
+  bool fin_received, reset, shut_read, shut_write, accepted, linger_reset;
+  std::int32_t socket_error;  // SO_ERROR, cleared by reading it
+  std::uint32_t low_water;    // SO_RCVLOWAT
+  std::uint32_t bucket_next;  // files with the same hash of `conn`
+};
+
+// Kernel pipe or one direction of a kernel unix stream, or one eventfd/timerfd's count.
+struct StreamState {
+  std::uint32_t peer;       // file of the other end, 0 = gone
+  std::uint64_t bytes;      // written by hooked calls and not yet read (by this end)
+  std::uint64_t space_used; // bytes this end has written that the peer has not read
+  std::uint64_t capacity;
+  bool peer_shut_write, shut_read, shut_write;
+};
+
+struct CounterState {
+  std::uint64_t count;
+  bool semaphore;
+  std::int64_t interval_ns;
+  std::uint16_t timer;
+  std::uint64_t signal_mask;
+};
+
+struct EpollState {
+  std::uint32_t ready_head, ready_tail;  // watches linked by `ready_next`
+  std::uint32_t items;                   // all watches of this epoll linked by `owner_next`
+};
+
+struct alignas(64) FileRecord {
+  FileKind kind;
+  bool nonblocking;
+  std::uint16_t port;
+  std::uint32_t references;  // descriptors in all processes, plus one while queued for accept
+  std::uint32_t generation;
+  Readiness readiness;
+  std::uint32_t watches;  // list of watches on this file, FIFO, linked by `file_next`
+  std::uint32_t watches_tail;
+  std::uint32_t chain;  // accept queue or free list
+  std::uint32_t padding;
+  std::uint64_t object;  // agreed name: creating slot and its operation count (D2)
+  union {
+    ListenerState listener;
+    ConnectionState connection;
+    StreamState stream;
+    CounterState counter;
+    EpollState epoll;
+  };
+};
+
+enum class WatchKind : std::uint8_t { kFree, kSlot, kEpoll };
+struct WatchRecord {
+  WatchKind kind;
+  bool armed;     // ONESHOT disarms
+  bool is_ready;  // in the epoll's ready list
+  std::uint8_t flags;  // kWatchEdge | kWatchOneshot | kWatchExclusive
+  std::uint32_t file;  // the watched file
+  std::uint32_t owner;  // slot, or epoll file
+  std::uint32_t events;  // bits of interest; POLLERR and POLLHUP always count
+  std::int32_t fd;        // as given to epoll_ctl
+  std::uint32_t file_next, file_previous;
+  std::uint32_t owner_next, owner_previous;
+  std::uint32_t ready_next, ready_previous;
+  std::uint64_t data;  // epoll_event.data
+};
+inline constexpr std::uint8_t kWatchEdge = 1, kWatchOneshot = 2, kWatchExclusive = 4;
+
+// --- the scheduler ---------------------------------------------------------------------------
+
+struct Queue16 {
+  std::uint16_t head, tail;
+};
+
+struct HashPoint {
+  std::uint64_t turn, hash;
+};
+
+struct SchedulerState {
+  alignas(128) std::atomic<std::uint32_t> holder;  // any: slot with the turn, or kHolderIdle
+  alignas(128) std::uint64_t clock;                // turns taken
+  std::uint64_t grant_left;
+  std::uint64_t grant_low_mark;  // at this many turns left the leader is asked for a bubble
+  std::uint32_t quantum_left;
+  Queue16 run_queue;
+  std::uint32_t runnable;
+  std::int64_t now_ns;  // virtual monotonic time (D6)
+  std::int64_t wall_offset_ns;
+  std::uint64_t seed[4];
+  std::uint64_t hash;
+  std::uint64_t wait_number;
+  std::uint64_t object_number;
+  View view;          // of the last START admitted
+  Viewstamp admitted;  // last entry admitted
+  std::uint64_t admissions;
+  std::uint32_t timers_armed;
+  std::uint16_t free_slots_head, free_slots_tail;  // FIFO: deterministic reuse (D19)
+  std::uint16_t free_timer;
+  std::uint32_t free_file, free_watch, free_block;  // LIFO lists
+  std::uint32_t files_used, watches_used, blocks_used;  // high-water marks
+  std::uint32_t listeners;                              // list linked by ListenerState::next
+  std::uint32_t slots_used;                             // one above the highest slot ever taken
+  std::uint32_t signal_files;  // how many kSignalFd files there are
+  bool output_pending;         // records were committed since the doorbell was last rung
+  bool ended;               // the main process has ended
+  // --- words for the node's event loop
+  alignas(128) std::atomic<std::uint32_t> node_asleep;  // any: 1 = ring the doorbell
+  std::atomic<std::uint32_t> stalled;        // any: turns wanted, sequence empty, run queue not
+  std::atomic<std::uint32_t> grant_low;      // any: the grant is half used and nothing follows
+  std::atomic<std::uint32_t> leading;        // node: 1 = this replica leads, wants the hints above
+  std::atomic<std::int64_t> next_deadline;   // any: earliest armed deadline, INT64_MAX = none
+  std::atomic<std::int64_t> node_timer;      // node: deadline its own timer is set for
+  std::atomic<std::uint64_t> applied_index;  // any: index of the last admitted entry
+  std::atomic<std::uint64_t> published_clock;  // any: clock at the last hand-off
+  std::atomic<std::uint32_t> fenced;           // any: 1 = this replica has failed; nobody goes on
+};
+
+struct SegmentHeader {
+  std::uint64_t magic;
+  std::atomic<std::uint32_t> version;  // stored last (L2)
+  std::uint32_t header_bytes;
+  std::uint64_t total_bytes;
+  Configuration configuration;
+  RingLayout sequence;  // node -> admission
+  RingLayout output;    // turn holder -> node
+};
+
+struct Layout {
+  SegmentHeader header;
+  SchedulerState scheduler;
+  Queue16 wait_buckets[kWaitBuckets];
+  std::uint16_t timer_heap[kTimersMax];
+  TimerRecord timers[kTimersMax];  // timer i < kSlotsMax is slot i's deadline
+  HashPoint history[kHashHistory];
+  SlotRecord slots[kSlotsMax];
+  ProcessRecord processes[kProcessesMax];
+  std::uint32_t block_next[kBlocksMax];
+  std::uint32_t connection_buckets[kConnectionBuckets];
+  FileRecord files[kFilesMax];
+  WatchRecord watches[kWatchesMax];
+  // files by descriptor, 0 = plain; the row of a process starts at process * kFdsMax
+  std::uint32_t descriptors[static_cast<std::size_t>(kProcessesMax) * kFdsMax];
+  alignas(4096) std::byte blocks[static_cast<std::size_t>(kBlocksMax) * kBlockBytes];
+  alignas(4096) std::byte sequence_data[kSequenceBytes];
+  alignas(4096) std::byte output_data[kOutputBytes];
+};
+
+static_assert(std::is_standard_layout_v<Layout>);
+static_assert(std::is_trivially_destructible_v<Layout>);
+static_assert(alignof(SlotRecord) == 128, "two slots never share a line or its prefetch pair");
+
+}  // namespace crane::dmt

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The server's processes as the schedule knows them: creation, exit, wait and signals are operations
+// at turns, never the kernel's asynchronous events (DESIGN D11, D18, rules 2, 14, 15).
+//
+// Threads / Processes: everything here REQUIRES the turn.
+//
+// INVARIANT P1  A process in state kAlive has between 1 and kSlotsMax live slots.
+// INVARIANT P2  `gone` is set at the turn at which the process ends for the schedule, before the
+//               kernel ends it; a process that dies without it fences the replica (rule 2).
+
+#include <cstdint>
+
+#include "dmt/base/ids.h"
+#include "dmt/layout.h"
+
+namespace crane::dmt {
+
+inline constexpr std::uint16_t kNoProcess = 0;  // record 0 is the node's
+inline constexpr std::uint16_t kMainProcess = 1;
+
+// Creates the record of a child of `parent` with one slot (its main thread, runnable), a copy of the
+// descriptor table and of the dispositions.  kNoProcess when a table is full (answer EAGAIN).
+struct Child {
+  std::uint16_t process;
+  Slot slot;
+};
+Child create_process(Layout& w, std::uint16_t parent) noexcept;
+// fork failed after create_process: nothing remains.
+void abandon_process(Layout& w, std::uint16_t process) noexcept;
+
+// The first process, created by the node before the server starts: kMainProcess with its slot.
+Slot create_main_process(Layout& w) noexcept;
+
+// The process ends (exit, fatal signal): slots, descriptors, SIGCHLD to the parent, waiters woken,
+// children handed to the main process.  The caller then passes the turn with leave().
+// `wait_status` as of waitpid.
+void end_process(Layout& w, std::uint16_t process, std::int32_t wait_status) noexcept;
+
+// waitpid's choice: pid > 0 that one, -1 any, 0 own group, < -1 group -pid.  The lowest record that
+// fits wins, zombies first.  `zombie` 0 and `exists` false = ECHILD.
+struct WaitChoice {
+  std::uint16_t zombie;
+  bool exists;
+};
+WaitChoice find_zombie(const Layout& w, std::uint16_t parent, std::int32_t pid) noexcept;
+// Waiters in waitpid block on this object.
+std::uint64_t child_object(std::uint16_t parent) noexcept;
+// The zombie's record is free after this.
+void reap_process(Layout& w, std::uint16_t process) noexcept;
+
+std::uint16_t find_process(const Layout& w, std::uint32_t pid) noexcept;
+
+// --- signals -----------------------------------------------------------------------------------
+
+// Marks `signo` pending for a process (lowest slot that does not block it is interrupted if it
+// waits) or for one thread.  Ignored dispositions drop it.
+void send_signal(Layout& w, std::uint16_t process, int signo) noexcept;
+void send_signal_to_slot(Layout& w, Slot slot, int signo) noexcept;
+// The lowest deliverable signal for the slot, taken off; 0 = none.
+int take_signal(Layout& w, Slot slot) noexcept;
+// Threads in sigwait and readers of a signalfd block on this object.
+std::uint64_t signal_object(std::uint16_t process) noexcept;
+// An alarm or interval timer of the process has fired.
+void alarm_expired(Layout& w, std::uint16_t process) noexcept;
+bool signal_deliverable(const Layout& w, Slot slot) noexcept;
+
+}  // namespace crane::dmt

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The rolling hash of the schedule (DESIGN D14): one multiply per turn over (slot, operation,
+// result), none of which is an address or an inode.  Its prefixes are remembered once per
+// kHashPeriod turns, so that the first differing turn of two replicas can be narrowed down.
+//
+// Threads / Processes: REQUIRES the turn.
+
+#include <cstdint>
+
+#include "dmt/layout.h"
+
+namespace crane::dmt {
+
+inline std::uint64_t fold(std::uint64_t hash, std::uint64_t a, std::uint64_t b) noexcept {
+  constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15;
+  hash = (hash ^ a) * kMultiplier;
+  hash ^= hash >> 29;
+  return (hash ^ b) * kMultiplier;
+}
+
+inline void fold_turn(SchedulerState& s, HashPoint* history, std::uint16_t slot, std::uint32_t op,
+                      std::uint64_t result) noexcept {
+  s.hash = fold(s.hash, (static_cast<std::uint64_t>(slot) << 32) | op, result);
+  if ((s.clock & (kHashPeriod - 1)) == 0) {
+    history[(s.clock / kHashPeriod) % kHashHistory] = {s.clock, s.hash};
+  }
+}
+
+}  // namespace crane::dmt

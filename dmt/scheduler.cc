@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dmt/scheduler.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <ctime>
+
+#include "dmt/admission.h"
+#include "dmt/base/assert.h"
+#include "dmt/hand_off.h"
+#include "dmt/run_queue.h"
+#include "dmt/schedule_hash.h"
+#include "dmt/sequence/ring.h"
+
+namespace crane::dmt {
+namespace {
+
+// Operations of the scheduler itself, above the runtime's.
+constexpr Operation kOperationLeave = 0xffff0001;
+
+// A pause while the node makes room in the output ring.
+constexpr long kRingFullPauseNs = 50'000;
+
+std::atomic<Doorbell> doorbell{nullptr};
+
+std::byte* base(Layout& w) noexcept { return reinterpret_cast<std::byte*>(&w); }
+
+bool sequence_empty(Layout& w) noexcept { return Ring(w.header.sequence, base(w)).empty(); }
+
+bool serial(const Layout& w) noexcept { return w.header.configuration.mode == Mode::kSerial; }
+
+bool by_arrival(const Layout& w) noexcept {
+  return w.header.configuration.admission == Admission::kArrival;
+}
+
+Queue16& bucket(Layout& w, std::uint64_t object) noexcept {
+  const std::uint64_t mixed = object * 0x9E3779B97F4A7C15;
+  return w.wait_buckets[(mixed >> 40) & (kWaitBuckets - 1)];
+}
+
+// One tick of the clock.  T1, T4.
+void tick(Layout& w, Slot me, Operation op, std::uint64_t result) noexcept {
+  SchedulerState& s = w.scheduler;
+  CRANE_ASSERT(s.holder.load(std::memory_order_relaxed) == value(me));  // T1
+  ++s.clock;
+  ++w.slots[value(me)].operations;
+  fold_turn(s, w.history, value(me), op, result);
+  if (by_arrival(w)) return;
+  CRANE_ASSERT(s.grant_left > 0);  // T4
+  --s.grant_left;
+  if (s.grant_left == s.grant_low_mark && s.leading.load(std::memory_order_relaxed) != 0 &&
+      sequence_empty(w)) {
+    s.grant_low.store(1, std::memory_order_relaxed);
+    ring_doorbell(w);
+  }
+}
+
+void flush_output(Layout& w) noexcept {
+  if (!w.scheduler.output_pending) return;
+  w.scheduler.output_pending = false;
+  ring_doorbell(w);
+}
+
+// The turn is left lying: the node picks it up with the next entry.  True when the caller has it
+// again because an entry came meanwhile.
+bool leave_turn_lying(Layout& w, Slot me) noexcept {
+  SchedulerState& s = w.scheduler;
+  const bool wants_turns = s.run_queue.head != kNone;
+  s.stalled.store(wants_turns ? 1 : 0, std::memory_order_relaxed);
+  s.published_clock.store(s.clock, std::memory_order_relaxed);
+  const bool tell_leader =
+      s.leading.load(std::memory_order_relaxed) != 0 &&
+      (wants_turns || s.next_deadline.load(std::memory_order_relaxed) <
+                          s.node_timer.load(std::memory_order_relaxed));
+  s.holder.store(kHolderIdle, std::memory_order_seq_cst);
+  if (tell_leader) ring_doorbell(w);
+  // Dekker with admit_from_node: either we see its entry, or it sees the turn lying.
+  if (sequence_empty(w)) return false;
+  std::uint32_t idle = kHolderIdle;
+  return s.holder.compare_exchange_strong(idle, value(me), std::memory_order_seq_cst);
+}
+
+// `me`, who has the turn, gives it up: the head of the run queue gets it as soon as a grant allows.
+void select_next(Layout& w, Slot me) noexcept {
+  SchedulerState& s = w.scheduler;
+  flush_output(w);
+  perturb(w);
+  for (;;) {
+    if (s.fenced.load(std::memory_order_relaxed) != 0) stop_here(w);
+    if (by_arrival(w)) {
+      while (admit_next(w)) {
+      }
+      s.grant_left = s.admitted.index == Index{0} ? 0 : 1;
+    }
+    if (s.run_queue.head == kNone) s.grant_left = 0;  // D4: the rest is dropped, in O(1)
+    if (s.grant_left > 0) {
+      s.quantum_left = w.header.configuration.quantum;
+      pass_turn(w, s.run_queue.head);
+      return;
+    }
+    if (admit_next(w)) continue;
+    if (!leave_turn_lying(w, me)) return;
+  }
+}
+
+// `slot` leaves the run queue or what it waits on.
+void unlink(Layout& w, std::uint16_t slot) noexcept {
+  SlotRecord& s = w.slots[slot];
+  if (s.state == SlotState::kRunnable) {
+    remove(w, w.scheduler.run_queue, slot);
+    --w.scheduler.runnable;
+  } else if (s.state == SlotState::kWaiting) {
+    if (s.wait_object != 0) remove(w, bucket(w, s.wait_object), slot);
+    disarm_timer(w, slot);
+  }
+}
+
+void make_runnable(Layout& w, std::uint16_t slot) noexcept {
+  w.slots[slot].state = SlotState::kRunnable;
+  push_back(w, w.scheduler.run_queue, slot);
+  ++w.scheduler.runnable;
+}
+
+}  // namespace
+
+void initialise_scheduler(Layout& w) noexcept {
+  SchedulerState& s = w.scheduler;
+  s.run_queue = {kNone, kNone};
+  for (Queue16& q : w.wait_buckets) q = {kNone, kNone};
+  // Slot 0 is the node's; the others are handed out first in, first out (D19).
+  for (std::uint16_t i = 1; i < kSlotsMax; ++i) {
+    w.slots[i].queue_next = i + 1u < kSlotsMax ? static_cast<std::uint16_t>(i + 1) : kNone;
+    w.slots[i].queue_previous = kNone;
+    w.timers[i] = {TimerKind::kSlot, 0, i, 0, 0};
+  }
+  w.slots[0].state = SlotState::kDead;
+  s.free_slots_head = 1;
+  s.free_slots_tail = kSlotsMax - 1;
+  s.slots_used = 1;
+  for (std::uint32_t i = kSlotsMax; i < kTimersMax; ++i) {
+    w.timers[i].owner = i + 1 < kTimersMax ? i + 1 : kNone;
+  }
+  s.free_timer = kSlotsMax;
+  s.next_deadline.store(kNoDeadline);
+  s.node_timer.store(kNoDeadline);
+  s.quantum_left = w.header.configuration.quantum;
+  s.holder.store(kHolderIdle, std::memory_order_seq_cst);
+}
+
+void get_turn(Layout& w, Slot me) noexcept {
+  if (!has_turn(w, me)) await_turn(w, value(me));
+}
+
+void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result, bool yield) noexcept {
+  tick(w, me, op, result);
+  SchedulerState& s = w.scheduler;
+  if (s.quantum_left > 0) --s.quantum_left;
+  const bool quantum_over = yield || s.quantum_left == 0;
+  if (quantum_over) s.quantum_left = w.header.configuration.quantum;
+  const bool rotate = quantum_over && s.runnable > 1;
+  if (!rotate && s.grant_left > 0 && !by_arrival(w)) return;  // the fast path
+  if (rotate) {
+    remove(w, s.run_queue, value(me));
+    push_back(w, s.run_queue, value(me));
+  }
+  select_next(w, me);
+  if (serial(w)) get_turn(w, me);
+}
+
+WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_ns,
+                Operation op) noexcept {
+  tick(w, me, op, object != 0 ? 1 : 0);
+  SchedulerState& s = w.scheduler;
+  SlotRecord& slot = w.slots[value(me)];
+  CRANE_ASSERT(slot.state == SlotState::kRunnable);  // T3
+  if (deadline_ns <= s.now_ns) {
+    // A deadline in the past times out at once, but still lets the others go first (rule 8).
+    remove(w, s.run_queue, value(me));
+    push_back(w, s.run_queue, value(me));
+    slot.wake_reason = WakeReason::kTimeout;
+  } else {
+    unlink(w, value(me));
+    slot.state = SlotState::kWaiting;
+    slot.wait_object = object;
+    if (object != 0) push_back(w, bucket(w, object), value(me));  // T5
+    if (deadline_ns != kNoDeadline) arm_timer(w, value(me), deadline_ns);
+  }
+  select_next(w, me);
+  get_turn(w, me);
+  return slot.wake_reason;
+}
+
+std::uint32_t signal(Layout& w, std::uint64_t object, std::uint32_t count) noexcept {
+  std::uint32_t woken = 0;
+  std::uint16_t slot = bucket(w, object).head;
+  while (slot != kNone && woken < count) {
+    const std::uint16_t next = w.slots[slot].queue_next;
+    if (w.slots[slot].wait_object == object) {
+      wake(w, Slot{slot}, WakeReason::kSignalled);
+      ++woken;
+    }
+    slot = next;
+  }
+  return woken;
+}
+
+bool wake(Layout& w, Slot slot, WakeReason reason) noexcept {
+  SlotRecord& s = w.slots[value(slot)];
+  if (s.state != SlotState::kWaiting) return false;
+  unlink(w, value(slot));
+  s.wake_reason = reason;
+  make_runnable(w, value(slot));
+  return true;
+}
+
+Slot create_slot(Layout& w, std::uint16_t process) noexcept {
+  SchedulerState& s = w.scheduler;
+  const std::uint16_t slot = s.free_slots_head;
+  if (slot == kNone) return kNoSlot;
+  SlotRecord& r = w.slots[slot];
+  CRANE_ASSERT(r.state == SlotState::kFree);
+  s.free_slots_head = r.queue_next;
+  if (s.free_slots_head == kNone) s.free_slots_tail = kNone;
+  if (slot >= s.slots_used) s.slots_used = slot + 1u;
+  r.process = process;
+  ++r.generation;
+  r.thread_id = 0;
+  r.wait_object = 0;
+  r.pending_signals = 0;
+  r.blocked_signals = 0;
+  r.operations = 0;
+  r.exit_object = new_object(w, Slot{slot});
+  make_runnable(w, slot);
+  ++w.processes[process].slots;
+  return Slot{slot};
+}
+
+void release_slot(Layout& w, Slot slot) noexcept {
+  SlotRecord& r = w.slots[value(slot)];
+  CRANE_ASSERT(r.state != SlotState::kFree);
+  unlink(w, value(slot));
+  if (r.state != SlotState::kDead) --w.processes[r.process].slots;
+  r.state = SlotState::kFree;
+  r.queue_next = kNone;
+  SchedulerState& s = w.scheduler;
+  if (s.free_slots_tail != kNone) {
+    w.slots[s.free_slots_tail].queue_next = value(slot);
+  } else {
+    s.free_slots_head = value(slot);
+  }
+  s.free_slots_tail = value(slot);
+}
+
+void kill_slot(Layout& w, Slot slot) noexcept {
+  unlink(w, value(slot));
+  w.slots[value(slot)].state = SlotState::kDead;
+}
+
+void leave(Layout& w, Slot me) noexcept {
+  tick(w, me, kOperationLeave, 0);
+  select_next(w, me);
+}
+
+std::uint64_t new_object(Layout& w, Slot me) noexcept {
+  (void)me;
+  // Creations happen at turns, so one counter names them alike on every replica (D2).
+  return ++w.scheduler.object_number;
+}
+
+bool admit_from_node(Layout& w) noexcept {
+  SchedulerState& s = w.scheduler;
+  std::uint32_t idle = kHolderIdle;
+  if (sequence_empty(w)) return false;
+  if (!s.holder.compare_exchange_strong(idle, value(kNodeSlot), std::memory_order_seq_cst)) {
+    return false;
+  }
+  s.stalled.store(0, std::memory_order_relaxed);
+  select_next(w, kNodeSlot);
+  return true;
+}
+
+void set_doorbell(Doorbell ring) noexcept { doorbell.store(ring, std::memory_order_release); }
+
+void ring_doorbell(Layout& w) noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (w.scheduler.node_asleep.load(std::memory_order_relaxed) == 0) return;
+  if (w.scheduler.node_asleep.exchange(0, std::memory_order_acq_rel) == 0) return;
+  if (const Doorbell ring = doorbell.load(std::memory_order_acquire)) ring();
+}
+
+std::span<std::byte> reserve_output(Layout& w, std::uint32_t bytes) noexcept {
+  Ring ring(w.header.output, base(w));
+  for (;;) {
+    const std::span<std::byte> room = ring.reserve(bytes);
+    if (!room.empty()) return room;
+    // D12: the node never waits for a client or for us, so this ends; the schedule does not see it.
+    if (w.scheduler.fenced.load(std::memory_order_relaxed) != 0) stop_here(w);
+    ring_doorbell(w);
+    const timespec pause{0, kRingFullPauseNs};
+    (void)::syscall(SYS_nanosleep, &pause, nullptr);
+  }
+}
+
+void commit_output(Layout& w, std::uint32_t bytes) noexcept {
+  Ring(w.header.output, base(w)).commit(bytes);
+  w.scheduler.output_pending = true;
+}
+
+}  // namespace crane::dmt

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// PARROT's round-robin scheduler over process-shared memory (CRANE 3.1, DESIGN D1-D4, D9, D16).
+//
+// A synchronisation operation of the server is done only by the thread that holds the turn:
+//     get_turn(w, me);  ... look at and change what is shared ...;  put_turn(w, me, op);
+// or, where it must block,  wait(w, me, object, deadline, op)  between the two.  Everything in the
+// Layout that is not marked otherwise may be touched exactly between get_turn and put_turn.
+//
+// The clock counts turns and advances only under a grant; when the grant is used up, or when no
+// thread is runnable (then the rest of it is dropped in O(1)), the next entry of the Paxos sequence
+// is admitted by whoever has the turn: a pure function of the log.  With no entry there, the turn
+// is left lying (kHolderIdle) and the node, slot 0, picks it up when it has pushed one.
+//
+// Serial mode: a thread keeps the turn from one operation to the next, so that only one thread of
+// all the replica's processes runs; put_turn does not return without the turn.
+//
+// Threads / Processes: any thread may call get_turn for its own slot; the rest REQUIRES the turn.
+//
+// INVARIANT T1  At most one slot holds the turn.
+// INVARIANT T2  The holder is the head of the run queue, or nobody's slot is runnable, or it is
+//               between wait()/release_slot() and the hand-off.
+// INVARIANT T3  A slot is in the run queue iff kRunnable, in a wait bucket iff kWaiting with an
+//               object.
+// INVARIANT T4  clock never advances with grant_left == 0 (but under Admission::kArrival).
+// INVARIANT T5  Wake-ups of one object are first come, first served by turn (D19).
+
+#include <cstdint>
+#include <span>
+
+#include "dmt/base/ids.h"
+#include "dmt/layout.h"
+
+namespace crane::dmt {
+
+inline constexpr Slot kNodeSlot{0};
+inline constexpr Slot kNoSlot{kNone};
+inline constexpr std::int64_t kNoDeadline = INT64_MAX;
+
+// What an operation was, for the schedule hash; values are the runtime's and the same everywhere.
+using Operation = std::uint32_t;
+
+// Resets the scheduler of a fresh, zeroed layout.  Called once by the node before anybody attaches.
+void initialise_scheduler(Layout& w) noexcept;
+
+// --- turns -----------------------------------------------------------------------------------
+
+// Blocks until `me` holds the turn.  A dead slot's thread never returns.
+void get_turn(Layout& w, Slot me) noexcept;
+
+inline bool has_turn(const Layout& w, Slot me) noexcept {
+  return w.scheduler.holder.load(std::memory_order_acquire) == value(me);
+}
+
+// Ends an operation: one tick of the clock, folded into the schedule hash with `result` (which must
+// be a value that is the same on every replica: no address, no inode).  `yield` ends the quantum.
+// In parallel mode the caller may or may not hold the turn afterwards; in serial mode it does.
+void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result, bool yield) noexcept;
+
+// Blocks `me` until signal(object), wake(me), or virtual time reaches `deadline_ns`.  Holds the turn
+// before and after.  object 0: only wake() or the deadline.  Counts as one turn.
+WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_ns,
+                Operation op) noexcept;
+
+// Makes up to `count` waiters of `object` runnable, oldest first; returns how many.
+std::uint32_t signal(Layout& w, std::uint64_t object, std::uint32_t count) noexcept;
+inline constexpr std::uint32_t kAll = UINT32_MAX;
+
+// Makes a waiting slot runnable whatever it waits for; no effect on one that does not wait.
+bool wake(Layout& w, Slot slot, WakeReason reason) noexcept;
+
+// --- slots -----------------------------------------------------------------------------------
+
+// Takes a free slot for a thread of `process` and puts it at the tail of the run queue.  kNoSlot
+// when the table is full (the caller answers EAGAIN, the same on every replica).
+Slot create_slot(Layout& w, std::uint16_t process) noexcept;
+
+// The slot's thread ends: it leaves the queues and the slot is free for reuse.  Does not pass on
+// the turn: see leave().
+void release_slot(Layout& w, Slot slot) noexcept;
+
+// The slot's process has ended for the schedule while its thread may still exist: it leaves the
+// queues, and the number is not reused before release_slot (at the reaping of the process).
+void kill_slot(Layout& w, Slot slot) noexcept;
+
+// Passes the turn on for ever after the caller released its own slot.
+void leave(Layout& w, Slot me) noexcept;
+
+// --- virtual time and names --------------------------------------------------------------------
+
+// An agreed 64-bit name for something that `me` creates now (D2): never 0.
+std::uint64_t new_object(Layout& w, Slot me) noexcept;
+
+// Timers other than slots' deadlines: timerfd, alarm.  kNone when there are none left.
+std::uint16_t create_timer(Layout& w, TimerKind kind, std::uint32_t owner) noexcept;
+void destroy_timer(Layout& w, std::uint16_t timer) noexcept;
+void arm_timer(Layout& w, std::uint16_t timer, std::int64_t deadline_ns) noexcept;
+void disarm_timer(Layout& w, std::uint16_t timer) noexcept;
+
+// The turn holder has read virtual time `ns` between turns: the replica's clock never goes back
+// behind what one of its threads has seen (rule 8a).
+inline void observe_time(Layout& w, std::int64_t ns) noexcept {
+  if (ns > w.scheduler.now_ns) w.scheduler.now_ns = ns;
+}
+
+// Fires every deadline <= now_ns in (deadline, order of arming).  Called by admission only.
+void fire_timers(Layout& w) noexcept;
+
+// --- the node --------------------------------------------------------------------------------
+
+// Called by the node after it pushed entries: if nobody has the turn, admits what can be admitted
+// and hands the turn to the first runnable thread.  True when it did.
+bool admit_from_node(Layout& w) noexcept;
+
+// Rings the node's doorbell if it sleeps.  Set by the runtime (and by tests); null = nobody to ring.
+using Doorbell = void (*)() noexcept;
+void set_doorbell(Doorbell ring) noexcept;
+void ring_doorbell(Layout& w) noexcept;
+
+// Publishes the output ring's record to the node: reserve, fill, publish (D12: waits physically,
+// never logically, while the ring is full).
+std::span<std::byte> reserve_output(Layout& w, std::uint32_t bytes) noexcept;
+void commit_output(Layout& w, std::uint32_t bytes) noexcept;
+
+}  // namespace crane::dmt

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dmt/segment.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "dmt/scheduler.h"
+
+namespace crane::dmt {
+
+Layout& initialise_segment(void* memory, const Configuration& configuration) noexcept {
+  Layout& w = *static_cast<Layout*>(memory);
+  SegmentHeader& h = w.header;
+  h.magic = kSegmentMagic;
+  h.header_bytes = sizeof(SegmentHeader);
+  h.total_bytes = sizeof(Layout);
+  h.configuration = configuration;
+  h.sequence.data_offset = offsetof(Layout, sequence_data);
+  h.sequence.capacity = kSequenceBytes;
+  h.output.data_offset = offsetof(Layout, output_data);
+  h.output.capacity = kOutputBytes;
+  initialise_scheduler(w);
+  h.version.store(kLayoutVersion, std::memory_order_release);  // L2
+  return w;
+}
+
+Attached attach_segment(int fd) noexcept {
+  struct stat status;
+  if (::fstat(fd, &status) != 0) return {Attach::kAbsent, nullptr, 0};
+  if (static_cast<std::size_t>(status.st_size) < sizeof(SegmentHeader)) {
+    return {Attach::kTooSmall, nullptr, 0};
+  }
+  // The header first: a segment of another version may be of another size.
+  void* head = ::mmap(nullptr, sizeof(SegmentHeader), PROT_READ, MAP_SHARED, fd, 0);
+  if (head == MAP_FAILED) return {Attach::kSystem, nullptr, 0};
+  const auto* header = static_cast<const SegmentHeader*>(head);
+  const std::uint32_t version = header->version.load(std::memory_order_acquire);
+  const bool ours = header->magic == kSegmentMagic && header->total_bytes == sizeof(Layout);
+  ::munmap(head, sizeof(SegmentHeader));
+  if (version == 0) return {Attach::kCreating, nullptr, 0};
+  if (version != kLayoutVersion || !ours) return {Attach::kWrongVersion, nullptr, version};
+  if (static_cast<std::size_t>(status.st_size) < sizeof(Layout)) {
+    return {Attach::kTooSmall, nullptr, version};
+  }
+  void* memory = ::mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return {Attach::kSystem, nullptr, version};
+  return {Attach::kReady, static_cast<Layout*>(memory), version};
+}
+
+}  // namespace crane::dmt

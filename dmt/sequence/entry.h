@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The entries of the Paxos sequence (DESIGN section 5): what the replicated log carries as opaque
+// payload and what admission applies to a replica's virtual world.  The same bytes on every replica.
+//
+// In the log, an entry is {type, stamp, grant} in the log's own header plus the body below; in the
+// Paxos sequence it is SequenceHeader plus the same body.
+//
+// Threads / Processes: plain values.
+
+#include <cstdint>
+
+#include "dmt/base/ids.h"
+
+namespace crane {
+
+inline constexpr std::uint32_t kEntryFormatVersion = 1;
+
+enum class EntryType : std::uint8_t {
+  kStart = 1,     // START(view): first entry of a leader; resets every older connection (C8)
+  kConfig = 2,    // CONFIG(members): known to consensus; admission ignores it
+  kConnect = 3,   // body: ConnectBody; conn = index of this entry
+  kData = 4,      // body: DataBody + bytes
+  kShutdown = 5,  // the client sent FIN; body: ConnBody
+  kReset = 6,     // the connection broke; body: ConnBody
+  kWindow = 7,    // the client took `total` bytes of output in all; body: WindowBody (D15)
+  kBubble = 8,    // grants turns, and carries time
+  kTime = 9,      // carries time: a deadline has passed on the leader (D17)
+  kSignal = 10,   // an operator's signal; body: SignalBody (D11)
+};
+
+// Turns that an entry grants after its admission; 0 = admit the next entry at the same clock (D3).
+using GrantTurns = std::uint32_t;
+
+// START also fixes what the group agrees on once: the first one defines the origin of virtual time.
+struct StartBody {
+  std::uint64_t seed[4];        // virtual randomness (D7); only the first START's counts
+  std::int64_t wall_offset_ns;  // CLOCK_REALTIME minus virtual monotonic time; first START's counts
+  std::uint64_t leader;         // replica number, for messages
+};
+
+// An address as the server will see it.
+struct VirtualAddress {
+  std::uint16_t family;  // AF_INET or AF_INET6 of this platform (2, 10)
+  std::uint16_t port;    // host byte order
+  std::uint32_t scope;   // IPv6 scope id, else 0
+  std::uint8_t ip[16];   // IPv4 uses the first 4, network order
+};
+
+struct ConnectBody {
+  std::uint16_t port;  // the server's port as it called listen(), not the published one
+  std::uint16_t padding[3];
+  VirtualAddress peer;
+  VirtualAddress local;
+};
+
+struct ConnBody {
+  ConnId conn;
+};
+
+struct DataBody {
+  ConnId conn;
+  // bytes follow
+};
+
+struct WindowBody {
+  ConnId conn;
+  std::uint64_t total;  // bytes of this connection's output that the client has taken, cumulative
+};
+
+struct SignalBody {
+  std::uint32_t signo;
+  std::uint32_t pid;  // virtual pid; 0 = the main process
+};
+
+// What precedes a body in the Paxos sequence.  `stamp_ns` is the leader's virtual monotonic time.
+struct SequenceHeader {
+  std::uint32_t body_bytes;
+  EntryType type;
+  std::uint8_t padding[3];
+  GrantTurns grant;
+  std::uint32_t crc;  // CRC32C over header (this field 0) and body
+  std::uint64_t stamp_ns;
+  Viewstamp viewstamp;
+};
+
+static_assert(sizeof(StartBody) == 48 && sizeof(ConnectBody) == 56 && sizeof(WindowBody) == 16);
+static_assert(sizeof(SequenceHeader) == 40);
+
+// DATA larger than this is split by the proxy.
+inline constexpr std::uint32_t kDataBytesMax = 64 * 1024;
+inline constexpr std::uint32_t kBodyBytesMax = kDataBytesMax + 64;
+
+}  // namespace crane

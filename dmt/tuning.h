@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Bounds and defaults of the scheduler and the virtual world, with their relations (STYLE R20).
+
+#include <cstdint>
+
+namespace crane::dmt {
+
+inline constexpr std::uint32_t kSlotsMax = 4096;       // threads of all processes, slot 0 = node
+inline constexpr std::uint32_t kProcessesMax = 256;    // processes alive at once
+inline constexpr std::uint32_t kFdsMax = 16384;        // descriptors of one process
+inline constexpr std::uint32_t kFilesMax = 65536;      // open file descriptions of all processes
+inline constexpr std::uint32_t kWatchesMax = 131072;   // poll and epoll registrations
+inline constexpr std::uint32_t kBlocksMax = 32768;     // inbound blocks of kBlockBytes
+inline constexpr std::uint32_t kBlockBytes = 4096;
+inline constexpr std::uint32_t kWaitBuckets = 1024;
+inline constexpr std::uint32_t kConnectionBuckets = 32768;
+inline constexpr std::uint32_t kTimersMax = kSlotsMax + 4096;  // one per slot, the rest timerfds..
+inline constexpr std::uint32_t kHashHistory = 4096;            // remembered prefixes of the hash
+
+inline constexpr std::uint64_t kSequenceBytes = 16ull << 20;
+inline constexpr std::uint64_t kOutputBytes = 16ull << 20;
+
+// What one connection may hold unread inside a replica; the proxy never proposes more (rule 1).
+inline constexpr std::uint32_t kReceiveWindow = 256 * 1024;
+// The virtual send buffer S of DESIGN D15 unless the profile says otherwise.
+inline constexpr std::uint64_t kSendBufferDefault = 1024 * 1024;
+inline constexpr std::uint32_t kBacklogMax = 4096;
+
+// Turns per grant (D3).
+inline constexpr std::uint32_t kInputGrantDefault = 256;
+inline constexpr std::uint32_t kBubbleGrantMin = 256;
+inline constexpr std::uint32_t kBubbleGrantMax = 64 * 1024;
+inline constexpr std::uint32_t kStartGrant = 4096;
+inline constexpr std::uint32_t kClassicBubbleGrant = 1000;  // CRANE 4.2: N_clock
+inline constexpr std::uint64_t kClassicWaitNs = 100'000;    // CRANE 4.2: W_timeout
+
+inline constexpr std::uint32_t kQuantumSerial = 1000;
+inline constexpr std::uint32_t kQuantumParallel = 16;
+
+// Every so many clock reads without a turn one is a turn (D17).
+inline constexpr std::uint32_t kClockReadsPerTurn = 64;
+// The schedule hash is remembered once per this many turns (D14).
+inline constexpr std::uint64_t kHashPeriod = 1024;
+
+static_assert(kReceiveWindow >= 2 * 64 * 1024, "two DATA entries of the largest size must fit");
+static_assert(kBubbleGrantMin <= kBubbleGrantMax);
+static_assert(kSlotsMax < 0xfff0 && kTimersMax < 0xfff0, "slots and timers are 16-bit links");
+
+}  // namespace crane::dmt

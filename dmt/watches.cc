@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Watches: who is told when a file's readiness rises.  See dmt/files.h.
+#include <cstring>
+
+#include "dmt/base/assert.h"
+#include "dmt/files.h"
+#include "dmt/scheduler.h"
+
+namespace crane::dmt {
+namespace {
+
+constexpr std::uint32_t kEpollExclusive = 1u << 28;
+constexpr std::uint32_t kEpollOneshot = 1u << 30;
+constexpr std::uint32_t kEpollEdge = 1u << 31;
+constexpr Readiness kAlways = kErr | kHup;
+
+std::uint32_t allocate_watch(Layout& w) noexcept {
+  SchedulerState& s = w.scheduler;
+  std::uint32_t index = s.free_watch;
+  if (index != 0) {
+    s.free_watch = w.watches[index].owner_next;
+  } else {
+    if (s.watches_used + 1 >= kWatchesMax) return 0;
+    index = ++s.watches_used;
+  }
+  std::memset(static_cast<void*>(&w.watches[index]), 0, sizeof(WatchRecord));
+  return index;
+}
+
+void link_to_file(Layout& w, std::uint32_t watch, std::uint32_t file) noexcept {
+  FileRecord& f = w.files[file];
+  WatchRecord& r = w.watches[watch];
+  r.file = file;
+  r.file_previous = f.watches_tail;
+  if (f.watches_tail != 0) {
+    w.watches[f.watches_tail].file_next = watch;
+  } else {
+    f.watches = watch;
+  }
+  f.watches_tail = watch;
+}
+
+void unlink_from_file(Layout& w, std::uint32_t watch) noexcept {
+  WatchRecord& r = w.watches[watch];
+  FileRecord& f = w.files[r.file];
+  (r.file_previous != 0 ? w.watches[r.file_previous].file_next : f.watches) = r.file_next;
+  (r.file_next != 0 ? w.watches[r.file_next].file_previous : f.watches_tail) = r.file_previous;
+}
+
+void push_ready(Layout& w, std::uint32_t watch) noexcept {
+  WatchRecord& r = w.watches[watch];
+  EpollState& e = w.files[r.owner].epoll;
+  r.is_ready = true;
+  r.ready_next = 0;
+  r.ready_previous = e.ready_tail;
+  (e.ready_tail != 0 ? w.watches[e.ready_tail].ready_next : e.ready_head) = watch;
+  e.ready_tail = watch;
+}
+
+void unlink_ready(Layout& w, std::uint32_t watch) noexcept {
+  WatchRecord& r = w.watches[watch];
+  if (!r.is_ready) return;
+  EpollState& e = w.files[r.owner].epoll;
+  (r.ready_previous != 0 ? w.watches[r.ready_previous].ready_next : e.ready_head) = r.ready_next;
+  (r.ready_next != 0 ? w.watches[r.ready_next].ready_previous : e.ready_tail) = r.ready_previous;
+  r.ready_next = r.ready_previous = 0;
+  r.is_ready = false;
+}
+
+void link_to_epoll(Layout& w, std::uint32_t watch, std::uint32_t epoll) noexcept {
+  EpollState& e = w.files[epoll].epoll;
+  WatchRecord& r = w.watches[watch];
+  r.owner = epoll;
+  r.owner_next = e.items;
+  if (e.items != 0) w.watches[e.items].owner_previous = watch;
+  e.items = watch;
+}
+
+void unlink_from_epoll(Layout& w, std::uint32_t watch) noexcept {
+  WatchRecord& r = w.watches[watch];
+  unlink_ready(w, watch);
+  EpollState& e = w.files[r.owner].epoll;
+  (r.owner_previous != 0 ? w.watches[r.owner_previous].owner_next : e.items) = r.owner_next;
+  if (r.owner_next != 0) w.watches[r.owner_next].owner_previous = r.owner_previous;
+}
+
+Readiness interesting(const WatchRecord& watch, Readiness now) noexcept {
+  return now & (watch.events | kAlways);
+}
+
+// The watch's file has become ready for it.  True when an exclusive waiter took the event.
+bool notify(Layout& w, std::uint32_t watch) noexcept {
+  WatchRecord& r = w.watches[watch];
+  if (r.kind == WatchKind::kSlot) {
+    wake(w, Slot{static_cast<std::uint16_t>(r.owner)}, WakeReason::kSignalled);
+    return false;
+  }
+  if (!r.armed) return false;
+  if (!r.is_ready) push_ready(w, watch);
+  set_readiness(w, r.owner, kIn, true);
+  return (r.flags & kWatchExclusive) != 0;
+}
+
+void set_events(WatchRecord& r, std::uint32_t events, std::uint64_t data) noexcept {
+  r.events = events & 0xffff;
+  r.flags = static_cast<std::uint8_t>(((events & kEpollEdge) != 0 ? kWatchEdge : 0) |
+                                      ((events & kEpollOneshot) != 0 ? kWatchOneshot : 0) |
+                                      ((events & kEpollExclusive) != 0 ? kWatchExclusive : 0));
+  r.data = data;
+  r.armed = true;
+}
+
+}  // namespace
+
+void set_readiness(Layout& w, std::uint32_t file, Readiness now, bool edge) noexcept {
+  FileRecord& f = w.files[file];
+  const Readiness rise = now & ~f.readiness;
+  f.readiness = now;
+  if (rise == 0 && !(edge && now != 0)) return;
+  // A listener's connection is for one accept; everything else may concern several threads.
+  const bool one = f.kind == FileKind::kListener || f.kind == FileKind::kUnixListener;
+  signal(w, f.object, one ? 1 : kAll);
+  bool exclusive_taken = false;
+  for (std::uint32_t watch = f.watches; watch != 0;) {
+    const std::uint32_t following = w.watches[watch].file_next;
+    const WatchRecord& r = w.watches[watch];
+    const bool skip = exclusive_taken && (r.flags & kWatchExclusive) != 0;
+    if (interesting(r, now) != 0 && !skip) exclusive_taken |= notify(w, watch);
+    watch = following;
+  }
+}
+
+std::uint32_t watch_by_slot(Layout& w, Slot me, std::uint32_t file, std::uint32_t events) noexcept {
+  const std::uint32_t watch = allocate_watch(w);
+  if (watch == 0) return 0;
+  WatchRecord& r = w.watches[watch];
+  r.kind = WatchKind::kSlot;
+  r.owner = value(me);
+  r.events = events;
+  r.armed = true;
+  link_to_file(w, watch, file);
+  return watch;
+}
+
+void drop_watch(Layout& w, std::uint32_t watch) noexcept {
+  WatchRecord& r = w.watches[watch];
+  CRANE_ASSERT(r.kind != WatchKind::kFree);  // F3
+  unlink_from_file(w, watch);
+  if (r.kind == WatchKind::kEpoll) unlink_from_epoll(w, watch);
+  r.kind = WatchKind::kFree;
+  r.owner_next = w.scheduler.free_watch;
+  w.scheduler.free_watch = watch;
+}
+
+// --- epoll -----------------------------------------------------------------------------------
+
+std::uint32_t epoll_find(const Layout& w, std::uint32_t epoll, int fd,
+                         std::uint32_t file) noexcept {
+  for (std::uint32_t i = w.files[file].watches; i != 0; i = w.watches[i].file_next) {
+    const WatchRecord& r = w.watches[i];
+    if (r.kind == WatchKind::kEpoll && r.owner == epoll && r.fd == fd) return i;
+  }
+  return 0;
+}
+
+std::uint32_t epoll_add(Layout& w, std::uint32_t epoll, int fd, std::uint32_t file,
+                        std::uint32_t events, std::uint64_t data) noexcept {
+  const std::uint32_t watch = allocate_watch(w);
+  if (watch == 0) return 0;
+  WatchRecord& r = w.watches[watch];
+  r.kind = WatchKind::kEpoll;
+  r.fd = fd;
+  set_events(r, events, data);
+  link_to_file(w, watch, file);
+  link_to_epoll(w, watch, epoll);
+  if (interesting(r, w.files[file].readiness) != 0) notify(w, watch);
+  return watch;
+}
+
+void epoll_modify(Layout& w, std::uint32_t watch, std::uint32_t events,
+                  std::uint64_t data) noexcept {
+  WatchRecord& r = w.watches[watch];
+  set_events(r, events, data);
+  if (interesting(r, w.files[r.file].readiness) != 0) {
+    notify(w, watch);
+  } else {
+    unlink_ready(w, watch);
+  }
+}
+
+void epoll_remove(Layout& w, std::uint32_t watch) noexcept {
+  const std::uint32_t epoll = w.watches[watch].owner;
+  drop_watch(w, watch);
+  set_readiness(w, epoll, readiness_of(w, epoll), false);
+}
+
+std::uint32_t epoll_collect(Layout& w, std::uint32_t epoll, EpollReady* out,
+                            std::uint32_t capacity) noexcept {
+  EpollState& e = w.files[epoll].epoll;
+  std::uint32_t count = 0;
+  const std::uint32_t last = e.ready_tail;
+  for (std::uint32_t watch = e.ready_head; watch != 0 && count < capacity;) {
+    WatchRecord& r = w.watches[watch];
+    const std::uint32_t following = watch == last ? 0 : r.ready_next;
+    const Readiness now = interesting(r, w.files[r.file].readiness);
+    unlink_ready(w, watch);
+    if (now != 0) {
+      out[count++] = {now, r.data};
+      if ((r.flags & kWatchOneshot) != 0) {
+        r.armed = false;
+      } else if ((r.flags & kWatchEdge) == 0) {
+        push_ready(w, watch);  // level-triggered: stays, behind the others (rule 21)
+      }
+    }
+    watch = following;
+  }
+  set_readiness(w, epoll, readiness_of(w, epoll), false);
+  return count;
+}
+
+}  // namespace crane::dmt

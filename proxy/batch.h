@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The inputs of one loop iteration, in the order in which they were read, proposed together at its end.
+//
+// All but the last grant no turns, so that the server admits the whole batch at one logical clock and
+// works on it without another look at the sequence (DESIGN D3, rule 4).  Bytes are received straight
+// into the batch; nothing is allocated once it has grown.
+//
+// A connection is named by the index of its CONNECT, known only once that is proposed: entries that
+// follow it in the same batch refer to it by an Opener and get the number filled in then.
+//
+// Threads: one object, one thread.
+// INVARIANT B1  Entries are proposed in the order of add(), each at most once (C8).
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "dmt/base/ids.h"
+#include "dmt/base/result.h"
+#include "dmt/sequence/entry.h"
+
+namespace crane::proxy {
+
+// Who proposed a CONNECT; `conn` is set when the log has taken it.
+struct Opener {
+  ConnId conn{};  // 0 until proposed
+};
+
+class Batch {
+ public:
+  using ProposeFn =
+      std::function<Result<Index>(EntryType, GrantTurns, std::span<const std::byte> body)>;
+  // Called when a CONNECT was taken, with its Opener already named.
+  using OpenedFn = std::function<void(Opener&)>;
+
+  Batch(ProposeFn propose, OpenedFn opened)
+      : propose_(std::move(propose)), opened_(std::move(opened)) {}
+
+  // Room for `bytes` of DATA; valid until the next call of anything else.
+  std::span<std::byte> room(std::size_t bytes);
+  // The first `bytes` of room() become a DATA entry.
+  void add_data(Opener& from, std::size_t bytes);
+  void add_connect(Opener& opener, const ConnectBody& body);
+  void add_shutdown(Opener& from) { add_conn(EntryType::kShutdown, from, 0, false); }
+  void add_reset(Opener& from) { add_conn(EntryType::kReset, from, 0, false); }
+  void add_window(Opener& from, std::uint64_t total) {
+    add_conn(EntryType::kWindow, from, total, true);
+  }
+  void add_signal(const SignalBody& body);
+
+  bool empty() const noexcept { return next_ == pending_.size(); }
+  std::size_t entries() const noexcept { return pending_.size() - next_; }
+  std::size_t bytes() const noexcept { return arena_used_; }
+
+  // Proposes what there is; the last entry grants `grant` turns.  kBusy: the rest stays for the next
+  // time.  kNotLeader: the rest is forgotten.
+  Outcome propose_all(GrantTurns grant);
+  // Leadership is lost: forgets everything.
+  void clear() noexcept;
+
+ private:
+  struct Pending {
+    EntryType type;
+    Opener* unnamed;  // its conn is filled in when this entry is proposed; null: it is there
+    std::size_t offset, size;
+  };
+  std::byte* append(EntryType type, std::size_t size, Opener* unnamed);
+  void add_conn(EntryType type, Opener& from, std::uint64_t total, bool with_total);
+
+  ProposeFn propose_;
+  OpenedFn opened_;
+  std::vector<Pending> pending_;
+  std::size_t next_ = 0;  // first of pending_ not proposed yet
+  std::vector<std::byte> arena_;
+  std::size_t arena_used_ = 0;
+};
+
+}  // namespace crane::proxy

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// When the leader proposes entries that no client asked for: BUBBLE when the server wants turns, TIME
+// when a deadline of the server has passed; and how many turns each entry grants (DESIGN D3-D6, D12,
+// D17; CRANE 4.2 for the classic rule).
+//
+// Pure: stepped with what the loop sees, answers what to propose and when to look again.
+//
+// Threads: one object, one thread.
+// INVARIANT G1  A bubble is proposed only when the own server has admitted everything that was
+//               proposed before: at most one BUBBLE or TIME is outstanding.
+// INVARIANT G2  Bubbles double from bubble_min to bubble_max while no input comes.
+// INVARIANT G3  Two TIME entries are at least granularity_ns of virtual time apart.
+
+#include <cstdint>
+#include <limits>
+
+#include "dmt/base/ids.h"
+#include "dmt/sequence/entry.h"
+
+namespace crane::proxy {
+
+inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+struct GrantOptions {
+  bool classic = false;  // CRANE's own rule: inputs grant nothing, stall -> wait -> bubble
+  GrantTurns input = 256;
+  GrantTurns bubble_min = 256;
+  GrantTurns bubble_max = 64 * 1024;
+  GrantTurns classic_bubble = 1000;
+  std::int64_t classic_wait_ns = 100'000;
+  std::int64_t granularity_ns = 1'000'000;
+};
+
+// What the loop sees at the end of an iteration.
+struct Observation {
+  std::int64_t virtual_now_ns = 0;
+  bool stalled = false;    // the server wants turns and has none
+  bool grant_low = false;  // it will soon want some, and nothing is queued
+  std::int64_t next_deadline_ns = kNever;  // the server's earliest, virtual time
+  Index applied{};                         // last entry the own server admitted
+  Index proposed{};                        // last entry proposed by this leader
+};
+
+enum class Propose : std::uint8_t { kNothing, kBubble, kTime };
+struct Decision {
+  Propose what = Propose::kNothing;
+  GrantTurns grant = 0;
+  std::int64_t look_again_ns = kNever;  // virtual time at which to decide anew without an event
+};
+
+class GrantPolicy {
+ public:
+  explicit GrantPolicy(const GrantOptions& options) noexcept
+      : options_(options), bubble_(options.bubble_min) {}
+
+  Decision step(const Observation& seen) noexcept;
+
+  // The grant of the last input of a batch; those before it grant 0.
+  GrantTurns input_grant() const noexcept { return options_.classic ? 0 : options_.input; }
+  // An input was proposed: bubbles start small again.
+  void input_proposed() noexcept { bubble_ = options_.bubble_min; }
+
+ private:
+  Decision bubble(const Observation& seen) noexcept;
+
+  const GrantOptions options_;
+  GrantTurns bubble_;
+  std::int64_t stalled_since_ns_ = kNever;  // classic
+  std::int64_t last_time_ns_ = std::numeric_limits<std::int64_t>::min() / 2;
+};
+
+}  // namespace crane::proxy

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/config.h"
+
+#include <fstream>
+#include <iterator>
+
+#include <nlohmann/json.hpp>
+
+namespace crane::node {
+namespace {
+
+using Json = nlohmann::json;
+
+Error bad(const char* what) { return {Code::kBadArgument, 0, what}; }
+
+// Reads `name` if it is there and not null.
+template <typename T>
+void get(const Json& json, const char* name, T& value) {
+  const auto found = json.find(name);
+  if (found != json.end() && !found->is_null()) value = found->get<T>();
+}
+
+// ["A=1", ...] or {"A": "1", ...}
+void get_environment(const Json& json, std::vector<std::string>& env) {
+  const auto found = json.find("env");
+  if (found == json.end() || found->is_null()) return;
+  if (found->is_array()) {
+    env = found->get<std::vector<std::string>>();
+    return;
+  }
+  for (const auto& [name, value] : found->items()) env.push_back(name + "=" + value.get<std::string>());
+}
+
+// "path", "source:target", ["source", "target"] or {"source": .., "target": ..}
+void get_binds(const Json& json, std::vector<std::pair<std::string, std::string>>& binds) {
+  const auto found = json.find("binds");
+  if (found == json.end() || found->is_null()) return;
+  for (const Json& bind : *found) {
+    if (bind.is_string()) {
+      const auto text = bind.get<std::string>();
+      const auto colon = text.find(':');
+      binds.emplace_back(text.substr(0, colon),
+                         colon == std::string::npos ? text : text.substr(colon + 1));
+    } else if (bind.is_array()) {
+      binds.emplace_back(bind.at(0).get<std::string>(), bind.at(1).get<std::string>());
+    } else {
+      binds.emplace_back(bind.at("source").get<std::string>(), bind.at("target").get<std::string>());
+    }
+  }
+}
+
+bool get_mode(const Json& json, dmt::Mode& mode) {
+  std::string name = "serial";
+  get(json, "mode", name);
+  mode = name == "parallel" ? dmt::Mode::kParallel : dmt::Mode::kSerial;
+  return name == "parallel" || name == "serial";
+}
+
+bool get_admission(const Json& json, dmt::Admission& admission) {
+  std::string name = "grant";
+  get(json, "admission", name);
+  admission = name == "classic"   ? dmt::Admission::kClassic
+              : name == "arrival" ? dmt::Admission::kArrival
+                                  : dmt::Admission::kGrant;
+  return name == "grant" || name == "classic" || name == "arrival";
+}
+
+bool get_secret(const Json& json, std::array<std::uint64_t, 4>& secret) {
+  std::string hex;
+  get(json, "secret", hex);
+  if (hex.empty()) return true;
+  if (hex.size() != 64 || hex.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) {
+    return false;
+  }
+  for (std::size_t i = 0; i < 4; ++i) secret[i] = std::stoull(hex.substr(i * 16, 16), nullptr, 16);
+  return true;
+}
+
+Result<Config> parse(const Json& json) {
+  Config c;
+  get(json, "group", c.group);
+  get(json, "replica", c.replica);
+  get(json, "replicas", c.replicas);
+  get(json, "dir", c.dir);
+  get(json, "shm_dir", c.shm_dir);
+  get(json, "program", c.program);
+  get(json, "args", c.args);
+  get_environment(json, c.env);
+  get(json, "dirs", c.dirs);
+  get(json, "quantum", c.quantum);
+  get(json, "record", c.record);
+  get(json, "container", c.container);
+  get_binds(json, c.binds);
+  get(json, "libcrane", c.libcrane);
+  get(json, "perturb", c.perturb);
+  get(json, "cpu", c.cpu);
+  get(json, "log_id", c.log_id);
+  get(json, "send_buffer", c.send_buffer);
+  get(json, "working_directory", c.working_directory);
+  if (!get_mode(json, c.mode)) return bad("mode");
+  if (!get_admission(json, c.admission)) return bad("admission");
+  if (!get_secret(json, c.secret)) return bad("secret");
+  if (c.replicas == 0 || c.replicas > kReplicasMax) return bad("replicas");
+  if (c.replica >= c.replicas) return bad("replica");
+  if (c.dir.empty() || c.dir[0] != '/') return bad("dir");
+  if (c.shm_dir.empty() || c.shm_dir[0] != '/') return bad("shm_dir");
+  if (c.program.empty()) return bad("program");
+  if (c.libcrane.empty()) return bad("libcrane");
+  return c;
+}
+
+}  // namespace
+
+Result<Config> parse_config(std::string_view json) {
+  try {
+    return parse(Json::parse(json));
+  } catch (const Json::exception&) {
+    return bad("not the JSON of a node's configuration");
+  }
+}
+
+Result<Config> read_config(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return Error{Code::kNotFound, errno, "the configuration file"};
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  return parse_config(text);
+}
+
+}  // namespace crane::node

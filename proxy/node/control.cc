@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/control.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace crane::node {
+namespace {
+constexpr std::size_t kMessageMax = 64 * 1024;
+}  // namespace
+
+Control::~Control() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void Control::send(const nlohmann::json& message) noexcept {
+  if (fd_ < 0) return;
+  // Text that is not UTF-8 (a path, a server's message) must not end the node.
+  const std::string text =
+      message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  while (::send(fd_, text.data(), text.size(), MSG_NOSIGNAL) < 0 && errno == EINTR) {
+  }
+}
+
+Result<ControlMessage> Control::receive() {
+  std::vector<char> text(kMessageMax);
+  alignas(cmsghdr) char ancillary[CMSG_SPACE(sizeof(int))];
+  iovec part{text.data(), text.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = ancillary;
+  message.msg_controllen = sizeof ancillary;
+  const ssize_t got = ::recvmsg(fd_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+    return Error{Code::kBusy, errno, "no message"};
+  }
+  ControlMessage received;
+  if (got <= 0) return received;  // EOF, ECONNRESET: gone
+  received.text.assign(text.data(), static_cast<std::size_t>(got));
+  for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+      std::memcpy(&received.fd, CMSG_DATA(c), sizeof received.fd);
+    }
+  }
+  return received;
+}
+
+}  // namespace crane::node

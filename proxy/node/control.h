@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The channel between crane-run and a node: a SOCK_SEQPACKET socket, one JSON object per message, at
+// most one descriptor with it.
+//
+//   node -> run   {"t":"ready"} {"t":"role","role":R,"view":V} {"t":"listen","port":P,"addr":A,
+//                 "backlog":N} {"t":"server","pid":P} {"t":"exit","status":N,"reason":S}
+//                 {"t":"fatal","code":N,"message":S} {"t":"status",...}
+//   run -> node   {"t":"listener","port":P} + fd   {"t":"listen_failed","port":P,"message":S}
+//                 {"t":"stop"}  {"t":"status"}  {"t":"signal","signo":N}
+//
+// Threads: one.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "dmt/base/result.h"
+
+namespace crane::node {
+
+struct ControlMessage {
+  std::string text;  // JSON; empty: the other side is gone
+  int fd = -1;       // the receiver's to close
+};
+
+class Control {
+ public:
+  // Takes over `fd`; -1: there is nobody, messages are dropped.
+  explicit Control(int fd) noexcept : fd_(fd) {}
+  ~Control();
+  Control(const Control&) = delete;
+  Control& operator=(const Control&) = delete;
+
+  int fd() const noexcept { return fd_; }
+  void send(const nlohmann::json& message) noexcept;
+  // kBusy: nothing is there now.
+  Result<ControlMessage> receive();
+
+ private:
+  int fd_;
+};
+
+}  // namespace crane::node

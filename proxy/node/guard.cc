@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/guard.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+
+#include "dmt/processes.h"
+
+namespace crane::node {
+namespace {
+
+constexpr timeval kCheckinTimeout{10, 0};
+constexpr std::size_t kLogTailBytes = 600;
+constexpr int kExecFailed = 127;
+constexpr int kRefusedByLibrary = 125;  // libcrane.so could not attach and says why
+
+// What libcrane.so sends when a process is born, forked or replaced by exec.
+struct CheckIn {
+  std::uint32_t version, process, pid;
+};
+
+}  // namespace
+
+Guard::Guard(event_base* base, const Config& config, Segment& segment, GuardCallbacks callbacks)
+    : base_(base), config_(config), segment_(segment), callbacks_(std::move(callbacks)) {
+  event_assign(&checkin_event_, base_, segment_.checkin_fd(), EV_READ | EV_PERSIST, on_checkin, this);
+  event_add(&checkin_event_, nullptr);
+  event_assign(&timeout_event_, base_, -1, 0, on_checkin_timeout, this);
+}
+
+Guard::~Guard() {
+  stop();
+  event_del(&checkin_event_);
+}
+
+checkpoint::ServerOptions Guard::options() const {
+  checkpoint::ServerOptions o;
+  o.name = fmt::format("crane.{}.r{}", config_.group, config_.replica);
+  o.host_name = config_.group;
+  o.directory = config_.replica_dir();
+  o.command.push_back(config_.program);
+  o.command.insert(o.command.end(), config_.args.begin(), config_.args.end());
+  o.environment = config_.env;
+  // Without root the directory cannot be bound to a place that is the same on all replicas.
+  const bool bound = config_.container || ::geteuid() == 0;
+  const std::string place = bound ? kServerDirectory : segment_.directory();
+  if (bound) o.binds.push_back({segment_.directory(), kServerDirectory});
+  o.environment.push_back("LD_PRELOAD=" + place + "/libcrane.so");
+  o.environment.push_back("CRANE_SEGMENT=" + place + "/segment");
+  for (const auto& [source, target] : config_.binds) o.binds.push_back({source, target});
+  o.make_directories = config_.dirs;
+  o.working_directory = config_.working_directory;
+  o.stdout_fd = log_;
+  o.stderr_fd = log_;
+  return o;
+}
+
+Result<pid_t> Guard::start() {
+  const std::string log = config_.replica_dir() + "/server.log";
+  log_ = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (log_ < 0) return system_error("open server.log");
+  if (config_.container) {
+    server_ = std::make_unique<checkpoint::Container>(options());
+  } else {
+    server_ = std::make_unique<checkpoint::PlainProcessTree>(options());
+  }
+  // The node outranks its server; what the server inherits is the ordinary priority.
+  const int priority = ::getpriority(PRIO_PROCESS, 0);
+  (void)::setpriority(PRIO_PROCESS, 0, 0);
+  const Result<pid_t> started = server_->start();
+  (void)::setpriority(PRIO_PROCESS, 0, priority);
+  if (!started.ok()) {
+    (void)server_->destroy();
+    server_.reset();
+    return started.error();
+  }
+  pid_ = started.value();
+  event_assign(&server_event_, base_, server_->event_fd(), EV_READ | EV_PERSIST, on_server, this);
+  event_add(&server_event_, nullptr);
+  event_add(&timeout_event_, &kCheckinTimeout);
+  return pid_;
+}
+
+void Guard::stop() {
+  for (const auto& [pid, watch] : watches_) {
+    event_del(&watch->event_);
+    ::close(watch->pidfd);
+  }
+  watches_.clear();
+  event_del(&timeout_event_);
+  if (server_ != nullptr) {
+    event_del(&server_event_);
+    server_->kill(SIGKILL);
+    if (const Outcome gone = server_->destroy(); !gone.ok()) {
+      spdlog::warn("the server's container was not cleaned up: {}", gone.error().what);
+    }
+    server_.reset();
+  }
+  if (log_ >= 0) ::close(log_);
+  log_ = -1;
+}
+
+// --- check-ins ---------------------------------------------------------------------------------------
+
+void Guard::on_checkin(int fd, short, void* argument) {
+  Guard& guard = *static_cast<Guard*>(argument);
+  guard.callbacks_.on_event();
+  for (;;) {
+    const int connection = ::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC);
+    if (connection < 0) return;
+    guard.take_checkin(connection);
+    ::close(connection);
+  }
+}
+
+void Guard::take_checkin(int fd) {
+  // The sender writes right after it connected; a stranger must not hold up the loop.
+  const timeval patience{1, 0};
+  (void)::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  CheckIn in{};
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (::recv(fd, &in, sizeof in, 0) != sizeof in ||
+      ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    spdlog::warn("a check-in could not be read: {}", std::strerror(errno));
+    return;
+  }
+  if (in.version != dmt::kLayoutVersion || in.process >= dmt::kProcessesMax) {
+    callbacks_.on_failed(ExitStatus::kNeverCheckedIn,
+                         fmt::format("the server loaded a libcrane.so of version {}, the node has {}",
+                                     in.version, dmt::kLayoutVersion));
+    return;
+  }
+  if (!checked_in_) {
+    checked_in_ = true;
+    event_del(&timeout_event_);
+  }
+  watch(in.process, in.pid, credentials.pid);
+}
+
+void Guard::watch(std::uint32_t process, std::uint32_t pid, pid_t host_pid) {
+  auto& entry = watches_[host_pid];
+  if (entry != nullptr) {  // exec: the same process, maybe another record
+    entry->process = process;
+    entry->pid = pid;
+    return;
+  }
+  entry = std::make_unique<Watch>();
+  entry->guard = this;
+  entry->process = process;
+  entry->pid = pid;
+  entry->host_pid = host_pid;
+  entry->pidfd = static_cast<int>(::syscall(SYS_pidfd_open, host_pid, 0));
+  if (entry->pidfd < 0) {  // gone already
+    const Watch gone = *entry;
+    watches_.erase(host_pid);
+    callbacks_.drain();
+    if (!gone_by_schedule(gone)) callbacks_.on_killed(gone.process, gone.pid);
+    return;
+  }
+  event_assign(&entry->event_, base_, entry->pidfd, EV_READ, on_process, entry.get());
+  event_add(&entry->event_, nullptr);
+}
+
+bool Guard::gone_by_schedule(const Watch& watch) const noexcept {
+  if (end_expected_) return true;
+  const dmt::ProcessRecord& record = segment_.layout().processes[watch.process];
+  if (record.gone.load(std::memory_order_seq_cst) != 0) return true;
+  // The record is another process' already: its parent has seen the end, so the schedule has.
+  return watch.process != dmt::kMainProcess && record.pid != watch.pid;
+}
+
+void Guard::on_process(int, short, void* argument) {
+  Watch& watch = *static_cast<Watch*>(argument);
+  Guard& guard = *watch.guard;
+  guard.callbacks_.on_event();
+  ::close(watch.pidfd);
+  const std::unique_ptr<Watch> gone = std::move(guard.watches_[watch.host_pid]);
+  guard.watches_.erase(gone->host_pid);
+  guard.callbacks_.drain();
+  if (!guard.gone_by_schedule(*gone)) guard.callbacks_.on_killed(gone->process, gone->pid);
+}
+
+// --- the end --------------------------------------------------------------------------------------------
+
+void Guard::on_server(int, short, void* argument) {
+  Guard& guard = *static_cast<Guard*>(argument);
+  guard.callbacks_.on_event();
+  const Result<int> status = guard.server_->wait(0);
+  if (!status.ok() && status.error().code == Code::kBusy) return;
+  event_del(&guard.server_event_);
+  guard.callbacks_.drain();
+  if (!guard.checked_in_) {
+    event_del(&guard.timeout_event_);
+    if (!status.ok()) {
+      guard.callbacks_.on_failed(ExitStatus::kServerNotStarted, status.error().what);
+    } else {
+      guard.callbacks_.on_failed(ExitStatus::kNeverCheckedIn, guard.why_no_checkin(status.value()));
+    }
+    return;
+  }
+  guard.callbacks_.on_ended(status.ok() ? status.value() : SIGKILL);
+}
+
+void Guard::on_checkin_timeout(int, short, void* argument) {
+  Guard& guard = *static_cast<Guard*>(argument);
+  guard.callbacks_.on_event();
+  guard.callbacks_.on_failed(
+      ExitStatus::kNeverCheckedIn,
+      fmt::format("{} runs but did not load libcrane.so within {} s (a static or setuid program, or "
+                  "one started by a wrapper that clears LD_PRELOAD?){}",
+                  guard.config_.program, kCheckinTimeout.tv_sec, guard.log_tail()));
+}
+
+std::string Guard::why_no_checkin(int status) const {
+  std::string how;
+  if (WIFSIGNALED(status)) {
+    how = fmt::format("was ended by signal {}", WTERMSIG(status));
+  } else if (WEXITSTATUS(status) == kExecFailed) {
+    how = "could not be executed (missing, not executable, or a library of it is missing)";
+  } else if (WEXITSTATUS(status) == kRefusedByLibrary) {
+    how = "was refused by libcrane.so";
+  } else {
+    how = fmt::format("exited with status {} before it loaded libcrane.so (static or setuid?)",
+                      WEXITSTATUS(status));
+  }
+  return fmt::format("{} {}{}", config_.program, how, log_tail());
+}
+
+std::string Guard::log_tail() const {
+  std::string text;
+  for (const std::string& path :
+       {config_.replica_dir() + "/server.log", segment_.directory() + "/runtime.log"}) {
+    std::ifstream in(path, std::ios::binary);
+    text.append(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  }
+  if (text.size() > kLogTailBytes) text.erase(0, text.size() - kLogTailBytes);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.empty() ? "" : "; it said: " + text;
+}
+
+}  // namespace crane::node

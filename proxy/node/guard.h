@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The guard of one replica's server: starts it in its container (or as a plain process tree), takes
+// the check-ins of its processes, and tells an end that the schedule knows of from one it does not.
+//
+// A process that ends by an operation of the schedule has its ProcessRecord marked `gone` before
+// the kernel ends it; one that was killed from outside on this replica only has not, and the
+// replica must not go on (DESIGN D18, rule 2).
+//
+// Threads: the node's one thread, inside its event loop.
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "checkpoint/container.h"
+#include "dmt/base/result.h"
+#include "dmt/layout.h"
+#include "proxy/node/config.h"
+#include "proxy/node/exit_status.h"
+#include "proxy/node/segment.h"
+
+namespace crane::node {
+
+struct GuardCallbacks {
+  std::function<void()> on_event;  // first in every callback of the event loop
+  // The whole server is gone; `status` as wait(2) gives it.
+  std::function<void(int status)> on_ended;
+  // A process is gone although the schedule does not know it, after its output was read.
+  std::function<void(std::uint32_t process, std::uint32_t pid)> on_killed;
+  std::function<void(ExitStatus status, std::string why)> on_failed;
+  // Reads what the server has put out; called before a process' end is judged.
+  std::function<void()> drain;
+};
+
+class Guard {
+ public:
+  Guard(event_base* base, const Config& config, Segment& segment, GuardCallbacks callbacks);
+  ~Guard();
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+  // Starts the server; returns the host pid of its first process.
+  Result<pid_t> start();
+  // Kills what is left and cleans up; blocks until nothing is left.
+  void stop();
+  bool running() const noexcept { return server_ != nullptr; }
+  // True after the first process checked in.
+  bool checked_in() const noexcept { return checked_in_; }
+  pid_t pid() const noexcept { return pid_; }
+  // The server's main process has ended at a turn: what still runs is being ended by the kernel.
+  void expect_end() noexcept { end_expected_ = true; }
+
+ private:
+  struct Watch {
+    Guard* guard;
+    std::uint32_t process, pid;  // record and pid inside the container
+    pid_t host_pid;
+    int pidfd;
+    event event_;
+  };
+
+  static void on_checkin(int fd, short what, void* guard);
+  static void on_server(int fd, short what, void* guard);
+  static void on_process(int fd, short what, void* watch);
+  static void on_checkin_timeout(int fd, short what, void* guard);
+
+  void take_checkin(int fd);
+  void watch(std::uint32_t process, std::uint32_t pid, pid_t host_pid);
+  bool gone_by_schedule(const Watch& watch) const noexcept;
+  std::string log_tail() const;
+  std::string why_no_checkin(int status) const;
+  checkpoint::ServerOptions options() const;
+
+  event_base* base_;
+  const Config& config_;
+  Segment& segment_;
+  GuardCallbacks callbacks_;
+  std::unique_ptr<checkpoint::Server> server_;
+  pid_t pid_ = -1;
+  int log_ = -1;
+  bool checked_in_ = false;
+  bool end_expected_ = false;
+  event checkin_event_;
+  event server_event_;
+  event timeout_event_;
+  std::unordered_map<pid_t, std::unique_ptr<Watch>> watches_;  // by host pid
+};
+
+}  // namespace crane::node

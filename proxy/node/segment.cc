@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/segment.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "dmt/processes.h"
+#include "dmt/segment.h"
+
+namespace crane::node {
+namespace {
+
+namespace ipc = boost::interprocess;
+
+// Servers drop their privileges and still check in and map after exec; the directory above is 0700.
+constexpr mode_t kShared = 0666;
+constexpr mode_t kSharedDirectory = 0755;
+constexpr int kCheckinBacklog = 256;
+constexpr std::uint32_t kPerturbMaxUs = 200;
+constexpr std::uint32_t kSpin = 2000;
+
+dmt::Configuration configuration_of(const Config& config) {
+  dmt::Configuration c{};
+  c.mode = config.mode;
+  c.admission = config.admission;
+  c.quantum = config.quantum != 0                 ? config.quantum
+              : config.mode == dmt::Mode::kSerial ? dmt::kQuantumSerial
+                                                  : dmt::kQuantumParallel;
+  c.replica = config.replica;
+  c.send_buffer = config.send_buffer != 0 ? config.send_buffer : dmt::kSendBufferDefault;
+  c.perturb_seed = config.perturb;
+  c.perturb_max_us = kPerturbMaxUs;
+  // Spinning for the turn pays only when the other party runs on another core (D10).
+  const bool own_core = config.cpu >= 0 || std::thread::hardware_concurrency() <= 2;
+  c.spin = own_core || config.mode == dmt::Mode::kSerial ? 0 : kSpin;
+  std::strncpy(c.host_name, config.group.c_str(), sizeof c.host_name - 1);
+  return c;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Segment>> Segment::create(const Config& config) {
+  std::unique_ptr<Segment> segment(new Segment(config.replica_shm_dir()));
+  Outcome done = segment->make_directory();
+  if (done.ok()) done = segment->map(config);
+  if (done.ok()) done = segment->open_doorbell();
+  if (done.ok()) done = segment->open_checkin();
+  if (done.ok()) done = segment->copy_library(config.libcrane);
+  if (!done.ok()) return done.error();
+  return segment;
+}
+
+Segment::~Segment() {
+  if (doorbell_ >= 0) ::close(doorbell_);
+  if (checkin_ >= 0) ::close(checkin_);
+  std::error_code ignored;
+  for (const char* name : {"segment", "doorbell", "checkin.sock", "libcrane.so"}) {
+    std::filesystem::remove(directory_ + "/" + name, ignored);
+  }
+}
+
+Outcome Segment::make_directory() {
+  std::error_code failed;
+  std::filesystem::create_directories(directory_, failed);
+  if (failed) return Error{Code::kSystem, failed.value(), "make the replica's shared directory"};
+  if (::chmod(directory_.c_str(), kSharedDirectory) != 0) return system_error("chmod");
+  return Done{};
+}
+
+Outcome Segment::map(const Config& config) {
+  const std::string path = directory_ + "/segment";
+  ::unlink(path.c_str());
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kShared);
+  if (fd < 0) return system_error("create the segment");
+  const bool sized = ::fchmod(fd, kShared) == 0 &&
+                     ::ftruncate(fd, static_cast<off_t>(sizeof(dmt::Layout))) == 0;
+  const Error failed = sized ? Error{} : system_error("size the segment");
+  ::close(fd);
+  if (!sized) return failed;
+  try {
+    const ipc::file_mapping file(path.c_str(), ipc::read_write);
+    region_ = ipc::mapped_region(file, ipc::read_write, 0, sizeof(dmt::Layout));
+  } catch (const ipc::interprocess_exception& e) {
+    return Error{Code::kSystem, e.get_native_error(), "map the segment"};
+  }
+  layout_ = &dmt::initialise_segment(region_.get_address(), configuration_of(config));
+  dmt::create_main_process(*layout_);
+  return Done{};
+}
+
+Outcome Segment::open_doorbell() {
+  const std::string path = directory_ + "/doorbell";
+  ::unlink(path.c_str());
+  if (::mkfifo(path.c_str(), kShared) != 0) return system_error("make the doorbell");
+  ::chmod(path.c_str(), kShared);
+  // Open for both, so that it never ends while no server process has it.
+  doorbell_ = ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  if (doorbell_ < 0) return system_error("open the doorbell");
+  return Done{};
+}
+
+Outcome Segment::open_checkin() {
+  const std::string path = directory_ + "/checkin.sock";
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return Error{Code::kBadArgument, 0, "shm_dir is too long for a socket's path"};
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  ::unlink(path.c_str());
+  checkin_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (checkin_ < 0) return system_error("make the check-in socket");
+  if (::bind(checkin_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::chmod(path.c_str(), kShared) != 0 || ::listen(checkin_, kCheckinBacklog) != 0) {
+    return system_error("bind the check-in socket");
+  }
+  return Done{};
+}
+
+Outcome Segment::copy_library(const std::string& from) {
+  const std::string to = directory_ + "/libcrane.so";
+  std::error_code failed;
+  std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing, failed);
+  if (failed) return Error{Code::kSystem, failed.value(), "copy libcrane.so"};
+  ::chmod(to.c_str(), 0755);
+  return Done{};
+}
+
+}  // namespace crane::node

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The replica's directory of shared things, as the server will see it under /run/crane: the segment,
+// the doorbell, the check-in socket and libcrane.so.
+//
+// Threads: one; created before the server starts, removed after it ended.
+
+#include <boost/interprocess/file_mapping.hpp>
+#include <boost/interprocess/mapped_region.hpp>
+#include <memory>
+#include <string>
+
+#include "dmt/base/result.h"
+#include "dmt/layout.h"
+#include "proxy/node/config.h"
+
+namespace crane::node {
+
+inline constexpr const char* kServerDirectory = "/run/crane";
+
+class Segment {
+ public:
+  // Makes <shm_dir>/r<i> anew.  Errors: kFull, kDenied, kSystem; `what` names the step.
+  static Result<std::unique_ptr<Segment>> create(const Config& config);
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  dmt::Layout& layout() noexcept { return *layout_; }
+  const std::string& directory() const noexcept { return directory_; }
+  int doorbell_fd() const noexcept { return doorbell_; }  // readable after a ring
+  int checkin_fd() const noexcept { return checkin_; }    // a listening SOCK_SEQPACKET socket
+
+ private:
+  explicit Segment(std::string directory) : directory_(std::move(directory)) {}
+  Outcome make_directory();
+  Outcome map(const Config& config);
+  Outcome open_doorbell();
+  Outcome open_checkin();
+  Outcome copy_library(const std::string& from);
+
+  std::string directory_;
+  boost::interprocess::mapped_region region_;
+  dmt::Layout* layout_ = nullptr;
+  int doorbell_ = -1;
+  int checkin_ = -1;
+};
+
+}  // namespace crane::node

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The node's two ends of the segment: committed entries go into the Paxos sequence, output records
+// come out; and its part as slot 0 of the scheduler, which admits when no server thread does.
+//
+// What does not fit into the sequence waits in a spool, in order: consensus is never held up by a
+// slow server.
+//
+// Threads: the node's one thread.
+// INVARIANT Z1  Entries enter the sequence in the order of committed(), each once.
+// INVARIANT Z2  The output ring is empty when the node admits: admission may write to it and would
+//               wait for the node, that is for itself.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "consensus/consensus.h"
+#include "dmt/base/assert.h"
+#include "dmt/layout.h"
+#include "dmt/sequence/output.h"
+#include "dmt/sequence/ring.h"
+
+namespace crane::node {
+
+class Slot0 {
+ public:
+  explicit Slot0(dmt::Layout& layout) noexcept
+      : layout_(layout),
+        sequence_(layout.header.sequence, reinterpret_cast<std::byte*>(&layout)),
+        output_(layout.header.output, reinterpret_cast<std::byte*>(&layout)) {}
+
+  // A committed entry of the application (types below the core's own).
+  void committed(const consensus::EntryView& entry);
+  // Moves from the spool what fits.  True when something moved.
+  bool pump();
+  // Admits if nobody has the turn.  REQUIRES: drained (Z2).  True when it did.
+  bool admit();
+
+  // Hands out every record that is there, in order; returns how many.
+  template <typename Handler>
+  std::size_t drain(Handler&& handler) {
+    std::size_t count = 0;
+    for (auto record = output_.front(); !record.empty(); record = output_.front()) {
+      OutputHeader header;
+      CRANE_ASSERT(record.size() >= sizeof header);
+      std::memcpy(&header, record.data(), sizeof header);
+      handler(header, record.subspan(sizeof header));
+      output_.pop();
+      ++count;
+    }
+    return count;
+  }
+
+  bool outputs_waiting() const noexcept { return !output_.empty(); }
+  bool spooling() const noexcept { return !spool_.empty(); }
+  std::uint64_t spooled_bytes() const noexcept { return spooled_bytes_; }
+  // Bytes committed and not yet admitted.
+  std::uint64_t waiting_bytes() const noexcept;
+
+ private:
+  bool push(std::span<const std::byte> header, std::span<const std::byte> body) noexcept;
+
+  dmt::Layout& layout_;
+  Ring sequence_;
+  Ring output_;
+  std::deque<std::vector<std::byte>> spool_;
+  std::uint64_t spooled_bytes_ = 0;
+};
+
+}  // namespace crane::node

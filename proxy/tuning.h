@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Bounds of the proxy and how they relate (STYLE R20).
+
+#include <cstddef>
+#include <cstdint>
+
+namespace crane::proxy {
+
+// Clients taken from one listener per event, so that a flood of connects leaves room for requests.
+inline constexpr int kAcceptsPerEvent = 64;
+// A batch larger than this is proposed before the loop iteration ends.
+inline constexpr std::size_t kBatchBytes = 1U << 20;
+// Proposed and not yet admitted by the own server: beyond either, clients are not read (C4).
+inline constexpr std::uint64_t kPipelineEntries = 8192;
+inline constexpr std::uint64_t kPipelineBytes = 8U << 20;
+// Output that clients have not taken, over all of them; beyond it the largest queue is reset.
+inline constexpr std::uint64_t kQueuedBytesMax = 1ULL << 30;
+// Deadlines of the server that lie closer together than this share one TIME entry (D17).
+inline constexpr std::int64_t kTimerGranularityNs = 1'000'000;
+// WINDOW is due when more than S / kWindowUsed is out and S / kWindowStep was drained (D15).
+inline constexpr std::uint64_t kWindowUsed = 2;
+inline constexpr std::uint64_t kWindowStep = 4;
+
+static_assert(kWindowStep >= kWindowUsed, "a blocked writer must be woken before all is drained");
+
+}  // namespace crane::proxy

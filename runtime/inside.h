@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Whether this thread executes Crane's own code: then the calls that our code makes go straight to
+// the real functions.  One thread-local byte, no allocation (initial-exec TLS), constant-initialised.
+//
+// A thread that has no slot (the library is not attached, a thread of a foreign library before its
+// adoption, a thread past its end) is inside for good: everything it calls is real.
+//
+// INVARIANT I1  The application's code never runs with inside() true (but for threads without a
+//               slot).  So a wrapper leaves with OutsideCrane before a real call that may be
+//               cancelled, longjmp away, or call back into the program (malloc, atfork handlers):
+//               the unwinder does not run our destructors (no exceptions here).
+
+namespace crane {
+
+class InsideCrane {
+ public:
+  InsideCrane() noexcept { application_ = false; }
+  ~InsideCrane() { application_ = true; }
+  InsideCrane(const InsideCrane&) = delete;
+  InsideCrane& operator=(const InsideCrane&) = delete;
+
+  static bool inside() noexcept { return !application_; }
+
+  // The thread got a slot, or lost it: from here on it is outside, or inside for good.
+  static void set_outside() noexcept { application_ = true; }
+  static void set_inside() noexcept { application_ = false; }
+
+ private:
+  friend class OutsideCrane;
+  static thread_local bool application_;
+};
+
+inline constinit thread_local bool InsideCrane::application_ = false;
+
+// Restores what was before, so that it may be used by code that also runs in unattached threads.
+class OutsideCrane {
+ public:
+  OutsideCrane() noexcept { InsideCrane::application_ = true; }
+  ~OutsideCrane() { InsideCrane::application_ = false; }
+  OutsideCrane(const OutsideCrane&) = delete;
+  OutsideCrane& operator=(const OutsideCrane&) = delete;
+};
+
+}  // namespace crane

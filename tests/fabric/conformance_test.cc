@@ -1,0 +1,589 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    every fabric keeps the numbered guarantees of consensus/fabric/fabric.h.
+// METHOD  one test case per guarantee, templated on the group that opens the fabrics.
+// CHECKS  what the guarantee says, with real stopped and killed processes where it speaks of them.
+// REPLAY  the cases are deterministic but for the moment a child is stopped, which is printed.
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <random>
+#include <set>
+
+#include "tests/fabric/harness.h"
+
+namespace crane::test {
+namespace {
+
+constexpr ReplicaId kA{0};
+constexpr ReplicaId kB{1};
+constexpr ReplicaId kC{2};
+constexpr std::uint64_t kLate = 1U << 16;
+
+template <typename Group>
+struct Trio {
+  Group group;
+  std::unique_ptr<Fabric> a = group.open(0);
+  std::unique_ptr<Fabric> b = group.open(1);
+  std::unique_ptr<Fabric> c = group.open(2);
+  Trio() {
+    for (int round = 0; round < 2; ++round) {
+      for (Fabric* f : {a.get(), b.get(), c.get()}) drain(*f);
+    }
+    REQUIRE(a->connected(kB));
+    REQUIRE(a->connected(kC));
+    REQUIRE(b->connected(kA));
+    REQUIRE(c->connected(kB));
+  }
+  // a may write to b.
+  Key grant_b_to_a() {
+    auto key = b->permit_writes(kA);
+    REQUIRE(key.ok());
+    return key.value();
+  }
+};
+
+bool write_ok(Fabric& f, ReplicaId peer, Key key, std::uint64_t offset, const std::string& text) {
+  const auto bytes = bytes_of(text);
+  f.write(peer, key, offset, bytes, Token{9});
+  return completion_of(f, Token{9}).ok;
+}
+
+std::string log_text(Fabric& f, std::uint64_t offset, std::size_t size) {
+  return text_of(f.log_memory().subspan(offset, size));
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("F1: writes land whole and in the order of the calls", "[fabric]", ShmGroup) {
+  Trio<TestType> t;
+  const Key key = t.grant_b_to_a();
+  REQUIRE(write_ok(*t.a, kB, key, 0, "aaaaaaaa"));
+  REQUIRE(write_ok(*t.a, kB, key, 4, "bbbb"));
+  REQUIRE(write_ok(*t.a, kB, key, 6, "c"));
+  drain(*t.b);
+  CHECK(log_text(*t.b, 0, 8) == "aaaabbcb");
+  // Many laps of whatever queue is behind it, of all sizes, against a model.
+  std::mt19937_64 random(1);
+  std::vector<std::byte> model(TestType::kLogBytes);
+  std::memcpy(model.data(), t.b->log_memory().data(), 8);
+  for (int i = 0; i < 3000; ++i) {
+    std::vector<std::byte> data(random() % 20000);
+    for (auto& byte : data) byte = static_cast<std::byte>(random());
+    const std::uint64_t offset = random() % (model.size() - data.size());
+    t.a->write(kB, key, offset, data, Token{1});
+    REQUIRE(completion_of(*t.a, Token{1}).ok);
+    std::memcpy(model.data() + offset, data.data(), data.size());
+    if (random() % 7 == 0) drain(*t.b);
+  }
+  drain(*t.b);
+  CHECK(std::memcmp(model.data(), t.b->log_memory().data(), model.size()) == 0);
+}
+
+TEMPLATE_TEST_CASE("F2: nothing of an old key appears after a revoke", "[fabric]", ShmGroup) {
+  Trio<TestType> t;
+  const Key key = t.grant_b_to_a();
+  REQUIRE(write_ok(*t.a, kB, key, 0, "before"));
+  TestType::half_write(*t.a, kB, key, kLate, bytes_of("late"));
+  t.b->revoke_writes(kA);
+  CHECK(log_text(*t.b, 0, 6) == "before");
+  CHECK_FALSE(TestType::other_half(*t.a, kB, key));
+  CHECK_FALSE(write_ok(*t.a, kB, key, 0, "after!"));
+  drain(*t.b);
+  CHECK(log_text(*t.b, 0, 6) == "before");
+  CHECK(log_text(*t.b, kLate, 4) == std::string(4, '\0'));
+  // ... nor after a new grant to the same peer (U6).
+  const Key again = t.grant_b_to_a();
+  CHECK(again != key);
+  CHECK_FALSE(write_ok(*t.a, kB, key, 0, "after!"));
+  CHECK(write_ok(*t.a, kB, again, 0, "newkey"));
+  drain(*t.b);
+  CHECK(log_text(*t.b, 0, 6) == "newkey");
+  CHECK(log_text(*t.b, kLate, 4) == std::string(4, '\0'));
+}
+
+namespace {
+
+// A child that writes blocks 1, 2, 3, ... of one repeated word each over the same place.
+struct StreamState {
+  std::atomic<std::uint64_t> key;
+  std::atomic<std::uint64_t> completed;
+  std::atomic<std::uint64_t> refused;
+  std::atomic<bool> ready;
+};
+constexpr std::size_t kBlockWords = 64 * 1024;  // 512 KiB: a stop mostly falls into a copy
+
+template <typename Group>
+void stream_blocks(Group& group, Shared<StreamState>& shared) {
+  auto f = group.open(0);
+  if (!f) ::_exit(3);
+  shared->ready = true;
+  std::vector<std::uint64_t> block(kBlockWords);
+  std::uint64_t n = 0;
+  std::uint64_t key = 0;
+  FabricEvent events[8];
+  for (;;) {
+    while (f->poll(events) != 0) {
+    }
+    const std::uint64_t wanted = shared->key.load();
+    if (wanted == 0) continue;
+    if (wanted != key) key = wanted;
+    std::fill(block.begin(), block.end(), n + 1);
+    f->write(kB, Key{key}, 0, std::as_bytes(std::span(block)), Token{n});
+    const std::size_t got = f->poll(events);
+    for (std::size_t i = 0; i < got; ++i) {
+      if (events[i].kind != Kind::kCompletion) continue;
+      if (events[i].ok) {
+        shared->completed = ++n;
+      } else {
+        ++shared->refused;
+      }
+    }
+  }
+}
+
+std::span<const std::uint64_t> words_of(Fabric& f) {
+  return {reinterpret_cast<const std::uint64_t*>(f.log_memory().data()), kBlockWords};
+}
+
+bool all_equal(std::span<const std::uint64_t> words) {
+  return std::all_of(words.begin(), words.end(),
+                     [&](std::uint64_t w) { return w == words.front(); });
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("F2, F3: a writer stopped in the middle of a copy lands nothing after the revoke",
+                   "[fabric][processes]", ShmGroup) {
+  TestType group;
+  auto b = group.open(1);
+  Shared<StreamState> shared;
+  Child writer([&] { stream_blocks(group, shared); });
+  REQUIRE(until([&] { return shared->ready.load(); }));
+  const std::uint64_t seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937_64 random(seed);
+  for (int round = 0; round < 40; ++round) {
+    drain(*b);
+    const std::uint64_t before = shared->completed;
+    auto key = b->permit_writes(kA);
+    REQUIRE(key.ok());
+    shared->key = value(key.value());
+    REQUIRE(until([&] { return drain(*b), shared->completed > before + random() % 4; }));
+    writer.stop();
+    const std::uint64_t completed = shared->completed;
+    b->revoke_writes(kA);
+    const std::uint64_t visible = words_of(*b).front();
+    CHECK(all_equal(words_of(*b)));
+    CHECK(visible >= completed);      // F3: completed, hence visible
+    CHECK(visible <= completed + 1);  // what was published but not yet reported
+    const std::uint64_t refused = shared->refused;
+    writer.resume();
+    REQUIRE(until([&] { return shared->refused > refused + 2; }));  // it went on, in vain
+    drain(*b);
+    CHECK(words_of(*b).front() == visible);
+    CHECK(all_equal(words_of(*b)));
+    b->tidy();
+  }
+}
+
+TEMPLATE_TEST_CASE("F3, F7: a writer killed at any moment leaves whole writes and an event",
+                   "[fabric][processes]", ShmGroup) {
+  TestType group;
+  auto b = group.open(1);
+  for (int round = 0; round < 8; ++round) {
+    Shared<StreamState> shared;
+    Child writer([&] { stream_blocks(group, shared); });
+    REQUIRE(until([&] { return drain(*b), shared->ready.load(); }));
+    drain(*b);
+    auto key = b->permit_writes(kA);
+    REQUIRE(key.ok());
+    shared->key = value(key.value());
+    REQUIRE(until([&] { return drain(*b), shared->completed > 3; }));
+    const auto is_down = [](const Seen& s) { return s.kind == Kind::kPeerDown && s.peer == kA; };
+    writer.kill();
+    CHECK(drain_until(*b, is_down, 2000));
+    CHECK_FALSE(b->connected(kA));
+    CHECK(all_equal(words_of(*b)));
+    CHECK(words_of(*b).front() >= shared->completed);
+    b->revoke_writes(kA);
+  }
+}
+
+TEMPLATE_TEST_CASE("F3: completed writes to a stopped, then killed owner are there when it is back",
+                   "[fabric][processes]", ShmGroup) {
+  TestType group;
+  auto a = group.open(0);
+  Shared<StreamState> shared;
+  Child owner([&] {
+    auto f = group.open(1);
+    auto key = f->permit_writes(kA);
+    shared->key = value(key.value());
+    FabricEvent events[8];
+    for (;;) f->poll(events);
+  });
+  REQUIRE(until([&] { return drain(*a), a->connected(kB) && shared->key != 0; }));
+  owner.stop();
+  const Key key{shared->key.load()};
+  for (int i = 0; i < 100; ++i) {
+    REQUIRE(write_ok(*a, kB, key, static_cast<std::uint64_t>(i) * 4, "abcd"));
+  }
+  owner.kill();
+  auto back = group.open(1);
+  REQUIRE(back);
+  CHECK(back->survived());
+  drain(*back);
+  CHECK(log_text(*back, 396, 4) == "abcd");
+  CHECK(back->permitted(kA) == key);
+}
+
+TEMPLATE_TEST_CASE("F4: every operation completes once, in order, also to a dead peer", "[fabric]",
+                   ShmGroup) {
+  Trio<TestType> t;
+  const Key key = t.grant_b_to_a();
+  for (int life = 0; life < 2; ++life) {
+    const auto bytes = bytes_of("x");
+    std::uint64_t n = 0;
+    for (int i = 0; i < 50; ++i) {
+      t.a->write(kB, key, 0, bytes, Token{n++});
+      t.a->read(kB, 0, 10, Token{n++});
+      t.a->read_cell(kB, 0, Token{n++});
+      t.a->open_log(kB, key, Token{n++});
+    }
+    std::uint64_t next = 0;
+    for (const Seen& s : drain(*t.a)) {
+      if (s.kind == Kind::kCompletion) CHECK(s.token == Token{next++});
+    }
+    CHECK(next == n);
+    t.b.reset();
+    drain(*t.a);
+  }
+}
+
+TEMPLATE_TEST_CASE("F5: after a failed write all later ones fail until open_log", "[fabric]",
+                   ShmGroup) {
+  Trio<TestType> t;
+  const Key key = t.grant_b_to_a();
+  const auto big = std::vector<std::byte>(1U << 20);
+  bool full = false;
+  for (int i = 0; i < 64 && !full; ++i) {  // the owner takes nothing in: at last there is no room
+    t.a->write(kB, key, 0, big, Token{1});
+    full = !completion_of(*t.a, Token{1}).ok;
+  }
+  REQUIRE(full);
+  CHECK_FALSE(write_ok(*t.a, kB, key, 0, "small enough"));
+  drain(*t.b);
+  CHECK_FALSE(write_ok(*t.a, kB, key, 0, "room again"));
+  t.a->open_log(kB, key, Token{2});
+  CHECK(completion_of(*t.a, Token{2}).ok);
+  CHECK(write_ok(*t.a, kB, key, 0, "from here"));
+  t.a->close_log(kB);
+  CHECK_FALSE(write_ok(*t.a, kB, key, 0, "closed"));
+  t.a->open_log(kB, key, Token{2});
+  CHECK(completion_of(*t.a, Token{2}).ok);
+  CHECK(write_ok(*t.a, kB, key, 0, "and there"));
+}
+
+TEMPLATE_TEST_CASE("F6: keys are fresh, personal, and never work again", "[fabric]", ShmGroup) {
+  Trio<TestType> t;
+  std::set<std::uint64_t> keys;
+  for (int i = 0; i < 50; ++i) {
+    for (const ReplicaId peer : {kA, kC}) {
+      auto key = t.b->permit_writes(peer);
+      REQUIRE(key.ok());
+      CHECK(key.value() != consensus::kNoKey);
+      CHECK(keys.insert(value(key.value())).second);
+    }
+  }
+  const Key key = t.grant_b_to_a();
+  keys.insert(value(key));
+  CHECK_FALSE(write_ok(*t.c, kB, key, 0, "stolen"));
+  CHECK_FALSE(write_ok(*t.a, kC, key, 0, "elsewhere"));
+  for (const std::uint64_t old : keys) {
+    if (Key{old} != key) CHECK_FALSE(write_ok(*t.a, kB, Key{old}, 0, "old"));
+  }
+  CHECK(write_ok(*t.a, kB, key, 0, "mine"));
+  SECTION("also by the next incarnation") { t.b.reset(); }
+  SECTION("also after the memory was lost") {
+    t.b.reset();
+    t.group.lose_memory(1);
+  }
+  if (!t.b) t.b = t.group.open(1);
+  for (int i = 0; i < 50; ++i) {
+    auto fresh = t.b->permit_writes(kA);
+    REQUIRE(fresh.ok());
+    CHECK(keys.insert(value(fresh.value())).second);
+  }
+}
+
+TEMPLATE_TEST_CASE("F7: death and restart of a peer are told at once", "[fabric][processes]",
+                   ShmGroup) {
+  TestType group;
+  auto b = group.open(1);
+  for (int life = 0; life < 3; ++life) {
+    Shared<StreamState> shared;
+    Child peer([&] {
+      auto f = group.open(0);
+      shared->ready = f != nullptr;
+      FabricEvent events[8];
+      for (;;) f->poll(events);
+    });
+    const auto up = [](const Seen& s) { return s.kind == Kind::kPeerUp && s.peer == kA; };
+    const auto down = [](const Seen& s) { return s.kind == Kind::kPeerDown && s.peer == kA; };
+    CHECK(drain_until(*b, up, 5000));
+    drain(*b);
+    peer.kill();
+    CHECK(b->prepare_to_sleep());
+    pollfd fd{b->event_fd(), POLLIN, 0};
+    CHECK(::poll(&fd, 1, 2000) == 1);  // without any time-out of ours
+    CHECK(drain_until(*b, down, 100));
+  }
+}
+
+TEMPLATE_TEST_CASE("F8: a dead, stopped or full peer disturbs no other", "[fabric][processes]",
+                   ShmGroup) {
+  TestType group;
+  auto a = group.open(0);
+  Shared<StreamState> shared;
+  Child stopped([&] {
+    auto f = group.open(1);
+    shared->key = value(f->permit_writes(kA).value());
+    FabricEvent events[8];
+    for (;;) f->poll(events);
+  });
+  REQUIRE(until([&] { return drain(*a), a->connected(kB) && shared->key != 0; }));
+  stopped.stop();
+  auto c = group.open(2);
+  drain(*a);
+  const Key to_b{shared->key.load()};
+  auto to_c = c->permit_writes(kA);
+  REQUIRE(to_c.ok());
+  const auto block = std::vector<std::byte>(256U << 10, std::byte{7});
+  bool refused = false;
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    a->write(kB, to_b, 0, block, Token{1});
+    refused = !completion_of(*a, Token{1}).ok;
+    REQUIRE(write_ok(*a, kC, to_c.value(), i * 8, "good day"));
+    drain(*c);
+  }
+  CHECK(refused);  // its backlog is bounded
+  while (a->send_request(kB, bytes_of("no one reads this"))) {
+  }
+  CHECK(a->send_request(kC, bytes_of("still open")));
+  stopped.kill();
+  drain(*a);
+  REQUIRE(write_ok(*a, kC, to_c.value(), 0, "good bye"));
+  drain(*c);
+  CHECK(log_text(*c, 0, 8) == "good bye");
+}
+
+TEMPLATE_TEST_CASE("F9: cells and requests pass a full log plane without a permission", "[fabric]",
+                   ShmGroup) {
+  Trio<TestType> t;
+  const Key key = t.grant_b_to_a();
+  const auto big = std::vector<std::byte>(1U << 20);
+  for (int i = 0; i < 64; ++i) t.a->write(kB, key, 0, big, Token{1});
+  drain(*t.a);
+  t.b->set_cell(2, {{1, 2, 3}});
+  t.a->read_cell(kB, 2, Token{2});
+  CHECK(completion_of(*t.a, Token{2}).ok);
+  CHECK(t.a->send_request(kB, bytes_of("hello")));
+  t.b->revoke_writes(kA);
+  CHECK(t.a->send_request(kB, bytes_of("again")));
+  std::vector<std::string> got;
+  for (const Seen& s : drain(*t.b)) {
+    if (s.kind == Kind::kRequest) got.push_back(text_of(s.data));
+  }
+  CHECK(got == std::vector<std::string>{"hello", "again"});
+}
+
+TEMPLATE_TEST_CASE("F10: a cell is read whole and in order, also when its owner is killed",
+                   "[fabric][processes]", ShmGroup) {
+  TestType group;
+  auto a = group.open(0);
+  Shared<StreamState> shared;
+  Child owner([&] {
+    auto f = group.open(1);
+    for (std::uint64_t n = 1;; ++n) {
+      f->set_cell(1, {{n, n + 1, n + 2, n + 3, n + 4, n + 5}});
+      shared->completed = n;
+    }
+  });
+  REQUIRE(until([&] { return drain(*a), a->connected(kB) && shared->completed > 100; }));
+  std::uint64_t last = 0;
+  std::uint64_t whole = 0;
+  const auto look = [&](const consensus::CellValue& v) {
+    for (std::size_t w = 0; w < consensus::kCellWords; ++w) REQUIRE(v.words[w] == v.words[0] + w);
+    CHECK(v.words[0] >= last);
+    last = v.words[0];
+  };
+  for (std::uint64_t i = 0; i < 20000; ++i) {
+    a->read_cell(kB, 1, Token{i});
+    const Seen s = completion_of(*a, Token{i});
+    if (!s.ok) continue;  // the owner overtook the reader each time: legal, and rare
+    ++whole;
+    consensus::CellValue v;
+    REQUIRE(s.data.size() == sizeof v);
+    std::memcpy(&v, s.data.data(), sizeof v);
+    look(v);
+  }
+  CHECK(whole > 1000);
+  owner.kill();
+  const std::uint64_t set = shared->completed;
+  auto back = group.open(1);
+  REQUIRE(back);
+  look(back->own_cell(1));
+  CHECK(back->own_cell(1).words[0] >= set);
+}
+
+TEMPLATE_TEST_CASE("F11: requests arrive once, whole, in order, and name their sender", "[fabric]",
+                   ShmGroup) {
+  Trio<TestType> t;
+  int sent = 0;
+  int next_a = 0;
+  int next_c = 0;
+  for (int round = 0; round < 50; ++round) {
+    for (int i = 0; i < 9; ++i, ++sent) {
+      CHECK(t.a->send_request(kB, bytes_of("a" + std::to_string(sent))));
+      CHECK(t.c->send_request(kB, bytes_of("c" + std::to_string(sent))));
+    }
+    for (const Seen& s : drain(*t.b)) {
+      if (s.kind != Kind::kRequest) continue;
+      if (s.peer == kA) CHECK(text_of(s.data) == "a" + std::to_string(next_a++));
+      if (s.peer == kC) CHECK(text_of(s.data) == "c" + std::to_string(next_c++));
+    }
+  }
+  CHECK(next_a == sent);
+  CHECK(next_c == sent);
+  int accepted = 0;
+  while (accepted < 10000 && t.a->send_request(kB, bytes_of("full?"))) ++accepted;
+  CHECK(accepted < 10000);
+  int got = 0;
+  for (const Seen& s : drain(*t.b)) got += s.kind == Kind::kRequest ? 1 : 0;
+  CHECK(got == accepted);
+}
+
+TEMPLATE_TEST_CASE("F12: a read shows what was taken in, and the reader's own writes", "[fabric]",
+                   ShmGroup) {
+  Trio<TestType> t;
+  const Key key = t.grant_b_to_a();
+  const auto read = [&](Fabric& f, std::uint64_t offset, std::uint64_t n) {
+    f.read(kB, offset, n, Token{4});
+    const Seen s = completion_of(f, Token{4});
+    return s.ok ? text_of(s.data) : "failed";
+  };
+  const auto own = bytes_of("written by b");
+  std::memcpy(t.b->log_memory().data() + 100, own.data(), own.size());
+  CHECK(read(*t.a, 100, 12) == "written by b");
+  CHECK(read(*t.c, 100, 12) == "written by b");
+  REQUIRE(write_ok(*t.a, kB, key, 103, "TTEN"));
+  REQUIRE(write_ok(*t.a, kB, key, 106, "-by-"));
+  CHECK(read(*t.a, 100, 10) == "wriTTE-by-");
+  CHECK(read(*t.a, 105, 2) == "E-");
+  drain(*t.b);
+  CHECK(read(*t.c, 100, 10) == "wriTTE-by-");
+  CHECK(read(*t.a, TestType::kLogBytes - 1, 2) == "failed");
+  t.b->revoke_writes(kA);
+  CHECK(read(*t.a, 100, 10) == "wriTTE-by-");
+}
+
+TEMPLATE_TEST_CASE("F13: a bell wakes a sleeper, and costs nothing when it is awake", "[fabric]",
+                   ShmGroup) {
+  Trio<TestType> t;
+  const Key key = t.grant_b_to_a();
+  const auto readable = [&] {
+    pollfd fd{t.b->event_fd(), POLLIN, 0};
+    return ::poll(&fd, 1, 0) == 1;
+  };
+  drain(*t.b);
+  CHECK_FALSE(readable());
+  REQUIRE(write_ok(*t.a, kB, key, 0, "awake"));
+  t.a->ring_doorbell(kB);
+  CHECK_FALSE(readable());               // it is awake: nobody writes the descriptor
+  CHECK_FALSE(t.b->prepare_to_sleep());  // and it may not sleep over what landed
+  drain(*t.b);
+  REQUIRE(t.b->prepare_to_sleep());
+  CHECK_FALSE(readable());
+  REQUIRE(write_ok(*t.a, kB, key, 0, "asleep"));
+  CHECK_FALSE(readable());  // batched by the caller
+  t.a->ring_doorbell(kB);
+  CHECK(readable());
+  t.a->ring_doorbell(kB);
+  drain(*t.b);
+  CHECK_FALSE(readable());
+  REQUIRE(t.b->prepare_to_sleep());
+  CHECK(t.c->send_request(kB, bytes_of("mail")));
+  t.c->ring_doorbell(kB);
+  CHECK(readable());
+}
+
+TEMPLATE_TEST_CASE("F13: no wake-up is lost between two processes", "[fabric][processes]",
+                   ShmGroup) {
+  TestType group;
+  auto a = group.open(0);
+  Shared<StreamState> shared;
+  Child echo([&] {  // answers each request, sleeping in between without a time-out
+    auto f = group.open(1);
+    FabricEvent events[4];
+    for (;;) {
+      while (const std::size_t n = f->poll(events)) {
+        for (std::size_t i = 0; i < n; ++i) {
+          if (events[i].kind == Kind::kRequest) f->send_request(kA, events[i].data);
+        }
+      }
+      f->ring_doorbell(kA);
+      pollfd fd{f->event_fd(), POLLIN, 0};
+      if (f->prepare_to_sleep()) ::poll(&fd, 1, -1);
+    }
+  });
+  REQUIRE(until([&] { return drain(*a), a->connected(kB); }));
+  for (int i = 0; i < 5000; ++i) {
+    REQUIRE(a->send_request(kB, bytes_of(std::to_string(i))));
+    a->ring_doorbell(kB);
+    REQUIRE(drain_until(*a, [](const Seen& s) { return s.kind == Kind::kRequest; }, 5000));
+  }
+}
+
+TEMPLATE_TEST_CASE("F14: memory, cells and grants outlive the process; lost memory is all fresh",
+                   "[fabric]", ShmGroup) {
+  Trio<TestType> t;
+  CHECK_FALSE(t.b->survived());
+  const Key key = t.grant_b_to_a();
+  REQUIRE(write_ok(*t.a, kB, key, 8, "kept"));
+  t.b->set_cell(1, {{41, 42}});
+  CHECK(t.group.open(1) == nullptr);  // one process is one replica
+  t.b.reset();
+  SECTION("survived") {
+    t.b = t.group.open(1);
+    REQUIRE(t.b);
+    CHECK(t.b->survived());
+    CHECK(log_text(*t.b, 8, 4) == "kept");
+    CHECK(t.b->own_cell(1).words[1] == 42);
+    CHECK(t.b->permitted(kA) == key);
+    std::vector<Seen> seen = drain(*t.a);
+    CHECK(std::any_of(seen.begin(), seen.end(),
+                      [](const Seen& s) { return s.kind == Kind::kPeerUp && s.peer == kB; }));
+    t.a->open_log(kB, key, Token{1});
+    CHECK(completion_of(*t.a, Token{1}).ok);
+    CHECK(write_ok(*t.a, kB, key, 12, "more"));
+    drain(*t.b);
+    CHECK(log_text(*t.b, 8, 8) == "keptmore");
+  }
+  SECTION("lost") {
+    t.group.lose_memory(1);
+    t.b = t.group.open(1);
+    REQUIRE(t.b);
+    CHECK_FALSE(t.b->survived());
+    CHECK(log_text(*t.b, 8, 4) == std::string(4, '\0'));
+    CHECK(t.b->own_cell(1) == consensus::CellValue{});
+    CHECK(t.b->permitted(kA) == consensus::kNoKey);
+    drain(*t.a);
+    t.a->open_log(kB, key, Token{1});
+    CHECK_FALSE(completion_of(*t.a, Token{1}).ok);
+  }
+}
+
+}  // namespace crane::test

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the conformance tests share: groups of fabrics (one class per kind of fabric), events as plain
+// values, and real child processes that are stopped, continued and killed.
+//
+// Threads: none; children are made by fork() and never return into the test framework.
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "consensus/fabric/fabric.h"
+
+namespace crane::test {
+
+using consensus::Fabric;
+using consensus::FabricEvent;
+using consensus::Key;
+using consensus::Token;
+using Kind = FabricEvent::Kind;
+
+// A FabricEvent that owns its data.
+struct Seen {
+  Kind kind{};
+  ReplicaId peer{};
+  bool ok = false;
+  Token token{};
+  std::vector<std::byte> data;
+};
+
+// Polls until nothing is left.
+std::vector<Seen> drain(Fabric& fabric);
+// Drains, sleeping on event_fd() in between, until `done` or `timeout_ms`; false on time-out.
+bool drain_until(Fabric& fabric, const std::function<bool(const Seen&)>& done, int timeout_ms);
+// The completion of `token` among what drain() gives; REQUIREs exactly one.
+Seen completion_of(Fabric& fabric, Token token);
+
+std::vector<std::byte> bytes_of(const std::string& text);
+std::string text_of(std::span<const std::byte> bytes);
+bool until(const std::function<bool()>& condition, int timeout_ms = 10'000);
+
+// A temporary directory on tmpfs where there is one.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// A forked child that runs `body` and exits; killed at destruction.
+class Child {
+ public:
+  explicit Child(const std::function<void()>& body);
+  ~Child();
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  void stop();         // returns when it is stopped
+  void resume();
+  void kill();         // SIGKILL, reaped
+  bool wait();         // true: it exited with 0
+  pid_t pid() const noexcept { return pid_; }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+// A page shared by parent and children, zeroed.
+template <typename T>
+class Shared {
+ public:
+  Shared() : at_(static_cast<T*>(allocate(sizeof(T)))) {}
+  ~Shared() { release(at_, sizeof(T)); }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+  T* operator->() const noexcept { return at_; }
+
+ private:
+  static void* allocate(std::size_t size);
+  static void release(void* at, std::size_t size);
+  T* at_;
+};
+void* shared_pages(std::size_t size);
+void release_pages(void* at, std::size_t size);
+template <typename T>
+void* Shared<T>::allocate(std::size_t size) {
+  return shared_pages(size);
+}
+template <typename T>
+void Shared<T>::release(void* at, std::size_t size) {
+  release_pages(at, size);
+}
+
+// A group over shared memory.
+class ShmGroup {
+ public:
+  static constexpr std::uint64_t kLogBytes = 4U << 20;
+  std::unique_ptr<Fabric> open(std::uint8_t id, std::uint8_t replicas = 3);
+  // As a replica whose machine lost its memory.
+  void lose_memory(std::uint8_t id);
+  // Copies half of a write and stops there (the caller is then stopped, killed or goes on).
+  static void half_write(Fabric& fabric, ReplicaId peer, Key key, std::uint64_t offset,
+                         std::span<const std::byte> bytes);
+  // Goes on with what half_write began.
+  static bool other_half(Fabric& fabric, ReplicaId peer, Key key);
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+}  // namespace crane::test

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fabric/node_process.h"
+
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "consensus/consensus.h"
+
+namespace crane::test {
+namespace {
+
+using consensus::Consensus;
+using consensus::EntryView;
+using consensus::Role;
+
+constexpr std::uint8_t kInput = 1;
+constexpr std::uint64_t kInputsPerMs = 5;
+constexpr std::uint64_t kMs = 1'000'000;
+
+void record(NodeReport& r, const EntryView& e) {
+  const std::uint64_t index = value(e.at.index);
+  std::uint64_t id = e.type;
+  if (e.type == kInput) {
+    if (e.payload.size() < sizeof id) ++r.broken;
+    std::memcpy(&id, e.payload.data(), std::min(sizeof id, e.payload.size()));
+  }
+  if (index >= kHistoryMax) return;
+  const std::uint64_t before = r.history[index].exchange(id);
+  if (before != 0 && before != id) ++r.broken;
+  if (index > 1 && r.history[index - 1] == 0) ++r.broken;
+  r.committed = std::max(r.committed.load(), index);
+}
+
+// Proposes what is due of a steady trickle of inputs of 8 to 1000 bytes.
+void trickle(Consensus& c, NodeReport& r, std::uint64_t now, std::uint64_t& next_ns,
+             std::uint64_t& n) {
+  static std::byte payload[1000];
+  next_ns = std::max(next_ns, now - std::min(now, 5 * kMs));
+  for (; next_ns <= now; next_ns += kMs / kInputsPerMs) {
+    const std::uint64_t id = (static_cast<std::uint64_t>(::getpid()) << 32) | ++n;
+    std::memcpy(payload, &id, sizeof id);
+    const auto index = c.propose(kInput, now, 7, {payload, 8 + n * 37 % 993});
+    if (!index.ok() && index.error().code == Code::kBusy) ++r.busy;
+  }
+}
+
+}  // namespace
+
+std::uint64_t monotonic_ns() noexcept {
+  timespec t{};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+NodeGroup::NodeGroup(std::uint8_t replicas) : replicas_(replicas), children_(replicas) {
+  for (std::uint8_t i = 0; i < replicas; ++i) start(i);
+}
+
+void NodeGroup::start(std::uint8_t id) {
+  children_[id].reset();
+  children_[id] = std::make_unique<Child>([this, id] { run(id); });
+}
+
+void NodeGroup::lose_memory(std::uint8_t id) {
+  std::filesystem::remove_all(directory_.path() + "/r" + std::to_string(id));
+}
+
+void NodeGroup::run(std::uint8_t id) {
+  NodeReport& r = report(id);
+  consensus::Options o;
+  o.directory = directory_.path();
+  o.self = ReplicaId{id};
+  o.replicas = replicas_;
+  o.ring_bytes = 8U << 20;
+  o.log_id = 4711;
+  o.callbacks.on_committed = [&](const EntryView& e) { record(r, e); };
+  o.callbacks.on_role = [&](Role role, View view, ReplicaId) {
+    r.view = value(view);
+    if (role == Role::kLeader) r.leader_since_ns = monotonic_ns();
+    r.role = static_cast<std::uint32_t>(role);
+  };
+  o.callbacks.on_fatal = [&](const char* why) {
+    ++r.fatal;
+    ::dprintf(2, "replica %d: fatal: %s\n", id, why);
+  };
+  auto opened = Consensus::open(std::move(o));
+  if (!opened) ::_exit(3);
+  Consensus& c = *opened.value();
+  std::uint64_t next_ns = 0;
+  std::uint64_t n = 0;
+  for (;;) {
+    std::uint64_t now = monotonic_ns();
+    std::uint64_t wake = c.poll(now);
+    if (report_->traffic && c.status().role == Role::kLeader) {
+      trickle(c, r, now, next_ns, n);
+      now = monotonic_ns();
+      wake = std::min(c.poll(now), now + kMs);
+    }
+    c.flush_doorbells();
+    const std::uint64_t wait = wake > now ? wake - now : 0;
+    const timespec t{static_cast<time_t>(wait / 1'000'000'000),
+                     static_cast<long>(wait % 1'000'000'000)};
+    pollfd fd{c.event_fd(), POLLIN, 0};
+    if (wait > 0) ::ppoll(&fd, 1, &t, nullptr);
+  }
+}
+
+int NodeGroup::wait_for_leader(int not_this, int timeout_ms) {
+  int found = -1;
+  until(
+      [&] {
+        std::uint64_t view = 0;
+        found = -1;
+        for (std::uint8_t i = 0; i < replicas_; ++i) {
+          const NodeReport& r = report(i);
+          if (i == not_this || r.role != static_cast<std::uint32_t>(Role::kLeader)) continue;
+          if (r.view >= view) {
+            view = r.view;
+            found = i;
+          }
+        }
+        if (found < 0) ::usleep(200);  // do not starve the nodes
+        return found >= 0;
+      },
+      timeout_ms);
+  return found;
+}
+
+bool NodeGroup::wait_committed(std::uint8_t id, std::uint64_t index, int timeout_ms) {
+  return until([&] { return ::usleep(200), report(id).committed >= index; }, timeout_ms);
+}
+
+void NodeGroup::check_histories() {
+  std::uint64_t longest = 0;
+  for (std::uint8_t i = 0; i < replicas_; ++i) {
+    CHECK(report(i).broken == 0);
+    longest = std::max<std::uint64_t>(longest, report(i).committed);
+  }
+  std::map<std::uint64_t, std::uint64_t> seen;
+  std::uint64_t disagreements = 0;
+  std::uint64_t twice = 0;
+  for (std::uint64_t index = 1; index <= std::min(longest, kHistoryMax - 1); ++index) {
+    std::uint64_t id = 0;
+    for (std::uint8_t i = 0; i < replicas_; ++i) {
+      const std::uint64_t mine = report(i).history[index];
+      if (mine == 0) continue;
+      if (id != 0 && mine != id) ++disagreements;
+      id = mine;
+    }
+    if (id > 0xff && !seen.emplace(id, index).second) ++twice;
+  }
+  CHECK(disagreements == 0);
+  CHECK(twice == 0);
+}
+
+}  // namespace crane::test

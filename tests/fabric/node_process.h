@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A replica's node as a real process: the driver over shared memory in a poll(2) loop, with a trickle of inputs
+// when it leads.  What it commits is written to memory shared with the test.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/fabric/harness.h"
+
+namespace crane::test {
+
+inline constexpr std::size_t kHistoryMax = 1U << 17;
+
+// What one replica reports; written by its process (and its successors), read by the test.
+struct NodeReport {
+  std::atomic<std::uint32_t> role;
+  std::atomic<std::uint64_t> view;
+  std::atomic<std::uint64_t> leader_since_ns;  // last time it was told that it leads; 0: never
+  std::atomic<std::uint64_t> committed;        // last index
+  std::atomic<std::uint64_t> broken;           // a gap, a change or a repetition of an entry
+  std::atomic<std::uint64_t> fatal;
+  std::atomic<std::uint64_t> busy;             // proposals refused with kBusy
+  std::atomic<std::uint64_t> history[kHistoryMax];  // [index]: the input's id, or its type if none
+};
+struct GroupReport {
+  std::atomic<bool> traffic;
+  NodeReport nodes[5];
+};
+
+std::uint64_t monotonic_ns() noexcept;
+
+// The processes of a group.
+class NodeGroup {
+ public:
+  explicit NodeGroup(std::uint8_t replicas);
+  void start(std::uint8_t id);
+  Child& process(std::uint8_t id) { return *children_[id]; }
+  void lose_memory(std::uint8_t id);
+  NodeReport& report(std::uint8_t id) noexcept { return report_->nodes[id]; }
+  void set_traffic(bool on) noexcept { report_->traffic = on; }
+  std::uint8_t replicas() const noexcept { return replicas_; }
+
+  // The replica of the highest view that says it leads, other than `not_this`; -1 within timeout_ms.
+  int wait_for_leader(int not_this, int timeout_ms);
+  // Until replica `id` has committed `index`.
+  bool wait_committed(std::uint8_t id, std::uint64_t index, int timeout_ms);
+  // Agreement, no gap, no input twice, over all histories.  CHECKs.
+  void check_histories();
+
+ private:
+  void run(std::uint8_t id);
+  std::uint8_t replicas_;
+  TemporaryDirectory directory_;
+  Shared<GroupReport> report_;
+  std::vector<std::unique_ptr<Child>> children_;
+};
+
+}  // namespace crane::test

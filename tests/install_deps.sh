@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian packages that building and testing Crane needs, and nothing else: what is
+# there already is left alone, so a second run does nothing. Exit: 0 all there, 3 packages are
+# missing and we are not root (they are named), otherwise apt's own status.
+set -eu
+
+BUILD="build-essential pkg-config python3 binutils catch2 libevent-dev libfmt-dev libspdlog-dev
+  libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libisal-dev libboost-dev librapidcheck-dev
+  libbenchmark-dev lxc lxc-dev"
+SERVERS="apache2 apache2-utils redis-server redis-tools memcached libmemcached-tools curl
+  ca-certificates"
+TOOLS="util-linux procps iproute2"
+
+missing=
+for package in $BUILD $SERVERS $TOOLS; do
+  case "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)" in
+    installed) ;;
+    *) missing="$missing $package" ;;
+  esac
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" != 0 ]; then
+  echo "install_deps: missing packages:$missing; run as root: tests/install_deps.sh" >&2
+  exit 3
+fi
+
+# Package scripts must not start the stock servers (apache would take port 80): policy-rc.d says
+# no while we install. One that is there already is put back afterwards.
+policy=/usr/sbin/policy-rc.d
+saved=
+if [ -e "$policy" ]; then
+  saved="$policy.before-crane"
+  cp -p "$policy" "$saved"
+fi
+restore() {
+  if [ -n "$saved" ]; then mv -f "$saved" "$policy"; else rm -f "$policy"; fi
+}
+trap restore EXIT
+trap 'exit 130' INT TERM
+printf '#!/bin/sh\nexit 101\n' > "$policy"
+chmod 755 "$policy"
+
+export DEBIAN_FRONTEND=noninteractive
+echo "install_deps: installing:$missing"
+apt-get -q update
+# shellcheck disable=SC2086
+apt-get -q -y --no-install-recommends -o Dpkg::Use-Pty=0 install $missing
+
+# systemd would start them at the next boot: they are here to be run under Crane.
+if command -v systemctl >/dev/null 2>&1 && [ -d /run/systemd/system ]; then
+  for service in apache2 redis-server memcached lxc-net; do
+    case " $missing " in *" ${service%-net} "*) systemctl disable --now "$service" || true ;; esac
+  done
+fi

@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs every test and ends with one line: `N passed, N failed`.
+
+Kinds, in the order they run (the quick ones first):
+  lint       tests/lint/*.py                                     each counts one
+  unit       out/<variant>/test-<area>, Catch2                   each TEST_CASE counts one
+  interpose  tests/interpose/<name>.c, a stranger under crane-run
+  e2e        tests/e2e/<story>.py --out OUT: exit 0 passed, 77 skipped; a story that checks several
+             things may end with its own line `N passed, N failed`
+A test that cannot run here prints `SKIPPED: <name>: <why>`; it is counted as skipped by that name.
+Every failure is printed with the command that replays it.
+
+Interposition programs: comment lines of the program steer the run:
+  // run: <options of crane-run>    default: -n 1 --no-container
+  // args: <arguments>
+  // exit: <status>                  default: 0
+  // native: no                      it only makes sense under Crane
+It runs twice under crane-run: status and standard output must be equal both times, equal to
+<name>.expect if there is one, else (when `// native:` does not say no) to the native run's.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CASE = re.compile(r'<TestCase name="([^"]*)"|<OverallResult success="(true|false)"')
+TOTALS = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$")
+SKIPPED = re.compile(r"^SKIPPED: (.*)$", re.M)
+TAIL_LINES = 60
+
+
+class Tally:
+    """What was counted so far; prints failures as they happen."""
+
+    def __init__(self):
+        self.passed, self.failures, self.skips = 0, [], []
+
+    def fail(self, name, replay, text=""):
+        self.failures.append((name, replay))
+        print(f"FAILED {name}\n  replay: {replay}", flush=True)
+        for line in text.splitlines()[-TAIL_LINES:]:
+            print(f"  | {line}")
+        sys.stdout.flush()
+
+    def skip(self, what):
+        self.skips.append(what)
+
+    def done(self, name, passed, failed, seconds):
+        state = f"{passed} passed" + (f", {failed} FAILED" if failed else "")
+        print(f"  {name:<32} {state} ({seconds:.1f} s)", flush=True)
+
+
+def run(command, limit, env=None):
+    """(status or None on time-out, output). The whole process group is gone afterwards."""
+    with tempfile.TemporaryFile("w+", errors="replace") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT,
+                                   stdin=subprocess.DEVNULL, start_new_session=True,
+                                   env={**os.environ, **(env or {})})
+        try:
+            status = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            status = None
+            process.terminate()  # Catch2 names the test it was in
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                pass
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+        out.seek(0)
+        return status, out.read()
+
+
+def describe(status):
+    if status is None:
+        return "timed out"
+    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+
+
+class Runner:
+    def __init__(self, options):
+        self.options, self.tally = options, Tally()
+        self.out = pathlib.Path(options.out)
+        self.wrap = ["setarch", "-R"] if options.variant == "tsan" else []
+
+    # --- lints ---------------------------------------------------------------------------------
+    def lint(self):
+        library = self.out / "libcrane.so"
+        for script in sorted((ROOT / "tests/lint").glob("*.py")):
+            command = ["python3", str(script.relative_to(ROOT))]
+            if script.stem == "symbols":
+                if not (ROOT / "runtime/interposed.def").exists():
+                    continue
+                command += ["runtime/interposed.def", str(library)]
+            self.simple(f"lint/{script.stem}", command, 60)
+
+    def simple(self, name, command, limit, env=None):
+        """One program that passes or fails as a whole, or says its own totals last."""
+        if not self.wanted(name):
+            return
+        begin = time.monotonic()
+        status, text = run(command, limit, env)
+        skips = SKIPPED.findall(text)
+        totals = TOTALS.search(text.rstrip())
+        passed, failed = int(status in (0, 77) and not skips), int(status not in (0, 77))
+        if totals:
+            passed, failed = int(totals[1]), max(int(totals[2]), failed)
+        elif status == 77:
+            passed, skips = 0, skips or [f"{name}: {(text.strip().splitlines() or ['?'])[-1]}"]
+        for what in skips:
+            self.tally.skip(what)
+        self.tally.passed += passed
+        for _ in range(failed):
+            self.tally.fail(f"{name} ({describe(status)})", shlex.join(command), text)
+            text = ""
+        self.tally.done(name, passed, failed, time.monotonic() - begin)
+
+    # --- Catch2 --------------------------------------------------------------------------------
+    def unit(self):
+        areas = {p.parent.name for p in (ROOT / "tests/unit").glob("*/*.cc")}
+        areas |= {a for a in ("sim", "fabric", "regress")
+                  if any(p.name != "crane_sim.cc" for p in (ROOT / "tests" / a).glob("*.cc"))}
+        for area in sorted(areas, key=lambda a: (a == "sim", a)):
+            self.catch2(area)
+
+    def catch2(self, area):
+        program, name = self.out / f"test-{area}", f"test-{area}"
+        if not self.wanted(name):
+            return
+        if not program.exists():
+            self.tally.fail(f"{name}: not built", f"make OUT={self.out} {name}")
+            return
+        begin = time.monotonic()
+        env = {"CRANE_TEST_QUICK": "1"} if self.options.quick else {}
+        with tempfile.NamedTemporaryFile("r", suffix=".xml", errors="replace") as report:
+            command = self.wrap + [str(program)]
+            status, text = run(command + ["-r", "xml", "-o", report.name],
+                               self.options.unit_timeout, env)
+            xml = report.read()
+        results, current = [], None
+        for m in CASE.finditer(xml):
+            if m[1] is not None:
+                if current:
+                    results.append((current, False))
+                current = unescape(m[1])
+            elif current:
+                results.append((current, m[2] == "true"))
+                current = None
+        if current:
+            results.append((current, False))
+        failed = [case for case, good in results if not good]
+        skips = SKIPPED.findall(text)
+        for what in skips:
+            self.tally.skip(what)
+        passed = max(0, len(results) - len(failed) - len(skips))
+        self.tally.passed += passed
+        for case in failed:
+            pattern = re.sub(r"([,\[\]\\*])", r"\\\1", case)
+            self.tally.fail(f"{name}: {case}", shlex.join(command + [pattern]),
+                            failure_text(xml, case) + text)
+        if status != 0 and not failed:
+            failed = [name]
+            self.tally.fail(f"{name}: {describe(status)}", shlex.join(command), text + xml[-2000:])
+        self.tally.done(name, passed, len(failed), time.monotonic() - begin)
+
+    # --- strangers -----------------------------------------------------------------------------
+    def interpose(self):
+        for source in sorted((ROOT / "tests/interpose").glob("*.c*")):
+            if source.suffix in (".c", ".cc"):
+                self.stranger(source)
+
+    def stranger(self, source):
+        name, program = f"interpose/{source.stem}", self.out / "interpose" / source.stem
+        if not self.wanted(name):
+            return
+        say = dict(re.findall(r"^// (run|args|exit|native): *(.*)$", source.read_text(), re.M))
+        words = [str(program)] + shlex.split(say.get("args", ""))
+        options = shlex.split(say.get("run", "-n 1 --no-container"))
+        command = [str(self.out / "crane-run"), *options, "--", *words]
+        if not program.exists() or not (self.out / "crane-run").exists():
+            self.tally.fail(f"{name}: not built", f"make OUT={self.out} all")
+            return
+        begin, expected = time.monotonic(), source.with_suffix(".expect")
+        wanted = (int(say.get("exit", "0")), expected.read_text() if expected.exists() else None)
+        if wanted[1] is None and say.get("native") != "no":
+            wanted = (wanted[0], self.standard_output(words)[1])
+        runs = [self.standard_output(command) for _ in range(2)]
+        for got in runs:
+            if got[0] != wanted[0] or got[1] != (runs[0][1] if wanted[1] is None else wanted[1]):
+                self.tally.fail(f"{name} ({describe(got[0])}, wanted {wanted[0]})",
+                                shlex.join(command),
+                                f"--- standard output\n{got[1]}--- wanted\n{wanted[1]}"
+                                f"--- standard error\n{got[2]}")
+                self.tally.done(name, 0, 1, time.monotonic() - begin)
+                return
+        self.tally.passed += 1
+        self.tally.done(name, 1, 0, time.monotonic() - begin)
+
+    def standard_output(self, command):
+        with tempfile.TemporaryFile("w+", errors="replace") as errors:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, cwd=ROOT,
+                                       stdin=subprocess.DEVNULL, text=True, errors="replace",
+                                       start_new_session=True)
+            try:
+                text, _ = process.communicate(timeout=60)
+                status = process.returncode
+            except subprocess.TimeoutExpired:
+                process.terminate()
+                status = None
+                try:
+                    text, _ = process.communicate(timeout=5)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    text, _ = process.communicate()
+            errors.seek(0)
+            return status, text, errors.read()
+
+    # --- stories -------------------------------------------------------------------------------
+    def e2e(self):
+        for story in sorted((ROOT / "tests/e2e").glob("*.py")):
+            if not story.name.startswith("_") and os.access(story, os.X_OK):
+                self.simple(f"e2e/{story.stem}", ["python3", str(story.relative_to(ROOT)),
+                                                  "--out", str(self.out)], 300)
+
+    def wanted(self, name):
+        return not self.options.names or any(n in name for n in self.options.names)
+
+    def finish(self):
+        for what in self.tally.skips:
+            print(f"SKIPPED {what}")
+        if self.tally.failures:
+            print("\nfailed:")
+            for name, replay in self.tally.failures:
+                print(f"  {name}\n    {replay}")
+        skipped = f", {len(self.tally.skips)} skipped" if self.tally.skips else ""
+        print(f"{self.tally.passed} passed, {len(self.tally.failures)} failed{skipped}")
+        return 1 if self.tally.failures else 0
+
+
+def unescape(text):
+    for entity, char in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&")):
+        text = text.replace(entity, char)
+    return text
+
+
+def failure_text(xml, case):
+    """The report's part about one case: failed expressions and messages, without the mark-up."""
+    begin = unescape(xml).find(f'<TestCase name="{case}"')
+    part = unescape(xml)[begin:].split("</TestCase>")[0] if begin >= 0 else ""
+    mark_up = re.compile(r"\s*</?(?:Section|OverallResult|TestCase|Original|Expanded|Expression"
+                         r"|Info|Failure)\b[^>]*>\s*$")
+    kept = [line.strip() for line in part.splitlines() if line.strip() and not mark_up.match(line)]
+    return "\n".join(kept[-30:]) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", default="out/release")
+    parser.add_argument("--variant", default="release")
+    parser.add_argument("--full", action="store_true", help="everything (the default)")
+    parser.add_argument("--quick", action="store_true", help="lints and unit tests, few seeds")
+    parser.add_argument("--only", choices=["lint", "unit", "interpose", "e2e"])
+    parser.add_argument("--unit-timeout", type=int, default=600)
+    parser.add_argument("names", nargs="*", help="only tests whose name holds one of these")
+    options = parser.parse_args()
+    runner = Runner(options)
+    kinds = ["lint", "unit"] if options.quick else ["lint", "unit", "interpose", "e2e"]
+    for kind in [options.only] if options.only else kinds:
+        getattr(runner, kind)()
+    return runner.finish()
+
+
+sys.exit(main())
