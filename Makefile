@@ -45,7 +45,6 @@ HEADERS := boost/version.hpp=libboost-dev rapidcheck.h=librapidcheck-dev
 pc = $(shell pkg-config $(1) $(2) 2>/dev/null)
 SYS_CFLAGS := $(filter-out -I/usr/include,$(call pc,--cflags,spdlog fmt))
 LIBS_core  := $(call pc,--libs,libevent_core spdlog fmt) -lisal
-LIBS_lxc   := $(or $(call pc,--libs,lxc),-llxc)
 
 # --- what is built ------------------------------------------------------------------------------
 # One static library per folder, so that a broken file in one does not stop the tests of another.
@@ -98,18 +97,20 @@ BENCH_SRC := $(wildcard eval/bench/*.cc)
 bench_name = $(OUT)/bench-$(subst _,-,$(patsubst %_bench,%,$(basename $(notdir $(1)))))
 BENCHES   := $(foreach s,$(BENCH_SRC),$(call bench_name,$(s)))
 STRANGERS := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/interpose/*.c tests/e2e/*.c)) \
-             $(patsubst tests/%.cc,$(OUT)/%,$(wildcard tests/interpose/*.cc))
+             $(patsubst tests/%.cc,$(OUT)/%,\
+               $(filter-out tests/interpose/crane_%.cc,$(wildcard tests/interpose/*.cc)))
 
 main_crane-node := proxy/node/main.cc
 main_crane-run  := runtime/launcher/crane_run.cc
 main_crane-diff := proxy/crane_diff.cc
 main_crane-sim  := tests/sim/crane_sim.cc
-PROGRAMS := $(foreach p,crane-node crane-run crane-diff crane-sim,\
+main_crane-solo := tests/interpose/crane_solo.cc
+PROGRAMS := $(foreach p,crane-node crane-run crane-diff crane-sim crane-solo,\
               $(if $(wildcard $(main_$(p))),$(OUT)/$(p)))
 LIBCRANE := $(if $(wildcard runtime/interposed.def),$(OUT)/libcrane.so)
 
 ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_$(a))) \
-            $(foreach p,node run diff sim,$(wildcard $(main_crane-$(p)))) $(BENCH_SRC) tests/main.cc
+            $(foreach p,node run diff sim solo,$(wildcard $(main_crane-$(p)))) $(BENCH_SRC) tests/main.cc
 
 .PHONY: all check test demo bench sim lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
@@ -166,15 +167,16 @@ $(OUT)/$(1): $$(call obj,$$(main_$(1))) $$(call uses,$(2))
 	$$(call say,LINK,$$@)
 	$$(call link,$(3))
 endef
-$(eval $(call program,crane-node,node,$(LIBS_core) $(LIBS_lxc)))
+$(eval $(call program,crane-node,node,$(LIBS_core)))
 $(eval $(call program,crane-run,launcher,$(LIBS_core)))
 $(eval $(call program,crane-diff,proxy,$(LIBS_core)))
 $(eval $(call program,crane-sim,sim,$(LIBS_core)))
+$(eval $(call program,crane-solo,dmt))
 
 define test_program
 $(OUT)/test-$(1): $$(call obj,tests/main.cc $$(src_test_$(1))) $$(call uses,$(1))
 	$$(call say,LINK,$$@)
-	$$(call link,$(LIBS_core) $(LIBS_lxc) -lrapidcheck)
+	$$(call link,$(LIBS_core) -lrapidcheck)
 .PHONY: test-$(1)
 test-$(1): $(OUT)/test-$(1)
 	$(Q)timeout 600 $(RUN_WITH) $(OUT)/test-$(1) $(ARGS)
@@ -186,7 +188,7 @@ $(foreach a,$(AREAS),$(eval $(call test_program,$(a))))
 define bench_program
 $(call bench_name,$(1)): $$(call obj,$(1)) $$(call uses,all)
 	$$(call say,LINK,$$@)
-	$$(call link,$(LIBS_core) $(LIBS_lxc) -lbenchmark)
+	$$(call link,$(LIBS_core) -lbenchmark)
 endef
 $(foreach s,$(BENCH_SRC),$(eval $(call bench_program,$(s))))
 
@@ -202,7 +204,7 @@ $(OUT)/interpose/%: tests/interpose/%.cc $(OUT)/flags
 	$(Q)$(CXX) -std=c++20 $(filter-out -std=%,$(STRANGER)) $< $(build_line) -o $@
 
 # Short names: `make crane-run` is `make out/<variant>/crane-run`.
-SHORT := libcrane.so crane-node crane-run crane-diff crane-sim $(notdir $(BENCHES))
+SHORT := libcrane.so crane-node crane-run crane-diff crane-sim crane-solo $(notdir $(BENCHES))
 .PHONY: $(SHORT)
 $(SHORT): %: $(OUT)/%
 
@@ -220,11 +222,11 @@ sim: $(OUT)/crane-sim                             ## simulator, long run (CRANE_
 	$(Q)$(OUT)/crane-sim $(if $(CRANE_SEED),--seed $(CRANE_SEED) --trace) $(ARGS)
 lint: $(LIBCRANE)                                 ## layering, symbols, tidy, format
 	@$(RUN_TESTS) --only lint
-bench: $(BENCHES)                                 ## run every benchmark of eval/bench
-	@set -e; for b in $(BENCHES); do echo "== $$b"; timeout 600 $$b; done
+bench: programs $(BENCHES)                        ## native vs one and three replicas; turn cost
+	@python3 eval/bench.py --out $(OUT) $(ARGS)
 demo: deps                                        ## three replicas of a server, one killed
 	@$(MAKE) --no-print-directory -j$(JOBS) programs
-	@python3 tests/demo.py --out $(OUT) $(ARGS)
+	@python3 eval/demo.py --out $(OUT) $(ARGS)
 OUR_CODE := $(shell find checkpoint consensus dmt eval hints proxy runtime tests \
               \( -name '*.h' -o -name '*.cc' -o -name '*.c' \) 2>/dev/null)
 format:                                           ## rewrite our code with clang-format

@@ -118,7 +118,11 @@ Outcome Container::prepare() {
   remove_leftovers();
   if (auto made = prepare_root(); !made) return made;
   for (const auto& path : options_.make_directories) {
-    if (auto made = make_directories(in_root(path)); !made) return made;
+    // /var/run/x is a link to /run/x of whoever follows it: resolved before it becomes ours.
+    std::error_code unresolved;
+    const auto real = std::filesystem::weakly_canonical(path, unresolved);
+    if (auto made = make_directories(in_root(unresolved ? path : real.string())); !made)
+      return made;
   }
   for (const auto& bind : options_.binds) {
     if (access(bind.source.c_str(), F_OK) != 0) {
@@ -130,8 +134,8 @@ Outcome Container::prepare() {
   if (handle_->container->init_pid(handle_->container) > 0) {
     return Error{Code::kExists, 0, "a container of this name runs"};
   }
-  void* memory = mmap(nullptr, sizeof(Verdict), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                      -1, 0);
+  void* memory =
+      mmap(nullptr, sizeof(Verdict), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return system_error("mmap");
   verdict_ = new (memory) Verdict{};
   return Done{};
@@ -223,6 +227,7 @@ void Container::remove_leftovers() {
     for (const auto& controller : fs::directory_iterator("/sys/fs/cgroup", ignored)) {
       if (controller.is_symlink()) continue;
       rmdir((controller.path().string() + "/" + group).c_str());
+      rmdir((controller.path().string() + "/lxc.pivot").c_str());  // refused while in use
     }
   }
   const fs::path locks = "/run/lxc/lock";

@@ -3,9 +3,9 @@
 // Runs one replica's server: in an LXC container of its own, or as a plain process tree.
 //
 // A server must not outlive its node, whatever kills the node, and must leave nothing behind: no
-// process, mount, cgroup or directory. So between the node and the server stands a *keeper*, a small
-// process in a mount namespace of its own: it prepares the root file system, starts the server,
-// waits for it, and cleans up when the server ended, when destroy() was called or when the
+// process, mount, cgroup or directory. So between the node and the server stands a *keeper*, a
+// small process in a mount namespace of its own: it prepares the root file system, starts the
+// server, waits for it, and cleans up when the server ended, when destroy() was called or when the
 // node is gone (the end of their socket says so). Mounts exist only in the keeper's namespace, so
 // even a killed keeper leaves none, and takes the server with it (parent-death signals).
 //
@@ -43,9 +43,9 @@ struct ServerOptions {
   std::vector<Bind> binds;
   std::vector<std::string> make_directories;  // absolute; created for the server before it starts
   std::string working_directory = "/";
-  int stdout_fd = -1;        // inherited by the server; -1: /dev/null
-  int stderr_fd = -1;        // likewise
-  bool keep_upper = false;   // keep the overlay's upper directory when the server is gone
+  int stdout_fd = -1;       // inherited by the server; -1: /dev/null
+  int stderr_fd = -1;       // likewise
+  bool keep_upper = false;  // keep the overlay's upper directory when the server is gone
 };
 
 class Server {
@@ -75,9 +75,9 @@ class Server {
  protected:
   // Runs in the keeper: prepares and starts the server, calls report_started(), waits.
   friend class Keeper;
-  virtual Outcome prepare() = 0;            // mounts, directories
-  virtual Result<pid_t> launch() = 0;       // the direct child to wait for
-  virtual Result<pid_t> find_first() = 0;   // host pid of the server's first process; kBusy: later
+  virtual Outcome prepare() = 0;           // mounts, directories
+  virtual Result<pid_t> launch() = 0;      // the direct child to wait for
+  virtual Result<pid_t> find_first() = 0;  // host pid of the server's first process; kBusy: later
   virtual Result<int> server_status(int child_status) = 0;  // from the direct child's
   virtual void end_all() = 0;                               // SIGKILL to everything
   virtual void clean() = 0;                                 // undo prepare()

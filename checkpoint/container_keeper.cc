@@ -233,8 +233,8 @@ Result<pid_t> Server::start() {
     first_ = report.pid;
     return first_;
   }
-  const Error error = got == sizeof report ? report.error
-                                           : Error{Code::kSystem, ECHILD, "the keeper died"};
+  const Error error =
+      got == sizeof report ? report.error : Error{Code::kSystem, ECHILD, "the keeper died"};
   ended_ = true;
   (void)destroy();
   return error;

@@ -15,9 +15,9 @@ namespace crane::checkpoint {
 // What the keeper tells the node, one datagram each.
 struct Report {
   enum class Kind : int { kStarted, kFailed, kEnded } kind;
-  pid_t pid;     // kStarted
-  int status;    // kEnded: as wait(2) gives it
-  Error error;   // kFailed
+  pid_t pid;    // kStarted
+  int status;   // kEnded: as wait(2) gives it
+  Error error;  // kFailed
 };
 
 class Keeper {

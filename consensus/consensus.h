@@ -2,10 +2,10 @@
 #pragma once
 // What the proxy uses of the replicated log: propose inputs, get committed entries, hear of roles.
 //
-// One thread, no blocking call.  The owner's event loop watches event_fd() for reading, arms a timer
-// for the deadline that poll() returned, calls poll() on either, and again after it has proposed;
-// and calls flush_doorbells() once at the end of EVERY iteration, before it waits: one wake-up per
-// follower however many entries were proposed in it (S3).
+// One thread, no blocking call.  The owner's event loop watches event_fd() for reading, arms a
+// timer for the deadline that poll() returned, calls poll() on either, and again after it has
+// proposed; and calls flush_doorbells() once at the end of EVERY iteration, before it waits: one
+// wake-up per follower however many entries were proposed in it (S3).
 //
 //   propose() x n  ->  poll()  ->  on_committed() x n  ->  answer clients  ->  flush_doorbells()
 //
@@ -16,13 +16,14 @@
 // K1  on_committed gets every committed entry of the group's log from index 1 on (or from
 //     Options::applied + 1), in index order, without a gap, exactly once per object; the same bytes
 //     on every replica.  START, CONFIG and other entries of the core's own are among them.
-// K2  An entry proposed here is committed at most once, with the Index propose() returned and in the
-//     view of that moment; if leadership is lost first it may or may not be (C8): the caller must
-//     not propose it again in another view.
+// K2  An entry proposed here is committed at most once, with the Index propose() returned and in
+//     the view of that moment; if leadership is lost first it may or may not be (C8): the caller
+//     must not propose it again in another view.
 // K3  on_role(leader) comes after START of the own view is committed, hence after everything
-//     earlier views committed was handed out; propose() is allowed from then until on_role(follower).
-// K4  Callbacks come only from inside poll(), flush_doorbells() and abdicate(), never from propose();
-//     they may call propose() and status(), nothing else here.
+//     earlier views committed was handed out; propose() is allowed from then until
+//     on_role(follower).
+// K4  Callbacks come only from inside poll() and abdicate(), never from propose() or
+//     flush_doorbells(); they may call propose() and status(), nothing else here.
 //
 // A replica's memory lives in `directory`: a process that is killed and started again on it goes on
 // where it stood (a pause).  One whose memory is lost comes back as a learner (C5).
@@ -48,8 +49,8 @@ const char* name(Role role) noexcept;
 struct EntryView {
   Viewstamp at;
   std::uint8_t type = 0;
-  std::uint64_t stamp_ns = 0;      // the leader's time stamp, as proposed
-  std::uint32_t grant = 0;         // turns, as proposed (DESIGN D3)
+  std::uint64_t stamp_ns = 0;  // the leader's time stamp, as proposed
+  std::uint32_t grant = 0;     // turns, as proposed (DESIGN D3)
   std::span<const std::byte> payload;
 };
 
@@ -61,14 +62,18 @@ struct Callbacks {
 };
 
 struct Options {
-  std::string directory;            // on tmpfs, the same for all replicas of the group on this host
+  std::string directory;  // on tmpfs, the same for all replicas of the group on this host
   ReplicaId self{};
-  std::uint8_t replicas = 3;        // 1..kReplicasMax
+  std::uint8_t replicas = 3;  // 1..kReplicasMax
   // Per replica, sparse, a power of two, equal on all replicas.
   std::uint64_t ring_bytes = 128ULL << 20;
-  std::uint64_t log_id = 0;         // secret random id of the group (C3), not 0, from the launcher
-  std::uint64_t seed = 0;           // back-off randomness; 0: from the kernel
-  Index applied{};                  // the server holds the effects of entries up to here already
+  std::uint64_t log_id = 0;  // secret random id of the group (C3), not 0, from the launcher
+  std::uint64_t seed = 0;    // back-off randomness; 0: from the kernel
+  // Followers are woken at most this often (their processors are not needed to commit, and a
+  // wake-up costs the leader's machine more than an entry does); the first entry after a pause
+  // wakes at once.
+  std::uint64_t bell_spacing_ns = 300'000;
+  Index applied{};  // the server holds the effects of entries up to here already
   Callbacks callbacks;
 };
 
@@ -76,9 +81,9 @@ struct GroupStatus {
   Role role = Role::kFollower;
   View view{};
   ReplicaId leader{};
-  Index last{};       // of the own log
+  Index last{};  // of the own log
   Index committed{};
-  Index applied{};    // handed to on_committed
+  Index applied{};             // handed to on_committed
   std::uint8_t connected = 0;  // peers whose process is there
   bool failed = false;         // after on_fatal
 };
@@ -89,12 +94,12 @@ class Consensus {
   virtual ~Consensus() = default;
 
   // Appends an input.  kNotLeader: not (yet, any more) the leader; kBusy: too much is uncommitted,
-  // or a follower that is needed for a majority lags: poll() and try again; kBadArgument: the payload
-  // is too long or the type is one of the core's own (>= 0xf0).
+  // or a follower that is needed for a majority lags: poll() and try again; kBadArgument: the
+  // payload is too long or the type is one of the core's own (>= 0xf0).
   virtual Result<Index> propose(std::uint8_t type, std::uint64_t stamp_ns, std::uint32_t grant,
                                 std::span<const std::byte> payload) = 0;
-  // Pumps until nothing is left to do; returns the absolute time at which it wants to be called again
-  // if event_fd() stays silent.  `now_ns`: CLOCK_MONOTONIC.
+  // Pumps until nothing is left to do; returns the absolute time at which it wants to be called
+  // again if event_fd() stays silent.  `now_ns`: CLOCK_MONOTONIC.
   virtual std::uint64_t poll(std::uint64_t now_ns) = 0;
   virtual int event_fd() const noexcept = 0;
   virtual void flush_doorbells() = 0;

@@ -161,7 +161,7 @@ std::uint32_t accept_connection(Layout& w, std::uint32_t listener) noexcept {
   if (l.head == 0) l.tail = 0;
   --l.queued;
   w.files[file].chain = 0;
-  w.files[file].connection.accepted = true;
+  if (w.files[file].kind == FileKind::kConnection) w.files[file].connection.accepted = true;
   refresh_readiness(w, listener, false);
   return file;
 }

@@ -97,10 +97,16 @@ Readiness stream_readiness(const Layout& w, const FileRecord& f) noexcept {
 std::uint32_t create_file(Layout& w, Slot me, FileKind kind) noexcept {
   SchedulerState& s = w.scheduler;
   std::uint32_t index = s.free_file;
+  if (index == 0 && s.files_used + 1 >= kFilesMax) return 0;
+  const std::uint32_t owner = index != 0 ? index : s.files_used + 1;
+  std::uint16_t timer = kNone;
+  if (kind == FileKind::kTimerFd) {
+    timer = create_timer(w, TimerKind::kFile, owner);
+    if (timer == kNone) return 0;
+  }
   if (index != 0) {
     s.free_file = w.files[index].chain;
   } else {
-    if (s.files_used + 1 >= kFilesMax) return 0;
     index = ++s.files_used;
   }
   FileRecord& f = w.files[index];
@@ -111,7 +117,7 @@ std::uint32_t create_file(Layout& w, Slot me, FileKind kind) noexcept {
   f.references = 1;
   f.object = new_object(w, me);
   if (kind == FileKind::kConnection) f.connection.low_water = 1;
-  if (kind == FileKind::kTimerFd) f.counter.timer = create_timer(w, TimerKind::kFile, index);
+  if (kind == FileKind::kTimerFd) f.counter.timer = timer;
   if (kind == FileKind::kSignalFd) ++s.signal_files;
   f.readiness = readiness_of(w, index);
   return index;
@@ -127,7 +133,7 @@ void drop_reference(Layout& w, std::uint32_t file) noexcept {
   CRANE_ASSERT(f.references > 0 && f.kind != FileKind::kFree);  // F1
   if (--f.references > 0) return;
   close_file(w, file);
-  while (f.watches != 0) drop_watch(w, f.watches);
+  detach_watches(w, file);
   f.kind = FileKind::kFree;
   f.chain = w.scheduler.free_file;
   w.scheduler.free_file = file;

@@ -15,7 +15,7 @@
 //               while it waits in an accept queue, plus one per scm/rights message in flight.
 // INVARIANT F2  A file with references == 0 is free, has no watches, and its close effects (FIN or
 //               RST, EOF for the peer) have happened at the turn that dropped the last one.
-// INVARIANT F3  A watch is in exactly one file's list and one owner's list.
+// INVARIANT F3  A watch is in exactly one file's list; an epoll's is also in its owner's list.
 
 #include <cstdint>
 
@@ -29,7 +29,8 @@ inline constexpr Readiness kRdHup = 0x2000;
 
 // --- files -----------------------------------------------------------------------------------
 
-// A new file with one reference; 0 when the table is full (answer ENFILE).
+// A new file with one reference; 0 when the table is full or, for a timerfd, no timer is left
+// (answer ENFILE).
 std::uint32_t create_file(Layout& w, Slot me, FileKind kind) noexcept;
 void add_reference(Layout& w, std::uint32_t file) noexcept;
 // Drops one reference; the last one closes: connections send FIN or RST (unread input), listeners
@@ -71,7 +72,13 @@ void refresh_readiness(Layout& w, std::uint32_t file, bool edge) noexcept;
 
 // A slot's watch for the length of one blocking call.  0 when there are none left.
 std::uint32_t watch_by_slot(Layout& w, Slot me, std::uint32_t file, std::uint32_t events) noexcept;
+// REQUIRES: not dropped before.  A slot's watch outlives its file (the last descriptor was closed
+// under a poll, which nobody is told): it is then on no list and still its owner's to drop.
 void drop_watch(Layout& w, std::uint32_t watch) noexcept;
+// All watches of a slot whose thread will not drop them itself (kill_slot).
+void drop_watches_of(Layout& w, Slot slot) noexcept;
+// The file goes: epolls forget it, slots' watches lose it.  Called when the last reference drops.
+void detach_watches(Layout& w, std::uint32_t file) noexcept;
 
 // --- epoll -----------------------------------------------------------------------------------
 

@@ -193,7 +193,10 @@ std::uint16_t find_process(const Layout& w, std::uint32_t pid) noexcept {
 void send_signal(Layout& w, std::uint16_t process, int signo) noexcept {
   ProcessRecord& p = w.processes[process];
   CRANE_ASSERT(signo >= 1 && signo <= 64);
-  if (p.state != ProcessState::kAlive || dropped(p, signo)) return;
+  if (p.state != ProcessState::kAlive) return;
+  // As in Linux, a blocked signal is never ignored: a signalfd or sigwait may want it.
+  const bool blocked = (w.slots[p.main_slot].blocked_signals & bit(signo)) != 0;
+  if (!blocked && dropped(p, signo)) return;
   p.pending_signals |= bit(signo);
   signal(w, signal_object(process), kAll);
   refresh_signal_files(w);
@@ -204,10 +207,11 @@ void send_signal_to_slot(Layout& w, Slot slot, int signo) noexcept {
   SlotRecord& s = w.slots[value(slot)];
   CRANE_ASSERT(signo >= 1 && signo <= 64);
   if (s.state == SlotState::kFree || s.state == SlotState::kDead) return;
-  if (dropped(w.processes[s.process], signo)) return;
+  const bool blocked = (s.blocked_signals & bit(signo)) != 0;
+  if (!blocked && dropped(w.processes[s.process], signo)) return;
   s.pending_signals |= bit(signo);
   signal(w, signal_object(s.process), kAll);
-  if ((s.blocked_signals & bit(signo)) == 0) wake(w, slot, WakeReason::kInterrupted);
+  if (!blocked) wake(w, slot, WakeReason::kInterrupted);
 }
 
 int take_signal(Layout& w, Slot slot) noexcept {

@@ -10,6 +10,7 @@
 
 #include "dmt/admission.h"
 #include "dmt/base/assert.h"
+#include "dmt/files.h"
 #include "dmt/hand_off.h"
 #include "dmt/run_queue.h"
 #include "dmt/schedule_hash.h"
@@ -20,6 +21,11 @@ namespace {
 
 // Operations of the scheduler itself, above the runtime's.
 constexpr Operation kOperationLeave = 0xffff0001;
+
+// Who has the turn while a thread whose slot is gone passes it on: were it that slot's number, a
+// new thread with the same number could take the turn for its own (T1).
+constexpr Slot kLeaver{0xfffe};
+static_assert(value(kLeaver) >= kSlotsMax && value(kLeaver) != kHolderIdle);
 
 // A pause while the node makes room in the output ring.
 constexpr long kRingFullPauseNs = 50'000;
@@ -80,7 +86,9 @@ bool leave_turn_lying(Layout& w, Slot me) noexcept {
   // Dekker with admit_from_node: either we see its entry, or it sees the turn lying.
   if (sequence_empty(w)) return false;
   std::uint32_t idle = kHolderIdle;
-  return s.holder.compare_exchange_strong(idle, value(me), std::memory_order_seq_cst);
+  if (!s.holder.compare_exchange_strong(idle, value(me), std::memory_order_seq_cst)) return false;
+  s.stalled.store(0, std::memory_order_relaxed);
+  return true;
 }
 
 // `me`, who has the turn, gives it up: the head of the run queue gets it as soon as a grant allows.
@@ -157,6 +165,7 @@ void get_turn(Layout& w, Slot me) noexcept {
 void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result, bool yield) noexcept {
   tick(w, me, op, result);
   SchedulerState& s = w.scheduler;
+  CRANE_ASSERT(s.run_queue.head == value(me));  // T2
   if (s.quantum_left > 0) --s.quantum_left;
   const bool quantum_over = yield || s.quantum_left == 0;
   if (quantum_over) s.quantum_left = w.header.configuration.quantum;
@@ -176,6 +185,7 @@ WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_
   SchedulerState& s = w.scheduler;
   SlotRecord& slot = w.slots[value(me)];
   CRANE_ASSERT(slot.state == SlotState::kRunnable);  // T3
+  CRANE_ASSERT(s.run_queue.head == value(me));       // T2
   if (deadline_ns <= s.now_ns) {
     // A deadline in the past times out at once, but still lets the others go first (rule 8).
     remove(w, s.run_queue, value(me));
@@ -256,12 +266,15 @@ void release_slot(Layout& w, Slot slot) noexcept {
 
 void kill_slot(Layout& w, Slot slot) noexcept {
   unlink(w, value(slot));
+  // Its thread will not come back from poll() to drop its watches.  They exist only in a wait
+  // without an object, so most ends cost no search.
+  if (w.slots[value(slot)].wait_object == 0) drop_watches_of(w, slot);
   w.slots[value(slot)].state = SlotState::kDead;
 }
 
 void leave(Layout& w, Slot me) noexcept {
   tick(w, me, kOperationLeave, 0);
-  select_next(w, me);
+  select_next(w, kLeaver);
 }
 
 std::uint64_t new_object(Layout& w, Slot me) noexcept {
@@ -273,6 +286,8 @@ std::uint64_t new_object(Layout& w, Slot me) noexcept {
 bool admit_from_node(Layout& w) noexcept {
   SchedulerState& s = w.scheduler;
   std::uint32_t idle = kHolderIdle;
+  // Dekker with leave_turn_lying: the push before this call is a release store only.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   if (sequence_empty(w)) return false;
   if (!s.holder.compare_exchange_strong(idle, value(kNodeSlot), std::memory_order_seq_cst)) {
     return false;
@@ -298,6 +313,8 @@ std::span<std::byte> reserve_output(Layout& w, std::uint32_t bytes) noexcept {
     if (!room.empty()) return room;
     // D12: the node never waits for a client or for us, so this ends; the schedule does not see it.
     if (w.scheduler.fenced.load(std::memory_order_relaxed) != 0) stop_here(w);
+    // The ring's reader is the node: waiting here for itself would never end.
+    if (has_turn(w, kNodeSlot)) fence(w, "the output ring is full while the node admits");
     ring_doorbell(w);
     const timespec pause{0, kRingFullPauseNs};
     (void)::syscall(SYS_nanosleep, &pause, nullptr);

@@ -145,11 +145,32 @@ std::uint32_t watch_by_slot(Layout& w, Slot me, std::uint32_t file, std::uint32_
 void drop_watch(Layout& w, std::uint32_t watch) noexcept {
   WatchRecord& r = w.watches[watch];
   CRANE_ASSERT(r.kind != WatchKind::kFree);  // F3
-  unlink_from_file(w, watch);
-  if (r.kind == WatchKind::kEpoll) unlink_from_epoll(w, watch);
+  if (r.file != 0) unlink_from_file(w, watch);
+  if (r.kind == WatchKind::kEpoll) {
+    unlink_from_epoll(w, watch);
+    refresh_readiness(w, r.owner, false);
+  }
   r.kind = WatchKind::kFree;
   r.owner_next = w.scheduler.free_watch;
   w.scheduler.free_watch = watch;
+}
+
+void drop_watches_of(Layout& w, Slot slot) noexcept {
+  for (std::uint32_t i = 1; i <= w.scheduler.watches_used; ++i) {
+    const WatchRecord& r = w.watches[i];
+    if (r.kind == WatchKind::kSlot && r.owner == value(slot)) drop_watch(w, i);
+  }
+}
+
+void detach_watches(Layout& w, std::uint32_t file) noexcept {
+  while (const std::uint32_t watch = w.files[file].watches) {
+    if (w.watches[watch].kind == WatchKind::kEpoll) {
+      drop_watch(w, watch);
+    } else {
+      unlink_from_file(w, watch);
+      w.watches[watch].file = 0;
+    }
+  }
 }
 
 // --- epoll -----------------------------------------------------------------------------------
@@ -189,9 +210,7 @@ void epoll_modify(Layout& w, std::uint32_t watch, std::uint32_t events,
 }
 
 void epoll_remove(Layout& w, std::uint32_t watch) noexcept {
-  const std::uint32_t epoll = w.watches[watch].owner;
   drop_watch(w, watch);
-  set_readiness(w, epoll, readiness_of(w, epoll), false);
 }
 
 std::uint32_t epoll_collect(Layout& w, std::uint32_t epoll, EpollReady* out,

@@ -63,6 +63,7 @@ class Proxy {
   bool leading() const noexcept { return leading_; }
   // While paused, clients are neither accepted nor read (the pipeline is full).
   void pause(bool paused);
+  bool paused() const noexcept { return paused_; }
 
   // One record of the own server's output ring.
   void output(const OutputHeader& header, std::span<const std::byte> bytes);

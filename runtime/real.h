@@ -16,17 +16,17 @@
 namespace crane::real {
 
 #define INTERPOSE(kind, name, result, params, args, version) \
-  inline constinit result(*name) params = nullptr;
+  inline result(*name) params = nullptr;
 #define INTERPOSE_VOID(kind, name, params, args, version) \
-  inline constinit void(*name) params = nullptr;
+  inline void(*name) params = nullptr;
 #define INTERPOSE_NORETURN(kind, name, params, args, version) \
-  inline constinit void(*name) params = nullptr;
+  inline void(*name) params = nullptr;
 #define INTERPOSE_VARIADIC(kind, name, result, params, last, wrapped, given, args, version) \
-  inline constinit result(*name) params = nullptr;
+  inline result(*name) params = nullptr;
 #define INTERPOSE_LIST(kind, name, result, params, last, wrapped, args, version)
 #define INTERPOSE_LATE(kind, name, result, params, args, version)
 #define INTERPOSE_OWN(kind, name, result, params, args, version) \
-  inline constinit result(*name) params = nullptr;
+  inline result(*name) params = nullptr;
 #include "runtime/interposed.def"
 #undef INTERPOSE
 #undef INTERPOSE_VOID
@@ -37,14 +37,14 @@ namespace crane::real {
 #undef INTERPOSE_OWN
 
 // Without rows.
-inline constinit int (*on_exit)(void (*)(int, void*), void*) = nullptr;
-inline constinit int (*at_quick_exit)(void (*)()) = nullptr;
-inline constinit int (*fflush)(FILE*) = nullptr;
-inline constinit FILE* (*fopencookie)(void*, const char*, cookie_io_functions_t) = nullptr;
-inline constinit int (*pthread_key_create)(pthread_key_t*, void (*)(void*)) = nullptr;
-inline constinit int (*pthread_setspecific)(pthread_key_t, const void*) = nullptr;
-inline constinit int (*pthread_attr_getdetachstate)(const pthread_attr_t*, int*) = nullptr;
-inline constinit pthread_t (*pthread_self)() = nullptr;
+inline int (*on_exit)(void (*)(int, void*), void*) = nullptr;
+inline int (*at_quick_exit)(void (*)()) = nullptr;
+inline int (*fflush)(FILE*) = nullptr;
+inline FILE* (*fopencookie)(void*, const char*, cookie_io_functions_t) = nullptr;
+inline int (*pthread_key_create)(pthread_key_t*, void (*)(void*)) = nullptr;
+inline int (*pthread_setspecific)(pthread_key_t, const void*) = nullptr;
+inline int (*pthread_attr_getdetachstate)(const pthread_attr_t*, int*) = nullptr;
+inline pthread_t (*pthread_self)() = nullptr;
 
 void init() noexcept;
 

@@ -5,18 +5,19 @@
 Kinds, in the order they run (the quick ones first):
   lint       tests/lint/*.py                                     each counts one
   unit       out/<variant>/test-<area>, Catch2                   each TEST_CASE counts one
-  interpose  tests/interpose/<name>.c, a stranger under crane-run
+  interpose  tests/interpose/<name>.c, a stranger under Crane
   e2e        tests/e2e/<story>.py --out OUT: exit 0 passed, 77 skipped; a story that checks several
              things may end with its own line `N passed, N failed`
 A test that cannot run here prints `SKIPPED: <name>: <why>`; it is counted as skipped by that name.
 Every failure is printed with the command that replays it.
 
 Interposition programs: comment lines of the program steer the run:
-  // run: <options of crane-run>    default: -n 1 --no-container
+  // run: <options>                 default: one replica without consensus, under crane-solo;
+                                    with options it runs under crane-run
   // args: <arguments>
   // exit: <status>                  default: 0
   // native: no                      it only makes sense under Crane
-It runs twice under crane-run: status and standard output must be equal both times, equal to
+It runs twice under Crane: status and standard output must be equal both times, equal to
 <name>.expect if there is one, else (when `// native:` does not say no) to the native run's.
 """
 import argparse
@@ -177,7 +178,7 @@ class Runner:
     # --- strangers -----------------------------------------------------------------------------
     def interpose(self):
         for source in sorted((ROOT / "tests/interpose").glob("*.c*")):
-            if source.suffix in (".c", ".cc"):
+            if source.suffix in (".c", ".cc") and not source.name.startswith("crane_"):
                 self.stranger(source)
 
     def stranger(self, source):
@@ -186,9 +187,9 @@ class Runner:
             return
         say = dict(re.findall(r"^// (run|args|exit|native): *(.*)$", source.read_text(), re.M))
         words = [str(program)] + shlex.split(say.get("args", ""))
-        options = shlex.split(say.get("run", "-n 1 --no-container"))
-        command = [str(self.out / "crane-run"), *options, "--", *words]
-        if not program.exists() or not (self.out / "crane-run").exists():
+        runner = self.out / ("crane-run" if "run" in say else "crane-solo")
+        command = [str(runner), *shlex.split(say.get("run", "")), "--", *words]
+        if not program.exists() or not runner.exists():
             self.tally.fail(f"{name}: not built", f"make OUT={self.out} all")
             return
         begin, expected = time.monotonic(), source.with_suffix(".expect")

@@ -82,7 +82,8 @@ void Replica::on_heartbeat(const Completion& e) {
   }
 }
 
-// The smallest id goes first (Mu 5.1), the others a slot later each; who lost a race waits at random.
+// The smallest id goes first (Mu 5.1), the others a slot later each; who lost a race waits at
+// random.
 void Replica::plan_campaign(bool lost_before) {
   if (!fit_ || role_ != Role::kFollower) return;
   std::uint64_t rank = 0;

@@ -16,9 +16,7 @@ std::uint32_t header_crc(const EntryHeader& h) noexcept {
   return crc32c(reinterpret_cast<const std::byte*>(&h) + sizeof h.crc, kHeaderBytes - sizeof h.crc);
 }
 
-std::uint32_t cell_crc(const CommitCell& c) noexcept {
-  return crc32c(&c, sizeof c - sizeof c.crc);
-}
+std::uint32_t cell_crc(const CommitCell& c) noexcept { return crc32c(&c, sizeof c - sizeof c.crc); }
 
 }  // namespace
 
@@ -72,8 +70,7 @@ bool LogRing::valid_bytes(const Cursor& at, std::span<const std::byte> bytes,
   return crc32c(bytes.data() + kHeaderBytes, header.length, header_crc(header)) == header.crc;
 }
 
-void LogRing::append(Cursor& at, EntryHeader header,
-                     std::span<const std::byte> payload) noexcept {
+void LogRing::append(Cursor& at, EntryHeader header, std::span<const std::byte> payload) noexcept {
   CRANE_ASSERT(payload.size() <= payload_bytes_max_);
   CRANE_ASSERT(header.view >= value(at.last.view));  // L2
   header.log_id = log_id_;

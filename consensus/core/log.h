@@ -2,22 +2,22 @@
 #pragma once
 // The log in a ring of memory that a remote leader writes: entry layout, validity, ring arithmetic.
 //
-// The idea (DESIGN C3): an entry says everything that must hold where it stands: the group's secret log
-// id, its absolute byte position, its index and view, its predecessor's view, under one CRC32C.  Whoever
-// scans needs no canary and no zeroing: torn bytes, bytes of an earlier lap, of an older view or of a
-// client who shaped his input like an entry all fail to match, and a mismatch is the end of the log;
-// overwriting one entry truncates what followed.
+// The idea (DESIGN C3): an entry says everything that must hold where it stands: the group's secret
+// log id, its absolute byte position, its index and view, its predecessor's view, under one CRC32C.
+// Whoever scans needs no canary and no zeroing: torn bytes, bytes of an earlier lap, of an older
+// view or of a client who shaped his input like an entry all fail to match, and a mismatch is the
+// end of the log; overwriting one entry truncates what followed.
 //
-// Positions are absolute and never wrap; position p lives at offset p mod ring_bytes.  An entry may straddle
-// the end of the ring: two writes, two pieces under one CRC; its payload is handed out through a scratch
-// buffer.  Entries start at multiples of 8.
+// Positions are absolute and never wrap; position p lives at offset p mod ring_bytes.  An entry may
+// straddle the end of the ring: two writes, two pieces under one CRC; its payload is handed out
+// through a scratch buffer.  Entries start at multiples of 8.
 //
 // INVARIANT L1  the entries between two cursors of one log are contiguous in position and index.
 // INVARIANT L2  views never fall along a log, and an entry names its predecessor's view.
 //
 // Memory: ring_bytes of ring, then kCommitCellBytes for the commit cell, given from outside.
-// Threads: one object, one thread; peers may write the memory at any time, so nothing read from it is
-// trusted before its CRC was checked on a copy of the header.
+// Threads: one object, one thread; peers may write the memory at any time, so nothing read from it
+// is trusted before its CRC was checked on a copy of the header.
 
 #include <cstddef>
 #include <cstdint>
@@ -86,7 +86,8 @@ class LogRing {
   EntryHeader header_at(std::uint64_t pos) const noexcept;
   // True when a whole entry that follows `at.last` stands at `at.pos`; gives its header.
   bool valid_at(const Cursor& at, EntryHeader& header) const noexcept;
-  // As valid_at without the CRC: for bytes that were checked before and that only the owner changes.
+  // As valid_at without the CRC: for bytes that were checked before and that only the owner
+  // changes.
   bool follows(const Cursor& at, const EntryHeader& header) const noexcept;
   static Cursor after(const EntryHeader& header) noexcept {
     return {header.pos + entry_bytes(header.length), {View{header.view}, Index{header.index}}};

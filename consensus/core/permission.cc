@@ -43,7 +43,8 @@ void Replica::promise(View view) {
 // Brings the permission to where the promise wants it, one step per answer of the fabric.
 void Replica::settle_grant() {
   if (fence_ != Fence::kNone) return;
-  if (writer_ != kNoReplica && !mutant(Mutant::kSkipFence)) {
+  if (mutant(Mutant::kSkipFence)) writer_ = kNoReplica;
+  if (writer_ != kNoReplica) {
     emit(RevokeWrites{writer_});
     fence_ = Fence::kRevoking;
     return;
@@ -74,7 +75,7 @@ void Replica::on(const Revoked& e) {
 
 void Replica::on(const Permitted& e) {
   if (fence_ != Fence::kPermitting) return;
-  CRANE_ASSERT(writer_ == kNoReplica || mutant(Mutant::kSkipFence));  // P3
+  CRANE_ASSERT(writer_ == kNoReplica);  // P3
   fence_ = Fence::kNone;
   if (e.ok) writer_ = e.peer;
   if (pending_.set && pending_.from == e.peer && pending_.view == promised_) {

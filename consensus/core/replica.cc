@@ -44,8 +44,7 @@ Result<Index> Replica::propose(const Proposal& proposal, Now now) {
   }
   now_ = now;
   const std::uint64_t bytes = entry_bytes(proposal.payload.size());
-  const bool pipeline_full =
-      end_.pos + bytes - commit_.pos > ring_.ring_bytes() / kPipelineDivisor;
+  const bool pipeline_full = end_.pos + bytes - commit_.pos > ring_.ring_bytes() / kPipelineDivisor;
   if (pipeline_full || !room_for(bytes, ring_.ring_bytes() / kReserveDivisor)) {
     return Error{Code::kBusy, 0, "propose"};
   }
@@ -64,9 +63,7 @@ bool Replica::take_actions(ActionList& out) {
   return true;
 }
 
-View Replica::leading_view() const noexcept {
-  return phase_ == Phase::kNone ? View{0} : promised_;
-}
+View Replica::leading_view() const noexcept { return phase_ == Phase::kNone ? View{0} : promised_; }
 
 std::optional<Entry> Replica::deliver() {
   if (deliver_.last.index >= commit_.last.index || role_ == Role::kFailed) return std::nullopt;
@@ -83,11 +80,12 @@ std::optional<Entry> Replica::deliver() {
   }
   deliver_ = LogRing::after(h);
   CRANE_ASSERT(deliver_.pos <= commit_.pos);  // C1
-  return Entry{{View{h.view}, Index{h.index}}, h.type, h.grant, h.stamp_ns, h.pos,
-               ring_.payload(h)};
+  return Entry{
+      {View{h.view}, Index{h.index}}, h.type, h.grant, h.stamp_ns, h.pos, ring_.payload(h)};
 }
 
-// --- events -----------------------------------------------------------------------------------------
+// --- events
+// -----------------------------------------------------------------------------------------
 
 void Replica::on(const Start& e) {
   if (role_ != Role::kStarting || revokes_left_ > 0) return;
@@ -102,7 +100,7 @@ void Replica::on(const Start& e) {
     commit_ = {e.promise[kAnchorPos],
                {View{e.promise[kAnchorView]}, Index{e.promise[kAnchorIndex]}}};
     deliver_ = end_ = published_ = commit_;
-    high_pos_ = commit_.pos;
+    high_pos_ = std::max(commit_.pos, e.promise[kFirstPos] + config_.ring_bytes);
     // A grant of the previous incarnation may still be used: nothing is read before it is fenced.
     for (std::uint8_t i = 0; i < config_.replicas; ++i) {
       if (ReplicaId{i} == self()) continue;
@@ -198,12 +196,18 @@ void Replica::on(const MessageArrived& e) {
     return;
   }
   switch (m.type) {
-    case MessageType::kPreVote: return on_prevote(m);
-    case MessageType::kPreVoteYes: return on_prevote_yes(m);
-    case MessageType::kRequest: return on_request(m);
-    case MessageType::kGrant: return on_grant(m);
-    case MessageType::kRefuse: return on_refuse(m);
-    case MessageType::kTransfer: return on_transfer(m);
+    case MessageType::kPreVote:
+      return on_prevote(m);
+    case MessageType::kPreVoteYes:
+      return on_prevote_yes(m);
+    case MessageType::kRequest:
+      return on_request(m);
+    case MessageType::kGrant:
+      return on_grant(m);
+    case MessageType::kRefuse:
+      return on_refuse(m);
+    case MessageType::kTransfer:
+      return on_transfer(m);
     case MessageType::kProgress:
       if (role_ == Role::kFollower && m.view == promised_ && e.from == view_owner(promised_)) {
         // The leader verified this log up to m.last: commits up to there count before repair (C3).
@@ -261,10 +265,11 @@ void Replica::on(const Abdicate&) {
 
 void Replica::on(const Fit&) { fit_ = true; }
 
-// --- the log ----------------------------------------------------------------------------------------
+// --- the log
+// ----------------------------------------------------------------------------------------
 
-// Takes in what the writer put into the ring.  Until the log holds an entry of the promised view, what lies
-// behind the commit index may still be replaced, so each scan starts there again.
+// Takes in what the writer put into the ring.  Until the log holds an entry of the promised view,
+// what lies behind the commit index may still be replaced, so each scan starts there again.
 void Replica::scan() {
   Cursor at = repaired_ ? end_ : commit_;
   const Cursor before = end_;
@@ -283,7 +288,8 @@ void Replica::scan() {
   if (end_.last.view != promised_) return;
   if (!repaired_) {
     repaired_ = true;
-    if (role_ == Role::kFollower && writer_ != kNoReplica) emit(RoleChange{role_, promised_, leader_});
+    if (role_ == Role::kFollower && writer_ != kNoReplica)
+      emit(RoleChange{role_, promised_, leader_});
   }
   heard_commit_ = std::max(heard_commit_, ring_.commit_cell(promised_));
   learn_commit(heard_commit_);
@@ -304,21 +310,22 @@ void Replica::learn_commit(Index index) {
   emit(Committed{commit_.last.index});
 }
 
-// --- what others see --------------------------------------------------------------------------------
+// --- what others see
+// --------------------------------------------------------------------------------
 
 void Replica::publish_promise() {
   published_ = deliver_;
   const std::uint64_t size = ring_.ring_bytes();
-  emit(SetCell{kPromiseCell,
-               {value(promised_), published_.pos, value(published_.last.index),
-                value(published_.last.view), config_.incarnation,
-                high_pos_ > size ? high_pos_ - size : 0}});
+  emit(SetCell{
+      kPromiseCell,
+      {value(promised_), published_.pos, value(published_.last.index), value(published_.last.view),
+       config_.incarnation, high_pos_ > size ? high_pos_ - size : 0}});
 }
 
 void Replica::publish_status() {
   emit(SetCell{kStatusCell,
-               {heartbeat_, heartbeat_period_ns_, value(leading_view()),
-                value(commit_.last.index), published_.pos, value(published_.last.index)}});
+               {heartbeat_, heartbeat_period_ns_, value(leading_view()), value(commit_.last.index),
+                published_.pos, value(published_.last.index)}});
 }
 
 void Replica::publish_if_moved() {

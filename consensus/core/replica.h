@@ -2,12 +2,12 @@
 #pragma once
 // One replica of the replicated log: leader, candidate, follower or learner, as one pure machine.
 //
-// The idea (Mu 4, DESIGN section 6): the leader appends to its own ring and copies the entry, one-sided, to the
-// same position of every follower's ring; a majority of completions commits it.  What makes that
-// safe is permission: a follower lets one replica at a time write, the owner of the highest view it has
-// promised, and it fences the old writer before it says where its log ends.  A new leader
-// adopts the best log of a majority, writes each follower from its first differing entry on with
-// the original stamps, and commits only by counting entries of its own view.
+// The idea (Mu 4, DESIGN section 6): the leader appends to its own ring and copies the entry,
+// one-sided, to the same position of every follower's ring; a majority of completions commits it.
+// What makes that safe is permission: a follower lets one replica at a time write, the owner of the
+// highest view it has promised, and it fences the old writer before it says where its log ends.  A
+// new leader adopts the best log of a majority, writes each follower from its first differing entry
+// on with the original stamps, and commits only by counting entries of its own view.
 //
 // The files: permission.cc (promise, fence, grant), election.cc (pull-score, pre-vote, back-off),
 // takeover.cc (adopt, match), stream.cc (write, count, commit), replica.cc (the rest).
@@ -18,8 +18,8 @@
 // INVARIANT C1  delivered <= committed <= end of log, in position and index.
 // INVARIANT C2  a leader counts only completions of streaming peers, i.e. of logs equal to its own
 //               up to that entry, and only entries of its own view.
-// INVARIANT C3  a commit index from elsewhere counts only from a valid entry or cell of the promised view, and only
-//               once the own log holds an entry of that view.
+// INVARIANT C3  a commit index from elsewhere counts only from a valid entry or cell of the
+//               promised view, and only once the own log holds an entry of that view.
 // INVARIANT C4  no byte that a follower has not copied out is overwritten.
 //
 // Threads: one.  See step.h for the contracts with the driver.
@@ -55,8 +55,8 @@ class Replica {
   // Gives the actions since the last call by swapping buffers; false when there are none.
   bool take_actions(ActionList& out);
 
-  // The next committed entry, in order, each once per incarnation (after a restart on surviving memory
-  // some are given again).  What was given before counts as consumed.
+  // The next committed entry, in order, each once per incarnation (after a restart on surviving
+  // memory some are given again).  What was given before counts as consumed.
   std::optional<Entry> deliver();
 
   // When the next Tick is due, on the clock of Now.
@@ -70,6 +70,7 @@ class Replica {
   Viewstamp last() const noexcept { return end_.last; }
   std::uint64_t end_pos() const noexcept { return end_.pos; }
   Index committed() const noexcept { return commit_.last.index; }
+  Viewstamp last_committed() const noexcept { return commit_.last; }
   Index delivered() const noexcept { return deliver_.last.index; }
   std::uint64_t backlog() const noexcept {
     return value(end_.last.index) - value(commit_.last.index);
@@ -107,7 +108,7 @@ class Replica {
     unsigned retry_power = 0;
     Message grant;  // its answer for this view
     bool granted = false;
-    Cursor sent;   // the follower's log is written up to here
+    Cursor sent;                  // the follower's log is written up to here
     std::uint64_t acked_pos = 0;  // and certainly holds everything up to here
     Index acked_index{};
     std::uint64_t consumed_pos = 0;
@@ -235,10 +236,10 @@ class Replica {
   Cursor end_;
   Cursor commit_;
   Cursor deliver_;
-  Cursor published_;        // delivery as others know it
+  Cursor published_;            // delivery as others know it
   std::uint64_t high_pos_ = 0;  // highest position the ring ever held
-  bool repaired_ = false;   // the log holds an entry of the promised view
-  Index heard_commit_{};    // highest commit index of the promised view
+  bool repaired_ = false;       // the log holds an entry of the promised view
+  Index heard_commit_{};        // highest commit index of the promised view
   std::uint64_t last_traffic_ns_ = 0;
 
   // Promise and permission.

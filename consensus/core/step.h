@@ -2,31 +2,32 @@
 #pragma once
 // The protocol core's only interface: one event in, a list of actions out.
 //
-// The core (replica.h) does no I/O, reads no clock, starts no thread and draws no random number: time and a
-// random word come with every event.  The driver (consensus/node) and the simulator
+// The core (replica.h) does no I/O, reads no clock, starts no thread and draws no random number:
+// time and a random word come with every event.  The driver (consensus/node) and the simulator
 // (consensus/sim) run the same object code.  How a driver looks:
 //
-//   Replica core(config, log_memory);         // log_memory: core::log_memory_bytes(ring_bytes)
-//   core.step(Start{...}, now);
-//   loop:  for each thing that happened: core.step(event, now)   or   core.propose(...)
+// Replica core(config, log_memory); // log_memory: core::log_memory_bytes(ring_bytes)
+// core.step(Start{...}, now); loop: for each thing that happened: core.step(event, now) or
+// core.propose(...)
 //          while (core.take_actions(list)) for (a : list) carry out a, feeding what it gives back
 //          while (core.deliver(entry)) hand entry to the application
 //          at the end of an iteration: core.step(Flush{}, now), carry out, ring doorbells
 //          sleep until an event or core.deadline_ns(); then core.step(Tick{}, now)
 //
-// CONTRACT S1  Actions are carried out in the order given, all before the next step() or propose() (a
-//              completion that arrives meanwhile waits its turn).
+// CONTRACT S1  Actions are carried out in the order given, all before the next step() or propose()
+//              (a completion that arrives meanwhile waits its turn).
 // CONTRACT S2  What SetCell publishes survives with the log memory (or both are lost), and is set
 //              before any later action is carried out: a promise is kept before it is told.
 // CONTRACT S3  step() is total: every event is legal in every state; stale ones are ignored.
-// CONTRACT S4  Exactly one Completion per WriteLog, ReadLog, ReadCell; WriteLogs to one peer complete in
-//              order; after a failed one all later ones under that key fail (fabric F4, F5).
-// CONTRACT S5  RevokeWrites is answered by Revoked when nothing written under the old key can become visible
-//              any more and every write that completed is visible (F2, F3); PermitWrites by
-//              Permitted with a key never used before (F6), or ok = false.
+// CONTRACT S4  Exactly one Completion per WriteLog, ReadLog, ReadCell; WriteLogs to one peer
+//              complete in order; after a failed one all later ones under that key fail (fabric F4,
+//              F5).
+// CONTRACT S5  RevokeWrites is answered by Revoked when nothing written under the old key can
+//              become visible any more and every write that completed is visible (F2, F3);
+//              PermitWrites by Permitted with a key never used before (F6), or ok = false.
 // CONTRACT S6  Messages may be lost, never altered, and come in order per peer.
-// CONTRACT S7  After construction nothing is allocated on the way of propose, completions, commits and
-//              delivery.
+// CONTRACT S7  After construction nothing is allocated on the way of propose, completions, commits
+//              and delivery.
 //
 // Threads: one.  Nothing here knows of memory registration, sockets or processes.
 
@@ -52,7 +53,8 @@ inline constexpr ReplicaId kNoReplica{0xff};
 inline constexpr std::size_t kCellWords = 6;
 using Cell = std::array<std::uint64_t, kCellWords>;
 
-// Cell kStatusCell: read by followers (heartbeat) and by the leader (how far a ring may be written).
+// Cell kStatusCell: read by followers (heartbeat) and by the leader (how far a ring may be
+// written).
 inline constexpr std::uint8_t kStatusCell = 0;
 enum StatusWord : std::size_t {
   kHeartbeat,     // moves while the owner lives and leads (or is a candidate)
@@ -70,7 +72,7 @@ enum PromiseWord : std::size_t {
   kAnchorIndex,  // last entry before kAnchorPos
   kAnchorView,   // its view
   kIncarnation,
-  kFirstPos,     // the oldest byte of the log in the ring
+  kFirstPos,  // the oldest byte of the log in the ring
 };
 
 // Entry types that the core knows; all others are the application's (DESIGN section 5).
@@ -96,25 +98,26 @@ enum class MessageType : std::uint8_t {
 };
 struct Message {
   MessageType type{};
-  std::uint8_t from = 0;      // ReplicaId
-  std::uint8_t leader = 0xff; // ReplicaId the sender follows
-  std::uint8_t transfer = 0;  // kPreVote, kRequest: the leader itself asked for this
+  std::uint8_t from = 0;       // ReplicaId
+  std::uint8_t leader = 0xff;  // ReplicaId the sender follows
+  std::uint8_t transfer = 0;   // kPreVote, kRequest: the leader itself asked for this
   std::uint32_t incarnation = 0;
   std::uint64_t log_id = 0;
   View view{};
   View promised{};
-  Viewstamp last{};            // the sender's last entry
-  std::uint64_t end_pos = 0;   // absolute position behind it
+  Viewstamp last{};                // the sender's last entry
+  std::uint64_t end_pos = 0;       // absolute position behind it
   std::uint64_t first_pos = 0;     // oldest byte still in its ring
   std::uint64_t consumed_pos = 0;  // bytes before it may be overwritten
-  Viewstamp commit{};          // last entry it knows to be committed
+  Viewstamp commit{};              // last entry it knows to be committed
   std::uint64_t commit_pos = 0;
   Key key{};
 };
 inline constexpr std::size_t kMessageBytes = sizeof(Message);
 static_assert(kMessageBytes <= 240, "fits a fabric request");
 
-// --- events ---------------------------------------------------------------------------------------
+// --- events
+// ---------------------------------------------------------------------------------------
 
 enum class StartKind : std::uint8_t {
   kNew,       // the group's first start: every member's log is empty and says so
@@ -125,9 +128,9 @@ struct Start {
   StartKind kind = StartKind::kNew;
   Cell promise{};  // the surviving kPromiseCell when kSurvived
 };
-struct Tick {};          // deadline_ns() has come, or any time earlier or later
-struct LogArrived {};    // a peer wrote into the log memory since the last one
-struct Flush {};         // end of an iteration: tell followers what is committed
+struct Tick {};        // deadline_ns() has come, or any time earlier or later
+struct LogArrived {};  // a peer wrote into the log memory since the last one
+struct Flush {};       // end of an iteration: tell followers what is committed
 struct Completion {
   Token token{};
   bool ok = false;
@@ -137,14 +140,20 @@ struct MessageArrived {
   ReplicaId from{};
   std::span<const std::byte> bytes;
 };
-struct Revoked { ReplicaId peer{}; };
+struct Revoked {
+  ReplicaId peer{};
+};
 struct Permitted {
   ReplicaId peer{};
   Key key{};
   bool ok = false;
 };
-struct PeerDown { ReplicaId peer{}; };  // its process is gone (pidfd, reset connection)
-struct PeerUp { ReplicaId peer{}; };
+struct PeerDown {
+  ReplicaId peer{};
+};  // its process is gone (pidfd, reset connection)
+struct PeerUp {
+  ReplicaId peer{};
+};
 // The own server died or is stuck: hand leadership over and do not seek it until fit again.
 struct Abdicate {};
 struct Fit {};
@@ -152,10 +161,11 @@ struct Fit {};
 using Event = std::variant<Start, Tick, LogArrived, Flush, Completion, MessageArrived, Revoked,
                            Permitted, PeerDown, PeerUp, Abdicate, Fit>;
 
-// --- actions --------------------------------------------------------------------------------------
+// --- actions
+// --------------------------------------------------------------------------------------
 
-// Copy own log_memory[offset, offset + size) to the same offset of the peer's log memory.  The bytes stay
-// unchanged until the completion or CloseLog.
+// Copy own log_memory[offset, offset + size) to the same offset of the peer's log memory.  The
+// bytes stay unchanged until the completion or CloseLog.
 struct WriteLog {
   ReplicaId peer{};
   Key key{};
@@ -174,8 +184,11 @@ struct ReadCell {  // completion data: one Cell
   std::uint8_t cell = 0;
   Token token{};
 };
-// Drop the write connection to the peer: nothing posted before lands later unless it already completed.
-struct CloseLog { ReplicaId peer{}; };
+// Drop the write connection to the peer: nothing posted before lands later unless it already
+// completed.
+struct CloseLog {
+  ReplicaId peer{};
+};
 struct SetCell {
   std::uint8_t cell = 0;
   Cell value{};
@@ -184,31 +197,40 @@ struct SendMessage {
   ReplicaId peer{};
   Message message;
 };
-struct PermitWrites { ReplicaId peer{}; };
-struct RevokeWrites { ReplicaId peer{}; };
+struct PermitWrites {
+  ReplicaId peer{};
+};
+struct RevokeWrites {
+  ReplicaId peer{};
+};
 // Entries up to `upto` are committed: call deliver().
-struct Committed { Index upto{}; };
+struct Committed {
+  Index upto{};
+};
 
 enum class Role : std::uint8_t { kStarting, kFollower, kCandidate, kLeader, kLearner, kFailed };
-// kLeader is told when START(view) is committed: from now on propose() is accepted.  When leadership
-// ends, kFollower is told at once, and nothing proposed may be proposed again (C8).
+// kLeader is told when START(view) is committed: from now on propose() is accepted.  When
+// leadership ends, kFollower is told at once, and nothing proposed may be proposed again (C8).
 struct RoleChange {
   Role role{};
   View view{};
   ReplicaId leader = kNoReplica;
 };
-struct Fatal { const char* why = ""; };
+struct Fatal {
+  const char* why = "";
+};
 
-using Action = std::variant<WriteLog, ReadLog, ReadCell, CloseLog, SetCell, SendMessage, PermitWrites,
-                            RevokeWrites, Committed, RoleChange, Fatal>;
+using Action = std::variant<WriteLog, ReadLog, ReadCell, CloseLog, SetCell, SendMessage,
+                            PermitWrites, RevokeWrites, Committed, RoleChange, Fatal>;
 using ActionList = std::vector<Action>;
 
-// --- what is proposed and delivered -----------------------------------------------------------------
+// --- what is proposed and delivered
+// -----------------------------------------------------------------
 
 struct Proposal {
-  std::uint8_t type = 0;        // < kOwnTypesMin
-  std::uint32_t grant = 0;      // opaque here (DESIGN D3)
-  std::uint64_t stamp_ns = 0;   // opaque here (DESIGN D6)
+  std::uint8_t type = 0;       // < kOwnTypesMin
+  std::uint32_t grant = 0;     // opaque here (DESIGN D3)
+  std::uint64_t stamp_ns = 0;  // opaque here (DESIGN D6)
   std::span<const std::byte> payload;
 };
 struct Entry {
@@ -220,43 +242,46 @@ struct Entry {
   std::span<const std::byte> payload;  // valid until the next call of the replica but propose()
 };
 
-// --- configuration ------------------------------------------------------------------------------------
+// --- configuration
+// ------------------------------------------------------------------------------------
 
-// A rule removed, for the tests which prove that the checkers would notice (SCENARIOS-consensus.md).
+// A rule removed, for the tests which prove that the checkers would notice
+// (SCENARIOS-consensus.md).
 enum class Mutant : std::uint8_t {
   kNone,
-  kSkipFence,         // U6: grant without revoking the old writer
-  kScanBeforeFence,   // C1: report the log as it was before the fence
-  kMinorityCommit,    // C2: one replica less than a majority commits
-  kCountOldViews,     // C2: commit entries of older views by counting
-  kRestamp,           // U1: re-stamp adopted entries in place
-  kKeepOwnLog,        // C2: do not adopt the best log of the quorum
-  kCountGap,          // U5: stream from the tail to a reconnected follower
-  kOverwriteUncopied, // U5, C4: lap followers that have not copied out
-  kAmnesiacVoter,     // U2: vote after losing the ring
-  kForgetPromise,     // U2: forget the promise at a restart
-  kCommitUnrepaired,  // U10: believe a commit index before repair
-  kProposeAgain,      // U12: propose again what a deposed leader had in flight
+  kSkipFence,          // U6: grant without revoking the old writer
+  kScanBeforeFence,    // C1: report the log as it was before the fence
+  kMinorityCommit,     // C2: one replica less than a majority commits
+  kCountOldViews,      // C2: commit entries of older views by counting
+  kRestamp,            // U1: re-stamp adopted entries in place
+  kKeepOwnLog,         // C2: do not adopt the best log of the quorum
+  kCountGap,           // U5: stream from the tail to a reconnected follower
+  kOverwriteUncopied,  // U5, C4: lap followers that have not copied out
+  kAmnesiacVoter,      // U2: vote after losing the ring
+  kForgetPromise,      // U2: forget the promise at a restart
+  kCommitUnrepaired,   // U10: believe a commit index before repair
+  kProposeAgain,       // U12: propose again what a deposed leader had in flight
 };
 
 struct Config {
   ReplicaId self{};
-  std::uint8_t replicas = 3;            // voters 0 .. replicas-1
-  std::uint32_t incarnation = 0;        // of self
+  std::uint8_t replicas = 3;      // voters 0 .. replicas-1
+  std::uint32_t incarnation = 0;  // of self
   // Incarnations admitted as voters; a message of any other is ignored.
   std::array<std::uint32_t, kReplicasMax> admitted{};
-  std::uint64_t log_id = 0;             // secret, random, fixed for the group's life (C3)
-  std::uint64_t ring_bytes = 0;         // a power of two; equal on all replicas
+  std::uint64_t log_id = 0;      // secret, random, fixed for the group's life (C3)
+  std::uint64_t ring_bytes = 0;  // a power of two; equal on all replicas
   std::uint32_t payload_bytes_max = 1U << 20;
+  std::uint64_t write_bytes_max = 256U << 10;  // of one write when a follower is brought up
 
-  std::uint64_t period_active_ns = 5'000'000;    // heartbeats while traffic flows
-  std::uint64_t period_idle_ns = 100'000'000;    // heartbeats when idle
-  std::uint64_t active_for_ns = 500'000'000;     // traffic flows: an entry within this
-  std::uint64_t slot_ns = 3'000'000;             // election: head start of a smaller id
-  std::uint64_t ask_timeout_ns = 40'000'000;     // an unanswered pre-vote or request
-  std::uint64_t retry_ns = 20'000'000;           // leader: ask a lost follower again after this
+  std::uint64_t period_active_ns = 5'000'000;  // heartbeats while traffic flows
+  std::uint64_t period_idle_ns = 100'000'000;  // heartbeats when idle
+  std::uint64_t active_for_ns = 500'000'000;   // traffic flows: an entry within this
+  std::uint64_t slot_ns = 3'000'000;           // election: head start of a smaller id
+  std::uint64_t ask_timeout_ns = 40'000'000;   // an unanswered pre-vote or request
+  std::uint64_t retry_ns = 20'000'000;         // leader: ask a lost follower again after this
   std::uint64_t progress_timeout_ns = 1'000'000'000;  // leader: work outstanding, no majority
-  bool campaign_at_once = false;        // replica 0 of a new group does not wait
+  bool campaign_at_once = false;                      // replica 0 of a new group does not wait
 
   Mutant test_only_mutant = Mutant::kNone;
 };

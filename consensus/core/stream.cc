@@ -86,14 +86,14 @@ std::uint64_t Replica::stream_limit(const Peer& p) const {
 }
 
 Cursor Replica::range_end(const Peer& p, std::uint64_t limit) const {
-  if (end_.pos <= limit && end_.pos - p.sent.pos <= kWriteBytesMax) return end_;
+  if (end_.pos <= limit && end_.pos - p.sent.pos <= config_.write_bytes_max) return end_;
   Cursor to = p.sent;
   while (to.pos < end_.pos) {
     const EntryHeader h = ring_.header_at(to.pos);
     CRANE_ASSERT(ring_.follows(to, h));  // L1
     const Cursor further = LogRing::after(h);
     if (further.pos > limit) break;
-    if (further.pos - p.sent.pos > kWriteBytesMax && to.pos > p.sent.pos) break;
+    if (further.pos - p.sent.pos > config_.write_bytes_max && to.pos > p.sent.pos) break;
     to = further;
   }
   return to;
@@ -133,8 +133,9 @@ void Replica::write_range(ReplicaId id, const Cursor& to) {
 void Replica::on_written(ReplicaId id, std::uint32_t sequence, bool ok) {
   Peer& p = peers_[value(id)];
   if (p.state != PeerState::kStreaming) return;
-  if (!ok) return lose_peer(id);
-  if (p.count == 0 || p.in_flight[p.first].sequence != sequence) return;
+  // Out of order would break S4: rather begin anew than count what may have a gap.
+  const bool expected = p.count > 0 && p.in_flight[p.first].sequence == sequence;
+  if (!ok || !expected) return lose_peer(id);
   p.acked_pos = p.in_flight[p.first].pos;
   p.acked_index = p.in_flight[p.first].index;
   p.first = (p.first + 1) % kWindowMax;
@@ -179,7 +180,8 @@ void Replica::advance_commit(Index index) {
   }
 }
 
-// When nothing follows that would carry the commit index, one small write behind the ring does (C3).
+// When nothing follows that would carry the commit index, one small write behind the ring does
+// (C3).
 void Replica::flush_commit(ReplicaId id) {
   Peer& p = peers_[value(id)];
   if (p.state != PeerState::kStreaming || p.commit_outstanding || p.told >= commit_.last.index ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A new leader makes a majority equal: adopt the best log, find each follower's first differing entry
-// (DESIGN C2, Mu 4.2).
+// A new leader makes a majority equal: adopt the best log, find each follower's first differing
+// entry (DESIGN C2, Mu 4.2).
 #include <algorithm>
 #include <cstring>
 
@@ -44,8 +44,8 @@ void Replica::on_grant(const Message& m) {
     return read_adopt();
   }
   if (phase_ != Phase::kAsking) return;
-  const auto granted = std::count_if(peers_.begin(), peers_.end(),
-                                     [](const Peer& peer) { return peer.granted; });
+  const auto granted =
+      std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.granted; });
   if (granted + 1 >= majority()) choose_log();
 }
 
@@ -106,8 +106,8 @@ void Replica::on_read_adopt(const Completion& e) {
   read_adopt();
 }
 
-// Takes whole entries from what was read; true when the log is adopted.  An own entry that is right stays
-// as it is (U1).
+// Takes whole entries from what was read; true when the log is adopted.  An own entry that is right
+// stays as it is (U1).
 bool Replica::adopt_entries() {
   std::uint64_t used = 0;
   EntryHeader h;
@@ -116,8 +116,8 @@ bool Replica::adopt_entries() {
     if (!ring_.valid_bytes(adopt_at_, rest, h)) break;
     const std::uint64_t size = entry_bytes(h.length);
     const EntryHeader own = ring_.header_at(adopt_at_.pos);
-    const bool same = adopt_at_.pos < end_.pos && ring_.follows(adopt_at_, own) &&
-                      own.view == h.view;
+    const bool same =
+        adopt_at_.pos < end_.pos && ring_.follows(adopt_at_, own) && own.view == h.view;
     if (!same) {
       if (adopt_at_.pos + size > published_.pos + ring_.ring_bytes()) {
         publish_promise();
@@ -187,13 +187,20 @@ void Replica::begin_match(ReplicaId id) {
   }
   p.match = {p.grant.commit_pos, p.grant.commit};
   p.have = 0;
-  if (p.match.pos + ring_.ring_bytes() < high_pos_) return set_state(p, PeerState::kBehind);
+  // A fenced writer may have overwritten the oldest bytes with what never became a log: they are
+  // lost from the oldest on, so the first entry that is needed tells.
+  EntryHeader first;
+  const bool gone = p.match.pos < end_.pos && !ring_.valid_at(p.match, first);
+  if (gone || p.match.pos + ring_.ring_bytes() < high_pos_) {
+    return set_state(p, PeerState::kBehind);
+  }
   if (match_locally(p)) return start_stream(id, p.match);
   set_state(p, PeerState::kMatching);
   read_match(id);
 }
 
-// The usual case needs no reading: the follower's last stamp stands in our log, so its log is a prefix.
+// The usual case needs no reading: the follower's last stamp stands in our log, so its log is a
+// prefix.
 bool Replica::match_locally(Peer& p) {
   Cursor at = p.match;
   while (at.last.index < std::min(p.grant.last.index, end_.last.index)) {
@@ -209,9 +216,8 @@ bool Replica::match_locally(Peer& p) {
 void Replica::read_match(ReplicaId id) {
   Peer& p = peers_[value(id)];
   const std::uint64_t pos = p.match.pos + p.have;
-  const std::uint64_t size =
-      std::min({p.match_bytes.size() - p.have, ring_.contiguous(pos),
-                p.grant.end_pos > pos ? p.grant.end_pos - pos : 0});
+  const std::uint64_t size = std::min({p.match_bytes.size() - p.have, ring_.contiguous(pos),
+                                       p.grant.end_pos > pos ? p.grant.end_pos - pos : 0});
   if (size == 0) return start_stream(id, p.match);
   emit(ReadLog{id, ring_.offset(pos), size, token(OpKind::kReadMatch, id)});
 }

@@ -9,13 +9,12 @@ namespace crane::consensus::core {
 
 // Writes under way to one follower; what is appended beyond that goes out as one larger write.
 inline constexpr std::uint32_t kWindowMax = 256;
-// Bytes of one write when a follower is brought up to date.
-inline constexpr std::uint64_t kWriteBytesMax = 256U << 10;
 // Bytes of a follower's log read at once when its first differing entry is looked for.
 inline constexpr std::size_t kMatchBytes = 4096;
 
-// Parts of a ring, so that a full ring can always take the START which unblocks it: inputs use at most
-// three quarters behind what is consumed, and are at most half a ring ahead of what is committed.
+// Parts of a ring, so that a full ring can always take the START which unblocks it: inputs use at
+// most three quarters behind what is consumed, and are at most half a ring ahead of what is
+// committed.
 inline constexpr std::uint64_t kReserveDivisor = 4;
 inline constexpr std::uint64_t kPipelineDivisor = 2;
 // Delivery is published when it moved by this part of the ring.

@@ -9,36 +9,36 @@
 // only their owner writes and everybody reads (promise, heartbeat counter, status), and short
 // requests between peers (ask for permission, acknowledge a grant).
 //
-// GUARANTEES.  Each is a test case of that name in tests/fabric/conformance_test.cc.
+// GUARANTEES.  Each is a test case of that name in tests/fabric/conformance*_test.cc.
 //
 // F1   Order.  Writes to one peer under one key land in the order of the calls, each whole.
 // F2   Fence.  After revoke_writes(p) has returned, no byte of any write made under p's old key
 //      becomes visible in the log memory, whatever the writer does: stopped in the middle of a copy
-//      and continued later, retried, or killed.  revoke_writes never waits for the writer.
+//      and continued later, retried, or killed. revoke_writes never waits for the writer.
 // F3   No loss.  A write whose completion said `ok` is visible to the owner after its next poll()
 //      or revoke_writes(), whichever is first; also when the owner was stopped, or was killed and
 //      started again on memory that survived (C5), or the writer died right after.
-// F4   One completion.  Every write, read, read_cell and open_log gives exactly one completion, also
-//      to a dead peer; completions to one peer come in the order of the calls.
+// F4   One completion.  Every write, read, read_cell and open_log gives exactly one completion,
+//      also to a dead peer; completions to one peer come in the order of the calls.
 // F5   Stickiness.  After a failed write every later write under the same key to that peer fails,
 //      until open_log() made a new connection: there are no gaps among completed writes (U5).
-// F6   Fresh keys.  permit_writes gives a key that was never given before, by this or any earlier
+// F6   Fresh keys. permit_writes gives a key that was never given before, by this or any earlier
 //      incarnation; a key works only for the peer it was given for, and never again once revoked
 //      (U6).  Nothing that takes long (registration, allocation) is on the path of a grant.
-// F7   Failure.  The death of a peer's process gives kPeerDown at once, without a time-out; its (re)start
-//      gives kPeerUp.  While it is dead its memory may or may not be reachable: operations complete
-//      either way (F4).
+// F7   Failure.  The death of a peer's process gives kPeerDown at once, without a time-out; its
+//      (re)start gives kPeerUp.  While it is dead its memory may or may not be reachable:
+//      operations complete either way (F4).
 // F8   Isolation.  No peer that is dead, stopped, slow, or full makes an operation on another peer
 //      fail, wait, or lose its place.
 // F9   Two planes.  Cells and requests are delivered however many log bytes are under way, and need
 //      no permission.
-// F10  Whole cells.  read_cell gives a value that was set, never a mix of two; values of one cell
+// F10  Whole cells. read_cell gives a value that was set, never a mix of two; values of one cell
 //      are seen in the order they were set.
-// F11  Requests arrive once, whole, in order per peer, and are not forged: `peer` is the sender.  They
-//      may be lost only with kPeerDown, or refused at once (send_request is false).
-// F12  Reads.  read() shows at least all that the owner had taken in when it last sent a request or set a cell,
-//      and every completed write of the reader's own under a live key.  Bytes that are being
-//      written meanwhile may come mixed: callers check CRCs.  Reading needs no permission.
+// F11  Requests arrive once, whole, in order per peer, and are not forged: `peer` is the sender.
+//      They may be lost only with kPeerDown, or refused at once (send_request is false).
+// F12  Reads. read() shows at least all that the owner had taken in when it last sent a request or
+//      set a cell, and every completed write of the reader's own under a live key.  Bytes that are
+//      being written meanwhile may come mixed: callers check CRCs.  Reading needs no permission.
 // F13  Doorbells.  After prepare_to_sleep() returned true, a write, request or peer event followed
 //      by the peer's ring_doorbell() makes event_fd() readable.  A bell for a replica that is awake
 //      costs no system call.  Bells may be batched, repeated and spurious.
@@ -131,7 +131,8 @@ class Fabric {
   virtual void write(ReplicaId peer, Key key, std::uint64_t offset,
                      std::span<const std::byte> bytes, Token token) noexcept = 0;
   // REQUIRES: n <= kReadBytesMax; a range outside the log memory fails.
-  virtual void read(ReplicaId peer, std::uint64_t offset, std::uint64_t n, Token token) noexcept = 0;
+  virtual void read(ReplicaId peer, std::uint64_t offset, std::uint64_t n,
+                    Token token) noexcept = 0;
   // `data` of the completion is one CellValue.
   virtual void read_cell(ReplicaId peer, std::uint8_t cell, Token token) noexcept = 0;
 
@@ -148,6 +149,8 @@ class Fabric {
   // Announces that the owner is about to wait on event_fd().  False when there is already something
   // to poll(): do that instead.
   virtual bool prepare_to_sleep() noexcept = 0;
+  // Makes the own event_fd() readable until the next poll().
+  virtual void wake_self() noexcept = 0;
   // Wakes `peer` if it sleeps and something was written or sent to it since its last bell.
   virtual void ring_doorbell(ReplicaId peer) noexcept = 0;
   // The live connection state of the background plane.

@@ -139,8 +139,8 @@ void ShmFabric::close_log(ReplicaId id) noexcept {
   p.writer.reset();
 }
 
-void ShmFabric::write(ReplicaId id, Key key, std::uint64_t offset,
-                      std::span<const std::byte> bytes, Token token) noexcept {
+void ShmFabric::write(ReplicaId id, Key key, std::uint64_t offset, std::span<const std::byte> bytes,
+                      Token token) noexcept {
   Peer& p = peer(id);
   bool ok = key != kNoKey && key != p.failed_key && p.incarnation != 0;
   if (ok && (!p.writer || p.writer->key() != key)) ok = connect_writer(p, id, key);
@@ -291,7 +291,8 @@ bool ShmFabric::something_waits() const noexcept {
 }
 
 bool ShmFabric::prepare_to_sleep() noexcept {
-  // F13.  Flag first, then a full fence, then the last look; a peer publishes, fences, reads the flag.
+  // F13.  Flag first, then a full fence, then the last look; a peer publishes, fences, reads the
+  // flag.
   own()->sleeping.store(1, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (something_waits()) {
@@ -300,6 +301,12 @@ bool ShmFabric::prepare_to_sleep() noexcept {
   }
   slept_ = true;
   return true;
+}
+
+void ShmFabric::wake_self() noexcept {
+  slept_ = true;  // so that the next poll() empties the FIFO
+  const char byte = 1;
+  [[maybe_unused]] const ssize_t sent = ::write(bell_fd_, &byte, 1);
 }
 
 void ShmFabric::ring_doorbell(ReplicaId id) noexcept {

@@ -3,23 +3,25 @@
 // The fabric of replicas on one host: files on tmpfs, mapped; no network, no lock, no thread.
 //
 // How each guarantee of fabric.h is met:
-//   F1-F3, F5, F6  shm_landing.h: a grant is a fresh segment, a queue of whole writes; a few spare segments
-//                  are kept ready (tidy()), keys count up from a random start and are persistent.
+//   F1-F3, F5, F6  shm_landing.h: a grant is a fresh segment, a queue of whole writes; a few spare
+//                  segments are kept ready (tidy()), keys count up from a random start and are
+//                  persistent.
 //   F4             every operation is finished within its call; its completion waits for poll().
-//   F7             a pidfd per peer, in the epoll set behind event_fd(); the peer's start time, from
-//                  /proc, tells it from another process that got its number.  A peer that starts
-//                  writes its incarnation into every other's `hello` and rings.
+//   F7             a pidfd per peer, in the epoll set behind event_fd(); the peer's start time,
+//                  from /proc, tells it from another process that got its number.  A peer that
+//                  starts writes its incarnation into every other's `hello` and rings.
 //   F8, F9         one mailbox per sender, one landing per grant: nothing is shared between peers.
 //   F10            two copies and a version per cell: the owner may die at any instruction.
-//   F13            a flag in the owner's control segment says whether it sleeps: only then a FIFO is
-//                  written.  Flag and queues are ordered by full fences on both sides.
-//   F14            the files stay when a process dies; the next incarnation maps them again, takes in
-//                  what is published, and finishes a revoke that was cut short.
+//   F13            a flag in the owner's control segment says whether it sleeps: only then a FIFO
+//                  is written.  Flag and queues are ordered by full fences on both sides.
+//   F14            the files stay when a process dies; the next incarnation maps them again, takes
+//                  in what is published, and finishes a revoke that was cut short.
 //
 // The log memory is sparse: it costs what was written, at most its size.  A landing's capacity is
 // larger than the log memory by enough that the core's own bound on a straggler (C4) is met first.
 //
-// Threads: one.  Processes: the owner of each replica's directory is the process that holds its lock.
+// Threads: one.  Processes: the owner of each replica's directory is the process that holds its
+// lock.
 
 #include <sys/types.h>
 
@@ -39,10 +41,10 @@
 namespace crane::consensus {
 
 struct ShmOptions {
-  std::string directory;          // on tmpfs, the group's; must exist
+  std::string directory;  // on tmpfs, the group's; must exist
   ReplicaId self{};
   std::uint8_t replicas = 3;
-  std::uint64_t group = 0;        // the group's secret id: files of other groups are not used
+  std::uint64_t group = 0;  // the group's secret id: files of other groups are not used
   std::uint64_t log_bytes = 128ULL << 20;
   std::uint64_t landing_bytes = 0;  // 0: from log_bytes
   std::uint8_t spares = 2;          // landing segments kept ready
@@ -75,6 +77,7 @@ class ShmFabric final : public Fabric {
   std::size_t poll(std::span<FabricEvent> out) noexcept override;
   int event_fd() const noexcept override { return epoll_fd_; }
   bool prepare_to_sleep() noexcept override;
+  void wake_self() noexcept override;
   void ring_doorbell(ReplicaId peer) noexcept override;
   bool connected(ReplicaId peer) const noexcept override;
   void tidy() noexcept override;
@@ -95,7 +98,7 @@ class ShmFabric final : public Fabric {
     std::uint64_t refused = 0;      // incarnation that could not be attached: not tried again
     bool dirty = false;             // something was published since the last bell
     std::optional<shm::LandingWriter> writer;
-    Key failed_key{};               // F5: writes under it fail until open_log
+    Key failed_key{};                        // F5: writes under it fail until open_log
     std::optional<shm::LandingOwner> grant;  // its permission on our memory
 
     shm::Control* header() const noexcept { return control.as<shm::Control>(); }
@@ -137,7 +140,7 @@ class ShmFabric final : public Fabric {
   int lock_fd_ = -1;
   int bell_fd_ = -1;
   int epoll_fd_ = -1;
-  bool slept_ = true;        // prepare_to_sleep() succeeded since the last look at the epoll set
+  bool slept_ = true;  // prepare_to_sleep() succeeded since the last look at the epoll set
   std::uint32_t polls_ = 0;
   std::vector<Peer> peers_;
   std::vector<shm::LandingOwner> spares_;
@@ -145,8 +148,8 @@ class ShmFabric final : public Fabric {
   // Completions and peer events, oldest first, from next_ on.
   std::vector<FabricEvent> waiting_;
   std::size_t next_waiting_ = 0;
-  std::deque<std::vector<std::byte>> read_data_;   // of the waiting reads, in order
-  std::vector<std::vector<std::byte>> handed_;     // of the reads of the last poll()
+  std::deque<std::vector<std::byte>> read_data_;                  // of the waiting reads, in order
+  std::vector<std::vector<std::byte>> handed_;                    // of the reads of the last poll()
   std::array<std::array<std::byte, kRequestBytesMax>, 32> mail_;  // of the last poll()
 };
 

@@ -4,9 +4,9 @@
 //
 //   <dir>/r<i>/lock              held by the live process of replica i
 //   <dir>/r<i>/control           Control: identity, doorbell flag, cells, one mailbox per peer
-//   <dir>/r<i>/log               the log memory; written by replica i only, mapped read-only by peers
-//   <dir>/r<i>/bell              FIFO: one byte wakes replica i
-//   <dir>/r<i>/landing-<key>     one per grant: Landing; written by the one peer that has the key
+//   <dir>/r<i>/log               the log memory; written by replica i only, mapped read-only by
+//   peers <dir>/r<i>/bell              FIFO: one byte wakes replica i <dir>/r<i>/landing-<key> one
+//   per grant: Landing; written by the one peer that has the key
 //
 // Each field names its one writer; fields of different writers are on different cache lines.
 // A change of layout changes kShmLayoutVersion.
@@ -32,8 +32,8 @@ inline constexpr bool kShmSafe = std::is_standard_layout_v<T>;
 // A value of several words that survives its writer's death at any instruction: the next version
 // is written into the other copy and then published.
 struct alignas(kLine) Cell {
-  std::atomic<std::uint64_t> version;                      // owner; copy[version % 2] is the value
-  std::atomic<std::uint64_t> copy[2][kCellWords];          // owner
+  std::atomic<std::uint64_t> version;              // owner; copy[version % 2] is the value
+  std::atomic<std::uint64_t> copy[2][kCellWords];  // owner
 };
 
 struct Request {
@@ -45,27 +45,27 @@ struct Request {
 // Single producer (one peer), single consumer (the owner).  Happens-before: the producer's release
 // of `tail` after the slot; the consumer's release of `head` before the slot is used again.
 struct Mailbox {
-  alignas(kLine) std::atomic<std::uint64_t> tail;   // peer
-  alignas(kLine) std::atomic<std::uint64_t> head;   // owner
-  alignas(kLine) Request slots[kMailboxSlots];      // peer
+  alignas(kLine) std::atomic<std::uint64_t> tail;  // peer
+  alignas(kLine) std::atomic<std::uint64_t> head;  // owner
+  alignas(kLine) Request slots[kMailboxSlots];     // peer
 };
 
 struct Control {
   // Owner, before `version` is published; constant for an incarnation.
   std::uint64_t magic;
-  std::atomic<std::uint32_t> version;   // stored last, checked first
+  std::atomic<std::uint32_t> version;  // stored last, checked first
   std::uint32_t replicas;
-  std::uint64_t group;                  // the group's secret id: another group's files are refused
+  std::uint64_t group;  // the group's secret id: another group's files are refused
   std::uint64_t log_bytes;
   std::uint64_t landing_bytes;
-  std::atomic<std::uint64_t> incarnation;   // owner; random, not 0
-  std::atomic<std::uint64_t> pid_start;     // owner; with pid: names one process for ever
-  std::atomic<std::uint32_t> pid;           // owner
-  std::atomic<std::uint64_t> next_key;      // owner
-  alignas(kLine) std::atomic<std::uint32_t> sleeping;        // owner sets, peers clear
-  alignas(kLine) std::atomic<std::uint64_t> hello[kReplicasMax + 1];     // [j]: peer j's incarnation
+  std::atomic<std::uint64_t> incarnation;  // owner; random, not 0
+  std::atomic<std::uint64_t> pid_start;    // owner; with pid: names one process for ever
+  std::atomic<std::uint32_t> pid;          // owner
+  std::atomic<std::uint64_t> next_key;     // owner
+  alignas(kLine) std::atomic<std::uint32_t> sleeping;                 // owner sets, peers clear
+  alignas(kLine) std::atomic<std::uint64_t> hello[kReplicasMax + 1];  // [j]: peer j's incarnation
   alignas(kLine) std::atomic<std::uint64_t> live_key[kReplicasMax + 1];  // owner; [j]: j's grant
-  Cell cells[kCellsMax];                                     // owner
+  Cell cells[kCellsMax];                                                 // owner
   // Mailbox[replicas] follows at mailbox_offset().
 };
 
@@ -82,16 +82,16 @@ inline constexpr std::size_t control_bytes(std::size_t replicas) noexcept {
 // the next `tail`, so that the owner never sees a base that is not that of the records it reads.
 struct Landing {
   std::uint64_t magic;
-  std::uint64_t key;                                       // owner, at creation
-  std::uint64_t capacity;                                  // owner, at creation
-  std::atomic<std::uint64_t> state;    // owner: 0 spare, the key while it is live, kRevoked after
-  std::atomic<std::uint32_t> writer;   // owner, at the grant: the peer it is for
-  alignas(kLine) std::atomic<std::uint64_t> tail;          // writer
-  std::atomic<std::uint64_t> base;                         // writer
-  alignas(kLine) std::atomic<std::uint64_t> drained;       // owner
+  std::uint64_t key;                  // owner, at creation
+  std::uint64_t capacity;             // owner, at creation
+  std::atomic<std::uint64_t> state;   // owner: 0 spare, the key while it is live, kRevoked after
+  std::atomic<std::uint32_t> writer;  // owner, at the grant: the peer it is for
+  alignas(kLine) std::atomic<std::uint64_t> tail;     // writer
+  std::atomic<std::uint64_t> base;                    // writer
+  alignas(kLine) std::atomic<std::uint64_t> drained;  // owner
 };
 inline constexpr std::uint64_t kRevoked = ~std::uint64_t{0};
-inline constexpr std::size_t kLandingData = 4096;          // records start here
+inline constexpr std::size_t kLandingData = 4096;  // records start here
 
 struct Record {
   std::uint64_t offset;  // in the log memory; kSkip: nothing until the next lap

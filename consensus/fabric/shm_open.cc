@@ -35,7 +35,9 @@ std::uint64_t random_word() noexcept {
   return word | 1;  // never 0
 }
 
-std::uint64_t round_up(std::uint64_t n, std::uint64_t to) noexcept { return (n + to - 1) / to * to; }
+std::uint64_t round_up(std::uint64_t n, std::uint64_t to) noexcept {
+  return (n + to - 1) / to * to;
+}
 
 // When the process started, in clock ticks since boot: field 22 of /proc/<pid>/stat, which
 // follows the command's name; 0 when there is no such process.
@@ -58,9 +60,7 @@ std::uint64_t process_start(pid_t pid) noexcept {
   return start;
 }
 
-int open_pidfd(pid_t pid) noexcept {
-  return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-}
+int open_pidfd(pid_t pid) noexcept { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
 
 void close_fd(int& fd) noexcept {
   if (fd >= 0) ::close(fd);
@@ -274,7 +274,7 @@ bool ShmFabric::attach(ReplicaId id) {
       c->version.load(std::memory_order_acquire) != shm::kShmLayoutVersion ||
       c->group != options_.group || c->replicas != options_.replicas ||
       c->log_bytes != options_.log_bytes) {
-    Message() << "crane: replica refused: r" << static_cast<unsigned>(value(id))
+    Message() << "replica refused: r" << static_cast<unsigned>(value(id))
               << ": its segment is of another group or version; start it with the same options";
     return false;
   }
@@ -298,8 +298,7 @@ bool ShmFabric::attach(ReplicaId id) {
 bool ShmFabric::attach_process(Peer& p, ReplicaId id, pid_t pid, std::uint64_t pid_start) {
   p.pidfd = open_pidfd(pid);
   // The number may have gone to another process before the descriptor was opened, not after.
-  if (p.pidfd < 0 || process_start(pid) != pid_start ||
-      !add_to_epoll(p.pidfd, value(id)).ok()) {
+  if (p.pidfd < 0 || process_start(pid) != pid_start || !add_to_epoll(p.pidfd, value(id)).ok()) {
     close_fd(p.pidfd);
     return false;
   }

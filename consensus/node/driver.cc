@@ -19,9 +19,11 @@ static_assert(kCellWords == core::kCellWords && core::kMessageBytes <= kRequestB
 static_assert(sizeof(CellValue) == sizeof(core::Cell), "a cell's bytes are its words");
 
 constexpr std::size_t kEventsPerPoll = 64;
-// Pages of the own ring made present at the end of an iteration, and how far ahead of the log's end.
-constexpr std::uint64_t kPopulateStep = 128U << 10;
-constexpr std::uint64_t kPopulateAhead = 512U << 10;
+// Pages of the own ring are made present at the end of an iteration, in steps, this far ahead of
+// the log's end.
+constexpr std::uint64_t kPopulateStep = 32U << 10;
+constexpr std::uint64_t kPopulateAhead = 256U << 10;
+constexpr int kPopulateStepsMax = 16;
 
 std::uint64_t monotonic_ns() noexcept {
   timespec t{};
@@ -32,12 +34,16 @@ std::uint64_t monotonic_ns() noexcept {
 
 Role role_of(core::Role role) noexcept {
   switch (role) {
-    case core::Role::kCandidate: return Role::kCandidate;
-    case core::Role::kLeader: return Role::kLeader;
+    case core::Role::kCandidate:
+      return Role::kCandidate;
+    case core::Role::kLeader:
+      return Role::kLeader;
     case core::Role::kLearner:
-    case core::Role::kFailed: return Role::kLearner;
+    case core::Role::kFailed:
+      return Role::kLearner;
     case core::Role::kStarting:
-    case core::Role::kFollower: break;
+    case core::Role::kFollower:
+      break;
   }
   return Role::kFollower;
 }
@@ -46,10 +52,14 @@ Role role_of(core::Role role) noexcept {
 
 const char* name(Role role) noexcept {
   switch (role) {
-    case Role::kFollower: return "follower";
-    case Role::kCandidate: return "candidate";
-    case Role::kLeader: return "leader";
-    case Role::kLearner: return "learner";
+    case Role::kFollower:
+      return "follower";
+    case Role::kCandidate:
+      return "candidate";
+    case Role::kLeader:
+      return "leader";
+    case Role::kLearner:
+      return "learner";
   }
   return "?";
 }
@@ -89,11 +99,11 @@ Result<Index> Driver::propose(std::uint8_t type, std::uint64_t stamp_ns, std::ui
 
 void Driver::abdicate(const char* reason) {
   if (core_.role() == core::Role::kLeader) {
-    Message() << "crane: leadership handed over: r" << static_cast<unsigned>(value(options_.self))
-              << ": " << reason;
+    Message() << "leadership handed over: r" << static_cast<unsigned>(value(options_.self)) << ": "
+              << reason;
   }
   step(core::Abdicate{});
-  settle();
+  pump();
 }
 
 void Driver::fit() { step(core::Fit{}); }
@@ -106,22 +116,48 @@ std::uint64_t Driver::poll(std::uint64_t now_ns) {
   // What arrived while the reader was away comes before the judgement that nothing arrived.
   pump();
   if (core_.deadline_ns() <= now_ns_) step(core::Tick{});
-  settle();
-  return core_.deadline_ns();
+  pump();
+  told_deadline_ns_ = deadline();
+  return told_deadline_ns_;
+}
+
+std::uint64_t Driver::deadline() const noexcept {
+  const std::uint64_t core = core_.deadline_ns();
+  return unflushed_ && bell_due_ns_ > now_ns_ ? std::min(core, bell_due_ns_) : core;
 }
 
 void Driver::flush_doorbells() {
   if (fatal_told_) return;
   if (unflushed_) {
-    unflushed_ = false;
-    step(core::Flush{});
-    settle();
+    advance_clock(monotonic_ns());
+    if (now_ns_ >= bell_due_ns_ || core_.role() != core::Role::kLeader) {
+      unflushed_ = false;
+      bell_due_ns_ = now_ns_ + options_.bell_spacing_ns;
+      step(core::Flush{});
+      unflushed_ = false;  // what the flush itself wrote goes with this bell
+      urgent_ = true;
+    }
   }
+  do {
+    take_events();
+    if (urgent_) ring_all();
+    fabric_->tidy();
+    populate_ahead();
+  } while (!fabric_->prepare_to_sleep());
+  // The caller goes to wait now, on the deadline of the last poll(): what came up since and needs a
+  // callback or an earlier deadline wakes it at once.
+  if (something_to_tell() || deadline() < told_deadline_ns_) fabric_->wake_self();
+}
+
+bool Driver::something_to_tell() const noexcept {
+  return core_.committed() > core_.delivered() || !roles_.empty() || fatal_ != nullptr;
+}
+
+void Driver::ring_all() {
+  urgent_ = false;
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
     if (ReplicaId{i} != options_.self) fabric_->ring_doorbell(ReplicaId{i});
   }
-  fabric_->tidy();
-  populate_ahead();
 }
 
 // The ring is sparse: in its first lap each page would fault once on the way of a proposal.
@@ -129,9 +165,11 @@ void Driver::populate_ahead() {
   const std::uint64_t end = core_.end_pos();
   const std::uint64_t ring = core_.config().ring_bytes;
   populated_pos_ = std::max(populated_pos_, end / kPopulateStep * kPopulateStep);
-  if (populated_pos_ >= ring || populated_pos_ > end + kPopulateAhead) return;
-  fabric_->populate(populated_pos_, kPopulateStep);
-  populated_pos_ += kPopulateStep;
+  for (int i = 0; i < kPopulateStepsMax; ++i) {
+    if (populated_pos_ >= ring || populated_pos_ > end + kPopulateAhead) return;
+    fabric_->populate(populated_pos_, kPopulateStep);
+    populated_pos_ += kPopulateStep;
+  }
 }
 
 void Driver::step(const core::Event& event) {
@@ -148,27 +186,29 @@ void Driver::carry_out() {
   }
 }
 
-void Driver::pump() {
-  if (pumping_) return;
+// Steps the core with all that happened; makes no callback.  True when there was something.
+bool Driver::take_events() {
   std::array<FabricEvent, kEventsPerPoll> events;
+  bool any = false;
   for (;;) {
     while (!own_events_.empty()) {
       const auto batch = std::exchange(own_events_, {});
       for (const core::Event& e : batch) step(e);
     }
-    tell();
     const std::size_t n = fabric_->poll(events);
-    if (n == 0 && own_events_.empty()) return;
+    if (n == 0) return any;
+    any = true;
     for (std::size_t i = 0; i < n; ++i) on_fabric_event(events[i]);
   }
 }
 
-// Pumps until the owner may wait on event_fd().
-void Driver::settle() {
+// Takes events and makes callbacks, which may propose, until nothing is left.
+void Driver::pump() {
   if (pumping_) return;
   do {
-    pump();
-  } while (!fabric_->prepare_to_sleep());
+    tell();
+  } while (take_events());
+  tell();
 }
 
 void Driver::on_fabric_event(const FabricEvent& e) {
@@ -247,6 +287,7 @@ void Driver::carry_out(const core::SetCell& a) {
 }
 
 void Driver::carry_out(const core::SendMessage& a) {
+  urgent_ = true;
   // A message that cannot be sent now is lost; the core asks again (contract S6).
   fabric_->send_request(a.peer, std::as_bytes(std::span(&a.message, 1)));
 }
@@ -254,11 +295,11 @@ void Driver::carry_out(const core::SendMessage& a) {
 void Driver::carry_out(const core::PermitWrites& a) {
   const auto key = fabric_->permit_writes(a.peer);
   if (!key) {
-    Message() << "crane: no permission given: r" << static_cast<unsigned>(value(a.peer)) << ": "
+    Message() << "no permission given: r" << static_cast<unsigned>(value(a.peer)) << ": "
               << key.error().what << ": errno " << key.error().detail;
   }
-  own_events_.emplace_back(core::Permitted{
-      a.peer, core::Key{key.ok() ? value(key.value()) : 0}, key.ok()});
+  own_events_.emplace_back(
+      core::Permitted{a.peer, core::Key{key.ok() ? value(key.value()) : 0}, key.ok()});
 }
 
 void Driver::carry_out(const core::RevokeWrites& a) {

@@ -2,9 +2,9 @@
 #pragma once
 // Runs the protocol core on a fabric in a real process: the only code between the two.
 //
-// The idea: the core is stepped with what the fabric reports, and its actions are carried out in the
-// order given, all of them before the next step (core contract S1); completions wait in the fabric
-// meanwhile.  Callbacks come between steps, never inside a list of actions, so that they may
+// The idea: the core is stepped with what the fabric reports, and its actions are carried out in
+// the order given, all of them before the next step (core contract S1); completions wait in the
+// fabric meanwhile.  Callbacks come between steps, never inside a list of actions, so that they may
 // propose.
 //
 // Threads: one.
@@ -46,11 +46,14 @@ class Driver final : public Consensus {
   void advance_clock(std::uint64_t now_ns) noexcept;
   void step(const core::Event& event);
   void carry_out();
+  bool take_events();
   void pump();
-  void settle();
+  bool something_to_tell() const noexcept;
   void tell();
   void deliver();
   void populate_ahead();
+  void ring_all();
+  std::uint64_t deadline() const noexcept;
   void on_fabric_event(const FabricEvent& e);
 
   void carry_out(const core::WriteLog& a);
@@ -71,13 +74,16 @@ class Driver final : public Consensus {
   std::uint64_t now_ns_ = 0;
   std::uint64_t random_;
   std::uint64_t populated_pos_ = 0;  // log bytes below are present in memory
-  bool pumping_ = false;   // a callback is being made: its propose() leaves the rest to us
-  bool unflushed_ = false;  // something was committed or written since the last flush
+  bool pumping_ = false;    // a callback is being made: its propose() leaves the rest to us
+  bool unflushed_ = false;  // something was committed or written since the last bell
+  bool urgent_ = false;     // a message was sent since the last bell
+  std::uint64_t told_deadline_ns_ = 0;
+  std::uint64_t bell_due_ns_ = 0;  // not earlier, unless urgent
   const char* fatal_ = nullptr;
   bool fatal_told_ = false;
   core::ActionList actions_;
-  std::vector<core::RoleChange> roles_;      // to be told, oldest first
-  std::vector<core::Event> own_events_;      // answers to permit and revoke
+  std::vector<core::RoleChange> roles_;  // to be told, oldest first
+  std::vector<core::Event> own_events_;  // answers to permit and revoke
 };
 
 }  // namespace crane::consensus

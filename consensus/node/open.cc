@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::uint32_t kFirstIncarnation = 1;
 
-// A file beside the replica's memory, not in it: says that this replica was a member of the group once, so
-// that empty memory is lost memory (C5) and not a first start.
+// A file beside the replica's memory, not in it: says that this replica was a member of the group
+// once, so that empty memory is lost memory (C5) and not a first start.
 std::string member_mark(const Options& o) {
   return o.directory + "/member-" + std::to_string(value(o.self));
 }
@@ -84,9 +84,8 @@ core::Start start_of(const Options& o, const Fabric& fabric, core::Config& confi
 }  // namespace
 
 Result<std::unique_ptr<Consensus>> Consensus::open(Options o) {
-  if (o.log_id == 0 || o.replicas < 1 || o.replicas > kReplicasMax ||
-      value(o.self) >= o.replicas || !std::has_single_bit(o.ring_bytes) ||
-      o.ring_bytes < (64U << 10)) {
+  if (o.log_id == 0 || o.replicas < 1 || o.replicas > kReplicasMax || value(o.self) >= o.replicas ||
+      !std::has_single_bit(o.ring_bytes) || o.ring_bytes < (64U << 10)) {
     return Error{Code::kBadArgument, 0, "consensus options"};
   }
   if (o.seed == 0) {
@@ -103,8 +102,8 @@ Result<std::unique_ptr<Consensus>> Consensus::open(Options o) {
   core::Config config = config_for(o);
   const core::Start start = start_of(o, *fabric.value(), config);
   if (const Outcome marked = mark_member(o); !marked) return marked.error();
-  return std::unique_ptr<Consensus>(std::make_unique<Driver>(
-      std::move(o), config, std::move(fabric).value(), start));
+  return std::unique_ptr<Consensus>(
+      std::make_unique<Driver>(std::move(o), config, std::move(fabric).value(), start));
 }
 
 }  // namespace crane::consensus

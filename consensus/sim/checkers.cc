@@ -52,6 +52,15 @@ std::string MajorityChecker::on_committed(unsigned node, Index index, unsigned h
          " holders of " + std::to_string(voters);
 }
 
+std::string OwnViewChecker::on_committed(unsigned node, Viewstamp newest, View leading) {
+  if (newest.index <= known_) return "";
+  known_ = newest.index;
+  if (leading == View{0} || newest.view == leading) return "";
+  return "OWN VIEW: " + at(node, value(newest.index)) + " of view " +
+         std::to_string(value(newest.view)) + " committed by counting in view " +
+         std::to_string(value(leading));
+}
+
 std::string AtMostOnceChecker::on_committed(std::uint64_t proposal) {
   if (proposal == 0 || seen_.insert(proposal).second) return "";
   return "AT MOST ONCE: proposal " + std::to_string(proposal) + " is committed twice";

@@ -47,7 +47,8 @@ class NoGapChecker {
   std::set<unsigned> may_repeat_;
 };
 
-// SINGLE WRITER  Bytes land in a log only from the owner of the view which that log's owner promised.
+// SINGLE WRITER  Bytes land in a log only from the owner of the view which that log's owner
+//                promised.
 class SingleWriterChecker {
  public:
   std::string on_landed(unsigned writer, unsigned target, View promised) const;
@@ -57,6 +58,16 @@ class SingleWriterChecker {
 class MajorityChecker {
  public:
   std::string on_committed(unsigned node, Index index, unsigned holders, unsigned voters) const;
+};
+
+// OWN VIEW  What nobody knew to be committed becomes so only with an entry of the leader's own
+//           view.
+class OwnViewChecker {
+ public:
+  std::string on_committed(unsigned node, Viewstamp newest, View leading);
+
+ private:
+  Index known_{};
 };
 
 // AT MOST ONCE  No proposal is committed twice.

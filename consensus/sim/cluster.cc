@@ -32,8 +32,10 @@ Cluster::Cluster(std::uint64_t seed, const Faults& faults, const Options& option
     n.grants.resize(faults.replicas);
     n.offset_ns = world_.random.below(1'000'000'000);
     const auto skew = static_cast<std::int64_t>(faults.skew_ppm_max);
-    n.skew_ppm = skew == 0 ? 0 : static_cast<std::int64_t>(world_.random.below(
-                                     static_cast<std::uint64_t>(2 * skew + 1))) - skew;
+    n.skew_ppm = skew == 0 ? 0
+                           : static_cast<std::int64_t>(
+                                 world_.random.below(static_cast<std::uint64_t>(2 * skew + 1))) -
+                                 skew;
   }
 }
 
@@ -59,6 +61,7 @@ void Cluster::start(unsigned id, core::StartKind kind) {
   c.log_id = kLogId;
   c.ring_bytes = faults_.ring_bytes;
   c.payload_bytes_max = static_cast<std::uint32_t>(faults_.payload_max);
+  c.write_bytes_max = faults_.write_bytes_max;
   c.period_idle_ns = 20'000'000;
   c.active_for_ns = 50'000'000;
   c.ask_timeout_ns = 20'000'000;
@@ -173,6 +176,8 @@ void Cluster::carry_out(unsigned id, const core::Action& action) {
     revoke(id, value(v->peer));
   } else if (const auto* role = std::get_if<core::RoleChange>(&action)) {
     on_role(id, *role);
+  } else if (std::holds_alternative<core::Committed>(action)) {
+    violate(own_view_.on_committed(id, n.core->last_committed(), n.core->leading_view()));
   } else if (const auto* fatal = std::get_if<core::Fatal>(&action)) {
     violate("FATAL: replica " + std::to_string(id) + ": " + fatal->why);
   }
@@ -283,11 +288,19 @@ std::uint64_t first_seed(std::uint64_t fallback) {
 }
 
 const char* name(core::Mutant mutant) {
-  static constexpr const char* kNames[] = {
-      "none",         "skip-fence",          "scan-before-fence", "minority-commit",
-      "count-old-views", "restamp",          "keep-own-log",      "count-gap",
-      "overwrite-uncopied", "amnesiac-voter", "forget-promise",   "commit-unrepaired",
-      "propose-again"};
+  static constexpr const char* kNames[] = {"none",
+                                           "skip-fence",
+                                           "scan-before-fence",
+                                           "minority-commit",
+                                           "count-old-views",
+                                           "restamp",
+                                           "keep-own-log",
+                                           "count-gap",
+                                           "overwrite-uncopied",
+                                           "amnesiac-voter",
+                                           "forget-promise",
+                                           "commit-unrepaired",
+                                           "propose-again"};
   return kNames[static_cast<std::size_t>(mutant)];
 }
 

@@ -2,10 +2,11 @@
 #pragma once
 // A group of protocol cores on a simulated one-sided fabric, with faults, clients and checkers.
 //
-// The fabric: every operation travels to the target's memory and back on the virtual clock, in order per
-// pair and plane.  A write is checked against the target's live keys when it lands, not when it was
-// posted, so late writes of fenced leaders are everyday events.  A write may land in two parts at
-// two times.  A process that is stopped keeps its memory, which takes writes as ever; one that died keeps it or not.
+// The fabric: every operation travels to the target's memory and back on the virtual clock, in
+// order per pair and plane.  A write is checked against the target's live keys when it lands, not
+// when it was posted, so late writes of fenced leaders are everyday events.  A write may land in
+// two parts at two times.  A process that is stopped keeps its memory, which takes writes as ever;
+// one that died keeps it or not.
 //
 // REPLAY  crane-sim --seed N --trace
 
@@ -57,12 +58,12 @@ class Cluster {
   };
   struct Node {
     Life life = Life::kDown;
-    bool lost = false;            // its memory was lost once: a learner since
-    std::uint32_t process = 0;    // which run of it; events of older ones are stale
+    bool lost = false;          // its memory was lost once: a learner since
+    std::uint32_t process = 0;  // which run of it; events of older ones are stale
     std::uint32_t incarnation = 0;
     std::vector<std::byte> memory;
     std::array<core::Cell, 2> cells{};
-    std::vector<Grant> grants;    // by writer
+    std::vector<Grant> grants;  // by writer
     std::unique_ptr<core::Replica> core;
     std::vector<std::function<void()>> deferred;  // while paused
     std::vector<std::function<void()>> stuck;     // second halves of torn copies, while paused
@@ -73,13 +74,26 @@ class Cluster {
     std::uint64_t app_stalled_until_ns = 0;
     std::uint64_t offset_ns = 0;
     std::int64_t skew_ppm = 0;
-    std::vector<std::uint64_t> in_flight;         // proposals of the own reign
+    std::vector<std::uint64_t> in_flight;  // proposals of the own reign
     bool leads = false;
+  };
+  struct Flight {  // a write under way
+    unsigned from = 0;
+    unsigned to = 0;
+    std::uint32_t process = 0;
+    std::uint32_t connection = 0;
+    std::uint64_t key = 0;
+    std::uint64_t offset = 0;
+    core::Token token{};
+    std::size_t first = 0;  // bytes of the part that lands first
+    std::vector<std::byte> bytes;
   };
   struct Link {
     bool cut = false;
     std::uint32_t connection = 0;  // CloseLog makes a new one
     bool broken = false;
+    bool torn = false;  // a write is half landed: what is behind it waits
+    std::deque<std::shared_ptr<Flight>> waiting;
     std::uint64_t write_at_ns = 0;  // the last arrival, per plane
     std::uint64_t done_at_ns = 0;
     std::uint64_t cell_at_ns = 0;
@@ -108,9 +122,10 @@ class Cluster {
   Link& link(unsigned from, unsigned to) { return links_[from * faults_.replicas + to]; }
   bool reachable(unsigned from, unsigned to);
   void write_log(unsigned from, const core::WriteLog& w);
-  void land(unsigned from, unsigned to, std::uint64_t key, std::uint32_t connection,
-            std::uint64_t offset, std::vector<std::byte> bytes, std::size_t done,
-            std::function<void(bool)> finish);
+  void arrive(const std::shared_ptr<Flight>& f);
+  void finish_torn(const std::shared_ptr<Flight>& f);
+  bool land(const Flight& f, std::size_t begin, std::size_t end);
+  void finish(const Flight& f, bool ok);
   void read_log(unsigned from, const core::ReadLog& r);
   void read_cell(unsigned from, const core::ReadCell& r);
   void send(unsigned from, const core::SendMessage& s);
@@ -153,6 +168,7 @@ class Cluster {
   NoGapChecker no_gap_;
   SingleWriterChecker single_writer_;
   MajorityChecker majority_;
+  OwnViewChecker own_view_;
   AtMostOnceChecker at_most_once_;
   UniqueViewChecker unique_views_;
   LivenessChecker liveness_;

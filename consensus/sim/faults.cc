@@ -21,6 +21,8 @@ Faults Faults::draw(std::uint64_t seed) {
   f.slow_max_ns = r.between(1'000'000, 40'000'000);
   f.timeout_ns = r.between(2'000'000, 30'000'000);
   f.torn_per_mille = r.chance(600) ? r.below(200) : 0;
+  f.write_bytes_max = r.chance(500) ? 1 : 256U << 10;
+  f.notice_max_ns = r.chance(500) ? 20'000 : r.between(20'000, 10'000'000);
   f.incident_every_ns = r.between(8'000'000, 80'000'000);
   f.cut_weight = r.below(5);
   f.isolate_weight = r.below(4);
@@ -33,25 +35,31 @@ Faults Faults::draw(std::uint64_t seed) {
   f.lost_max = r.chance(300) ? (f.replicas - 1U) / 2U : 0;
   f.async_fence_per_mille = r.chance(500) ? r.below(800) : 0;
   f.skew_ppm_max = r.chance(500) ? r.below(50'000) : 0;
+  if (r.chance(250)) {  // a storm: elections are cut short again and again
+    f.incident_every_ns = r.between(2'000'000, 10'000'000);
+    f.incident_max_ns = r.between(3'000'000, 40'000'000);
+    f.aim_at_leader_per_mille = r.between(500, 950);
+  }
   return f;
 }
 
 std::string Faults::print() const {
   char text[640];
   const auto u = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
-  std::snprintf(text, sizeof text,
-                "replicas %u ring %llu payload<=%llu propose/%lluus faults %llums seen %d dead-memory "
-                "%d delay %llu..%lluus slow %llu/1000<=%lluus timeout %lluus torn %llu/1000 "
-                "incident/%lluus<=%lluus cut %llu isolate %llu crash %llu pause %llu abdicate %llu "
-                "stall %llu leader %llu/1000 lost<=%llu async-fence %llu/1000 skew<=%lluppm",
-                replicas, u(ring_bytes), u(payload_max), u(propose_every_ns / 1000),
-                u(duration_ns / 1'000'000), death_is_seen, dead_memory_reachable,
-                u(delay_min_ns / 1000), u(delay_max_ns / 1000), u(slow_per_mille),
-                u(slow_max_ns / 1000), u(timeout_ns / 1000), u(torn_per_mille),
-                u(incident_every_ns / 1000), u(incident_max_ns / 1000), u(cut_weight),
-                u(isolate_weight), u(crash_weight), u(pause_weight), u(abdicate_weight),
-                u(app_stall_weight), u(aim_at_leader_per_mille), u(lost_max),
-                u(async_fence_per_mille), u(skew_ppm_max));
+  std::snprintf(
+      text, sizeof text,
+      "replicas %u ring %llu payload<=%llu propose/%lluus faults %llums seen %d dead-memory "
+      "%d delay %llu..%lluus slow %llu/1000<=%lluus timeout %lluus torn %llu/1000 "
+      "incident/%lluus<=%lluus cut %llu isolate %llu crash %llu pause %llu abdicate %llu "
+      "stall %llu leader %llu/1000 lost<=%llu async-fence %llu/1000 skew<=%lluppm "
+      "write<=%llu notice<=%lluus",
+      replicas, u(ring_bytes), u(payload_max), u(propose_every_ns / 1000),
+      u(duration_ns / 1'000'000), death_is_seen, dead_memory_reachable, u(delay_min_ns / 1000),
+      u(delay_max_ns / 1000), u(slow_per_mille), u(slow_max_ns / 1000), u(timeout_ns / 1000),
+      u(torn_per_mille), u(incident_every_ns / 1000), u(incident_max_ns / 1000), u(cut_weight),
+      u(isolate_weight), u(crash_weight), u(pause_weight), u(abdicate_weight), u(app_stall_weight),
+      u(aim_at_leader_per_mille), u(lost_max), u(async_fence_per_mille), u(skew_ppm_max),
+      u(write_bytes_max), u(notice_max_ns / 1000));
   return text;
 }
 

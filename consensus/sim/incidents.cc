@@ -7,9 +7,16 @@
 
 namespace crane::consensus::sim {
 
+namespace {
+
+constexpr std::uint64_t kClientNs = 1'000'000'000;  // the client goes on after the faults
+
+}  // namespace
+
 void Cluster::plan_incident() {
-  world_.after(world_.random.between(faults_.incident_every_ns / 4, faults_.incident_every_ns * 7 / 4),
-               [this] { incident(); });
+  world_.after(
+      world_.random.between(faults_.incident_every_ns / 4, faults_.incident_every_ns * 7 / 4),
+      [this] { incident(); });
 }
 
 unsigned Cluster::victim() {
@@ -28,9 +35,9 @@ void Cluster::incident() {
   const std::uint64_t length = r.between(500'000, faults_.incident_max_ns);
   const unsigned id = victim();
   ++outcome_.incidents;
-  std::uint64_t pick = r.below(faults_.cut_weight + faults_.isolate_weight + faults_.crash_weight +
-                               faults_.pause_weight + faults_.abdicate_weight +
-                               faults_.app_stall_weight);
+  std::uint64_t pick =
+      r.below(faults_.cut_weight + faults_.isolate_weight + faults_.crash_weight +
+              faults_.pause_weight + faults_.abdicate_weight + faults_.app_stall_weight);
   const auto falls_on = [&pick](std::uint64_t weight) {
     const bool hit = pick < weight;
     pick = hit ? ~std::uint64_t{0} : pick - weight;
@@ -90,7 +97,10 @@ void Cluster::crash(unsigned id) {
   n.core.reset();
   for (unsigned i = 0; i < faults_.replicas; ++i) {
     // Posted operations die with the process, or still go out.
-    if (world_.random.chance(500)) ++link(id, i).connection;
+    Link& l = link(id, i);
+    if (l.torn || world_.random.chance(500)) ++l.connection;
+    l.torn = false;
+    l.waiting.clear();
     if (!faults_.death_is_seen || i == id) continue;
     const std::uint32_t process = nodes_[i].process;
     world_.after(delay(), [this, id, i, process] {
@@ -139,7 +149,7 @@ void Cluster::resume(unsigned id) {
   if (n.life != Life::kPaused) return;
   trace("replica %u continues", id);
   n.life = Life::kUp;
-  for (auto& half : std::exchange(n.stuck, {})) half();
+  for (auto& copy : std::exchange(n.stuck, {})) copy();
   const std::uint32_t process = n.process;
   for (auto& what : std::exchange(n.deferred, {})) for_process(id, process, std::move(what));
 }
@@ -166,6 +176,7 @@ void Cluster::heal() {
 
 void Cluster::propose() {
   Random& r = world_.random;
+  if (world_.now_ns() > faults_.duration_ns + kClientNs) return;
   world_.after(r.between(faults_.propose_every_ns / 4, faults_.propose_every_ns * 7 / 4),
                [this] { propose(); });
   const auto begin = static_cast<unsigned>(r.below(faults_.replicas));
@@ -208,9 +219,7 @@ void Cluster::check_end() {
   for (unsigned i = 0; i < faults_.replicas && !laps; ++i) {
     const Node& n = nodes_[i];
     if (n.lost) continue;
-    // Entries of the last moments may still be under way.
-    const std::uint64_t due = agreement_.committed() - std::min<std::uint64_t>(after, 40);
-    violate(liveness_.at_end(i, value(n.core->delivered()), due));
+    violate(liveness_.at_end(i, value(n.core->delivered()), agreement_.committed()));
   }
 }
 

@@ -9,13 +9,12 @@ namespace crane::consensus::sim {
 
 std::uint64_t Cluster::delay() {
   Random& r = world_.random;
-  if (r.chance(faults_.slow_per_mille)) return r.between(faults_.delay_max_ns, faults_.slow_max_ns);
+  if (r.chance(faults_.slow_per_mille)) return faults_.delay_max_ns + r.below(faults_.slow_max_ns);
   return r.between(faults_.delay_min_ns, faults_.delay_max_ns);
 }
 
 bool Cluster::reachable(unsigned from, unsigned to) {
-  return !link(from, to).cut &&
-         (nodes_[to].life != Life::kDown || faults_.dead_memory_reachable);
+  return !link(from, to).cut && (nodes_[to].life != Life::kDown || faults_.dead_memory_reachable);
 }
 
 // The way back: a completion, in order per pair and plane; late and failed over a cut link.
@@ -33,6 +32,8 @@ void Cluster::complete(unsigned from, unsigned to, core::Token token, bool ok, b
   const std::uint32_t process = nodes_[from].process;
   world_.at(at, [this, from, process, token, back_ok, data = std::move(data)]() mutable {
     for_process(from, process, [this, from, token, back_ok, data = std::move(data)] {
+      trace("replica %u op %llx %s", from, static_cast<unsigned long long>(token),
+            back_ok ? "done" : "failed");
       core::Completion c;
       c.token = token;
       c.ok = back_ok;
@@ -43,78 +44,79 @@ void Cluster::complete(unsigned from, unsigned to, core::Token token, bool ok, b
 }
 
 void Cluster::write_log(unsigned from, const core::WriteLog& w) {
-  const unsigned to = value(w.peer);
-  Link& l = link(from, to);
+  auto f = std::make_shared<Flight>();
+  f->from = from;
+  f->to = value(w.peer);
+  Link& l = link(from, f->to);
+  f->process = nodes_[from].process;
+  f->connection = l.connection;
+  f->key = static_cast<std::uint64_t>(w.key);
+  f->offset = w.offset;
+  f->token = w.token;
   const auto begin = nodes_[from].memory.begin() + static_cast<std::ptrdiff_t>(w.offset);
-  std::vector<std::byte> bytes(begin, begin + static_cast<std::ptrdiff_t>(w.size));
-  const std::uint64_t at = std::max(world_.now_ns() + delay(), l.write_at_ns + 1);
-  l.write_at_ns = at;
-  const core::Token token = w.token;
-  const std::uint32_t connection = l.connection;
-  const auto key = static_cast<std::uint64_t>(w.key);
-  const std::uint64_t offset = w.offset;
-  const std::uint32_t process = nodes_[from].process;
-  std::size_t first = bytes.size();
-  if (world_.random.chance(faults_.torn_per_mille)) first = world_.random.below(bytes.size());
-  auto finish = [this, from, to, token, connection, process](bool ok) {
-    if (nodes_[from].process != process) return;
-    Link& now = link(from, to);
-    if (!ok && now.connection == connection) now.broken = true;
-    complete(from, to, token, ok, true, {});
-  };
-  auto whole = std::move(bytes);
-  world_.at(at, [this, from, to, key, connection, offset, first, process, token,
-                 whole = std::move(whole), finish]() mutable {
-    if (first == whole.size()) {
-      land(from, to, key, connection, offset, std::move(whole), 0, finish);
-      return;
-    }
-    std::vector<std::byte> head(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(first));
-    std::vector<std::byte> tail(whole.begin() + static_cast<std::ptrdiff_t>(first), whole.end());
-    bool head_ok = false;
-    land(from, to, key, connection, offset, std::move(head), 0, [&](bool ok) { head_ok = ok; });
-    if (!head_ok) return finish(false);
-    Link& now = link(from, to);
-    const std::uint64_t later = std::max(world_.now_ns() + delay(), now.write_at_ns + 1);
-    // What was posted behind it must not overtake its second part.
-    now.write_at_ns = later;
-    now.broken = true;
-    world_.at(later, [this, from, to, key, connection, offset, first, process,
-                      tail = std::move(tail), finish]() mutable {
-      auto rest = [this, from, to, key, connection, offset, first, tail = std::move(tail), finish] {
-        if (link(from, to).connection == connection) link(from, to).broken = false;
-        land(from, to, key, connection, offset + first, tail, first, finish);
-      };
-      Node& writer = nodes_[from];
-      if (writer.process != process || writer.life == Life::kDown) return;  // for ever half
-      if (writer.life == Life::kPaused) {
-        writer.stuck.push_back(std::move(rest));  // stopped in the middle of the copy (U7)
-      } else {
-        rest();
-      }
-    });
-  });
+  f->bytes.assign(begin, begin + static_cast<std::ptrdiff_t>(w.size));
+  f->first = f->bytes.size();
+  if (world_.random.chance(faults_.torn_per_mille)) f->first = world_.random.below(f->first);
+  l.write_at_ns = std::max(world_.now_ns() + delay(), l.write_at_ns + 1);
+  world_.at(l.write_at_ns, [this, f] { arrive(f); });
+}
+
+void Cluster::arrive(const std::shared_ptr<Flight>& f) {
+  Link& l = link(f->from, f->to);
+  if (l.torn) {
+    l.waiting.push_back(f);  // F1: never overtakes the second part of a write
+    return;
+  }
+  const bool connected = l.connection == f->connection && !l.broken;
+  const bool ok = connected && land(*f, 0, f->first);
+  if (!ok || f->first == f->bytes.size()) return finish(*f, ok);
+  l.torn = true;
+  l.write_at_ns = std::max(world_.now_ns() + delay(), l.write_at_ns + 1);
+  world_.at(l.write_at_ns, [this, f] { finish_torn(f); });
+}
+
+void Cluster::finish_torn(const std::shared_ptr<Flight>& f) {
+  Node& writer = nodes_[f->from];
+  const bool gone = writer.process != f->process || writer.life == Life::kDown;
+  if (!gone && writer.life == Life::kPaused) {
+    writer.stuck.push_back([this, f] { finish_torn(f); });  // stopped in mid-copy (U7)
+    return;
+  }
+  Link& l = link(f->from, f->to);
+  l.torn = false;
+  // Even a closed connection does not stop a copy under way: only the key does.
+  if (!gone) finish(*f, land(*f, f->first, f->bytes.size()));  // else half for ever
+  while (!l.torn && !l.waiting.empty()) {
+    const std::shared_ptr<Flight> next = l.waiting.front();
+    l.waiting.pop_front();
+    arrive(next);
+  }
+}
+
+void Cluster::finish(const Flight& f, bool ok) {
+  if (nodes_[f.from].process != f.process) return;
+  Link& l = link(f.from, f.to);
+  if (!ok && l.connection == f.connection) l.broken = true;  // F5
+  complete(f.from, f.to, f.token, ok, true, {});
 }
 
 // Bytes meet the target's memory: the key decides now.
-void Cluster::land(unsigned from, unsigned to, std::uint64_t key, std::uint32_t connection,
-                   std::uint64_t offset, std::vector<std::byte> bytes, std::size_t done,
-                   std::function<void(bool)> finish) {
-  Link& l = link(from, to);
-  Node& target = nodes_[to];
-  const bool live = target.grants[from].live && target.grants[from].key == key;
-  const bool connected = done > 0 || (l.connection == connection && !l.broken);
-  if (!reachable(from, to) || !live || !connected) {
-    trace("%u -> %u write at %llu fails", from, to, static_cast<unsigned long long>(offset));
-    return finish(false);
+bool Cluster::land(const Flight& f, std::size_t begin, std::size_t end) {
+  Node& target = nodes_[f.to];
+  const Grant& grant = target.grants[f.from];
+  const bool live = grant.live && grant.key == f.key;
+  if (!live || !reachable(f.from, f.to)) {
+    trace("%u -> %u write at %llu fails", f.from, f.to, static_cast<unsigned long long>(f.offset));
+    return false;
   }
-  violate(single_writer_.on_landed(from, to, View{target.cells[core::kPromiseCell][0]}));
-  std::copy(bytes.begin(), bytes.end(),
-            target.memory.begin() + static_cast<std::ptrdiff_t>(offset));
-  trace("%u -> %u lands %zu bytes at %llu", from, to, bytes.size(),
-        static_cast<unsigned long long>(offset));
-  tell_arrival(to);
-  finish(true);
+  violate(single_writer_.on_landed(f.from, f.to, View{target.cells[core::kPromiseCell][0]}));
+  const auto at = static_cast<std::ptrdiff_t>(f.offset + begin);
+  std::copy(f.bytes.begin() + static_cast<std::ptrdiff_t>(begin),
+            f.bytes.begin() + static_cast<std::ptrdiff_t>(end), target.memory.begin() + at);
+  trace("%u -> %u lands %zu bytes at %llu", f.from, f.to, end - begin,
+        static_cast<unsigned long long>(f.offset + begin));
+  tell_arrival(f.to);
+  return true;
 }
 
 void Cluster::tell_arrival(unsigned id) {
@@ -122,7 +124,7 @@ void Cluster::tell_arrival(unsigned id) {
   if (n.arrival_told || n.life == Life::kDown) return;
   n.arrival_told = true;
   const std::uint32_t process = n.process;
-  world_.after(world_.random.below(20'000), [this, id, process] {
+  world_.after(world_.random.below(faults_.notice_max_ns), [this, id, process] {
     for_process(id, process, [this, id] {
       nodes_[id].arrival_told = false;
       step(id, core::LogArrived{});
@@ -177,7 +179,7 @@ void Cluster::send(unsigned from, const core::SendMessage& s) {
         static_cast<unsigned long long>(value(m.promised)));
   const auto sender = ReplicaId{static_cast<std::uint8_t>(from)};
   world_.at(at, [this, from, to, m, sender] {
-    if (link(from, to).cut) return;
+    if (link(from, to).cut) return trace("%u -> %u message lost", from, to);
     for_process(to, nodes_[to].process, [this, to, m, sender] {
       core::MessageArrived e;
       e.from = sender;

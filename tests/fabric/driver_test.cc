@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    the driver keeps K1-K4 of consensus/consensus.h in real processes that are killed, stopped
-//         and started again, and a new leader comes soon.
+// GOAL    the driver keeps K1-K4 of consensus/consensus.h in real processes that are killed,
+//         stopped and started again, and a new leader comes soon.
 // METHOD  three or five node processes over shared memory, a trickle of inputs, signals.
 // CHECKS  histories agree, have no gap and no input twice; times are printed, not asserted.
-#include <unistd.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -80,7 +78,7 @@ TEST_CASE("driver: a stopped leader is replaced, and steps down when it is conti
     if (traffic) {
       REQUIRE(g.wait_committed(old, g.report(old).committed + 200, kSoon));
     } else {
-      ::usleep(1'500'000);  // until it really is idle: nothing to wait for happens
+      let_pass_us(1'500'000);  // until it really is idle: nothing to wait for happens
     }
     const std::uint64_t at = monotonic_ns();
     g.process(old).stop();
@@ -120,9 +118,9 @@ TEST_CASE("driver: five replicas outlive two, and commit nothing with three gone
   std::uint8_t other = 0;
   while (other == first || other == old || other == last) ++other;
   g.process(other).kill();
-  ::usleep(100'000);
+  let_pass_us(100'000);
   const std::uint64_t stuck = g.report(last).committed;
-  ::usleep(300'000);  // to see that nothing happens there is nothing to wait for
+  let_pass_us(300'000);  // to see that nothing happens there is nothing to wait for
   CHECK(g.report(last).committed <= stuck + 1);
   g.start(first);
   const int again = g.wait_for_leader(-1, kSoon);
@@ -152,8 +150,8 @@ TEST_CASE("driver: histories agree whatever is killed, stopped, continued and st
           "[driver][processes]") {
   // REPLAY  CRANE_SEED=<seed> repeats the choices, not the moments at which the kernel acts.
   const char* const given = std::getenv("CRANE_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10)
-                                              : std::random_device{}();
+  const std::uint64_t seed =
+      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
   const char* const rounds_given = std::getenv("CRANE_ROUNDS");
   const int rounds = rounds_given != nullptr ? std::atoi(rounds_given) : 40;
   INFO("CRANE_SEED=" << seed);
@@ -177,7 +175,7 @@ TEST_CASE("driver: histories agree whatever is killed, stopped, continued and st
       g.process(id).stop();
       state[id] = State::kStopped;
     }
-    ::usleep(static_cast<useconds_t>(random() % 60'000));  // not to synchronise: to vary the moment
+    let_pass_us(random() % 60'000);  // not to synchronise: to vary the moment
   }
   for (std::uint8_t id = 0; id < 3; ++id) {
     if (state[id] == State::kDead) g.start(id);
@@ -211,13 +209,13 @@ TEST_CASE("driver: an idle group costs next to no processor time and keeps its l
           "[driver][processes]") {
   NodeGroup g(3);
   settled_leader(g);
-  ::usleep(1'000'000);  // past the time in which traffic counts as flowing
+  let_pass_us(1'000'000);  // past the time in which traffic counts as flowing
   const std::uint8_t leader = settled_leader(g);
   const std::uint64_t view = g.report(leader).view;
   std::uint64_t cpu = 0;
   for (std::uint8_t i = 0; i < 3; ++i) cpu -= cpu_ns_of(g.process(i).pid());
   const std::uint64_t from = monotonic_ns();
-  ::usleep(3'000'000);
+  let_pass_us(3'000'000);
   for (std::uint8_t i = 0; i < 3; ++i) cpu += cpu_ns_of(g.process(i).pid());
   const double percent =
       100.0 * static_cast<double>(cpu) / static_cast<double>(monotonic_ns() - from);
@@ -241,7 +239,7 @@ TEST_CASE("driver: leaders rarely lose their place because the machine is busy",
   for (const bool traffic : {false, true}) {
     g.set_traffic(traffic);
     const std::uint64_t before = view_counter(View{g.report(settled_leader(g)).view.load()});
-    for (int second = 0; second < 10; ++second) ::usleep(1'000'000);
+    for (int second = 0; second < 10; ++second) let_pass_us(1'000'000);
     const std::uint64_t after = view_counter(View{g.report(settled_leader(g)).view.load()});
     std::printf("  %s, six busy loops: %lu view changes in 10 s\n", traffic ? "traffic" : "idle",
                 after - before);

@@ -76,6 +76,10 @@ bool until(const std::function<bool()>& condition, int timeout_ms) {
   return true;
 }
 
+void let_pass_us(std::uint64_t us) {
+  std::this_thread::sleep_for(std::chrono::microseconds(us));  // poll
+}
+
 TemporaryDirectory::TemporaryDirectory() {
   const bool shm = ::access("/dev/shm", W_OK) == 0;
   path_ = std::string(shm ? "/dev/shm" : "/tmp") + "/crane-test-XXXXXX";
@@ -122,8 +126,7 @@ bool Child::wait() {
 }
 
 void* shared_pages(std::size_t size) {
-  void* const at =
-      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* const at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(at != MAP_FAILED);
   return at;
 }
@@ -148,14 +151,12 @@ void ShmGroup::lose_memory(std::uint8_t id) {
 
 void ShmGroup::half_write(Fabric& fabric, ReplicaId peer, Key key, std::uint64_t offset,
                           std::span<const std::byte> bytes) {
-  auto* const writer =
-      static_cast<consensus::ShmFabric&>(fabric).test_only_writer(peer, key);
+  auto* const writer = static_cast<consensus::ShmFabric&>(fabric).test_only_writer(peer, key);
   if (writer != nullptr) writer->test_only_copy(offset, bytes);
 }
 
 bool ShmGroup::other_half(Fabric& fabric, ReplicaId peer, Key key) {
-  auto* const writer =
-      static_cast<consensus::ShmFabric&>(fabric).test_only_writer(peer, key);
+  auto* const writer = static_cast<consensus::ShmFabric&>(fabric).test_only_writer(peer, key);
   return writer != nullptr && writer->test_only_publish();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the conformance tests share: groups of fabrics (one class per kind of fabric), events as plain
-// values, and real child processes that are stopped, continued and killed.
+// What the conformance tests share: groups of fabrics (one class per kind of fabric), events as
+// plain values, and real child processes that are stopped, continued and killed.
 //
 // Threads: none; children are made by fork() and never return into the test framework.
 
@@ -44,6 +44,9 @@ std::vector<std::byte> bytes_of(const std::string& text);
 std::string text_of(std::span<const std::byte> bytes);
 bool until(const std::function<bool()>& condition, int timeout_ms = 10'000);
 
+// Time in which something shall go on, or shall not happen; never to wait for a condition.
+void let_pass_us(std::uint64_t us);
+
 // A temporary directory on tmpfs where there is one.
 class TemporaryDirectory {
  public:
@@ -62,10 +65,10 @@ class Child {
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
-  void stop();         // returns when it is stopped
+  void stop();  // returns when it is stopped
   void resume();
-  void kill();         // SIGKILL, reaped
-  bool wait();         // true: it exited with 0
+  void kill();  // SIGKILL, reaped
+  bool wait();  // true: it exited with 0
   pid_t pid() const noexcept { return pid_; }
 
  private:

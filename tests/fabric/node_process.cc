@@ -127,7 +127,7 @@ int NodeGroup::wait_for_leader(int not_this, int timeout_ms) {
             found = i;
           }
         }
-        if (found < 0) ::usleep(200);  // do not starve the nodes
+        if (found < 0) let_pass_us(200);  // do not starve the nodes
         return found >= 0;
       },
       timeout_ms);
@@ -135,7 +135,7 @@ int NodeGroup::wait_for_leader(int not_this, int timeout_ms) {
 }
 
 bool NodeGroup::wait_committed(std::uint8_t id, std::uint64_t index, int timeout_ms) {
-  return until([&] { return ::usleep(200), report(id).committed >= index; }, timeout_ms);
+  return until([&] { return let_pass_us(200), report(id).committed >= index; }, timeout_ms);
 }
 
 void NodeGroup::check_histories() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A replica's node as a real process: the driver over shared memory in a poll(2) loop, with a trickle of inputs
-// when it leads.  What it commits is written to memory shared with the test.
+// A replica's node as a real process: the driver over shared memory in a poll(2) loop, with a
+// trickle of inputs when it leads.  What it commits is written to memory shared with the test.
 
 #include <atomic>
 #include <cstdint>
@@ -23,7 +23,7 @@ struct NodeReport {
   std::atomic<std::uint64_t> committed;        // last index
   std::atomic<std::uint64_t> broken;           // a gap, a change or a repetition of an entry
   std::atomic<std::uint64_t> fatal;
-  std::atomic<std::uint64_t> busy;             // proposals refused with kBusy
+  std::atomic<std::uint64_t> busy;                  // proposals refused with kBusy
   std::atomic<std::uint64_t> history[kHistoryMax];  // [index]: the input's id, or its type if none
 };
 struct GroupReport {
@@ -44,7 +44,8 @@ class NodeGroup {
   void set_traffic(bool on) noexcept { report_->traffic = on; }
   std::uint8_t replicas() const noexcept { return replicas_; }
 
-  // The replica of the highest view that says it leads, other than `not_this`; -1 within timeout_ms.
+  // The replica of the highest view that says it leads, other than `not_this`; -1 within
+  // timeout_ms.
   int wait_for_leader(int not_this, int timeout_ms);
   // Until replica `id` has committed `index`.
   bool wait_committed(std::uint8_t id, std::uint64_t index, int timeout_ms);

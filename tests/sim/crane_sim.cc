@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // crane-sim: runs seeded worlds of the replicated log, many or one with its trace.
 //
-//   crane-sim [--seed FIRST] [--count N] [--mutant NAME] [--trace]
+// crane-sim [--seed FIRST] [--count N] [--mutant NAME] [--trace]
 
 #include <chrono>
 #include <cstdio>
@@ -59,6 +59,7 @@ bool parse(int argc, char** argv, Arguments& a) {
 int main(int argc, char** argv) {
   Arguments a;
   if (!parse(argc, argv, a)) return usage();
+  if (a.options.trace != nullptr) std::setvbuf(stdout, nullptr, _IOLBF, 0);  // survives an abort
   std::uint64_t failed = 0;
   std::uint64_t committed = 0;
   std::uint64_t views = 0;

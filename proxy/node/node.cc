@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/node.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "dmt/scheduler.h"
+#include "dmt/tuning.h"
+#include "proxy/tuning.h"
+
+namespace crane::node {
+namespace {
+
+// Rounds of one iteration before the event loop looks at its sockets again.
+constexpr int kRoundsMax = 16;
+// While something waits for the server to make room, which rings no bell.
+constexpr std::int64_t kPollNs = 1'000'000;
+// How long to stay after the server's end, so that followers learn what was committed.
+constexpr std::int64_t kLingerNs = 3'000'000'000;
+// A server that is this far behind the log will not catch up before memory ends.
+constexpr std::uint64_t kSpoolMax = 1ULL << 30;
+
+std::int64_t clock_ns(clockid_t id) noexcept {
+  timespec t{};
+  ::clock_gettime(id, &t);
+  return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
+}
+
+proxy::GrantOptions grant_options(const Config& config) noexcept {
+  proxy::GrantOptions o;
+  o.classic = config.admission == dmt::Admission::kClassic;
+  o.input = dmt::kInputGrantDefault;
+  o.bubble_min = dmt::kBubbleGrantMin;
+  o.bubble_max = dmt::kBubbleGrantMax;
+  o.classic_bubble = dmt::kClassicBubbleGrant;
+  o.classic_wait_ns = static_cast<std::int64_t>(dmt::kClassicWaitNs);
+  o.granularity_ns = proxy::kTimerGranularityNs;
+  return o;
+}
+
+}  // namespace
+
+std::int64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
+std::int64_t realtime_ns() noexcept { return clock_ns(CLOCK_REALTIME); }
+
+Node::Node(const Config& config, int control_fd)
+    : config_(config), control_(control_fd), policy_(grant_options(config)) {}
+
+Node::~Node() {
+  guard_.reset();
+  proxy_.reset();
+  if (have_events_) {
+    for (event* e : {&control_event_, &doorbell_event_, &consensus_event_, &timer_event_,
+                     &status_event_, &terminate_event_, &interrupt_event_}) {
+      if (event_initialized(e)) event_del(e);
+    }
+  }
+  consensus_.reset();
+  if (timer_fd_ >= 0) ::close(timer_fd_);
+  if (control_socket_ >= 0) ::close(control_socket_);
+  if (base_ != nullptr) event_base_free(base_);
+}
+
+// --- setting up ------------------------------------------------------------------------------------
+
+void Node::watch(event& e, int fd, event_callback_fn callback) {
+  event_assign(&e, base_, fd, EV_READ | EV_PERSIST, callback, this);
+  event_add(&e, nullptr);
+}
+
+bool Node::open() {
+  base_ = event_base_new();
+  timer_fd_ = ::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+  if (base_ == nullptr || timer_fd_ < 0) {
+    fail(ExitStatus::kNoSegment, "no event loop");
+    return false;
+  }
+  auto segment = Segment::create(config_);
+  if (!segment.ok()) {
+    const Error e = segment.error();
+    fail(ExitStatus::kNoSegment, fmt::format("{}: {}: {}", config_.replica_shm_dir(), e.what,
+                                             std::strerror(e.detail)));
+    return false;
+  }
+  segment_ = std::move(segment).value();
+  layout_ = &segment_->layout();
+  slot0_ = std::make_unique<Slot0>(*layout_);
+  auto outputs = Outputs::open(config_.record, config_.replica);
+  if (!outputs.ok()) {
+    const Error e = outputs.error();
+    fail(ExitStatus::kBadConfiguration,
+         fmt::format("record {}: {}: {}", config_.record, e.what, std::strerror(e.detail)));
+    return false;
+  }
+  outputs_ = std::move(outputs).value();
+
+  proxy::ProxyOptions options;
+  options.connection.send_buffer = layout_->header.configuration.send_buffer;
+  options.connection.receive_window = dmt::kReceiveWindow;
+  options.queued_bytes_max = proxy::kQueuedBytesMax;
+  proxy_ = std::make_unique<proxy::Proxy>(
+      base_, options,
+      [this](EntryType type, GrantTurns grant, std::span<const std::byte> body) {
+        return propose(type, grant, body);
+      },
+      [this] { awake(); });
+  open_guard();
+  if (!open_control_socket()) spdlog::warn("no control.sock: {}", std::strerror(errno));
+  return open_consensus();
+}
+
+void Node::open_guard() {
+  GuardCallbacks callbacks;
+  callbacks.on_event = [this] { awake(); };
+  callbacks.drain = [this] { drain(); };
+  callbacks.on_ended = [this](int status) { server_ended(status); };
+  callbacks.on_failed = [this](ExitStatus status, const std::string& why) { fail(status, why); };
+  callbacks.on_killed = [this](std::uint32_t process, std::uint32_t pid) {
+    fail(ExitStatus::kServerDied,
+         fmt::format("process {} (pid {} of the server) was killed on this replica only", process, pid));
+  };
+  guard_ = std::make_unique<Guard>(base_, config_, *segment_, std::move(callbacks));
+}
+
+bool Node::open_consensus() {
+  consensus::Options options;
+  // A directory of its own: the server sees <shm_dir>/r<i> and must not reach the log.
+  options.directory = config_.shm_dir + "/consensus";
+  std::error_code ignored;  // what matters is reported by open()
+  std::filesystem::create_directories(options.directory, ignored);
+  options.self = ReplicaId{config_.replica};
+  options.replicas = config_.replicas;
+  options.log_id = config_.log_id;
+  options.callbacks.on_committed = [this](const consensus::EntryView& e) { on_committed(e); };
+  options.callbacks.on_role = [this](consensus::Role role, View view, ReplicaId leader) {
+    on_role(role, view, leader);
+  };
+  options.callbacks.on_fatal = [this](const char* why) {
+    leads_ = false;  // there is nothing to hand over any more
+    fail(ExitStatus::kLeftGroup, why);
+  };
+  auto opened = consensus::Consensus::open(std::move(options));
+  if (!opened.ok()) {
+    const Error e = opened.error();
+    fail(ExitStatus::kNoConsensus,
+         fmt::format("consensus in {}: {}: {}", config_.shm_dir, e.what, std::strerror(e.detail)));
+    return false;
+  }
+  consensus_ = std::move(opened).value();
+
+  have_events_ = true;
+  watch(consensus_event_, consensus_->event_fd(),
+        [](int, short, void* node) { static_cast<Node*>(node)->awake(); });
+  watch(timer_event_, timer_fd_, [](int fd, short, void* argument) {
+    Node& node = *static_cast<Node*>(argument);
+    node.awake();
+    std::uint64_t expirations = 0;
+    if (::read(fd, &expirations, sizeof expirations) > 0) node.armed_ns_ = proxy::kNever;
+  });
+  watch(doorbell_event_, segment_->doorbell_fd(), [](int fd, short, void* node) {
+    static_cast<Node*>(node)->awake();
+    char rings[256];
+    if (::read(fd, rings, sizeof rings) < 0) return;  // spurious
+  });
+  if (control_.fd() >= 0) {
+    watch(control_event_, control_.fd(),
+          [](int, short, void* node) { static_cast<Node*>(node)->on_control_message(); });
+  }
+  const auto stop = [](int, short, void* node) { static_cast<Node*>(node)->done_ = true; };
+  evsignal_assign(&terminate_event_, base_, SIGTERM, stop, this);
+  evsignal_assign(&interrupt_event_, base_, SIGINT, stop, this);
+  event_add(&terminate_event_, nullptr);
+  event_add(&interrupt_event_, nullptr);
+  return true;
+}
+
+// --- the loop --------------------------------------------------------------------------------------------
+
+ExitStatus Node::run() {
+  if (open()) {
+    spdlog::info("replica {} of {} is up", config_.replica, config_.replicas);
+    while (!done_) {
+      iterate();
+      if (done_) break;
+      sleep_until_event();
+    }
+  }
+  shut_down();
+  return result_;
+}
+
+void Node::iterate() {
+  for (int i = 0; i < kRoundsMax && !done_; ++i) {
+    if (!round()) break;
+  }
+  throttle();
+  if (slot0_->spooled_bytes() > kSpoolMax) {
+    fail(ExitStatus::kLagging, "the server of this replica is too far behind the log");
+  }
+  if (now_ns_ >= leave_at_ns_) done_ = true;
+  consensus_->flush_doorbells();
+}
+
+// True when another round has something to do.
+bool Node::round() {
+  now_ns_ = monotonic_ns();
+  if (proxy_->batch().empty()) busy_ = false;  // ask again
+  drain();
+  follow_role();
+  propose_inputs();
+  propose_on_own();
+  consensus_due_ns_ = consensus_->poll(static_cast<std::uint64_t>(now_ns_));
+  slot0_->pump();
+  slot0_->admit();
+  if (guard_ != nullptr && !guard_->running() && !exit_reported_ && value(first_start_) != 0 &&
+      applied() >= first_start_ && !server_exited_) {
+    start_server();
+  }
+  if (layout_->scheduler.fenced.load(std::memory_order_relaxed) != 0) {
+    fail(ExitStatus::kFenced, "the replica stopped itself; runtime.log says why");
+  }
+  return work_waiting();
+}
+
+bool Node::work_waiting() const noexcept {
+  if (slot0_->outputs_waiting() || deposed_ || (!proxy_->batch().empty() && !busy_)) return true;
+  if (!leads_ || busy_ || server_exited_) return false;
+  if (view_ != started_view_) return true;
+  const dmt::SchedulerState& s = layout_->scheduler;
+  if (applied() != seen_applied_) return true;
+  const bool stalled = s.stalled.load(std::memory_order_relaxed) != 0 &&
+                       s.holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
+  if (stalled != seen_stalled_) return true;
+  if ((s.grant_low.load(std::memory_order_relaxed) != 0) != seen_low_) return true;
+  return proposed_ <= seen_applied_ &&
+         s.next_deadline.load(std::memory_order_relaxed) <
+             s.node_timer.load(std::memory_order_relaxed);
+}
+
+void Node::sleep_until_event() {
+  dmt::SchedulerState& s = layout_->scheduler;
+  s.node_asleep.store(1, std::memory_order_relaxed);
+  // Dekker with ring_doorbell: either we see what the server did, or it sees that we sleep.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (work_waiting()) {
+    awake();
+    event_base_loop(base_, EVLOOP_NONBLOCK);
+    return;
+  }
+  arm_timer();
+  event_base_loop(base_, EVLOOP_ONCE);
+  awake();
+}
+
+void Node::awake() noexcept {
+  layout_->scheduler.node_asleep.store(0, std::memory_order_relaxed);
+}
+
+// Only earlier deadlines are set anew: a timer that fires too early costs less than a system call
+// per iteration.
+void Node::arm_timer() {
+  std::int64_t due = static_cast<std::int64_t>(
+      std::min<std::uint64_t>(consensus_due_ns_, static_cast<std::uint64_t>(proxy::kNever)));
+  if (leads_ && own_due_ns_ != proxy::kNever) due = std::min(due, clock_.mono_at(own_due_ns_));
+  if (slot0_->spooling() || busy_ || proxy_->paused()) due = std::min(due, now_ns_ + kPollNs);
+  due = std::min(due, leave_at_ns_);
+  if (due >= armed_ns_) return;
+  armed_ns_ = due;
+  const std::int64_t at = std::max<std::int64_t>(due, 1);
+  const itimerspec when{{0, 0}, {at / 1'000'000'000, at % 1'000'000'000}};
+  ::timerfd_settime(timer_fd_, TFD_TIMER_ABSTIME, &when, nullptr);
+}
+
+void Node::shut_down() {
+  if (consensus_ != nullptr && result_ == ExitStatus::kStopped && leads_ && !exit_reported_) {
+    consensus_->abdicate("this node was told to stop");
+    consensus_->poll(static_cast<std::uint64_t>(monotonic_ns()));
+    consensus_->flush_doorbells();
+  }
+  if (proxy_ != nullptr) proxy_->lead(false);
+  if (layout_ != nullptr) {
+    layout_->scheduler.fenced.store(1, std::memory_order_seq_cst);
+    if (consensus_ != nullptr) report_status();
+  }
+  if (guard_ != nullptr) guard_->stop();
+  if (outputs_ != nullptr) outputs_->flush();
+  spdlog::info("replica {} leaves with status {}", config_.replica, code(result_));
+}
+
+void Node::fail(ExitStatus status, const std::string& why) {
+  if (done_) return;
+  spdlog::error("{}", why);
+  done_ = true;
+  result_ = status;
+  // First nobody goes on here, then another one leads (D18), then it is told.
+  if (layout_ != nullptr) layout_->scheduler.fenced.store(1, std::memory_order_seq_cst);
+  if (consensus_ != nullptr && leads_) {
+    consensus_->abdicate(why.c_str());
+    consensus_->flush_doorbells();
+  }
+  control_.send({{"t", "fatal"}, {"code", code(status)}, {"message", why}});
+}
+
+// --- the server ---------------------------------------------------------------------------------------------
+
+std::size_t Node::drain() {
+  return slot0_->drain([this](const OutputHeader& header, std::span<const std::byte> bytes) {
+    on_output(header, bytes);
+  });
+}
+
+void Node::on_output(const OutputHeader& header, std::span<const std::byte> bytes) {
+  outputs_->output(header, bytes);
+  switch (header.type) {
+    case OutputType::kListen:
+      ask_for_listener(static_cast<std::uint16_t>(header.conn), header.argument);
+      break;
+    case OutputType::kExit:
+      server_exited_ = true;
+      server_status_ = static_cast<int>(header.argument);
+      guard_->expect_end();
+      layout_->scheduler.leading.store(0, std::memory_order_relaxed);
+      break;
+    default:
+      break;
+  }
+  proxy_->output(header, bytes);
+}
+
+void Node::start_server() {
+  const Result<pid_t> started = guard_->start();
+  if (!started.ok()) {
+    const Error e = started.error();
+    fail(ExitStatus::kServerNotStarted, fmt::format("{}: {}{}{}", config_.program, e.what,
+                                                    e.detail != 0 ? ": " : "",
+                                                    e.detail != 0 ? std::strerror(e.detail) : ""));
+    return;
+  }
+  spdlog::info("server started, pid {}", started.value());
+  control_.send({{"t", "server"}, {"pid", started.value()}});
+  control_.send({{"t", "ready"}});
+}
+
+void Node::server_ended(int status) {
+  if (!server_exited_) {
+    fail(ExitStatus::kServerDied,
+         WIFSIGNALED(status)
+             ? fmt::format("the server was killed by signal {} on this replica only", WTERMSIG(status))
+             : fmt::format("the server ended with status {} outside the schedule",
+                           WEXITSTATUS(status)));
+    return;
+  }
+  const int said = server_status_;
+  const int exit_code = WIFSIGNALED(said) ? 128 + WTERMSIG(said) : WEXITSTATUS(said);
+  spdlog::info("the server ended with status {}", exit_code);
+  exit_reported_ = true;
+  guard_->stop();
+  control_.send({{"t", "exit"},
+                 {"status", exit_code},
+                 {"reason", WIFSIGNALED(said) ? "signal" : "exited"}});
+  leave_at_ns_ = monotonic_ns() + kLingerNs;
+}
+
+}  // namespace crane::node

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One replica's node: proxy, consensus, slot 0 of the scheduler and guard, in one thread around one
+// event loop.
+//
+//   clients -> proxy -> consensus.propose | on_committed -> Paxos sequence -> (server) -> output
+//   ring -> proxy -> clients
+//
+// An iteration does all there is to do, then sleeps in the event loop.  Before it sleeps it says so
+// in the segment (node_asleep) and looks once more, so that a server that works and a node that works
+// cost each other no system call; a server thread rings the doorbell only for a sleeping node.
+//
+// Threads: one.
+// INVARIANT O1  START is proposed exactly once per view that this node leads, before anything else.
+// INVARIANT O2  Clients are taken only after the own server admitted the own START (C8).
+// INVARIANT O3  Nothing is proposed after leadership was lost, until START of the next own view.
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "consensus/consensus.h"
+#include "dmt/sequence/output.h"
+#include "proxy/grants.h"
+#include "proxy/node/config.h"
+#include "proxy/node/control.h"
+#include "proxy/node/exit_status.h"
+#include "proxy/node/guard.h"
+#include "proxy/node/outputs.h"
+#include "proxy/node/segment.h"
+#include "proxy/node/slot0.h"
+#include "proxy/node/status.h"
+#include "proxy/server.h"
+#include "proxy/virtual_clock.h"
+
+namespace crane::node {
+
+class Node {
+ public:
+  Node(const Config& config, int control_fd);
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  // Runs until the group is told to stop, the server ended, or this replica failed.
+  ExitStatus run();
+
+ private:
+  // --- setting up (node.cc) ---
+  bool open();
+  bool open_consensus();
+  void open_guard();
+  void watch(event& e, int fd, event_callback_fn callback);
+
+  // --- the loop (node.cc) ---
+  void iterate();
+  bool round();
+  void sleep_until_event();
+  bool work_waiting() const noexcept;
+  void arm_timer();
+  void awake() noexcept;
+  void shut_down();
+
+  // --- the log (node_log.cc) ---
+  void on_committed(const consensus::EntryView& entry);
+  void on_role(consensus::Role role, View view, ReplicaId leader);
+  void follow_role();
+  void propose_start();
+  Result<Index> propose(EntryType type, GrantTurns grant, std::span<const std::byte> body);
+  void propose_inputs();
+  void propose_on_own();
+  void throttle();
+  Index applied() const noexcept;
+
+  // --- the server (node_log.cc, node.cc) ---
+  std::size_t drain();
+  void on_output(const OutputHeader& header, std::span<const std::byte> bytes);
+  void start_server();
+  void server_ended(int status);
+
+  // --- outside (node_control.cc) ---
+  bool open_control_socket();
+  void on_control_message();
+  void handle(const std::string& text, int fd);
+  void answer_status_client();
+  void ask_for_listener(std::uint16_t port, std::uint64_t backlog);
+  NodeStatus status() const;
+  void report_status();
+  void fail(ExitStatus status, const std::string& why);
+
+  const Config config_;
+  Control control_;
+  event_base* base_ = nullptr;
+  std::unique_ptr<Segment> segment_;
+  dmt::Layout* layout_ = nullptr;
+  std::unique_ptr<Slot0> slot0_;
+  std::unique_ptr<Outputs> outputs_;
+  std::unique_ptr<proxy::Proxy> proxy_;
+  std::unique_ptr<consensus::Consensus> consensus_;
+  std::unique_ptr<Guard> guard_;
+
+  proxy::GrantPolicy policy_;
+  proxy::VirtualClock clock_;
+  std::int64_t now_ns_ = 0;  // CLOCK_MONOTONIC at the start of the round
+
+  consensus::Role role_ = consensus::Role::kFollower;
+  View view_{};
+  ReplicaId leader_{};
+  bool leads_ = false;    // may propose
+  bool deposed_ = false;  // leadership was lost, clients are still to be reset
+  View started_view_{};   // of the last START proposed here (O1)
+  Index start_{};         // that START
+  Index first_start_{};   // the group's first START, once committed: the server runs from there on
+  Index proposed_{};      // last entry proposed here
+  bool busy_ = false;     // consensus takes no more for now
+
+  // What the last look at the scheduler's words was based on.
+  Index seen_applied_{};
+  bool seen_stalled_ = false, seen_low_ = false;
+  std::int64_t own_due_ns_ = proxy::kNever;  // virtual: when to decide anew
+  std::uint64_t consensus_due_ns_ = 0;       // CLOCK_MONOTONIC
+  std::int64_t armed_ns_ = proxy::kNever;    // what the timerfd is set for
+
+  int timer_fd_ = -1;
+  int control_socket_ = -1;
+  event control_event_{}, doorbell_event_{}, consensus_event_{}, timer_event_{}, status_event_{};
+  event terminate_event_{}, interrupt_event_{};
+  bool have_events_ = false;
+
+  bool server_exited_ = false;  // the main process ended at a turn
+  int server_status_ = 0;
+  bool exit_reported_ = false;
+  std::int64_t leave_at_ns_ = proxy::kNever;  // after the server's end
+  bool done_ = false;
+  ExitStatus result_ = ExitStatus::kStopped;
+
+  std::array<std::uint64_t, 16> entries_{};  // committed, by type
+};
+
+std::int64_t monotonic_ns() noexcept;
+std::int64_t realtime_ns() noexcept;
+
+}  // namespace crane::node

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node's dealings with the replicated log: roles, proposals, commits.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "dmt/base/assert.h"
+#include "dmt/tuning.h"
+#include "proxy/encode.h"
+#include "proxy/node/node.h"
+#include "proxy/tuning.h"
+
+namespace crane::node {
+namespace {
+// Entry types from here on are consensus' own.
+constexpr std::uint8_t kConsensusTypes = 0xf0;
+}  // namespace
+
+Index Node::applied() const noexcept {
+  return Index{layout_->scheduler.applied_index.load(std::memory_order_acquire)};
+}
+
+void Node::on_committed(const consensus::EntryView& entry) {
+  if (entry.type >= kConsensusTypes) return;
+  clock_.committed(static_cast<std::int64_t>(entry.stamp_ns), now_ns_);
+  const auto type = static_cast<EntryType>(entry.type);
+  ++entries_[entry.type % entries_.size()];
+  if (type == EntryType::kStart && value(first_start_) == 0) first_start_ = entry.at.index;
+  ConnectBody body;
+  if (type == EntryType::kConnect && proxy::read_body(entry.payload, body)) {
+    outputs_->connected(ConnId{value(entry.at.index)}, body);
+  }
+  slot0_->committed(entry);
+}
+
+void Node::on_role(consensus::Role role, View view, ReplicaId leader) {
+  if (leads_ && (role != consensus::Role::kLeader || view != view_)) {
+    leads_ = false;
+    deposed_ = true;
+    busy_ = false;
+  }
+  role_ = role;
+  view_ = view;
+  leader_ = leader;
+  if (role == consensus::Role::kLeader) leads_ = true;
+  spdlog::info("{} in view {}.{}, leader {}", consensus::name(role), view_counter(view),
+               value(view_owner(view)), value(leader));
+  control_.send({{"t", "role"},
+                 {"role", consensus::name(role)},
+                 {"view", view_counter(view)},
+                 {"leader", value(leader)}});
+}
+
+// Carries out what on_role noted, at a point where no connection is in use.
+void Node::follow_role() {
+  dmt::SchedulerState& s = layout_->scheduler;
+  if (deposed_) {
+    deposed_ = false;
+    s.leading.store(0, std::memory_order_relaxed);
+    proxy_->lead(false);
+    own_due_ns_ = proxy::kNever;
+    report_status();
+  }
+  if (!leads_ || server_exited_) return;
+  if (started_view_ != view_) propose_start();
+  const bool admitted = started_view_ == view_ && applied() >= start_;
+  if (admitted && !proxy_->leading()) {  // O2
+    proxy_->lead(true);
+    report_status();
+  }
+}
+
+void Node::propose_start() {
+  StartBody body{};
+  std::copy(config_.secret.begin(), config_.secret.end(), std::begin(body.seed));
+  body.wall_offset_ns = realtime_ns() - clock_.now(now_ns_);
+  body.leader = config_.replica;
+  layout_->scheduler.leading.store(1, std::memory_order_seq_cst);
+  const View view = view_;
+  const Result<Index> index = propose(EntryType::kStart, dmt::kStartGrant, proxy::bytes_of(body));
+  if (!index.ok()) return;  // busy: the next round; deposed: never
+  started_view_ = view;     // O1
+  start_ = index.value();
+  seen_applied_ = Index{};
+}
+
+Result<Index> Node::propose(EntryType type, GrantTurns grant, std::span<const std::byte> body) {
+  if (!leads_) return Error{Code::kNotLeader, 0, "not the leader"};  // O3
+  const auto stamp = static_cast<std::uint64_t>(clock_.next_stamp(now_ns_));
+  Result<Index> index =
+      consensus_->propose(static_cast<std::uint8_t>(type), stamp, grant, body);
+  busy_ = !index.ok() && index.error().code == Code::kBusy;
+  if (index.ok()) {
+    CRANE_ASSERT(type == EntryType::kStart || value(start_) != 0);  // O1
+    proposed_ = index.value();
+  }
+  return index;
+}
+
+void Node::propose_inputs() {
+  if (proxy_->batch().empty()) return;
+  if (proxy_->propose_inputs(policy_.input_grant()).ok()) policy_.input_proposed();
+}
+
+void Node::propose_on_own() {
+  if (!leads_ || started_view_ != view_ || server_exited_) return;
+  dmt::SchedulerState& s = layout_->scheduler;
+  proxy::Observation seen;
+  seen.applied = seen_applied_ = applied();
+  seen.stalled = seen_stalled_ = s.stalled.load(std::memory_order_relaxed) != 0 &&
+                                 s.holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
+  seen.grant_low = seen_low_ = s.grant_low.load(std::memory_order_relaxed) != 0;
+  seen.next_deadline_ns = s.next_deadline.load(std::memory_order_relaxed);
+  seen.proposed = proposed_;
+  seen.virtual_now_ns = clock_.now(now_ns_);
+  const proxy::Decision decision = policy_.step(seen);
+  if (decision.what != proxy::Propose::kNothing) {
+    const bool time = decision.what == proxy::Propose::kTime;
+    (void)propose(time ? EntryType::kTime : EntryType::kBubble, decision.grant, {});
+    own_due_ns_ = proxy::kNever;
+  } else if (seen.proposed <= seen.applied) {
+    own_due_ns_ = decision.look_again_ns;
+  } else if (own_due_ns_ <= seen.virtual_now_ns) {
+    own_due_ns_ = proxy::kNever;  // else it stays armed: the deadline it is for is still there
+  }
+  // The timer may be late for the deadline on purpose (G3): the server need not ring for it again.
+  const std::int64_t told =
+      own_due_ns_ == proxy::kNever ? own_due_ns_ : std::min(own_due_ns_, seen.next_deadline_ns);
+  s.node_timer.store(told, std::memory_order_relaxed);
+}
+
+// Clients are read only as fast as the own server admits (C4).
+void Node::throttle() {
+  const std::uint64_t outstanding =
+      value(proposed_) > value(applied()) ? value(proposed_) - value(applied()) : 0;
+  const std::uint64_t bytes = slot0_->waiting_bytes();
+  const bool over = outstanding > proxy::kPipelineEntries || bytes > proxy::kPipelineBytes;
+  const bool under =
+      outstanding < proxy::kPipelineEntries / 2 && bytes < proxy::kPipelineBytes / 2;
+  if (!proxy_->paused() ? (over || busy_) : (under && !busy_)) proxy_->pause(!proxy_->paused());
+}
+
+}  // namespace crane::node

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/outputs.h"
+
+#include <utility>
+
+#include "proxy/encode.h"
+
+namespace crane::node {
+
+Result<std::unique_ptr<Outputs>> Outputs::open(const std::string& record, std::uint8_t replica) {
+  auto outputs = std::make_unique<Outputs>();
+  if (record.empty()) return outputs;
+  auto recorder = proxy::OutputRecorder::open(record, replica);
+  if (!recorder.ok()) return recorder.error();
+  outputs->recorder_ = std::move(recorder).value();
+  return outputs;
+}
+
+void Outputs::connected(ConnId conn, const ConnectBody& body) {
+  if (recorder_ != nullptr) recorder_->connected(conn, body.port, proxy::text(body.peer));
+}
+
+void Outputs::output(const OutputHeader& header, std::span<const std::byte> bytes) {
+  const ConnId conn{header.conn};
+  switch (header.type) {
+    case OutputType::kBytes:
+      bytes_ += bytes.size();
+      hash_.bytes(conn, bytes);
+      if (recorder_ != nullptr) recorder_->bytes(conn, bytes);
+      break;
+    case OutputType::kClose:
+    case OutputType::kRefused:
+      hash_.closed(conn);
+      if (recorder_ != nullptr) {
+        recorder_->closed(conn, header.type == OutputType::kRefused ? "refused"
+                                : header.argument != 0              ? "reset"
+                                                                    : "closed");
+      }
+      break;
+    default:
+      break;
+  }
+}
+
+void Outputs::flush() {
+  if (recorder_ != nullptr) recorder_->flush();
+}
+
+std::uint64_t Outputs::digest() const noexcept { return hash_.digest(); }
+
+}  // namespace crane::node

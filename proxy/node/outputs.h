@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What every replica keeps of its server's output, leader or not: hashes (DESIGN section 8), and the
+// bytes themselves when they are recorded for crane-diff.
+//
+// Threads: one.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "dmt/base/result.h"
+#include "dmt/sequence/entry.h"
+#include "dmt/sequence/output.h"
+#include "proxy/output_hash.h"
+#include "proxy/output_record.h"
+
+namespace crane::node {
+
+class Outputs {
+ public:
+  // `record`: the directory for recorded outputs; empty: none are kept.
+  static Result<std::unique_ptr<Outputs>> open(const std::string& record, std::uint8_t replica);
+
+  void connected(ConnId conn, const ConnectBody& body);
+  void output(const OutputHeader& header, std::span<const std::byte> bytes);
+  void flush();
+
+  std::uint64_t bytes() const noexcept { return bytes_; }
+  std::uint64_t digest() const noexcept;
+
+ private:
+  proxy::OutputHash hash_;
+  std::unique_ptr<proxy::OutputRecorder> recorder_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace crane::node

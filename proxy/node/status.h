@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a node says about itself: status.json and the answer to {"t":"status"}.
+//
+// Threads: plain value.
+
+#include <array>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "dmt/base/result.h"
+
+namespace crane::node {
+
+struct NodeStatus {
+  std::uint8_t replica = 0;
+  std::int64_t pid = 0;
+  std::int64_t server_pid = -1;
+  std::string role;
+  std::uint64_t view = 0;
+  std::uint8_t leader = 0;
+  std::uint64_t last = 0, committed = 0, applied = 0;  // applied: admitted by the server
+  std::uint64_t clock = 0;                             // turns taken
+  std::uint64_t schedule_hash = 0;                     // at `clock`, when settled
+  bool settled = false;  // nobody had the turn while clock and hash were read
+  std::uint64_t outputs_bytes = 0;
+  std::uint64_t outputs_digest = 0;
+  std::array<std::uint64_t, 16> entries{};  // committed, by EntryType
+  std::uint64_t connections = 0, accepted = 0, refused = 0, reset_slow = 0, reset_leader = 0;
+  std::uint64_t bytes_in = 0, bytes_out = 0;
+};
+
+nlohmann::json to_json(const NodeStatus& status);
+// Replaces `path` atomically.
+Outcome write_file(const std::string& path, const std::string& text);
+
+}  // namespace crane::node

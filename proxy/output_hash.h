@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Hashes of a replica's outputs (DESIGN section 8): per connection, every 1.5 KB of output is
+// folded into a CRC64 (FALCON 5).  A bucket's value depends on the connection's bytes only, not on
+// how the server cut them into writes, nor on what other connections did meanwhile.
+//
+// Threads: one object, one thread.
+//
+// INVARIANT H1  Two replicas that wrote the same bytes to the same connections and closed the same
+//               ones have equal digests, whatever the order between connections.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+
+#include "dmt/base/ids.h"
+
+namespace crane::proxy {
+
+inline constexpr std::size_t kHashBucketBytes = 1536;
+
+class OutputHash {
+ public:
+  void bytes(ConnId conn, std::span<const std::byte> bytes);
+  // The connection writes no more; its memory is freed.
+  void closed(ConnId conn);
+
+  // Over all connections so far, those still open included.
+  std::uint64_t digest() const noexcept;
+  // Buckets of an open connection that are complete, and the hash over them; 0 if unknown.
+  std::uint64_t buckets(ConnId conn) const noexcept;
+  std::uint64_t buckets_digest(ConnId conn) const noexcept;
+  std::size_t open_connections() const noexcept { return open_.size(); }
+  static std::uint64_t test_only_crc64(std::span<const std::byte> bytes) noexcept;
+
+ private:
+  struct Stream {
+    std::uint64_t chain = 0;    // over the complete buckets
+    std::uint64_t buckets = 0;  // how many they are
+    std::uint64_t crc = 0;      // CRC64 of the bucket that fills
+    std::size_t filled = 0;     // its bytes, < kHashBucketBytes
+  };
+  static std::uint64_t finish(std::uint64_t conn, const Stream& stream, bool closed) noexcept;
+
+  std::unordered_map<std::uint64_t, Stream> open_;
+  std::uint64_t closed_sum_ = 0;
+};
+
+}  // namespace crane::proxy

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Loops of "try, else wait" shared by the wrappers of synchronisation objects.
+//
+// Threads: the caller holds the turn.
+
+#include <cerrno>
+
+#include "runtime/turn.h"
+#include "runtime/vtime.h"
+
+namespace crane {
+
+// Waits once; handlers of signals that interrupt run here, and the caller tries again.  False when
+// the deadline has passed.
+inline bool block(Turn& turn, std::uint64_t object,
+                  std::int64_t deadline_ns = dmt::kNoDeadline) noexcept {
+  const dmt::WakeReason why = turn.wait(object, deadline_ns);
+  if (why == dmt::WakeReason::kInterrupted) (void)turn.interrupted(kRestarts);
+  return why != dmt::WakeReason::kTimeout;
+}
+
+// Repeats `attempt` (an error number, EBUSY = not now) until it says something else.
+template <typename Attempt>
+int until_free(Turn& turn, std::uint64_t object, Attempt attempt) noexcept {
+  int error;
+  while ((error = attempt()) == EBUSY) block(turn, object);
+  return error;
+}
+
+// The same with an absolute time of `clock`; EINVAL for a bad time only when it would block.
+template <typename Attempt>
+int until_free_or(Turn& turn, std::uint64_t object, clockid_t clock, const struct timespec* time,
+                  Attempt attempt) noexcept {
+  int error = attempt();
+  if (error != EBUSY) return error;
+  if (!is_deadline_clock(clock) || !is_valid(*time)) return EINVAL;
+  const std::int64_t deadline = deadline_at(turn.w, clock, *time);
+  while (error == EBUSY) {
+    if (!block(turn, object, deadline)) return ETIMEDOUT;
+    error = attempt();
+  }
+  return error;
+}
+
+// In parallel mode a thread that may compute for long now lets the others go first (rule 23).
+inline void let_others_go(Turn& turn) noexcept {
+  if (is_parallel()) turn.yield();
+}
+
+}  // namespace crane

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Attaching the library to its replica: environment, segment, descriptors of our own, check-in.
+// Whatever is wrong ends the process with status 125 and a message (LD_PRELOAD alone fails open).
+//
+// Environment: CRANE_SEGMENT = path of the segment file; after exec also CRANE_SEGMENT_FD,
+// CRANE_SLOT and CRANE_PROCESS.  Without CRANE_SEGMENT the library does nothing.
+//
+// Descriptors of our own live at the end of the allowed range, the same on every replica (D13).
+
+#include <cstdint>
+
+#include "dmt/layout.h"
+
+namespace crane {
+
+inline constexpr int kExitCannotAttach = 125;
+
+// What the process tells the node when it starts, forks or has executed another program; the node
+// learns the pid outside of the container by SO_PEERCRED.
+struct CheckIn {
+  std::uint32_t version;
+  std::uint32_t process;
+  std::uint32_t pid;
+};
+inline constexpr std::uint32_t kCheckInVersion = 1;
+
+void check_in(std::uint16_t process) noexcept;
+
+// The application neither sees nor closes these.
+int own_descriptor_base() noexcept;
+inline constexpr int kOwnDescriptors = 4;  // segment, doorbell, messages, directory
+inline bool is_own_descriptor(int fd) noexcept {
+  const int base = own_descriptor_base();
+  return base > 0 && fd >= base && fd < base + kOwnDescriptors;
+}
+
+// The environment of a program that takes over `slot` and `process` by exec: `given` without what
+// is ours, and ours.  `out` has room for count + kOwnVariables + 1 pointers.
+inline constexpr int kOwnVariables = 5;
+void build_environment(char* const* given, char** out, std::uint16_t slot,
+                       std::uint16_t process) noexcept;
+
+}  // namespace crane

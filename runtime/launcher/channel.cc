@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/channel.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace crane::launcher {
+namespace {
+constexpr std::size_t kMessageMax = 64 * 1024;
+}
+
+Result<std::pair<int, int>> make_channel() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return system_error("socketpair");
+  }
+  fcntl(ends[0], F_SETFL, O_NONBLOCK);  // a stopped node must not stop us
+  return std::pair{ends[0], ends[1]};
+}
+
+bool send_message(int channel, const std::string& json, int passed) {
+  iovec part{const_cast<char*>(json.data()), json.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (passed >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof passed);
+    std::memcpy(CMSG_DATA(header), &passed, sizeof passed);
+  }
+  return sendmsg(channel, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(json.size());
+}
+
+Got receive_message(int channel, std::string& json) {
+  json.resize(kMessageMax);
+  const ssize_t got = recv(channel, json.data(), json.size(), MSG_DONTWAIT);
+  if (got > 0) {
+    json.resize(static_cast<std::size_t>(got));
+    return Got::kMessage;
+  }
+  const bool again = got < 0 && (errno == EAGAIN || errno == EINTR);
+  return again ? Got::kNothing : Got::kGone;
+}
+
+}  // namespace crane::launcher

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// crane-run's end of the control channel to one node (the protocol stands in group.h).
+//
+// Threads: one.
+
+#include <optional>
+#include <string>
+
+#include "dmt/base/result.h"
+
+namespace crane::launcher {
+
+// A pair of connected SOCK_SEQPACKET sockets: ours (non-blocking), the node's.
+Result<std::pair<int, int>> make_channel();
+
+// One message, with a descriptor unless `passed` is -1. False when the node is gone.
+bool send_message(int channel, const std::string& json, int passed = -1);
+
+enum class Got { kMessage, kNothing, kGone };
+Got receive_message(int channel, std::string& json);
+
+}  // namespace crane::launcher

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// crane-run: runs an unmodified server as a group of replicas that clients see as one.
+#include "runtime/launcher/group.h"
+#include "runtime/launcher/messages.h"
+#include "runtime/launcher/node_setup.h"
+#include "runtime/launcher/options.h"
+#include "runtime/launcher/preflight.h"
+#include "runtime/launcher/profile.h"
+#include "runtime/launcher/program.h"
+
+namespace {
+
+using namespace crane::launcher;
+
+Problem choose_profile(const Options& options, const std::string& program, Profile& profile) {
+  const std::vector<std::string> args(options.program.begin() + 1, options.program.end());
+  if (find_profile(options.profile, program, args, profile)) return {};
+  std::string names;
+  for (const auto& name : profile_names()) names += (names.empty() ? "" : ", ") + name;
+  return problem(Status::kUsage, "--profile", options.profile, "there is no such profile",
+                 "use one of: " + names);
+}
+
+int fail(const Problem& problem) {
+  say(problem.text);
+  return static_cast<int>(problem.status);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  Problem problem;
+  const Parsed parsed = parse_options(argc, argv, options, problem);
+  if (parsed == Parsed::kShown) return 0;
+  if (parsed == Parsed::kProblem) return fail(problem);
+  set_verbose(options.verbose);
+
+  std::string program;
+  Parts parts;
+  Profile profile;
+  GroupDirectories directories;
+  if (problem = find_program(options.program[0], program); !problem.none()) return fail(problem);
+  if (problem = check_program(program); !problem.none()) return fail(problem);
+  if (problem = find_parts(parts); !problem.none()) return fail(problem);
+  if (problem = choose_profile(options, program, profile); !problem.none()) return fail(problem);
+  if (problem = check_machine(options); !problem.none()) return fail(problem);
+  if (problem = directories.create(options); !problem.none()) return fail(problem);
+  Group group(options, parts, profile, program, directories);
+  return group.run();
+}

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/group.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "runtime/launcher/channel.h"
+#include "runtime/launcher/node_setup.h"
+
+namespace crane::launcher {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kStopTimeoutMs = 5'000;   // for nodes to stop their servers in order
+constexpr int kExitTimeoutMs = 10'000;  // for the other replicas, once one server ended by itself
+
+std::int64_t now_ms() {
+  timespec ts{};
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return static_cast<std::int64_t>(ts.tv_sec) * 1000 + ts.tv_nsec / 1'000'000;
+}
+
+std::string how(int status) {
+  if (WIFSIGNALED(status)) return std::string("killed by ") + strsignal(WTERMSIG(status));
+  return "ended with status " + std::to_string(WEXITSTATUS(status));
+}
+
+// The node's own exit statuses that need another word than "it stopped" (proxy/node/exit_status.h).
+Status status_of_node_code(int code) {
+  constexpr int kNeverCheckedInCode = 68, kServerDiedCode = 69;
+  if (code == kNeverCheckedInCode) return Status::kNeverCheckedIn;
+  return code >= kServerDiedCode ? Status::kReplicaStopped : Status::kNodeFailed;
+}
+
+}  // namespace
+
+Group::Group(const Options& options, const Parts& parts, const Profile& profile,
+             const std::string& program, GroupDirectories& directories)
+    : options_(options),
+      parts_(parts),
+      profile_(profile),
+      program_(program),
+      directories_(directories),
+      listeners_(options.publish) {
+  for (int i = 0; i < options.replicas; ++i) {
+    replicas_.emplace_back();
+    replicas_.back().number = i;
+  }
+}
+
+Group::~Group() {
+  for (const auto& replica : replicas_) {
+    if (replica.channel >= 0) close(replica.channel);
+    if (replica.log >= 0) close(replica.log);
+  }
+  if (signals_ >= 0) close(signals_);
+  if (changes_ >= 0) close(changes_);
+}
+
+// --- start --------------------------------------------------------------------------------------
+
+std::string Group::configuration(int number, const std::string& log_id,
+                                 const std::string& secret) const {
+  NodeSetup setup{options_, profile_, parts_, directories_.dir(), directories_.shm_dir(), program_,
+                  number,   log_id,   secret};
+  return node_configuration(setup);
+}
+
+Problem Group::start_node(Replica& replica, const std::string& log_id, const std::string& secret) {
+  const std::string home = directories_.dir() + "/r" + std::to_string(replica.number);
+  const std::string file = home + "/config.json";
+  if (auto p = write_file(file, configuration(replica.number, log_id, secret)); !p.none()) return p;
+  auto channel = make_channel();
+  if (!channel) {
+    return problem(Status::kSystem, "cannot start a node", channel.error().what,
+                   strerror(channel.error().detail), "see the limits of this machine");
+  }
+  replica.channel = channel.value().first;
+  replica.node = spawn_node(parts_.node, file, channel.value().second,
+                            options_.verbose ? "" : home + "/node.out");
+  close(channel.value().second);
+  if (replica.node < 0) {
+    return problem(Status::kSystem, "cannot start a node", parts_.node, strerror(errno),
+                   "see the limits of this machine");
+  }
+  replica.log = open((home + "/server.log").c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
+  if (changes_ >= 0) inotify_add_watch(changes_, (home + "/server.log").c_str(), IN_MODIFY);
+  detail("replica " + std::to_string(replica.number) + ": node " + std::to_string(replica.node));
+  return {};
+}
+
+Problem Group::start() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, s);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  changes_ = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  signal(SIGPIPE, SIG_IGN);
+  const std::string log_id = random_log_id(), secret = random_secret();
+  for (auto& replica : replicas_) {
+    if (auto p = start_node(replica, log_id, secret); !p.none()) return p;
+  }
+  write_state();
+  return {};
+}
+
+int Group::run() {
+  say("starting " + std::to_string(replicas_.size()) +
+      (replicas_.size() == 1 ? " replica of " : " replicas of ") + program_ + " (group " +
+      options_.name + ", profile " + profile_.name + ", " + mode_of(options_, profile_) +
+      (options_.container ? ", in containers)" : ", without containers)"));
+  if (auto p = start(); !p.none()) end_with(p);
+  serve();
+  show_output();
+  if (!problem_.none()) {
+    say(problem_.text);
+    directories_.keep_logs();
+    return static_cast<int>(problem_.status);
+  }
+  return status_;
+}
+
+// --- the loop -----------------------------------------------------------------------------------
+
+// Until no process of the group is left.
+void Group::serve() {
+  while (running() > 0) {
+    std::vector<pollfd> fds{{signals_, POLLIN, 0}, {changes_, POLLIN, 0}};
+    for (const auto& replica : replicas_) fds.push_back({replica.channel, POLLIN, 0});
+    int timeout = -1;
+    if (stop_deadline_ms_ != 0) {
+      timeout = static_cast<int>(std::max<std::int64_t>(0, stop_deadline_ms_ - now_ms()));
+    }
+    const int ready = poll(fds.data(), fds.size(), timeout);
+    if (ready == 0) {
+      if (phase_ == Phase::kStopping) {
+        kill_nodes();
+      } else {
+        stop("the other replicas did not end");
+      }
+      continue;
+    }
+    if (fds[1].revents != 0) show_output();
+    for (auto& replica : replicas_) {
+      std::string json;
+      while (replica.channel >= 0) {
+        const Got got = receive_message(replica.channel, json);
+        if (got == Got::kMessage) {
+          on_message(replica, json);
+        } else {
+          if (got == Got::kGone) {
+            close(replica.channel);
+            replica.channel = -1;
+          }
+          break;
+        }
+      }
+    }
+    if (fds[0].revents != 0) on_signals();
+  }
+  // What the nodes left (keepers that clean up) has become ours: wait for it.
+  const auto deadline = now_ms() + kExitTimeoutMs;
+  while (now_ms() < deadline) {
+    const pid_t left = waitpid(-1, nullptr, WNOHANG);
+    if (left < 0) break;
+    if (left == 0) poll(nullptr, 0, 5);
+  }
+}
+
+void Group::on_signals() {
+  signalfd_siginfo info{};
+  while (read(signals_, &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo == SIGCHLD) continue;
+    if (phase_ == Phase::kStopping) {
+      kill_nodes();  // asked twice
+    } else {
+      stop(info.ssi_signo == SIGINT ? "interrupted" : "told to stop");
+    }
+  }
+  reap();
+}
+
+void Group::reap() {
+  int status = 0;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    for (auto& replica : replicas_) {
+      if (replica.node == pid) on_node_end(replica, status);
+    }
+  }
+}
+
+// --- what nodes say -----------------------------------------------------------------------------
+
+void Group::on_message(Replica& replica, const std::string& json) {
+  const Json message = Json::parse(json, nullptr, false);
+  if (!message.is_object() || !message.contains("t") || !message["t"].is_string()) return;
+  const std::string type = message["t"];
+  try {
+    if (type == "listen") {
+      on_listen(replica, message.at("port"), message.value("addr", "0.0.0.0"),
+                message.value("backlog", 0));
+    } else if (type == "role") {
+      on_role(replica, message.at("role"), message.value("view", std::uint64_t{0}));
+    } else if (type == "server") {
+      replica.server = message.at("pid");
+    } else if (type == "ready") {
+      replica.ready = true;
+      const bool all =
+          std::all_of(replicas_.begin(), replicas_.end(), [](const Replica& r) { return r.ready; });
+      if (all && phase_ == Phase::kStarting) {
+        phase_ = Phase::kServing;
+        say("all replicas run");
+      }
+    } else if (type == "exit") {
+      on_exit(replica, message.at("status"));
+    } else if (type == "fatal") {
+      on_fatal(replica, message.value("code", 0), message.value("message", "no reason given"));
+    }
+  } catch (const Json::exception& malformed) {
+    detail("message " + json + ": " + malformed.what());
+  }
+  write_state();
+}
+
+void Group::on_listen(Replica& replica, std::uint16_t port, const std::string& address,
+                      int backlog) {
+  int fd = -1;
+  bool fresh = false;
+  const Problem failed = listeners_.open(port, address, backlog, fd, fresh);
+  if (!failed.none()) {
+    send_message(replica.channel,
+                 Json{{"t", "listen_failed"}, {"port", port}, {"message", failed.text}}.dump());
+    if (phase_ != Phase::kStopping) end_with(failed);
+    return;
+  }
+  send_message(replica.channel, Json{{"t", "listener"}, {"port", port}}.dump(), fd);
+  if (!fresh) return;
+  const auto& socket = listeners_.sockets().at(port);
+  const bool moved = socket.published != port;
+  say("listening on port " + std::to_string(socket.published) +
+      (moved ? " for the server's port " + std::to_string(port) : std::string()));
+}
+
+void Group::on_role(Replica& replica, const std::string& role, std::uint64_t view) {
+  const bool led = replica.leads;
+  replica.leads = role == "leader";
+  replica.view = view;
+  if (replica.leads) {
+    for (auto& other : replicas_) {
+      if (other.number != replica.number && other.view < view) other.leads = false;
+    }
+    say("replica " + std::to_string(replica.number) + " leads (view " + std::to_string(view) + ")");
+  } else if (led) {
+    detail("replica " + std::to_string(replica.number) + " no longer leads");
+  }
+}
+
+// The server of one replica ended by itself: so do the others, at the same point of its history.
+void Group::on_exit(Replica& replica, int status) {
+  replica.exited = true;
+  replica.exit_status = status;
+  status_ = status;
+  detail("replica " + std::to_string(replica.number) + ": its server ended with status " +
+         std::to_string(status));
+  for (const auto& other : replicas_) {
+    if (other.exited && other.exit_status != status) {
+      say("the servers ended differently: replica " + std::to_string(other.number) + " with " +
+          std::to_string(other.exit_status) + ", replica " + std::to_string(replica.number) +
+          " with " + std::to_string(status));
+    }
+  }
+  const bool all = std::all_of(replicas_.begin(), replicas_.end(),
+                               [](const Replica& r) { return r.exited || r.node < 0; });
+  if (all) {
+    say("the server ended with status " + std::to_string(status));
+    stop(nullptr);
+  } else if (stop_deadline_ms_ == 0) {
+    stop_deadline_ms_ = now_ms() + kExitTimeoutMs;
+  }
+}
+
+void Group::on_fatal(Replica& replica, int code, const std::string& message) {
+  replica.problem = problem(status_of_node_code(code), "replica " + std::to_string(replica.number),
+                            "stopped", message, "its log: " + log_of(replica));
+}
+
+// --- ends ---------------------------------------------------------------------------------------
+
+void Group::on_node_end(Replica& replica, int status) {
+  // What it said last is read before it is judged.
+  for (std::string json; replica.channel >= 0;) {
+    if (receive_message(replica.channel, json) != Got::kMessage) break;
+    on_message(replica, json);
+  }
+  replica.node = -1;
+  replica.leads = false;
+  replica.node_status = status;
+  if (replica.channel >= 0) close(replica.channel);
+  replica.channel = -1;
+  write_state();
+  if (phase_ == Phase::kStopping || replica.exited) {
+    if (phase_ != Phase::kStopping && replica.exited) on_exit(replica, replica.exit_status);
+    return;
+  }
+  if (replica.problem.none()) {
+    replica.problem = problem(Status::kNodeFailed, "replica " + std::to_string(replica.number),
+                              "its node is lost", how(status), "its log: " + log_of(replica));
+  }
+  judge();
+}
+
+void Group::judge() {
+  const auto lost = std::find_if(replicas_.rbegin(), replicas_.rend(), [](const Replica& r) {
+    return r.node < 0 && !r.exited && !r.problem.none();
+  });
+  const int total = static_cast<int>(replicas_.size());
+  // A program that one replica cannot preload is the same program on the others.
+  const bool hopeless = lost->problem.status == Status::kNeverCheckedIn;
+  if (phase_ == Phase::kStarting || total == 1 || hopeless) {
+    end_with(lost->problem);
+    return;
+  }
+  for (auto& replica : replicas_) {
+    if (replica.node >= 0 || replica.problem.none()) continue;
+    say(replica.problem.text);
+    replica.problem = {};
+    directories_.keep_logs();
+  }
+  if (alive() * 2 > total) {
+    say("the group goes on with " + std::to_string(alive()) + " of " + std::to_string(total) +
+        " replicas");
+  } else {
+    end_with(problem(Status::kMajorityLost, "the group cannot go on", options_.name,
+                     std::to_string(alive()) + " of " + std::to_string(total) +
+                         " replicas are left, fewer than a majority",
+                     "start it again"));
+  }
+}
+
+void Group::end_with(Problem problem) {
+  if (problem_.none()) problem_ = std::move(problem);
+  stop(nullptr);
+}
+
+void Group::stop(const char* why) {
+  if (phase_ == Phase::kStopping) return;
+  phase_ = Phase::kStopping;
+  if (why != nullptr) say(std::string(why) + ", stopping");
+  for (const auto& replica : replicas_) {
+    if (replica.channel >= 0) send_message(replica.channel, Json{{"t", "stop"}}.dump());
+  }
+  stop_deadline_ms_ = now_ms() + kStopTimeoutMs;
+}
+
+void Group::kill_nodes() {
+  for (const auto& replica : replicas_) {
+    if (replica.node > 0) kill(replica.node, SIGKILL);
+  }
+  stop_deadline_ms_ = now_ms() + kStopTimeoutMs;
+}
+
+int Group::running() const {
+  return static_cast<int>(std::count_if(replicas_.begin(), replicas_.end(),
+                                        [](const Replica& r) { return r.node > 0; }));
+}
+
+int Group::alive() const {
+  return static_cast<int>(std::count_if(replicas_.begin(), replicas_.end(), [](const Replica& r) {
+    return r.node > 0 && r.problem.none();
+  }));
+}
+
+int Group::leader() const {
+  for (const auto& replica : replicas_) {
+    if (replica.leads && replica.node > 0) return replica.number;
+  }
+  return -1;
+}
+
+// --- what others see ----------------------------------------------------------------------------
+
+std::string Group::log_of(const Replica& replica) const {
+  return directories_.dir() + "/r" + std::to_string(replica.number) + "/node.log";
+}
+
+// The servers write the same bytes, each into its own log. Passed on is what the fastest one wrote:
+// so every byte appears once, whichever replica dies.
+void Group::show_output() {
+  char buffer[16384];
+  while (changes_ >= 0 && read(changes_, buffer, sizeof buffer) > 0) {
+  }
+  for (const auto& replica : replicas_) {
+    ssize_t n = 0;
+    while (replica.log >= 0 &&
+           (n = pread(replica.log, buffer, sizeof buffer, static_cast<off_t>(shown_))) > 0) {
+      (void)!write(STDOUT_FILENO, buffer, static_cast<std::size_t>(n));
+      shown_ += static_cast<std::uint64_t>(n);
+    }
+  }
+}
+
+void Group::write_state() {
+  Json state{{"group", options_.name},
+             {"pid", getpid()},
+             {"program", program_},
+             {"dir", directories_.dir()},
+             {"shm_dir", directories_.shm_dir()},
+             {"leader", leader()},
+             {"ready", phase_ == Phase::kServing},
+             {"replicas", Json::array()},
+             {"listening", Json::array()}};
+  for (const auto& r : replicas_) {
+    state["replicas"].push_back({{"replica", r.number},
+                                 {"node_pid", r.node},
+                                 {"server_pid", r.server},
+                                 {"view", r.view},
+                                 {"role", r.node < 0 ? "dead"
+                                          : r.leads  ? "leader"
+                                                     : "follower"},
+                                 {"ready", r.ready},
+                                 {"exited", r.exited}});
+  }
+  for (const auto& [port, socket] : listeners_.sockets()) {
+    state["listening"].push_back(
+        {{"port", port}, {"published", socket.published}, {"addr", socket.address}});
+  }
+  (void)write_file(directories_.dir() + "/state.json", state.dump(1) + "\n");
+}
+
+}  // namespace crane::launcher

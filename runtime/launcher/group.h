@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The running group as crane-run sees it: N node processes, each at the end of a control channel.
+//
+// Control channel: SOCK_SEQPACKET, the node's end is its descriptor 3; one JSON object per message.
+//   node -> run   {"t":"listen","port":80,"addr":"0.0.0.0","backlog":n}
+//                 {"t":"role","role":"leader","view":3}      {"t":"server","pid":p}
+//                 {"t":"ready"} {"t":"exit","status":n,"reason":"..."}
+//                 {"t":"fatal","code":n,"message":"..."}      code: proxy/node/exit_status.h
+//   run -> node   {"t":"listener","port":80} with the socket  {"t":"listen_failed","port":80,...}
+//                 {"t":"stop"}                                {"t":"signal","signo":n}
+//
+// When crane-run dies, however, a node sees the end of its channel and stops its server.
+//
+// Threads / Processes: one thread. crane-run is the subreaper of all that its nodes leave behind,
+// so run() returns only when no process of the group is left.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/launcher/listeners.h"
+#include "runtime/launcher/messages.h"
+#include "runtime/launcher/options.h"
+#include "runtime/launcher/preflight.h"
+#include "runtime/launcher/profile.h"
+
+namespace crane::launcher {
+
+class Group {
+ public:
+  Group(const Options& options, const Parts& parts, const Profile& profile,
+        const std::string& program, GroupDirectories& directories);
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  // Starts the nodes and serves until the group ends. Returns crane-run's exit status.
+  int run();
+
+ private:
+  struct Replica {
+    int number = 0;
+    pid_t node = -1;
+    pid_t server = -1;
+    int channel = -1;
+    int log = -1;  // the server's output, read to be shown
+    std::uint64_t view = 0;
+    bool leads = false, ready = false, exited = false;
+    int exit_status = 0;  // of its server, when `exited`
+    int node_status = 0;  // of its node, as wait(2) gives it, once `node` is -1
+    Problem problem;      // what its node reported as fatal
+  };
+  enum class Phase { kStarting, kServing, kStopping };
+
+  Problem start();
+  Problem start_node(Replica& replica, const std::string& log_id, const std::string& secret);
+  std::string configuration(int number, const std::string& log_id, const std::string& secret) const;
+  void serve();
+  void on_signals();
+  void on_message(Replica& replica, const std::string& json);
+  void on_listen(Replica& replica, std::uint16_t port, const std::string& address, int backlog);
+  void on_role(Replica& replica, const std::string& role, std::uint64_t view);
+  void on_exit(Replica& replica, int status);
+  void on_fatal(Replica& replica, int code, const std::string& message);
+  void reap();
+  void on_node_end(Replica& replica, int status);
+  void judge();  // after a replica was lost
+  void stop(const char* why);
+  void end_with(Problem problem);
+  void kill_nodes();
+  void show_output();
+  void write_state();
+  int alive() const;
+  int running() const;
+  int leader() const;
+  std::string log_of(const Replica& replica) const;
+
+  const Options& options_;
+  const Parts& parts_;
+  const Profile& profile_;
+  const std::string program_;
+  GroupDirectories& directories_;
+  Listeners listeners_;
+  std::vector<Replica> replicas_;
+  Phase phase_ = Phase::kStarting;
+  int signals_ = -1;  // signalfd
+  int changes_ = -1;  // inotify on the servers' logs
+  std::int64_t stop_deadline_ms_ = 0;
+  std::uint64_t shown_ = 0;  // bytes of the servers' output that were passed on
+  int status_ = 0;
+  Problem problem_;
+};
+
+}  // namespace crane::launcher

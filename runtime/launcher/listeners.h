@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The real listening sockets of a group. crane-run opens each once and hands the same socket to
+// every node; only the leader accepts from it, so a leader change never loses the port.
+//
+// Threads: one.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/launcher/messages.h"
+
+namespace crane::launcher {
+
+class Listeners {
+ public:
+  struct Socket {
+    int fd;
+    std::string address;
+    std::uint16_t published;
+  };
+  using Ports = std::vector<std::pair<std::uint16_t, std::uint16_t>>;  // ours, the server's
+
+  explicit Listeners(Ports publish) : publish_(std::move(publish)) {}
+  ~Listeners();
+  Listeners(const Listeners&) = delete;
+  Listeners& operator=(const Listeners&) = delete;
+
+  // The socket for the server's `port`, opened when it is asked for first; status kPortTaken.
+  Problem open(std::uint16_t port, const std::string& address, int backlog, int& fd, bool& fresh);
+  const std::map<std::uint16_t, Socket>& sockets() const { return sockets_; }
+
+ private:
+  Ports publish_;
+  std::map<std::uint16_t, Socket> sockets_;  // by the server's port
+};
+
+}  // namespace crane::launcher

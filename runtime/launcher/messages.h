@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Everything that can go wrong in crane-run, with its exit status (STYLE R24). The server's own
+// status is passed through, so ours lie where servers have none.
+//
+//   status  what happened                                  what to do
+//   0..99   the server's own exit status (128 + n: it died of signal n)
+//   100     the command line cannot be understood          crane-run --help
+//   101     an even number of replicas, or none            use 1, 3, 5, ...
+//   102     the program does not exist                     check the name, install it
+//   103     the program may not be executed                chmod +x, or name the right file
+//   104     the program cannot load libcrane.so            static, setuid or of another machine:
+//                                                          use a dynamic build for this machine
+//   105     a port is taken                                stop its owner, or --publish OTHER:PORT
+//   106     no root privilege for containers               run as root, or --no-container
+//   107     LXC is not installed                           install lxc, or --no-container
+//   108     a directory is missing or cannot be written    name another with --dir
+//   109     no room on a file system                       free space, or --dir elsewhere
+//   110     shared memory of another version lies there    remove the directory that is named
+//   111     a group of this name runs already              stop it, or choose another --name
+//   112     a part of Crane is missing                     run crane-run from its own directory
+//   113     a node could not start                         see its log, which is named
+//   114     the server never checked in                    libcrane.so was not loaded: see the log
+//   115     a majority of the replicas is lost             start the group again
+//   116     the system refused something else              the message says what
+//   117     a replica stopped itself                       see its log, which is named
+//
+// Form of a message: `crane-run: <what>: <object>: <cause>; <what to do>`.
+
+#include <string>
+
+namespace crane::launcher {
+
+enum class Status : int {
+  kOk = 0,
+  kUsage = 100,
+  kReplicas = 101,
+  kProgramMissing = 102,
+  kNotExecutable = 103,
+  kUnsuitable = 104,
+  kPortTaken = 105,
+  kNoRoot = 106,
+  kNoLxc = 107,
+  kDirectory = 108,
+  kDiskFull = 109,
+  kSharedVersion = 110,
+  kGroupExists = 111,
+  kPartMissing = 112,
+  kNodeFailed = 113,
+  kNeverCheckedIn = 114,
+  kMajorityLost = 115,
+  kSystem = 116,
+  kReplicaStopped = 117,
+};
+
+// Why crane-run ends before or instead of the server. `status` kOk: nothing is wrong.
+struct Problem {
+  Status status = Status::kOk;
+  std::string text;  // "<what>: <object>: <cause>; <what to do>"
+  bool none() const noexcept { return status == Status::kOk; }
+};
+
+inline Problem problem(Status status, const std::string& what, const std::string& object,
+                       const std::string& cause, const std::string& todo) {
+  return {status, what + ": " + object + ": " + cause + "; " + todo};
+}
+
+// One line on stderr, with the prefix.
+void say(const std::string& text);
+// The program-wide switch of --verbose; detail() says nothing without it.
+void set_verbose(bool on);
+void detail(const std::string& text);
+
+}  // namespace crane::launcher

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/node_setup.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+namespace crane::launcher {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kControlFd = 3;
+
+std::uint64_t random_word() {
+  std::uint64_t word = 0;
+  while (getrandom(&word, sizeof word, 0) != sizeof word) {
+  }
+  return word;
+}
+
+std::string name_of(const std::string& variable) { return variable.substr(0, variable.find('=')); }
+
+// The caller's environment, with the profile's words over it; nothing of Crane or the loader.
+std::vector<std::string> environment(const Profile& profile) {
+  std::vector<std::string> all;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string name = name_of(*variable);
+    if (name.compare(0, 6, "CRANE_") == 0 || name == "LD_PRELOAD" || name == "HOSTNAME") continue;
+    bool replaced = false;
+    for (const auto& word : profile.environment) replaced = replaced || name_of(word) == name;
+    if (!replaced) all.emplace_back(*variable);
+  }
+  all.insert(all.end(), profile.environment.begin(), profile.environment.end());
+  return all;
+}
+
+// The processor of a replica: the first to the likely first leader, the rest to the others
+// (DESIGN D10). -1: none.
+int processor_of(const Options& options, const Profile& profile, int replica) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (!options.pin || mode_of(options, profile) != "serial" ||
+      sched_getaffinity(0, sizeof set, &set) != 0) {
+    return -1;
+  }
+  std::vector<int> cpus;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(static_cast<std::size_t>(i), &set)) cpus.push_back(i);
+  }
+  if (cpus.empty()) return -1;
+  if (replica == 0 || cpus.size() == 1) return cpus[0];
+  const auto others = cpus.size() - 1;
+  return cpus[1 + (static_cast<std::size_t>(replica) - 1) % others];
+}
+
+// Where the server starts: here, unless its container would not see this directory (another file
+// system than the root's).
+std::string working_directory(const Options& options) {
+  std::error_code unreadable;
+  const std::string here = std::filesystem::current_path(unreadable).string();
+  struct stat mine {
+  }, root{};
+  if (unreadable || stat(here.c_str(), &mine) != 0 || stat("/", &root) != 0) return "/";
+  return options.container && mine.st_dev != root.st_dev ? "/" : here;
+}
+
+Json binds_of(const Options& options) {
+  Json binds = Json::array();
+  for (const auto& word : options.binds) {
+    const auto colon = word.find(':');
+    const std::string source = std::filesystem::absolute(word.substr(0, colon)).string();
+    const std::string target = colon == std::string::npos ? source : word.substr(colon + 1);
+    binds.push_back({{"source", source}, {"target", target}});
+  }
+  return binds;
+}
+
+}  // namespace
+
+std::string mode_of(const Options& options, const Profile& profile) {
+  return options.mode.empty() ? profile.mode : options.mode;
+}
+
+std::string node_configuration(const NodeSetup& s) {
+  std::vector<std::string> args(s.options.program.begin() + 1, s.options.program.end());
+  args.insert(args.end(), s.profile.args.begin(), s.profile.args.end());
+  Json publish = Json::object();
+  for (const auto& [ours, theirs] : s.options.publish) publish[std::to_string(theirs)] = ours;
+  // Each replica is perturbed in its own way: that is the point.
+  const std::uint64_t perturb =
+      s.options.perturb == 0 ? 0 : s.options.perturb * 100 + static_cast<unsigned>(s.replica);
+  const std::string record =
+      s.options.record.empty() ? "" : std::filesystem::absolute(s.options.record).string();
+  const std::uint32_t quantum = s.options.quantum != 0 ? s.options.quantum : s.profile.quantum;
+  return Json{{"group", s.options.name},
+              {"replica", s.replica},
+              {"replicas", s.options.replicas},
+              {"dir", s.dir},
+              {"shm_dir", s.shm_dir},
+              {"program", s.program},
+              {"args", args},
+              {"env", environment(s.profile)},
+              {"dirs", s.profile.directories},
+              {"mode", mode_of(s.options, s.profile)},
+              {"quantum", quantum},
+              {"admission", s.options.admission},
+              {"record", record},
+              {"container", s.options.container},
+              {"binds", binds_of(s.options)},
+              {"libcrane", s.parts.library},
+              {"publish", publish},
+              {"perturb", perturb},
+              {"cpu", processor_of(s.options, s.profile, s.replica)},
+              {"log_id", std::stoull(s.log_id)},
+              {"secret", s.secret},
+              {"working_directory", working_directory(s.options)}}
+      .dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string random_log_id() { return std::to_string(random_word() | 1); }
+
+std::string random_secret() {
+  std::string text;
+  for (int i = 0; i < 4; ++i) {
+    char digits[17];
+    std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(random_word()));
+    text += digits;
+  }
+  return text;
+}
+
+Problem write_file(const std::string& path, const std::string& text) {
+  const std::string fresh = path + ".new";
+  const int fd = open(fresh.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+  const bool written =
+      fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const int why = errno;
+  if (fd >= 0) close(fd);
+  if (written && rename(fresh.c_str(), path.c_str()) == 0) return {};
+  unlink(fresh.c_str());
+  const bool full = why == ENOSPC || why == EDQUOT;
+  return problem(full ? Status::kDiskFull : Status::kDirectory, "cannot write", path, strerror(why),
+                 full ? "free space there" : "name another directory with --dir");
+}
+
+pid_t spawn_node(const std::string& program, const std::string& config, int channel,
+                 const std::string& log) {
+  const std::string fd_number = std::to_string(kControlFd);
+  const pid_t launcher = getpid();
+  const pid_t child = fork();
+  if (child != 0) return child;
+  setsid();  // Ctrl-C is for crane-run
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != launcher) _exit(1);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  signal(SIGPIPE, SIG_DFL);
+  const int nothing = open("/dev/null", O_RDWR);
+  dup2(nothing, 0);
+  if (!log.empty()) {
+    const int out = open(log.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
+    dup2(out >= 0 ? out : nothing, 1);
+    dup2(out >= 0 ? out : nothing, 2);
+  }
+  if (channel == kControlFd) {
+    fcntl(channel, F_SETFD, 0);
+  } else {
+    dup2(channel, kControlFd);
+  }
+  close_range(kControlFd + 1, ~0U, 0);
+  execl(program.c_str(), program.c_str(), "--control-fd", fd_number.c_str(), "--config",
+        config.c_str(), static_cast<char*>(nullptr));
+  _exit(126);
+}
+
+}  // namespace crane::launcher

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/options.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+
+namespace crane::launcher {
+namespace {
+
+constexpr int kReplicasMost = 9;
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  crane-run -- apache2                     three replicas of stock apache2\n"
+    "  crane-run --publish 8080:80 -- apache2   its port 80 published as 8080\n"
+    "  crane-run --no-container -n 3 -- memcached -p 11212\n"
+    "Exit status: the server's own; 100 and above are crane-run's (README: When it says).";
+
+// "8080:80" or "80".
+bool parse_publish(const std::string& text, std::pair<std::uint16_t, std::uint16_t>& ports) {
+  const auto number = [](const std::string& digits, std::uint16_t& port) {
+    if (digits.empty() || digits.size() > 5 ||
+        !std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+      return false;
+    }
+    const int n = std::stoi(digits);
+    port = static_cast<std::uint16_t>(n);
+    return n > 0 && n <= 65535;
+  };
+  const auto colon = text.find(':');
+  if (colon == std::string::npos) return number(text, ports.first) && number(text, ports.second);
+  return number(text.substr(0, colon), ports.first) && number(text.substr(colon + 1), ports.second);
+}
+
+// A group's name is part of paths, of a container's name and of its host name.
+bool good_name(const std::string& name) {
+  return !name.empty() && name.size() <= 32 && name[0] != '-' && name[0] != '.' &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '-' || c == '_' || c == '.';
+         });
+}
+
+void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool& no_container,
+             bool& no_pin) {
+  app.add_option("-n,--replicas", o.replicas, "number of replicas, odd (default 3)");
+  app.add_option("--name", o.name, "name of the group (default: the program's)");
+  app.add_option("--profile", o.profile, "apache2, redis-server, memcached or default");
+  app.add_option("--publish", publish, "OURS:SERVERS, the port clients use for the server's port")
+      ->allow_extra_args(false);
+  app.add_option("--mode", o.mode, "serial or parallel (default: the profile's)")
+      ->check(CLI::IsMember({"serial", "parallel"}));
+  app.add_option("--admission", o.admission, "grant, or classic: the paper's time bubbles")
+      ->check(CLI::IsMember({"grant", "classic", "arrival"}));
+  app.add_option("--quantum", o.quantum, "turns a thread takes in a row (default: the profile's)");
+  app.add_option("--record", o.record, "record each replica's outputs in this directory");
+  app.add_option("--dir", o.dir, "where the group's files live while it runs");
+  app.add_option("--bind", o.binds, "DIR or SOURCE:TARGET, shared with the containers")
+      ->allow_extra_args(false);
+  app.add_flag("--no-container", no_container, "run the server without LXC");
+  app.add_flag("--no-pin", no_pin, "do not pin replicas to processors");
+  app.add_option("--perturb", o.perturb, "random delays at turns, from this seed (for tests)");
+  app.add_flag("-v,--verbose", o.verbose, "say what happens inside");
+  app.add_option("program", o.program, "the server and its arguments, after --")->required();
+}
+
+Problem check(Options& o, const std::vector<std::string>& publish) {
+  if (o.replicas < 1 || o.replicas % 2 == 0 || o.replicas > kReplicasMost) {
+    return problem(Status::kReplicas, "number of replicas", std::to_string(o.replicas),
+                   "a group needs an odd number, so that a majority is one",
+                   "use 1, 3, 5, 7 or " + std::to_string(kReplicasMost));
+  }
+  for (const auto& text : publish) {
+    std::pair<std::uint16_t, std::uint16_t> ports;
+    if (!parse_publish(text, ports)) {
+      return problem(Status::kUsage, "--publish", text, "not a pair of ports",
+                     "write it as 8080:80 (ours:the server's)");
+    }
+    o.publish.push_back(ports);
+  }
+  if (o.name.empty()) o.name = std::filesystem::path(o.program[0]).filename().string();
+  if (!good_name(o.name)) {
+    return problem(Status::kUsage, "--name", o.name, "not a name for a group",
+                   "use up to 32 letters, digits, '-', '_' and '.'");
+  }
+  return {};
+}
+
+}  // namespace
+
+Parsed parse_options(int argc, const char* const* argv, Options& options, Problem& problem_out) {
+  CLI::App app{"Runs an unmodified server as a group of replicas that clients see as one."};
+  app.name("crane-run");
+  app.footer(kFooter);
+  app.prefix_command();  // what follows the program belongs to the program
+  std::vector<std::string> publish;
+  bool no_container = false, no_pin = false;
+  declare(app, options, publish, no_container, no_pin);
+  // The server's own words are not ours to interpret: cut them off at the first "--".
+  std::vector<const char*> ours(argv, argv + argc);
+  const auto cut = std::find_if(ours.begin(), ours.end(),
+                                [](const char* word) { return std::string("--") == word; });
+  std::vector<std::string> theirs;
+  if (cut != ours.end()) {
+    theirs.assign(cut + 1, ours.end());
+    ours.erase(cut, ours.end());
+    app.get_option("program")->required(false);
+  }
+  try {
+    app.parse(static_cast<int>(ours.size()), ours.data());
+  } catch (const CLI::CallForHelp&) {
+    const std::string text = app.help();
+    (void)!write(STDOUT_FILENO, text.data(), text.size());
+    return Parsed::kShown;
+  } catch (const CLI::ParseError& error) {
+    problem_out =
+        problem(Status::kUsage, "command line", "crane-run", error.what(), "see crane-run --help");
+    return Parsed::kProblem;
+  }
+  for (const auto& word : app.remaining()) options.program.push_back(word);
+  options.program.insert(options.program.end(), theirs.begin(), theirs.end());
+  options.container = !no_container;
+  options.pin = !no_pin;
+  if (options.program.empty()) {
+    problem_out = problem(Status::kUsage, "command line", "crane-run", "no program is given",
+                          "write it after --, as in: crane-run -- apache2");
+    return Parsed::kProblem;
+  }
+  problem_out = check(options, publish);
+  return problem_out.none() ? Parsed::kRun : Parsed::kProblem;
+}
+
+}  // namespace crane::launcher

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The command line of crane-run.
+//
+// Threads: plain values.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/launcher/messages.h"
+
+namespace crane::launcher {
+
+struct Options {
+  int replicas = 3;
+  std::string name;                                              // default: the program's base name
+  std::string profile;                                           // empty: by the program's name
+  std::vector<std::pair<std::uint16_t, std::uint16_t>> publish;  // ours, the server's
+  std::string mode;                                              // empty: the profile's
+  std::string admission = "grant";
+  std::uint32_t quantum = 0;  // 0: the profile's
+  std::string record;
+  std::string dir;  // empty: /run/crane or $XDG_RUNTIME_DIR/crane
+  std::vector<std::string> binds;
+  bool container = true;
+  bool pin = true;
+  std::uint64_t perturb = 0;
+  bool verbose = false;
+  std::vector<std::string> program;  // name and arguments, as typed
+};
+
+enum class Parsed { kRun, kShown, kProblem };
+
+// kShown: --help or --version was asked for and printed. kProblem: `problem` says what.
+Parsed parse_options(int argc, const char* const* argv, Options& options, Problem& problem);
+
+}  // namespace crane::launcher

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/preflight.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "dmt/layout.h"
+
+namespace crane::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kRoomForFiles = 8ULL << 20;    // logs and configuration
+constexpr std::uint64_t kRoomForMemory = 64ULL << 20;  // per replica; segments are sparse files
+
+Problem no_directory(const std::string& path, const std::string& cause) {
+  return problem(Status::kDirectory, "cannot use the directory", path, cause,
+                 "name another with --dir, or mend its permissions");
+}
+
+Problem check_room(const std::string& path, std::uint64_t wanted) {
+  struct statvfs info {};
+  if (statvfs(path.c_str(), &info) != 0) return no_directory(path, strerror(errno));
+  const std::uint64_t room = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
+  if (room >= wanted) return {};
+  return problem(
+      Status::kDiskFull, "no room", path,
+      std::to_string(room >> 20) + " MiB free, " + std::to_string(wanted >> 20) + " MiB needed",
+      "free space there, or use another place");
+}
+
+// A segment that a killed group left is removed, unless another version of Crane wrote it: that
+// version may still have use for it (a checkpoint, an examination).
+Problem check_version(const std::string& segment) {
+  const int fd = open(segment.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  struct {
+    std::uint64_t magic;
+    std::uint32_t version;
+  } start{};
+  const ssize_t got = pread(fd, &start, sizeof start, 0);
+  close(fd);
+  static_assert(offsetof(dmt::SegmentHeader, version) == sizeof start.magic);
+  if (got < static_cast<ssize_t>(sizeof start)) return {};
+  if (start.version == 0) return {};  // killed while it was being created
+  if (start.magic == dmt::kSegmentMagic && start.version == dmt::kLayoutVersion) return {};
+  return problem(Status::kSharedVersion, "shared memory of another version", segment,
+                 "version " + std::to_string(start.version) + " found, " +
+                     std::to_string(dmt::kLayoutVersion) + " expected",
+                 "remove " + fs::path(segment).parent_path().parent_path().string() +
+                     " if no other Crane uses it");
+}
+
+std::string default_directory() {
+  if (geteuid() == 0) return "/run/crane";
+  if (const char* runtime = getenv("XDG_RUNTIME_DIR"); runtime != nullptr && *runtime != '\0') {
+    return std::string(runtime) + "/crane";
+  }
+  return "/tmp/crane-" + std::to_string(geteuid());
+}
+
+Problem check_port(std::uint16_t port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int yes = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  const bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  const int why = errno;
+  close(fd);
+  if (free) return {};
+  return problem(Status::kPortTaken, "cannot listen on port", std::to_string(port), strerror(why),
+                 "stop its owner, or choose another with --publish");
+}
+
+}  // namespace
+
+Problem find_parts(Parts& parts) {
+  std::error_code failure;
+  const fs::path here = fs::read_symlink("/proc/self/exe", failure).parent_path();
+  const auto find = [&here](const char* name, const char* installed,
+                            std::string& found) -> Problem {
+    for (const fs::path& path : {here / name, here / installed / name}) {
+      if (access(path.c_str(), R_OK) == 0) {
+        found = fs::weakly_canonical(path).string();
+        return {};
+      }
+    }
+    return problem(Status::kPartMissing, "a part of Crane is missing", (here / name).string(),
+                   "it should lie beside crane-run", "build all with make, or install all");
+  };
+  if (auto missing = find("crane-node", "../lib/crane", parts.node); !missing.none())
+    return missing;
+  return find("libcrane.so", "../lib/crane", parts.library);
+}
+
+Problem check_machine(const Options& options) {
+  if (options.container && geteuid() != 0) {
+    return problem(Status::kNoRoot, "cannot make containers", "LXC", "no root privilege",
+                   "run as root, or add --no-container");
+  }
+  if (options.container) {
+    void* library = dlopen("liblxc.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      return problem(Status::kNoLxc, "cannot make containers", "liblxc.so.1",
+                     "LXC is not installed", "install the package lxc, or add --no-container");
+    }
+    dlclose(library);
+  }
+  for (const auto& [ours, theirs] : options.publish) {
+    if (auto taken = check_port(ours); !taken.none()) return taken;
+  }
+  return {};
+}
+
+GroupDirectories::~GroupDirectories() { remove(); }
+
+Problem GroupDirectories::lock(const std::string& directory, const std::string& name) {
+  // Whoever removes the directory holds its lock: one that was removed under us is made again.
+  for (;;) {
+    std::error_code failure;
+    fs::create_directories(directory, failure);
+    if (failure) return no_directory(directory, failure.message());
+    const std::string path = directory + "/lock";
+    const int fd = open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == ENOENT) continue;
+    if (fd < 0 && errno == ENOSPC) {
+      return problem(Status::kDiskFull, "no room", directory, strerror(errno), "free space there");
+    }
+    if (fd < 0) return no_directory(directory, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+      close(fd);
+      return problem(Status::kGroupExists, "cannot start the group", name,
+                     "a group of this name runs on this machine",
+                     "stop it, or choose another name with --name");
+    }
+    struct stat mine {
+    }, there{};
+    if (fstat(fd, &mine) == 0 && stat(path.c_str(), &there) == 0 && mine.st_ino == there.st_ino) {
+      locks_.push_back(fd);
+      return {};
+    }
+    close(fd);
+  }
+}
+
+Problem GroupDirectories::create(const Options& options) {
+  const std::string base = options.dir.empty() ? default_directory() : options.dir;
+  const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + options.name;
+  const std::string shm = "/dev/shm/crane." + options.name;
+  if (auto p = lock(dir, options.name); !p.none()) return p;
+  dir_ = dir;
+  for (int i = 0; i < options.replicas; ++i) {
+    const std::string segment = shm + "/r" + std::to_string(i) + "/segment";
+    if (auto p = check_version(segment); !p.none()) return p;
+  }
+  if (auto p = lock(shm, options.name); !p.none()) return p;
+  shm_dir_ = shm;
+  if (auto p = check_room(dir, kRoomForFiles); !p.none()) return p;
+  const auto replicas = static_cast<std::uint64_t>(options.replicas);
+  if (auto p = check_room(shm, replicas * kRoomForMemory); !p.none()) return p;
+  for (const auto& top : {dir, shm}) {
+    chmod(top.c_str(), 0700);
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(top, ignored)) {
+      if (entry.path().filename() != "lock") fs::remove_all(entry.path(), ignored);
+    }
+    for (int i = 0; i < options.replicas; ++i) {
+      std::error_code failure;
+      fs::create_directories(top + "/r" + std::to_string(i), failure);
+      if (failure) return no_directory(top, failure.message());
+    }
+  }
+  if (options.record.empty()) return {};
+  std::error_code failure;
+  fs::create_directories(options.record, failure);
+  if (failure || access(options.record.c_str(), W_OK) != 0) {
+    return problem(Status::kDirectory, "cannot record outputs in", options.record,
+                   failure ? failure.message() : strerror(EACCES), "name another with --record");
+  }
+  return check_room(options.record, kRoomForFiles);
+}
+
+void GroupDirectories::remove() {
+  std::error_code ignored;
+  if (!shm_dir_.empty()) fs::remove_all(shm_dir_, ignored);
+  if (!dir_.empty() && !keep_logs_) {
+    fs::remove_all(dir_, ignored);
+    // Our default base directory goes too when no other group is in it.
+    const auto base = fs::path(dir_).parent_path();
+    if (base.string() == default_directory()) rmdir(base.c_str());
+  }
+  if (keep_logs_) unlink((dir_ + "/lock").c_str());
+  for (const int fd : locks_) close(fd);
+  locks_.clear();
+  dir_.clear();
+  shm_dir_.clear();
+}
+
+}  // namespace crane::launcher

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/profile.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+namespace crane::launcher {
+namespace {
+
+using Words = std::vector<std::string>;
+
+bool has(const Words& args, std::initializer_list<const char*> words) {
+  return std::any_of(args.begin(), args.end(), [&](const std::string& arg) {
+    return std::any_of(words.begin(), words.end(), [&](const char* w) { return arg == w; });
+  });
+}
+
+std::string value_of(const Words& environment, const std::string& name) {
+  for (const auto& variable : environment) {
+    if (variable.compare(0, name.size() + 1, name + "=") == 0) {
+      return variable.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
+// Debian's apache2 wants the variables that apache2ctl reads for it, and stays in the background
+// unless told. Whether it was told: "-D FOREGROUND", "-DFOREGROUND", "-X" (one process), or only
+// a question like "-v".
+Profile apache2(const Words& args) {
+  Profile p{.name = "apache2"};
+  const char* confdir = getenv("APACHE_CONFDIR");
+  const std::string directory = confdir != nullptr ? confdir : "/etc/apache2";
+  for (const auto& variable : environment_of_script(directory + "/envvars")) {
+    if (variable.compare(0, 7, "APACHE_") == 0 || variable.compare(0, 5, "LANG=") == 0) {
+      p.environment.push_back(variable);
+    }
+  }
+  for (const char* name : {"APACHE_RUN_DIR", "APACHE_LOCK_DIR", "APACHE_LOG_DIR"}) {
+    const std::string path = value_of(p.environment, name);
+    if (path.empty()) continue;
+    std::error_code unresolved;
+    const auto real = std::filesystem::weakly_canonical(path, unresolved);
+    p.directories.push_back(unresolved ? path : real.string());
+  }
+  if (!has(args, {"-DFOREGROUND", "FOREGROUND", "-X", "-v", "-V", "-t", "-l", "-L", "-S"})) {
+    p.args = {"-D", "FOREGROUND"};
+  }
+  return p;
+}
+
+// A redis.conf of Debian says "daemonize yes"; the last word wins.
+Profile redis_server(const Words& args) {
+  Profile p{.name = "redis-server"};
+  if (!has(args, {"--daemonize", "-v", "--version", "-h", "--help", "--test-memory"})) {
+    p.args = {"--daemonize", "no"};
+  }
+  return p;
+}
+
+// It refuses to run as root without a user to become.
+Profile memcached(const Words& args) {
+  Profile p{.name = "memcached"};
+  const bool named = std::any_of(args.begin(), args.end(), [](const std::string& arg) {
+    return arg.compare(0, 2, "-u") == 0 || arg.compare(0, 6, "--user") == 0;
+  });
+  if (geteuid() == 0 && !named) {
+    p.args = {"-u", getpwnam("memcache") != nullptr ? "memcache" : "nobody"};
+  }
+  return p;
+}
+
+Profile plain(const Words&) { return Profile{.name = "default"}; }
+
+struct Row {
+  const char* name;
+  std::array<const char*, 3> programs;
+  Profile (*make)(const Words& args);
+};
+
+constexpr Row kProfiles[] = {
+    {"apache2", {"apache2", "httpd", ""}, apache2},
+    {"redis-server", {"redis-server", "redis", "valkey-server"}, redis_server},
+    {"memcached", {"memcached", "", ""}, memcached},
+    {"default", {"", "", ""}, plain},
+};
+
+}  // namespace
+
+std::vector<std::string> profile_names() {
+  std::vector<std::string> names;
+  for (const auto& row : kProfiles) names.emplace_back(row.name);
+  return names;
+}
+
+bool find_profile(const std::string& name, const std::string& program,
+                  const std::vector<std::string>& args, Profile& profile) {
+  const std::string base = std::filesystem::path(program).filename().string();
+  for (const auto& row : kProfiles) {
+    const bool fits = std::any_of(row.programs.begin(), row.programs.end(),
+                                  [&](const char* p) { return base == p; });
+    if (name == row.name || (name.empty() && (fits || row.make == plain))) {
+      profile = row.make(args);
+      return true;
+    }
+  }
+  return false;
+}
+
+std::vector<std::string> environment_of_script(const std::string& script) {
+  std::vector<std::string> found;
+  int ends[2];
+  if (access(script.c_str(), R_OK) != 0 || pipe2(ends, O_CLOEXEC) != 0) return found;
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    execl("/bin/sh", "sh", "-c", "set -a; . \"$0\" >/dev/null 2>&1; env -0", script.c_str(),
+          static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  close(ends[1]);
+  std::string text;
+  char buffer[4096];
+  for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) {
+    text.append(buffer, static_cast<std::size_t>(n));
+  }
+  close(ends[0]);
+  if (child > 0) waitpid(child, nullptr, 0);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\0', begin), text.size());
+    found.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return found;
+}
+
+}  // namespace crane::launcher

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What Crane knows about particular servers, so that `crane-run -- apache2` needs no more words:
+// arguments that keep them in the foreground, environment, directories, mode.
+//
+// Threads: plain values.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace crane::launcher {
+
+struct Profile {
+  std::string name;
+  std::vector<std::string> args = {};         // appended to the user's
+  std::vector<std::string> environment = {};  // "NAME=value", over the caller's
+  std::vector<std::string> directories = {};  // made before the server starts, links resolved
+  std::string mode = "serial";
+  std::uint32_t quantum = 0;  // 0: the scheduler's default
+};
+
+// The profile called `name`, or, when that is empty, the one that fits the program's base name;
+// "default" if none does. `program` is the path, `args` what the user typed after it.
+// Returns false when `name` is not known.
+bool find_profile(const std::string& name, const std::string& program,
+                  const std::vector<std::string>& args, Profile& profile);
+
+// Names for --help and messages.
+std::vector<std::string> profile_names();
+
+// What a shell that reads `script` has in its environment afterwards (Debian's envvars files).
+std::vector<std::string> environment_of_script(const std::string& script);
+
+}  // namespace crane::launcher

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/program.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace crane::launcher {
+namespace {
+
+constexpr int kInterpretersMax =
+    4;  // a script's interpreter may be a script; Linux has a limit too
+
+Problem unsuitable(const std::string& path, const std::string& cause, const std::string& todo) {
+  return problem(Status::kUnsuitable, "cannot replicate the program", path, cause, todo);
+}
+
+bool is_file(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+std::string absolute(const std::string& path) {
+  char resolved[PATH_MAX];
+  if (path[0] == '/') return path;
+  return getcwd(resolved, sizeof resolved) != nullptr ? std::string(resolved) + "/" + path : path;
+}
+
+std::vector<std::string> search_path() {
+  const char* variable = getenv("PATH");
+  std::string list = variable != nullptr ? variable : "/usr/local/bin:/usr/bin:/bin";
+  list += ":/usr/local/sbin:/usr/sbin:/sbin";
+  std::vector<std::string> directories;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(':', begin), list.size());
+    if (end > begin) directories.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return directories;
+}
+
+// Reads up to `size` bytes at `offset`; false when there are fewer.
+bool read_at(int fd, void* to, std::size_t size, std::uint64_t offset) {
+  return pread(fd, to, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
+}
+
+Problem check_elf(int fd, const std::string& path) {
+  Elf64_Ehdr header{};
+  if (!read_at(fd, &header, sizeof header, 0) ||
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
+    return unsuitable(path, "neither a program for Linux nor a script",
+                      "name the server's program");
+  }
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64) {
+    return unsuitable(path, "built for another machine", "install its amd64 build");
+  }
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment{};
+    if (!read_at(fd, &segment, sizeof segment, header.e_phoff + i * sizeof segment)) break;
+    if (segment.p_type == PT_INTERP) return {};
+  }
+  return unsuitable(path, "statically linked, so libcrane.so cannot be loaded into it",
+                    "use a dynamically linked build");
+}
+
+// The interpreter of "#!/usr/bin/env python3" is python3, of "#!/bin/sh -e" /bin/sh.
+std::string interpreter_of(const char* line) {
+  std::string text = line + 2;
+  text = text.substr(0, text.find_first_of("\n\r"));
+  const auto word = [&text] {
+    const auto begin = text.find_first_not_of(" \t");
+    if (begin == std::string::npos) return std::string();
+    const auto end = std::min(text.find_first_of(" \t", begin), text.size());
+    std::string found = text.substr(begin, end - begin);
+    text.erase(0, end);
+    return found;
+  };
+  std::string first = word();
+  if (first == "/usr/bin/env" || first == "/bin/env") {
+    std::string path;
+    const std::string name = word();
+    if (!name.empty() && find_program(name, path).none()) return path;
+  }
+  return first;
+}
+
+Problem check_one(const std::string& path, int depth) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) {
+    return problem(Status::kNotExecutable, "cannot read the program", path, strerror(errno),
+                   "check its permissions");
+  }
+  struct stat info {};
+  fstat(fd, &info);
+  const bool changes_user = (info.st_mode & S_ISUID) != 0 && info.st_uid != geteuid();
+  const bool changes_group = (info.st_mode & S_ISGID) != 0 && info.st_gid != getegid();
+  if (changes_user || changes_group) {
+    close(fd);
+    return unsuitable(path, "set-user-id or set-group-id, so the loader ignores libcrane.so",
+                      "run crane-run as the program's owner, or a copy without that bit");
+  }
+  char start[256] = {};
+  const ssize_t got = pread(fd, start, sizeof start - 1, 0);
+  Problem found;
+  if (got >= 2 && start[0] == '#' && start[1] == '!' && depth < kInterpretersMax) {
+    found = check_one(interpreter_of(start), depth + 1);
+  } else {
+    found = check_elf(fd, path);
+  }
+  close(fd);
+  return found;
+}
+
+}  // namespace
+
+Problem find_program(const std::string& name, std::string& path) {
+  std::vector<std::string> candidates;
+  if (name.find('/') != std::string::npos) {
+    candidates.push_back(absolute(name));
+  } else {
+    for (const auto& directory : search_path()) candidates.push_back(directory + "/" + name);
+  }
+  std::string unusable;
+  for (const auto& candidate : candidates) {
+    if (!is_file(candidate)) continue;
+    if (access(candidate.c_str(), X_OK) == 0) {
+      path = candidate;
+      return {};
+    }
+    if (unusable.empty()) unusable = candidate;
+  }
+  if (!unusable.empty()) {
+    return problem(Status::kNotExecutable, "cannot run the program", unusable, "not executable",
+                   "chmod +x it, or name the right file");
+  }
+  return problem(Status::kProgramMissing, "cannot run the program", name,
+                 "there is no such program",
+                 "check the name, or install the package that holds it");
+}
+
+Problem check_program(const std::string& path) { return check_one(path, 0); }
+
+}  // namespace crane::launcher

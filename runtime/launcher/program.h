@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Finds the server's program and refuses, before anything runs, one that could never load
+// libcrane.so: LD_PRELOAD is silently ignored by static and by set-user-id programs.
+
+#include <string>
+
+#include "runtime/launcher/messages.h"
+
+namespace crane::launcher {
+
+// `name` as a shell would find it (sbin directories are searched as well). On success `path` is
+// absolute and may be executed. Statuses: kProgramMissing, kNotExecutable, kUnsuitable.
+Problem find_program(const std::string& name, std::string& path);
+
+// Whether the dynamic loader would preload a library into the program at `path`. A script stands
+// for its interpreter.
+Problem check_program(const std::string& path);
+
+}  // namespace crane::launcher

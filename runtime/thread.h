@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the library keeps per thread and per process, in the process' own memory (the scheduler's
+// part is in the segment).  Data and the table of threads; turn.h takes the turns.
+//
+// Threads: `self` is the thread's own.  The table of threads is read and written only while holding
+// the turn, but for `cancel_requested` of the own entry.
+//
+// INVARIANT H1  self.slot != kNone iff the thread may take turns; without a slot InsideCrane is set
+//               for good and all its calls are real.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dmt/layout.h"
+#include "runtime/types.h"
+
+namespace crane {
+
+// A thread that was created or adopted by the library, until it is joined or has ended detached.
+struct ThreadEntry {
+  bool used;
+  bool finished;
+  bool detached;
+  bool joining;  // somebody is in pthread_join on it
+  bool cancel_requested;
+  std::uint16_t slot;
+  std::uint32_t thread_id;  // the kernel's; 0 until it ran
+  pthread_t handle;
+  std::uint64_t exit_object;
+};
+
+inline constexpr std::size_t kThreadsMax = dmt::kSlotsMax;
+
+struct ThreadBlock {
+  std::uint16_t slot = dmt::kNone;
+  std::uint16_t process = 0;
+  std::uint32_t thread_id = 0;   // gettid(), cached: glibc names mutex owners by it
+  std::uint64_t space = 0;       // names the process' private objects
+  ThreadEntry* entry = nullptr;
+  // virtual time (vtime.h)
+  std::int64_t clock_ns = 0;     // what this thread has last read
+  std::uint32_t clock_reads = 0;  // since its last turn
+  // virtual cancellation
+  bool cancel_disabled = false;
+  bool cancel_asynchronous = false;
+  bool forking = false;          // between the atfork handlers
+  bool holding_for_fork = false;
+  // virtual randomness (vrandom.h)
+  std::uint32_t random_used = 64;
+  std::uint64_t random_counter = 0;
+  std::uint32_t random_state[16] = {};
+  unsigned char random_bytes[64] = {};
+  bool random_ready = false;
+  std::uint32_t locks = 0;  // mutexes held, roughly: ends the quantum in parallel mode (rule 23)
+};
+
+// constinit: reached without a wrapper function or a guard.
+inline thread_local constinit ThreadBlock self{};
+
+// The segment of this replica; null before attaching.
+extern dmt::Layout* world;
+
+inline Slot own_slot() noexcept { return Slot{self.slot}; }
+
+// Names of synchronisation objects: the address within its address space, or the address alone when
+// the object is shared between processes (they inherit the mapping; DESIGN D2).  The top bit tells
+// them from the names that the scheduler gives out.
+inline std::uint64_t name_of_address(std::uint64_t space, const volatile void* address) noexcept {
+  std::uint64_t x = reinterpret_cast<std::uintptr_t>(address) ^ (space * 0x9E3779B97F4A7C15);
+  x = (x ^ (x >> 31)) * 0xBF58476D1CE4E5B9;
+  return (x ^ (x >> 29)) | (1ull << 63);
+}
+inline std::uint64_t object_of(const volatile void* address, bool shared) noexcept {
+  return name_of_address(shared ? 0 : self.space, address);
+}
+
+inline bool is_parallel() noexcept {
+  return world->header.configuration.mode == dmt::Mode::kParallel;
+}
+
+// --- the table of threads (REQUIRES the turn) ----------------------------------------------------
+
+// A fresh entry, or null when there are kThreadsMax.
+ThreadEntry* add_thread(pthread_t handle, std::uint16_t slot, bool detached) noexcept;
+ThreadEntry* find_thread(pthread_t handle) noexcept;
+ThreadEntry* find_thread_by_id(std::uint32_t thread_id) noexcept;
+inline void remove_thread(ThreadEntry& entry) noexcept { entry.used = false; }
+// The child of fork has one thread.
+void forget_other_threads() noexcept;
+
+// --- life of a thread ----------------------------------------------------------------------------
+
+// Gives the calling thread its slot; from the return of the stub on its calls are wrapped.
+void adopt_slot(std::uint16_t slot, std::uint16_t process) noexcept;
+// The calling thread has no slot any more: all its calls are real from here on.
+void abandon_slot() noexcept;
+// Creates the key whose destructor ends a thread.  Once, before there are threads.
+void prepare_thread_end() noexcept;
+// Marks the calling thread as one whose end is an operation.
+void arm_thread_end() noexcept;
+// A detached thread ends: its stack is reused only when the kernel is done with it (wrap_pthread.cc).
+void note_ending_thread(std::uint32_t thread_id) noexcept;
+// The robust mutexes that this thread holds get their "owner died" mark at this turn (D18).
+void release_robust_mutexes(std::uint32_t thread_id) noexcept;
+// All threads of this process, before it ends.  REQUIRES the turn.
+void release_robust_mutexes_of_process() noexcept;
+
+}  // namespace crane

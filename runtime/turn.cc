@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/turn.h"
+
+#include "runtime/inside.h"
+#include "runtime/real.h"
+
+namespace crane {
+
+using dmt::WakeReason;
+
+Turn::Turn(Op op, Point point) noexcept : w(*world), op_(op), point_(point) {
+  take();
+  if (point_ == kCancellationPoint && cancellation_due()) act_on_cancellation();
+}
+
+Turn::~Turn() {
+  if (held_) finish();
+}
+
+void Turn::finish() noexcept {
+  const bool cancelled = self.cancel_asynchronous && cancellation_due();
+  const bool due = signals_due(w) || cancelled;
+  put();
+  if (!due) return;
+  const int saved = errno;
+  deliver_signals();
+  if (cancelled) cancel_self();
+  errno = saved;
+}
+
+void Turn::take() noexcept {
+  dmt::get_turn(w, own_slot());
+  held_ = true;
+  // Rule 8a: what this thread has read between turns has passed for everybody.
+  if (self.clock_reads != 0) dmt::observe_time(w, self.clock_ns);
+  self.clock_reads = 0;
+  self.clock_ns = w.scheduler.now_ns;
+}
+
+void Turn::put() noexcept {
+  held_ = false;
+  self.clock_ns = w.scheduler.now_ns;
+  dmt::put_turn(w, own_slot(), static_cast<dmt::Operation>(op_), result_, yield_);
+}
+
+WakeReason Turn::wait(std::uint64_t object, std::int64_t deadline_ns) noexcept {
+  // What became due while the thread was runnable is not waited over.
+  if (signals_due(w) || (point_ == kCancellationPoint && cancellation_due())) {
+    return WakeReason::kInterrupted;
+  }
+  return dmt::wait(w, own_slot(), object, deadline_ns, static_cast<dmt::Operation>(op_));
+}
+
+bool Turn::interrupted(bool restarts) noexcept {
+  put();
+  const Handlers ran = deliver_signals();
+  take();
+  if (point_ == kCancellationPoint && cancellation_due()) act_on_cancellation();
+  return ran == Handlers::kNoneRan || (restarts && ran == Handlers::kAllRestart);
+}
+
+void Turn::act_on_cancellation() noexcept {
+  result_ = ECANCELED;
+  put();
+  cancel_self();
+}
+
+void cancellation_point(Op op) noexcept { Turn turn(op, Turn::kCancellationPoint); }
+
+void cancel_self() noexcept {
+  self.cancel_disabled = true;
+  self.entry->cancel_requested = false;
+  InsideCrane::set_outside();  // I1: the cleanup handlers are the application's
+  real::pthread_exit(PTHREAD_CANCELED);
+  __builtin_unreachable();
+}
+
+}  // namespace crane

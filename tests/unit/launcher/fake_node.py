@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Stands for crane-node in the launcher's tests: speaks the control protocol, runs no server.
+
+What it plays is told by variables in the configured environment:
+  FAKE_PORT=n    asks for a listener for port n; the leader answers every client "replica <k>"
+  FAKE_EXIT=n    every replica reports that its server exited with status n
+  FAKE_FATAL=k   replica k reports a fatal error (status 68: the server never checked in)
+  FAKE_DIE=k     replica k kills itself once the group is asked for (a file <dir>/die appears)
+  FAKE_STUBBORN=k  replica k ignores "stop"
+"""
+import json
+import os
+import select
+import signal
+import socket
+import sys
+
+
+def main():
+    config = json.load(open(sys.argv[sys.argv.index("--config") + 1]))
+    play = dict(v.split("=", 1) for v in config["env"] if v.startswith("FAKE_"))
+    me, home = config["replica"], f"{config['dir']}/r{config['replica']}"
+    control = socket.socket(fileno=int(sys.argv[sys.argv.index("--control-fd") + 1]))
+
+    def say(**message):
+        control.send(json.dumps(message).encode())
+
+    if play.get("FAKE_FATAL") == str(me):
+        say(t="fatal", code=68, message="the server did not load libcrane.so")
+        return 68
+    with open(f"{home}/server.log", "a") as log:
+        log.write("hello from the server\n")
+    say(t="role", role="leader" if me == 0 else "follower", view=1)
+    say(t="server", pid=os.getpid())
+    say(t="ready")
+    if "FAKE_PORT" in play:
+        say(t="listen", port=int(play["FAKE_PORT"]), addr="127.0.0.1", backlog=5)
+    if "FAKE_EXIT" in play:
+        say(t="exit", status=int(play["FAKE_EXIT"]), reason="exited")
+    listener = None
+    while True:
+        readable = select.select([control] + ([listener] if listener and me == 0 else []), [], [],
+                                 0.02)[0]
+        if play.get("FAKE_DIE") == str(me) and os.path.exists(f"{config['dir']}/die"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if listener in readable:
+            client, _ = listener.accept()
+            client.sendall(f"replica {me}\n".encode())
+            client.close()
+        if control not in readable:
+            continue
+        data, fds, _, _ = socket.recv_fds(control, 65536, 1)
+        if not data:
+            return 72
+        message = json.loads(data)
+        if message["t"] == "stop" and play.get("FAKE_STUBBORN") != str(me):
+            return 0
+        if message["t"] == "listener":
+            listener = socket.socket(fileno=fds[0])
+
+
+sys.exit(main())

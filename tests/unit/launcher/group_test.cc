@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    crane-run starts, watches and ends a group, and leaves nothing behind.
+// METHOD  The real Group in a child process, over fake_node.py, which speaks the control protocol.
+// CHECKS  exit status passed through; one socket for all; losses judged; everything removed.
+#include "runtime/launcher/group.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+using namespace crane::launcher;
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr int kLimitMs = 20'000;
+constexpr const char* kFakeNode = "tests/unit/launcher/fake_node.py";
+
+bool eventually(const std::function<bool()>& condition) {
+  for (int waited = 0; waited < kLimitMs; waited += 5) {
+    if (condition()) return true;
+    poll(nullptr, 0, 5);  // poll
+  }
+  return false;
+}
+
+std::string slurp(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// A group in a child process, as crane-run would have it.
+struct Running {
+  std::string scratch;
+  Options options;
+  pid_t pid = -1;
+
+  explicit Running(int replicas, std::vector<std::string> play, const std::string& tag) {
+    char name[] = "/tmp/crane-group-XXXXXX";
+    REQUIRE(mkdtemp(name) != nullptr);
+    scratch = name;
+    options.replicas = replicas;
+    options.name = "test-" + tag + "-" + std::to_string(getpid());
+    options.dir = scratch;
+    options.container = false;
+    options.program = {"/bin/true"};
+    pid = fork();
+    if (pid == 0) _exit(child(std::move(play)));
+  }
+  ~Running() {
+    if (pid > 0) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+    fs::remove_all(scratch);
+    fs::remove_all("/dev/shm/crane." + options.name);
+  }
+
+  int child(std::vector<std::string> play) {
+    const int out = open((scratch + "/out").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
+    const int err = open((scratch + "/err").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
+    dup2(out, 1);
+    dup2(err, 2);
+    Parts parts{fs::absolute(kFakeNode).string(), "/bin/true"};
+    Profile profile;
+    profile.name = "default";
+    profile.environment = std::move(play);
+    GroupDirectories directories;
+    if (!directories.create(options).none()) return 99;
+    Group group(options, parts, profile, options.program[0], directories);
+    return group.run();
+  }
+
+  std::string dir() const { return scratch + "/" + options.name; }
+  Json state() const { return Json::parse(slurp(dir() + "/state.json"), nullptr, false); }
+  bool ready() const {
+    const Json s = state();
+    return s.is_object() && s.value("ready", false);
+  }
+  pid_t node(int replica) const {
+    return state()["replicas"][static_cast<unsigned>(replica)]["node_pid"];
+  }
+  int wait() {
+    int status = 0;
+    REQUIRE(eventually([&] { return waitpid(pid, &status, WNOHANG) == pid; }));
+    pid = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+  bool left_nothing() const {
+    return !fs::exists(dir()) && !fs::exists("/dev/shm/crane." + options.name);
+  }
+  std::string said() const { return slurp(scratch + "/err"); }
+};
+
+bool dead(pid_t pid) { return kill(pid, 0) != 0; }
+
+std::uint16_t free_port() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  REQUIRE(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+std::string ask(std::uint16_t port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string text;
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+    char buffer[100];
+    const ssize_t n = read(fd, buffer, sizeof buffer);
+    if (n > 0) text.assign(buffer, static_cast<std::size_t>(n));
+  }
+  close(fd);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("group: the server's exit status is passed through and nothing is left", "[launcher]") {
+  Running group(3, {"FAKE_EXIT=7"}, "exit");
+  CHECK(group.wait() == 7);
+  CHECK(group.left_nothing());
+  CHECK(slurp(group.scratch + "/out") == "hello from the server\n");  // once, not three times
+  CHECK(group.said().find("the server ended with status 7") != std::string::npos);
+}
+
+TEST_CASE("group: serves one published socket, and a signal stops everything", "[launcher]") {
+  const std::uint16_t port = free_port();
+  Running group(3, {"FAKE_PORT=" + std::to_string(port)}, "serve");
+  REQUIRE(eventually([&] { return group.ready() && !group.state()["listening"].empty(); }));
+  CHECK(group.state()["leader"] == 0);
+  CHECK(group.state()["listening"][0]["published"] == port);
+  CHECK(eventually([&] { return ask(port) == "replica 0\n"; }));
+  std::vector<pid_t> nodes;
+  for (int i = 0; i < 3; ++i) nodes.push_back(group.node(i));
+  kill(group.pid, SIGTERM);
+  CHECK(group.wait() == 0);
+  for (const pid_t node : nodes) CHECK(dead(node));
+  CHECK(group.left_nothing());
+  CHECK(ask(port).empty());
+}
+
+TEST_CASE("group: goes on without one replica, ends without a majority", "[launcher]") {
+  Running group(3, {}, "losses");
+  REQUIRE(eventually([&] { return group.ready(); }));
+  kill(group.node(1), SIGKILL);
+  REQUIRE(eventually([&] { return group.said().find("2 of 3 replicas") != std::string::npos; }));
+  CHECK(group.said().find("killed by") != std::string::npos);
+  CHECK(group.state()["replicas"][1]["role"] == "dead");
+  kill(group.node(0), SIGKILL);
+  CHECK(group.wait() == static_cast<int>(Status::kMajorityLost));
+  CHECK_FALSE(fs::exists("/dev/shm/crane." + group.options.name));
+}
+
+TEST_CASE("group: a node's fatal report at the start becomes message and status", "[launcher]") {
+  Running group(3, {"FAKE_FATAL=1"}, "fatal");
+  CHECK(group.wait() == static_cast<int>(Status::kNeverCheckedIn));
+  CHECK(group.said().find("did not load libcrane.so") != std::string::npos);
+  CHECK(group.said().find("its log: ") != std::string::npos);
+}
+
+TEST_CASE("group: a taken port ends the start with a message", "[launcher]") {
+  const int holder = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(bind(holder, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  REQUIRE(listen(holder, 1) == 0);
+  REQUIRE(getsockname(holder, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  Running group(1, {"FAKE_PORT=" + std::to_string(ntohs(address.sin_port))}, "port");
+  CHECK(group.wait() == static_cast<int>(Status::kPortTaken));
+  CHECK(group.said().find("cannot listen on port") != std::string::npos);
+  close(holder);
+}
+
+TEST_CASE("group: nodes end when crane-run is killed outright", "[launcher]") {
+  Running group(3, {}, "orphan");
+  REQUIRE(eventually([&] { return group.ready(); }));
+  std::vector<pid_t> nodes;
+  for (int i = 0; i < 3; ++i) nodes.push_back(group.node(i));
+  kill(group.pid, SIGKILL);
+  CHECK(group.wait() == 1000 + SIGKILL);
+  for (const pid_t node : nodes) {
+    const pid_t one = node;
+    // Whoever adopted them may not have buried them yet: a zombie counts as ended.
+    CHECK(eventually([&] {
+      const std::string stat = slurp("/proc/" + std::to_string(one) + "/stat");
+      return stat.empty() || stat.find(") Z ") != std::string::npos;
+    }));
+  }
+}
+
+TEST_CASE("group: a node that ignores stop is killed", "[launcher]") {
+  Running group(1, {"FAKE_STUBBORN=0"}, "stubborn");
+  REQUIRE(eventually([&] { return group.ready(); }));
+  kill(group.pid, SIGINT);
+  REQUIRE(eventually([&] { return group.said().find("stopping") != std::string::npos; }));
+  kill(group.pid, SIGINT);  // asked twice: at once
+  CHECK(group.wait() == 0);
+  CHECK(group.left_nothing());
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of crane-run that need no group: command line, program check, profiles, directories.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "dmt/layout.h"
+#include "runtime/launcher/listeners.h"
+#include "runtime/launcher/options.h"
+#include "runtime/launcher/preflight.h"
+#include "runtime/launcher/profile.h"
+#include "runtime/launcher/program.h"
+
+using namespace crane::launcher;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Scratch {
+  std::string path;
+  Scratch() {
+    char name[] = "/tmp/crane-launcher-XXXXXX";
+    REQUIRE(mkdtemp(name) != nullptr);
+    path = name;
+  }
+  ~Scratch() { fs::remove_all(path); }
+  std::string file(const std::string& name, const std::string& text, fs::perms mode) const {
+    std::ofstream(path + "/" + name) << text;
+    fs::permissions(path + "/" + name, mode);
+    return path + "/" + name;
+  }
+};
+
+constexpr auto kProgramMode = fs::perms(0755);
+
+Parsed parse(std::vector<const char*> words, Options& options, Problem& problem) {
+  words.insert(words.begin(), "crane-run");
+  return parse_options(static_cast<int>(words.size()), words.data(), options, problem);
+}
+
+std::string unique_name(const char* what) {
+  return std::string("test-") + what + "-" + std::to_string(getpid());
+}
+
+bool contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+}  // namespace
+
+TEST_CASE("options: everything after -- belongs to the server", "[launcher]") {
+  Options o;
+  Problem p;
+  REQUIRE(parse({"-n", "5", "--publish", "8080:80", "--publish", "443", "--mode", "parallel", "--",
+                 "apache2", "-n", "7", "--", "-v"},
+                o, p) == Parsed::kRun);
+  CHECK(o.replicas == 5);
+  CHECK(o.mode == "parallel");
+  REQUIRE(o.publish.size() == 2);
+  CHECK(o.publish[0] == std::pair<std::uint16_t, std::uint16_t>{8080, 80});
+  CHECK(o.publish[1] == std::pair<std::uint16_t, std::uint16_t>{443, 443});
+  CHECK(o.program == std::vector<std::string>{"apache2", "-n", "7", "--", "-v"});
+  CHECK(o.name == "apache2");
+  CHECK(o.container);
+  CHECK_FALSE(o.verbose);
+}
+
+TEST_CASE("options: wrong ones are told apart by status", "[launcher]") {
+  struct Row {
+    std::vector<const char*> words;
+    Status status;
+  };
+  const Row rows[] = {
+      {{"-n", "2", "--", "true"}, Status::kReplicas},
+      {{"-n", "0", "--", "true"}, Status::kReplicas},
+      {{"-n", "-1", "--", "true"}, Status::kReplicas},
+      {{"-n", "11", "--", "true"}, Status::kReplicas},
+      {{"-n", "many", "--", "true"}, Status::kUsage},
+      {{}, Status::kUsage},
+      {{"--"}, Status::kUsage},
+      {{"--publish", "80:", "--", "true"}, Status::kUsage},
+      {{"--publish", "99999", "--", "true"}, Status::kUsage},
+      {{"--mode", "fast", "--", "true"}, Status::kUsage},
+      {{"--name", "a/b", "--", "true"}, Status::kUsage},
+      {{"--no-such-option", "--", "true"}, Status::kUsage},
+  };
+  for (const auto& row : rows) {
+    Options o;
+    Problem p;
+    CAPTURE(row.words.size(), row.words.empty() ? "" : row.words[0]);
+    CHECK(parse(row.words, o, p) == Parsed::kProblem);
+    CHECK(p.status == row.status);
+    CHECK(p.text.find("; ") != std::string::npos);  // it says what to do
+  }
+}
+
+TEST_CASE("program: found as a shell finds it, also in sbin", "[launcher]") {
+  std::string path;
+  CHECK(find_program("sh", path).none());
+  CHECK(path[0] == '/');
+  setenv("PATH", "/usr/bin:/bin", 1);
+  CHECK(find_program("mkswap", path).none());
+  CHECK(find_program("no-such-program-at-all", path).status == Status::kProgramMissing);
+  CHECK(find_program("/no/such/program", path).status == Status::kProgramMissing);
+  Scratch scratch;
+  const auto file = scratch.file("server", "text", fs::perms(0644));
+  CHECK(find_program(file, path).status == Status::kNotExecutable);
+}
+
+TEST_CASE("program: what cannot be preloaded is refused before it runs", "[launcher]") {
+  Scratch scratch;
+  std::string shell;
+  REQUIRE(find_program("sh", shell).none());
+  CHECK(check_program(shell).none());
+  CHECK(check_program(scratch.file("script", "#!/bin/sh -e\nexit 0\n", kProgramMode)).none());
+  CHECK(check_program(scratch.file("env", "#!/usr/bin/env python3\n", kProgramMode)).none());
+  CHECK(check_program(scratch.file("text", "just text\n", kProgramMode)).status ==
+        Status::kUnsuitable);
+  const std::string source = scratch.file("s.c", "int main(void) { return 0; }\n", kProgramMode);
+  const std::string made = scratch.path + "/static";
+  if (std::system(("gcc -static -o " + made + " " + source + " 2>/dev/null").c_str()) == 0) {
+    const auto refused = check_program(made);
+    CHECK(refused.status == Status::kUnsuitable);
+    CHECK(refused.text.find("statically linked") != std::string::npos);
+  }
+  // A program of another machine: the header of a real one with its machine field changed.
+  fs::copy_file(shell, scratch.path + "/foreign");
+  std::fstream foreign(scratch.path + "/foreign", std::ios::in | std::ios::out | std::ios::binary);
+  foreign.seekp(18);
+  foreign.put(static_cast<char>(183));  // EM_AARCH64
+  foreign.close();
+  CHECK(check_program(scratch.path + "/foreign").status == Status::kUnsuitable);
+  if (geteuid() == 0) {
+    fs::copy_file(shell, scratch.path + "/setuid");
+    REQUIRE(chown((scratch.path + "/setuid").c_str(), 65534, 65534) == 0);
+    REQUIRE(chmod((scratch.path + "/setuid").c_str(), 04755) == 0);
+    const auto refused = check_program(scratch.path + "/setuid");
+    CHECK(refused.status == Status::kUnsuitable);
+    CHECK(refused.text.find("set-user-id") != std::string::npos);
+  }
+}
+
+TEST_CASE("profile: stock servers stay in the foreground without being told", "[launcher]") {
+  Profile p;
+  REQUIRE(find_profile("", "/usr/sbin/apache2", {}, p));
+  CHECK(p.name == "apache2");
+  CHECK(contains(p.args, "FOREGROUND"));
+  CHECK(p.mode == "serial");
+  REQUIRE(find_profile("", "/usr/sbin/apache2", {"-DFOREGROUND"}, p));
+  CHECK(p.args.empty());
+  REQUIRE(find_profile("", "/usr/bin/redis-server", {"--port", "7000"}, p));
+  CHECK(p.args == std::vector<std::string>{"--daemonize", "no"});
+  REQUIRE(find_profile("", "/usr/bin/memcached", {"-u", "daemon"}, p));
+  CHECK(p.args.empty());
+  REQUIRE(find_profile("", "/usr/bin/anything", {}, p));
+  CHECK(p.name == "default");
+  REQUIRE(find_profile("redis-server", "/usr/bin/anything", {}, p));
+  CHECK(p.name == "redis-server");
+  CHECK_FALSE(find_profile("no-such", "/usr/bin/anything", {}, p));
+}
+
+TEST_CASE("profile: apache2 gets what envvars says, with links resolved", "[launcher]") {
+  Scratch scratch;
+  scratch.file("envvars",
+               "unset HOME\nexport APACHE_RUN_USER=somebody\n" +
+                   ("APACHE_LOG_DIR=" + scratch.path) + "/link/log\n",
+               fs::perms(0644));
+  fs::create_directory(scratch.path + "/real");
+  fs::create_symlink(scratch.path + "/real", scratch.path + "/link");
+  setenv("APACHE_CONFDIR", scratch.path.c_str(), 1);
+  Profile p;
+  REQUIRE(find_profile("apache2", "/usr/sbin/apache2", {}, p));
+  unsetenv("APACHE_CONFDIR");
+  CHECK(contains(p.environment, "APACHE_RUN_USER=somebody"));
+  CHECK(p.directories == std::vector<std::string>{scratch.path + "/real/log"});
+}
+
+TEST_CASE("listeners: one socket per port, opened once, published where asked", "[launcher]") {
+  Listeners probe({});
+  int fd = -1;
+  bool fresh = false;
+  // Port 0 of the system stands for "some free port": bind it, learn it, publish it again.
+  const int holder = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(bind(holder, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  REQUIRE(listen(holder, 1) == 0);
+  REQUIRE(getsockname(holder, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  const std::uint16_t port = ntohs(address.sin_port);
+  Listeners listeners({{port, 80}});
+  const auto taken = listeners.open(80, "127.0.0.1", 5, fd, fresh);
+  CHECK(taken.status == Status::kPortTaken);
+  CHECK(taken.text.find(std::to_string(port)) != std::string::npos);
+  close(holder);
+  REQUIRE(listeners.open(80, "127.0.0.1", 5, fd, fresh).none());
+  CHECK(fresh);
+  int again = -1;
+  REQUIRE(listeners.open(80, "127.0.0.1", 5, again, fresh).none());
+  CHECK_FALSE(fresh);
+  CHECK(again == fd);
+  CHECK(listeners.sockets().at(80).published == port);
+}
+
+TEST_CASE("directories: locked while the group lives, gone afterwards", "[launcher]") {
+  Scratch scratch;
+  Options o;
+  o.name = unique_name("dirs");
+  o.dir = scratch.path + "/deep/er";
+  o.replicas = 3;
+  const std::string dir = o.dir + "/" + o.name, shm = "/dev/shm/crane." + o.name;
+  {
+    GroupDirectories first;
+    REQUIRE(first.create(o).none());
+    CHECK(fs::is_directory(dir + "/r2"));
+    CHECK(fs::is_directory(shm + "/r2"));
+    CHECK((fs::status(shm).permissions() & fs::perms(0777)) == fs::perms(0700));
+    GroupDirectories second;
+    CHECK(second.create(o).status == Status::kGroupExists);
+    Options elsewhere = o;  // the name is taken on the whole machine
+    elsewhere.dir = scratch.path + "/other";
+    GroupDirectories third;
+    CHECK(third.create(elsewhere).status == Status::kGroupExists);
+  }
+  CHECK_FALSE(fs::exists(dir));
+  CHECK_FALSE(fs::exists(shm));
+}
+
+TEST_CASE("directories: what a killed group left is removed, another version's is not",
+          "[launcher]") {
+  Scratch scratch;
+  Options o;
+  o.name = unique_name("stale");
+  o.dir = scratch.path;
+  o.replicas = 1;
+  const std::string shm = "/dev/shm/crane." + o.name;
+  fs::create_directories(shm + "/r0");
+  const auto leave = [&](std::uint64_t magic, std::uint32_t version) {
+    std::ofstream segment(shm + "/r0/segment", std::ios::binary);
+    segment.write(reinterpret_cast<const char*>(&magic), sizeof magic);
+    segment.write(reinterpret_cast<const char*>(&version), sizeof version);
+    segment.write("\0\0\0\0\0\0\0\0", 8);
+  };
+  leave(crane::dmt::kSegmentMagic, crane::dmt::kLayoutVersion + 1);
+  {
+    GroupDirectories d;
+    const auto refused = d.create(o);
+    CHECK(refused.status == Status::kSharedVersion);
+    CHECK(refused.text.find(shm) != std::string::npos);
+  }
+  CHECK(fs::exists(shm + "/r0/segment"));
+  leave(crane::dmt::kSegmentMagic, crane::dmt::kLayoutVersion);
+  {
+    GroupDirectories d;
+    CHECK(d.create(o).none());
+    CHECK_FALSE(fs::exists(shm + "/r0/segment"));
+  }
+  CHECK_FALSE(fs::exists(shm));
+}
+
+TEST_CASE("directories: an unusable --dir is named", "[launcher]") {
+  Scratch scratch;
+  Options o;
+  o.name = unique_name("bad");
+  o.dir = scratch.file("file", "", fs::perms(0644));
+  GroupDirectories d;
+  CHECK(d.create(o).status == Status::kDirectory);
+  CHECK_FALSE(fs::exists("/dev/shm/crane." + o.name));
+}
