@@ -34,7 +34,7 @@ $(if $(OPT),,$(error VARIANT=$(VARIANT) is unknown; use debug release asan ubsan
 PRELOAD := -O2 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti -fno-threadsafe-statics \
            -ftls-model=initial-exec -ffunction-sections -fdata-sections
 # Test programs are strangers to Crane: plain C, nothing of ours on the command line.
-STRANGER := -std=gnu11 -O1 -g -Wall -Wextra -pthread
+STRANGER := -std=gnu11 -O1 -g -Wall -Wextra -Wno-deprecated-declarations -pthread
 
 # --- libraries from the distribution ------------------------------------------------------------
 # pkg-config module = Debian package that holds it; what is absent is named by `make packages`.
@@ -197,11 +197,12 @@ $(OUT)/interpose/% $(OUT)/e2e/%: build_line = $$(sed -n 's|^// build: ||p' $<)
 $(OUT)/%: tests/%.c $(OUT)/flags
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(STRANGER) $< $(build_line) -o $@
+	$(Q)$(CC) $(STRANGER) -MMD -MP -MF $@.d $< $(build_line) -o $@
 $(OUT)/interpose/%: tests/interpose/%.cc $(OUT)/flags
 	$(call say,CXX,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CXX) -std=c++20 $(filter-out -std=%,$(STRANGER)) $< $(build_line) -o $@
+	$(Q)$(CXX) -std=c++20 $(filter-out -std=%,$(STRANGER)) -MMD -MP -MF $@.d $< $(build_line) \
+	  -o $@
 
 # Short names: `make crane-run` is `make out/<variant>/crane-run`.
 SHORT := libcrane.so crane-node crane-run crane-diff crane-sim crane-solo $(notdir $(BENCHES))
@@ -248,4 +249,4 @@ help:                                             ## this list
 	@sed -nE 's/^([a-z_-]+):[^#]*## (.*)/  \1\t\2/p' Makefile | expand -t 14
 	@echo '  test-AREA   one area: $(AREAS)'
 
--include $(patsubst %.cc,$(OUT)/obj/%.d,$(ALL_SRC)) $(PRELOAD_OBJ:.o=.d)
+-include $(patsubst %.cc,$(OUT)/obj/%.d,$(ALL_SRC)) $(PRELOAD_OBJ:.o=.d) $(STRANGERS:=.d)

@@ -132,9 +132,6 @@ class PlainProcessTree final : public Server {
   void clean() override;
 
   [[noreturn]] void run_server();
-  void unmount();
-
-  std::vector<std::string> created_;  // directories that were not there before
 };
 
 }  // namespace crane::checkpoint

@@ -63,7 +63,6 @@ Outcome PlainProcessTree::prepare() {
   // Orphans of the server come to us, so that none escapes (K1).
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   for (const auto& path : options_.make_directories) {
-    if (access(path.c_str(), F_OK) != 0) created_.push_back(path);
     if (auto made = make_directories(path); !made) return made;
   }
   if (!is_root()) return Done{};
@@ -139,12 +138,9 @@ void PlainProcessTree::end_all() {
   }
 }
 
+// The directories on which we mounted stay, empty: rmdir(2) of a directory takes away what other
+// namespaces have mounted there, that is, another replica's.
 void PlainProcessTree::clean() {
-  unmount();
-  for (const auto& path : created_) rmdir(path.c_str());  // unless another replica uses it
-}
-
-void PlainProcessTree::unmount() {
   if (!is_root()) return;
   for (auto bind = options_.binds.rbegin(); bind != options_.binds.rend(); ++bind) {
     umount2(bind->target.c_str(), MNT_DETACH);

@@ -123,9 +123,41 @@ void reset_connection(Layout& w, std::uint32_t file) noexcept {
   refresh_readiness(w, file, true);
 }
 
-std::uint32_t find_listener(Layout& w, std::uint16_t port) noexcept {
+bool same_ip(const VirtualAddress& a, const VirtualAddress& b) noexcept {
+  return a.family == b.family && std::memcmp(a.ip, b.ip, sizeof a.ip) == 0;
+}
+
+bool listens_on(const Layout& w, std::uint16_t port) noexcept {
   for (std::uint32_t f = w.scheduler.listeners; f != 0; f = w.files[f].listener.next) {
-    if (w.files[f].listener.port == port) return f;
+    if (w.files[f].listener.port == port) return true;
+  }
+  return false;
+}
+
+// How well a listener fits: its very address, any of the family, another one (the outside reaches
+// all of them by the one published port).
+unsigned fitness(const ListenerState& l, const VirtualAddress& local) noexcept {
+  if (same_ip(l.bound, local)) return 3;
+  const bool any = (l.any_address & kWildcardAddress) != 0;
+  return any && l.bound.family == local.family ? 2 : 1;
+}
+
+// The listener for a connection; among equals (SO_REUSEPORT) its number decides (rule 21).
+std::uint32_t find_listener(const Layout& w, const ConnectBody& body, Index conn) noexcept {
+  unsigned best = 0;
+  std::uint64_t equals = 0;
+  for (std::uint32_t f = w.scheduler.listeners; f != 0; f = w.files[f].listener.next) {
+    const ListenerState& l = w.files[f].listener;
+    if (l.port != body.port) continue;
+    const unsigned fit = fitness(l, body.local);
+    if (fit > best) equals = 0;
+    if (fit >= best) ++equals;
+    best = std::max(best, fit);
+  }
+  std::uint64_t skip = equals == 0 ? 0 : value(conn) % equals;
+  for (std::uint32_t f = w.scheduler.listeners; f != 0; f = w.files[f].listener.next) {
+    const ListenerState& l = w.files[f].listener;
+    if (l.port == body.port && fitness(l, body.local) == best && skip-- == 0) return f;
   }
   return 0;
 }
@@ -133,6 +165,19 @@ std::uint32_t find_listener(Layout& w, std::uint16_t port) noexcept {
 }  // namespace
 
 // --- the server's side -------------------------------------------------------------------------
+
+bool may_listen(const Layout& w, std::uint32_t file) noexcept {
+  const ListenerState& mine = w.files[file].listener;
+  for (std::uint32_t f = w.scheduler.listeners; f != 0; f = w.files[f].listener.next) {
+    const ListenerState& l = w.files[f].listener;
+    if (f == file || l.port != mine.bound.port || l.bound.family != mine.bound.family) continue;
+    const bool both_reuse = (l.any_address & mine.any_address & kReusesPort) != 0;
+    const bool overlap = ((l.any_address | mine.any_address) & kWildcardAddress) != 0 ||
+                         same_ip(l.bound, mine.bound);
+    if (overlap && !both_reuse) return false;
+  }
+  return true;
+}
 
 bool start_listening(Layout& w, std::uint32_t file, std::uint32_t backlog) noexcept {
   FileRecord& f = w.files[file];
@@ -142,14 +187,15 @@ bool start_listening(Layout& w, std::uint32_t file, std::uint32_t backlog) noexc
     return true;
   }
   CRANE_ASSERT(f.kind == FileKind::kSocket);
-  if (find_listener(w, f.listener.bound.port) != 0) return false;
+  if (!may_listen(w, file)) return false;
+  const bool first = !listens_on(w, f.listener.bound.port);
   f.kind = FileKind::kListener;
   f.listener.port = f.listener.bound.port;
   f.listener.backlog = wanted;
   f.listener.next = w.scheduler.listeners;
   w.scheduler.listeners = file;
   refresh_readiness(w, file, false);
-  emit(w, OutputType::kListen, f.listener.port, wanted, nullptr, 0);
+  if (first) emit(w, OutputType::kListen, f.listener.port, wanted, nullptr, 0);
   return true;
 }
 
@@ -255,13 +301,13 @@ void close_listener(Layout& w, std::uint32_t file) noexcept {
     at = &w.files[*at].listener.next;
   }
   *at = l.next;
-  emit(w, OutputType::kUnlisten, l.port, 0, nullptr, 0);
+  if (!listens_on(w, l.port)) emit(w, OutputType::kUnlisten, l.port, 0, nullptr, 0);
 }
 
 // --- admission's side ---------------------------------------------------------------------------
 
 void admit_connect(Layout& w, Index index, const ConnectBody& body) noexcept {
-  const std::uint32_t listener = find_listener(w, body.port);
+  const std::uint32_t listener = find_listener(w, body, index);
   const bool room = listener != 0 && w.files[listener].listener.queued <
                                          w.files[listener].listener.backlog + 1;
   const std::uint32_t file = room ? create_file(w, kNodeSlot, FileKind::kConnection) : 0;

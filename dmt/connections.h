@@ -16,7 +16,14 @@ namespace crane::dmt {
 
 // --- the server's side -------------------------------------------------------------------------
 
-// `file` (kSocket, with listener.bound set by bind) starts listening.  False: the port is taken.
+// Bits of ListenerState::any_address.
+inline constexpr std::uint16_t kWildcardAddress = 1, kReusesPort = 2;
+
+// Whether `file` (kSocket, with listener.bound and any_address set by bind) may listen: no other
+// listener has the port and the address, unless both are of SO_REUSEPORT.
+bool may_listen(const Layout& w, std::uint32_t file) noexcept;
+
+// It starts listening.  False: see may_listen.
 bool start_listening(Layout& w, std::uint32_t file, std::uint32_t backlog) noexcept;
 
 // The oldest queued connection of a listener, or 0.  The queue's reference becomes the caller's.

@@ -17,6 +17,10 @@ std::uint32_t* descriptor(Layout& w, std::uint16_t process, int fd) noexcept {
 
 // The other end of a pipe or unix stream is gone: EOF for its readers, EPIPE for its writers.
 void close_stream(Layout& w, FileRecord& file) noexcept {
+  const auto index = static_cast<std::uint32_t>(&file - w.files);
+  for (Right r = receive_right(w, index); r.found; r = receive_right(w, index)) {
+    if (r.file != 0) drop_reference(w, r.file);
+  }
   const std::uint32_t peer = file.stream.peer;
   if (peer == 0) return;
   file.stream.peer = 0;
@@ -173,6 +177,29 @@ void unbind_all_descriptors(Layout& w, std::uint16_t process) noexcept {
     unbind_descriptor(w, process, static_cast<int>(fd));
   }
   w.processes[process].fd_limit = 0;
+}
+
+bool send_right(Layout& w, Slot me, std::uint32_t stream, std::uint32_t file, bool last) noexcept {
+  // The envelope is a file of its own: one file may be on several ways at once.
+  const std::uint32_t envelope = create_file(w, me, FileKind::kEventFd);
+  if (envelope == 0) return false;
+  w.files[envelope].counter.count = file;
+  w.files[envelope].counter.semaphore = last;
+  if (file != 0) add_reference(w, file);
+  std::uint32_t* at = &w.files[stream].rights;
+  while (*at != 0) at = &w.files[*at].chain;
+  *at = envelope;
+  return true;
+}
+
+Right receive_right(Layout& w, std::uint32_t stream) noexcept {
+  const std::uint32_t envelope = w.files[stream].rights;
+  if (envelope == 0) return {false, true, 0};
+  const FileRecord& e = w.files[envelope];
+  const Right right{true, e.counter.semaphore, static_cast<std::uint32_t>(e.counter.count)};
+  w.files[stream].rights = e.chain;
+  drop_reference(w, envelope);
+  return right;
 }
 
 // --- readiness -------------------------------------------------------------------------------

@@ -55,6 +55,17 @@ void copy_descriptors(Layout& w, std::uint16_t parent, std::uint16_t child) noex
 // exit: all of them.
 void unbind_all_descriptors(Layout& w, std::uint16_t process) noexcept;
 
+// SCM_RIGHTS: `file` (0 = a plain descriptor) is on its way to the unix stream end `stream`, in the
+// order of sending; `last` ends a message.  False when the table of files is full.
+bool send_right(Layout& w, Slot me, std::uint32_t stream, std::uint32_t file, bool last) noexcept;
+// The oldest one, whose reference becomes the caller's; `found` false when there is none.
+struct Right {
+  bool found;
+  bool last;
+  std::uint32_t file;
+};
+Right receive_right(Layout& w, std::uint32_t stream) noexcept;
+
 // --- readiness -------------------------------------------------------------------------------
 
 // The level that the file's state gives now (an epoll's, a stream's, a connection's, ...).

@@ -183,8 +183,8 @@ struct alignas(64) FileRecord {
   Readiness readiness;
   std::uint32_t watches;  // list of watches on this file, FIFO, linked by `file_next`
   std::uint32_t watches_tail;
-  std::uint32_t chain;  // accept queue or free list
-  std::uint32_t padding;
+  std::uint32_t chain;  // accept queue, queue of rights, or free list
+  std::uint32_t rights;  // descriptors on their way to this end of a unix stream (envelopes)
   std::uint64_t object;  // agreed name: creating slot and its operation count (D2)
   union {
     ListenerState listener;

@@ -77,6 +77,17 @@ void free_record(Layout& w, std::uint16_t process) noexcept {
   w.processes[process].state = ProcessState::kFree;
 }
 
+// The zombie's parent learns of it; one that ignores SIGCHLD never has zombies.
+void announce_end(Layout& w, std::uint16_t zombie) noexcept {
+  const std::uint16_t parent = w.processes[zombie].parent;
+  if (w.processes[parent].dispositions[SIGCHLD] == Disposition::kIgnore) {
+    free_record(w, zombie);
+  } else {
+    send_signal(w, parent, SIGCHLD);
+  }
+  signal(w, child_object(parent), kAll);
+}
+
 void emit_exit(Layout& w, std::int32_t status) noexcept {
   const std::span<std::byte> room = reserve_output(w, sizeof(OutputHeader));
   const OutputHeader header{
@@ -141,20 +152,16 @@ void end_process(Layout& w, std::uint16_t process, std::int32_t wait_status) noe
     ProcessRecord& child = w.processes[i];
     if (child.state == ProcessState::kFree || child.parent != process) continue;
     child.parent = kMainProcess;
-    if (child.state == ProcessState::kZombie) send_signal(w, kMainProcess, SIGCHLD);
+    if (child.state == ProcessState::kZombie && process != kMainProcess) {
+      announce_end(w, i);
+    }
   }
   if (process == kMainProcess) {
     w.scheduler.ended = true;
     emit_exit(w, wait_status);
     return;
   }
-  const ProcessRecord& parent = w.processes[p.parent];
-  if (parent.dispositions[SIGCHLD] == Disposition::kIgnore) {
-    free_record(w, process);
-  } else {
-    send_signal(w, p.parent, SIGCHLD);
-  }
-  signal(w, child_object(p.parent), kAll);
+  announce_end(w, process);
 }
 
 WaitChoice find_zombie(const Layout& w, std::uint16_t parent, std::int32_t pid) noexcept {

@@ -88,17 +88,42 @@ Readiness interesting(const WatchRecord& watch, Readiness now) noexcept {
   return now & (watch.events | kAlways);
 }
 
-// The watch's file has become ready for it.  True when an exclusive waiter took the event.
+bool raise_readiness(Layout& w, std::uint32_t file, Readiness now, bool edge) noexcept;
+
+// The watch's file has become ready for it.  True when that woke a thread.
 bool notify(Layout& w, std::uint32_t watch) noexcept {
   WatchRecord& r = w.watches[watch];
   if (r.kind == WatchKind::kSlot) {
-    wake(w, Slot{static_cast<std::uint16_t>(r.owner)}, WakeReason::kSignalled);
-    return false;
+    return wake(w, Slot{static_cast<std::uint16_t>(r.owner)}, WakeReason::kSignalled);
   }
   if (!r.armed) return false;
   if (!r.is_ready) push_ready(w, watch);
-  set_readiness(w, r.owner, kIn, true);
-  return (r.flags & kWatchExclusive) != 0;
+  return raise_readiness(w, r.owner, kIn, true);
+}
+
+// set_readiness; true when that woke a thread.
+bool raise_readiness(Layout& w, std::uint32_t file, Readiness now, bool edge) noexcept {
+  FileRecord& f = w.files[file];
+  const Readiness rise = now & ~f.readiness;
+  f.readiness = now;
+  if (rise == 0 && !(edge && now != 0)) return false;
+  // A listener's connection is for one accept; everything else may concern several threads.
+  const bool one = f.kind == FileKind::kListener || f.kind == FileKind::kUnixListener;
+  bool woke = signal(w, f.object, one ? 1 : kAll) > 0;
+  bool exclusive_woken = false;
+  for (std::uint32_t watch = f.watches; watch != 0;) {
+    const std::uint32_t following = w.watches[watch].file_next;
+    const WatchRecord& r = w.watches[watch];
+    const bool exclusive = (r.flags & kWatchExclusive) != 0;
+    if (interesting(r, now) != 0 && !(exclusive && exclusive_woken)) {
+      const bool woken = notify(w, watch);
+      // As in Linux, an epoll that nobody waits on does not use the event up.
+      exclusive_woken |= exclusive && woken;
+      woke |= woken;
+    }
+    watch = following;
+  }
+  return woke;
 }
 
 void set_events(WatchRecord& r, std::uint32_t events, std::uint64_t data) noexcept {
@@ -113,21 +138,7 @@ void set_events(WatchRecord& r, std::uint32_t events, std::uint64_t data) noexce
 }  // namespace
 
 void set_readiness(Layout& w, std::uint32_t file, Readiness now, bool edge) noexcept {
-  FileRecord& f = w.files[file];
-  const Readiness rise = now & ~f.readiness;
-  f.readiness = now;
-  if (rise == 0 && !(edge && now != 0)) return;
-  // A listener's connection is for one accept; everything else may concern several threads.
-  const bool one = f.kind == FileKind::kListener || f.kind == FileKind::kUnixListener;
-  signal(w, f.object, one ? 1 : kAll);
-  bool exclusive_taken = false;
-  for (std::uint32_t watch = f.watches; watch != 0;) {
-    const std::uint32_t following = w.watches[watch].file_next;
-    const WatchRecord& r = w.watches[watch];
-    const bool skip = exclusive_taken && (r.flags & kWatchExclusive) != 0;
-    if (interesting(r, now) != 0 && !skip) exclusive_taken |= notify(w, watch);
-    watch = following;
-  }
+  raise_readiness(w, file, now, edge);
 }
 
 std::uint32_t watch_by_slot(Layout& w, Slot me, std::uint32_t file, std::uint32_t events) noexcept {

@@ -146,7 +146,7 @@ void at_exit(int code, void*) noexcept {
 }
 
 int quick_code = 0;
-void at_quick() noexcept {
+void at_quick(void*) noexcept {
   if (self.slot != dmt::kNone) end_for_schedule(status_of_exit(quick_code));
 }
 
@@ -164,7 +164,7 @@ void register_atfork_handlers() noexcept {
 
 void register_exit_handlers() noexcept {
   real::on_exit(at_exit, nullptr);
-  real::at_quick_exit(at_quick);
+  real::__cxa_at_quick_exit(at_quick, nullptr);
 }
 
 pid_t scheduled_fork() noexcept { return fork_by(real::fork, true); }

@@ -49,7 +49,7 @@ void init() noexcept {
 #undef INTERPOSE_LATE
 #undef INTERPOSE_OWN
   CRANE_FIND(on_exit, "");
-  CRANE_FIND(at_quick_exit, "");
+  CRANE_FIND(__cxa_at_quick_exit, "");
   CRANE_FIND(fflush, "");
   CRANE_FIND(fopencookie, "");
   CRANE_FIND(pthread_key_create, "");

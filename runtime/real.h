@@ -38,7 +38,7 @@ namespace crane::real {
 
 // Without rows.
 inline int (*on_exit)(void (*)(int, void*), void*) = nullptr;
-inline int (*at_quick_exit)(void (*)()) = nullptr;
+inline int (*__cxa_at_quick_exit)(void (*)(void*), void*) = nullptr;
 inline int (*fflush)(FILE*) = nullptr;
 inline FILE* (*fopencookie)(void*, const char*, cookie_io_functions_t) = nullptr;
 inline int (*pthread_key_create)(pthread_key_t*, void (*)(void*)) = nullptr;

@@ -293,8 +293,6 @@ int sched_yield() {
   return 0;
 }
 
-int pthread_yield() { return wrap::sched_yield(); }
-
 // --- C11 -----------------------------------------------------------------------------------------------
 
 int thrd_create(thrd_t* p, thrd_start_t f, void* x) {

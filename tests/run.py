@@ -12,8 +12,8 @@ A test that cannot run here prints `SKIPPED: <name>: <why>`; it is counted as sk
 Every failure is printed with the command that replays it.
 
 Interposition programs: comment lines of the program steer the run:
-  // run: <options>                 default: one replica without consensus, under crane-solo;
-                                    with options it runs under crane-run
+  // solo: <options of crane-solo>   default: none; one replica without consensus
+  // run: <options of crane-run>     instead of crane-solo
   // args: <arguments>
   // exit: <status>                  default: 0
   // native: no                      it only makes sense under Crane
@@ -185,10 +185,11 @@ class Runner:
         name, program = f"interpose/{source.stem}", self.out / "interpose" / source.stem
         if not self.wanted(name):
             return
-        say = dict(re.findall(r"^// (run|args|exit|native): *(.*)$", source.read_text(), re.M))
+        say = dict(re.findall(r"^// (solo|run|args|exit|native): *(.*)$", source.read_text(), re.M))
         words = [str(program)] + shlex.split(say.get("args", ""))
         runner = self.out / ("crane-run" if "run" in say else "crane-solo")
-        command = [str(runner), *shlex.split(say.get("run", "")), "--", *words]
+        steer = shlex.split(say.get("run", say.get("solo", "")))
+        command = [str(runner), *steer, "--", *words]
         if not program.exists() or not runner.exists():
             self.tally.fail(f"{name}: not built", f"make OUT={self.out} all")
             return

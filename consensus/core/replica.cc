@@ -89,9 +89,10 @@ std::optional<Entry> Replica::deliver() {
 
 void Replica::on(const Start& e) {
   if (role_ != Role::kStarting || revokes_left_ > 0) return;
-  if (e.kind == StartKind::kLost && !mutant(Mutant::kAmnesiacVoter)) {
-    set_role(Role::kLearner, kNoReplica);
-    return;
+  const bool admitted = config_.incarnation == config_.admitted[value(self())];
+  if ((e.kind == StartKind::kLost || !admitted) && !mutant(Mutant::kAmnesiacVoter)) {
+    publish_promise();  // the next start on this memory must know which incarnation it was
+    return set_role(Role::kLearner, kNoReplica);
   }
   if (e.kind == StartKind::kSurvived) {
     promised_ = View{e.promise[kPromisedView]};
@@ -241,6 +242,10 @@ void Replica::on(const PeerUp& e) {
   p.retry_power = 0;
   p.retry_at_ns = now_.now_ns;
   if (p.state == PeerState::kBehind) set_state(p, PeerState::kIdle);
+  if (role_ == Role::kFollower && leader_ == kNoReplica && prevote_view_ == View{0}) {
+    lost_races_ = 0;  // a group that forms: now there may be a majority
+    plan_campaign(false);
+  }
 }
 
 void Replica::on(const Abdicate&) {

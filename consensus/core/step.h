@@ -6,13 +6,12 @@
 // time and a random word come with every event.  The driver (consensus/node) and the simulator
 // (consensus/sim) run the same object code.  How a driver looks:
 //
-// Replica core(config, log_memory); // log_memory: core::log_memory_bytes(ring_bytes)
-// core.step(Start{...}, now); loop: for each thing that happened: core.step(event, now) or
-// core.propose(...)
-//          while (core.take_actions(list)) for (a : list) carry out a, feeding what it gives back
-//          while (core.deliver(entry)) hand entry to the application
-//          at the end of an iteration: core.step(Flush{}, now), carry out, ring doorbells
-//          sleep until an event or core.deadline_ns(); then core.step(Tick{}, now)
+//   a Replica gets log_memory_bytes(ring_bytes), zeroed or surviving; its first event is Start
+//   for each thing that happened: step or propose, and then
+//     as long as take_actions gives a list: carry out each; what comes back are the next events
+//     as long as deliver gives an entry: hand it to the application
+//   at the end of an iteration: Flush is stepped, carried out, then doorbells are rung
+//   sleep until an event or deadline_ns; then Tick is stepped
 //
 // CONTRACT S1  Actions are carried out in the order given, all before the next step() or propose()
 //              (a completion that arrives meanwhile waits its turn).
@@ -23,7 +22,7 @@
 //              complete in order; after a failed one all later ones under that key fail (fabric F4,
 //              F5).
 // CONTRACT S5  RevokeWrites is answered by Revoked when nothing written under the old key can
-//              become visible any more and every write that completed is visible (F2, F3);
+//              become visible any more and every write that completed is visible (F2, F3),
 //              PermitWrites by Permitted with a key never used before (F6), or ok = false.
 // CONTRACT S6  Messages may be lost, never altered, and come in order per peer.
 // CONTRACT S7  After construction nothing is allocated on the way of propose, completions, commits

@@ -124,7 +124,8 @@ void Cluster::restart(unsigned id, bool lost) {
     for (Grant& g : n.grants) g.live = false;
     ++n.incarnation;
   }
-  start(id, n.lost ? core::StartKind::kLost : core::StartKind::kSurvived);
+  const bool knows = lost || (n.lost && world_.random.chance(500));  // its loss, or only its number
+  start(id, knows ? core::StartKind::kLost : core::StartKind::kSurvived);
   if (!faults_.death_is_seen) return;
   for (unsigned i = 0; i < faults_.replicas; ++i) {
     if (i == id || nodes_[i].life == Life::kDown) continue;

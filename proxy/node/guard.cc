@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -75,11 +74,7 @@ Result<pid_t> Guard::start() {
   } else {
     server_ = std::make_unique<checkpoint::PlainProcessTree>(options());
   }
-  // The node outranks its server; what the server inherits is the ordinary priority.
-  const int priority = ::getpriority(PRIO_PROCESS, 0);
-  (void)::setpriority(PRIO_PROCESS, 0, 0);
   const Result<pid_t> started = server_->start();
-  (void)::setpriority(PRIO_PROCESS, 0, priority);
   if (!started.ok()) {
     (void)server_->destroy();
     server_.reset();

@@ -207,6 +207,7 @@ void Node::iterate() {
     if (!round()) break;
   }
   throttle();
+  outputs_->tick(now_ns_);
   if (slot0_->spooled_bytes() > kSpoolMax) {
     fail(ExitStatus::kLagging, "the server of this replica is too far behind the log");
   }
@@ -257,7 +258,7 @@ void Node::sleep_until_event() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (work_waiting()) {
     awake();
-    event_base_loop(base_, EVLOOP_NONBLOCK);
+    event_base_loop(base_, EVLOOP_ONCE | EVLOOP_NONBLOCK);  // one pass only
     return;
   }
   arm_timer();

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/outputs.h"
 
+#include <spdlog/spdlog.h>
+
 #include <utility>
 
 #include "proxy/encode.h"
 
 namespace crane::node {
+namespace {
+constexpr std::int64_t kFlushPeriodNs = 200'000'000;
+}  // namespace
 
 Result<std::unique_ptr<Outputs>> Outputs::open(const std::string& record, std::uint8_t replica) {
   auto outputs = std::make_unique<Outputs>();
@@ -43,7 +48,17 @@ void Outputs::output(const OutputHeader& header, std::span<const std::byte> byte
 }
 
 void Outputs::flush() {
-  if (recorder_ != nullptr) recorder_->flush();
+  if (recorder_ == nullptr) return;
+  recorder_->flush();
+  if (const std::string message = recorder_->take_message(); !message.empty()) {
+    spdlog::error("{}", message);
+  }
+}
+
+void Outputs::tick(std::int64_t now_ns) {
+  if (now_ns - flushed_ns_ < kFlushPeriodNs) return;
+  flushed_ns_ = now_ns;
+  flush();
 }
 
 std::uint64_t Outputs::digest() const noexcept { return hash_.digest(); }

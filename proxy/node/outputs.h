@@ -25,7 +25,9 @@ class Outputs {
 
   void connected(ConnId conn, const ConnectBody& body);
   void output(const OutputHeader& header, std::span<const std::byte> bytes);
+  // Hands recorded bytes to the kernel; called at the end, and by tick() now and then.
   void flush();
+  void tick(std::int64_t now_ns);
 
   std::uint64_t bytes() const noexcept { return bytes_; }
   std::uint64_t digest() const noexcept;
@@ -34,6 +36,7 @@ class Outputs {
   proxy::OutputHash hash_;
   std::unique_ptr<proxy::OutputRecorder> recorder_;
   std::uint64_t bytes_ = 0;
+  std::int64_t flushed_ns_ = 0;
 };
 
 }  // namespace crane::node

@@ -287,7 +287,10 @@ void Group::on_exit(Replica& replica, int status) {
   const bool all = std::all_of(replicas_.begin(), replicas_.end(),
                                [](const Replica& r) { return r.exited || r.node < 0; });
   if (all) {
-    say("the server ended with status " + std::to_string(status));
+    const bool crashed = status >= 128;
+    if (crashed) directories_.keep_logs();
+    say("the server ended with status " + std::to_string(status) +
+        (crashed ? "; its logs are in " + directories_.dir() : std::string()));
     stop(nullptr);
   } else if (stop_deadline_ms_ == 0) {
     stop_deadline_ms_ = now_ms() + kExitTimeoutMs;

@@ -196,12 +196,9 @@ Problem GroupDirectories::create(const Options& options) {
 void GroupDirectories::remove() {
   std::error_code ignored;
   if (!shm_dir_.empty()) fs::remove_all(shm_dir_, ignored);
-  if (!dir_.empty() && !keep_logs_) {
-    fs::remove_all(dir_, ignored);
-    // Our default base directory goes too when no other group is in it.
-    const auto base = fs::path(dir_).parent_path();
-    if (base.string() == default_directory()) rmdir(base.c_str());
-  }
+  // Not its parent: /run/crane is a mount point in the namespaces of other groups' servers, and
+  // rmdir(2) would take their mounts away.
+  if (!dir_.empty() && !keep_logs_) fs::remove_all(dir_, ignored);
   if (keep_logs_) unlink((dir_ + "/lock").c_str());
   for (const int fd : locks_) close(fd);
   locks_.clear();

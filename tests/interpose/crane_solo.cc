@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-solo: runs one program under libcrane.so as a replica of its own, without consensus: a node
-// reduced to what the scheduler needs. It feeds START, then BUBBLE and TIME entries as a leader
-// would, drains the output ring, and exits with the program's status. The interposition programs
-// of this folder run natively and then twice under it.
+// build: -I. dmt/*.cc dmt/base/*.cc dmt/sequence/*.cc
 //
-//   crane-solo [--hash] [--parallel] [--perturb SEED] [--library PATH] -- program args
+// crane-solo: one replica without consensus, for tests of libcrane.so.  It is the node of a group of
+// one that needs no clock: when nobody can go on it admits a bubble, or the time entry of the next
+// deadline at once.  So what it admits depends on the schedule alone, and two runs of a
+// deterministic program have the same schedule hash.
 //
-// --hash prints the final schedule hash and clock on stderr.
+// usage: crane_solo [--lib PATH] [--parallel] [--hash] [--perturb SEED] [--signal N] -- PROGRAM ARGS
+// exit:  the program's status; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -20,11 +20,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cinttypes>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <string>
 #include <vector>
 
@@ -32,247 +32,262 @@
 #include "dmt/processes.h"
 #include "dmt/scheduler.h"
 #include "dmt/segment.h"
-#include "dmt/sequence/entry.h"
 #include "dmt/sequence/output.h"
 
 namespace {
 
-using namespace crane;
+using namespace crane;  // a program of its own
+
+constexpr int kStuck = 90, kFenced = 91, kUsage = 92;
+constexpr int kStuckAfterMs = 10'000;
+constexpr std::int64_t kBubbleNs = 1'000'000;
+constexpr std::int64_t kStartNs = 1'000'000'000;
+constexpr std::int64_t kWallOffsetNs = 1'700'000'000'000'000'000;
 
 struct Options {
-  bool hash = false;
-  dmt::Mode mode = dmt::Mode::kSerial;
-  std::uint64_t perturb = 0;
   std::string library;
-  std::vector<char*> program;
+  bool parallel = false, hash = false;
+  std::uint64_t perturb = 0;
+  int signal = 0;  // sent as an operator's, once, when the program first waits
+  std::vector<char*> command;
 };
 
-[[noreturn]] void fail(const char* what) {
-  std::perror(what);
-  std::exit(70);
-}
+std::string directory;
 
-std::int64_t monotonic_now() {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1'000'000'000 + t.tv_nsec;
+[[noreturn]] void die(const char* what) {
+  std::fprintf(stderr, "crane_solo: %s: %s\n", what, std::strerror(errno));
+  std::exit(kUsage);
 }
 
 Options parse(int argc, char** argv) {
   Options o;
   int i = 1;
   for (; i < argc && std::strcmp(argv[i], "--") != 0; ++i) {
-    const std::string word = argv[i];
-    if (word == "--hash") o.hash = true;
-    if (word == "--parallel") o.mode = dmt::Mode::kParallel;
-    if (word == "--perturb" && i + 1 < argc) o.perturb = std::strtoull(argv[++i], nullptr, 10);
-    if (word == "--library" && i + 1 < argc) o.library = argv[++i];
-  }
-  for (++i; i < argc; ++i) o.program.push_back(argv[i]);
-  o.program.push_back(nullptr);
-  if (o.program.size() < 2) {
-    std::fprintf(stderr, "usage: crane-solo [--hash] [--parallel] [--perturb SEED] -- program\n");
-    std::exit(64);
-  }
-  if (o.library.empty()) {
-    char self[4096] = {};
-    if (::readlink("/proc/self/exe", self, sizeof self - 1) < 0) fail("readlink");
-    std::string path = self;
-    path = path.substr(0, path.rfind('/'));  // out/<variant>/interpose/ or out/<variant>/
-    o.library = path + "/libcrane.so";
-    if (::access(o.library.c_str(), R_OK) != 0) {
-      o.library = path.substr(0, path.rfind('/')) + "/libcrane.so";
+    const std::string a = argv[i];
+    if (a == "--parallel") {
+      o.parallel = true;
+    } else if (a == "--hash") {
+      o.hash = true;
+    } else if (a == "--lib" && i + 1 < argc) {
+      o.library = argv[++i];
+    } else if (a == "--perturb" && i + 1 < argc) {
+      o.perturb = std::strtoull(argv[++i], nullptr, 0);
+    } else if (a == "--signal" && i + 1 < argc) {
+      o.signal = std::atoi(argv[++i]);
+    } else {
+      errno = EINVAL;
+      die(argv[i]);
     }
+  }
+  for (++i; i < argc; ++i) o.command.push_back(argv[i]);
+  if (o.command.empty()) {
+    errno = EINVAL;
+    die("no program");
+  }
+  o.command.push_back(nullptr);
+  if (o.library.empty()) {
+    // In <out>, whether this program is <out>/crane-solo or <out>/interpose/crane_solo.
+    char self[4096];
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    std::string path(self, n > 0 ? static_cast<std::size_t>(n) : 0);
+    do {
+      path.resize(path.rfind('/'));
+      o.library = path + "/libcrane.so";
+    } while (access(o.library.c_str(), R_OK) != 0 && path.rfind('/') != 0);
   }
   return o;
 }
 
-class Solo {
+class Node {
  public:
-  explicit Solo(const Options& options) : options_(options) {
+  explicit Node(const Options& o) : options_(o) {
     char name[] = "/dev/shm/crane-solo.XXXXXX";
-    if (::mkdtemp(name) == nullptr) fail("mkdtemp");
-    directory_ = name;
-    make_segment();
-    if (::mkfifo((directory_ + "/doorbell").c_str(), 0600) != 0) fail("mkfifo");
-    doorbell_ = ::open((directory_ + "/doorbell").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    if (doorbell_ < 0) fail("doorbell");
-    make_check_in();
-  }
-  ~Solo() {
-    for (const char* file : {"/segment", "/doorbell", "/checkin.sock", "/runtime.log"}) {
-      ::unlink((directory_ + file).c_str());
-    }
-    ::rmdir(directory_.c_str());
-  }
-  Solo(const Solo&) = delete;
-  Solo& operator=(const Solo&) = delete;
-
-  int run() {
-    dmt::create_main_process(*w_);
-    w_->scheduler.leading.store(1);
-    StartBody start{};
-    start.seed[0] = 42;
-    // The same every time: a program that prints a date prints the same one twice.
-    start.wall_offset_ns = 1'700'000'000'000'000'000;
-    push(EntryType::kStart, &start, sizeof start, dmt::kStartGrant);
-    dmt::admit_from_node(*w_);
-    child_ = ::fork();
-    if (child_ == 0) exec_program();
-    if (child_ < 0) fail("fork");
-    return serve();
-  }
-
- private:
-  void make_segment() {
-    const std::string path = directory_ + "/segment";
-    const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0 || ::ftruncate(fd, sizeof(dmt::Layout)) != 0) fail("segment");
-    void* memory = ::mmap(nullptr, sizeof(dmt::Layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (memory == MAP_FAILED) fail("mmap");
-    ::close(fd);
+    if (mkdtemp(name) == nullptr) die("mkdtemp");
+    directory = name;
+    if (chmod(name, 0711) != 0) die("chmod");
+    const std::string segment = directory + "/segment";
+    const int fd = open(segment.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, sizeof(dmt::Layout)) != 0) die("segment");
+    void* memory =
+        mmap(nullptr, sizeof(dmt::Layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) die("mmap");
     dmt::Configuration c{};
-    c.mode = options_.mode;
+    c.mode = o.parallel ? dmt::Mode::kParallel : dmt::Mode::kSerial;
     c.admission = dmt::Admission::kGrant;
-    c.quantum = c.mode == dmt::Mode::kSerial ? dmt::kQuantumSerial : dmt::kQuantumParallel;
+    c.quantum = o.parallel ? dmt::kQuantumParallel : dmt::kQuantumSerial;
     c.send_buffer = dmt::kSendBufferDefault;
-    c.perturb_seed = options_.perturb;
-    c.perturb_max_us = 2000;
+    c.perturb_seed = o.perturb;
+    c.perturb_max_us = 200;
     w_ = &dmt::initialise_segment(memory, c);
-  }
-
-  void make_check_in() {
-    check_in_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    dmt::create_main_process(*w_);
+    const std::string bell = directory + "/doorbell";
+    if (mkfifo(bell.c_str(), 0600) != 0) die("mkfifo");
+    doorbell_ = open(bell.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    check_in_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::snprintf(address.sun_path, sizeof address.sun_path, "%s/checkin.sock",
-                  directory_.c_str());
-    if (::bind(check_in_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-        ::listen(check_in_, 64) != 0) {
-      fail("check-in socket");
+                  directory.c_str());
+    if (bind(check_in_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) die("bind");
+    chmod(address.sun_path, 0666);
+    if (listen(check_in_, 64) != 0) die("listen");
+  }
+
+  void start() {
+    if (geteuid() == 0) (void)unshare(CLONE_NEWPID);  // the same pids in every run
+    child_ = fork();
+    if (child_ < 0) die("fork");
+    if (child_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      personality(ADDR_NO_RANDOMIZE);
+      setenv("LD_PRELOAD", options_.library.c_str(), 1);
+      setenv("CRANE_SEGMENT", (directory + "/segment").c_str(), 1);
+      execvp(options_.command[0], options_.command.data());
+      _exit(127);
     }
   }
 
-  [[noreturn]] void exec_program() {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::personality(ADDR_NO_RANDOMIZE);
-    ::setenv("LD_PRELOAD", options_.library.c_str(), 1);
-    ::setenv("CRANE_SEGMENT", (directory_ + "/segment").c_str(), 1);
-    ::execvp(options_.program[0], options_.program.data());
-    std::perror(options_.program[0]);
-    ::_exit(127);
+  int run() {
+    push_start();
+    for (;;) {
+      if (w_->scheduler.fenced.load() != 0) return finish(kFenced);
+      drain();
+      if (step()) {
+        idle_ms_ = 0;
+        continue;
+      }
+      int status = 0;
+      if (waitpid(child_, &status, WNOHANG) == child_) {
+        drain();
+        return finish(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+      }
+      sleep_a_little();
+      if (idle_ms_ > kStuckAfterMs) return finish(kStuck);
+    }
   }
 
-  void push(EntryType type, const void* body, std::uint32_t size, GrantTurns grant) {
-    Ring ring(w_->header.sequence, reinterpret_cast<std::byte*>(w_));
-    SequenceHeader header{};
-    header.body_bytes = size;
-    header.type = type;
-    header.grant = grant;
-    const std::int64_t elapsed = monotonic_now() - started_;
-    header.stamp_ns = kOrigin + static_cast<std::uint64_t>(elapsed);
-    header.viewstamp = {make_view(1, ReplicaId{0}), Index{++index_}};
-    header.crc = crc32c(body, size, crc32c(&header, sizeof header));
-    const auto total = static_cast<std::uint32_t>(sizeof header + size);
-    const auto room = ring.reserve(total);
-    if (room.empty()) fail("the sequence is full");
-    std::memcpy(room.data(), &header, sizeof header);
-    if (size > 0) std::memcpy(room.data() + sizeof header, body, size);
-    ring.commit(total);
-  }
-
-  void drain_output() {
-    Ring ring(w_->header.output, reinterpret_cast<std::byte*>(w_));
-    while (!ring.front().empty()) ring.pop();
-  }
-
-  void drain_check_ins() {
-    for (int fd; (fd = ::accept4(check_in_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0;) ::close(fd);
-  }
-
-  // Proposes what a leader would; true when there was something.
-  bool lead() {
+ private:
+  // Admits what the replica needs to go on; false when it needs nothing now.
+  bool step() {
     dmt::SchedulerState& s = w_->scheduler;
-    if (s.applied_index.load() < index_) return dmt::admit_from_node(*w_);
-    const std::int64_t now = static_cast<std::int64_t>(kOrigin) + monotonic_now() - started_;
-    if (s.next_deadline.load() <= now) {
-      push(EntryType::kTime, nullptr, 0, dmt::kBubbleGrantMin);
-    } else if (s.stalled.load() != 0 || s.grant_low.load() != 0) {
-      push(EntryType::kBubble, nullptr, 0, dmt::kBubbleGrantMax);
+    if (s.holder.load() != dmt::kHolderIdle || s.ended) return false;
+    if (s.run_queue.head != dmt::kNone) {
+      push(EntryType::kBubble, now_ + kBubbleNs, dmt::kStartGrant, nullptr, 0);
+    } else if (options_.signal != 0) {
+      const SignalBody body{static_cast<std::uint32_t>(options_.signal), 0};
+      options_.signal = 0;
+      push(EntryType::kSignal, now_ + 1, dmt::kInputGrantDefault, &body, sizeof body);
+    } else if (s.next_deadline.load() != dmt::kNoDeadline) {
+      const std::int64_t deadline = s.next_deadline.load();
+      const std::int64_t replica = s.now_ns;
+      push(EntryType::kTime, deadline > replica ? deadline : replica, dmt::kInputGrantDefault,
+           nullptr, 0);
     } else {
       return false;
     }
-    return dmt::admit_from_node(*w_);
+    dmt::admit_from_node(*w_);
+    return true;
   }
 
-  int wait_ms() const {
-    const std::int64_t deadline = w_->scheduler.next_deadline.load();
-    if (deadline == dmt::kNoDeadline) return 1000;
-    const std::int64_t now = static_cast<std::int64_t>(kOrigin) + monotonic_now() - started_;
-    const std::int64_t left = (deadline - now + 999'999) / 1'000'000;
-    return static_cast<int>(left < 0 ? 0 : left > 1000 ? 1000 : left);
+  void push_start() {
+    StartBody body{};
+    for (int i = 0; i < 4; ++i) body.seed[i] = 0x1234567890abcdefull * static_cast<unsigned>(i + 1);
+    body.wall_offset_ns = kWallOffsetNs;
+    push(EntryType::kStart, kStartNs, dmt::kStartGrant, &body, sizeof body);
+    dmt::admit_from_node(*w_);
   }
 
-  int serve() {
-    for (;;) {
-      drain_output();
-      drain_check_ins();
-      while (lead()) {
-      }
-      int status = 0;
-      const pid_t done = ::waitpid(child_, &status, WNOHANG);
-      if (done == child_) return finish(status);
-      w_->scheduler.node_timer.store(w_->scheduler.next_deadline.load());
-      w_->scheduler.node_asleep.store(1, std::memory_order_seq_cst);
-      const bool again = w_->scheduler.stalled.load() != 0 || w_->scheduler.grant_low.load() != 0;
-      pollfd fds[2] = {{doorbell_, POLLIN, 0}, {check_in_, POLLIN, 0}};
-      const int limit = wait_ms();
-      // The child's end rings nothing: look again soon enough.
-      ::poll(fds, 2, again ? 0 : (limit < 20 ? limit : 20));
-      w_->scheduler.node_asleep.store(0, std::memory_order_seq_cst);
-      char bytes[64];
-      while (::read(doorbell_, bytes, sizeof bytes) > 0) {
-      }
+  void push(EntryType type, std::int64_t stamp, std::uint32_t grant, const void* body,
+            std::uint32_t size) {
+    if (stamp > now_) now_ = stamp;
+    SequenceHeader h{};
+    h.body_bytes = size;
+    h.type = type;
+    h.grant = grant;
+    h.stamp_ns = static_cast<std::uint64_t>(now_);
+    h.viewstamp = {make_view(1, ReplicaId{0}), Index{++index_}};
+    h.crc = crc32c(body, size, crc32c(&h, sizeof h));
+    Ring ring(w_->header.sequence, reinterpret_cast<std::byte*>(w_));
+    const auto room = ring.reserve(static_cast<std::uint32_t>(sizeof h) + size);
+    if (room.empty()) die("the sequence is full");
+    std::memcpy(room.data(), &h, sizeof h);
+    if (size > 0) std::memcpy(room.data() + sizeof h, body, size);
+    ring.commit(static_cast<std::uint32_t>(sizeof h) + size);
+  }
+
+  void drain() {
+    Ring ring(w_->header.output, reinterpret_cast<std::byte*>(w_));
+    while (!ring.front().empty()) ring.pop();
+    char bytes[256];
+    while (read(doorbell_, bytes, sizeof bytes) > 0) {
     }
+    int fd;
+    while ((fd = accept4(check_in_, nullptr, nullptr, SOCK_CLOEXEC)) >= 0) {
+      ucred who{};
+      socklen_t size = sizeof who;
+      if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0) pids_.push_back(who.pid);
+      close(fd);
+    }
+  }
+
+  void sleep_a_little() {
+    dmt::SchedulerState& s = w_->scheduler;
+    s.leading.store(1);
+    s.node_timer.store(INT64_MAX);
+    s.node_asleep.store(1);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    // Somebody computes: short naps, since in parallel mode nobody rings when the turn lies idle.
+    const bool idle = s.holder.load() == dmt::kHolderIdle;
+    pollfd fds[2] = {{doorbell_, POLLIN, 0}, {check_in_, POLLIN, 0}};
+    const int ms = idle ? 10 : 1;
+    if (poll(fds, 2, ms) == 0) idle_ms_ += ms;
+    s.node_asleep.store(0);
   }
 
   int finish(int status) {
-    drain_output();
-    const bool announced = w_->processes[dmt::kMainProcess].gone.load() != 0;
-    if (!announced) {
-      std::fprintf(stderr, "crane-solo: the program never announced its end (status %d)\n", status);
-      print_log();
+    // The pid namespace ends with its first process; without one, whoever checked in is ended.
+    kill(child_, SIGKILL);
+    for (const pid_t pid : pids_) {
+      if (pid != child_ && pid > 1) kill(pid, SIGKILL);
     }
+    if (status == kStuck) std::fprintf(stderr, "crane_solo: stuck, nobody can go on\n");
+    if (status == kFenced) std::fprintf(stderr, "crane_solo: the replica was fenced\n");
+    show_log();
     if (options_.hash) {
-      std::fprintf(stderr, "hash %016" PRIx64 " clock %" PRIu64 "\n", w_->scheduler.hash,
-                   w_->scheduler.clock);
+      std::fprintf(stderr, "schedule %llu %016llx\n",
+                   static_cast<unsigned long long>(w_->scheduler.clock),
+                   static_cast<unsigned long long>(w_->scheduler.hash));
     }
-    if (WIFEXITED(status)) return announced ? WEXITSTATUS(status) : 71;
-    return 128 + WTERMSIG(status);
+    for (const char* name : {"segment", "doorbell", "checkin.sock", "runtime.log"}) {
+      unlink((directory + "/" + name).c_str());
+    }
+    rmdir(directory.c_str());
+    return status;
   }
 
-  void print_log() const {
-    std::FILE* log = std::fopen((directory_ + "/runtime.log").c_str(), "re");
+  void show_log() {
+    std::FILE* log = std::fopen((directory + "/runtime.log").c_str(), "r");
     if (log == nullptr) return;
-    for (int c; (c = std::fgetc(log)) != EOF;) std::fputc(c, stderr);
+    char line[1024];
+    while (std::fgets(line, sizeof line, log) != nullptr) std::fputs(line, stderr);
     std::fclose(log);
   }
 
-  static constexpr std::uint64_t kOrigin = 1'000'000'000'000;  // virtual time at START
-  const Options& options_;
-  std::string directory_;
+  Options options_;
   dmt::Layout* w_ = nullptr;
-  int doorbell_ = -1;
-  int check_in_ = -1;
+  int doorbell_ = -1, check_in_ = -1;
   pid_t child_ = -1;
+  std::vector<pid_t> pids_;
+  std::int64_t now_ = 0;
   std::uint64_t index_ = 0;
-  const std::int64_t started_ = monotonic_now();
+  int idle_ms_ = 0;
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Options options = parse(argc, argv);
-  Solo solo(options);
-  return solo.run();
+  signal(SIGPIPE, SIG_IGN);
+  Node node(parse(argc, argv));
+  node.start();
+  return node.run();
 }

@@ -78,6 +78,8 @@ def main():
                 m = INCLUDE.match(line)
                 if not m:
                     continue
+                if mine == "tests" and (file.parent / m[1]).exists():
+                    continue  # programs that know nothing of Crane include their neighbours
                 if not (root / m[1]).exists():
                     bad.append(f"{rel}:{number}: no such file from the root: {m[1]}")
                 elif not allowed(mine, m[1]):

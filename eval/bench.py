@@ -1,0 +1,334 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Native server vs a group of one vs a group of three, from one run (`make bench`).
+
+Per server and configuration: requests/s, latency at the 50th and 99th percentile, processor time
+per request of one replica (server and node). Then bubbles as a share of consensus entries for the
+two admission rules, and the cost of a turn. Repeats are interleaved, so that a slow minute of the
+machine hits all configurations; printed are median and (lowest .. highest). Raw data, with a
+description of the machine: <out>/bench/bench.json; a plot beside it if matplotlib is installed.
+A server that is not installed is left out, by name.
+"""
+import argparse
+import csv
+import io
+import json
+import os
+import pathlib
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
+import _harness as h  # noqa: E402
+
+CLIENTS = 16
+TICK = os.sysconf("SC_CLK_TCK")
+# Label: (replicas, options of crane-run); replicas 0 is the server without Crane.
+CONFIGURATIONS = {
+    "native": (0, []),
+    "n=1": (1, []),
+    "n=3": (3, []),
+    "n=3 classic": (3, ["--admission", "classic"]),
+}
+
+
+class Place:
+    """What Group and its kind need to know of a story."""
+
+    def __init__(self, out, work):
+        self.name, self.out, self.work, self.numbers = "bench", out, work, 0
+
+    def next_number(self):
+        self.numbers += 1
+        return self.numbers
+
+
+class Native:
+    """The server alone, in the same role as a Group."""
+
+    replicas = 1
+
+    def __init__(self, command, port, environment):
+        self.command, self.port, self.environment = command, port, environment
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, env={**os.environ, **self.environment},
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                        stdin=subprocess.DEVNULL, start_new_session=True)
+        h.wait_until(self.answers, 20, f"{self.command[0]} listens natively on {self.port}")
+        return self
+
+    def answers(self):
+        if self.process.poll() is not None:
+            raise h.Failure(f"{self.command[0]} ended with status {self.process.returncode}")
+        try:
+            h.socket.create_connection(("127.0.0.1", self.port), 1).close()
+            return True
+        except OSError:
+            return False
+
+    def processes(self):
+        return h.descendants([self.process.pid])
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class Apache:
+    name = "apache static 1 KB, keep-alive"
+    programs = ("apache2", "ab")
+
+    def __init__(self, work):
+        self.work = work
+        self.port = h.free_port()
+        self.conf = h.apache_configuration(work, self.port)
+        run = work / "native"
+        run.mkdir()
+        self.environment = {
+            "APACHE_RUN_USER": "www-data", "APACHE_RUN_GROUP": "www-data",
+            "APACHE_PID_FILE": str(run / "pid"), "APACHE_RUN_DIR": str(run),
+            "APACHE_LOCK_DIR": str(run), "APACHE_LOG_DIR": str(run), "LANG": "C"}
+        self.command = ["apache2", "-f", str(self.conf)]
+        self.native = self.command + ["-D", "FOREGROUND"]
+
+    def load(self, requests):
+        """[(what, requests per second, p50 ms, p99 ms)]"""
+        result = h.ab(f"http://127.0.0.1:{self.port}/1k.html", requests, CLIENTS, True)
+        if not h.ab_good(result, requests):
+            raise h.Failure(result["text"])
+        return [("GET 1 KB", result["rate"], result["p50"], result["p99"])]
+
+
+class Redis:
+    name = "redis set/get"
+    programs = ("redis-server", "redis-benchmark")
+    environment = {}
+
+    def __init__(self, work):
+        del work
+        self.port = h.free_port()
+        self.command = self.native = h.redis_program(self.port)
+
+    def load(self, requests):
+        done = subprocess.run(["redis-benchmark", "-p", str(self.port), "-n", str(requests), "-c",
+                               str(CLIENTS), "-t", "set,get", "--csv"], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=300)
+        rows = list(csv.DictReader(io.StringIO(done.stdout[done.stdout.find('"test"'):])))
+        if done.returncode != 0 or len(rows) < 2:
+            raise h.Failure(f"redis-benchmark: {done.stdout[-500:]}")
+        return [(row["test"], float(row["rps"]), float(row["p50_latency_ms"]),
+                 float(row["p99_latency_ms"])) for row in rows]
+
+
+def cpu_seconds(pids):
+    return sum(stat[1] for stat in map(h.process_stat, pids) if stat) / TICK
+
+
+def one_run(place, server, label, requests):
+    """A dictionary of what one start of one configuration gave."""
+    replicas, options = CONFIGURATIONS[label]
+    if replicas == 0:
+        running = Native(server.native, server.port, server.environment)
+    else:
+        running = h.Group(place, server.command, replicas=replicas, port=server.port,
+                          options=options)
+    with running:
+        server.load(max(requests // 10, CLIENTS))   # warm
+        pids = running.processes()
+        before, entries_before = cpu_seconds(pids), entries_of(running)
+        begin = time.monotonic()
+        results = server.load(requests)
+        took = time.monotonic() - begin
+        used = cpu_seconds(pids) - before
+        entries = {k: v - entries_before.get(k, 0) for k, v in entries_of(running).items()}
+    served = requests * len(results)
+    return {"server": server.name, "configuration": label, "seconds": took,
+            "results": [dict(zip(("what", "rate", "p50_ms", "p99_ms"), r)) for r in results],
+            "cpu_us_per_request": used * 1e6 / served,
+            "cpu_us_per_request_replica": used * 1e6 / served / max(replicas, 1),
+            "entries": entries}
+
+
+def entries_of(running):
+    """Counts of committed entries by type, as the leader's node tells them."""
+    if not isinstance(running, h.Group):
+        return {}
+    status = running.status(running.leader()) or {}
+    return {**status.get("entries", {}), "total": status.get("entries_total", 0)}
+
+
+def spread(values, form="{:.0f}"):
+    if not values:
+        return "-"
+    low, high = form.format(min(values)), form.format(max(values))
+    return f"{form.format(statistics.median(values))} ({low} .. {high})"
+
+
+def median_of(runs, label, what, key):
+    found = [r[key] for run in runs if run["configuration"] == label for r in run["results"]
+             if r["what"] == what]
+    return found
+
+
+def print_server(name, runs):
+    print(f"\n{name}, {CLIENTS} clients, {len({r['repeat'] for r in runs})} repeats: "
+          "median (lowest .. highest)")
+    print(f"  {'':<10}{'':<14}{'requests/s':>26}{'of native':>10}{'p50 ms':>24}{'p99 ms':>24}")
+    whats = list(dict.fromkeys(r["what"] for run in runs for r in run["results"]))
+    for what in whats:
+        native = median_of(runs, "native", what, "rate")
+        for label in CONFIGURATIONS:
+            rates = median_of(runs, label, what, "rate")
+            if not rates:
+                continue
+            share = f"{statistics.median(rates) / statistics.median(native):.2f}" if native else "-"
+            print(f"  {what:<10}{label:<14}{spread(rates):>26}{share:>10}"
+                  f"{spread(median_of(runs, label, what, 'p50_ms'), '{:.3f}'):>24}"
+                  f"{spread(median_of(runs, label, what, 'p99_ms'), '{:.3f}'):>24}")
+    print("  processor time per request, us, one replica (server and node):")
+    for label in CONFIGURATIONS:
+        used = [r["cpu_us_per_request_replica"] for r in runs if r["configuration"] == label]
+        if used:
+            print(f"    {label:<14}{spread(used, '{:.1f}'):>26}")
+
+
+def bubble_share(runs, label):
+    shares = []
+    for run in runs:
+        entries = {k.lower(): v for k, v in run["entries"].items()}
+        if run["configuration"] == label and entries.get("total"):
+            shares.append(100 * entries.get("bubble", 0) / entries["total"])
+    return shares
+
+
+def print_bubbles(all_runs):
+    print("\nbubbles, % of consensus entries under load:")
+    for name in dict.fromkeys(r["server"] for r in all_runs):
+        runs = [r for r in all_runs if r["server"] == name]
+        print(f"  {name:<34}grant {spread(bubble_share(runs, 'n=3'), '{:.2f}'):<26}"
+              f"classic {spread(bubble_share(runs, 'n=3 classic'), '{:.2f}')}")
+
+
+def turn_cost(out, quick):
+    program = out / "bench-turn"
+    if not program.exists():
+        print("\ncost of a turn: bench-turn is not built (make bench)")
+        return None
+    done = subprocess.run([str(program), "--json", "--turns", str(2_000_000 if quick else
+                                                                  10_000_000)],
+                          stdout=subprocess.PIPE, text=True, timeout=600)
+    rows = json.loads(done.stdout)
+    print("\ncost of a turn, ns:")
+    for row in rows:
+        print(f"  {row['case']:<42}{row['ns']:>10.1f} ({row['low']:.1f} .. {row['high']:.1f})")
+    return rows
+
+
+def machine():
+    try:
+        model = next(line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo",
+                     encoding="utf8") if line.startswith("model name"))
+    except (OSError, StopIteration):
+        model = platform.machine()
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
+    return {"processor": model, "processors": os.cpu_count(), "memory_mib": memory,
+            "kernel": platform.release(), "load_at_start": os.getloadavg()[0],
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+
+
+def plot(runs, path):
+    try:
+        import matplotlib
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError:
+        print("no plot: matplotlib is absent (python3-matplotlib)")
+        return
+    pairs = list(dict.fromkeys((r["server"], x["what"]) for r in runs for x in r["results"]))
+    figure, axes = pyplot.subplots(1, len(pairs), figsize=(4 * len(pairs), 3.6), squeeze=False)
+    for axis, (server, what) in zip(axes[0], pairs):
+        mine = [r for r in runs if r["server"] == server]
+        rates = {c: median_of(mine, c, what, "rate") for c in CONFIGURATIONS}
+        shown = {c: v for c, v in rates.items() if v}
+        middle = [statistics.median(v) for v in shown.values()]
+        axis.bar(list(shown), middle, yerr=[
+            [m - min(v) for m, v in zip(middle, shown.values())],
+            [max(v) - m for m, v in zip(middle, shown.values())]], capsize=4)
+        axis.set_title(f"{server.split()[0]}: {what}")
+        axis.set_ylabel("requests/s (measured)")
+        axis.tick_params(axis="x", rotation=20)
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    print(f"plot: {path}")
+
+
+def measure(place, options, requests):
+    runs = []
+    for kind in (Apache, Redis):
+        missing = [p for p in kind.programs if not shutil.which(p, path=os.environ["PATH"]
+                                                                + ":/usr/sbin")]
+        if options.only and options.only not in kind.name:
+            continue
+        if missing:
+            print(f"left out: {kind.name}: {', '.join(missing)} is not installed")
+            continue
+        (place.work / kind.__name__).mkdir()
+        (place.work / kind.__name__).chmod(0o755)
+        server, mine = kind(place.work / kind.__name__), []
+        for repeat in range(options.repeats):
+            for label in CONFIGURATIONS:
+                try:
+                    run = one_run(place, server, label, requests)
+                except (h.Failure, OSError, subprocess.SubprocessError) as failure:
+                    print(f"left out: {kind.name}, {label}, repeat {repeat}: "
+                          f"{str(failure)[:2000]}")
+                    continue
+                mine.append({**run, "repeat": repeat})
+                print(f"  . {kind.name}, {label}, repeat {repeat + 1}: " + ", ".join(
+                    f"{r['what']} {r['rate']:.0f}/s" for r in run["results"]), file=sys.stderr)
+        if mine:
+            print_server(kind.name, mine)
+        runs += mine
+    return runs
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", default=str(HERE.parent / "out/release"))
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--requests", type=int, default=50000)
+    parser.add_argument("--quick", action="store_true", help="1 repeat, 5000 requests")
+    parser.add_argument("--only", default="", help="the server whose name holds this")
+    options = parser.parse_args()
+    if options.quick:
+        options.repeats, options.requests = 1, 5000
+    out = pathlib.Path(options.out).resolve()
+    about = machine()
+    print(f"{about['processor']}, {about['processors']} processors, {about['memory_mib']} MiB, "
+          f"Linux {about['kernel']}; clients, replicas and load share them")
+    with tempfile.TemporaryDirectory(prefix="crane-bench-", dir="/var/tmp") as work:
+        os.chmod(work, 0o755)
+        runs = measure(Place(out, pathlib.Path(work)), options, options.requests)
+    print_bubbles(runs)
+    turns = turn_cost(out, options.quick)
+    results = out / "bench"
+    results.mkdir(parents=True, exist_ok=True)
+    (results / "bench.json").write_text(json.dumps({"machine": about, "requests": options.requests,
+                                                    "runs": runs, "turns": turns}, indent=1))
+    print(f"raw data: {results / 'bench.json'}")
+    plot(runs, results / "throughput.png")
+    return 0 if runs else 1
+
+
+sys.exit(main())

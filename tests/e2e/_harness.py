@@ -1,0 +1,636 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every story needs: groups of replicas, servers, clients, conditions with deadlines.
+
+A story is a program: it says what it does, prints PASS or FAIL lines and ends with
+`N passed, N failed`; exit status 0, 1, or 77 when it cannot run here. Nothing waits by sleeping:
+wait_until() polls a condition, with a deadline. All processes and files of a story are gone when it
+ends; with --keep the directory stays.
+"""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+START_SECONDS = 60
+STOP_SECONDS = 30
+
+
+class Failure(Exception):
+    """Something a story needs did not happen."""
+
+
+class CannotRun(Exception):
+    """This machine lacks something; the story is skipped by name."""
+
+
+def wait_until(condition, seconds, what):
+    """The first true value of condition(); a Failure that says `what` after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise Failure(f"not within {seconds} s: {what}")
+        time.sleep(0.005)  # poll
+
+
+def need(*programs):
+    for program in programs:
+        if not shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
+            raise CannotRun(f"{program} is not installed (make deps)")
+
+
+def tail(path, lines=25):
+    try:
+        return "\n".join(pathlib.Path(path).read_text(errors="replace").splitlines()[-lines:])
+    except OSError as error:
+        return f"({error})"
+
+
+def free_port():
+    """A port nobody uses, below the range that outgoing connections take theirs from."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+
+
+def can_contain():
+    if os.geteuid() != 0:
+        return False
+    return any(pathlib.Path(d).glob("liblxc.so.1") for d in ("/usr/lib/x86_64-linux-gnu",
+                                                              "/usr/lib/aarch64-linux-gnu",
+                                                              "/usr/lib64", "/usr/lib"))
+
+
+# --- processes ----------------------------------------------------------------------------------
+
+def process_stat(pid):
+    """(parent, user ticks + system ticks, state) of a process, or None."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    words = text[text.rindex(")") + 2:].split()
+    return int(words[1]), int(words[11]) + int(words[12]), words[0]
+
+
+def descendants(roots):
+    """The processes `roots` and all below them."""
+    children = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            stat = process_stat(entry)
+            if stat:
+                children.setdefault(stat[0], []).append(int(entry))
+    found, queue = [], [r for r in roots if r and r > 0 and process_stat(r)]
+    while queue:
+        pid = queue.pop()
+        if pid not in found:
+            found.append(pid)
+            queue += children.get(pid, [])
+    return found
+
+
+def alive(pid):
+    stat = process_stat(pid)
+    return stat is not None and stat[2] not in "ZX"
+
+
+# --- a group ------------------------------------------------------------------------------------
+
+class Group:
+    """crane-run and what it starts. As a context manager: stopped at the end, nothing left."""
+
+    def __init__(self, story, program, *, replicas=3, port=None, options=(), record=False,
+                 container=None, name=None):
+        self.story, self.program, self.replicas, self.port = story, list(program), replicas, port
+        self.options = list(options)
+        self.container = can_contain() if container is None else container
+        self.name = name or f"{story.name}-{os.getpid()}-{story.next_number()}"
+        self.home = story.work / "groups"
+        self.dir = self.home / self.name
+        self.record = story.work / f"record-{self.name}" if record else None
+        self.log = story.work / f"{self.name}.log"
+        self.process, self.known = None, set()
+
+    def command(self):
+        words = [str(self.story.out / "crane-run"), "-n", str(self.replicas), "--name", self.name,
+                 "--dir", str(self.home)]
+        if self.record:
+            words += ["--record", str(self.record)]
+        if not self.container:
+            words += ["--no-container"]
+        return words + self.options + ["--"] + self.program
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def start(self):
+        self.home.mkdir(exist_ok=True)
+        self.home.chmod(0o755)
+        self.began = time.monotonic()
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(self.command(), stdout=log, stderr=log, cwd="/",
+                                            stdin=subprocess.DEVNULL, start_new_session=True)
+        try:
+            wait_until(self.is_ready, START_SECONDS, f"group {self.name} serves")
+        except Failure:
+            self.explain()
+            self.kill_all()
+            raise
+
+    def is_ready(self):
+        if self.process.poll() is not None:
+            raise Failure(f"crane-run ended with status {self.process.returncode}:\n"
+                          + tail(self.log))
+        state = self.state()
+        if not state or not state.get("ready") or state.get("leader", -1) < 0:
+            return False
+        self.remember(state)
+        listening = [p["published"] for p in state["listening"]]
+        return self.port in listening if self.port else bool(listening)
+
+    def state(self):
+        try:
+            return json.loads((self.dir / "state.json").read_text())
+        except (OSError, ValueError):
+            return None
+
+    def remember(self, state):
+        for r in state["replicas"]:
+            self.known |= {r["node_pid"], r["server_pid"]} - {-1, 0, None}
+        self.known |= set(descendants(list(self.known) + [self.process.pid]))
+
+    def replica(self, number):
+        state = self.state()
+        if not state:
+            raise Failure(f"group {self.name} has no state file")
+        return state["replicas"][number]
+
+    def live(self):
+        state = self.state() or {"replicas": []}
+        return [r["replica"] for r in state["replicas"] if r["role"] != "dead"
+                and r["node_pid"] > 0 and alive(r["node_pid"])]
+
+    def leader(self):
+        """The number of the leader, once there is one that lives."""
+        def found():
+            state = self.state()
+            if not state or state["leader"] < 0:
+                return None
+            pid = state["replicas"][state["leader"]]["node_pid"]
+            return [state["leader"]] if pid > 0 and alive(pid) else None
+        return wait_until(found, 20, f"group {self.name} has a leader")[0]
+
+    def status(self, number):
+        """What a node says about itself, or None."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(5)
+            try:
+                s.connect(str(self.dir / f"r{number}" / "control.sock"))
+                return json.loads(s.recv(65536))
+            except (OSError, ValueError):
+                return None
+
+    def statuses(self, numbers=None):
+        return {n: self.status(n) for n in (self.live() if numbers is None else numbers)}
+
+    def settle(self, seconds=30, numbers=None):
+        """Until the live replicas have done all that the log held when this was called."""
+        end = max((s["last"] for s in self.statuses(numbers).values() if s), default=0)
+        same = {"digests": None, "times": 0}
+
+        def done():
+            all_said = self.statuses(numbers)
+            if not all_said or any(s is None or s["applied"] < end for s in all_said.values()):
+                return False
+            digests = {(s["outputs_digest"], s["outputs_bytes"]) for s in all_said.values()}
+            same["times"] = same["times"] + 1 if digests == same["digests"] else 0
+            same["digests"] = digests
+            return all_said if len(digests) == 1 and same["times"] >= 10 else False
+        try:
+            return wait_until(done, seconds, f"the replicas of {self.name} agree on their outputs")
+        except Failure as failure:
+            raise Failure(f"{failure}: {self.brief()}") from None
+
+    def brief(self):
+        kept = ("role", "view", "last", "commit", "applied", "clock", "schedule_hash",
+                "outputs_bytes", "outputs_digest", "connections")
+        return {n: s and {k: s.get(k) for k in kept} for n, s in self.statuses().items()}
+
+    def processes(self):
+        """All processes of the group, crane-run and the containers' monitors included."""
+        state = self.state() or {"replicas": []}
+        roots = [self.process.pid]
+        for r in state["replicas"]:
+            roots += [r["node_pid"], r["server_pid"]]
+            above = process_stat(r["server_pid"]) if r["server_pid"] > 0 else None
+            if above and above[0] > 1:
+                roots.append(above[0])
+        return descendants(roots)
+
+    def signal_node(self, number, signo):
+        os.kill(self.replica(number)["node_pid"], signo)
+
+    def signal_server(self, number, signo):
+        os.kill(self.replica(number)["server_pid"], signo)
+
+    def stop(self):
+        """Stops the group as an operator does; returns crane-run's status."""
+        if self.process.poll() is None:
+            state = self.state()
+            if state:
+                self.remember(state)
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.explain()
+            raise Failure(f"crane-run of {self.name} did not stop within {STOP_SECONDS} s") \
+                from None
+
+    def leftovers(self):
+        """What should be gone after stop(): processes, mounts, shared memory."""
+        left = [f"process {pid}" for pid in self.known if alive(pid)]
+        mounts = pathlib.Path("/proc/mounts").read_text()
+        left += [f"mount {m}" for m in re.findall(r"^\S+ (\S+)", mounts, re.M)
+                 if f"/{self.name}/" in m + "/"]
+        left += [str(p) for p in pathlib.Path("/dev/shm").glob(f"crane.{self.name}*")]
+        return left
+
+    def kill_all(self):
+        """The hard way, for a story that failed."""
+        state = self.state()
+        if state:
+            self.remember(state)
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(10)
+        for pid in list(self.known) + [self.process.pid]:
+            if alive(pid):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(10)
+
+    def explain(self):
+        print(f"--- crane-run of {self.name}: {' '.join(self.command())}\n{tail(self.log)}")
+        for n in range(self.replicas):
+            for name in ("node.log", "node.out", "server.log"):
+                text = tail(self.dir / f"r{n}" / name, 12)
+                if text.strip() and not text.startswith("("):
+                    print(f"--- r{n}/{name}\n{text}")
+        print(f"--- status: {self.brief()}", flush=True)
+
+    def __exit__(self, kind, error, trace):
+        if kind is not None:
+            self.explain()
+            self.kill_all()
+            return False
+        self.stop()
+        try:
+            wait_until(lambda: not self.leftovers(), 10, "")
+        except Failure:
+            raise Failure(f"{self.name} left behind: {self.leftovers()}") from None
+        return False
+
+    def diff(self, *options, recordings=None):
+        """(status, text) of crane-diff over the group's recordings."""
+        paths = [str(self.record / f"replica-{n}.out") for n in recordings] if recordings \
+            else [str(self.record)]
+        done = subprocess.run([str(self.story.out / "crane-diff"), *options, *paths],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", timeout=300)
+        return done.returncode, done.stdout.strip()
+
+
+# --- a story ------------------------------------------------------------------------------------
+
+class Story:
+    """Counts checks, owns the working directory."""
+
+    def __init__(self, name, options):
+        self.name, self.options = name, options
+        self.out = pathlib.Path(options.out).resolve()
+        self.full = options.full
+        self.passed = self.failed = self.numbers = 0
+        self.began = time.monotonic()
+        # On the root file system, so that every container sees its own copy of it.
+        self.work = pathlib.Path(tempfile.mkdtemp(prefix=f"crane-{name}-", dir="/var/tmp"))
+        self.work.chmod(0o755)
+
+    def next_number(self):
+        self.numbers += 1
+        return self.numbers
+
+    def say(self, text):
+        print(f"[{time.monotonic() - self.began:6.1f} s] {text}", flush=True)
+
+    def check(self, good, what, detail=""):
+        self.passed += bool(good)
+        self.failed += not good
+        print(f"{'PASS' if good else 'FAIL'} {what}" + (f": {detail}" if detail and not good
+                                                        else ""), flush=True)
+        return bool(good)
+
+    def check_equal(self, group, *options, recordings=None, what=None):
+        status, text = group.diff(*options, recordings=recordings)
+        return self.check(status == 0, what or f"{group.name}: outputs of all replicas are equal",
+                          f"crane-diff: exit {status}\n{text}") and text
+
+
+def tell(name, body, **more):
+    """Runs a story's body(story); prints totals; ends the process."""
+    parser = argparse.ArgumentParser(description=body.__doc__ or name)
+    parser.add_argument("--out", default=str(ROOT / "out/release"), help="where crane-run lies")
+    parser.add_argument("--full", action="store_true", help="the whole size, not the quick one")
+    parser.add_argument("--keep", action="store_true", help="leave the working directory")
+    for option, settings in more.items():
+        parser.add_argument(f"--{option}", **settings)
+    options = parser.parse_args()
+    story = Story(name, options)
+    skipped = None
+    try:
+        if not (story.out / "crane-run").exists():
+            raise Failure(f"{story.out}/crane-run is not built (make programs)")
+        body(story)
+    except CannotRun as cause:
+        skipped = str(cause)
+    except (Failure, subprocess.SubprocessError, OSError) as failure:
+        story.check(False, f"{name}: {type(failure).__name__}", str(failure))
+        if not isinstance(failure, Failure):
+            traceback.print_exc()
+    finally:
+        if options.keep:
+            print(f"kept: {story.work}")
+        else:
+            shutil.rmtree(story.work, ignore_errors=True)
+    if skipped:
+        print(f"SKIPPED: e2e/{name}: {skipped}")
+        if story.failed == 0 and story.passed == 0:
+            sys.exit(77)
+    print(f"{story.passed} passed, {story.failed} failed")
+    sys.exit(1 if story.failed else 0)
+
+
+# --- servers and clients ------------------------------------------------------------------------
+
+def apache_configuration(work, port, extra="", name="apache.conf"):
+    """Debian's own configuration on another port, with a directory of test pages."""
+    pages = work / "www"
+    pages.mkdir(exist_ok=True)
+    (pages / "1k.html").write_bytes(b"x" * 1023 + b"\n")
+    (pages / "1m.bin").write_bytes(bytes(i * 7 % 251 for i in range(1 << 20)))
+    text = pathlib.Path("/etc/apache2/apache2.conf").read_text()
+    text = text.replace("Include ports.conf", f"Listen {port}")
+    text = re.sub(r"^IncludeOptional sites-enabled.*$", "", text, flags=re.M)
+    text += (f"\nServerName crane.test\nDocumentRoot {pages}\n<Directory {pages}>\n"
+             f"  Require all granted\n</Directory>\n{extra}\n")
+    path = work / name
+    path.write_text(text)
+    return path
+
+
+def ab(url, requests, clients, keep_alive=False, seconds=300):
+    """ApacheBench: {'failed', 'complete', 'rate', 'p50', 'p99', 'text'}; times in ms."""
+    with tempfile.NamedTemporaryFile("r", suffix=".csv") as table:
+        command = ["ab", "-q", "-r", "-s", "30", "-n", str(requests), "-c", str(clients),
+                   "-e", table.name] + (["-k"] if keep_alive else []) + [url]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", timeout=seconds)
+        rows = dict(line.strip().split(",") for line in table.read().splitlines()[1:]
+                    if "," in line)
+
+    def number(pattern):
+        found = re.search(pattern, done.stdout)
+        return float(found[1]) if found else -1.0
+    return {"command": " ".join(command[:-1] + [url]), "status": done.returncode,
+            "complete": int(number(r"Complete requests:\s+(\d+)")),
+            "failed": int(number(r"Failed requests:\s+(\d+)")),
+            "not_2xx": int(number(r"Non-2xx responses:\s+(\d+)")),
+            "rate": number(r"Requests per second:\s+([\d.]+)"),
+            "p50": float(rows.get("50", -1)), "p99": float(rows.get("99", -1)),
+            "text": done.stdout}
+
+
+def ab_good(result, requests):
+    return (result["status"] == 0 and result["complete"] == requests and result["failed"] == 0
+            and result["not_2xx"] == -1)
+
+
+def http(port, request, seconds=10):
+    """Sends raw bytes; the whole answer until the server closes."""
+    with socket.create_connection(("127.0.0.1", port), seconds) as s:
+        s.settimeout(seconds)
+        s.sendall(request)
+        parts = []
+        while True:
+            part = s.recv(65536)
+            if not part:
+                return b"".join(parts)
+            parts.append(part)
+
+
+class Redis:
+    """One connection to a redis server; raises OSError when it breaks."""
+
+    def __init__(self, port, seconds=2.0):
+        self.socket = socket.create_connection(("127.0.0.1", port), seconds)
+        self.socket.settimeout(seconds)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.buffer = b""
+
+    def __call__(self, *words):
+        message = b"*%d\r\n" % len(words)
+        for word in words:
+            word = word if isinstance(word, bytes) else str(word).encode()
+            message += b"$%d\r\n%s\r\n" % (len(word), word)
+        self.socket.sendall(message)
+        return self.answer()
+
+    def line(self):
+        while b"\r\n" not in self.buffer:
+            self.fill()
+        line, self.buffer = self.buffer.split(b"\r\n", 1)
+        return line
+
+    def fill(self):
+        part = self.socket.recv(65536)
+        if not part:
+            raise ConnectionError("the server closed the connection")
+        self.buffer += part
+
+    def answer(self):
+        line = self.line()
+        kind, rest = line[:1], line[1:]
+        if kind == b":":
+            return int(rest)
+        if kind == b"+":
+            return rest.decode()
+        if kind == b"-":
+            raise Failure(f"redis: {rest.decode()}")
+        if kind == b"$":
+            size = int(rest)
+            if size < 0:
+                return None
+            while len(self.buffer) < size + 2:
+                self.fill()
+            text, self.buffer = self.buffer[:size], self.buffer[size + 2:]
+            return text
+        if kind == b"*":
+            return [self.answer() for _ in range(int(rest))]
+        raise ConnectionError(f"not redis: {line!r}")
+
+    def close(self):
+        self.socket.close()
+
+
+def redis_program(port, *more):
+    return ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
+            "--appendonly", "no", "--enable-debug-command", "yes", *more]
+
+
+def redis_answers(port):
+    try:
+        client = Redis(port, 1.0)
+        try:
+            return client("PING") == "PONG"
+        finally:
+            client.close()
+    except (OSError, Failure):
+        return False
+
+
+class Counter(threading.Thread):
+    """A client that counts with INCR on its own key, reconnects, and checks every answer.
+
+    An answer must be larger than all before, by at most one plus the requests that were never
+    answered since: else an acknowledged write was lost or one was done twice.
+    """
+
+    def __init__(self, port, number, timeout=0.4):
+        super().__init__(daemon=True)
+        self.port, self.key, self.timeout = port, f"counter:{number}", timeout
+        self.acknowledged = self.unanswered = self.unanswered_total = 0
+        self.answers = self.reconnects = 0
+        self.problems = []
+        self.stopping = threading.Event()
+        self.first_after = None   # time of the first answer on a connection opened after `since`
+        self.since = None
+
+    def run(self):
+        while not self.stopping.is_set():
+            try:
+                opened = time.monotonic()
+                client = Redis(self.port, self.timeout)
+            except OSError:
+                self.stopping.wait(0.001)
+                continue
+            try:
+                self.count(client, opened)
+            except (OSError, ConnectionError):
+                self.reconnects += 1
+            except Failure as failure:
+                self.problems.append(str(failure))
+                return
+            finally:
+                client.close()
+
+    def count(self, client, opened):
+        while not self.stopping.is_set():
+            self.unanswered += 1
+            self.unanswered_total += 1
+            value = client("INCR", self.key)
+            now = time.monotonic()
+            if not self.acknowledged < value <= self.acknowledged + self.unanswered:
+                self.problems.append(f"{self.key}: {value} after {self.acknowledged}, with "
+                                     f"{self.unanswered} requests since")
+            self.acknowledged = value
+            self.unanswered = 0
+            self.unanswered_total -= 1
+            self.answers += 1
+            since = self.since
+            if since is not None and opened > since and self.first_after is None:
+                self.first_after = now
+
+    def mark(self, since):
+        self.first_after, self.since = None, since
+
+    def verify(self, port):
+        """After stop: what the server holds is what was acknowledged, and at most what was sent."""
+        client = Redis(port, 10)
+        held = int(client("GET", self.key) or 0)
+        client.close()
+        if not self.acknowledged <= held <= self.acknowledged + self.unanswered:
+            self.problems.append(f"{self.key}: the server holds {held}, acknowledged "
+                                 f"{self.acknowledged}, unanswered {self.unanswered}")
+        return self.problems
+
+
+class Load:
+    """Several Counters."""
+
+    def __init__(self, port, clients=8, timeout=0.4):
+        self.port = port
+        self.clients = [Counter(port, n, timeout) for n in range(clients)]
+
+    def __enter__(self):
+        for c in self.clients:
+            c.start()
+        wait_until(lambda: all(c.answers > 20 for c in self.clients), 20, "every client is served")
+        return self
+
+    def mark(self, since):
+        for c in self.clients:
+            c.mark(since)
+
+    def first_answer(self, since, seconds=30):
+        """Seconds from `since` to the first answer on a connection opened afterwards."""
+        wait_until(lambda: any(c.first_after for c in self.clients), seconds,
+                   "a client is served again")
+        return min(c.first_after for c in self.clients if c.first_after) - since
+
+    def progress(self, each=20, seconds=30):
+        """Until every client got `each` more answers."""
+        before = [c.answers for c in self.clients]
+        wait_until(lambda: all(c.answers >= b + each or c.problems for c, b in
+                               zip(self.clients, before)), seconds, "every client goes on")
+
+    def stop(self):
+        for c in self.clients:
+            c.stopping.set()
+        for c in self.clients:
+            c.join(20)
+
+    def answers(self):
+        return sum(c.answers for c in self.clients)
+
+    def problems(self):
+        found = []
+        for c in self.clients:
+            found += c.verify(self.port)
+        return found
+
+    def __exit__(self, *_):
+        self.stop()

@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`crane-run -- apache2`, Debian's configuration only: start, serve, stop, nothing left."""
+import json
+import os
+import re
+import subprocess
+
+import _harness as h
+
+
+def body(story):
+    h.need("apache2", "curl")
+    if not h.can_contain():
+        raise h.CannotRun("the stock configuration needs root and LXC")
+    port = h.free_port()
+    with h.Group(story, ["apache2"], port=port, options=["--publish", f"{port}:80"]) as group:
+        log = h.tail(group.log)
+        for words in ("starting 3 replicas", f"listening on port {port}", "leads"):
+            story.check(words in log, f"crane-run says: {words}", log)
+        page = subprocess.run(["curl", "-sS", "-i", f"http://127.0.0.1:{port}/"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", timeout=20).stdout
+        story.check("200 OK" in page and re.search(r"^Server: Apache", page, re.M),
+                    "curl gets the page", page[:400])
+        said = group.settle()
+        story.check(len(said) == 3, "three replicas agree", json.dumps(group.brief()))
+        group.remember(group.state())
+        pids = len(group.known)
+        status = group.stop()
+        story.say(f"stopped with status {status}; {pids} processes were known")
+        story.check(status in (0, 143), "crane-run ends with the server's status", str(status))
+        h.wait_until(lambda: not group.leftovers(), 10, "nothing is left")
+        story.check(not group.leftovers(), "no process, mount or shared memory is left",
+                    repr(group.leftovers()))
+        story.check(not os.path.exists(group.dir / "state.json"), "the group's files are gone")
+
+
+h.tell("apache_stock", body)

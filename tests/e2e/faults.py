@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Kills and stops replicas of redis under an INCR load: no lost acknowledged write, no divergence.
+
+Printed, not asserted: the time from the fault to the first answer on a connection opened after it.
+"""
+import os
+import signal
+import statistics
+import time
+
+import _harness as h
+
+
+class Round:
+    """One fault in a running group under load."""
+
+    def __init__(self, story, group, load):
+        self.story, self.group, self.load = story, group, load
+        self.killed = None   # replica that may have less recorded
+
+    def fault_at(self, act):
+        since = time.monotonic()
+        self.load.mark(since)
+        act()
+        return since
+
+
+def kill_leader_node(r):
+    r.killed = r.group.leader()
+    return r.fault_at(lambda: r.group.signal_node(r.killed, signal.SIGKILL))
+
+
+def kill_leader_server(r):
+    r.killed = r.group.leader()
+    return r.fault_at(lambda: r.group.signal_server(r.killed, signal.SIGKILL))
+
+
+def kill_follower(r):
+    leader = r.group.leader()
+    r.killed = next(n for n in r.group.live() if n != leader)
+    return r.fault_at(lambda: r.group.signal_node(r.killed, signal.SIGKILL))
+
+
+def pause(r, number, seconds):
+    """SIGSTOP of a node and of its server's processes; SIGCONT after `seconds` of service."""
+    replica = r.group.replica(number)
+    pids = [replica["node_pid"]] + h.descendants([replica["server_pid"]])
+
+    def stop():
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+    since = r.fault_at(stop)
+    try:
+        r.load.first_answer(since)
+        h.wait_until(lambda: time.monotonic() > since + seconds, seconds + 5, "the pause is over")
+    finally:
+        for pid in reversed(pids):
+            os.kill(pid, signal.SIGCONT)
+    return since
+
+
+def stop_follower(r):
+    leader = r.group.leader()
+    return pause(r, next(n for n in r.group.live() if n != leader), 5)
+
+
+def stop_leader(r):
+    leader = r.group.leader()
+    view = (r.group.status(leader) or {}).get("view", 0)
+    since = pause(r, leader, 2)
+
+    def stepped_down():
+        said = r.group.status(leader)
+        return said is None or (said["role"] != "leader" and said["view"] > view)
+    h.wait_until(stepped_down, 20, f"the old leader, replica {leader}, steps down")
+    return since
+
+
+FAULTS = {
+    "SIGKILL leader's node": (kill_leader_node, True),
+    "SIGKILL leader's server": (kill_leader_server, True),
+    "SIGKILL a follower's node": (kill_follower, True),
+    "SIGSTOP a follower, 5 s": (stop_follower, False),
+    "SIGSTOP the leader, 2 s": (stop_leader, False),
+}
+
+
+def one_round(story, name, fault, kills):
+    """Seconds without service; checks are made by the caller from what is returned."""
+    port = h.free_port()
+    with h.Group(story, h.redis_program(port), port=port, record=True) as group:
+        h.wait_until(lambda: h.redis_answers(port), 20, "redis answers")
+        with h.Load(port) as load:
+            r = Round(story, group, load)
+            since = fault(r)
+            gap = load.first_answer(since)
+            load.progress()
+            load.stop()
+            answers, problems = load.answers(), load.problems()
+        live = [n for n in range(3) if n != r.killed]
+        said = group.settle(numbers=live if kills else None)
+        whole = len(said) == len(live)
+        group.stop()
+        status, text = group.diff("--prefix")
+        survivors = group.diff(recordings=live)[0] if whole else 0
+    good = not problems and status == 0 and survivors == 0
+    return gap, good and (whole or not kills), answers, \
+        f"{problems[:3]} crane-diff --prefix: {status}, of the survivors: {survivors}\n{text}"
+
+
+def body(story):
+    h.need("redis-server")
+    count = story.options.rounds or (20 if story.full else 1)
+    for name, (fault, kills) in FAULTS.items():
+        if story.options.only and story.options.only not in name:
+            continue
+        gaps, answers, bad = [], 0, []
+        for number in range(count):
+            try:
+                gap, good, answered, detail = one_round(story, name, fault, kills)
+            except h.Failure as failure:
+                bad.append(f"round {number}: {failure}")
+                continue
+            gaps.append(gap * 1000)
+            answers += answered
+            if not good:
+                bad.append(f"round {number}: {detail}")
+        if gaps:
+            story.say(f"{name}: {len(gaps)} rounds, {answers} answers; without service: median "
+                      f"{statistics.median(gaps):.1f} ms, worst {max(gaps):.1f} ms")
+        story.check(not bad, f"{name}: {count} rounds, every acknowledged write kept, outputs equal",
+                    "\n".join(bad[:5]))
+
+
+h.tell("faults", body, rounds={"type": int, "default": 0},
+       only={"default": "", "help": "faults whose name holds this"})

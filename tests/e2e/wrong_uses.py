@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong uses, each with the message and the exit status it gives (the table of messages.h)."""
+import os
+import pathlib
+import shutil
+import socket
+import struct
+import subprocess
+
+import _harness as h
+
+TIMEOUT = 60
+
+
+class Uses:
+    def __init__(self, story):
+        self.story, self.rows = story, []
+        self.container = h.can_contain()
+        self.home = story.work / "groups"
+        self.home.mkdir()
+        self.tools = story.out
+
+    def run(self, what, status, words, command=None, before=None, options=None, user=None,
+            home=None, container=None):
+        """Runs crane-run and notes (what, status wanted, status got, message)."""
+        words = [words] if isinstance(words, str) else words
+        contained = self.container if container is None else container
+        mine = [str(self.tools / "crane-run"), "--dir", str(home or self.home),
+                "--name", f"wrong-{os.getpid()}"]
+        mine += [] if contained else ["--no-container"]
+        mine += options or []
+        line = (before or []) + mine + ["--"] + (command or ["sleep", "60"])
+        more = {"user": user, "group": user, "extra_groups": []} if user else {}
+        try:
+            done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/",
+                                  stdin=subprocess.DEVNULL, timeout=TIMEOUT, text=True,
+                                  errors="replace", **more)
+            got, text = done.returncode, done.stdout
+        except subprocess.TimeoutExpired as late:
+            got, text = None, (late.stdout or b"").decode(errors="replace")
+        said = [line[len("crane-run: "):] for line in text.splitlines()
+                if line.startswith("crane-run: ")]
+        message = next((s for s in reversed(said) if ";" in s), said[-1] if said else text[-200:])
+        good = got == status and all(w in text for w in words) and ";" in message
+        self.rows.append((what, got, message))
+        self.story.check(good, f"{what}: status {status}, says {', '.join(words)}",
+                         f"status {got}: {text[-800:]}")
+
+    def table(self):
+        print("\n| wrong use | exit status | message |\n| --- | ---: | --- |")
+        for what, status, message in self.rows:
+            print(f"| {what} | {status} | {message.replace('|', '/')} |")
+        print(flush=True)
+
+
+def static_program(story):
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    source, program = story.work / "static.c", story.work / "static"
+    source.write_text("int main(void) { return 0; }\n")
+    if not compiler or subprocess.run([compiler, "-static", str(source), "-o", str(program)],
+                                      capture_output=True).returncode != 0:
+        return None
+    return program
+
+
+def in_new_mounts(script):
+    """A command prefix that runs `script` in mounts of its own, then what follows."""
+    return ["unshare", "-m", "sh", "-ec", script + '; exec "$@"', "sh"]
+
+
+def taken_port(uses):
+    with socket.socket() as owner:
+        owner.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        port = h.free_port()
+        owner.bind(("0.0.0.0", port))
+        owner.listen()
+        uses.run("published port taken", 105, str(port), options=["--publish", f"{port}:80"])
+        if shutil.which("redis-server"):
+            uses.run("the server's port taken", 105, str(port),
+                     ["redis-server", "--port", str(port), "--save", ""])
+
+
+def without_root(uses):
+    """As nobody, with the programs copied to where nobody may read them."""
+    there = uses.story.work / "bin"
+    there.mkdir()
+    for name in ("crane-run", "crane-node", "libcrane.so"):
+        shutil.copy2(uses.tools / name, there / name)
+    home = uses.story.work / "nobody"
+    home.mkdir()
+    os.chown(home, 65534, 65534)
+    uses.tools, saved = there, uses.tools
+    uses.run("containers without root", 106, "root", user=65534, home=home, container=True)
+    uses.tools = saved
+
+
+def second_group(uses):
+    port = h.free_port()
+    if not shutil.which("redis-server"):
+        return
+    name = f"wrong-{os.getpid()}"
+    with h.Group(uses.story, h.redis_program(port), port=port, name=name) as group:
+        uses.run("a second group of the same name", 111, name, home=group.home)
+
+
+def other_version(uses):
+    """A segment that another version of Crane left behind."""
+    name = f"wrong-{os.getpid()}"
+    for place in (pathlib.Path("/dev/shm") / f"crane.{name}", uses.home / name):
+        segment = place / "r0" / "segment"
+        segment.parent.mkdir(parents=True, exist_ok=True)
+        segment.write_bytes(struct.pack("<QII", 0x4352414E45, 99, 0) + bytes(4096))
+    try:
+        uses.run("shared memory of another version", 110, ["version 99", "remove"])
+    finally:
+        shutil.rmtree(f"/dev/shm/crane.{name}", ignore_errors=True)
+        shutil.rmtree(uses.home / name, ignore_errors=True)
+
+
+def body(story):
+    uses = Uses(story)
+    uses.run("no such program", 102, "no-such-server", ["no-such-server"])
+    plain = story.work / "not-executable"
+    plain.write_text("#!/bin/sh\n")
+    uses.run("a program that may not be executed", 103, "not executable", [str(plain)])
+    program = static_program(story)
+    if program:
+        uses.run("a static program", 104, "static", [str(program)])
+    for count in ("2", "0", "-1"):
+        uses.run(f"{count} replicas", 101, "odd", options=["-n", count])
+    uses.run("a port that is none", 100, "8080:80", options=["--publish", "nonsense"])
+    uses.run("an unknown option", 100, "--help", options=["--no-such-option"])
+    uses.run("a dead directory", 108, "/proc/nothing", home="/proc/nothing")
+    taken_port(uses)
+    if os.geteuid() == 0:
+        without_root(uses)
+        full = story.work / "full"
+        full.mkdir()
+        if shutil.which("unshare"):
+            uses.run("a full disk", 109, "free", home=full, before=in_new_mounts(
+                f"mount -t tmpfs -o size=64k none {full}"))
+            library = next(iter(pathlib.Path("/usr/lib").glob("*/liblxc.so.1")), None)
+            if library:
+                uses.run("no LXC", 107, "install", container=True, before=in_new_mounts(
+                    f"mount --bind /dev/null {library.resolve()}"))
+    other_version(uses)
+    second_group(uses)
+    uses.table()
+
+
+h.tell("wrong_uses", body)

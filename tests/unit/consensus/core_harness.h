@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A group of cores on instant memory: every operation completes in the same pump, nothing fails
+// unless the test says so.  For tests of single steps; worlds with faults are in tests/sim.
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "consensus/core/replica.h"
+
+namespace crane::consensus::core {
+
+class InstantGroup {
+ public:
+  struct Node {
+    std::vector<std::byte> memory;
+    std::array<Cell, 2> cells{};
+    std::vector<std::uint64_t> keys;  // by writer; 0: none
+    std::unique_ptr<Replica> core;
+    std::deque<Event> events;
+    std::deque<std::pair<ReplicaId, Message>> mail;
+    std::deque<std::pair<Completion, std::vector<std::byte>>> completions;
+    std::vector<Entry> delivered;
+    std::vector<RoleChange> roles;
+    std::string fatal;
+    bool cut = false;  // nothing reaches it, nothing leaves it
+  };
+
+  explicit InstantGroup(std::uint8_t replicas, std::uint64_t ring = 1U << 16) {
+    config.replicas = replicas;
+    config.ring_bytes = ring;
+    config.payload_bytes_max = 1024;
+    config.log_id = 0x1234567;
+    nodes.resize(replicas);
+    for (Node& n : nodes) {
+      n.memory.resize(log_memory_bytes(ring));
+      n.keys.resize(replicas);
+    }
+  }
+
+  void start(unsigned id, StartKind kind = StartKind::kNew) {
+    Config c = config;
+    c.self = ReplicaId{static_cast<std::uint8_t>(id)};
+    Node& n = nodes[id];
+    n.core = std::make_unique<Replica>(c, n.memory);
+    Start event;
+    event.kind = kind;
+    event.promise = n.cells[kPromiseCell];
+    step(id, event);
+  }
+  void start_all() {
+    for (unsigned i = 0; i < nodes.size(); ++i) start(i);
+    settle();
+  }
+
+  void step(unsigned id, const Event& event) {
+    nodes[id].core->step(event, {now_ns, 0});
+    carry_out(id);
+  }
+  Result<Index> propose(unsigned id, std::size_t bytes = 8) {
+    const std::vector<std::byte> payload(bytes, std::byte{0x5a});
+    Proposal p;
+    p.type = 7;
+    p.grant = 9;
+    p.stamp_ns = now_ns;
+    p.payload = payload;
+    const auto index = nodes[id].core->propose(p, {now_ns, 0});
+    carry_out(id);
+    settle();
+    return index;
+  }
+  // Lets time pass, in steps of a millisecond.
+  void run_for(std::uint64_t ns) {
+    for (const std::uint64_t end = now_ns + ns; now_ns < end; now_ns += 1'000'000) {
+      for (unsigned i = 0; i < nodes.size(); ++i) {
+        if (nodes[i].core && nodes[i].core->deadline_ns() <= now_ns) step(i, Tick{});
+      }
+      settle();
+    }
+  }
+  // Delivers messages and completions until there are none.
+  void settle() {
+    for (bool any = true; any;) {
+      any = false;
+      for (unsigned i = 0; i < nodes.size(); ++i) {
+        Node& n = nodes[i];
+        if (!n.core) continue;
+        while (!n.completions.empty()) {
+          auto [c, data] = std::move(n.completions.front());
+          n.completions.pop_front();
+          c.data = data;
+          step(i, c);
+          any = true;
+        }
+        while (!n.mail.empty()) {
+          const auto [from, m] = n.mail.front();
+          n.mail.pop_front();
+          step(i, MessageArrived{from, std::as_bytes(std::span(&m, 1))});
+          any = true;
+        }
+        while (!n.events.empty()) {
+          const Event e = n.events.front();
+          n.events.pop_front();
+          step(i, e);
+          any = true;
+        }
+      }
+    }
+  }
+  void flush(unsigned id) {
+    step(id, Flush{});
+    settle();
+  }
+  int leader() const {
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      if (nodes[i].core && nodes[i].core->role() == Role::kLeader) return static_cast<int>(i);
+    }
+    return -1;
+  }
+
+  Config config;
+  std::vector<Node> nodes;
+  std::uint64_t now_ns = 1;
+  std::uint64_t next_key = 1;
+
+ private:
+  void carry_out(unsigned id) {
+    Node& n = nodes[id];
+    ActionList list;
+    while (n.core->take_actions(list)) {
+      for (const Action& a : list) std::visit([&](const auto& x) { carry_out(id, x); }, a);
+    }
+    while (const auto e = n.core->deliver()) n.delivered.push_back(*e);
+  }
+  bool reach(unsigned a, unsigned b) const {
+    return !nodes[a].cut && !nodes[b].cut && nodes[b].core != nullptr;
+  }
+  void carry_out(unsigned id, const WriteLog& w) {
+    Node& t = nodes[value(w.peer)];
+    const auto key = static_cast<std::uint64_t>(w.key);
+    const bool ok = reach(id, value(w.peer)) && key != 0 && t.keys[id] == key;
+    if (ok) {
+      std::memcpy(t.memory.data() + w.offset, nodes[id].memory.data() + w.offset, w.size);
+      t.events.push_back(LogArrived{});
+    }
+    nodes[id].completions.push_back({Completion{w.token, ok, {}}, {}});
+  }
+  void carry_out(unsigned id, const ReadLog& r) {
+    const Node& t = nodes[value(r.peer)];
+    const bool ok = reach(id, value(r.peer));
+    std::vector<std::byte> data;
+    if (ok) data.assign(t.memory.data() + r.offset, t.memory.data() + r.offset + r.size);
+    nodes[id].completions.push_back({Completion{r.token, ok, {}}, std::move(data)});
+  }
+  void carry_out(unsigned id, const ReadCell& r) {
+    const Node& t = nodes[value(r.peer)];
+    const bool ok = reach(id, value(r.peer));
+    std::vector<std::byte> data(ok ? sizeof(Cell) : 0);
+    if (ok) std::memcpy(data.data(), t.cells[r.cell].data(), sizeof(Cell));
+    nodes[id].completions.push_back({Completion{r.token, ok, {}}, std::move(data)});
+  }
+  void carry_out(unsigned, const CloseLog&) {}
+  void carry_out(unsigned id, const SetCell& c) { nodes[id].cells[c.cell] = c.value; }
+  void carry_out(unsigned id, const SendMessage& s) {
+    if (!reach(id, value(s.peer))) return;
+    nodes[value(s.peer)].mail.push_back({ReplicaId{static_cast<std::uint8_t>(id)}, s.message});
+  }
+  void carry_out(unsigned id, const PermitWrites& p) {
+    nodes[id].keys[value(p.peer)] = next_key++;
+    nodes[id].events.push_back(Permitted{p.peer, Key{nodes[id].keys[value(p.peer)]}, true});
+  }
+  void carry_out(unsigned id, const RevokeWrites& r) {
+    nodes[id].keys[value(r.peer)] = 0;
+    nodes[id].events.push_back(Revoked{r.peer});
+  }
+  void carry_out(unsigned, const Committed&) {}
+  void carry_out(unsigned id, const RoleChange& r) { nodes[id].roles.push_back(r); }
+  void carry_out(unsigned id, const Fatal& f) { nodes[id].fatal = f.why; }
+};
+
+}  // namespace crane::consensus::core

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "consensus/core/pull_score.h"
+
+#include <catch2/catch.hpp>
+
+#include "consensus/core/transitions.h"
+
+using namespace crane::consensus::core;
+
+namespace {
+
+int misses_to_suspicion(PullScore score) {
+  int misses = 0;
+  while (score.alive()) {
+    score.miss();
+    ++misses;
+  }
+  return misses;
+}
+
+}  // namespace
+
+TEST_CASE("pull-score: one missed heartbeat never suspects a live leader (E3)", "[election]") {
+  PullScore score;
+  for (int i = 0; i < 1000; ++i) {
+    score.miss();
+    CHECK(score.alive());
+    score.hit();
+    score.hit();
+  }
+}
+
+TEST_CASE("pull-score: a dead leader is suspected after a bounded number of misses", "[election]") {
+  const PullScore score;
+  CHECK(misses_to_suspicion(score) >= 3);
+  CHECK(misses_to_suspicion(score) <= kMissesBase);
+}
+
+TEST_CASE("pull-score: noise asks for more misses, quiet for fewer again", "[election]") {
+  PullScore score;
+  const int quiet = misses_to_suspicion(score);
+  for (int i = 0; i < 4; ++i) score.miss();
+  for (int i = 0; i < 6; ++i) score.hit();
+  const int noisy = misses_to_suspicion(score);
+  CHECK(noisy > quiet);
+  for (int i = 0; i < 2000; ++i) score.hit();
+  CHECK(misses_to_suspicion(score) == quiet);
+  // However noisy, a dead leader is found.
+  for (int i = 0; i < 10'000; ++i) score.miss();
+  for (int i = 0; i < 100; ++i) score.hit();
+  CHECK(misses_to_suspicion(score) <= 2 * (kMissesBase + kNoiseMax));
+}
+
+TEST_CASE("pull-score: hysteresis, the score stays within bounds (E1, E2)", "[election]") {
+  PullScore score;
+  while (score.alive()) score.miss();
+  CHECK(score.score() <= kScoreLow);
+  score.hit();
+  CHECK_FALSE(score.alive());
+  while (!score.alive()) score.hit();
+  CHECK(score.score() >= kScoreHigh);
+  for (int i = 0; i < 100; ++i) score.hit();
+  CHECK(score.score() == kScoreMax);
+}
+
+TEST_CASE("transitions: what is not declared is not allowed", "[election]") {
+  CHECK(may_follow(Role::kFollower, Role::kCandidate));
+  CHECK_FALSE(may_follow(Role::kFollower, Role::kLeader));
+  CHECK_FALSE(may_follow(Role::kLearner, Role::kCandidate));
+  CHECK_FALSE(may_follow(Role::kLearner, Role::kFollower));
+  CHECK_FALSE(may_follow(Role::kFailed, Role::kFollower));
+  CHECK(may_follow(Phase::kAdopting, Phase::kLeading));
+  CHECK_FALSE(may_follow(Phase::kFencing, Phase::kLeading));
+  CHECK_FALSE(may_follow(PeerState::kIdle, PeerState::kStreaming));
+}

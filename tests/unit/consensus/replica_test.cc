@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Single steps of the protocol on instant memory.  Worlds with faults: tests/sim.
+#include "consensus/core/replica.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/consensus/core_harness.h"
+
+using namespace crane;
+using namespace crane::consensus::core;
+
+namespace {
+
+constexpr std::uint64_t kMs = 1'000'000;
+
+}  // namespace
+
+TEST_CASE("consensus: a new group elects the smallest id and commits in one round", "[R=3]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  REQUIRE(g.leader() == 0);
+  const auto index = g.propose(0);
+  REQUIRE(index.ok());
+  CHECK(g.nodes[0].core->committed() == index.value());
+  const Entry& e = g.nodes[0].delivered.back();
+  CHECK(e.type == 7);
+  CHECK(e.grant == 9);
+  CHECK(e.at.view == g.nodes[0].core->promised_view());
+  // C3: nothing follows, so a flush tells the followers by the commit cell.
+  CHECK(g.nodes[1].delivered.size() < g.nodes[0].delivered.size());
+  g.flush(0);
+  CHECK(g.nodes[1].delivered.size() == g.nodes[0].delivered.size());
+  CHECK(g.nodes[2].delivered.size() == g.nodes[0].delivered.size());
+}
+
+TEST_CASE("consensus: one replica alone is a group", "[R=1]") {
+  InstantGroup g(1);
+  g.start_all();
+  g.run_for(10 * kMs);
+  REQUIRE(g.leader() == 0);
+  CHECK(g.propose(0).ok());
+  CHECK(g.nodes[0].delivered.size() == 2);
+}
+
+TEST_CASE("consensus: only the leader takes proposals, and only the application's", "[R=3]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  CHECK(g.propose(1).error().code == Code::kNotLeader);
+  CHECK(g.propose(0, 4096).error().code == Code::kBadArgument);
+  Proposal p;
+  p.type = kStart;
+  CHECK(g.nodes[0].core->propose(p, {g.now_ns, 0}).error().code == Code::kBadArgument);
+}
+
+TEST_CASE("consensus: a leader's death is answered within milliseconds, nothing is lost", "[R=3]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  REQUIRE(g.leader() == 0);
+  for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());
+  g.nodes[0].core.reset();
+  g.step(1, PeerDown{ReplicaId{0}});
+  g.step(2, PeerDown{ReplicaId{0}});
+  g.run_for(20 * kMs);
+  REQUIRE(g.leader() > 0);
+  const auto leader = static_cast<unsigned>(g.leader());
+  CHECK(g.nodes[leader].delivered.size() == 7);  // START, 5 inputs, START
+  CHECK(g.propose(leader).ok());
+}
+
+TEST_CASE("consensus: a silent leader is suspected by pull-score and replaced", "[R=3, cut]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  REQUIRE(g.propose(0).ok());
+  g.nodes[0].cut = true;
+  g.run_for(400 * kMs);
+  CHECK((g.nodes[1].core->role() == Role::kLeader || g.nodes[2].core->role() == Role::kLeader));
+  // C6, C8: the old one, with work outstanding and no majority, says so by itself.
+  CHECK(g.propose(0).ok());
+  g.run_for(1500 * kMs);
+  CHECK(g.nodes[0].core->role() != Role::kLeader);
+  CHECK(g.nodes[0].roles.back().role == Role::kFollower);
+  // What it had in flight is truncated when it comes back (never proposed again: U12).
+  g.nodes[0].cut = false;
+  g.run_for(500 * kMs);
+  REQUIRE(g.propose(static_cast<unsigned>(g.leader())).ok());
+  g.flush(static_cast<unsigned>(g.leader()));
+  CHECK(g.nodes[0].core->last() == g.nodes[1].core->last());
+  CHECK(g.nodes[0].core->last() == g.nodes[2].core->last());
+}
+
+TEST_CASE("consensus: a follower refuses others while its leader is alive (L1)", "[R=3]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  const View view = g.nodes[1].core->promised_view();
+  Message m{};
+  m.type = MessageType::kRequest;
+  m.from = 2;
+  m.log_id = g.config.log_id;
+  m.view = make_view(view_counter(view) + 5, ReplicaId{2});
+  g.step(1, MessageArrived{ReplicaId{2}, std::as_bytes(std::span(&m, 1))});
+  CHECK(g.nodes[1].core->promised_view() == view);
+  // A message of another group, or of an incarnation nobody admitted, is no message (C5).
+  m.transfer = 1;
+  m.log_id ^= 1;
+  g.step(1, MessageArrived{ReplicaId{2}, std::as_bytes(std::span(&m, 1))});
+  m.log_id ^= 1;
+  m.incarnation = 1;
+  g.step(1, MessageArrived{ReplicaId{2}, std::as_bytes(std::span(&m, 1))});
+  CHECK(g.nodes[1].core->promised_view() == view);
+}
+
+TEST_CASE("consensus: an abdicating leader hands over at once and stays out", "[R=3]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  REQUIRE(g.leader() == 0);
+  g.step(0, Abdicate{});
+  g.settle();
+  CHECK(g.leader() == 1);
+  CHECK(g.nodes[0].roles.back().role == Role::kFollower);
+  g.nodes[1].core.reset();
+  g.step(0, PeerDown{ReplicaId{1}});
+  g.step(2, PeerDown{ReplicaId{1}});
+  g.run_for(300 * kMs);
+  CHECK(g.leader() == 2);
+}
+
+TEST_CASE("consensus: who lost its memory neither votes nor leads (C5, U2)", "[R=3]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  REQUIRE(g.propose(0).ok());
+  g.nodes[1].core.reset();
+  std::fill(g.nodes[1].memory.begin(), g.nodes[1].memory.end(), std::byte{0});
+  g.start(1, StartKind::kLost);
+  CHECK(g.nodes[1].core->role() == Role::kLearner);
+  g.nodes[0].core.reset();
+  g.step(2, PeerDown{ReplicaId{0}});
+  g.run_for(1000 * kMs);
+  CHECK(g.leader() == -1);  // {learner, C} is no majority
+  CHECK(g.nodes[1].core->promised_view() == View{0});
+}
+
+TEST_CASE("consensus: a learner stays one when it starts again on its new memory (C5)", "[R=3]") {
+  InstantGroup g(3);
+  g.config.incarnation = 7;  // nobody admitted it
+  g.start(1, StartKind::kLost);
+  CHECK(g.nodes[1].cells[kPromiseCell][kIncarnation] == 7);
+  g.nodes[1].core.reset();
+  g.start(1, StartKind::kSurvived);
+  g.settle();
+  CHECK(g.nodes[1].core->role() == Role::kLearner);
+}
+
+TEST_CASE("consensus: a restart on surviving memory is a pause (C5)", "[R=3]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  for (int i = 0; i < 3; ++i) REQUIRE(g.propose(0).ok());
+  g.flush(0);
+  const View promised = g.nodes[1].core->promised_view();
+  const Viewstamp last = g.nodes[1].core->last();
+  g.nodes[1].core.reset();
+  g.step(0, PeerDown{ReplicaId{1}});
+  g.start(1, StartKind::kSurvived);
+  g.settle();
+  CHECK(g.nodes[1].core->promised_view() == promised);
+  CHECK(g.nodes[1].core->last() == last);
+  g.step(0, PeerUp{ReplicaId{1}});
+  g.run_for(100 * kMs);
+  REQUIRE(g.propose(0).ok());
+  g.flush(0);
+  CHECK(g.nodes[1].core->last() == g.nodes[0].core->last());
+  CHECK(g.leader() == 0);
+}
+
+TEST_CASE("consensus: a full ring pushes back and drains (C4)", "[R=3, small ring]") {
+  InstantGroup g(3, 8192);
+  g.start_all();
+  g.run_for(200 * kMs);
+  g.nodes[1].cut = g.nodes[2].cut = true;
+  int taken = 0;
+  while (g.propose(0, 500).ok()) ++taken;
+  CHECK(taken > 2);
+  CHECK(g.propose(0, 500).error().code == Code::kBusy);
+  g.nodes[1].cut = g.nodes[2].cut = false;
+  g.run_for(200 * kMs);
+  REQUIRE(g.leader() == 0);
+  for (int i = 0; i < 200; ++i) {
+    if (!g.propose(0, 500).ok()) g.run_for(10 * kMs);
+    g.flush(0);
+  }
+  CHECK(g.nodes[1].core->delivered() == g.nodes[0].core->delivered());
+  CHECK(value(g.nodes[0].core->delivered()) > 150);
+}
+
+TEST_CASE("consensus: step is total, stale and senseless events change nothing (S3)", "[R=3]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  const Viewstamp last = g.nodes[0].core->last();
+  for (unsigned i = 0; i < 3; ++i) {
+    for (std::uint64_t t = 0; t < 2000; ++t) {
+      g.step(i, Completion{Token{t * 0x0003'0009'0001'0007U}, t % 2 == 0, {}});
+    }
+    g.step(i, Revoked{ReplicaId{2}});
+    g.step(i, Permitted{ReplicaId{2}, Key{9}, true});
+    g.step(i, PeerDown{ReplicaId{99}});
+    g.step(i, PeerUp{ReplicaId{99}});
+    g.step(i, MessageArrived{ReplicaId{1}, {}});
+    g.step(i, Start{});
+    g.step(i, LogArrived{});
+  }
+  g.run_for(300 * kMs);
+  CHECK(g.leader() == 0);
+  CHECK(g.nodes[0].core->last() == last);
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    An entry is applied whole and in order, or the replica stops; a segment of another version
+//         is never touched.
+// METHOD  One entry at a time; damage in a child process.
+// CHECKS  stamps before effects, START, fences, attach states, the frozen layout (L2).
+#include "dmt/admission.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+
+#include "dmt/connections.h"
+#include "dmt/files.h"
+#include "dmt/processes.h"
+#include "dmt/segment.h"
+#include "tests/unit/dmt/world.h"
+
+using namespace crane;
+using namespace crane::dmt;
+using namespace crane::dmt::test;
+
+namespace {
+
+// Damages the oldest record of the sequence.
+std::byte* oldest_record(World& world) {
+  return world.w.sequence_data + Ring::kRecordHeader;
+}
+
+int fate_of(const std::function<void(World&)>& damage) {
+  return in_child([&] {
+    World world;
+    world.start(0);
+    damage(world);
+    admit_from_node(world.w);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("the first START fixes the origin of time and randomness", "[admission]") {
+  World world;
+  world.hold();
+  SchedulerState& s = world.w.scheduler;
+  CHECK(s.now_ns == kOrigin);
+  CHECK(s.wall_offset_ns == 1'700'000'000'000'000'000);
+  CHECK(s.seed[0] == 42);
+  CHECK(view_counter(s.view) == 1);
+  s.seed[0] = 43;  // to see that a later one does not touch it
+  world.start(kPlenty, 2);
+  world.admit();
+  CHECK(s.seed[0] == 43);
+  CHECK(view_counter(s.view) == 2);
+  CHECK(value(s.admitted.index) == 2);
+  CHECK(s.applied_index.load() == 2);
+}
+
+TEST_CASE("virtual time is the newest stamp and never goes back", "[admission][time]") {
+  World world;
+  world.hold();
+  world.time(500, kPlenty);
+  world.admit();
+  CHECK(world.w.scheduler.now_ns == kOrigin + 500);
+  observe_time(world.w, kOrigin + 700);
+  world.time(600, kPlenty);
+  world.admit();
+  CHECK(world.w.scheduler.now_ns == kOrigin + 700);
+}
+
+TEST_CASE("a deadline fires before the effect of the entry whose stamp passes it", "[admission]") {
+  World world;
+  world.hold();
+  const std::uint32_t timer = create_file(world.w, world.main, FileKind::kTimerFd);
+  arm_timer(world.w, world.w.files[timer].counter.timer, kOrigin + 100);
+  int fired_first = -1;
+  world.w.processes[kMainProcess].dispositions[SIGUSR1] = Disposition::kHandler;
+  const SignalBody body{SIGUSR1, 0};
+  world.push(EntryType::kSignal, kPlenty, &body, sizeof body, kOrigin + 100);
+  world.admit();
+  fired_first = world.w.files[timer].counter.count == 1 ? 1 : 0;
+  CHECK(fired_first == 1);
+  CHECK(take_signal(world.w, world.main) == SIGUSR1);
+}
+
+TEST_CASE("START resets every older connection, in connection order", "[admission]") {
+  World world;
+  world.hold();
+  const std::uint32_t listener = create_file(world.w, world.main, FileKind::kSocket);
+  world.w.files[listener].listener.bound.port = 80;
+  REQUIRE(start_listening(world.w, listener, 16));
+  for (int i = 0; i < 3; ++i) world.connect(80);
+  world.admit();
+  const std::uint32_t a = accept_connection(world.w, listener);
+  const std::uint32_t b = accept_connection(world.w, listener);
+  world.start(kPlenty, 2);
+  const std::uint64_t young = world.connect(80);
+  world.admit();
+  for (const std::uint32_t file : {a, b}) {
+    CHECK(world.w.files[file].connection.reset);
+    CHECK(world.w.files[file].connection.socket_error == ECONNRESET);
+    CHECK((world.w.files[file].readiness & (kErr | kHup)) == (kErr | kHup));
+  }
+  const std::uint32_t c = accept_connection(world.w, listener);  // reset while it was queued
+  CHECK(world.w.files[c].connection.reset);
+  const std::uint32_t d = accept_connection(world.w, listener);
+  CHECK(value(world.w.files[d].connection.conn) == young);
+  CHECK_FALSE(world.w.files[d].connection.reset);
+}
+
+TEST_CASE("a damaged sequence fences the replica", "[admission][fence]") {
+  CHECK(fate_of([](World&) {}) == 0);
+  SECTION("a bit of the body") {
+    CHECK(fate_of([](World& world) {
+            oldest_record(world)[sizeof(SequenceHeader) + 3] ^= std::byte{4};
+          }) == kFenced);
+  }
+  SECTION("a bit of the header: the grant") {
+    CHECK(fate_of([](World& world) {
+            oldest_record(world)[offsetof(SequenceHeader, grant)] ^= std::byte{1};
+          }) == kFenced);
+  }
+  SECTION("a wrong body length") {
+    CHECK(fate_of([](World& world) {
+            oldest_record(world)[offsetof(SequenceHeader, body_bytes)] ^= std::byte{1};
+          }) == kFenced);
+  }
+  SECTION("an unknown type") {
+    CHECK(fate_of([](World& world) {
+            world.push(static_cast<EntryType>(99), kPlenty);
+          }) == kFenced);
+  }
+  SECTION("a body that is too short for its type") {
+    CHECK(fate_of([](World& world) {
+            const std::uint32_t half = 1;
+            world.push(EntryType::kWindow, kPlenty, &half, sizeof half);
+          }) == kFenced);
+  }
+}
+
+TEST_CASE("an entry is never admitted twice", "[admission][fence]") {
+  CHECK(in_child([] {
+          World world;
+          world.hold();
+          // The same bytes again, as a node with a bug would push them.
+          Ring ring(world.w.header.sequence, reinterpret_cast<std::byte*>(&world.w));
+          world.w.header.sequence.read_position.store(0);
+          admit_next(world.w);
+        }) == 128 + SIGABRT);
+}
+
+TEST_CASE("a thread of a fenced replica does not go on", "[admission][fence]") {
+  CHECK(in_child([] {
+          World world;
+          world.hold();
+          world.w.scheduler.fenced.store(1);
+          put_turn(world.w, world.main, 1, 0, true);  // the fast path: one thread
+          const Slot other = create_slot(world.w, kMainProcess);
+          (void)other;
+          put_turn(world.w, world.main, 1, 0, true);
+          ::_exit(1);
+        }) == kFenced);
+}
+
+// --- the segment -----------------------------------------------------------------------------------
+
+namespace {
+
+class SegmentFile {
+ public:
+  SegmentFile() : fd_(static_cast<int>(::memfd_create("segment", MFD_CLOEXEC))) {
+    REQUIRE(fd_ >= 0);
+  }
+  ~SegmentFile() {
+    if (memory_ != nullptr) ::munmap(memory_, sizeof(Layout));
+    ::close(fd_);
+  }
+  SegmentFile(const SegmentFile&) = delete;
+  SegmentFile& operator=(const SegmentFile&) = delete;
+
+  void resize(std::size_t size) { REQUIRE(::ftruncate(fd_, static_cast<off_t>(size)) == 0); }
+  Layout& initialise() {
+    resize(sizeof(Layout));
+    memory_ = ::mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+    REQUIRE(memory_ != MAP_FAILED);
+    Configuration c{};
+    c.mode = Mode::kSerial;
+    c.admission = Admission::kGrant;
+    return initialise_segment(memory_, c);
+  }
+  int fd() const { return fd_; }
+
+ private:
+  int fd_;
+  void* memory_ = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("attach tells apart what can be wrong", "[segment]") {
+  SegmentFile file;
+  CHECK(attach_segment(-1).state == Attach::kAbsent);
+  CHECK(attach_segment(file.fd()).state == Attach::kTooSmall);
+  file.resize(sizeof(SegmentHeader));
+  CHECK(attach_segment(file.fd()).state == Attach::kCreating);  // L2: the version is stored last
+  Layout& w = file.initialise();
+  const Attached ready = attach_segment(file.fd());
+  REQUIRE(ready.state == Attach::kReady);
+  CHECK(ready.layout->header.configuration.mode == Mode::kSerial);
+  w.scheduler.clock = 99;
+  CHECK(ready.layout->scheduler.clock == 99);  // the same memory
+  ::munmap(ready.layout, sizeof(Layout));
+
+  w.header.version.store(kLayoutVersion + 1);
+  const Attached other = attach_segment(file.fd());
+  CHECK(other.state == Attach::kWrongVersion);
+  CHECK(other.found_version == kLayoutVersion + 1);
+  w.header.version.store(kLayoutVersion);
+  w.header.magic ^= 1;
+  CHECK(attach_segment(file.fd()).state == Attach::kWrongVersion);
+  w.header.magic ^= 1;
+  w.header.total_bytes -= 1;
+  CHECK(attach_segment(file.fd()).state == Attach::kWrongVersion);
+  w.header.total_bytes += 1;
+  file.resize(sizeof(Layout) - 4096);
+  CHECK(attach_segment(file.fd()).state == Attach::kTooSmall);
+}
+
+TEST_CASE("the layout of version 1 is frozen", "[segment]") {
+  // A server process and its node may come from different builds.  Whoever changes one of these
+  // numbers raises kLayoutVersion and names the new version here.
+  REQUIRE(kLayoutVersion == 1);
+  CHECK(sizeof(SegmentHeader) == 896);
+  CHECK(sizeof(SlotRecord) == 128);
+  CHECK(sizeof(ProcessRecord) == 192);
+  CHECK(sizeof(TimerRecord) == 24);
+  CHECK(sizeof(FileRecord) == 192);
+  CHECK(sizeof(WatchRecord) == 56);
+  CHECK(sizeof(SchedulerState) == 512);
+  CHECK(sizeof(Layout) == 205594624);
+  CHECK(offsetof(Layout, scheduler) == 896);
+  CHECK(offsetof(Layout, slots) == 284032);
+  CHECK(offsetof(Layout, processes) == 808320);
+  CHECK(offsetof(Layout, files) == 1119616);
+  CHECK(offsetof(Layout, watches) == 13702528);
+  CHECK(offsetof(Layout, descriptors) == 21042560);
+  CHECK(offsetof(Layout, blocks) == 37822464);
+  CHECK(offsetof(Layout, sequence_data) == 172040192);
+  CHECK(offsetof(Layout, output_data) == 188817408);
+  CHECK(offsetof(SchedulerState, node_asleep) == 384);
+  CHECK(offsetof(SchedulerState, fenced) == 432);
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    What a server sees of a client is a function of admitted entries and of its own calls.
+// METHOD  The test holds the turn, admits entries one by one and plays the server.
+// CHECKS  accept, bytes, EOF, reset, send window, close, the records for the node.
+#include "dmt/connections.h"
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+
+#include "dmt/files.h"
+#include "dmt/processes.h"
+#include "dmt/scheduler.h"
+#include "tests/unit/dmt/world.h"
+
+using namespace crane;
+using namespace crane::dmt;
+using namespace crane::dmt::test;
+
+namespace {
+
+// A world with a listener on port 80 and the test in possession of the turn.
+struct Served : World {
+  explicit Served(std::uint32_t backlog = 16) {
+    hold();
+    listener = create_file(w, main, FileKind::kSocket);
+    w.files[listener].listener.bound.port = 80;
+    REQUIRE(start_listening(w, listener, backlog));
+    outputs();
+  }
+  // A client that is connected and accepted.
+  std::uint32_t client(std::uint64_t* conn = nullptr) {
+    const std::uint64_t index = connect(80);
+    if (conn != nullptr) *conn = index;
+    admit();
+    const std::uint32_t file = accept_connection(w, listener);
+    REQUIRE(file != 0);
+    return file;
+  }
+  std::string read(std::uint32_t file, std::size_t size, bool peek = false) {
+    std::string result(size, '\0');
+    result.resize(read_connection(w, file, reinterpret_cast<std::byte*>(result.data()), size, peek));
+    return result;
+  }
+  std::size_t write(std::uint32_t file, const std::string& bytes) {
+    return write_connection(w, file, reinterpret_cast<const std::byte*>(bytes.data()),
+                            bytes.size());
+  }
+  Readiness ready(std::uint32_t file) const { return w.files[file].readiness; }
+
+  std::uint32_t listener;
+};
+
+}  // namespace
+
+TEST_CASE("listen is told to the node; a taken port is refused", "[connections]") {
+  World world;
+  world.hold();
+  const std::uint32_t a = create_file(world.w, world.main, FileKind::kSocket);
+  world.w.files[a].listener.bound.port = 8080;
+  REQUIRE(start_listening(world.w, a, 5));
+  auto out = world.outputs();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].header.type == OutputType::kListen);
+  CHECK(out[0].header.conn == 8080);
+  CHECK(out[0].header.argument == 5);
+  const std::uint32_t b = create_file(world.w, world.main, FileKind::kSocket);
+  world.w.files[b].listener.bound.port = 8080;
+  CHECK_FALSE(start_listening(world.w, b, 5));
+  drop_reference(world.w, a);
+  out = world.outputs();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].header.type == OutputType::kUnlisten);
+  CHECK(start_listening(world.w, b, 5));
+}
+
+TEST_CASE("connections are accepted in the log's order", "[connections]") {
+  Served s;
+  CHECK(accept_connection(s.w, s.listener) == 0);
+  CHECK(s.ready(s.listener) == 0);
+  const std::uint64_t first = s.connect(80);
+  const std::uint64_t second = s.connect(80);
+  s.admit();
+  CHECK(s.ready(s.listener) == kIn);
+  const std::uint32_t a = accept_connection(s.w, s.listener);
+  CHECK(s.ready(s.listener) == kIn);
+  const std::uint32_t b = accept_connection(s.w, s.listener);
+  CHECK(s.ready(s.listener) == 0);
+  CHECK(value(s.w.files[a].connection.conn) == first);
+  CHECK(value(s.w.files[b].connection.conn) == second);
+  CHECK(s.w.files[a].connection.peer.port == 40000);
+  CHECK(s.ready(a) == kOut);
+}
+
+TEST_CASE("no listener or a full backlog refuses the client", "[connections]") {
+  Served s(2);
+  const std::uint64_t stray = s.connect(81);
+  s.admit();
+  auto out = s.outputs();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].header.type == OutputType::kRefused);
+  CHECK(out[0].header.conn == stray);
+  for (int i = 0; i < 3; ++i) s.connect(80);  // Linux queues backlog + 1
+  s.admit();
+  CHECK(s.outputs().empty());
+  const std::uint64_t late = s.connect(80);
+  s.admit();
+  out = s.outputs();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].header.conn == late);
+}
+
+TEST_CASE("bytes come out as they went in, whatever the block borders", "[connections]") {
+  Served s;
+  std::uint64_t conn = 0;
+  const std::uint32_t file = s.client(&conn);
+  std::string all;
+  for (std::size_t i = 0; i < 40; ++i) {
+    const std::string piece(1 + i * 677 % 9000, static_cast<char>('a' + i % 26));
+    all += piece;
+    s.data(conn, piece);
+  }
+  s.admit();
+  CHECK(readable_bytes(s.w, file) == all.size());
+  CHECK((s.ready(file) & kIn) != 0);
+  CHECK(s.read(file, 5000, true) == all.substr(0, 5000));
+  CHECK(readable_bytes(s.w, file) == all.size());
+  std::string got;
+  for (std::size_t n = 1; got.size() < all.size(); n = n * 3 % 7919 + 1) got += s.read(file, n);
+  CHECK(got == all);
+  CHECK(readable_bytes(s.w, file) == 0);
+  CHECK(s.ready(file) == kOut);
+  CHECK(s.w.files[file].connection.head_block == 0);
+}
+
+TEST_CASE("blocks are used again", "[connections]") {
+  Served s;
+  std::uint64_t conn = 0;
+  const std::uint32_t file = s.client(&conn);
+  for (int round = 0; round < 50; ++round) {
+    s.data(conn, std::string(60'000, 'x'));
+    s.admit();
+    CHECK(s.read(file, 100'000).size() == 60'000);
+  }
+  CHECK(s.w.scheduler.blocks_used <= 60'000 / kBlockBytes + 2);
+}
+
+TEST_CASE("the node is told how far the server has read", "[connections]") {
+  Served s;
+  std::uint64_t conn = 0;
+  const std::uint32_t file = s.client(&conn);
+  for (int i = 0; i < 2; ++i) s.data(conn, std::string(40'000, 'x'));
+  s.admit();
+  CHECK(s.read(file, 40'000).size() == 40'000);
+  CHECK(s.outputs().empty());
+  CHECK(s.read(file, 40'000).size() == 40'000);
+  const auto out = s.outputs();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].header.type == OutputType::kConsumed);
+  CHECK(out[0].header.conn == conn);
+  CHECK(out[0].header.argument == 80'000);
+}
+
+TEST_CASE("FIN: what was sent before is read first, then EOF", "[connections]") {
+  Served s;
+  std::uint64_t conn = 0;
+  const std::uint32_t file = s.client(&conn);
+  s.data(conn, "last words");
+  s.shutdown(conn);
+  s.data(conn, "after FIN");  // a node with a bug: never seen
+  s.admit();
+  CHECK(s.ready(file) == (kIn | kOut | kRdHup));
+  CHECK(s.read(file, 100) == "last words");
+  CHECK(readable_bytes(s.w, file) == 0);
+  CHECK(s.ready(file) == (kIn | kOut | kRdHup));
+  shutdown_write(s.w, file);
+  CHECK((s.ready(file) & kHup) != 0);
+  const auto out = s.outputs();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].header.type == OutputType::kShutdown);
+}
+
+TEST_CASE("reset: after FIN a broken pipe, else reset by peer", "[connections]") {
+  Served s;
+  std::uint64_t a_conn = 0;
+  std::uint64_t b_conn = 0;
+  const std::uint32_t a = s.client(&a_conn);
+  const std::uint32_t b = s.client(&b_conn);
+  s.reset(a_conn);
+  s.shutdown(b_conn);
+  s.reset(b_conn);
+  s.admit();
+  CHECK(s.w.files[a].connection.socket_error == ECONNRESET);
+  CHECK(s.w.files[b].connection.socket_error == EPIPE);
+  CHECK(s.ready(a) == (kIn | kOut | kErr | kHup | kRdHup));
+}
+
+TEST_CASE("send space changes only by WINDOW entries", "[connections]") {
+  Served s;  // S = 3000
+  std::uint64_t conn = 0;
+  const std::uint32_t file = s.client(&conn);
+  CHECK(send_space(s.w, file) == 3000);
+  CHECK(s.write(file, std::string(2001, 'x')) == 2001);
+  CHECK(s.ready(file) == 0);  // less than a third is free
+  CHECK(s.write(file, std::string(2001, 'y')) == 999);
+  CHECK(s.write(file, "z") == 0);
+  const auto out = s.outputs();
+  REQUIRE(out.size() == 2);
+  CHECK(out[0].header.type == OutputType::kBytes);
+  CHECK(out[0].header.argument == 0);  // offset in the connection's output
+  CHECK(out[0].bytes == std::string(2001, 'x'));
+  CHECK(out[1].header.argument == 2001);
+  CHECK(out[1].bytes == std::string(999, 'y'));
+  s.window(conn, 999);
+  s.admit();
+  CHECK(send_space(s.w, file) == 999);
+  CHECK(s.ready(file) == 0);
+  s.window(conn, 1000);
+  s.admit();
+  CHECK(s.ready(file) == kOut);
+  s.window(conn, 500);   // never back
+  s.window(conn, 9999);  // never more than was sent
+  s.admit();
+  CHECK(send_space(s.w, file) == 1000);
+}
+
+TEST_CASE("a large write is cut into records", "[connections]") {
+  World world({.send_buffer = 1 << 20});
+  world.hold();
+  const std::uint32_t listener = create_file(world.w, world.main, FileKind::kSocket);
+  world.w.files[listener].listener.bound.port = 80;
+  REQUIRE(start_listening(world.w, listener, 4));
+  world.connect(80);
+  world.admit();
+  world.outputs();
+  const std::uint32_t file = accept_connection(world.w, listener);
+  const std::string bytes(150'000, 'q');
+  CHECK(write_connection(world.w, file, reinterpret_cast<const std::byte*>(bytes.data()),
+                         bytes.size()) == bytes.size());
+  const auto out = world.outputs();
+  REQUIRE(out.size() == 3);
+  CHECK(out[0].bytes.size() == kOutputBytesMax);
+  CHECK(out[2].header.argument == 2 * kOutputBytesMax);
+}
+
+TEST_CASE("close: FIN when all was read, RST when not; later entries are dropped", "[connections]") {
+  Served s;
+  std::uint64_t a_conn = 0;
+  std::uint64_t b_conn = 0;
+  std::uint64_t c_conn = 0;
+  const std::uint32_t a = s.client(&a_conn);
+  const std::uint32_t b = s.client(&b_conn);
+  const std::uint32_t c = s.client(&c_conn);
+  s.data(b_conn, "unread");
+  s.admit();
+  s.w.files[c].connection.linger_reset = true;  // SO_LINGER 0
+  for (const std::uint32_t file : {a, b, c}) drop_reference(s.w, file);
+  const auto out = s.outputs();
+  REQUIRE(out.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(out[i].header.type == OutputType::kClose);
+  CHECK(out[0].header.conn == a_conn);
+  CHECK(out[0].header.argument == 0);
+  CHECK(out[1].header.argument == 1);
+  CHECK(out[2].header.argument == 1);
+  s.data(a_conn, "late");
+  s.shutdown(a_conn);
+  s.window(a_conn, 1);
+  s.reset(a_conn);
+  s.admit();
+  CHECK(s.outputs().empty());
+  CHECK(s.w.files[a].kind == FileKind::kFree);
+}
+
+TEST_CASE("data for a closed read side is forgotten but keeps the window open", "[connections]") {
+  Served s;
+  std::uint64_t conn = 0;
+  const std::uint32_t file = s.client(&conn);
+  shutdown_read(s.w, file);
+  for (int i = 0; i < 2; ++i) s.data(conn, std::string(60'000, 'x'));
+  s.admit();
+  CHECK(readable_bytes(s.w, file) == 0);
+  const auto out = s.outputs();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].header.type == OutputType::kConsumed);
+  CHECK(out[0].header.argument == 120'000);
+}
+
+TEST_CASE("closing a listener resets the clients in its queue", "[connections]") {
+  Served s;
+  const std::uint64_t a = s.connect(80);
+  const std::uint64_t b = s.connect(80);
+  s.admit();
+  drop_reference(s.w, s.listener);
+  const auto out = s.outputs();
+  REQUIRE(out.size() == 3);
+  CHECK(out[0].header.type == OutputType::kClose);
+  CHECK(out[0].header.conn == a);
+  CHECK(out[0].header.argument == 1);
+  CHECK(out[1].header.conn == b);
+  CHECK(out[2].header.type == OutputType::kUnlisten);
+}
+
+TEST_CASE("a full output ring holds the writer physically, never logically", "[connections]") {
+  World world({.send_buffer = 1ull << 40});
+  std::uint64_t sum = 0;
+  std::uint64_t clock = 0;
+  world.run_as(world.main, [&](Slot me) {
+    Layout& w = world.w;
+    get_turn(w, me);
+    const std::uint32_t listener = create_file(w, me, FileKind::kSocket);
+    w.files[listener].listener.bound.port = 80;
+    start_listening(w, listener, 4);
+    while (wait(w, me, 0, kNoDeadline, 1), w.files[listener].listener.queued == 0) {
+    }
+    const std::uint32_t file = accept_connection(w, listener);
+    const std::string bytes(1 << 20, 'r');
+    for (int i = 0; i < 40; ++i) {
+      write_connection(w, file, reinterpret_cast<const std::byte*>(bytes.data()), bytes.size());
+    }
+    clock = w.scheduler.clock;
+    release_slot(w, me);
+    leave(w, me);
+  });
+  world.start(kPlenty);
+  REQUIRE(admit_from_node(world.w));
+  world.until("the server listens", [&] { return world.w.scheduler.holder.load() == kHolderIdle; });
+  world.connect(80);
+  // Nothing wakes the main slot but us: the test plays the listener's waiter.
+  std::thread reader([&] {
+    for (bool ended = false; !ended;) {
+      for (const Output& o : world.outputs()) sum += o.bytes.size();
+      ended = sum == 40u << 20;
+      std::this_thread::yield();
+    }
+  });
+  // The test has the turn as nobody else can: the replica is idle.
+  wake(world.w, world.main, WakeReason::kSignalled);
+  world.drive();
+  reader.join();
+  CHECK(sum == 40u << 20);
+  CHECK(clock == 1);
+}
+
+TEST_CASE("the node never waits for itself in a full output ring", "[connections]") {
+  CHECK(in_child([] {
+          World world;
+          world.start(kPlenty);
+          // No listener: each CONNECT makes a record, and nobody drains them.
+          kill_slot(world.w, world.main);
+          constexpr std::uint32_t kRecord = sizeof(OutputHeader) + Ring::kRecordHeader;
+          for (std::uint64_t full = 0; full < kOutputBytes + 1000 * kRecord; full += kRecord) {
+            world.connect(80);
+            if (world.last_index() % 1000 == 0) admit_from_node(world.w);
+          }
+        }) == kFenced);
+}

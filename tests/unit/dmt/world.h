@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A replica without a server and without consensus: a Layout on an anonymous shared mapping, threads
+// of the test as slots, and the test's own thread as the node, which pushes entries with their
+// CRC into the Paxos sequence.
+//
+// Two ways to use it.  Alone: hold() gives the test's thread the turn of the main slot, after which
+// it may call everything of dmt/ directly and admit() entries one by one.  With threads: spawn()
+// them (while nobody has the turn, or under it) and drive() until all have ended.
+//
+// Threads: the object belongs to the test's thread.
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "dmt/layout.h"
+#include "dmt/scheduler.h"
+#include "dmt/sequence/entry.h"
+#include "dmt/sequence/output.h"
+
+namespace crane::dmt::test {
+
+inline constexpr GrantTurns kPlenty = 1'000'000;
+inline constexpr std::int64_t kOrigin = 1'000'000'000;  // virtual time at the first START
+inline constexpr std::int64_t kLimitMs = 30'000;        // a hang is reported after so long
+
+struct Output {
+  OutputHeader header;
+  std::string bytes;
+};
+
+struct Options {
+  Mode mode = Mode::kParallel;
+  Admission admission = Admission::kGrant;
+  std::uint32_t quantum = 1;
+  std::uint64_t send_buffer = 3000;
+  std::uint64_t perturb_seed = 0;
+  std::uint32_t perturb_max_us = 0;
+  std::uint32_t spin = 0;
+};
+
+class World {
+ public:
+  explicit World(const Options& options = {});
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  Layout& w;
+  Slot main;  // the main process' first slot
+
+  // --- the log --------------------------------------------------------------------------------
+
+  // Pushes one entry; returns its index.  stamp 0: the last entry's.
+  std::uint64_t push(EntryType type, GrantTurns grant, const void* body = nullptr,
+                     std::uint32_t size = 0, std::int64_t stamp_ns = 0);
+  std::uint64_t start(GrantTurns grant, std::uint64_t view = 1);
+  std::uint64_t bubble(GrantTurns grant) { return push(EntryType::kBubble, grant); }
+  std::uint64_t time(std::int64_t after_origin_ns, GrantTurns grant) {
+    return push(EntryType::kTime, grant, nullptr, 0, kOrigin + after_origin_ns);
+  }
+  std::uint64_t connect(std::uint16_t port, GrantTurns grant = kPlenty);
+  void data(std::uint64_t conn, const std::string& bytes, GrantTurns grant = kPlenty);
+  void shutdown(std::uint64_t conn, GrantTurns grant = kPlenty);
+  void reset(std::uint64_t conn, GrantTurns grant = kPlenty);
+  void window(std::uint64_t conn, std::uint64_t total, GrantTurns grant = kPlenty);
+  void signal_entry(int signo, GrantTurns grant = kPlenty);
+
+  // --- alone ------------------------------------------------------------------------------------
+
+  // START with plenty of turns, and the turn for the main slot.
+  void hold();
+  // Admits all that was pushed.  REQUIRES the turn.
+  void admit();
+  std::vector<Output> outputs();
+
+  // --- with threads ------------------------------------------------------------------------------
+
+  // A new slot of `process` and its thread.  REQUIRES the turn, or that nobody has run yet.
+  Slot spawn(std::function<void(Slot)> body, std::uint16_t process = 1);
+  // The same for a slot that is there already (the main one).
+  void run_as(Slot slot, std::function<void(Slot)> body);
+  // Is the node until all threads have ended: `feed` is called when no entry waits and the turn
+  // lies; it pushes one (default: a bubble of 64 turns whose stamp is the next deadline).
+  void drive(const std::function<void()>& feed = {});
+  void feed_default();
+  std::uint64_t last_index() const { return index_; }
+
+  // Polls a condition with a deadline; ends the program with a description when it passes.
+  void until(const char* what, const std::function<bool()>& condition);
+
+ private:
+  [[noreturn]] void hung(const char* what);
+  std::vector<std::thread> threads_;
+  std::atomic<int> running_{0};
+  std::uint64_t index_ = 0;
+  std::int64_t stamp_ = kOrigin;
+  View view_{};
+};
+
+// Runs `body` in a child process whose fence handler exits with kFenced; returns the exit status,
+// or 128 + signal.  Messages of the child go nowhere.
+inline constexpr int kFenced = 42;
+int in_child(const std::function<void()>& body);
+
+// A waiting thread of a test, one wait long: what wait() returned.
+struct Waiter {
+  Slot slot{};
+  std::atomic<int> reason{-1};  // WakeReason once it has returned
+};
+
+}  // namespace crane::dmt::test

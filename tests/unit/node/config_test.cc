@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/config.h"
+
+#include <catch2/catch.hpp>
+
+using namespace crane;
+using namespace crane::node;
+
+namespace {
+const char* const kWhole = R"({
+  "group": "web", "replica": 1, "replicas": 3, "dir": "/run/crane/web", "shm_dir": "/dev/shm/w",
+  "program": "/bin/true", "args": ["-x"], "env": {"A": "1"}, "dirs": ["/run/a"],
+  "mode": "parallel", "quantum": 7, "admission": "classic", "record": "/tmp/r",
+  "container": false, "binds": ["/a:/b", {"source": "/c", "target": "/d"}], "libcrane": "/l.so",
+  "publish": {"80": 8080}, "perturb": 5, "cpu": 1, "log_id": 18446744073709551615,
+  "secret": "00000000000000010000000000000002000000000000000300000000000000ff"})";
+}  // namespace
+
+TEST_CASE("a whole configuration is read", "[config]") {
+  const auto parsed = parse_config(kWhole);
+  REQUIRE(parsed.ok());
+  const Config& c = parsed.value();
+  REQUIRE(c.group == "web");
+  REQUIRE(c.replica == 1);
+  REQUIRE(c.replicas == 3);
+  REQUIRE(c.replica_dir() == "/run/crane/web/r1");
+  REQUIRE(c.env == std::vector<std::string>{"A=1"});
+  REQUIRE(c.mode == dmt::Mode::kParallel);
+  REQUIRE(c.admission == dmt::Admission::kClassic);
+  REQUIRE(c.binds.size() == 2);
+  REQUIRE(c.binds[0].second == "/b");
+  REQUIRE_FALSE(c.container);
+  REQUIRE(c.log_id == UINT64_MAX);
+  REQUIRE(c.secret[0] == 1);
+  REQUIRE(c.secret[3] == 255);
+}
+
+TEST_CASE("a wrong configuration names the field", "[config]") {
+  const auto with = [](const std::string& from, const std::string& to) {
+    std::string text = kWhole;
+    text.replace(text.find(from), from.size(), to);
+    const auto parsed = parse_config(text);
+    return parsed.ok() ? std::string("accepted") : std::string(parsed.error().what);
+  };
+  REQUIRE(with("\"replica\": 1", "\"replica\": 3") == "replica");
+  REQUIRE(with("\"replicas\": 3", "\"replicas\": 0") == "replicas");
+  REQUIRE(with("parallel", "sideways") == "mode");
+  REQUIRE(with("classic", "never") == "admission");
+  REQUIRE(with("00000000000000ff", "0000") == "secret");
+  REQUIRE(with("\"/bin/true\"", "\"\"") == "program");
+  REQUIRE(with("\"web\"", "7") == "not the JSON of a node's configuration");
+  REQUIRE(parse_config("{").error().code == Code::kBadArgument);
+  REQUIRE(read_config("/nonexistent/x.json").error().code == Code::kNotFound);
+}
