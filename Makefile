@@ -72,6 +72,7 @@ use_sim        := sim consensus core base
 use_fabric     := consensus core base
 use_consensus  := sim consensus core base
 use_proxy      := proxy consensus core sequence base
+use_output     := proxy consensus core sequence base
 use_checkpoint := checkpoint sequence base
 use_launcher   := launcher base
 use_node       := node proxy consensus core checkpoint dmt sequence base
@@ -112,7 +113,7 @@ LIBCRANE := $(if $(wildcard runtime/interposed.def),$(OUT)/libcrane.so)
 ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_$(a))) \
             $(foreach p,node run diff sim solo,$(wildcard $(main_crane-$(p)))) $(BENCH_SRC) tests/main.cc
 
-.PHONY: all check test demo bench sim lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept demo bench sim lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS)    ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS)                 ## build libcrane.so and the crane-* programs
@@ -223,6 +224,8 @@ sim: $(OUT)/crane-sim                             ## simulator, long run (CRANE_
 	$(Q)$(OUT)/crane-sim $(if $(CRANE_SEED),--seed $(CRANE_SEED) --trace) $(ARGS)
 lint: $(LIBCRANE)                                 ## layering, symbols, tidy, format
 	@$(RUN_TESTS) --only lint
+accept: programs                                  ## end-to-end stories in full size, an hour
+	@python3 tests/e2e/_accept.py --out $(OUT) $(ARGS)
 bench: programs $(BENCHES)                        ## native vs one and three replicas; turn cost
 	@python3 eval/bench.py --out $(OUT) $(ARGS)
 demo: deps                                        ## three replicas of a server, one killed

@@ -10,6 +10,7 @@
 
 #include "dmt/admission.h"
 #include "dmt/base/assert.h"
+#include "dmt/base/memory_fence.h"
 #include "dmt/files.h"
 #include "dmt/hand_off.h"
 #include "dmt/run_queue.h"
@@ -287,7 +288,7 @@ bool admit_from_node(Layout& w) noexcept {
   SchedulerState& s = w.scheduler;
   std::uint32_t idle = kHolderIdle;
   // Dekker with leave_turn_lying: the push before this call is a release store only.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  memory_fence();
   if (sequence_empty(w)) return false;
   if (!s.holder.compare_exchange_strong(idle, value(kNodeSlot), std::memory_order_seq_cst)) {
     return false;
@@ -300,7 +301,7 @@ bool admit_from_node(Layout& w) noexcept {
 void set_doorbell(Doorbell ring) noexcept { doorbell.store(ring, std::memory_order_release); }
 
 void ring_doorbell(Layout& w) noexcept {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+  memory_fence();
   if (w.scheduler.node_asleep.load(std::memory_order_relaxed) == 0) return;
   if (w.scheduler.node_asleep.exchange(0, std::memory_order_acq_rel) == 0) return;
   if (const Doorbell ring = doorbell.load(std::memory_order_acquire)) ring();

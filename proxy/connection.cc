@@ -155,6 +155,7 @@ void Connection::drop_socket_with_reset() noexcept {
 
 void Connection::drop_socket() noexcept {
   if (fd_ < 0) return;
+  closing();
   ::close(fd_);
   fd_ = -1;
   queue_ = {};

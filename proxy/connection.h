@@ -35,7 +35,7 @@ class Connection : public Opener {
   // Takes over `fd`, a connected non-blocking stream socket.
   Connection(int fd, std::uint16_t port, const ConnectionOptions& options) noexcept
       : options_(&options), fd_(fd), port_(port) {}
-  ~Connection() { drop_socket(); }
+  virtual ~Connection() { drop_socket(); }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -67,6 +67,10 @@ class Connection : public Opener {
   void reset(Batch& batch, bool tell);
   // The server has closed and nothing is left to send: the record can go.
   bool finished() const noexcept { return server_closed_ && fd_ < 0; }
+
+ protected:
+  // The socket is about to be closed: whoever watches it must stop.
+  virtual void closing() noexcept {}
 
  private:
   void broken(Batch& batch);

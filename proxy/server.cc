@@ -27,14 +27,18 @@ struct Proxy::Listener {
   event accept_event;
 };
 
-struct Proxy::Client : Connection {
+struct Proxy::Client final : Connection {
   Client(int socket, std::uint16_t server_port, const ConnectionOptions& options, Proxy* owner)
       : Connection(socket, server_port, options), proxy(owner) {}
+  void closing() noexcept override {
+    proxy->watch_reading(*this, false);
+    proxy->watch_writing(*this, false);
+  }
+
   Proxy* proxy;
   std::size_t place = 0;  // in clients_
   bool reading = false;   // the read event is armed
   bool writing = false;
-  bool had_events = true;
   event read_event;
   event write_event;
 };
@@ -233,7 +237,6 @@ void Proxy::output(const OutputHeader& header, std::span<const std::byte> bytes)
   Client* client = find(header.conn);
   if (client == nullptr) return;
   const std::size_t queued_before = client->queued();
-  // A socket that breaks or closes is gone after the call: its events must go before.
   bool done = true;
   switch (header.type) {
     case OutputType::kBytes:
@@ -276,8 +279,6 @@ void Proxy::write_done(Client& client, std::size_t queued_before, bool done) {
   queued_ += client.queued();
   queued_ -= queued_before;
   if (client.fd() < 0) {
-    watch_reading(client, false);
-    watch_writing(client, false);
     if (client.finished()) forget(client);
     return;
   }
@@ -320,8 +321,6 @@ void Proxy::lead(bool leading) {
   batch_.clear();
   counters_.reset_leader += clients_.size();
   for (const auto& client : clients_) {
-    watch_reading(*client, false);
-    watch_writing(*client, false);
     client->reset(batch_, false);
   }
   by_conn_.clear();

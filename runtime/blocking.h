@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "runtime/fairness.h"
 #include "runtime/turn.h"
 #include "runtime/vtime.h"
 
@@ -24,7 +25,12 @@ inline bool block(Turn& turn, std::uint64_t object,
 template <typename Attempt>
 int until_free(Turn& turn, std::uint64_t object, Attempt attempt) noexcept {
   int error;
-  while ((error = attempt()) == EBUSY) block(turn, object);
+  int failures = 0;
+  while ((error = attempt()) == EBUSY) {
+    note_failure(object, failures);
+    block(turn, object);
+  }
+  if (failures >= kPatience) end_reservation(turn.w, object, false);
   return error;
 }
 
@@ -36,10 +42,16 @@ int until_free_or(Turn& turn, std::uint64_t object, clockid_t clock, const struc
   if (error != EBUSY) return error;
   if (!is_deadline_clock(clock) || !is_valid(*time)) return EINVAL;
   const std::int64_t deadline = deadline_at(turn.w, clock, *time);
+  int failures = 0;
   while (error == EBUSY) {
-    if (!block(turn, object, deadline)) return ETIMEDOUT;
-    error = attempt();
+    note_failure(object, failures);
+    if (!block(turn, object, deadline)) {
+      error = ETIMEDOUT;
+    } else {
+      error = attempt();
+    }
   }
+  if (failures >= kPatience) end_reservation(turn.w, object, error == ETIMEDOUT);
   return error;
 }
 

@@ -4,6 +4,7 @@
 //
 // Threads: plain values.
 
+#include <cerrno>
 #include <climits>
 #include <cstddef>
 #include <cstring>
@@ -52,6 +53,15 @@ class Cursor {
     return {static_cast<std::byte*>(v.iov_base) + offset_, left < limit ? left : limit};
   }
   void advance(std::size_t n) noexcept { offset_ += n; }
+
+  void skip(std::size_t n) noexcept {
+    while (n > 0) {
+      const std::size_t size = piece(n).size;
+      if (size == 0) return;
+      advance(size);
+      n -= size;
+    }
+  }
 
   // Copies up to `size` bytes out of the vectors.
   std::size_t gather(std::byte* out, std::size_t size) noexcept {

@@ -12,6 +12,7 @@
 #include "dmt/admission.h"
 #include "dmt/base/log.h"
 #include "dmt/processes.h"
+#include "runtime/fairness.h"
 #include "runtime/init.h"
 #include "runtime/inside.h"
 #include "runtime/raw.h"
@@ -74,6 +75,7 @@ void in_child() noexcept {
   p.group = static_cast<std::uint32_t>(raw_syscall(SYS_getpgid, 0));
   turn.w.slots[self.slot].thread_id = self.thread_id;
   forget_other_threads();
+  forget_reservations();
   if (self.entry == nullptr) {
     self.entry = add_thread(real::pthread_self(), self.slot, false);
   }

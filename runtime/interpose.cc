@@ -66,6 +66,7 @@
   }
 #define INTERPOSE_LATE(kind, name, result, params, args, version) \
   CRANE_EXPORT result name params { return crane::wrap::name args; }
+#define INTERPOSE_JUMP(kind, name, result, params, args, version)
 #define INTERPOSE_OWN(kind, name, result, params, args, version) \
   CRANE_EXPORT result name params {                              \
     CRANE_RESOLVE(name, version)                                 \
@@ -73,3 +74,14 @@
   }
 
 #include "runtime/interposed.def"
+
+// setjmp returns twice, so its stubs end with a jump: crane_note_jump (wrap_jump.cc) says where to
+// (rax) and whether libc shall save the kernel's mask (rdx).
+#define CRANE_JUMP_STUB(name, mask, function)                              \
+  asm(".pushsection .text\n.globl " name "\n.type " name ",@function\n"    \
+      ".balign 16\n" name ":\n"                                            \
+      "endbr64\n" mask "push %rdi\nsub $16, %rsp\nmov $" function         \
+      ", %edx\ncall crane_note_jump\nadd $16, %rsp\npop %rdi\n"           \
+      "mov %edx, %esi\njmp *%rax\n.size " name ", .-" name "\n.popsection\n")
+CRANE_JUMP_STUB("__sigsetjmp", "", "0");
+CRANE_JUMP_STUB("_setjmp", "xor %esi, %esi\n", "1");

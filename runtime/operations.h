@@ -14,6 +14,7 @@ enum class Op : std::uint32_t {
 #define INTERPOSE_VARIADIC(kind, name, result, params, last, wrapped, given, args, version) name,
 #define INTERPOSE_LIST(kind, name, result, params, last, wrapped, args, version) name,
 #define INTERPOSE_LATE(kind, name, result, params, args, version) name,
+#define INTERPOSE_JUMP(kind, name, result, params, args, version) name,
 #define INTERPOSE_OWN(kind, name, result, params, args, version) name,
 #include "runtime/interposed.def"
 #undef INTERPOSE
@@ -22,6 +23,7 @@ enum class Op : std::uint32_t {
 #undef INTERPOSE_VARIADIC
 #undef INTERPOSE_LIST
 #undef INTERPOSE_LATE
+#undef INTERPOSE_JUMP
 #undef INTERPOSE_OWN
   // Operations that are no function of libc.
   kThreadStart,

@@ -39,6 +39,7 @@ void init() noexcept {
   CRANE_FIND(name, version);
 #define INTERPOSE_LIST(kind, name, result, params, last, wrapped, args, version)
 #define INTERPOSE_LATE(kind, name, result, params, args, version)
+#define INTERPOSE_JUMP(kind, name, result, params, args, version) CRANE_FIND(name, version);
 #define INTERPOSE_OWN(kind, name, result, params, args, version) CRANE_FIND(name, version);
 #include "runtime/interposed.def"
 #undef INTERPOSE
@@ -47,6 +48,7 @@ void init() noexcept {
 #undef INTERPOSE_VARIADIC
 #undef INTERPOSE_LIST
 #undef INTERPOSE_LATE
+#undef INTERPOSE_JUMP
 #undef INTERPOSE_OWN
   CRANE_FIND(on_exit, "");
   CRANE_FIND(__cxa_at_quick_exit, "");

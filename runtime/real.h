@@ -25,6 +25,8 @@ namespace crane::real {
   inline result(*name) params = nullptr;
 #define INTERPOSE_LIST(kind, name, result, params, last, wrapped, args, version)
 #define INTERPOSE_LATE(kind, name, result, params, args, version)
+#define INTERPOSE_JUMP(kind, name, result, params, args, version) \
+  inline result(*name) params = nullptr;
 #define INTERPOSE_OWN(kind, name, result, params, args, version) \
   inline result(*name) params = nullptr;
 #include "runtime/interposed.def"
@@ -34,6 +36,7 @@ namespace crane::real {
 #undef INTERPOSE_VARIADIC
 #undef INTERPOSE_LIST
 #undef INTERPOSE_LATE
+#undef INTERPOSE_JUMP
 #undef INTERPOSE_OWN
 
 // Without rows.

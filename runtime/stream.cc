@@ -118,12 +118,7 @@ ssize_t write_all(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers
       if (result < 0 && result != -EAGAIN) return done > 0 ? static_cast<ssize_t>(done) : result;
       sent_empty = true;
       if (result >= 0) {
-        cursor.advance(0);
-        for (std::size_t left = static_cast<std::size_t>(result); left > 0;) {
-          const Cursor::Piece p = cursor.piece(left);
-          cursor.advance(p.size);
-          left -= p.size;
-        }
+        cursor.skip(static_cast<std::size_t>(result));
         done += static_cast<std::size_t>(result);
         produced(turn.w, file, static_cast<std::uint64_t>(result));
       } else {
@@ -271,11 +266,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
       return static_cast<ssize_t>((flags & MSG_TRUNC) != 0 ? got : std::min(got, buffers.total));
     }
     done += got;
-    for (std::size_t left = got; left > 0;) {
-      const Cursor::Piece p = cursor.piece(left);
-      cursor.advance(p.size);
-      left -= p.size;
-    }
+    cursor.skip(got);
     if (!all || got == 0 || done == buffers.total) return static_cast<ssize_t>(done);
   }
 }

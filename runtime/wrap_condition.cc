@@ -27,11 +27,16 @@ bool is_shared(const pthread_mutex_t* m) noexcept { return (m->__data.__kind & 1
 int relock(Turn& turn, pthread_mutex_t* m) noexcept {
   const std::uint64_t object = object_of(m, is_shared(m));
   int error;
-  while ((error = real::pthread_mutex_trylock(m)) == EBUSY) {
+  int failures = 0;
+  for (;;) {
+    error = is_reserved_for_another(object) ? EBUSY : real::pthread_mutex_trylock(m);
+    if (error != EBUSY) break;
+    note_failure(object, failures);
     // Signals wait until the mutex is ours: their handlers run at the end of the operation.
     (void)dmt::wait(turn.w, own_slot(), object, dmt::kNoDeadline,
                     static_cast<dmt::Operation>(Op::pthread_cond_wait));
   }
+  if (failures >= kPatience) end_reservation(turn.w, object, false);
   return error;
 }
 
@@ -54,7 +59,8 @@ int wait_for_condition(Op op, pthread_cond_t* c, pthread_mutex_t* m,
         turn.result(error);
         return error;
       }
-      dmt::signal(turn.w, object_of(m, is_shared(m)), 1);
+      const std::uint64_t mutex = object_of(m, is_shared(m));
+      dmt::signal(turn.w, mutex, waiters_to_wake(mutex));
       const dmt::WakeReason why = turn.wait(object, until);
       if (why == dmt::WakeReason::kTimeout) result = ETIMEDOUT;
       if (why == dmt::WakeReason::kInterrupted) {

@@ -18,9 +18,15 @@ std::uint64_t object_of_lock(const pthread_rwlock_t* l) noexcept {
   return object_of(l, l->__data.__shared != 0);
 }
 
+int try_lock(pthread_mutex_t* m) noexcept {
+  const bool mine = m->__data.__owner == static_cast<int>(self.thread_id);
+  if (!mine && is_reserved_for_another(object_of_mutex(m))) return EBUSY;
+  return real::pthread_mutex_trylock(m);
+}
+
 // Trap 5 of the ancestors: trylock says EBUSY where lock says EDEADLK.
 int attempt(pthread_mutex_t* m) noexcept {
-  const int error = real::pthread_mutex_trylock(m);
+  const int error = try_lock(m);
   if (error != EBUSY) return error;
   const bool checks = (m->__data.__kind & kKindMask) == kErrorCheck;
   const bool mine = m->__data.__owner == static_cast<int>(self.thread_id);
@@ -54,7 +60,7 @@ int pthread_mutex_lock(pthread_mutex_t* m) {
 
 int pthread_mutex_trylock(pthread_mutex_t* m) {
   Turn turn(Op::pthread_mutex_trylock);
-  const int error = real::pthread_mutex_trylock(m);
+  const int error = try_lock(m);
   locked(error);
   if (error == EBUSY) turn.yield();
   turn.result(error);
@@ -69,7 +75,7 @@ int pthread_mutex_unlock(pthread_mutex_t* m) {
   const int error = real::pthread_mutex_unlock(m);
   if (error == 0) {
     if (self.locks > 0) --self.locks;
-    if (!still_held) dmt::signal(turn.w, object, 1);
+    if (!still_held) dmt::signal(turn.w, object, waiters_to_wake(object));
     if (self.locks == 0) let_others_go(turn);
   }
   turn.result(error);

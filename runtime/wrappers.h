@@ -19,6 +19,7 @@ namespace crane::wrap {
 #define INTERPOSE_LIST(kind, name, result, params, last, wrapped, args, version) \
   result name wrapped;
 #define INTERPOSE_LATE(kind, name, result, params, args, version) result name params;
+#define INTERPOSE_JUMP(kind, name, result, params, args, version)
 #define INTERPOSE_OWN(kind, name, result, params, args, version) result name params;
 #include "runtime/interposed.def"
 #undef INTERPOSE
@@ -27,6 +28,7 @@ namespace crane::wrap {
 #undef INTERPOSE_VARIADIC
 #undef INTERPOSE_LIST
 #undef INTERPOSE_LATE
+#undef INTERPOSE_JUMP
 #undef INTERPOSE_OWN
 
 }  // namespace crane::wrap

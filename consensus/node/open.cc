@@ -71,7 +71,7 @@ core::Start start_of(const Options& o, const Fabric& fabric, core::Config& confi
     start.kind = core::StartKind::kSurvived;
     std::copy(std::begin(promise.words), std::end(promise.words), start.promise.begin());
     config.incarnation = static_cast<std::uint32_t>(promise.words[core::kIncarnation]);
-  } else if (!fabric.survived() && was_member(o)) {
+  } else if (was_member(o)) {  // also a memory that died between its creation and its first Start
     start.kind = core::StartKind::kLost;
     config.incarnation = random_incarnation();
   } else {

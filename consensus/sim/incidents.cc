@@ -214,12 +214,16 @@ void Cluster::check_end() {
   ended_ = true;
   if (!outcome_.ok()) return;
   const std::uint64_t after = agreement_.committed() - committed_at_heal_;
-  // With a ring that laps, a replica can be out of reach: a checkpoint's business, not this one's.
+  // Who needs bytes that left the ring is out of reach: a checkpoint's business, not this one's.
   const bool laps = faults_.ring_bytes < (1U << 16);
   if (!laps) violate(liveness_.at_end(after));
   for (unsigned i = 0; i < faults_.replicas && !laps; ++i) {
     const Node& n = nodes_[i];
-    if (n.lost) continue;
+    const auto is_behind = [i](const Node& other) {
+      return other.leads && other.core->peer_state(ReplicaId{static_cast<std::uint8_t>(i)}) ==
+                                core::PeerState::kBehind;
+    };
+    if (n.lost || std::any_of(nodes_.begin(), nodes_.end(), is_behind)) continue;
     violate(liveness_.at_end(i, value(n.core->delivered()), agreement_.committed()));
   }
 }

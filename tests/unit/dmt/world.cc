@@ -171,19 +171,19 @@ void World::feed_default() {
   push(EntryType::kBubble, 64, nullptr, 0, next == kNoDeadline ? 0 : std::max(next, stamp_));
 }
 
-void World::drive(const std::function<void()>& feed) {
+void World::drive(const std::function<void(bool)>& feed) {
   const std::int64_t limit = now_ms() + kLimitMs;
   Ring sequence(w.header.sequence, reinterpret_cast<std::byte*>(&w));
   while (running_.load() > 0) {
     admit_from_node(w);
     if (now_ms() > limit) hung("the threads did not end");
-    if (w.scheduler.holder.load() != kHolderIdle || !sequence.empty()) {
-      std::this_thread::yield();
-    } else if (feed) {
-      feed();
-    } else {
+    const bool idle = w.scheduler.holder.load() == kHolderIdle && sequence.empty();
+    if (feed) {
+      feed(idle);
+    } else if (idle) {
       feed_default();
     }
+    if (!idle) std::this_thread::yield();
   }
   for (std::thread& t : threads_) t.join();
   threads_.clear();

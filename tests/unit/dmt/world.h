@@ -85,9 +85,10 @@ class World {
   Slot spawn(std::function<void(Slot)> body, std::uint16_t process = 1);
   // The same for a slot that is there already (the main one).
   void run_as(Slot slot, std::function<void(Slot)> body);
-  // Is the node until all threads have ended: `feed` is called when no entry waits and the turn
-  // lies; it pushes one (default: a bubble of 64 turns whose stamp is the next deadline).
-  void drive(const std::function<void()>& feed = {});
+  // Is the node until all threads have ended.  `feed` is called again and again, with true when no
+  // entry waits and the turn lies, and pushes entries (default: when it lies, a bubble of 64 turns
+  // whose stamp is the next deadline).
+  void drive(const std::function<void(bool idle)>& feed = {});
   void feed_default();
   std::uint64_t last_index() const { return index_; }
 
@@ -107,11 +108,5 @@ class World {
 // or 128 + signal.  Messages of the child go nowhere.
 inline constexpr int kFenced = 42;
 int in_child(const std::function<void()>& body);
-
-// A waiting thread of a test, one wait long: what wait() returned.
-struct Waiter {
-  Slot slot{};
-  std::atomic<int> reason{-1};  // WakeReason once it has returned
-};
 
 }  // namespace crane::dmt::test

@@ -298,9 +298,20 @@ TEST_CASE("compare: a killed replica may have less with --prefix, never somethin
   for (std::uint64_t conn = 1; conn <= 3; ++conn) exchange(*other, conn, "Answer");
   other.reset();
   CHECK(bed.compared(2, true).different >= 2);
-  // A replica that stopped in order gets no such excuse.
+  // A replica that stopped in order gets no such excuse, whichever it is,
   exchange(*bed.record(1), 1, "Answer");
   CHECK_FALSE(bed.compared(2, true).equal());
+  for (std::uint64_t conn = 1; conn <= 3; ++conn) exchange(*bed.record(1), conn, "Answer");
+  bed.replace(2, bed.contents(0));
+  exchange(*bed.record(0), 3, "Answer");
+  CHECK_FALSE(bed.compared(3, true).equal());
+  // and a connection that was closed ends where it ends, even in the recording of a killed one.
+  exchange(*bed.record(0), 1, "Answer");
+  exchange(*bed.record(1), 1, "Ans");
+  std::string early = bed.contents(1);
+  early[24] = 0;
+  bed.replace(1, early);
+  CHECK(bed.compared(2, true).different == 1);
 }
 
 TEST_CASE("hash: H1, equal streams have equal digests however they are cut and mixed", "[hash]") {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// read and write on bound descriptors, by kind of file.
+//
+// Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
+
+#include "runtime/buffers.h"
+#include "runtime/counter.h"
+#include "runtime/stream.h"
+#include "runtime/vsock.h"
+
+namespace crane {
+
+inline ssize_t read_bound(Turn& turn, int fd, std::uint32_t file, const Buffers& b) noexcept {
+  switch (turn.w.files[file].kind) {
+    case FileKind::kConnection:
+      return vsock::receive(turn, fd, file, b, 0);
+    case FileKind::kPipeRead:
+    case FileKind::kPipeWrite:
+    case FileKind::kUnixStream:
+      return stream::read(turn, fd, file, b);
+    case FileKind::kSocket:
+    case FileKind::kListener:
+    case FileKind::kUnixListener:
+      return -ENOTCONN;
+    case FileKind::kUnixSocket:
+      return -EINVAL;
+    default:
+      return counter::read(turn, fd, file, b);
+  }
+}
+
+inline ssize_t write_bound(Turn& turn, int fd, std::uint32_t file, const Buffers& b) noexcept {
+  switch (turn.w.files[file].kind) {
+    case FileKind::kConnection:
+    case FileKind::kSocket:
+    case FileKind::kListener:
+      return vsock::send(turn, fd, file, b, 0);
+    case FileKind::kPipeRead:
+    case FileKind::kPipeWrite:
+    case FileKind::kUnixStream:
+      return stream::write(turn, fd, file, b);
+    case FileKind::kUnixSocket:
+    case FileKind::kUnixListener:
+      return -ENOTCONN;
+    default:
+      return counter::write(turn, fd, file, b);
+  }
+}
+
+}  // namespace crane

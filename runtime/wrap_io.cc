@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// read, write and their kin.  Plain descriptors go to the kernel: at a turn only when other threads
+// run meanwhile and could change what is read (parallel mode, writes: O_APPEND, rule 10).
+#include "dmt/base/log.h"
+#include "runtime/real.h"
+#include "runtime/transfer.h"
+#include "runtime/wrappers.h"
+
+namespace crane::wrap {
+namespace {
+
+constexpr std::size_t kCopyChunk = 32 * 1024;
+
+template <typename Call>
+ssize_t plain_write(Op op, int fd, Call call) noexcept {
+  note_written(fd);
+  if (is_parallel()) return at_turn(op, call);
+  return call();
+}
+
+ssize_t read_vectors(Turn& turn, int fd, const struct iovec* v, int n) noexcept {
+  const std::uint32_t file = bound_file(fd);
+  if (file == 0) return -EBADF;
+  if (n < 0) return -EINVAL;
+  Buffers b;
+  const int bad = make_buffers(v, static_cast<std::size_t>(n), b);
+  return bad < 0 ? bad : read_bound(turn, fd, file, b);
+}
+
+ssize_t write_vectors(Turn& turn, int fd, const struct iovec* v, int n) noexcept {
+  const std::uint32_t file = bound_file(fd);
+  if (file == 0) return -EBADF;
+  if (n < 0) return -EINVAL;
+  Buffers b;
+  const int bad = make_buffers(v, static_cast<std::size_t>(n), b);
+  const ssize_t result = bad < 0 ? bad : write_bound(turn, fd, file, b);
+  if (is_parallel()) turn.yield();  // rule 23
+  return result;
+}
+
+// pread on what has no positions.
+ssize_t positioned(int fd, void* b, std::size_t n) noexcept {
+  Turn turn(Op::pread);
+  const std::uint32_t file = bound_file(fd);
+  if (file == 0) return finish(turn, -EBADF);
+  if (turn.w.files[file].kind != FileKind::kRandom) return finish(turn, -ESPIPE);
+  const struct iovec v = {b, n};
+  return finish(turn, counter::read(turn, fd, file, {&v, 1, n}));
+}
+
+ssize_t not_seekable(Op op) noexcept {
+  Turn turn(op);
+  return finish(turn, -ESPIPE);
+}
+
+// Bytes of `in` (plain) to `out` (bound), at *at or the file's own position.
+ssize_t copy_to_bound(Turn& turn, int out, int in, off_t* at, std::size_t n) noexcept {
+  const std::uint32_t file = bound_file(out);
+  if (file == 0) return -EBADF;
+  std::byte chunk[kCopyChunk];
+  std::size_t done = 0;
+  off_t position = at != nullptr ? *at : raw_syscall(SYS_lseek, in, 0, SEEK_CUR);
+  if (position < 0) return position;
+  while (done < n) {
+    const std::size_t wanted = n - done < sizeof chunk ? n - done : sizeof chunk;
+    const long got = raw_syscall(SYS_pread64, in, chunk, wanted, position);
+    if (got <= 0) {
+      if (done == 0 && got < 0) return got;
+      break;
+    }
+    const struct iovec v = {chunk, static_cast<std::size_t>(got)};
+    const ssize_t put = write_bound(turn, out, file, {&v, 1, v.iov_len});
+    if (put < 0) {
+      if (done == 0) return put;
+      break;
+    }
+    done += static_cast<std::size_t>(put);
+    position += put;
+    if (put < got) break;
+  }
+  if (at != nullptr) {
+    *at = position;
+  } else {
+    raw_syscall(SYS_lseek, in, position, SEEK_SET);
+  }
+  return static_cast<ssize_t>(done);
+}
+
+}  // namespace
+
+ssize_t read(int fd, void* b, size_t n) {
+  if (is_plain(fd)) return real::read(fd, b, n);
+  Turn turn(Op::read, Turn::kCancellationPoint);
+  const struct iovec v = {b, n};
+  return finish(turn, read_vectors(turn, fd, &v, 1));
+}
+ssize_t __read_chk(int fd, void* b, size_t n, size_t) { return wrap::read(fd, b, n); }
+
+ssize_t readv(int fd, const struct iovec* v, int n) {
+  if (is_plain(fd)) return real::readv(fd, v, n);
+  Turn turn(Op::readv, Turn::kCancellationPoint);
+  return finish(turn, read_vectors(turn, fd, v, n));
+}
+
+ssize_t pread(int fd, void* b, size_t n, off_t at) {
+  return is_plain(fd) ? real::pread(fd, b, n, at) : positioned(fd, b, n);
+}
+ssize_t pread64(int fd, void* b, size_t n, off64_t at) { return wrap::pread(fd, b, n, at); }
+ssize_t __pread_chk(int fd, void* b, size_t n, off_t at, size_t) {
+  return wrap::pread(fd, b, n, at);
+}
+ssize_t __pread64_chk(int fd, void* b, size_t n, off64_t at, size_t) {
+  return wrap::pread(fd, b, n, at);
+}
+
+ssize_t write(int fd, const void* b, size_t n) {
+  if (is_plain(fd)) {
+    return plain_write(Op::write, fd, [=] { return real::write(fd, b, n); });
+  }
+  Turn turn(Op::write, Turn::kCancellationPoint);
+  const struct iovec v = {const_cast<void*>(b), n};
+  return finish(turn, write_vectors(turn, fd, &v, 1));
+}
+
+ssize_t writev(int fd, const struct iovec* v, int n) {
+  if (is_plain(fd)) {
+    return plain_write(Op::writev, fd, [=] { return real::writev(fd, v, n); });
+  }
+  Turn turn(Op::writev, Turn::kCancellationPoint);
+  return finish(turn, write_vectors(turn, fd, v, n));
+}
+
+ssize_t pwrite(int fd, const void* b, size_t n, off_t at) {
+  if (!is_plain(fd)) return not_seekable(Op::pwrite);
+  return plain_write(Op::pwrite, fd, [=] { return real::pwrite(fd, b, n, at); });
+}
+ssize_t pwrite64(int fd, const void* b, size_t n, off64_t at) {
+  return wrap::pwrite(fd, b, n, at);
+}
+ssize_t pwritev(int fd, const struct iovec* v, int n, off_t at) {
+  if (!is_plain(fd)) return not_seekable(Op::pwritev);
+  return plain_write(Op::pwritev, fd, [=] { return real::pwritev(fd, v, n, at); });
+}
+ssize_t pwritev64(int fd, const struct iovec* v, int n, off64_t at) {
+  return wrap::pwritev(fd, v, n, at);
+}
+
+ssize_t sendfile(int out, int in, off_t* at, size_t n) {
+  if (is_plain(out) && is_plain(in)) {
+    return plain_write(Op::sendfile, out, [=] { return real::sendfile(out, in, at, n); });
+  }
+  Turn turn(Op::sendfile, Turn::kCancellationPoint);
+  if (!is_plain(in)) return finish(turn, -EINVAL);  // as Linux: no source that cannot be mapped
+  const ssize_t result = finish(turn, copy_to_bound(turn, out, in, at, n));
+  if (is_parallel()) turn.yield();
+  return result;
+}
+ssize_t sendfile64(int out, int in, off64_t* at, size_t n) {
+  return wrap::sendfile(out, in, at, n);
+}
+
+// Programs fall back to read and write.
+ssize_t splice(int in, off64_t* in_at, int out, off64_t* out_at, size_t n, unsigned flags) {
+  if (is_plain(in) && is_plain(out)) return real::splice(in, in_at, out, out_at, n, flags);
+  return fail(EINVAL);
+}
+ssize_t tee(int in, int out, size_t n, unsigned flags) {
+  if (is_plain(in) && is_plain(out)) return real::tee(in, out, n, flags);
+  return fail(EINVAL);
+}
+ssize_t vmsplice(int fd, const struct iovec* v, size_t n, unsigned flags) {
+  if (is_plain(fd)) return real::vmsplice(fd, v, n, flags);
+  return fail(EINVAL);
+}
+
+}  // namespace crane::wrap
