@@ -52,7 +52,8 @@ FOLDERS := base sequence dmt runtime core sim consensus proxy node checkpoint la
 src_base       := $(wildcard dmt/base/*.cc)
 src_sequence   := $(wildcard dmt/sequence/*.cc)
 src_dmt        := $(wildcard dmt/*.cc)
-src_runtime    := $(wildcard runtime/*.cc)
+# The exported stubs would interpose in the tests themselves: they belong to libcrane.so alone.
+src_runtime    := $(filter-out runtime/interpose.cc,$(wildcard runtime/*.cc))
 src_core       := $(wildcard consensus/core/*.cc)
 src_sim        := $(wildcard consensus/sim/*.cc)
 src_consensus  := $(wildcard consensus/*.cc consensus/fabric/*.cc consensus/node/*.cc \
@@ -83,7 +84,8 @@ pic  = $(patsubst %.cc,$(OUT)/pic/%.o,$(1))
 arch = $(patsubst %,$(OUT)/lib/lib%.a,$(1))
 uses = $(call arch,$(or $(use_$(1)),$(use_all)))
 
-PRELOAD_OBJ := $(call pic,$(src_base) $(src_sequence) $(src_dmt) $(src_runtime))
+PRELOAD_OBJ := $(call pic,$(src_base) $(src_sequence) $(src_dmt) $(src_runtime) \
+                    $(wildcard runtime/interpose.cc))
 
 # Test areas: tests/unit/<area>/*.cc is test-<area>; tests/{sim,fabric,regress} one program each.
 AREAS := $(notdir $(patsubst %/,%,$(sort $(dir $(wildcard tests/unit/*/*.cc)))))

@@ -205,7 +205,7 @@ void Keeper::run() {
 
 Server::~Server() { (void)destroy(); }
 
-Result<pid_t> Server::start() {
+Outcome Server::begin() {
   CRANE_ASSERT(keeper_ < 0 && !options_.command.empty());
   if (options_.command[0].empty() || options_.command[0][0] != '/') {
     return Error{Code::kBadArgument, 0, "the program's path is not absolute"};
@@ -227,6 +227,13 @@ Result<pid_t> Server::start() {
     return system_error("fork");
   }
   channel_ = ends[0];
+  return Done{};
+}
+
+Result<pid_t> Server::started(int timeout_ms) {
+  CRANE_ASSERT(channel_ >= 0);
+  pollfd fd{channel_, POLLIN, 0};
+  if (poll(&fd, 1, timeout_ms) <= 0) return Error{Code::kBusy, 0, "the server is being started"};
   Report report{};
   const ssize_t got = recv(channel_, &report, sizeof report, 0);
   if (got == sizeof report && report.kind == Report::Kind::kStarted) {
@@ -238,6 +245,11 @@ Result<pid_t> Server::start() {
   ended_ = true;
   (void)destroy();
   return error;
+}
+
+Result<pid_t> Server::start() {
+  if (const Outcome begun = begin(); !begun) return begun.error();
+  return started(-1);
 }
 
 Result<int> Server::wait(int timeout_ms) {

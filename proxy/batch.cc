@@ -25,8 +25,9 @@ void Batch::add_data(Opener& from, std::size_t bytes) {
   CRANE_ASSERT(bytes > 0 && bytes <= kDataBytesMax);
   CRANE_ASSERT(arena_used_ + sizeof(DataBody) + bytes <= arena_.size());
   const DataBody body{from.conn};
-  std::memcpy(append(EntryType::kData, sizeof body + bytes, value(from.conn) == 0 ? &from : nullptr),
-              &body, sizeof body);
+  std::memcpy(
+      append(EntryType::kData, sizeof body + bytes, value(from.conn) == 0 ? &from : nullptr), &body,
+      sizeof body);
 }
 
 void Batch::add_connect(Opener& opener, const ConnectBody& body) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The inputs of one loop iteration, in the order in which they were read, proposed together at its end.
+// The inputs of one loop iteration, in the order in which they were read, proposed together at its
+// end.
 //
-// All but the last grant no turns, so that the server admits the whole batch at one logical clock and
-// works on it without another look at the sequence (DESIGN D3, rule 4).  Bytes are received straight
-// into the batch; nothing is allocated once it has grown.
+// All but the last grant no turns, so that the server admits the whole batch at one logical clock
+// and works on it without another look at the sequence (DESIGN D3, rule 4).  Bytes are received
+// straight into the batch; nothing is allocated once it has grown.
 //
 // A connection is named by the index of its CONNECT, known only once that is proposed: entries that
 // follow it in the same batch refer to it by an Opener and get the number filled in then.
@@ -55,8 +56,8 @@ class Batch {
   std::size_t entries() const noexcept { return pending_.size() - next_; }
   std::size_t bytes() const noexcept { return arena_used_; }
 
-  // Proposes what there is; the last entry grants `grant` turns.  kBusy: the rest stays for the next
-  // time.  kNotLeader: the rest is forgotten.
+  // Proposes what there is; the last entry grants `grant` turns.  kBusy: the rest stays for the
+  // next time.  kNotLeader: the rest is forgotten.
   Outcome propose_all(GrantTurns grant);
   // Leadership is lost: forgets everything.
   void clear() noexcept;

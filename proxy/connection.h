@@ -26,7 +26,7 @@
 namespace crane::proxy {
 
 struct ConnectionOptions {
-  std::uint64_t send_buffer = 1U << 20;      // S, the same as the server's configuration has
+  std::uint64_t send_buffer = 1U << 20;  // S, the same as the server's configuration has
   std::uint64_t receive_window = 256 * 1024;
 };
 
@@ -58,9 +58,9 @@ class Connection : public Opener {
   // --- to the client -----------------------------------------------------------------------------
   // Each returns false when the socket wants a write event to go on.
   bool write(std::span<const std::byte> bytes, Batch& batch);
-  bool shut_down(Batch& batch);             // FIN behind what was written
-  bool close(bool reset, Batch& batch);     // the server's last reference is gone
-  bool flush(Batch& batch);                 // the socket took something: go on
+  bool shut_down(Batch& batch);          // FIN behind what was written
+  bool close(bool reset, Batch& batch);  // the server's last reference is gone
+  bool flush(Batch& batch);              // the socket took something: go on
   std::size_t queued() const noexcept { return queue_.size() - queue_sent_; }
 
   // Resets the client now; with `tell` the servers learn of it by a RESET entry.
@@ -82,9 +82,9 @@ class Connection : public Opener {
   const ConnectionOptions* options_;
   int fd_;
   std::uint16_t port_;
-  bool input_ended_ = false;    // SHUTDOWN or RESET was proposed
-  bool reset_told_ = false;     // RESET was proposed
-  bool fin_wanted_ = false;     // the server shut down writing
+  bool input_ended_ = false;  // SHUTDOWN or RESET was proposed
+  bool reset_told_ = false;   // RESET was proposed
+  bool fin_wanted_ = false;   // the server shut down writing
   bool fin_sent_ = false;
   bool server_closed_ = false;
   std::uint64_t proposed_ = 0, consumed_ = 0;

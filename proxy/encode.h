@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Bodies of the entries that the proxy proposes (DESIGN section 5), and addresses as servers see them.
+// Bodies of the entries that the proxy proposes (DESIGN section 5), and addresses as servers see
+// them.
 //
 // Threads: pure functions.
 

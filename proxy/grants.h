@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// When the leader proposes entries that no client asked for: BUBBLE when the server wants turns, TIME
-// when a deadline of the server has passed; and how many turns each entry grants (DESIGN D3-D6, D12,
-// D17; CRANE 4.2 for the classic rule).
+// When the leader proposes entries that no client asked for: BUBBLE when the server wants turns,
+// TIME when a deadline of the server has passed; and how many turns each entry grants (DESIGN
+// D3-D6, D12, D17; CRANE 4.2 for the classic rule).
 //
 // Pure: stepped with what the loop sees, answers what to propose and when to look again.
 //
@@ -35,8 +35,8 @@ struct GrantOptions {
 // What the loop sees at the end of an iteration.
 struct Observation {
   std::int64_t virtual_now_ns = 0;
-  bool stalled = false;    // the server wants turns and has none
-  bool grant_low = false;  // it will soon want some, and nothing is queued
+  bool stalled = false;                    // the server wants turns and has none
+  bool grant_low = false;                  // it will soon want some, and nothing is queued
   std::int64_t next_deadline_ns = kNever;  // the server's earliest, virtual time
   Index applied{};                         // last entry the own server admitted
   Index proposed{};                        // last entry proposed by this leader

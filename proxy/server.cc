@@ -151,8 +151,7 @@ void Proxy::take_client(Listener& listener, int fd, const VirtualAddress& peer) 
   if (::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) == 0) {
     local = virtual_address(reinterpret_cast<sockaddr*>(&bound), size);
   }
-  clients_.push_back(
-      std::make_unique<Client>(fd, listener.port, options_.connection, this));
+  clients_.push_back(std::make_unique<Client>(fd, listener.port, options_.connection, this));
   Client& client = *clients_.back();
   client.place = clients_.size() - 1;
   event_assign(&client.read_event, base_, fd, EV_READ | EV_PERSIST, on_client, &client);
@@ -164,7 +163,8 @@ void Proxy::take_client(Listener& listener, int fd, const VirtualAddress& peer) 
   read_client(client);
 }
 
-// --- clients -> entries ----------------------------------------------------------------------------
+// --- clients -> entries
+// ----------------------------------------------------------------------------
 
 void Proxy::on_client(int, short, void* argument) {
   Client& client = *static_cast<Client*>(argument);
@@ -222,7 +222,8 @@ void Proxy::watch_writing(Client& client, bool on) {
   }
 }
 
-// --- records -> clients ------------------------------------------------------------------------------
+// --- records -> clients
+// ------------------------------------------------------------------------------
 
 Proxy::Client* Proxy::find(std::uint64_t conn) noexcept {
   const auto found = by_conn_.find(conn);
@@ -287,9 +288,9 @@ void Proxy::write_done(Client& client, std::size_t queued_before, bool done) {
 }
 
 void Proxy::reset_slowest() {
-  const auto slowest = std::max_element(
-      clients_.begin(), clients_.end(),
-      [](const auto& a, const auto& b) { return a->queued() < b->queued(); });
+  const auto slowest =
+      std::max_element(clients_.begin(), clients_.end(),
+                       [](const auto& a, const auto& b) { return a->queued() < b->queued(); });
   CRANE_ASSERT(slowest != clients_.end());
   Client& client = **slowest;
   spdlog::warn("a client that takes too little of its output was reset: {} bytes waited",
@@ -312,7 +313,8 @@ void Proxy::forget(Client& client) {
   }
 }
 
-// --- leadership ------------------------------------------------------------------------------------
+// --- leadership
+// ------------------------------------------------------------------------------------
 
 void Proxy::lead(bool leading) {
   leading_ = leading;

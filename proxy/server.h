@@ -37,8 +37,8 @@ struct ProxyOptions {
 
 struct ProxyCounters {
   std::uint64_t accepted = 0;
-  std::uint64_t refused = 0;      // no listener or a full backlog
-  std::uint64_t reset_slow = 0;   // global bound on queued output
+  std::uint64_t refused = 0;       // no listener or a full backlog
+  std::uint64_t reset_slow = 0;    // global bound on queued output
   std::uint64_t reset_leader = 0;  // clients reset because leadership ended
   std::uint64_t bytes_in = 0, bytes_out = 0;
 };
@@ -52,7 +52,8 @@ class Proxy {
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
-  // A listening socket for the server's port; taken over.  A second one for the same port is closed.
+  // A listening socket for the server's port; taken over.  A second one for the same port is
+  // closed.
   void add_listener(std::uint16_t port, int fd);
   bool has_listener(std::uint16_t port) const noexcept;
   // The own server listens there, or does not any more.

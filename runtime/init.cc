@@ -17,6 +17,7 @@
 #include "runtime/raw.h"
 #include "runtime/real.h"
 #include "runtime/signals.h"
+#include "runtime/stdio_streams.h"
 #include "runtime/turn.h"
 
 extern char** environ;
@@ -204,6 +205,7 @@ void initialise() noexcept {
   install_fault_handlers();
   register_exit_handlers();
   start_image(after_exec);
+  adopt_standard_streams();
   InsideCrane::set_outside();
 }
 

@@ -75,13 +75,23 @@
 
 #include "runtime/interposed.def"
 
-// setjmp returns twice, so its stubs end with a jump: crane_note_jump (wrap_jump.cc) says where to
-// (rax) and whether libc shall save the kernel's mask (rdx).
-#define CRANE_JUMP_STUB(name, mask, function)                              \
-  asm(".pushsection .text\n.globl " name "\n.type " name ",@function\n"    \
-      ".balign 16\n" name ":\n"                                            \
-      "endbr64\n" mask "push %rdi\nsub $16, %rsp\nmov $" function         \
-      ", %edx\ncall crane_note_jump\nadd $16, %rsp\npop %rdi\n"           \
-      "mov %edx, %esi\njmp *%rax\n.size " name ", .-" name "\n.popsection\n")
-CRANE_JUMP_STUB("__sigsetjmp", "", "0");
-CRANE_JUMP_STUB("_setjmp", "xor %esi, %esi\n", "1");
+// sigsetjmp returns twice, so its stub ends with a jump to the real one, which crane_note_jump
+// (wrap_jump.cc) returns; the caller's arguments and stack are as they were.
+asm(R"(
+  .pushsection .text
+  .globl __sigsetjmp
+  .type __sigsetjmp, @function
+  .balign 16
+__sigsetjmp:
+  endbr64
+  push %rdi
+  push %rsi
+  sub $8, %rsp
+  call crane_note_jump
+  add $8, %rsp
+  pop %rsi
+  pop %rdi
+  jmp *%rax
+  .size __sigsetjmp, . - __sigsetjmp
+  .popsection
+)");

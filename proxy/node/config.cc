@@ -28,7 +28,8 @@ void get_environment(const Json& json, std::vector<std::string>& env) {
     env = found->get<std::vector<std::string>>();
     return;
   }
-  for (const auto& [name, value] : found->items()) env.push_back(name + "=" + value.get<std::string>());
+  for (const auto& [name, value] : found->items())
+    env.push_back(name + "=" + value.get<std::string>());
 }
 
 // "path", "source:target", ["source", "target"] or {"source": .., "target": ..}
@@ -44,7 +45,8 @@ void get_binds(const Json& json, std::vector<std::pair<std::string, std::string>
     } else if (bind.is_array()) {
       binds.emplace_back(bind.at(0).get<std::string>(), bind.at(1).get<std::string>());
     } else {
-      binds.emplace_back(bind.at("source").get<std::string>(), bind.at("target").get<std::string>());
+      binds.emplace_back(bind.at("source").get<std::string>(),
+                         bind.at("target").get<std::string>());
     }
   }
 }

@@ -22,8 +22,7 @@ Control::~Control() {
 void Control::send(const nlohmann::json& message) noexcept {
   if (fd_ < 0) return;
   // Text that is not UTF-8 (a path, a server's message) must not end the node.
-  const std::string text =
-      message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string text = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   while (::send(fd_, text.data(), text.size(), MSG_NOSIGNAL) < 0 && errno == EINTR) {
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The channel between crane-run and a node: a SOCK_SEQPACKET socket, one JSON object per message, at
-// most one descriptor with it.
+// The channel between crane-run and a node: a SOCK_SEQPACKET socket, one JSON object per message,
+// at most one descriptor with it.
 //
 //   node -> run   {"t":"ready"} {"t":"role","role":R,"view":V} {"t":"listen","port":P,"addr":A,
 //                 "backlog":N} {"t":"server","pid":P} {"t":"exit","status":N,"reason":S}

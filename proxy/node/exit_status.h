@@ -5,17 +5,17 @@
 namespace crane::node {
 
 enum class ExitStatus : int {
-  kStopped = 0,          // told to stop, or the server ended and that was reported
+  kStopped = 0,  // told to stop, or the server ended and that was reported
   kBadConfiguration = 64,
-  kNoSegment = 65,       // the shared memory could not be set up
-  kNoConsensus = 66,     // consensus could not be opened
+  kNoSegment = 65,         // the shared memory could not be set up
+  kNoConsensus = 66,       // consensus could not be opened
   kServerNotStarted = 67,  // container or process tree could not be started
-  kNeverCheckedIn = 68,  // the server ran without loading libcrane.so, or ended at once
-  kServerDied = 69,      // a process of the server was killed on this replica only (D18)
-  kFenced = 70,          // the replica stopped itself (damage, divergence of resources)
-  kLeftGroup = 71,       // consensus gave up this replica (memory lost, log damaged)
-  kControlLost = 72,     // crane-run is gone
-  kLagging = 73,         // the server is too far behind the log
+  kNeverCheckedIn = 68,    // the server ran without loading libcrane.so, or ended at once
+  kServerDied = 69,        // a process of the server was killed on this replica only (D18)
+  kFenced = 70,            // the replica stopped itself (damage, divergence of resources)
+  kLeftGroup = 71,         // consensus gave up this replica (memory lost, log damaged)
+  kControlLost = 72,       // crane-run is gone
+  kLagging = 73,           // the server is too far behind the log
 };
 
 inline constexpr int code(ExitStatus s) noexcept { return static_cast<int>(s); }

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 
@@ -33,7 +34,8 @@ struct CheckIn {
 
 Guard::Guard(event_base* base, const Config& config, Segment& segment, GuardCallbacks callbacks)
     : base_(base), config_(config), segment_(segment), callbacks_(std::move(callbacks)) {
-  event_assign(&checkin_event_, base_, segment_.checkin_fd(), EV_READ | EV_PERSIST, on_checkin, this);
+  event_assign(&checkin_event_, base_, segment_.checkin_fd(), EV_READ | EV_PERSIST, on_checkin,
+               this);
   event_add(&checkin_event_, nullptr);
   event_assign(&timeout_event_, base_, -1, 0, on_checkin_timeout, this);
 }
@@ -65,7 +67,7 @@ checkpoint::ServerOptions Guard::options() const {
   return o;
 }
 
-Result<pid_t> Guard::start() {
+Outcome Guard::start() {
   const std::string log = config_.replica_dir() + "/server.log";
   log_ = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (log_ < 0) return system_error("open server.log");
@@ -74,17 +76,30 @@ Result<pid_t> Guard::start() {
   } else {
     server_ = std::make_unique<checkpoint::PlainProcessTree>(options());
   }
-  const Result<pid_t> started = server_->start();
-  if (!started.ok()) {
-    (void)server_->destroy();
+  // Setting up a container takes long enough for the others to think that this node is dead.
+  if (const Outcome begun = server_->begin(); !begun.ok()) {
     server_.reset();
-    return started.error();
+    return begun.error();
   }
-  pid_ = started.value();
   event_assign(&server_event_, base_, server_->event_fd(), EV_READ | EV_PERSIST, on_server, this);
   event_add(&server_event_, nullptr);
-  event_add(&timeout_event_, &kCheckinTimeout);
-  return pid_;
+  return Done{};
+}
+
+void Guard::started() {
+  const Result<pid_t> pid = server_->started(0);
+  if (pid.ok()) {
+    pid_ = pid.value();
+    if (!checked_in_) event_add(&timeout_event_, &kCheckinTimeout);
+    callbacks_.on_started(pid_);
+    return;
+  }
+  const Error e = pid.error();
+  if (e.code == Code::kBusy) return;
+  event_del(&server_event_);
+  callbacks_.on_failed(ExitStatus::kServerNotStarted,
+                       fmt::format("{}: {}{}{}", config_.program, e.what, e.detail != 0 ? ": " : "",
+                                   e.detail != 0 ? std::strerror(e.detail) : ""));
 }
 
 void Guard::stop() {
@@ -106,7 +121,8 @@ void Guard::stop() {
   log_ = -1;
 }
 
-// --- check-ins ---------------------------------------------------------------------------------------
+// --- check-ins
+// ---------------------------------------------------------------------------------------
 
 void Guard::on_checkin(int fd, short, void* argument) {
   Guard& guard = *static_cast<Guard*>(argument);
@@ -132,9 +148,10 @@ void Guard::take_checkin(int fd) {
     return;
   }
   if (in.version != dmt::kLayoutVersion || in.process >= dmt::kProcessesMax) {
-    callbacks_.on_failed(ExitStatus::kNeverCheckedIn,
-                         fmt::format("the server loaded a libcrane.so of version {}, the node has {}",
-                                     in.version, dmt::kLayoutVersion));
+    callbacks_.on_failed(
+        ExitStatus::kNeverCheckedIn,
+        fmt::format("the server loaded a libcrane.so of version {}, the node has {}", in.version,
+                    dmt::kLayoutVersion));
     return;
   }
   if (!checked_in_) {
@@ -187,11 +204,16 @@ void Guard::on_process(int, short, void* argument) {
   if (!guard.gone_by_schedule(*gone)) guard.callbacks_.on_killed(gone->process, gone->pid);
 }
 
-// --- the end --------------------------------------------------------------------------------------------
+// --- the end
+// --------------------------------------------------------------------------------------------
 
 void Guard::on_server(int, short, void* argument) {
   Guard& guard = *static_cast<Guard*>(argument);
   guard.callbacks_.on_event();
+  if (guard.pid_ < 0) {
+    guard.started();
+    return;
+  }
   const Result<int> status = guard.server_->wait(0);
   if (!status.ok() && status.error().code == Code::kBusy) return;
   event_del(&guard.server_event_);
@@ -213,9 +235,10 @@ void Guard::on_checkin_timeout(int, short, void* argument) {
   guard.callbacks_.on_event();
   guard.callbacks_.on_failed(
       ExitStatus::kNeverCheckedIn,
-      fmt::format("{} runs but did not load libcrane.so within {} s (a static or setuid program, or "
-                  "one started by a wrapper that clears LD_PRELOAD?){}",
-                  guard.config_.program, kCheckinTimeout.tv_sec, guard.log_tail()));
+      fmt::format(
+          "{} runs but did not load libcrane.so within {} s (a static or setuid program, or "
+          "one started by a wrapper that clears LD_PRELOAD?){}",
+          guard.config_.program, kCheckinTimeout.tv_sec, guard.log_tail()));
 }
 
 std::string Guard::why_no_checkin(int status) const {

@@ -29,6 +29,8 @@ namespace crane::node {
 
 struct GuardCallbacks {
   std::function<void()> on_event;  // first in every callback of the event loop
+  // The server's first process runs; host pid.
+  std::function<void(pid_t pid)> on_started;
   // The whole server is gone; `status` as wait(2) gives it.
   std::function<void(int status)> on_ended;
   // A process is gone although the schedule does not know it, after its output was read.
@@ -45,8 +47,8 @@ class Guard {
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
-  // Starts the server; returns the host pid of its first process.
-  Result<pid_t> start();
+  // Begins to start the server; on_started or on_failed follows.
+  Outcome start();
   // Kills what is left and cleans up; blocks until nothing is left.
   void stop();
   bool running() const noexcept { return server_ != nullptr; }
@@ -70,6 +72,7 @@ class Guard {
   static void on_process(int fd, short what, void* watch);
   static void on_checkin_timeout(int fd, short what, void* guard);
 
+  void started();
   void take_checkin(int fd);
   void watch(std::uint32_t process, std::uint32_t pid, pid_t host_pid);
   bool gone_by_schedule(const Watch& watch) const noexcept;

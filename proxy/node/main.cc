@@ -32,8 +32,8 @@ void open_log(const crane::node::Config& config) {
 }
 
 // A replica's node and server threads share one core: waking a thread there costs a tenth of waking
-// one on another (DESIGN D10).  The node keeps the server's priority: measured, one that outranks its
-// server preempts it at every request and so loses its batches, and a third of the requests/s.
+// one on another (DESIGN D10).  The node keeps the server's priority: measured, one that outranks
+// its server preempts it at every request and so loses its batches, and a third of the requests/s.
 void place(int cpu) {
   if (cpu >= 0) {
     cpu_set_t set;

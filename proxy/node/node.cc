@@ -74,7 +74,8 @@ Node::~Node() {
   if (base_ != nullptr) event_base_free(base_);
 }
 
-// --- setting up ------------------------------------------------------------------------------------
+// --- setting up
+// ------------------------------------------------------------------------------------
 
 void Node::watch(event& e, int fd, event_callback_fn callback) {
   event_assign(&e, base_, fd, EV_READ | EV_PERSIST, callback, this);
@@ -91,8 +92,8 @@ bool Node::open() {
   auto segment = Segment::create(config_);
   if (!segment.ok()) {
     const Error e = segment.error();
-    fail(ExitStatus::kNoSegment, fmt::format("{}: {}: {}", config_.replica_shm_dir(), e.what,
-                                             std::strerror(e.detail)));
+    fail(ExitStatus::kNoSegment,
+         fmt::format("{}: {}: {}", config_.replica_shm_dir(), e.what, std::strerror(e.detail)));
     return false;
   }
   segment_ = std::move(segment).value();
@@ -126,11 +127,13 @@ void Node::open_guard() {
   GuardCallbacks callbacks;
   callbacks.on_event = [this] { awake(); };
   callbacks.drain = [this] { drain(); };
+  callbacks.on_started = [this](pid_t pid) { server_started(pid); };
   callbacks.on_ended = [this](int status) { server_ended(status); };
   callbacks.on_failed = [this](ExitStatus status, const std::string& why) { fail(status, why); };
   callbacks.on_killed = [this](std::uint32_t process, std::uint32_t pid) {
     fail(ExitStatus::kServerDied,
-         fmt::format("process {} (pid {} of the server) was killed on this replica only", process, pid));
+         fmt::format("process {} (pid {} of the server) was killed on this replica only", process,
+                     pid));
   };
   guard_ = std::make_unique<Guard>(base_, config_, *segment_, std::move(callbacks));
 }
@@ -187,7 +190,8 @@ bool Node::open_consensus() {
   return true;
 }
 
-// --- the loop --------------------------------------------------------------------------------------------
+// --- the loop
+// --------------------------------------------------------------------------------------------
 
 ExitStatus Node::run() {
   if (open()) {
@@ -246,9 +250,8 @@ bool Node::work_waiting() const noexcept {
                        s.holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
   if (stalled != seen_stalled_) return true;
   if ((s.grant_low.load(std::memory_order_relaxed) != 0) != seen_low_) return true;
-  return proposed_ <= seen_applied_ &&
-         s.next_deadline.load(std::memory_order_relaxed) <
-             s.node_timer.load(std::memory_order_relaxed);
+  return proposed_ <= seen_applied_ && s.next_deadline.load(std::memory_order_relaxed) <
+                                           s.node_timer.load(std::memory_order_relaxed);
 }
 
 void Node::sleep_until_event() {
@@ -266,9 +269,7 @@ void Node::sleep_until_event() {
   awake();
 }
 
-void Node::awake() noexcept {
-  layout_->scheduler.node_asleep.store(0, std::memory_order_relaxed);
-}
+void Node::awake() noexcept { layout_->scheduler.node_asleep.store(0, std::memory_order_relaxed); }
 
 // Only earlier deadlines are set anew: a timer that fires too early costs less than a system call
 // per iteration.
@@ -315,7 +316,8 @@ void Node::fail(ExitStatus status, const std::string& why) {
   control_.send({{"t", "fatal"}, {"code", code(status)}, {"message", why}});
 }
 
-// --- the server ---------------------------------------------------------------------------------------------
+// --- the server
+// ---------------------------------------------------------------------------------------------
 
 std::size_t Node::drain() {
   return slot0_->drain([this](const OutputHeader& header, std::span<const std::byte> bytes) {
@@ -342,16 +344,16 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
 }
 
 void Node::start_server() {
-  const Result<pid_t> started = guard_->start();
-  if (!started.ok()) {
-    const Error e = started.error();
-    fail(ExitStatus::kServerNotStarted, fmt::format("{}: {}{}{}", config_.program, e.what,
-                                                    e.detail != 0 ? ": " : "",
-                                                    e.detail != 0 ? std::strerror(e.detail) : ""));
-    return;
+  if (const Outcome begun = guard_->start(); !begun.ok()) {
+    const Error e = begun.error();
+    fail(ExitStatus::kServerNotStarted,
+         fmt::format("{}: {}: {}", config_.program, e.what, std::strerror(e.detail)));
   }
-  spdlog::info("server started, pid {}", started.value());
-  control_.send({{"t", "server"}, {"pid", started.value()}});
+}
+
+void Node::server_started(pid_t pid) {
+  spdlog::info("server started, pid {}", pid);
+  control_.send({{"t", "server"}, {"pid", pid}});
   control_.send({{"t", "ready"}});
 }
 
@@ -359,7 +361,8 @@ void Node::server_ended(int status) {
   if (!server_exited_) {
     fail(ExitStatus::kServerDied,
          WIFSIGNALED(status)
-             ? fmt::format("the server was killed by signal {} on this replica only", WTERMSIG(status))
+             ? fmt::format("the server was killed by signal {} on this replica only",
+                           WTERMSIG(status))
              : fmt::format("the server ended with status {} outside the schedule",
                            WEXITSTATUS(status)));
     return;
@@ -369,9 +372,8 @@ void Node::server_ended(int status) {
   spdlog::info("the server ended with status {}", exit_code);
   exit_reported_ = true;
   guard_->stop();
-  control_.send({{"t", "exit"},
-                 {"status", exit_code},
-                 {"reason", WIFSIGNALED(said) ? "signal" : "exited"}});
+  control_.send(
+      {{"t", "exit"}, {"status", exit_code}, {"reason", WIFSIGNALED(said) ? "signal" : "exited"}});
   leave_at_ns_ = monotonic_ns() + kLingerNs;
 }
 

@@ -7,8 +7,9 @@
 //   ring -> proxy -> clients
 //
 // An iteration does all there is to do, then sleeps in the event loop.  Before it sleeps it says so
-// in the segment (node_asleep) and looks once more, so that a server that works and a node that works
-// cost each other no system call; a server thread rings the doorbell only for a sleeping node.
+// in the segment (node_asleep) and looks once more, so that a server that works and a node that
+// works cost each other no system call; a server thread rings the doorbell only for a sleeping
+// node.
 //
 // Threads: one.
 // INVARIANT O1  START is proposed exactly once per view that this node leads, before anything else.
@@ -17,6 +18,7 @@
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
+#include <sys/types.h>
 
 #include <array>
 #include <cstdint>
@@ -80,6 +82,7 @@ class Node {
   std::size_t drain();
   void on_output(const OutputHeader& header, std::span<const std::byte> bytes);
   void start_server();
+  void server_started(pid_t pid);
   void server_ended(int status);
 
   // --- outside (node_control.cc) ---

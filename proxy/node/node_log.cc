@@ -89,8 +89,7 @@ void Node::propose_start() {
 Result<Index> Node::propose(EntryType type, GrantTurns grant, std::span<const std::byte> body) {
   if (!leads_) return Error{Code::kNotLeader, 0, "not the leader"};  // O3
   const auto stamp = static_cast<std::uint64_t>(clock_.next_stamp(now_ns_));
-  Result<Index> index =
-      consensus_->propose(static_cast<std::uint8_t>(type), stamp, grant, body);
+  Result<Index> index = consensus_->propose(static_cast<std::uint8_t>(type), stamp, grant, body);
   busy_ = !index.ok() && index.error().code == Code::kBusy;
   if (index.ok()) {
     CRANE_ASSERT(type == EntryType::kStart || value(start_) != 0);  // O1
@@ -137,8 +136,7 @@ void Node::throttle() {
       value(proposed_) > value(applied()) ? value(proposed_) - value(applied()) : 0;
   const std::uint64_t bytes = slot0_->waiting_bytes();
   const bool over = outstanding > proxy::kPipelineEntries || bytes > proxy::kPipelineBytes;
-  const bool under =
-      outstanding < proxy::kPipelineEntries / 2 && bytes < proxy::kPipelineBytes / 2;
+  const bool under = outstanding < proxy::kPipelineEntries / 2 && bytes < proxy::kPipelineBytes / 2;
   if (!proxy_->paused() ? (over || busy_) : (under && !busy_)) proxy_->pause(!proxy_->paused());
 }
 

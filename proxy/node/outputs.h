@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What every replica keeps of its server's output, leader or not: hashes (DESIGN section 8), and the
-// bytes themselves when they are recorded for crane-diff.
+// What every replica keeps of its server's output, leader or not: hashes (DESIGN section 8), and
+// the bytes themselves when they are recorded for crane-diff.
 //
 // Threads: one.
 

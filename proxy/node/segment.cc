@@ -80,8 +80,8 @@ Outcome Segment::map(const Config& config) {
   ::unlink(path.c_str());
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kShared);
   if (fd < 0) return system_error("create the segment");
-  const bool sized = ::fchmod(fd, kShared) == 0 &&
-                     ::ftruncate(fd, static_cast<off_t>(sizeof(dmt::Layout))) == 0;
+  const bool sized =
+      ::fchmod(fd, kShared) == 0 && ::ftruncate(fd, static_cast<off_t>(sizeof(dmt::Layout))) == 0;
   const Error failed = sized ? Error{} : system_error("size the segment");
   ::close(fd);
   if (!sized) return failed;

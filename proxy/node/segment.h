@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The replica's directory of shared things, as the server will see it under /run/crane: the segment,
-// the doorbell, the check-in socket and libcrane.so.
+// The replica's directory of shared things, as the server will see it under /run/crane: the
+// segment, the doorbell, the check-in socket and libcrane.so.
 //
 // Threads: one; created before the server starts, removed after it ended.
 

@@ -6,7 +6,11 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdlib>
+#include <map>
+#include <random>
 
 #include "dmt/connections.h"
 #include "dmt/processes.h"
@@ -481,6 +485,47 @@ TEST_CASE("timerfd: expirations are counted, intervals keep their grid", "[files
   s.admit();
   CHECK(c.count == 4);
   CHECK(s.w.scheduler.timers_armed == 0);
+}
+
+TEST_CASE("timers fire in the order of a sorted list, whatever was armed and disarmed",
+          "[files][time][random]") {
+  const char* given = std::getenv("CRANE_SEED");
+  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10)
+                                              : std::random_device()();
+  INFO("CRANE_SEED=" << seed);
+  std::mt19937_64 random(seed);
+  Files s;
+  std::vector<std::uint32_t> files;
+  for (int i = 0; i < 200; ++i) files.push_back(s.create(FileKind::kTimerFd));
+  std::map<std::uint32_t, std::int64_t> model;  // armed: file -> deadline
+  std::int64_t now = 0;
+  for (int step = 0; step < 5'000; ++step) {
+    const std::uint32_t file = files[random() % files.size()];
+    const std::uint16_t timer = s.w.files[file].counter.timer;
+    const std::uint64_t what = random() % 10;
+    if (what < 6) {
+      const std::int64_t deadline = now + 1 + static_cast<std::int64_t>(random() % 1000);
+      arm_timer(s.w, timer, kOrigin + deadline);
+      model[file] = deadline;
+    } else if (what < 9) {
+      disarm_timer(s.w, timer);
+      model.erase(file);
+    } else {
+      now += static_cast<std::int64_t>(random() % 60);
+      s.time(now, kPlenty);
+      s.admit();
+      for (auto it = model.begin(); it != model.end();) {
+        const bool due = it->second <= now;
+        REQUIRE(s.w.files[it->first].counter.count == (due ? 1 : 0));
+        s.w.files[it->first].counter.count = 0;
+        it = due ? model.erase(it) : std::next(it);
+      }
+    }
+    std::int64_t next = kNoDeadline;
+    for (const auto& [f, deadline] : model) next = std::min(next, kOrigin + deadline);
+    REQUIRE(s.w.scheduler.next_deadline.load() == next);
+    REQUIRE(s.w.scheduler.timers_armed == model.size());
+  }
 }
 
 TEST_CASE("eventfd: writable until the count is full", "[files]") {

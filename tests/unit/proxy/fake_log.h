@@ -38,14 +38,14 @@ struct FakeLog {
   int room = -1;  // entries until kBusy; -1: endless
 
   Batch::ProposeFn propose_fn() {
-    return [this](EntryType type, GrantTurns grant, std::span<const std::byte> body)
-               -> Result<Index> {
-      if (fails != Code::kOk) return Error{fails, 0, "as told"};
-      if (room == 0) return Error{Code::kBusy, 0, "full"};
-      if (room > 0) --room;
-      taken.push_back({type, grant, {body.begin(), body.end()}, next_index});
-      return Index{next_index++};
-    };
+    return
+        [this](EntryType type, GrantTurns grant, std::span<const std::byte> body) -> Result<Index> {
+          if (fails != Code::kOk) return Error{fails, 0, "as told"};
+          if (room == 0) return Error{Code::kBusy, 0, "full"};
+          if (room > 0) --room;
+          taken.push_back({type, grant, {body.begin(), body.end()}, next_index});
+          return Index{next_index++};
+        };
   }
   std::string types() const {
     std::string all;

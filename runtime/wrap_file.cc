@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Descriptors (close, dup, fcntl, ioctl), file names and file locks.  What changes a name space that
+// threads share is an operation of the schedule (rule 10).
+#include <linux/sockios.h>
+#include <sys/sysmacros.h>
+
+#include "runtime/init.h"
+#include "runtime/real.h"
+#include "runtime/stdio_streams.h"
+#include "runtime/stream.h"
+#include "runtime/vsock.h"
+#include "runtime/vtime.h"
+#include "runtime/wrappers.h"
+
+namespace crane::wrap {
+namespace {
+
+// Threads that wait for a lock on a file look again when any lock goes, and now and then, for locks
+// also go with the processes that hold them.
+constexpr std::uint64_t kFileLocks = 1ull << 61;
+constexpr std::int64_t kLookAgainNs = 20'000'000;
+bool locks_used = false;  // by this process or its ancestors
+
+void lock_released(Turn& turn) noexcept {
+  if (locks_used) dmt::signal(turn.w, kFileLocks, dmt::kAll);
+}
+
+// `attempt` is a call that does not block: -EAGAIN, -EACCES or -EWOULDBLOCK = taken by another.
+template <typename Attempt>
+int lock_blocking(Turn& turn, Attempt attempt) noexcept {
+  locks_used = true;
+  for (;;) {
+    const auto result = static_cast<int>(attempt());
+    if (result != -EAGAIN && result != -EACCES) return result;
+    const dmt::WakeReason why = turn.wait(kFileLocks, deadline_after(turn.w, kLookAgainNs));
+    if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(kRestarts)) return -EINTR;
+  }
+}
+
+int record_lock(Turn& turn, int fd, int command, long x) noexcept {
+  locks_used = true;
+  const bool blocking = command == F_SETLKW || command == F_OFD_SETLKW;
+  const int attempt = command == F_SETLKW ? F_SETLK : command == F_OFD_SETLKW ? F_OFD_SETLK
+                                                                               : command;
+  auto call = [=] { return raw_syscall(SYS_fcntl, fd, attempt, x); };
+  const int result = blocking ? lock_blocking(turn, call) : static_cast<int>(call());
+  const auto* lock = reinterpret_cast<const struct flock*>(x);
+  if (result >= 0 && lock->l_type == F_UNLCK) lock_released(turn);
+  return result;
+}
+
+int status_flags(const FileRecord& f, int fd) noexcept {
+  const long kernel = raw_syscall(SYS_fcntl, fd, F_GETFL);
+  if (kernel < 0) return static_cast<int>(kernel);
+  return static_cast<int>((kernel & ~O_NONBLOCK) | (f.nonblocking ? O_NONBLOCK : 0));
+}
+
+// The kernel's flag follows for those that go to the kernel for their bytes.
+int set_nonblocking(FileRecord& f, int fd, bool on) noexcept {
+  f.nonblocking = on;
+  const bool shared = f.kind == FileKind::kConnection;  // its placeholder is the listener's
+  if (shared) return 0;
+  const long kernel = raw_syscall(SYS_fcntl, fd, F_GETFL);
+  if (kernel < 0) return static_cast<int>(kernel);
+  const long wanted = on ? kernel | O_NONBLOCK : kernel & ~O_NONBLOCK;
+  return static_cast<int>(raw_syscall(SYS_fcntl, fd, F_SETFL, wanted));
+}
+
+int duplicate(Turn& turn, int fd, int command, long least) noexcept {
+  return bind_duplicate(turn, fd, raw_syscall(SYS_fcntl, fd, command, least));
+}
+
+int control(Turn& turn, int fd, int command, long x) noexcept {
+  if (is_own_descriptor(fd)) return -EBADF;
+  FileRecord* f = bound_record(fd);
+  switch (command) {
+    case F_DUPFD:
+    case F_DUPFD_CLOEXEC:
+      return duplicate(turn, fd, command, x);
+    case F_GETFL:
+      if (f != nullptr) return status_flags(*f, fd);
+      break;
+    case F_SETFL:
+      if (f != nullptr) return set_nonblocking(*f, fd, (x & O_NONBLOCK) != 0);
+      break;
+    case F_SETLK:
+    case F_SETLKW:
+    case F_OFD_SETLK:
+    case F_OFD_SETLKW:
+      return record_lock(turn, fd, command, x);
+    case F_GETPIPE_SZ:
+    case F_SETPIPE_SZ:
+      if (f != nullptr && stream::is_stream(f->kind)) {
+        return static_cast<int>(stream::kPipeCapacity);
+      }
+      break;
+    default:
+      break;
+  }
+  return static_cast<int>(raw_syscall(SYS_fcntl, fd, command, x));
+}
+
+// Whether the command is one that only looks at, or concerns, a plain descriptor alone.
+bool needs_no_turn(int fd, int command) noexcept {
+  if (command == F_GETFD || command == F_SETFD) return true;
+  return is_plain(fd) && (command == F_GETFL || command == F_SETFL || command == F_GETLK);
+}
+
+std::uint64_t unread(const dmt::Layout& w, std::uint32_t file) noexcept {
+  const FileRecord& f = w.files[file];
+  if (f.kind == FileKind::kConnection) return dmt::readable_bytes(w, file);
+  return stream::is_stream(f.kind) ? f.stream.bytes : 0;
+}
+
+int give(long where, std::uint64_t number) noexcept {
+  *reinterpret_cast<int*>(where) = static_cast<int>(number);
+  return 0;
+}
+
+int device_control(Turn& turn, int fd, unsigned long command, long x) noexcept {
+  const std::uint32_t file = bound_file(fd);
+  if (file == 0) return -EBADF;
+  FileRecord& f = turn.w.files[file];
+  switch (command) {
+    case FIONBIO:
+      return set_nonblocking(f, fd, *reinterpret_cast<const int*>(x) != 0);
+    case FIONREAD:
+      return give(x, unread(turn.w, file));
+    case SIOCOUTQ:
+      if (f.kind != FileKind::kConnection) return give(x, 0);
+      return give(x, f.connection.sent - f.connection.drained);
+    case SIOCATMARK:
+      return give(x, 0);
+    case FIOASYNC:
+      return 0;
+    default:
+      return static_cast<int>(raw_syscall(SYS_ioctl, fd, command, x));
+  }
+}
+
+int duplicate_to(Op op, int fd, int to, int flags) noexcept {
+  int result;
+  {
+    Turn turn(op);
+    if (is_own_descriptor(fd) || is_own_descriptor(to)) return finish_int(turn, -EBADF);
+    if (fd == to) {
+      const int same = op == Op::dup3 ? -EINVAL : is_open(fd) ? fd : -EBADF;
+      return finish_int(turn, same);
+    }
+    if (is_plain(to)) stamp_if_dirty(to);
+    result = finish_int(turn, bind_duplicate(turn, fd, raw_syscall(SYS_dup3, fd, to, flags)));
+  }
+  if (result >= 0 && result <= STDERR_FILENO) adopt_standard_stream(result);
+  return result;
+}
+
+void close_bound(Turn& turn, unsigned first, unsigned last) noexcept {
+  const unsigned limit = turn.w.processes[self.process].fd_limit;
+  for (unsigned fd = first; fd < limit && fd <= last; ++fd) {
+    if (!is_plain(static_cast<int>(fd))) forget_descriptor(turn, static_cast<int>(fd));
+  }
+}
+
+// Ours are in the middle of what programs close: two ranges instead of one (D13).
+int close_all(Turn& turn, unsigned first, unsigned last, int flags) noexcept {
+  if (first > last) return -EINVAL;
+  if ((flags & CLOSE_RANGE_CLOEXEC) == 0) close_bound(turn, first, last);
+  const auto base = static_cast<unsigned>(own_descriptor_base());
+  const unsigned end = base + static_cast<unsigned>(kOwnDescriptors);
+  long result = 0;
+  if (first < base) {
+    result = raw_syscall(SYS_close_range, first, last < base ? last : base - 1, flags);
+  }
+  if (result >= 0 && last >= end) {
+    result = raw_syscall(SYS_close_range, first > end ? first : end, last, flags);
+  }
+  return static_cast<int>(result);
+}
+
+}  // namespace
+
+int close(int fd) {
+  Turn turn(Op::close);
+  const int result = close_descriptor(turn, fd);
+  lock_released(turn);
+  if (is_parallel()) turn.yield();  // rule 23
+  return finish_int(turn, result);
+}
+
+int close_range(unsigned first, unsigned last, int flags) {
+  Turn turn(Op::close_range);
+  const int result = close_all(turn, first, last, flags);
+  lock_released(turn);
+  return finish_int(turn, result);
+}
+void closefrom(int first) {
+  Turn turn(Op::closefrom);
+  turn.result(close_all(turn, first < 0 ? 0 : static_cast<unsigned>(first), ~0u, 0));
+  lock_released(turn);
+}
+
+int dup(int fd) {
+  Turn turn(Op::dup);
+  if (is_own_descriptor(fd)) return finish_int(turn, -EBADF);
+  return finish_int(turn, bind_duplicate(turn, fd, raw_syscall(SYS_dup, fd)));
+}
+int dup2(int fd, int to) { return duplicate_to(Op::dup2, fd, to, 0); }
+int dup3(int fd, int to, int flags) { return duplicate_to(Op::dup3, fd, to, flags); }
+
+int fcntl(int fd, int c, long x) {
+  if (needs_no_turn(fd, c) && !is_own_descriptor(fd)) return real::fcntl(fd, c, x);
+  Turn turn(Op::fcntl);
+  return finish_int(turn, control(turn, fd, c, x));
+}
+int fcntl64(int fd, int c, long x) { return wrap::fcntl(fd, c, x); }
+
+int ioctl(int fd, unsigned long c, long x) {
+  if (is_plain(fd)) return is_own_descriptor(fd) ? fail(EBADF) : real::ioctl(fd, c, x);
+  Turn turn(Op::ioctl);
+  return finish_int(turn, device_control(turn, fd, c, x));
+}
+
+// --- locks -----------------------------------------------------------------------------------------
+
+int flock(int fd, int how) {
+  Turn turn(Op::flock);
+  locks_used = true;
+  auto call = [=] { return raw_syscall(SYS_flock, fd, how | LOCK_NB); };
+  const bool blocking = (how & (LOCK_NB | LOCK_UN)) == 0;
+  const int result = blocking ? lock_blocking(turn, call) : static_cast<int>(call());
+  // Also taking one may release: a lock is converted by dropping it first.
+  if (result >= 0) lock_released(turn);
+  return finish_int(turn, result);
+}
+
+int lockf(int fd, int how, off_t n) {
+  struct flock lock {};
+  lock.l_whence = SEEK_CUR;
+  lock.l_len = n;
+  lock.l_type = F_WRLCK;
+  switch (how) {
+    case F_ULOCK:
+      lock.l_type = F_UNLCK;
+      return wrap::fcntl(fd, F_SETLK, reinterpret_cast<long>(&lock));
+    case F_LOCK:
+      return wrap::fcntl(fd, F_SETLKW, reinterpret_cast<long>(&lock));
+    case F_TLOCK:
+      return wrap::fcntl(fd, F_SETLK, reinterpret_cast<long>(&lock));
+    default:
+      return real::lockf(fd, how, n);
+  }
+}
+int lockf64(int fd, int how, off64_t n) { return wrap::lockf(fd, how, n); }
+
+// --- names -----------------------------------------------------------------------------------------
+
+int unlink(const char* p) {
+  return at_turn(Op::unlink, [=] { return real::unlink(p); });
+}
+int unlinkat(int d, const char* p, int f) {
+  return at_turn(Op::unlinkat, [=] { return real::unlinkat(d, p, f); });
+}
+int remove(const char* p) {
+  return at_turn(Op::remove, [=] { return real::remove(p); });
+}
+int rename(const char* p, const char* q) {
+  return at_turn(Op::rename, [=] { return real::rename(p, q); });
+}
+int renameat(int d, const char* p, int e, const char* q) {
+  return at_turn(Op::renameat, [=] { return real::renameat(d, p, e, q); });
+}
+int renameat2(int d, const char* p, int e, const char* q, unsigned f) {
+  return at_turn(Op::renameat2, [=] { return real::renameat2(d, p, e, q, f); });
+}
+int link(const char* p, const char* q) {
+  return at_turn(Op::link, [=] { return real::link(p, q); });
+}
+int linkat(int d, const char* p, int e, const char* q, int f) {
+  return at_turn(Op::linkat, [=] { return real::linkat(d, p, e, q, f); });
+}
+int symlink(const char* p, const char* q) {
+  return at_turn(Op::symlink, [=] { return real::symlink(p, q); });
+}
+int symlinkat(const char* p, int d, const char* q) {
+  return at_turn(Op::symlinkat, [=] { return real::symlinkat(p, d, q); });
+}
+int mkdir(const char* p, mode_t m) {
+  return at_turn(Op::mkdir, [=] { return real::mkdir(p, m); });
+}
+int mkdirat(int d, const char* p, mode_t m) {
+  return at_turn(Op::mkdirat, [=] { return real::mkdirat(d, p, m); });
+}
+int rmdir(const char* p) {
+  return at_turn(Op::rmdir, [=] { return real::rmdir(p); });
+}
+int mkfifo(const char* p, mode_t m) {
+  return at_turn(Op::mkfifo, [=] { return real::mkfifo(p, m); });
+}
+int shm_unlink(const char* p) {
+  return at_turn(Op::shm_unlink, [=] { return real::shm_unlink(p); });
+}
+int truncate(const char* p, off_t n) {
+  return at_turn(Op::truncate, [=] { return real::truncate(p, n); });
+}
+int truncate64(const char* p, off64_t n) { return wrap::truncate(p, n); }
+int ftruncate(int fd, off_t n) {
+  note_written(fd);
+  return at_turn(Op::ftruncate, [=] { return real::ftruncate(fd, n); });
+}
+int ftruncate64(int fd, off64_t n) { return wrap::ftruncate(fd, n); }
+int chdir(const char* p) {
+  return at_turn(Op::chdir, [=] { return real::chdir(p); });
+}
+int fchdir(int fd) {
+  return at_turn(Op::fchdir, [=] { return real::fchdir(fd); });
+}
+mode_t umask(mode_t m) {
+  Turn turn(Op::umask);
+  return real::umask(m);
+}
+
+}  // namespace crane::wrap

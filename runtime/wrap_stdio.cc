@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams and directories: opened by our own open (numbers at turns), then handed to libc, which
+// allocates outside of the turn.
+#include <cstring>
+
+#include "runtime/inside.h"
+#include "runtime/open.h"
+#include "runtime/real.h"
+#include "runtime/stdio_streams.h"
+#include "runtime/wrappers.h"
+
+namespace crane {
+namespace {
+
+// The descriptor travels as the cookie itself.
+void* cookie_of(int fd) noexcept { return reinterpret_cast<void*>(static_cast<long>(fd) + 1); }
+int descriptor_of(void* cookie) noexcept {
+  return static_cast<int>(reinterpret_cast<long>(cookie) - 1);
+}
+
+// libc calls these for the application or for us: either way they are wrapped calls, unless the
+// thread has no slot any more.
+template <typename Call>
+auto as_wrapped(Call call) noexcept {
+  if (InsideCrane::inside()) return call();
+  InsideCrane inside;
+  return call();
+}
+
+ssize_t read_stream(void* cookie, char* b, size_t n) noexcept {
+  const int fd = descriptor_of(cookie);
+  if (self.slot == dmt::kNone) return real::read(fd, b, n);
+  return as_wrapped([=] { return wrap::read(fd, b, n); });
+}
+
+ssize_t write_stream(void* cookie, const char* b, size_t n) noexcept {
+  const int fd = descriptor_of(cookie);
+  size_t done = 0;
+  while (done < n) {
+    const ssize_t put = self.slot == dmt::kNone
+                            ? real::write(fd, b + done, n - done)
+                            : as_wrapped([=] { return wrap::write(fd, b + done, n - done); });
+    if (put <= 0) break;
+    done += static_cast<size_t>(put);
+  }
+  // 0 is the error of these functions.
+  return static_cast<ssize_t>(done);
+}
+
+int close_stream(void* cookie) noexcept {
+  const int fd = descriptor_of(cookie);
+  if (self.slot == dmt::kNone) return real::close(fd);
+  return as_wrapped([=] { return wrap::close(fd); });
+}
+
+FILE* stream_of(int fd, const char* mode) noexcept {
+  const cookie_io_functions_t calls = {read_stream, write_stream, nullptr, close_stream};
+  FILE* f = real::fopencookie(cookie_of(fd), mode, calls);
+  if (f != nullptr) f->_fileno = fd;  // fileno() works as ever
+  return f;
+}
+
+// As fopen reads its mode; negative = not one.
+int flags_of(const char* mode) noexcept {
+  int flags;
+  switch (mode[0]) {
+    case 'r':
+      flags = O_RDONLY;
+      break;
+    case 'w':
+      flags = O_WRONLY | O_CREAT | O_TRUNC;
+      break;
+    case 'a':
+      flags = O_WRONLY | O_CREAT | O_APPEND;
+      break;
+    default:
+      return -EINVAL;
+  }
+  for (const char* m = mode + 1; *m != '\0' && *m != ','; ++m) {
+    if (*m == '+') flags = (flags & ~O_ACCMODE) | O_RDWR;
+    if (*m == 'x') flags |= O_EXCL;
+    if (*m == 'e') flags |= O_CLOEXEC;
+  }
+  return flags;
+}
+
+// Streams of libc write by themselves: whoever could have, has.
+void mark_written(int fd) noexcept { note_written(fd); }
+
+}  // namespace
+
+void adopt_standard_stream(int fd) noexcept {
+  static bool adopted[3];
+  if (fd < 0 || fd > 2 || adopted[fd] || is_plain(fd)) return;
+  const OutsideCrane outside;
+  FILE* f = stream_of(fd, fd == 0 ? "r" : "w");
+  if (f == nullptr) return;
+  adopted[fd] = true;
+  if (fd == 0) stdin = f;
+  if (fd == 1) stdout = f;
+  if (fd == 2) {
+    real::setvbuf(f, nullptr, _IONBF, 0);
+    stderr = f;
+  }
+}
+
+void adopt_standard_streams() noexcept {
+  for (int fd = 0; fd <= 2; ++fd) adopt_standard_stream(fd);
+}
+
+namespace wrap {
+
+FILE* fdopen(int fd, const char* m) {
+  if (is_plain(fd)) {
+    const OutsideCrane outside;
+    return real::fdopen(fd, m);
+  }
+  const int flags = flags_of(m);
+  if (flags < 0) {
+    fail(EINVAL);
+    return nullptr;
+  }
+  const OutsideCrane outside;
+  return stream_of(fd, m);
+}
+
+FILE* fopen(const char* p, const char* m) {
+  const int flags = flags_of(m);
+  if (flags < 0) {
+    fail(EINVAL);
+    return nullptr;
+  }
+  const int fd = wrap::open(p, flags, 0666);
+  if (fd < 0) return nullptr;
+  FILE* f = wrap::fdopen(fd, m);
+  if (f == nullptr) wrap::close(fd);
+  return f;
+}
+FILE* fopen64(const char* p, const char* m) { return wrap::fopen(p, m); }
+
+FILE* freopen(const char* p, const char* m, FILE* f) {
+  Turn turn(Op::freopen);
+  const int before = f->_fileno;
+  FILE* result;
+  {
+    const OutsideCrane outside;
+    result = real::freopen(p, m, f);
+  }
+  regain(turn);
+  if (before >= 0 && (result == nullptr || result->_fileno != before)) {
+    forget_descriptor(turn, before);
+  }
+  turn.result(result == nullptr ? -1 : result->_fileno);
+  return result;
+}
+FILE* freopen64(const char* p, const char* m, FILE* f) { return wrap::freopen(p, m, f); }
+
+int fclose(FILE* f) {
+  const int fd = f->_fileno;
+  if (fd >= 0 && !is_plain(fd)) {
+    // One of ours: its own close takes the turn.
+    int result;
+    {
+      const OutsideCrane outside;
+      result = real::fclose(f);
+    }
+    Turn turn(Op::fclose);
+    // A stream of libc whose descriptor was bound later has closed it unseen.
+    if (!is_plain(fd) && raw_syscall(SYS_fcntl, fd, F_GETFD) < 0) forget_descriptor(turn, fd);
+    turn.result(result);
+    return result;
+  }
+  Turn turn(Op::fclose);
+  int result;
+  {
+    const OutsideCrane outside;
+    if (plain_state(fd) != Plain::kUnknown) {
+      real::fflush(f);
+      mark_written(fd);
+      stamp_if_dirty(fd);
+    }
+    result = real::fclose(f);
+  }
+  regain(turn);
+  if (fd >= 0) forget_descriptor(turn, fd);
+  turn.result(result);
+  return result;
+}
+
+FILE* tmpfile() {
+  char path[] = "/tmp/tmpf-XXXXXX";
+  const int fd = wrap::mkstemp(path);
+  if (fd < 0) return nullptr;
+  wrap::unlink(path);
+  return wrap::fdopen(fd, "w+");
+}
+FILE* tmpfile64() { return wrap::tmpfile(); }
+
+DIR* opendir(const char* p) {
+  const int fd = wrap::open(p, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK, 0);
+  if (fd < 0) return nullptr;
+  DIR* d;
+  {
+    const OutsideCrane outside;
+    d = real::fdopendir(fd);
+  }
+  if (d == nullptr) wrap::close(fd);
+  return d;
+}
+
+int closedir(DIR* d) {
+  Turn turn(Op::closedir);
+  int result;
+  {
+    const OutsideCrane outside;
+    result = real::closedir(d);
+  }
+  regain(turn);
+  turn.result(result);
+  return result;
+}
+
+}  // namespace wrap
+}  // namespace crane

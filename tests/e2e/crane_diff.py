@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""crane-diff as a user meets it: statuses, texts, JSON. The recordings are written here, from the
+format's description alone, which checks the description too."""
+import json
+import struct
+import subprocess
+
+import _harness as h
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def record(kind, conn, body):
+    rest = struct.pack("<IQQ", len(body), kind, conn) + body
+    return struct.pack("<I", crc32c(rest)) + rest
+
+
+def recording(replica, answers, end=1):
+    start = b"CRANEOUT" + struct.pack("<III", 1, replica, 0)
+    data = start + struct.pack("<III", crc32c(start), end, 0)
+    for conn, answer in answers.items():
+        data += record(1, conn, struct.pack("<H", 80) + b"10.0.0.9:1234")
+        data += record(2, conn, answer) + record(3, conn, b"closed")
+    return data
+
+
+def body(story):
+    def diff(*words):
+        done = subprocess.run([str(story.out / "crane-diff"), *map(str, words)], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20)
+        return done.returncode, done.stdout
+    page = b"HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 03:00:00 GMT\r\n\r\nhello"
+    paths = [story.work / f"replica-{n}.out" for n in range(3)]
+    for n, path in enumerate(paths):
+        path.write_bytes(recording(n, {5: page, 9: b"+OK\r\n" * 10000}))
+    status, text = diff(story.work)
+    story.check(status == 0 and text.startswith("equal: 3 recordings, 2 connections"),
+                "equal recordings: exit 0", text)
+
+    paths[2].write_bytes(recording(2, {5: page.replace(b"03:00:00", b"03:00:01"),
+                                       9: b"+OK\r\n" * 10000}))
+    status, text = diff(story.work)
+    at = page.index(b"03:00:00") + 7
+    story.check(status == 1 and f"connection 5 (port 80, client 10.0.0.9:1234): first difference "
+                f"at byte {at}" in text and ">30" in text and ">31" in text,
+                "another second in a Date header: exit 1, connection, offset and both bytes", text)
+    status, text = diff("-o", "json", *paths)
+    found = json.loads(text)
+    first = found["differences"][0]
+    story.check(status == 1 and not found["equal"] and first["offset"] == at
+                and first["connection"] == 5 and "03:00:01" in first["right_text"]
+                and bytes.fromhex(first["left_hex"]).endswith(b"hello"), "the same as JSON", text)
+
+    whole = recording(1, {5: page, 9: b"+OK\r\n" * 10000}, end=0)
+    paths[2].unlink()
+    paths[1].write_bytes(whole[:-2000])
+    status, text = diff(story.work)
+    story.check(status == 1 and "ends early" in text and "--prefix" in text,
+                "a killed replica: exit 1, and the way out is named", text)
+    status, text = diff("--prefix", story.work)
+    story.check(status == 0 and "cut short" in text, "with --prefix: exit 0", text)
+
+    paths[1].write_bytes(whole[:200] + b"?" + whole[201:])
+    for words, cause in (([story.work], "damaged"), ([story.work / "absent", paths[0]], "No such"),
+                         ([paths[0]], "one recording"), ([story.work / ".."], "replica-*.out"),
+                         ([], "--help"), (["--nonsense", *paths], "--help")):
+        status, text = diff(*words)
+        story.check(status == 2 and cause in text and text.startswith("crane-diff: "),
+                    f"cannot read: exit 2, says {cause}", f"exit {status}: {text}")
+
+
+h.tell("crane_diff", body)
