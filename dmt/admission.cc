@@ -89,8 +89,11 @@ bool admit_next(Layout& w) noexcept {
   CRANE_ASSERT(header.viewstamp.index > s.admitted.index);
   s.admitted = header.viewstamp;
   ++s.admissions;
-  if (static_cast<std::int64_t>(header.stamp_ns) > s.now_ns && value(s.view) != 0) {
-    s.now_ns = static_cast<std::int64_t>(header.stamp_ns);
+  if (value(s.view) != 0) {
+    if (static_cast<std::int64_t>(header.stamp_ns) > s.now_ns) {
+      s.now_ns = static_cast<std::int64_t>(header.stamp_ns);
+    }
+    // Also when the stamp is old: threads may have read the clock past a deadline (rule 8).
     fire_timers(w);
   }
   apply(w, header, body);

@@ -71,6 +71,9 @@ Right receive_right(Layout& w, std::uint32_t stream) noexcept;
 // The level that the file's state gives now (an epoll's, a stream's, a connection's, ...).
 Readiness readiness_of(const Layout& w, std::uint32_t file) noexcept;
 
+// The level as poll sees it now: FileRecord::readiness, but an epoll's list is looked through.
+Readiness level_of(const Layout& w, std::uint32_t file) noexcept;
+
 // Called by the scheduler when a timerfd's timer fires.
 void timer_expired(Layout& w, std::uint32_t file) noexcept;
 

@@ -247,7 +247,7 @@ struct SchedulerState {
   std::uint32_t listeners;                              // list linked by ListenerState::next
   std::uint32_t slots_used;                             // one above the highest slot ever taken
   std::uint32_t signal_files;  // how many kSignalFd files there are
-  bool output_pending;         // records were committed since the doorbell was last rung
+  std::uint32_t output_pending;  // hand-offs + 1 since output that the node was not told of
   bool ended;               // the main process has ended
   // --- words for the node's event loop
   alignas(128) std::atomic<std::uint32_t> node_asleep;  // any: 1 = ring the doorbell

@@ -65,9 +65,13 @@ void tick(Layout& w, Slot me, Operation op, std::uint64_t result) noexcept {
   }
 }
 
+// Tells the node of new output: at once when nobody runs, else after a few hand-offs, so that the
+// answers of one burst leave in one wake-up of the node and their requests come back as one burst.
 void flush_output(Layout& w) noexcept {
-  if (!w.scheduler.output_pending) return;
-  w.scheduler.output_pending = false;
+  SchedulerState& s = w.scheduler;
+  if (s.output_pending == 0) return;
+  if (s.run_queue.head != kNone && s.output_pending++ < kHandOffsPerDoorbell) return;
+  s.output_pending = 0;
   ring_doorbell(w);
 }
 
@@ -324,7 +328,7 @@ std::span<std::byte> reserve_output(Layout& w, std::uint32_t bytes) noexcept {
 
 void commit_output(Layout& w, std::uint32_t bytes) noexcept {
   Ring(w.header.output, base(w)).commit(bytes);
-  w.scheduler.output_pending = true;
+  if (w.scheduler.output_pending == 0) w.scheduler.output_pending = 1;
 }
 
 }  // namespace crane::dmt

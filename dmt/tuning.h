@@ -38,6 +38,9 @@ inline constexpr std::uint64_t kClassicWaitNs = 100'000;    // CRANE 4.2: W_time
 inline constexpr std::uint32_t kQuantumSerial = 1000;
 inline constexpr std::uint32_t kQuantumParallel = 16;
 
+// Output waits for at most this many hand-offs of the turn before the node is told.
+inline constexpr std::uint32_t kHandOffsPerDoorbell = 16;
+
 // Every so many clock reads without a turn one is a turn (D17).
 inline constexpr std::uint32_t kClockReadsPerTurn = 64;
 // The schedule hash is remembered once per this many turns (D14).

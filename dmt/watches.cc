@@ -137,6 +137,17 @@ void set_events(WatchRecord& r, std::uint32_t events, std::uint64_t data) noexce
 
 }  // namespace
 
+Readiness level_of(const Layout& w, std::uint32_t file) noexcept {
+  const FileRecord& f = w.files[file];
+  if (f.kind != FileKind::kEpoll) return f.readiness;
+  // What is in an epoll's list may have been read away meanwhile: Linux looks, too.
+  for (std::uint32_t i = f.epoll.ready_head; i != 0; i = w.watches[i].ready_next) {
+    const WatchRecord& r = w.watches[i];
+    if (interesting(r, level_of(w, r.file)) != 0) return kIn;
+  }
+  return 0;
+}
+
 void set_readiness(Layout& w, std::uint32_t file, Readiness now, bool edge) noexcept {
   raise_readiness(w, file, now, edge);
 }
@@ -232,7 +243,7 @@ std::uint32_t epoll_collect(Layout& w, std::uint32_t epoll, EpollReady* out,
   for (std::uint32_t watch = e.ready_head; watch != 0 && count < capacity;) {
     WatchRecord& r = w.watches[watch];
     const std::uint32_t following = watch == last ? 0 : r.ready_next;
-    const Readiness now = interesting(r, w.files[r.file].readiness);
+    const Readiness now = interesting(r, level_of(w, r.file));
     unlink_ready(w, watch);
     if (now != 0) {
       out[count++] = {now, r.data};

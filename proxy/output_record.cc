@@ -88,8 +88,12 @@ Result<std::unique_ptr<OutputRecorder>> OutputRecorder::open(const std::string& 
 OutputRecorder::~OutputRecorder() {
   if (fd_ < 0) return;
   flush();
-  if (!stopped_) mark(RecordingEnd::kWhole, 0);
   ::close(fd_);
+}
+
+void OutputRecorder::finish() {
+  flush();
+  if (recording()) mark(RecordingEnd::kWhole, 0);
 }
 
 void OutputRecorder::connected(ConnId conn, std::uint16_t port, std::string_view peer) {

@@ -44,7 +44,7 @@ class OutputRecorder {
  public:
   // Creates `dir` if it is missing and replaces an older recording of this replica.
   static Result<std::unique_ptr<OutputRecorder>> open(const std::string& dir, std::uint8_t replica);
-  // Ends the recording in order.
+  // Without finish() before, the recording ends early: so does one whose replica failed.
   ~OutputRecorder();
   OutputRecorder(const OutputRecorder&) = delete;
   OutputRecorder& operator=(const OutputRecorder&) = delete;
@@ -55,6 +55,9 @@ class OutputRecorder {
 
   // Hands what is buffered to the kernel: it then survives the death of this process.
   void flush();
+
+  // Ends the recording in order: the replica stopped, and wrote nothing that is not here.
+  void finish();
 
   // False after a failure to write; the service goes on, the file says why it ends.
   bool recording() const noexcept { return fd_ >= 0 && !stopped_; }

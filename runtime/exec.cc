@@ -70,7 +70,8 @@ int check_file(const char* path, int depth) noexcept {
     return static_cast<int>(-error);
   }
   if (!S_ISREG(status.st_mode)) return EACCES;
-  if (changes_privileges(status)) return refuse(path, "it is setuid and would not load libcrane.so");
+  if (changes_privileges(status))
+    return refuse(path, "it is setuid and would not load libcrane.so");
   const long fd = raw_syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
   if (fd == -EACCES) return 0;  // may be executed but not read: it is taken at its word
   if (fd < 0) return static_cast<int>(-fd);
@@ -133,8 +134,8 @@ int find_program(const char* file, char* out) noexcept {
     if (join_path(directory, size, file, out)) {
       const long error = raw_syscall(SYS_faccessat, AT_FDCWD, out, X_OK);
       struct stat status {};
-      const bool regular = raw_syscall(SYS_newfstatat, AT_FDCWD, out, &status, 0) == 0 &&
-                           S_ISREG(status.st_mode);
+      const bool regular =
+          raw_syscall(SYS_newfstatat, AT_FDCWD, out, &status, 0) == 0 && S_ISREG(status.st_mode);
       if (error == 0 && regular) return 0;
       denied = denied || error == -EACCES;
     }

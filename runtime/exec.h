@@ -21,8 +21,8 @@ int execute(const char* path, char* const* argv, char* const* env) noexcept;
 // As execute(), and a file without a known format is a script of /bin/sh, as execvp does.
 int execute_or_shell(const char* path, char* const* argv, char* const* env) noexcept;
 
-// First operation of the new program.  REQUIRES the turn: what exec has closed is unbound, the other
-// threads are gone, handlers are back at the default.
+// First operation of the new program.  REQUIRES the turn: what exec has closed is unbound, the
+// other threads are gone, handlers are back at the default.
 void settle_after_exec() noexcept;
 
 }  // namespace crane

@@ -2,9 +2,11 @@
 // Creation and end of processes.
 //
 // What must hold here:
-//  * Between prepare() and parent()/child() the parent holds the turn: nobody else sees a child that
+//  * Between prepare() and parent()/child() the parent holds the turn: nobody else sees a child
+//  that
 //    is runnable but does not exist.  These three are the innermost atfork handlers; those of the
-//    application and its libraries (allocators lock all their mutexes there) run as usual operations.
+//    application and its libraries (allocators lock all their mutexes there) run as usual
+//    operations.
 //  * The child never acts under its parent's slot.
 //  * After end_process() the thread takes no further turn, and all its calls are real.
 #include "runtime/fork.h"
@@ -158,8 +160,8 @@ void register_atfork_handlers() noexcept {
   if (registered) return;
   registered = true;
   if (real::__register_atfork == nullptr) {
-    real::__register_atfork = reinterpret_cast<decltype(real::__register_atfork)>(
-        real::resolve("__register_atfork", ""));
+    real::__register_atfork =
+        reinterpret_cast<decltype(real::__register_atfork)>(real::resolve("__register_atfork", ""));
   }
   real::__register_atfork(prepare, in_parent, in_child, nullptr);
 }

@@ -12,8 +12,9 @@
 
 namespace crane {
 
-// Registers our handlers before anybody else's: prepare runs last before the clone, parent and child
-// first after it.  Idempotent; called from the constructor or by the first other registration.
+// Registers our handlers before anybody else's: prepare runs last before the clone, parent and
+// child first after it.  Idempotent; called from the constructor or by the first other
+// registration.
 void register_atfork_handlers() noexcept;
 
 // fork() for our own wrappers (system, popen, posix_spawn, daemon): as the application's.

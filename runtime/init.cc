@@ -61,7 +61,8 @@ int number(const char* text, int otherwise) noexcept {
 // dir(segment_path)/name in `out`.
 void path_beside_segment(const char* name, char (&out)[kPathMax]) noexcept {
   const char* slash = std::strrchr(segment_path, '/');
-  const std::size_t size = slash == nullptr ? 0 : static_cast<std::size_t>(slash - segment_path) + 1;
+  const std::size_t size =
+      slash == nullptr ? 0 : static_cast<std::size_t>(slash - segment_path) + 1;
   const std::size_t name_size = std::strlen(name);
   CRANE_ASSERT(size + name_size + 1 <= sizeof out);
   std::memcpy(out, segment_path, size);
@@ -120,8 +121,7 @@ void open_own_descriptors() noexcept {
     return;
   }
   descriptor_base = pick_base();
-  const int fd =
-      static_cast<int>(raw_syscall(SYS_openat, AT_FDCWD, segment_path, O_RDWR, 0));
+  const int fd = static_cast<int>(raw_syscall(SYS_openat, AT_FDCWD, segment_path, O_RDWR, 0));
   if (fd < 0) give_up("the segment cannot be opened", segment_path);
   move_to(fd, kSegmentAt);
   move_to(open_beside("doorbell", O_RDWR | O_NONBLOCK), kDoorbellAt);
@@ -158,8 +158,8 @@ void print_variable(const char* prefix, unsigned value, char* out) noexcept {
 }
 
 bool is_ours(const char* entry) noexcept {
-  static constexpr const char* kNames[] = {"LD_PRELOAD=", "CRANE_SEGMENT=", "CRANE_SEGMENT_FD=",
-                                           "CRANE_SLOT=", "CRANE_PROCESS="};
+  static constexpr const char* kNames[] = {
+      "LD_PRELOAD=", "CRANE_SEGMENT=", "CRANE_SEGMENT_FD=", "CRANE_SLOT=", "CRANE_PROCESS="};
   for (const char* name : kNames) {
     if (std::strncmp(entry, name, std::strlen(name)) == 0) return true;
   }

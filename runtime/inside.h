@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Whether this thread executes Crane's own code: then the calls that our code makes go straight to
-// the real functions.  One thread-local byte, no allocation (initial-exec TLS), constant-initialised.
+// the real functions.  One thread-local byte, no allocation (initial-exec TLS),
+// constant-initialised.
 //
 // A thread that has no slot (the library is not attached, a thread of a foreign library before its
 // adoption, a thread past its end) is inside for good: everything it calls is real.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exported entry points, one per row of interposed.def.  Nothing else of this library is visible.
+// The exported entry points, one per row of interposed.def.  Nothing else of this library is
+// visible.
 //
 // What must hold here (STYLE R8-R11):
 //  * No logic: a stub tests one thread-local byte and calls the wrapper or the real function.
 //  * It may run before any constructor, in a thread without a slot, in a signal handler, and inside
-//    dlsym (which allocates, and the allocator locks mutexes): then it resolves its own symbol only.
+//    dlsym (which allocates, and the allocator locks mutexes): then it resolves its own symbol
+//    only.
 //  * Nothing allocates, throws, or uses a guard variable.
 #include "runtime/inside.h"
 #include "runtime/real.h"
@@ -13,56 +15,56 @@
 
 #define CRANE_EXPORT extern "C" __attribute__((visibility("default"), used))
 #define CRANE_UNLIKELY(x) __builtin_expect((x), 0)
-#define CRANE_RESOLVE(name, version)                                                     \
-  if (CRANE_UNLIKELY(crane::real::name == nullptr)) {                                    \
-    crane::real::name = reinterpret_cast<decltype(crane::real::name)>(                   \
-        crane::real::resolve(#name, version));                                           \
+#define CRANE_RESOLVE(name, version)                                                         \
+  if (CRANE_UNLIKELY(crane::real::name == nullptr)) {                                        \
+    crane::real::name =                                                                      \
+        reinterpret_cast<decltype(crane::real::name)>(crane::real::resolve(#name, version)); \
   }
-#define CRANE_REST(last)                            \
-  va_list list;                                     \
-  va_start(list, last);                             \
-  long rest[6];                                     \
+#define CRANE_REST(last)                             \
+  va_list list;                                      \
+  va_start(list, last);                              \
+  long rest[6];                                      \
   for (long& word : rest) word = va_arg(list, long); \
   va_end(list)
 
-#define INTERPOSE(kind, name, result, params, args, version)         \
-  CRANE_EXPORT result name params {                                  \
-    if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {              \
-      CRANE_RESOLVE(name, version)                                   \
-      return crane::real::name args;                                 \
-    }                                                                \
-    crane::InsideCrane inside;                                       \
-    return crane::wrap::name args;                                   \
+#define INTERPOSE(kind, name, result, params, args, version) \
+  CRANE_EXPORT result name params {                          \
+    if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {      \
+      CRANE_RESOLVE(name, version)                           \
+      return crane::real::name args;                         \
+    }                                                        \
+    crane::InsideCrane inside;                               \
+    return crane::wrap::name args;                           \
   }
 #define INTERPOSE_VOID(kind, name, params, args, version) \
   INTERPOSE(kind, name, void, params, args, version)
-#define INTERPOSE_NORETURN(kind, name, params, args, version)        \
-  CRANE_EXPORT __attribute__((noreturn)) void name params {          \
-    if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {              \
-      CRANE_RESOLVE(name, version)                                   \
-      crane::real::name args;                                        \
-      __builtin_unreachable();                                       \
-    }                                                                \
-    crane::InsideCrane inside;                                       \
-    crane::wrap::name args;                                          \
+#define INTERPOSE_NORETURN(kind, name, params, args, version) \
+  CRANE_EXPORT __attribute__((noreturn)) void name params {   \
+    if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {       \
+      CRANE_RESOLVE(name, version)                            \
+      crane::real::name args;                                 \
+      __builtin_unreachable();                                \
+    }                                                         \
+    crane::InsideCrane inside;                                \
+    crane::wrap::name args;                                   \
   }
 #define INTERPOSE_VARIADIC(kind, name, result, params, last, wrapped, given, args, version) \
-  CRANE_EXPORT result name params {                                  \
-    CRANE_REST(last);                                                \
-    if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {              \
-      CRANE_RESOLVE(name, version)                                   \
-      return crane::real::name args;                                 \
-    }                                                                \
-    crane::InsideCrane inside;                                       \
-    return crane::wrap::name given;                                  \
+  CRANE_EXPORT result name params {                                                         \
+    CRANE_REST(last);                                                                       \
+    if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {                                     \
+      CRANE_RESOLVE(name, version)                                                          \
+      return crane::real::name args;                                                        \
+    }                                                                                       \
+    crane::InsideCrane inside;                                                              \
+    return crane::wrap::name given;                                                         \
   }
 #define INTERPOSE_LIST(kind, name, result, params, last, wrapped, args, version) \
-  CRANE_EXPORT result name params {                                  \
-    va_list rest;                                                    \
-    va_start(rest, last);                                            \
-    const result answer = crane::wrap::name args;                    \
-    va_end(rest);                                                    \
-    return answer;                                                   \
+  CRANE_EXPORT result name params {                                              \
+    va_list rest;                                                                \
+    va_start(rest, last);                                                        \
+    const result answer = crane::wrap::name args;                                \
+    va_end(rest);                                                                \
+    return answer;                                                               \
   }
 #define INTERPOSE_LATE(kind, name, result, params, args, version) \
   CRANE_EXPORT result name params { return crane::wrap::name args; }

@@ -5,7 +5,8 @@
 //
 // Threads: written by init() (idempotent, before there are threads), read by all.
 //
-// INVARIANT R1  After init() every pointer is non-null but for symbols that this libc does not have;
+// INVARIANT R1  After init() every pointer is non-null but for symbols that this libc does not
+// have;
 //               an attached thread runs only after init().  Before it, a stub resolves its own
 //               symbol (STYLE R9: constructors of other libraries run before ours).
 
@@ -15,12 +16,9 @@
 
 namespace crane::real {
 
-#define INTERPOSE(kind, name, result, params, args, version) \
-  inline result(*name) params = nullptr;
-#define INTERPOSE_VOID(kind, name, params, args, version) \
-  inline void(*name) params = nullptr;
-#define INTERPOSE_NORETURN(kind, name, params, args, version) \
-  inline void(*name) params = nullptr;
+#define INTERPOSE(kind, name, result, params, args, version) inline result(*name) params = nullptr;
+#define INTERPOSE_VOID(kind, name, params, args, version) inline void(*name) params = nullptr;
+#define INTERPOSE_NORETURN(kind, name, params, args, version) inline void(*name) params = nullptr;
 #define INTERPOSE_VARIADIC(kind, name, result, params, last, wrapped, given, args, version) \
   inline result(*name) params = nullptr;
 #define INTERPOSE_LIST(kind, name, result, params, last, wrapped, args, version)

@@ -58,6 +58,8 @@ void consumed(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept {
   const bool was_full = s.bytes + n >= writer.capacity;
   if (s.bytes == 0) writer.capacity = initial_capacity(w.files[file].kind);
   dmt::refresh_readiness(w, s.peer, was_full);
+  // A writer may wait for more room than makes the pipe writable (whole small writes).
+  dmt::signal(w, w.files[s.peer].object, dmt::kAll);
 }
 
 void produced(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept {

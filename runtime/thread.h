@@ -35,16 +35,16 @@ inline constexpr std::size_t kThreadsMax = dmt::kSlotsMax;
 struct ThreadBlock {
   std::uint16_t slot = dmt::kNone;
   std::uint16_t process = 0;
-  std::uint32_t thread_id = 0;   // gettid(), cached: glibc names mutex owners by it
-  std::uint64_t space = 0;       // names the process' private objects
+  std::uint32_t thread_id = 0;  // gettid(), cached: glibc names mutex owners by it
+  std::uint64_t space = 0;      // names the process' private objects
   ThreadEntry* entry = nullptr;
   // virtual time (vtime.h)
-  std::int64_t clock_ns = 0;     // what this thread has last read
+  std::int64_t clock_ns = 0;      // what this thread has last read
   std::uint32_t clock_reads = 0;  // since its last turn
   // virtual cancellation
   bool cancel_disabled = false;
   bool cancel_asynchronous = false;
-  bool forking = false;          // between the atfork handlers
+  bool forking = false;  // between the atfork handlers
   bool holding_for_fork = false;
   // virtual randomness (vrandom.h)
   std::uint32_t random_used = 64;
@@ -79,7 +79,7 @@ inline bool is_parallel() noexcept {
   return world->header.configuration.mode == dmt::Mode::kParallel;
 }
 
-// --- the table of threads (REQUIRES the turn) ----------------------------------------------------
+// --- the table of threads (REQUIRES the turn)  ---------------------------------------------------
 
 // A fresh entry, or null when there are kThreadsMax.
 ThreadEntry* add_thread(pthread_t handle, std::uint16_t slot, bool detached) noexcept;
@@ -89,7 +89,7 @@ inline void remove_thread(ThreadEntry& entry) noexcept { entry.used = false; }
 // The child of fork has one thread.
 void forget_other_threads() noexcept;
 
-// --- life of a thread ----------------------------------------------------------------------------
+// --- life of a thread  ---------------------------------------------------------------------------
 
 // Gives the calling thread its slot; from the return of the stub on its calls are wrapped.
 void adopt_slot(std::uint16_t slot, std::uint16_t process) noexcept;
@@ -99,7 +99,8 @@ void abandon_slot() noexcept;
 void prepare_thread_end() noexcept;
 // Marks the calling thread as one whose end is an operation.
 void arm_thread_end() noexcept;
-// A detached thread ends: its stack is reused only when the kernel is done with it (wrap_pthread.cc).
+// A detached thread ends: its stack is reused only when the kernel is done with it
+// (wrap_pthread.cc).
 void note_ending_thread(std::uint32_t thread_id) noexcept;
 // The robust mutexes that this thread holds get their "owner died" mark at this turn (D18).
 void release_robust_mutexes(std::uint32_t thread_id) noexcept;

@@ -58,8 +58,7 @@ class Turn {
   void yield() noexcept { yield_ = true; }
 
   // Blocks; holds the turn again on return.  `deadline_ns` in virtual monotonic time.
-  dmt::WakeReason wait(std::uint64_t object,
-                       std::int64_t deadline_ns = dmt::kNoDeadline) noexcept;
+  dmt::WakeReason wait(std::uint64_t object, std::int64_t deadline_ns = dmt::kNoDeadline) noexcept;
 
   // After wait() said kInterrupted: runs the handlers, acts on a cancellation (then it does not
   // return: watches and the like must be gone).  Holds the turn on return; true: go on waiting,
@@ -98,7 +97,7 @@ void cancellation_point(Op op) noexcept;
 // Ends this thread as cancelled: runs the cleanup handlers, outside of Crane.
 [[noreturn]] void cancel_self() noexcept;
 
-// --- wrap_signal.cc -----------------------------------------------------------------------------------
+// --- wrap_signal.cc  -----------------------------------------------------------------------------
 
 enum class Handlers : std::uint8_t { kNoneRan, kAllRestart, kSomeForbid };
 

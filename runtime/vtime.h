@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Virtual time as a thread reads it (DESIGN D6, D17, rule 8): the replica's clock at the thread's
-// last turn plus 1 ns per read since; every kClockReadsPerTurn-th read is a turn of its own, so that
-// a loop that waits for time to pass reaches the entries that carry time.
+// last turn plus 1 ns per read since; every kClockReadsPerTurn-th read is a turn of its own, so
+// that a loop that waits for time to pass reaches the entries that carry time.
 //
 // Threads: any with a slot; no turn may be held by virtual_now() (use Turn::now() there).
 

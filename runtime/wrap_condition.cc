@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Condition variables, barriers, once and static-variable guards: wholly virtual, libc's object only
-// carries the attributes (clock, process-shared) or our own few words.
+// Condition variables, barriers, once and static-variable guards: wholly virtual, libc's object
+// only carries the attributes (clock, process-shared) or our own few words.
 #include <sched.h>
 
 #include <cstring>
@@ -50,8 +50,7 @@ int wait_for_condition(Op op, pthread_cond_t* c, pthread_mutex_t* m,
   {
     Turn turn(op);
     const std::uint64_t object = object_of_condition(c);
-    const std::int64_t until =
-        time == nullptr ? dmt::kNoDeadline : deadline(turn.w, clock, *time);
+    const std::int64_t until = time == nullptr ? dmt::kNoDeadline : deadline(turn.w, clock, *time);
     cancelled = cancellation_due();
     if (!cancelled) {
       const int error = real::pthread_mutex_unlock(m);
@@ -118,7 +117,7 @@ int pthread_cond_init(pthread_cond_t* c, const pthread_condattr_t* a) {
 
 int pthread_cond_destroy(pthread_cond_t* c) { return real::pthread_cond_destroy(c); }
 
-// --- barriers ------------------------------------------------------------------------------------
+// --- barriers  -----------------------------------------------------------------------------------
 
 namespace {
 struct VirtualBarrier {
@@ -167,7 +166,7 @@ int pthread_barrier_wait(pthread_barrier_t* b) {
   return 0;
 }
 
-// --- once ------------------------------------------------------------------------------------------
+// --- once  ---------------------------------------------------------------------------------------
 
 namespace {
 
@@ -203,7 +202,7 @@ void call_once(once_flag* o, InitRoutine f) {
   run_once(Op::call_once, reinterpret_cast<int*>(o), f);
 }
 
-// --- guards of C++ static variables (trap 2): byte 0 = done (the ABI), byte 1 = being made ---------
+// --- guards of C++ static variables (trap 2): byte 0 = done (the ABI), byte 1 = being made  ------
 
 namespace {
 unsigned char* bytes_of(long long* guard) noexcept {

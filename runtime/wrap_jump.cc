@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jumps out of signal handlers: siglongjmp restores the virtual mask that sigsetjmp saw (the kernel's
-// never changes).  It is kept in libc's own buffer, in words that the kernel's mask leaves free.
+// Jumps out of signal handlers: siglongjmp restores the virtual mask that sigsetjmp saw (the
+// kernel's never changes).  It is kept in libc's own buffer, in words that the kernel's mask leaves
+// free.
 #include "runtime/inside.h"
 #include "runtime/real.h"
 #include "runtime/signals.h"

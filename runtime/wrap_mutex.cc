@@ -84,8 +84,8 @@ int pthread_mutex_unlock(pthread_mutex_t* m) {
 
 int pthread_mutex_timedlock(pthread_mutex_t* m, const struct timespec* t) {
   Turn turn(Op::pthread_mutex_timedlock);
-  const int error = until_free_or(turn, object_of_mutex(m), CLOCK_REALTIME, t,
-                                  [m] { return attempt(m); });
+  const int error =
+      until_free_or(turn, object_of_mutex(m), CLOCK_REALTIME, t, [m] { return attempt(m); });
   locked(error);
   turn.result(error);
   return error;
@@ -106,7 +106,7 @@ int pthread_mutex_consistent(pthread_mutex_t* m) {
   return error;
 }
 
-// --- read-write locks ----------------------------------------------------------------------------
+// --- read-write locks  ---------------------------------------------------------------------------
 
 int pthread_rwlock_rdlock(pthread_rwlock_t* l) {
   Turn turn(Op::pthread_rwlock_rdlock);
@@ -170,7 +170,7 @@ int pthread_rwlock_unlock(pthread_rwlock_t* l) {
   return error;
 }
 
-// --- spin locks: as mutexes, since who spins would never let the holder have the turn (trap 4) -----
+// --- spin locks: as mutexes, since who spins would never let the holder have the turn (trap 4) ---
 
 int pthread_spin_lock(pthread_spinlock_t* l) {
   Turn turn(Op::pthread_spin_lock);
@@ -195,7 +195,7 @@ int pthread_spin_unlock(pthread_spinlock_t* l) {
   return error;
 }
 
-// --- C11 -------------------------------------------------------------------------------------------
+// --- C11  ----------------------------------------------------------------------------------------
 
 namespace {
 int c11_result(int error) noexcept {

@@ -34,7 +34,7 @@ short ready_events(const dmt::Layout& w, const struct pollfd& p) noexcept {
     if (!is_open(p.fd)) return POLLNVAL;
     return static_cast<short>(events & kNormal);  // regular files are always ready
   }
-  const std::uint32_t now = with_aliases(w.files[file].readiness);
+  const std::uint32_t now = with_aliases(dmt::level_of(w, file));
   return static_cast<short>(now & (events | POLLERR | POLLHUP));
 }
 

@@ -20,8 +20,8 @@ namespace crane {
 namespace {
 
 struct Ended {
-  int error = 0;       // 0, ECHILD or EINTR
-  pid_t pid = 0;       // 0 = none has ended (WNOHANG)
+  int error = 0;  // 0, ECHILD or EINTR
+  pid_t pid = 0;  // 0 = none has ended (WNOHANG)
   std::int32_t status = 0;
 };
 
@@ -88,7 +88,7 @@ char shell_name[] = "sh";
   end_now(status_of_exit(127));
 }
 
-// --- posix_spawn's opaque objects, as glibc 2.15 and later lay them out --------------------------
+// --- posix_spawn's opaque objects, as glibc 2.15 and later lay them out  -------------------------
 
 struct SpawnAction {
   enum Tag : int { kClose, kDup2, kOpen, kChdir, kFchdir, kCloseFrom, kTerminal } tag;
@@ -191,7 +191,7 @@ int spawn(pid_t* p, const char* path, const posix_spawn_file_actions_t* a,
   end_now(status_of_exit(127));
 }
 
-// --- popen -----------------------------------------------------------------------------------------
+// --- popen  --------------------------------------------------------------------------------------
 
 struct Opened {
   bool used;
@@ -272,7 +272,7 @@ int waitid(idtype_t t, id_t id, siginfo_t* info, int options) {
   return 0;
 }
 
-// --- groups ------------------------------------------------------------------------------------------
+// --- groups  -------------------------------------------------------------------------------------
 
 int setpgid(pid_t p, pid_t g) {
   Turn turn(Op::setpgid);
@@ -299,7 +299,7 @@ pid_t setsid() {
   return result;
 }
 
-// --- composed ------------------------------------------------------------------------------------------
+// --- composed  -----------------------------------------------------------------------------------
 
 int posix_spawn(pid_t* p, const char* path, const posix_spawn_file_actions_t* a,
                 const posix_spawnattr_t* t, char* const* argv, char* const* env) {

@@ -24,7 +24,8 @@ namespace {
 
 constexpr std::uint32_t kFree = 0, kClaimed = 1, kGo = 2;
 
-// What a new thread needs to start; from a fixed pool, free again as soon as the thread has read it.
+// What a new thread needs to start; from a fixed pool, free again as soon as the thread has read
+// it.
 struct Start {
   std::atomic<std::uint32_t> state;
   std::uint16_t slot, process;
@@ -109,8 +110,7 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
   }
   Turn turn(op);
   const Slot slot = dmt::create_slot(turn.w, self.process);
-  ThreadEntry* entry =
-      slot == dmt::kNoSlot ? nullptr : add_thread(handle, value(slot), detached);
+  ThreadEntry* entry = slot == dmt::kNoSlot ? nullptr : add_thread(handle, value(slot), detached);
   start.slot = value(slot);
   start.process = self.process;
   start.entry = entry;
@@ -227,7 +227,7 @@ void pthread_exit(void* r) {
   __builtin_unreachable();
 }
 
-// --- cancellation: pending at the sender's turn, acted on at the target's next point ---------------
+// --- cancellation: pending at the sender's turn, acted on at the target's next point  ------------
 
 int pthread_cancel(pthread_t p) {
   Turn turn(Op::pthread_cancel);
@@ -262,7 +262,7 @@ int pthread_setcanceltype(int s, int* old) {
   return 0;
 }
 
-// --- signals to threads --------------------------------------------------------------------------
+// --- signals to threads  -------------------------------------------------------------------------
 
 int pthread_kill(pthread_t p, int s) {
   if (s < 0 || s > 64) return EINVAL;
@@ -276,7 +276,7 @@ int pthread_kill(pthread_t p, int s) {
 
 int pthread_sigqueue(pthread_t p, int s, const union sigval) { return wrap::pthread_kill(p, s); }
 
-// --- placement: the group's, not the server's --------------------------------------------------------
+// --- placement: the group's, not the server's  ---------------------------------------------------
 
 int pthread_setaffinity_np(pthread_t, size_t, const cpu_set_t*) { return 0; }
 
@@ -293,7 +293,7 @@ int sched_yield() {
   return 0;
 }
 
-// --- C11 -----------------------------------------------------------------------------------------------
+// --- C11  ----------------------------------------------------------------------------------------
 
 int thrd_create(thrd_t* p, thrd_start_t f, void* x) {
   const auto routine = reinterpret_cast<StartRoutine>(reinterpret_cast<void*>(f));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Semaphores: libc's object, taken by sem_trywait at a turn; who has to wait does so in the scheduler.
+// Semaphores: libc's object, taken by sem_trywait at a turn; who has to wait does so in the
+// scheduler.
 #include "runtime/blocking.h"
 #include "runtime/real.h"
 #include "runtime/wrappers.h"

@@ -129,7 +129,7 @@ void TemporaryMask::restore() noexcept {
   if (given_) exchange_mask(w_, saved_);
 }
 
-// --- faults --------------------------------------------------------------------------------------
+// --- faults  -------------------------------------------------------------------------------------
 
 namespace {
 
@@ -151,7 +151,8 @@ void die_as_libc_would(int signo) noexcept {
 // operation of the schedule, also when the fault happened while holding the turn.
 void on_fault(int signo, siginfo_t* info, void* context) noexcept {
   const bool was_inside = InsideCrane::inside();
-  // An assertion of ours: no operation, the node sees an end that is not in the schedule and fences.
+  // An assertion of ours: no operation, the node sees an end that is not in the schedule and
+  // fences.
   if (self.slot == dmt::kNone || (signo == SIGABRT && was_inside)) die_as_libc_would(signo);
   InsideCrane::set_inside();
   const struct sigaction action = actions[signo];
@@ -180,7 +181,7 @@ void install_fault_handlers() noexcept {
   }
 }
 
-// --- dispositions --------------------------------------------------------------------------------
+// --- dispositions  -------------------------------------------------------------------------------
 
 namespace {
 
@@ -195,8 +196,9 @@ int set_action(Op op, int s, const struct sigaction* a, struct sigaction* old) n
     actions[s] = *a;
     dmt::ProcessRecord& p = turn.w.processes[self.process];
     p.dispositions[s] = disposition_of(*a);
-    const bool drops = p.dispositions[s] == dmt::Disposition::kIgnore ||
-                       (p.dispositions[s] == dmt::Disposition::kDefault && is_ignored_by_default(s));
+    const bool drops =
+        p.dispositions[s] == dmt::Disposition::kIgnore ||
+        (p.dispositions[s] == dmt::Disposition::kDefault && is_ignored_by_default(s));
     if (drops) {
       p.pending_signals &= ~bit_of(s);
       turn.w.slots[self.slot].pending_signals &= ~bit_of(s);
@@ -242,15 +244,11 @@ namespace wrap {
 int sigaction(int s, const struct sigaction* a, struct sigaction* old) {
   return set_action(Op::sigaction, s, a, old);
 }
-SignalHandler signal(int s, SignalHandler h) {
-  return set_handler(Op::signal, s, h, SA_RESTART);
-}
+SignalHandler signal(int s, SignalHandler h) { return set_handler(Op::signal, s, h, SA_RESTART); }
 SignalHandler bsd_signal(int s, SignalHandler h) {
   return set_handler(Op::bsd_signal, s, h, SA_RESTART);
 }
-SignalHandler ssignal(int s, SignalHandler h) {
-  return set_handler(Op::ssignal, s, h, SA_RESTART);
-}
+SignalHandler ssignal(int s, SignalHandler h) { return set_handler(Op::ssignal, s, h, SA_RESTART); }
 SignalHandler sysv_signal(int s, SignalHandler h) {
   return set_handler(Op::sysv_signal, s, h, static_cast<int>(SA_RESETHAND) | SA_NODEFER);
 }
@@ -313,7 +311,7 @@ int sigpending(sigset_t* set) {
   return 0;
 }
 
-// --- waiting -------------------------------------------------------------------------------------
+// --- waiting  ------------------------------------------------------------------------------------
 
 int sigsuspend(const sigset_t* set) {
   Turn turn(Op::sigsuspend, Turn::kCancellationPoint);
@@ -404,7 +402,7 @@ int sigwaitinfo(const sigset_t* set, siginfo_t* info) {
 
 }  // namespace wrap
 
-// --- sending -------------------------------------------------------------------------------------
+// --- sending  ------------------------------------------------------------------------------------
 
 namespace {
 
@@ -464,8 +462,8 @@ int tgkill(pid_t p, pid_t t, int s) {
   const std::uint16_t process = dmt::find_process(turn.w, static_cast<std::uint32_t>(p));
   for (std::uint16_t i = 1; i < turn.w.scheduler.slots_used; ++i) {
     const dmt::SlotRecord& slot = turn.w.slots[i];
-    const bool alive = slot.state == dmt::SlotState::kRunnable ||
-                       slot.state == dmt::SlotState::kWaiting;
+    const bool alive =
+        slot.state == dmt::SlotState::kRunnable || slot.state == dmt::SlotState::kWaiting;
     if (!alive || slot.process != process || slot.thread_id != static_cast<std::uint32_t>(t)) {
       continue;
     }

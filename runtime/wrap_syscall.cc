@@ -102,8 +102,8 @@ bool is_answered(long n, const long* a, long& result) noexcept {
       result = futex(a);
       return true;
     case SYS_getrandom:
-      result = wrap::getrandom(as<void*>(a[0]), static_cast<size_t>(a[1]),
-                               static_cast<unsigned>(a[2]));
+      result =
+          wrap::getrandom(as<void*>(a[0]), static_cast<size_t>(a[1]), static_cast<unsigned>(a[2]));
       return true;
     case SYS_clock_gettime:
       result = wrap::clock_gettime(static_cast<clockid_t>(a[0]), as<struct timespec*>(a[1]));
@@ -124,8 +124,8 @@ bool is_answered(long n, const long* a, long& result) noexcept {
       result = wrap::kill(static_cast<pid_t>(a[0]), static_cast<int>(a[1]));
       return true;
     case SYS_tgkill:
-      result = wrap::tgkill(static_cast<pid_t>(a[0]), static_cast<pid_t>(a[1]),
-                            static_cast<int>(a[2]));
+      result =
+          wrap::tgkill(static_cast<pid_t>(a[0]), static_cast<pid_t>(a[1]), static_cast<int>(a[2]));
       return true;
     case SYS_execve:
       result = wrap::execve(as<const char*>(a[0]), as<char* const*>(a[1]), as<char* const*>(a[2]));
@@ -171,7 +171,7 @@ long syscall(long n, const long* a) {
   }
 }
 
-// --- libapr's atomics ------------------------------------------------------------------------------
+// --- libapr's atomics  ---------------------------------------------------------------------------
 
 namespace {
 
@@ -199,37 +199,36 @@ void* swap_pointer(void* volatile* m, void* with, const void* expected) noexcept
 
 }  // namespace
 
-#define CRANE_ATOMICS(bits, type)                                                             \
-  type apr_atomic_read##bits(volatile type* m) {                                              \
-    return atomically(Op::apr_atomic_read##bits,                                              \
-                      [=] { return __atomic_load_n(m, __ATOMIC_SEQ_CST); });                  \
-  }                                                                                           \
-  void apr_atomic_set##bits(volatile type* m, type v) {                                       \
-    atomically(Op::apr_atomic_set##bits, [=] { __atomic_store_n(m, v, __ATOMIC_SEQ_CST); });  \
-  }                                                                                           \
-  type apr_atomic_add##bits(volatile type* m, type v) {                                       \
-    return atomically(Op::apr_atomic_add##bits,                                               \
-                      [=] { return __atomic_fetch_add(m, v, __ATOMIC_SEQ_CST); });            \
-  }                                                                                           \
-  void apr_atomic_sub##bits(volatile type* m, type v) {                                       \
-    atomically(Op::apr_atomic_sub##bits,                                                      \
-               [=] { __atomic_fetch_sub(m, v, __ATOMIC_SEQ_CST); });                          \
-  }                                                                                           \
-  type apr_atomic_inc##bits(volatile type* m) {                                               \
-    return atomically(Op::apr_atomic_inc##bits,                                               \
-                      [=] { return __atomic_fetch_add(m, type{1}, __ATOMIC_SEQ_CST); });      \
-  }                                                                                           \
-  int apr_atomic_dec##bits(volatile type* m) {                                                \
-    return atomically(Op::apr_atomic_dec##bits, [=] {                                         \
-      return __atomic_sub_fetch(m, type{1}, __ATOMIC_SEQ_CST) != 0 ? 1 : 0;                   \
-    });                                                                                       \
-  }                                                                                           \
-  type apr_atomic_cas##bits(volatile type* m, type v, type e) {                               \
-    return atomically(Op::apr_atomic_cas##bits, [=] { return compare_and_swap(m, v, e); });   \
-  }                                                                                           \
-  type apr_atomic_xchg##bits(volatile type* m, type v) {                                      \
-    return atomically(Op::apr_atomic_xchg##bits,                                              \
-                      [=] { return __atomic_exchange_n(m, v, __ATOMIC_SEQ_CST); });           \
+#define CRANE_ATOMICS(bits, type)                                                              \
+  type apr_atomic_read##bits(volatile type* m) {                                               \
+    return atomically(Op::apr_atomic_read##bits,                                               \
+                      [=] { return __atomic_load_n(m, __ATOMIC_SEQ_CST); });                   \
+  }                                                                                            \
+  void apr_atomic_set##bits(volatile type* m, type v) {                                        \
+    atomically(Op::apr_atomic_set##bits, [=] { __atomic_store_n(m, v, __ATOMIC_SEQ_CST); });   \
+  }                                                                                            \
+  type apr_atomic_add##bits(volatile type* m, type v) {                                        \
+    return atomically(Op::apr_atomic_add##bits,                                                \
+                      [=] { return __atomic_fetch_add(m, v, __ATOMIC_SEQ_CST); });             \
+  }                                                                                            \
+  void apr_atomic_sub##bits(volatile type* m, type v) {                                        \
+    atomically(Op::apr_atomic_sub##bits, [=] { __atomic_fetch_sub(m, v, __ATOMIC_SEQ_CST); }); \
+  }                                                                                            \
+  type apr_atomic_inc##bits(volatile type* m) {                                                \
+    return atomically(Op::apr_atomic_inc##bits,                                                \
+                      [=] { return __atomic_fetch_add(m, type{1}, __ATOMIC_SEQ_CST); });       \
+  }                                                                                            \
+  int apr_atomic_dec##bits(volatile type* m) {                                                 \
+    return atomically(Op::apr_atomic_dec##bits, [=] {                                          \
+      return __atomic_sub_fetch(m, type{1}, __ATOMIC_SEQ_CST) != 0 ? 1 : 0;                    \
+    });                                                                                        \
+  }                                                                                            \
+  type apr_atomic_cas##bits(volatile type* m, type v, type e) {                                \
+    return atomically(Op::apr_atomic_cas##bits, [=] { return compare_and_swap(m, v, e); });    \
+  }                                                                                            \
+  type apr_atomic_xchg##bits(volatile type* m, type v) {                                       \
+    return atomically(Op::apr_atomic_xchg##bits,                                               \
+                      [=] { return __atomic_exchange_n(m, v, __ATOMIC_SEQ_CST); });            \
   }
 
 CRANE_ATOMICS(32, unsigned)

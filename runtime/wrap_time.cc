@@ -15,8 +15,8 @@ namespace {
 constexpr std::int64_t kNsPerMicrosecond = 1000;
 constexpr std::int64_t kTicksPerSecond = 100;  // as sysconf(_SC_CLK_TCK) on Linux
 
-// CPU clocks count virtual time from the first read on: how long a processor really took is nobody's
-// business but this replica's.
+// CPU clocks count virtual time from the first read on: how long a processor really took is
+// nobody's business but this replica's.
 std::int64_t cpu_origin = -1;
 
 std::int64_t cpu_now() noexcept {
@@ -145,7 +145,7 @@ int getrusage(__rusage_who_t who, struct rusage* r) {
   return 0;
 }
 
-// --- sleeping ------------------------------------------------------------------------------------
+// --- sleeping  -----------------------------------------------------------------------------------
 
 int nanosleep(const struct timespec* t, struct timespec* r) {
   std::int64_t left = 0;
@@ -190,7 +190,7 @@ int thrd_sleep(const struct timespec* t, struct timespec* r) {
 
 }  // namespace wrap
 
-// --- the process' alarm ------------------------------------------------------------------------------
+// --- the process' alarm  -------------------------------------------------------------------------
 
 namespace {
 
@@ -282,7 +282,7 @@ int getitimer(__itimer_which_t which, struct itimerval* v) {
   return 0;
 }
 
-// --- POSIX timers: not yet -----------------------------------------------------------------------------
+// --- POSIX timers: not yet  ----------------------------------------------------------------------
 
 int timer_create(clockid_t, struct sigevent*, timer_t*) {
   Message() << "timer_create() is not supported: use timerfd_create() or setitimer()";

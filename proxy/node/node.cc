@@ -30,6 +30,9 @@ constexpr int kRoundsMax = 16;
 constexpr std::int64_t kPollNs = 1'000'000;
 // How long to stay after the server's end, so that followers learn what was committed.
 constexpr std::int64_t kLingerNs = 3'000'000'000;
+// A stop waits until nothing has happened for the first, for at most the second.
+constexpr std::int64_t kSettleNs = 80'000'000;
+constexpr std::int64_t kStopNs = 1'500'000'000;
 // A server that is this far behind the log will not catch up before memory ends.
 constexpr std::uint64_t kSpoolMax = 1ULL << 30;
 
@@ -182,9 +185,13 @@ bool Node::open_consensus() {
     watch(control_event_, control_.fd(),
           [](int, short, void* node) { static_cast<Node*>(node)->on_control_message(); });
   }
-  const auto stop = [](int, short, void* node) { static_cast<Node*>(node)->done_ = true; };
-  evsignal_assign(&terminate_event_, base_, SIGTERM, stop, this);
-  evsignal_assign(&interrupt_event_, base_, SIGINT, stop, this);
+  // Ctrl-C goes to the whole group; SIGTERM means this node, and another one should lead.
+  evsignal_assign(
+      &terminate_event_, base_, SIGTERM,
+      [](int, short, void* node) { static_cast<Node*>(node)->done_ = true; }, this);
+  evsignal_assign(
+      &interrupt_event_, base_, SIGINT,
+      [](int, short, void* node) { static_cast<Node*>(node)->begin_stop(); }, this);
   event_add(&terminate_event_, nullptr);
   event_add(&interrupt_event_, nullptr);
   return true;
@@ -215,6 +222,7 @@ void Node::iterate() {
   if (slot0_->spooled_bytes() > kSpoolMax) {
     fail(ExitStatus::kLagging, "the server of this replica is too far behind the log");
   }
+  if (stopping_ && now_ns_ - active_ns_ >= kSettleNs) done_ = true;
   if (now_ns_ >= leave_at_ns_) done_ = true;
   consensus_->flush_doorbells();
 }
@@ -223,7 +231,10 @@ void Node::iterate() {
 bool Node::round() {
   now_ns_ = monotonic_ns();
   if (proxy_->batch().empty()) busy_ = false;  // ask again
-  drain();
+  if (drain() > 0 || applied() != active_applied_) {
+    active_ns_ = now_ns_;
+    active_applied_ = applied();
+  }
   follow_role();
   propose_inputs();
   propose_on_own();
@@ -242,7 +253,7 @@ bool Node::round() {
 
 bool Node::work_waiting() const noexcept {
   if (slot0_->outputs_waiting() || deposed_ || (!proxy_->batch().empty() && !busy_)) return true;
-  if (!leads_ || busy_ || server_exited_) return false;
+  if (!leads_ || busy_ || server_exited_ || stopping_) return false;
   if (view_ != started_view_) return true;
   const dmt::SchedulerState& s = layout_->scheduler;
   if (applied() != seen_applied_) return true;
@@ -278,6 +289,7 @@ void Node::arm_timer() {
       std::min<std::uint64_t>(consensus_due_ns_, static_cast<std::uint64_t>(proxy::kNever)));
   if (leads_ && own_due_ns_ != proxy::kNever) due = std::min(due, clock_.mono_at(own_due_ns_));
   if (slot0_->spooling() || busy_ || proxy_->paused()) due = std::min(due, now_ns_ + kPollNs);
+  if (stopping_) due = std::min(due, now_ns_ + kSettleNs / 4);
   due = std::min(due, leave_at_ns_);
   if (due >= armed_ns_) return;
   armed_ns_ = due;
@@ -286,8 +298,18 @@ void Node::arm_timer() {
   ::timerfd_settime(timer_fd_, TFD_TIMER_ABSTIME, &when, nullptr);
 }
 
+// Takes no more input, and leaves when what is committed was carried out: replicas that are stopped
+// together have the same outputs.
+void Node::begin_stop() {
+  if (stopping_) return;
+  stopping_ = true;
+  active_ns_ = monotonic_ns();
+  leave_at_ns_ = std::min(leave_at_ns_, active_ns_ + (exit_reported_ ? 0 : kStopNs));
+}
+
 void Node::shut_down() {
-  if (consensus_ != nullptr && result_ == ExitStatus::kStopped && leads_ && !exit_reported_) {
+  const bool others_go_on = result_ == ExitStatus::kStopped && !stopping_ && !exit_reported_;
+  if (consensus_ != nullptr && leads_ && others_go_on) {
     consensus_->abdicate("this node was told to stop");
     consensus_->poll(static_cast<std::uint64_t>(monotonic_ns()));
     consensus_->flush_doorbells();
@@ -298,7 +320,10 @@ void Node::shut_down() {
     if (consensus_ != nullptr) report_status();
   }
   if (guard_ != nullptr) guard_->stop();
-  if (outputs_ != nullptr) outputs_->flush();
+  if (outputs_ != nullptr) {
+    outputs_->flush();
+    if (result_ == ExitStatus::kStopped) outputs_->finish();  // in order: the recording is whole
+  }
   spdlog::info("replica {} leaves with status {}", config_.replica, code(result_));
 }
 

@@ -65,6 +65,7 @@ class Node {
   bool work_waiting() const noexcept;
   void arm_timer();
   void awake() noexcept;
+  void begin_stop();
   void shut_down();
 
   // --- the log (node_log.cc) ---
@@ -138,6 +139,9 @@ class Node {
   int server_status_ = 0;
   bool exit_reported_ = false;
   std::int64_t leave_at_ns_ = proxy::kNever;  // after the server's end
+  bool stopping_ = false;
+  std::int64_t active_ns_ = 0;  // when the server last did something visible
+  Index active_applied_{};
   bool done_ = false;
   ExitStatus result_ = ExitStatus::kStopped;
 

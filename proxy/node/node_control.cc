@@ -75,7 +75,7 @@ void Node::handle(const std::string& text, int fd) {
   }
   if (fd >= 0) ::close(fd);
   if (type == "stop") {
-    done_ = true;
+    begin_stop();
   } else if (type == "status") {
     control_.send(to_json(status()));
     report_status();

@@ -63,7 +63,8 @@ void Node::follow_role() {
     own_due_ns_ = proxy::kNever;
     report_status();
   }
-  if (!leads_ || server_exited_) return;
+  if (stopping_ && proxy_->leading()) proxy_->lead(false);
+  if (!leads_ || server_exited_ || stopping_) return;
   if (started_view_ != view_) propose_start();
   const bool admitted = started_view_ == view_ && applied() >= start_;
   if (admitted && !proxy_->leading()) {  // O2
@@ -104,7 +105,7 @@ void Node::propose_inputs() {
 }
 
 void Node::propose_on_own() {
-  if (!leads_ || started_view_ != view_ || server_exited_) return;
+  if (!leads_ || started_view_ != view_ || server_exited_ || stopping_) return;
   dmt::SchedulerState& s = layout_->scheduler;
   proxy::Observation seen;
   seen.applied = seen_applied_ = applied();

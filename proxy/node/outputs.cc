@@ -55,6 +55,11 @@ void Outputs::flush() {
   }
 }
 
+void Outputs::finish() {
+  flush();
+  if (recorder_ != nullptr) recorder_->finish();
+}
+
 void Outputs::tick(std::int64_t now_ns) {
   if (now_ns - flushed_ns_ < kFlushPeriodNs) return;
   flushed_ns_ = now_ns;

@@ -25,8 +25,10 @@ class Outputs {
 
   void connected(ConnId conn, const ConnectBody& body);
   void output(const OutputHeader& header, std::span<const std::byte> bytes);
-  // Hands recorded bytes to the kernel; called at the end, and by tick() now and then.
+  // Hands recorded bytes to the kernel: they survive this process.  tick() does it now and then.
   void flush();
+  // The replica stops in order: its recording is whole.
+  void finish();
   void tick(std::int64_t now_ns);
 
   std::uint64_t bytes() const noexcept { return bytes_; }

@@ -525,19 +525,21 @@ def redis_answers(port):
 class Counter(threading.Thread):
     """A client that counts with INCR on its own key, reconnects, and checks every answer.
 
-    An answer must be larger than all before, by at most one plus the requests that were never
-    answered since: else an acknowledged write was lost or one was done twice.
+    An answer must be larger than the last one by one, and by at most one more for every request
+    that broke off and has not been seen executed yet: else an acknowledged write was lost, or one
+    was done twice. With `one_shot` every request has a connection of its own.
     """
 
-    def __init__(self, port, number, timeout=0.4):
+    def __init__(self, port, name, timeout, one_shot=False):
         super().__init__(daemon=True)
-        self.port, self.key, self.timeout = port, f"counter:{number}", timeout
-        self.acknowledged = self.unanswered = self.unanswered_total = 0
-        self.answers = self.reconnects = 0
+        self.port, self.key, self.timeout = port, f"counter:{name}", timeout
+        self.one_shot = one_shot
+        self.acknowledged = self.broken_off = self.answers = self.reconnects = 0
         self.problems = []
         self.stopping = threading.Event()
-        self.first_after = None   # time of the first answer on a connection opened after `since`
-        self.since = None
+        # The first answer after `since`: to a request sent then, or on a connection opened then.
+        self.first_after = self.since = None
+        self.fresh = True
 
     def run(self):
         while not self.stopping.is_set():
@@ -559,41 +561,46 @@ class Counter(threading.Thread):
 
     def count(self, client, opened):
         while not self.stopping.is_set():
-            self.unanswered += 1
-            self.unanswered_total += 1
+            self.broken_off += 1   # until it is answered
+            sent = time.monotonic()
             value = client("INCR", self.key)
             now = time.monotonic()
-            if not self.acknowledged < value <= self.acknowledged + self.unanswered:
+            self.broken_off -= 1
+            extra = value - self.acknowledged - 1
+            if not 0 <= extra <= self.broken_off:
                 self.problems.append(f"{self.key}: {value} after {self.acknowledged}, with "
-                                     f"{self.unanswered} requests since")
+                                     f"{self.broken_off} requests broken off")
+            self.broken_off -= min(max(extra, 0), self.broken_off)
             self.acknowledged = value
-            self.unanswered = 0
-            self.unanswered_total -= 1
             self.answers += 1
             since = self.since
-            if since is not None and opened > since and self.first_after is None:
+            if since is not None and self.first_after is None and \
+                    (opened if self.fresh else sent) > since:
                 self.first_after = now
+            if self.one_shot:
+                return
 
-    def mark(self, since):
-        self.first_after, self.since = None, since
+    def mark(self, since, fresh):
+        self.fresh, self.first_after, self.since = fresh, None, since
 
     def verify(self, port):
         """After stop: what the server holds is what was acknowledged, and at most what was sent."""
         client = Redis(port, 10)
         held = int(client("GET", self.key) or 0)
         client.close()
-        if not self.acknowledged <= held <= self.acknowledged + self.unanswered:
+        if not self.acknowledged <= held <= self.acknowledged + self.broken_off:
             self.problems.append(f"{self.key}: the server holds {held}, acknowledged "
-                                 f"{self.acknowledged}, unanswered {self.unanswered}")
+                                 f"{self.acknowledged}, broken off {self.broken_off}")
         return self.problems
 
 
 class Load:
-    """Several Counters."""
+    """Several Counters that keep their connections, and one that opens a new one each time."""
 
     def __init__(self, port, clients=8, timeout=0.4):
         self.port = port
         self.clients = [Counter(port, n, timeout) for n in range(clients)]
+        self.clients.append(Counter(port, "fresh", 0.05, one_shot=True))
 
     def __enter__(self):
         for c in self.clients:
@@ -601,12 +608,12 @@ class Load:
         wait_until(lambda: all(c.answers > 20 for c in self.clients), 20, "every client is served")
         return self
 
-    def mark(self, since):
+    def mark(self, since, fresh=True):
         for c in self.clients:
-            c.mark(since)
+            c.mark(since, fresh)
 
     def first_answer(self, since, seconds=30):
-        """Seconds from `since` to the first answer on a connection opened afterwards."""
+        """Seconds from `since` to the first answer that counts (see mark)."""
         wait_until(lambda: any(c.first_after for c in self.clients), seconds,
                    "a client is served again")
         return min(c.first_after for c in self.clients if c.first_after) - since

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills and stops replicas of redis under an INCR load: no lost acknowledged write, no divergence.
 
-Printed, not asserted: the time from the fault to the first answer on a connection opened after it.
+Printed, not asserted: the time from the fault to the first new answer: on a connection opened after
+it when the leader is hit, to a request sent after it when a follower is.
 """
 import os
 import signal
@@ -19,9 +20,9 @@ class Round:
         self.story, self.group, self.load = story, group, load
         self.killed = None   # replica that may have less recorded
 
-    def fault_at(self, act):
+    def fault_at(self, act, leader=True):
         since = time.monotonic()
-        self.load.mark(since)
+        self.load.mark(since, fresh=leader)
         act()
         return since
 
@@ -39,10 +40,10 @@ def kill_leader_server(r):
 def kill_follower(r):
     leader = r.group.leader()
     r.killed = next(n for n in r.group.live() if n != leader)
-    return r.fault_at(lambda: r.group.signal_node(r.killed, signal.SIGKILL))
+    return r.fault_at(lambda: r.group.signal_node(r.killed, signal.SIGKILL), leader=False)
 
 
-def pause(r, number, seconds):
+def pause(r, number, seconds, leader):
     """SIGSTOP of a node and of its server's processes; SIGCONT after `seconds` of service."""
     replica = r.group.replica(number)
     pids = [replica["node_pid"]] + h.descendants([replica["server_pid"]])
@@ -50,7 +51,7 @@ def pause(r, number, seconds):
     def stop():
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
-    since = r.fault_at(stop)
+    since = r.fault_at(stop, leader)
     try:
         r.load.first_answer(since)
         h.wait_until(lambda: time.monotonic() > since + seconds, seconds + 5, "the pause is over")
@@ -62,13 +63,13 @@ def pause(r, number, seconds):
 
 def stop_follower(r):
     leader = r.group.leader()
-    return pause(r, next(n for n in r.group.live() if n != leader), 5)
+    return pause(r, next(n for n in r.group.live() if n != leader), 5, False)
 
 
 def stop_leader(r):
     leader = r.group.leader()
     view = (r.group.status(leader) or {}).get("view", 0)
-    since = pause(r, leader, 2)
+    since = pause(r, leader, 2, True)
 
     def stepped_down():
         said = r.group.status(leader)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Condition variables: a bounded buffer, deadlines on both clocks and in the past (traps 9, 11, 13),
-// a recursive mutex, broadcast.
+// Condition variables: a bounded buffer, deadlines on both clocks and in the past (traps 9, 11,
+// 13), a recursive mutex, broadcast.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <time.h>

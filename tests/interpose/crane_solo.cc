@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // build: -I. dmt/*.cc dmt/base/*.cc dmt/sequence/*.cc
 //
-// crane-solo: one replica without consensus, for tests of libcrane.so.  It is the node of a group of
-// one that needs no clock: when nobody can go on it admits a bubble, or the time entry of the next
-// deadline at once.  So what it admits depends on the schedule alone, and two runs of a
+// crane-solo: one replica without consensus, for tests of libcrane.so.  It is the node of a group
+// of one that needs no clock: when nobody can go on it admits a bubble, or the time entry of the
+// next deadline at once.  So what it admits depends on the schedule alone, and two runs of a
 // deterministic program have the same schedule hash.
 //
-// usage: crane_solo [--lib PATH] [--parallel] [--hash] [--perturb SEED] [--signal N] -- PROGRAM ARGS
+// usage: crane_solo [--lib PATH] [--parallel] [--hash] [--perturb SEED] [--signal N [--after MS]]
+//        -- PROGRAM ARGS
 // exit:  the program's status; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up
 #include <fcntl.h>
 #include <poll.h>
@@ -48,11 +49,14 @@ struct Options {
   std::string library;
   bool parallel = false, hash = false;
   std::uint64_t perturb = 0;
-  int signal = 0;  // sent as an operator's, once, when the program first waits
+  int signal = 0;          // sent as an operator's, once, when the program waits ..
+  std::int64_t after = 0;  // .. and so much virtual time has passed, in ms
   std::vector<char*> command;
 };
 
 std::string directory;
+volatile std::sig_atomic_t told_to_stop = 0;
+void stop(int) { told_to_stop = 1; }
 
 [[noreturn]] void die(const char* what) {
   std::fprintf(stderr, "crane_solo: %s: %s\n", what, std::strerror(errno));
@@ -74,6 +78,8 @@ Options parse(int argc, char** argv) {
       o.perturb = std::strtoull(argv[++i], nullptr, 0);
     } else if (a == "--signal" && i + 1 < argc) {
       o.signal = std::atoi(argv[++i]);
+    } else if (a == "--after" && i + 1 < argc) {
+      o.after = std::atoll(argv[++i]);
     } else {
       errno = EINVAL;
       die(argv[i]);
@@ -108,8 +114,7 @@ class Node {
     const std::string segment = directory + "/segment";
     const int fd = open(segment.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0 || ftruncate(fd, sizeof(dmt::Layout)) != 0) die("segment");
-    void* memory =
-        mmap(nullptr, sizeof(dmt::Layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void* memory = mmap(nullptr, sizeof(dmt::Layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED) die("mmap");
     dmt::Configuration c{};
     c.mode = o.parallel ? dmt::Mode::kParallel : dmt::Mode::kSerial;
@@ -126,8 +131,7 @@ class Node {
     check_in_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    std::snprintf(address.sun_path, sizeof address.sun_path, "%s/checkin.sock",
-                  directory.c_str());
+    std::snprintf(address.sun_path, sizeof address.sun_path, "%s/checkin.sock", directory.c_str());
     if (bind(check_in_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) die("bind");
     chmod(address.sun_path, 0666);
     if (listen(check_in_, 64) != 0) die("listen");
@@ -151,6 +155,7 @@ class Node {
     push_start();
     for (;;) {
       if (w_->scheduler.fenced.load() != 0) return finish(kFenced);
+      if (told_to_stop != 0) return finish(kStuck);
       drain();
       if (step()) {
         idle_ms_ = 0;
@@ -173,7 +178,7 @@ class Node {
     if (s.holder.load() != dmt::kHolderIdle || s.ended) return false;
     if (s.run_queue.head != dmt::kNone) {
       push(EntryType::kBubble, now_ + kBubbleNs, dmt::kStartGrant, nullptr, 0);
-    } else if (options_.signal != 0) {
+    } else if (options_.signal != 0 && now_ - kStartNs >= options_.after * 1'000'000) {
       const SignalBody body{static_cast<std::uint32_t>(options_.signal), 0};
       options_.signal = 0;
       push(EntryType::kSignal, now_ + 1, dmt::kInputGrantDefault, &body, sizeof body);
@@ -287,6 +292,8 @@ class Node {
 
 int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGTERM, stop);
+  signal(SIGINT, stop);
   Node node(parse(argc, argv));
   node.start();
   return node.run();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the C++ library builds on: clockwait (trap 9), raw futexes for atomic wait, semaphores, latches
-// and barriers, guards of static variables that synchronise (trap 2), call_once, futures.
+// What the C++ library builds on: clockwait (trap 9), raw futexes for atomic wait, semaphores,
+// latches and barriers, guards of static variables that synchronise (trap 2), call_once, futures.
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -17,13 +17,13 @@
 
 using namespace std::chrono_literals;
 
-#define CHECK(condition)                                               \
-  do {                                                                 \
-    if (!(condition)) {                                                \
-      std::printf("%d: failed: %s\n", __LINE__, #condition);           \
-      std::fflush(stdout);                                             \
-      std::_Exit(1);                                                   \
-    }                                                                  \
+#define CHECK(condition)                                     \
+  do {                                                       \
+    if (!(condition)) {                                      \
+      std::printf("%d: failed: %s\n", __LINE__, #condition); \
+      std::fflush(stdout);                                   \
+      std::_Exit(1);                                         \
+    }                                                        \
   } while (0)
 
 namespace {

@@ -68,8 +68,8 @@ static int run(const char* way) {
 }
 
 int main(void) {
-  const char* const ways[] = {"return",     "exit",        "exit in a thread",
-                              "_exit",      "quick_exit",  "last thread"};
+  const char* const ways[] = {"return", "exit",       "exit in a thread",
+                              "_exit",  "quick_exit", "last thread"};
   for (int i = 0; i < 6; ++i) {
     fflush(stdout);
     const pid_t pid = fork();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes: fork in a process with threads, atfork handlers, wait in every form, exit statuses,
-// death by a signal, orphans, process groups, shared mutexes (traps 28, 32), a robust owner's death.
+// death by a signal, orphans, process groups, shared mutexes (traps 28, 32), a robust owner's
+// death.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -141,8 +142,7 @@ struct Shared {
 };
 
 static void test_shared(void) {
-  struct Shared* s =
-      mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  struct Shared* s = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   pthread_mutexattr_t m;
   pthread_mutexattr_init(&m);
   pthread_mutexattr_setpshared(&m, PTHREAD_PROCESS_SHARED);

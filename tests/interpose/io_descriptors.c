@@ -20,11 +20,13 @@ static void numbers(void) {
   close(p[0]);
   const int again = dup(p[1]);
   printf("lowest %d\n", again);
-  printf("dup2 %d same %d bad %d\n", dup2(p[1], 20), dup2(20, 20), dup2(99, 30) < 0 && errno == EBADF);
+  int fd = dup2(p[1], 20);
+  printf("dup2 %d same %d bad %d\n", fd, dup2(20, 20), dup2(99, 30) < 0 && errno == EBADF);
   printf("least %d\n", fcntl(p[1], F_DUPFD, 15));
-  printf("dup3 %d %d\n", dup3(p[1], 21, O_CLOEXEC), (fcntl(21, F_GETFD) & FD_CLOEXEC) != 0);
+  fd = dup3(p[1], 21, O_CLOEXEC);
+  printf("dup3 %d %d\n", fd, (fcntl(21, F_GETFD) & FD_CLOEXEC) != 0);
   printf("dup3 same %d\n", dup3(21, 21, 0) < 0 && errno == EINVAL);
-  for (int fd = 3; fd < 40; ++fd) close(fd);
+  for (fd = 3; fd < 40; ++fd) close(fd);
   printf("closed %d\n", close(20) < 0 && errno == EBADF);
 }
 
@@ -90,6 +92,7 @@ int main(int argc, char** argv) {
   if (argc == 3 && strcmp(argv[1], "child") == 0) {
     return write(atoi(argv[2]), "from exec", 9) == 9 ? 0 : 8;
   }
+  closefrom(3);  // what the shell left open
   numbers();
   last_reference();
   high_numbers();

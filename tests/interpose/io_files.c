@@ -18,11 +18,14 @@ static void names(void) {
   const int fd = open("one", O_RDWR | O_CREAT | O_EXCL, 0644);
   write(fd, "abcdef", 6);
   char b[8] = {0};
-  printf("pread %zd %.3s\n", pread(fd, b, 3, 2), b);
+  const ssize_t n = pread(fd, b, 3, 2);
+  printf("pread %zd %.3s\n", n, b);
   printf("pwrite %zd\n", pwrite(fd, "Z", 1, 5));
   printf("again %d\n", open("one", O_CREAT | O_EXCL | O_WRONLY, 0644) < 0 && errno == EEXIST);
-  printf("rename %d link %d\n", rename("one", "two"), link("two", "three"));
-  printf("unlink %d %d\n", unlink("two"), unlink("two") < 0 && errno == ENOENT);
+  int result = rename("one", "two");
+  printf("rename %d link %d\n", result, link("two", "three"));
+  result = unlink("two");
+  printf("unlink %d %d\n", result, unlink("two") < 0 && errno == ENOENT);
   ftruncate(fd, 4);
   struct stat s;
   fstat(fd, &s);
@@ -78,8 +81,9 @@ static void streams(void) {
 
 // The child must wait for the lock until the parent has written.
 static void locks(int with_fcntl) {
-  int go[2];
+  int go[2], tried[2];
   pipe(go);
+  pipe(tried);
   const int fd = open("lock", O_RDWR | O_CREAT, 0600);
   struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
   if (with_fcntl) fcntl(fd, F_SETLKW, &l);
@@ -88,11 +92,13 @@ static void locks(int with_fcntl) {
     const int mine = open("lock", O_RDWR);
     char c;
     read(go[0], &c, 1);
+    const int failed =
+        with_fcntl ? fcntl(mine, F_SETLK, &l) < 0 && (errno == EAGAIN || errno == EACCES)
+                   : flock(mine, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    write(tried[1], failed ? "t" : "f", 1);
     if (with_fcntl) {
       fcntl(mine, F_SETLKW, &l);
     } else {
-      printf("taken %d\n", flock(mine, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK);
-      fflush(stdout);
       flock(mine, LOCK_EX);
     }
     char b[8] = {0};
@@ -101,7 +107,8 @@ static void locks(int with_fcntl) {
   }
   if (!with_fcntl) flock(fd, LOCK_EX);
   write(go[1], "g", 1);
-  usleep(2000);
+  char taken = 0;
+  read(tried[0], &taken, 1);
   pwrite(fd, "done", 4, 0);
   l.l_type = F_UNLCK;
   if (with_fcntl) {
@@ -111,7 +118,7 @@ static void locks(int with_fcntl) {
   }
   int status = -1;
   waitpid(child, &status, 0);
-  printf("lock %d\n", status);
+  printf("taken %c lock %d\n", taken, status);
   close(fd);
   unlink("lock");
 }
@@ -122,7 +129,8 @@ static void copy(void) {
   const int fd = open("source", O_RDWR | O_CREAT, 0600);
   write(fd, "0123456789", 10);
   off_t at = 3;
-  printf("sendfile %zd at %ld\n", sendfile(p[1], fd, &at, 4), (long)at);
+  const ssize_t n = sendfile(p[1], fd, &at, 4);
+  printf("sendfile %zd at %ld\n", n, (long)at);
   char b[8] = {0};
   read(p[0], b, sizeof b);
   printf("copied %s\n", b);
@@ -133,7 +141,8 @@ static void copy(void) {
 static void random_device(void) {
   const int fd = open("/dev/urandom", O_RDONLY);
   unsigned char a[16] = {0}, b[16] = {0};
-  printf("random %zd %zd", read(fd, a, sizeof a), read(fd, b, sizeof b));
+  const ssize_t n = read(fd, a, sizeof a);
+  printf("random %zd %zd", n, read(fd, b, sizeof b));
   printf(" differ %d\n", memcmp(a, b, sizeof a) != 0);
   close(fd);
   FILE* f = fopen("/dev/urandom", "r");

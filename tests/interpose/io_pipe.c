@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pipes: end of file, broken pipe, non-blocking ends, FIONREAD, partial writes, blocking writers.
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,6 +11,8 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define FAILS(call, error) ((call) < 0 && errno == (error))
 
 static volatile sig_atomic_t pipes_broken;
 static void on_pipe(int signo) { pipes_broken += signo == SIGPIPE; }
@@ -26,41 +29,47 @@ static void plain(void) {
   pipe(p);
   write(p[1], "hello ", 6);
   struct iovec v[2] = {{"wor", 3}, {"ld", 2}};
-  printf("writev %zd unread %d\n", writev(p[1], v, 2), unread(p[0]));
-  const ssize_t n = read(p[0], b, 4);
+  ssize_t n = writev(p[1], v, 2);
+  printf("writev %zd unread %d\n", n, unread(p[0]));
+  n = read(p[0], b, 4);
   printf("read %zd %.4s unread %d\n", n, b, unread(p[0]));
   char c[2], d[32];
   struct iovec r[2] = {{c, 2}, {d, 32}};
-  printf("readv %zd %.2s|%.5s\n", readv(p[0], r, 2), c, d);
+  n = readv(p[0], r, 2);
+  printf("readv %zd %.2s|%.5s\n", n, c, d);
   close(p[1]);
   printf("eof %zd\n", read(p[0], b, sizeof b));
   struct pollfd f = {p[0], POLLIN, 0};
-  printf("poll %d %x\n", poll(&f, 1, 0), f.revents);
+  const int ready = poll(&f, 1, 0);
+  printf("poll %d %x\n", ready, f.revents);
   close(p[0]);
-  printf("closed %zd %d\n", read(p[0], b, 1), errno == EBADF);
+  printf("closed %d\n", FAILS(read(p[0], b, 1), EBADF));
 }
 
 static void nonblocking(void) {
   int p[2];
   static char big[100000];
   pipe2(p, O_NONBLOCK | O_CLOEXEC);
-  printf("empty %zd %d\n", read(p[0], big, 10), errno == EAGAIN);
+  printf("empty %d\n", FAILS(read(p[0], big, 10), EAGAIN));
   printf("big %zd\n", write(p[1], big, sizeof big));
-  printf("full %zd %d\n", write(p[1], big, 1), errno == EAGAIN);
+  printf("full %d\n", FAILS(write(p[1], big, 1), EAGAIN));
   struct pollfd f = {p[1], POLLOUT, 0};
   printf("poll full %d\n", poll(&f, 1, 0));
   size_t total = 0;
   for (ssize_t n; (n = read(p[0], big, sizeof big)) > 0;) total += (size_t)n;
-  printf("drained %zu poll %d %x\n", total, poll(&f, 1, 0), f.revents);
+  int ready = poll(&f, 1, 0);
+  printf("drained %zu poll %d %x\n", total, ready, f.revents);
   printf("flags %d %d\n", (fcntl(p[0], F_GETFL) & O_NONBLOCK) != 0,
          (fcntl(p[0], F_GETFD) & FD_CLOEXEC) != 0);
   fcntl(p[0], F_SETFL, 0);
   printf("flags %d\n", (fcntl(p[0], F_GETFL) & O_NONBLOCK) != 0);
   close(p[0]);
   signal(SIGPIPE, on_pipe);
-  printf("broken %zd %d signals %d\n", write(p[1], "x", 1), errno == EPIPE, (int)pipes_broken);
+  const int broken = FAILS(write(p[1], "x", 1), EPIPE);
+  printf("broken %d signals %d\n", broken, (int)pipes_broken);
   f.events = POLLOUT;
-  printf("poll broken %d %x\n", poll(&f, 1, 0), f.revents & POLLERR);
+  ready = poll(&f, 1, 0);
+  printf("poll broken %d %x\n", ready, f.revents & POLLERR);
   close(p[1]);
 }
 

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define FAILS(call, error) ((call) < 0 && errno == (error))
+
 static volatile sig_atomic_t alarms;
 static void on_alarm(int s) { alarms += s == SIGALRM; }
 
@@ -25,7 +27,8 @@ static void polls(void) {
   for (int i = 0; i < 4; ++i) printf(" %x", f[i].revents);
   printf("\n");
   struct pollfd bad = {500, POLLIN, 0};
-  printf("bad %d %x\n", poll(&bad, 1, 0), bad.revents);
+  int n = poll(&bad, 1, 0);
+  printf("bad %d %x\n", n, bad.revents);
   struct timespec a, b;
   clock_gettime(CLOCK_MONOTONIC, &a);
   printf("time-out %d\n", poll(f, 1, 30));
@@ -47,21 +50,22 @@ static void selects(void) {
   FD_SET(p[0], &r);
   FD_SET(p[1], &w);
   const int top = (p[0] > p[1] ? p[0] : p[1]) + 1;
-  printf("select %d %d %d\n", select(top, &r, &w, NULL, NULL), FD_ISSET(p[0], &r) != 0,
-         FD_ISSET(p[1], &w) != 0);
+  int n = select(top, &r, &w, NULL, NULL);
+  printf("select %d %d %d\n", n, FD_ISSET(p[0], &r) != 0, FD_ISSET(p[1], &w) != 0);
   write(p[1], "x", 1);
   FD_SET(p[0], &r);
   struct timespec t = {1, 0};
-  printf("pselect %d %d\n", pselect(top, &r, NULL, NULL, &t, NULL), FD_ISSET(p[0], &r) != 0);
+  n = pselect(top, &r, NULL, NULL, &t, NULL);
+  printf("pselect %d %d\n", n, FD_ISSET(p[0], &r) != 0);
   char c;
   read(p[0], &c, 1);
   FD_SET(p[0], &r);
   struct timeval v = {0, 20000};
-  printf("time-out %d %d %ld\n", select(top, &r, NULL, NULL, &v), FD_ISSET(p[0], &r) != 0,
-         (long)v.tv_sec);
+  n = select(top, &r, NULL, NULL, &v);
+  printf("time-out %d %d %ld\n", n, FD_ISSET(p[0], &r) != 0, (long)v.tv_usec);
   FD_ZERO(&r);
-  FD_SET(400, &r);
-  printf("bad %d %d\n", select(401, &r, NULL, NULL, &v), errno == EBADF);
+  FD_SET(50, &r);
+  printf("bad %d\n", FAILS(select(51, &r, NULL, NULL, &v), EBADF));
   close(p[0]);
   close(p[1]);
 }
@@ -74,8 +78,8 @@ static void interrupted(void) {
   sigaction(SIGALRM, &a, NULL);
   struct itimerval t = {{0, 0}, {0, 20000}};
   setitimer(ITIMER_REAL, &t, NULL);
-  printf("poll %d", poll(NULL, 0, -1));
-  printf(" %d alarms %d\n", errno == EINTR, (int)alarms);
+  int failed = FAILS(poll(NULL, 0, -1), EINTR);
+  printf("poll %d alarms %d\n", failed, (int)alarms);
   sigset_t block, before;
   sigemptyset(&block);
   sigaddset(&block, SIGALRM);
@@ -83,8 +87,8 @@ static void interrupted(void) {
   raise(SIGALRM);
   printf("blocked %d", poll(NULL, 0, 5));
   printf(" alarms %d\n", (int)alarms);
-  printf("ppoll %d", ppoll(NULL, 0, NULL, &before));
-  printf(" %d alarms %d\n", errno == EINTR, (int)alarms);
+  failed = FAILS(ppoll(NULL, 0, NULL, &before), EINTR);
+  printf("ppoll %d alarms %d\n", failed, (int)alarms);
   int p[2];
   char c;
   pipe(p);
@@ -92,8 +96,8 @@ static void interrupted(void) {
   a.sa_flags = 0;
   sigaction(SIGALRM, &a, NULL);
   setitimer(ITIMER_REAL, &t, NULL);
-  printf("read %zd", read(p[0], &c, 1));
-  printf(" %d alarms %d\n", errno == EINTR, (int)alarms);
+  failed = FAILS(read(p[0], &c, 1), EINTR);
+  printf("read %d alarms %d\n", failed, (int)alarms);
   close(p[0]);
   close(p[1]);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Socket pairs: both directions, shutdown, peek, waitall, messages (seqpacket), blocking senders.
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define FAILS(call, error) ((call) < 0 && errno == (error))
+
 static void both_ways(void) {
   int s[2];
   char b[64];
@@ -17,22 +20,25 @@ static void both_ways(void) {
   send(s[0], "ping", 4, 0);
   write(s[1], "pong!", 5);
   printf("peek %zd\n", recv(s[1], b, 2, MSG_PEEK));
-  printf("read %zd %.4s\n", recv(s[1], b, sizeof b, 0), b);
-  printf("read %zd %.5s\n", read(s[0], b, sizeof b), b);
-  printf("dontwait %zd %d\n", recv(s[0], b, 1, MSG_DONTWAIT), errno == EAGAIN);
+  ssize_t got = recv(s[1], b, sizeof b, 0);
+  printf("read %zd %.4s\n", got, b);
+  got = read(s[0], b, sizeof b);
+  printf("read %zd %.5s\n", got, b);
+  printf("dontwait %d\n", FAILS(recv(s[0], b, 1, MSG_DONTWAIT), EAGAIN));
   shutdown(s[0], SHUT_WR);
   printf("eof %zd\n", recv(s[1], b, sizeof b, 0));
-  printf("epipe %zd %d\n", send(s[0], "x", 1, MSG_NOSIGNAL), errno == EPIPE);
+  printf("epipe %d\n", FAILS(send(s[0], "x", 1, MSG_NOSIGNAL), EPIPE));
   send(s[1], "still", 5, 0);
   printf("half %zd\n", recv(s[0], b, sizeof b, 0));
   struct pollfd f = {s[1], POLLIN | POLLRDHUP | POLLOUT, 0};
-  printf("poll %d %x\n", poll(&f, 1, 0), f.revents);
+  const int ready = poll(&f, 1, 0);
+  printf("poll %d %x\n", ready, f.revents);
   int type = 0;
   socklen_t n = sizeof type;
   getsockopt(s[0], SOL_SOCKET, SO_TYPE, &type, &n);
   printf("type %d\n", type == SOCK_STREAM);
   close(s[0]);
-  printf("gone %zd %d\n", send(s[1], "x", 1, MSG_NOSIGNAL), errno == EPIPE);
+  printf("gone %d\n", FAILS(send(s[1], "x", 1, MSG_NOSIGNAL), EPIPE));
   close(s[1]);
 }
 
@@ -46,7 +52,7 @@ static void messages(void) {
   printf("message %zd\n", recv(s[1], b, sizeof b, 0));
   printf("cut %zd\n", recv(s[1], b, 2, 0));
   printf("message %zd\n", recv(s[1], b, sizeof b, 0));
-  printf("none %zd %d\n", recv(s[1], b, sizeof b, MSG_DONTWAIT), errno == EAGAIN);
+  printf("none %d\n", FAILS(recv(s[1], b, sizeof b, MSG_DONTWAIT), EAGAIN));
   close(s[0]);
   printf("eof %zd\n", recv(s[1], b, sizeof b, 0));
   close(s[1]);

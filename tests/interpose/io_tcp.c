@@ -15,6 +15,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#define FAILS(call, error) ((call) < 0 && errno == (error))
+
 static int option(int s, int level, int name) {
   int v = -1;
   socklen_t n = sizeof v;
@@ -58,11 +60,12 @@ static void listening(void) {
   a.sin_family = AF_INET;
   a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t n = sizeof b;
-  printf("bind %d twice %d\n", bind(s, (struct sockaddr*)&a, sizeof a),
-         bind(s, (struct sockaddr*)&a, sizeof a) < 0 && errno == EINVAL);
+  const int bound = bind(s, (struct sockaddr*)&a, sizeof a);
+  printf("bind %d twice %d\n", bound, FAILS(bind(s, (struct sockaddr*)&a, sizeof a), EINVAL));
   getsockname(s, (struct sockaddr*)&b, &n);
   printf("name %d %d %d\n", b.sin_family == AF_INET, b.sin_port != 0, (int)n);
-  printf("listening %d %d\n", option(s, SOL_SOCKET, SO_ACCEPTCONN), listen(s, 16));
+  const int before = option(s, SOL_SOCKET, SO_ACCEPTCONN);
+  printf("listening %d %d\n", before, listen(s, 16));
   printf("listening %d\n", option(s, SOL_SOCKET, SO_ACCEPTCONN));
   const int other = socket(AF_INET, SOCK_STREAM, 0);
   printf("in use %d\n", bind(other, (struct sockaddr*)&b, sizeof b) < 0 && errno == EADDRINUSE);
@@ -70,12 +73,12 @@ static void listening(void) {
   printf("poll %d\n", poll(&f, 1, 10));
   const int on = 1;
   ioctl(s, FIONBIO, &on);
-  printf("nobody %d %d\n", accept(s, NULL, NULL), errno == EAGAIN);
+  printf("nobody %d\n", FAILS(accept(s, NULL, NULL), EAGAIN));
   printf("flags %d\n", (fcntl(s, F_GETFL) & O_NONBLOCK) != 0);
   char c;
-  printf("read %zd %d\n", read(s, &c, 1), errno == ENOTCONN);
-  printf("peer %d %d\n", getpeername(s, (struct sockaddr*)&b, &n), errno == ENOTCONN);
-  printf("seek %ld %d\n", (long)lseek(s, 0, SEEK_SET), errno == ESPIPE);
+  printf("read %d\n", FAILS(read(s, &c, 1), ENOTCONN));
+  printf("peer %d\n", FAILS(getpeername(s, (struct sockaddr*)&b, &n), ENOTCONN));
+  printf("seek %d\n", FAILS(lseek(s, 0, SEEK_SET), ESPIPE));
   close(s);
   close(other);
 }
@@ -114,7 +117,7 @@ int main(void) {
   a.sin_family = AF_INET;
   a.sin_port = htons(1);
   a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  printf("connect %d %d\n", connect(s, (struct sockaddr*)&a, sizeof a), errno == ECONNREFUSED);
+  printf("connect %d\n", FAILS(connect(s, (struct sockaddr*)&a, sizeof a), ECONNREFUSED));
   printf("send %d\n", send(s, "x", 1, MSG_NOSIGNAL) < 0);
   close(s);
   printf("EXIT-SUCCESS\n");

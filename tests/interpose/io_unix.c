@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define FAILS(call, error) ((call) < 0 && errno == (error))
+
 static struct sockaddr_un name(const char* text, socklen_t* n, int abstract) {
   struct sockaddr_un a;
   memset(&a, 0, sizeof a);
@@ -27,7 +29,8 @@ static void serve(const char* text, int abstract) {
   socklen_t n;
   const struct sockaddr_un a = name(text, &n, abstract);
   const int l = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  printf("bind %d listen %d\n", bind(l, (const struct sockaddr*)&a, n), listen(l, 5));
+  const int bound = bind(l, (const struct sockaddr*)&a, n);
+  printf("bind %d listen %d\n", bound, listen(l, 5));
   for (int i = 0; i < 3; ++i) {
     if (fork() == 0) {
       const int c = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -59,10 +62,10 @@ static void serve(const char* text, int abstract) {
   }
   printf("letters %d good %d\n", letters, good);
   fcntl(l, F_SETFL, O_NONBLOCK);
-  printf("nobody %d %d\n", accept(l, NULL, NULL), errno == EAGAIN);
+  printf("nobody %d\n", FAILS(accept(l, NULL, NULL), EAGAIN));
   close(l);
   const int c = socket(AF_UNIX, SOCK_STREAM, 0);
-  printf("refused %d %d\n", connect(c, (const struct sockaddr*)&a, n), errno == ECONNREFUSED);
+  printf("refused %d\n", FAILS(connect(c, (const struct sockaddr*)&a, n), ECONNREFUSED));
   close(c);
   if (!abstract) unlink(text);
 }
@@ -137,7 +140,7 @@ int main(void) {
   socklen_t n;
   const struct sockaddr_un absent = name("/nowhere/at/all", &n, 0);
   const int c = socket(AF_UNIX, SOCK_STREAM, 0);
-  printf("absent %d %d\n", connect(c, (const struct sockaddr*)&absent, n), errno == ENOENT);
+  printf("absent %d\n", FAILS(connect(c, (const struct sockaddr*)&absent, n), ENOENT));
   rights();
   rmdir(directory);
   printf("EXIT-SUCCESS\n");

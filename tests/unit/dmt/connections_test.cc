@@ -73,6 +73,27 @@ TEST_CASE("listen is told to the node; a taken port is refused", "[connections]"
   CHECK(start_listening(world.w, b, 5));
 }
 
+TEST_CASE("SO_REUSEPORT: several listeners share a port, the log decides who gets a client",
+          "[connections]") {
+  World world;
+  world.hold();
+  std::uint32_t listeners[2];
+  for (std::uint32_t& l : listeners) {
+    l = create_file(world.w, world.main, FileKind::kSocket);
+    world.w.files[l].listener.bound.port = 80;
+    world.w.files[l].listener.any_address = kWildcardAddress | kReusesPort;
+    REQUIRE(may_listen(world.w, l));
+    REQUIRE(start_listening(world.w, l, 5));
+  }
+  CHECK(world.outputs().size() == 1);  // one port for the outside
+  for (int i = 0; i < 4; ++i) world.connect(80);
+  world.admit();
+  for (const std::uint32_t l : listeners) CHECK(world.w.files[l].listener.queued == 2);
+  const std::uint32_t other = create_file(world.w, world.main, FileKind::kSocket);
+  world.w.files[other].listener.bound.port = 80;
+  CHECK_FALSE(may_listen(world.w, other));
+}
+
 TEST_CASE("connections are accepted in the log's order", "[connections]") {
   Served s;
   CHECK(accept_connection(s.w, s.listener) == 0);

@@ -464,6 +464,32 @@ TEST_CASE("unix streams: each direction has its own bytes and its own end", "[fi
   CHECK(s.w.files[b].readiness == (kIn | kOut | kHup | kRdHup));
 }
 
+TEST_CASE("descriptors on their way keep their files, in order, and die with the stream", "[files]") {
+  Files s;
+  const std::uint32_t a = s.create(FileKind::kUnixStream);
+  const std::uint32_t b = s.create(FileKind::kUnixStream);
+  s.w.files[a].stream.peer = b;
+  s.w.files[b].stream.peer = a;
+  const std::uint32_t first = s.create(FileKind::kEventFd);
+  const std::uint32_t second = s.create(FileKind::kEventFd);
+  REQUIRE(send_right(s.w, s.main, b, first, false));
+  REQUIRE(send_right(s.w, s.main, b, 0, true));  // a plain one ends the message
+  REQUIRE(send_right(s.w, s.main, b, second, true));
+  drop_reference(s.w, first);  // the sender closes its own
+  drop_reference(s.w, second);
+  const Right one = receive_right(s.w, b);
+  CHECK(one.found);
+  CHECK_FALSE(one.last);
+  CHECK(one.file == first);
+  CHECK(s.w.files[first].kind == FileKind::kEventFd);
+  const Right two = receive_right(s.w, b);
+  CHECK(two.last);
+  CHECK(two.file == 0);
+  drop_reference(s.w, b);  // the third was never received
+  CHECK(s.w.files[second].kind == FileKind::kFree);
+  CHECK_FALSE(receive_right(s.w, a).found);
+}
+
 // --- counters ------------------------------------------------------------------------------------------------
 
 TEST_CASE("timerfd: expirations are counted, intervals keep their grid", "[files][time]") {

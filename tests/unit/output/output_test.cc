@@ -37,10 +37,17 @@ struct Bed {
   }();
   ~Bed() { std::filesystem::remove_all(dir); }
 
-  std::unique_ptr<OutputRecorder> record(std::uint8_t replica) {
+  // Ends in order when it goes out of scope.
+  struct Finish {
+    void operator()(OutputRecorder* r) const {
+      r->finish();
+      delete r;
+    }
+  };
+  std::unique_ptr<OutputRecorder, Finish> record(std::uint8_t replica) {
     auto recorder = OutputRecorder::open(dir, replica);
     REQUIRE(recorder.ok());
-    return std::move(recorder).value();
+    return std::unique_ptr<OutputRecorder, Finish>(std::move(recorder).value().release());
   }
   std::string path(int replica) const {
     return dir + "/replica-" + std::to_string(replica) + ".out";
@@ -114,6 +121,19 @@ TEST_CASE("recording: what was written is read back, connection by connection", 
   CHECK(seven.how == "reset");
   CHECK(text_of(recording.connections().at(9)) == std::string(3'000'000, 'x'));
   CHECK_FALSE(recording.connections().at(9).closed);
+}
+
+TEST_CASE("recording: of a replica that failed it ends early, with all that was written",
+          "[record]") {
+  Bed bed;
+  {
+    auto opened = OutputRecorder::open(bed.dir, 0);
+    REQUIRE(opened.ok());
+    auto failed = std::move(opened).value();
+    exchange(*failed, 1, "answer");
+  }
+  CHECK(bed.read(0).end() == RecordingEnd::kEndsEarly);
+  CHECK(bed.read(0).bytes() == 6);
 }
 
 TEST_CASE("recording: cut at any byte it ends early and keeps every whole record", "[record]") {
