@@ -13,7 +13,7 @@
 
 namespace crane::dmt {
 
-// Admits the next entry of the sequence, if there is one: its effect, its grant.  False: none there.
+// Admits the next entry of the sequence, if there is one: its effect, its grant.  False: none.
 // A damaged entry fences the replica.
 bool admit_next(Layout& w) noexcept;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Virtual TCP: listeners and connections as byte queues.  Input arrives by admission, output goes to
-// the output ring; everything that a server can observe (byte counts, EOF, reset, send space) is a
-// function of admitted entries and of its own operations (DESIGN D15, rules 1 and 21).
+// Virtual TCP: listeners and connections as byte queues.  Input arrives by admission, output goes
+// to the output ring; everything that a server can observe (byte counts, EOF, reset, send space) is
+// a function of admitted entries and of its own operations (DESIGN D15, rules 1 and 21).
 //
 // Threads / Processes: everything here REQUIRES the turn.
 

@@ -77,8 +77,8 @@ Readiness level_of(const Layout& w, std::uint32_t file) noexcept;
 // Called by the scheduler when a timerfd's timer fires.
 void timer_expired(Layout& w, std::uint32_t file) noexcept;
 
-// Sets the level; threads blocked on the file's object are signalled when it rises.  `edge`: new data or space arrived though the level may be as before (an edge for
-// EPOLLET watches).
+// Sets the level; threads blocked on the file's object are signalled when it rises.  `edge`: new
+// data or space arrived though the level may be as before (an edge for EPOLLET watches).
 void set_readiness(Layout& w, std::uint32_t file, Readiness now, bool edge) noexcept;
 
 // Recomputes the level from the file's state and sets it.

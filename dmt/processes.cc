@@ -246,7 +246,9 @@ std::uint64_t signal_object(std::uint16_t process) noexcept { return kSignalObje
 
 void alarm_expired(Layout& w, std::uint16_t process) noexcept {
   ProcessRecord& p = w.processes[process];
-  if (p.alarm_interval_ns > 0) arm_timer(w, p.alarm_timer, w.scheduler.now_ns + p.alarm_interval_ns);
+  if (p.alarm_interval_ns > 0) {
+    arm_timer(w, p.alarm_timer, w.scheduler.now_ns + p.alarm_interval_ns);
+  }
   send_signal(w, process, SIGALRM);
 }
 

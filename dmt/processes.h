@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The server's processes as the schedule knows them: creation, exit, wait and signals are operations
-// at turns, never the kernel's asynchronous events (DESIGN D11, D18, rules 2, 14, 15).
+// The server's processes as the schedule knows them: creation, exit, wait and signals are
+// operations at turns, never the kernel's asynchronous events (DESIGN D11, D18, rules 2, 14, 15).
 //
 // Threads / Processes: everything here REQUIRES the turn.
 //
@@ -19,8 +19,8 @@ namespace crane::dmt {
 inline constexpr std::uint16_t kNoProcess = 0;  // record 0 is the node's
 inline constexpr std::uint16_t kMainProcess = 1;
 
-// Creates the record of a child of `parent` with one slot (its main thread, runnable), a copy of the
-// descriptor table and of the dispositions.  kNoProcess when a table is full (answer EAGAIN).
+// Creates the record of a child of `parent` with one slot (its main thread, runnable), a copy of
+// the descriptor table and of the dispositions.  kNoProcess when a table is full (answer EAGAIN).
 struct Child {
   std::uint16_t process;
   Slot slot;

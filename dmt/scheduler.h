@@ -57,8 +57,8 @@ inline bool has_turn(const Layout& w, Slot me) noexcept {
 // In parallel mode the caller may or may not hold the turn afterwards; in serial mode it does.
 void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result, bool yield) noexcept;
 
-// Blocks `me` until signal(object), wake(me), or virtual time reaches `deadline_ns`.  Holds the turn
-// before and after.  object 0: only wake() or the deadline.  Counts as one turn.
+// Blocks `me` until signal(object), wake(me), or virtual time reaches `deadline_ns`.  Holds the
+// turn before and after.  object 0: only wake() or the deadline.  Counts as one turn.
 WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_ns,
                 Operation op) noexcept;
 
@@ -112,7 +112,7 @@ void fire_timers(Layout& w) noexcept;
 // and hands the turn to the first runnable thread.  True when it did.
 bool admit_from_node(Layout& w) noexcept;
 
-// Rings the node's doorbell if it sleeps.  Set by the runtime (and by tests); null = nobody to ring.
+// Rings the node's doorbell if it sleeps.  Set by the runtime (and by tests); null = nobody.
 using Doorbell = void (*)() noexcept;
 void set_doorbell(Doorbell ring) noexcept;
 void ring_doorbell(Layout& w) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deadlines in virtual time: a binary heap of timers inside the segment, ordered by (deadline, order
-// of arming), so that all replicas fire them in one order (rule 8e).
+// Deadlines in virtual time: a binary heap of timers inside the segment, ordered by (deadline,
+// order of arming), so that all replicas fire them in one order (rule 8e).
 #include "dmt/base/assert.h"
 #include "dmt/files.h"
 #include "dmt/processes.h"

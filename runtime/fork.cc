@@ -173,23 +173,25 @@ void register_exit_handlers() noexcept {
 
 pid_t scheduled_fork() noexcept { return fork_by(real::fork, true); }
 
+void die_by_signal(int signo) noexcept {
+  struct {
+    void* handler;
+    unsigned long flags;
+    void* restorer;
+    unsigned long mask;
+  } action{};
+  raw_syscall(SYS_rt_sigaction, signo, &action, nullptr, 8);
+  const std::uint64_t bit = bit_of(signo);
+  raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, nullptr, 8);
+  raw_syscall(SYS_tgkill, raw_syscall(SYS_getpid), raw_syscall(SYS_gettid), signo);
+  // The first process of a container survives signals that it sends itself.
+  raw_syscall(SYS_exit_group, 128 + signo);
+  __builtin_unreachable();
+}
+
 void end_now(int wait_status) noexcept {
   end_for_schedule(wait_status);
-  const int signo = wait_status & 0x7f;
-  if (signo != 0) {
-    struct {
-      void* handler;
-      unsigned long flags;
-      void* restorer;
-      unsigned long mask;
-    } action{};
-    raw_syscall(SYS_rt_sigaction, signo, &action, nullptr, 8);
-    const std::uint64_t bit = bit_of(signo);
-    raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, nullptr, 8);
-    raw_syscall(SYS_tgkill, raw_syscall(SYS_getpid), raw_syscall(SYS_gettid), signo);
-    // The first process of a container survives signals that it sends itself.
-    raw_syscall(SYS_exit_group, 128 + signo);
-  }
+  if ((wait_status & 0x7f) != 0) die_by_signal(wait_status & 0x7f);
   raw_syscall(SYS_exit_group, (wait_status >> 8) & 0xff);
   __builtin_unreachable();
 }

@@ -22,6 +22,8 @@ pid_t scheduled_fork() noexcept;
 
 // Ends this process for the schedule and then for the kernel.
 [[noreturn]] void end_now(int wait_status) noexcept;
+// Ends it for the kernel alone, as the default action of a signal does.
+[[noreturn]] void die_by_signal(int signo) noexcept;
 // Registers what ends the process for the schedule when exit() has run all handlers.
 void register_exit_handlers() noexcept;
 

@@ -133,27 +133,13 @@ void TemporaryMask::restore() noexcept {
 
 namespace {
 
-void die_as_libc_would(int signo) noexcept {
-  struct {
-    void* handler;
-    unsigned long flags;
-    void* restorer;
-    unsigned long mask;
-  } action{};
-  raw_syscall(SYS_rt_sigaction, signo, &action, nullptr, 8);
-  const std::uint64_t bit = bit_of(signo);
-  raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, nullptr, 8);
-  raw_syscall(SYS_tgkill, raw_syscall(SYS_getpid), raw_syscall(SYS_gettid), signo);
-  raw_syscall(SYS_exit_group, 128 + signo);
-}
-
 // A fault is an action of the program (D18): the application's handler, or the process' end as an
 // operation of the schedule, also when the fault happened while holding the turn.
 void on_fault(int signo, siginfo_t* info, void* context) noexcept {
   const bool was_inside = InsideCrane::inside();
   // An assertion of ours: no operation, the node sees an end that is not in the schedule and
   // fences.
-  if (self.slot == dmt::kNone || (signo == SIGABRT && was_inside)) die_as_libc_would(signo);
+  if (self.slot == dmt::kNone || (signo == SIGABRT && was_inside)) die_by_signal(signo);
   InsideCrane::set_inside();
   const struct sigaction action = actions[signo];
   const bool has_handler = disposition_of(action) == dmt::Disposition::kHandler;

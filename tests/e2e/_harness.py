@@ -238,6 +238,12 @@ class Group:
                 "outputs_bytes", "outputs_digest", "connections")
         return {n: s and {k: s.get(k) for k in kept} for n, s in self.statuses().items()}
 
+    def check_calm(self):
+        """Nobody was hurt, so nobody may have lost the lead: a change resets every client."""
+        reigns = [line for line in self.log.read_text(errors="replace").splitlines()
+                  if line.startswith("crane-run: replica") and " leads" in line]
+        self.story.check(len(reigns) == 1, "the lead never changed", "; ".join(reigns))
+
     def processes(self):
         """All processes of the group, crane-run and the containers' monitors included."""
         state = self.state() or {"replicas": []}

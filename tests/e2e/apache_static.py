@@ -27,6 +27,7 @@ def body(story):
             run_ab(story, port, "1k.html", small, keep_alive)
             run_ab(story, port, "1m.bin", large, keep_alive)
         said = group.settle()
+        group.check_calm()
         story.check(len(said) == 3, "three replicas live", repr(group.brief()))
         story.check(len({s["schedule_hash"] for s in said.values() if s["settled"]}) <= 1,
                     "schedule hashes are equal", repr(group.brief()))
@@ -41,6 +42,7 @@ def body(story):
         for keep_alive in (False, True):
             run_ab(story, port, "1m.bin", 20000, keep_alive)
         said = group.settle()
+        group.check_calm()
         story.check(len({s["outputs_digest"] for s in said.values()}) == 1 and len(said) == 3,
                     f"digests over {next(iter(said.values()))['outputs_bytes']} bytes are equal",
                     repr(group.brief()))

@@ -118,6 +118,7 @@ def apache_part(story):
             story.check(back.endswith(page), "and comes back", f"{len(back)} bytes")
         never_reading(story, group, port)
         group.settle()
+        group.check_calm()
         group.stop()
         story.say("crane-diff: " + str(story.check_equal(group, what="apache: outputs equal")))
 
@@ -128,6 +129,7 @@ def redis_part(story):
                  record=True) as group:
         many(story, port, count)
         group.settle()
+        group.check_calm()
         group.stop()
         story.say("crane-diff: " + str(story.check_equal(group, what="redis: outputs equal")))
 
@@ -153,6 +155,7 @@ def full_disk(story):
                         "a full disk under the recordings: the service goes on")
             client.close()
             group.settle()
+            group.check_calm()
             group.stop()
             status, text = group.diff()
             story.check(status == 1 and "recording stopped" in text, "the recordings say so",

@@ -30,6 +30,7 @@ def body(story):
         story.check(re.fullmatch(r"[0-9a-f]{40}", digest) and digest != "0" * 40 and keys > 0,
                     "the group answers DEBUG DIGEST", digest)
         said = group.settle()
+        group.check_calm()
         story.check(len(said) == 3, "three replicas live", repr(group.brief()))
         group.stop()
         text = story.check_equal(group, what="all replicas answered every request and DEBUG "

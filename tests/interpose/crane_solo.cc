@@ -7,7 +7,7 @@
 // deterministic program have the same schedule hash.
 //
 // usage: crane_solo [--lib PATH] [--parallel] [--hash] [--perturb SEED] [--signal N [--after MS]]
-//        -- PROGRAM ARGS
+//        [--clients SCRIPT] -- PROGRAM ARGS
 // exit:  the program's status; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up
 #include <fcntl.h>
 #include <poll.h>
@@ -34,6 +34,7 @@
 #include "dmt/scheduler.h"
 #include "dmt/segment.h"
 #include "dmt/sequence/output.h"
+#include "tests/interpose/crane_clients.h"
 
 namespace {
 
@@ -51,6 +52,7 @@ struct Options {
   std::uint64_t perturb = 0;
   int signal = 0;          // sent as an operator's, once, when the program waits ..
   std::int64_t after = 0;  // .. and so much virtual time has passed, in ms
+  std::string clients;     // script of crane_clients.h
   std::vector<char*> command;
 };
 
@@ -78,6 +80,8 @@ Options parse(int argc, char** argv) {
       o.perturb = std::strtoull(argv[++i], nullptr, 0);
     } else if (a == "--signal" && i + 1 < argc) {
       o.signal = std::atoi(argv[++i]);
+    } else if (a == "--clients" && i + 1 < argc) {
+      o.clients = argv[++i];
     } else if (a == "--after" && i + 1 < argc) {
       o.after = std::atoll(argv[++i]);
     } else {
@@ -135,6 +139,7 @@ class Node {
     if (bind(check_in_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) die("bind");
     chmod(address.sun_path, 0666);
     if (listen(check_in_, 64) != 0) die("listen");
+    if (!o.clients.empty() && !clients_.load(o.clients)) die(o.clients.c_str());
   }
 
   void start() {
@@ -178,6 +183,8 @@ class Node {
     if (s.holder.load() != dmt::kHolderIdle || s.ended) return false;
     if (s.run_queue.head != dmt::kNone) {
       push(EntryType::kBubble, now_ + kBubbleNs, dmt::kStartGrant, nullptr, 0);
+    } else if (play_client()) {
+      return true;
     } else if (options_.signal != 0 && now_ - kStartNs >= options_.after * 1'000'000) {
       const SignalBody body{static_cast<std::uint32_t>(options_.signal), 0};
       options_.signal = 0;
@@ -192,6 +199,21 @@ class Node {
     }
     dmt::admit_from_node(*w_);
     return true;
+  }
+
+  // Clients speak when the server has nothing to do.
+  bool play_client() {
+    drain();
+    std::int64_t pass_ns = 0;
+    const bool played = clients_.play(
+        [this](EntryType type, const void* body, std::uint32_t size) {
+          push(type, now_ + 1, dmt::kInputGrantDefault, body, size);
+          return index_;
+        },
+        pass_ns);
+    if (pass_ns > 0) push(EntryType::kTime, now_ + pass_ns, dmt::kInputGrantDefault, nullptr, 0);
+    if (played) dmt::admit_from_node(*w_);
+    return played;
   }
 
   void push_start() {
@@ -222,7 +244,10 @@ class Node {
 
   void drain() {
     Ring ring(w_->header.output, reinterpret_cast<std::byte*>(w_));
-    while (!ring.front().empty()) ring.pop();
+    for (auto r = ring.front(); !r.empty(); r = ring.front()) {
+      clients_.output(r.data(), r.size());
+      ring.pop();
+    }
     char bytes[256];
     while (read(doorbell_, bytes, sizeof bytes) > 0) {
     }
@@ -255,6 +280,8 @@ class Node {
     for (const pid_t pid : pids_) {
       if (pid != child_ && pid > 1) kill(pid, SIGKILL);
     }
+    clients_.report();
+    std::fflush(stdout);
     if (status == kStuck) std::fprintf(stderr, "crane_solo: stuck, nobody can go on\n");
     if (status == kFenced) std::fprintf(stderr, "crane_solo: the replica was fenced\n");
     show_log();
@@ -278,6 +305,7 @@ class Node {
     std::fclose(log);
   }
 
+  solo::Clients clients_;
   Options options_;
   dmt::Layout* w_ = nullptr;
   int doorbell_ = -1, check_in_ = -1;

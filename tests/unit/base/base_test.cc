@@ -70,7 +70,7 @@ std::string written(const std::function<void()>& write) {
 
 }  // namespace
 
-// --- CRC ------------------------------------------------------------------------------------------
+// --- CRC -----------------------------------------------------------------------------------------
 
 TEST_CASE("crc: the check values of the catalogue", "[crc]") {
   const std::string check = "123456789";
@@ -121,7 +121,7 @@ TEST_CASE("crc: every flipped bit shows", "[crc]") {
   }
 }
 
-// --- codec ----------------------------------------------------------------------------------------
+// --- codec ---------------------------------------------------------------------------------------
 
 TEST_CASE("codec: what was written is read, little-endian", "[codec]") {
   std::array<std::byte, 32> bytes{};
@@ -162,7 +162,7 @@ TEST_CASE("codec: a writer never writes past its end", "[codec]") {
   CHECK(bytes[4] == std::byte{0});
 }
 
-// --- values ---------------------------------------------------------------------------------------
+// --- values --------------------------------------------------------------------------------------
 
 TEST_CASE("views are unique to a replica and ordered by counter first", "[ids]") {
   const View a = make_view(7, ReplicaId{1});
@@ -190,7 +190,7 @@ TEST_CASE("a result is a value or an error", "[result]") {
   CHECK(system_error("dup").detail == EMFILE);
 }
 
-// --- messages and assertions -----------------------------------------------------------------------
+// --- messages and assertions ---------------------------------------------------------------------
 
 TEST_CASE("a message is one line, cut at its limit, and leaves errno alone", "[log]") {
   errno = EDOM;
@@ -219,7 +219,7 @@ TEST_CASE("an assertion that fails says where and aborts", "[log]") {
   CHECK(text.find("base_test.cc:") != std::string::npos);
 }
 
-// --- futex ------------------------------------------------------------------------------------------
+// --- futex ---------------------------------------------------------------------------------------
 
 TEST_CASE("futex: a changed word does not sleep; a wait ends at its time", "[futex]") {
   std::atomic<std::uint32_t> word{1};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    An entry is applied whole and in order, or the replica stops; a segment of another version
-//         is never touched.
+// GOAL    An entry is applied whole and in order, or the replica stops; a segment of another
+//         version is never touched.
 // METHOD  One entry at a time; damage in a child process.
 // CHECKS  stamps before effects, START, fences, attach states, the frozen layout (L2).
 #include "dmt/admission.h"
@@ -25,9 +25,7 @@ using namespace crane::dmt::test;
 namespace {
 
 // Damages the oldest record of the sequence.
-std::byte* oldest_record(World& world) {
-  return world.w.sequence_data + Ring::kRecordHeader;
-}
+std::byte* oldest_record(World& world) { return world.w.sequence_data + Ring::kRecordHeader; }
 
 int fate_of(const std::function<void(World&)>& damage) {
   return in_child([&] {
@@ -130,9 +128,8 @@ TEST_CASE("a damaged sequence fences the replica", "[admission][fence]") {
           }) == kFenced);
   }
   SECTION("an unknown type") {
-    CHECK(fate_of([](World& world) {
-            world.push(static_cast<EntryType>(99), kPlenty);
-          }) == kFenced);
+    CHECK(fate_of([](World& world) { world.push(static_cast<EntryType>(99), kPlenty); }) ==
+          kFenced);
   }
   SECTION("a body that is too short for its type") {
     CHECK(fate_of([](World& world) {
@@ -166,7 +163,7 @@ TEST_CASE("a thread of a fenced replica does not go on", "[admission][fence]") {
         }) == kFenced);
 }
 
-// --- the segment -----------------------------------------------------------------------------------
+// --- the segment ---------------------------------------------------------------------------------
 
 namespace {
 

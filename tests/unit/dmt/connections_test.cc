@@ -38,7 +38,8 @@ struct Served : World {
   }
   std::string read(std::uint32_t file, std::size_t size, bool peek = false) {
     std::string result(size, '\0');
-    result.resize(read_connection(w, file, reinterpret_cast<std::byte*>(result.data()), size, peek));
+    result.resize(
+        read_connection(w, file, reinterpret_cast<std::byte*>(result.data()), size, peek));
     return result;
   }
   std::size_t write(std::uint32_t file, const std::string& bytes) {
@@ -263,7 +264,8 @@ TEST_CASE("a large write is cut into records", "[connections]") {
   CHECK(out[2].header.argument == 2 * kOutputBytesMax);
 }
 
-TEST_CASE("close: FIN when all was read, RST when not; later entries are dropped", "[connections]") {
+TEST_CASE("close: FIN when all was read, RST when not; later entries are dropped",
+          "[connections]") {
   Served s;
   std::uint64_t a_conn = 0;
   std::uint64_t b_conn = 0;

@@ -69,12 +69,16 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-// --- the server ------------------------------------------------------------------------------------
+// --- the server ----------------------------------------------------------------------------------
 
 class Worker {
  public:
   Worker(Layout& w, Shared& shared, Slot me, int number, std::uint64_t seed, std::uint64_t delay)
-      : w_(w), s_(shared), me_(me), number_(number), plan_(seed * 1000 + number),
+      : w_(w),
+        s_(shared),
+        me_(me),
+        number_(number),
+        plan_(seed * 1000 + number),
         delay_(delay * 77 + number) {}
 
   void run(int operations) {
@@ -127,7 +131,8 @@ class Worker {
   }
 
   void with_mutex(std::size_t m) {
-    while (s_.locked[m]) note(static_cast<std::uint64_t>(wait(w_, me_, kMutexObject + m, kNoDeadline, 1)));
+    while (s_.locked[m])
+      note(static_cast<std::uint64_t>(wait(w_, me_, kMutexObject + m, kNoDeadline, 1)));
     s_.locked[m] = true;
     end(1, m);
     compute();
@@ -190,7 +195,7 @@ class Worker {
   std::uint64_t result_ = 0;
 };
 
-// --- the log ------------------------------------------------------------------------------------------
+// --- the log -------------------------------------------------------------------------------------
 
 // The n-th call pushes the n-th entry: a function of the seed alone.
 class Log {
@@ -229,7 +234,7 @@ class Log {
   std::vector<std::uint64_t> conns_;
 };
 
-// --- a run -----------------------------------------------------------------------------------------------
+// --- a run ---------------------------------------------------------------------------------------
 
 struct Plan {
   std::uint64_t seed = 1;
@@ -313,7 +318,8 @@ Outcome run(const Plan& plan) {
   const auto drain = [&] {
     for (const Output& o : world.outputs()) {
       output += std::to_string(static_cast<int>(o.header.type)) + ":" +
-                std::to_string(o.header.conn) + "@" + std::to_string(o.header.clock) + " " + o.bytes;
+                std::to_string(o.header.conn) + "@" + std::to_string(o.header.clock) + " " +
+                o.bytes;
     }
   };
   world.drive([&](bool idle) {

@@ -71,7 +71,7 @@ using Data = std::vector<std::uint64_t>;
 
 }  // namespace
 
-// --- references --------------------------------------------------------------------------------------
+// --- references ----------------------------------------------------------------------------------
 
 TEST_CASE("a file lives as long as a descriptor refers to it", "[files]") {
   Files s;
@@ -89,7 +89,7 @@ TEST_CASE("a file lives as long as a descriptor refers to it", "[files]") {
   const std::uint32_t other = s.create(FileKind::kEventFd);
   bind_descriptor(s.w, kMainProcess, 9, other);  // dup2 over it
   CHECK(s.w.files[file].kind == FileKind::kFree);
-  unbind_descriptor(s.w, kMainProcess, 5);  // plain: nothing happens
+  unbind_descriptor(s.w, kMainProcess, 5);      // plain: nothing happens
   CHECK(s.create(FileKind::kEventFd) == file);  // last freed, first reused
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("objects of files are named by the order of creation", "[files]") {
   CHECK(s.w.files[b].object != name);
 }
 
-// --- epoll ----------------------------------------------------------------------------------------------
+// --- epoll ---------------------------------------------------------------------------------------
 
 TEST_CASE("epoll: level-triggered items stay until they are drained", "[epoll]") {
   Files s;
@@ -366,7 +366,7 @@ TEST_CASE("epoll: an exclusive event passes by an epoll that nobody waits on", "
   CHECK(woken);
 }
 
-// --- slots' watches ---------------------------------------------------------------------------------------
+// --- slots' watches ------------------------------------------------------------------------------
 
 TEST_CASE("poll: a watch wakes its slot for the bits it asked for", "[watches]") {
   World world;
@@ -419,7 +419,7 @@ TEST_CASE("poll: a process that ends leaves no watch behind", "[watches]") {
   CHECK(s.w.files[a].watches == 0);
 }
 
-// --- pipes and streams --------------------------------------------------------------------------------------
+// --- pipes and streams ---------------------------------------------------------------------------
 
 TEST_CASE("pipes: readable with bytes, writable with room, EOF and EPIPE at the ends", "[files]") {
   Files s;
@@ -464,7 +464,8 @@ TEST_CASE("unix streams: each direction has its own bytes and its own end", "[fi
   CHECK(s.w.files[b].readiness == (kIn | kOut | kHup | kRdHup));
 }
 
-TEST_CASE("descriptors on their way keep their files, in order, and die with the stream", "[files]") {
+TEST_CASE("descriptors on their way keep their files, in order, and die with the stream",
+          "[files]") {
   Files s;
   const std::uint32_t a = s.create(FileKind::kUnixStream);
   const std::uint32_t b = s.create(FileKind::kUnixStream);
@@ -490,7 +491,7 @@ TEST_CASE("descriptors on their way keep their files, in order, and die with the
   CHECK_FALSE(receive_right(s.w, a).found);
 }
 
-// --- counters ------------------------------------------------------------------------------------------------
+// --- counters ------------------------------------------------------------------------------------
 
 TEST_CASE("timerfd: expirations are counted, intervals keep their grid", "[files][time]") {
   Files s;
@@ -516,8 +517,8 @@ TEST_CASE("timerfd: expirations are counted, intervals keep their grid", "[files
 TEST_CASE("timers fire in the order of a sorted list, whatever was armed and disarmed",
           "[files][time][random]") {
   const char* given = std::getenv("CRANE_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10)
-                                              : std::random_device()();
+  const std::uint64_t seed =
+      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
   INFO("CRANE_SEED=" << seed);
   std::mt19937_64 random(seed);
   Files s;

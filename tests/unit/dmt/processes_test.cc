@@ -91,7 +91,8 @@ TEST_CASE("waitpid chooses by pid and group; the lowest zombie wins", "[processe
   CHECK_FALSE(find_zombie(f.w, 2, -1).exists);
 }
 
-TEST_CASE("orphans become children of the main process, which learns of the dead ones", "[processes]") {
+TEST_CASE("orphans become children of the main process, which learns of the dead ones",
+          "[processes]") {
   Family f;
   f.at(kMainProcess).dispositions[SIGCHLD] = Disposition::kHandler;
   f.fork();   // 2
@@ -156,7 +157,7 @@ TEST_CASE("slots of an ended process are released at its reaping only", "[proces
   CHECK(f.w.slots[value(second)].state == SlotState::kFree);
 }
 
-// --- signals ----------------------------------------------------------------------------------------------
+// --- signals -------------------------------------------------------------------------------------
 
 TEST_CASE("signals: pending until taken, the lowest first, blocked ones wait", "[signals]") {
   Family f;

@@ -20,7 +20,8 @@ using namespace crane;
 namespace {
 
 struct Fixture {
-  explicit Fixture(std::uint64_t capacity) : data(capacity), ring((set(capacity), layout), data.data()) {}
+  explicit Fixture(std::uint64_t capacity)
+      : data(capacity), ring((set(capacity), layout), data.data()) {}
   void set(std::uint64_t capacity) {
     layout.data_offset = 0;
     layout.capacity = capacity;
@@ -151,8 +152,7 @@ TEST_CASE("ring: random sizes against a queue", "[ring][random]") {
         REQUIRE(f.take() == model.front());
         model.pop_front();
       }
-      const std::uint64_t used =
-          f.layout.write_position.load() - f.layout.read_position.load();
+      const std::uint64_t used = f.layout.write_position.load() - f.layout.read_position.load();
       REQUIRE(used <= capacity);  // S1
     }
     CHECK(refused > 0);

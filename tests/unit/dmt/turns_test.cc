@@ -198,7 +198,8 @@ TEST_CASE("deadlines pass in the order (deadline, arming)", "[turns][time]") {
   CHECK(woken == std::vector<int>{5, 1, 3, 2, 0, 4});
 }
 
-TEST_CASE("a deadline in the past times out at once and lets the others go first", "[turns][time]") {
+TEST_CASE("a deadline in the past times out at once and lets the others go first",
+          "[turns][time]") {
   World world;
   std::vector<int> trace;
   world.run_as(world.main, [&](Slot me) {
@@ -406,7 +407,8 @@ TEST_CASE("slots are reused first in, first out", "[turns][slots]") {
   CHECK(value(create_slot(w, kMainProcess)) == 77);
 }
 
-TEST_CASE("a killed slot leaves every queue and is not reused before its release", "[turns][slots]") {
+TEST_CASE("a killed slot leaves every queue and is not reused before its release",
+          "[turns][slots]") {
   World world;
   world.hold();
   Layout& w = world.w;

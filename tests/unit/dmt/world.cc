@@ -54,7 +54,7 @@ World::~World() {
   ::munmap(&w, sizeof(Layout));
 }
 
-// --- the log --------------------------------------------------------------------------------------
+// --- the log -------------------------------------------------------------------------------------
 
 std::uint64_t World::push(EntryType type, GrantTurns grant, const void* body, std::uint32_t size,
                           std::int64_t stamp_ns) {
@@ -120,7 +120,7 @@ void World::signal_entry(int signo, GrantTurns grant) {
   push(EntryType::kSignal, grant, &body, sizeof body);
 }
 
-// --- alone ------------------------------------------------------------------------------------------
+// --- alone ---------------------------------------------------------------------------------------
 
 void World::hold() {
   start(kPlenty);
@@ -148,7 +148,7 @@ std::vector<Output> World::outputs() {
   return result;
 }
 
-// --- with threads -------------------------------------------------------------------------------------
+// --- with threads --------------------------------------------------------------------------------
 
 Slot World::spawn(std::function<void(Slot)> body, std::uint16_t process) {
   const Slot slot = create_slot(w, process);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A replica without a server and without consensus: a Layout on an anonymous shared mapping, threads
-// of the test as slots, and the test's own thread as the node, which pushes entries with their
-// CRC into the Paxos sequence.
+// A replica without a server and without consensus: a Layout on an anonymous shared mapping,
+// threads of the test as slots, and the test's own thread as the node, which pushes entries with
+// their CRC into the Paxos sequence.
 //
 // Two ways to use it.  Alone: hold() gives the test's thread the turn of the main slot, after which
 // it may call everything of dmt/ directly and admit() entries one by one.  With threads: spawn()

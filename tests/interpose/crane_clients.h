@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Clients for crane-solo, played from a script: what a proxy would propose for them, one line each
+// time the replica waits.  What the server did to them is printed at the end.
+//
+//   connect NAME PORT        data NAME TEXT (with \n, \r)      zeros NAME COUNT
+//   shutdown NAME            reset NAME                        take NAME BYTES (of its output)
+//   pass MS                  lets virtual time pass
+//   # comment
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "dmt/sequence/entry.h"
+#include "dmt/sequence/output.h"
+
+namespace crane::solo {
+
+struct Client {
+  std::uint64_t conn = 0;
+  std::uint64_t taken = 0;
+  std::string got;
+  std::string events;
+};
+
+class Clients {
+ public:
+  using Push = std::function<std::uint64_t(EntryType, const void*, std::uint32_t)>;
+
+  bool load(const std::string& path) {
+    std::ifstream in(path);
+    for (std::string line; std::getline(in, line);) {
+      if (!line.empty() && line[0] != '#') lines_.push_back(line);
+    }
+    return in.eof();
+  }
+
+  // Plays the next line.  False when there is none, or it waits for the server to listen.
+  // `pass_ns` is set when the line lets time pass.
+  bool play(const Push& push, std::int64_t& pass_ns) {
+    pass_ns = 0;
+    if (next_ >= lines_.size()) return false;
+    std::istringstream line(lines_[next_]);
+    std::string word, name;
+    line >> word >> name;
+    if (word == "pass") {
+      pass_ns = std::stoll(name) * 1'000'000;
+      ++next_;
+      return true;
+    }
+    Client& c = clients_[name];
+    std::string rest;
+    std::getline(line >> std::ws, rest);
+    if (word == "connect" && listening_.count(std::stoi(rest)) == 0) return false;
+    ++next_;
+    if (word == "connect") connect(c, std::stoi(rest), push);
+    if (word == "data") send(c, unescape(rest), push);
+    if (word == "zeros") send(c, std::string(std::stoul(rest), '0'), push);
+    const ConnBody conn{ConnId{c.conn}};
+    if (word == "shutdown") push(EntryType::kShutdown, &conn, sizeof conn);
+    if (word == "reset") push(EntryType::kReset, &conn, sizeof conn);
+    if (word == "take") {
+      c.taken += std::stoull(rest);
+      const WindowBody body{ConnId{c.conn}, c.taken};
+      push(EntryType::kWindow, &body, sizeof body);
+    }
+    return true;
+  }
+
+  void output(const std::byte* record, std::size_t size) {
+    OutputHeader h;
+    std::memcpy(&h, record, sizeof h);
+    if (h.type == OutputType::kListen) listening_[static_cast<int>(h.conn)] = true;
+    if (h.type == OutputType::kUnlisten) listening_.erase(static_cast<int>(h.conn));
+    for (auto& [name, c] : clients_) {
+      if (c.conn != h.conn || c.conn == 0) continue;
+      if (h.type == OutputType::kBytes) {
+        c.got.append(reinterpret_cast<const char*>(record) + sizeof h, size - sizeof h);
+      }
+      if (h.type == OutputType::kShutdown) c.events += " fin";
+      if (h.type == OutputType::kClose) c.events += h.argument != 0 ? " rst" : " close";
+      if (h.type == OutputType::kRefused) c.events += " refused";
+    }
+  }
+
+  // Long outputs by their length only.
+  void report() const {
+    for (const auto& [name, c] : clients_) {
+      std::string text;
+      for (const char ch : c.got) {
+        if (ch == '\n') {
+          text += "\\n";
+        } else if (ch == '\r') {
+          text += "\\r";
+        } else {
+          text += ch;
+        }
+      }
+      if (c.got.size() > 200) text = std::to_string(c.got.size()) + " bytes";
+      std::printf("client %s got [%s]%s\n", name.c_str(), text.c_str(), c.events.c_str());
+    }
+  }
+
+ private:
+  void connect(Client& c, int port, const Push& push) {
+    ConnectBody body{};
+    body.port = static_cast<std::uint16_t>(port);
+    body.peer.family = body.local.family = 2;
+    body.peer.port = static_cast<std::uint16_t>(40000 + clients_.size());
+    body.local.port = body.port;
+    const std::uint8_t from[4] = {192, 0, 2, 7}, to[4] = {192, 0, 2, 1};
+    std::memcpy(body.peer.ip, from, 4);
+    std::memcpy(body.local.ip, to, 4);
+    c.conn = push(EntryType::kConnect, &body, sizeof body);
+  }
+
+  void send(const Client& c, const std::string& text, const Push& push) {
+    for (std::size_t at = 0; at < text.size(); at += kDataBytesMax) {
+      const std::string part = text.substr(at, kDataBytesMax);
+      std::vector<char> body(sizeof(DataBody) + part.size());
+      const DataBody head{ConnId{c.conn}};
+      std::memcpy(body.data(), &head, sizeof head);
+      std::memcpy(body.data() + sizeof head, part.data(), part.size());
+      push(EntryType::kData, body.data(), static_cast<std::uint32_t>(body.size()));
+    }
+  }
+
+  static std::string unescape(const std::string& text) {
+    std::string out;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '\\' && i + 1 < text.size()) {
+        ++i;
+        out += text[i] == 'n' ? '\n' : text[i] == 'r' ? '\r' : text[i];
+      } else {
+        out += text[i];
+      }
+    }
+    return out;
+  }
+
+  std::vector<std::string> lines_;
+  std::size_t next_ = 0;
+  std::map<std::string, Client> clients_;
+  std::map<int, bool> listening_;
+};
+
+}  // namespace crane::solo
