@@ -130,9 +130,8 @@ def kill_under_load(summary, group, port):
     complete = re.search(r"Complete requests:\s+(\d+)", text)
     failed = re.search(r"Failed requests:\s+(\d+)", text)
     after = sum(1 for opened, _ in probe.answers if opened > moment)
-    print(f"   ab: {complete[1] if complete else '?'} answered, {failed[1] if failed else '?'} "
-          f"broken off (clients of the dead replica); probe: {after} answers after the kill, "
-          f"{probe.errors} errors in all")
+    print(f"   ab: {complete[1] if complete else '?'} requests, {failed[1] if failed else '?'} "
+          f"failed; probe: {after} answers after the kill, {probe.errors} requests cut off by it")
     summary.note(complete and now != leader and after > 50,
                  f"replica {leader} was killed, replica {now} took over: {gap:.1f} ms without "
                  "service")

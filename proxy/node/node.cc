@@ -28,6 +28,8 @@ namespace {
 constexpr int kRoundsMax = 16;
 // While something waits for the server to make room, which rings no bell.
 constexpr std::int64_t kPollNs = 1'000'000;
+// How long output may lie while the server computes without a turn.
+constexpr std::int64_t kBusyLookNs = 2'000'000;
 // How long to stay after the server's end, so that followers learn what was committed.
 constexpr std::int64_t kLingerNs = 3'000'000'000;
 // A stop waits until nothing has happened for the first, for at most the second.
@@ -288,6 +290,10 @@ void Node::arm_timer() {
   std::int64_t due = static_cast<std::int64_t>(
       std::min<std::uint64_t>(consensus_due_ns_, static_cast<std::uint64_t>(proxy::kNever)));
   if (leads_ && own_due_ns_ != proxy::kNever) due = std::min(due, clock_.mono_at(own_due_ns_));
+  // Output that the server wrote before a long computation leaves without a doorbell.
+  const bool computes =
+      leads_ && layout_->scheduler.holder.load(std::memory_order_relaxed) != dmt::kHolderIdle;
+  if (computes) due = std::min(due, now_ns_ + kBusyLookNs);
   if (slot0_->spooling() || busy_ || proxy_->paused()) due = std::min(due, now_ns_ + kPollNs);
   if (stopping_) due = std::min(due, now_ns_ + kSettleNs / 4);
   due = std::min(due, leave_at_ns_);

@@ -24,7 +24,7 @@ namespace ipc = boost::interprocess;
 constexpr mode_t kShared = 0666;
 constexpr mode_t kSharedDirectory = 0755;
 constexpr int kCheckinBacklog = 256;
-constexpr std::uint32_t kPerturbMaxUs = 200;
+constexpr std::uint32_t kPerturbMaxUs = 5000;
 constexpr std::uint32_t kSpin = 2000;
 
 dmt::Configuration configuration_of(const Config& config) {

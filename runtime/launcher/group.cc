@@ -112,7 +112,10 @@ Problem Group::start() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   signal(SIGPIPE, SIG_IGN);
   const std::string log_id = random_log_id(), secret = random_secret();
-  for (auto& replica : replicas_) {
+  // A perturbed group starts in an order of its seed.
+  const std::size_t first = options_.perturb % replicas_.size();
+  for (std::size_t i = 0; i < replicas_.size(); ++i) {
+    Replica& replica = replicas_[(first + i) % replicas_.size()];
     if (auto p = start_node(replica, log_id, secret); !p.none()) return p;
   }
   write_state();

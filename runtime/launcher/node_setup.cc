@@ -44,6 +44,12 @@ std::vector<std::string> environment(const Profile& profile) {
   return all;
 }
 
+// A well-mixed word of a small number: what a perturbed run draws is the same for the same seed.
+std::uint64_t mixed(std::uint64_t x) {
+  x = (x + 0x9E3779B97F4A7C15) * 0xBF58476D1CE4E5B9;
+  return (x ^ (x >> 29)) * 0x94D049BB133111EB >> 16;
+}
+
 // The processor of a replica: the first to the likely first leader, the rest to the others
 // (DESIGN D10). -1: none.
 int processor_of(const Options& options, const Profile& profile, int replica) {
@@ -58,6 +64,10 @@ int processor_of(const Options& options, const Profile& profile, int replica) {
     if (CPU_ISSET(static_cast<std::size_t>(i), &set)) cpus.push_back(i);
   }
   if (cpus.empty()) return -1;
+  if (options.perturb != 0) {  // anywhere, also nowhere in particular: nothing may depend on it
+    const auto draw = mixed(options.perturb + static_cast<unsigned>(replica)) % (cpus.size() + 1);
+    return draw == cpus.size() ? -1 : cpus[draw];
+  }
   if (replica == 0 || cpus.size() == 1) return cpus[0];
   const auto others = cpus.size() - 1;
   return cpus[1 + (static_cast<std::size_t>(replica) - 1) % others];

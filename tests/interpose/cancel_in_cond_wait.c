@@ -3,6 +3,7 @@
 // an operation like any other), in sleep, semaphore and join; disabled; asynchronous (trap 19).
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <time.h>
 
@@ -11,12 +12,23 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
 static sem_t semaphore, ready;
-static int cleaned;
+static volatile int cleaned;
+static time_t begun;
 
 static void clean(void* x) {
   (void)x;
   ++cleaned;
+  CHECK(time(NULL) - begun < 1000);  // of the same clock as everybody's: the handler is scheduled
+  const struct timespec t = {0, 20000000};
+  nanosleep(&t, NULL);  // meanwhile `waiter` waits for the mutex, and this unlock must wake it
   CHECK_EQUAL(pthread_mutex_unlock(&mutex), 0);
+}
+
+static void* waiter(void* x) {
+  while (cleaned == 0) sched_yield();
+  CHECK_EQUAL(pthread_mutex_lock(&mutex), 0);
+  CHECK_EQUAL(pthread_mutex_unlock(&mutex), 0);
+  return x;
 }
 
 static void* in_condition(void* x) {
@@ -73,9 +85,13 @@ static void cancel(const char* name, void* (*f)(void*), void* x) {
 }
 
 int main(void) {
+  begun = time(NULL);
   sem_init(&semaphore, 0, 0);
   sem_init(&ready, 0, 0);
+  pthread_t waiting;
+  CHECK_EQUAL(pthread_create(&waiting, NULL, waiter, NULL), 0);
   cancel("condition", in_condition, NULL);
+  CHECK_EQUAL(pthread_join(waiting, NULL), 0);
   CHECK_EQUAL(cleaned, 1);
   CHECK_EQUAL(pthread_mutex_trylock(&mutex), 0);
   pthread_mutex_unlock(&mutex);

@@ -8,7 +8,8 @@
 #include "check.h"
 
 enum { kSlots = 4, kItems = 500, kProducers = 3 };
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+// Checks that who returns from a wait holds it.
+static pthread_mutex_t mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static pthread_cond_t not_full = PTHREAD_COND_INITIALIZER, not_empty = PTHREAD_COND_INITIALIZER;
 static int buffer[kSlots], used;
 static long sum;
@@ -19,7 +20,7 @@ static void* produce(void* x) {
     while (used == kSlots) pthread_cond_wait(&not_full, &mutex);
     buffer[used++] = i;
     pthread_cond_signal(&not_empty);
-    pthread_mutex_unlock(&mutex);
+    CHECK_EQUAL(pthread_mutex_unlock(&mutex), 0);
   }
   return x;
 }
@@ -30,7 +31,7 @@ static void* consume(void* x) {
     while (used == 0) pthread_cond_wait(&not_empty, &mutex);
     sum += buffer[--used];
     pthread_cond_signal(&not_full);
-    pthread_mutex_unlock(&mutex);
+    CHECK_EQUAL(pthread_mutex_unlock(&mutex), 0);
   }
   return x;
 }
@@ -39,7 +40,7 @@ static int go;
 static void* await(void* x) {
   pthread_mutex_lock(&mutex);
   while (!go) pthread_cond_wait(&not_empty, &mutex);
-  pthread_mutex_unlock(&mutex);
+  CHECK_EQUAL(pthread_mutex_unlock(&mutex), 0);
   return x;
 }
 
@@ -73,7 +74,7 @@ int main(void) {
   pthread_mutex_lock(&mutex);
   go = 1;
   pthread_cond_broadcast(&not_empty);
-  pthread_mutex_unlock(&mutex);
+  CHECK_EQUAL(pthread_mutex_unlock(&mutex), 0);
   for (int i = 0; i < 3; ++i) pthread_join(t[i], NULL);
   printf("broadcast\n");
 
@@ -100,7 +101,7 @@ int main(void) {
   CHECK(elapsed_ms(CLOCK_MONOTONIC, &begin) < 50);
   at.tv_nsec = 1000000000;
   CHECK_EQUAL(pthread_cond_timedwait(&not_full, &mutex, &at), EINVAL);
-  pthread_mutex_unlock(&mutex);
+  CHECK_EQUAL(pthread_mutex_unlock(&mutex), 0);
   CHECK_EQUAL(pthread_cond_destroy(&monotonic), 0);
   printf("deadlines\n");
   return succeed();
