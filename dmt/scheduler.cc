@@ -100,7 +100,7 @@ bool leave_turn_lying(Layout& w, Slot me) noexcept {
 void select_next(Layout& w, Slot me) noexcept {
   SchedulerState& s = w.scheduler;
   flush_output(w);
-  perturb(w);
+  if (me != kNodeSlot) perturb(w);  // the schedule is disturbed, not consensus
   for (;;) {
     if (s.fenced.load(std::memory_order_relaxed) != 0) stop_here(w);
     if (by_arrival(w)) {

@@ -17,6 +17,7 @@ import os
 import pathlib
 import platform
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -68,7 +69,7 @@ class Native:
         if self.process.poll() is not None:
             raise h.Failure(f"{self.command[0]} ended with status {self.process.returncode}")
         try:
-            h.socket.create_connection(("127.0.0.1", self.port), 1).close()
+            socket.create_connection(("127.0.0.1", self.port), 1).close()
             return True
         except OSError:
             return False
@@ -273,6 +274,16 @@ def plot(runs, path):
     print(f"plot: {path}")
 
 
+def tried(place, server, label, requests):
+    """one_run(), once more if it fails; every failure is shown, none is measured."""
+    for _ in range(2):
+        try:
+            return one_run(place, server, label, requests)
+        except (h.Failure, OSError, subprocess.SubprocessError) as failure:
+            print(f"left out: {server.name}, {label}: {str(failure)[:1500]}")
+    return None
+
+
 def measure(place, options, requests):
     runs = []
     for kind in (Apache, Redis):
@@ -288,11 +299,8 @@ def measure(place, options, requests):
         server, mine = kind(place.work / kind.__name__), []
         for repeat in range(options.repeats):
             for label in CONFIGURATIONS:
-                try:
-                    run = one_run(place, server, label, requests)
-                except (h.Failure, OSError, subprocess.SubprocessError) as failure:
-                    print(f"left out: {kind.name}, {label}, repeat {repeat}: "
-                          f"{str(failure)[:2000]}")
+                run = tried(place, server, label, requests)
+                if run is None:
                     continue
                 mine.append({**run, "repeat": repeat})
                 print(f"  . {kind.name}, {label}, repeat {repeat + 1}: " + ", ".join(

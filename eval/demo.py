@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -72,8 +73,8 @@ class Probe(threading.Thread):
 
 
 def free(port):
-    with h.socket.socket() as s:
-        s.setsockopt(h.socket.SOL_SOCKET, h.socket.SO_REUSEADDR, 1)
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             s.bind(("0.0.0.0", port))
             return True

@@ -32,9 +32,7 @@ namespace crane {
 using dmt::FileKind;
 using dmt::FileRecord;
 
-inline std::uint32_t bound_file(int fd) noexcept {
-  return dmt::file_of(*world, self.process, fd);
-}
+inline std::uint32_t bound_file(int fd) noexcept { return dmt::file_of(*world, self.process, fd); }
 inline bool is_plain(int fd) noexcept { return bound_file(fd) == 0; }
 // The file of `fd`, or null when it is plain.
 inline FileRecord* bound_record(int fd) noexcept {
@@ -68,7 +66,7 @@ auto at_turn(Op op, Call call) noexcept {
   return result;
 }
 
-// --- blocking --------------------------------------------------------------------------------------
+// --- blocking ------------------------------------------------------------------------------------
 
 // How a call waits: not at all, until a virtual deadline, and whether SA_RESTART applies to it.
 struct Patience {
@@ -83,7 +81,7 @@ int await_change(Turn& turn, int fd, std::uint32_t file, const Patience& patienc
 int await_object(Turn& turn, int fd, std::uint32_t file, std::uint64_t object,
                  const Patience& patience) noexcept;
 
-// --- binding -----------------------------------------------------------------------------------------
+// --- binding -------------------------------------------------------------------------------------
 
 // A new descriptor `fd` (or a negative error) refers to `file`, whose reference it takes; undone
 // when the number is out of our range.  Returns the descriptor or a negative error.
@@ -101,7 +99,7 @@ long make_placeholder(int flags) noexcept;
 
 bool is_open(int fd) noexcept;
 
-// --- plain files -------------------------------------------------------------------------------------
+// --- plain files ---------------------------------------------------------------------------------
 
 // Regular files get virtual modification times (DESIGN D7): what is known of a plain descriptor.
 enum class Plain : std::uint8_t { kUnknown, kWritable, kDirty };

@@ -209,8 +209,8 @@ ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noe
   if (limit < 0) return limit;
   struct iovec vectors[kVectorsMax];
   const std::size_t count = Cursor(buffers).clip(static_cast<std::size_t>(limit), vectors);
-  const long result = with_kernel(
-      fd, POLLIN, [&] { return raw_syscall(SYS_readv, fd, vectors, count); });
+  const long result =
+      with_kernel(fd, POLLIN, [&] { return raw_syscall(SYS_readv, fd, vectors, count); });
   if (result > 0) consumed(turn.w, file, static_cast<std::uint64_t>(result));
   return result;
 }
@@ -239,8 +239,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
   const FileRecord& f = turn.w.files[file];
   const bool whole = keeps_messages(f);
   if (buffers.total == 0 && !whole && message.msg_controllen == 0) return 0;
-  const Patience patience =
-      vsock::patience_of(turn.w, file, flags, vsock::receive_timeout(file));
+  const Patience patience = vsock::patience_of(turn.w, file, flags, vsock::receive_timeout(file));
   const bool all = (flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0 && !whole;
   Cursor cursor(buffers);
   std::size_t done = 0;
@@ -253,8 +252,8 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
     part.msg_iovlen = cursor.clip(static_cast<std::size_t>(limit), vectors);
     // The length of a message that was cut is known only so.
     const int kernel_flags = (flags & ~(MSG_DONTWAIT | MSG_WAITALL)) | (whole ? MSG_TRUNC : 0);
-    const long result = with_kernel(
-        fd, POLLIN, [&] { return raw_syscall(SYS_recvmsg, fd, &part, kernel_flags); });
+    const long result =
+        with_kernel(fd, POLLIN, [&] { return raw_syscall(SYS_recvmsg, fd, &part, kernel_flags); });
     if (result < 0) return done > 0 ? static_cast<ssize_t>(done) : result;
     if ((flags & MSG_PEEK) == 0) {
       consumed(turn.w, file, static_cast<std::uint64_t>(result));
@@ -292,8 +291,7 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& messag
                      if (!first) part.msg_controllen = 0;
                      const long result = raw_syscall(SYS_sendmsg, fd, &part, kernel_flags);
                      if (result >= 0 && first && rights) {
-                       const int error =
-                           note_sent_rights(turn, state(turn.w, file).peer, message);
+                       const int error = note_sent_rights(turn, state(turn.w, file).peer, message);
                        if (error < 0) return static_cast<long>(error);
                      }
                      if (result >= 0) first = false;

@@ -20,7 +20,8 @@ inline constexpr int kPipeKernelBytes = 256 * 1024;
 inline constexpr std::uint64_t kUnixCapacity = 128 * 1024;
 
 // Makes two files the ends of one pipe or pair.
-void connect_ends(dmt::Layout& w, std::uint32_t a, std::uint32_t b, std::uint64_t capacity) noexcept;
+void connect_ends(dmt::Layout& w, std::uint32_t a, std::uint32_t b,
+                  std::uint64_t capacity) noexcept;
 
 inline bool is_stream(FileKind kind) noexcept {
   return kind == FileKind::kPipeRead || kind == FileKind::kPipeWrite ||
@@ -31,8 +32,7 @@ ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noe
 ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
 
 // Unix streams: recvmsg and sendmsg with addresses, flags and rights.
-ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
-                int flags) noexcept;
+ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message, int flags) noexcept;
 ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& message,
              int flags) noexcept;
 

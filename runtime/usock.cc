@@ -171,8 +171,7 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
            int flags) noexcept {
   if ((flags & ~kTypeFlags) != 0) return -EINVAL;
   if (turn.w.files[file].kind != FileKind::kUnixListener) return -EINVAL;
-  const Patience patience =
-      vsock::patience_of(turn.w, file, 0, vsock::receive_timeout(file));
+  const Patience patience = vsock::patience_of(turn.w, file, 0, vsock::receive_timeout(file));
   while (turn.w.files[file].listener.head == 0) {
     const int error = await_change(turn, fd, file, patience);
     if (error < 0) return error;

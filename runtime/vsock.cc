@@ -16,7 +16,6 @@ constexpr std::size_t kGatherMax = 16 * 1024;
 
 constexpr std::uint16_t kFirstFreePort = 32768;  // ports for bind(0) are handed out from here
 
-
 dmt::ConnectionState& connection(dmt::Layout& w, std::uint32_t file) noexcept {
   return w.files[file].connection;
 }
@@ -35,8 +34,8 @@ std::size_t discard(dmt::Layout& w, std::uint32_t file, std::size_t size) noexce
   std::byte scratch[2048];
   std::size_t done = 0;
   while (done < size) {
-    const std::size_t n = dmt::read_connection(
-        w, file, scratch, std::min(size - done, sizeof scratch), false);
+    const std::size_t n =
+        dmt::read_connection(w, file, scratch, std::min(size - done, sizeof scratch), false);
     if (n == 0) break;
     done += n;
   }
@@ -109,9 +108,21 @@ void map_to_ipv6(VirtualAddress& a) noexcept {
   a.family = AF_INET6;
 }
 
+// shutdown() of a listener: it is a bound socket again, and who waits in accept gets EINVAL.
+void stop_listening(dmt::Layout& w, std::uint32_t file) noexcept {
+  FileRecord& f = w.files[file];
+  dmt::close_listener(w, file);
+  const dmt::ListenerState before = f.listener;
+  f.listener = {};
+  f.listener.bound = before.bound;
+  f.listener.any_address = before.any_address;
+  f.kind = FileKind::kSocket;
+  dmt::refresh_readiness(w, file, true);
+}
+
 }  // namespace
 
-// --- addresses -------------------------------------------------------------------------------------
+// --- addresses -----------------------------------------------------------------------------------
 
 int from_sockaddr(const struct sockaddr* address, socklen_t size, VirtualAddress& out) noexcept {
   out = {};
@@ -131,8 +142,7 @@ int from_sockaddr(const struct sockaddr* address, socklen_t size, VirtualAddress
     std::memcpy(out.ip, &in->sin6_addr, 16);
     return 0;
   }
-  return address->sa_family == AF_INET || address->sa_family == AF_INET6 ? -EINVAL
-                                                                         : -EAFNOSUPPORT;
+  return address->sa_family == AF_INET || address->sa_family == AF_INET6 ? -EINVAL : -EAFNOSUPPORT;
 }
 
 void to_sockaddr(const VirtualAddress& address, struct sockaddr* out, socklen_t* size) noexcept {
@@ -163,7 +173,7 @@ bool is_wildcard(const VirtualAddress& address) noexcept {
                      [](std::uint8_t byte) { return byte == 0; });
 }
 
-// --- sockets -----------------------------------------------------------------------------------------
+// --- sockets -------------------------------------------------------------------------------------
 
 int create(Turn& turn, int domain, int type, int protocol) noexcept {
   constexpr int kFlags = SOCK_NONBLOCK | SOCK_CLOEXEC;
@@ -194,8 +204,9 @@ int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t siz
   if (address.port == 0) address.port = free_port(turn.w);
   if (address.port == 0) return -EADDRINUSE;
   f.listener.bound = address;
-  f.listener.any_address = static_cast<std::uint16_t>((is_wildcard(address) ? dmt::kWildcardAddress : 0) |
-                                                      (reuses_port(file) ? dmt::kReusesPort : 0));
+  f.listener.any_address =
+      static_cast<std::uint16_t>((is_wildcard(address) ? dmt::kWildcardAddress : 0) |
+                                 (reuses_port(file) ? dmt::kReusesPort : 0));
   if (!dmt::may_listen(turn.w, file)) {
     f.listener.bound = {};
     return -EADDRINUSE;
@@ -225,6 +236,7 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
   while (f.listener.head == 0) {
     const int error = await_change(turn, fd, file, patience);
     if (error < 0) return error;
+    if (f.kind != FileKind::kListener) return -EINVAL;
   }
   // The placeholder is the listener's own: cheaper than a socket, and it means as little.
   const long number =
@@ -247,9 +259,9 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
 
 int shutdown(Turn& turn, std::uint32_t file, int how) noexcept {
   if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return -EINVAL;
-  const FileRecord& f = turn.w.files[file];
+  FileRecord& f = turn.w.files[file];
   if (f.kind == FileKind::kListener) {
-    // Linux wakes those who wait in accept; here they see the listener's end when it is closed.
+    if (how != SHUT_WR) stop_listening(turn.w, file);
     return 0;
   }
   if (f.kind != FileKind::kConnection || f.connection.reset) return -ENOTCONN;
@@ -271,7 +283,7 @@ int name(std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* size) 
   return 0;
 }
 
-// --- data ----------------------------------------------------------------------------------------------
+// --- data ----------------------------------------------------------------------------------------
 
 Patience patience_of(const dmt::Layout& w, std::uint32_t file, int flags,
                      std::int64_t timeout_ns) noexcept {

@@ -32,8 +32,7 @@ int name(std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* size) 
 // --- data ----------------------------------------------------------------------------------------
 
 // recv(2) with `flags`; *received_flags gets MSG_TRUNC and the like when given.
-ssize_t receive(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers,
-                int flags) noexcept;
+ssize_t receive(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, int flags) noexcept;
 // send(2) with `flags`.
 ssize_t send(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, int flags) noexcept;
 

@@ -121,10 +121,10 @@ int take_error(std::uint32_t file) noexcept {
 int give_tcp_info(const FileRecord& f, void* value, socklen_t* size) noexcept {
   struct tcp_info info;
   std::memset(&info, 0, sizeof info);
-  info.tcpi_state = f.kind == FileKind::kListener                                  ? TCP_LISTEN
-                    : f.kind != FileKind::kConnection || f.connection.reset        ? TCP_CLOSE
-                    : f.connection.fin_received && !f.connection.shut_write        ? TCP_CLOSE_WAIT
-                                                                                   : TCP_ESTABLISHED;
+  info.tcpi_state = f.kind == FileKind::kListener                           ? TCP_LISTEN
+                    : f.kind != FileKind::kConnection || f.connection.reset ? TCP_CLOSE
+                    : f.connection.fin_received && !f.connection.shut_write ? TCP_CLOSE_WAIT
+                                                                            : TCP_ESTABLISHED;
   info.tcpi_snd_mss = info.tcpi_rcv_mss = info.tcpi_advmss = 1448;
   info.tcpi_pmtu = 1500;
   info.tcpi_rto = 200'000;
@@ -135,8 +135,7 @@ int give_tcp_info(const FileRecord& f, void* value, socklen_t* size) noexcept {
 }
 
 // What is neither stored nor of this layer: -ENOPROTOOPT.
-int get_special(std::uint32_t file, int level, int option, void* value,
-                socklen_t* size) noexcept {
+int get_special(std::uint32_t file, int level, int option, void* value, socklen_t* size) noexcept {
   const FileRecord& f = world->files[file];
   const Options& o = options_of(file);
   if (level == IPPROTO_TCP && option == TCP_INFO) return give_tcp_info(f, value, size);
@@ -208,9 +207,8 @@ int set_special(Turn& turn, std::uint32_t file, int level, int option, const voi
       if (size < sizeof bytes) return -EINVAL;
       std::memcpy(&bytes, value, sizeof bytes);
       if (f.kind != FileKind::kConnection) return 0;
-      f.connection.low_water =
-          std::clamp<std::uint32_t>(static_cast<std::uint32_t>(std::max(bytes, 1)), 1,
-                                    dmt::kReceiveWindow / 2);
+      f.connection.low_water = std::clamp<std::uint32_t>(
+          static_cast<std::uint32_t>(std::max(bytes, 1)), 1, dmt::kReceiveWindow / 2);
       dmt::refresh_readiness(turn.w, file, false);
       return 0;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// epoll: wholly virtual; the kernel's epoll descriptor only gives the number.  Ready descriptors come
+// epoll: wholly virtual; the kernel's epoll descriptor only gives the number.  Ready files come
 // in the order in which they became ready by turn (D19, rule 21).
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptors (close, dup, fcntl, ioctl), file names and file locks.  What changes a name space that
-// threads share is an operation of the schedule (rule 10).
+// Descriptors (close, dup, fcntl, ioctl), file names and file locks.  What changes a name space
+// that threads share is an operation of the schedule (rule 10).
 #include <linux/sockios.h>
 #include <sys/sysmacros.h>
 
@@ -40,8 +40,9 @@ int lock_blocking(Turn& turn, Attempt attempt) noexcept {
 int record_lock(Turn& turn, int fd, int command, long x) noexcept {
   locks_used = true;
   const bool blocking = command == F_SETLKW || command == F_OFD_SETLKW;
-  const int attempt = command == F_SETLKW ? F_SETLK : command == F_OFD_SETLKW ? F_OFD_SETLK
-                                                                               : command;
+  const int attempt = command == F_SETLKW       ? F_SETLK
+                      : command == F_OFD_SETLKW ? F_OFD_SETLK
+                                                : command;
   auto call = [=] { return raw_syscall(SYS_fcntl, fd, attempt, x); };
   const int result = blocking ? lock_blocking(turn, call) : static_cast<int>(call());
   const auto* lock = reinterpret_cast<const struct flock*>(x);
@@ -50,6 +51,7 @@ int record_lock(Turn& turn, int fd, int command, long x) noexcept {
 }
 
 int status_flags(const FileRecord& f, int fd) noexcept {
+  if (f.kind == FileKind::kConnection) return O_RDWR | (f.nonblocking ? O_NONBLOCK : 0);
   const long kernel = raw_syscall(SYS_fcntl, fd, F_GETFL);
   if (kernel < 0) return static_cast<int>(kernel);
   return static_cast<int>((kernel & ~O_NONBLOCK) | (f.nonblocking ? O_NONBLOCK : 0));
@@ -220,7 +222,7 @@ int ioctl(int fd, unsigned long c, long x) {
   return finish_int(turn, device_control(turn, fd, c, x));
 }
 
-// --- locks -----------------------------------------------------------------------------------------
+// --- locks ---------------------------------------------------------------------------------------
 
 int flock(int fd, int how) {
   Turn turn(Op::flock);
@@ -252,7 +254,7 @@ int lockf(int fd, int how, off_t n) {
 }
 int lockf64(int fd, int how, off64_t n) { return wrap::lockf(fd, how, n); }
 
-// --- names -----------------------------------------------------------------------------------------
+// --- names ---------------------------------------------------------------------------------------
 
 int unlink(const char* p) {
   return at_turn(Op::unlink, [=] { return real::unlink(p); });

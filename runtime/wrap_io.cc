@@ -134,9 +134,7 @@ ssize_t pwrite(int fd, const void* b, size_t n, off_t at) {
   if (!is_plain(fd)) return not_seekable(Op::pwrite);
   return plain_write(Op::pwrite, fd, [=] { return real::pwrite(fd, b, n, at); });
 }
-ssize_t pwrite64(int fd, const void* b, size_t n, off64_t at) {
-  return wrap::pwrite(fd, b, n, at);
-}
+ssize_t pwrite64(int fd, const void* b, size_t n, off64_t at) { return wrap::pwrite(fd, b, n, at); }
 ssize_t pwritev(int fd, const struct iovec* v, int n, off_t at) {
   if (!is_plain(fd)) return not_seekable(Op::pwritev);
   return plain_write(Op::pwritev, fd, [=] { return real::pwritev(fd, v, n, at); });

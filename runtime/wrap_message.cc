@@ -10,8 +10,7 @@ namespace crane::wrap {
 namespace {
 
 bool is_tcp(FileKind kind) noexcept {
-  return kind == FileKind::kSocket || kind == FileKind::kListener ||
-         kind == FileKind::kConnection;
+  return kind == FileKind::kSocket || kind == FileKind::kListener || kind == FileKind::kConnection;
 }
 
 ssize_t unconnected(FileKind kind) noexcept {
@@ -127,8 +126,7 @@ ssize_t send(int fd, const void* b, size_t n, int flags) {
   Turn turn(Op::send, Turn::kCancellationPoint);
   return finish(turn, send_buffer(turn, fd, b, n, flags, nullptr, 0));
 }
-ssize_t sendto(int fd, const void* b, size_t n, int flags, const struct sockaddr* a,
-               socklen_t an) {
+ssize_t sendto(int fd, const void* b, size_t n, int flags, const struct sockaddr* a, socklen_t an) {
   Turn turn(Op::sendto, Turn::kCancellationPoint);
   return finish(turn, send_buffer(turn, fd, b, n, flags, a, an));
 }

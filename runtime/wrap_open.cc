@@ -112,9 +112,8 @@ int mkstemp64(char* p) { return temporary_file(Op::mkstemp64, p, 0, 0); }
 
 char* mkdtemp(char* p) {
   Turn turn(Op::mkdtemp);
-  const int result = with_fresh_name(p, 0, [&] {
-    return static_cast<int>(raw_syscall(SYS_mkdir, p, 0700));
-  });
+  const int result =
+      with_fresh_name(p, 0, [&] { return static_cast<int>(raw_syscall(SYS_mkdir, p, 0700)); });
   return finish(turn, result) < 0 ? nullptr : p;
 }
 

@@ -57,11 +57,10 @@ FileRecord* record_of(int fd, FileKind kind) noexcept {
 
 int no_such(int fd) noexcept { return is_open(fd) ? -EINVAL : -EBADF; }
 
-void read_timer(const dmt::Layout& w, const dmt::CounterState& c,
-                struct itimerspec* out) noexcept {
+void read_timer(const dmt::Layout& w, const dmt::CounterState& c, struct itimerspec* out) noexcept {
   const dmt::TimerRecord& t = w.timers[c.timer];
-  const std::int64_t left = t.heap == 0 ? 0 : std::max<std::int64_t>(
-                                                  t.deadline_ns - w.scheduler.now_ns, 1);
+  const std::int64_t left =
+      t.heap == 0 ? 0 : std::max<std::int64_t>(t.deadline_ns - w.scheduler.now_ns, 1);
   out->it_value = to_timespec(left);
   out->it_interval = to_timespec(c.interval_ns);
 }

@@ -109,7 +109,7 @@ std::int64_t deadline_in(const Turn& turn, std::int64_t ns) noexcept {
   return ns == 0 ? turn.now() : deadline_after(turn.w, ns);
 }
 
-// --- select ----------------------------------------------------------------------------------------
+// --- select --------------------------------------------------------------------------------------
 
 bool has(const fd_set* set, int fd) noexcept {
   if (set == nullptr) return false;
@@ -152,8 +152,7 @@ int spread(int n, fd_set* r, fd_set* w, fd_set* e, const struct pollfd* fds,
       put(r, p.fd);
       ++bits;
     }
-    if ((p.events & POLLOUT) != 0 &&
-        ((p.revents & kWriteEvents) | (p.revents & POLLERR)) != 0) {
+    if ((p.events & POLLOUT) != 0 && ((p.revents & kWriteEvents) | (p.revents & POLLERR)) != 0) {
       put(w, p.fd);
       ++bits;
     }
@@ -193,8 +192,7 @@ int __poll_chk(struct pollfd* fds, nfds_t n, int ms, size_t) { return wrap::poll
 int ppoll(struct pollfd* fds, nfds_t n, const struct timespec* t, const sigset_t* mask) {
   Turn turn(Op::ppoll, Turn::kCancellationPoint);
   if (t != nullptr && (!is_valid(*t) || t->tv_sec < 0)) return finish_int(turn, -EINVAL);
-  const std::int64_t deadline =
-      t == nullptr ? dmt::kNoDeadline : deadline_in(turn, to_ns(*t));
+  const std::int64_t deadline = t == nullptr ? dmt::kNoDeadline : deadline_in(turn, to_ns(*t));
   return finish_int(turn, poll_masked(turn, fds, n, deadline, mask));
 }
 int __ppoll_chk(struct pollfd* fds, nfds_t n, const struct timespec* t, const sigset_t* mask,
@@ -207,8 +205,7 @@ int select(int n, fd_set* r, fd_set* w, fd_set* e, struct timeval* t) {
   std::int64_t deadline = dmt::kNoDeadline;
   if (t != nullptr) {
     if (t->tv_sec < 0 || t->tv_usec < 0) return finish_int(turn, -EINVAL);
-    const std::int64_t ns =
-        saturating_add(to_ns({t->tv_sec, 0}), std::int64_t{t->tv_usec} * 1000);
+    const std::int64_t ns = saturating_add(to_ns({t->tv_sec, 0}), std::int64_t{t->tv_usec} * 1000);
     deadline = deadline_in(turn, ns);
   }
   const int result = select_masked(turn, n, r, w, e, deadline, nullptr);
@@ -221,8 +218,7 @@ int pselect(int n, fd_set* r, fd_set* w, fd_set* e, const struct timespec* t,
             const sigset_t* mask) {
   Turn turn(Op::pselect, Turn::kCancellationPoint);
   if (t != nullptr && (!is_valid(*t) || t->tv_sec < 0)) return finish_int(turn, -EINVAL);
-  const std::int64_t deadline =
-      t == nullptr ? dmt::kNoDeadline : deadline_in(turn, to_ns(*t));
+  const std::int64_t deadline = t == nullptr ? dmt::kNoDeadline : deadline_in(turn, to_ns(*t));
   return finish_int(turn, select_masked(turn, n, r, w, e, deadline, mask));
 }
 

@@ -185,6 +185,12 @@ int set_action(Op op, int s, const struct sigaction* a, struct sigaction* old) n
     const bool drops =
         p.dispositions[s] == dmt::Disposition::kIgnore ||
         (p.dispositions[s] == dmt::Disposition::kDefault && is_ignored_by_default(s));
+    // A parent that ignores SIGCHLD never waits: then the kernel has to forget its children too.
+    if (s == SIGCHLD) {
+      struct sigaction kernel {};
+      kernel.sa_handler = p.dispositions[s] == dmt::Disposition::kIgnore ? SIG_IGN : SIG_DFL;
+      real::sigaction(SIGCHLD, &kernel, nullptr);
+    }
     if (drops) {
       p.pending_signals &= ~bit_of(s);
       turn.w.slots[self.slot].pending_signals &= ~bit_of(s);

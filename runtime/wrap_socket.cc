@@ -3,17 +3,16 @@
 // netlink is libc's own business, everything else is refused by name.
 #include "dmt/base/log.h"
 #include "runtime/init.h"
+#include "runtime/stream.h"
 #include "runtime/usock.h"
 #include "runtime/vsock.h"
-#include "runtime/stream.h"
 #include "runtime/wrappers.h"
 
 namespace crane::wrap {
 namespace {
 
 bool is_virtual(FileKind kind) noexcept {
-  return kind == FileKind::kSocket || kind == FileKind::kListener ||
-         kind == FileKind::kConnection;
+  return kind == FileKind::kSocket || kind == FileKind::kListener || kind == FileKind::kConnection;
 }
 
 bool is_unix(FileKind kind) noexcept {

@@ -133,9 +133,7 @@ int utimes(const char* p, const struct timeval* t) {
 int lutimes(const char* p, const struct timeval* t) {
   return set_times(Op::lutimes, AT_FDCWD, p, t, AT_SYMLINK_NOFOLLOW);
 }
-int futimes(int fd, const struct timeval* t) {
-  return set_times(Op::futimes, fd, nullptr, t, 0);
-}
+int futimes(int fd, const struct timeval* t) { return set_times(Op::futimes, fd, nullptr, t, 0); }
 int utime(const char* p, const struct utimbuf* t) {
   if (t == nullptr) return set_times(Op::utime, AT_FDCWD, p, kNow, 0);
   const struct timespec times[2] = {{t->actime, 0}, {t->modtime, 0}};

@@ -48,6 +48,10 @@ Profile apache2(const Words& args) {
     std::error_code unresolved;
     const auto real = std::filesystem::weakly_canonical(path, unresolved);
     p.directories.push_back(unresolved ? path : real.string());
+    // As apache2ctl: where mod_cgid's daemon has its socket.
+    if (std::string(name) == "APACHE_RUN_DIR") {
+      p.directories.push_back(p.directories.back() + "/socks");
+    }
   }
   if (!has(args, {"-DFOREGROUND", "FOREGROUND", "-X", "-v", "-V", "-t", "-l", "-L", "-S"})) {
     p.args = {"-D", "FOREGROUND"};

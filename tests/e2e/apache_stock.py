@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 
 import _harness as h
@@ -34,6 +35,23 @@ def body(story):
         story.check(not group.leftovers(), "no process, mount or shared memory is left",
                     repr(group.leftovers()))
         story.check(not os.path.exists(group.dir / "state.json"), "the group's files are gone")
+    killed_launcher(story)
+
+
+def killed_launcher(story):
+    """crane-run itself is killed: nodes and servers must not live on."""
+    port = h.free_port()
+    group = h.Group(story, ["apache2"], port=port, options=["--publish", f"{port}:80"])
+    group.start()
+    try:
+        group.remember(group.state())
+        os.kill(group.process.pid, signal.SIGKILL)
+        group.process.wait(10)
+        h.wait_until(lambda: not any(h.alive(pid) for pid in group.known), 20,
+                     "all processes of a killed crane-run end")
+        story.check(True, "kill -9 of crane-run leaves no process")
+    finally:
+        group.kill_all()
 
 
 h.tell("apache_stock", body)

@@ -64,7 +64,8 @@ static void timers(void) {
     if (read(t, &expired, 8) != 8) return;
   }
   clock_gettime(CLOCK_MONOTONIC, &after);
-  const long ms = (after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000;
+  const long ms =
+      (after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000;
   printf("in time %d\n", ms >= 59 && ms < 5000);
   timerfd_gettime(t, &now);
   printf("interval %ld left %d\n", now.it_interval.tv_nsec, now.it_value.tv_nsec > 0);

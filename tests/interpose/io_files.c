@@ -45,7 +45,8 @@ static void temporary(void) {
   char a[] = "tmp.XXXXXX", b[] = "tmp.XXXXXX.txt";
   const int fd = mkstemp(a);
   const int gd = mkostemps(b, 4, O_CLOEXEC);
-  printf("temporary %d %d\n", fd >= 0 && strcmp(a, "tmp.XXXXXX") != 0, gd >= 0 && strcmp(b + 10, ".txt") == 0);
+  printf("temporary %d %d\n", fd >= 0 && strcmp(a, "tmp.XXXXXX") != 0,
+         gd >= 0 && strcmp(b + 10, ".txt") == 0);
   close(fd);
   close(gd);
   unlink(a);
@@ -92,9 +93,9 @@ static void locks(int with_fcntl) {
     const int mine = open("lock", O_RDWR);
     char c;
     read(go[0], &c, 1);
-    const int failed =
-        with_fcntl ? fcntl(mine, F_SETLK, &l) < 0 && (errno == EAGAIN || errno == EACCES)
-                   : flock(mine, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    const int failed = with_fcntl
+                           ? fcntl(mine, F_SETLK, &l) < 0 && (errno == EAGAIN || errno == EACCES)
+                           : flock(mine, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
     write(tried[1], failed ? "t" : "f", 1);
     if (with_fcntl) {
       fcntl(mine, F_SETLKW, &l);

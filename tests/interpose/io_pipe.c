@@ -82,7 +82,8 @@ static void transfer(void) {
     static unsigned char out[5000];
     unsigned x = 1;
     for (int i = 0; i < 100; ++i) {
-      for (size_t k = 0; k < sizeof out; ++k) out[k] = (unsigned char)((x = x * 1103515245 + 12345) >> 16);
+      for (size_t k = 0; k < sizeof out; ++k)
+        out[k] = (unsigned char)((x = x * 1103515245 + 12345) >> 16);
       for (size_t done = 0; done < sizeof out;) {
         const ssize_t n = write(p[1], out + done, sizeof out - done);
         if (n <= 0) _exit(1);
@@ -96,7 +97,8 @@ static void transfer(void) {
   unsigned x = 1, wrong = 0;
   size_t total = 0;
   for (ssize_t n; (n = read(p[0], in, sizeof in)) > 0; total += (size_t)n) {
-    for (ssize_t k = 0; k < n; ++k) wrong += in[k] != (unsigned char)((x = x * 1103515245 + 12345) >> 16);
+    for (ssize_t k = 0; k < n; ++k)
+      wrong += in[k] != (unsigned char)((x = x * 1103515245 + 12345) >> 16);
   }
   int status = 0;
   wait(&status);

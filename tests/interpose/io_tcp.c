@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -83,6 +84,23 @@ static void listening(void) {
   close(other);
 }
 
+static void* stop_it(void* s) {
+  usleep(2000);
+  shutdown(*(int*)s, SHUT_RDWR);
+  return NULL;
+}
+
+// Servers end the thread that waits in accept so.
+static void stopped(void) {
+  int s = socket(AF_INET, SOCK_STREAM, 0);
+  listen(s, 4);
+  pthread_t t;
+  pthread_create(&t, NULL, stop_it, &s);
+  printf("stopped %d\n", FAILS(accept(s, NULL, NULL), EINVAL));
+  pthread_join(t, NULL);
+  close(s);
+}
+
 static void both_families(void) {
   const int four = socket(AF_INET, SOCK_STREAM, 0), six = socket(AF_INET6, SOCK_STREAM, 0);
   if (six < 0) {
@@ -110,6 +128,7 @@ static void both_families(void) {
 
 int main(void) {
   listening();
+  stopped();
   both_families();
   const int s = socket(AF_INET, SOCK_STREAM, 0);
   struct sockaddr_in a;

@@ -74,8 +74,8 @@ static void send_fd(int s, int fd, const char* text) {
   char control[CMSG_SPACE(sizeof fd)];
   memset(control, 0, sizeof control);
   struct iovec v = {(void*)text, strlen(text)};
-  struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control,
-                     .msg_controllen = sizeof control};
+  struct msghdr m = {
+      .msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
   struct cmsghdr* c = CMSG_FIRSTHDR(&m);
   c->cmsg_level = SOL_SOCKET;
   c->cmsg_type = SCM_RIGHTS;
@@ -87,8 +87,8 @@ static void send_fd(int s, int fd, const char* text) {
 static int receive_fd(int s) {
   char control[CMSG_SPACE(sizeof(int))], b[16];
   struct iovec v = {b, sizeof b};
-  struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control,
-                     .msg_controllen = sizeof control};
+  struct msghdr m = {
+      .msg_iov = &v, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
   const ssize_t n = recvmsg(s, &m, MSG_CMSG_CLOEXEC);
   struct cmsghdr* c = CMSG_FIRSTHDR(&m);
   int fd = -1;
