@@ -71,7 +71,10 @@ void Replica::on_heartbeat(const Completion& e) {
           std::clamp(cell[kPeriodNs], config_.period_active_ns, config_.period_idle_ns);
       score_.hit();
     } else if (now_.now_ns - heartbeat_moved_ns_ > heartbeat_period_ns_ * 3 / 2 && !read_late_) {
-      score_.miss();
+      // Noise of a loaded machine, for a while; not of a leader that is stopped or spins.
+      const bool excused =
+          e.starved && now_.now_ns - heartbeat_moved_ns_ < heartbeat_period_ns_ + kStarvedMaxNs;
+      if (!excused) score_.miss();
       read_at_ns_ = std::min(read_at_ns_, now_.now_ns + config_.period_active_ns);
     }
   }

@@ -134,6 +134,7 @@ struct Completion {
   Token token{};
   bool ok = false;
   std::span<const std::byte> data;  // of reads; valid during the step
+  bool starved = false;  // of heartbeats: the peer is known to wait for a processor (one host)
 };
 struct MessageArrived {
   ReplicaId from{};

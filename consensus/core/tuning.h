@@ -29,6 +29,8 @@ inline constexpr int kHitPoints = 250;
 // Misses in a row, without noise, from full score to suspicion.
 inline constexpr int kMissesBase = 6;
 inline constexpr int kNoiseMax = 40;
+// A leader that is seen to wait for a processor is given this long without a heartbeat.
+inline constexpr std::uint64_t kStarvedMaxNs = 1'000'000'000;
 static_assert(0 < kScoreLow && kScoreLow < kScoreHigh && kScoreHigh < kScoreMax);
 static_assert(kScoreMax / kMissesBase > kScoreLow, "one miss alone never suspects");
 

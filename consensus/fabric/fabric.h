@@ -155,6 +155,13 @@ class Fabric {
   virtual void ring_doorbell(ReplicaId peer) noexcept = 0;
   // The live connection state of the background plane.
   virtual bool connected(ReplicaId peer) const noexcept = 0;
+  // Where it can be seen (one host): the peer's process wants to run and has no processor, or waits
+  // for a disk, so that a heartbeat that does not move says nothing about it.  A hint for failure
+  // detection only; safety never rests on it.
+  virtual bool starved(ReplicaId peer) const noexcept {
+    static_cast<void>(peer);
+    return false;
+  }
   // Work that may take long and is best done when idle: spare memory for the next grants.
   virtual void tidy() noexcept {}
   // The owner is about to write this range of its log memory: make the pages present.  A hint.

@@ -39,26 +39,34 @@ std::uint64_t round_up(std::uint64_t n, std::uint64_t to) noexcept {
   return (n + to - 1) / to * to;
 }
 
-// When the process started, in clock ticks since boot: field 22 of /proc/<pid>/stat, which
-// follows the command's name; 0 when there is no such process.
-std::uint64_t process_start(pid_t pid) noexcept {
+// What /proc/<pid>/stat says after the command's name; empty when there is no such process.
+struct ProcessStat {
+  char state = 0;                 // field 3
+  unsigned long long start = 0;  // field 22: clock ticks since boot
+};
+
+ProcessStat process_stat(pid_t pid) noexcept {
   char path[48];
   std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
   const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
+  if (fd < 0) return {};
   char text[1024];
   const ssize_t size = ::read(fd, text, sizeof text - 1);
   ::close(fd);
-  if (size <= 0) return 0;
+  if (size <= 0) return {};
   text[size] = '\0';
   const char* at = std::strrchr(text, ')');
+  if (at == nullptr || at[1] != ' ') return {};
+  ProcessStat found;
+  found.state = at[2];
   for (int field = 2; at != nullptr && field < 22; ++field) {
     at = std::strchr(at + 1, ' ');
   }
-  unsigned long long start = 0;
-  if (at == nullptr || std::sscanf(at, " %llu", &start) != 1) return 0;
-  return start;
+  if (at == nullptr || std::sscanf(at, " %llu", &found.start) != 1) return {};
+  return found;
 }
+
+std::uint64_t process_start(pid_t pid) noexcept { return process_stat(pid).start; }
 
 int open_pidfd(pid_t pid) noexcept { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
 
@@ -349,6 +357,13 @@ void ShmFabric::take_system_events() {
       detach(ReplicaId{static_cast<std::uint8_t>(tag)});
     }
   }
+}
+
+bool ShmFabric::starved(ReplicaId peer) const noexcept {
+  const Peer& p = peers_[value(peer)];
+  if (p.incarnation == 0) return false;
+  const char state = process_stat(static_cast<pid_t>(p.header()->pid.load())).state;
+  return state == 'R' || state == 'D';
 }
 
 }  // namespace crane::consensus

@@ -211,10 +211,21 @@ void Driver::pump() {
   tell();
 }
 
+// True when this is a heartbeat that did not move of a leader that waits for a processor.
+bool Driver::still_and_starved(const FabricEvent& e) noexcept {
+  const ReplicaId leader = core_.leader();
+  if (!e.ok || e.data.size() != sizeof(core::Cell) || leader == core::kNoReplica) return false;
+  core::Cell cell{};
+  std::memcpy(cell.data(), e.data.data(), sizeof cell);
+  const bool moved = cell[core::kHeartbeat] != heartbeat_seen_;
+  heartbeat_seen_ = cell[core::kHeartbeat];
+  return !moved && leader != options_.self && fabric_->starved(leader);
+}
+
 void Driver::on_fabric_event(const FabricEvent& e) {
   switch (e.kind) {
     case FabricEvent::Kind::kCompletion:
-      step(core::Completion{core::Token{value(e.token)}, e.ok, e.data});
+      step(core::Completion{core::Token{value(e.token)}, e.ok, e.data, still_and_starved(e)});
       break;
     case FabricEvent::Kind::kRequest:
       step(core::MessageArrived{e.peer, e.data});

@@ -55,6 +55,7 @@ class Driver final : public Consensus {
   void ring_all();
   std::uint64_t deadline() const noexcept;
   void on_fabric_event(const FabricEvent& e);
+  bool still_and_starved(const FabricEvent& e) noexcept;
 
   void carry_out(const core::WriteLog& a);
   void carry_out(const core::ReadLog& a);
@@ -70,6 +71,7 @@ class Driver final : public Consensus {
 
   Options options_;
   std::unique_ptr<Fabric> fabric_;
+  std::uint64_t heartbeat_seen_ = 0;  // as last read from the leader
   core::Replica core_;
   std::uint64_t now_ns_ = 0;
   std::uint64_t random_;
