@@ -26,6 +26,9 @@ namespace {
 constexpr const char* kLibrary = "liblxc.so.1";
 constexpr long kOverlayMagic = 0x794c7630;
 
+// Each failed try means that somebody else made one more directory of the path.
+constexpr int kNewTriesMax = 16;
+
 using NewContainer = lxc_container* (*)(const char*, const char*);
 
 NewContainer find_lxc() noexcept {
@@ -129,8 +132,14 @@ Outcome Container::prepare() {
       return Error{Code::kNotFound, errno, "bind: its source"};
     }
   }
-  handle_ = new Handle{find_lxc()(options_.name.c_str(), options_.directory.c_str())};
-  if (handle_->container == nullptr) return Error{Code::kSystem, 0, "lxc_container_new"};
+  // LXC makes the directories of its locks on first use and fails when another process made one
+  // between its look and its mkdir: replicas that start at once try again.
+  lxc_container* made = nullptr;
+  for (int i = 0; i < kNewTriesMax && made == nullptr; ++i) {
+    made = find_lxc()(options_.name.c_str(), options_.directory.c_str());
+  }
+  if (made == nullptr) return Error{Code::kSystem, 0, "lxc_container_new"};
+  handle_ = new Handle{made};
   if (handle_->container->init_pid(handle_->container) > 0) {
     return Error{Code::kExists, 0, "a container of this name runs"};
   }

@@ -257,8 +257,7 @@ std::size_t write_connection(Layout& w, std::uint32_t file, const std::byte* dat
   ConnectionState& c = w.files[file].connection;
   const std::size_t total = std::min<std::size_t>(size, send_space(w, file));
   for (std::size_t done = 0; done < total;) {
-    const auto n =
-        static_cast<std::uint32_t>(std::min<std::size_t>(total - done, kOutputBytesMax));
+    const auto n = static_cast<std::uint32_t>(std::min<std::size_t>(total - done, kOutputBytesMax));
     emit(w, OutputType::kBytes, value(c.conn), c.sent, data + done, n);
     c.sent += n;
     done += n;
@@ -308,8 +307,8 @@ void close_listener(Layout& w, std::uint32_t file) noexcept {
 
 void admit_connect(Layout& w, Index index, const ConnectBody& body) noexcept {
   const std::uint32_t listener = find_listener(w, body, index);
-  const bool room = listener != 0 && w.files[listener].listener.queued <
-                                         w.files[listener].listener.backlog + 1;
+  const bool room =
+      listener != 0 && w.files[listener].listener.queued < w.files[listener].listener.backlog + 1;
   const std::uint32_t file = room ? create_file(w, kNodeSlot, FileKind::kConnection) : 0;
   if (file == 0) {
     emit(w, OutputType::kRefused, value(index), 0, nullptr, 0);  // rule 21

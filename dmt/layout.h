@@ -65,7 +65,7 @@ struct alignas(128) SlotRecord {
   std::int64_t deadline_ns;                  // virtual; valid while timer_heap != 0
   std::uint64_t pending_signals;             // bit signo-1, directed at this thread
   std::uint64_t blocked_signals;
-  std::uint64_t operations;  // turns this slot has taken: names what it creates (D2)
+  std::uint64_t operations;   // turns this slot has taken: names what it creates (D2)
   std::uint64_t exit_object;  // joiners wait here
 };
 
@@ -89,7 +89,7 @@ struct alignas(64) ProcessRecord {
   std::uint64_t pending_signals;
   Disposition dispositions[65];
   std::int64_t alarm_interval_ns;
-  std::uint16_t alarm_timer;       // a timer, or kNone
+  std::uint16_t alarm_timer;        // a timer, or kNone
   std::atomic<std::uint32_t> gone;  // any: 1 = its end was an operation of the schedule (D18)
 };
 
@@ -98,7 +98,7 @@ struct alignas(64) ProcessRecord {
 enum class TimerKind : std::uint8_t { kFree, kSlot, kFile, kProcess };
 struct TimerRecord {
   TimerKind kind;
-  std::uint16_t heap;  // position + 1 in the heap, 0 = not armed
+  std::uint16_t heap;   // position + 1 in the heap, 0 = not armed
   std::uint32_t owner;  // slot, file or process by kind
   std::int64_t deadline_ns;
   std::uint64_t number;  // ties fire in the order of arming (rule 8e)
@@ -154,9 +154,9 @@ struct ConnectionState {
 
 // Kernel pipe or one direction of a kernel unix stream, or one eventfd/timerfd's count.
 struct StreamState {
-  std::uint32_t peer;       // file of the other end, 0 = gone
-  std::uint64_t bytes;      // written by hooked calls and not yet read (by this end)
-  std::uint64_t space_used; // bytes this end has written that the peer has not read
+  std::uint32_t peer;        // file of the other end, 0 = gone
+  std::uint64_t bytes;       // written by hooked calls and not yet read (by this end)
+  std::uint64_t space_used;  // bytes this end has written that the peer has not read
   std::uint64_t capacity;
   bool peer_shut_write, shut_read, shut_write;
 };
@@ -183,7 +183,7 @@ struct alignas(64) FileRecord {
   Readiness readiness;
   std::uint32_t watches;  // list of watches on this file, FIFO, linked by `file_next`
   std::uint32_t watches_tail;
-  std::uint32_t chain;  // accept queue, queue of rights, or free list
+  std::uint32_t chain;   // accept queue, queue of rights, or free list
   std::uint32_t rights;  // descriptors on their way to this end of a unix stream (envelopes)
   std::uint64_t object;  // agreed name: creating slot and its operation count (D2)
   union {
@@ -198,13 +198,13 @@ struct alignas(64) FileRecord {
 enum class WatchKind : std::uint8_t { kFree, kSlot, kEpoll };
 struct WatchRecord {
   WatchKind kind;
-  bool armed;     // ONESHOT disarms
-  bool is_ready;  // in the epoll's ready list
-  std::uint8_t flags;  // kWatchEdge | kWatchOneshot | kWatchExclusive
-  std::uint32_t file;  // the watched file
-  std::uint32_t owner;  // slot, or epoll file
+  bool armed;            // ONESHOT disarms
+  bool is_ready;         // in the epoll's ready list
+  std::uint8_t flags;    // kWatchEdge | kWatchOneshot | kWatchExclusive
+  std::uint32_t file;    // the watched file
+  std::uint32_t owner;   // slot, or epoll file
   std::uint32_t events;  // bits of interest; POLLERR and POLLHUP always count
-  std::int32_t fd;        // as given to epoll_ctl
+  std::int32_t fd;       // as given to epoll_ctl
   std::uint32_t file_next, file_previous;
   std::uint32_t owner_next, owner_previous;
   std::uint32_t ready_next, ready_previous;
@@ -236,19 +236,19 @@ struct SchedulerState {
   std::uint64_t hash;
   std::uint64_t wait_number;
   std::uint64_t object_number;
-  View view;          // of the last START admitted
+  View view;           // of the last START admitted
   Viewstamp admitted;  // last entry admitted
   std::uint64_t admissions;
   std::uint32_t timers_armed;
   std::uint16_t free_slots_head, free_slots_tail;  // FIFO: deterministic reuse (D19)
   std::uint16_t free_timer;
-  std::uint32_t free_file, free_watch, free_block;  // LIFO lists
+  std::uint32_t free_file, free_watch, free_block;      // LIFO lists
   std::uint32_t files_used, watches_used, blocks_used;  // high-water marks
   std::uint32_t listeners;                              // list linked by ListenerState::next
   std::uint32_t slots_used;                             // one above the highest slot ever taken
-  std::uint32_t signal_files;  // how many kSignalFd files there are
+  std::uint32_t signal_files;                           // how many kSignalFd files there are
   std::uint32_t output_pending;  // hand-offs + 1 since output that the node was not told of
-  bool ended;               // the main process has ended
+  bool ended;                    // the main process has ended
   // --- words for the node's event loop
   alignas(128) std::atomic<std::uint32_t> node_asleep;  // any: 1 = ring the doorbell
   std::atomic<std::uint32_t> stalled;        // any: turns wanted, sequence empty, run queue not

@@ -82,10 +82,9 @@ bool leave_turn_lying(Layout& w, Slot me) noexcept {
   const bool wants_turns = s.run_queue.head != kNone;
   s.stalled.store(wants_turns ? 1 : 0, std::memory_order_relaxed);
   s.published_clock.store(s.clock, std::memory_order_relaxed);
-  const bool tell_leader =
-      s.leading.load(std::memory_order_relaxed) != 0 &&
-      (wants_turns || s.next_deadline.load(std::memory_order_relaxed) <
-                          s.node_timer.load(std::memory_order_relaxed));
+  const bool tell_leader = s.leading.load(std::memory_order_relaxed) != 0 &&
+                           (wants_turns || s.next_deadline.load(std::memory_order_relaxed) <
+                                               s.node_timer.load(std::memory_order_relaxed));
   s.holder.store(kHolderIdle, std::memory_order_seq_cst);
   if (tell_leader) ring_doorbell(w);
   // Dekker with admit_from_node: either we see its entry, or it sees the turn lying.

@@ -19,7 +19,7 @@ enum class Attach { kReady, kAbsent, kCreating, kWrongVersion, kTooSmall, kSyste
 
 struct Attached {
   Attach state;
-  Layout* layout;              // valid when kReady
+  Layout* layout;               // valid when kReady
   std::uint32_t found_version;  // valid when kWrongVersion
 };
 

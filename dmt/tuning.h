@@ -6,12 +6,12 @@
 
 namespace crane::dmt {
 
-inline constexpr std::uint32_t kSlotsMax = 4096;       // threads of all processes, slot 0 = node
-inline constexpr std::uint32_t kProcessesMax = 256;    // processes alive at once
-inline constexpr std::uint32_t kFdsMax = 16384;        // descriptors of one process
-inline constexpr std::uint32_t kFilesMax = 65536;      // open file descriptions of all processes
-inline constexpr std::uint32_t kWatchesMax = 131072;   // poll and epoll registrations
-inline constexpr std::uint32_t kBlocksMax = 32768;     // inbound blocks of kBlockBytes
+inline constexpr std::uint32_t kSlotsMax = 4096;      // threads of all processes, slot 0 = node
+inline constexpr std::uint32_t kProcessesMax = 256;   // processes alive at once
+inline constexpr std::uint32_t kFdsMax = 16384;       // descriptors of one process
+inline constexpr std::uint32_t kFilesMax = 65536;     // open file descriptions of all processes
+inline constexpr std::uint32_t kWatchesMax = 131072;  // poll and epoll registrations
+inline constexpr std::uint32_t kBlocksMax = 32768;    // inbound blocks of kBlockBytes
 inline constexpr std::uint32_t kBlockBytes = 4096;
 inline constexpr std::uint32_t kWaitBuckets = 1024;
 inline constexpr std::uint32_t kConnectionBuckets = 32768;

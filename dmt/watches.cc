@@ -231,9 +231,7 @@ void epoll_modify(Layout& w, std::uint32_t watch, std::uint32_t events,
   }
 }
 
-void epoll_remove(Layout& w, std::uint32_t watch) noexcept {
-  drop_watch(w, watch);
-}
+void epoll_remove(Layout& w, std::uint32_t watch) noexcept { drop_watch(w, watch); }
 
 std::uint32_t epoll_collect(Layout& w, std::uint32_t epoll, EpollReady* out,
                             std::uint32_t capacity) noexcept {

@@ -41,7 +41,7 @@ std::uint64_t round_up(std::uint64_t n, std::uint64_t to) noexcept {
 
 // What /proc/<pid>/stat says after the command's name; empty when there is no such process.
 struct ProcessStat {
-  char state = 0;                 // field 3
+  char state = 0;                // field 3
   unsigned long long start = 0;  // field 22: clock ticks since boot
 };
 

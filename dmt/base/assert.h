@@ -10,7 +10,7 @@ namespace crane {
 
 }  // namespace crane
 
-#define CRANE_ASSERT(expression) \
+#define CRANE_ASSERT(expression)                      \
   (__builtin_expect(static_cast<bool>(expression), 1) \
        ? static_cast<void>(0)                         \
        : ::crane::assertion_failed(#expression, __FILE__, __LINE__))

@@ -32,8 +32,8 @@ enum class Code : int {
 
 struct [[nodiscard]] Error {
   Code code = Code::kOk;
-  int detail = 0;          // errno where the system said why, else 0
-  const char* what = "";   // static text: which step failed
+  int detail = 0;         // errno where the system said why, else 0
+  const char* what = "";  // static text: which step failed
 };
 
 inline Error system_error(const char* what) noexcept { return {Code::kSystem, errno, what}; }

@@ -265,6 +265,8 @@ std::string Guard::log_tail() const {
   }
   if (text.size() > kLogTailBytes) text.erase(0, text.size() - kLogTailBytes);
   while (!text.empty() && text.back() == '\n') text.pop_back();
+  // One message is one line: the last that it said, the rest stays in server.log.
+  if (const auto line = text.rfind('\n'); line != std::string::npos) text.erase(0, line + 1);
   return text.empty() ? "" : "; it said: " + text;
 }
 

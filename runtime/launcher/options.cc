@@ -121,6 +121,11 @@ Parsed parse_options(int argc, const char* const* argv, Options& options, Proble
     return Parsed::kProblem;
   }
   for (const auto& word : app.remaining()) options.program.push_back(word);
+  if (!options.program.empty() && options.program[0].rfind('-', 0) == 0) {
+    problem_out = problem(Status::kUsage, "command line", options.program[0], "no such option",
+                          "see crane-run --help; the server's own words go after --");
+    return Parsed::kProblem;
+  }
   options.program.insert(options.program.end(), theirs.begin(), theirs.end());
   options.container = !no_container;
   options.pin = !no_pin;
