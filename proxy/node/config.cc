@@ -96,6 +96,7 @@ Result<Config> parse(const Json& json) {
   get(json, "libcrane", c.libcrane);
   get(json, "perturb", c.perturb);
   get(json, "cpu", c.cpu);
+  get(json, "node_roams", c.node_roams);
   get(json, "log_id", c.log_id);
   get(json, "send_buffer", c.send_buffer);
   get(json, "working_directory", c.working_directory);

@@ -36,6 +36,7 @@ struct Config {
   std::string libcrane;
   std::uint64_t perturb = 0;
   int cpu = -1;
+  bool node_roams = false;  // only the server is bound to `cpu`
   std::uint64_t log_id = 0;
   std::array<std::uint64_t, 4> secret{};  // the seed of virtual randomness (D7)
   std::uint64_t send_buffer = 0;          // 0: the default

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // crane-node: one replica's node.  Started by crane-run, never by hand.
-#include <sched.h>
 #include <signal.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/spdlog.h>
@@ -16,6 +15,7 @@
 #include "proxy/node/config.h"
 #include "proxy/node/control.h"
 #include "proxy/node/node.h"
+#include "proxy/node/placement.h"
 
 namespace {
 
@@ -28,18 +28,6 @@ void open_log(const crane::node::Config& config) {
     spdlog::set_default_logger(std::move(log));
   } catch (const spdlog::spdlog_ex& e) {
     spdlog::warn("no node.log: {}", e.what());
-  }
-}
-
-// A replica's node and server threads share one core: waking a thread there costs a tenth of waking
-// one on another (DESIGN D10).  The node keeps the server's priority: measured, one that outranks
-// its server preempts it at every request and so loses its batches, and a third of the requests/s.
-void place(int cpu) {
-  if (cpu >= 0) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(static_cast<std::size_t>(cpu), &set);
-    if (::sched_setaffinity(0, sizeof set, &set) != 0) spdlog::warn("not bound to cpu {}", cpu);
   }
 }
 
@@ -64,7 +52,7 @@ int main(int argc, char** argv) {
     return status;
   }
   open_log(config.value());
-  place(config.value().cpu);
+  crane::node::place_node(config.value());
   crane::node::Node node(config.value(), control_fd);
   return crane::node::code(node.run());
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/node.h"
+#include "proxy/node/placement.h"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -375,6 +376,7 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
 }
 
 void Node::start_server() {
+  const ServerPlacement there(config_);
   if (const Outcome begun = guard_->start(); !begun.ok()) {
     const Error e = begun.error();
     fail(ExitStatus::kServerNotStarted,

@@ -131,6 +131,7 @@ std::string node_configuration(const NodeSetup& s) {
               {"publish", publish},
               {"perturb", perturb},
               {"cpu", processor_of(s.options, s.profile, s.replica)},
+              {"node_roams", s.profile.node_roams},
               {"log_id", std::stoull(s.log_id)},
               {"secret", s.secret},
               {"working_directory", working_directory(s.options)}}

@@ -34,7 +34,7 @@ std::string value_of(const Words& environment, const std::string& name) {
 // unless told. Whether it was told: "-D FOREGROUND", "-DFOREGROUND", "-X" (one process), or only
 // a question like "-v".
 Profile apache2(const Words& args) {
-  Profile p{.name = "apache2"};
+  Profile p{.name = "apache2", .node_roams = true};
   const char* confdir = getenv("APACHE_CONFDIR");
   const std::string directory = confdir != nullptr ? confdir : "/etc/apache2";
   for (const auto& variable : environment_of_script(directory + "/envvars")) {

@@ -18,6 +18,8 @@ struct Profile {
   std::vector<std::string> directories = {};  // made before the server starts, links resolved
   std::string mode = "serial";
   std::uint32_t quantum = 0;  // 0: the scheduler's default
+  // The server works long between turns: its node does not share its processor (DESIGN D10).
+  bool node_roams = false;
 };
 
 // The profile called `name`, or, when that is empty, the one that fits the program's base name;

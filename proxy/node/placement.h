@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// On which processors a replica runs (DESIGN D10).
+//
+// The server's threads share one core, where a hand-off of the turn costs a tenth of one across
+// cores.  The node shares it too when a request is cheap (redis: one wake-up serves a batch and the
+// caches are warm), and roams when the server works long between turns (apache2), so that reading
+// and sending clients overlaps with it; the profile says which.  The node keeps the server's
+// priority: one that outranks it preempts it at every request and so loses its batches.
+//
+// Threads: the node's only one.
+
+#include <sched.h>
+
+#include "proxy/node/config.h"
+
+namespace crane::node {
+
+// Binds the calling thread to `config.cpu`, unless that is negative or the node roams.
+void place_node(const Config& config);
+
+// While it lives, children of the calling thread are born on `config.cpu`.
+class ServerPlacement {
+ public:
+  explicit ServerPlacement(const Config& config);
+  ~ServerPlacement();
+  ServerPlacement(const ServerPlacement&) = delete;
+  ServerPlacement& operator=(const ServerPlacement&) = delete;
+
+ private:
+  cpu_set_t before_;
+  bool moved_ = false;
+};
+
+}  // namespace crane::node
