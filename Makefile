@@ -216,9 +216,13 @@ $(SHORT): %: $(OUT)/%
 RUN_TESTS = python3 tests/run.py --out $(OUT) --variant $(VARIANT)
 deps:                                             ## install the missing Debian packages
 	@tests/install_deps.sh
+# One sanitizer variant of the parts that have no business with other processes.
+SANITIZED_AREAS := base dmt consensus output proxy
 test: deps                                        ## everything; last line: N passed, N failed
 	@$(MAKE) --no-print-directory -k -j$(JOBS) all || true
-	@$(RUN_TESTS) --full $(ARGS)
+	@$(MAKE) --no-print-directory -k -j$(JOBS) VARIANT=asan OUT=$(OUT)-asan \
+	  $(patsubst %,$(OUT)-asan/test-%,$(SANITIZED_AREAS)) || true
+	@$(RUN_TESTS) --full --sanitized $(OUT)-asan --areas '$(SANITIZED_AREAS)' $(ARGS)
 check:                                            ## the quick loop: unit tests, lints, few seeds
 	@$(MAKE) --no-print-directory all
 	@$(RUN_TESTS) --quick $(ARGS)
@@ -228,8 +232,11 @@ lint: $(LIBCRANE)                                 ## layering, symbols, tidy, fo
 	@$(RUN_TESTS) --only lint
 accept: programs                                  ## end-to-end stories in full size, an hour
 	@python3 tests/e2e/_accept.py --out $(OUT) $(ARGS)
+# The plot wants matplotlib, which Debian installs for its own python.
+PYTHON_PLOT = $(or $(shell for p in python3 /usr/bin/python3; do \
+                $$p -c 'import matplotlib' 2>/dev/null && echo $$p && break; done),python3)
 bench: programs $(BENCHES)                        ## native vs one and three replicas; turn cost
-	@python3 eval/bench.py --out $(OUT) $(ARGS)
+	@$(PYTHON_PLOT) eval/bench.py --out $(OUT) $(ARGS)
 demo: deps                                        ## three replicas of a server, one killed
 	@$(MAKE) --no-print-directory -j$(JOBS) programs
 	@python3 eval/demo.py --out $(OUT) $(ARGS)

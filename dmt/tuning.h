@@ -28,8 +28,8 @@ inline constexpr std::uint64_t kSendBufferDefault = 1024 * 1024;
 inline constexpr std::uint32_t kBacklogMax = 4096;
 
 // Turns per grant (D3).
-inline constexpr std::uint32_t kInputGrantDefault = 256;
-inline constexpr std::uint32_t kBubbleGrantMin = 256;
+inline constexpr std::uint32_t kInputGrantDefault = 1024;
+inline constexpr std::uint32_t kBubbleGrantMin = 1024;
 inline constexpr std::uint32_t kBubbleGrantMax = 64 * 1024;
 inline constexpr std::uint32_t kStartGrant = 4096;
 inline constexpr std::uint32_t kClassicBubbleGrant = 1000;  // CRANE 4.2: N_clock

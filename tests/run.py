@@ -5,6 +5,7 @@
 Kinds, in the order they run (the quick ones first):
   lint       tests/lint/*.py                                     each counts one
   unit       out/<variant>/test-<area>, Catch2                   each TEST_CASE counts one
+  sanitized  the same of a sanitizer build (--sanitized, --areas), few seeds
   interpose  tests/interpose/<name>.c, a stranger under Crane
   e2e        tests/e2e/<story>.py --out OUT: exit 0 passed, 77 skipped; a story that checks several
              things may end with its own line `N passed, N failed`
@@ -135,15 +136,24 @@ class Runner:
         for area in sorted(areas, key=lambda a: (a == "sim", a)):
             self.catch2(area)
 
-    def catch2(self, area):
-        program, name = self.out / f"test-{area}", f"test-{area}"
+    def sanitized(self):
+        """The unit tests that a sanitizer build has, with few seeds: it is slow."""
+        if not self.options.sanitized:
+            return
+        out = pathlib.Path(self.options.sanitized)
+        for area in self.options.areas.split():
+            self.catch2(area, out, f"sanitized/test-{area}", quick=True)
+
+    def catch2(self, area, out=None, name=None, quick=False):
+        out, name = out or self.out, name or f"test-{area}"
+        program = out / f"test-{area}"
         if not self.wanted(name):
             return
         if not program.exists():
-            self.tally.fail(f"{name}: not built", f"make OUT={self.out} {name}")
+            self.tally.fail(f"{name}: not built", f"make OUT={out} test-{area}")
             return
         begin = time.monotonic()
-        env = {"CRANE_TEST_QUICK": "1"} if self.options.quick else {}
+        env = {"CRANE_TEST_QUICK": "1"} if quick or self.options.quick else {}
         with tempfile.NamedTemporaryFile("r", suffix=".xml", errors="replace") as report:
             command = self.wrap + [str(program)]
             status, text = run(command + ["-r", "xml", "-o", report.name],
@@ -272,12 +282,15 @@ def main():
     parser.add_argument("--variant", default="release")
     parser.add_argument("--full", action="store_true", help="everything (the default)")
     parser.add_argument("--quick", action="store_true", help="lints and unit tests, few seeds")
-    parser.add_argument("--only", choices=["lint", "unit", "interpose", "e2e"])
+    parser.add_argument("--only", choices=["lint", "unit", "sanitized", "interpose", "e2e"])
+    parser.add_argument("--sanitized", default="", help="build tree of a sanitizer variant")
+    parser.add_argument("--areas", default="", help="its unit tests to run")
     parser.add_argument("--unit-timeout", type=int, default=600)
     parser.add_argument("names", nargs="*", help="only tests whose name holds one of these")
     options = parser.parse_args()
     runner = Runner(options)
-    kinds = ["lint", "unit"] if options.quick else ["lint", "unit", "interpose", "e2e"]
+    kinds = ["lint", "unit"] if options.quick else [
+        "lint", "unit", "sanitized", "interpose", "e2e"]
     for kind in [options.only] if options.only else kinds:
         getattr(runner, kind)()
     return runner.finish()
