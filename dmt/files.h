@@ -98,7 +98,11 @@ void detach_watches(Layout& w, std::uint32_t file) noexcept;
 
 // A registration is named by (file, fd number), as in Linux; 0 = not registered.
 std::uint32_t epoll_find(const Layout& w, std::uint32_t epoll, int fd, std::uint32_t file) noexcept;
-// `events` are epoll's bits incl. EPOLLET, EPOLLONESHOT, EPOLLEXCLUSIVE.  0 = no room.
+// True when watching `file` from `epoll` would close a ring of epolls or nest them deeper than
+// Linux allows: readiness is raised along the watches, which must end (answer ELOOP).
+bool epoll_would_loop(const Layout& w, std::uint32_t epoll, std::uint32_t file) noexcept;
+// REQUIRES: not epoll_would_loop.  `events` are epoll's bits incl. EPOLLET, EPOLLONESHOT,
+// EPOLLEXCLUSIVE.  0 = no room.
 std::uint32_t epoll_add(Layout& w, std::uint32_t epoll, int fd, std::uint32_t file,
                         std::uint32_t events, std::uint64_t data) noexcept;
 void epoll_modify(Layout& w, std::uint32_t watch, std::uint32_t events,

@@ -197,6 +197,24 @@ void detach_watches(Layout& w, std::uint32_t file) noexcept {
 
 // --- epoll -----------------------------------------------------------------------------------
 
+namespace {
+
+// Whether `to` is watched by `from`, directly or through other epolls; too deep counts as yes.
+bool reaches(const Layout& w, std::uint32_t from, std::uint32_t to, int depth) noexcept {
+  if (from == to || depth > kEpollNestMax) return true;
+  if (w.files[from].kind != FileKind::kEpoll) return false;
+  for (std::uint32_t i = w.files[from].epoll.items; i != 0; i = w.watches[i].owner_next) {
+    if (reaches(w, w.watches[i].file, to, depth + 1)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool epoll_would_loop(const Layout& w, std::uint32_t epoll, std::uint32_t file) noexcept {
+  return w.files[file].kind == FileKind::kEpoll && reaches(w, file, epoll, 1);
+}
+
 std::uint32_t epoll_find(const Layout& w, std::uint32_t epoll, int fd,
                          std::uint32_t file) noexcept {
   for (std::uint32_t i = w.files[file].watches; i != 0; i = w.watches[i].file_next) {

@@ -45,6 +45,7 @@ int control(Turn& turn, int ep, int op, int fd, const struct epoll_event* e) noe
   switch (op) {
     case EPOLL_CTL_ADD:
       if (watch != 0) return -EEXIST;
+      if (dmt::epoll_would_loop(turn.w, epoll, file)) return -ELOOP;
       if ((e->events & EPOLLEXCLUSIVE) != 0 && (e->events & ~kExclusiveMay) != 0) return -EINVAL;
       return dmt::epoll_add(turn.w, epoll, fd, file, e->events, e->data.u64) != 0 ? 0 : -ENOSPC;
     case EPOLL_CTL_MOD:

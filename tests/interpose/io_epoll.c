@@ -132,11 +132,28 @@ static void threads(void) {
   printf("no epoll %d\n", epoll_wait(shared_event, &e, 1, 0) < 0 && errno == EINVAL);
 }
 
+// A ring of epolls, and a chain deeper than Linux allows, are refused.
+static void loops(void) {
+  struct epoll_event e = {.events = EPOLLIN};
+  int ring[3], chain[8];
+  for (int i = 0; i < 3; ++i) ring[i] = epoll_create1(0);
+  printf("watch %d", epoll_ctl(ring[0], EPOLL_CTL_ADD, ring[1], &e));
+  printf(" %d", epoll_ctl(ring[1], EPOLL_CTL_ADD, ring[2], &e));
+  printf(" ring %d\n", epoll_ctl(ring[2], EPOLL_CTL_ADD, ring[0], &e) < 0 && errno == ELOOP);
+  for (int i = 0; i < 8; ++i) chain[i] = epoll_create1(0);
+  int depth = 0;
+  while (depth < 7 && epoll_ctl(chain[depth + 1], EPOLL_CTL_ADD, chain[depth], &e) == 0) ++depth;
+  printf("chain ends %d\n", depth < 7 && errno == ELOOP);
+  for (int i = 0; i < 3; ++i) close(ring[i]);
+  for (int i = 0; i < 8; ++i) close(chain[i]);
+}
+
 int main(void) {
   basic();
   order();
   duplicates();
   threads();
+  loops();
   printf("EXIT-SUCCESS\n");
   return 0;
 }
