@@ -65,12 +65,14 @@ std::uint32_t allocate_block(Layout& w) noexcept {
     block = ++s.blocks_used;
   }
   w.block_next[block] = 0;
+  s.blocks_in_use.fetch_add(1, std::memory_order_relaxed);
   return block;
 }
 
 void free_block(Layout& w, std::uint32_t block) noexcept {
   w.block_next[block] = w.scheduler.free_block;
   w.scheduler.free_block = block;
+  w.scheduler.blocks_in_use.fetch_sub(1, std::memory_order_relaxed);
 }
 
 std::byte* block_bytes(Layout& w, std::uint32_t block) noexcept {
@@ -107,9 +109,10 @@ void free_input(Layout& w, ConnectionState& c) noexcept {
   c.tail_block = c.head_offset = c.tail_used = 0;
 }
 
-// Tells the proxies how far the server has read, in steps that keep the client's window open.
+// Tells the proxies how far the server has read, in steps that keep the client's window open; its
+// first read, which opens the window, at once.
 void report_consumed(Layout& w, ConnectionState& c) noexcept {
-  if (c.consumed - c.reported < kReceiveWindow / 4) return;
+  if (c.reported != 0 && c.consumed - c.reported < kReceiveWindow / 4) return;
   c.reported = c.consumed;
   emit(w, OutputType::kConsumed, value(c.conn), c.consumed, nullptr, 0);
 }

@@ -258,6 +258,7 @@ struct SchedulerState {
   std::atomic<std::int64_t> node_timer;      // node: deadline its own timer is set for
   std::atomic<std::uint64_t> applied_index;  // any: index of the last admitted entry
   std::atomic<std::uint64_t> published_clock;  // any: clock at the last hand-off
+  std::atomic<std::uint32_t> blocks_in_use;    // any: inbound blocks; the leader's back-pressure
   std::atomic<std::uint32_t> fenced;           // any: 1 = this replica has failed; nobody goes on
 };
 

@@ -24,6 +24,9 @@ inline constexpr std::uint64_t kOutputBytes = 16ull << 20;
 
 // What one connection may hold unread inside a replica; the proxy never proposes more (rule 1).
 inline constexpr std::uint32_t kReceiveWindow = 256 * 1024;
+// The same before the server has read anything: what a full backlog of silent or hostile clients
+// can pin.  The server's first read opens the whole window.
+inline constexpr std::uint32_t kFirstWindow = 32 * 1024;
 // The virtual send buffer S of DESIGN D15 unless the profile says otherwise.
 inline constexpr std::uint64_t kSendBufferDefault = 1024 * 1024;
 inline constexpr std::uint32_t kBacklogMax = 4096;
@@ -48,6 +51,9 @@ inline constexpr std::uint32_t kClockReadsPerTurn = 64;
 inline constexpr std::uint64_t kHashPeriod = 1024;
 
 static_assert(kReceiveWindow >= 2 * 64 * 1024, "two DATA entries of the largest size must fit");
+static_assert(kFirstWindow <= kReceiveWindow);
+static_assert(std::uint64_t{kBacklogMax} * kFirstWindow <= std::uint64_t{kBlocksMax} * kBlockBytes,
+              "one full backlog fits into the inbound blocks");
 static_assert(kBubbleGrantMin <= kBubbleGrantMax);
 static_assert(kSlotsMax < 0xfff0 && kTimersMax < 0xfff0, "slots and timers are 16-bit links");
 

@@ -14,9 +14,9 @@ namespace crane::proxy {
 
 Connection::Read Connection::read(Batch& batch) {
   if (fd_ < 0 || input_ended_) return Read::kEnded;
-  const std::uint64_t window = options_->receive_window - (proposed_ - consumed_);
-  if (window == 0) return Read::kFull;
-  const std::size_t want = std::min<std::uint64_t>(window, kDataBytesMax);
+  if (!window_open()) return Read::kFull;
+  const std::size_t want =
+      std::min<std::uint64_t>(window() - (proposed_ - consumed_), kDataBytesMax);
   const std::span<std::byte> room = batch.room(want);
   ssize_t got;
   do {
@@ -25,7 +25,7 @@ Connection::Read Connection::read(Batch& batch) {
   if (got > 0) {
     batch.add_data(*this, static_cast<std::size_t>(got));
     proposed_ += static_cast<std::uint64_t>(got);
-    CRANE_ASSERT(proposed_ - consumed_ <= options_->receive_window);  // N1
+    CRANE_ASSERT(proposed_ - consumed_ <= window());  // N1
     if (!window_open()) return Read::kFull;
     return static_cast<std::size_t>(got) < want ? Read::kDrained : Read::kSome;
   }

@@ -28,6 +28,7 @@ namespace crane::proxy {
 struct ConnectionOptions {
   std::uint64_t send_buffer = 1U << 20;  // S, the same as the server's configuration has
   std::uint64_t receive_window = 256 * 1024;
+  std::uint64_t first_window = 32 * 1024;  // before the server has read anything
 };
 
 class Connection : public Opener {
@@ -52,8 +53,11 @@ class Connection : public Opener {
   Read read(Batch& batch);
   // The server has read `total` bytes in all.
   void consumed(std::uint64_t total) noexcept;
-  bool window_open() const noexcept { return proposed_ - consumed_ < options_->receive_window; }
+  bool window_open() const noexcept { return proposed_ - consumed_ < window(); }
   bool input_ended() const noexcept { return input_ended_; }
+  std::uint64_t window() const noexcept {
+    return consumed_ == 0 ? options_->first_window : options_->receive_window;
+  }
 
   // --- to the client -----------------------------------------------------------------------------
   // Each returns false when the socket wants a write event to go on.

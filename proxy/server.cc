@@ -177,6 +177,7 @@ void Proxy::read_client(Client& client) {
     watch_reading(client, false);
     return;
   }
+  if (batch_.bytes() >= kBatchBytes) return;  // its event stays armed
   const std::size_t before = batch_.bytes();
   const std::size_t queued_before = client.queued();
   const Connection::Read got = client.read(batch_);

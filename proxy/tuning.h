@@ -9,11 +9,11 @@ namespace crane::proxy {
 
 // Clients taken from one listener per event, so that a flood of connects leaves room for requests.
 inline constexpr int kAcceptsPerEvent = 64;
-// A batch larger than this is proposed before the loop iteration ends.
-inline constexpr std::size_t kBatchBytes = 1U << 20;
 // Proposed and not yet admitted by the own server: beyond either, clients are not read (C4).
 inline constexpr std::uint64_t kPipelineEntries = 8192;
 inline constexpr std::uint64_t kPipelineBytes = 8U << 20;
+// One iteration reads at most this much from all clients together; the rest is read in the next.
+inline constexpr std::uint64_t kBatchBytes = 4U << 20;
 // Output that clients have not taken, over all of them; beyond it the largest queue is reset.
 inline constexpr std::uint64_t kQueuedBytesMax = 1ULL << 30;
 // Deadlines of the server that lie closer together than this share one TIME entry (D17).

@@ -117,6 +117,7 @@ bool Node::open() {
   proxy::ProxyOptions options;
   options.connection.send_buffer = layout_->header.configuration.send_buffer;
   options.connection.receive_window = dmt::kReceiveWindow;
+  options.connection.first_window = dmt::kFirstWindow;
   options.queued_bytes_max = proxy::kQueuedBytesMax;
   proxy_ = std::make_unique<proxy::Proxy>(
       base_, options,

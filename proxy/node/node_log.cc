@@ -131,7 +131,8 @@ void Node::propose_on_own() {
   s.node_timer.store(told, std::memory_order_relaxed);
 }
 
-// Clients are read only as fast as the own server admits (C4).
+// Clients are read only as fast as the own server admits (C4) and while what it has not read leaves
+// half of the inbound blocks free: what is under way needs at most the other half.
 void Node::throttle() {
   const std::uint64_t outstanding =
       value(proposed_) > value(applied()) ? value(proposed_) - value(applied()) : 0;

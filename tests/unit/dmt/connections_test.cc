@@ -172,14 +172,21 @@ TEST_CASE("the node is told how far the server has read", "[connections]") {
   const std::uint32_t file = s.client(&conn);
   for (int i = 0; i < 2; ++i) s.data(conn, std::string(40'000, 'x'));
   s.admit();
+  CHECK(s.w.scheduler.blocks_in_use.load() == 80'000 / kBlockBytes + 1);
+  CHECK(s.read(file, 1).size() == 1);  // the first read at once: it opens the window
+  const auto first = s.outputs();
+  REQUIRE(first.size() == 1);
+  CHECK(first[0].header.type == OutputType::kConsumed);
+  CHECK(first[0].header.argument == 1);
   CHECK(s.read(file, 40'000).size() == 40'000);
-  CHECK(s.outputs().empty());
-  CHECK(s.read(file, 40'000).size() == 40'000);
+  CHECK(s.outputs().empty());  // then in steps
+  CHECK(s.read(file, 40'000).size() == 39'999);
   const auto out = s.outputs();
   REQUIRE(out.size() == 1);
   CHECK(out[0].header.type == OutputType::kConsumed);
   CHECK(out[0].header.conn == conn);
   CHECK(out[0].header.argument == 80'000);
+  CHECK(s.w.scheduler.blocks_in_use.load() == 0);
 }
 
 TEST_CASE("FIN: what was sent before is read first, then EOF", "[connections]") {
@@ -197,8 +204,9 @@ TEST_CASE("FIN: what was sent before is read first, then EOF", "[connections]") 
   shutdown_write(s.w, file);
   CHECK((s.ready(file) & kHup) != 0);
   const auto out = s.outputs();
-  REQUIRE(out.size() == 1);
-  CHECK(out[0].header.type == OutputType::kShutdown);
+  REQUIRE(out.size() == 2);
+  CHECK(out[0].header.type == OutputType::kConsumed);
+  CHECK(out[1].header.type == OutputType::kShutdown);
 }
 
 TEST_CASE("reset: after FIN a broken pipe, else reset by peer", "[connections]") {
@@ -298,13 +306,15 @@ TEST_CASE("data for a closed read side is forgotten but keeps the window open", 
   std::uint64_t conn = 0;
   const std::uint32_t file = s.client(&conn);
   shutdown_read(s.w, file);
-  for (int i = 0; i < 2; ++i) s.data(conn, std::string(60'000, 'x'));
+  for (int i = 0; i < 3; ++i) s.data(conn, std::string(60'000, 'x'));
   s.admit();
   CHECK(readable_bytes(s.w, file) == 0);
   const auto out = s.outputs();
-  REQUIRE(out.size() == 1);
+  REQUIRE(out.size() == 2);
   CHECK(out[0].header.type == OutputType::kConsumed);
-  CHECK(out[0].header.argument == 120'000);
+  CHECK(out[0].header.argument == 60'000);
+  CHECK(out[1].header.type == OutputType::kConsumed);
+  CHECK(out[1].header.argument == 180'000);
 }
 
 TEST_CASE("closing a listener resets the clients in its queue", "[connections]") {

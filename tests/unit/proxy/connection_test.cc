@@ -75,7 +75,7 @@ TEST_CASE("bytes of the client become DATA, its FIN one SHUTDOWN", "[connection]
 }
 
 TEST_CASE("N1: no more is read than the receive window allows", "[connection]") {
-  Pair p({1 << 20, 10});
+  Pair p({1 << 20, 10, 10});
   p.say("0123456789abcdef");
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
   REQUIRE_FALSE(p.connection->window_open());
@@ -89,6 +89,17 @@ TEST_CASE("N1: no more is read than the receive window allows", "[connection]") 
   REQUIRE(p.log.taken[0].data() == "0123456789");
   REQUIRE(p.log.taken[1].data() == "abcd");
   REQUIRE(p.log.taken[2].data() == "ef");
+}
+
+TEST_CASE("before the server's first read a client gets the small window only", "[connection]") {
+  Pair p({1 << 20, 10, 4});
+  p.say("0123456789abcdef");
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
+  p.connection->consumed(1);
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
+  p.propose();
+  REQUIRE(p.log.taken[0].data() == "0123");
+  REQUIRE(p.log.taken[1].data() == "456789a");  // ten unread: the whole window
 }
 
 TEST_CASE("a client that takes nothing gets the rest later, then the FIN", "[connection]") {
