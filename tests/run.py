@@ -5,6 +5,7 @@
 Kinds, in the order they run (the quick ones first):
   lint       tests/lint/*.py                                     each counts one
   unit       out/<variant>/test-<area>, Catch2                   each TEST_CASE counts one
+  model      tests/model/run_model.py, spin on a model of the takeover: each check counts one
   sanitized  the same of a sanitizer build (--sanitized, --areas), few seeds
   interpose  tests/interpose/<name>.c, a stranger under Crane
   e2e        tests/e2e/<story>.py --out OUT: exit 0 passed, 77 skipped; a story that checks several
@@ -127,6 +128,9 @@ class Runner:
             self.tally.fail(f"{name} ({describe(status)})", shlex.join(command), text)
             text = ""
         self.tally.done(name, passed, failed, time.monotonic() - begin)
+
+    def model(self):
+        self.simple("model", ["python3", "tests/model/run_model.py"], 300)
 
     # --- Catch2 --------------------------------------------------------------------------------
     def unit(self):
@@ -282,7 +286,8 @@ def main():
     parser.add_argument("--variant", default="release")
     parser.add_argument("--full", action="store_true", help="everything (the default)")
     parser.add_argument("--quick", action="store_true", help="lints and unit tests, few seeds")
-    parser.add_argument("--only", choices=["lint", "unit", "sanitized", "interpose", "e2e"])
+    parser.add_argument("--only", choices=["lint", "unit", "model", "sanitized", "interpose",
+                                           "e2e"])
     parser.add_argument("--sanitized", default="", help="build tree of a sanitizer variant")
     parser.add_argument("--areas", default="", help="its unit tests to run")
     parser.add_argument("--unit-timeout", type=int, default=600)
@@ -290,7 +295,7 @@ def main():
     options = parser.parse_args()
     runner = Runner(options)
     kinds = ["lint", "unit"] if options.quick else [
-        "lint", "unit", "sanitized", "interpose", "e2e"]
+        "lint", "unit", "model", "sanitized", "interpose", "e2e"]
     for kind in [options.only] if options.only else kinds:
         getattr(runner, kind)()
     return runner.finish()
