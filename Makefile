@@ -115,7 +115,7 @@ LIBCRANE := $(if $(wildcard runtime/interposed.def),$(OUT)/libcrane.so)
 ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_$(a))) \
             $(foreach p,node run diff sim solo,$(wildcard $(main_crane-$(p)))) $(BENCH_SRC) tests/main.cc
 
-.PHONY: all check test accept demo bench sim lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept demo bench eval-failover sim lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS)    ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS)                 ## build libcrane.so and the crane-* programs
@@ -237,6 +237,8 @@ PYTHON_PLOT = $(or $(shell for p in python3 /usr/bin/python3; do \
                 $$p -c 'import matplotlib' 2>/dev/null && echo $$p && break; done),python3)
 bench: programs $(BENCHES)                        ## native vs one and three replicas; turn cost
 	@$(PYTHON_PLOT) eval/bench.py --out $(OUT) $(ARGS)
+eval-failover: programs $(OUT)/e2e/probe          ## fail-over times, false elections, idle CPU
+	@$(PYTHON_PLOT) eval/failover.py --out $(OUT) $(ARGS)
 demo: deps                                        ## three replicas of a server, one killed
 	@$(MAKE) --no-print-directory -j$(JOBS) programs
 	@python3 eval/demo.py --out $(OUT) $(ARGS)

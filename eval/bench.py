@@ -15,18 +15,17 @@ import io
 import json
 import os
 import pathlib
-import platform
 import shutil
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
+from place import Place, machine, pyplot_or_none  # noqa: E402
 
 CLIENTS = 16
 TICK = os.sysconf("SC_CLK_TCK")
@@ -37,17 +36,6 @@ CONFIGURATIONS = {
     "n=3": (3, []),
     "n=3 classic": (3, ["--admission", "classic"]),
 }
-
-
-class Place:
-    """What Group and its kind need to know of a story."""
-
-    def __init__(self, out, work):
-        self.name, self.out, self.work, self.numbers = "bench", out, work, 0
-
-    def next_number(self):
-        self.numbers += 1
-        return self.numbers
 
 
 class Native:
@@ -236,25 +224,9 @@ def turn_cost(out, quick):
     return rows
 
 
-def machine():
-    try:
-        model = next(line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo",
-                     encoding="utf8") if line.startswith("model name"))
-    except (OSError, StopIteration):
-        model = platform.machine()
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
-    return {"processor": model, "processors": os.cpu_count(), "memory_mib": memory,
-            "kernel": platform.release(), "load_at_start": os.getloadavg()[0],
-            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
-
-
 def plot(runs, path):
-    try:
-        import matplotlib
-        matplotlib.use("Agg")
-        from matplotlib import pyplot
-    except ImportError:
-        print("no plot: matplotlib is absent (python3-matplotlib)")
+    pyplot = pyplot_or_none()
+    if not pyplot:
         return
     pairs = list(dict.fromkeys((r["server"], x["what"]) for r in runs for x in r["results"]))
     figure, axes = pyplot.subplots(1, len(pairs), figsize=(4 * len(pairs), 3.6), squeeze=False)

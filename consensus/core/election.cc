@@ -34,7 +34,9 @@ void Replica::tick_follower() {
   }
   if (leader_ != kNoReplica && now >= read_at_ns_) {
     // A reader that itself ran late has measured itself, not the leader.
-    const bool late = now - read_at_ns_ > config_.period_active_ns;
+    const std::uint64_t lateness = (now - read_at_ns_) / config_.period_active_ns;
+    const bool late = lateness > 0;
+    if (late) score_.reader_late(lateness);
     if (read_outstanding_) {
       if (!late) score_.miss();
     } else {
@@ -42,7 +44,7 @@ void Replica::tick_follower() {
       read_late_ = late;
       emit(ReadCell{leader_, kStatusCell, token(OpKind::kReadHeartbeat, leader_)});
     }
-    const bool fast = score_.streak() > 0 || now - last_traffic_ns_ < config_.active_for_ns;
+    const bool fast = score_.streak() > 0 || active();
     read_at_ns_ = now + (fast ? config_.period_active_ns : heartbeat_period_ns_);
   }
   if (leader_alive() || prevote_view_ != View{0}) return;
@@ -93,7 +95,8 @@ void Replica::plan_campaign(bool lost_before) {
   for (std::uint8_t i = 0; i < value(self()); ++i) {
     if (peers_[i].up && ReplicaId{i} != leader_) ++rank;
   }
-  std::uint64_t delay = rank * config_.slot_ns + now_.random % (config_.slot_ns / 2 + 1);
+  std::uint64_t delay = rank * config_.slot_ns;
+  if (rank > 0) delay += now_.random % (config_.slot_ns / 2 + 1);
   if (lost_before) {
     const std::uint64_t slots = std::uint64_t{2} << std::min(lost_races_, kBackoffPowerMax);
     delay = config_.slot_ns + now_.random % (slots * config_.slot_ns);

@@ -6,7 +6,8 @@
 // stood still for longer than it should costs some; below kScoreLow the leader is suspected, from
 // kScoreHigh on it is trusted again.  Departs from Mu: the cost of a miss follows the noise, i.e.
 // the streaks of misses that turned out to be false alarms lately (DESIGN C6), so a loaded machine
-// needs more misses in a row than an idle one.
+// needs more misses in a row than an idle one.  A reader that gets its own processor late takes
+// that as noise too, before it ever had a false alarm: on a crowded machine the leader fares alike.
 //
 // INVARIANT E1  0 <= score <= kScoreMax.
 // INVARIANT E2  alive changes only when the score reaches kScoreLow or kScoreHigh.
@@ -15,6 +16,7 @@
 // Threads: a plain value.
 
 #include <algorithm>
+#include <cstdint>
 
 #include "consensus/core/tuning.h"
 #include "dmt/base/assert.h"
@@ -43,6 +45,11 @@ class PullScore {
   void miss() noexcept {
     streak_ = std::min(streak_ + 1, 1 << 20);
     move(-std::max(1, kScoreMax / (kMissesBase + noise_sixteenths_ / 16)));
+  }
+
+  void reader_late(std::uint64_t periods) noexcept {
+    const int noise = static_cast<int>(std::min<std::uint64_t>(periods, kLatenessMax));
+    noise_sixteenths_ = std::max(noise_sixteenths_, noise * 16);
   }
 
   bool alive() const noexcept { return alive_; }

@@ -50,7 +50,7 @@ Result<Index> Replica::propose(const Proposal& proposal, Now now) {
   }
   if (commit_ == end_) progress_ns_ = now.now_ns;
   append(proposal.type, proposal.grant, proposal.stamp_ns, proposal.payload);
-  beat_at_ns_ = std::min(beat_at_ns_, now.now_ns + config_.period_active_ns);
+  if (active()) beat_at_ns_ = std::min(beat_at_ns_, now.now_ns + config_.period_active_ns);
   deadline_ns_ = std::min(deadline_ns_, beat_at_ns_);
   return end_.last.index;
 }
@@ -273,6 +273,19 @@ void Replica::on(const Fit&) { fit_ = true; }
 // --- the log
 // ----------------------------------------------------------------------------------------
 
+// Heartbeats follow the traffic: short periods cost processor time, and find a fault sooner.
+void Replica::note_traffic(std::uint64_t entries) {
+  if (now_.now_ns - traffic_begin_ns_ > config_.active_for_ns) {
+    traffic_begin_ns_ = now_.now_ns;
+    traffic_entries_ = 0;
+  }
+  traffic_entries_ += entries;
+  if (traffic_entries_ < config_.active_entries) return;
+  active_until_ns_ = now_.now_ns + config_.active_for_ns;
+  traffic_begin_ns_ = now_.now_ns;
+  traffic_entries_ = 0;
+}
+
 // Takes in what the writer put into the ring.  Until the log holds an entry of the promised view,
 // what lies behind the commit index may still be replaced, so each scan starts there again.
 void Replica::scan() {
@@ -286,9 +299,10 @@ void Replica::scan() {
   end_ = at;
   high_pos_ = std::max(high_pos_, end_.pos);
   if (end_ != before && role_ == Role::kFollower && writer_ != kNoReplica) {
-    last_traffic_ns_ = now_.now_ns;
+    note_traffic(value(end_.last.index) -
+                 std::min(value(before.last.index), value(end_.last.index)));
     heartbeat_moved_ns_ = now_.now_ns;
-    read_at_ns_ = std::min(read_at_ns_, now_.now_ns + config_.period_active_ns);
+    if (active()) read_at_ns_ = std::min(read_at_ns_, now_.now_ns + config_.period_active_ns);
   }
   if (end_.last.view != promised_) return;
   if (!repaired_) {

@@ -147,6 +147,8 @@ class Replica {
   void publish_promise();
   void publish_status();
   void publish_if_moved();
+  void note_traffic(std::uint64_t entries);
+  bool active() const noexcept { return now_.now_ns < active_until_ns_; }
   void set_role(Role role, ReplicaId leader);
   void fail(const char* why);
   void send(ReplicaId to, Message message);
@@ -240,7 +242,9 @@ class Replica {
   std::uint64_t high_pos_ = 0;  // highest position the ring ever held
   bool repaired_ = false;       // the log holds an entry of the promised view
   Index heard_commit_{};        // highest commit index of the promised view
-  std::uint64_t last_traffic_ns_ = 0;
+  std::uint64_t active_until_ns_ = 0;
+  std::uint64_t traffic_begin_ns_ = 0;  // of the entries counted
+  std::uint64_t traffic_entries_ = 0;
 
   // Promise and permission.
   View promised_{};

@@ -274,12 +274,15 @@ struct Config {
   std::uint32_t payload_bytes_max = 1U << 20;
   std::uint64_t write_bytes_max = 256U << 10;  // of one write when a follower is brought up
 
-  std::uint64_t period_active_ns = 5'000'000;  // heartbeats while traffic flows
+  std::uint64_t period_active_ns = 2'000'000;  // heartbeats while traffic flows
   std::uint64_t period_idle_ns = 100'000'000;  // heartbeats when idle
-  std::uint64_t active_for_ns = 500'000'000;   // traffic flows: an entry within this
-  std::uint64_t slot_ns = 3'000'000;           // election: head start of a smaller id
-  std::uint64_t ask_timeout_ns = 40'000'000;   // an unanswered pre-vote or request
-  std::uint64_t retry_ns = 20'000'000;         // leader: ask a lost follower again after this
+  // Traffic flows: active_entries within active_for_ns, for so long.  A server's own timers (redis:
+  // 10 a second) are no traffic.
+  std::uint64_t active_for_ns = 500'000'000;
+  std::uint32_t active_entries = 16;
+  std::uint64_t slot_ns = 3'000'000;          // election: head start of a smaller id
+  std::uint64_t ask_timeout_ns = 40'000'000;  // an unanswered pre-vote or request
+  std::uint64_t retry_ns = 20'000'000;        // leader: ask a lost follower again after this
   std::uint64_t progress_timeout_ns = 1'000'000'000;  // leader: work outstanding, no majority
   bool campaign_at_once = false;                      // replica 0 of a new group does not wait
 

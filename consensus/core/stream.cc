@@ -12,8 +12,8 @@ namespace crane::consensus::core {
 void Replica::tick_leader() {
   const std::uint64_t now = now_.now_ns;
   if (now >= beat_at_ns_) {
-    const bool active = now - last_traffic_ns_ < config_.active_for_ns || role_ != Role::kLeader;
-    heartbeat_period_ns_ = active ? config_.period_active_ns : config_.period_idle_ns;
+    const bool fast = active() || role_ != Role::kLeader;
+    heartbeat_period_ns_ = fast ? config_.period_active_ns : config_.period_idle_ns;
     beat_at_ns_ = now + heartbeat_period_ns_;
     ++heartbeat_;
     publish_status();
@@ -71,7 +71,7 @@ void Replica::append(std::uint8_t type, std::uint32_t grant, std::uint64_t stamp
   h.type = type;
   ring_.append(end_, h, payload);
   high_pos_ = std::max(high_pos_, end_.pos);
-  last_traffic_ns_ = now_.now_ns;
+  note_traffic(1);
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     if (peers_[i].state == PeerState::kStreaming) pump(ReplicaId{i});
   }

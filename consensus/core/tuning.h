@@ -27,8 +27,9 @@ inline constexpr int kScoreLow = 200;
 inline constexpr int kScoreHigh = 600;
 inline constexpr int kHitPoints = 250;
 // Misses in a row, without noise, from full score to suspicion.
-inline constexpr int kMissesBase = 6;
+inline constexpr int kMissesBase = 5;
 inline constexpr int kNoiseMax = 40;
+inline constexpr int kLatenessMax = 10;  // of the reader itself, in periods, as noise
 // A leader that is seen to wait for a processor is given this long without a heartbeat.
 inline constexpr std::uint64_t kStarvedMaxNs = 1'000'000'000;
 static_assert(0 < kScoreLow && kScoreLow < kScoreHigh && kScoreHigh < kScoreMax);

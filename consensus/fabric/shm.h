@@ -7,8 +7,9 @@
 //                  segments are kept ready (tidy()), keys count up from a random start and are
 //                  persistent.
 //   F4             every operation is finished within its call; its completion waits for poll().
-//   F7             a pidfd per peer, in the epoll set behind event_fd(); the peer's start time,
-//                  from /proc, tells it from another process that got its number.  A peer that
+//   F7             a pidfd per peer, in the epoll set behind event_fd(), and shm_life.h for an
+//                  earlier hint; the peer's start time, from /proc, tells it from another process
+//                  that got its number.  A peer that
 //                  starts writes its incarnation into every other's `hello` and rings.
 //   F8, F9         one mailbox per sender, one landing per grant: nothing is shared between peers.
 //   F10            two copies and a version per cell: the owner may die at any instruction.
@@ -36,6 +37,7 @@
 #include "consensus/fabric/fabric.h"
 #include "consensus/fabric/shm_landing.h"
 #include "consensus/fabric/shm_layout.h"
+#include "consensus/fabric/shm_life.h"
 #include "consensus/fabric/shm_region.h"
 
 namespace crane::consensus {
@@ -95,6 +97,7 @@ class ShmFabric final : public Fabric {
     shm::Region log;
     int bell = -1;
     int pidfd = -1;
+    shm::LifeWatch life;            // readable earlier than the pidfd, in small groups
     std::uint64_t incarnation = 0;  // of the attached process; 0: none
     std::uint64_t refused = 0;      // incarnation that could not be attached: not tried again
     bool dirty = false;             // something was published since the last bell
@@ -135,6 +138,7 @@ class ShmFabric final : public Fabric {
 
   ShmOptions options_;
   std::string own_dir_;
+  shm::LifeLine life_;
   shm::Region control_;
   shm::Region log_;
   bool survived_ = false;

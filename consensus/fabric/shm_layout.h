@@ -5,8 +5,10 @@
 //   <dir>/r<i>/lock              held by the live process of replica i
 //   <dir>/r<i>/control           Control: identity, doorbell flag, cells, one mailbox per peer
 //   <dir>/r<i>/log               the log memory; written by replica i only, mapped read-only by
-//   peers <dir>/r<i>/bell              FIFO: one byte wakes replica i <dir>/r<i>/landing-<key> one
-//   per grant: Landing; written by the one peer that has the key
+//                                peers
+//   <dir>/r<i>/bell              FIFO: one byte wakes replica i
+//   <dir>/r<i>/life              robust mutexes, held while the process lives (shm_life.h)
+//   <dir>/r<i>/landing-<key>     one per grant: Landing; written by the one peer that has the key
 //
 // Each field names its one writer; fields of different writers are on different cache lines.
 // A change of layout changes kShmLayoutVersion.
@@ -22,7 +24,7 @@ namespace crane::consensus::shm {
 
 inline constexpr std::uint64_t kControlMagic = 0x316c7274436e7243;  // "CrnCtrl1"
 inline constexpr std::uint64_t kLandingMagic = 0x31646e4c6e726343;
-inline constexpr std::uint32_t kShmLayoutVersion = 1;
+inline constexpr std::uint32_t kShmLayoutVersion = 2;
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::uint64_t kMailboxSlots = 64;
 

@@ -144,6 +144,9 @@ Outcome ShmFabric::open_own() {
     if (const Outcome made = create_own(); !made) return made;
   }
   if (const Outcome resumed = resume_grants(); !resumed) return resumed;
+  if (options_.replicas <= shm::kLifeWatchedMax) {
+    if (const Outcome held = life_.hold(own_dir_, options_.replicas); !held) return held;
+  }
   Control* const c = own();
   for (auto& hello : c->hello) hello.store(0);
   c->sleeping.store(0);
@@ -316,6 +319,11 @@ bool ShmFabric::attach_process(Peer& p, ReplicaId id, pid_t pid, std::uint64_t p
     close_fd(p.pidfd);
     return false;
   }
+  // Only a hint: without it the pidfd tells.
+  if (options_.replicas <= shm::kLifeWatchedMax &&
+      p.life.start(directory_of(id), options_.replicas, options_.self).ok()) {
+    static_cast<void>(add_to_epoll(p.life.fd(), value(id)).ok());
+  }
   return true;
 }
 
@@ -324,6 +332,8 @@ void ShmFabric::detach(ReplicaId id) noexcept {
   if (p.incarnation == 0) return;
   // Explicitly: a forked child may hold a copy of the descriptor, which would keep it in the set.
   ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, p.pidfd, nullptr);
+  if (p.life.fd() >= 0) ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, p.life.fd(), nullptr);
+  p.life.stop();
   close_fd(p.pidfd);
   close_fd(p.bell);
   p.writer.reset();

@@ -73,3 +73,15 @@ TEST_CASE("transitions: what is not declared is not allowed", "[election]") {
   CHECK_FALSE(may_follow(Phase::kFencing, Phase::kLeading));
   CHECK_FALSE(may_follow(PeerState::kIdle, PeerState::kStreaming));
 }
+
+TEST_CASE("pull-score: a reader that runs late asks for more misses, within a bound",
+          "[election]") {
+  PullScore score;
+  const int quiet = misses_to_suspicion(score);
+  score.reader_late(3);
+  const int late = misses_to_suspicion(score);
+  CHECK(late > quiet);
+  score.reader_late(1'000'000);
+  CHECK(score.noise() == kLatenessMax);
+  CHECK(misses_to_suspicion(score) >= late);
+}

@@ -220,3 +220,24 @@ TEST_CASE("consensus: step is total, stale and senseless events change nothing (
   CHECK(g.leader() == 0);
   CHECK(g.nodes[0].core->last() == last);
 }
+
+TEST_CASE(
+    "consensus: heartbeats are frequent under traffic, rare beside a server's own timers (C6)",
+    "[R=3]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  REQUIRE(g.leader() == 0);
+  const auto beats_in_a_second = [&](std::uint64_t pause_ns) {
+    const std::uint64_t before = g.nodes[0].cells[kStatusCell][kHeartbeat];
+    for (std::uint64_t end = g.now_ns + 1000 * kMs; g.now_ns < end;) {
+      REQUIRE(g.propose(0).ok());
+      g.run_for(pause_ns);
+    }
+    return g.nodes[0].cells[kStatusCell][kHeartbeat] - before;
+  };
+  beats_in_a_second(100 * kMs);  // what the election left
+  CHECK(beats_in_a_second(100 * kMs) <= 2 * 1000 * kMs / g.config.period_idle_ns);
+  beats_in_a_second(5 * kMs);
+  CHECK(beats_in_a_second(5 * kMs) >= 1000 * kMs / g.config.period_active_ns / 4);
+}

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fail-over times beside what they must not cost: false elections and idle processor time.
+
+One build, one configuration, three redis replicas on this host (`make eval-failover`):
+  1. --rounds fresh groups per fault, under an INCR load: the leader's node SIGKILLed, or its node
+     and server SIGSTOPped; the time from the fault to the first answer on a new connection
+     (tests/e2e/probe.c retries every 100 us); histogram like Mu, Figure 6.
+  2. --busy minutes with 4 busy loops beside an idle-to-light group: elections counted, 0 expected.
+  3. --idle seconds without any client: processor time of all processes of the group.
+Raw data, with a description of the machine: <out>/failover/failover.json; plot beside it.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
+import _harness as h  # noqa: E402
+from place import Place, machine, pyplot_or_none  # noqa: E402
+
+FAULTS = {"SIGKILL": signal.SIGKILL, "SIGSTOP": signal.SIGSTOP}
+BUSY_LOOPS = 4
+CLIENTS = 4
+
+
+def probe(place, port, signo, pids):
+    """Milliseconds without service, attempts."""
+    done = subprocess.run([str(place.out / "e2e/probe"), "127.0.0.1", str(port), str(int(signo)),
+                           *map(str, pids)], stdout=subprocess.PIPE, text=True, timeout=60)
+    if done.returncode != 0:
+        raise h.Failure(f"probe ended with status {done.returncode}")
+    fault, answered, attempts = map(int, done.stdout.split())
+    return (answered - fault) / 1e6, attempts
+
+
+def one_round(place, fault):
+    port = h.free_port()
+    with h.Group(place, h.redis_program(port), port=port) as group:
+        h.wait_until(lambda: h.redis_answers(port), 20, "redis answers")
+        with h.Load(port, CLIENTS) as load:
+            leader = group.replica(group.leader())
+            pids = [leader["node_pid"]]
+            if fault == "SIGSTOP":
+                pids += h.descendants([leader["server_pid"]])
+            gap, _ = probe(place, port, FAULTS[fault], pids)
+            try:
+                load.progress()
+                load.stop()
+                problems = load.problems()
+            finally:
+                if fault == "SIGSTOP":
+                    for pid in pids:
+                        os.kill(pid, signal.SIGCONT)
+        if problems:
+            raise h.Failure(f"{fault}: {problems[:3]}")
+    return gap
+
+
+def fail_over(place, rounds):
+    """{fault: [milliseconds]}, the faults interleaved."""
+    gaps = {fault: [] for fault in FAULTS}
+    for _ in range(rounds):
+        for fault in FAULTS:
+            gaps[fault].append(one_round(place, fault))
+    return gaps
+
+
+def ticks(group):
+    return {pid: stat[1] for pid in group.processes() if (stat := h.process_stat(pid))}
+
+
+def cpu_seconds(group, seconds):
+    """Processor time of the group's processes during `seconds`."""
+    before, begin = ticks(group), time.monotonic()
+    h.wait_until(lambda: time.monotonic() > begin + seconds, seconds + 5, "the time is over")
+    after = ticks(group)
+    used = sum(t - before.get(pid, 0) for pid, t in after.items()) / os.sysconf("SC_CLK_TCK")
+    return used, time.monotonic() - begin
+
+
+def views(group):
+    return [said["view"] for said in group.statuses().values() if said]
+
+
+def busy_and_idle(place, minutes, idle_seconds):
+    port = h.free_port()
+    with h.Group(place, h.redis_program(port), port=port) as group:
+        h.wait_until(lambda: h.redis_answers(port), 20, "redis answers")
+        group.settle()
+        used, took = cpu_seconds(group, idle_seconds)
+        before = views(group)
+        loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
+                 for _ in range(BUSY_LOOPS)]
+        answers = 0
+        try:
+            with h.Load(port, 1) as load:
+                end = time.monotonic() + 60 * minutes
+                h.wait_until(lambda: time.monotonic() > end, 60 * minutes + 5, "the time is over")
+                load.stop()
+                answers = load.answers()
+        finally:
+            for loop in loops:
+                loop.kill()
+                loop.wait()
+        reigns = [line for line in group.log.read_text(errors="replace").splitlines()
+                  if line.startswith("crane-run: replica") and " leads" in line]
+        return {"idle_cpu_percent": 100 * used / took, "idle_seconds": took,
+                "busy_minutes": minutes, "elections": len(reigns) - 1,
+                "views_before": before, "views_after": views(group), "answers": answers}
+
+
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def plot(path, gaps):
+    pyplot = pyplot_or_none()
+    if not pyplot:
+        return
+    figure, panes = pyplot.subplots(1, len(gaps), figsize=(4.5 * len(gaps), 3))
+    for pane, (fault, values) in zip(panes, gaps.items()):
+        pane.hist(values, bins=40, color="#3465a4")
+        pane.axvline(statistics.median(values), color="#cc0000", linewidth=1)
+        pane.set_title(f"leader {fault}: median {statistics.median(values):.2f} ms, "
+                       f"n = {len(values)}", fontsize=9)
+        pane.set_xlabel("fault to first answer on a new connection, ms")
+        pane.set_ylabel("rounds")
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+    print(f"plot: {path}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", default="out/release")
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--busy", type=float, default=10, help="minutes of full processor load")
+    parser.add_argument("--idle", type=float, default=30, help="seconds without clients")
+    options = parser.parse_args()
+    h.need("redis-server")
+    about = machine()
+    out = pathlib.Path(options.out).resolve()
+    work = pathlib.Path(tempfile.mkdtemp(prefix="crane-failover-", dir="/var/tmp"))
+    work.chmod(0o755)
+    place = Place(out, work, "failover")
+    try:
+        gaps = fail_over(place, options.rounds)
+        steady = busy_and_idle(place, options.busy, options.idle)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    for fault, values in gaps.items():
+        print(f"{fault}: {len(values)} rounds: median {statistics.median(values):.2f} ms, "
+              f"p90 {percentile(values, 0.9):.2f}, p99 {percentile(values, 0.99):.2f}, "
+              f"worst {max(values):.2f}")
+    print(f"{steady['busy_minutes']:g} minutes of {BUSY_LOOPS} busy loops on {os.cpu_count()} "
+          f"cores: {steady['elections']} elections, {steady['answers']} answers")
+    print(f"idle: {steady['idle_cpu_percent']:.2f} % of one core in "
+          f"{steady['idle_seconds']:.0f} s")
+    results = out / "failover"
+    results.mkdir(parents=True, exist_ok=True)
+    raw = {"machine": about, "rounds_ms": gaps, "steady": steady}
+    (results / "failover.json").write_text(json.dumps(raw, indent=1))
+    print(f"raw: {results}/failover.json")
+    plot(results / "failover.png", gaps)
+    return 1 if steady["elections"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
