@@ -40,15 +40,15 @@ STRANGER := -std=gnu11 -O1 -g -Wall -Wextra -Wno-deprecated-declarations -pthrea
 # pkg-config module = Debian package that holds it; what is absent is named by `make packages`.
 MODULES := libevent_core=libevent-dev spdlog=libspdlog-dev fmt=libfmt-dev CLI11=libcli11-dev \
            tomlplusplus=libtomlplusplus-dev nlohmann_json=nlohmann-json3-dev libisal=libisal-dev \
-           lxc=lxc-dev benchmark=libbenchmark-dev catch2=catch2
+           lxc=lxc-dev libcrypto=libssl-dev benchmark=libbenchmark-dev catch2=catch2
 HEADERS := boost/version.hpp=libboost-dev rapidcheck.h=librapidcheck-dev
 pc = $(shell pkg-config $(1) $(2) 2>/dev/null)
 SYS_CFLAGS := $(filter-out -I/usr/include,$(call pc,--cflags,spdlog fmt))
-LIBS_core  := $(call pc,--libs,libevent_core spdlog fmt) -lisal
+LIBS_core  := $(call pc,--libs,libevent_core spdlog fmt libcrypto) -lisal
 
 # --- what is built ------------------------------------------------------------------------------
 # One static library per folder, so that a broken file in one does not stop the tests of another.
-FOLDERS := base sequence dmt runtime core sim consensus proxy node checkpoint launcher
+FOLDERS := base sequence dmt setup runtime core sim consensus proxy node checkpoint launcher
 src_base       := $(wildcard dmt/base/*.cc)
 src_sequence   := $(wildcard dmt/sequence/*.cc)
 src_dmt        := $(wildcard dmt/*.cc)
@@ -61,7 +61,8 @@ src_consensus  := $(wildcard consensus/*.cc consensus/fabric/*.cc consensus/node
 src_proxy      := $(filter-out proxy/crane_%.cc,$(wildcard proxy/*.cc))
 src_node       := $(filter-out proxy/node/main.cc,$(wildcard proxy/node/*.cc))
 src_checkpoint := $(filter-out checkpoint/crane_%.cc,$(wildcard checkpoint/*.cc))
-src_launcher   := $(filter-out runtime/launcher/crane_run.cc,$(wildcard runtime/launcher/*.cc))
+src_setup      := $(wildcard setup/*.cc)
+src_launcher   := $(filter-out runtime/launcher/crane_%.cc,$(wildcard runtime/launcher/*.cc))
 
 # Which of them a program links; the order does not matter (they are linked as one group).
 use_base       := base
@@ -75,9 +76,10 @@ use_consensus  := sim consensus core base
 use_proxy      := proxy consensus core sequence base
 use_output     := proxy consensus core sequence base
 use_checkpoint := checkpoint sequence base
-use_launcher   := launcher base
-use_node       := node proxy consensus core checkpoint dmt sequence base
-use_all        := node proxy sim consensus core checkpoint launcher dmt sequence base
+use_setup      := setup base
+use_launcher   := launcher setup base
+use_node       := node proxy consensus core checkpoint setup dmt sequence base
+use_all        := node proxy sim consensus core checkpoint launcher setup dmt sequence base
 
 obj  = $(patsubst %.cc,$(OUT)/obj/%.o,$(1))
 pic  = $(patsubst %.cc,$(OUT)/pic/%.o,$(1))
@@ -105,15 +107,17 @@ STRANGERS := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/interpose/*.c tests/
 
 main_crane-node := proxy/node/main.cc
 main_crane-run  := runtime/launcher/crane_run.cc
+main_crane-ctl  := runtime/launcher/crane_ctl.cc
 main_crane-diff := proxy/crane_diff.cc
 main_crane-sim  := tests/sim/crane_sim.cc
 main_crane-solo := tests/interpose/crane_solo.cc
-PROGRAMS := $(foreach p,crane-node crane-run crane-diff crane-sim crane-solo,\
+PROGRAMS := $(foreach p,crane-node crane-run crane-ctl crane-diff crane-sim \
+              crane-solo,\
               $(if $(wildcard $(main_$(p))),$(OUT)/$(p)))
 LIBCRANE := $(if $(wildcard runtime/interposed.def),$(OUT)/libcrane.so)
 
 ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_$(a))) \
-            $(foreach p,node run diff sim solo,$(wildcard $(main_crane-$(p)))) $(BENCH_SRC) tests/main.cc
+            $(foreach p,node run ctl diff sim solo,$(wildcard $(main_crane-$(p)))) $(BENCH_SRC) tests/main.cc
 
 .PHONY: all check test accept demo bench eval-failover sim lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
@@ -172,6 +176,7 @@ $(OUT)/$(1): $$(call obj,$$(main_$(1))) $$(call uses,$(2))
 endef
 $(eval $(call program,crane-node,node,$(LIBS_core)))
 $(eval $(call program,crane-run,launcher,$(LIBS_core)))
+$(eval $(call program,crane-ctl,launcher,$(LIBS_core)))
 $(eval $(call program,crane-diff,proxy,$(LIBS_core)))
 $(eval $(call program,crane-sim,sim,$(LIBS_core)))
 $(eval $(call program,crane-solo,dmt))
@@ -208,7 +213,7 @@ $(OUT)/interpose/%: tests/interpose/%.cc $(OUT)/flags
 	  -o $@
 
 # Short names: `make crane-run` is `make out/<variant>/crane-run`.
-SHORT := libcrane.so crane-node crane-run crane-diff crane-sim crane-solo $(notdir $(BENCHES))
+SHORT := libcrane.so crane-node crane-run crane-ctl crane-diff crane-sim crane-solo $(notdir $(BENCHES))
 .PHONY: $(SHORT)
 $(SHORT): %: $(OUT)/%
 
@@ -242,7 +247,7 @@ eval-failover: programs $(OUT)/e2e/probe          ## fail-over times, false elec
 demo: deps                                        ## three replicas of a server, one killed
 	@$(MAKE) --no-print-directory -j$(JOBS) programs
 	@python3 eval/demo.py --out $(OUT) $(ARGS)
-OUR_CODE := $(shell find checkpoint consensus dmt eval hints proxy runtime tests \
+OUR_CODE := $(shell find checkpoint consensus dmt eval hints proxy runtime setup tests \
               \( -name '*.h' -o -name '*.cc' -o -name '*.c' \) 2>/dev/null)
 format:                                           ## rewrite our code with clang-format
 	$(Q)clang-format -i $(OUR_CODE)

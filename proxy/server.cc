@@ -106,7 +106,8 @@ void Proxy::set_listening(std::uint16_t port, bool listening) {
 
 void Proxy::update_accepting(Listener& listener) {
   if (listener.fd < 0) return;
-  const bool want = leading_ && listener.server_listens && !paused_ && !out_of_descriptors_;
+  const bool takes = leading_ ? !paused_ && !out_of_descriptors_ : takes_strangers_;
+  const bool want = takes && listener.server_listens;
   if (want == listener.accepting) return;
   listener.accepting = want;
   if (want) {
@@ -128,6 +129,11 @@ void Proxy::accept_some(Listener& listener) {
     socklen_t size = sizeof peer;
     const int fd = ::accept4(listener.fd, reinterpret_cast<sockaddr*>(&peer), &size,
                              SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0 && !leading_) {
+      strangers_(fd, listener.port,
+                 text(virtual_address(reinterpret_cast<sockaddr*>(&peer), size)));
+      continue;
+    }
     if (fd >= 0) {
       take_client(listener, fd, virtual_address(reinterpret_cast<sockaddr*>(&peer), size));
       continue;
@@ -317,8 +323,16 @@ void Proxy::forget(Client& client) {
 // --- leadership
 // ------------------------------------------------------------------------------------
 
+void Proxy::take_strangers(bool on) {
+  if (on == takes_strangers_ || leading_) return;
+  CRANE_ASSERT(!on || strangers_);
+  takes_strangers_ = on;
+  for (const auto& listener : listeners_) update_accepting(*listener);
+}
+
 void Proxy::lead(bool leading) {
   leading_ = leading;
+  if (leading_) takes_strangers_ = false;
   for (const auto& listener : listeners_) update_accepting(*listener);
   if (leading_) return;
   batch_.clear();

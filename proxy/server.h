@@ -21,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -62,6 +63,11 @@ class Proxy {
   // Starts (or stops) taking clients.  Stopping resets all of them and forgets the batch.
   void lead(bool leading);
   bool leading() const noexcept { return leading_; }
+  // What to do with clients that come while this replica follows, on listening sockets of its own:
+  // `on` hands them to the function, else they wait in the kernel.  `peer` as text.
+  using StrangerFn = std::function<void(int fd, std::uint16_t port, const std::string& peer)>;
+  void set_strangers(StrangerFn take) { strangers_ = std::move(take); }
+  void take_strangers(bool on);
   // While paused, clients are neither accepted nor read (the pipeline is full).
   void pause(bool paused);
   bool paused() const noexcept { return paused_; }
@@ -102,6 +108,8 @@ class Proxy {
   std::function<void()> on_event_;
   Batch batch_;
   bool leading_ = false;
+  StrangerFn strangers_;
+  bool takes_strangers_ = false;
   bool paused_ = false;
   bool out_of_descriptors_ = false;
   std::uint64_t queued_ = 0;

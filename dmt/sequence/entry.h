@@ -33,6 +33,7 @@ enum class EntryType : std::uint8_t {
 using GrantTurns = std::uint32_t;
 
 // START also fixes what the group agrees on once: the first one defines the origin of virtual time.
+// What follows the body is for nodes only (proxy/node/agreed.h).
 struct StartBody {
   std::uint64_t seed[4];        // virtual randomness (D7); only the first START's counts
   std::int64_t wall_offset_ns;  // CLOCK_REALTIME minus virtual monotonic time; first START's counts

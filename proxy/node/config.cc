@@ -51,22 +51,6 @@ void get_binds(const Json& json, std::vector<std::pair<std::string, std::string>
   }
 }
 
-bool get_mode(const Json& json, dmt::Mode& mode) {
-  std::string name = "serial";
-  get(json, "mode", name);
-  mode = name == "parallel" ? dmt::Mode::kParallel : dmt::Mode::kSerial;
-  return name == "parallel" || name == "serial";
-}
-
-bool get_admission(const Json& json, dmt::Admission& admission) {
-  std::string name = "grant";
-  get(json, "admission", name);
-  admission = name == "classic"   ? dmt::Admission::kClassic
-              : name == "arrival" ? dmt::Admission::kArrival
-                                  : dmt::Admission::kGrant;
-  return name == "grant" || name == "classic" || name == "arrival";
-}
-
 bool get_secret(const Json& json, std::array<std::uint64_t, 4>& secret) {
   std::string hex;
   get(json, "secret", hex);
@@ -100,8 +84,11 @@ Result<Config> parse(const Json& json) {
   get(json, "log_id", c.log_id);
   get(json, "send_buffer", c.send_buffer);
   get(json, "working_directory", c.working_directory);
-  if (!get_mode(json, c.mode)) return bad("mode");
-  if (!get_admission(json, c.admission)) return bad("admission");
+  std::string mode = "serial", admission = "grant";
+  get(json, "mode", mode);
+  get(json, "admission", admission);
+  if (!mode_of(mode, c.mode)) return bad("mode");
+  if (!admission_of(admission, c.admission)) return bad("admission");
   if (!get_secret(json, c.secret)) return bad("secret");
   if (c.replicas == 0 || c.replicas > kReplicasMax) return bad("replicas");
   if (c.replica >= c.replicas) return bad("replica");
@@ -113,6 +100,18 @@ Result<Config> parse(const Json& json) {
 }
 
 }  // namespace
+
+bool mode_of(const std::string& name, dmt::Mode& mode) {
+  mode = name == "parallel" ? dmt::Mode::kParallel : dmt::Mode::kSerial;
+  return name == "parallel" || name == "serial";
+}
+
+bool admission_of(const std::string& name, dmt::Admission& admission) {
+  admission = name == "classic"   ? dmt::Admission::kClassic
+              : name == "arrival" ? dmt::Admission::kArrival
+                                  : dmt::Admission::kGrant;
+  return name == "grant" || name == "classic" || name == "arrival";
+}
 
 Result<Config> parse_config(std::string_view json) {
   try {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What crane-run tells a node: one JSON object in a file.  Unknown fields are ignored, so that an
-// older node can run under a newer launcher; missing ones have the defaults below.
+// What a node is told: by crane-run in one JSON object in a file, or, when it runs by itself, by
+// the group's file (host_config.h).  Unknown fields of the JSON are ignored, so that an older node
+// can run under a newer launcher; missing ones have the defaults below.
 //
 // Threads: plain value.
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +16,7 @@
 
 #include "dmt/base/result.h"
 #include "dmt/layout.h"
+#include "setup/group_file.h"
 
 namespace crane::node {
 
@@ -41,10 +44,22 @@ struct Config {
   std::array<std::uint64_t, 4> secret{};  // the seed of virtual randomness (D7)
   std::uint64_t send_buffer = 0;          // 0: the default
   std::string working_directory = "/";
+  // Set when the node runs by itself, one per host.
+  std::optional<setup::GroupFile> host;
+  std::array<std::byte, 32> links{};  // authenticates replicas to each other
 
   std::string replica_dir() const { return dir + "/r" + std::to_string(replica); }
+  // Of the log.  Not in replica_shm_dir(), which the server sees.
+  std::string consensus_dir() const {
+    const bool shared = !host || host->fabric == "shm";
+    return shm_dir + (shared ? "/consensus" : "/consensus-" + std::to_string(replica));
+  }
   std::string replica_shm_dir() const { return shm_dir + "/r" + std::to_string(replica); }
 };
+
+// The words of the command line and the group's file; false: there is no such word.
+bool mode_of(const std::string& name, dmt::Mode& mode);
+bool admission_of(const std::string& name, dmt::Admission& admission);
 
 // kBadArgument: `what` of the error names the field.
 Result<Config> parse_config(std::string_view json);

@@ -16,6 +16,9 @@ enum class ExitStatus : int {
   kLeftGroup = 71,         // consensus gave up this replica (memory lost, log damaged)
   kControlLost = 72,       // crane-run is gone
   kLagging = 73,           // the server is too far behind the log
+  kDisagrees = 74,         // configured otherwise than the leader; the message names what differs
+  kNoListener = 75,        // a port for clients cannot be had on this host
+  kMissedEntries = 76,     // came back, and the log no longer holds all that it missed
 };
 
 inline constexpr int code(ExitStatus s) noexcept { return static_cast<int>(s); }

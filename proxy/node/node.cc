@@ -63,11 +63,20 @@ std::int64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
 std::int64_t realtime_ns() noexcept { return clock_ns(CLOCK_REALTIME); }
 
 Node::Node(const Config& config, int control_fd)
-    : config_(config), control_(control_fd), policy_(grant_options(config)) {}
+    : config_(config),
+      control_(control_fd),
+      agreed_(digests_of(config)),
+      policy_(grant_options(config)) {}
 
 Node::~Node() {
   guard_.reset();
   proxy_.reset();
+  forwarder_.reset();
+  for (const auto& asker : askers_) {
+    event_del(&asker->event_);
+    ::close(asker->fd);
+  }
+  askers_.clear();
   if (have_events_) {
     for (event* e : {&control_event_, &doorbell_event_, &consensus_event_, &timer_event_,
                      &status_event_, &terminate_event_, &interrupt_event_}) {
@@ -125,6 +134,7 @@ bool Node::open() {
         return propose(type, grant, body);
       },
       [this] { awake(); });
+  if (config_.host) open_host();
   open_guard();
   if (!open_control_socket()) spdlog::warn("no control.sock: {}", std::strerror(errno));
   return open_consensus();
@@ -147,8 +157,7 @@ void Node::open_guard() {
 
 bool Node::open_consensus() {
   consensus::Options options;
-  // A directory of its own: the server sees <shm_dir>/r<i> and must not reach the log.
-  options.directory = config_.shm_dir + "/consensus";
+  options.directory = config_.consensus_dir();
   std::error_code ignored;  // what matters is reported by open()
   std::filesystem::create_directories(options.directory, ignored);
   options.self = ReplicaId{config_.replica};
@@ -228,6 +237,10 @@ void Node::iterate() {
   }
   if (stopping_ && now_ns_ - active_ns_ >= kSettleNs) done_ = true;
   if (now_ns_ >= leave_at_ns_) done_ = true;
+  if (now_ns_ >= fit_at_ns_) {
+    fit_at_ns_ = proxy::kNever;
+    consensus_->fit();
+  }
   consensus_->flush_doorbells();
 }
 
@@ -256,7 +269,9 @@ bool Node::round() {
 }
 
 bool Node::work_waiting() const noexcept {
-  if (slot0_->outputs_waiting() || deposed_ || (!proxy_->batch().empty() && !busy_)) return true;
+  if (slot0_->outputs_waiting() || deposed_ || role_changed_ ||
+      (!proxy_->batch().empty() && !busy_))
+    return true;
   if (!leads_ || busy_ || server_exited_ || stopping_) return false;
   if (view_ != started_view_) return true;
   const dmt::SchedulerState& s = layout_->scheduler;
@@ -298,7 +313,7 @@ void Node::arm_timer() {
   if (computes) due = std::min(due, now_ns_ + kBusyLookNs);
   if (slot0_->spooling() || busy_ || proxy_->paused()) due = std::min(due, now_ns_ + kPollNs);
   if (stopping_) due = std::min(due, now_ns_ + kSettleNs / 4);
-  due = std::min(due, leave_at_ns_);
+  due = std::min({due, leave_at_ns_, fit_at_ns_});
   if (due >= armed_ns_) return;
   armed_ns_ = due;
   const std::int64_t at = std::max<std::int64_t>(due, 1);
@@ -376,6 +391,12 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
   proxy_->output(header, bytes);
 }
 
+int Node::server_exit_code() const noexcept {
+  if (!exit_reported_) return 0;
+  const int said = server_status_;
+  return WIFSIGNALED(said) ? 128 + WTERMSIG(said) : WEXITSTATUS(said);
+}
+
 void Node::start_server() {
   const ServerPlacement there(config_);
   if (const Outcome begun = guard_->start(); !begun.ok()) {
@@ -402,9 +423,9 @@ void Node::server_ended(int status) {
     return;
   }
   const int said = server_status_;
-  const int exit_code = WIFSIGNALED(said) ? 128 + WTERMSIG(said) : WEXITSTATUS(said);
-  spdlog::info("the server ended with status {}", exit_code);
   exit_reported_ = true;
+  const int exit_code = server_exit_code();
+  spdlog::info("the server ended with status {}", exit_code);
   guard_->stop();
   control_.send(
       {{"t", "exit"}, {"status", exit_code}, {"reason", WIFSIGNALED(said) ? "signal" : "exited"}});

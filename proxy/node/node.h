@@ -24,13 +24,16 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "consensus/consensus.h"
 #include "dmt/sequence/output.h"
 #include "proxy/grants.h"
+#include "proxy/node/agreed.h"
 #include "proxy/node/config.h"
 #include "proxy/node/control.h"
 #include "proxy/node/exit_status.h"
+#include "proxy/node/forwarder.h"
 #include "proxy/node/guard.h"
 #include "proxy/node/outputs.h"
 #include "proxy/node/segment.h"
@@ -50,8 +53,17 @@ class Node {
 
   // Runs until the group is told to stop, the server ended, or this replica failed.
   ExitStatus run();
+  // The server's exit status as a shell shows it, once it has ended at a turn; else 0.
+  int server_exit_code() const noexcept;
 
  private:
+  // Somebody at control.sock who has not yet said what he wants.
+  struct Asker {
+    Node* node;
+    int fd;
+    event event_;
+  };
+
   // --- setting up (node.cc) ---
   bool open();
   bool open_consensus();
@@ -86,11 +98,21 @@ class Node {
   void server_started(pid_t pid);
   void server_ended(int status);
 
+  // --- one of several hosts (node_host.cc) ---
+  void open_host();
+  void open_own_listener(std::uint16_t port, std::uint64_t backlog);
+  void follow_leader();
+  void take_stranger(int fd, std::uint16_t port, const std::string& peer);
+  void disagree(const char* what, unsigned leader);
+
   // --- outside (node_control.cc) ---
   bool open_control_socket();
   void on_control_message();
   void handle(const std::string& text, int fd);
-  void answer_status_client();
+  void accept_asker();
+  void answer(const Asker& asker);
+  std::string reply_to(const std::string& request);
+  std::string transfer(int to);
   void ask_for_listener(std::uint16_t port, std::uint64_t backlog);
   NodeStatus status() const;
   void report_status();
@@ -98,6 +120,7 @@ class Node {
 
   const Config config_;
   Control control_;
+  std::vector<std::unique_ptr<Asker>> askers_;
   event_base* base_ = nullptr;
   std::unique_ptr<Segment> segment_;
   dmt::Layout* layout_ = nullptr;
@@ -106,6 +129,8 @@ class Node {
   std::unique_ptr<proxy::Proxy> proxy_;
   std::unique_ptr<consensus::Consensus> consensus_;
   std::unique_ptr<Guard> guard_;
+  std::unique_ptr<Forwarder> forwarder_;
+  const Agreed agreed_;
 
   proxy::GrantPolicy policy_;
   proxy::VirtualClock clock_;
@@ -116,11 +141,15 @@ class Node {
   ReplicaId leader_{};
   bool leads_ = false;    // may propose
   bool deposed_ = false;  // leadership was lost, clients are still to be reset
-  View started_view_{};   // of the last START proposed here (O1)
-  Index start_{};         // that START
-  Index first_start_{};   // the group's first START, once committed: the server runs from there on
-  Index proposed_{};      // last entry proposed here
-  bool busy_ = false;     // consensus takes no more for now
+  bool role_changed_ = false;
+  // Abdicated for an operator: until then, or until another one leads.
+  std::int64_t fit_at_ns_ = proxy::kNever;
+  View started_view_{};  // of the last START proposed here (O1)
+  Index start_{};        // that START
+  Index committed_{};    // last entry that consensus handed out
+  Index first_start_{};  // the group's first START, once committed: the server runs from there on
+  Index proposed_{};     // last entry proposed here
+  bool busy_ = false;    // consensus takes no more for now
 
   // What the last look at the scheduler's words was based on.
   Index seen_applied_{};

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node's dealings with crane-run and with whoever asks for its status.
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include <nlohmann/json.hpp>
@@ -12,6 +14,15 @@
 #include "proxy/node/node.h"
 
 namespace crane::node {
+namespace {
+
+constexpr std::size_t kAskersMax = 32;
+constexpr std::size_t kRequestMax = 4096;
+constexpr timeval kAskTimeout{2, 0};
+// How long an operator's abdication lasts when nobody else can lead.
+constexpr std::int64_t kTransferNs = 3'000'000'000;
+
+}  // namespace
 
 bool Node::open_control_socket() {
   const std::string path = config_.replica_dir() + "/control.sock";
@@ -31,20 +42,92 @@ bool Node::open_control_socket() {
   }
   have_events_ = true;
   watch(status_event_, control_socket_,
-        [](int, short, void* node) { static_cast<Node*>(node)->answer_status_client(); });
+        [](int, short, void* node) { static_cast<Node*>(node)->accept_asker(); });
   return true;
 }
 
-// Whoever connects gets the status, whatever it asks.
-void Node::answer_status_client() {
+// One request, one answer.  Who connects and says nothing is left after a while.
+void Node::accept_asker() {
   awake();
-  const int client = ::accept4(control_socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (client < 0) return;
-  const std::string text = to_json(status()).dump();
-  if (::send(client, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-    spdlog::warn("a status client left: {}", std::strerror(errno));
+  const int fd = ::accept4(control_socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (fd < 0) return;
+  if (askers_.size() >= kAskersMax) {
+    ::close(fd);
+    return;
   }
-  ::close(client);
+  askers_.push_back(std::make_unique<Asker>());
+  Asker& asker = *askers_.back();
+  asker.node = this;
+  asker.fd = fd;
+  event_assign(
+      &asker.event_, base_, fd, EV_READ,
+      [](int, short, void* argument) {
+        auto* that = static_cast<Asker*>(argument);
+        that->node->answer(*that);
+      },
+      &asker);
+  event_add(&asker.event_, &kAskTimeout);
+}
+
+void Node::answer(const Asker& asker) {
+  awake();
+  std::string request(kRequestMax, '\0');
+  const ssize_t got = ::recv(asker.fd, request.data(), request.size(), MSG_DONTWAIT);
+  if (got > 0) {
+    request.resize(static_cast<std::size_t>(got));
+    const std::string text = reply_to(request);
+    if (::send(asker.fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+      spdlog::warn("somebody asked and left: {}", std::strerror(errno));
+    }
+  }
+  ::close(asker.fd);
+  std::erase_if(askers_, [&](const auto& a) { return a.get() == &asker; });
+}
+
+std::string Node::reply_to(const std::string& text) {
+  const nlohmann::json request = nlohmann::json::parse(text, nullptr, false);
+  const bool object = request.is_object();
+  const std::string what = object && request.contains("do") && request["do"].is_string()
+                               ? request["do"].get<std::string>()
+                               : "";
+  if (what == "status") return to_json(status()).dump();
+  if (what == "transfer") {
+    const auto to = request.find("to");
+    const bool named = to != request.end() && to->is_number_integer();
+    return transfer(named ? to->get<int>() : -1);
+  }
+  return nlohmann::json{{"ok", false},
+                        {"error", "unknown"},
+                        {"message", "this version of crane-node does not know that request"}}
+      .dump();
+}
+
+// The others elect one of themselves; this replica may lead again once they have, or after a while
+// when nobody could.
+std::string Node::transfer(int to) {
+  nlohmann::json no{{"ok", false}};
+  if (!leads_) {
+    no["error"] = "not_leader";
+    no["message"] = fmt::format("replica {} does not lead", config_.replica);
+    return no.dump();
+  }
+  if (to == config_.replica) {
+    return nlohmann::json{{"ok", true}, {"message", fmt::format("replica {} leads already", to)}}
+        .dump();
+  }
+  if (to >= 0 || config_.replicas == 1) {
+    no["error"] = "unsupported";
+    no["message"] = to >= 0 ? "the successor cannot be chosen yet; leave --to out"
+                            : "there is no other replica";
+    return no.dump();
+  }
+  spdlog::info("an operator hands the lead over");
+  fit_at_ns_ = monotonic_ns() + kTransferNs;
+  consensus_->abdicate("an operator hands the lead over");
+  consensus_->flush_doorbells();
+  return nlohmann::json{
+      {"ok", true}, {"message", fmt::format("replica {} does not lead any more", config_.replica)}}
+      .dump();
 }
 
 void Node::on_control_message() {
@@ -89,6 +172,7 @@ void Node::handle(const std::string& text, int fd) {
 
 void Node::ask_for_listener(std::uint16_t port, std::uint64_t backlog) {
   if (proxy_->has_listener(port)) return;
+  if (config_.host) return open_own_listener(port, backlog);
   control_.send({{"t", "listen"}, {"port", port}, {"addr", "0.0.0.0"}, {"backlog", backlog}});
 }
 
@@ -113,6 +197,17 @@ NodeStatus Node::status() const {
   s.outputs_bytes = outputs_->bytes();
   s.outputs_digest = outputs_->digest();
   s.entries = entries_;
+  s.group = config_.group;
+  s.replicas = config_.replicas;
+  s.fabric = config_.host ? config_.host->fabric : "shm";
+  s.durability = config_.host ? config_.host->durability : "memory";
+  s.connected = group.connected;
+  s.forwarded = forwarder_ != nullptr ? forwarder_->connections() : 0;
+  if (leads_) {
+    for (std::uint8_t i = 0; i < config_.replicas; ++i) {
+      if (i != config_.replica) s.peers_applied[i] = value(consensus_->peer_applied(ReplicaId{i}));
+    }
+  }
   s.connections = proxy_->connections();
   const proxy::ProxyCounters& c = proxy_->counters();
   s.accepted = c.accepted;

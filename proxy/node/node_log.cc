@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node's dealings with the replicated log: roles, proposals, commits.
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include <nlohmann/json.hpp>
 
@@ -23,11 +25,29 @@ Index Node::applied() const noexcept {
 }
 
 void Node::on_committed(const consensus::EntryView& entry) {
+  if (done_) return;
+  const std::uint64_t next = value(committed_) + 1;
+  if (value(entry.at.index) != next) {  // K1: the server would lack what is between
+    fail(
+        ExitStatus::kMissedEntries,
+        fmt::format("the log begins at entry {} here, entry {} is needed: what this replica missed "
+                    "while it was away is gone; a replica cannot come back yet",
+                    value(entry.at.index), next));
+    return;
+  }
+  committed_ = entry.at.index;
   if (entry.type >= kConsensusTypes) return;
   clock_.committed(static_cast<std::int64_t>(entry.stamp_ns), now_ns_);
   const auto type = static_cast<EntryType>(entry.type);
   ++entries_[entry.type % entries_.size()];
-  if (type == EntryType::kStart && value(first_start_) == 0) first_start_ = entry.at.index;
+  if (type == EntryType::kStart) {
+    if (value(first_start_) == 0) first_start_ = entry.at.index;
+    if (const char* what = first_difference(agreed_, entry.payload)) {
+      const unsigned leader = value(view_owner(entry.at.view));
+      disagree(what, leader);
+      return;
+    }
+  }
   ConnectBody body;
   if (type == EntryType::kConnect && proxy::read_body(entry.payload, body)) {
     outputs_->connected(ConnId{value(entry.at.index)}, body);
@@ -45,8 +65,10 @@ void Node::on_role(consensus::Role role, View view, ReplicaId leader) {
   view_ = view;
   leader_ = leader;
   if (role == consensus::Role::kLeader) leads_ = true;
+  role_changed_ = true;
+  const bool known = value(leader) < config_.replicas;
   spdlog::info("{} in view {}.{}, leader {}", consensus::name(role), view_counter(view),
-               value(view_owner(view)), value(leader));
+               value(view_owner(view)), known ? std::to_string(value(leader)) : "not known");
   control_.send({{"t", "role"},
                  {"role", consensus::name(role)},
                  {"view", view_counter(view)},
@@ -56,6 +78,7 @@ void Node::on_role(consensus::Role role, View view, ReplicaId leader) {
 // Carries out what on_role noted, at a point where no connection is in use.
 void Node::follow_role() {
   dmt::SchedulerState& s = layout_->scheduler;
+  const bool changed = std::exchange(role_changed_, false);
   if (deposed_) {
     deposed_ = false;
     s.leading.store(0, std::memory_order_relaxed);
@@ -63,6 +86,9 @@ void Node::follow_role() {
     own_due_ns_ = proxy::kNever;
     report_status();
   }
+  if (changed && config_.host) follow_leader();
+  const bool succeeded = role_ == consensus::Role::kFollower && value(leader_) < config_.replicas;
+  if (changed && succeeded && fit_at_ns_ != proxy::kNever) fit_at_ns_ = 0;  // another one leads
   if (stopping_ && proxy_->leading()) proxy_->lead(false);
   if (!leads_ || server_exited_ || stopping_) return;
   if (started_view_ != view_) propose_start();
@@ -80,7 +106,10 @@ void Node::propose_start() {
   body.leader = config_.replica;
   layout_->scheduler.leading.store(1, std::memory_order_seq_cst);
   const View view = view_;
-  const Result<Index> index = propose(EntryType::kStart, dmt::kStartGrant, proxy::bytes_of(body));
+  std::array<std::byte, sizeof body + sizeof agreed_> payload;
+  std::memcpy(payload.data(), &body, sizeof body);
+  std::memcpy(payload.data() + sizeof body, agreed_.data(), sizeof agreed_);
+  const Result<Index> index = propose(EntryType::kStart, dmt::kStartGrant, payload);
   if (!index.ok()) return;  // busy: the next round; deposed: never
   started_view_ = view;     // O1
   start_ = index.value();

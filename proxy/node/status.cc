@@ -27,7 +27,18 @@ nlohmann::json to_json(const NodeStatus& s) {
                        t == EntryType::kSignal;
     if (input) inputs += s.entries[type];
   }
+  nlohmann::json peers = nlohmann::json::array();
+  for (const auto& [replica, applied] : s.peers_applied) {
+    peers.push_back({{"replica", replica}, {"applied", applied}});
+  }
   return {{"t", "status"},
+          {"group", s.group},
+          {"replicas", s.replicas},
+          {"fabric", s.fabric},
+          {"durability", s.durability},
+          {"connected", s.connected},
+          {"forwarded", s.forwarded},
+          {"peers", peers},
           {"replica", s.replica},
           {"pid", s.pid},
           {"server_pid", s.server_pid},

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // crane-run: runs an unmodified server as a group of replicas that clients see as one.
 #include "runtime/launcher/group.h"
-#include "runtime/launcher/messages.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
-#include "runtime/launcher/preflight.h"
-#include "runtime/launcher/profile.h"
-#include "runtime/launcher/program.h"
+#include "setup/messages.h"
+#include "setup/preflight.h"
+#include "setup/profile.h"
+#include "setup/program.h"
 
 namespace {
 
 using namespace crane::launcher;
+using namespace crane::setup;
 
 Problem choose_profile(const Options& options, const std::string& program, Profile& profile) {
   const std::vector<std::string> args(options.program.begin() + 1, options.program.end());
@@ -44,8 +45,9 @@ int main(int argc, char** argv) {
   if (problem = check_program(program); !problem.none()) return fail(problem);
   if (problem = find_parts(parts); !problem.none()) return fail(problem);
   if (problem = choose_profile(options, program, profile); !problem.none()) return fail(problem);
-  if (problem = check_machine(options); !problem.none()) return fail(problem);
-  if (problem = directories.create(options); !problem.none()) return fail(problem);
+  if (problem = check_machine(options.container, options.publish); !problem.none())
+    return fail(problem);
+  if (problem = directories.create(options.place()); !problem.none()) return fail(problem);
   Group group(options, parts, profile, program, directories);
   return group.run();
 }

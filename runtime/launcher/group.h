@@ -22,12 +22,16 @@
 #include <vector>
 
 #include "runtime/launcher/listeners.h"
-#include "runtime/launcher/messages.h"
 #include "runtime/launcher/options.h"
-#include "runtime/launcher/preflight.h"
-#include "runtime/launcher/profile.h"
+#include "setup/messages.h"
+#include "setup/preflight.h"
+#include "setup/profile.h"
 
 namespace crane::launcher {
+
+using setup::GroupDirectories;
+using setup::Parts;
+using setup::Profile;
 
 class Group {
  public:

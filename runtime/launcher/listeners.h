@@ -11,9 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/launcher/messages.h"
+#include "setup/listen.h"
+#include "setup/messages.h"
 
 namespace crane::launcher {
+
+using setup::Problem;
 
 class Listeners {
  public:

@@ -9,12 +9,15 @@
 
 #include <string>
 
-#include "runtime/launcher/messages.h"
 #include "runtime/launcher/options.h"
-#include "runtime/launcher/preflight.h"
-#include "runtime/launcher/profile.h"
+#include "setup/messages.h"
+#include "setup/preflight.h"
+#include "setup/profile.h"
 
 namespace crane::launcher {
+
+using setup::Parts;
+using setup::Profile;
 
 struct NodeSetup {
   const Options& options;

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "setup/group_file.h"
+
 namespace crane::launcher {
 namespace {
 
@@ -18,31 +20,6 @@ constexpr const char* kFooter =
     "  crane-run --publish 8080:80 -- apache2   its port 80 published as 8080\n"
     "  crane-run --no-container -n 3 -- memcached -p 11212\n"
     "Exit status: the server's own; 100 and above are crane-run's (README: When it says).";
-
-// "8080:80" or "80".
-bool parse_publish(const std::string& text, std::pair<std::uint16_t, std::uint16_t>& ports) {
-  const auto number = [](const std::string& digits, std::uint16_t& port) {
-    if (digits.empty() || digits.size() > 5 ||
-        !std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) {
-      return false;
-    }
-    const int n = std::stoi(digits);
-    port = static_cast<std::uint16_t>(n);
-    return n > 0 && n <= 65535;
-  };
-  const auto colon = text.find(':');
-  if (colon == std::string::npos) return number(text, ports.first) && number(text, ports.second);
-  return number(text.substr(0, colon), ports.first) && number(text.substr(colon + 1), ports.second);
-}
-
-// A group's name is part of paths, of a container's name and of its host name.
-bool good_name(const std::string& name) {
-  return !name.empty() && name.size() <= 32 && name[0] != '-' && name[0] != '.' &&
-         std::all_of(name.begin(), name.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '-' || c == '_' || c == '.';
-         });
-}
 
 void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool& no_container,
              bool& no_pin) {
@@ -75,14 +52,14 @@ Problem check(Options& o, const std::vector<std::string>& publish) {
   }
   for (const auto& text : publish) {
     std::pair<std::uint16_t, std::uint16_t> ports;
-    if (!parse_publish(text, ports)) {
+    if (!setup::parse_publish(text, ports)) {
       return problem(Status::kUsage, "--publish", text, "not a pair of ports",
                      "write it as 8080:80 (ours:the server's)");
     }
     o.publish.push_back(ports);
   }
   if (o.name.empty()) o.name = std::filesystem::path(o.program[0]).filename().string();
-  if (!good_name(o.name)) {
+  if (!setup::good_group_name(o.name)) {
     return problem(Status::kUsage, "--name", o.name, "not a name for a group",
                    "use up to 32 letters, digits, '-', '_' and '.'");
   }

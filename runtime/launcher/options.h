@@ -9,9 +9,16 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/launcher/messages.h"
+#include "setup/messages.h"
+#include "setup/preflight.h"
 
 namespace crane::launcher {
+
+using setup::detail;
+using setup::problem;
+using setup::Problem;
+using setup::say;
+using setup::Status;
 
 struct Options {
   int replicas = 3;
@@ -29,6 +36,8 @@ struct Options {
   std::uint64_t perturb = 0;
   bool verbose = false;
   std::vector<std::string> program;  // name and arguments, as typed
+
+  setup::GroupPlace place() const { return {name, dir, replicas, record}; }
 };
 
 enum class Parsed { kRun, kShown, kProblem };

@@ -195,6 +195,7 @@ class Group:
             s.settimeout(5)
             try:
                 s.connect(str(self.dir / f"r{number}" / "control.sock"))
+                s.send(b'{"do":"status"}')
                 return json.loads(s.recv(65536))
             except (OSError, ValueError):
                 return None

@@ -6,7 +6,8 @@ import shutil
 import subprocess
 import sys
 
-FOLDERS = ["checkpoint", "consensus", "dmt", "eval", "hints", "proxy", "runtime", "tests"]
+FOLDERS = ["checkpoint", "consensus", "dmt", "eval", "hints", "proxy", "runtime", "setup",
+           "tests"]
 WANTED = "14."
 
 

@@ -10,7 +10,8 @@ import re
 import sys
 
 MAX_COLUMNS, MAX_FUNCTION, MAX_FILE = 100, 70, 600
-FOLDERS = ["checkpoint", "consensus", "dmt", "eval", "hints", "proxy", "runtime", "tests"]
+FOLDERS = ["checkpoint", "consensus", "dmt", "eval", "hints", "proxy", "runtime", "setup",
+           "tests"]
 C_LIKE = {".h", ".cc", ".c", ".def"}
 SCRIPTS = {".py", ".sh"}
 HERE = pathlib.Path(__file__).parent

@@ -22,6 +22,7 @@
 #include <sstream>
 
 using namespace crane::launcher;
+using namespace crane::setup;
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
@@ -82,7 +83,7 @@ struct Running {
     profile.name = "default";
     profile.environment = std::move(play);
     GroupDirectories directories;
-    if (!directories.create(options).none()) return 99;
+    if (!directories.create(options.place()).none()) return 99;
     Group group(options, parts, profile, options.program[0], directories);
     return group.run();
   }

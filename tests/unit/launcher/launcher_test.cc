@@ -16,11 +16,12 @@
 #include "dmt/layout.h"
 #include "runtime/launcher/listeners.h"
 #include "runtime/launcher/options.h"
-#include "runtime/launcher/preflight.h"
-#include "runtime/launcher/profile.h"
-#include "runtime/launcher/program.h"
+#include "setup/preflight.h"
+#include "setup/profile.h"
+#include "setup/program.h"
 
 using namespace crane::launcher;
+using namespace crane::setup;
 namespace fs = std::filesystem;
 
 namespace {
@@ -221,16 +222,16 @@ TEST_CASE("directories: locked while the group lives, gone afterwards", "[launch
   const std::string dir = o.dir + "/" + o.name, shm = "/dev/shm/crane." + o.name;
   {
     GroupDirectories first;
-    REQUIRE(first.create(o).none());
+    REQUIRE(first.create(o.place()).none());
     CHECK(fs::is_directory(dir + "/r2"));
     CHECK(fs::is_directory(shm + "/r2"));
     CHECK((fs::status(shm).permissions() & fs::perms(0777)) == fs::perms(0700));
     GroupDirectories second;
-    CHECK(second.create(o).status == Status::kGroupExists);
+    CHECK(second.create(o.place()).status == Status::kGroupExists);
     Options elsewhere = o;  // the name is taken on the whole machine
     elsewhere.dir = scratch.path + "/other";
     GroupDirectories third;
-    CHECK(third.create(elsewhere).status == Status::kGroupExists);
+    CHECK(third.create(elsewhere.place()).status == Status::kGroupExists);
   }
   CHECK_FALSE(fs::exists(dir));
   CHECK_FALSE(fs::exists(shm));
@@ -254,7 +255,7 @@ TEST_CASE("directories: what a killed group left is removed, another version's i
   leave(crane::dmt::kSegmentMagic, crane::dmt::kLayoutVersion + 1);
   {
     GroupDirectories d;
-    const auto refused = d.create(o);
+    const auto refused = d.create(o.place());
     CHECK(refused.status == Status::kSharedVersion);
     CHECK(refused.text.find(shm) != std::string::npos);
   }
@@ -262,7 +263,7 @@ TEST_CASE("directories: what a killed group left is removed, another version's i
   leave(crane::dmt::kSegmentMagic, crane::dmt::kLayoutVersion);
   {
     GroupDirectories d;
-    CHECK(d.create(o).none());
+    CHECK(d.create(o.place()).none());
     CHECK_FALSE(fs::exists(shm + "/r0/segment"));
   }
   CHECK_FALSE(fs::exists(shm));
@@ -274,6 +275,6 @@ TEST_CASE("directories: an unusable --dir is named", "[launcher]") {
   o.name = unique_name("bad");
   o.dir = scratch.file("file", "", fs::perms(0644));
   GroupDirectories d;
-  CHECK(d.create(o).status == Status::kDirectory);
+  CHECK(d.create(o.place()).status == Status::kDirectory);
   CHECK_FALSE(fs::exists("/dev/shm/crane." + o.name));
 }

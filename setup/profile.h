@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace crane::launcher {
+namespace crane::setup {
 
 struct Profile {
   std::string name;
@@ -34,4 +34,4 @@ std::vector<std::string> profile_names();
 // What a shell that reads `script` has in its environment afterwards (Debian's envvars files).
 std::vector<std::string> environment_of_script(const std::string& script);
 
-}  // namespace crane::launcher
+}  // namespace crane::setup

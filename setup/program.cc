@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/launcher/program.h"
+#include "setup/program.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <cstring>
 #include <vector>
 
-namespace crane::launcher {
+namespace crane::setup {
 namespace {
 
 constexpr int kInterpretersMax =
@@ -146,4 +146,4 @@ Problem find_program(const std::string& name, std::string& path) {
 
 Problem check_program(const std::string& path) { return check_one(path, 0); }
 
-}  // namespace crane::launcher
+}  // namespace crane::setup

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/launcher/preflight.h"
+#include "setup/preflight.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -11,12 +11,13 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 
 #include "dmt/layout.h"
 
-namespace crane::launcher {
+namespace crane::setup {
 namespace {
 
 namespace fs = std::filesystem;
@@ -62,14 +63,6 @@ Problem check_version(const std::string& segment) {
                      " if no other Crane uses it");
 }
 
-std::string default_directory() {
-  if (geteuid() == 0) return "/run/crane";
-  if (const char* runtime = getenv("XDG_RUNTIME_DIR"); runtime != nullptr && *runtime != '\0') {
-    return std::string(runtime) + "/crane";
-  }
-  return "/tmp/crane-" + std::to_string(geteuid());
-}
-
 Problem check_port(std::uint16_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int yes = 1;
@@ -85,7 +78,36 @@ Problem check_port(std::uint16_t port) {
                  "stop its owner, or choose another with --publish");
 }
 
+// A directory of recordings that can be written.
+Problem check_record(const std::string& record) {
+  if (record.empty()) return {};
+  std::error_code failure;
+  fs::create_directories(record, failure);
+  if (failure || access(record.c_str(), W_OK) != 0) {
+    return problem(Status::kDirectory, "cannot record outputs in", record,
+                   failure ? failure.message() : strerror(EACCES), "name another directory");
+  }
+  return check_room(record, kRoomForFiles);
+}
+
 }  // namespace
+
+std::string default_directory() {
+  if (geteuid() == 0) return "/run/crane";
+  if (const char* runtime = getenv("XDG_RUNTIME_DIR"); runtime != nullptr && *runtime != '\0') {
+    return std::string(runtime) + "/crane";
+  }
+  return "/tmp/crane-" + std::to_string(geteuid());
+}
+
+bool good_group_name(const std::string& name) {
+  constexpr std::size_t kNameMax = 32;
+  return !name.empty() && name.size() <= kNameMax && name[0] != '-' && name[0] != '.' &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '-' || c == '_' || c == '.';
+         });
+}
 
 Problem find_parts(Parts& parts) {
   std::error_code failure;
@@ -106,12 +128,12 @@ Problem find_parts(Parts& parts) {
   return find("libcrane.so", "../lib/crane", parts.library);
 }
 
-Problem check_machine(const Options& options) {
-  if (options.container && geteuid() != 0) {
+Problem check_machine(bool container, const Ports& publish) {
+  if (container && geteuid() != 0) {
     return problem(Status::kNoRoot, "cannot make containers", "LXC", "no root privilege",
                    "run as root, or add --no-container");
   }
-  if (options.container) {
+  if (container) {
     void* library = dlopen("liblxc.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       return problem(Status::kNoLxc, "cannot make containers", "liblxc.so.1",
@@ -119,7 +141,7 @@ Problem check_machine(const Options& options) {
     }
     dlclose(library);
   }
-  for (const auto& [ours, theirs] : options.publish) {
+  for (const auto& [ours, theirs] : publish) {
     if (auto taken = check_port(ours); !taken.none()) return taken;
   }
   return {};
@@ -127,7 +149,7 @@ Problem check_machine(const Options& options) {
 
 GroupDirectories::~GroupDirectories() { remove(); }
 
-Problem GroupDirectories::lock(const std::string& directory, const std::string& name) {
+Problem GroupDirectories::lock(const std::string& directory, const std::string& name, Hold hold) {
   // Whoever removes the directory holds its lock: one that was removed under us is made again.
   for (;;) {
     std::error_code failure;
@@ -140,7 +162,7 @@ Problem GroupDirectories::lock(const std::string& directory, const std::string& 
       return problem(Status::kDiskFull, "no room", directory, strerror(errno), "free space there");
     }
     if (fd < 0) return no_directory(directory, strerror(errno));
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (flock(fd, (hold == Hold::kAlone ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {
       close(fd);
       return problem(Status::kGroupExists, "cannot start the group", name,
                      "a group of this name runs on this machine",
@@ -156,20 +178,20 @@ Problem GroupDirectories::lock(const std::string& directory, const std::string& 
   }
 }
 
-Problem GroupDirectories::create(const Options& options) {
-  const std::string base = options.dir.empty() ? default_directory() : options.dir;
-  const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + options.name;
-  const std::string shm = "/dev/shm/crane." + options.name;
-  if (auto p = lock(dir, options.name); !p.none()) return p;
+Problem GroupDirectories::create(const GroupPlace& place) {
+  const std::string base = place.dir.empty() ? default_directory() : place.dir;
+  const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
+  const std::string shm = "/dev/shm/crane." + place.name;
+  if (auto p = lock(dir, place.name); !p.none()) return p;
   dir_ = dir;
-  for (int i = 0; i < options.replicas; ++i) {
+  for (int i = 0; i < place.replicas; ++i) {
     const std::string segment = shm + "/r" + std::to_string(i) + "/segment";
     if (auto p = check_version(segment); !p.none()) return p;
   }
-  if (auto p = lock(shm, options.name); !p.none()) return p;
+  if (auto p = lock(shm, place.name); !p.none()) return p;
   shm_dir_ = shm;
   if (auto p = check_room(dir, kRoomForFiles); !p.none()) return p;
-  const auto replicas = static_cast<std::uint64_t>(options.replicas);
+  const auto replicas = static_cast<std::uint64_t>(place.replicas);
   if (auto p = check_room(shm, replicas * kRoomForMemory); !p.none()) return p;
   for (const auto& top : {dir, shm}) {
     chmod(top.c_str(), 0700);
@@ -177,20 +199,38 @@ Problem GroupDirectories::create(const Options& options) {
     for (const auto& entry : fs::directory_iterator(top, ignored)) {
       if (entry.path().filename() != "lock") fs::remove_all(entry.path(), ignored);
     }
-    for (int i = 0; i < options.replicas; ++i) {
+    for (int i = 0; i < place.replicas; ++i) {
       std::error_code failure;
       fs::create_directories(top + "/r" + std::to_string(i), failure);
       if (failure) return no_directory(top, failure.message());
     }
   }
-  if (options.record.empty()) return {};
-  std::error_code failure;
-  fs::create_directories(options.record, failure);
-  if (failure || access(options.record.c_str(), W_OK) != 0) {
-    return problem(Status::kDirectory, "cannot record outputs in", options.record,
-                   failure ? failure.message() : strerror(EACCES), "name another with --record");
+  return check_record(place.record);
+}
+
+Problem GroupDirectories::create_replica(const GroupPlace& place, int replica) {
+  const std::string base = place.dir.empty() ? default_directory() : place.dir;
+  const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
+  const std::string shm = "/dev/shm/crane." + place.name;
+  const std::string own = "/r" + std::to_string(replica);
+  const std::string who = place.name + " replica " + std::to_string(replica);
+  if (auto p = check_version(shm + own + "/segment"); !p.none()) return p;
+  for (const auto& top : {dir, shm}) {
+    if (auto p = lock(top, place.name, Hold::kShared); !p.none()) return p;
+    chmod(top.c_str(), 0700);
+    if (auto p = lock(top + own, who); !p.none()) return p;
+    if (auto p = check_room(top, top == dir ? kRoomForFiles : kRoomForMemory); !p.none()) return p;
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(top + own, ignored)) {
+      // Its log goes on; a server starts with nothing that an earlier one left.
+      const auto name = entry.path().filename();
+      if (name != "lock" && name != "node.log") fs::remove_all(entry.path(), ignored);
+    }
   }
-  return check_room(options.record, kRoomForFiles);
+  // Not ours to remove: other replicas of the group may run here.
+  dir_own_ = dir;
+  shm_own_ = shm;
+  return check_record(place.record);
 }
 
 void GroupDirectories::remove() {
@@ -206,4 +246,4 @@ void GroupDirectories::remove() {
   shm_dir_.clear();
 }
 
-}  // namespace crane::launcher
+}  // namespace crane::setup

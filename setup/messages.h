@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Everything that can go wrong in crane-run, with its exit status (STYLE R24). The server's own
-// status is passed through, so ours lie where servers have none.
+// Everything that can go wrong in crane-run, and before a node that runs by itself is up, with its
+// exit status (STYLE R24). The server's own status is passed through, so ours lie where servers
+// have none.
 //
 //   status  what happened                                  what to do
 //   0..99   the server's own exit status (128 + n: it died of signal n)
@@ -24,12 +25,15 @@
 //   115     a majority of the replicas is lost             start the group again
 //   116     the system refused something else              the message says what
 //   117     a replica stopped itself                       see its log, which is named
+//   118     the group's file cannot be used                mend the line that is named
+//   119     the secret file is missing, short or readable  crane-ctl secret new FILE; chmod 600
+//           by others
 //
 // Form of a message: `crane-run: <what>: <object>: <cause>; <what to do>`.
 
 #include <string>
 
-namespace crane::launcher {
+namespace crane::setup {
 
 enum class Status : int {
   kOk = 0,
@@ -51,6 +55,8 @@ enum class Status : int {
   kMajorityLost = 115,
   kSystem = 116,
   kReplicaStopped = 117,
+  kGroupFile = 118,
+  kSecret = 119,
 };
 
 // Why crane-run ends before or instead of the server. `status` kOk: nothing is wrong.
@@ -65,10 +71,12 @@ inline Problem problem(Status status, const std::string& what, const std::string
   return {status, what + ": " + object + ": " + cause + "; " + todo};
 }
 
+// Whose messages these are (static text); crane-run unless set.
+void set_program(const char* name);
 // One line on stderr, with the prefix.
 void say(const std::string& text);
 // The program-wide switch of --verbose; detail() says nothing without it.
 void set_verbose(bool on);
 void detail(const std::string& text);
 
-}  // namespace crane::launcher
+}  // namespace crane::setup

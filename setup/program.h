@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "runtime/launcher/messages.h"
+#include "setup/messages.h"
 
-namespace crane::launcher {
+namespace crane::setup {
 
 // `name` as a shell would find it (sbin directories are searched as well). On success `path` is
 // absolute and may be executed. Statuses: kProgramMissing, kNotExecutable, kUnsuitable.
@@ -17,4 +17,4 @@ Problem find_program(const std::string& name, std::string& path);
 // for its interpreter.
 Problem check_program(const std::string& path);
 
-}  // namespace crane::launcher
+}  // namespace crane::setup

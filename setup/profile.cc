@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/launcher/profile.h"
+#include "setup/profile.h"
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -10,7 +10,7 @@
 #include <array>
 #include <filesystem>
 
-namespace crane::launcher {
+namespace crane::setup {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -144,4 +144,4 @@ std::vector<std::string> environment_of_script(const std::string& script) {
   return found;
 }
 
-}  // namespace crane::launcher
+}  // namespace crane::setup

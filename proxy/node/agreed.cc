@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/agreed.h"
+
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "dmt/base/crc.h"
+#include "dmt/sequence/entry.h"
+
+namespace crane::node {
+namespace {
+
+constexpr std::array<const char*, kAgreedItems> kNames{
+    "the server's program (another build of it)",
+    "the server's command line",
+    "the server's environment",
+    "the mode (serial or parallel)",
+    "the admission rule",
+    "the quantum",
+    "the send buffer",
+    "libcrane.so (another version of Crane)",
+    "the list of replicas",
+};
+
+std::uint64_t file_digest(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::vector<char> block(1 << 16);
+  std::uint64_t crc = 0;
+  while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0) {
+    crc = crc64(block.data(), static_cast<std::size_t>(in.gcount()), crc);
+  }
+  return crc;
+}
+
+std::uint64_t digest(const std::vector<std::string>& words) {
+  std::uint64_t crc = 0;
+  for (const auto& word : words) crc = crc64(word.c_str(), word.size() + 1, crc);
+  return crc;
+}
+
+}  // namespace
+
+Agreed digests_of(const Config& c) {
+  std::vector<std::string> command{c.program};
+  command.insert(command.end(), c.args.begin(), c.args.end());
+  std::vector<std::string> replicas{std::to_string(c.replicas)};
+  if (c.host) {
+    for (const auto& r : c.host->replicas) {
+      replicas.push_back(r.address + " " + std::to_string(r.port));
+    }
+  }
+  Agreed all{file_digest(c.program),
+             digest(command),
+             digest(c.env),
+             static_cast<std::uint64_t>(c.mode),
+             static_cast<std::uint64_t>(c.admission),
+             c.quantum,
+             c.send_buffer,
+             file_digest(c.libcrane),
+             digest(replicas)};
+  for (auto& item : all) item = crc64(&item, sizeof item) | 1;
+  return all;
+}
+
+const char* first_difference(const Agreed& own, std::span<const std::byte> start) noexcept {
+  Agreed theirs;
+  if (start.size() < sizeof(StartBody) + sizeof theirs) return nullptr;
+  std::memcpy(&theirs, start.data() + sizeof(StartBody), sizeof theirs);
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    if (own[i] != theirs[i]) return kNames[i];
+  }
+  return nullptr;
+}
+
+}  // namespace crane::node

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What must be equal on all replicas, as one digest per item, so that a difference has a name.  The
+// leader's START carries its digests behind the StartBody; a replica that finds others in its own
+// configuration refuses to go on: its server would diverge.
+//
+// Threads: pure functions; digests_of reads files.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "proxy/node/config.h"
+
+namespace crane::node {
+
+inline constexpr std::size_t kAgreedItems = 9;
+using Agreed = std::array<std::uint64_t, kAgreedItems>;
+
+// Never 0.  A file that cannot be read has the digest of an empty one.
+Agreed digests_of(const Config& config);
+// The first item that differs, for a message; nullptr: all are equal.  `start` is the payload of a
+// START; one without digests agrees with everything.
+const char* first_difference(const Agreed& own, std::span<const std::byte> start) noexcept;
+
+}  // namespace crane::node

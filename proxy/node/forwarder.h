@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Clients that came to a follower's host: their TCP connections are passed on to the leader's host,
+// byte for byte, half closes and resets included.  The server there sees this host as the peer; the
+// log of this node says who it was.
+//
+// Back-pressure: at most kBuffered bytes wait per direction, then the sender is not read.
+//
+// Threads: the node's one thread, inside its event loop.
+// INVARIANT W1  All connections lead to the same target: set_target with another one resets them,
+//               as a change of the leader resets every client (DESIGN C8).
+
+#include <event2/event.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_set>
+
+struct bufferevent;
+
+namespace crane::node {
+
+class Forwarder {
+ public:
+  Forwarder(event_base* base, std::function<void()> on_event);
+  ~Forwarder();
+  Forwarder(const Forwarder&) = delete;
+  Forwarder& operator=(const Forwarder&) = delete;
+
+  // The leader's host; empty: there is none, and take() resets.  Others' connections are reset.
+  void set_target(const std::string& address);
+  // Takes over `client`; `port` is where the leader's host takes this server's clients.
+  void take(int client, std::uint16_t port, const std::string& peer);
+
+  std::size_t connections() const noexcept { return pairs_.size(); }
+  std::uint64_t taken() const noexcept { return taken_; }
+
+ private:
+  struct Pair;
+
+  static void on_read(bufferevent* from, void* pair);
+  static void on_written(bufferevent* to, void* pair);
+  static void on_event(bufferevent* side, short what, void* pair);
+  static void pass_on(bufferevent* from, bufferevent* to);
+  void end(Pair* pair, bool reset);
+
+  event_base* base_;
+  std::function<void()> on_event_;
+  std::string target_;
+  std::uint64_t taken_ = 0;
+  std::size_t most_;  // connections, two descriptors each
+  std::unordered_set<Pair*> pairs_;
+};
+
+// Closes so that the peer sees a reset.
+void reset_socket(int fd) noexcept;
+
+}  // namespace crane::node

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/host_config.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "dmt/base/assert.h"
+#include "setup/profile.h"
+#include "setup/program.h"
+#include "setup/secret.h"
+
+namespace crane::node {
+namespace {
+
+using setup::problem;
+using setup::Problem;
+using setup::Status;
+
+// Nothing of the caller's environment: it differs from host to host.
+constexpr const char* kPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+std::string name_of(const std::string& variable) { return variable.substr(0, variable.find('=')); }
+
+void set(std::vector<std::string>& environment, const std::vector<std::string>& words) {
+  for (const auto& word : words) {
+    const auto old =
+        std::find_if(environment.begin(), environment.end(),
+                     [&](const std::string& v) { return name_of(v) == name_of(word); });
+    if (old != environment.end()) {
+      *old = word;
+    } else {
+      environment.push_back(word);
+    }
+  }
+}
+
+Problem choose_profile(const setup::GroupFile& f, const std::string& path,
+                       const std::string& program, setup::Profile& profile) {
+  const std::vector<std::string> args(f.command.begin() + 1, f.command.end());
+  if (setup::find_profile(f.profile, program, args, profile)) return {};
+  std::string names;
+  for (const auto& name : setup::profile_names()) names += (names.empty() ? "" : ", ") + name;
+  return problem(Status::kGroupFile, "cannot use the group's file", path,
+                 "[server] profile is \"" + f.profile + "\"", "use one of: " + names);
+}
+
+void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
+  c.group = f.name;
+  c.replicas = static_cast<std::uint8_t>(f.replicas.size());
+  c.args.assign(f.command.begin() + 1, f.command.end());
+  c.args.insert(c.args.end(), profile.args.begin(), profile.args.end());
+  c.env = {kPath};
+  set(c.env, profile.environment);
+  set(c.env, f.env);
+  std::sort(c.env.begin(), c.env.end());
+  c.dirs = profile.directories;
+  // The group's file was read with these words only.
+  CRANE_ASSERT(mode_of(f.mode.empty() ? profile.mode : f.mode, c.mode));
+  CRANE_ASSERT(admission_of(f.admission, c.admission));
+  c.quantum = f.quantum != 0 ? f.quantum : profile.quantum;
+  c.record = f.record;
+  c.container = f.container;
+  for (const auto& word : f.binds) {
+    const auto colon = word.find(':');
+    const std::string source = word.substr(0, colon);
+    c.binds.emplace_back(source, colon == std::string::npos ? source : word.substr(colon + 1));
+  }
+  c.node_roams = profile.node_roams;
+  c.working_directory = f.working_directory;
+}
+
+}  // namespace
+
+Problem host_config(const std::string& path, int replica, setup::GroupDirectories& directories,
+                    Config& config) {
+  setup::GroupFile file;
+  if (auto p = setup::read_group_file(path, file); !p.none()) return p;
+  if (replica < 0 || replica >= static_cast<int>(file.replicas.size())) {
+    return problem(Status::kGroupFile, "no such replica", std::to_string(replica),
+                   path + " has replicas 0 to " + std::to_string(file.replicas.size() - 1),
+                   "name one of them with --replica");
+  }
+  if (file.fabric != "shm" || file.durability != "memory") {
+    return problem(Status::kGroupFile, "cannot use the group's file", path,
+                   "[group] fabric " + file.fabric + " with durability " + file.durability +
+                       " is not in this build",
+                   "use fabric = \"shm\" and durability = \"memory\"");
+  }
+  setup::GroupKeys keys;
+  if (auto p = setup::read_secret(file.secret_file, file.name, keys); !p.none()) return p;
+  setup::Parts parts;
+  setup::Profile profile;
+  if (auto p = setup::find_program(file.command[0], config.program); !p.none()) return p;
+  if (auto p = setup::check_program(config.program); !p.none()) return p;
+  if (auto p = setup::find_parts(parts); !p.none()) return p;
+  if (auto p = choose_profile(file, path, config.program, profile); !p.none()) return p;
+  if (auto p = setup::check_machine(file.container, {}); !p.none()) return p;
+  const setup::GroupPlace place{file.name, file.state_dir, static_cast<int>(file.replicas.size()),
+                                file.record};
+  if (auto p = directories.create_replica(place, replica); !p.none()) return p;
+  fill(file, profile, config);
+  config.replica = static_cast<std::uint8_t>(replica);
+  config.cpu = file.replicas[static_cast<std::size_t>(replica)].cpu;
+  config.dir = directories.dir();
+  config.shm_dir = directories.shm_dir();
+  config.libcrane = parts.library;
+  config.log_id = keys.log_id;
+  config.secret = keys.random;
+  config.links = keys.links;
+  config.host = std::move(file);
+  return {};
+}
+
+void forget_group(const Config& c) {
+  std::error_code ignored;
+  const std::string directory = c.consensus_dir();
+  if (c.host->fabric != "shm") {
+    std::filesystem::remove_all(directory, ignored);
+    return;
+  }
+  // One directory for all replicas of this machine.
+  for (const char* own : {"/r", "/member-"}) {
+    std::filesystem::remove_all(directory + own + std::to_string(c.replica), ignored);
+  }
+}
+
+}  // namespace crane::node

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node by itself, one per host: what crane-run does for the nodes of one machine, and what a
+// follower's host does for clients that come to it.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "proxy/node/node.h"
+#include "setup/listen.h"
+
+namespace crane::node {
+namespace {
+
+std::uint16_t published(const setup::Ports& publish, std::uint16_t port) {
+  const auto found =
+      std::find_if(publish.begin(), publish.end(), [&](const auto& p) { return p.second == port; });
+  return found == publish.end() ? port : found->first;
+}
+
+}  // namespace
+
+void Node::open_host() {
+  forwarder_ = std::make_unique<Forwarder>(base_, [this] { awake(); });
+  proxy_->set_strangers([this](int fd, std::uint16_t port, const std::string& peer) {
+    take_stranger(fd, port, peer);
+  });
+}
+
+void Node::open_own_listener(std::uint16_t port, std::uint64_t backlog) {
+  const std::uint16_t ours = published(config_.host->publish, port);
+  const std::string where =
+      config_.host->listen_any ? "" : config_.host->replicas[config_.replica].clients;
+  const auto fd =
+      setup::listen_on(where, ours, static_cast<int>(std::min<std::uint64_t>(backlog, 65535)));
+  if (!fd.ok()) {
+    fail(ExitStatus::kNoListener,
+         fmt::format("cannot listen on port {}: {}; stop its owner, or publish the server's port "
+                     "elsewhere ([clients] publish = [\"OTHER:{}\"])",
+                     ours, std::strerror(fd.error().detail), port));
+    return;
+  }
+  spdlog::info("port {} of the server is port {} of this host", port, ours);
+  proxy_->add_listener(port, fd.value());
+}
+
+// Whose clients come here, after the role or the leader changed.
+void Node::follow_leader() {
+  const bool known = role_ == consensus::Role::kFollower && value(leader_) < config_.replicas &&
+                     value(leader_) != config_.replica;
+  const bool forward = known && config_.host->forward;
+  forwarder_->set_target(forward ? config_.host->replicas[value(leader_)].clients : "");
+  // While nobody is known to lead, clients wait in the kernel.
+  if (!leads_) proxy_->take_strangers(known);
+}
+
+void Node::take_stranger(int fd, std::uint16_t port, const std::string& peer) {
+  const std::uint16_t ours = published(config_.host->publish, port);
+  if (config_.host->forward) return forwarder_->take(fd, ours, peer);
+  spdlog::info("client {} was refused: replica {} leads, at {}:{}", peer, value(leader_),
+               config_.host->replicas[value(leader_)].clients, ours);
+  reset_socket(fd);
+}
+
+void Node::disagree(const char* what, unsigned leader) {
+  fail(ExitStatus::kDisagrees,
+       fmt::format("replica {} is configured otherwise than replica {}, which leads: {} differs; "
+                   "make it equal on all hosts and start this replica again",
+                   config_.replica, leader, what));
+}
+
+}  // namespace crane::node

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/control_client.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace crane::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::size_t kAnswerMax = 256 * 1024;
+
+// "r12" as 12, anything else as -1.
+int number_of(const std::string& name) {
+  const bool good =
+      name.size() >= 2 && name.size() <= 4 && name[0] == 'r' &&
+      std::all_of(name.begin() + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return good ? std::stoi(name.substr(1)) : -1;
+}
+
+bool is_denied(const std::error_code& failure) {
+  return failure == std::errc::permission_denied || failure == std::errc::operation_not_permitted;
+}
+
+}  // namespace
+
+Reply ask_node(const std::string& path, const std::string& request, int timeout_ms,
+               std::string& answer) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return Reply::kAbsent;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  if (fd < 0) return Reply::kAbsent;
+  // A stopped node's backlog may be full: connect waits for room there.
+  const timeval limit{timeout_ms / 1000, (timeout_ms % 1000) * 1000};
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+  Reply reply = Reply::kAnswer;
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    reply = errno == EACCES || errno == EPERM ? Reply::kDenied
+            : errno == EAGAIN                 ? Reply::kSilent
+                                              : Reply::kAbsent;
+  } else if (send(fd, request.data(), request.size(), MSG_NOSIGNAL) < 0) {
+    reply = Reply::kSilent;
+  } else {
+    answer.resize(kAnswerMax);
+    const ssize_t got = recv(fd, answer.data(), answer.size(), 0);
+    answer.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    if (got <= 0) reply = Reply::kSilent;
+  }
+  close(fd);
+  return reply;
+}
+
+std::map<int, std::string> find_replicas(const std::string& dir, const std::string& group,
+                                         bool& denied) {
+  std::map<int, std::string> found;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(dir + "/" + group, failure)) {
+    const int number = number_of(entry.path().filename().string());
+    if (number >= 0) found[number] = entry.path().string() + "/control.sock";
+  }
+  denied = is_denied(failure);
+  return found;
+}
+
+std::vector<std::string> find_groups(const std::string& dir, bool& denied) {
+  std::vector<std::string> found;
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(dir, failure)) {
+    const std::string name = entry.path().filename().string();
+    bool hidden = false;
+    if (!find_replicas(dir, name, hidden).empty()) found.push_back(name);
+    denied = denied || hidden;
+  }
+  denied = denied || is_denied(failure);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace crane::launcher

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// crane-ctl's side of a node's control socket, <dir>/<group>/r<i>/control.sock (SOCK_SEQPACKET):
+// one JSON request, one JSON answer.  {"do":"status"} is answered with the status, everything else
+// with
+// {"ok":true,...} or {"ok":false,"error":WORD,"message":TEXT}.
+//
+// Threads: plain functions.
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace crane::launcher {
+
+enum class Reply { kAnswer, kAbsent, kDenied, kSilent };
+
+// Sends `request`, waits at most `timeout_ms` for the answer.
+Reply ask_node(const std::string& socket, const std::string& request, int timeout_ms,
+               std::string& answer);
+
+// The groups with a replica directory below `dir`, in order; `denied`: it may not be read.
+std::vector<std::string> find_groups(const std::string& dir, bool& denied);
+// The replicas with a directory below <dir>/<group>: number and control socket.
+std::map<int, std::string> find_replicas(const std::string& dir, const std::string& group,
+                                         bool& denied);
+
+}  // namespace crane::launcher

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// crane-ctl: the operator's tool.  Looks at the groups of this machine and asks their nodes to do
+// things.
+//
+// Exit status: 0 done, or all is well; 1 the group serves, but a replica of this host does not
+// answer; 2 there is no leader; 3 there is no such group; 4 not permitted; 5 the node refused, the
+// message says why; 100 and 119 as crane-run's.
+#include <poll.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "runtime/launcher/control_client.h"
+#include "runtime/launcher/status_table.h"
+#include "setup/messages.h"
+#include "setup/preflight.h"
+#include "setup/secret.h"
+
+namespace {
+
+using namespace crane::launcher;
+using crane::setup::say;
+using Json = nlohmann::json;
+
+constexpr int kNoSuchGroup = 3, kNotPermitted = 4, kRefused = 5;
+constexpr int kAskTimeoutMs = 2'000, kWatchMs = 1'000;
+
+struct Request {
+  std::string dir, group, output = "table", secret;
+  bool watch = false;
+  int to = -1;
+};
+
+void print(const std::string& text) { (void)!write(STDOUT_FILENO, text.data(), text.size()); }
+
+// Fills in the group when there is only one; 0, or the exit status after a message.
+int choose_groups(const Request& request, std::vector<std::string>& groups) {
+  bool denied = false;
+  if (!request.group.empty()) {
+    if (!find_replicas(request.dir, request.group, denied).empty()) {
+      groups = {request.group};
+      return 0;
+    }
+  } else {
+    groups = find_groups(request.dir, denied);
+    if (!groups.empty()) return 0;
+  }
+  if (denied) {
+    say("cannot look at groups: " + request.dir +
+        ": not permitted; run it as the user who started the group");
+    return kNotPermitted;
+  }
+  say(request.group.empty()
+          ? "no group: " + request.dir + ": nothing runs there; name another place with --dir"
+          : "no such group: " + request.group + ": it is not in " + request.dir +
+                "; see crane-ctl status, or name another place with --dir");
+  return kNoSuchGroup;
+}
+
+std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& group) {
+  std::map<int, NodeAnswer> answers;
+  bool denied = false;
+  for (const auto& [replica, socket] : find_replicas(request.dir, group, denied)) {
+    NodeAnswer& answer = answers[replica];
+    std::string text;
+    answer.reply = ask_node(socket, Json{{"do", "status"}}.dump(), kAskTimeoutMs, text);
+    if (answer.reply != Reply::kAnswer) continue;
+    answer.status = Json::parse(text, nullptr, false);
+    if (!answer.status.is_object()) answer = {Reply::kSilent, {}};
+  }
+  return answers;
+}
+
+int status_once(const Request& request) {
+  std::vector<std::string> groups;
+  if (const int bad = choose_groups(request, groups); bad != 0) return bad;
+  std::string text;
+  int worst = 0;
+  for (const auto& group : groups) {
+    const Json summary = summarise(group, ask_all(request, group));
+    worst = std::max(worst, static_cast<int>(health_of(summary)));
+    text += request.output == "json" ? summary.dump(request.watch ? -1 : 2) + "\n"
+                                     : (text.empty() ? "" : "\n") + table_of(summary);
+  }
+  const bool redraw = request.watch && request.output == "table" && isatty(STDOUT_FILENO) != 0;
+  print((redraw ? "\033[H\033[2J" : "") + text);
+  return worst;
+}
+
+int status(const Request& request) {
+  for (;;) {
+    const int result = status_once(request);
+    if (!request.watch || result >= kNoSuchGroup) return result;
+    poll(nullptr, 0, kWatchMs);
+  }
+}
+
+// Asks the node that leads; a message and a status when that cannot be.
+int ask_leader(const Request& request, const Json& what) {
+  std::vector<std::string> groups;
+  if (const int bad = choose_groups(request, groups); bad != 0) return bad;
+  if (groups.size() > 1) {
+    std::string names;
+    for (const auto& name : groups) names += (names.empty() ? "" : ", ") + name;
+    say("which group: there are several: " + names + "; name one");
+    return kNoSuchGroup;
+  }
+  const auto answers = ask_all(request, groups[0]);
+  const Json summary = summarise(groups[0], answers);
+  if (health_of(summary) == Health::kNoLeader || !summary["leader"].is_number()) {
+    say("no leader: " + groups[0] + ": nobody leads now; see crane-ctl status " + groups[0]);
+    return static_cast<int>(Health::kNoLeader);
+  }
+  const int leader = summary["leader"].get<int>();
+  bool denied = false;
+  const auto sockets = find_replicas(request.dir, groups[0], denied);
+  if (sockets.count(leader) == 0) {
+    say("not here: " + groups[0] + ": replica " + std::to_string(leader) +
+        " leads, on another host; run this there");
+    return kRefused;
+  }
+  std::string text;
+  if (ask_node(sockets.at(leader), what.dump(), kAskTimeoutMs, text) != Reply::kAnswer) {
+    say("no answer: " + groups[0] + ": the leader, replica " + std::to_string(leader) +
+        ", does not answer; see its node.log");
+    return static_cast<int>(Health::kNoLeader);
+  }
+  const Json answer = Json::parse(text, nullptr, false);
+  const bool good = answer.is_object() && answer.value("ok", false);
+  const std::string message = answer.is_object() ? answer.value("message", "") : "not understood";
+  if (good) {
+    print(message + "\n");
+  } else {
+    say("refused: " + groups[0] + ": " + message);
+  }
+  return good ? 0 : kRefused;
+}
+
+int make_secret(const Request& request) {
+  const auto problem = crane::setup::make_secret(request.secret);
+  if (!problem.none()) {
+    say(problem.text);
+    return static_cast<int>(problem.status);
+  }
+  print("made " + request.secret + "; copy it to every host of the group, mode 600\n");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  crane::setup::set_program("crane-ctl");
+  CLI::App app{"Looks at the groups of this machine and steers them."};
+  Request request;
+  request.dir = crane::setup::default_directory();
+  app.add_option("--dir", request.dir, "where the groups live")->capture_default_str();
+  app.fallthrough();
+  app.require_subcommand(1);
+  auto* status_command = app.add_subcommand("status", "roles, indexes, lag, servers");
+  status_command->add_option("group", request.group, "the group's name (default: all)");
+  status_command->add_option("-o,--output", request.output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}));
+  status_command->add_flag("--watch", request.watch, "again every second");
+  auto* leader = app.add_subcommand("leader", "who leads");
+  leader->require_subcommand(1);
+  auto* transfer = leader->add_subcommand("transfer", "another replica leads from now on");
+  transfer->add_option("group", request.group, "the group's name (default: the only one)");
+  transfer->add_option("--to", request.to, "which one (default: who is furthest)");
+  auto* secret = app.add_subcommand("secret", "the secret that a group's hosts share");
+  secret->require_subcommand(1);
+  auto* fresh = secret->add_subcommand("new", "makes one");
+  fresh->add_option("file", request.secret, "the file to make")->required();
+  app.footer(
+      "Exit status: 0 done, all is well; 1 a replica of this host does not answer; 2 no leader;\n"
+      "3 no such group; 4 not permitted; 5 the node refused; 100 wrong command line; 119 secret.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    say("command line: crane-ctl: " + std::string(error.what()) + "; see crane-ctl --help");
+    return static_cast<int>(crane::setup::Status::kUsage);
+  }
+  if (*status_command) return status(request);
+  if (*transfer) return ask_leader(request, {{"do", "transfer"}, {"to", request.to}});
+  return make_secret(request);
+}

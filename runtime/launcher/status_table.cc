@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/status_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace crane::launcher {
+namespace {
+
+using Json = nlohmann::json;
+using Row = std::vector<std::string>;
+
+constexpr int kNobody = 255;
+
+const char* name(Reply reply) {
+  switch (reply) {
+    case Reply::kAnswer:
+      return "ok";
+    case Reply::kAbsent:
+      return "node is gone";
+    case Reply::kDenied:
+      return "not permitted";
+    case Reply::kSilent:
+      return "does not answer";
+  }
+  return "?";
+}
+
+std::uint64_t number(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number_unsigned() ? found->get<std::uint64_t>()
+         : found != json.end() && found->is_number_integer()
+             ? static_cast<std::uint64_t>(std::max<std::int64_t>(0, found->get<std::int64_t>()))
+             : 0;
+}
+
+// The one that leads in the highest view: a deposed one may not know yet.
+const Json* leader_of(const std::map<int, NodeAnswer>& answers) {
+  const Json* leader = nullptr;
+  for (const auto& [replica, answer] : answers) {
+    if (answer.reply != Reply::kAnswer || answer.status.value("role", "") != "leader") continue;
+    if (leader == nullptr || number(answer.status, "view") > number(*leader, "view")) {
+      leader = &answer.status;
+    }
+  }
+  return leader;
+}
+
+// A replica of another machine, as the leader knows it.
+Json remote(int replica, const Json* leader, std::uint64_t commit) {
+  Json row{{"replica", replica}, {"state", "on another host"}};
+  if (leader == nullptr) return row;
+  for (const Json& peer : leader->value("peers", Json::array())) {
+    if (peer.value("replica", -1) != replica) continue;
+    row.update(peer);
+    const std::uint64_t applied = number(peer, "applied");
+    row["lag"] = commit > applied ? commit - applied : 0;
+  }
+  return row;
+}
+
+std::string cell(const Json& row, const char* key) {
+  const auto found = row.find(key);
+  if (found == row.end() || found->is_null()) return "-";
+  if (found->is_string()) return found->get<std::string>();
+  if (found->is_number() && found->get<std::int64_t>() < 0) return "-";
+  return found->dump();
+}
+
+}  // namespace
+
+Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers) {
+  const Json* leader = leader_of(answers);
+  Json summary{{"group", group}, {"leader", nullptr}, {"replicas", Json::array()}};
+  std::uint64_t commit = 0, view = 0, named = kNobody;
+  std::size_t replicas =
+      answers.empty() ? 0 : static_cast<std::size_t>(answers.rbegin()->first) + 1;
+  for (const auto& [replica, answer] : answers) {
+    if (answer.reply != Reply::kAnswer) continue;
+    commit = std::max(commit, number(answer.status, "commit"));
+    replicas = std::max<std::size_t>(replicas, number(answer.status, "replicas"));
+    // Only a follower or the leader itself knows; of those that do, the newest view's word counts.
+    if (answer.status.value("leader", kNobody) < kNobody && number(answer.status, "view") >= view) {
+      view = number(answer.status, "view");
+      named = number(answer.status, "leader");
+    }
+    for (const char* key : {"fabric", "durability", "program"}) {
+      if (answer.status.contains(key)) summary[key] = answer.status[key];
+    }
+  }
+  bool whole = true;
+  for (int i = 0; i < static_cast<int>(replicas); ++i) {
+    const auto found = answers.find(i);
+    if (found == answers.end()) {
+      summary["replicas"].push_back(remote(i, leader, commit));
+      continue;
+    }
+    Json row = found->second.reply == Reply::kAnswer ? found->second.status : Json::object();
+    row["replica"] = i;
+    row["state"] = name(found->second.reply);
+    if (found->second.reply == Reply::kAnswer) {
+      const std::uint64_t applied = number(row, "applied");
+      row["lag"] = commit > applied ? commit - applied : 0;
+    }
+    whole = whole && found->second.reply == Reply::kAnswer;
+    summary["replicas"].push_back(row);
+  }
+  if (named < kNobody) summary["leader"] = named;
+  // The nodes here know a leader although it answers nowhere: it is on another host, or gone.
+  const auto at = answers.find(static_cast<int>(named));
+  const bool led = named < kNobody && (at == answers.end() || at->second.reply == Reply::kAnswer);
+  const Health health = !led ? Health::kNoLeader : whole ? Health::kWell : Health::kDegraded;
+  summary["view"] = view;
+  summary["commit"] = commit;
+  summary["health"] = health == Health::kWell       ? "well"
+                      : health == Health::kDegraded ? "degraded"
+                                                    : "no leader";
+  return summary;
+}
+
+Health health_of(const Json& summary) {
+  const std::string word = summary.value("health", "");
+  return word == "well"       ? Health::kWell
+         : word == "degraded" ? Health::kDegraded
+                              : Health::kNoLeader;
+}
+
+std::string table_of(const Json& summary) {
+  struct Column {
+    const char* title;
+    const char* key;
+    bool right;
+  };
+  static constexpr Column kColumns[] = {
+      {"REPLICA", "replica", false},    {"ROLE", "role", false},
+      {"VIEW", "view", true},           {"LAST", "last", true},
+      {"COMMIT", "commit", true},       {"DURABLE", "durable", true},
+      {"APPLIED", "applied", true},     {"LAG", "lag", true},
+      {"CLIENTS", "connections", true}, {"SERVER", "server_pid", true},
+      {"PEERS", "connected", true},     {"STATE", "state", false}};
+  std::vector<Row> rows(1);
+  for (const Column& c : kColumns) rows[0].push_back(c.title);
+  for (const Json& replica : summary["replicas"]) {
+    rows.emplace_back();
+    for (const Column& c : kColumns) rows.back().push_back(cell(replica, c.key));
+  }
+  std::string text =
+      fmt::format("{}: {}, leader {}, view {}, commit {}", summary.value("group", "?"),
+                  summary.value("health", "?"), cell(summary, "leader"), cell(summary, "view"),
+                  cell(summary, "commit"));
+  if (summary.contains("fabric")) {
+    text += fmt::format(", {}, {}", cell(summary, "fabric"), cell(summary, "durability"));
+  }
+  text += "\n";
+  std::vector<std::size_t> widths(std::size(kColumns), 0);
+  std::vector<bool> shown(std::size(kColumns), false);
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+      if (&row != &rows[0] && row[i] != "-") shown[i] = true;  // columns nobody fills are left out
+    }
+  }
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (!shown[i]) continue;
+      line += kColumns[i].right ? fmt::format("  {:>{}}", row[i], widths[i])
+                                : fmt::format("  {:<{}}", row[i], widths[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace crane::launcher

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What crane-ctl status shows: the answers of a group's nodes as one JSON object or as a table.
+//
+// Threads: plain functions.
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "runtime/launcher/control_client.h"
+
+namespace crane::launcher {
+
+// How well a group is, and crane-ctl's exit status for it.
+enum class Health : int { kWell = 0, kDegraded = 1, kNoLeader = 2 };
+
+struct NodeAnswer {
+  Reply reply = Reply::kAbsent;
+  nlohmann::json status;  // when kAnswer
+};
+
+// {"group", "health", "leader", "view", "commit", "replicas": [{"replica", "state", "lag", ...}]}
+// The nodes of this machine speak for themselves; of the others' replicas stands what the leader
+// knows, if it is here.  lag: committed entries that the replica's server has not taken yet.
+nlohmann::json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers);
+Health health_of(const nlohmann::json& summary);
+std::string table_of(const nlohmann::json& summary);
+
+}  // namespace crane::launcher

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "setup/group_file.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+namespace crane::setup {
+namespace {
+
+constexpr std::size_t kReplicasMost = 9;
+
+// One table of the file: takes what is known of it, and says what is wrong first.
+class Section {
+ public:
+  Section(const toml::table& table, std::string name, const std::string& path, Problem& problem)
+      : table_(table), name_(std::move(name)), path_(path), problem_(problem) {}
+
+  const toml::node* find(const char* key) {
+    known_.insert(key);
+    return table_.get(key);
+  }
+
+  void wrong(const toml::node* node, const std::string& key, const std::string& cause,
+             const std::string& todo) {
+    if (!problem_.none()) return;
+    const toml::node& at = node != nullptr ? *node : table_;
+    const auto line = at.source().begin.line;
+    problem_ = setup::problem(Status::kGroupFile, "cannot use the group's file",
+                              line > 0 ? path_ + ":" + std::to_string(line) : path_,
+                              name_ + (key.empty() ? "" : " " + key) + " " + cause, todo);
+  }
+
+  // `needed`: absent or empty is wrong.
+  void get(const char* key, std::string& value, bool needed = false) {
+    const toml::node* node = find(key);
+    if (node == nullptr) {
+      if (needed) wrong(nullptr, key, "is missing", "add it");
+      return;
+    }
+    const auto text = node->value_exact<std::string>();
+    if (!text || (needed && text->empty())) {
+      wrong(node, key, "is not a text", "write it in quotes");
+    } else {
+      value = *text;
+    }
+  }
+
+  void get(const char* key, std::string& value, std::initializer_list<const char*> allowed) {
+    get(key, value);
+    if (find(key) == nullptr) return;
+    std::string names;
+    for (const char* name : allowed) {
+      if (value == name) return;
+      names += (names.empty() ? "" : ", ") + std::string(name);
+    }
+    wrong(find(key), key, "is \"" + value + "\"", "use one of: " + names);
+  }
+
+  void get(const char* key, bool& value) {
+    const toml::node* node = find(key);
+    if (node == nullptr) return;
+    const auto given = node->value_exact<bool>();
+    if (!given) return wrong(node, key, "is neither true nor false", "write true or false");
+    value = *given;
+  }
+
+  template <typename Number>
+  void get_number(const char* key, Number& value, std::int64_t least, std::int64_t most,
+                  bool needed = false) {
+    const toml::node* node = find(key);
+    if (node == nullptr) {
+      if (needed) wrong(nullptr, key, "is missing", "add it");
+      return;
+    }
+    const auto given = node->value_exact<std::int64_t>();
+    if (!given || *given < least || *given > most) {
+      return wrong(node, key, "is no number it can be",
+                   "use " + std::to_string(least) + " to " + std::to_string(most));
+    }
+    value = static_cast<Number>(*given);
+  }
+
+  void get(const char* key, std::vector<std::string>& values) {
+    const toml::node* node = find(key);
+    if (node == nullptr) return;
+    const toml::array* array = node->as_array();
+    if (array == nullptr) return wrong(node, key, "is no list", "write [\"a\", \"b\"]");
+    for (const toml::node& element : *array) {
+      const auto text = element.value_exact<std::string>();
+      if (!text) return wrong(&element, key, "holds something else than texts", "quote each");
+      values.push_back(*text);
+    }
+  }
+
+  void finish() {
+    for (const auto& [key, node] : table_) {
+      const std::string name(key.str());
+      if (known_.count(name) == 0) wrong(&node, name, "is not known", "see README, Several hosts");
+    }
+  }
+
+ private:
+  const toml::table& table_;
+  const std::string name_;
+  const std::string& path_;
+  Problem& problem_;
+  std::set<std::string> known_;
+};
+
+bool is_address(const std::string& text) {
+  in6_addr ignored;
+  return inet_pton(AF_INET, text.c_str(), &ignored) == 1 ||
+         inet_pton(AF_INET6, text.c_str(), &ignored) == 1;
+}
+
+void get_address(Section& s, const char* key, std::string& value, bool needed) {
+  s.get(key, value, needed);
+  if (!value.empty() && !is_address(value)) {
+    s.wrong(s.find(key), key, "is no IP address", "write it as 192.0.2.1; names are not looked up");
+  }
+}
+
+void read_group(Section s, GroupFile& f) {
+  s.get("name", f.name, true);
+  s.get("secret_file", f.secret_file, true);
+  s.get("fabric", f.fabric, {"tcp", "verbs", "shm"});
+  s.get("device", f.device);
+  s.get("durability", f.durability, {"memory", "disk"});
+  s.get("state_dir", f.state_dir);
+  if (!f.name.empty() && !good_group_name(f.name)) {
+    s.wrong(s.find("name"), "name", "is no name for a group",
+            "use up to 32 letters, digits, '-', '_' and '.'");
+  }
+  for (const char* key : {"secret_file", "state_dir"}) {
+    const std::string& path = key[1] == 'e' ? f.secret_file : f.state_dir;
+    if (!path.empty() && path[0] != '/') {
+      s.wrong(s.find(key), key, "is no absolute path", "begin it with /");
+    }
+  }
+  s.finish();
+}
+
+void read_replica(Section s, bool endpoints, HostReplica& r) {
+  get_address(s, "address", r.address, true);
+  s.get_number("port", r.port, 1, 65535, endpoints);
+  get_address(s, "clients", r.clients, false);
+  s.get_number("cpu", r.cpu, 0, 4095);
+  if (r.clients.empty()) r.clients = r.address;
+  s.finish();
+}
+
+void read_server(Section s, GroupFile& f) {
+  s.get("command", f.command);
+  if (f.command.empty()) {
+    s.wrong(s.find("command"), "command", "is missing", "write command = [\"program\", \"word\"]");
+  }
+  s.get("profile", f.profile);
+  s.get("mode", f.mode, {"serial", "parallel"});
+  s.get("admission", f.admission, {"grant", "classic", "arrival"});
+  s.get_number("quantum", f.quantum, 0, 1'000'000);
+  s.get("container", f.container);
+  s.get("binds", f.binds);
+  s.get("working_directory", f.working_directory);
+  s.get("record", f.record);
+  if (const toml::node* env = s.find("env"); env != nullptr) {
+    if (env->as_table() == nullptr) {
+      s.wrong(env, "env", "is no table", "write env = { NAME = \"value\" }");
+    } else {
+      for (const auto& [key, node] : *env->as_table()) {
+        const auto text = node.value_exact<std::string>();
+        if (!text) s.wrong(&node, "env", "holds something else than texts", "quote each value");
+        f.env.push_back(std::string(key.str()) + "=" + text.value_or(""));
+      }
+    }
+  }
+  s.finish();
+}
+
+void read_clients(Section s, GroupFile& f) {
+  std::string follower = "forward", listen = "any";
+  s.get("on_follower", follower, {"forward", "refuse"});
+  s.get("listen", listen, {"any", "clients"});
+  s.get("virtual_ip", f.virtual_ip);
+  s.get("interface", f.interface);
+  f.forward = follower == "forward";
+  f.listen_any = listen == "any";
+  const std::string ip = f.virtual_ip.substr(0, f.virtual_ip.find('/'));
+  if (!f.virtual_ip.empty() && (ip == f.virtual_ip || !is_address(ip))) {
+    s.wrong(s.find("virtual_ip"), "virtual_ip", "is no address with a prefix length",
+            "write it as 192.0.2.9/24");
+  }
+  if (f.virtual_ip.empty() != f.interface.empty()) {
+    s.wrong(s.find("virtual_ip"), "virtual_ip and interface", "belong together", "give both");
+  }
+  std::vector<std::string> publish;
+  s.get("publish", publish);
+  for (const auto& text : publish) {
+    f.publish.emplace_back();
+    if (!parse_publish(text, f.publish.back())) {
+      s.wrong(s.find("publish"), "publish", "\"" + text + "\" is not a pair of ports",
+              "write it as 8080:80 (ours:the server's)");
+    }
+  }
+  s.finish();
+}
+
+void read_hooks(Section s, GroupFile& f) {
+  s.get("role_change", f.role_change);
+  if (!f.role_change.empty() && f.role_change[0] != '/') {
+    s.wrong(s.find("role_change"), "role_change", "is no absolute path", "begin it with /");
+  }
+  s.finish();
+}
+
+void read_replicas(Section& top, const std::string& path, GroupFile& f, Problem& problem) {
+  const toml::node* node = top.find("replica");
+  const toml::array* array = node == nullptr ? nullptr : node->as_array();
+  if (array == nullptr || !array->is_array_of_tables()) {
+    return top.wrong(node, "[[replica]]", "is missing", "add one table per replica");
+  }
+  for (const toml::node& element : *array) {
+    const std::string name = "[[replica]] " + std::to_string(f.replicas.size());
+    f.replicas.emplace_back();
+    read_replica(Section(*element.as_table(), name, path, problem), f.fabric != "shm",
+                 f.replicas.back());
+  }
+  if (f.replicas.size() % 2 == 0 || f.replicas.size() > kReplicasMost) {
+    top.wrong(node, "[[replica]]", "is there " + std::to_string(f.replicas.size()) + " times",
+              "a group needs an odd number of replicas, at most 9");
+  }
+}
+
+}  // namespace
+
+Problem parse_group_file(const std::string& text, const std::string& path, GroupFile& f) {
+  const toml::parse_result parsed = toml::parse(text);
+  if (!parsed) {
+    return problem(Status::kGroupFile, "cannot use the group's file",
+                   path + ":" + std::to_string(parsed.error().source().begin.line),
+                   std::string(parsed.error().description()), "mend that line");
+  }
+  Problem found;
+  Section top(parsed.table(), "the file:", path, found);
+  const toml::table nothing;
+  const auto table = [&](const char* key) -> const toml::table& {
+    const toml::node* node = top.find(key);
+    if (node != nullptr && !node->is_table()) top.wrong(node, key, "is no table", "write [table]");
+    return node != nullptr && node->is_table() ? *node->as_table() : nothing;
+  };
+  read_group(Section(table("group"), "[group]", path, found), f);
+  read_replicas(top, path, f, found);
+  read_server(Section(table("server"), "[server]", path, found), f);
+  read_clients(Section(table("clients"), "[clients]", path, found), f);
+  read_hooks(Section(table("hooks"), "[hooks]", path, found), f);
+  top.finish();
+  return found;
+}
+
+Problem read_group_file(const std::string& path, GroupFile& file) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    return problem(Status::kGroupFile, "cannot read the group's file", path, strerror(errno),
+                   "name another with --config");
+  }
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  return parse_group_file(text, path, file);
+}
+
+std::string to_toml(const GroupFile& f) {
+  const auto list = [](const std::vector<std::string>& words) {
+    toml::array array;
+    for (const auto& word : words) array.push_back(word);
+    return array;
+  };
+  toml::table group{{"name", f.name},
+                    {"secret_file", f.secret_file},
+                    {"fabric", f.fabric},
+                    {"durability", f.durability}};
+  if (!f.device.empty()) group.insert("device", f.device);
+  if (!f.state_dir.empty()) group.insert("state_dir", f.state_dir);
+  toml::array replicas;
+  for (const auto& r : f.replicas) {
+    toml::table one{{"address", r.address}, {"port", r.port}, {"clients", r.clients}};
+    if (r.port == 0) one.erase("port");
+    if (r.cpu >= 0) one.insert("cpu", r.cpu);
+    replicas.push_back(std::move(one));
+  }
+  toml::table server{{"command", list(f.command)},
+                     {"admission", f.admission},
+                     {"container", f.container},
+                     {"working_directory", f.working_directory}};
+  if (!f.profile.empty()) server.insert("profile", f.profile);
+  if (!f.mode.empty()) server.insert("mode", f.mode);
+  if (!f.record.empty()) server.insert("record", f.record);
+  if (f.quantum != 0) server.insert("quantum", f.quantum);
+  if (!f.binds.empty()) server.insert("binds", list(f.binds));
+  toml::table env;
+  for (const auto& variable : f.env) {
+    const auto cut = variable.find('=');
+    env.insert(variable.substr(0, cut), variable.substr(cut + 1));
+  }
+  if (!env.empty()) server.insert("env", std::move(env));
+  std::vector<std::string> publish;
+  for (const auto& [ours, theirs] : f.publish) {
+    publish.push_back(std::to_string(ours) + ":" + std::to_string(theirs));
+  }
+  toml::table clients{{"on_follower", f.forward ? "forward" : "refuse"},
+                      {"listen", f.listen_any ? "any" : "clients"},
+                      {"publish", list(publish)}};
+  if (!f.virtual_ip.empty()) {
+    clients.insert("virtual_ip", f.virtual_ip);
+    clients.insert("interface", f.interface);
+  }
+  toml::table whole{{"group", std::move(group)},
+                    {"replica", std::move(replicas)},
+                    {"server", std::move(server)},
+                    {"clients", std::move(clients)}};
+  if (!f.role_change.empty()) {
+    whole.insert("hooks", toml::table{{"role_change", f.role_change}});
+  }
+  std::ostringstream text;
+  text << whole << "\n";
+  return text.str();
+}
+
+bool parse_publish(const std::string& text, Ports::value_type& ports) {
+  const auto number = [](const std::string& digits, std::uint16_t& port) {
+    if (digits.empty() || digits.size() > 5 ||
+        !std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+      return false;
+    }
+    const int n = std::stoi(digits);
+    port = static_cast<std::uint16_t>(n);
+    return n > 0 && n <= 65535;
+  };
+  const auto colon = text.find(':');
+  if (colon == std::string::npos) return number(text, ports.first) && number(text, ports.second);
+  return number(text.substr(0, colon), ports.first) && number(text.substr(colon + 1), ports.second);
+}
+
+}  // namespace crane::setup

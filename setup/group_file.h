@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The one TOML file that describes a group to every host: read by crane-node, written by
+// crane-run --hosts.  The same file is meant to lie on all hosts.
+//
+//   [group]    name, secret_file                       both needed
+//              fabric = "tcp" | "verbs" | "shm"        default tcp
+//              device = "rxe0"                         verbs: default the first
+//              durability = "memory" | "disk"          default memory
+//              state_dir = "/run/crane"                logs, control.sock, stores
+//   [[replica]]  address, port                         one table per replica, in the order of
+//   numbers
+//              clients = "192.0.2.1"                   where clients reach it; default: address
+//              cpu = 0                                 default: not bound
+//   [server]   command = ["redis-server", "--port", "7000"]
+//              profile, mode, admission, quantum, env = { NAME = "value" }, container = true,
+//              binds = ["/srv"], working_directory = "/", record = "/var/tmp/x"
+//   [clients]  on_follower = "forward" | "refuse"      default forward
+//              publish = ["8080:80"]                   ours : the server's
+//              listen = "any" | "clients"              all addresses, or the replica's `clients`
+//              one virtual_ip = "192.0.2.9/24", interface = "eth0"
+//   [hooks]    role_change = "/usr/local/bin/moved"
+//
+// Threads: plain values.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "setup/messages.h"
+#include "setup/preflight.h"
+
+namespace crane::setup {
+
+struct HostReplica {
+  std::string address;
+  std::uint16_t port = 0;
+  std::string clients;
+  int cpu = -1;
+};
+
+struct GroupFile {
+  std::string name, secret_file, fabric = "tcp", device, durability = "memory";
+  std::string state_dir;  // empty: default_directory()
+  std::vector<HostReplica> replicas;
+
+  std::vector<std::string> command;
+  std::string profile, mode, admission = "grant", working_directory = "/", record;
+  std::uint32_t quantum = 0;
+  std::vector<std::string> env;  // "NAME=value"
+  std::vector<std::string> binds;
+  bool container = true;
+
+  bool forward = true;
+  bool listen_any = true;
+  Ports publish;
+  std::string virtual_ip, interface;
+  std::string role_change;
+};
+
+// What is wrong names the file, the line and the key.  Status kGroupFile.
+Problem read_group_file(const std::string& path, GroupFile& file);
+Problem parse_group_file(const std::string& text, const std::string& path, GroupFile& file);
+// The text that parse_group_file makes the same value of.
+std::string to_toml(const GroupFile& file);
+
+// "8080:80" or "80" as (ours, the server's).
+bool parse_publish(const std::string& text, Ports::value_type& ports);
+
+}  // namespace crane::setup

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Everything that can be found wrong before the first node starts, and the group's directories.
+//
+// A group has two directories, <dir>/<name> and /dev/shm/crane.<name>.  crane-run holds both alone;
+// a node that runs by itself shares them with the group's other nodes of this machine and holds its
+// own r<i> in them alone.  The kernel releases a lock when its holder dies however it dies, so what
+// lies in a directory that nobody holds is left over from a killed one and is removed.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "setup/messages.h"
+
+namespace crane::setup {
+
+// The programs of Crane, found beside crane-run.
+struct Parts {
+  std::string node;
+  std::string library;
+};
+
+Problem find_parts(Parts& parts);
+
+// Root privilege and LXC when containers are wanted; published ports that are named.
+// `ports`: ours, the server's.
+using Ports = std::vector<std::pair<std::uint16_t, std::uint16_t>>;
+Problem check_machine(bool container, const Ports& publish);
+
+// /run/crane for root, else below $XDG_RUNTIME_DIR: where groups live unless told otherwise.
+std::string default_directory();
+// Part of paths, of a container's name and of its host name.
+bool good_group_name(const std::string& name);
+
+struct GroupPlace {
+  std::string name;
+  std::string dir;  // empty: default_directory()
+  int replicas = 1;
+  std::string record;  // directory for recorded outputs; empty: none
+};
+
+class GroupDirectories {
+ public:
+  GroupDirectories() = default;
+  ~GroupDirectories();
+  GroupDirectories(const GroupDirectories&) = delete;
+  GroupDirectories& operator=(const GroupDirectories&) = delete;
+
+  // Creates and locks both directories, with one for each replica in them.
+  // Statuses: kDirectory, kDiskFull, kGroupExists, kSharedVersion.
+  Problem create(const GroupPlace& place);
+  // The same for the one replica of a node that runs by itself: its r<replica> is emptied (but for
+  // node.log), and nothing is removed at the end, for other replicas of the group may be here.
+  Problem create_replica(const GroupPlace& place, int replica);
+  // Removes both, with all they hold. Nothing happens before create().
+  void remove();
+  // Leaves <dir>/<name> (logs) in place at the end.
+  void keep_logs() { keep_logs_ = true; }
+
+  const std::string& dir() const { return dir_own_.empty() ? dir_ : dir_own_; }
+  const std::string& shm_dir() const { return shm_own_.empty() ? shm_dir_ : shm_own_; }
+
+ private:
+  enum class Hold { kAlone, kShared };
+  Problem lock(const std::string& directory, const std::string& name, Hold hold = Hold::kAlone);
+
+  std::string dir_, shm_dir_;      // removed at the end
+  std::string dir_own_, shm_own_;  // of create_replica
+  std::vector<int> locks_;
+  bool keep_logs_ = false;
+};
+
+}  // namespace crane::setup

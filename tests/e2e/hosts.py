@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One crane-node per replica from one group.toml, without crane-run, and crane-ctl beside them.
+
+The "hosts" are three addresses of this machine over the fabric shm: what a node does by itself is
+the same on every fabric.
+"""
+import json
+import os
+import signal
+import socket
+
+import _harness as h
+from _hosts import Hosts
+
+
+def reset(connection):
+    """Whether the connection is reset (or ended) now, at the latest after 20 s."""
+    connection.settimeout(20)
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+    except OSError:
+        return False
+
+
+def ask(address, port, text, size=None):
+    """What comes back: until the other side ends, after ours has, or `size` bytes."""
+    with socket.create_connection((address, port), timeout=20) as s:
+        s.sendall(text)
+        if size is None:
+            s.shutdown(socket.SHUT_WR)
+        got = b""
+        while size is None or len(got) < size:
+            part = s.recv(65536)
+            if not part:
+                break
+            got += part
+        return got
+
+
+def incr(address, port):
+    answer = ask(address, port, b"INCR counter\r\n")
+    return int(answer[1:]) if answer.startswith(b":") else answer
+
+
+def status_is_right(story, group):
+    code, text, _ = group.ctl("status")
+    leader = group.leader()
+    story.check(code == 0 and f"{group.name}: well, leader {leader}" in text,
+                "crane-ctl status: well, with the leader", f"{code}: {text}")
+    code, text, _ = group.ctl("status", group.name, "-o", "json")
+    said = json.loads(text)
+    roles = sorted(r["role"] for r in said["replicas"])
+    story.check(code == 0 and roles == ["follower", "follower", "leader"]
+                and said["leader"] == leader and said["fabric"] == "shm"
+                and all(r["server_pid"] > 0 and r["lag"] >= 0 for r in said["replicas"]),
+                "crane-ctl status -o json has all replicas", text)
+    return leader
+
+
+def forwarding(story):
+    port = h.free_port()
+    with Hosts(story, h.redis_program(port), port=port, record=True) as group:
+        leader = status_is_right(story, group)
+        # In the leader's loop a client of its own host and those of the others are alike.
+        got = [incr(a, port) for a in group.addresses * 3]
+        story.check(got == list(range(1, 10)), "clients of every host talk to one server", got)
+        other = (leader + 1) % 3
+        story.check("is passed on to " + group.addresses[leader] in group.said(other),
+                    "a follower's log names the client it passes on", group.said(other)[-300:])
+        blob = os.urandom(4 << 20)
+        text = b"*3\r\n$3\r\nSET\r\n$4\r\nblob\r\n$%d\r\n" % len(blob) + blob + b"\r\n"
+        story.check(ask(group.addresses[other], port, text) == b"+OK\r\n", "4 MiB pass a follower")
+        whole = b"$%d\r\n" % len(blob) + blob + b"\r\n"
+        story.check(ask(group.addresses[other], port, b"GET blob\r\n", len(whole)) == whole,
+                    "and come back whole")
+        held = socket.create_connection((group.addresses[other], port))
+        held.sendall(b"PING\r\n")
+        story.check(held.recv(16) == b"+PONG\r\n", "a connection is passed on")
+        code, text, error = group.ctl("leader", "transfer")
+        story.check(code == 0, "crane-ctl leader transfer", text + error)
+        following = group.leader(others_than=[leader])
+        story.check(reset(held), "the new leader resets old connections, those passed on as well")
+        held.close()
+        h.wait_until(lambda: group.ctl("status")[0] == 0, 20, "all replicas follow the new leader")
+        story.check(status_is_right(story, group) == following, "crane-ctl knows the new leader")
+        story.check(incr(group.addresses[leader], port) == 10, "the old leader's host forwards now")
+        group.settle()
+        story.check_equal(group, "--prefix")
+        lead_is_lost(story, group, port, following)
+
+
+def lead_is_lost(story, group, port, leader):
+    story.check(group.stop_one(leader) == 0, "SIGTERM ends one node with status 0")
+    rest = [i for i in range(3) if i != leader]
+    group.leader(others_than=[leader])
+    story.check([incr(group.addresses[i], port) for i in rest] == [11, 12],
+                "the others go on without it")
+    code, text, _ = group.ctl("status")
+    story.check(code == 1 and "degraded" in text and "node is gone" in text,
+                "crane-ctl status: degraded", f"{code}: {text}")
+    group.start(leader)
+    story.check(group.wait(leader) == 76 and "cannot come back yet" in group.said(leader),
+                "started again, a node whose log has a gap refuses to serve",
+                group.said(leader)[-400:])
+    story.check([incr(group.addresses[i], port) for i in rest] == [13, 14],
+                "which does not disturb the others")
+    os.kill(group.nodes[rest[0]].pid, signal.SIGSTOP)
+    os.kill(group.nodes[rest[1]].pid, signal.SIGSTOP)
+    code, text, _ = group.ctl("status")
+    story.check(code == 2 and "does not answer" in text, "stopped nodes: no leader, status 2",
+                f"{code}: {text}")
+
+
+def refusing(story):
+    port = h.free_port()
+    with Hosts(story, h.redis_program(port), port=port,
+               clients={"on_follower": "refuse"}) as group:
+        leader = group.leader()
+        story.check(incr(group.addresses[leader], port) == 1, "refuse: the leader's host serves")
+        other = (leader + 1) % 3
+        with socket.create_connection((group.addresses[other], port)) as s:
+            story.check(reset(s), "refuse: a follower's host resets")
+        h.wait_until(lambda: f"was refused: replica {leader} leads, at {group.addresses[leader]}:"
+                     f"{port}" in group.said(other), 10, "the log says who leads")
+
+
+def disagreeing(story):
+    """Whoever is configured otherwise than the leader says in what, and leaves."""
+    port = h.free_port()
+    group = Hosts(story, h.redis_program(port), port=port)
+    odd = group.write("odd.toml", server={"quantum": 7, "env": {"A": "1"}})
+    group.start(0)
+    group.start(1)
+    try:
+        h.wait_until(group.serves, 60, "two of three serve")
+        group.start(2, config=odd)
+        story.check(group.wait(2) == 74 and "the server's environment differs" in group.said(2),
+                    "a replica that is configured otherwise refuses and names it",
+                    group.said(2)[-400:])
+        story.check(incr(group.addresses[0], port) == 1, "the others serve")
+    finally:
+        group.kill_all()
+
+
+def beginning_anew(story):
+    port = h.free_port()
+    with Hosts(story, h.redis_program(port), port=port) as group:
+        story.check(incr(group.addresses[0], port) == 1, "a first group counts")
+        for i in range(3):
+            group.stop_one(i)
+        for i in range(3):
+            group.start(i, "--force-new-group")
+        h.wait_until(group.serves, 60, "the new group serves")
+        story.check(incr(group.addresses[1], port) == 1, "--force-new-group begins anew")
+
+
+def refusals(story):
+    """What is found wrong before a node starts, with its exit status and words."""
+    group = Hosts(story, h.redis_program(h.free_port()))
+
+    def node(status, words, config, number=0):
+        group.log(number).unlink(missing_ok=True)
+        group.start(number, config=config)
+        got = group.wait(number)
+        said = group.said(number)
+        story.check(got == status and all(w in said for w in words) and said.count("\n") == 1,
+                    f"status {status}: {', '.join(words)}", f"{got}: {said}")
+
+    node(118, ["cannot read the group's file"], group.home / "none.toml")
+    node(118, ["bad.toml:", "fabric", "pigeon"],
+         group.write("bad.toml", group={"fabric": "pigeon"}))
+    node(102, ["no such program"], group.write("p.toml", server={"command": ["no-such-server"]}))
+    group.secret.chmod(0o644)
+    node(119, ["others may read", "chmod 600"], group.config)
+    group.secret.chmod(0o600)
+    group.secret.write_text("short")
+    node(119, ["5 bytes", "crane-ctl secret new"], group.config)
+    code, _, error = group.ctl("secret", "new", str(group.secret))
+    story.check(code == 119 and "exists" in error, "a secret file is not replaced", error)
+    code, _, error = group.ctl("status", "nobody")
+    story.check(code == 3 and "no such group" in error, "crane-ctl: no such group", error)
+    code, _, error = group.ctl("status", "-o", "xml")
+    story.check(code == 100, "crane-ctl: wrong command line", error)
+    group.kill_all()
+
+
+def body(story):
+    h.need("redis-server")
+    refusals(story)
+    forwarding(story)
+    refusing(story)
+    disagreeing(story)
+    beginning_anew(story)
+
+
+if __name__ == "__main__":
+    h.tell("hosts", body)

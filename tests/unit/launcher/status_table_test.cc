@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// What crane-ctl makes of the nodes' answers.
+#include "runtime/launcher/status_table.h"
+
+#include <catch2/catch.hpp>
+
+using namespace crane::launcher;
+using Json = nlohmann::json;
+
+namespace {
+
+NodeAnswer node(const char* role, unsigned view, unsigned leader, unsigned commit,
+                unsigned applied) {
+  return {Reply::kAnswer,
+          {{"role", role},
+           {"view", view},
+           {"leader", leader},
+           {"last", commit},
+           {"commit", commit},
+           {"applied", applied},
+           {"replicas", 3},
+           {"server_pid", 1234},
+           {"fabric", "shm"},
+           {"durability", "memory"},
+           {"peers", Json::array({{{"replica", 0}, {"applied", 90}}})}}};
+}
+
+}  // namespace
+
+TEST_CASE("status: all answer, one leads: well", "[ctl]") {
+  const Json s = summarise("g", {{0, node("follower", 2, 1, 95, 90)},
+                                 {1, node("leader", 2, 1, 100, 100)},
+                                 {2, node("follower", 2, 1, 100, 99)}});
+  CHECK(health_of(s) == Health::kWell);
+  CHECK(s["leader"] == 1);
+  CHECK(s["view"] == 2);
+  CHECK(s["commit"] == 100);
+  CHECK(s["replicas"][0]["lag"] == 10);  // behind what the group committed, not what it knows of
+  CHECK(s["replicas"][2]["lag"] == 1);
+  const std::string table = table_of(s);
+  INFO(table);
+  CHECK(table.find("g: well, leader 1, view 2, commit 100, shm, memory") == 0);
+  CHECK(table.find("DURABLE") == std::string::npos);  // nobody has one
+  CHECK(std::count(table.begin(), table.end(), '\n') == 5);
+}
+
+TEST_CASE("status: one does not answer: degraded; the leader does not: no leader", "[ctl]") {
+  std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 7, 7)},
+                                    {1, node("follower", 1, 0, 7, 7)},
+                                    {2, {Reply::kSilent, {}}}};
+  Json s = summarise("g", answers);
+  CHECK(health_of(s) == Health::kDegraded);
+  CHECK(table_of(s).find("does not answer") != std::string::npos);
+  answers[0] = {Reply::kAbsent, {}};
+  s = summarise("g", answers);
+  CHECK(health_of(s) == Health::kNoLeader);
+  CHECK(table_of(s).find("node is gone") != std::string::npos);
+  CHECK(health_of(summarise("g", {{0, {Reply::kDenied, {}}}})) == Health::kNoLeader);
+}
+
+TEST_CASE("status: a deposed leader that does not know yet does not count", "[ctl]") {
+  const Json s = summarise("g", {{0, node("leader", 1, 0, 7, 7)},
+                                 {1, node("follower", 2, 2, 9, 9)},
+                                 {2, node("leader", 2, 2, 9, 9)}});
+  CHECK(s["leader"] == 2);
+  CHECK(health_of(s) == Health::kWell);
+}
+
+TEST_CASE("status: replicas of other hosts stand as the leader knows them", "[ctl]") {
+  Json s = summarise("g", {{1, node("leader", 2, 1, 100, 100)}});
+  CHECK(health_of(s) == Health::kWell);
+  REQUIRE(s["replicas"].size() == 3);
+  CHECK(s["replicas"][0]["state"] == "on another host");
+  CHECK(s["replicas"][0]["applied"] == 90);
+  CHECK(s["replicas"][0]["lag"] == 10);
+  CHECK(s["replicas"][2]["state"] == "on another host");
+  CHECK_FALSE(s["replicas"][2].contains("applied"));
+  s = summarise("g", {{2, node("follower", 2, 1, 100, 100)}});  // it knows who leads
+  CHECK(health_of(s) == Health::kWell);
+  CHECK(s["leader"] == 1);
+  s = summarise("g", {{2, node("candidate", 3, 255, 100, 100)}});
+  CHECK(health_of(s) == Health::kNoLeader);
+}
+
+TEST_CASE("status: an answer with strange values is shown, not believed", "[ctl]") {
+  NodeAnswer odd;
+  odd.reply = Reply::kAnswer;
+  odd.status = {{"role", "leader"}, {"view", -5}, {"leader", 0}, {"commit", "x"}};
+  CHECK_NOTHROW(table_of(summarise("g", {{0, odd}})));
+}

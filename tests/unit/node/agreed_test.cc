@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/agreed.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "dmt/sequence/entry.h"
+
+using namespace crane;
+using namespace crane::node;
+
+namespace {
+
+Config some() {
+  Config c;
+  c.replicas = 3;
+  c.program = "/bin/sh";
+  c.args = {"-c", "x"};
+  c.env = {"A=1"};
+  c.libcrane = "/bin/true";
+  c.host.emplace();
+  c.host->replicas = {{"10.0.0.1", 1, "", -1}, {"10.0.0.2", 1, "", -1}, {"10.0.0.3", 1, "", -1}};
+  return c;
+}
+
+std::vector<std::byte> start_of(const Agreed& agreed) {
+  std::vector<std::byte> payload(sizeof(StartBody) + sizeof agreed);
+  std::memcpy(payload.data() + sizeof(StartBody), agreed.data(), sizeof agreed);
+  return payload;
+}
+
+}  // namespace
+
+TEST_CASE("agreed: equal configurations agree, whatever is each host's own", "[agreed]") {
+  Config a = some(), b = some();
+  b.replica = 2;
+  b.cpu = 1;
+  b.dir = "/elsewhere";
+  b.host->state_dir = "/elsewhere";
+  b.host->replicas[1].cpu = 3;
+  CHECK(first_difference(digests_of(a), start_of(digests_of(b))) == nullptr);
+  CHECK(first_difference(digests_of(a), std::vector<std::byte>(sizeof(StartBody))) == nullptr);
+}
+
+TEST_CASE("agreed: every difference has its name", "[agreed]") {
+  struct Row {
+    std::function<void(Config&)> change;
+    const char* word;
+  };
+  const Row rows[] = {
+      {[](Config& c) { c.program = "/bin/true"; }, "program"},
+      {[](Config& c) { c.args = {"-c x"}; }, "command line"},  // not the same words
+      {[](Config& c) { c.env.push_back("B=2"); }, "environment"},
+      {[](Config& c) { c.mode = dmt::Mode::kParallel; }, "mode"},
+      {[](Config& c) { c.admission = dmt::Admission::kClassic; }, "admission"},
+      {[](Config& c) { c.quantum = 3; }, "quantum"},
+      {[](Config& c) { c.send_buffer = 4096; }, "send buffer"},
+      {[](Config& c) { c.libcrane = "/bin/sh"; }, "libcrane.so"},
+      {[](Config& c) { c.host->replicas[1].address = "10.0.0.9"; }, "list of replicas"},
+  };
+  const Agreed own = digests_of(some());
+  for (const Row& row : rows) {
+    Config other = some();
+    row.change(other);
+    const char* found = first_difference(own, start_of(digests_of(other)));
+    CAPTURE(row.word);
+    REQUIRE(found != nullptr);
+    CHECK(std::string(found).find(row.word) != std::string::npos);
+  }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "setup/group_file.h"
+
+#include <catch2/catch.hpp>
+
+using namespace crane::setup;
+
+namespace {
+
+const std::string kWhole = R"(
+[group]
+name = "shop"
+secret_file = "/etc/crane/secret"
+fabric = "verbs"
+device = "rxe0"
+durability = "disk"
+state_dir = "/var/lib/crane"
+[[replica]]
+address = "10.0.0.1"
+port = 7100
+clients = "192.0.2.1"
+cpu = 1
+[[replica]]
+address = "10.0.0.2"
+port = 7101
+[[replica]]
+address = "fd00::3"
+port = 7102
+[server]
+command = ["redis-server", "--port", "7000"]
+profile = "redis-server"
+mode = "parallel"
+admission = "classic"
+quantum = 7
+env = { A = "1", B = "two words" }
+container = false
+binds = ["/srv", "/a:/b"]
+working_directory = "/srv"
+record = "/var/tmp/record"
+[clients]
+on_follower = "refuse"
+listen = "clients"
+publish = ["8080:80", "443"]
+virtual_ip = "192.0.2.9/24"
+interface = "eth0"
+[hooks]
+role_change = "/usr/local/bin/moved"
+)";
+
+const std::string kLeast =
+    "[group]\nname = \"a\"\nsecret_file = \"/s\"\n"
+    "[[replica]]\naddress = \"127.0.0.1\"\nport = 1\n"
+    "[server]\ncommand = [\"x\"]\n";
+
+void check_whole(const GroupFile& f) {
+  CHECK(f.name == "shop");
+  CHECK(f.fabric == "verbs");
+  CHECK(f.device == "rxe0");
+  CHECK(f.durability == "disk");
+  CHECK(f.state_dir == "/var/lib/crane");
+  REQUIRE(f.replicas.size() == 3);
+  CHECK(f.replicas[0].clients == "192.0.2.1");
+  CHECK(f.replicas[0].cpu == 1);
+  CHECK(f.replicas[1].clients == "10.0.0.2");  // its address
+  CHECK(f.replicas[1].port == 7101);
+  CHECK(f.replicas[2].address == "fd00::3");
+  CHECK(f.command == std::vector<std::string>{"redis-server", "--port", "7000"});
+  CHECK(f.profile == "redis-server");
+  CHECK(f.mode == "parallel");
+  CHECK(f.admission == "classic");
+  CHECK(f.quantum == 7);
+  CHECK(f.env == std::vector<std::string>{"A=1", "B=two words"});
+  CHECK_FALSE(f.container);
+  CHECK(f.binds == std::vector<std::string>{"/srv", "/a:/b"});
+  CHECK(f.working_directory == "/srv");
+  CHECK(f.record == "/var/tmp/record");
+  CHECK_FALSE(f.forward);
+  CHECK_FALSE(f.listen_any);
+  CHECK(f.publish == Ports{{8080, 80}, {443, 443}});
+  CHECK(f.virtual_ip == "192.0.2.9/24");
+  CHECK(f.interface == "eth0");
+  CHECK(f.role_change == "/usr/local/bin/moved");
+}
+
+}  // namespace
+
+TEST_CASE("group file: every key is read, and written so that it is read again", "[setup]") {
+  GroupFile f;
+  const Problem p = parse_group_file(kWhole, "g.toml", f);
+  INFO(p.text);
+  REQUIRE(p.none());
+  check_whole(f);
+  GroupFile again;
+  const std::string text = to_toml(f);
+  INFO(text);
+  REQUIRE(parse_group_file(text, "again", again).none());
+  check_whole(again);
+}
+
+TEST_CASE("group file: the least that is needed, with the defaults", "[setup]") {
+  GroupFile f;
+  REQUIRE(parse_group_file(kLeast, "g.toml", f).none());
+  CHECK(f.fabric == "tcp");
+  CHECK(f.durability == "memory");
+  CHECK(f.forward);
+  CHECK(f.listen_any);
+  CHECK(f.container);
+  CHECK(f.virtual_ip.empty());
+}
+
+TEST_CASE("group file: what is wrong is named with its line", "[setup]") {
+  struct Row {
+    std::string from, to;  // a change of kWhole
+    std::vector<std::string> words;
+  };
+  const Row rows[] = {
+      {"name = \"shop\"", "", {"[group]", "name", "missing"}},
+      {"name = \"shop\"", "name = \"a/b\"", {"g.toml:3", "name"}},
+      {"\"verbs\"", "\"carrier\"", {"g.toml:5", "fabric", "carrier", "tcp, verbs, shm"}},
+      {"\"/etc/crane/secret\"", "\"secret\"", {"g.toml:4", "secret_file", "absolute"}},
+      {"port = 7101", "port = 99999", {"[[replica]] 1", "port", "65535"}},
+      {"port = 7101", "", {"[[replica]] 1", "port", "missing"}},
+      {"\"10.0.0.2\"", "\"host2\"", {"[[replica]] 1", "address", "IP"}},
+      {"[[replica]]\naddress = \"fd00::3\"\nport = 7102\n", "", {"2 times", "odd"}},
+      {"quantum = 7", "quantun = 7", {"[server]", "quantun", "not known"}},
+      {"[hooks]", "[hook]", {"hook", "not known"}},
+      {"cpu = 1", "cpu = \"1\"", {"cpu"}},
+      {"container = false", "container = \"no\"", {"container", "true"}},
+      {"[\"redis-server\", \"--port\", \"7000\"]", "[]", {"command", "missing"}},
+      {"[\"redis-server\", \"--port\", \"7000\"]", "[\"a\", 1]", {"command", "texts"}},
+      {"\"192.0.2.9/24\"", "\"192.0.2.9\"", {"virtual_ip", "prefix"}},
+      {"interface = \"eth0\"", "", {"virtual_ip and interface", "both"}},
+      {"\"8080:80\"", "\"8080:\"", {"publish", "8080:80"}},
+      {"\"/usr/local/bin/moved\"", "\"moved\"", {"role_change", "absolute"}},
+      {"[server]", "[server", {"g.toml:"}},
+  };
+  for (const Row& row : rows) {
+    std::string text = kWhole;
+    const auto at = text.find(row.from);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, row.from.size(), row.to);
+    GroupFile f;
+    const Problem p = parse_group_file(text, "g.toml", f);
+    CAPTURE(row.from, row.to, p.text);
+    CHECK(p.status == Status::kGroupFile);
+    for (const auto& word : row.words) CHECK(p.text.find(word) != std::string::npos);
+    CHECK(p.text.find("; ") != std::string::npos);  // it says what to do
+  }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "setup/secret.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+
+using namespace crane::setup;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Scratch {
+  std::string path;
+  Scratch() {
+    char name[] = "/tmp/crane-secret-XXXXXX";
+    REQUIRE(mkdtemp(name) != nullptr);
+    path = name;
+  }
+  ~Scratch() { fs::remove_all(path); }
+  std::string file(const std::string& name, const std::string& text, mode_t mode) const {
+    const std::string whole = path + "/" + name;
+    std::ofstream(whole) << text;
+    REQUIRE(chmod(whole.c_str(), mode) == 0);
+    return whole;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("secret: a made one can be used, and is not made twice", "[setup]") {
+  Scratch scratch;
+  const std::string path = scratch.path + "/secret";
+  REQUIRE(make_secret(path).none());
+  struct stat info {};
+  REQUIRE(stat(path.c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0600);
+  GroupKeys keys, again;
+  REQUIRE(read_secret(path, "g", keys).none());
+  REQUIRE(read_secret(path, "g", again).none());
+  CHECK(keys.log_id == again.log_id);
+  CHECK(make_secret(path).status == Status::kSecret);
+  GroupKeys other;
+  REQUIRE(make_secret(path + "2").none());
+  REQUIRE(read_secret(path + "2", "g", other).none());
+  CHECK(other.log_id != keys.log_id);
+}
+
+TEST_CASE("secret: one that others can read, or that is short, is refused", "[setup]") {
+  Scratch scratch;
+  const std::string good(32, 'x');
+  GroupKeys keys;
+  CHECK(read_secret(scratch.file("good", good, 0600), "g", keys).none());
+  CHECK(read_secret(scratch.file("own", good, 0400), "g", keys).none());
+  for (const mode_t mode : {0640, 0604, 0620, 0660, 0644, 0666}) {
+    const Problem p = read_secret(scratch.file("open", good, mode), "g", keys);
+    CAPTURE(mode, p.text);
+    CHECK(p.status == Status::kSecret);
+    CHECK(p.text.find("chmod 600") != std::string::npos);
+  }
+  // Line ends are not secret: 31 bytes and a line end are 31 bytes.
+  const Problem p =
+      read_secret(scratch.file("short", std::string(31, 'x') + "\n", 0600), "g", keys);
+  CHECK(p.status == Status::kSecret);
+  CHECK(p.text.find("31 bytes") != std::string::npos);
+  CHECK(read_secret(scratch.path + "/none", "g", keys).status == Status::kSecret);
+  CHECK(read_secret(scratch.path, "g", keys).status == Status::kSecret);
+}
+
+TEST_CASE("secret: every use and every group has a key of its own", "[setup]") {
+  const std::string secret(40, 's');
+  const GroupKeys a = derive_keys(secret, "a"), b = derive_keys(secret, "b");
+  CHECK(a.log_id != b.log_id);
+  CHECK(a.links != b.links);
+  CHECK(a.random != b.random);
+  CHECK(a.log_id != 0);
+  CHECK((a.log_id | 1) != (a.random[0] | 1));
+  CHECK(derive_keys(secret, "a").links == a.links);
+  CHECK(derive_keys(secret + "t", "a").links != a.links);
+}
