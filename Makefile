@@ -61,7 +61,7 @@ src_consensus  := $(wildcard consensus/*.cc consensus/fabric/*.cc consensus/node
 src_proxy      := $(filter-out proxy/crane_%.cc,$(wildcard proxy/*.cc))
 src_node       := $(filter-out proxy/node/main.cc,$(wildcard proxy/node/*.cc))
 src_checkpoint := $(filter-out checkpoint/crane_%.cc,$(wildcard checkpoint/*.cc))
-src_setup      := $(wildcard setup/*.cc)
+src_setup      := $(wildcard runtime/setup/*.cc)
 src_launcher   := $(filter-out runtime/launcher/crane_%.cc,$(wildcard runtime/launcher/*.cc))
 
 # Which of them a program links; the order does not matter (they are linked as one group).
@@ -247,7 +247,7 @@ eval-failover: programs $(OUT)/e2e/probe          ## fail-over times, false elec
 demo: deps                                        ## three replicas of a server, one killed
 	@$(MAKE) --no-print-directory -j$(JOBS) programs
 	@python3 eval/demo.py --out $(OUT) $(ARGS)
-OUR_CODE := $(shell find checkpoint consensus dmt eval hints proxy runtime setup tests \
+OUR_CODE := $(shell find checkpoint consensus dmt eval hints proxy runtime tests \
               \( -name '*.h' -o -name '*.cc' -o -name '*.c' \) 2>/dev/null)
 format:                                           ## rewrite our code with clang-format
 	$(Q)clang-format -i $(OUR_CODE)

@@ -16,7 +16,7 @@
 
 #include "dmt/base/result.h"
 #include "dmt/layout.h"
-#include "setup/group_file.h"
+#include "runtime/setup/group_file.h"
 
 namespace crane::node {
 

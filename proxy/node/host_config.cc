@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "dmt/base/assert.h"
-#include "setup/profile.h"
-#include "setup/program.h"
-#include "setup/secret.h"
+#include "runtime/setup/profile.h"
+#include "runtime/setup/program.h"
+#include "runtime/setup/secret.h"
 
 namespace crane::node {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "proxy/node/config.h"
-#include "setup/messages.h"
-#include "setup/preflight.h"
+#include "runtime/setup/messages.h"
+#include "runtime/setup/preflight.h"
 
 namespace crane::node {
 

@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "proxy/node/node.h"
-#include "setup/listen.h"
+#include "runtime/setup/listen.h"
 
 namespace crane::node {
 namespace {

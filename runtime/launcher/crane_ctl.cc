@@ -13,9 +13,9 @@
 
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/status_table.h"
-#include "setup/messages.h"
-#include "setup/preflight.h"
-#include "setup/secret.h"
+#include "runtime/setup/messages.h"
+#include "runtime/setup/preflight.h"
+#include "runtime/setup/secret.h"
 
 namespace {
 

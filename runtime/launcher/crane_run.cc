@@ -3,10 +3,10 @@
 #include "runtime/launcher/group.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
-#include "setup/messages.h"
-#include "setup/preflight.h"
-#include "setup/profile.h"
-#include "setup/program.h"
+#include "runtime/setup/messages.h"
+#include "runtime/setup/preflight.h"
+#include "runtime/setup/profile.h"
+#include "runtime/setup/program.h"
 
 namespace {
 

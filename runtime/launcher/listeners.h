@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "setup/listen.h"
-#include "setup/messages.h"
+#include "runtime/setup/listen.h"
+#include "runtime/setup/messages.h"
 
 namespace crane::launcher {
 

@@ -10,9 +10,9 @@
 #include <string>
 
 #include "runtime/launcher/options.h"
-#include "setup/messages.h"
-#include "setup/preflight.h"
-#include "setup/profile.h"
+#include "runtime/setup/messages.h"
+#include "runtime/setup/preflight.h"
+#include "runtime/setup/profile.h"
 
 namespace crane::launcher {
 

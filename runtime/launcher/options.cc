@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "setup/group_file.h"
+#include "runtime/setup/group_file.h"
 
 namespace crane::launcher {
 namespace {

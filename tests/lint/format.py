@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 
-FOLDERS = ["checkpoint", "consensus", "dmt", "eval", "hints", "proxy", "runtime", "setup",
+FOLDERS = ["checkpoint", "consensus", "dmt", "eval", "hints", "proxy", "runtime",
            "tests"]
 WANTED = "14."
 

@@ -10,7 +10,7 @@ import re
 import sys
 
 MAX_COLUMNS, MAX_FUNCTION, MAX_FILE = 100, 70, 600
-FOLDERS = ["checkpoint", "consensus", "dmt", "eval", "hints", "proxy", "runtime", "setup",
+FOLDERS = ["checkpoint", "consensus", "dmt", "eval", "hints", "proxy", "runtime",
            "tests"]
 C_LIKE = {".h", ".cc", ".c", ".def"}
 SCRIPTS = {".py", ".sh"}

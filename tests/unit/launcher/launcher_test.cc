@@ -16,9 +16,9 @@
 #include "dmt/layout.h"
 #include "runtime/launcher/listeners.h"
 #include "runtime/launcher/options.h"
-#include "setup/preflight.h"
-#include "setup/profile.h"
-#include "setup/program.h"
+#include "runtime/setup/preflight.h"
+#include "runtime/setup/profile.h"
+#include "runtime/setup/program.h"
 
 using namespace crane::launcher;
 using namespace crane::setup;

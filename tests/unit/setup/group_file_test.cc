@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/group_file.h"
+#include "runtime/setup/group_file.h"
 
 #include <catch2/catch.hpp>
 

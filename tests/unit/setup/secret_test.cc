@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/secret.h"
+#include "runtime/setup/secret.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

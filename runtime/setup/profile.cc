@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/profile.h"
+#include "runtime/setup/profile.h"
 
 #include <fcntl.h>
 #include <pwd.h>

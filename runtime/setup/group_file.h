@@ -28,8 +28,8 @@
 #include <utility>
 #include <vector>
 
-#include "setup/messages.h"
-#include "setup/preflight.h"
+#include "runtime/setup/messages.h"
+#include "runtime/setup/preflight.h"
 
 namespace crane::setup {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/program.h"
+#include "runtime/setup/program.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <string>
 
-#include "setup/messages.h"
+#include "runtime/setup/messages.h"
 
 namespace crane::setup {
 

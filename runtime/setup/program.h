@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "setup/messages.h"
+#include "runtime/setup/messages.h"
 
 namespace crane::setup {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/listen.h"
+#include "runtime/setup/listen.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/messages.h"
+#include "runtime/setup/messages.h"
 
 #include <unistd.h>
 

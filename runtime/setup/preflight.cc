@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "setup/preflight.h"
+#include "runtime/setup/preflight.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "setup/messages.h"
+#include "runtime/setup/messages.h"
 
 namespace crane::setup {
 
