@@ -31,11 +31,14 @@
 // Threads: all members from one thread.  Errors: Result; on_fatal is the end of this replica's
 // membership (memory lost, log damaged): the owner logs the reason and leaves.
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
@@ -61,8 +64,25 @@ struct Callbacks {
   std::function<void(const char* reason)> on_fatal;
 };
 
+// What the replicas reach each other's memory with.
+enum class FabricKind : std::uint8_t {
+  kShm,    // all on one host
+  kTcp,    // any hosts: TLS with the group's secret; the owner's process takes part in each write
+  kVerbs,  // hosts with RDMA devices
+};
+
+// Where a replica listens for the others; a host name is resolved once, when the group is opened.
+struct Endpoint {
+  std::string address;
+  std::uint16_t port = 0;
+};
+
 struct Options {
   std::string directory;  // on tmpfs, the same for all replicas of the group on this host
+  FabricKind fabric = FabricKind::kShm;
+  std::vector<Endpoint> endpoints;     // kTcp, kVerbs: one per replica
+  std::array<std::byte, 32> secret{};  // kTcp, kVerbs: the group's, not all zeros; same everywhere
+  std::string device;                  // kVerbs: the RDMA device; empty: the first
   ReplicaId self{};
   std::uint8_t replicas = 3;  // 1..kReplicasMax
   // Per replica, sparse, a power of two, equal on all replicas.

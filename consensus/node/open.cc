@@ -11,6 +11,7 @@
 #include "consensus/consensus.h"
 #include "consensus/core/log.h"
 #include "consensus/fabric/shm.h"
+#include "consensus/fabric/tcp.h"
 #include "consensus/node/driver.h"
 
 namespace crane::consensus {
@@ -81,6 +82,46 @@ core::Start start_of(const Options& o, const Fabric& fabric, core::Config& confi
   return start;
 }
 
+template <typename T>
+Result<std::unique_ptr<Fabric>> as_fabric(Result<std::unique_ptr<T>> opened) {
+  if (!opened) return opened.error();
+  return std::unique_ptr<Fabric>(std::move(opened).value());
+}
+
+Result<std::unique_ptr<Fabric>> open_shm(const Options& o) {
+  ShmOptions shm;
+  shm.directory = o.directory;
+  shm.self = o.self;
+  shm.replicas = o.replicas;
+  shm.group = o.log_id;
+  shm.log_bytes = core::log_memory_bytes(o.ring_bytes);
+  return as_fabric(ShmFabric::open(shm));
+}
+
+Result<std::unique_ptr<Fabric>> open_tcp(const Options& o) {
+  TcpOptions tcp;
+  tcp.directory = o.directory;
+  tcp.self = o.self;
+  tcp.replicas = o.replicas;
+  tcp.group = o.log_id;
+  tcp.log_bytes = core::log_memory_bytes(o.ring_bytes);
+  tcp.endpoints = o.endpoints;
+  tcp.secret = o.secret;
+  return as_fabric(TcpFabric::open(tcp));
+}
+
+Result<std::unique_ptr<Fabric>> open_fabric(const Options& o) {
+  switch (o.fabric) {
+    case FabricKind::kShm:
+      return open_shm(o);
+    case FabricKind::kTcp:
+      return open_tcp(o);
+    case FabricKind::kVerbs:
+      break;
+  }
+  return Error{Code::kUnsupported, 0, "this build has no RDMA fabric: choose tcp"};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Consensus>> Consensus::open(Options o) {
@@ -91,13 +132,7 @@ Result<std::unique_ptr<Consensus>> Consensus::open(Options o) {
   if (o.seed == 0) {
     CRANE_ASSERT(::getrandom(&o.seed, sizeof o.seed, 0) == sizeof o.seed);
   }
-  ShmOptions shm;
-  shm.directory = o.directory;
-  shm.self = o.self;
-  shm.replicas = o.replicas;
-  shm.group = o.log_id;
-  shm.log_bytes = core::log_memory_bytes(o.ring_bytes);
-  auto fabric = ShmFabric::open(shm);
+  auto fabric = open_fabric(o);
   if (!fabric) return fabric.error();
   core::Config config = config_for(o);
   const core::Start start = start_of(o, *fabric.value(), config);

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <map>
 
-#include "consensus/consensus.h"
+#include "tests/fabric/relay.h"
 
 namespace crane::test {
 namespace {
@@ -60,7 +60,14 @@ std::uint64_t monotonic_ns() noexcept {
          static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-NodeGroup::NodeGroup(std::uint8_t replicas) : replicas_(replicas), children_(replicas) {
+NodeGroup::NodeGroup(std::uint8_t replicas, consensus::FabricKind fabric)
+    : replicas_(replicas),
+      fabric_(fabric),
+      ports_(fabric == consensus::FabricKind::kTcp
+                 ? replicas + static_cast<std::size_t>(replicas * (replicas - 1) / 2)
+                 : 0),
+      children_(replicas) {
+  if (fabric == consensus::FabricKind::kTcp) start_relays();
   for (std::uint8_t i = 0; i < replicas; ++i) start(i);
 }
 
@@ -73,6 +80,41 @@ void NodeGroup::lose_memory(std::uint8_t id) {
   std::filesystem::remove_all(directory_.path() + "/r" + std::to_string(id));
 }
 
+void NodeGroup::start_relays() {
+  std::size_t port = replicas_;
+  for (std::uint8_t from = 0; from < replicas_; ++from) {
+    for (auto to = static_cast<std::uint8_t>(from + 1); to < replicas_; ++to, ++port) {
+      relays_.push_back({from, to, port, nullptr});
+      const auto listen = ports_.endpoints()[port];
+      const auto forward = ports_.endpoints()[to];
+      relays_.back().process =
+          std::make_unique<Child>([listen, forward] { run_relay(listen, forward); });
+    }
+  }
+}
+
+std::vector<consensus::Endpoint> NodeGroup::endpoints_of(std::uint8_t id) const {
+  if (fabric_ != consensus::FabricKind::kTcp) return {};
+  std::vector<consensus::Endpoint> out(ports_.endpoints().begin(),
+                                       ports_.endpoints().begin() + replicas_);
+  for (const Relay& r : relays_) {
+    if (r.from == id) out[r.to] = ports_.endpoints()[r.port];
+  }
+  return out;
+}
+
+void NodeGroup::cut(std::uint8_t id) {
+  for (const Relay& r : relays_) {
+    if (r.from == id || r.to == id) r.process->stop();
+  }
+}
+
+void NodeGroup::heal(std::uint8_t id) {
+  for (const Relay& r : relays_) {
+    if (r.from == id || r.to == id) r.process->resume();
+  }
+}
+
 void NodeGroup::run(std::uint8_t id) {
   NodeReport& r = report(id);
   consensus::Options o;
@@ -81,6 +123,9 @@ void NodeGroup::run(std::uint8_t id) {
   o.replicas = replicas_;
   o.ring_bytes = 8U << 20;
   o.log_id = 4711;
+  o.fabric = fabric_;
+  o.endpoints = endpoints_of(id);
+  o.secret = test_secret();
   o.callbacks.on_committed = [&](const EntryView& e) { record(r, e); };
   o.callbacks.on_role = [&](Role role, View view, ReplicaId) {
     r.view = value(view);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A replica's node as a real process: the driver over shared memory in a poll(2) loop, with a
-// trickle of inputs when it leads.  What it commits is written to memory shared with the test.
+// A replica's node as a real process: the driver over shared memory or tcp in a poll(2) loop, with
+// a trickle of inputs when it leads.  What it commits is written to memory shared with the test.
 
 #include <atomic>
 #include <cstdint>
@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "consensus/consensus.h"
 #include "tests/fabric/harness.h"
+#include "tests/fabric/tcp_group.h"
 
 namespace crane::test {
 
@@ -33,13 +35,18 @@ struct GroupReport {
 
 std::uint64_t monotonic_ns() noexcept;
 
-// The processes of a group.
+// The processes of a group.  With tcp every pair is connected through a relay, a process of its own
+// that can be stopped: a cut network, in which nobody is told anything.
 class NodeGroup {
  public:
-  explicit NodeGroup(std::uint8_t replicas);
+  explicit NodeGroup(std::uint8_t replicas,
+                     consensus::FabricKind fabric = consensus::FabricKind::kShm);
   void start(std::uint8_t id);
   Child& process(std::uint8_t id) { return *children_[id]; }
   void lose_memory(std::uint8_t id);
+  // Nothing reaches or leaves replica `id`, until it does again; tcp only.
+  void cut(std::uint8_t id);
+  void heal(std::uint8_t id);
   NodeReport& report(std::uint8_t id) noexcept { return report_->nodes[id]; }
   void set_traffic(bool on) noexcept { report_->traffic = on; }
   std::uint8_t replicas() const noexcept { return replicas_; }
@@ -53,8 +60,20 @@ class NodeGroup {
   void check_histories();
 
  private:
+  // Between `from`, which dials, and `to`.
+  struct Relay {
+    std::uint8_t from = 0;
+    std::uint8_t to = 0;
+    std::size_t port = 0;  // of ports_
+    std::unique_ptr<Child> process;
+  };
   void run(std::uint8_t id);
+  void start_relays();
+  std::vector<consensus::Endpoint> endpoints_of(std::uint8_t id) const;
   std::uint8_t replicas_;
+  consensus::FabricKind fabric_;
+  ReservedPorts ports_;  // of the replicas, then of the relays
+  std::vector<Relay> relays_;
   TemporaryDirectory directory_;
   Shared<GroupReport> report_;
   std::vector<std::unique_ptr<Child>> children_;

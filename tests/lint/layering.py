@@ -21,7 +21,8 @@ MAY = {
     "consensus": ["consensus/**", "dmt/base"],
     "checkpoint": ["dmt/base", "dmt/sequence"],
     "proxy": ["consensus", "dmt/base", "dmt/sequence"],
-    "proxy/node": ["proxy", "consensus", "consensus/fabric", "checkpoint", "runtime/setup", "dmt/**"],
+    "proxy/node": ["proxy", "consensus", "consensus/fabric", "checkpoint", "runtime/setup",
+                   "dmt/**"],
     "eval": ["consensus/**", "proxy/**", "dmt/**", "hints"],
     "tests": ["**"],
 }

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// An authenticated, encrypted, non-blocking byte stream between two replicas of one group.
+//
+// The idea: all replicas hold the group's secret of 32 bytes, and nothing else: no certificates, no
+// clocks.  TLS 1.3 with an external pre-shared key (RFC 8446, 2.2) and a fresh Diffie-Hellman
+// exchange.  The key of a link is HMAC-SHA256(secret, name of the link), and the name (who dials,
+// who accepts, which plane) is the key's identity, so that it is bound into the handshake:
+//
+//   INVARIANT S1  An open link's name() is that of a process that holds the group's secret, and the
+//                 accepting side is the replica that the dialler meant.  A stranger can neither
+//                 join, read nor write, nor replay what it recorded; a link that was made for one
+//                 pair or plane cannot be used as another's.
+//   INVARIANT S2  No certificate is accepted or sent, no earlier protocol version, no session is
+//                 resumed, no early data: the pre-shared key is the only way in.
+//
+// Members trust each other: whoever holds the secret can speak as any member.
+//
+// Output is collected (out()) and goes out with flush(): one encryption pass and one send() for all
+// that was collected.  Sockets have TCP_NODELAY, SO_KEEPALIVE and TCP_USER_TIMEOUT.
+//
+// Threads: a link and its context belong to one thread.  Errors: a link fails, with a reason; never
+// a signal, never an exception.
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dmt/base/ids.h"
+#include "dmt/base/result.h"
+
+struct ssl_st;
+struct ssl_ctx_st;
+struct bio_st;
+
+namespace crane::consensus {
+
+using GroupSecret = std::array<std::byte, 32>;
+
+// A resolved address.
+struct SocketAddress {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  const sockaddr* get() const noexcept { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+// Numeric addresses at once; host names by the resolver, which may block: only at start.
+Result<SocketAddress> resolve(const std::string& address, std::uint16_t port) noexcept;
+// "10.0.0.1:4000", for messages.
+std::string to_text(const SocketAddress& address);
+// Non-blocking, SO_REUSEADDR.
+Result<int> listen_on(const SocketAddress& address) noexcept;
+
+struct LinkName {
+  ReplicaId from{};  // dials
+  ReplicaId to{};    // accepts
+  std::uint8_t plane = 0;
+  friend bool operator==(const LinkName&, const LinkName&) = default;
+};
+
+class SecureLink;
+
+// What all links of a process share.
+class LinkContext {
+ public:
+  static Result<std::unique_ptr<LinkContext>> create(const GroupSecret& secret, ReplicaId self,
+                                                     std::uint8_t replicas) noexcept;
+  ~LinkContext();
+  LinkContext(const LinkContext&) = delete;
+  LinkContext& operator=(const LinkContext&) = delete;
+
+ private:
+  friend struct LinkCallbacks;
+  friend class SecureLink;
+  LinkContext() = default;
+  GroupSecret secret_{};
+  ReplicaId self_{};
+  std::uint8_t replicas_ = 0;
+  ssl_ctx_st* dialler_ = nullptr;
+  ssl_ctx_st* acceptor_ = nullptr;
+};
+
+class SecureLink {
+ public:
+  enum class State : std::uint8_t { kConnecting, kHandshaking, kOpen, kFailed };
+  enum class Failure : std::uint8_t {
+    kNone,
+    kUnreachable,  // nobody listens there, or the network is cut
+    kSecret,       // the other side holds another secret, or none
+    kStranger,     // what arrived is not from a replica of this group
+    kClosed,       // an open link ended
+  };
+
+  // Begins to connect.  `user_timeout_ms`: TCP_USER_TIMEOUT.
+  static Result<std::unique_ptr<SecureLink>> dial(LinkContext& context, const LinkName& name,
+                                                  const SocketAddress& to,
+                                                  unsigned user_timeout_ms) noexcept;
+  // Takes over the accepted descriptor `fd`.
+  static Result<std::unique_ptr<SecureLink>> accept(LinkContext& context, int fd,
+                                                    unsigned user_timeout_ms) noexcept;
+  ~SecureLink();
+  SecureLink(const SecureLink&) = delete;
+  SecureLink& operator=(const SecureLink&) = delete;
+
+  int fd() const noexcept { return fd_; }
+  State state() const noexcept { return state_; }
+  Failure failure() const noexcept { return failure_; }
+  // Of the accepting side: valid when open.
+  const LinkName& name() const noexcept { return name_; }
+  std::string peer_address() const;
+
+  // Goes on with connecting and shaking hands, as far as the socket lets it; call when it is ready.
+  State progress() noexcept;
+
+  // Plain bytes to send; append at the end only.
+  std::vector<std::byte>& out() noexcept { return out_; }
+  std::size_t unsent() const noexcept { return out_.size() - out_at_ + wire_.size() - wire_at_; }
+  // Encrypts and sends what the socket takes.  The rest waits for the socket (wants_write()).
+  void flush() noexcept;
+  bool wants_write() const noexcept {
+    return state_ == State::kConnecting || wire_at_ < wire_.size();
+  }
+
+  // At most so many bytes wait in the kernel unsent: what is flushed next overtakes the rest of
+  // out().
+  void limit_unsent(unsigned bytes) noexcept;
+
+  // Reads and decrypts about `bytes_max` bytes at most; true when there may be more.  What came
+  // before a failure is still in in().
+  bool fill(std::size_t bytes_max) noexcept;
+  std::span<const std::byte> in() const noexcept { return {in_.data() + in_at_, in_end_ - in_at_}; }
+  void consume(std::size_t bytes) noexcept { in_at_ += bytes; }
+
+ private:
+  friend struct LinkCallbacks;
+  SecureLink(LinkContext& context, int fd, unsigned user_timeout_ms) noexcept;
+  bool begin_tls(ssl_ctx_st* context, bool accepting) noexcept;
+  bool finish_connect() noexcept;
+  void send_wire() noexcept;
+  void fail(Failure why) noexcept;
+  void fail_handshake() noexcept;
+  void make_room();
+
+  LinkContext& context_;
+  int fd_;
+  ssl_st* ssl_ = nullptr;
+  State state_ = State::kHandshaking;
+  Failure failure_ = Failure::kNone;
+  bool accepting_ = false;
+  bool ended_ = false;  // the other side closed, or the socket failed
+  LinkName name_;
+  std::string identity_;        // what a dialler sends
+  std::vector<std::byte> out_;  // plain, from out_at_ on
+  std::size_t out_at_ = 0;
+  std::vector<std::byte> wire_;  // encrypted, from wire_at_ on
+  std::size_t wire_at_ = 0;
+  std::vector<std::byte> in_;  // decrypted: [in_at_, in_end_)
+  std::size_t in_at_ = 0;
+  std::size_t in_end_ = 0;
+  std::uint64_t passes_ = 0;  // encryption passes, for key updates
+};
+
+}  // namespace crane::consensus
