@@ -144,7 +144,7 @@ class TcpFabric final : public Fabric {
     Lane* lanes[tcp::kPlanes] = {};  // dialled ones, and accepted ones that were greeted
     std::uint64_t dial_at_ns[tcp::kPlanes] = {};
     unsigned tries = 0;
-    bool complained = false;
+    const char* complaint = nullptr;  // what was said of it last, until it is up
     std::uint64_t session = 0;
     std::uint64_t incarnation = 0;  // of the process at the greeted lanes
     bool up = false;

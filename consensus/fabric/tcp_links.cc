@@ -275,7 +275,7 @@ void TcpFabric::send_hello(Lane& lane) noexcept {
   lane.link->flush();
 }
 
-// False: refused.
+// False: it breaks the rules.
 bool TcpFabric::greet(Lane& lane, const Frame& frame) noexcept {
   Hello hello;
   std::memcpy(&hello, frame.body.data(), sizeof hello);
@@ -283,7 +283,8 @@ bool TcpFabric::greet(Lane& lane, const Frame& frame) noexcept {
       hello.replicas != options_.replicas || hello.group != options_.group ||
       hello.log_bytes != options_.log_bytes || hello.incarnation == 0) {
     complain(lane, "it is of another group or version; start all replicas with the same options");
-    return false;
+    lane_failed(lane);
+    return true;
   }
   const ReplicaId id{lane.peer};
   Peer& p = peer(id);
@@ -336,7 +337,7 @@ void TcpFabric::peer_up(ReplicaId id) noexcept {
   Peer& p = peer(id);
   p.up = true;
   p.tries = 0;
-  p.complained = false;
+  p.complaint = nullptr;
   p.heard_ns = p.sent_ns = now_ns_;
   for (Lane* const lane : p.lanes) lane->more = true;
   tell({FabricEvent::Kind::kPeerUp, id, true, {}, {}});
@@ -421,9 +422,9 @@ void TcpFabric::close_lane(Lane& lane) noexcept {
 void TcpFabric::complain(const Lane& lane, const char* why) noexcept {
   if (lane.peer != kNobody) {
     Peer& p = peers_[lane.peer];
-    if (p.complained) return;
-    p.complained = true;
-    Message() << "replica refused: r" << static_cast<unsigned>(lane.peer) << " at "
+    if (p.complaint == why) return;
+    p.complaint = why;
+    Message() << "replica not connected: r" << static_cast<unsigned>(lane.peer) << " at "
               << (lane.dialled ? to_text(p.address) : lane.link->peer_address()).c_str() << ": "
               << why;
     return;
