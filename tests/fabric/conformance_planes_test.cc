@@ -55,7 +55,8 @@ TEMPLATE_TEST_CASE("F10: a cell is read whole and in order", "[fabric][processes
     CHECK(v.words[0] >= last);
     last = v.words[0];
   };
-  for (std::uint64_t i = 0; i < 20000; ++i) {
+  const std::uint64_t reads = TestType::kOneSided ? 20000 : 3000;  // else each is a round trip
+  for (std::uint64_t i = 0; i < reads; ++i) {
     a->read_cell(kB, 1, Token{i});
     const Seen s = completion_of(*a, Token{i});
     if (!s.ok) continue;  // the owner overtook the reader each time: legal, and rare
