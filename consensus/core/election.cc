@@ -178,6 +178,7 @@ void Replica::campaign(View view) {
     p.connected = p.granted = false;
     ++p.epoch;
     p.retry_power = 0;
+    p.durable = Index{0};
     set_state(p, PeerState::kIdle);
   }
   heartbeat_period_ns_ = config_.period_active_ns;

@@ -20,6 +20,17 @@ std::uint32_t cell_crc(const CommitCell& c) noexcept { return crc32c(&c, sizeof 
 
 }  // namespace
 
+bool valid_entry(const Cursor& at, std::uint64_t log_id, std::span<const std::byte> bytes,
+                 EntryHeader& h) noexcept {
+  if (bytes.size() < kHeaderBytes) return false;
+  std::memcpy(static_cast<void*>(&h), bytes.data(), kHeaderBytes);
+  const bool follows = h.log_id == log_id && h.pos == at.pos &&
+                       h.index == value(at.last.index) + 1 && h.prev_view == value(at.last.view) &&
+                       h.view >= h.prev_view;
+  if (!follows || bytes.size() - kHeaderBytes < h.length) return false;
+  return crc32c(bytes.data() + kHeaderBytes, h.length, header_crc(h)) == h.crc;
+}
+
 LogRing::LogRing(std::span<std::byte> memory, std::uint64_t ring_bytes, std::uint64_t log_id,
                  std::uint32_t payload_bytes_max)
     : memory_(memory),
@@ -92,6 +103,13 @@ void LogRing::put(std::uint64_t pos, std::span<const std::byte> bytes) noexcept 
   if (first < bytes.size()) {
     std::memcpy(memory_.data(), bytes.data() + first, bytes.size() - first);
   }
+}
+
+void LogRing::copy_out(std::uint64_t pos, std::span<std::byte> out) const noexcept {
+  CRANE_ASSERT(out.size() <= ring_bytes());
+  const std::uint64_t first = std::min<std::uint64_t>(out.size(), contiguous(pos));
+  if (first > 0) std::memcpy(out.data(), memory_.data() + offset(pos), first);
+  if (first < out.size()) std::memcpy(out.data() + first, memory_.data(), out.size() - first);
 }
 
 std::span<const std::byte> LogRing::payload(const EntryHeader& h) noexcept {

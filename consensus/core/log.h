@@ -71,6 +71,10 @@ struct Cursor {
   friend bool operator==(const Cursor&, const Cursor&) = default;
 };
 
+// True when `bytes` starts with a whole, valid entry of the log `log_id` that follows `at`.
+bool valid_entry(const Cursor& at, std::uint64_t log_id, std::span<const std::byte> bytes,
+                 EntryHeader& header) noexcept;
+
 class LogRing {
  public:
   // REQUIRES: ring_bytes is a power of two >= 1024; memory.size() >= log_memory_bytes(ring_bytes).
@@ -97,6 +101,8 @@ class LogRing {
   void append(Cursor& at, EntryHeader header, std::span<const std::byte> payload) noexcept;
   // Puts the bytes of a whole, checked entry at `pos`.
   void put(std::uint64_t pos, std::span<const std::byte> bytes) noexcept;
+  // Copies out size bytes from `pos` on.
+  void copy_out(std::uint64_t pos, std::span<std::byte> out) const noexcept;
   // The payload of the entry at header.pos; valid until the next call or until overwritten.
   std::span<const std::byte> payload(const EntryHeader& header) noexcept;
 

@@ -24,7 +24,7 @@ void Replica::on_request(const Message& m) {
   }
   if (phase_ != Phase::kNone) step_down();
   if (m.view > promised_) promise(m.view);
-  repaired_ = false;
+  unrepair();
   follow(from);
   pending_ = {true, from, m.view, end_};
   settle_grant();
@@ -34,10 +34,11 @@ void Replica::promise(View view) {
   CRANE_ASSERT(view > promised_);  // P1
   promised_ = view;
   note_view(view);
-  repaired_ = false;
+  unrepair();
   heard_commit_ = Index{0};
   pending_.set = false;
   publish_promise();
+  store_promise();
 }
 
 // Brings the permission to where the promise wants it, one step per answer of the fabric.
@@ -49,6 +50,7 @@ void Replica::settle_grant() {
     fence_ = Fence::kRevoking;
     return;
   }
+  if (!promise_kept()) return;  // D1: PromiseStored comes here again
   if (phase_ == Phase::kFencing) {
     scan();
     ask_for_grants();

@@ -33,6 +33,7 @@ void Replica::step(const Event& event, Now now) {
   if (role_ == Role::kFailed) return;
   now_ = now;
   std::visit([this](const auto& e) { on(e); }, event);
+  pump_store();
   CRANE_ASSERT(deliver_.pos <= commit_.pos && commit_.pos <= end_.pos);  // C1
   plan_deadline();
 }
@@ -75,7 +76,7 @@ std::optional<Entry> Replica::deliver() {
     // C3, U11: seen whole once, then a later write of the same stream, and not whole now: what was
     // seen was a torn copy that happened to match.  Look again from here.
     end_ = commit_ = deliver_;
-    repaired_ = false;
+    unrepair();
     return std::nullopt;
   }
   deliver_ = LogRing::after(h);
@@ -101,6 +102,9 @@ void Replica::on(const Start& e) {
     commit_ = {e.promise[kAnchorPos],
                {View{e.promise[kAnchorView]}, Index{e.promise[kAnchorIndex]}}};
     deliver_ = end_ = published_ = commit_;
+    store_.begin_at(commit_);  // what is given up to be overwritten was durable before (D4)
+    promise_stored_ = e.stored_promise;
+    store_promise();
     high_pos_ = std::max(commit_.pos, e.promise[kFirstPos] + config_.ring_bytes);
     // A grant of the previous incarnation may still be used: nothing is read before it is fenced.
     for (std::uint8_t i = 0; i < config_.replicas; ++i) {
@@ -121,7 +125,7 @@ void Replica::on(const Start& e) {
 }
 
 void Replica::on(const Tick&) {
-  if (deliver_ != published_ && role_ != Role::kLearner && role_ != Role::kStarting) {
+  if (consumed() != published_ && role_ != Role::kLearner && role_ != Role::kStarting) {
     publish_promise();
     publish_status();
   }
@@ -178,6 +182,9 @@ void Replica::on(const Completion& e) {
     case OpKind::kReadStatus:
       on_status(ReplicaId{id}, e);
       break;
+    case OpKind::kReadDurable:
+      on_read_durable(ReplicaId{id}, e);
+      break;
     case OpKind::kReadHeartbeat:
       break;
   }
@@ -209,6 +216,8 @@ void Replica::on(const MessageArrived& e) {
       return on_refuse(m);
     case MessageType::kTransfer:
       return on_transfer(m);
+    case MessageType::kDurable:
+      return on_durable(e.from, m.view, m.last);
     case MessageType::kProgress:
       if (role_ == Role::kFollower && m.view == promised_ && e.from == view_owner(promised_)) {
         // The leader verified this log up to m.last: commits up to there count before repair (C3).
@@ -320,8 +329,8 @@ void Replica::learn_commit(Index index) {
   while (commit_.last.index < target) {
     const EntryHeader h = ring_.header_at(commit_.pos);
     if (!ring_.follows(commit_, h)) {
-      repaired_ = false;  // the bytes changed since they were scanned: look again
-      end_ = commit_;
+      end_ = commit_;  // the bytes changed since they were scanned: look again
+      unrepair();
       break;
     }
     commit_ = LogRing::after(h);
@@ -333,7 +342,7 @@ void Replica::learn_commit(Index index) {
 // --------------------------------------------------------------------------------
 
 void Replica::publish_promise() {
-  published_ = deliver_;
+  published_ = consumed();
   const std::uint64_t size = ring_.ring_bytes();
   emit(SetCell{
       kPromiseCell,
@@ -349,7 +358,7 @@ void Replica::publish_status() {
 
 void Replica::publish_if_moved() {
   if (role_ == Role::kLearner || role_ == Role::kStarting) return;
-  if (deliver_.pos - published_.pos < ring_.ring_bytes() / kPublishDivisor) return;
+  if (consumed().pos - published_.pos < ring_.ring_bytes() / kPublishDivisor) return;
   publish_promise();
   publish_status();
 }
@@ -376,7 +385,7 @@ Message Replica::message(MessageType type) const {
   m.leader = value(phase_ == Phase::kLeading ? self() : leader_alive() ? leader_ : kNoReplica);
   m.incarnation = config_.incarnation;
   m.log_id = config_.log_id;
-  m.promised = promised_;
+  m.promised = std::min(promised_, promise_stored_);  // D1
   m.last = end_.last;
   m.end_pos = end_.pos;
   m.first_pos = high_pos_ > ring_.ring_bytes() ? high_pos_ - ring_.ring_bytes() : 0;

@@ -10,7 +10,8 @@
 // on with the original stamps, and commits only by counting entries of its own view.
 //
 // The files: permission.cc (promise, fence, grant), election.cc (pull-score, pre-vote, back-off),
-// takeover.cc (adopt, match), stream.cc (write, count, commit), replica.cc (the rest).
+// takeover.cc (adopt, match), stream.cc (write, count, commit), commit.cc (the
+// durable log of disk mode: commit.h names its invariants), replica.cc (the rest).
 //
 // INVARIANT P1  the promised view never falls; a grant is for the promised view only.
 // INVARIANT P2  the old writer is fenced and the log re-scanned between promise and grant.
@@ -31,6 +32,7 @@
 #include <span>
 #include <vector>
 
+#include "consensus/core/commit.h"
 #include "consensus/core/log.h"
 #include "consensus/core/pull_score.h"
 #include "consensus/core/step.h"
@@ -78,6 +80,8 @@ class Replica {
   PeerState peer_state(ReplicaId peer) const { return peers_[value(peer)].state; }
   // How far `peer`'s application was when its status cell was last read.
   Index peer_applied(ReplicaId peer) const { return peers_[value(peer)].applied; }
+  // Disk mode: everything up to here is in the own store.
+  Viewstamp durable() const noexcept { return store_.stored().last; }
   const LogRing& ring() const noexcept { return ring_; }
   const Config& config() const noexcept { return config_; }
 
@@ -90,6 +94,7 @@ class Replica {
     kReadAdopt,
     kReadHeartbeat,
     kReadStatus,
+    kReadDurable,
   };
   enum class Fence : std::uint8_t { kNone, kRevoking, kPermitting };
 
@@ -116,7 +121,9 @@ class Replica {
     bool throttled = false;  // waits for the follower to copy out
     bool status_outstanding = false;
     bool commit_outstanding = false;
-    Index told{};  // the highest commit index sent to it
+    Index told{};     // the highest commit index sent to it
+    Index durable{};  // disk mode: what it told to be durable in this view
+    std::uint64_t durable_read_at_ns = 0;
     std::array<InFlight, kWindowMax> in_flight{};
     std::uint32_t first = 0;  // ring of in_flight
     std::uint32_t count = 0;
@@ -159,6 +166,23 @@ class Replica {
   void emit(const A& action) {
     actions_.emplace_back(action);
   }
+
+  // commit.cc
+  void on(const PromiseStored& e);
+  void on(const Stored& e);
+  void on(const StoreFailed& e);
+  bool disk() const noexcept { return config_.durability == Durability::kDisk; }
+  Cursor storable() const;
+  Cursor consumed() const;
+  void pump_store();
+  void tell_durable();
+  void on_durable(ReplicaId id, View told_in, Viewstamp last);
+  void read_durable(ReplicaId id);
+  void on_read_durable(ReplicaId id, const Completion& e);
+  void count_durable();
+  void store_promise();
+  bool promise_kept() const;
+  void unrepair();
 
   // permission.cc
   void on(const Revoked& e);
@@ -238,13 +262,18 @@ class Replica {
   Cursor end_;
   Cursor commit_;
   Cursor deliver_;
-  Cursor published_;            // delivery as others know it
+  Cursor published_;            // what is consumed, as others know it
   std::uint64_t high_pos_ = 0;  // highest position the ring ever held
   bool repaired_ = false;       // the log holds an entry of the promised view
   Index heard_commit_{};        // highest commit index of the promised view
   std::uint64_t active_until_ns_ = 0;
   std::uint64_t traffic_begin_ns_ = 0;  // of the entries counted
   std::uint64_t traffic_entries_ = 0;
+
+  // The store (disk mode).
+  StoreCursor store_;
+  Index told_durable_{};
+  View promise_stored_{};  // in memory mode always the promise
 
   // Promise and permission.
   View promised_{};

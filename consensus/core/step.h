@@ -25,6 +25,9 @@
 //              become visible any more and every write that completed is visible (F2, F3),
 //              PermitWrites by Permitted with a key never used before (F6), or ok = false.
 // CONTRACT S6  Messages may be lost, never altered, and come in order per peer.
+// CONTRACT S8  In disk mode: stores are carried out in the order given; each StorePromise and
+//              StoreEntries is answered once, by PromiseStored or Stored when what it names would
+//              survive a loss of power, or by StoreFailed, after which nothing more is stored.
 // CONTRACT S7  After construction nothing is allocated on the way of propose, completions, commits
 //              and delivery.
 //
@@ -73,6 +76,13 @@ enum PromiseWord : std::size_t {
   kIncarnation,
   kFirstPos,  // the oldest byte of the log in the ring
 };
+// Cell kDurableCell (disk mode): what the owner told its leader last, for when that was lost.
+inline constexpr std::uint8_t kDurableCell = 2;
+enum DurableWord : std::size_t {
+  kDurablePromise,  // the view it was told in
+  kDurableView,     // of the last stored entry
+  kDurableIndex,    // and everything before it
+};
 
 // Entry types that the core knows; all others are the application's (DESIGN section 5).
 inline constexpr std::uint8_t kStart = 0xf0;   // a leader's first entry
@@ -94,6 +104,7 @@ enum class MessageType : std::uint8_t {
   kRefuse,       // neither; my promise is `promised`, my leader `leader` (answers both questions)
   kTransfer,     // I step down from `view`: please ask for the next one, followers will not refuse
   kProgress,     // leader of `view`: your log equals mine up to `last`, `commit` is committed
+  kDurable,      // to the leader of `view`: my store holds everything up to `last` (disk mode)
 };
 struct Message {
   MessageType type{};
@@ -125,7 +136,8 @@ enum class StartKind : std::uint8_t {
 };
 struct Start {
   StartKind kind = StartKind::kNew;
-  Cell promise{};  // the surviving kPromiseCell when kSurvived
+  Cell promise{};         // the surviving kPromiseCell when kSurvived
+  View stored_promise{};  // disk mode: the promise that is durable already
 };
 struct Tick {};        // deadline_ns() has come, or any time earlier or later
 struct LogArrived {};  // a peer wrote into the log memory since the last one
@@ -157,9 +169,23 @@ struct PeerUp {
 // The own server died or is stuck: hand leadership over and do not seek it until fit again.
 struct Abdicate {};
 struct Fit {};
+struct PromiseStored {
+  View view{};
+};
+// Entries up to `last`, which ends at `end_pos`, are durable.  Less than what StoreEntries named:
+// the bytes were found changed since.
+struct Stored {
+  std::uint64_t sequence = 0;
+  Viewstamp last{};
+  std::uint64_t end_pos = 0;
+};
+struct StoreFailed {
+  const char* why = "";
+};
 
-using Event = std::variant<Start, Tick, LogArrived, Flush, Completion, MessageArrived, Revoked,
-                           Permitted, PeerDown, PeerUp, Abdicate, Fit>;
+using Event =
+    std::variant<Start, Tick, LogArrived, Flush, Completion, MessageArrived, Revoked, Permitted,
+                 PeerDown, PeerUp, Abdicate, Fit, PromiseStored, Stored, StoreFailed>;
 
 // --- actions
 // --------------------------------------------------------------------------------------
@@ -219,9 +245,27 @@ struct RoleChange {
 struct Fatal {
   const char* why = "";
 };
+// Make durable: the promise.
+struct StorePromise {
+  View view{};
+};
+// Make durable, as one transaction: the entries of own log_memory at positions [from_pos, to_pos),
+// the first of which follows `before`, the last of which is `last`; and that `commit`, which ends
+// at commit_pos, is committed.  The bytes are taken when this is carried out.  A stored entry of
+// another stamp at the same index goes, with all above it, in that transaction (U4).
+struct StoreEntries {
+  std::uint64_t sequence = 0;
+  std::uint64_t from_pos = 0;
+  std::uint64_t to_pos = 0;
+  Viewstamp before{};
+  Viewstamp last{};
+  Viewstamp commit{};
+  std::uint64_t commit_pos = 0;
+};
 
-using Action = std::variant<WriteLog, ReadLog, ReadCell, CloseLog, SetCell, SendMessage,
-                            PermitWrites, RevokeWrites, Committed, RoleChange, Fatal>;
+using Action =
+    std::variant<WriteLog, ReadLog, ReadCell, CloseLog, SetCell, SendMessage, PermitWrites,
+                 RevokeWrites, Committed, RoleChange, Fatal, StorePromise, StoreEntries>;
 using ActionList = std::vector<Action>;
 
 // --- what is proposed and delivered
@@ -261,6 +305,16 @@ enum class Mutant : std::uint8_t {
   kForgetPromise,      // U2: forget the promise at a restart
   kCommitUnrepaired,   // U10: believe a commit index before repair
   kProposeAgain,       // U12: propose again what a deposed leader had in flight
+  kAckBeforeSync,      // C4: tell entries durable when they are given to the store
+  kDurableAnyView,     // U4: durable indexes count whatever the view; the store's cursor stays
+  kVoteWithShortLog,   // U8: take a damaged store for a short log
+  kPromiseNotDurable,  // C1: grant and ask before the promise is durable
+};
+
+// When an entry is committed.
+enum class Durability : std::uint8_t {
+  kMemory,  // a majority's rings hold it (Mu 4.1)
+  kDisk,    // a majority's stores hold it (APUS 5.1)
 };
 
 struct Config {
@@ -273,6 +327,8 @@ struct Config {
   std::uint64_t ring_bytes = 0;  // a power of two; equal on all replicas
   std::uint32_t payload_bytes_max = 1U << 20;
   std::uint64_t write_bytes_max = 256U << 10;  // of one write when a follower is brought up
+  Durability durability = Durability::kMemory;
+  std::uint64_t store_bytes_max = 4U << 20;  // of one transaction, unless one entry is larger
 
   std::uint64_t period_active_ns = 2'000'000;  // heartbeats while traffic flows
   std::uint64_t period_idle_ns = 100'000'000;  // heartbeats when idle

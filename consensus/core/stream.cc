@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The leader's stream to each follower: write, count, commit (rule `memory`: Mu 4.1).
+// The leader's stream to each follower: write, count, commit (rule `memory`: Mu 4.1; rule `disk`:
+// commit.cc).
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -30,6 +31,7 @@ void Replica::tick_leader() {
     if (id == self()) continue;
     if (p.state == PeerState::kStreaming) {
       if (p.throttled) read_status(id);
+      if (disk() && commit_ != end_) read_durable(id);
       flush_commit(id);
     } else if (p.state == PeerState::kIdle && p.up && now >= p.retry_at_ns) {
       Message m = message(MessageType::kRequest);
@@ -44,7 +46,7 @@ void Replica::tick_leader() {
 bool Replica::room_for(std::uint64_t bytes, std::uint64_t reserve) {
   const std::uint64_t usable = ring_.ring_bytes() - reserve;
   if (end_.pos + bytes - published_.pos <= usable) return true;
-  if (deliver_ == published_) return false;
+  if (consumed() == published_) return false;
   publish_promise();
   publish_status();
   return end_.pos + bytes - published_.pos <= usable;
@@ -148,6 +150,7 @@ void Replica::on_written(ReplicaId id, std::uint32_t sequence, bool ok) {
 // C2: the position that a majority holds, self included, if it is behind the own START.
 void Replica::count_commit() {
   if (phase_ != Phase::kLeading) return;
+  if (disk()) return count_durable();
   struct Held {
     std::uint64_t pos;
     Index index;

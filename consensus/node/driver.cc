@@ -323,6 +323,8 @@ void Driver::carry_out(const core::Committed&) { unflushed_ = true; }
 void Driver::carry_out(const core::RoleChange& a) { roles_.push_back(a); }
 
 void Driver::carry_out(const core::Fatal& a) { fatal_ = a.why; }
+void Driver::carry_out(const core::StorePromise&) {}
+void Driver::carry_out(const core::StoreEntries&) {}
 
 // --- looking ------------------------------------------------------------------------------------
 

@@ -68,6 +68,8 @@ class Driver final : public Consensus {
   void carry_out(const core::Committed& a);
   void carry_out(const core::RoleChange& a);
   void carry_out(const core::Fatal& a);
+  void carry_out(const core::StorePromise& a);
+  void carry_out(const core::StoreEntries& a);
 
   Options options_;
   std::unique_ptr<Fabric> fabric_;

@@ -66,10 +66,11 @@ std::string AtMostOnceChecker::on_committed(std::uint64_t proposal) {
   return "AT MOST ONCE: proposal " + std::to_string(proposal) + " is committed twice";
 }
 
-std::string UniqueViewChecker::on_candidate(unsigned node, View view) {
-  if (value(view_owner(view)) == node && seen_.emplace(value(view), node).second) return "";
+std::string UniqueViewChecker::on_asked(unsigned node, std::uint32_t process, View view) {
+  const auto first = seen_.emplace(value(view), process).first;
+  if (value(view_owner(view)) == node && first->second == process) return "";
   return "UNIQUE VIEWS: view " + std::to_string(value(view)) + " of replica " +
-         std::to_string(node) + " is not new";
+         std::to_string(node) + " is asked for again";
 }
 
 std::string LivenessChecker::at_end(unsigned node, std::uint64_t delivered,

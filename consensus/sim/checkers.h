@@ -79,13 +79,14 @@ class AtMostOnceChecker {
   std::set<std::uint64_t> seen_;
 };
 
-// UNIQUE VIEWS  A view has one candidate, once.
+// UNIQUE VIEWS  A view is asked for by its owner only, and by one run of it: one that forgot it
+//               does not ask for it again.
 class UniqueViewChecker {
  public:
-  std::string on_candidate(unsigned node, View view);
+  std::string on_asked(unsigned node, std::uint32_t process, View view);
 
  private:
-  std::map<std::uint64_t, unsigned> seen_;
+  std::map<std::uint64_t, std::uint32_t> seen_;
 };
 
 // LIVENESS  After the last fault, what is proposed commits and reaches every voter in reach.

@@ -70,6 +70,13 @@ void Cluster::start(unsigned id, core::StartKind kind) {
   c.retry_ns = 10'000'000;
   c.progress_timeout_ns = 100'000'000;
   c.test_only_mutant = options_.mutant;
+  if (faults_.disk) {
+    c.durability = core::Durability::kDisk;
+    c.store_bytes_max = 4096;
+    c.ask_timeout_ns += faults_.slow_sync_max_ns;
+    c.incarnation = n.incarnation + 1;  // 0 is nobody's
+    std::fill_n(c.admitted.begin(), faults_.replicas, 1U);
+  }
   n.life = Life::kUp;
   ++n.process;
   n.core = std::make_unique<core::Replica>(c, n.memory);
@@ -81,6 +88,7 @@ void Cluster::start(unsigned id, core::StartKind kind) {
   core::Start event;
   event.kind = kind;
   event.promise = n.cells[core::kPromiseCell];
+  if (faults_.disk && !n.lost) begin_disk(id, event);
   step(id, event);
 }
 
@@ -165,6 +173,9 @@ void Cluster::carry_out(unsigned id, const core::Action& action) {
   } else if (const auto* c = std::get_if<core::ReadCell>(&action)) {
     read_cell(id, *c);
   } else if (const auto* s = std::get_if<core::SendMessage>(&action)) {
+    if (s->message.type == core::MessageType::kRequest) {
+      violate(unique_views_.on_asked(id, n.process, s->message.view));
+    }
     send(id, *s);
   } else if (const auto* cell = std::get_if<core::SetCell>(&action)) {
     n.cells[cell->cell] = cell->value;
@@ -182,6 +193,12 @@ void Cluster::carry_out(unsigned id, const core::Action& action) {
     violate(own_view_.on_committed(id, n.core->last_committed(), n.core->leading_view()));
   } else if (const auto* fatal = std::get_if<core::Fatal>(&action)) {
     violate("FATAL: replica " + std::to_string(id) + ": " + fatal->why);
+  } else if (const auto* promise = std::get_if<core::StorePromise>(&action)) {
+    submit(id, {promise->view, {}, {}});
+  } else if (const auto* entries = std::get_if<core::StoreEntries>(&action)) {
+    DiskJob job{View{0}, *entries, std::vector<std::byte>(entries->to_pos - entries->from_pos)};
+    n.core->ring().copy_out(entries->from_pos, job.bytes);
+    submit(id, std::move(job));
   }
 }
 
@@ -190,9 +207,6 @@ void Cluster::on_role(unsigned id, const core::RoleChange& change) {
   trace("replica %u role %d view %llu leader %u", id, static_cast<int>(change.role),
         static_cast<unsigned long long>(value(change.view)), value(change.leader));
   note(value(change.view), static_cast<std::uint64_t>(change.role));
-  if (change.role == core::Role::kCandidate) {
-    violate(unique_views_.on_candidate(id, change.view));
-  }
   if (change.role == core::Role::kLeader) ++outcome_.views;
   if (n.leads && change.role != core::Role::kLeader) {
     if (options_.mutant == core::Mutant::kProposeAgain) {
@@ -237,7 +251,8 @@ void Cluster::check_delivered(unsigned id, const core::Entry& entry) {
 }
 
 // How many voters have this very entry in their log memory (who lost it once held it, if it voted).
-unsigned Cluster::holders_of(const core::Entry& entry) const {
+unsigned Cluster::holders_of(const core::Entry& entry) {
+  if (faults_.disk) return holders_on_disk(entry);
   unsigned count = 0;
   for (const Node& n : nodes_) {
     const std::uint64_t mask = faults_.ring_bytes - 1;
@@ -302,7 +317,11 @@ const char* name(core::Mutant mutant) {
                                            "amnesiac-voter",
                                            "forget-promise",
                                            "commit-unrepaired",
-                                           "propose-again"};
+                                           "propose-again",
+                                           "ack-before-sync",
+                                           "durable-any-view",
+                                           "vote-with-short-log",
+                                           "promise-not-durable"};
   return kNames[static_cast<std::size_t>(mutant)];
 }
 

@@ -24,6 +24,7 @@
 #include "consensus/sim/checkers.h"
 #include "consensus/sim/faults.h"
 #include "consensus/sim/world.h"
+#include "consensus/store/mem_store.h"
 
 namespace crane::consensus::sim {
 
@@ -56,13 +57,18 @@ class Cluster {
     bool live = false;
     std::uint64_t key = 0;
   };
+  struct DiskJob {
+    View promise{};  // else entries
+    core::StoreEntries entries;
+    std::vector<std::byte> bytes;
+  };
   struct Node {
     Life life = Life::kDown;
     bool lost = false;          // its memory was lost once: a learner since
     std::uint32_t process = 0;  // which run of it; events of older ones are stale
     std::uint32_t incarnation = 0;
     std::vector<std::byte> memory;
-    std::array<core::Cell, 2> cells{};
+    std::array<core::Cell, 3> cells{};
     std::vector<Grant> grants;  // by writer
     std::unique_ptr<core::Replica> core;
     std::vector<std::function<void()>> deferred;  // while paused
@@ -76,6 +82,11 @@ class Cluster {
     std::int64_t skew_ppm = 0;
     std::vector<std::uint64_t> in_flight;  // proposals of the own reign
     bool leads = false;
+    // Disk mode.
+    store::MemDisk disk;
+    std::unique_ptr<store::MemStore> store;  // outlives the core until the next start
+    std::deque<DiskJob> jobs;                // the first one is under way
+    bool no_memory = false;                  // it lost its power
   };
   struct Flight {  // a write under way
     unsigned from = 0;
@@ -107,7 +118,7 @@ class Cluster {
   void carry_out(unsigned id, const core::Action& action);
   void deliver(unsigned id);
   void check_delivered(unsigned id, const core::Entry& entry);
-  unsigned holders_of(const core::Entry& entry) const;
+  unsigned holders_of(const core::Entry& entry);
   void on_role(unsigned id, const core::RoleChange& change);
   void plan_tick(unsigned id);
   void for_process(unsigned id, std::uint32_t process, std::function<void()> what);
@@ -135,6 +146,17 @@ class Cluster {
   void permit(unsigned id, unsigned writer);
   void revoke(unsigned id, unsigned writer);
   void answer(unsigned id, const core::Event& event);
+
+  // disk.cc
+  void begin_disk(unsigned id, core::Start& start);
+  void replay(unsigned id, Index upto);
+  void submit(unsigned id, DiskJob job);
+  void run_disk(unsigned id);
+  void finish_disk(unsigned id);
+  void crash_disk(unsigned id);
+  void lose_power(unsigned id);
+  bool lose_power_sometimes(std::uint64_t& pick, unsigned id, std::uint64_t length);
+  unsigned holders_on_disk(const core::Entry& entry);
 
   // incidents.cc
   void plan_incident();

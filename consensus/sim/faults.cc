@@ -40,11 +40,20 @@ Faults Faults::draw(std::uint64_t seed) {
     f.incident_max_ns = r.between(3'000'000, 40'000'000);
     f.aim_at_leader_per_mille = r.between(500, 950);
   }
+  f.disk = r.chance(300);
+  if (f.disk) {
+    f.sync_max_ns = r.between(50'000, r.chance(300) ? 5'000'000 : 500'000);
+    f.slow_sync_per_mille = r.chance(400) ? r.below(100) : 0;
+    f.slow_sync_max_ns = r.between(1'000'000, 60'000'000);
+    f.power_weight = r.below(4);
+    f.blackout_weight = r.below(3);
+    f.rot_per_mille = r.chance(500) ? r.below(700) : 0;
+  }
   return f;
 }
 
 std::string Faults::print() const {
-  char text[640];
+  char text[800];
   const auto u = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
   std::snprintf(
       text, sizeof text,
@@ -52,14 +61,17 @@ std::string Faults::print() const {
       "%d delay %llu..%lluus slow %llu/1000<=%lluus timeout %lluus torn %llu/1000 "
       "incident/%lluus<=%lluus cut %llu isolate %llu crash %llu pause %llu abdicate %llu "
       "stall %llu leader %llu/1000 lost<=%llu async-fence %llu/1000 skew<=%lluppm "
-      "write<=%llu notice<=%lluus",
+      "write<=%llu notice<=%lluus disk %d sync<=%lluus slow %llu/1000<=%lluus power %llu blackout "
+      "%llu rot %llu/1000",
       replicas, u(ring_bytes), u(payload_max), u(propose_every_ns / 1000),
       u(duration_ns / 1'000'000), death_is_seen, dead_memory_reachable, u(delay_min_ns / 1000),
       u(delay_max_ns / 1000), u(slow_per_mille), u(slow_max_ns / 1000), u(timeout_ns / 1000),
       u(torn_per_mille), u(incident_every_ns / 1000), u(incident_max_ns / 1000), u(cut_weight),
       u(isolate_weight), u(crash_weight), u(pause_weight), u(abdicate_weight), u(app_stall_weight),
       u(aim_at_leader_per_mille), u(lost_max), u(async_fence_per_mille), u(skew_ppm_max),
-      u(write_bytes_max), u(notice_max_ns / 1000));
+      u(write_bytes_max), u(notice_max_ns / 1000), disk, u(sync_max_ns / 1000),
+      u(slow_sync_per_mille), u(slow_sync_max_ns / 1000), u(power_weight), u(blackout_weight),
+      u(rot_per_mille));
   return text;
 }
 

@@ -43,6 +43,15 @@ struct Faults {
   std::uint64_t async_fence_per_mille = 300;  // the answer to a revoke comes later
   std::uint64_t skew_ppm_max = 0;
 
+  // Disk mode: promises and entries are durable before they count.
+  bool disk = false;
+  std::uint64_t sync_max_ns = 400'000;    // of one transaction
+  std::uint64_t slow_sync_per_mille = 0;  // and of slow ones
+  std::uint64_t slow_sync_max_ns = 20'000'000;
+  std::uint64_t power_weight = 0;     // a replica's machine loses its power
+  std::uint64_t blackout_weight = 0;  // all do, at once
+  std::uint64_t rot_per_mille = 0;    // of power losses damage the store (at most lost_max)
+
   static Faults draw(std::uint64_t seed);
   std::string print() const;
 };

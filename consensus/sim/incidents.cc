@@ -37,7 +37,9 @@ void Cluster::incident() {
   ++outcome_.incidents;
   std::uint64_t pick =
       r.below(faults_.cut_weight + faults_.isolate_weight + faults_.crash_weight +
-              faults_.pause_weight + faults_.abdicate_weight + faults_.app_stall_weight);
+              faults_.pause_weight + faults_.abdicate_weight + faults_.app_stall_weight +
+              faults_.power_weight + faults_.blackout_weight);
+  if (lose_power_sometimes(pick, id, length)) return;
   const auto falls_on = [&pick](std::uint64_t weight) {
     const bool hit = pick < weight;
     pick = hit ? ~std::uint64_t{0} : pick - weight;
@@ -60,7 +62,8 @@ void Cluster::incident() {
     });
   } else if (falls_on(faults_.crash_weight)) {
     if (nodes_[id].life == Life::kDown) return;
-    const bool lost = !nodes_[id].lost && lost_count_ < faults_.lost_max && r.chance(500);
+    const bool lost =
+        !faults_.disk && !nodes_[id].lost && lost_count_ < faults_.lost_max && r.chance(500);
     if (lost) {
       nodes_[id].lost = true;
       ++lost_count_;
@@ -95,6 +98,7 @@ void Cluster::crash(unsigned id) {
   n.deferred.clear();
   n.stuck.clear();  // a copy stopped in the middle stays half
   n.core.reset();
+  crash_disk(id);
   for (unsigned i = 0; i < faults_.replicas; ++i) {
     // Posted operations die with the process, or still go out.
     Link& l = link(id, i);
@@ -118,6 +122,7 @@ void Cluster::restart(unsigned id, bool lost) {
   for (unsigned i = 0; i < faults_.replicas; ++i) ++link(id, i).connection;
   for (unsigned i = 0; i < faults_.replicas; ++i) link(id, i).broken = false;
   no_gap_.on_restart(id);
+  if (n.lost && n.incarnation == 0) lost = true;  // whoever planned this did not know
   if (lost) {
     std::fill(n.memory.begin(), n.memory.end(), std::byte{0});
     n.cells = {};

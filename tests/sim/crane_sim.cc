@@ -23,7 +23,7 @@ struct Arguments {
 
 int usage() {
   std::fprintf(stderr, "usage: crane-sim [--seed FIRST] [--count N] [--mutant NAME] [--trace]\n");
-  for (int i = 1; i <= static_cast<int>(Mutant::kProposeAgain); ++i) {
+  for (int i = 1; i <= static_cast<int>(Mutant::kPromiseNotDurable); ++i) {
     std::fprintf(stderr, "  mutant %s\n", sim::name(static_cast<Mutant>(i)));
   }
   return 2;
@@ -41,7 +41,7 @@ bool parse(int argc, char** argv, Arguments& a) {
     } else if (std::strcmp(argv[i], "--mutant") == 0 && more) {
       const char* wanted = argv[++i];
       bool found = false;
-      for (int m = 0; m <= static_cast<int>(Mutant::kProposeAgain); ++m) {
+      for (int m = 0; m <= static_cast<int>(Mutant::kPromiseNotDurable); ++m) {
         if (std::strcmp(sim::name(static_cast<Mutant>(m)), wanted) != 0) continue;
         a.options.mutant = static_cast<Mutant>(m);
         found = true;

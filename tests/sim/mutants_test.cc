@@ -75,7 +75,7 @@ Verdict catch_mutant(Mutant mutant, std::uint64_t seeds) {
 }  // namespace
 
 TEST_CASE("mutants: each removed rule is noticed within a bounded number of worlds", "[sim]") {
-  for (int i = 1; i <= static_cast<int>(Mutant::kProposeAgain); ++i) {
+  for (int i = 1; i <= static_cast<int>(Mutant::kPromiseNotDurable); ++i) {
     const auto mutant = static_cast<Mutant>(i);
     const Verdict v = catch_mutant(mutant, kSeedsMax);
     INFO("mutant " << sim::name(mutant));

@@ -19,7 +19,7 @@ class InstantGroup {
  public:
   struct Node {
     std::vector<std::byte> memory;
-    std::array<Cell, 2> cells{};
+    std::array<Cell, 3> cells{};
     std::vector<std::uint64_t> keys;  // by writer; 0: none
     std::unique_ptr<Replica> core;
     std::deque<Event> events;

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Commit rule `disk`: what is given to the store, who is told, what counts (DESIGN C1, C4).
+#include "consensus/core/commit.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+
+#include "consensus/core/replica.h"
+
+namespace crane::consensus::core {
+
+// Until the log holds an entry of the promised view only what is committed is certain to stay (D3).
+Cursor Replica::storable() const {
+  const bool final = phase_ == Phase::kLeading || (phase_ == Phase::kNone && repaired_);
+  return final ? end_ : commit_;
+}
+
+Cursor Replica::consumed() const {
+  return disk() && store_.stored().pos < deliver_.pos ? store_.stored() : deliver_;  // D4
+}
+
+void Replica::pump_store() {
+  if (!disk() || (role_ != Role::kFollower && phase_ == Phase::kNone)) return;
+  if (!store_.outstanding()) {
+    const Cursor from = store_.stored();
+    const Cursor limit = storable();
+    Cursor to = limit;
+    if (limit.pos > from.pos + config_.store_bytes_max) {
+      to = from;
+      EntryHeader h;
+      while (to.pos < limit.pos && ring_.follows(to, h = ring_.header_at(to.pos))) {
+        const Cursor further = LogRing::after(h);
+        if (further.pos - from.pos > config_.store_bytes_max && to.pos > from.pos) break;
+        to = further;
+      }
+    }
+    if (to.pos > from.pos) {
+      const std::uint64_t sequence = store_.begin(to);
+      emit(StoreEntries{sequence, from.pos, to.pos, from.last, to.last, commit_.last, commit_.pos});
+      if (mutant(Mutant::kAckBeforeSync)) {
+        store_.finish_early();
+        count_commit();
+      }
+    }
+  }
+  tell_durable();
+}
+
+// One cumulative index, in a cell and as a request: the request because the leader waits for it and
+// may sleep; the cell because a request can be lost, and then the leader reads it.
+void Replica::tell_durable() {
+  const Viewstamp last = store_.stored().last;
+  const ReplicaId leader = view_owner(promised_);
+  if (role_ != Role::kFollower || leader == self()) return;
+  if (last.view != promised_ && !mutant(Mutant::kDurableAnyView)) return;  // D2
+  if (last.index <= told_durable_) return;
+  told_durable_ = last.index;
+  emit(SetCell{kDurableCell, {value(promised_), value(last.view), value(last.index)}});
+  Message m = message(MessageType::kDurable);
+  m.view = promised_;
+  m.last = last;
+  m.end_pos = store_.stored().pos;
+  send(leader, m);
+}
+
+void Replica::on_durable(ReplicaId id, View told_in, Viewstamp last) {
+  if (phase_ != Phase::kLeading) return;
+  const bool own = told_in == promised_ && last.view == promised_;
+  if (!own && !mutant(Mutant::kDurableAnyView)) return;  // D2
+  Peer& p = peers_[value(id)];
+  const Index index = std::min(last.index, end_.last.index);
+  if (index <= p.durable) return;
+  p.durable = index;
+  count_commit();
+}
+
+void Replica::read_durable(ReplicaId id) {
+  Peer& p = peers_[value(id)];
+  if (now_.now_ns < p.durable_read_at_ns) return;
+  p.durable_read_at_ns = now_.now_ns + config_.period_active_ns;
+  emit(ReadCell{id, kDurableCell, token(OpKind::kReadDurable, id)});
+}
+
+void Replica::on_read_durable(ReplicaId id, const Completion& e) {
+  Cell cell{};
+  if (!e.ok || e.data.size() != sizeof cell) return;
+  std::memcpy(cell.data(), e.data.data(), sizeof cell);
+  on_durable(id, View{cell[kDurablePromise]},
+             {View{cell[kDurableView]}, Index{cell[kDurableIndex]}});
+}
+
+// C4: the index that a majority's stores hold.  The leader counts itself like anybody else, up to
+// its own durable index; entries of the own view only, so that START is in it.
+void Replica::count_durable() {
+  std::array<Index, kReplicasMax> held;
+  std::size_t n = 0;
+  const Viewstamp own = store_.stored().last;
+  if (own.view == promised_) held[n++] = own.index;
+  for (std::uint8_t i = 0; i < config_.replicas; ++i) {
+    if (ReplicaId{i} != self() && peers_[i].durable > Index{0}) held[n++] = peers_[i].durable;
+  }
+  std::size_t needed = majority();
+  if (mutant(Mutant::kMinorityCommit) && needed > 1) --needed;
+  if (n < needed) return;
+  const auto nth = held.begin() + static_cast<std::ptrdiff_t>(needed) - 1;
+  std::nth_element(held.begin(), nth, held.begin() + static_cast<std::ptrdiff_t>(n),
+                   std::greater<>());
+  advance_commit(*nth);
+}
+
+// --- promises -----------------------------------------------------------------------------------
+
+void Replica::store_promise() {
+  if (!disk()) {
+    promise_stored_ = promised_;
+  } else if (promise_stored_ < promised_) {
+    emit(StorePromise{promised_});
+  }
+}
+
+bool Replica::promise_kept() const {
+  return promise_stored_ >= promised_ || mutant(Mutant::kPromiseNotDurable);
+}
+
+void Replica::on(const PromiseStored& e) {
+  promise_stored_ = std::max(promise_stored_, e.view);
+  if (role_ != Role::kStarting && role_ != Role::kLearner) settle_grant();
+}
+
+// --- what the store answers ---------------------------------------------------------------------
+
+void Replica::on(const Stored& e) {
+  if (store_.finish(e.sequence, {e.end_pos, e.last})) return count_commit();
+  if (role_ != Role::kFollower) return;
+  end_ = commit_;  // a torn copy that happened to match once (U11): look again
+  unrepair();
+  scan();
+}
+
+void Replica::on(const StoreFailed& e) { fail(e.why); }
+
+// The log behind the commit index may be replaced from now on (a grant, or bytes that changed).
+void Replica::unrepair() {
+  repaired_ = false;
+  told_durable_ = Index{0};
+  if (!mutant(Mutant::kDurableAnyView)) store_.back_to(commit_);  // D3
+}
+
+}  // namespace crane::consensus::core

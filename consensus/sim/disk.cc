@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Disks of a simulated group: transactions that take time, processes killed in the middle of one,
+// losses of power (one machine's, or all at once) which take the memory and what was not synced,
+// and stores that are damaged.
+#include <algorithm>
+#include <cstring>
+
+#include "consensus/sim/cluster.h"
+#include "consensus/store/recovery.h"
+
+namespace crane::consensus::sim {
+
+// What a node of disk mode does when it starts (node/open.cc).
+void Cluster::begin_disk(unsigned id, core::Start& start) {
+  Node& n = nodes_[id];
+  const core::Config& c = n.core->config();
+  n.jobs.clear();
+  if (options_.mutant == core::Mutant::kVoteWithShortLog) n.disk.mark = 0;
+  n.store = std::make_unique<store::MemStore>(n.disk);
+  store::Memory m;
+  m.survived = !std::exchange(n.no_memory, false) && start.kind == core::StartKind::kSurvived;
+  m.promise = n.cells[core::kPromiseCell];
+  m.log = n.memory;
+  m.ring_bytes = c.ring_bytes;
+  m.payload_bytes_max = c.payload_bytes_max;
+  const auto recovered = store::recover(*n.store, m, c.log_id, n.process > 1);
+  CRANE_ASSERT(recovered.ok());
+  const store::Recovered& r = recovered.value();
+  if (r.start.kind == core::StartKind::kLost) return violate("STORE: " + r.why);
+  if (r.incarnation == 0) {
+    CRANE_ASSERT(n.store->reset({c.log_id, c.incarnation}).ok());
+  }
+  start = r.start;
+  if (!m.survived) replay(id, r.replay_to);
+}
+
+// The server is a new one: it gets everything from the beginning.
+void Cluster::replay(unsigned id, Index upto) {
+  Node& n = nodes_[id];
+  trace("replica %u replays up to %llu of %llu stored", id,
+        static_cast<unsigned long long>(value(upto)),
+        static_cast<unsigned long long>(value(n.store->state().last.last.index)));
+  std::vector<std::byte> bytes;
+  for (Index at{1}; at <= upto;) {
+    bytes.clear();
+    const auto behind = n.store->read(at, 1, bytes);
+    if (!behind) return violate("STORE: a committed entry cannot be read");
+    core::EntryHeader h;
+    std::memcpy(static_cast<void*>(&h), bytes.data(), sizeof h);
+    check_delivered(id, {{View{h.view}, Index{h.index}},
+                         h.type,
+                         h.grant,
+                         h.stamp_ns,
+                         h.pos,
+                         std::span(bytes).subspan(core::kHeaderBytes, h.length)});
+    at = behind.value();
+  }
+}
+
+void Cluster::submit(unsigned id, DiskJob job) {
+  nodes_[id].jobs.push_back(std::move(job));
+  if (nodes_[id].jobs.size() == 1) run_disk(id);
+}
+
+void Cluster::run_disk(unsigned id) {
+  Random& r = world_.random;
+  const bool slow = r.chance(faults_.slow_sync_per_mille);
+  const std::uint64_t time =
+      r.between(20'000, faults_.sync_max_ns) + (slow ? r.below(faults_.slow_sync_max_ns) : 0);
+  const std::uint32_t process = nodes_[id].process;
+  world_.after(time,
+               [this, id, process] { for_process(id, process, [this, id] { finish_disk(id); }); });
+}
+
+void Cluster::finish_disk(unsigned id) {
+  Node& n = nodes_[id];
+  const DiskJob job = std::move(n.jobs.front());
+  n.jobs.pop_front();
+  if (!n.jobs.empty()) run_disk(id);
+  if (job.promise != View{0}) {
+    CRANE_ASSERT(n.store->promise(job.promise).ok());
+    return step(id, core::PromiseStored{job.promise});
+  }
+  const core::StoreEntries& e = job.entries;
+  const auto last = n.store->append({e.from_pos, e.before}, job.bytes, {e.commit_pos, e.commit});
+  CRANE_ASSERT(last.ok());
+  trace("replica %u stored %llu..%llu of view %llu", id,
+        static_cast<unsigned long long>(value(e.before.index) + 1),
+        static_cast<unsigned long long>(value(last.value().last.index)),
+        static_cast<unsigned long long>(value(last.value().last.view)));
+  step(id, core::Stored{e.sequence, last.value().last, last.value().pos});
+}
+
+// The transaction under way is done without anybody knowing, is in the disk's cache only, or was
+// not begun.
+void Cluster::crash_disk(unsigned id) {
+  Node& n = nodes_[id];
+  if (n.jobs.empty() || n.lost) return;
+  const DiskJob job = std::move(n.jobs.front());
+  n.jobs.clear();
+  const std::uint64_t how = world_.random.below(3);
+  if (how == 0) return;
+  if (job.promise != View{0}) {
+    CRANE_ASSERT(n.store->promise(job.promise).ok());
+    return;
+  }
+  const core::Cursor from{job.entries.from_pos, job.entries.before};
+  const core::Cursor commit{job.entries.commit_pos, job.entries.commit};
+  if (how == 1) {
+    CRANE_ASSERT(n.store->append(from, job.bytes, commit).ok());
+  } else {
+    n.store->test_only_cut_short(from, job.bytes, commit);
+  }
+}
+
+void Cluster::lose_power(unsigned id) {
+  Node& n = nodes_[id];
+  if (n.life != Life::kDown) crash(id);
+  trace("replica %u loses its power", id);
+  n.no_memory = true;
+  std::fill(n.memory.begin(), n.memory.end(), std::byte{0});
+  n.cells = {};
+  for (Grant& g : n.grants) g.live = false;
+  n.disk.lose_power([this] { return world_.random.next(); });
+  n.store = std::make_unique<store::MemStore>(n.disk);
+}
+
+// True when the incident is one of these.
+bool Cluster::lose_power_sometimes(std::uint64_t& pick, unsigned id, std::uint64_t length) {
+  if (pick >= faults_.power_weight + faults_.blackout_weight) {
+    pick -= faults_.power_weight + faults_.blackout_weight;
+    return false;
+  }
+  if (pick >= faults_.power_weight) {
+    trace("blackout");
+    for (unsigned i = 0; i < faults_.replicas; ++i) {
+      if (nodes_[i].lost) continue;
+      lose_power(i);
+      world_.after(world_.random.below(length), [this, i] { restart(i, false); });
+    }
+    return true;
+  }
+  Node& n = nodes_[id];
+  if (n.lost) return true;
+  lose_power(id);
+  const bool rots = lost_count_ < faults_.lost_max && n.disk.mark > 0 &&
+                    world_.random.chance(faults_.rot_per_mille);
+  if (rots) {
+    trace("replica %u: the store is damaged", id);
+    n.disk.rot(world_.random.next());
+    ++lost_count_;
+    n.lost = options_.mutant != core::Mutant::kVoteWithShortLog;
+    if (n.lost && store::MemStore(n.disk).state().damage.empty()) {
+      violate("STORE: damage is not noticed");
+    }
+  }
+  world_.after(length, [this, id] { restart(id, nodes_[id].lost); });
+  return true;
+}
+
+// How many voters' stores hold this very entry (who lost his once held it, if he voted).
+unsigned Cluster::holders_on_disk(const core::Entry& entry) {
+  unsigned count = 0;
+  for (Node& n : nodes_) {
+    const auto h = n.store->header(entry.at.index);
+    if (n.lost || (h && h.value().view == value(entry.at.view))) ++count;
+  }
+  return count;
+}
+
+}  // namespace crane::consensus::sim

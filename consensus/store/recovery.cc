@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "consensus/store/recovery.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "dmt/base/assert.h"
+
+namespace crane::consensus::store {
+
+namespace {
+
+using core::Cursor;
+
+constexpr std::size_t kReadBytes = 1U << 20;
+
+Recovered lost(std::string why) {
+  Recovered r;
+  r.start.kind = core::StartKind::kLost;
+  r.why = std::move(why);
+  return r;
+}
+
+// The cursor behind entry `index`.
+Result<Cursor> cursor_at(Store& store, Index index) {
+  const State& s = store.state();
+  if (index == s.first.last.index) return s.first;
+  const auto h = store.header(index);
+  if (!h) return h.error();
+  return core::LogRing::after(h.value());
+}
+
+// The oldest entry of which the whole is in the last ring_bytes of the log.
+Result<Cursor> ring_begin(Store& store, std::uint64_t ring_bytes) {
+  const State& s = store.state();
+  const std::uint64_t oldest = s.last.pos > ring_bytes ? s.last.pos - ring_bytes : 0;
+  std::uint64_t low = value(s.first.last.index);
+  std::uint64_t high = value(s.last.last.index);
+  while (low < high) {  // the first index behind which a position >= oldest stands
+    const std::uint64_t middle = low + (high - low) / 2;
+    const auto c = cursor_at(store, Index{middle});
+    if (!c) return c.error();
+    if (c.value().pos >= oldest) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return cursor_at(store, Index{low});
+}
+
+// Puts the tail of the stored log where it stood in the ring; where it begins.
+Result<Cursor> fill_ring(Store& store, const Memory& m, std::uint64_t log_id) {
+  std::fill(m.log.begin(), m.log.end(), std::byte{0});
+  core::LogRing ring(m.log, m.ring_bytes, log_id, m.payload_bytes_max);
+  const auto begin = ring_begin(store, m.ring_bytes);
+  if (!begin) return begin.error();
+  std::uint64_t pos = begin.value().pos;
+  Index at = next(begin.value().last.index);
+  std::vector<std::byte> bytes;
+  while (at <= store.state().last.last.index) {
+    bytes.clear();
+    const auto behind = store.read(at, std::min<std::size_t>(kReadBytes, m.ring_bytes), bytes);
+    if (!behind) return behind.error();
+    ring.put(pos, bytes);
+    pos += bytes.size();
+    at = behind.value();
+  }
+  CRANE_ASSERT(pos == store.state().last.pos);
+  return begin;
+}
+
+Result<Recovered> from_store_alone(Store& store, const Memory& m, std::uint64_t log_id) {
+  const State& s = store.state();
+  const auto begin = fill_ring(store, m, log_id);
+  if (!begin) return lost("the store cannot be read");
+  if (begin.value().last.index > s.commit.last.index) {
+    return lost("the store's end is further from its commit index than a ring is long");
+  }
+  Recovered r;
+  r.incarnation = s.identity.incarnation;
+  r.start.kind = core::StartKind::kSurvived;
+  r.start.promise = {value(s.promise),          s.commit.pos,           value(s.commit.last.index),
+                     value(s.commit.last.view), s.identity.incarnation, begin.value().pos};
+  r.replay_to = s.commit.last.index;
+  return r;
+}
+
+}  // namespace
+
+Result<Recovered> recover(Store& store, const Memory& m, std::uint64_t log_id, bool was_member) {
+  const State& s = store.state();
+  if (!s.damage.empty()) return lost(s.damage);
+  const bool remembers = m.survived && m.promise[core::kIncarnation] != 0;
+  if (s.identity.incarnation == 0) {
+    if (remembers || was_member) return lost("the store is empty, but this replica was a member");
+    return Recovered{};
+  }
+  if (s.identity.log_id != log_id) {
+    return Error{Code::kBadArgument, 0, "the store belongs to another group"};
+  }
+  const Viewstamp anchor{View{m.promise[core::kAnchorView]}, Index{m.promise[core::kAnchorIndex]}};
+  const bool same = remembers && m.promise[core::kIncarnation] == s.identity.incarnation &&
+                    anchor.index >= s.first.last.index;
+  Recovered r;
+  if (same) {
+    // D4: what the memory says to be consumed is in the store, or the store lost its end (U8).
+    const auto held = cursor_at(store, anchor.index);
+    if (!held || held.value().last != anchor) {
+      return lost("the store ends before what this replica's memory says it holds");
+    }
+    r.start.kind = core::StartKind::kSurvived;
+    r.start.promise = m.promise;
+    r.start.promise[core::kPromisedView] =
+        std::max(m.promise[core::kPromisedView], value(s.promise));
+    r.incarnation = s.identity.incarnation;
+    r.replay_to = anchor.index;
+  } else {
+    auto rebuilt = from_store_alone(store, m, log_id);
+    if (!rebuilt || rebuilt.value().start.kind == core::StartKind::kLost) return rebuilt;
+    r = std::move(rebuilt).value();
+  }
+  r.start.stored_promise = s.promise;
+  return r;
+}
+
+}  // namespace crane::consensus::store

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a replica is after a start in disk mode: its store and what is left of its memory, put
+// together (DESIGN C5).  The node and the simulator run the same function.
+//
+//   memory   store          the replica
+//   there    there          goes on where it stood; its store is brought up from its ring
+//   gone     there          its ring is filled from the store's tail, then it goes on
+//   none     new, nobody's  is new, if it never was a member
+//   any      damaged, less than the memory or the high mark say, or gone: a learner (U8)
+//
+// Threads: one.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "consensus/core/step.h"
+#include "consensus/store/store.h"
+
+namespace crane::consensus::store {
+
+struct Memory {
+  bool survived = false;  // log memory and cells are those of an earlier incarnation
+  core::Cell promise{};   // the surviving kPromiseCell
+  std::span<std::byte> log;
+  std::uint64_t ring_bytes = 0;
+  std::uint32_t payload_bytes_max = 0;
+};
+
+struct Recovered {
+  core::Start start;
+  // Who the replica is if it is not lost.
+  std::uint32_t incarnation = 0;
+  // Committed entries up to here are delivered from the store, later ones by the core.
+  Index replay_to{};
+  std::string why;  // when start.kind is kLost: what was wrong, in words
+};
+
+// `log_id`: the group's; `was_member`: something beside the store says that this replica was one.
+// kBadArgument: the store is of another group.
+Result<Recovered> recover(Store& store, const Memory& memory, std::uint64_t log_id,
+                          bool was_member);
+
+}  // namespace crane::consensus::store

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A replica's durable log, promise and identity (APUS 5.1, DESIGN C4, C5, C9).
+//
+// The idea: one transaction per call, durable when the call returns.  Entries are kept by index, in
+// the byte format of the log (core/log.h), so that each carries its own CRC, view, position and
+// predecessor, and a store can be checked from end to end, rebuilt into a ring, or read by a peer.
+//
+// GUARANTEES (tests/unit/store)
+// T1  What append() and promise() said is done survives a loss of power, all of a transaction or
+//     nothing of it.
+// T2  The entries held are contiguous in index and position and each names its predecessor's view.
+// T3  Appending an entry whose stamp differs from the one held at its index deletes that one and
+//     all above it in the same transaction (U4); the same stamp again changes nothing.
+// T4  open() checks every record.  A store that holds less than it once said was done, or holds it
+//     damaged, says so: it is never shorter without saying so (U8).
+// T5  After an error nothing more is done: the caller's node ends (C5).
+//
+// A store that was killed in the middle of a transaction is not damaged, it is without it.
+//
+// Threads: one at a time.  Processes: one, the second is refused at open.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "consensus/core/log.h"
+#include "dmt/base/ids.h"
+#include "dmt/base/result.h"
+
+namespace crane::consensus::store {
+
+// Whose log this is.
+struct Identity {
+  std::uint64_t log_id = 0;
+  std::uint32_t incarnation = 0;  // 0: the store is new, nobody's
+  friend bool operator==(const Identity&, const Identity&) = default;
+};
+
+struct State {
+  Identity identity;
+  View promise{};
+  core::Cursor first;   // before the oldest entry held
+  core::Cursor last;    // behind the newest
+  core::Cursor commit;  // known to be committed when it was last told; first <= commit <= last
+  std::string damage;   // what is wrong, in words; empty: nothing
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  virtual const State& state() const noexcept = 0;
+
+  // Throws everything away and belongs to `identity` from now on.  Also of a damaged store, whose
+  // files are set aside where there are files.
+  virtual Outcome reset(const Identity& identity) = 0;
+  virtual Outcome promise(View view) = 0;
+  // `bytes`: whole entries, padded as in the ring, the first of which follows `from`; `commit`:
+  // what is committed.  Stops before the first entry that is not valid; the cursor behind the last
+  // one that is durable now.  REQUIRES: first.index <= from.index <= last.index, from.last held
+  // there.
+  virtual Result<core::Cursor> append(const core::Cursor& from, std::span<const std::byte> bytes,
+                                      const core::Cursor& commit) = 0;
+  // Appends to `out` the entries from index `from` on, padded as in the ring, as long as they are
+  // held, at least one and then up to about bytes_max; the index behind the last one.  kNotFound:
+  // `from` is not held; kDamaged: it is not what was stored.
+  virtual Result<Index> read(Index from, std::size_t bytes_max, std::vector<std::byte>& out) = 0;
+  // The header of the entry at `index`.
+  virtual Result<core::EntryHeader> header(Index index) = 0;
+  // Entries below `index` are not needed any more (C9: a checkpoint covers them): drops those in
+  // whole segments.
+  virtual Outcome drop_below(Index index) = 0;
+  // Called when nothing waits: writes what need not be in the way of a transaction.
+  virtual Outcome idle() { return Done{}; }
+};
+
+}  // namespace crane::consensus::store
