@@ -41,10 +41,10 @@ STRANGER := -std=gnu11 -O1 -g -Wall -Wextra -Wno-deprecated-declarations -pthrea
 MODULES := libevent_core=libevent-dev spdlog=libspdlog-dev fmt=libfmt-dev CLI11=libcli11-dev \
            tomlplusplus=libtomlplusplus-dev nlohmann_json=nlohmann-json3-dev libisal=libisal-dev \
            openssl=libssl-dev lxc=lxc-dev benchmark=libbenchmark-dev catch2=catch2
-HEADERS := boost/version.hpp=libboost-dev rapidcheck.h=librapidcheck-dev
+HEADERS := boost/version.hpp=libboost-dev rapidcheck.h=librapidcheck-dev db.h=libdb5.3-dev
 pc = $(shell pkg-config $(1) $(2) 2>/dev/null)
 SYS_CFLAGS := $(filter-out -I/usr/include,$(call pc,--cflags,spdlog fmt))
-LIBS_core  := $(call pc,--libs,libevent_core spdlog fmt openssl) -lisal
+LIBS_core  := $(call pc,--libs,libevent_core spdlog fmt openssl) -lisal -ldb-5.3
 
 # --- what is built ------------------------------------------------------------------------------
 # One static library per folder, so that a broken file in one does not stop the tests of another.
@@ -73,6 +73,7 @@ use_core       := core base
 use_sim        := sim consensus core base
 use_fabric     := consensus core base
 use_consensus  := sim consensus core base
+use_store      := consensus core base
 use_proxy      := proxy consensus core sequence base
 use_output     := proxy consensus core sequence base
 use_checkpoint := checkpoint sequence base

@@ -7,7 +7,7 @@ set -eu
 
 BUILD="build-essential pkg-config python3 binutils catch2 libevent-dev libfmt-dev libspdlog-dev
   libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libisal-dev libboost-dev librapidcheck-dev
-  libbenchmark-dev libssl-dev lxc lxc-dev spin"
+  libbenchmark-dev libdb5.3-dev libssl-dev lxc lxc-dev spin"
 SERVERS="apache2 apache2-utils redis-server redis-tools memcached libmemcached-tools curl
   ca-certificates"
 TOOLS="util-linux procps iproute2"

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    what the store on disk said to be done is there after its process was killed; one sync
+//         per transaction; errors of the disk are errors, never silence.
+// METHOD  a process that stores and says so in shared memory, killed at random moments; fdatasync
+//         counted and made to fail by this program's own; a file system of 4 MB that gets full.
+// REPLAY  --rng-seed repeats the choices, not the moments at which the kernel acts.
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <random>
+
+#include "tests/unit/store/store_harness.h"
+
+namespace {
+
+std::atomic<int> syncs{0};
+std::atomic<bool> sync_fails{false};
+
+}  // namespace
+
+// Berkeley DB's calls come here.
+extern "C" int fdatasync(int fd) {
+  ++syncs;
+  if (sync_fails) {
+    errno = EIO;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_fdatasync, fd));
+}
+extern "C" int fsync(int fd) {
+  ++syncs;
+  if (sync_fails) {
+    errno = EIO;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_fsync, fd));
+}
+
+using namespace crane;
+using namespace crane::test;
+
+namespace {
+
+struct Said {
+  std::atomic<std::uint64_t> stored{0};
+  std::atomic<std::uint64_t> promised{0};
+  std::atomic<bool> damaged{false};
+};
+
+Said* shared_said() {
+  void* const at =
+      ::mmap(nullptr, sizeof(Said), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(at != MAP_FAILED);
+  return new (at) Said;
+}
+
+BdbOptions small(const std::string& directory) {
+  BdbOptions o;
+  o.directory = directory;
+  o.segment_bytes = 30'000;
+  o.checkpoint_bytes = 60'000;
+  o.log_file_bytes = 100'000;
+  return o;
+}
+
+// Stores batch after batch, for ever.
+[[noreturn]] void store_on(const std::string& directory, Said& said, std::uint64_t seed) {
+  auto opened = BdbStore::open(small(directory));
+  if (!opened) ::_exit(3);
+  Store& s = *opened.value();
+  if (!s.state().damage.empty()) said.damaged = true;
+  if (s.state().identity.incarnation == 0 && !s.reset(kOwner)) ::_exit(4);
+  std::mt19937_64 random(seed);
+  Log log;
+  log.back_to(s.state().last);
+  std::uint64_t counter = view_counter(s.state().promise);
+  for (;;) {
+    if (random() % 16 == 0) {
+      if (!s.promise(view(++counter))) ::_exit(5);
+      said.promised = counter;
+    }
+    const Cursor from = log.end();
+    for (std::uint64_t i = random() % 8; i != ~std::uint64_t{0}; --i) {
+      log.append(std::max<std::uint64_t>(1, counter), random() % 2000,
+                 value(log.end().last.index) + 1);
+    }
+    const auto last = s.append(from, log.between(from, log.end()), from);
+    if (!last) ::_exit(6);
+    said.stored = value(last.value().last.index);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("store: a killed process loses nothing that it said to be stored",
+          "[T1][T4][processes]") {
+  std::mt19937_64 random(Catch::rngSeed());
+  INFO("seed " << Catch::rngSeed());
+  TemporaryDisk disk;
+  Said* const said = shared_said();
+  for (int round = 0; round < 30; ++round) {
+    const std::uint64_t goal = said->stored + 1 + random() % 300;
+    const std::uint64_t seed = random();
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) store_on(disk.path(), *said, seed);
+    int status = 0;
+    while (said->stored < goal && ::waitpid(child, &status, WNOHANG) == 0) ::sched_yield();
+    ::kill(child, SIGKILL);
+    ::waitpid(child, &status, 0);
+    REQUIRE((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
+    REQUIRE(!said->damaged);
+    auto opened = BdbStore::open(small(disk.path()));
+    REQUIRE(opened.ok());
+    const State& state = opened.value()->state();
+    INFO("round " << round << " " << state.damage);
+    REQUIRE(state.damage == "");
+    REQUIRE(value(state.last.last.index) >= said->stored);
+    REQUIRE(view_counter(state.promise) >= said->promised);
+    std::vector<std::byte> bytes;
+    REQUIRE(opened.value()->read(Index{1}, ~std::size_t{0} / 2, bytes).ok());
+  }
+  std::printf("  store: 30 rounds, %llu entries said and found\n",
+              static_cast<unsigned long long>(said->stored));
+  ::munmap(said, sizeof *said);
+}
+
+TEST_CASE("store: one sync makes a whole batch durable", "[T1]") {
+  TemporaryDisk disk;
+  BdbOptions o;
+  o.directory = disk.path();
+  auto opened = BdbStore::open(o);
+  REQUIRE(opened.ok());
+  REQUIRE(opened.value()->reset(kOwner).ok());
+  Log log;
+  for (const int entries : {1, 10, 100}) {
+    const Cursor from = log.end();
+    for (int i = 0; i < entries; ++i) log.append(1, 200, 7);
+    const int before = syncs;
+    REQUIRE(opened.value()->append(from, log.between(from, log.end()), from).ok());
+    CHECK(syncs - before == 1);
+  }
+  const int before = syncs;
+  REQUIRE(opened.value()->promise(view(1)).ok());
+  CHECK(syncs - before == 1);
+}
+
+TEST_CASE("store: a sync that fails is an error, also of all that follows", "[T5]") {
+  TemporaryDisk disk;
+  BdbOptions o;
+  o.directory = disk.path();
+  auto opened = BdbStore::open(o);
+  REQUIRE(opened.ok());
+  REQUIRE(opened.value()->reset(kOwner).ok());
+  Log log;
+  log.append(1, 200, 1);
+  sync_fails = true;
+  CHECK(!opened.value()->append({}, log.between({}, log.end()), {}).ok());
+  CHECK(!opened.value()->promise(view(1)).ok());
+  sync_fails = false;
+  CHECK(!opened.value()->promise(view(2)).ok());
+}
+
+TEST_CASE("store: a full disk is said to be full, and loses nothing", "[T5]") {
+  TemporaryDisk disk;
+  if (::mount("crane-test", disk.path().c_str(), "tmpfs", 0, "size=4m") != 0) {
+    std::printf("SKIPPED: store: a full disk: tmpfs cannot be mounted here\n");
+    return;
+  }
+  BdbOptions o;
+  o.directory = disk.path() + "/store";
+  Code code = Code::kOk;
+  Cursor stored;
+  {
+    auto opened = BdbStore::open(o);
+    REQUIRE(opened.ok());
+    REQUIRE(opened.value()->reset(kOwner).ok());
+    Log log;
+    for (int i = 0; i < 4000 && code == Code::kOk; ++i) {
+      const Cursor from = log.end();
+      log.append(1, 3000, 1);
+      const auto last = opened.value()->append(from, log.between(from, log.end()), from);
+      if (last) {
+        stored = last.value();
+      } else {
+        code = last.error().code;
+      }
+    }
+  }
+  CHECK(code == Code::kFull);
+  CHECK(value(stored.last.index) > 100);
+  // The operator makes room.
+  REQUIRE(::mount("crane-test", disk.path().c_str(), "tmpfs", MS_REMOUNT, "size=64m") == 0);
+  auto again = BdbStore::open(o);
+  REQUIRE(again.ok());
+  INFO(again.value()->state().damage);
+  CHECK(again.value()->state().damage == "");
+  CHECK(again.value()->state().last.last.index >= stored.last.index);
+  again.value().reset();
+  CHECK(::umount2(disk.path().c_str(), MNT_DETACH) == 0);
+}
