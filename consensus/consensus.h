@@ -26,7 +26,10 @@
 //     flush_doorbells(); they may call propose() and status(), nothing else here.
 //
 // A replica's memory lives in `directory`: a process that is killed and started again on it goes on
-// where it stood (a pause).  One whose memory is lost comes back as a learner (C5).
+// where it stood (a pause).  One whose memory is lost comes back as a learner (C5) if the log is in
+// memory only; with Durability::kDisk it goes on with what its store holds, and entries that left
+// the ring are handed out from there (K1).  A store that is damaged, or ends before what it once
+// said to hold, is set aside and its replica a learner.
 //
 // Threads: all members from one thread.  Errors: Result; on_fatal is the end of this replica's
 // membership (memory lost, log damaged): the owner logs the reason and leaves.
@@ -77,6 +80,12 @@ struct Endpoint {
   std::uint16_t port = 0;
 };
 
+// When an entry is committed.
+enum class Durability : std::uint8_t {
+  kMemory,  // a majority holds it in memory
+  kDisk,    // a majority holds it in its stores: it outlives the loss of all processes and of power
+};
+
 struct Options {
   std::string directory;  // on tmpfs, the same for all replicas of the group on this host
   FabricKind fabric = FabricKind::kShm;
@@ -93,6 +102,10 @@ struct Options {
   // wake-up costs the leader's machine more than an entry does); the first entry after a pause
   // wakes at once.
   std::uint64_t bell_spacing_ns = 300'000;
+  Durability durability = Durability::kMemory;
+  // kDisk: a directory on a disk; the store of replica k is in its subdirectory r<k>.  Made if it
+  // is not there.
+  std::string store_directory;
   Index applied{};  // the server holds the effects of entries up to here already
   Callbacks callbacks;
 };
@@ -103,6 +116,7 @@ struct GroupStatus {
   ReplicaId leader{};
   Index last{};  // of the own log
   Index committed{};
+  Index durable{};             // kDisk: of the own log, in the own store
   Index applied{};             // handed to on_committed
   std::uint8_t connected = 0;  // peers whose process is there
   bool failed = false;         // after on_fatal

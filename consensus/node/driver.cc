@@ -2,6 +2,7 @@
 #include "consensus/node/driver.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -65,9 +66,11 @@ const char* name(Role role) noexcept {
 }
 
 Driver::Driver(Options options, const core::Config& config, std::unique_ptr<Fabric> fabric,
-               const core::Start& start)
+               const core::Start& start, std::unique_ptr<StoreSide> store, int event_fd)
     : options_(std::move(options)),
       fabric_(std::move(fabric)),
+      store_(std::move(store)),
+      event_fd_(event_fd),
       core_(config, fabric_->log_memory()),
       now_ns_(monotonic_ns()),
       random_(options_.seed | 1) {
@@ -75,7 +78,9 @@ Driver::Driver(Options options, const core::Config& config, std::unique_ptr<Fabr
   step(start);
 }
 
-Driver::~Driver() = default;
+Driver::~Driver() {
+  if (event_fd_ >= 0) ::close(event_fd_);
+}
 
 core::Now Driver::now() noexcept {
   random_ ^= random_ << 13;
@@ -150,6 +155,7 @@ void Driver::flush_doorbells() {
 }
 
 bool Driver::something_to_tell() const noexcept {
+  if (replaying()) return store_->ready() || fatal_ != nullptr;
   return core_.committed() > core_.delivered() || !roles_.empty() || fatal_ != nullptr;
 }
 
@@ -195,11 +201,16 @@ bool Driver::take_events() {
       const auto batch = std::exchange(own_events_, {});
       for (const core::Event& e : batch) step(e);
     }
+    const bool stored = take_stored();
     const std::size_t n = fabric_->poll(events);
-    if (n == 0) return any;
-    any = true;
+    any = any || n > 0 || stored;
+    if (n == 0 && !stored) return any;
     for (std::size_t i = 0; i < n; ++i) on_fabric_event(events[i]);
   }
+}
+
+bool Driver::take_stored() {
+  return store_ && store_->take([this](const core::Event& e) { step(e); });
 }
 
 // Takes events and makes callbacks, which may propose, until nothing is left.
@@ -247,7 +258,7 @@ void Driver::on_fabric_event(const FabricEvent& e) {
 void Driver::tell() {
   pumping_ = true;
   deliver();
-  while (!roles_.empty()) {
+  while (!roles_.empty() && !replaying()) {  // K3
     const core::RoleChange change = roles_.front();
     roles_.erase(roles_.begin());
     if (options_.callbacks.on_role) {
@@ -263,13 +274,21 @@ void Driver::tell() {
 }
 
 void Driver::deliver() {
+  if (replaying()) {
+    store_->replay([this](const EntryView& e) { hand_out(e); });
+    if (replaying()) return carry_out();
+  }
   while (const auto e = core_.deliver()) {
     unflushed_ = true;
     carry_out();
-    if (e->at.index <= options_.applied || !options_.callbacks.on_committed) continue;
-    options_.callbacks.on_committed({e->at, e->type, e->stamp_ns, e->grant, e->payload});
+    hand_out({e->at, e->type, e->stamp_ns, e->grant, e->payload});
   }
   carry_out();
+}
+
+void Driver::hand_out(const EntryView& entry) {
+  if (entry.at.index <= options_.applied || !options_.callbacks.on_committed) return;
+  options_.callbacks.on_committed(entry);
 }
 
 // --- actions ------------------------------------------------------------------------------------
@@ -323,8 +342,10 @@ void Driver::carry_out(const core::Committed&) { unflushed_ = true; }
 void Driver::carry_out(const core::RoleChange& a) { roles_.push_back(a); }
 
 void Driver::carry_out(const core::Fatal& a) { fatal_ = a.why; }
-void Driver::carry_out(const core::StorePromise&) {}
-void Driver::carry_out(const core::StoreEntries&) {}
+
+void Driver::carry_out(const core::StorePromise& a) { store_->submit(a); }
+
+void Driver::carry_out(const core::StoreEntries& a) { store_->submit(a, core_.ring()); }
 
 // --- looking ------------------------------------------------------------------------------------
 
@@ -343,7 +364,8 @@ GroupStatus Driver::status() const {
   s.leader = core_.leader();
   s.last = core_.last().index;
   s.committed = core_.committed();
-  s.applied = core_.delivered();
+  s.durable = core_.durable().index;
+  s.applied = replaying() ? store_->replayed() : core_.delivered();
   s.failed = fatal_ != nullptr;
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
     if (ReplicaId{i} != options_.self && fabric_->connected(ReplicaId{i})) ++s.connected;

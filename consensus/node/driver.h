@@ -7,6 +7,9 @@
 // fabric meanwhile.  Callbacks come between steps, never inside a list of actions, so that they may
 // propose.
 //
+// In disk mode a thread of its own has the store (store_thread.h); its answers are events like the
+// fabric's, and event_fd() is readable for both.
+//
 // Threads: one.
 
 #include <cstdint>
@@ -17,20 +20,24 @@
 #include "consensus/core/replica.h"
 #include "consensus/core/step.h"
 #include "consensus/fabric/fabric.h"
+#include "consensus/node/store_side.h"
 
 namespace crane::consensus {
 
 class Driver final : public Consensus {
  public:
-  // `start` says what became of the fabric's memory since the last incarnation (C5).
+  // `start` says what became of the fabric's memory since the last incarnation (C5).  `store`: in
+  // disk mode; then event_fd is an epoll of the fabric's and the store's, owned from here on.
   Driver(Options options, const core::Config& config, std::unique_ptr<Fabric> fabric,
-         const core::Start& start);
+         const core::Start& start, std::unique_ptr<StoreSide> store = nullptr, int event_fd = -1);
   ~Driver() override;
 
   Result<Index> propose(std::uint8_t type, std::uint64_t stamp_ns, std::uint32_t grant,
                         std::span<const std::byte> payload) override;
   std::uint64_t poll(std::uint64_t now_ns) override;
-  int event_fd() const noexcept override { return fabric_->event_fd(); }
+  int event_fd() const noexcept override {
+    return event_fd_ >= 0 ? event_fd_ : fabric_->event_fd();
+  }
   void flush_doorbells() override;
   void abdicate(const char* reason) override;
   void fit() override;
@@ -54,6 +61,9 @@ class Driver final : public Consensus {
   void populate_ahead();
   void ring_all();
   std::uint64_t deadline() const noexcept;
+  bool take_stored();
+  bool replaying() const noexcept { return store_ && store_->replaying(); }
+  void hand_out(const EntryView& entry);
   void on_fabric_event(const FabricEvent& e);
   bool still_and_starved(const FabricEvent& e) noexcept;
 
@@ -73,6 +83,8 @@ class Driver final : public Consensus {
 
   Options options_;
   std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<StoreSide> store_;
+  const int event_fd_;
   std::uint64_t heartbeat_seen_ = 0;  // as last read from the leader
   core::Replica core_;
   std::uint64_t now_ns_ = 0;

@@ -13,6 +13,7 @@
 #include "consensus/fabric/shm.h"
 #include "consensus/fabric/tcp.h"
 #include "consensus/node/driver.h"
+#include "consensus/node/open_disk.h"
 
 namespace crane::consensus {
 namespace {
@@ -135,6 +136,12 @@ Result<std::unique_ptr<Consensus>> Consensus::open(Options o) {
   auto fabric = open_fabric(o);
   if (!fabric) return fabric.error();
   core::Config config = config_for(o);
+  if (o.durability == Durability::kDisk) {
+    auto opened = open_disk(o, config, std::move(fabric).value(), was_member(o));
+    if (!opened) return opened;
+    if (const Outcome marked = mark_member(o); !marked) return marked.error();
+    return opened;
+  }
   const core::Start start = start_of(o, *fabric.value(), config);
   if (const Outcome marked = mark_member(o); !marked) return marked.error();
   return std::unique_ptr<Consensus>(

@@ -129,9 +129,12 @@ Outcome BdbStore::open_files() {
 // Finds out what the files hold.
 Outcome BdbStore::recover() {
   std::error_code ignored;
-  const bool there = fs::exists(env_path(), ignored);
-  if (!there) {
-    if (fs::exists(path("high"), ignored)) damaged("its files are missing");
+  std::uint64_t sequence = 0;
+  Identity identity;
+  Index last{};
+  if (read_high(sequence, identity, last) && sequence == 0) return Done{};  // reset() began it
+  if (!fs::exists(env_path(), ignored)) {
+    if (high_fd_ >= 0) damaged("its files are missing");
     return Done{};
   }
   int code = open_env(false);
@@ -223,25 +226,34 @@ int BdbStore::read_meta() {
   return 0;
 }
 
-// T4: less than was once said to be done is a damaged store, not a short one.
-void BdbStore::check_high(const Meta& meta) {
-  high_fd_ = ::open(path("high").c_str(), O_RDWR | O_CLOEXEC);
-  High best;
+// The newer of the two slots of the high mark; false when none is whole.
+bool BdbStore::read_high(std::uint64_t& sequence, Identity& identity, Index& last) {
+  if (high_fd_ < 0) high_fd_ = ::open(path("high").c_str(), O_RDWR | O_CLOEXEC);
   bool found = false;
   for (off_t slot = 0; slot < 2 && high_fd_ >= 0; ++slot) {
     High high;
     if (::pread(high_fd_, &high, sizeof high, slot * kSlotBytes) != sizeof high) continue;
     if (high.magic != kMagic || high.crc != crc_of(high)) continue;
-    if (!found || high.sequence > best.sequence) best = high;
+    if (found && high.sequence <= sequence) continue;
     found = true;
+    sequence = high.sequence;
+    identity = high.identity;
+    last = high.last.index;
   }
-  if (!found || best.identity != meta.identity) {
+  return found;
+}
+
+// T4: less than was once said to be done is a damaged store, not a short one.
+void BdbStore::check_high(const Meta& meta) {
+  std::uint64_t sequence = 0;
+  Identity identity;
+  Index last{};
+  if (!read_high(sequence, identity, last) || identity != meta.identity) {
     damaged("its high mark is missing or unreadable");
-  } else if (best.sequence > meta.sequence) {
+  } else if (sequence > meta.sequence) {
     damaged("it ends at transaction " + std::to_string(meta.sequence) + ", entry " +
             std::to_string(value(meta.last.last.index)) + ", but transaction " +
-            std::to_string(best.sequence) + ", entry " + std::to_string(value(best.last.index)) +
-            " was done");
+            std::to_string(sequence) + ", entry " + std::to_string(value(last)) + " was done");
   }
 }
 
@@ -292,23 +304,34 @@ Outcome BdbStore::set_aside() {
   return Done{};
 }
 
-Outcome BdbStore::reset(const Identity& identity) {
+// Until the new store is whole the high mark alone says what there was: transaction 0 is a store
+// that nobody used yet, an empty file one that was thrown away.
+Outcome BdbStore::begin_reset(const Identity& identity) {
+  const bool unused = state_.damage.empty() && state_.identity.incarnation == 0;
   close();
   if (high_fd_ >= 0) ::close(high_fd_);
-  // Until the new one is whole, the high mark alone says that there was one (recover()).
   high_fd_ = ::open(path("high").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (high_fd_ < 0) return system_error("open the store's high mark");
-  if (::ftruncate(high_fd_, 0) != 0 || ::fsync(high_fd_) != 0) {
+  if (high_fd_ < 0 || ::ftruncate(high_fd_, 0) != 0) {
     return system_error("write the store's high mark");
   }
-  if (const Outcome o = sync_directory(options_.directory); !o) return o;
+  sequence_ = 0;
+  if (unused) {
+    state_.identity = identity;
+    if (const Outcome o = write_high(); !o) return o;
+  }
+  high_dirty_ = true;
+  if (const Outcome o = idle(); !o) return o;
+  return sync_directory(options_.directory);
+}
+
+Outcome BdbStore::reset(const Identity& identity) {
+  if (const Outcome o = begin_reset(identity); !o) return o;
   if (const Outcome o = set_aside(); !o) return o;
   std::error_code why;
   fs::create_directory(env_path(), why);
   if (why) return Error{Code::kSystem, why.value(), "make the store's directory"};
   state_ = {};
   state_.identity = identity;
-  sequence_ = 0;
   int code = open_env(true);
   if (code == 0) code = open_db("meta.db", true, &meta_);
   if (code == 0) code = add_segment(1);
@@ -420,17 +443,10 @@ Result<core::Cursor> BdbStore::append(const core::Cursor& from, std::span<const 
       const auto held = header(Index{h.index});
       if (!held) code = DB_RUNRECOVERY;
       same = held && held.value().view == h.view;
-      for (std::uint64_t i = h.index; code == 0 && !same && i <= value(state.last.last.index);
-           ++i) {
-        const Key key(i);  // T3
-        DBT k = key.get();
-        Segment* const s = segment_of(i);
-        code = s->db->del(s->db, txn, &k, 0);
-      }
     }
     if (code == 0 && !same) code = put_entry(txn, h, bytes.subspan(used, size));
     at = core::LogRing::after(h);
-    if (!same) state.last = at;
+    if (!same) state.last = at;  // T3: what is above is overwritten before it is in the log again
     used = std::min<std::size_t>(used + core::entry_bytes(h.length), bytes.size());
   }
   const core::Cursor known = commit_at.last.index > at.last.index ? at : commit_at;
@@ -442,13 +458,16 @@ Result<core::Cursor> BdbStore::append(const core::Cursor& from, std::span<const 
   }
   if (code != 0) return failed(code, "store entries").error();
   unchecked_bytes_ += used + kPageBytes;
-  if (unchecked_bytes_ > options_.checkpoint_bytes) {
-    code = env_->txn_checkpoint(env_, 0, 0, 0);
-    if (code != 0) return failed(code, "write the store's checkpoint").error();
-    unchecked_bytes_ = 0;
-  }
   if (const Outcome o = write_high(); !o) return o.error();
   return at;
+}
+
+Outcome BdbStore::tidy() {
+  if (broken_ || unchecked_bytes_ <= options_.checkpoint_bytes) return Done{};
+  unchecked_bytes_ = 0;
+  const int code = env_->txn_checkpoint(env_, 0, 0, 0);
+  if (code != 0) return failed(code, "write the store's checkpoint");
+  return Done{};
 }
 
 int BdbStore::put_entry(DB_TXN* txn, const core::EntryHeader& h, std::span<const std::byte> bytes) {

@@ -52,6 +52,7 @@ class BdbStore final : public Store {
   Result<Index> read(Index from, std::size_t bytes_max, std::vector<std::byte>& out) override;
   Result<core::EntryHeader> header(Index index) override;
   Outcome drop_below(Index index) override;
+  Outcome tidy() override;
   Outcome idle() override;
 
  private:
@@ -72,9 +73,11 @@ class BdbStore final : public Store {
   int open_db(const std::string& file, bool create, DB** db);
   int open_segments();
   int read_meta();
+  bool read_high(std::uint64_t& sequence, Identity& identity, Index& last);
   void check_high(const Meta& meta);
   void check_entries();
   void close();
+  Outcome begin_reset(const Identity& identity);
   Outcome set_aside();
   Segment* segment_of(std::uint64_t index);
   int add_segment(std::uint64_t first);

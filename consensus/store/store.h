@@ -72,6 +72,8 @@ class Store {
   // Entries below `index` are not needed any more (C9: a checkpoint covers them): drops those in
   // whole segments.
   virtual Outcome drop_below(Index index) = 0;
+  // Called after each answer was given: work that is large now and then.
+  virtual Outcome tidy() { return Done{}; }
   // Called when nothing waits: writes what need not be in the way of a transaction.
   virtual Outcome idle() { return Done{}; }
 };

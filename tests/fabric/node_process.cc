@@ -60,12 +60,14 @@ std::uint64_t monotonic_ns() noexcept {
          static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-NodeGroup::NodeGroup(std::uint8_t replicas, consensus::FabricKind fabric)
+NodeGroup::NodeGroup(std::uint8_t replicas, consensus::FabricKind fabric,
+                     const std::string& store_directory)
     : replicas_(replicas),
       fabric_(fabric),
       ports_(fabric == consensus::FabricKind::kTcp
                  ? replicas + static_cast<std::size_t>(replicas * (replicas - 1) / 2)
                  : 0),
+      store_directory_(store_directory),
       children_(replicas) {
   if (fabric == consensus::FabricKind::kTcp) start_relays();
   for (std::uint8_t i = 0; i < replicas; ++i) start(i);
@@ -126,6 +128,8 @@ void NodeGroup::run(std::uint8_t id) {
   o.fabric = fabric_;
   o.endpoints = endpoints_of(id);
   o.secret = test_secret();
+  if (!store_directory_.empty()) o.durability = consensus::Durability::kDisk;
+  o.store_directory = store_directory_;
   o.callbacks.on_committed = [&](const EntryView& e) { record(r, e); };
   o.callbacks.on_role = [&](Role role, View view, ReplicaId) {
     r.view = value(view);
@@ -150,6 +154,7 @@ void NodeGroup::run(std::uint8_t id) {
       wake = std::min(c.poll(now), now + kMs);
     }
     c.flush_doorbells();
+    r.durable = value(c.status().durable);
     const std::uint64_t wait = wake > now ? wake - now : 0;
     const timespec t{static_cast<time_t>(wait / 1'000'000'000),
                      static_cast<long>(wait % 1'000'000'000)};

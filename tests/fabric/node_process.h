@@ -25,6 +25,7 @@ struct NodeReport {
   std::atomic<std::uint64_t> committed;        // last index
   std::atomic<std::uint64_t> broken;           // a gap, a change or a repetition of an entry
   std::atomic<std::uint64_t> fatal;
+  std::atomic<std::uint64_t> durable;               // last index in the own store
   std::atomic<std::uint64_t> busy;                  // proposals refused with kBusy
   std::atomic<std::uint64_t> history[kHistoryMax];  // [index]: the input's id, or its type if none
 };
@@ -39,8 +40,10 @@ std::uint64_t monotonic_ns() noexcept;
 // that can be stopped: a cut network, in which nobody is told anything.
 class NodeGroup {
  public:
+  // `store_directory`: durability disk, with stores there.
   explicit NodeGroup(std::uint8_t replicas,
-                     consensus::FabricKind fabric = consensus::FabricKind::kShm);
+                     consensus::FabricKind fabric = consensus::FabricKind::kShm,
+                     const std::string& store_directory = "");
   void start(std::uint8_t id);
   Child& process(std::uint8_t id) { return *children_[id]; }
   void lose_memory(std::uint8_t id);
@@ -74,6 +77,7 @@ class NodeGroup {
   consensus::FabricKind fabric_;
   ReservedPorts ports_;  // of the replicas, then of the relays
   std::vector<Relay> relays_;
+  const std::string store_directory_;
   TemporaryDirectory directory_;
   Shared<GroupReport> report_;
   std::vector<std::unique_ptr<Child>> children_;

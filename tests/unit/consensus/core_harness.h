@@ -20,6 +20,9 @@ class InstantGroup {
   struct Node {
     std::vector<std::byte> memory;
     std::array<Cell, 3> cells{};
+    bool slow_disk = false;  // stores wait for finish_stores()
+    std::vector<View> promises;
+    std::vector<StoreEntries> stores;
     std::vector<std::uint64_t> keys;  // by writer; 0: none
     std::unique_ptr<Replica> core;
     std::deque<Event> events;
@@ -112,6 +115,14 @@ class InstantGroup {
       }
     }
   }
+  // The disk of `id` is done with all it was given.
+  void finish_stores(unsigned id) {
+    Node& n = nodes[id];
+    for (const View v : std::exchange(n.promises, {})) n.events.push_back(PromiseStored{v});
+    for (const StoreEntries& e : std::exchange(n.stores, {})) {
+      n.events.push_back(Stored{e.sequence, e.last, e.to_pos});
+    }
+  }
   void flush(unsigned id) {
     step(id, Flush{});
     settle();
@@ -177,6 +188,14 @@ class InstantGroup {
   void carry_out(unsigned id, const RevokeWrites& r) {
     nodes[id].keys[value(r.peer)] = 0;
     nodes[id].events.push_back(Revoked{r.peer});
+  }
+  void carry_out(unsigned id, const StorePromise& p) {
+    nodes[id].promises.push_back(p.view);
+    if (!nodes[id].slow_disk) finish_stores(id);
+  }
+  void carry_out(unsigned id, const StoreEntries& e) {
+    nodes[id].stores.push_back(e);
+    if (!nodes[id].slow_disk) finish_stores(id);
   }
   void carry_out(unsigned, const Committed&) {}
   void carry_out(unsigned id, const RoleChange& r) { nodes[id].roles.push_back(r); }

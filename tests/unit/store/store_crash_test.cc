@@ -95,6 +95,7 @@ BdbOptions small(const std::string& directory) {
     const auto last = s.append(from, log.between(from, log.end()), from);
     if (!last) ::_exit(6);
     said.stored = value(last.value().last.index);
+    if (!s.tidy()) ::_exit(7);
   }
 }
 

@@ -20,7 +20,13 @@ namespace crane::test {
 using consensus::core::Cursor;
 using consensus::core::EntryHeader;
 using consensus::core::LogRing;
-using namespace consensus::store;
+using consensus::store::BdbOptions;
+using consensus::store::BdbStore;
+using consensus::store::Identity;
+using consensus::store::MemDisk;
+using consensus::store::MemStore;
+using consensus::store::State;
+using consensus::store::Store;
 
 inline constexpr std::uint64_t kLogId = 4711;
 inline constexpr std::uint64_t kRingBytes = 1U << 16;

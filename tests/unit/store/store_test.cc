@@ -96,6 +96,16 @@ TEMPLATE_TEST_CASE("store: another stamp deletes all above it, the same one chan
   s = &disk.open();
   CHECK(s->state().damage == "");
   CHECK(numbers(*s) == wanted);
+  // What stood above is not in the way of what comes there now, of whatever view.
+  const Cursor from = log.end();
+  for (std::uint64_t n = 1059; n <= 1070; ++n) {
+    log.append(2, 200, n);
+    wanted.push_back(n);
+  }
+  REQUIRE(s->append(from, log.between(from, log.end()), at[50]).ok());
+  s = &disk.open();
+  CHECK(s->state().damage == "");
+  CHECK(numbers(*s) == wanted);
 }
 
 TEMPLATE_TEST_CASE("store: bytes that are no entry are not stored", "[T2]", OnMemory, OnBdb) {
@@ -124,6 +134,7 @@ TEMPLATE_TEST_CASE("store: a damaged record is noticed, and a reset makes a new 
     const Cursor from = log.end();
     log.append(1, 300, n);
     REQUIRE(s->append(from, log.between(from, log.end()), from).ok());
+    REQUIRE(s->tidy().ok());
   }
   disk.rot_in_the_middle();
   s = &disk.open();
@@ -145,6 +156,7 @@ TEMPLATE_TEST_CASE("store: what a checkpoint covers can be dropped", "[C9]", OnM
   for (std::uint64_t n = 1; n <= 300; ++n) {
     at.push_back(log.append(1, 300, n));
     REQUIRE(s->append(at[n - 1], log.between(at[n - 1], at[n]), at[n]).ok());
+    REQUIRE(s->tidy().ok());
   }
   REQUIRE(s->drop_below(Index{200}).ok());
   const std::uint64_t first = value(s->state().first.last.index);

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "consensus/node/open_disk.h"
+
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "consensus/node/driver.h"
+#include "consensus/store/bdb_store.h"
+#include "consensus/store/recovery.h"
+#include "dmt/base/log.h"
+
+namespace crane::consensus {
+namespace {
+
+// An answer waits for the disk of who gives it.
+constexpr std::uint64_t kAskTimeoutNs = 250'000'000;
+
+std::string directory_of(const Options& o) {
+  return o.store_directory + "/r" + std::to_string(value(o.self));
+}
+
+Error say(const Options& o, const Error& error) {
+  Message() << "the store cannot be used: r" << static_cast<unsigned>(value(o.self)) << ": "
+            << directory_of(o).c_str() << ": " << error.what << (error.detail != 0 ? ": " : "")
+            << (error.detail != 0 ? std::strerror(error.detail) : "");
+  return error;
+}
+
+// Who is to be learned of anew: not one that any CONFIG has admitted.
+std::uint32_t new_incarnation(std::uint32_t first) noexcept {
+  std::uint32_t word = 0;
+  CRANE_ASSERT(::getrandom(&word, sizeof word, 0) == sizeof word);
+  return std::max(word, first + 1);
+}
+
+Result<store::Recovered> recover(const Options& o, const core::Config& config, Fabric& fabric,
+                                 store::Store& store, bool was_member) {
+  store::Memory m;
+  m.survived = fabric.survived();
+  const CellValue cell = fabric.own_cell(core::kPromiseCell);
+  std::copy(std::begin(cell.words), std::end(cell.words), m.promise.begin());
+  m.log = fabric.log_memory();
+  m.ring_bytes = config.ring_bytes;
+  m.payload_bytes_max = config.payload_bytes_max;
+  for (std::uint8_t i = 0; i < o.replicas; ++i) {  // grants of the previous incarnation
+    if (ReplicaId{i} != o.self) fabric.revoke_writes(ReplicaId{i});
+  }
+  auto recovered = store::recover(store, m, config.log_id, was_member);
+  if (!recovered) return recovered;
+  store::Recovered& r = recovered.value();
+  if (r.start.kind == core::StartKind::kLost) {
+    Message() << "the store is not whole: r" << static_cast<unsigned>(value(o.self)) << ": "
+              << directory_of(o).c_str() << ": " << r.why.c_str()
+              << "; it is set aside, this replica comes back as a learner";
+    r.incarnation = new_incarnation(config.incarnation);
+    std::fill(m.log.begin(), m.log.end(), std::byte{0});
+    for (std::uint8_t i = 0; i < kCellsMax; ++i) fabric.set_cell(i, {});
+  } else if (r.incarnation == 0) {
+    r.incarnation = config.incarnation;
+  } else {
+    return recovered;
+  }
+  if (const Outcome made = store.reset({config.log_id, r.incarnation}); !made) return made.error();
+  return recovered;
+}
+
+// One descriptor for the owner's loop: readable when the fabric's or the store's is.
+Result<int> both(int fabric, int store) {
+  const int fd = ::epoll_create1(EPOLL_CLOEXEC);
+  if (fd < 0) return system_error("make an epoll");
+  for (const int one : {fabric, store}) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (::epoll_ctl(fd, EPOLL_CTL_ADD, one, &event) == 0) continue;
+    const Error why = system_error("watch the store");
+    ::close(fd);
+    return why;
+  }
+  return fd;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Consensus>> open_disk(Options o, core::Config config,
+                                             std::unique_ptr<Fabric> fabric, bool was_member) {
+  if (o.store_directory.empty()) return Error{Code::kBadArgument, 0, "no store directory"};
+  store::BdbOptions bdb;
+  bdb.directory = directory_of(o);
+  auto opened = store::BdbStore::open(bdb);
+  if (!opened) return say(o, opened.error());
+  store::Store& store = *opened.value();
+  const auto recovered = recover(o, config, *fabric, store, was_member);
+  if (!recovered) return say(o, recovered.error());
+  const store::Recovered& r = recovered.value();
+  config.durability = core::Durability::kDisk;
+  config.ask_timeout_ns = kAskTimeoutNs;
+  config.incarnation = r.incarnation;
+  config.campaign_at_once = r.start.kind == core::StartKind::kNew && o.self == ReplicaId{0};
+  o.bell_spacing_ns = 0;  // a follower's disk is on the way of each batch
+  auto side =
+      StoreSide::start(std::move(opened).value(), bdb.directory, o.self, o.applied, r.replay_to);
+  if (!side) return say(o, side.error());
+  const auto fd = both(fabric->event_fd(), side.value()->event_fd());
+  if (!fd) return fd.error();
+  return std::unique_ptr<Consensus>(std::make_unique<Driver>(
+      std::move(o), config, std::move(fabric), r.start, std::move(side).value(), fd.value()));
+}
+
+}  // namespace crane::consensus

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The thread that owns a replica's store, so that no sync ever blocks the event loop.
+//
+// The idea: jobs in, results out, each through a short list under a mutex that is held for a move
+// only; an eventfd says that there are results.  The lists are bounded by the protocol: one
+// transaction of entries at a time (core D4), promises that wait are merged into the newest, one
+// read at a time.  After an error nothing more is done (store T5).
+//
+// Threads: all members from the loop's thread, except where the comment says store thread.
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "consensus/core/log.h"
+#include "consensus/store/store.h"
+#include "dmt/base/ids.h"
+#include "dmt/base/result.h"
+
+namespace crane::consensus {
+
+struct StoreJob {
+  enum class Kind : std::uint8_t { kPromise, kAppend, kRead };
+  Kind kind{};
+  View view{};                 // kPromise
+  std::uint64_t sequence = 0;  // kAppend: the core's
+  core::Cursor from;
+  core::Cursor commit;
+  Index index{};  // kRead: from here on, up to about bytes_max
+  std::size_t bytes_max = 0;
+  std::vector<std::byte> bytes;  // kAppend: the entries; kRead: where they go
+};
+
+// A job that is done; or none is done any more, because of `error`.
+struct StoreResult {
+  StoreJob job;
+  core::Cursor last;  // kAppend: durable up to here
+  Index behind{};     // kRead: the index behind the last one that was read
+  Error error;        // kOk: it is done.  A read may fail without consequences.
+};
+
+class StoreThread {
+ public:
+  // kSystem: no thread, no eventfd.
+  static Result<std::unique_ptr<StoreThread>> start(std::unique_ptr<store::Store> store);
+  ~StoreThread();  // after the job under way
+
+  void push(StoreJob job);
+  // The results since the last call, in order; makes event_fd() silent.
+  void take(std::vector<StoreResult>& out);
+  // Readable when take() has something.
+  int event_fd() const noexcept { return event_fd_; }
+
+ private:
+  StoreThread(std::unique_ptr<store::Store> store, int event_fd)
+      : store_(std::move(store)), event_fd_(event_fd) {}
+  void run();                           // store thread
+  void carry_out(StoreResult& result);  // store thread
+  void tell(StoreResult result);        // store thread
+
+  std::unique_ptr<store::Store> store_;
+  const int event_fd_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<StoreJob> jobs_;
+  std::vector<StoreResult> results_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace crane::consensus
