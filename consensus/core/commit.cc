@@ -78,9 +78,14 @@ void Replica::on_durable(ReplicaId id, View told_in, Viewstamp last) {
 
 void Replica::read_durable(ReplicaId id) {
   Peer& p = peers_[value(id)];
-  if (now_.now_ns < p.durable_read_at_ns) return;
-  p.durable_read_at_ns = now_.now_ns + config_.period_active_ns;
+  if (now_.now_ns < durable_read_due(p)) return;
+  p.durable_read_ns = now_.now_ns;
   emit(ReadCell{id, kDurableCell, token(OpKind::kReadDurable, id)});
+}
+
+std::uint64_t Replica::durable_read_due(const Peer& p) const {
+  if (!disk() || commit_ == end_ || p.state != PeerState::kStreaming) return ~std::uint64_t{0};
+  return std::max(p.durable_read_ns, progress_ns_) + kDurableReadNs;
 }
 
 void Replica::on_read_durable(ReplicaId id, const Completion& e) {

@@ -418,6 +418,7 @@ void Replica::plan_deadline() {
       if (ReplicaId{i} == self() || !p.up) continue;
       if (p.state == PeerState::kIdle) at = std::min(at, p.retry_at_ns);
       if (p.throttled) at = std::min(at, now_.now_ns + config_.period_active_ns);
+      at = std::min(at, durable_read_due(p));
     }
   }
   deadline_ns_ = std::max(at, now_.now_ns);

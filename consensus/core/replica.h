@@ -123,7 +123,7 @@ class Replica {
     bool commit_outstanding = false;
     Index told{};     // the highest commit index sent to it
     Index durable{};  // disk mode: what it told to be durable in this view
-    std::uint64_t durable_read_at_ns = 0;
+    std::uint64_t durable_read_ns = 0;
     std::array<InFlight, kWindowMax> in_flight{};
     std::uint32_t first = 0;  // ring of in_flight
     std::uint32_t count = 0;
@@ -178,6 +178,7 @@ class Replica {
   void tell_durable();
   void on_durable(ReplicaId id, View told_in, Viewstamp last);
   void read_durable(ReplicaId id);
+  std::uint64_t durable_read_due(const Peer& p) const;
   void on_read_durable(ReplicaId id, const Completion& e);
   void count_durable();
   void store_promise();

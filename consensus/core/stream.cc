@@ -31,7 +31,7 @@ void Replica::tick_leader() {
     if (id == self()) continue;
     if (p.state == PeerState::kStreaming) {
       if (p.throttled) read_status(id);
-      if (disk() && commit_ != end_) read_durable(id);
+      read_durable(id);
       flush_commit(id);
     } else if (p.state == PeerState::kIdle && p.up && now >= p.retry_at_ns) {
       Message m = message(MessageType::kRequest);

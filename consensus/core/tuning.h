@@ -21,6 +21,9 @@ inline constexpr std::uint64_t kPipelineDivisor = 2;
 inline constexpr std::uint64_t kPublishDivisor = 16;
 static_assert(kPublishDivisor > kReserveDivisor && kReserveDivisor > kPipelineDivisor);
 
+// Disk mode: with no progress for so long the leader reads what the followers have told.
+inline constexpr std::uint64_t kDurableReadNs = 10'000'000;
+
 // Pull-score (Mu 5.1), in points.
 inline constexpr int kScoreMax = 1500;
 inline constexpr int kScoreLow = 200;

@@ -26,7 +26,11 @@ void Cluster::begin_disk(unsigned id, core::Start& start) {
   const auto recovered = store::recover(*n.store, m, c.log_id, n.process > 1);
   CRANE_ASSERT(recovered.ok());
   const store::Recovered& r = recovered.value();
-  if (r.start.kind == core::StartKind::kLost) return violate("STORE: " + r.why);
+  if (r.start.kind == core::StartKind::kLost) {
+    start = r.start;
+    if (options_.mutant != core::Mutant::kVoteWithShortLog) violate("STORE: " + r.why);
+    return;
+  }
   if (r.incarnation == 0) {
     CRANE_ASSERT(n.store->reset({c.log_id, c.incarnation}).ok());
   }
