@@ -78,10 +78,11 @@ void kill_all(NodeGroup& g) {
 
 TEST_CASE("driver disk: nothing committed is lost when all are killed, memory and all",
           "[driver][disk][processes]") {
+  const FabricKind fabric = GENERATE(FabricKind::kShm, FabricKind::kTcp);
   const bool memory_goes = GENERATE(true, false);
-  INFO("memory goes " << memory_goes);
+  INFO("fabric " << static_cast<int>(fabric) << ", memory goes " << memory_goes);
   Disk disk;
-  NodeGroup g(3, FabricKind::kShm, disk.path());
+  NodeGroup g(3, fabric, disk.path());
   g.set_traffic(true);
   for (int round = 0; round < 4; ++round) {
     const int leader = g.wait_for_leader(-1, kSoon);
