@@ -25,14 +25,21 @@
 // K4  Callbacks come only from inside poll() and abdicate(), never from propose() or
 //     flush_doorbells(); they may call propose() and status(), nothing else here.
 //
+// MEMBERS.  A group has Options::replicas slots and some members (core/membership.h): voters, which
+// are counted, and learners, which only get the log.  The first members are Options::members
+// voters; from then on changes go through the log, one at a time (change_members).  To replace a
+// living replica: add the new one, promote it when it has caught up, remove the old one.  One that
+// lost its memory comes back by itself: its old vote is taken out, it is a learner (kReturning)
+// until it has caught up, then it votes again.
+//
 // A replica's memory lives in `directory`: a process that is killed and started again on it goes on
-// where it stood (a pause).  One whose memory is lost comes back as a learner (C5) if the log is in
-// memory only; with Durability::kDisk it goes on with what its store holds, and entries that left
-// the ring are handed out from there (K1).  A store that is damaged, or ends before what it once
-// said to hold, is set aside and its replica a learner.
+// where it stood (a pause).  One whose memory is lost comes back as somebody else (C5) if the log
+// is in memory only; with Durability::kDisk it goes on with what its store holds, and entries that
+// left the ring are handed out from there (K1).  A store that is damaged, or ends before what it
+// once said to hold, is set aside and its replica comes back as somebody else too.
 //
 // Threads: all members from one thread.  Errors: Result; on_fatal is the end of this replica's
-// membership (memory lost, log damaged): the owner logs the reason and leaves.
+// membership (removed from the group, log damaged): the owner logs the reason and leaves.
 
 #include <array>
 #include <cstddef>
@@ -51,6 +58,36 @@ namespace crane::consensus {
 enum class Role : std::uint8_t { kFollower, kCandidate, kLeader, kLearner };
 const char* name(Role role) noexcept;
 
+enum class MemberRole : std::uint8_t {
+  kNone,       // not a member
+  kLearner,    // gets the log, does not count
+  kReturning,  // lost its memory; votes again once it has caught up
+  kVoter,
+};
+const char* name(MemberRole role) noexcept;
+
+struct MemberChange {
+  enum class Kind : std::uint8_t {
+    kAdd,      // a slot that is no member becomes a learner; its process may be started later
+    kPromote,  // a learner that has caught up becomes a voter
+    kRemove,   // of any member, the leader too: it hands over once that is committed, and leaves
+  };
+  Kind kind{};
+  ReplicaId id{};
+};
+
+struct MemberStatus {
+  ReplicaId id{};
+  MemberRole role{};
+  std::uint32_t incarnation = 0;  // 0: invited, has not been heard of
+  bool connected = false;         // its process is there
+  // As the leader knows it; on others 0 and false, but for themselves.
+  bool streaming = false;         // its log is written to
+  bool needs_checkpoint = false;  // it lacks entries which have left the leader's ring
+  Index last{};                   // it certainly holds all up to here
+  Index applied{};                // handed to its application, as it last said
+};
+
 // One committed entry; `payload` is valid during the callback only.
 struct EntryView {
   Viewstamp at;
@@ -65,6 +102,8 @@ struct Callbacks {
   // `leader` is meaningful unless role is kCandidate or kLearner.
   std::function<void(Role role, View view, ReplicaId leader)> on_role;
   std::function<void(const char* reason)> on_fatal;
+  // A change of members was committed: members() tells.  Optional.
+  std::function<void()> on_members;
 };
 
 // What the replicas reach each other's memory with.
@@ -88,12 +127,17 @@ enum class Durability : std::uint8_t {
 
 struct Options {
   std::string directory;  // on tmpfs, the same for all replicas of the group on this host
+  // On a disk, where there is one: remembers that this replica was started before.  Without it a
+  // reboot, which takes tmpfs with it, makes a member look new, and it would vote without knowing
+  // what it promised and held (U2).  Empty: `directory`, good for a group whose hosts all reboot.
+  std::string lasting_directory;
   FabricKind fabric = FabricKind::kShm;
   std::vector<Endpoint> endpoints;     // kTcp, kVerbs: one per replica
   std::array<std::byte, 32> secret{};  // kTcp, kVerbs: the group's, not all zeros; same everywhere
   std::string device;                  // kVerbs: the RDMA device; empty: the first
   ReplicaId self{};
-  std::uint8_t replicas = 3;  // 1..kReplicasMax
+  std::uint8_t replicas = 3;  // slots of the group, 1..kReplicasMax: as many as it may ever have
+  std::uint8_t members = 0;   // of these, 0 .. members-1 are its first voters; 0: all of them
   // Per replica, sparse, a power of two, equal on all replicas.
   std::uint64_t ring_bytes = 128ULL << 20;
   std::uint64_t log_id = 0;  // secret random id of the group (C3), not 0, from the launcher
@@ -110,16 +154,49 @@ struct Options {
   Callbacks callbacks;
 };
 
+enum class ElectionCause : std::uint8_t {
+  kFirst,      // this process was started
+  kDeath,      // the leader's process died
+  kSuspicion,  // its heartbeat stood still
+  kTransfer,   // it handed over
+  kStepDown,   // it gave up
+};
+const char* name(ElectionCause cause) noexcept;
+
+// The last election, as this replica saw it.
+struct ElectionStatus {
+  View view{};                // 0: none yet
+  std::uint64_t at_ns = 0;    // CLOCK_MONOTONIC: it led, or followed with a repaired log
+  std::uint64_t took_ns = 0;  // since it missed the leader before
+  ElectionCause cause{};
+};
+
+// Failure detection by pull-score (C6), as it stands now: of followers, about their leader.
+struct DetectionStatus {
+  int score = 0;       // falls with each heartbeat missed
+  int suspect_at = 0;  // suspected at or below
+  int trust_at = 0;    // trusted again at or above
+  int full = 0;
+  int misses_needed = 0;        // in a row from full score to suspicion; grows with the noise
+  std::uint64_t period_ns = 0;  // between heartbeats
+};
+
 struct GroupStatus {
   Role role = Role::kFollower;
   View view{};
   ReplicaId leader{};
   Index last{};  // of the own log
   Index committed{};
-  Index durable{};             // kDisk: of the own log, in the own store
-  Index applied{};             // handed to on_committed
-  std::uint8_t connected = 0;  // peers whose process is there
-  bool failed = false;         // after on_fatal
+  Index durable{};                // kDisk: of the own log, in the own store
+  Index applied{};                // handed to on_committed
+  std::uint8_t connected = 0;     // peers whose process is there
+  bool failed = false;            // after on_fatal
+  bool removed = false;           // failed, because the group removed this replica
+  bool needs_checkpoint = false;  // this replica lacks entries which have left the leader's ring
+  bool changing = false;          // a change of members is not committed yet
+  std::vector<MemberStatus> members;
+  ElectionStatus election;
+  DetectionStatus detection;
 };
 
 class Consensus {
@@ -140,6 +217,17 @@ class Consensus {
   // The own server died or is stuck (C6): hands leadership over, and does not seek it until fit().
   virtual void abdicate(const char* reason) = 0;
   virtual void fit() = 0;
+  // Appends a change of members, which counts at once and is final when committed (on_members).
+  // kNotLeader: status().leader may know; kBusy: a change or transfer is under way, the learner
+  // lags, or too few of the remaining voters are in touch: try again; kBadArgument: it makes no
+  // sense (a voter added, the last one removed); `what` says which.
+  virtual Result<Index> change_members(const MemberChange& change) = 0;
+  // Hands leadership to a voter that follows closely: propose() says kBusy until it has everything,
+  // then it takes over; if it does not within tens of milliseconds this one goes on leading.
+  // kNotLeader, kBusy, kBadArgument (not another voter).
+  virtual Outcome transfer(ReplicaId to) = 0;
+  // The members in force, by id.
+  virtual std::vector<MemberStatus> members() const = 0;
   // The last entry that `peer` handed to its application, as it last said; leader only, else 0.
   virtual Index peer_applied(ReplicaId peer) const = 0;
   virtual GroupStatus status() const = 0;

@@ -22,7 +22,7 @@ Cursor Replica::consumed() const {
 }
 
 void Replica::pump_store() {
-  if (!disk() || (role_ != Role::kFollower && phase_ == Phase::kNone)) return;
+  if (!disk() || (!following() && phase_ == Phase::kNone)) return;
   if (!store_.outstanding()) {
     const Cursor from = store_.stored();
     const Cursor limit = storable();
@@ -53,7 +53,7 @@ void Replica::pump_store() {
 void Replica::tell_durable() {
   const Viewstamp last = store_.stored().last;
   const ReplicaId leader = view_owner(promised_);
-  if (role_ != Role::kFollower || leader == self()) return;
+  if (!following() || leader == self()) return;
   if (last.view != promised_ && !mutant(Mutant::kDurableAnyView)) return;  // D2
   if (last.index <= told_durable_) return;
   told_durable_ = last.index;
@@ -102,11 +102,14 @@ void Replica::count_durable() {
   std::array<Index, kReplicasMax> held;
   std::size_t n = 0;
   const Viewstamp own = store_.stored().last;
-  if (own.view == promised_) held[n++] = own.index;
+  if (votes() && own.view == promised_) held[n++] = own.index;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
-    if (ReplicaId{i} != self() && peers_[i].durable > Index{0}) held[n++] = peers_[i].durable;
+    const bool counts = members().voter(ReplicaId{i}) || mutant(Mutant::kLearnerCounts);  // M6
+    if (ReplicaId{i} != self() && counts && peers_[i].durable > Index{0}) {
+      held[n++] = peers_[i].durable;
+    }
   }
-  std::size_t needed = majority();
+  std::size_t needed = members().quorum();
   if (mutant(Mutant::kMinorityCommit) && needed > 1) --needed;
   if (n < needed) return;
   const auto nth = held.begin() + static_cast<std::ptrdiff_t>(needed) - 1;
@@ -131,14 +134,14 @@ bool Replica::promise_kept() const {
 
 void Replica::on(const PromiseStored& e) {
   promise_stored_ = std::max(promise_stored_, e.view);
-  if (role_ != Role::kStarting && role_ != Role::kLearner) settle_grant();
+  if (role_ != Role::kStarting) settle_grant();
 }
 
 // --- what the store answers ---------------------------------------------------------------------
 
 void Replica::on(const Stored& e) {
   if (store_.finish(e.sequence, {e.end_pos, e.last})) return count_commit();
-  if (role_ != Role::kFollower) return;
+  if (!following()) return;
   end_ = commit_;  // a torn copy that happened to match once (U11): look again
   unrepair();
   scan();
@@ -149,6 +152,7 @@ void Replica::on(const StoreFailed& e) { fail(e.why); }
 // The log behind the commit index may be replaced from now on (a grant, or bytes that changed).
 void Replica::unrepair() {
   repaired_ = false;
+  forget_configs(end_.last.index);
   told_durable_ = Index{0};
   if (!mutant(Mutant::kDurableAnyView)) store_.back_to(commit_);  // D3
 }

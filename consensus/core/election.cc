@@ -48,6 +48,7 @@ void Replica::tick_follower() {
     read_at_ns_ = now + (fast ? config_.period_active_ns : heartbeat_period_ns_);
   }
   if (leader_alive() || prevote_view_ != View{0}) return;
+  note_lost_leader(ElectionCause::kSuspicion);
   if (campaign_at_ns_ == 0) {
     plan_campaign(false);
   } else if (now >= campaign_at_ns_) {
@@ -58,7 +59,7 @@ void Replica::tick_follower() {
 
 void Replica::on_heartbeat(const Completion& e) {
   read_outstanding_ = false;
-  if (role_ != Role::kFollower || leader_ == kNoReplica) return;
+  if (!following() || leader_ == kNoReplica) return;
   Cell cell{};
   if (!e.ok || e.data.size() != sizeof cell) {
     if (!read_late_) score_.miss();
@@ -66,6 +67,7 @@ void Replica::on_heartbeat(const Completion& e) {
     std::memcpy(cell.data(), e.data.data(), sizeof cell);
     if (cell[kLeadingView] == 0) {  // it stepped down, or started again
       leader_ = kNoReplica;
+      note_lost_leader(ElectionCause::kStepDown);
     } else if (cell[kHeartbeat] != heartbeat_seen_) {
       heartbeat_seen_ = cell[kHeartbeat];
       heartbeat_moved_ns_ = now_.now_ns;
@@ -93,7 +95,7 @@ void Replica::plan_campaign(bool lost_before) {
   if (!fit_ || role_ != Role::kFollower) return;
   std::uint64_t rank = 0;
   for (std::uint8_t i = 0; i < value(self()); ++i) {
-    if (peers_[i].up && ReplicaId{i} != leader_) ++rank;
+    if (peers_[i].up && ReplicaId{i} != leader_ && members().voter(ReplicaId{i})) ++rank;
   }
   std::uint64_t delay = rank * config_.slot_ns;
   if (rank > 0) delay += now_.random % (config_.slot_ns / 2 + 1);
@@ -101,23 +103,23 @@ void Replica::plan_campaign(bool lost_before) {
     const std::uint64_t slots = std::uint64_t{2} << std::min(lost_races_, kBackoffPowerMax);
     delay = config_.slot_ns + now_.random % (slots * config_.slot_ns);
   }
-  if (config_.replicas == 1) delay = 0;
+  if (alone()) delay = 0;
   campaign_at_ns_ = std::max<std::uint64_t>(now_.now_ns + delay, 1);
 }
 
 void Replica::start_prevote(bool transfer) {
-  if (!fit_) return;
+  if (!fit_ || role_ != Role::kFollower) return;
   transfer_ = transfer;
   prevote_view_ = make_view(view_counter(std::max(view_max_, promised_)) + 1, self());
   std::fill(prevote_yes_.begin(), prevote_yes_.end(), false);
   prevote_yes_[value(self())] = true;
   deadline_phase_ns_ = now_.now_ns + config_.ask_timeout_ns;
-  if (majority() == 1) return campaign(prevote_view_);
+  if (alone()) return campaign(prevote_view_);
   Message m = message(MessageType::kPreVote);
   m.view = prevote_view_;
   m.transfer = transfer ? 1 : 0;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
-    if (ReplicaId{i} != self()) send(ReplicaId{i}, m);
+    if (ReplicaId{i} != self() && members().voter(ReplicaId{i})) send(ReplicaId{i}, m);
   }
 }
 
@@ -135,8 +137,8 @@ void Replica::on_prevote(const Message& m) {
 void Replica::on_prevote_yes(const Message& m) {
   if (role_ != Role::kFollower || prevote_view_ == View{0} || m.view != prevote_view_) return;
   prevote_yes_[m.from] = true;
-  const auto yes = std::count(prevote_yes_.begin(), prevote_yes_.end(), true);
-  if (yes >= majority()) campaign(prevote_view_);
+  const auto yes = [this](ReplicaId id) { return prevote_yes_[value(id)]; };
+  if (members().quorum_of(yes)) campaign(prevote_view_);
 }
 
 void Replica::on_refuse(const Message& m) {
@@ -159,6 +161,7 @@ void Replica::on_transfer(const Message& m) {
   if (role_ != Role::kFollower || m.view != promised_ || from != view_owner(promised_)) return;
   leader_ = kNoReplica;
   campaign_at_ns_ = 0;
+  note_lost_leader(ElectionCause::kTransfer);
   start_prevote(true);
 }
 
@@ -220,8 +223,24 @@ void Replica::step_down() {
   transfer_ = false;
   source_ = kNoReplica;
   adopt_outstanding_ = false;
+  transfer_to_ = kNoReplica;
+  note_lost_leader(ElectionCause::kStepDown);
   publish_status();
   set_role(Role::kFollower, kNoReplica);
+  members_changed();
+}
+
+void Replica::note_lost_leader(ElectionCause cause) {
+  if (lost_leader_ns_ != 0) return;
+  lost_leader_ns_ = now_.now_ns;
+  lost_leader_why_ = cause;
+}
+
+void Replica::note_elected() {
+  if (election_.view == promised_) return;
+  const std::uint64_t since = lost_leader_ns_ == 0 ? now_.now_ns : lost_leader_ns_;
+  election_ = {promised_, now_.now_ns, now_.now_ns - since, lost_leader_why_};
+  lost_leader_ns_ = 0;
 }
 
 }  // namespace crane::consensus::core

@@ -135,4 +135,35 @@ Index LogRing::commit_cell(View view) const noexcept {
   return whole && cell.view == value(view) ? Index{cell.commit} : Index{0};
 }
 
+std::optional<ConfigAt> LogRing::config_slot(std::uint64_t slot) const noexcept {
+  const std::byte* const at = memory_.data() + config_slot_offset(slot);
+  ConfigSlot head;
+  std::memcpy(&head, at, sizeof head);
+  if (head.log_id != log_id_ || head.length > kMembersBytesMax) return std::nullopt;
+  const std::uint32_t crc = crc32c(&head, sizeof head - sizeof head.crc);
+  if (crc32c(at + sizeof head, head.length, crc) != head.crc) return std::nullopt;
+  const auto members = Members::decode({at + sizeof head, head.length});
+  if (!members) return std::nullopt;
+  return ConfigAt{{View{head.view}, Index{head.index}}, *members};
+}
+
+std::optional<ConfigAt> LogRing::saved_config() const noexcept {
+  const auto a = config_slot(0);
+  const auto b = config_slot(1);
+  if (!a || !b) return a ? a : b;
+  return a->at.index > b->at.index ? a : b;
+}
+
+void LogRing::save_config(const ConfigAt& config) noexcept {
+  const auto first = config_slot(0);
+  const auto second = config_slot(1);
+  const bool first_is_newest = first && (!second || first->at.index > second->at.index);
+  std::byte* const at = memory_.data() + config_slot_offset(first_is_newest ? 1 : 0);
+  ConfigSlot head{log_id_, value(config.at.view), value(config.at.index), 0, 0};
+  const std::span<std::byte> body{at + sizeof head, kMembersBytesMax};
+  head.length = static_cast<std::uint32_t>(config.members.encode(body));
+  head.crc = crc32c(body.data(), head.length, crc32c(&head, sizeof head - sizeof head.crc));
+  std::memcpy(at, &head, sizeof head);
+}
+
 }  // namespace crane::consensus::core

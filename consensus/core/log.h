@@ -15,15 +15,18 @@
 // INVARIANT L1  the entries between two cursors of one log are contiguous in position and index.
 // INVARIANT L2  views never fall along a log, and an entry names its predecessor's view.
 //
-// Memory: ring_bytes of ring, then kCommitCellBytes for the commit cell, given from outside.
+// Memory: ring_bytes of ring, then kCommitCellBytes for the commit cell, then two slots for the
+// newest committed CONFIG, given from outside.
 // Threads: one object, one thread; peers may write the memory at any time, so nothing read from it
 // is trusted before its CRC was checked on a copy of the header.
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "consensus/core/membership.h"
 #include "dmt/base/ids.h"
 
 namespace crane::consensus::core {
@@ -60,9 +63,28 @@ struct CommitCell {
 inline constexpr std::uint64_t kCommitCellBytes = 64;
 static_assert(sizeof(CommitCell) <= kCommitCellBytes);
 
+// Behind that, written by the owner only: the newest committed CONFIG, for when its entry has left
+// the ring.  Two slots take turns, so that a crash in the middle leaves the older one whole.
+struct ConfigSlot {
+  std::uint64_t log_id = 0;
+  std::uint64_t view = 0;
+  std::uint64_t index = 0;
+  std::uint32_t length = 0;
+  std::uint32_t crc = 0;  // over the rest, then the list's bytes
+};
+inline constexpr std::uint64_t kConfigSlotBytes = sizeof(ConfigSlot) + kMembersBytesMax;
+inline constexpr std::uint64_t kConfigSlots = 2;
+static_assert(kConfigSlotBytes % 8 == 0);
+
 constexpr std::uint64_t log_memory_bytes(std::uint64_t ring_bytes) noexcept {
-  return ring_bytes + kCommitCellBytes;
+  return ring_bytes + kCommitCellBytes + kConfigSlots * kConfigSlotBytes;
 }
+
+// A list of members and where the CONFIG that gave it stands; zero: the group's first members.
+struct ConfigAt {
+  Viewstamp at{};
+  Members members;
+};
 
 // A place between two entries: the next one starts at `pos` and follows `last`.
 struct Cursor {
@@ -115,7 +137,16 @@ class LogRing {
   Index commit_cell(View view) const noexcept;
   std::uint64_t commit_cell_offset() const noexcept { return ring_bytes(); }
 
+  // Keeps a committed CONFIG over restarts on this memory.
+  void save_config(const ConfigAt& config) noexcept;
+  // The newest one saved, if any.
+  std::optional<ConfigAt> saved_config() const noexcept;
+
  private:
+  std::optional<ConfigAt> config_slot(std::uint64_t slot) const noexcept;
+  std::uint64_t config_slot_offset(std::uint64_t slot) const noexcept {
+    return ring_bytes() + kCommitCellBytes + slot * kConfigSlotBytes;
+  }
   std::uint32_t crc_of(const EntryHeader& header) const noexcept;
 
   std::span<std::byte> memory_;

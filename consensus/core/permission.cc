@@ -23,7 +23,10 @@ void Replica::on_request(const Message& m) {
     return;
   }
   if (phase_ != Phase::kNone) step_down();
-  if (m.view > promised_) promise(m.view);
+  if (m.view > promised_) {
+    note_lost_leader(m.transfer != 0 ? ElectionCause::kTransfer : ElectionCause::kSuspicion);
+    promise(m.view);
+  }
   unrepair();
   follow(from);
   pending_ = {true, from, m.view, end_};
@@ -53,6 +56,7 @@ void Replica::settle_grant() {
   if (!promise_kept()) return;  // D1: PromiseStored comes here again
   if (phase_ == Phase::kFencing) {
     scan();
+    if (!votes()) return step_down();  // M6: the writer's last word was a CONFIG without this one
     ask_for_grants();
   } else if (pending_.set) {
     scan();  // P2
@@ -65,7 +69,7 @@ void Replica::on(const Revoked& e) {
   if (role_ == Role::kStarting) {
     if (revokes_left_ == 0 || --revokes_left_ > 0) return;
     scan();
-    set_role(Role::kFollower, kNoReplica);
+    set_role(votes() ? Role::kFollower : Role::kLearner, kNoReplica);
     plan_campaign(false);
     return;
   }

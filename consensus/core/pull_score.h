@@ -44,7 +44,7 @@ class PullScore {
 
   void miss() noexcept {
     streak_ = std::min(streak_ + 1, 1 << 20);
-    move(-std::max(1, kScoreMax / (kMissesBase + noise_sixteenths_ / 16)));
+    move(-cost());
   }
 
   void reader_late(std::uint64_t periods) noexcept {
@@ -55,9 +55,14 @@ class PullScore {
   bool alive() const noexcept { return alive_; }
   int score() const noexcept { return score_; }
   int streak() const noexcept { return streak_; }
+  // Misses in a row from full score to suspicion.
+  int misses_needed() const noexcept { return (kScoreMax - kScoreLow + cost() - 1) / cost(); }
   int noise() const noexcept { return noise_sixteenths_ / 16; }
 
  private:
+  int cost() const noexcept {
+    return std::max(1, kScoreMax / (kMissesBase + noise_sixteenths_ / 16));
+  }
   void move(int points) noexcept {
     score_ = std::clamp(score_ + points, 0, kScoreMax);
     CRANE_ASSERT(score_ >= 0 && score_ <= kScoreMax);  // E1

@@ -14,23 +14,33 @@ namespace {
 
 constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
 
+// A CONFIG must fit, however small the application's entries are.
+std::uint32_t entry_payload_max(const Config& c) {
+  return std::max(c.payload_bytes_max, static_cast<std::uint32_t>(members_bytes(c.replicas)));
+}
+
 }  // namespace
 
 Replica::Replica(const Config& config, std::span<std::byte> log_memory)
     : config_(config),
-      ring_(log_memory, config.ring_bytes, config.log_id, config.payload_bytes_max),
+      ring_(log_memory, config.ring_bytes, config.log_id, entry_payload_max(config)),
+      config_bytes_(kMembersBytesMax),
       prevote_yes_(config.replicas),
       peers_(config.replicas),
-      adopt_bytes_(entry_bytes(config.payload_bytes_max) + kMatchBytes) {
+      adopt_bytes_(entry_bytes(entry_payload_max(config)) + kMatchBytes) {
   CRANE_ASSERT(config.replicas >= 1 && config.replicas <= kReplicasMax);
   CRANE_ASSERT(value(config.self) < config.replicas);
   CRANE_ASSERT(config.period_active_ns > 0 && config.period_active_ns <= config.period_idle_ns);
   CRANE_ASSERT(config.slot_ns > 0 && config.ask_timeout_ns > 0 && config.retry_ns > 0);
+  CRANE_ASSERT(config.incarnation != kAnyIncarnation);
   actions_.reserve(64 + std::size_t{config.replicas} * 16);
+  configs_.reserve(8);
+  const bool all = config.members.voters() == 0;
+  configs_.push_back({{}, all ? Members::first(config.replicas) : config.members});
 }
 
 void Replica::step(const Event& event, Now now) {
-  if (role_ == Role::kFailed) return;
+  if (role_ == Role::kFailed || role_ == Role::kRemoved) return;
   now_ = now;
   std::visit([this](const auto& e) { on(e); }, event);
   pump_store();
@@ -43,6 +53,7 @@ Result<Index> Replica::propose(const Proposal& proposal, Now now) {
   if (proposal.payload.size() > config_.payload_bytes_max || proposal.type >= kOwnTypesMin) {
     return Error{Code::kBadArgument, 0, "propose"};
   }
+  if (transfer_to_ != kNoReplica) return Error{Code::kBusy, 0, "leadership is being handed over"};
   now_ = now;
   const std::uint64_t bytes = entry_bytes(proposal.payload.size());
   const bool pipeline_full = end_.pos + bytes - commit_.pos > ring_.ring_bytes() / kPipelineDivisor;
@@ -90,11 +101,9 @@ std::optional<Entry> Replica::deliver() {
 
 void Replica::on(const Start& e) {
   if (role_ != Role::kStarting || revokes_left_ > 0) return;
-  const bool admitted = config_.incarnation == config_.admitted[value(self())];
-  if ((e.kind == StartKind::kLost || !admitted) && !mutant(Mutant::kAmnesiacVoter)) {
-    publish_promise();  // the next start on this memory must know which incarnation it was
-    return set_role(Role::kLearner, kNoReplica);
-  }
+  was_member_ = e.kind == StartKind::kLost || members().member(self());
+  join_at_ns_ = now_.now_ns;
+  note_lost_leader(ElectionCause::kFirst);
   if (e.kind == StartKind::kSurvived) {
     promised_ = View{e.promise[kPromisedView]};
     if (mutant(Mutant::kForgetPromise)) promised_ = View{0};
@@ -105,6 +114,8 @@ void Replica::on(const Start& e) {
     store_.begin_at(commit_);  // what is given up to be overwritten was durable before (D4)
     promise_stored_ = e.stored_promise;
     store_promise();
+    was_member_ |= commit_.pos > 0;
+    if (const auto saved = ring_.saved_config()) configs_.front() = *saved;
     high_pos_ = std::max(commit_.pos, e.promise[kFirstPos] + config_.ring_bytes);
     // A grant of the previous incarnation may still be used: nothing is read before it is fenced.
     for (std::uint8_t i = 0; i < config_.replicas; ++i) {
@@ -115,31 +126,35 @@ void Replica::on(const Start& e) {
   }
   publish_promise();
   publish_status();
+  if (disk() && e.kind != StartKind::kSurvived) emit(SetCell{kDurableCell, {}});
   if (revokes_left_ > 0) return;
   scan();
-  set_role(Role::kFollower, kNoReplica);
+  set_role(votes() ? Role::kFollower : Role::kLearner, kNoReplica);
   plan_campaign(false);
-  if (config_.campaign_at_once && self() == ReplicaId{0} && e.kind == StartKind::kNew) {
+  if (role_ == Role::kFollower && config_.campaign_at_once && self() == ReplicaId{0} &&
+      e.kind == StartKind::kNew) {
     campaign_at_ns_ = now_.now_ns;
   }
 }
 
 void Replica::on(const Tick&) {
-  if (consumed() != published_ && role_ != Role::kLearner && role_ != Role::kStarting) {
+  if (consumed() != published_ && role_ != Role::kStarting) {
     publish_promise();
     publish_status();
   }
-  if (role_ == Role::kFollower) {
+  if (following()) {
+    if (role_ == Role::kLearner) ask_to_join();
     if (writer_ != kNoReplica && fence_ == Fence::kNone) scan();
     tick_follower();
   } else if (phase_ != Phase::kNone) {
     tick_candidate();
     if (phase_ != Phase::kNone) tick_leader();
+    if (role_ == Role::kLeader) tick_members();
   }
 }
 
 void Replica::on(const LogArrived&) {
-  if (role_ == Role::kFollower && fence_ != Fence::kRevoking) scan();
+  if (following() && fence_ != Fence::kRevoking) scan();
 }
 
 void Replica::on(const Flush&) {
@@ -155,7 +170,7 @@ void Replica::on(const Completion& e) {
   const auto kind = static_cast<OpKind>(t >> 56);
   const auto id = static_cast<std::uint8_t>(t >> 48);
   const auto epoch = static_cast<std::uint16_t>(t >> 32);
-  if (id >= config_.replicas || role_ == Role::kLearner) return;
+  if (id >= config_.replicas) return;
   if (kind == OpKind::kReadHeartbeat) {
     if (epoch == static_cast<std::uint16_t>(read_epoch_)) on_heartbeat(e);
     return;
@@ -196,14 +211,15 @@ void Replica::on(const MessageArrived& e) {
   std::memcpy(static_cast<void*>(&m), e.bytes.data(), sizeof m);
   if (m.log_id != config_.log_id || ReplicaId{m.from} != e.from) return;
   if (m.from >= config_.replicas || e.from == self()) return;
-  // C5: who lost its memory comes back under an incarnation that no CONFIG has admitted.
-  if (m.incarnation != config_.admitted[m.from] && !mutant(Mutant::kAmnesiacVoter)) return;
-  const bool asks = m.type == MessageType::kPreVote || m.type == MessageType::kRequest;
-  if (role_ == Role::kStarting || role_ == Role::kLearner) {
-    if (asks && role_ == Role::kLearner) refuse(e.from, m.view);
-    return;
-  }
+  if (role_ == Role::kStarting || !screen(m)) return;
   switch (m.type) {
+    case MessageType::kJoin:
+      return on_join(m);
+    case MessageType::kNotMember:
+      return on_not_member(m);
+    case MessageType::kBehind:
+      needs_checkpoint_ = following() && m.view == promised_;
+      return;
     case MessageType::kPreVote:
       return on_prevote(m);
     case MessageType::kPreVoteYes:
@@ -219,7 +235,7 @@ void Replica::on(const MessageArrived& e) {
     case MessageType::kDurable:
       return on_durable(e.from, m.view, m.last);
     case MessageType::kProgress:
-      if (role_ == Role::kFollower && m.view == promised_ && e.from == view_owner(promised_)) {
+      if (following() && m.view == promised_ && e.from == view_owner(promised_)) {
         // The leader verified this log up to m.last: commits up to there count before repair (C3).
         if (fence_ == Fence::kNone) scan();
         learn_commit(std::min(m.commit.index, m.last.index));
@@ -238,8 +254,9 @@ void Replica::on(const PeerDown& e) {
       step_down();
       plan_campaign(true);
     }
-  } else if (role_ == Role::kFollower && e.peer == leader_) {
+  } else if (following() && e.peer == leader_) {
     leader_ = kNoReplica;  // C6: on one machine a death is seen at once
+    note_lost_leader(ElectionCause::kDeath);
     plan_campaign(false);
   }
 }
@@ -262,19 +279,11 @@ void Replica::on(const Abdicate&) {
   campaign_at_ns_ = 0;
   prevote_view_ = View{0};
   if (phase_ == Phase::kNone) return;
-  ReplicaId heir = kNoReplica;
-  std::uint64_t best = 0;
-  for (std::uint8_t i = 0; i < config_.replicas; ++i) {
-    const Peer& p = peers_[i];
-    if (p.state != PeerState::kStreaming || !p.up || p.acked_pos < best) continue;
-    if (heir != kNoReplica && p.acked_pos == best) continue;
-    heir = ReplicaId{i};
-    best = p.acked_pos;
-  }
+  const ReplicaId to = heir();
   Message m = message(MessageType::kTransfer);
   m.view = promised_;
   step_down();
-  if (heir != kNoReplica) send(heir, m);
+  if (to != kNoReplica) send(to, m);
 }
 
 void Replica::on(const Fit&) { fit_ = true; }
@@ -301,13 +310,16 @@ void Replica::scan() {
   Cursor at = repaired_ ? end_ : commit_;
   const Cursor before = end_;
   EntryHeader h;
+  forget_configs(at.last.index);
   while (ring_.valid_at(at, h)) {
     at = LogRing::after(h);
+    if (h.type == kConfig) note_config(h, ring_.payload(h));
     if (View{h.view} == promised_) heard_commit_ = std::max(heard_commit_, Index{h.commit});
   }
   end_ = at;
   high_pos_ = std::max(high_pos_, end_.pos);
-  if (end_ != before && role_ == Role::kFollower && writer_ != kNoReplica) {
+  members_changed();
+  if (end_ != before && following() && writer_ != kNoReplica) {
     note_traffic(value(end_.last.index) -
                  std::min(value(before.last.index), value(end_.last.index)));
     heartbeat_moved_ns_ = now_.now_ns;
@@ -316,8 +328,11 @@ void Replica::scan() {
   if (end_.last.view != promised_) return;
   if (!repaired_) {
     repaired_ = true;
-    if (role_ == Role::kFollower && writer_ != kNoReplica)
+    needs_checkpoint_ = false;
+    if (following() && writer_ != kNoReplica) {
+      note_elected();
       emit(RoleChange{role_, promised_, leader_});
+    }
   }
   heard_commit_ = std::max(heard_commit_, ring_.commit_cell(promised_));
   learn_commit(heard_commit_);
@@ -335,6 +350,7 @@ void Replica::learn_commit(Index index) {
     }
     commit_ = LogRing::after(h);
   }
+  settle_configs();
   emit(Committed{commit_.last.index});
 }
 
@@ -357,7 +373,7 @@ void Replica::publish_status() {
 }
 
 void Replica::publish_if_moved() {
-  if (role_ == Role::kLearner || role_ == Role::kStarting) return;
+  if (role_ == Role::kStarting) return;
   if (consumed().pos - published_.pos < ring_.ring_bytes() / kPublishDivisor) return;
   publish_promise();
   publish_status();
@@ -392,6 +408,7 @@ Message Replica::message(MessageType type) const {
   m.consumed_pos = published_.pos;
   m.commit = commit_.last;
   m.commit_pos = commit_.pos;
+  m.config = config_at();
   return m;
 }
 
@@ -405,8 +422,9 @@ Token Replica::token(OpKind kind, ReplicaId peer) {
 
 void Replica::plan_deadline() {
   std::uint64_t at = kNever;
-  if (role_ == Role::kFollower) {
+  if (following()) {
     if (leader_ != kNoReplica) at = read_at_ns_;
+    if (role_ == Role::kLearner) at = std::min(at, std::max(join_at_ns_, now_.now_ns + 1));
     if (campaign_at_ns_ != 0) at = std::min(at, campaign_at_ns_);
     if (prevote_view_ != View{0}) at = std::min(at, deadline_phase_ns_);
     if (at == kNever) at = now_.now_ns + config_.period_idle_ns;
@@ -416,10 +434,15 @@ void Replica::plan_deadline() {
     for (std::uint8_t i = 0; i < config_.replicas; ++i) {
       const Peer& p = peers_[i];
       if (ReplicaId{i} == self() || !p.up) continue;
-      if (p.state == PeerState::kIdle) at = std::min(at, p.retry_at_ns);
+      if (to_ask(ReplicaId{i}) || to_tell(ReplicaId{i})) at = std::min(at, p.retry_at_ns);
       if (p.throttled) at = std::min(at, now_.now_ns + config_.period_active_ns);
       at = std::min(at, durable_read_due(p));
     }
+  }
+  if (transfer_to_ != kNoReplica) {
+    at = std::min(at, transfer_until_ns_);
+  } else if (role_ == Role::kLeader && !changing() && !votes()) {
+    at = now_.now_ns;  // its own removal is committed: it hands over
   }
   deadline_ns_ = std::max(at, now_.now_ns);
 }

@@ -10,8 +10,8 @@
 // on with the original stamps, and commits only by counting entries of its own view.
 //
 // The files: permission.cc (promise, fence, grant), election.cc (pull-score, pre-vote, back-off),
-// takeover.cc (adopt, match), stream.cc (write, count, commit), commit.cc (the
-// durable log of disk mode: commit.h names its invariants), replica.cc (the rest).
+// takeover.cc (adopt, match), stream.cc (write, count, commit), commit.cc (the durable log of disk
+// mode: commit.h names its invariants), members.cc (CONFIG, join, leave), replica.cc (the rest).
 //
 // INVARIANT P1  the promised view never falls; a grant is for the promised view only.
 // INVARIANT P2  the old writer is fenced and the log re-scanned between promise and grant.
@@ -22,6 +22,13 @@
 // INVARIANT C3  a commit index from elsewhere counts only from a valid entry or cell of the
 //               promised view, and only once the own log holds an entry of that view.
 // INVARIANT C4  no byte that a follower has not copied out is overwritten.
+// INVARIANT M3  the members in force are those of the newest CONFIG in the own log, else of the
+//               newest committed one, else the group's first; the list follows truncation.
+// INVARIANT M4  at most one CONFIG of a leader's log is uncommitted, and none was appended before
+//               the START of its view was committed.
+// INVARIANT M5  whoever leads has grants of a majority of the CONFIG in the log it adopted, each of
+//               the very incarnation that CONFIG names.
+// INVARIANT M6  only voters count, campaign and lead; learners are written to like followers.
 //
 // Threads: one.  See step.h for the contracts with the driver.
 
@@ -78,10 +85,28 @@ class Replica {
     return value(end_.last.index) - value(commit_.last.index);
   }
   PeerState peer_state(ReplicaId peer) const { return peers_[value(peer)].state; }
+  // The last entry that `peer` certainly holds; leader only.
+  Index peer_last(ReplicaId peer) const { return peers_[value(peer)].acked_index; }
   // How far `peer`'s application was when its status cell was last read.
   Index peer_applied(ReplicaId peer) const { return peers_[value(peer)].applied; }
   // Disk mode: everything up to here is in the own store.
   Viewstamp durable() const noexcept { return store_.stored().last; }
+  // --- membership (members.cc) ---
+  // The members in force (M3), and where the CONFIG that says so stands.
+  const Members& members() const noexcept { return configs_.back().members; }
+  Viewstamp config_at() const noexcept { return configs_.back().at; }
+  // The newest CONFIG is not known to be committed.
+  bool changing() const noexcept { return configs_.size() > 1; }
+  // kNotLeader; kBusy: a change or transfer is under way, the learner lags, or too few of the
+  // remaining voters are in touch: try again; kBadArgument: the change makes no sense.
+  Result<Index> change_members(const MemberChange& change, Now now);
+  // Hands leadership to a voter that follows: proposals are refused (kBusy) until it has all, then
+  // it takes over; given up after a while.
+  Outcome transfer(ReplicaId to, Now now);
+  bool needs_checkpoint() const noexcept { return needs_checkpoint_; }
+  const Election& last_election() const noexcept { return election_; }
+  const PullScore& score() const noexcept { return score_; }
+  std::uint64_t heartbeat_period_ns() const noexcept { return heartbeat_period_ns_; }
   const LogRing& ring() const noexcept { return ring_; }
   const Config& config() const noexcept { return config_; }
 
@@ -127,7 +152,8 @@ class Replica {
     std::array<InFlight, kWindowMax> in_flight{};
     std::uint32_t first = 0;  // ring of in_flight
     std::uint32_t count = 0;
-    Cursor match;  // the follower's log equals ours up to here
+    std::uint32_t asks = kAnyIncarnation;  // the incarnation that last asked to join
+    Cursor match;                          // the follower's log equals ours up to here
     std::uint64_t have = 0;
     std::array<std::byte, kMatchBytes> match_bytes;
   };
@@ -215,6 +241,7 @@ class Replica {
   void ask_for_grants();
   void on_grant(const Message& m);
   void choose_log();
+  void conclude_adoption();
   void read_adopt();
   void on_read_adopt(const Completion& e);
   bool adopt_entries();
@@ -245,11 +272,38 @@ class Replica {
   void on_status(ReplicaId id, const Completion& e);
   void lose_peer(ReplicaId id);
   void set_state(Peer& p, PeerState state);
-  std::uint8_t majority() const noexcept {
-    return static_cast<std::uint8_t>(config_.replicas / 2 + 1);
-  }
+
+  // members.cc
+  void note_config(const EntryHeader& header, std::span<const std::byte> payload);
+  void forget_configs(Index after);
+  void settle_configs();
+  void members_changed();
+  void restore_config();
+  bool is(ReplicaId id, std::uint32_t incarnation) const;
+  bool admitted() const { return is(self(), config_.incarnation); }
+  bool votes() const { return admitted() && members().voter(self()); }
+  bool granted_quorum() const;
+  bool alone() const { return votes() && members().quorum() == 1; }
+  bool caught_up(const Peer& p) const;
+  bool screen(const Message& m);
+  void ask_to_join();
+  void on_join(const Message& m);
+  void on_not_member(const Message& m);
+  void propose_config(const Members& next);
+  bool in_touch(const Members& next) const;
+  ReplicaId heir() const;
+  void begin_transfer(ReplicaId to);
+  void finish_transfer();
+  void leave();
+  void tick_members();
+  bool to_ask(ReplicaId id) const;
+  bool to_tell(ReplicaId id) const;
+  bool following() const noexcept { return role_ == Role::kFollower || role_ == Role::kLearner; }
   bool mutant(Mutant m) const noexcept { return config_.test_only_mutant == m; }
   ReplicaId self() const noexcept { return config_.self; }
+
+  void note_lost_leader(ElectionCause cause);
+  void note_elected();
 
   // Constant after construction.
   const Config config_;
@@ -275,6 +329,15 @@ class Replica {
   StoreCursor store_;
   Index told_durable_{};
   View promise_stored_{};  // in memory mode always the promise
+  // Membership: the newest committed CONFIG, then those behind it in the log.
+  std::vector<ConfigAt> configs_;
+  bool was_member_ = false;  // under any incarnation
+  bool needs_checkpoint_ = false;
+  std::uint64_t join_at_ns_ = 0;
+  unsigned join_power_ = 0;
+  ReplicaId transfer_to_ = kNoReplica;
+  std::uint64_t transfer_until_ns_ = 0;
+  std::vector<std::byte> config_bytes_;
 
   // Promise and permission.
   View promised_{};
@@ -300,6 +363,9 @@ class Replica {
   std::uint64_t campaign_at_ns_ = 0;  // 0: none planned
   std::uint64_t deadline_phase_ns_ = 0;
   unsigned lost_races_ = 0;
+  Election election_;
+  std::uint64_t lost_leader_ns_ = 0;  // 0: the leader is there
+  ElectionCause lost_leader_why_{};
   View prevote_view_{};  // 0: none under way
   bool transfer_ = false;
   std::vector<bool> prevote_yes_;
@@ -312,6 +378,9 @@ class Replica {
   std::uint64_t start_end_pos_ = 0;  // behind the own START
   ReplicaId source_ = kNoReplica;    // whose log is adopted
   Viewstamp source_last_{};
+  Viewstamp adopted_last_{};
+  Members asked_;        // in force when grants were first asked for in view
+  View source_asked_{};  // this one (only a mutant goes on with them)
   Index source_commit_{};
   std::uint64_t source_end_pos_ = 0;
   std::uint64_t adopt_have_ = 0;

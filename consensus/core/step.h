@@ -40,6 +40,7 @@
 #include <variant>
 #include <vector>
 
+#include "consensus/core/membership.h"
 #include "dmt/base/ids.h"
 
 namespace crane::consensus::core {
@@ -86,7 +87,7 @@ enum DurableWord : std::size_t {
 
 // Entry types that the core knows; all others are the application's (DESIGN section 5).
 inline constexpr std::uint8_t kStart = 0xf0;   // a leader's first entry
-inline constexpr std::uint8_t kConfig = 0xf1;  // reserved for membership
+inline constexpr std::uint8_t kConfig = 0xf1;  // the members from here on (membership.h)
 inline constexpr std::uint8_t kOwnTypesMin = 0xf0;
 
 // Time and chance, given with every event.  now_ns never goes back within one incarnation.
@@ -105,6 +106,9 @@ enum class MessageType : std::uint8_t {
   kTransfer,     // I step down from `view`: please ask for the next one, followers will not refuse
   kProgress,     // leader of `view`: your log equals mine up to `last`, `commit` is committed
   kDurable,      // to the leader of `view`: my store holds everything up to `last` (disk mode)
+  kJoin,         // I am no member under this incarnation: let me be one, if I am invited (to all)
+  kNotMember,    // you do not belong to the group, by the committed CONFIG `config`
+  kBehind,  // leader of `view`: what you need has left my ring, from `first_pos` on it is there
 };
 struct Message {
   MessageType type{};
@@ -122,6 +126,7 @@ struct Message {
   Viewstamp commit{};              // last entry it knows to be committed
   std::uint64_t commit_pos = 0;
   Key key{};
+  Viewstamp config{};  // the newest CONFIG in the sender's log; zero: the group's first members
 };
 inline constexpr std::size_t kMessageBytes = sizeof(Message);
 static_assert(kMessageBytes <= 240, "fits a fabric request");
@@ -132,7 +137,7 @@ static_assert(kMessageBytes <= 240, "fits a fabric request");
 enum class StartKind : std::uint8_t {
   kNew,       // the group's first start: every member's log is empty and says so
   kSurvived,  // log memory and cells are those of the previous incarnation: a pause (C5)
-  kLost,      // this member existed, its memory is gone: comes back as a learner (C5)
+  kLost,      // it existed, its memory is gone: new incarnation, zeroed memory, asks to join (C5)
 };
 struct Start {
   StartKind kind = StartKind::kNew;
@@ -234,7 +239,17 @@ struct Committed {
   Index upto{};
 };
 
-enum class Role : std::uint8_t { kStarting, kFollower, kCandidate, kLeader, kLearner, kFailed };
+// kFollower: a voter that follows.  kLearner: no voter by the newest CONFIG in its log, or none
+// yet.
+enum class Role : std::uint8_t {
+  kStarting,
+  kFollower,
+  kCandidate,
+  kLeader,
+  kLearner,
+  kFailed,
+  kRemoved,  // the group went on without this replica: it is over
+};
 // kLeader is told when START(view) is committed: from now on propose() is accepted.  When
 // leadership ends, kFollower is told at once, and nothing proposed may be proposed again (C8).
 struct RoleChange {
@@ -242,6 +257,8 @@ struct RoleChange {
   View view{};
   ReplicaId leader = kNoReplica;
 };
+// A CONFIG was committed: Replica::members() tells.
+struct MembersChange {};
 struct Fatal {
   const char* why = "";
 };
@@ -263,9 +280,18 @@ struct StoreEntries {
   std::uint64_t commit_pos = 0;
 };
 
-using Action =
-    std::variant<WriteLog, ReadLog, ReadCell, CloseLog, SetCell, SendMessage, PermitWrites,
-                 RevokeWrites, Committed, RoleChange, Fatal, StorePromise, StoreEntries>;
+// Why there was an election, as this replica saw it.
+enum class ElectionCause : std::uint8_t { kFirst, kDeath, kSuspicion, kTransfer, kStepDown };
+struct Election {
+  View view{};
+  std::uint64_t at_ns = 0;    // this replica led, or had a repaired log under the new leader
+  std::uint64_t took_ns = 0;  // since it missed the old leader
+  ElectionCause cause{};
+};
+
+using Action = std::variant<WriteLog, ReadLog, ReadCell, CloseLog, SetCell, SendMessage,
+                            PermitWrites, RevokeWrites, Committed, RoleChange, MembersChange, Fatal,
+                            StorePromise, StoreEntries>;
 using ActionList = std::vector<Action>;
 
 // --- what is proposed and delivered
@@ -276,6 +302,17 @@ struct Proposal {
   std::uint32_t grant = 0;     // opaque here (DESIGN D3)
   std::uint64_t stamp_ns = 0;  // opaque here (DESIGN D6)
   std::span<const std::byte> payload;
+};
+// One step of a membership change (DESIGN C7).  Replacing a living member is three of them: add
+// the new one, promote it, remove the old one.
+struct MemberChange {
+  enum class Kind : std::uint8_t {
+    kAdd,      // as a learner; its incarnation is taken from what it says when it asks to join
+    kPromote,  // a learner that caught up becomes a voter
+    kRemove,   // also of the leader: it hands over once the CONFIG is committed, and leaves
+  };
+  Kind kind{};
+  ReplicaId id{};
 };
 struct Entry {
   Viewstamp at;
@@ -309,6 +346,11 @@ enum class Mutant : std::uint8_t {
   kDurableAnyView,     // U4: durable indexes count whatever the view; the store's cursor stays
   kVoteWithShortLog,   // U8: take a damaged store for a short log
   kPromiseNotDurable,  // C1: grant and ask before the promise is durable
+  kConfigBeforeStart,  // U3c: propose a CONFIG before START and the previous one are committed
+  kSwapVoters,         // U3a: replace a living voter by one CONFIG
+  kStaleConfig,        // U3b: judge grants by the CONFIG known when the campaign began
+  kLearnerCounts,      // C7: what only a learner holds counts
+  kLearnerVotes,       // C7: a learner's grant counts
 };
 
 // When an entry is committed.
@@ -319,10 +361,10 @@ enum class Durability : std::uint8_t {
 
 struct Config {
   ReplicaId self{};
-  std::uint8_t replicas = 3;      // voters 0 .. replicas-1
-  std::uint32_t incarnation = 0;  // of self
-  // Incarnations admitted as voters; a message of any other is ignored.
-  std::array<std::uint32_t, kReplicasMax> admitted{};
+  std::uint8_t replicas = 3;                      // slots: ids 0 .. replicas-1 can ever be members
+  std::uint32_t incarnation = kFirstIncarnation;  // of self
+  // The group's first members, equal on all replicas for the group's life; none: all slots vote.
+  Members members{};
   std::uint64_t log_id = 0;      // secret, random, fixed for the group's life (C3)
   std::uint64_t ring_bytes = 0;  // a power of two; equal on all replicas
   std::uint32_t payload_bytes_max = 1U << 20;

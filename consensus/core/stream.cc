@@ -33,7 +33,7 @@ void Replica::tick_leader() {
       if (p.throttled) read_status(id);
       read_durable(id);
       flush_commit(id);
-    } else if (p.state == PeerState::kIdle && p.up && now >= p.retry_at_ns) {
+    } else if (to_ask(id) && now >= p.retry_at_ns) {
       Message m = message(MessageType::kRequest);
       m.view = promised_;
       send(id, m);
@@ -55,7 +55,8 @@ bool Replica::room_for(std::uint64_t bytes, std::uint64_t reserve) {
 void Replica::append(std::uint8_t type, std::uint32_t grant, std::uint64_t stamp_ns,
                      std::span<const std::byte> payload) {
   CRANE_ASSERT(phase_ == Phase::kLeading && writer_ == kNoReplica);  // P3
-  const std::uint64_t new_end = end_.pos + entry_bytes(payload.size());
+  const std::uint64_t at = end_.pos;
+  const std::uint64_t new_end = at + entry_bytes(payload.size());
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     Peer& p = peers_[i];
     const bool needs = p.state == PeerState::kStreaming || p.state == PeerState::kMatching;
@@ -72,12 +73,16 @@ void Replica::append(std::uint8_t type, std::uint32_t grant, std::uint64_t stamp
   h.grant = grant;
   h.type = type;
   ring_.append(end_, h, payload);
+  if (type == kConfig) {
+    note_config(ring_.header_at(at), payload);
+    members_changed();
+  }
   high_pos_ = std::max(high_pos_, end_.pos);
   note_traffic(1);
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     if (peers_[i].state == PeerState::kStreaming) pump(ReplicaId{i});
   }
-  if (majority() == 1 || mutant(Mutant::kMinorityCommit)) count_commit();
+  if (members().quorum() == 1 || mutant(Mutant::kMinorityCommit)) count_commit();
 }
 
 // C4: how far this follower's ring may be written.  A quarter stays free for what unblocks it.
@@ -144,6 +149,10 @@ void Replica::on_written(ReplicaId id, std::uint32_t sequence, bool ok) {
   --p.count;
   CRANE_ASSERT(p.acked_pos <= p.sent.pos);  // C2
   if (p.acked_index > commit_.last.index) count_commit();
+  if (transfer_to_ != kNoReplica) {
+    finish_transfer();
+    if (phase_ != Phase::kLeading) return;
+  }
   if (p.sent.pos < end_.pos && p.state == PeerState::kStreaming && !p.throttled) pump(id);
 }
 
@@ -157,12 +166,13 @@ void Replica::count_commit() {
   };
   std::array<Held, kReplicasMax> held;
   std::size_t n = 0;
-  held[n++] = {end_.pos, end_.last.index};
+  if (votes()) held[n++] = {end_.pos, end_.last.index};
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     const Peer& p = peers_[i];
-    if (p.state == PeerState::kStreaming) held[n++] = {p.acked_pos, p.acked_index};
+    const bool counts = members().voter(ReplicaId{i}) || mutant(Mutant::kLearnerCounts);  // M6
+    if (p.state == PeerState::kStreaming && counts) held[n++] = {p.acked_pos, p.acked_index};
   }
-  std::size_t needed = majority();
+  std::size_t needed = members().quorum();
   if (mutant(Mutant::kMinorityCommit) && needed > 1) --needed;
   if (n < needed) return;
   const auto nth = held.begin() + static_cast<std::ptrdiff_t>(needed) - 1;
@@ -179,6 +189,7 @@ void Replica::advance_commit(Index index) {
   if (role_ == Role::kCandidate && commit_.pos >= start_end_pos_) {
     lost_races_ = 0;
     transfer_ = false;
+    note_elected();
     set_role(Role::kLeader, self());
   }
 }
@@ -232,6 +243,7 @@ void Replica::lose_peer(ReplicaId id) {
   if (p.connected) emit(CloseLog{id});
   ++p.epoch;
   p.connected = p.granted = p.throttled = p.status_outstanding = p.commit_outstanding = false;
+  p.durable = Index{0};  // it may come back as somebody else, whose store is empty
   set_state(p, PeerState::kIdle);
   p.retry_at_ns = now_.now_ns + (config_.retry_ns << p.retry_power) / 4;
   p.retry_power = std::min(p.retry_power + 1, kRetryPowerMax);

@@ -12,12 +12,15 @@ namespace crane::consensus::core {
 void Replica::ask_for_grants() {
   set_phase(Phase::kAsking);
   deadline_phase_ns_ = now_.now_ns + config_.ask_timeout_ns;
-  if (majority() == 1) return choose_log();
+  if (source_asked_ != promised_) asked_ = members();
+  source_asked_ = promised_;
+  if (granted_quorum()) return choose_log();
   Message m = message(MessageType::kRequest);
   m.view = promised_;
   m.transfer = transfer_ ? 1 : 0;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
-    if (ReplicaId{i} == self()) continue;
+    const bool voter = members().voter(ReplicaId{i}) || mutant(Mutant::kLearnerVotes);
+    if (ReplicaId{i} == self() || !voter || peers_[i].granted) continue;
     send(ReplicaId{i}, m);
     peers_[i].retry_at_ns = now_.now_ns + config_.retry_ns;
   }
@@ -27,6 +30,13 @@ void Replica::on_grant(const Message& m) {
   if (m.view != promised_ || phase_ == Phase::kNone || phase_ == Phase::kFencing) return;
   const ReplicaId id{m.from};
   Peer& p = peers_[m.from];
+  if (phase_ == Phase::kLeading && !is(id, m.incarnation)) return;
+  if (phase_ == Phase::kLeading && role_ == Role::kCandidate && m.config > config_at() &&
+      m.last > adopted_last_ && !mutant(Mutant::kStaleConfig)) {
+    ++lost_races_;  // U3b: it knows a CONFIG by which these grants may be no majority
+    step_down();
+    return plan_campaign(true);
+  }
   if (p.connected) emit(CloseLog{id});
   ++p.epoch;
   p.connected = p.throttled = p.status_outstanding = p.commit_outstanding = false;
@@ -44,9 +54,7 @@ void Replica::on_grant(const Message& m) {
     return read_adopt();
   }
   if (phase_ != Phase::kAsking) return;
-  const auto granted =
-      std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.granted; });
-  if (granted + 1 >= majority()) choose_log();
+  if (granted_quorum()) choose_log();
 }
 
 // C2: the log whose last entry has the highest (view, index).
@@ -65,14 +73,14 @@ void Replica::choose_log() {
   }
   if (source_ == kNoReplica || mutant(Mutant::kKeepOwnLog)) {
     learn_commit(source_commit_);
-    return start_leading();
+    return conclude_adoption();
   }
   const Message& g = peers_[value(source_)].grant;
   source_last_ = g.last;
   source_end_pos_ = g.end_pos;
   adopt_at_ = commit_;
   adopt_have_ = 0;
-  set_phase(Phase::kAdopting);
+  if (phase_ != Phase::kAdopting) set_phase(Phase::kAdopting);
   deadline_phase_ns_ = now_.now_ns + config_.progress_timeout_ns;
   if (g.first_pos > adopt_at_.pos) {  // too far behind to lead: let another one
     ++lost_races_;
@@ -84,7 +92,7 @@ void Replica::choose_log() {
 
 void Replica::read_adopt() {
   if (adopt_outstanding_) return;
-  if (adopt_entries()) return start_leading();
+  if (adopt_entries()) return conclude_adoption();
   const std::uint64_t pos = adopt_at_.pos + adopt_have_;
   const std::uint64_t size = std::min({adopt_bytes_.size() - adopt_have_, ring_.contiguous(pos),
                                        source_end_pos_ > pos ? source_end_pos_ - pos : 0});
@@ -124,7 +132,9 @@ bool Replica::adopt_entries() {
         if (adopt_at_.pos + size > published_.pos + ring_.ring_bytes()) break;
       }
       end_ = adopt_at_;
+      forget_configs(end_.last.index);
       ring_.put(end_.pos, rest.first(size));
+      if (h.type == kConfig) note_config(h, rest.subspan(kHeaderBytes, h.length));
       end_ = LogRing::after(h);
       high_pos_ = std::max(high_pos_, end_.pos);
     }
@@ -137,7 +147,18 @@ bool Replica::adopt_entries() {
   learn_commit(std::min(source_commit_, adopt_at_.last.index));
   if (adopt_at_.last != source_last_) return false;
   end_ = adopt_at_;
+  forget_configs(end_.last.index);
   return true;
+}
+
+// M5: the adopted log may hold a newer CONFIG than the one by which grants were asked for.
+void Replica::conclude_adoption() {
+  if (mutant(Mutant::kStaleConfig) || mutant(Mutant::kKeepOwnLog)) return start_leading();
+  if (!votes()) return step_down();
+  const auto better = [this](const Peer& p) { return p.granted && p.grant.last > end_.last; };
+  if (std::any_of(peers_.begin(), peers_.end(), better)) return choose_log();
+  if (!granted_quorum()) return ask_for_grants();
+  start_leading();
 }
 
 void Replica::start_leading() {
@@ -151,12 +172,19 @@ void Replica::start_leading() {
     return plan_campaign(true);
   }
   set_phase(Phase::kLeading);
+  CRANE_ASSERT(granted_quorum() || mutant(Mutant::kStaleConfig));  // M5
   source_ = kNoReplica;
+  adopted_last_ = end_.last;
   progress_ns_ = now_.now_ns;
   start_end_pos_ = end_.pos + entry_bytes(0);
   append(kStart, 0, 0, {});
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
-    if (peers_[i].granted && phase_ == Phase::kLeading) begin_match(ReplicaId{i});
+    if (!peers_[i].granted || phase_ != Phase::kLeading) continue;
+    if (!is(ReplicaId{i}, peers_[i].grant.incarnation)) {
+      lose_peer(ReplicaId{i});
+    } else {
+      begin_match(ReplicaId{i});
+    }
   }
 }
 
@@ -192,7 +220,10 @@ void Replica::begin_match(ReplicaId id) {
   EntryHeader first;
   const bool gone = p.match.pos < end_.pos && !ring_.valid_at(p.match, first);
   if (gone || p.match.pos + ring_.ring_bytes() < high_pos_) {
-    return set_state(p, PeerState::kBehind);
+    set_state(p, PeerState::kBehind);
+    Message m = message(MessageType::kBehind);
+    m.view = promised_;
+    return send(id, m);
   }
   if (match_locally(p)) return start_stream(id, p.match);
   set_state(p, PeerState::kMatching);

@@ -15,13 +15,15 @@ constexpr bool may_follow(Role from, Role to) noexcept {
   constexpr std::uint8_t kL = 1U << static_cast<int>(Role::kLeader);
   constexpr std::uint8_t kLn = 1U << static_cast<int>(Role::kLearner);
   constexpr std::uint8_t kX = 1U << static_cast<int>(Role::kFailed);
+  constexpr std::uint8_t kR = 1U << static_cast<int>(Role::kRemoved);
   constexpr std::uint8_t kAllowed[] = {
-      kF | kLn | kX,  // kStarting
-      kC | kX,        // kFollower
-      kF | kL | kX,   // kCandidate
-      kF | kX,        // kLeader
-      kX,             // kLearner: until a CONFIG admits it under a new start
-      0,              // kFailed
+      kF | kLn | kX,       // kStarting
+      kC | kLn | kX | kR,  // kFollower
+      kF | kL | kX,        // kCandidate
+      kF | kX,             // kLeader
+      kF | kX | kR,        // kLearner: a follower once a CONFIG in its log gives it a vote
+      0,                   // kFailed
+      0,                   // kRemoved
   };
   return (kAllowed[static_cast<std::size_t>(from)] >> static_cast<int>(to)) & 1U;
 }
@@ -63,7 +65,9 @@ enum class Phase : std::uint8_t {
 constexpr bool may_follow(Phase from, Phase to) noexcept {
   if (to == Phase::kNone) return true;
   return static_cast<int>(to) == static_cast<int>(from) + 1 ||
-         (from == Phase::kAsking && to == Phase::kLeading);
+         (from == Phase::kAsking && to == Phase::kLeading) ||
+         (from == Phase::kAdopting &&
+          to == Phase::kAsking);  // the adopted CONFIG needs more grants
 }
 
 }  // namespace crane::consensus::core

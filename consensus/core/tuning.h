@@ -23,6 +23,8 @@ static_assert(kPublishDivisor > kReserveDivisor && kReserveDivisor > kPipelineDi
 
 // Disk mode: with no progress for so long the leader reads what the followers have told.
 inline constexpr std::uint64_t kDurableReadNs = 10'000'000;
+// A learner whose log ends within this part of a ring of the leader's may get a vote.
+inline constexpr std::uint64_t kCaughtUpDivisor = 16;
 
 // Pull-score (Mu 5.1), in points.
 inline constexpr int kScoreMax = 1500;

@@ -41,6 +41,7 @@ Role role_of(core::Role role) noexcept {
       return Role::kLeader;
     case core::Role::kLearner:
     case core::Role::kFailed:
+    case core::Role::kRemoved:
       return Role::kLearner;
     case core::Role::kStarting:
     case core::Role::kFollower:
@@ -49,7 +50,46 @@ Role role_of(core::Role role) noexcept {
   return Role::kFollower;
 }
 
+// The numbers of the core's enumerations are those of the interface.
+static_assert(static_cast<int>(core::MemberRole::kVoter) == static_cast<int>(MemberRole::kVoter));
+static_assert(static_cast<int>(core::MemberRole::kLearner) ==
+              static_cast<int>(MemberRole::kLearner));
+static_assert(static_cast<int>(core::ElectionCause::kFirst) ==
+              static_cast<int>(ElectionCause::kFirst));
+static_assert(static_cast<int>(core::ElectionCause::kStepDown) ==
+              static_cast<int>(ElectionCause::kStepDown));
+
 }  // namespace
+
+const char* name(MemberRole role) noexcept {
+  switch (role) {
+    case MemberRole::kNone:
+      return "none";
+    case MemberRole::kLearner:
+      return "learner";
+    case MemberRole::kReturning:
+      return "returning";
+    case MemberRole::kVoter:
+      return "voter";
+  }
+  return "?";
+}
+
+const char* name(ElectionCause cause) noexcept {
+  switch (cause) {
+    case ElectionCause::kFirst:
+      return "start";
+    case ElectionCause::kDeath:
+      return "death of the leader";
+    case ElectionCause::kSuspicion:
+      return "suspicion";
+    case ElectionCause::kTransfer:
+      return "transfer";
+    case ElectionCause::kStepDown:
+      return "the leader stepped down";
+  }
+  return "?";
+}
 
 const char* name(Role role) noexcept {
   switch (role) {
@@ -100,6 +140,26 @@ Result<Index> Driver::propose(std::uint8_t type, std::uint64_t stamp_ns, std::ui
   const auto index = core_.propose({type, grant, stamp_ns, payload}, now());
   carry_out();
   return index;
+}
+
+Result<Index> Driver::change_members(const MemberChange& change) {
+  if (fatal_ != nullptr) return Error{Code::kNotLeader, 0, fatal_};
+  advance_clock(monotonic_ns());
+  using Kind = core::MemberChange::Kind;
+  const Kind kind = change.kind == MemberChange::Kind::kAdd       ? Kind::kAdd
+                    : change.kind == MemberChange::Kind::kPromote ? Kind::kPromote
+                                                                  : Kind::kRemove;
+  const auto index = core_.change_members({kind, change.id}, now());
+  carry_out();
+  return index;
+}
+
+Outcome Driver::transfer(ReplicaId to) {
+  if (fatal_ != nullptr) return Error{Code::kNotLeader, 0, fatal_};
+  advance_clock(monotonic_ns());
+  const Outcome begun = core_.transfer(to, now());
+  carry_out();
+  return begun;
 }
 
 void Driver::abdicate(const char* reason) {
@@ -156,7 +216,8 @@ void Driver::flush_doorbells() {
 
 bool Driver::something_to_tell() const noexcept {
   if (replaying()) return store_->ready() || fatal_ != nullptr;
-  return core_.committed() > core_.delivered() || !roles_.empty() || fatal_ != nullptr;
+  return core_.committed() > core_.delivered() || !roles_.empty() || members_changed_ ||
+         fatal_ != nullptr;
 }
 
 void Driver::ring_all() {
@@ -266,6 +327,9 @@ void Driver::tell() {
     }
     deliver();
   }
+  if (std::exchange(members_changed_, false) && options_.callbacks.on_members) {
+    options_.callbacks.on_members();
+  }
   if (fatal_ != nullptr && !fatal_told_) {
     fatal_told_ = true;
     if (options_.callbacks.on_fatal) options_.callbacks.on_fatal(fatal_);
@@ -339,7 +403,12 @@ void Driver::carry_out(const core::RevokeWrites& a) {
 
 void Driver::carry_out(const core::Committed&) { unflushed_ = true; }
 
-void Driver::carry_out(const core::RoleChange& a) { roles_.push_back(a); }
+void Driver::carry_out(const core::RoleChange& a) {
+  roles_.push_back(a);
+  if (a.role == core::Role::kRemoved) fatal_ = "this replica was removed from the group";
+}
+
+void Driver::carry_out(const core::MembersChange&) { members_changed_ = true; }
 
 void Driver::carry_out(const core::Fatal& a) { fatal_ = a.why; }
 
@@ -357,6 +426,33 @@ std::uint64_t Driver::backlog() const {
   return core_.role() == core::Role::kLeader ? core_.backlog() : 0;
 }
 
+std::vector<MemberStatus> Driver::members() const {
+  std::vector<MemberStatus> all;
+  const core::Members& members = core_.members();
+  const bool leads = core_.role() == core::Role::kLeader;
+  for (std::uint8_t i = 0; i < options_.replicas; ++i) {
+    const ReplicaId id{i};
+    if (!members.member(id)) continue;
+    MemberStatus m;
+    m.id = id;
+    m.role = static_cast<MemberRole>(members.role(id));
+    m.incarnation = members.incarnation(id);
+    m.connected = id == options_.self || fabric_->connected(id);
+    if (id == options_.self) {
+      m.last = core_.last().index;
+      m.applied = core_.delivered();
+      m.needs_checkpoint = core_.needs_checkpoint();
+    } else if (leads) {
+      m.streaming = core_.peer_state(id) == core::PeerState::kStreaming;
+      m.needs_checkpoint = core_.peer_state(id) == core::PeerState::kBehind;
+      m.last = core_.peer_last(id);
+      m.applied = core_.peer_applied(id);
+    }
+    all.push_back(m);
+  }
+  return all;
+}
+
 GroupStatus Driver::status() const {
   GroupStatus s;
   s.role = role_of(core_.role());
@@ -367,6 +463,15 @@ GroupStatus Driver::status() const {
   s.durable = core_.durable().index;
   s.applied = replaying() ? store_->replayed() : core_.delivered();
   s.failed = fatal_ != nullptr;
+  s.removed = core_.role() == core::Role::kRemoved;
+  s.needs_checkpoint = core_.needs_checkpoint();
+  s.changing = core_.changing();
+  s.members = members();
+  const core::Election& e = core_.last_election();
+  s.election = {e.view, e.at_ns, e.took_ns, static_cast<ElectionCause>(e.cause)};
+  const core::PullScore& p = core_.score();
+  s.detection = {p.score(),       core::kScoreLow,   core::kScoreHigh,
+                 core::kScoreMax, p.misses_needed(), core_.heartbeat_period_ns()};
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
     if (ReplicaId{i} != options_.self && fabric_->connected(ReplicaId{i})) ++s.connected;
   }

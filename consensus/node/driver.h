@@ -41,6 +41,9 @@ class Driver final : public Consensus {
   void flush_doorbells() override;
   void abdicate(const char* reason) override;
   void fit() override;
+  Result<Index> change_members(const MemberChange& change) override;
+  Outcome transfer(ReplicaId to) override;
+  std::vector<MemberStatus> members() const override;
   Index peer_applied(ReplicaId peer) const override;
   GroupStatus status() const override;
   std::uint64_t backlog() const override;
@@ -77,6 +80,7 @@ class Driver final : public Consensus {
   void carry_out(const core::RevokeWrites& a);
   void carry_out(const core::Committed& a);
   void carry_out(const core::RoleChange& a);
+  void carry_out(const core::MembersChange& a);
   void carry_out(const core::Fatal& a);
   void carry_out(const core::StorePromise& a);
   void carry_out(const core::StoreEntries& a);
@@ -89,6 +93,7 @@ class Driver final : public Consensus {
   core::Replica core_;
   std::uint64_t now_ns_ = 0;
   std::uint64_t random_;
+  bool members_changed_ = false;     // to be told
   std::uint64_t populated_pos_ = 0;  // log bytes below are present in memory
   bool pumping_ = false;    // a callback is being made: its propose() leaves the rest to us
   bool unflushed_ = false;  // something was committed or written since the last bell

@@ -18,12 +18,11 @@
 namespace crane::consensus {
 namespace {
 
-constexpr std::uint32_t kFirstIncarnation = 1;
-
 // A file beside the replica's memory, not in it: says that this replica was a member of the group
 // once, so that empty memory is lost memory (C5) and not a first start.
 std::string member_mark(const Options& o) {
-  return o.directory + "/member-" + std::to_string(value(o.self));
+  const std::string& directory = o.lasting_directory.empty() ? o.directory : o.lasting_directory;
+  return directory + "/member-" + std::to_string(value(o.self));
 }
 
 bool was_member(const Options& o) {
@@ -36,10 +35,11 @@ bool was_member(const Options& o) {
 }
 
 Outcome mark_member(const Options& o) {
+  if (was_member(o)) return Done{};
   const std::string path = member_mark(o);
   const int fd = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
   if (fd < 0) return system_error("mark the replica as a member");
-  const bool whole = ::write(fd, &o.log_id, sizeof o.log_id) == sizeof o.log_id;
+  const bool whole = ::write(fd, &o.log_id, sizeof o.log_id) == sizeof o.log_id && ::fsync(fd) == 0;
   const Error why = system_error("mark the replica as a member");
   ::close(fd);
   if (!whole) return why;
@@ -49,15 +49,14 @@ Outcome mark_member(const Options& o) {
 std::uint32_t random_incarnation() noexcept {
   std::uint32_t word = 0;
   CRANE_ASSERT(::getrandom(&word, sizeof word, 0) == sizeof word);
-  return std::max(word, kFirstIncarnation + 1);
+  return std::max(word, core::kFirstIncarnation + 1);
 }
 
 core::Config config_for(const Options& o) {
   core::Config c;
   c.self = o.self;
   c.replicas = o.replicas;
-  c.incarnation = kFirstIncarnation;
-  std::fill_n(c.admitted.begin(), o.replicas, kFirstIncarnation);
+  c.members = core::Members::first(o.members == 0 ? o.replicas : o.members);
   c.log_id = o.log_id;
   c.ring_bytes = o.ring_bytes;
   c.payload_bytes_max =
@@ -127,7 +126,7 @@ Result<std::unique_ptr<Fabric>> open_fabric(const Options& o) {
 
 Result<std::unique_ptr<Consensus>> Consensus::open(Options o) {
   if (o.log_id == 0 || o.replicas < 1 || o.replicas > kReplicasMax || value(o.self) >= o.replicas ||
-      !std::has_single_bit(o.ring_bytes) || o.ring_bytes < (64U << 10)) {
+      o.members > o.replicas || !std::has_single_bit(o.ring_bytes) || o.ring_bytes < (64U << 10)) {
     return Error{Code::kBadArgument, 0, "consensus options"};
   }
   if (o.seed == 0) {

@@ -27,6 +27,7 @@ Cluster::Cluster(std::uint64_t seed, const Faults& faults, const Options& option
       links_(std::size_t{faults.replicas} * faults.replicas),
       no_gap_(faults.replicas) {
   outcome_.seed = seed;
+  committed_config_.members = core::Members::first(faults.members);
   for (Node& n : nodes_) {
     n.memory.resize(core::log_memory_bytes(faults.ring_bytes));
     n.grants.resize(faults.replicas);
@@ -42,6 +43,7 @@ Cluster::Cluster(std::uint64_t seed, const Faults& faults, const Options& option
 Outcome Cluster::run() {
   for (unsigned i = 0; i < faults_.replicas; ++i) start(i, core::StartKind::kNew);
   plan_incident();
+  plan_change();
   world_.after(faults_.propose_every_ns, [this] { propose(); });
   world_.at(faults_.duration_ns, [this] { heal(); });
   world_.at(faults_.duration_ns + kSettleNs, [this] { check_end(); });
@@ -57,6 +59,7 @@ void Cluster::start(unsigned id, core::StartKind kind) {
   core::Config c;
   c.self = ReplicaId{static_cast<std::uint8_t>(id)};
   c.replicas = faults_.replicas;
+  c.members = core::Members::first(faults_.members);
   c.incarnation = n.incarnation;
   c.log_id = kLogId;
   c.ring_bytes = faults_.ring_bytes;
@@ -74,8 +77,6 @@ void Cluster::start(unsigned id, core::StartKind kind) {
     c.durability = core::Durability::kDisk;
     c.store_bytes_max = 4096;
     c.ask_timeout_ns += faults_.slow_sync_max_ns;
-    c.incarnation = n.incarnation + 1;  // 0 is nobody's
-    std::fill_n(c.admitted.begin(), faults_.replicas, 1U);
   }
   n.life = Life::kUp;
   ++n.process;
@@ -88,7 +89,7 @@ void Cluster::start(unsigned id, core::StartKind kind) {
   core::Start event;
   event.kind = kind;
   event.promise = n.cells[core::kPromiseCell];
-  if (faults_.disk && !n.lost) begin_disk(id, event);
+  if (faults_.disk) begin_disk(id, event);
   step(id, event);
 }
 
@@ -126,6 +127,10 @@ void Cluster::pump(unsigned id) {
     n.answers.pop_front();
     n.core->step(event, now_at(id));
   }
+  // An operator in a hurry: START is not committed yet.
+  const bool early = faults_.change_every_ns != 0 && !faults_over_ &&
+                     n.core->role() == core::Role::kCandidate && world_.random.chance(300);
+  if (early) change_by(id);
   if (world_.random.chance(800)) {
     n.core->step(core::Flush{}, now_at(id));
     while (n.core->take_actions(list)) {
@@ -215,6 +220,7 @@ void Cluster::on_role(unsigned id, const core::RoleChange& change) {
     n.in_flight.clear();
   }
   n.leads = change.role == core::Role::kLeader;
+  if (change.role == core::Role::kRemoved) on_removed(id);
 }
 
 void Cluster::deliver(unsigned id) {
@@ -233,7 +239,7 @@ void Cluster::check_delivered(unsigned id, const core::Entry& entry) {
   d.view = entry.at.view;
   d.crc = crc32c(entry.payload.data(), entry.payload.size(),
                  static_cast<std::uint32_t>(entry.type + entry.grant * 256U + entry.stamp_ns));
-  if (entry.type != core::kStart) std::memcpy(&d.proposal, entry.payload.data(), 8);
+  if (entry.type < core::kOwnTypesMin) std::memcpy(&d.proposal, entry.payload.data(), 8);
   const bool first = value(entry.at.index) > agreement_.committed();
   trace("replica %u delivers %llu of view %llu proposal %llu", id,
         static_cast<unsigned long long>(value(entry.at.index)),
@@ -243,26 +249,32 @@ void Cluster::check_delivered(unsigned id, const core::Entry& entry) {
   violate(no_gap_.on_delivered(id, entry.at.index));
   violate(agreement_.on_delivered(id, entry.at.index, d));
   if (!first) return;
+  if (entry.type == core::kConfig) on_config(entry);
   violate(at_most_once_.on_committed(d.proposal));
   std::erase(n.in_flight, d.proposal);
   if (n.core->leading_view() != View{0} && n.app_stalled_until_ns == 0) {
-    violate(majority_.on_committed(id, entry.at.index, holders_of(entry), faults_.replicas));
+    const core::Members& members = n.core->members();
+    violate(
+        majority_.on_committed(id, entry.at.index, holders_of(entry, members), members.voters()));
   }
 }
 
 // How many voters have this very entry in their log memory (who lost it once held it, if it voted).
-unsigned Cluster::holders_of(const core::Entry& entry) {
-  if (faults_.disk) return holders_on_disk(entry);
+unsigned Cluster::holders_of(const core::Entry& entry, const core::Members& voters) {
+  if (faults_.disk) return holders_on_disk(entry, voters);
   unsigned count = 0;
-  for (const Node& n : nodes_) {
+  for (unsigned i = 0; i < faults_.replicas; ++i) {
+    const auto id = ReplicaId{static_cast<std::uint8_t>(i)};
+    if (!voters.voter(id)) continue;
+    const Node& n = nodes_[i];
     const std::uint64_t mask = faults_.ring_bytes - 1;
     core::EntryHeader h;
-    for (std::size_t i = 0; i < core::kHeaderBytes; ++i) {
-      reinterpret_cast<std::byte*>(&h)[i] = n.memory[(entry.pos + i) & mask];
+    for (std::size_t b = 0; b < core::kHeaderBytes; ++b) {
+      reinterpret_cast<std::byte*>(&h)[b] = n.memory[(entry.pos + b) & mask];
     }
     const bool holds = h.log_id == kLogId && h.pos == entry.pos &&
                        h.index == value(entry.at.index) && h.view == value(entry.at.view);
-    if (holds || n.lost) ++count;
+    if (holds || n.incarnation != voters.incarnation(id)) ++count;
   }
   return count;
 }
@@ -290,7 +302,7 @@ void Cluster::trace(const char* format, ...) {
 }
 
 Outcome run_seed(std::uint64_t seed, const Options& options) {
-  const Faults faults = Faults::draw(seed);
+  const Faults faults = options.changes ? Faults::draw_changes(seed) : Faults::draw(seed);
   if (options.trace != nullptr) {
     std::fprintf(options.trace, "seed %llu: %s\n", static_cast<unsigned long long>(seed),
                  faults.print().c_str());
@@ -321,7 +333,12 @@ const char* name(core::Mutant mutant) {
                                            "ack-before-sync",
                                            "durable-any-view",
                                            "vote-with-short-log",
-                                           "promise-not-durable"};
+                                           "promise-not-durable",
+                                           "config-before-start",
+                                           "swap-voters",
+                                           "stale-config",
+                                           "learner-counts",
+                                           "learner-votes"};
   return kNames[static_cast<std::size_t>(mutant)];
 }
 

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "consensus/core/membership.h"
 #include "consensus/core/replica.h"
 #include "consensus/sim/checkers.h"
 #include "consensus/sim/faults.h"
@@ -36,12 +37,17 @@ struct Outcome {
   std::uint64_t views = 0;
   std::uint64_t events = 0;
   std::uint64_t incidents = 0;
+  std::uint64_t changes = 0;  // CONFIG entries committed
+  std::uint64_t removals_of_leaders = 0;
+  bool given_up = false;      // a voter was removed while another lost its memory: no majority left
+  std::uint64_t returns = 0;  // votes given to who had lost its memory
   bool ok() const { return violation.empty(); }
 };
 
 struct Options {
   core::Mutant mutant = core::Mutant::kNone;
   std::FILE* trace = nullptr;
+  bool changes = false;  // worlds of Faults::draw_changes
 };
 
 class Cluster {
@@ -64,9 +70,10 @@ class Cluster {
   };
   struct Node {
     Life life = Life::kDown;
-    bool lost = false;          // its memory was lost once: a learner since
+    bool lost = false;          // its memory, since it last ran
     std::uint32_t process = 0;  // which run of it; events of older ones are stale
-    std::uint32_t incarnation = 0;
+    std::uint32_t incarnation = core::kFirstIncarnation;  // another one after each loss of memory
+    core::ConfigAt config;                                // the newest in its log when it went down
     std::vector<std::byte> memory;
     std::array<core::Cell, 3> cells{};
     std::vector<Grant> grants;  // by writer
@@ -118,7 +125,7 @@ class Cluster {
   void carry_out(unsigned id, const core::Action& action);
   void deliver(unsigned id);
   void check_delivered(unsigned id, const core::Entry& entry);
-  unsigned holders_of(const core::Entry& entry);
+  unsigned holders_of(const core::Entry& entry, const core::Members& voters);
   void on_role(unsigned id, const core::RoleChange& change);
   void plan_tick(unsigned id);
   void for_process(unsigned id, std::uint32_t process, std::function<void()> what);
@@ -156,19 +163,33 @@ class Cluster {
   void crash_disk(unsigned id);
   void lose_power(unsigned id);
   bool lose_power_sometimes(std::uint64_t& pick, unsigned id, std::uint64_t length);
-  unsigned holders_on_disk(const core::Entry& entry);
+  unsigned holders_on_disk(const core::Entry& entry, const core::Members& voters);
 
   // incidents.cc
   void plan_incident();
   void incident();
   unsigned victim();
   void crash(unsigned id);
-  void restart(unsigned id, bool lost);
+  void lose_memory(unsigned id);
+  void restart(unsigned id);
   void pause(unsigned id);
   void resume(unsigned id);
   void cut(unsigned a, unsigned b, bool value);
   void heal();
   void propose();
+  // members.cc
+  void plan_change();
+  void change();
+  void change_by(unsigned leader);
+  void on_removed(unsigned id);
+  void revive(unsigned id);
+  void on_config(const core::Entry& entry);
+  core::ConfigAt newest_config(unsigned id) const;
+  core::ConfigAt newest_config() const;
+  bool may_lose(unsigned id) const;
+  bool outlives_loss(const core::Members& members, unsigned id) const;
+  void check_member_at_end(unsigned id);
+  bool some_catch_up() const;
   void check_end();
 
   const std::uint64_t seed_;
@@ -180,8 +201,10 @@ class Cluster {
   std::uint64_t next_key_ = 1;
   std::uint64_t next_proposal_ = 1;
   std::uint64_t lost_count_ = 0;
+  core::ConfigAt committed_config_;
   bool faults_over_ = false;
   bool ended_ = false;
+  unsigned more_time_ = 0;
   std::uint64_t committed_at_heal_ = 0;
   std::vector<std::uint64_t> again_;  // proposals a mutant repeats
   core::ActionList actions_;

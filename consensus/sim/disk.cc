@@ -27,8 +27,10 @@ void Cluster::begin_disk(unsigned id, core::Start& start) {
   CRANE_ASSERT(recovered.ok());
   const store::Recovered& r = recovered.value();
   if (r.start.kind == core::StartKind::kLost) {
+    const bool known = start.kind == core::StartKind::kLost;  // lose_power() damaged it
+    if (!known && options_.mutant != core::Mutant::kVoteWithShortLog) violate("STORE: " + r.why);
+    CRANE_ASSERT(n.store->reset({c.log_id, c.incarnation}).ok());
     start = r.start;
-    if (options_.mutant != core::Mutant::kVoteWithShortLog) violate("STORE: " + r.why);
     return;
   }
   if (r.incarnation == 0) {
@@ -140,7 +142,7 @@ bool Cluster::lose_power_sometimes(std::uint64_t& pick, unsigned id, std::uint64
     for (unsigned i = 0; i < faults_.replicas; ++i) {
       if (nodes_[i].lost) continue;
       lose_power(i);
-      world_.after(world_.random.below(length), [this, i] { restart(i, false); });
+      world_.after(world_.random.below(length), [this, i] { restart(i); });
     }
     return true;
   }
@@ -148,26 +150,30 @@ bool Cluster::lose_power_sometimes(std::uint64_t& pick, unsigned id, std::uint64
   if (n.lost) return true;
   lose_power(id);
   const bool rots = lost_count_ < faults_.lost_max && n.disk.mark > 0 &&
-                    world_.random.chance(faults_.rot_per_mille);
+                    world_.random.chance(faults_.rot_per_mille) && may_lose(id);
   if (rots) {
     trace("replica %u: the store is damaged", id);
     n.disk.rot(world_.random.next());
-    ++lost_count_;
-    n.lost = options_.mutant != core::Mutant::kVoteWithShortLog;
-    if (n.lost && store::MemStore(n.disk).state().damage.empty()) {
-      violate("STORE: damage is not noticed");
+    if (options_.mutant == core::Mutant::kVoteWithShortLog) {
+      ++lost_count_;
+    } else {
+      if (store::MemStore(n.disk).state().damage.empty()) violate("STORE: damage is not noticed");
+      lose_memory(id);
     }
   }
-  world_.after(length, [this, id] { restart(id, nodes_[id].lost); });
+  world_.after(length, [this, id] { restart(id); });
   return true;
 }
 
 // How many voters' stores hold this very entry (who lost his once held it, if he voted).
-unsigned Cluster::holders_on_disk(const core::Entry& entry) {
+unsigned Cluster::holders_on_disk(const core::Entry& entry, const core::Members& voters) {
   unsigned count = 0;
-  for (Node& n : nodes_) {
-    const auto h = n.store->header(entry.at.index);
-    if (n.lost || (h && h.value().view == value(entry.at.view))) ++count;
+  for (unsigned i = 0; i < faults_.replicas; ++i) {
+    const auto id = ReplicaId{static_cast<std::uint8_t>(i)};
+    if (!voters.voter(id)) continue;
+    const auto h = nodes_[i].store->header(entry.at.index);
+    const bool holds = h && h.value().view == value(entry.at.view);
+    if (holds || nodes_[i].incarnation != voters.incarnation(id)) ++count;
   }
   return count;
 }

@@ -8,7 +8,7 @@ namespace crane::consensus::sim {
 Faults Faults::draw(std::uint64_t seed) {
   Random r(seed ^ 0xfa01'75ed'0000'0001U);
   Faults f;
-  f.replicas = r.chance(350) ? 5 : 3;
+  f.replicas = f.members = r.chance(350) ? 5 : 3;
   const bool small_ring = r.chance(300);
   f.ring_bytes = small_ring ? 4096 : 1U << 18;
   f.payload_max = small_ring ? r.between(8, 400) : r.between(8, 600);
@@ -49,6 +49,30 @@ Faults Faults::draw(std::uint64_t seed) {
     f.blackout_weight = r.below(3);
     f.rot_per_mille = r.chance(500) ? r.below(700) : 0;
   }
+  if (r.chance(400)) {  // members come and go: 3 -> 5 -> 4 -> 3 and the like
+    f.change_every_ns = r.between(8'000'000, 60'000'000);
+    if (r.chance(700)) f.replicas = 5;
+    f.members = static_cast<std::uint8_t>(r.between(r.chance(200) ? 1 : 2, f.replicas));
+    f.lost_max = r.chance(600) ? r.between(1, 4) : 0;
+  }
+  return f;
+}
+
+Faults Faults::draw_changes(std::uint64_t seed) {
+  Faults f = draw(seed);
+  Random r(seed ^ 0xc0f1'9000'0000'0002U);
+  f.replicas = 5;
+  f.members = static_cast<std::uint8_t>(r.between(2, 4));
+  f.ring_bytes = 1U << 18;
+  f.duration_ns = 600'000'000;
+  f.change_every_ns = r.between(2'000'000, 12'000'000);
+  f.incident_every_ns = r.between(8'000'000, 25'000'000);
+  f.incident_max_ns = r.between(20'000'000, 80'000'000);
+  f.cut_weight = r.between(1, 4);
+  f.isolate_weight = r.between(3, 6);
+  f.pause_weight = r.between(2, 5);
+  f.crash_weight = r.below(2);
+  f.aim_at_leader_per_mille = r.between(500, 900);
   return f;
 }
 
@@ -57,13 +81,13 @@ std::string Faults::print() const {
   const auto u = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
   std::snprintf(
       text, sizeof text,
-      "replicas %u ring %llu payload<=%llu propose/%lluus faults %llums seen %d dead-memory "
+      "replicas %u of %u ring %llu payload<=%llu propose/%lluus faults %llums seen %d dead-memory "
       "%d delay %llu..%lluus slow %llu/1000<=%lluus timeout %lluus torn %llu/1000 "
       "incident/%lluus<=%lluus cut %llu isolate %llu crash %llu pause %llu abdicate %llu "
       "stall %llu leader %llu/1000 lost<=%llu async-fence %llu/1000 skew<=%lluppm "
       "write<=%llu notice<=%lluus disk %d sync<=%lluus slow %llu/1000<=%lluus power %llu blackout "
-      "%llu rot %llu/1000",
-      replicas, u(ring_bytes), u(payload_max), u(propose_every_ns / 1000),
+      "%llu rot %llu/1000 change/%lluus",
+      members, replicas, u(ring_bytes), u(payload_max), u(propose_every_ns / 1000),
       u(duration_ns / 1'000'000), death_is_seen, dead_memory_reachable, u(delay_min_ns / 1000),
       u(delay_max_ns / 1000), u(slow_per_mille), u(slow_max_ns / 1000), u(timeout_ns / 1000),
       u(torn_per_mille), u(incident_every_ns / 1000), u(incident_max_ns / 1000), u(cut_weight),
@@ -71,7 +95,7 @@ std::string Faults::print() const {
       u(aim_at_leader_per_mille), u(lost_max), u(async_fence_per_mille), u(skew_ppm_max),
       u(write_bytes_max), u(notice_max_ns / 1000), disk, u(sync_max_ns / 1000),
       u(slow_sync_per_mille), u(slow_sync_max_ns / 1000), u(power_weight), u(blackout_weight),
-      u(rot_per_mille));
+      u(rot_per_mille), u(change_every_ns / 1000));
   return text;
 }
 

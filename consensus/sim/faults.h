@@ -11,7 +11,8 @@ namespace crane::consensus::sim {
 
 struct Faults {
   // The group.
-  std::uint8_t replicas = 3;
+  std::uint8_t replicas = 3;  // slots
+  std::uint8_t members = 3;   // the first ones vote from the beginning
   std::uint64_t ring_bytes = 1U << 16;
   std::uint64_t payload_max = 200;
   std::uint64_t propose_every_ns = 2'000'000;
@@ -40,6 +41,7 @@ struct Faults {
   std::uint64_t incident_max_ns = 120'000'000;
   std::uint64_t aim_at_leader_per_mille = 500;
   std::uint64_t lost_max = 0;                 // restarts without memory (C5)
+  std::uint64_t change_every_ns = 0;          // a change of members or leader is asked for; 0: none
   std::uint64_t async_fence_per_mille = 300;  // the answer to a revoke comes later
   std::uint64_t skew_ppm_max = 0;
 
@@ -53,6 +55,8 @@ struct Faults {
   std::uint64_t rot_per_mille = 0;    // of power losses damage the store (at most lost_max)
 
   static Faults draw(std::uint64_t seed);
+  // Members change all the time, leaders are cut off, two voters of few make a majority.
+  static Faults draw_changes(std::uint64_t seed);
   std::string print() const;
 };
 

@@ -70,6 +70,27 @@ Result<Cursor> fill_ring(Store& store, const Memory& m, std::uint64_t log_id) {
   return begin;
 }
 
+// The members in force at the commit index: an entry of the log like others, but it may have left
+// the ring long ago.  False when the store does not reach back to it.
+Result<bool> restore_members(Store& store, const Memory& m, std::uint64_t log_id) {
+  const State& s = store.state();
+  core::LogRing ring(m.log, m.ring_bytes, log_id, m.payload_bytes_max);
+  for (std::uint64_t at = value(s.commit.last.index); at > value(s.first.last.index); --at) {
+    const auto h = store.header(Index{at});
+    if (!h) return h.error();
+    if (h.value().type != core::kConfig) continue;
+    std::vector<std::byte> bytes;
+    const auto read = store.read(Index{at}, 1, bytes);
+    if (!read) return read.error();
+    const auto payload = std::span<const std::byte>(bytes).subspan(core::kHeaderBytes);
+    const auto members = core::Members::decode(payload.first(h.value().length));
+    if (!members) return false;
+    ring.save_config({{View{h.value().view}, Index{at}}, *members});
+    return true;
+  }
+  return value(s.first.last.index) == 0;  // the first members, if the log has no CONFIG at all
+}
+
 Result<Recovered> from_store_alone(Store& store, const Memory& m, std::uint64_t log_id) {
   const State& s = store.state();
   const auto begin = fill_ring(store, m, log_id);
@@ -77,6 +98,8 @@ Result<Recovered> from_store_alone(Store& store, const Memory& m, std::uint64_t 
   if (begin.value().last.index > s.commit.last.index) {
     return lost("the store's end is further from its commit index than a ring is long");
   }
+  const auto members = restore_members(store, m, log_id);
+  if (!members || !members.value()) return lost("the store does not tell who the members are");
   Recovered r;
   r.incarnation = s.identity.incarnation;
   r.start.kind = core::StartKind::kSurvived;

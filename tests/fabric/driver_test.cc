@@ -20,6 +20,14 @@ namespace {
 
 constexpr int kSoon = 20'000;  // generous: the machine may be busy
 
+constexpr std::uint64_t kLongRing = 128U << 20;  // sparse; newcomers find all since the beginning
+constexpr std::uint32_t kNobody = 99;            // no role was told yet
+
+bool votes_as_follower(NodeGroup& g, std::uint8_t id) {
+  return g.report(id).role == static_cast<std::uint32_t>(consensus::Role::kFollower) ||
+         g.report(id).role == static_cast<std::uint32_t>(consensus::Role::kLeader);
+}
+
 double ms(std::uint64_t ns) { return static_cast<double>(ns) / 1e6; }
 
 std::uint64_t cpu_ns_of(pid_t pid) {
@@ -129,19 +137,85 @@ TEST_CASE("driver: five replicas outlive two, and commit nothing with three gone
   g.check_histories();
 }
 
-TEST_CASE("driver: a replica whose memory was lost neither votes nor disturbs",
+TEST_CASE("driver: a replica that lost its memory comes back and counts again",
           "[driver][processes]") {
-  NodeGroup g(3);
+  const auto kind = GENERATE(consensus::FabricKind::kShm, consensus::FabricKind::kTcp);
+  NodeGroup g(3, kind, "", 3, kLongRing);
   g.set_traffic(true);
   const std::uint8_t leader = settled_leader(g);
   const std::uint8_t lost = leader == 0 ? 1 : 0;
+  const auto other = static_cast<std::uint8_t>(3 - leader - lost);
   g.process(lost).kill();
   g.lose_memory(lost);
-  g.report(lost).role = 0;
+  g.report(lost).role = kNobody;
   g.start(lost);
-  REQUIRE(g.wait_committed(leader, g.report(leader).committed + 500, kSoon));
-  CHECK(g.report(lost).role != static_cast<std::uint32_t>(consensus::Role::kLeader));
+  REQUIRE(until([&] { return let_pass_us(200), votes_as_follower(g, lost); }, kSoon));
+  CHECK(until([&] { return let_pass_us(200), g.report(lost).voters == 3; }, kSoon));
   CHECK(g.report(lost).fatal == 0);
+  g.process(other).kill();  // now what is committed is committed with its help
+  const int now = g.wait_for_leader(other, kSoon);
+  REQUIRE(now >= 0);
+  const auto by = static_cast<std::uint8_t>(now);
+  REQUIRE(g.wait_committed(by, g.report(by).committed + 200, kSoon));
+  g.set_traffic(false);
+  g.check_histories();
+}
+
+TEST_CASE("driver: three replicas grow to five under load, which outlive two",
+          "[driver][processes]") {
+  const auto kind = GENERATE(consensus::FabricKind::kShm, consensus::FabricKind::kTcp);
+  NodeGroup g(5, kind, "", 3, kLongRing);
+  g.set_traffic(true);
+  REQUIRE(g.wait_for_leader(-1, kSoon) >= 0);
+  for (const std::uint8_t id : {std::uint8_t{3}, std::uint8_t{4}}) {
+    g.report(id).role = kNobody;
+    if (id == 3) g.start(id);  // before it is invited, the other one after
+    REQUIRE(g.command(Command::kAdd, id, kSoon));
+    if (id == 4) g.start(id);
+    REQUIRE(g.command(Command::kPromote, id, kSoon));  // says no until it has caught up
+    REQUIRE(until([&] { return let_pass_us(200), votes_as_follower(g, id); }, kSoon));
+  }
+  CHECK(until([&] { return let_pass_us(200), g.report(4).voters == 5; }, kSoon));
+  const int leader = g.wait_for_leader(-1, kSoon);
+  REQUIRE(leader >= 0);
+  const auto old = static_cast<std::uint8_t>(leader);
+  const std::uint8_t second = old == 1 ? 2 : 1;
+  g.process(old).kill();
+  g.process(second).kill();
+  g.report(old).role = g.report(second).role = kNobody;
+  const int next = g.wait_for_leader(old, kSoon);
+  REQUIRE(next >= 0);
+  const auto now = static_cast<std::uint8_t>(next);
+  REQUIRE(g.wait_committed(now, g.report(now).committed + 200, kSoon));
+  g.set_traffic(false);
+  g.check_histories();
+}
+
+TEST_CASE("driver: leadership is transferred, and a removed leader hands over, under load",
+          "[driver][processes]") {
+  const auto kind = GENERATE(consensus::FabricKind::kShm, consensus::FabricKind::kTcp);
+  NodeGroup g(3, kind, "", 3, kLongRing);
+  g.set_traffic(true);
+  const std::uint8_t first = settled_leader(g);
+  const auto second = static_cast<std::uint8_t>((first + 1) % 3);
+  int leader = -1;
+  for (int i = 0; i < 20 && leader < 0; ++i) {  // on a busy machine a hand-over may be given up
+    REQUIRE(g.command(Command::kTransfer, second, kSoon));
+    leader = g.wait_for_leader(first, kSoon / 20);
+  }
+  REQUIRE(leader >= 0);
+  const auto old = static_cast<std::uint8_t>(leader);
+  REQUIRE(g.wait_committed(old, g.report(old).committed + 100, kSoon));
+  REQUIRE(g.command(Command::kRemove, old, kSoon));
+  REQUIRE(until([&] { return let_pass_us(200), g.report(old).removed == 1; }, kSoon));
+  CHECK(until([&] { return let_pass_us(200), g.report(old).fatal == 1; }, kSoon));
+  g.process(old).kill();
+  g.report(old).role = kNobody;
+  const int next = g.wait_for_leader(old, kSoon);
+  REQUIRE(next >= 0);
+  const auto now = static_cast<std::uint8_t>(next);
+  REQUIRE(g.wait_committed(now, g.report(now).committed + 200, kSoon));
+  CHECK(until([&] { return let_pass_us(200), g.report(now).voters == 2; }, kSoon));
   g.set_traffic(false);
   g.check_histories();
 }

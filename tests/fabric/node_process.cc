@@ -61,8 +61,11 @@ std::uint64_t monotonic_ns() noexcept {
 }
 
 NodeGroup::NodeGroup(std::uint8_t replicas, consensus::FabricKind fabric,
-                     const std::string& store_directory)
+                     const std::string& store_directory, std::uint8_t members,
+                     std::uint64_t ring_bytes)
     : replicas_(replicas),
+      members_(members == 0 ? replicas : members),
+      ring_bytes_(ring_bytes),
       fabric_(fabric),
       ports_(fabric == consensus::FabricKind::kTcp
                  ? replicas + static_cast<std::size_t>(replicas * (replicas - 1) / 2)
@@ -70,7 +73,7 @@ NodeGroup::NodeGroup(std::uint8_t replicas, consensus::FabricKind fabric,
       store_directory_(store_directory),
       children_(replicas) {
   if (fabric == consensus::FabricKind::kTcp) start_relays();
-  for (std::uint8_t i = 0; i < replicas; ++i) start(i);
+  for (std::uint8_t i = 0; i < members_; ++i) start(i);
 }
 
 void NodeGroup::start(std::uint8_t id) {
@@ -123,7 +126,8 @@ void NodeGroup::run(std::uint8_t id) {
   o.directory = directory_.path();
   o.self = ReplicaId{id};
   o.replicas = replicas_;
-  o.ring_bytes = 8U << 20;
+  o.members = members_;
+  o.ring_bytes = ring_bytes_;
   o.log_id = 4711;
   o.fabric = fabric_;
   o.endpoints = endpoints_of(id);
@@ -153,6 +157,12 @@ void NodeGroup::run(std::uint8_t id) {
       now = monotonic_ns();
       wake = std::min(c.poll(now), now + kMs);
     }
+    if (report_->command.asked != report_->command.done) obey(c);
+    const consensus::GroupStatus status = c.status();
+    r.removed = status.removed ? 1 : 0;
+    r.voters = static_cast<std::uint64_t>(
+        std::count_if(status.members.begin(), status.members.end(),
+                      [](const auto& m) { return m.role == consensus::MemberRole::kVoter; }));
     c.flush_doorbells();
     r.durable = value(c.status().durable);
     const std::uint64_t wait = wake > now ? wake - now : 0;
@@ -161,6 +171,41 @@ void NodeGroup::run(std::uint8_t id) {
     pollfd fd{c.event_fd(), POLLIN, 0};
     if (wait > 0) ::ppoll(&fd, 1, &t, nullptr);
   }
+}
+
+void NodeGroup::obey(Consensus& c) {
+  Command& command = report_->command;
+  if (c.status().role != Role::kLeader) return;
+  const std::uint64_t number = command.asked;
+  const auto id = ReplicaId{static_cast<std::uint8_t>(command.id)};
+  Code code = Code::kOk;
+  if (command.kind == Command::kTransfer) {
+    const Outcome done = c.transfer(id);
+    if (!done) code = done.error().code;
+  } else {
+    const auto kind = static_cast<consensus::MemberChange::Kind>(command.kind.load());
+    const auto done = c.change_members({kind, id});
+    if (!done) code = done.error().code;
+  }
+  command.code = static_cast<int>(code);
+  command.done = number;
+}
+
+bool NodeGroup::command(Command::Kind kind, std::uint8_t id, int timeout_ms) {
+  Command& c = report_->command;
+  const std::uint64_t deadline = monotonic_ns() + static_cast<std::uint64_t>(timeout_ms) * kMs;
+  while (monotonic_ns() < deadline) {
+    c.kind = kind;
+    c.id = id;
+    const std::uint64_t number = ++c.asked;
+    if (!until([&] { return let_pass_us(200), c.done == number; }, timeout_ms)) return false;
+    if (c.code == static_cast<int>(Code::kOk)) return true;
+    if (c.code != static_cast<int>(Code::kBadArgument)) continue;
+    // It leads already, by an election of its own.
+    return kind == Command::kTransfer &&
+           report(id).role == static_cast<std::uint32_t>(Role::kLeader);
+  }
+  return false;
 }
 
 int NodeGroup::wait_for_leader(int not_this, int timeout_ms) {

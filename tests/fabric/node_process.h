@@ -17,6 +17,16 @@ namespace crane::test {
 
 inline constexpr std::size_t kHistoryMax = 1U << 17;
 
+// What a test asks of the replica that leads.
+struct Command {
+  enum Kind : std::uint32_t { kAdd, kPromote, kRemove, kTransfer };
+  std::atomic<std::uint32_t> kind;
+  std::atomic<std::uint32_t> id;
+  std::atomic<std::uint64_t> asked;  // number of the command
+  std::atomic<std::uint64_t> done;   // the last one answered
+  std::atomic<int> code;             // its answer
+};
+
 // What one replica reports; written by its process (and its successors), read by the test.
 struct NodeReport {
   std::atomic<std::uint32_t> role;
@@ -26,11 +36,14 @@ struct NodeReport {
   std::atomic<std::uint64_t> broken;           // a gap, a change or a repetition of an entry
   std::atomic<std::uint64_t> fatal;
   std::atomic<std::uint64_t> durable;               // last index in the own store
+  std::atomic<std::uint64_t> voters;                // of the members in force
+  std::atomic<std::uint64_t> removed;               // GroupStatus::removed
   std::atomic<std::uint64_t> busy;                  // proposals refused with kBusy
   std::atomic<std::uint64_t> history[kHistoryMax];  // [index]: the input's id, or its type if none
 };
 struct GroupReport {
   std::atomic<bool> traffic;
+  Command command;
   NodeReport nodes[5];
 };
 
@@ -40,10 +53,12 @@ std::uint64_t monotonic_ns() noexcept;
 // that can be stopped: a cut network, in which nobody is told anything.
 class NodeGroup {
  public:
-  // `store_directory`: durability disk, with stores there.
+  // Starts the first `members` of them (0: all), which vote.  `store_directory`: durability disk,
+  // with stores there.
   explicit NodeGroup(std::uint8_t replicas,
                      consensus::FabricKind fabric = consensus::FabricKind::kShm,
-                     const std::string& store_directory = "");
+                     const std::string& store_directory = "", std::uint8_t members = 0,
+                     std::uint64_t ring_bytes = 8U << 20);
   void start(std::uint8_t id);
   Child& process(std::uint8_t id) { return *children_[id]; }
   void lose_memory(std::uint8_t id);
@@ -59,6 +74,8 @@ class NodeGroup {
   int wait_for_leader(int not_this, int timeout_ms);
   // Until replica `id` has committed `index`.
   bool wait_committed(std::uint8_t id, std::uint64_t index, int timeout_ms);
+  // Asks whoever leads until it says yes.
+  bool command(Command::Kind kind, std::uint8_t id, int timeout_ms);
   // Agreement, no gap, no input twice, over all histories.  CHECKs.
   void check_histories();
 
@@ -71,9 +88,12 @@ class NodeGroup {
     std::unique_ptr<Child> process;
   };
   void run(std::uint8_t id);
+  void obey(consensus::Consensus& c);
   void start_relays();
   std::vector<consensus::Endpoint> endpoints_of(std::uint8_t id) const;
   std::uint8_t replicas_;
+  std::uint8_t members_;
+  std::uint64_t ring_bytes_;
   consensus::FabricKind fabric_;
   ReservedPorts ports_;  // of the replicas, then of the relays
   std::vector<Relay> relays_;

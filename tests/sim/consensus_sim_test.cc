@@ -3,11 +3,13 @@
 //         that was committed, and become live again when the faults end.
 // METHOD  Seeded worlds of 3 or 5 replicas on a simulated one-sided fabric: delays, cuts in one or
 //         both directions, crashes with and without memory, stopped processors, torn and late
-//         writes, clock skew, stalled applications, small rings that lap.
+//         writes, clock skew, stalled applications, small rings that lap; members are added,
+//         promoted and removed, the leader among them, and replicas that lost their memory return.
 // CHECKS  AGREEMENT, NO GAP, SINGLE WRITER, MAJORITY, OWN VIEW, AT MOST ONCE, UNIQUE VIEWS,
 //         LIVENESS (consensus/sim/checkers.h).
 // REPLAY  crane-sim --seed N --trace; CRANE_SEED=first CRANE_SEEDS=count choose others.
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdio>
@@ -37,6 +39,10 @@ TEST_CASE("consensus: no property breaks in any world, whatever fails", "[sim]")
   std::uint64_t done = 0;
   std::uint64_t committed = 0;
   std::uint64_t views = 0;
+  std::uint64_t changes = 0;
+  std::uint64_t leaders_removed = 0;
+  std::uint64_t returns = 0;
+  std::uint64_t given_up = 0;
   double seconds = 0;
   for (; done < wanted && seconds < kSecondsMax; ++done) {
     const sim::Outcome o = sim::run_seed(first + done);
@@ -44,6 +50,10 @@ TEST_CASE("consensus: no property breaks in any world, whatever fails", "[sim]")
     REQUIRE(o.violation == "");
     committed += o.committed;
     views += o.views;
+    changes += o.changes;
+    leaders_removed += o.removals_of_leaders;
+    returns += o.returns;
+    given_up += o.given_up ? 1 : 0;
     seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   }
   std::printf("consensus sim: seeds %llu..%llu, %llu entries, %llu reigns, %.0f seeds/s\n",
@@ -51,9 +61,37 @@ TEST_CASE("consensus: no property breaks in any world, whatever fails", "[sim]")
               static_cast<unsigned long long>(first + done - 1),
               static_cast<unsigned long long>(committed), static_cast<unsigned long long>(views),
               static_cast<double>(done) / seconds);
+  std::printf("  %llu changes of members, %llu removed the leader, %llu gave a lost vote back\n",
+              static_cast<unsigned long long>(changes),
+              static_cast<unsigned long long>(leaders_removed),
+              static_cast<unsigned long long>(returns));
   // A world in which nothing happens proves nothing.
   CHECK(committed > done * 10);
   CHECK(views > done);
+  if (done >= 200) {
+    CHECK(changes > done);
+    CHECK(leaders_removed > 0);
+    CHECK(returns > 0);
+    CHECK(given_up * 200 < done);
+  }
+}
+
+TEST_CASE("consensus: no property breaks while members change all the time", "[sim]") {
+  const std::uint64_t first = sim::first_seed(1);
+  const std::uint64_t wanted = std::min<std::uint64_t>(seeds_wanted(), 1000);
+  const auto begin = Clock::now();
+  sim::Options options;
+  options.changes = true;
+  std::uint64_t changes = 0;
+  std::uint64_t done = 0;
+  for (; done < wanted && std::chrono::duration<double>(Clock::now() - begin).count() < 30;
+       ++done) {
+    const sim::Outcome o = sim::run_seed(first + done, options);
+    INFO("replay: crane-sim --changes --seed " << o.seed << " --trace");
+    REQUIRE(o.violation == "");
+    changes += o.changes;
+  }
+  CHECK(changes > done * 5);
 }
 
 TEST_CASE("consensus: the same seed gives the same world, event for event", "[sim]") {
@@ -70,7 +108,7 @@ TEST_CASE("consensus: the same seed gives the same world, event for event", "[si
 TEST_CASE("consensus: a world without faults elects once and commits all", "[sim]") {
   for (const unsigned replicas : {1U, 2U, 3U, 5U, 7U}) {
     sim::Faults f;
-    f.replicas = static_cast<std::uint8_t>(replicas);
+    f.replicas = f.members = static_cast<std::uint8_t>(replicas);
     f.slow_per_mille = f.torn_per_mille = 0;
     f.incident_every_ns = 100'000'000'000;  // after the end
     sim::Cluster cluster(replicas, f, {});

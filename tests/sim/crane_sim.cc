@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // crane-sim: runs seeded worlds of the replicated log, many or one with its trace.
 //
-// crane-sim [--seed FIRST] [--count N] [--mutant NAME] [--trace]
+// crane-sim [--seed FIRST] [--count N] [--mutant NAME] [--changes] [--trace]
+//   --changes  worlds in which members change all the time
 
 #include <chrono>
 #include <cstdio>
@@ -22,8 +23,10 @@ struct Arguments {
 };
 
 int usage() {
-  std::fprintf(stderr, "usage: crane-sim [--seed FIRST] [--count N] [--mutant NAME] [--trace]\n");
-  for (int i = 1; i <= static_cast<int>(Mutant::kPromiseNotDurable); ++i) {
+  std::fprintf(stderr,
+               "usage: crane-sim [--seed FIRST] [--count N] [--mutant NAME] [--changes] "
+               "[--trace]\n");
+  for (int i = 1; i <= static_cast<int>(Mutant::kLearnerVotes); ++i) {
     std::fprintf(stderr, "  mutant %s\n", sim::name(static_cast<Mutant>(i)));
   }
   return 2;
@@ -34,6 +37,8 @@ bool parse(int argc, char** argv, Arguments& a) {
     const bool more = i + 1 < argc;
     if (std::strcmp(argv[i], "--trace") == 0) {
       a.options.trace = stdout;
+    } else if (std::strcmp(argv[i], "--changes") == 0) {
+      a.options.changes = true;
     } else if (std::strcmp(argv[i], "--seed") == 0 && more) {
       a.seed = std::strtoull(argv[++i], nullptr, 10);
     } else if (std::strcmp(argv[i], "--count") == 0 && more) {
@@ -41,7 +46,7 @@ bool parse(int argc, char** argv, Arguments& a) {
     } else if (std::strcmp(argv[i], "--mutant") == 0 && more) {
       const char* wanted = argv[++i];
       bool found = false;
-      for (int m = 0; m <= static_cast<int>(Mutant::kPromiseNotDurable); ++m) {
+      for (int m = 0; m <= static_cast<int>(Mutant::kLearnerVotes); ++m) {
         if (std::strcmp(sim::name(static_cast<Mutant>(m)), wanted) != 0) continue;
         a.options.mutant = static_cast<Mutant>(m);
         found = true;
@@ -64,12 +69,20 @@ int main(int argc, char** argv) {
   std::uint64_t committed = 0;
   std::uint64_t views = 0;
   std::uint64_t events = 0;
+  std::uint64_t changes = 0;
+  std::uint64_t leaders_removed = 0;
+  std::uint64_t returns = 0;
+  std::uint64_t given_up = 0;
   const auto begin = std::chrono::steady_clock::now();
   for (std::uint64_t seed = a.seed; seed < a.seed + a.count; ++seed) {
     const sim::Outcome o = sim::run_seed(seed, a.options);
     committed += o.committed;
     views += o.views;
     events += o.events;
+    changes += o.changes;
+    leaders_removed += o.removals_of_leaders;
+    returns += o.returns;
+    given_up += o.given_up ? 1 : 0;
     if (o.ok()) continue;
     ++failed;
     std::printf("seed %llu: %s\n  replay: crane-sim --seed %llu --mutant %s --trace\n",
@@ -82,5 +95,10 @@ int main(int argc, char** argv) {
               static_cast<unsigned long long>(a.count), static_cast<unsigned long long>(failed),
               static_cast<unsigned long long>(committed), static_cast<unsigned long long>(views),
               static_cast<unsigned long long>(events), static_cast<double>(a.count) / seconds);
+  std::printf(
+      "%llu changes of members, %llu removed the leader, %llu gave a lost vote back, "
+      "%llu groups beyond help\n",
+      static_cast<unsigned long long>(changes), static_cast<unsigned long long>(leaders_removed),
+      static_cast<unsigned long long>(returns), static_cast<unsigned long long>(given_up));
   return failed == 0 ? 0 : 1;
 }

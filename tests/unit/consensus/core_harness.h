@@ -31,6 +31,7 @@ class InstantGroup {
     std::vector<Entry> delivered;
     std::vector<RoleChange> roles;
     std::string fatal;
+    std::uint32_t incarnation = kFirstIncarnation;
     bool cut = false;  // nothing reaches it, nothing leaves it
   };
 
@@ -50,11 +51,28 @@ class InstantGroup {
     Config c = config;
     c.self = ReplicaId{static_cast<std::uint8_t>(id)};
     Node& n = nodes[id];
+    c.incarnation = n.incarnation;
     n.core = std::make_unique<Replica>(c, n.memory);
     Start event;
     event.kind = kind;
     event.promise = n.cells[kPromiseCell];
     step(id, event);
+  }
+  // What a reboot does to a replica that is not running.
+  void lose_memory(unsigned id) {
+    Node& n = nodes[id];
+    n.core.reset();
+    std::fill(n.memory.begin(), n.memory.end(), std::byte{0});
+    std::fill(n.keys.begin(), n.keys.end(), 0);
+    n.cells = {};
+    ++n.incarnation;
+  }
+  Result<Index> change(unsigned leader, MemberChange::Kind kind, unsigned id) {
+    const auto index = nodes[leader].core->change_members(
+        {kind, ReplicaId{static_cast<std::uint8_t>(id)}}, {now_ns, 0});
+    carry_out(leader);
+    settle();
+    return index;
   }
   void start_all() {
     for (unsigned i = 0; i < nodes.size(); ++i) start(i);
@@ -198,6 +216,7 @@ class InstantGroup {
     if (!nodes[id].slow_disk) finish_stores(id);
   }
   void carry_out(unsigned, const Committed&) {}
+  void carry_out(unsigned, const MembersChange&) {}
   void carry_out(unsigned id, const RoleChange& r) { nodes[id].roles.push_back(r); }
   void carry_out(unsigned id, const Fatal& f) { nodes[id].fatal = f.why; }
 };

@@ -119,6 +119,7 @@ TEST_CASE("consensus disk: a durable index of another view does not count", "[R=
   m.type = MessageType::kDurable;
   m.from = 2;
   m.log_id = g.config.log_id;
+  m.incarnation = kFirstIncarnation;
   const View view = g.nodes[0].core->promised_view();
   const auto tell = [&](View told_in, View stored) {
     m.view = told_in;
@@ -146,6 +147,7 @@ TEST_CASE("consensus disk: at a grant the store's cursor goes back to the commit
   m.type = MessageType::kRequest;
   m.from = 0;
   m.log_id = g.config.log_id;
+  m.incarnation = kFirstIncarnation;
   m.view = g.nodes[0].core->promised_view();
   g.nodes[2].slow_disk = true;
   g.step(2, MessageArrived{ReplicaId{0}, std::as_bytes(std::span(&m, 1))});

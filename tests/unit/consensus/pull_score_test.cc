@@ -67,7 +67,8 @@ TEST_CASE("transitions: what is not declared is not allowed", "[election]") {
   CHECK(may_follow(Role::kFollower, Role::kCandidate));
   CHECK_FALSE(may_follow(Role::kFollower, Role::kLeader));
   CHECK_FALSE(may_follow(Role::kLearner, Role::kCandidate));
-  CHECK_FALSE(may_follow(Role::kLearner, Role::kFollower));
+  CHECK_FALSE(may_follow(Role::kRemoved, Role::kFollower));
+  CHECK_FALSE(may_follow(Role::kLeader, Role::kLearner));
   CHECK_FALSE(may_follow(Role::kFailed, Role::kFollower));
   CHECK(may_follow(Phase::kAdopting, Phase::kLeading));
   CHECK_FALSE(may_follow(Phase::kFencing, Phase::kLeading));

@@ -100,6 +100,7 @@ TEST_CASE("consensus: a follower refuses others while its leader is alive (L1)",
   Message m{};
   m.type = MessageType::kRequest;
   m.from = 2;
+  m.incarnation = kFirstIncarnation;
   m.log_id = g.config.log_id;
   m.view = make_view(view_counter(view) + 5, ReplicaId{2});
   g.step(1, MessageArrived{ReplicaId{2}, std::as_bytes(std::span(&m, 1))});
@@ -109,7 +110,7 @@ TEST_CASE("consensus: a follower refuses others while its leader is alive (L1)",
   m.log_id ^= 1;
   g.step(1, MessageArrived{ReplicaId{2}, std::as_bytes(std::span(&m, 1))});
   m.log_id ^= 1;
-  m.incarnation = 1;
+  m.incarnation = 7;
   g.step(1, MessageArrived{ReplicaId{2}, std::as_bytes(std::span(&m, 1))});
   CHECK(g.nodes[1].core->promised_view() == view);
 }
@@ -136,7 +137,7 @@ TEST_CASE("consensus: who lost its memory neither votes nor leads (C5, U2)", "[R
   g.run_for(200 * kMs);
   REQUIRE(g.propose(0).ok());
   g.nodes[1].core.reset();
-  std::fill(g.nodes[1].memory.begin(), g.nodes[1].memory.end(), std::byte{0});
+  g.lose_memory(1);
   g.start(1, StartKind::kLost);
   CHECK(g.nodes[1].core->role() == Role::kLearner);
   g.nodes[0].core.reset();
@@ -148,9 +149,9 @@ TEST_CASE("consensus: who lost its memory neither votes nor leads (C5, U2)", "[R
 
 TEST_CASE("consensus: a learner stays one when it starts again on its new memory (C5)", "[R=3]") {
   InstantGroup g(3);
-  g.config.incarnation = 7;  // nobody admitted it
+  g.lose_memory(1);
   g.start(1, StartKind::kLost);
-  CHECK(g.nodes[1].cells[kPromiseCell][kIncarnation] == 7);
+  CHECK(g.nodes[1].cells[kPromiseCell][kIncarnation] == kFirstIncarnation + 1);
   g.nodes[1].core.reset();
   g.start(1, StartKind::kSurvived);
   g.settle();

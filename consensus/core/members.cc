@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who belongs to the group: CONFIG entries in the log, joining, leaving, handing over (DESIGN C7).
+#include <algorithm>
+
+#include "consensus/core/replica.h"
+#include "dmt/base/assert.h"
+
+namespace crane::consensus::core {
+
+// --- the list
+// -----------------------------------------------------------------------------------------
+
+// M3: a CONFIG counts from when it stands in the log.
+void Replica::note_config(const EntryHeader& h, std::span<const std::byte> payload) {
+  if (Index{h.index} <= configs_.back().at.index) return;
+  const auto members = Members::decode(payload);
+  if (!members) return;  // the bytes changed since their CRC was checked: they are scanned again
+  configs_.push_back({{View{h.view}, Index{h.index}}, *members});
+  was_member_ |= members->member(self());
+}
+
+// ... until it is truncated.
+void Replica::forget_configs(Index after) {
+  while (changing() && configs_.back().at.index > after) configs_.pop_back();
+}
+
+void Replica::settle_configs() {
+  std::size_t newest = 0;
+  while (newest + 1 < configs_.size() && configs_[newest + 1].at.index <= commit_.last.index) {
+    ++newest;
+  }
+  if (newest == 0) return;
+  configs_.erase(configs_.begin(), configs_.begin() + static_cast<std::ptrdiff_t>(newest));
+  ring_.save_config(configs_.front());
+  emit(MembersChange{});
+}
+
+// Brings role and peers in line with the members in force.
+void Replica::members_changed() {
+  if (following()) {
+    const Role right = votes() ? Role::kFollower : Role::kLearner;
+    if (role_ == right) return;
+    campaign_at_ns_ = 0;
+    prevote_view_ = View{0};
+    join_at_ns_ = now_.now_ns;
+    join_power_ = 0;
+    set_role(right, leader_);
+  } else if (phase_ == Phase::kLeading) {
+    for (std::uint8_t i = 0; i < config_.replicas; ++i) {
+      Peer& p = peers_[i];
+      if (p.state == PeerState::kIdle || is(ReplicaId{i}, p.grant.incarnation)) continue;
+      lose_peer(ReplicaId{i});
+    }
+  }
+}
+
+bool Replica::is(ReplicaId id, std::uint32_t incarnation) const {
+  return members().admits(id, incarnation) ||
+         (mutant(Mutant::kAmnesiacVoter) && members().member(id));
+}
+
+// M5: those who granted are a majority of the members in force.
+bool Replica::granted_quorum() const {
+  const Members& m = mutant(Mutant::kStaleConfig) ? asked_ : members();
+  const auto holds = [&](ReplicaId id) {
+    if (id == self()) return m.admits(id, config_.incarnation) || is(id, config_.incarnation);
+    if (value(id) >= peers_.size() || !peers_[value(id)].granted) return false;
+    const std::uint32_t incarnation = peers_[value(id)].grant.incarnation;
+    return m.admits(id, incarnation) || mutant(Mutant::kAmnesiacVoter);
+  };
+  if (mutant(Mutant::kLearnerVotes)) {
+    const auto granted = [](const Peer& p) { return p.granted; };
+    const auto n = std::count_if(peers_.begin(), peers_.end(), granted);
+    return static_cast<std::size_t>(n) + 1 >= m.quorum();
+  }
+  return m.quorum_of(holds);
+}
+
+// --- who is heard
+// --------------------------------------------------------------------------------
+
+// False when the message is nobody's business here.  Both the committed list and those behind it
+// may turn out to be in force, so a member of either is heard.
+bool Replica::screen(const Message& m) {
+  if (m.type == MessageType::kJoin || m.type == MessageType::kNotMember) return true;
+  if (m.config > config_at()) return true;  // it knows better than we who belongs
+  const auto known = [this](ReplicaId id, std::uint32_t incarnation) {
+    return is(id, incarnation) ||
+           std::any_of(configs_.begin(), configs_.end(),
+                       [&](const ConfigAt& c) { return c.members.admits(id, incarnation); });
+  };
+  // C5: who lost its memory has no say, until a CONFIG admits what it is now.
+  if (!known(self(), config_.incarnation)) return false;
+  if (known(ReplicaId{m.from}, m.incarnation)) return true;
+  if (role_ == Role::kLeader && members().role(ReplicaId{m.from}) == MemberRole::kLearner) {
+    on_join(m);  // invited, and does not know that it was away: whatever it says will do
+    return false;
+  }
+  const bool asks = m.type == MessageType::kPreVote || m.type == MessageType::kRequest;
+  if (asks && !members().member(ReplicaId{m.from}) && !changing()) {
+    send(ReplicaId{m.from}, message(MessageType::kNotMember));
+  }
+  return false;
+}
+
+// A learner with which no leader is busy says that it is there.
+void Replica::ask_to_join() {
+  if (now_.now_ns < join_at_ns_) return;
+  join_at_ns_ = now_.now_ns + (config_.retry_ns << join_power_);
+  join_power_ = std::min(join_power_ + 1, kRetryPowerMax);
+  if (leader_alive() && repaired_) return;
+  const Message m = message(MessageType::kJoin);
+  for (std::uint8_t i = 0; i < config_.replicas; ++i) {
+    if (ReplicaId{i} != self()) send(ReplicaId{i}, m);
+  }
+}
+
+void Replica::on_join(const Message& m) {
+  const ReplicaId id{m.from};
+  if (role_ != Role::kLeader) return;
+  Peer& p = peers_[m.from];
+  p.asks = m.incarnation;
+  p.up = true;
+  if (members().admits(id, m.incarnation)) {
+    if (p.state == PeerState::kIdle) p.retry_at_ns = now_.now_ns;
+    return;
+  }
+  if (changing()) return;  // it asks again
+  if (!members().member(id)) return send(id, message(MessageType::kNotMember));
+  // The earlier incarnation is dead, or this one would not be: one CONFIG takes its vote and lets
+  // the new one in as a learner.
+  Members next = members();
+  const bool learns = members().role(id) == MemberRole::kLearner;
+  next.set(id, learns ? MemberRole::kLearner : MemberRole::kReturning, m.incarnation);
+  if (in_touch(next)) propose_config(next);
+}
+
+void Replica::on_not_member(const Message& m) {
+  if (!following() || m.config < config_at() || !was_member_) return;
+  if (m.config == config_at() && members().admits(self(), config_.incarnation)) return;
+  // Only a leader knows: another one may have missed that this replica was added again.
+  if (m.leader != m.from) return ask_to_join();
+  leave();
+}
+
+void Replica::leave() {
+  if (phase_ != Phase::kNone) step_down();
+  set_role(Role::kRemoved, kNoReplica);
+}
+
+// --- changes, by the leader
+// ------------------------------------------------------------------------
+
+bool Replica::caught_up(const Peer& p) const {
+  return p.state == PeerState::kStreaming && p.acked_pos >= start_end_pos_ &&
+         end_.pos - p.acked_pos <= ring_.ring_bytes() / kCaughtUpDivisor;
+}
+
+// A majority of `next` follows now.
+bool Replica::in_touch(const Members& next) const {
+  return next.quorum_of([this](ReplicaId id) {
+    return id == self() || peers_[value(id)].state == PeerState::kStreaming;
+  });
+}
+
+void Replica::propose_config(const Members& next) {
+  const bool allowed = role_ == Role::kLeader && !changing();
+  CRANE_ASSERT(allowed || mutant(Mutant::kConfigBeforeStart));  // M4
+  const std::size_t size = next.encode(config_bytes_);
+  if (!room_for(entry_bytes(size), ring_.ring_bytes() / kReserveDivisor)) return;
+  for (std::uint8_t i = 0; i < config_.replicas; ++i) {
+    if (!members().member(ReplicaId{i}) || next.member(ReplicaId{i})) continue;
+    peers_[i].retry_at_ns = now_.now_ns;  // to tell it
+    peers_[i].retry_power = 0;
+    peers_[i].asks = kAnyIncarnation;
+  }
+  if (commit_ == end_) progress_ns_ = now_.now_ns;
+  append(kConfig, 0, 0, std::span<const std::byte>{config_bytes_}.first(size));
+}
+
+Result<Index> Replica::change_members(const MemberChange& change, Now now) {
+  const bool leads =
+      role_ == Role::kLeader || (mutant(Mutant::kConfigBeforeStart) && phase_ == Phase::kLeading);
+  if (!leads) return Error{Code::kNotLeader, 0, "change of members"};
+  if (value(change.id) >= config_.replicas) {
+    return Error{Code::kBadArgument, 0, "the group has no slot of this number"};
+  }
+  if (transfer_to_ != kNoReplica || (changing() && !mutant(Mutant::kConfigBeforeStart))) {
+    return Error{Code::kBusy, 0, "a change of members or leader is under way"};
+  }
+  now_ = now;
+  Members next = members();
+  const MemberRole role = next.role(change.id);
+  const Peer& p = peers_[value(change.id)];
+  switch (change.kind) {
+    case MemberChange::Kind::kAdd:
+      if (role != MemberRole::kNone) return Error{Code::kBadArgument, 0, "it is a member"};
+      next.set(change.id, MemberRole::kLearner, p.asks);
+      break;
+    case MemberChange::Kind::kPromote:
+      if (role != MemberRole::kLearner && role != MemberRole::kReturning) {
+        return Error{Code::kBadArgument, 0, "it is no learner"};
+      }
+      if (!caught_up(p)) return Error{Code::kBusy, 0, "the learner has not caught up"};
+      next.set(change.id, MemberRole::kVoter, next.incarnation(change.id));
+      if (mutant(Mutant::kSwapVoters)) {
+        for (std::uint8_t i = config_.replicas; i-- > 0;) {
+          if (ReplicaId{i} == self() || ReplicaId{i} == change.id) continue;
+          if (!next.voter(ReplicaId{i})) continue;
+          next.remove(ReplicaId{i});
+          break;
+        }
+      }
+      break;
+    case MemberChange::Kind::kRemove:
+      if (role == MemberRole::kNone) return Error{Code::kBadArgument, 0, "it is no member"};
+      next.remove(change.id);
+      if (next.voters() == 0) return Error{Code::kBadArgument, 0, "it is the last voter"};
+      if (role == MemberRole::kVoter && !in_touch(next))
+        return Error{Code::kBusy, 0, "too few of the others are in touch"};
+      break;
+  }
+  const Index before = end_.last.index;
+  propose_config(next);
+  deadline_ns_ = now_.now_ns;
+  if (end_.last.index == before) return Error{Code::kBusy, 0, "the log is full"};
+  return end_.last.index;
+}
+
+// A member that is not written to is asked for its permission, again and again ...
+bool Replica::to_ask(ReplicaId id) const {
+  const Peer& p = peers_[value(id)];
+  return phase_ == Phase::kLeading && id != self() && p.up && p.state == PeerState::kIdle &&
+         members().admits(id, members().incarnation(id));
+}
+
+// ... and who is none is told so: it may have missed its removal.
+bool Replica::to_tell(ReplicaId id) const {
+  return role_ == Role::kLeader && id != self() && peers_[value(id)].up && !members().member(id) &&
+         !changing() && votes() && transfer_to_ == kNoReplica;
+}
+
+// What is due with members while this replica leads.
+void Replica::tick_members() {
+  if (transfer_to_ != kNoReplica) {
+    finish_transfer();
+    if (role_ != Role::kLeader) return;
+    if (now_.now_ns < transfer_until_ns_) return;
+    transfer_to_ = kNoReplica;
+    if (!votes() && !changing()) return leave();
+  }
+  if (changing()) return;
+  if (!votes()) {
+    const ReplicaId to = heir();
+    return to == kNoReplica ? leave() : begin_transfer(to);
+  }
+  for (std::uint8_t i = 0; i < config_.replicas; ++i) {
+    Peer& p = peers_[i];
+    if (to_tell(ReplicaId{i}) && now_.now_ns >= p.retry_at_ns) {
+      p.retry_at_ns = now_.now_ns + (config_.retry_ns << p.retry_power);
+      p.retry_power = std::min(p.retry_power + 1, kRetryPowerMax);
+      send(ReplicaId{i}, message(MessageType::kNotMember));
+    }
+    if (changing() || members().role(ReplicaId{i}) != MemberRole::kReturning) continue;
+    if (!caught_up(p)) continue;
+    Members next = members();
+    next.set(ReplicaId{i}, MemberRole::kVoter, next.incarnation(ReplicaId{i}));
+    propose_config(next);
+  }
+}
+
+// --- handing over
+// --------------------------------------------------------------------------------
+
+// The voter that follows best.
+ReplicaId Replica::heir() const {
+  ReplicaId best = kNoReplica;
+  for (std::uint8_t i = 0; i < config_.replicas; ++i) {
+    const Peer& p = peers_[i];
+    if (p.state != PeerState::kStreaming || !p.up || !members().voter(ReplicaId{i})) continue;
+    if (best != kNoReplica && p.acked_pos <= peers_[value(best)].acked_pos) continue;
+    best = ReplicaId{i};
+  }
+  return best;
+}
+
+Outcome Replica::transfer(ReplicaId to, Now now) {
+  if (role_ != Role::kLeader) return Error{Code::kNotLeader, 0, "transfer"};
+  if (value(to) >= config_.replicas || to == self() || !members().voter(to)) {
+    return Error{Code::kBadArgument, 0, "only another voter can lead"};
+  }
+  if (transfer_to_ != kNoReplica || changing()) {
+    return Error{Code::kBusy, 0, "a change of members or leader is under way"};
+  }
+  now_ = now;
+  if (!caught_up(peers_[value(to)])) return Error{Code::kBusy, 0, "it does not follow closely"};
+  begin_transfer(to);
+  deadline_ns_ = now_.now_ns;
+  return Done{};
+}
+
+void Replica::begin_transfer(ReplicaId to) {
+  transfer_to_ = to;
+  transfer_until_ns_ = now_.now_ns + config_.ask_timeout_ns;
+  finish_transfer();
+}
+
+// Once nothing is in flight, nothing is lost by handing over (C8).
+void Replica::finish_transfer() {
+  const Peer& p = peers_[value(transfer_to_)];
+  if (p.state != PeerState::kStreaming || p.acked_pos != end_.pos || commit_ != end_) return;
+  const ReplicaId to = transfer_to_;
+  const bool leaves = !votes();
+  Message m = message(MessageType::kTransfer);
+  m.view = promised_;
+  step_down();
+  campaign_at_ns_ = now_.now_ns + config_.ask_timeout_ns;  // the other one goes first
+  send(to, m);
+  if (leaves) leave();
+}
+
+}  // namespace crane::consensus::core

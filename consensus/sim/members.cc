@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes of members in a simulated group: an operator who asks for them at random.
+#include <algorithm>
+
+#include "consensus/sim/cluster.h"
+
+namespace crane::consensus::sim {
+
+namespace {
+
+using core::MemberChange;
+using core::MemberRole;
+
+ReplicaId id_of(unsigned i) { return ReplicaId{static_cast<std::uint8_t>(i)}; }
+
+}  // namespace
+
+void Cluster::plan_change() {
+  if (faults_.change_every_ns == 0) return;
+  world_.after(world_.random.between(faults_.change_every_ns / 4, faults_.change_every_ns * 7 / 4),
+               [this] {
+                 if (faults_over_) return;
+                 plan_change();
+                 change();
+               });
+}
+
+// The operator asks whoever believes to lead, also one that is not there yet.
+void Cluster::change() {
+  const auto begin = static_cast<unsigned>(world_.random.below(faults_.replicas));
+  for (unsigned k = 0; k < faults_.replicas; ++k) {
+    const unsigned id = (begin + k) % faults_.replicas;
+    const Node& n = nodes_[id];
+    if (n.life != Life::kUp || n.core->leading_view() == View{0}) continue;
+    change_by(id);
+    pump(id);
+    return;
+  }
+}
+
+void Cluster::change_by(unsigned leader) {
+  Node& n = nodes_[leader];
+  Random& r = world_.random;
+  const auto about = static_cast<unsigned>(r.below(faults_.replicas));
+  const core::Members& members = n.core->members();
+  const MemberRole role = members.role(id_of(about));
+  MemberChange change{MemberChange::Kind::kRemove, id_of(about)};
+  if (role == MemberRole::kNone) {
+    change.kind = MemberChange::Kind::kAdd;
+    if (nodes_[about].life == Life::kDown && r.chance(700)) {
+      if (!faults_.disk && r.chance(500) && may_lose(about)) lose_memory(about);
+      restart(about);
+    }
+  } else if (role == MemberRole::kVoter && r.chance(300)) {
+    const crane::Outcome done = n.core->transfer(id_of(about), now_at(leader));
+    trace("replica %u hands over to %u: %s", leader, about, done.ok() ? "yes" : "no");
+    return;
+  } else if (role != MemberRole::kVoter && r.chance(800)) {
+    change.kind = MemberChange::Kind::kPromote;
+  } else if (members.voters() <= 2 && r.chance(700)) {
+    return;
+  }
+  const auto index = n.core->change_members(change, now_at(leader));
+  trace("replica %u changes members: kind %d of %u: %s", leader, static_cast<int>(change.kind),
+        about, index.ok() ? "proposed" : index.error().what);
+}
+
+void Cluster::on_config(const core::Entry& entry) {
+  const auto members = core::Members::decode(entry.payload);
+  if (!members) return violate("MEMBERS: a CONFIG that is none");
+  ++outcome_.changes;
+  for (unsigned i = 0; i < faults_.replicas; ++i) {
+    const core::Members& before = committed_config_.members;
+    if (members->voter(id_of(i)) && before.role(id_of(i)) == MemberRole::kReturning) {
+      ++outcome_.returns;
+    }
+    const bool gone = before.member(id_of(i)) && !members->member(id_of(i));
+    if (gone && nodes_[i].leads) ++outcome_.removals_of_leaders;
+  }
+  committed_config_ = {entry.at, *members};
+}
+
+// It heard that it is out: its process ends, and may be started again.
+void Cluster::on_removed(unsigned id) {
+  const std::uint32_t process = nodes_[id].process;
+  world_.after(1, [this, id, process] {
+    if (nodes_[id].process == process && nodes_[id].life != Life::kDown) crash(id);
+  });
+  world_.after(world_.random.between(1'000'000, 100'000'000), [this, id] { revive(id); });
+}
+
+// The operator starts it again; in the end only if it is a member (it may have been told late).
+void Cluster::revive(unsigned id) {
+  if (ended_) return;
+  if (!faults_over_ || newest_config().members.member(id_of(id))) return restart(id);
+  world_.after(100'000'000, [this, id] { revive(id); });
+}
+
+core::ConfigAt Cluster::newest_config(unsigned id) const {
+  const Node& n = nodes_[id];
+  if (!n.core) return n.config;
+  return {n.core->config_at(), n.core->members()};
+}
+
+core::ConfigAt Cluster::newest_config() const {
+  core::ConfigAt newest = committed_config_;
+  for (unsigned i = 0; i < faults_.replicas; ++i) {
+    const core::ConfigAt config = newest_config(i);
+    if (config.at > newest.at) newest = config;
+  }
+  return newest;
+}
+
+// A group outlives the loss of a minority's memory (C5): by the newest committed CONFIG, and by
+// each one that may yet be committed.
+bool Cluster::may_lose(unsigned id) const {
+  if (!outlives_loss(committed_config_.members, id)) return false;
+  for (unsigned i = 0; i < faults_.replicas; ++i) {
+    const core::ConfigAt config = newest_config(i);
+    if (config.at.index <= committed_config_.at.index) continue;
+    if (!outlives_loss(config.members, id)) return false;
+  }
+  return true;
+}
+
+bool Cluster::outlives_loss(const core::Members& members, unsigned id) const {
+  if (id < faults_.replicas && !members.voter(id_of(id))) return true;
+  return members.quorum_of([&](ReplicaId voter) {
+    return voter != id_of(id) && members.incarnation(voter) == nodes_[value(voter)].incarnation;
+  });
+}
+
+// Somebody is written to and does not have all yet.
+bool Cluster::some_catch_up() const {
+  for (const Node& leader : nodes_) {
+    if (!leader.leads || leader.life != Life::kUp) continue;
+    for (unsigned i = 0; i < faults_.replicas; ++i) {
+      const Node& n = nodes_[i];
+      if (n.life != Life::kUp || value(n.core->delivered()) >= agreement_.committed()) continue;
+      if (leader.core->peer_state(id_of(i)) == core::PeerState::kStreaming) return true;
+    }
+  }
+  return false;
+}
+
+// After a calm second every member has all and votes again, and who is none knows it.
+void Cluster::check_member_at_end(unsigned id) {
+  const Node& n = nodes_[id];
+  for (const Node& leader : nodes_) {
+    if (!leader.leads || leader.life != Life::kUp) continue;
+    if (leader.core->peer_state(id_of(id)) == core::PeerState::kBehind) return;
+  }
+  const MemberRole role = committed_config_.members.role(id_of(id));
+  if (role == MemberRole::kNone) {
+    const bool believes = n.life == Life::kUp && n.core->role() != core::Role::kLearner &&
+                          n.core->role() != core::Role::kRemoved;
+    if (believes) violate("MEMBERS: replica " + std::to_string(id) + " does not know it is out");
+    return;
+  }
+  if (role == MemberRole::kReturning) {
+    return violate("LIVENESS: replica " + std::to_string(id) + " did not get its vote back");
+  }
+  if (committed_config_.members.incarnation(id_of(id)) == core::kAnyIncarnation) return;
+  if (n.life != Life::kUp) {
+    return violate("LIVENESS: replica " + std::to_string(id) + " is a member and went away");
+  }
+  violate(liveness_.at_end(id, value(n.core->delivered()), agreement_.committed()));
+}
+
+}  // namespace crane::consensus::sim

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    Membership (M1-M6): lists and quorums, and single steps of changes on instant memory.
+//         Changes under faults are in tests/sim.
+#include <rapidcheck.h>
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/consensus/core_harness.h"
+
+using namespace crane;
+using namespace crane::consensus::core;
+
+namespace {
+
+using Kind = MemberChange::Kind;
+constexpr std::uint64_t kMs = 1'000'000;
+
+ReplicaId id_of(unsigned i) { return ReplicaId{static_cast<std::uint8_t>(i)}; }
+
+Members any_members() {
+  Members m;
+  const auto n = *rc::gen::inRange(1, 40);
+  for (int i = 0; i < n; ++i) {
+    const auto id = id_of(static_cast<unsigned>(*rc::gen::inRange(0, int{kReplicasMax})));
+    m.set(id, static_cast<MemberRole>(*rc::gen::inRange(0, 4)),
+          *rc::gen::arbitrary<std::uint32_t>());
+  }
+  m.set(id_of(5), MemberRole::kVoter, 9);
+  return m;
+}
+
+// A group of `slots` whose first `members` vote, with a leader.
+struct Changing : InstantGroup {
+  Changing(std::uint8_t slots, std::uint8_t members) : InstantGroup(slots) {
+    config.members = Members::first(members);
+    start_all();
+    run_for(200 * kMs);
+    REQUIRE(leader() == 0);
+  }
+  void add_voter(unsigned by, unsigned id) {
+    REQUIRE(change(by, Kind::kAdd, id).ok());
+    run_for(200 * kMs);
+    REQUIRE(change(by, Kind::kPromote, id).ok());
+    run_for(100 * kMs);
+    REQUIRE(nodes[id].core->role() == Role::kFollower);
+  }
+  const Members& members(unsigned id) { return nodes[id].core->members(); }
+};
+
+}  // namespace
+
+TEST_CASE("members: a list survives its bytes, other bytes are no list (M1)", "[members]") {
+  CHECK(rc::check("decode(encode(m)) == m", [] {
+    const Members m = any_members();
+    std::vector<std::byte> bytes(kMembersBytesMax);
+    bytes.resize(m.encode(bytes));
+    RC_ASSERT(bytes.size() == members_bytes(m.count()));
+    RC_ASSERT(Members::decode(bytes) == m);
+    const auto cut = *rc::gen::inRange<std::size_t>(0, bytes.size());
+    RC_ASSERT(!Members::decode(std::span{bytes}.first(cut)));
+  }));
+  CHECK(rc::check("decode is total", [] {
+    auto bytes = *rc::gen::container<std::vector<std::uint8_t>>(rc::gen::arbitrary<std::uint8_t>());
+    const auto m = Members::decode(std::as_bytes(std::span{bytes}));
+    RC_ASSERT(!m || m->voters() > 0);
+  }));
+  Members none;
+  std::vector<std::byte> bytes(members_bytes(0));
+  none.encode(bytes);
+  CHECK_FALSE(Members::decode(bytes));  // a group without voters
+}
+
+TEST_CASE("members: majorities of lists one vote apart meet (M2)", "[members]") {
+  CHECK(rc::check("a quorum of each, disjoint, does not exist", [] {
+    const Members before = any_members();
+    Members after = before;
+    const auto id = id_of(static_cast<unsigned>(*rc::gen::inRange(0, int{kReplicasMax})));
+    after.set(id, before.voter(id) ? MemberRole::kLearner : MemberRole::kVoter, 77);
+    if (after.voters() == 0) return;
+    const auto mask =
+        *rc::gen::container<std::vector<bool>>(kReplicasMax, rc::gen::arbitrary<bool>());
+    const auto in = [&](ReplicaId r) { return bool{mask[value(r)]}; };
+    const auto out = [&](ReplicaId r) { return !mask[value(r)]; };
+    RC_ASSERT(!(before.quorum_of(in) && after.quorum_of(out)));
+  }));
+  Members m = Members::first(3);
+  m.set(ReplicaId{3}, MemberRole::kLearner, 1);
+  const auto learner_and_one = [](ReplicaId r) { return value(r) == 3 || value(r) == 0; };
+  CHECK_FALSE(m.quorum_of(learner_and_one));
+  CHECK_FALSE(Members{}.quorum_of([](ReplicaId) { return true; }));
+}
+
+TEST_CASE("members: 3 grow to 5, which outlive two", "[members]") {
+  Changing g(5, 3);
+  CHECK(g.nodes[3].core->role() == Role::kLearner);
+  for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());
+  REQUIRE(g.change(0, Kind::kAdd, 3).ok());
+  g.run_for(200 * kMs);
+  g.flush(0);
+  CHECK(g.nodes[3].core->role() == Role::kLearner);  // gets the log, has no vote (M6)
+  CHECK(g.nodes[3].delivered.size() == g.nodes[0].delivered.size());
+  CHECK(g.members(0).voters() == 3);
+  REQUIRE(g.change(0, Kind::kPromote, 3).ok());
+  g.run_for(100 * kMs);
+  CHECK(g.nodes[3].core->role() == Role::kFollower);
+  g.add_voter(0, 4);
+  CHECK(g.members(0).voters() == 5);
+  g.nodes[0].core.reset();
+  g.nodes[1].core.reset();
+  for (unsigned i = 2; i < 5; ++i) {
+    g.step(i, PeerDown{ReplicaId{0}});
+    g.step(i, PeerDown{ReplicaId{1}});
+  }
+  g.run_for(300 * kMs);
+  REQUIRE(g.leader() >= 2);
+  CHECK(g.propose(static_cast<unsigned>(g.leader())).ok());
+  CHECK(g.nodes[static_cast<unsigned>(g.leader())].core->backlog() == 0);
+}
+
+TEST_CASE("members: what makes no sense is refused, one change at a time (M4)", "[members]") {
+  Changing g(4, 3);
+  CHECK(g.change(1, Kind::kAdd, 3).error().code == Code::kNotLeader);
+  CHECK(g.change(0, Kind::kAdd, 1).error().code == Code::kBadArgument);
+  CHECK(g.change(0, Kind::kAdd, 9).error().code == Code::kBadArgument);
+  CHECK(g.change(0, Kind::kPromote, 1).error().code == Code::kBadArgument);
+  CHECK(g.change(0, Kind::kRemove, 3).error().code == Code::kBadArgument);
+  g.nodes[3].cut = true;
+  REQUIRE(g.change(0, Kind::kAdd, 3).ok());
+  CHECK(g.change(0, Kind::kPromote, 3).error().code == Code::kBusy);  // has nothing yet
+  g.nodes[1].cut = g.nodes[2].cut = true;
+  g.run_for(20 * kMs);
+  REQUIRE(g.change(0, Kind::kRemove, 3).ok());
+  CHECK(g.change(0, Kind::kAdd, 3).error().code == Code::kBusy);
+  // With nobody there a voter is not removed: the rest would be no majority.
+  g.nodes[1].cut = g.nodes[2].cut = g.nodes[3].cut = false;
+  g.run_for(500 * kMs);
+  REQUIRE(g.leader() == 0);
+  g.nodes[1].cut = g.nodes[2].cut = true;
+  REQUIRE(g.propose(0).ok());
+  CHECK(g.change(0, Kind::kRemove, 1).error().code == Code::kBusy);
+}
+
+TEST_CASE("members: a CONFIG counts from when it is in the log, until it is truncated (M3)",
+          "[members]") {
+  Changing g(4, 3);
+  for (unsigned i = 1; i < 4; ++i) g.nodes[i].cut = true;
+  REQUIRE(g.change(0, Kind::kAdd, 3).ok());
+  CHECK(g.members(0).role(ReplicaId{3}) == MemberRole::kLearner);
+  CHECK(g.nodes[0].core->changing());
+  g.nodes[0].cut = true;
+  for (unsigned i = 1; i < 4; ++i) g.nodes[i].cut = false;
+  g.run_for(2000 * kMs);
+  REQUIRE(g.leader() > 0);
+  g.nodes[0].cut = false;
+  g.run_for(500 * kMs);
+  CHECK_FALSE(g.members(0).member(ReplicaId{3}));
+  CHECK_FALSE(g.nodes[0].core->changing());
+  CHECK(g.nodes[0].core->role() == Role::kFollower);
+}
+
+TEST_CASE("members: the leader removes itself, hands over, and hears no more", "[members]") {
+  Changing g(3, 3);
+  for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());
+  REQUIRE(g.change(0, Kind::kRemove, 0).ok());
+  g.run_for(100 * kMs);
+  CHECK(g.nodes[0].core->role() == Role::kRemoved);
+  REQUIRE(g.leader() > 0);
+  const auto leader = static_cast<unsigned>(g.leader());
+  CHECK(g.nodes[leader].core->last_election().cause == ElectionCause::kTransfer);
+  CHECK(g.members(leader).voters() == 2);
+  CHECK(g.propose(leader).ok());
+  CHECK(g.nodes[leader].core->backlog() == 0);
+  // Started again on its memory, it is told.
+  g.start(0, StartKind::kSurvived);
+  g.run_for(500 * kMs);
+  CHECK(g.nodes[0].core->role() == Role::kRemoved);
+}
+
+TEST_CASE("members: a removed follower is told", "[members]") {
+  Changing g(3, 3);
+  REQUIRE(g.change(0, Kind::kRemove, 2).ok());
+  g.run_for(100 * kMs);
+  CHECK(g.nodes[2].core->role() == Role::kRemoved);
+  CHECK(g.leader() == 0);
+  CHECK(g.propose(0).ok());
+}
+
+TEST_CASE("members: who lost its memory comes back and votes again (C5, U2)", "[members]") {
+  Changing g(3, 3);
+  for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());
+  g.lose_memory(1);
+  g.step(0, PeerDown{ReplicaId{1}});
+  g.step(2, PeerDown{ReplicaId{1}});
+  g.start(1, StartKind::kLost);
+  CHECK(g.nodes[1].core->role() == Role::kLearner);
+  g.step(0, PeerUp{ReplicaId{1}});
+  g.run_for(500 * kMs);
+  CHECK(g.nodes[1].core->role() == Role::kFollower);
+  CHECK(g.members(0).admits(ReplicaId{1}, g.nodes[1].incarnation));
+  CHECK(g.members(0).voters() == 3);
+  REQUIRE(g.propose(0).ok());
+  g.flush(0);
+  CHECK(g.nodes[1].core->delivered() == g.nodes[0].core->delivered());
+  // It counts: with the third one gone, the two of them commit.
+  g.nodes[2].core.reset();
+  g.step(0, PeerDown{ReplicaId{2}});
+  REQUIRE(g.propose(0).ok());
+  CHECK(g.nodes[0].core->backlog() == 0);
+}
+
+TEST_CASE("members: leadership goes to the one that was named", "[members]") {
+  Changing g(3, 3);
+  CHECK(g.nodes[1].core->transfer(ReplicaId{0}, {g.now_ns, 0}).error().code == Code::kNotLeader);
+  CHECK(g.nodes[0].core->transfer(ReplicaId{0}, {g.now_ns, 0}).error().code == Code::kBadArgument);
+  REQUIRE(g.propose(0).ok());
+  REQUIRE(g.nodes[0].core->transfer(ReplicaId{2}, {g.now_ns, 0}).ok());
+  g.step(0, Tick{});
+  g.settle();
+  g.run_for(20 * kMs);
+  CHECK(g.leader() == 2);
+  CHECK(g.nodes[2].core->last_election().cause == ElectionCause::kTransfer);
+  // To one that does not answer: proposals wait, then the old leader goes on.
+  g.nodes[1].cut = true;
+  g.run_for(5 * kMs);
+  if (g.nodes[2].core->transfer(ReplicaId{1}, {g.now_ns, 0}).ok()) {
+    g.run_for(500 * kMs);
+  }
+  REQUIRE(g.leader() >= 0);
+  CHECK(g.propose(static_cast<unsigned>(g.leader())).ok());
+}
+
+TEST_CASE("members: a restart knows them when their CONFIG has left the ring (M3)", "[members]") {
+  InstantGroup g(4, 8192);
+  g.config.members = Members::first(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  REQUIRE(g.change(0, Kind::kRemove, 2).ok());
+  g.run_for(100 * kMs);
+  for (int i = 0; i < 100; ++i) {
+    if (!g.propose(0, 500).ok()) g.run_for(10 * kMs);
+    g.flush(0);
+  }
+  CHECK(g.nodes[0].core->end_pos() > 4 * 8192);
+  g.nodes[1].core.reset();
+  g.start(1, StartKind::kSurvived);
+  g.settle();
+  CHECK(g.nodes[1].core->members().voters() == 2);
+  CHECK(g.nodes[1].core->role() == Role::kFollower);
+}
