@@ -48,7 +48,7 @@ LIBS_core  := $(call pc,--libs,libevent_core spdlog fmt openssl) -lisal -ldb-5.3
 
 # --- what is built ------------------------------------------------------------------------------
 # One static library per folder, so that a broken file in one does not stop the tests of another.
-FOLDERS := base sequence dmt setup runtime core sim consensus proxy node checkpoint launcher
+FOLDERS := base sequence dmt setup runtime core sim consensus proxy node checkpoint launcher eval
 src_base       := $(wildcard dmt/base/*.cc)
 src_sequence   := $(wildcard dmt/sequence/*.cc)
 src_dmt        := $(wildcard dmt/*.cc)
@@ -61,6 +61,7 @@ src_consensus  := $(wildcard consensus/*.cc consensus/fabric/*.cc consensus/node
 src_proxy      := $(filter-out proxy/crane_%.cc,$(wildcard proxy/*.cc))
 src_node       := $(filter-out proxy/node/main.cc,$(wildcard proxy/node/*.cc))
 src_checkpoint := $(filter-out checkpoint/crane_%.cc,$(wildcard checkpoint/*.cc))
+src_eval       := $(filter-out %_bench.cc,$(wildcard eval/strategies/*.cc eval/scale/*.cc))
 src_setup      := $(wildcard runtime/setup/*.cc)
 src_launcher   := $(filter-out runtime/launcher/crane_%.cc,$(wildcard runtime/launcher/*.cc))
 
@@ -71,7 +72,7 @@ use_dmt        := dmt sequence base
 use_runtime    := runtime dmt sequence base
 use_core       := core base
 use_sim        := sim consensus core base
-use_fabric     := consensus core base
+use_fabric     := eval sim consensus core base
 use_consensus  := sim consensus core base
 use_store      := consensus core base
 use_proxy      := proxy consensus core sequence base
@@ -80,7 +81,7 @@ use_checkpoint := checkpoint sequence base
 use_setup      := setup base
 use_launcher   := launcher setup base
 use_node       := node proxy consensus core checkpoint setup dmt sequence base
-use_all        := node proxy sim consensus core checkpoint launcher setup dmt sequence base
+use_all        := eval node proxy sim consensus core checkpoint launcher setup dmt sequence base
 
 obj  = $(patsubst %.cc,$(OUT)/obj/%.o,$(1))
 pic  = $(patsubst %.cc,$(OUT)/pic/%.o,$(1))
@@ -99,7 +100,7 @@ $(foreach a,$(AREAS),$(eval src_test_$(a) += $(wildcard tests/unit/$(a)/*.cc)))
 AREAS := $(sort $(AREAS) $(foreach a,sim fabric regress,$(if $(src_test_$(a)),$(a))))
 TESTS := $(patsubst %,$(OUT)/test-%,$(AREAS))
 
-BENCH_SRC := $(wildcard eval/bench/*.cc)
+BENCH_SRC := $(wildcard eval/*/*_bench.cc)
 bench_name = $(OUT)/bench-$(subst _,-,$(patsubst %_bench,%,$(basename $(notdir $(1)))))
 BENCHES   := $(foreach s,$(BENCH_SRC),$(call bench_name,$(s)))
 STRANGERS := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/interpose/*.c tests/e2e/*.c)) \
@@ -120,7 +121,7 @@ LIBCRANE := $(if $(wildcard runtime/interposed.def),$(OUT)/libcrane.so)
 ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_$(a))) \
             $(foreach p,node run ctl diff sim solo,$(wildcard $(main_crane-$(p)))) $(BENCH_SRC) tests/main.cc
 
-.PHONY: all check test accept demo bench eval-failover sim lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept demo bench eval-failover eval-strategies eval-scale sim lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS)    ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS)                 ## build libcrane.so and the crane-* programs
@@ -245,6 +246,15 @@ bench: programs $(BENCHES)                        ## native vs one and three rep
 	@$(PYTHON_PLOT) eval/bench.py --out $(OUT) $(ARGS)
 eval-failover: programs $(OUT)/e2e/probe          ## fail-over times, false elections, idle CPU
 	@$(PYTHON_PLOT) eval/failover.py --out $(OUT) $(ARGS)
+eval-strategies: $(OUT)/bench-strategies           ## mu, dare, apus and raw operations, measured
+	@mkdir -p $(OUT)/bench
+	$(OUT)/bench-strategies --json $(OUT)/bench/strategies.json $(ARGS)
+	@$(PYTHON_PLOT) eval/figures.py $(OUT)/bench
+eval-scale: $(OUT)/bench-scale $(OUT)/bench-shm-group ## 3..105 replicas: computed, then really run
+	@mkdir -p $(OUT)/bench
+	$(OUT)/bench-scale --json $(OUT)/bench/scale.json
+	$(OUT)/bench-shm-group --json $(OUT)/bench/shm_group.json $(ARGS)
+	@$(PYTHON_PLOT) eval/figures.py $(OUT)/bench
 demo: deps                                        ## three replicas of a server, one killed
 	@$(MAKE) --no-print-directory -j$(JOBS) programs
 	@python3 eval/demo.py --out $(OUT) $(ARGS)

@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: Apache-2.0
+// The three papers' commit rules beside the raw operations of the fabric and the real core, 64 B,
+// interleaved in one run.
+//
+//   bench-strategies [--fabric shm] [--replicas N] [--blocks N] [--ops N] [--runs N] [--json FILE]
+//
+// This process leads; followers are processes of their own.  A run is `blocks` rounds over all
+// rows, `ops` operations of each row per round, so that a slow moment of the machine hits all.
+//
+//   one-write     one WRITE of an entry's on-wire size, until its completion
+//   two-writes    the same WRITE to every follower, until a majority is complete
+//   mu dare apus  propose to committed (eval/strategies); apus with followers that poll all the
+//                 time (spin) and with followers that sleep and are woken (woken)
+//   core          propose to on_committed of the real consensus, over shared memory
+//   validated     mu's WRITE, until a majority has checked the entry's CRC, followers polling
+//
+// Then the machine's cache-line ping-pong between two processes, and the core's throughput by
+// batch and entries outstanding (Mu figure 7).  Raw samples: --json.
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "consensus/consensus.h"
+#include "consensus/fabric/shm.h"
+#include "eval/strategies/follower.h"
+#include "eval/strategies/strategy.h"
+
+namespace {
+
+using namespace crane::eval;
+using crane::Index;
+using crane::ReplicaId;
+using crane::consensus::Consensus;
+using crane::consensus::Fabric;
+using crane::consensus::FabricEvent;
+using crane::consensus::Role;
+using crane::consensus::Token;
+
+constexpr ReplicaId kLeader{0};
+constexpr std::size_t kPayload = 64;
+constexpr std::uint64_t kRing = 1U << 20;
+constexpr std::uint64_t kWire = crane::consensus::core::entry_bytes(kPayload);
+constexpr std::uint64_t kGiveUpNs = 10'000'000'000;
+
+std::uint64_t now_ns() {
+  timespec t{};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+std::string g_directory;  // the leader's, to be removed at its end
+
+[[noreturn]] void fail(const char* what) {
+  std::fprintf(stderr, "bench-strategies: %s\n", what);
+  std::error_code ignored;
+  if (!g_directory.empty()) std::filesystem::remove_all(g_directory, ignored);
+  std::exit(1);
+}
+
+// --- the group ----------------------------------------------------------------------------------
+
+struct Settings {
+  std::string fabric = "shm";
+  std::uint8_t replicas = 3;
+  int blocks = 20;
+  int ops = 200;
+  int runs = 5;
+  const char* json = nullptr;
+};
+
+// Every strategy has a part of the log memory of its own; so have the raw writes.
+Area area_of(unsigned n) {
+  Area a{0, kRing, 100 + n};
+  a.offset = n * ((a.bytes() + 4095) / 4096 * 4096);
+  return a;
+}
+enum AreaNumber : unsigned { kMuArea, kDareArea, kApusArea, kRawArea, kAreas };
+constexpr std::uint8_t kRawTag = 9;
+
+// The one place that knows kinds of fabrics.
+std::unique_ptr<Fabric> open_fabric(const Settings& s, const std::string& directory,
+                                    ReplicaId self) {
+  if (s.fabric == "shm") {
+    crane::consensus::ShmOptions o;
+    o.directory = directory;
+    o.self = self;
+    o.replicas = s.replicas;
+    o.group = 77;
+    o.log_bytes = area_of(kAreas).offset;
+    auto opened = crane::consensus::ShmFabric::open(o);
+    if (opened.ok()) return std::move(opened).value();
+    fail(opened.error().what);
+  }
+  fail("--fabric: only shm is known here");
+}
+
+// What leader and followers tell each other beside the fabric; not on any measured path but
+// `validated`.
+struct Board {
+  std::atomic<bool> spin;
+  struct alignas(64) Follower {
+    std::atomic<bool> spinning;
+    std::atomic<std::uint64_t> validated;  // index in mu's area
+    std::atomic<std::uint64_t> applied;    // index in apus's area
+  };
+  Follower followers[crane::kReplicasMax];
+  alignas(64) std::atomic<std::uint64_t> ball;
+};
+Board& board() {
+  static Board* const at = static_cast<Board*>(
+      ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  return *at;
+}
+
+std::unique_ptr<Consensus> open_core(const std::string& directory, ReplicaId self,
+                                     std::uint8_t replicas, bool& leads, std::uint64_t& committed) {
+  crane::consensus::Options o;
+  o.directory = directory + "/core";
+  o.self = self;
+  o.replicas = replicas;
+  o.ring_bytes = 16U << 20;
+  o.log_id = 99;
+  o.callbacks.on_committed = [&committed](const auto& e) { committed = value(e.at.index); };
+  o.callbacks.on_role = [&leads](Role role, auto, auto) { leads = role == Role::kLeader; };
+  auto opened = Consensus::open(std::move(o));
+  if (!opened) fail(opened.error().what);
+  return std::move(opened).value();
+}
+
+template <typename F>
+void take(Fabric& fabric, F&& on_event) {
+  std::array<FabricEvent, 16> events;
+  while (const std::size_t n = fabric.poll(events)) {
+    for (std::size_t i = 0; i < n; ++i) on_event(events[i]);
+  }
+}
+
+void exchange(Fabric& fabric, KeyExchange& keys, std::uint8_t replicas, ReplicaId self) {
+  const std::uint64_t give_up = now_ns() + kGiveUpNs;
+  for (;;) {
+    take(fabric, [&](const FabricEvent& e) { keys.on_event(e); });
+    const bool done = keys.done();
+    for (std::uint8_t i = 0; i < replicas; ++i) {
+      if (ReplicaId{i} != self) fabric.ring_doorbell(ReplicaId{i});
+    }
+    if (done) return;
+    if (now_ns() > give_up) fail("no keys from a replica within 10 s");
+    pollfd fd{fabric.event_fd(), POLLIN, 0};
+    if (fabric.prepare_to_sleep()) ::poll(&fd, 1, 10);
+  }
+}
+
+[[noreturn]] void follow(const Settings& s, const std::string& directory, ReplicaId self) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const auto fabric = open_fabric(s, directory, self);
+  KeyExchange keys(*fabric, self, kLeader, s.replicas);
+  exchange(*fabric, keys, s.replicas, self);
+  Board::Follower& mine = board().followers[value(self)];
+  Scanner mu(*fabric, area_of(kMuArea),
+             [&mine](Index index, auto) { mine.validated = value(index); });
+  ApusFollower apus(*fabric, self, kLeader, keys.keys()[0], area_of(kApusArea),
+                    [&mine](Index index, auto) { mine.applied = value(index); });
+  bool leads = false;
+  std::uint64_t committed = 0;
+  const auto core = open_core(directory, self, s.replicas, leads, committed);
+  for (;;) {
+    take(*fabric, [](const FabricEvent&) {});
+    mu.look();
+    apus.look();
+    fabric->ring_doorbell(kLeader);
+    mine.spinning = board().spin.load();
+    if (mine.spinning) continue;  // the core's follower needs no processor to take entries
+    const std::uint64_t deadline = core->poll(now_ns());
+    if (leads) core->abdicate("replica 0 is measured");
+    core->flush_doorbells();
+    fabric->tidy();
+    if (!fabric->prepare_to_sleep()) continue;
+    const std::uint64_t now = now_ns();
+    const std::uint64_t wait = deadline > now ? std::min(deadline - now, 100'000'000UL) : 0;
+    const timespec t{0, static_cast<long>(wait)};
+    pollfd fds[2] = {{fabric->event_fd(), POLLIN, 0}, {core->event_fd(), POLLIN, 0}};
+    ::ppoll(fds, 2, &t, nullptr);
+  }
+}
+
+// --- what is measured ---------------------------------------------------------------------------
+
+class Bench {
+ public:
+  Bench(const Settings& s, const std::string& directory)
+      : s_(s),
+        fabric_(open_fabric(s, directory, kLeader)),
+        keys_(*fabric_, kLeader, kLeader, s.replicas),
+        core_(open_core(directory, kLeader, s.replicas, leads_, committed_)) {
+    exchange(*fabric_, keys_, s.replicas, kLeader);
+    const Group group{kLeader, s.replicas, keys_.keys()};
+    for (const Rule rule : {Rule::kMu, Rule::kDare, Rule::kApus}) {
+      const auto n = static_cast<unsigned>(rule);
+      strategies_[n] =
+          Strategy::make(rule, *fabric_, group, area_of(n), static_cast<std::uint8_t>(n + 1));
+    }
+    const std::uint64_t give_up = now_ns() + kGiveUpNs;
+    while (!leads_) {
+      keep_core(1'000'000);
+      if (now_ns() > give_up) fail("replica 0 does not lead");
+    }
+  }
+
+  std::uint64_t raw(bool all) {
+    const std::uint64_t from = now_ns();
+    const std::uint64_t token = (std::uint64_t{kRawTag} << 56) | ++raw_;
+    const auto bytes =
+        std::span<const std::byte>(fabric_->log_memory()).subspan(area_of(kRawArea).offset, kWire);
+    const std::uint8_t last = all ? s_.replicas : 2;
+    for (std::uint8_t i = 1; i < last; ++i) {
+      fabric_->write(ReplicaId{i}, keys_.keys()[i], area_of(kRawArea).offset, bytes, Token{token});
+    }
+    raw_done_ = 0;
+    const int wanted = all ? s_.replicas / 2 : 1;
+    until([&] { return raw_done_ >= wanted; });
+    return now_ns() - from;
+  }
+
+  std::uint64_t propose(Rule rule, bool wake) {
+    Strategy& strategy = *strategies_[static_cast<unsigned>(rule)];
+    const std::uint64_t from = now_ns();
+    const Index index = strategy.propose(payload_);
+    if (wake) ring();
+    until([&] { return strategy.committed() >= index; });
+    return now_ns() - from;
+  }
+
+  std::uint64_t validated() {
+    const std::uint64_t from = now_ns();
+    const Index index = strategies_[0]->propose(payload_);
+    until([&] {
+      int holders = 1;
+      for (std::uint8_t i = 1; i < s_.replicas; ++i) {
+        if (board().followers[i].validated >= value(index)) ++holders;
+      }
+      return holders > s_.replicas / 2;
+    });
+    return now_ns() - from;
+  }
+
+  std::uint64_t core() {
+    const std::uint64_t from = now_ns();
+    const auto index = core_->propose(1, from, 0, payload_);
+    if (!index.ok()) fail("the core refuses a proposal");
+    while (committed_ < value(index.value())) core_->poll(now_ns());
+    return now_ns() - from;
+  }
+
+  // Entries of `batch` payloads, `outstanding` at a time; {operations/s, median ns of one}.
+  std::pair<double, double> throughput(int batch, int outstanding, int entries) {
+    const std::vector<std::byte> many(kPayload * static_cast<std::size_t>(batch));
+    std::vector<std::uint64_t> latency;
+    std::map<std::uint64_t, std::uint64_t> begun;  // index, time
+    const std::uint64_t from = now_ns();
+    int proposed = 0;
+    while (latency.size() < static_cast<std::size_t>(entries)) {
+      while (proposed < entries && begun.size() < static_cast<std::size_t>(outstanding)) {
+        const std::uint64_t at = now_ns();
+        const auto index = core_->propose(1, at, 0, many);
+        if (!index.ok()) break;
+        begun[value(index.value())] = at;
+        ++proposed;
+      }
+      core_->poll(now_ns());
+      const std::uint64_t done = now_ns();
+      while (!begun.empty() && begun.begin()->first <= committed_) {
+        latency.push_back(done - begun.begin()->second);
+        begun.erase(begun.begin());
+      }
+      if (latency.size() % 64 == 0) core_->flush_doorbells();
+    }
+    const double seconds = static_cast<double>(now_ns() - from) / 1e9;
+    std::nth_element(latency.begin(), latency.begin() + entries / 2, latency.end());
+    return {entries * batch / seconds,
+            static_cast<double>(latency[static_cast<std::size_t>(entries / 2)])};
+  }
+
+  // Followers poll all the time from now on, or sleep between events.
+  void set_spin(bool spin) {
+    board().spin = spin;
+    until([&] {
+      ring();
+      for (std::uint8_t i = 1; i < s_.replicas; ++i) {
+        if (board().followers[i].spinning != spin) return false;
+      }
+      return true;
+    });
+  }
+  // Long enough for followers to have gone to sleep.
+  static void rest() {
+    const timespec t{0, 200'000};
+    ::ppoll(nullptr, 0, &t, nullptr);
+  }
+  // Between blocks: nothing is outstanding, followers have taken everything in.
+  void settle() {
+    until([&] {
+      ring();
+      for (std::uint8_t i = 1; i < s_.replicas; ++i) {
+        const Board::Follower& f = board().followers[i];
+        if (f.validated < value(strategies_[0]->committed())) return false;
+        if (f.applied < value(strategies_[2]->committed())) return false;
+      }
+      return true;
+    });
+    keep_core(0);
+  }
+
+ private:
+  void ring() {
+    for (std::uint8_t i = 1; i < s_.replicas; ++i) fabric_->ring_doorbell(ReplicaId{i});
+  }
+  void keep_core(std::uint64_t wait_ns) {
+    core_->poll(now_ns());
+    core_->flush_doorbells();
+    const timespec t{0, static_cast<long>(wait_ns)};
+    pollfd fd{core_->event_fd(), POLLIN, 0};
+    if (wait_ns > 0) ::ppoll(&fd, 1, &t, nullptr);
+  }
+  void on_event(const FabricEvent& e) {
+    if (e.kind == FabricEvent::Kind::kPeerDown) fail("a follower died");
+    if (e.kind != FabricEvent::Kind::kCompletion) return;
+    if (!e.ok) fail("a write failed: a follower is too far behind, or gone");
+    if (value(e.token) >> 56 == kRawTag) {
+      raw_done_ += (value(e.token) & 0xffffffff) == raw_ ? 1 : 0;
+      return;
+    }
+    for (const auto& strategy : strategies_) strategy->on_event(e);
+  }
+  template <typename F>
+  void until(F&& done) {
+    const std::uint64_t give_up = now_ns() + kGiveUpNs;
+    for (unsigned i = 1; !done(); ++i) {
+      take(*fabric_, [this](const FabricEvent& e) { on_event(e); });
+      strategies_[2]->look();
+      if (i % 1024 == 0 && now_ns() > give_up) fail("no progress in 10 s");
+      if (i % 64 == 0) ::sched_yield();  // more processes than processors
+    }
+  }
+
+  const Settings& s_;
+  std::unique_ptr<Fabric> fabric_;
+  KeyExchange keys_;
+  bool leads_ = false;
+  std::uint64_t committed_ = 0;
+  std::unique_ptr<Consensus> core_;
+  std::array<std::unique_ptr<Strategy>, 3> strategies_;
+  const std::vector<std::byte> payload_ = std::vector<std::byte>(kPayload, std::byte{42});
+  std::uint64_t raw_ = 0;
+  int raw_done_ = 0;
+};
+
+// Half a round trip of one cache line between two processes, ns.
+std::uint64_t ping_pong(int rounds) {
+  std::atomic<std::uint64_t>& ball = board().ball;
+  ball = 0;
+  const pid_t other = ::fork();
+  const auto turns = static_cast<std::uint64_t>(rounds) * 2;
+  const auto play = [&](std::uint64_t first) {
+    for (std::uint64_t i = first; i < turns; i += 2) {
+      while (ball.load(std::memory_order_acquire) != i) {
+      }
+      ball.store(i + 1, std::memory_order_release);
+    }
+  };
+  if (other == 0) {
+    play(1);
+    ::_exit(0);
+  }
+  const std::uint64_t from = now_ns();
+  play(0);
+  while (ball.load() != turns) {
+  }
+  const std::uint64_t took = now_ns() - from;
+  ::waitpid(other, nullptr, 0);
+  return took / turns;
+}
+
+// --- the run ------------------------------------------------------------------------------------
+
+struct Row {
+  const char* name;
+  bool spin;
+  std::function<std::uint64_t(Bench&)> once;
+};
+const std::vector<Row>& rows() {
+  static const std::vector<Row> all = {
+      {"one-write", false, [](Bench& b) { return b.raw(false); }},
+      {"two-writes", false, [](Bench& b) { return b.raw(true); }},
+      {"mu", false, [](Bench& b) { return b.propose(Rule::kMu, false); }},
+      {"dare", false, [](Bench& b) { return b.propose(Rule::kDare, false); }},
+      {"core", false, [](Bench& b) { return b.core(); }},
+      {"apus woken", false,
+       [](Bench& b) {
+         Bench::rest();
+         return b.propose(Rule::kApus, true);
+       }},
+      {"apus spin", true, [](Bench& b) { return b.propose(Rule::kApus, false); }},
+      {"validated", true, [](Bench& b) { return b.validated(); }},
+  };
+  return all;
+}
+
+double percentile(std::vector<std::uint64_t> v, double p) {
+  const auto nth = v.begin() + static_cast<std::ptrdiff_t>(p * static_cast<double>(v.size() - 1));
+  std::nth_element(v.begin(), nth, v.end());
+  return static_cast<double>(*nth);
+}
+
+using Samples = std::map<std::string, std::vector<std::vector<std::uint64_t>>>;  // row, run
+
+Samples measure(Bench& bench, const Settings& s) {
+  Samples samples;
+  for (int run = 0; run < s.runs; ++run) {
+    for (int block = -1; block < s.blocks; ++block) {  // the first warms up
+      for (const Row& row : rows()) {
+        bench.set_spin(row.spin);
+        auto& mine = samples[row.name];
+        mine.resize(static_cast<std::size_t>(run) + 1);
+        for (int i = 0; i < s.ops; ++i) {
+          const std::uint64_t ns = row.once(bench);
+          if (block >= 0) mine.back().push_back(ns);
+        }
+        bench.set_spin(false);
+        bench.settle();
+      }
+    }
+  }
+  return samples;
+}
+
+struct Spread {
+  double low = 0, middle = 0, high = 0;
+};
+// Over runs, of the percentile `p` of each.
+Spread spread(const std::vector<std::vector<std::uint64_t>>& runs, double p) {
+  std::vector<double> all;
+  for (const auto& run : runs) all.push_back(percentile(run, p));
+  std::sort(all.begin(), all.end());
+  return {all.front(), all[all.size() / 2], all.back()};
+}
+
+void print(const Samples& samples) {
+  std::printf("%-12s %9s %22s %10s %24s %12s\n", "", "p50 ns", "(low .. high)", "p99 ns",
+              "(low .. high)", "/ two-writes");
+  const double base = spread(samples.at("two-writes"), 0.5).middle;
+  for (const Row& row : rows()) {
+    const Spread p50 = spread(samples.at(row.name), 0.5);
+    const Spread p99 = spread(samples.at(row.name), 0.99);
+    std::printf("%-12s %9.0f %10.0f ..%9.0f %10.0f %11.0f ..%10.0f %12.2f\n", row.name, p50.middle,
+                p50.low, p50.high, p99.middle, p99.low, p99.high, p50.middle / base);
+  }
+}
+
+nlohmann::json throughput(Bench& bench) {
+  nlohmann::json all = nlohmann::json::array();
+  std::printf("\ncore, 64 B operations: operations/us (median us of an entry)\n%12s", "batch");
+  const std::vector<int> outstanding = {1, 2, 4, 8};
+  for (const int o : outstanding) std::printf("  %3d outstanding", o);
+  for (const int batch : std::vector<int>{1, 2, 4, 8, 16, 32, 64, 128}) {
+    std::printf("\n%12d", batch);
+    for (const int o : outstanding) {
+      const auto [rate, ns] = bench.throughput(batch, o, 2000);
+      std::printf("  %6.2f (%6.2f)", rate / 1e6, ns / 1e3);
+      all.push_back(
+          {{"batch", batch}, {"outstanding", o}, {"per_second", rate}, {"median_ns", ns}});
+      bench.settle();
+    }
+  }
+  std::printf("\n");
+  return all;
+}
+
+Settings parse(int argc, char** argv) {
+  Settings s;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string_view key = argv[i];
+    if (i + 1 >= argc) fail("an option lacks its value");
+    const int n = std::atoi(argv[i + 1]);
+    if (key == "--fabric") {
+      s.fabric = argv[i + 1];
+    } else if (key == "--json") {
+      s.json = argv[i + 1];
+    } else if (key == "--replicas" && n >= 2 && n <= 9) {
+      s.replicas = static_cast<std::uint8_t>(n);
+    } else if (key == "--blocks" && n > 0) {
+      s.blocks = n;
+    } else if (key == "--ops" && n > 0 && n <= 1000) {
+      s.ops = n;
+    } else if (key == "--runs" && n > 0) {
+      s.runs = n;
+    } else {
+      fail("options: --fabric shm --replicas 2..9 --blocks N --ops 1..1000 --runs N --json FILE");
+    }
+  }
+  return s;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Settings s = parse(argc, argv);
+  std::string directory = "/dev/shm/crane-bench-XXXXXX";
+  if (::mkdtemp(directory.data()) == nullptr) fail("no directory in /dev/shm");
+  std::filesystem::create_directory(directory + "/core");
+  board();
+  std::vector<pid_t> followers;
+  for (std::uint8_t i = 1; i < s.replicas; ++i) {
+    const pid_t pid = ::fork();
+    if (pid == 0) follow(s, directory, ReplicaId{i});
+    followers.push_back(pid);
+  }
+  g_directory = directory;
+  {
+    Bench bench(s, directory);
+    std::printf(
+        "fabric %s, %d replicas, %ld processors, %zu B payload, %zu B on the wire, "
+        "%d runs of %d operations\n",
+        s.fabric.c_str(), s.replicas, ::sysconf(_SC_NPROCESSORS_ONLN), kPayload,
+        static_cast<std::size_t>(kWire), s.runs, s.blocks * s.ops);
+    const Samples samples = measure(bench, s);
+    print(samples);
+    std::vector<std::uint64_t> ball(static_cast<std::size_t>(s.runs));
+    for (std::uint64_t& ns : ball) ns = ping_pong(20'000);
+    std::printf("%-12s %9.0f %11.0f ..%8.0f one way, a cache line between two processes\n",
+                "ping-pong", percentile(ball, 0.5), percentile(ball, 0), percentile(ball, 1));
+    const auto rates = throughput(bench);
+    if (s.json != nullptr) {
+      std::FILE* const out = std::fopen(s.json, "w");
+      if (out == nullptr) fail("cannot write the file of --json");
+      const nlohmann::json all = {{"fabric", s.fabric},
+                                  {"replicas", s.replicas},
+                                  {"samples_ns", samples},
+                                  {"ping_pong_ns", ball},
+                                  {"throughput", rates}};
+      std::fprintf(out, "%s\n", all.dump().c_str());
+      std::fclose(out);
+    }
+  }
+  for (const pid_t pid : followers) {
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(directory, ignored);
+  return 0;
+}
