@@ -61,7 +61,7 @@ src_consensus  := $(wildcard consensus/*.cc consensus/fabric/*.cc consensus/node
 src_proxy      := $(filter-out proxy/crane_%.cc,$(wildcard proxy/*.cc))
 src_node       := $(filter-out proxy/node/main.cc,$(wildcard proxy/node/*.cc))
 src_checkpoint := $(filter-out checkpoint/crane_%.cc,$(wildcard checkpoint/*.cc))
-src_eval       := $(filter-out %_bench.cc,$(wildcard eval/strategies/*.cc eval/scale/*.cc))
+src_eval       := $(filter-out %_bench.cc,$(wildcard eval/*/*.cc))
 src_setup      := $(wildcard runtime/setup/*.cc)
 src_launcher   := $(filter-out runtime/launcher/crane_%.cc,$(wildcard runtime/launcher/*.cc))
 
@@ -121,7 +121,7 @@ LIBCRANE := $(if $(wildcard runtime/interposed.def),$(OUT)/libcrane.so)
 ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_$(a))) \
             $(foreach p,node run ctl diff sim solo,$(wildcard $(main_crane-$(p)))) $(BENCH_SRC) tests/main.cc
 
-.PHONY: all check test accept demo bench eval-failover eval-strategies eval-scale sim lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept demo bench eval-failover eval-strategies eval-scale eval-etcd sim lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS)    ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS)                 ## build libcrane.so and the crane-* programs
@@ -255,6 +255,8 @@ eval-scale: $(OUT)/bench-scale $(OUT)/bench-shm-group ## 3..105 replicas: comput
 	$(OUT)/bench-scale --json $(OUT)/bench/scale.json
 	$(OUT)/bench-shm-group --json $(OUT)/bench/shm_group.json $(ARGS)
 	@$(PYTHON_PLOT) eval/figures.py $(OUT)/bench
+eval-etcd: programs                               ## three replicas of redis beside three of etcd
+	@$(PYTHON_PLOT) eval/etcd.py --out $(OUT) $(ARGS)
 demo: deps                                        ## three replicas of a server, one killed
 	@$(MAKE) --no-print-directory -j$(JOBS) programs
 	@python3 eval/demo.py --out $(OUT) $(ARGS)

@@ -2,7 +2,8 @@
 // The three papers' commit rules beside the raw operations of the fabric and the real core, 64 B,
 // interleaved in one run.
 //
-//   bench-strategies [--fabric shm] [--replicas N] [--blocks N] [--ops N] [--runs N] [--json FILE]
+//   bench-strategies [--fabric shm|tcp] [--port N] [--replicas N] [--blocks N] [--ops N] [--runs N]
+//                    [--json FILE]
 //
 // This process leads; followers are processes of their own.  A run is `blocks` rounds over all
 // rows, `ops` operations of each row per round, so that a slow moment of the machine hits all.
@@ -11,7 +12,7 @@
 //   two-writes    the same WRITE to every follower, until a majority is complete
 //   mu dare apus  propose to committed (eval/strategies); apus with followers that poll all the
 //                 time (spin) and with followers that sleep and are woken (woken)
-//   core          propose to on_committed of the real consensus, over shared memory
+//   core          propose to on_committed of the real consensus, over the same fabric
 //   validated     mu's WRITE, until a majority has checked the entry's CRC, followers polling
 //
 // Then the machine's cache-line ping-pong between two processes, and the core's throughput by
@@ -19,8 +20,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,8 +41,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "consensus/consensus.h"
-#include "consensus/fabric/shm.h"
+#include "eval/bench/strategies_group.h"
 #include "eval/strategies/follower.h"
 #include "eval/strategies/strategy.h"
 
@@ -52,159 +50,7 @@ namespace {
 using namespace crane::eval;
 using crane::Index;
 using crane::ReplicaId;
-using crane::consensus::Consensus;
-using crane::consensus::Fabric;
-using crane::consensus::FabricEvent;
-using crane::consensus::Role;
 using crane::consensus::Token;
-
-constexpr ReplicaId kLeader{0};
-constexpr std::size_t kPayload = 64;
-constexpr std::uint64_t kRing = 1U << 20;
-constexpr std::uint64_t kWire = crane::consensus::core::entry_bytes(kPayload);
-constexpr std::uint64_t kGiveUpNs = 10'000'000'000;
-
-std::uint64_t now_ns() {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(t.tv_nsec);
-}
-
-std::string g_directory;  // the leader's, to be removed at its end
-
-[[noreturn]] void fail(const char* what) {
-  std::fprintf(stderr, "bench-strategies: %s\n", what);
-  std::error_code ignored;
-  if (!g_directory.empty()) std::filesystem::remove_all(g_directory, ignored);
-  std::exit(1);
-}
-
-// --- the group ----------------------------------------------------------------------------------
-
-struct Settings {
-  std::string fabric = "shm";
-  std::uint8_t replicas = 3;
-  int blocks = 20;
-  int ops = 200;
-  int runs = 5;
-  const char* json = nullptr;
-};
-
-// Every strategy has a part of the log memory of its own; so have the raw writes.
-Area area_of(unsigned n) {
-  Area a{0, kRing, 100 + n};
-  a.offset = n * ((a.bytes() + 4095) / 4096 * 4096);
-  return a;
-}
-enum AreaNumber : unsigned { kMuArea, kDareArea, kApusArea, kRawArea, kAreas };
-constexpr std::uint8_t kRawTag = 9;
-
-// The one place that knows kinds of fabrics.
-std::unique_ptr<Fabric> open_fabric(const Settings& s, const std::string& directory,
-                                    ReplicaId self) {
-  if (s.fabric == "shm") {
-    crane::consensus::ShmOptions o;
-    o.directory = directory;
-    o.self = self;
-    o.replicas = s.replicas;
-    o.group = 77;
-    o.log_bytes = area_of(kAreas).offset;
-    auto opened = crane::consensus::ShmFabric::open(o);
-    if (opened.ok()) return std::move(opened).value();
-    fail(opened.error().what);
-  }
-  fail("--fabric: only shm is known here");
-}
-
-// What leader and followers tell each other beside the fabric; not on any measured path but
-// `validated`.
-struct Board {
-  std::atomic<bool> spin;
-  struct alignas(64) Follower {
-    std::atomic<bool> spinning;
-    std::atomic<std::uint64_t> validated;  // index in mu's area
-    std::atomic<std::uint64_t> applied;    // index in apus's area
-  };
-  Follower followers[crane::kReplicasMax];
-  alignas(64) std::atomic<std::uint64_t> ball;
-};
-Board& board() {
-  static Board* const at = static_cast<Board*>(
-      ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  return *at;
-}
-
-std::unique_ptr<Consensus> open_core(const std::string& directory, ReplicaId self,
-                                     std::uint8_t replicas, bool& leads, std::uint64_t& committed) {
-  crane::consensus::Options o;
-  o.directory = directory + "/core";
-  o.self = self;
-  o.replicas = replicas;
-  o.ring_bytes = 16U << 20;
-  o.log_id = 99;
-  o.callbacks.on_committed = [&committed](const auto& e) { committed = value(e.at.index); };
-  o.callbacks.on_role = [&leads](Role role, auto, auto) { leads = role == Role::kLeader; };
-  auto opened = Consensus::open(std::move(o));
-  if (!opened) fail(opened.error().what);
-  return std::move(opened).value();
-}
-
-template <typename F>
-void take(Fabric& fabric, F&& on_event) {
-  std::array<FabricEvent, 16> events;
-  while (const std::size_t n = fabric.poll(events)) {
-    for (std::size_t i = 0; i < n; ++i) on_event(events[i]);
-  }
-}
-
-void exchange(Fabric& fabric, KeyExchange& keys, std::uint8_t replicas, ReplicaId self) {
-  const std::uint64_t give_up = now_ns() + kGiveUpNs;
-  for (;;) {
-    take(fabric, [&](const FabricEvent& e) { keys.on_event(e); });
-    const bool done = keys.done();
-    for (std::uint8_t i = 0; i < replicas; ++i) {
-      if (ReplicaId{i} != self) fabric.ring_doorbell(ReplicaId{i});
-    }
-    if (done) return;
-    if (now_ns() > give_up) fail("no keys from a replica within 10 s");
-    pollfd fd{fabric.event_fd(), POLLIN, 0};
-    if (fabric.prepare_to_sleep()) ::poll(&fd, 1, 10);
-  }
-}
-
-[[noreturn]] void follow(const Settings& s, const std::string& directory, ReplicaId self) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const auto fabric = open_fabric(s, directory, self);
-  KeyExchange keys(*fabric, self, kLeader, s.replicas);
-  exchange(*fabric, keys, s.replicas, self);
-  Board::Follower& mine = board().followers[value(self)];
-  Scanner mu(*fabric, area_of(kMuArea),
-             [&mine](Index index, auto) { mine.validated = value(index); });
-  ApusFollower apus(*fabric, self, kLeader, keys.keys()[0], area_of(kApusArea),
-                    [&mine](Index index, auto) { mine.applied = value(index); });
-  bool leads = false;
-  std::uint64_t committed = 0;
-  const auto core = open_core(directory, self, s.replicas, leads, committed);
-  for (;;) {
-    take(*fabric, [](const FabricEvent&) {});
-    mu.look();
-    apus.look();
-    fabric->ring_doorbell(kLeader);
-    mine.spinning = board().spin.load();
-    if (mine.spinning) continue;  // the core's follower needs no processor to take entries
-    const std::uint64_t deadline = core->poll(now_ns());
-    if (leads) core->abdicate("replica 0 is measured");
-    core->flush_doorbells();
-    fabric->tidy();
-    if (!fabric->prepare_to_sleep()) continue;
-    const std::uint64_t now = now_ns();
-    const std::uint64_t wait = deadline > now ? std::min(deadline - now, 100'000'000UL) : 0;
-    const timespec t{0, static_cast<long>(wait)};
-    pollfd fds[2] = {{fabric->event_fd(), POLLIN, 0}, {core->event_fd(), POLLIN, 0}};
-    ::ppoll(fds, 2, &t, nullptr);
-  }
-}
 
 // --- what is measured ---------------------------------------------------------------------------
 
@@ -214,7 +60,7 @@ class Bench {
       : s_(s),
         fabric_(open_fabric(s, directory, kLeader)),
         keys_(*fabric_, kLeader, kLeader, s.replicas),
-        core_(open_core(directory, kLeader, s.replicas, leads_, committed_)) {
+        core_(open_core(s, directory, kLeader, leads_, committed_)) {
     exchange(*fabric_, keys_, s.replicas, kLeader);
     const Group group{kLeader, s.replicas, keys_.keys()};
     for (const Rule rule : {Rule::kMu, Rule::kDare, Rule::kApus}) {
@@ -270,7 +116,11 @@ class Bench {
     const std::uint64_t from = now_ns();
     const auto index = core_->propose(1, from, 0, payload_);
     if (!index.ok()) fail("the core refuses a proposal");
-    while (committed_ < value(index.value())) core_->poll(now_ns());
+    const std::uint64_t give_up = from + kGiveUpNs;
+    while (committed_ < value(index.value())) {
+      if (core_->poll(now_ns()); s_.fabric != "shm") core_->flush_doorbells();
+      if (now_ns() > give_up) fail("the core does not commit");
+    }
     return now_ns() - from;
   }
 
@@ -508,6 +358,8 @@ Settings parse(int argc, char** argv) {
       s.fabric = argv[i + 1];
     } else if (key == "--json") {
       s.json = argv[i + 1];
+    } else if (key == "--port" && n > 1024 && n < 65000) {
+      s.port = static_cast<unsigned>(n);
     } else if (key == "--replicas" && n >= 2 && n <= 9) {
       s.replicas = static_cast<std::uint8_t>(n);
     } else if (key == "--blocks" && n > 0) {
@@ -517,7 +369,9 @@ Settings parse(int argc, char** argv) {
     } else if (key == "--runs" && n > 0) {
       s.runs = n;
     } else {
-      fail("options: --fabric shm --replicas 2..9 --blocks N --ops 1..1000 --runs N --json FILE");
+      fail(
+          "options: --fabric shm|tcp --port N --replicas 2..9 --blocks N --ops 1..1000 --runs N "
+          "--json FILE");
     }
   }
   return s;
@@ -537,7 +391,7 @@ int main(int argc, char** argv) {
     if (pid == 0) follow(s, directory, ReplicaId{i});
     followers.push_back(pid);
   }
-  g_directory = directory;
+  remove_at_end(directory);
   {
     Bench bench(s, directory);
     std::printf(

@@ -21,8 +21,8 @@ core::Config config_of(ReplicaId self, std::uint8_t replicas, std::uint64_t ring
   core::Config c;
   c.self = self;
   c.replicas = replicas;
-  c.incarnation = 1;
-  std::fill_n(c.admitted.begin(), replicas, 1U);
+  c.incarnation = core::kFirstIncarnation;
+  c.members = core::Members::first(replicas);
   c.log_id = 1;
   c.ring_bytes = ring_bytes;
   c.payload_bytes_max = static_cast<std::uint32_t>(ring_bytes / 16);
