@@ -85,6 +85,7 @@ struct MemberStatus {
   bool streaming = false;         // its log is written to
   bool needs_checkpoint = false;  // it lacks entries which have left the leader's ring
   Index last{};                   // it certainly holds all up to here
+  Index durable{};                // kDisk: and has told, in this view, to have stored up to here
   Index applied{};                // handed to its application, as it last said
 };
 

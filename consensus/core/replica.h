@@ -87,6 +87,8 @@ class Replica {
   PeerState peer_state(ReplicaId peer) const { return peers_[value(peer)].state; }
   // The last entry that `peer` certainly holds; leader only.
   Index peer_last(ReplicaId peer) const { return peers_[value(peer)].acked_index; }
+  // What it told to have stored in this view; leader only, disk mode.
+  Index peer_durable(ReplicaId peer) const { return peers_[value(peer)].durable; }
   // How far `peer`'s application was when its status cell was last read.
   Index peer_applied(ReplicaId peer) const { return peers_[value(peer)].applied; }
   // Disk mode: everything up to here is in the own store.

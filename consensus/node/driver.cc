@@ -440,12 +440,14 @@ std::vector<MemberStatus> Driver::members() const {
     m.connected = id == options_.self || fabric_->connected(id);
     if (id == options_.self) {
       m.last = core_.last().index;
+      m.durable = core_.durable().index;
       m.applied = core_.delivered();
       m.needs_checkpoint = core_.needs_checkpoint();
     } else if (leads) {
       m.streaming = core_.peer_state(id) == core::PeerState::kStreaming;
       m.needs_checkpoint = core_.peer_state(id) == core::PeerState::kBehind;
       m.last = core_.peer_last(id);
+      m.durable = core_.peer_durable(id);
       m.applied = core_.peer_applied(id);
     }
     all.push_back(m);

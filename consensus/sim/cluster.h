@@ -94,6 +94,7 @@ class Cluster {
     std::unique_ptr<store::MemStore> store;  // outlives the core until the next start
     std::deque<DiskJob> jobs;                // the first one is under way
     bool no_memory = false;                  // it lost its power
+    bool no_disk = false;                    // its machine was replaced
   };
   struct Flight {  // a write under way
     unsigned from = 0;
@@ -171,6 +172,7 @@ class Cluster {
   unsigned victim();
   void crash(unsigned id);
   void lose_memory(unsigned id);
+  void lose_machine(unsigned id);
   void restart(unsigned id);
   void pause(unsigned id);
   void resume(unsigned id);

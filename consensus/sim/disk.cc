@@ -16,6 +16,7 @@ void Cluster::begin_disk(unsigned id, core::Start& start) {
   const core::Config& c = n.core->config();
   n.jobs.clear();
   if (options_.mutant == core::Mutant::kVoteWithShortLog) n.disk.mark = 0;
+  if (std::exchange(n.no_disk, false)) n.disk = {};
   n.store = std::make_unique<store::MemStore>(n.disk);
   store::Memory m;
   m.survived = !std::exchange(n.no_memory, false) && start.kind == core::StartKind::kSurvived;
@@ -27,7 +28,7 @@ void Cluster::begin_disk(unsigned id, core::Start& start) {
   CRANE_ASSERT(recovered.ok());
   const store::Recovered& r = recovered.value();
   if (r.start.kind == core::StartKind::kLost) {
-    const bool known = start.kind == core::StartKind::kLost;  // lose_power() damaged it
+    const bool known = start.kind == core::StartKind::kLost;  // damaged, or another machine
     if (!known && options_.mutant != core::Mutant::kVoteWithShortLog) violate("STORE: " + r.why);
     CRANE_ASSERT(n.store->reset({c.log_id, c.incarnation}).ok());
     start = r.start;

@@ -65,10 +65,8 @@ void Cluster::incident() {
   } else if (falls_on(faults_.crash_weight)) {
     if (nodes_[id].life == Life::kDown) return;
     crash(id);
-    // In disk mode only a damaged store is a loss (disk.cc).
-    const bool lost =
-        !faults_.disk && lost_count_ < faults_.lost_max && r.chance(500) && may_lose(id);
-    if (lost) lose_memory(id);
+    const bool lost = lost_count_ < faults_.lost_max && r.chance(500) && may_lose(id);
+    if (lost) lose_machine(id);
     world_.after(length, [this, id] { restart(id); });
   } else if (falls_on(faults_.pause_weight)) {
     if (nodes_[id].life != Life::kUp) return;
@@ -126,6 +124,12 @@ void Cluster::lose_memory(unsigned id) {
   for (Grant& g : n.grants) g.live = false;
   ++n.incarnation;
   n.lost = true;
+}
+
+// Its memory and, in disk mode, its disk: the replica comes back on another machine.
+void Cluster::lose_machine(unsigned id) {
+  lose_memory(id);
+  nodes_[id].no_disk = true;
 }
 
 void Cluster::restart(unsigned id) {

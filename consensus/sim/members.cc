@@ -48,7 +48,7 @@ void Cluster::change_by(unsigned leader) {
   if (role == MemberRole::kNone) {
     change.kind = MemberChange::Kind::kAdd;
     if (nodes_[about].life == Life::kDown && r.chance(700)) {
-      if (!faults_.disk && r.chance(500) && may_lose(about)) lose_memory(about);
+      if (r.chance(500) && may_lose(about)) lose_machine(about);
       restart(about);
     }
   } else if (role == MemberRole::kVoter && r.chance(300)) {
