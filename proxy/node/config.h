@@ -54,6 +54,7 @@ struct Config {
     const bool shared = !host || host->fabric == "shm";
     return shm_dir + (shared ? "/consensus" : "/consensus-" + std::to_string(replica));
   }
+  std::string store_dir() const { return dir + "/store"; }
   std::string replica_shm_dir() const { return shm_dir + "/r" + std::to_string(replica); }
 };
 

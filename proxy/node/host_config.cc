@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/host_config.h"
 
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -44,6 +47,17 @@ Problem choose_profile(const setup::GroupFile& f, const std::string& path,
                  "[server] profile is \"" + f.profile + "\"", "use one of: " + names);
 }
 
+// What is on tmpfs is gone with the machine's power, whatever is synced.
+Problem check_disk(const setup::GroupFile& f, const std::string& path, const std::string& dir) {
+  struct statfs where {};
+  const bool memory = ::statfs(dir.c_str(), &where) == 0 &&
+                      (where.f_type == TMPFS_MAGIC || where.f_type == RAMFS_MAGIC);
+  if (f.durability != "disk" || !memory) return {};
+  return problem(Status::kGroupFile, "cannot use the group's file", path,
+                 "[group] durability is \"disk\", but " + dir + " is in memory (tmpfs)",
+                 "set state_dir to a directory on a disk");
+}
+
 void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   c.group = f.name;
   c.replicas = static_cast<std::uint8_t>(f.replicas.size());
@@ -80,11 +94,9 @@ Problem host_config(const std::string& path, int replica, setup::GroupDirectorie
                    path + " has replicas 0 to " + std::to_string(file.replicas.size() - 1),
                    "name one of them with --replica");
   }
-  if (file.fabric != "shm" || file.durability != "memory") {
+  if (file.fabric == "verbs") {
     return problem(Status::kGroupFile, "cannot use the group's file", path,
-                   "[group] fabric " + file.fabric + " with durability " + file.durability +
-                       " is not in this build",
-                   "use fabric = \"shm\" and durability = \"memory\"");
+                   "[group] fabric verbs is not in this build", "use fabric = \"tcp\"");
   }
   setup::GroupKeys keys;
   if (auto p = setup::read_secret(file.secret_file, file.name, keys); !p.none()) return p;
@@ -98,6 +110,7 @@ Problem host_config(const std::string& path, int replica, setup::GroupDirectorie
   const setup::GroupPlace place{file.name, file.state_dir, static_cast<int>(file.replicas.size()),
                                 file.record};
   if (auto p = directories.create_replica(place, replica); !p.none()) return p;
+  if (auto p = check_disk(file, path, directories.dir()); !p.none()) return p;
   fill(file, profile, config);
   config.replica = static_cast<std::uint8_t>(replica);
   config.cpu = file.replicas[static_cast<std::size_t>(replica)].cpu;
@@ -114,13 +127,16 @@ Problem host_config(const std::string& path, int replica, setup::GroupDirectorie
 void forget_group(const Config& c) {
   std::error_code ignored;
   const std::string directory = c.consensus_dir();
+  const std::string number = std::to_string(c.replica);
+  std::filesystem::remove_all(c.store_dir() + "/r" + number, ignored);
+  std::filesystem::remove_all(c.dir + "/member-" + number, ignored);
   if (c.host->fabric != "shm") {
     std::filesystem::remove_all(directory, ignored);
     return;
   }
   // One directory for all replicas of this machine.
   for (const char* own : {"/r", "/member-"}) {
-    std::filesystem::remove_all(directory + own + std::to_string(c.replica), ignored);
+    std::filesystem::remove_all(directory + own + number, ignored);
   }
 }
 

@@ -23,6 +23,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -100,6 +101,7 @@ class Node {
 
   // --- one of several hosts (node_host.cc) ---
   void open_host();
+  void set_host_options(consensus::Options& options) const;
   void open_own_listener(std::uint16_t port, std::uint64_t backlog);
   void follow_leader();
   void take_stranger(int fd, std::uint16_t port, const std::string& peer);
@@ -113,6 +115,7 @@ class Node {
   void answer(const Asker& asker);
   std::string reply_to(const std::string& request);
   std::string transfer(int to);
+  std::string change_member(const nlohmann::json& request);
   void ask_for_listener(std::uint16_t port, std::uint64_t backlog);
   NodeStatus status() const;
   void report_status();

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include <nlohmann/json.hpp>
 
@@ -19,6 +20,18 @@ namespace {
 constexpr std::size_t kAskersMax = 32;
 constexpr std::size_t kRequestMax = 4096;
 constexpr timeval kAskTimeout{2, 0};
+std::string refusal(const Error& why, const std::string& what) {
+  const char* error = why.code == Code::kNotLeader ? "not_leader"
+                      : why.code == Code::kBusy    ? "busy"
+                                                   : "bad_argument";
+  return nlohmann::json{{"ok", false}, {"error", error}, {"message", what + ": " + why.what}}
+      .dump();
+}
+
+std::string accepted(const std::string& message) {
+  return nlohmann::json{{"ok", true}, {"message", message}}.dump();
+}
+
 // How long an operator's abdication lasts when nobody else can lead.
 constexpr std::int64_t kTransferNs = 3'000'000'000;
 
@@ -96,10 +109,33 @@ std::string Node::reply_to(const std::string& text) {
     const bool named = to != request.end() && to->is_number_integer();
     return transfer(named ? to->get<int>() : -1);
   }
+  if (what == "member") return change_member(request);
   return nlohmann::json{{"ok", false},
                         {"error", "unknown"},
                         {"message", "this version of crane-node does not know that request"}}
       .dump();
+}
+
+std::string Node::change_member(const nlohmann::json& request) {
+  static const std::map<std::string, consensus::MemberChange::Kind> kKinds = {
+      {"add", consensus::MemberChange::Kind::kAdd},
+      {"promote", consensus::MemberChange::Kind::kPromote},
+      {"remove", consensus::MemberChange::Kind::kRemove}};
+  const auto change = request.find("change");
+  const auto number = request.find("replica");
+  const bool whole = change != request.end() && change->is_string() && number != request.end() &&
+                     number->is_number_unsigned() && number->get<std::uint64_t>() < kReplicasMax;
+  const auto kind = whole ? kKinds.find(change->get<std::string>()) : kKinds.end();
+  if (kind == kKinds.end()) {
+    return refusal({Code::kBadArgument, 0, "the request names no change and replica"}, "no change");
+  }
+  const auto id = number->get<std::uint8_t>();
+  const auto index = consensus_->change_members({kind->second, ReplicaId{id}});
+  consensus_->flush_doorbells();
+  const std::string what = fmt::format("{} replica {}", kind->first, id);
+  if (!index.ok()) return refusal(index.error(), what);
+  spdlog::info("an operator changes the members: {}", what);
+  return accepted(what + ": proposed");
 }
 
 // The others elect one of themselves; this replica may lead again once they have, or after a while
@@ -115,10 +151,20 @@ std::string Node::transfer(int to) {
     return nlohmann::json{{"ok", true}, {"message", fmt::format("replica {} leads already", to)}}
         .dump();
   }
-  if (to >= 0 || config_.replicas == 1) {
+  if (to >= 0) {
+    const bool known = to < config_.replicas;
+    const Outcome asked = known ? consensus_->transfer(ReplicaId{static_cast<std::uint8_t>(to)})
+                                : Outcome{Error{Code::kBadArgument, 0, "there is no such replica"}};
+    if (!asked.ok()) {
+      return refusal(asked.error(), fmt::format("replica {} was not made the leader", to));
+    }
+    spdlog::info("an operator hands the lead to replica {}", to);
+    consensus_->flush_doorbells();
+    return accepted(fmt::format("replica {} is asked to lead", to));
+  }
+  if (config_.replicas == 1) {
     no["error"] = "unsupported";
-    no["message"] = to >= 0 ? "the successor cannot be chosen yet; leave --to out"
-                            : "there is no other replica";
+    no["message"] = "there is no other replica";
     return no.dump();
   }
   spdlog::info("an operator hands the lead over");
@@ -203,11 +249,8 @@ NodeStatus Node::status() const {
   s.durability = config_.host ? config_.host->durability : "memory";
   s.connected = group.connected;
   s.forwarded = forwarder_ != nullptr ? forwarder_->connections() : 0;
-  if (leads_) {
-    for (std::uint8_t i = 0; i < config_.replicas; ++i) {
-      if (i != config_.replica) s.peers_applied[i] = value(consensus_->peer_applied(ReplicaId{i}));
-    }
-  }
+  s.now_ns = static_cast<std::uint64_t>(monotonic_ns());
+  s.log = group;
   s.connections = proxy_->connections();
   const proxy::ProxyCounters& c = proxy_->counters();
   s.accepted = c.accepted;

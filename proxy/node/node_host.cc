@@ -28,6 +28,22 @@ void Node::open_host() {
   });
 }
 
+void Node::set_host_options(consensus::Options& options) const {
+  const setup::GroupFile& f = *config_.host;
+  options.fabric = f.fabric == "tcp"     ? consensus::FabricKind::kTcp
+                   : f.fabric == "verbs" ? consensus::FabricKind::kVerbs
+                                         : consensus::FabricKind::kShm;
+  for (const setup::HostReplica& r : f.replicas) options.endpoints.push_back({r.address, r.port});
+  options.secret = config_.links;
+  options.device = f.device;
+  options.members = f.members;
+  options.lasting_directory = config_.dir;
+  if (f.durability == "disk") {
+    options.durability = consensus::Durability::kDisk;
+    options.store_directory = config_.store_dir();
+  }
+}
+
 void Node::open_own_listener(std::uint16_t port, std::uint64_t backlog) {
   const std::uint16_t ours = published(config_.host->publish, port);
   const std::string where =

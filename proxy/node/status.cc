@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -13,6 +15,31 @@
 #include "proxy/encode.h"
 
 namespace crane::node {
+
+namespace {
+
+// Who belongs to the group, and what the leader knows of the others.
+std::pair<nlohmann::json, nlohmann::json> members_json(const NodeStatus& s) {
+  nlohmann::json members = nlohmann::json::array();
+  nlohmann::json peers = nlohmann::json::array();
+  for (const consensus::MemberStatus& m : s.log.members) {
+    nlohmann::json one{{"replica", value(m.id)},
+                       {"member", consensus::name(m.role)},
+                       {"incarnation", m.incarnation},
+                       {"connected", m.connected},
+                       {"needs_checkpoint", m.needs_checkpoint}};
+    if (s.role == "leader" && value(m.id) != s.replica) {
+      nlohmann::json known = one;
+      known.update(
+          {{"streaming", m.streaming}, {"last", value(m.last)}, {"applied", value(m.applied)}});
+      peers.push_back(known);
+    }
+    members.push_back(std::move(one));
+  }
+  return {members, peers};
+}
+
+}  // namespace
 
 nlohmann::json to_json(const NodeStatus& s) {
   nlohmann::json entries;
@@ -27,42 +54,58 @@ nlohmann::json to_json(const NodeStatus& s) {
                        t == EntryType::kSignal;
     if (input) inputs += s.entries[type];
   }
-  nlohmann::json peers = nlohmann::json::array();
-  for (const auto& [replica, applied] : s.peers_applied) {
-    peers.push_back({{"replica", replica}, {"applied", applied}});
-  }
-  return {{"t", "status"},
-          {"group", s.group},
-          {"replicas", s.replicas},
-          {"fabric", s.fabric},
-          {"durability", s.durability},
-          {"connected", s.connected},
-          {"forwarded", s.forwarded},
-          {"peers", peers},
-          {"replica", s.replica},
-          {"pid", s.pid},
-          {"server_pid", s.server_pid},
-          {"role", s.role},
-          {"view", s.view},
-          {"leader", s.leader},
-          {"last", s.last},
-          {"commit", s.committed},
-          {"applied", s.applied},
-          {"clock", s.clock},
-          {"schedule_hash", fmt::format("{:016x}", s.schedule_hash)},
-          {"settled", s.settled},
-          {"outputs_bytes", s.outputs_bytes},
-          {"outputs_digest", fmt::format("{:016x}", s.outputs_digest)},
-          {"entries", entries},
-          {"entries_total", total},
-          {"inputs", inputs},
-          {"connections", s.connections},
-          {"accepted", s.accepted},
-          {"refused", s.refused},
-          {"reset_slow", s.reset_slow},
-          {"reset_leader", s.reset_leader},
-          {"bytes_in", s.bytes_in},
-          {"bytes_out", s.bytes_out}};
+  const auto [members, peers] = members_json(s);
+  const consensus::ElectionStatus& e = s.log.election;
+  const consensus::DetectionStatus& d = s.log.detection;
+  return {
+      {"t", "status"},
+      {"group", s.group},
+      {"replicas", s.replicas},
+      {"fabric", s.fabric},
+      {"durability", s.durability},
+      {"connected", s.connected},
+      {"forwarded", s.forwarded},
+      {"peers", peers},
+      {"replica", s.replica},
+      {"pid", s.pid},
+      {"server_pid", s.server_pid},
+      {"role", s.role},
+      {"view", s.view},
+      {"leader", s.leader},
+      {"members", members},
+      {"changing_members", s.log.changing},
+      {"needs_checkpoint", s.log.needs_checkpoint},
+      {"last_election",
+       {{"view", view_counter(e.view)},
+        {"cause", consensus::name(e.cause)},
+        {"took_us", e.took_ns / 1000},
+        {"age_ms", e.at_ns == 0 ? 0 : (s.now_ns - std::min(s.now_ns, e.at_ns)) / 1'000'000}}},
+      {"detection",
+       {{"score", d.score},
+        {"suspect_at", d.suspect_at},
+        {"trust_at", d.trust_at},
+        {"full", d.full},
+        {"misses_needed", d.misses_needed},
+        {"period_us", d.period_ns / 1000}}},
+      {"last", s.last},
+      {"commit", s.committed},
+      {"durable", s.durability == "disk" ? nlohmann::json(value(s.log.durable)) : nlohmann::json()},
+      {"applied", s.applied},
+      {"clock", s.clock},
+      {"schedule_hash", fmt::format("{:016x}", s.schedule_hash)},
+      {"settled", s.settled},
+      {"outputs_bytes", s.outputs_bytes},
+      {"outputs_digest", fmt::format("{:016x}", s.outputs_digest)},
+      {"entries", entries},
+      {"entries_total", total},
+      {"inputs", inputs},
+      {"connections", s.connections},
+      {"accepted", s.accepted},
+      {"refused", s.refused},
+      {"reset_slow", s.reset_slow},
+      {"reset_leader", s.reset_leader},
+      {"bytes_in", s.bytes_in},
+      {"bytes_out", s.bytes_out}};
 }
 
 Outcome write_file(const std::string& path, const std::string& text) {

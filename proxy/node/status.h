@@ -6,10 +6,10 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "consensus/consensus.h"
 #include "dmt/base/result.h"
 
 namespace crane::node {
@@ -17,9 +17,10 @@ namespace crane::node {
 struct NodeStatus {
   std::string group, fabric, durability;
   std::uint8_t replicas = 0;
-  std::uint8_t connected = 0;                         // peers
-  std::uint64_t forwarded = 0;                        // clients passed on to the leader's host
-  std::map<unsigned, std::uint64_t> peers_applied{};  // the leader's knowledge of the others
+  std::uint8_t connected = 0;   // peers
+  std::uint64_t forwarded = 0;  // clients passed on to the leader's host
+  consensus::GroupStatus log;   // members, last election, detection
+  std::uint64_t now_ns = 0;     // CLOCK_MONOTONIC
   std::uint8_t replica = 0;
   std::int64_t pid = 0;
   std::int64_t server_pid = -1;

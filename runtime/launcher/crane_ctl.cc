@@ -24,12 +24,14 @@ using crane::setup::say;
 using Json = nlohmann::json;
 
 constexpr int kNoSuchGroup = 3, kNotPermitted = 4, kRefused = 5;
+constexpr int kReplicaMost = 126;
 constexpr int kAskTimeoutMs = 2'000, kWatchMs = 1'000;
 
 struct Request {
   std::string dir, group, output = "table", secret;
   bool watch = false;
   int to = -1;
+  int replica = -1;
 };
 
 void print(const std::string& text) { (void)!write(STDOUT_FILENO, text.data(), text.size()); }
@@ -137,6 +139,23 @@ int ask_leader(const Request& request, const Json& what) {
   return good ? 0 : kRefused;
 }
 
+int list_members(const Request& request) {
+  std::vector<std::string> groups;
+  if (const int bad = choose_groups(request, groups); bad != 0) return bad;
+  int worst = 0;
+  for (const auto& group : groups) {
+    const Json summary = summarise(group, ask_all(request, group));
+    worst = std::max(worst, static_cast<int>(health_of(summary)));
+    print(request.output == "json" ? summary.value("members", Json::array()).dump(2) + "\n"
+                                   : members_of(summary));
+  }
+  return worst;
+}
+
+int change_member(const Request& request, const char* change) {
+  return ask_leader(request, {{"do", "member"}, {"change", change}, {"replica", request.replica}});
+}
+
 int make_secret(const Request& request) {
   const auto problem = crane::setup::make_secret(request.secret);
   if (!problem.none()) {
@@ -167,6 +186,23 @@ int main(int argc, char** argv) {
   auto* transfer = leader->add_subcommand("transfer", "another replica leads from now on");
   transfer->add_option("group", request.group, "the group's name (default: the only one)");
   transfer->add_option("--to", request.to, "which one (default: who is furthest)");
+  auto* member = app.add_subcommand("member", "who belongs to the group");
+  member->require_subcommand(1);
+  auto* list = member->add_subcommand("list", "the members, and how far they are");
+  list->add_option("group", request.group, "the group's name (default: all)");
+  list->add_option("-o,--output", request.output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}));
+  const auto change = [&](const char* name, const char* what) {
+    auto* command = member->add_subcommand(name, what);
+    command->add_option("replica", request.replica, "its number")
+        ->required()
+        ->check(CLI::Range(0, kReplicaMost));
+    command->add_option("group", request.group, "the group's name (default: the only one)");
+    return command;
+  };
+  auto* add = change("add", "a replica of the group's file that is no member gets the log");
+  auto* promote = change("promote", "a learner that has caught up votes");
+  auto* remove = change("remove", "a member leaves; a leader hands over first");
   auto* secret = app.add_subcommand("secret", "the secret that a group's hosts share");
   secret->require_subcommand(1);
   auto* fresh = secret->add_subcommand("new", "makes one");
@@ -184,5 +220,9 @@ int main(int argc, char** argv) {
   }
   if (*status_command) return status(request);
   if (*transfer) return ask_leader(request, {{"do", "transfer"}, {"to", request.to}});
+  if (*list) return list_members(request);
+  if (*add) return change_member(request, "add");
+  if (*promote) return change_member(request, "promote");
+  if (*remove) return change_member(request, "remove");
   return make_secret(request);
 }

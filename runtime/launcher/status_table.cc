@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 namespace crane::launcher {
 namespace {
@@ -68,6 +69,41 @@ std::string cell(const Json& row, const char* key) {
   return found->dump();
 }
 
+struct Column {
+  const char* title;
+  const char* key;
+  bool right;
+};
+
+std::string table(std::span<const Column> columns, const Json& lines) {
+  std::vector<Row> rows(1);
+  for (const Column& c : columns) rows[0].push_back(c.title);
+  for (const Json& line : lines) {
+    rows.emplace_back();
+    for (const Column& c : columns) rows.back().push_back(cell(line, c.key));
+  }
+  std::vector<std::size_t> widths(columns.size(), 0);
+  std::vector<bool> shown(columns.size(), false);
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+      if (&row != &rows[0] && row[i] != "-") shown[i] = true;  // columns nobody fills are left out
+    }
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (!shown[i]) continue;
+      line += columns[i].right ? fmt::format("  {:>{}}", row[i], widths[i])
+                               : fmt::format("  {:<{}}", row[i], widths[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers) {
@@ -107,6 +143,20 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
     summary["replicas"].push_back(row);
   }
   if (named < kNobody) summary["leader"] = named;
+  for (const auto& [replica, answer] : answers) {
+    if (answer.reply != Reply::kAnswer || number(answer.status, "view") != view) continue;
+    const bool leads = &answer.status == leader;
+    if (!leads && summary.contains("members")) continue;
+    for (const char* key : {"members", "last_election", "detection"}) {
+      if (answer.status.contains(key)) summary[key] = answer.status[key];
+    }
+    if (!leads) continue;
+    for (Json& member : summary["members"]) {  // what only a leader knows of the others
+      for (const Json& peer : answer.status.value("peers", Json::array())) {
+        if (peer.value("replica", -1) == member.value("replica", -2)) member.update(peer);
+      }
+    }
+  }
   // The nodes here know a leader although it answers nowhere: it is on another host, or gone.
   const auto at = answers.find(static_cast<int>(named));
   const bool led = named < kNobody && (at == answers.end() || at->second.reply == Reply::kAnswer);
@@ -127,11 +177,6 @@ Health health_of(const Json& summary) {
 }
 
 std::string table_of(const Json& summary) {
-  struct Column {
-    const char* title;
-    const char* key;
-    bool right;
-  };
   static constexpr Column kColumns[] = {
       {"REPLICA", "replica", false},    {"ROLE", "role", false},
       {"VIEW", "view", true},           {"LAST", "last", true},
@@ -139,12 +184,6 @@ std::string table_of(const Json& summary) {
       {"APPLIED", "applied", true},     {"LAG", "lag", true},
       {"CLIENTS", "connections", true}, {"SERVER", "server_pid", true},
       {"PEERS", "connected", true},     {"STATE", "state", false}};
-  std::vector<Row> rows(1);
-  for (const Column& c : kColumns) rows[0].push_back(c.title);
-  for (const Json& replica : summary["replicas"]) {
-    rows.emplace_back();
-    for (const Column& c : kColumns) rows.back().push_back(cell(replica, c.key));
-  }
   std::string text =
       fmt::format("{}: {}, leader {}, view {}, commit {}", summary.value("group", "?"),
                   summary.value("health", "?"), cell(summary, "leader"), cell(summary, "view"),
@@ -152,26 +191,31 @@ std::string table_of(const Json& summary) {
   if (summary.contains("fabric")) {
     text += fmt::format(", {}, {}", cell(summary, "fabric"), cell(summary, "durability"));
   }
-  text += "\n";
-  std::vector<std::size_t> widths(std::size(kColumns), 0);
-  std::vector<bool> shown(std::size(kColumns), false);
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-      if (&row != &rows[0] && row[i] != "-") shown[i] = true;  // columns nobody fills are left out
-    }
-  }
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      if (!shown[i]) continue;
-      line += kColumns[i].right ? fmt::format("  {:>{}}", row[i], widths[i])
-                                : fmt::format("  {:<{}}", row[i], widths[i]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+  text += "\n" + table(kColumns, summary["replicas"]);
+  if (summary.contains("last_election")) {
+    const Json& e = summary["last_election"];
+    const Json& d = summary["detection"];
+    text += fmt::format(
+        "last election: view {} ({}), {} ms ago, took {} us; heartbeat every {} us, suspected "
+        "after "
+        "{} missed in a row\n",
+        cell(e, "view"), cell(e, "cause"), cell(e, "age_ms"), cell(e, "took_us"),
+        cell(d, "period_us"), cell(d, "misses_needed"));
   }
   return text;
+}
+
+std::string members_of(const Json& summary) {
+  static constexpr Column kColumns[] = {{"REPLICA", "replica", false},
+                                        {"MEMBER", "member", false},
+                                        {"LAST", "last", true},
+                                        {"APPLIED", "applied", true},
+                                        {"UP", "connected", false},
+                                        {"STREAMED TO", "streaming", false},
+                                        {"NEEDS CHECKPOINT", "needs_checkpoint", false}};
+  const Json members = summary.value("members", Json::array());
+  if (members.empty()) return summary.value("group", "?") + ": nobody tells the members\n";
+  return summary.value("group", "?") + ":\n" + table(kColumns, members);
 }
 
 }  // namespace crane::launcher

@@ -26,5 +26,7 @@ struct NodeAnswer {
 nlohmann::json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers);
 Health health_of(const nlohmann::json& summary);
 std::string table_of(const nlohmann::json& summary);
+// The members by the word of who leads, else of the newest view that answers; empty: nobody tells.
+std::string members_of(const nlohmann::json& summary);
 
 }  // namespace crane::launcher

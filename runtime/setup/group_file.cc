@@ -135,6 +135,7 @@ void read_group(Section s, GroupFile& f) {
   s.get("fabric", f.fabric, {"tcp", "verbs", "shm"});
   s.get("device", f.device);
   s.get("durability", f.durability, {"memory", "disk"});
+  s.get_number("members", f.members, 1, kReplicasMost);
   s.get("state_dir", f.state_dir);
   if (!f.name.empty() && !good_group_name(f.name)) {
     s.wrong(s.find("name"), "name", "is no name for a group",
@@ -233,9 +234,15 @@ void read_replicas(Section& top, const std::string& path, GroupFile& f, Problem&
     read_replica(Section(*element.as_table(), name, path, problem), f.fabric != "shm",
                  f.replicas.back());
   }
-  if (f.replicas.size() % 2 == 0 || f.replicas.size() > kReplicasMost) {
-    top.wrong(node, "[[replica]]", "is there " + std::to_string(f.replicas.size()) + " times",
-              "a group needs an odd number of replicas, at most 9");
+  if (f.members > f.replicas.size()) {
+    top.wrong(nullptr, "[group] members", "is more than there are replicas",
+              "leave it out, or add [[replica]] tables");
+  }
+  const std::size_t voters = f.members != 0 ? f.members : f.replicas.size();
+  if (voters % 2 == 0 || f.replicas.size() > kReplicasMost) {
+    top.wrong(
+        node, "[[replica]]", "is there " + std::to_string(f.replicas.size()) + " times",
+        "a group begins with an odd number of voters ([group] members) of at most 9 replicas");
   }
 }
 
@@ -286,6 +293,7 @@ std::string to_toml(const GroupFile& f) {
                     {"fabric", f.fabric},
                     {"durability", f.durability}};
   if (!f.device.empty()) group.insert("device", f.device);
+  if (f.members != 0) group.insert("members", f.members);
   if (!f.state_dir.empty()) group.insert("state_dir", f.state_dir);
   toml::array replicas;
   for (const auto& r : f.replicas) {

@@ -7,6 +7,9 @@
 //              fabric = "tcp" | "verbs" | "shm"        default tcp
 //              device = "rxe0"                         verbs: default the first
 //              durability = "memory" | "disk"          default memory
+//              members = 3                             replicas 0, 1, .. that vote from the
+//                                                      beginning; default all. The others are
+//                                                      for crane-ctl member add
 //              state_dir = "/run/crane"                logs, control.sock, stores
 //   [[replica]]  address, port                         one table per replica, in the order of
 //   numbers
@@ -42,7 +45,8 @@ struct HostReplica {
 
 struct GroupFile {
   std::string name, secret_file, fabric = "tcp", device, durability = "memory";
-  std::string state_dir;  // empty: default_directory()
+  std::string state_dir;     // empty: default_directory()
+  std::uint8_t members = 0;  // 0: all
   std::vector<HostReplica> replicas;
 
   std::vector<std::string> command;

@@ -87,6 +87,17 @@ def forwarding(story):
         h.wait_until(lambda: group.ctl("status")[0] == 0, 20, "all replicas follow the new leader")
         story.check(status_is_right(story, group) == following, "crane-ctl knows the new leader")
         story.check(incr(group.addresses[leader], port) == 10, "the old leader's host forwards now")
+        code, text, error = group.ctl("leader", "transfer", "--to", str(leader))
+        story.check(code == 0 and group.leader(others_than=[following]) == leader,
+                    "crane-ctl leader transfer --to names the next one", text + error)
+        code, text, error = group.ctl("leader", "transfer", "--to", str(following))
+        story.check(code == 0 and group.leader(others_than=[leader]) == following,
+                    "and back", text + error)
+        code, text, _ = group.ctl("member", "list")
+        story.check(code == 0 and text.count("voter") == 3, "crane-ctl member list", text)
+        code, _, error = group.ctl("member", "promote", str(leader))
+        story.check(code == 5 and "no learner" in error, "a change that makes no sense is refused",
+                    error)
         group.settle()
         story.check_equal(group, "--prefix")
         lead_is_lost(story, group, port, following)

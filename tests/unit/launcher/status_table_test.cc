@@ -88,3 +88,24 @@ TEST_CASE("status: an answer with strange values is shown, not believed", "[ctl]
   odd.status = {{"role", "leader"}, {"view", -5}, {"leader", 0}, {"commit", "x"}};
   CHECK_NOTHROW(table_of(summarise("g", {{0, odd}})));
 }
+
+TEST_CASE("members: by the leader's word, with what only it knows; else by a follower's", "[ctl]") {
+  const Json members = Json::array({{{"replica", 0}, {"member", "voter"}},
+                                    {{"replica", 1}, {"member", "voter"}},
+                                    {{"replica", 3}, {"member", "learner"}}});
+  std::map<int, NodeAnswer> answers{{0, node("follower", 2, 1, 95, 90)},
+                                    {1, node("leader", 2, 1, 100, 100)}};
+  answers[0].status["members"] = Json::array();
+  answers[1].status["members"] = members;
+  answers[1].status["peers"] = Json::array(
+      {{{"replica", 3}, {"last", 50}, {"streaming", true}, {"needs_checkpoint", false}}});
+  const std::string told = members_of(summarise("g", answers));
+  INFO(told);
+  CHECK(told.find("STREAMED TO") != std::string::npos);
+  CHECK(told.find("learner") != std::string::npos);
+  CHECK(told.find("50") != std::string::npos);
+  answers[0].status["members"] = members;
+  answers.erase(1);
+  CHECK(members_of(summarise("g", answers)).find("learner") != std::string::npos);
+  CHECK(members_of(summarise("g", {})).find("nobody tells") != std::string::npos);
+}

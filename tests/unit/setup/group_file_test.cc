@@ -116,6 +116,8 @@ TEST_CASE("group file: what is wrong is named with its line", "[setup]") {
   const Row rows[] = {
       {"name = \"shop\"", "", {"[group]", "name", "missing"}},
       {"name = \"shop\"", "name = \"a/b\"", {"g.toml:3", "name"}},
+      {"fabric =", "members = 2\nfabric =", {"odd number of voters"}},
+      {"fabric =", "members = 9\nfabric =", {"members", "more than there are replicas"}},
       {"\"verbs\"", "\"carrier\"", {"g.toml:5", "fabric", "carrier", "tcp, verbs, shm"}},
       {"\"/etc/crane/secret\"", "\"secret\"", {"g.toml:4", "secret_file", "absolute"}},
       {"port = 7101", "port = 99999", {"[[replica]] 1", "port", "65535"}},
