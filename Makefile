@@ -40,11 +40,12 @@ STRANGER := -std=gnu11 -O1 -g -Wall -Wextra -Wno-deprecated-declarations -pthrea
 # pkg-config module = Debian package that holds it; what is absent is named by `make packages`.
 MODULES := libevent_core=libevent-dev spdlog=libspdlog-dev fmt=libfmt-dev CLI11=libcli11-dev \
            tomlplusplus=libtomlplusplus-dev nlohmann_json=nlohmann-json3-dev libisal=libisal-dev \
-           openssl=libssl-dev lxc=lxc-dev benchmark=libbenchmark-dev catch2=catch2
+           openssl=libssl-dev libibverbs=libibverbs-dev lxc=lxc-dev \
+           benchmark=libbenchmark-dev catch2=catch2
 HEADERS := boost/version.hpp=libboost-dev rapidcheck.h=librapidcheck-dev db.h=libdb5.3-dev
 pc = $(shell pkg-config $(1) $(2) 2>/dev/null)
 SYS_CFLAGS := $(filter-out -I/usr/include,$(call pc,--cflags,spdlog fmt))
-LIBS_core  := $(call pc,--libs,libevent_core spdlog fmt openssl) -lisal -ldb-5.3
+LIBS_core  := $(call pc,--libs,libevent_core spdlog fmt openssl libibverbs) -lisal -ldb-5.3
 
 # --- what is built ------------------------------------------------------------------------------
 # One static library per folder, so that a broken file in one does not stop the tests of another.
@@ -73,6 +74,7 @@ use_runtime    := runtime dmt sequence base
 use_core       := core base
 use_sim        := sim consensus core base
 use_fabric     := eval sim consensus core base
+use_verbs      := eval sim consensus core base
 use_consensus  := sim consensus core base
 use_store      := consensus core base
 use_proxy      := proxy consensus core sequence base
@@ -96,8 +98,11 @@ AREAS := $(notdir $(patsubst %/,%,$(sort $(dir $(wildcard tests/unit/*/*.cc)))))
 src_test_sim     := $(filter-out tests/sim/crane_sim.cc,$(wildcard tests/sim/*.cc))
 src_test_fabric  := $(wildcard tests/fabric/*.cc)
 src_test_regress := $(wildcard tests/regress/*.cc)
+# Runs in a virtual machine (tests/vm): the conformance suite again, over RDMA.
+src_test_verbs   := $(wildcard tests/verbs/*.cc) \
+                    $(patsubst %,tests/fabric/%.cc,harness tcp_group node_process relay)
 $(foreach a,$(AREAS),$(eval src_test_$(a) += $(wildcard tests/unit/$(a)/*.cc)))
-AREAS := $(sort $(AREAS) $(foreach a,sim fabric regress,$(if $(src_test_$(a)),$(a))))
+AREAS := $(sort $(AREAS) $(foreach a,sim fabric regress verbs,$(if $(src_test_$(a)),$(a))))
 TESTS := $(patsubst %,$(OUT)/test-%,$(AREAS))
 
 BENCH_SRC := $(wildcard eval/*/*_bench.cc)

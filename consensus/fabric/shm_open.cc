@@ -6,14 +6,13 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
+#include "consensus/fabric/process.h"
 #include "consensus/fabric/shm.h"
 #include "dmt/base/log.h"
 
@@ -38,37 +37,6 @@ std::uint64_t random_word() noexcept {
 std::uint64_t round_up(std::uint64_t n, std::uint64_t to) noexcept {
   return (n + to - 1) / to * to;
 }
-
-// What /proc/<pid>/stat says after the command's name; empty when there is no such process.
-struct ProcessStat {
-  char state = 0;                // field 3
-  unsigned long long start = 0;  // field 22: clock ticks since boot
-};
-
-ProcessStat process_stat(pid_t pid) noexcept {
-  char path[48];
-  std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
-  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
-  char text[1024];
-  const ssize_t size = ::read(fd, text, sizeof text - 1);
-  ::close(fd);
-  if (size <= 0) return {};
-  text[size] = '\0';
-  const char* at = std::strrchr(text, ')');
-  if (at == nullptr || at[1] != ' ') return {};
-  ProcessStat found;
-  found.state = at[2];
-  for (int field = 2; at != nullptr && field < 22; ++field) {
-    at = std::strchr(at + 1, ' ');
-  }
-  if (at == nullptr || std::sscanf(at, " %llu", &found.start) != 1) return {};
-  return found;
-}
-
-std::uint64_t process_start(pid_t pid) noexcept { return process_stat(pid).start; }
-
-int open_pidfd(pid_t pid) noexcept { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
 
 void close_fd(int& fd) noexcept {
   if (fd >= 0) ::close(fd);

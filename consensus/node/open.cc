@@ -12,6 +12,8 @@
 #include "consensus/core/log.h"
 #include "consensus/fabric/shm.h"
 #include "consensus/fabric/tcp.h"
+#include "consensus/fabric/verbs.h"
+#include "consensus/fabric/verbs_links.h"
 #include "consensus/node/driver.h"
 #include "consensus/node/open_disk.h"
 
@@ -110,6 +112,27 @@ Result<std::unique_ptr<Fabric>> open_tcp(const Options& o) {
   return as_fabric(TcpFabric::open(tcp));
 }
 
+Result<std::unique_ptr<Fabric>> open_verbs(const Options& o) {
+  if (o.endpoints.size() != o.replicas) {
+    return Error{Code::kBadArgument, 0, "one endpoint per replica is needed"};
+  }
+  VerbsOptions verbs;
+  verbs.directory = o.directory;
+  verbs.self = o.self;
+  verbs.replicas = o.replicas;
+  verbs.group = o.log_id;
+  verbs.log_bytes = core::log_memory_bytes(o.ring_bytes);
+  verbs.device = o.device;
+  verbs.address = o.endpoints[value(o.self)].address;
+  verbs::LinksOptions links;
+  links.self = o.self;
+  links.endpoints = o.endpoints;
+  links.secret = o.secret;
+  auto bootstrap = verbs::Links::open(links);
+  if (!bootstrap) return bootstrap.error();
+  return as_fabric(VerbsFabric::open(verbs, std::move(bootstrap).value()));
+}
+
 Result<std::unique_ptr<Fabric>> open_fabric(const Options& o) {
   switch (o.fabric) {
     case FabricKind::kShm:
@@ -117,9 +140,9 @@ Result<std::unique_ptr<Fabric>> open_fabric(const Options& o) {
     case FabricKind::kTcp:
       return open_tcp(o);
     case FabricKind::kVerbs:
-      break;
+      return open_verbs(o);
   }
-  return Error{Code::kUnsupported, 0, "this build has no RDMA fabric: choose tcp"};
+  return Error{Code::kBadArgument, 0, "unknown fabric"};
 }
 
 }  // namespace

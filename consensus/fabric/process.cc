@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "consensus/fabric/process.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+namespace crane::consensus {
+
+ProcessStat process_stat(pid_t pid) noexcept {
+  char path[48];
+  std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  char text[1024];
+  const ssize_t size = ::read(fd, text, sizeof text - 1);
+  ::close(fd);
+  if (size <= 0) return {};
+  text[size] = '\0';
+  const char* at = std::strrchr(text, ')');
+  if (at == nullptr || at[1] != ' ') return {};
+  ProcessStat found;
+  found.state = at[2];
+  for (int field = 2; at != nullptr && field < 22; ++field) {
+    at = std::strchr(at + 1, ' ');
+  }
+  unsigned long long start = 0;
+  if (at == nullptr || std::sscanf(at, " %llu", &start) != 1) return {};
+  found.start = start;
+  return found;
+}
+
+int open_pidfd(pid_t pid) noexcept { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
+
+}  // namespace crane::consensus

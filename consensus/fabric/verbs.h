@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The fabric of replicas with RDMA: reliable connections over libibverbs (InfiniBand, RoCE,
+// soft-RoCE).
+//
+// Words.  A LANE is one way to write one replica's log memory: a connection of its own, a
+// protection domain of its own at the owner, and in it one registration of the log memory.  A few
+// spare lanes per peer are connected and registered ahead of time (tidy()); a grant is the gift of
+// one lane, named by a key that is never given again.
+//
+// How each guarantee of fabric.h is met:
+//   F1      one reliable connection per key: the device delivers in order.  A write that has not
+//           completed may be there in part, its first bytes first (the core's entries carry CRCs).
+//   F2      Fence.  kDeregister: the lane's registration is taken back, which waits for accesses
+//           that are under way (on soft-RoCE too, where the access flags of a connection are no
+//           fence); the lane's connection is destroyed later, in tidy(), and its domain with it, so
+//           that a stale packet finds neither.
+//   F3      a completion is the acknowledgement of the owner's device; the log memory is a file on
+//           tmpfs, which outlives the process.
+//   F4, F8  a queue of operations per peer; a device's errors fail that peer's only.
+//   F5      a connection in error takes nothing any more; open_log binds the key to a fresh lane.
+//   F6      keys count up from a random start and are persistent; registration is in tidy().
+//   F7      the bootstrap connection closes with the peer's process; an error of the background
+//           connection counts as the same.
+//   F9      cells, reads and requests have a connection of their own.
+//   F10     two copies with a version and a checksum; a reader reads again until one holds and is
+//           not older than what it has seen.
+//   F11     SEND into receives posted ahead; the receiver writes back how many it has consumed, so
+//           that no send ever finds none.
+//   F13     a bell is a SEND that raises the completion channel's descriptor when the peer has
+//           armed it; it goes after the writes before it have completed.  The device writes
+//           silently: kLanded comes with the bell, or with the writer's death.
+//   F14     as shm: files on tmpfs.  A grant that outlived its lane gets another one by open_log.
+//
+// The whole log memory is registered, hence resident: log_bytes of memory are in use.
+//
+// Threads: one.  Processes: the owner of each replica's directory is the process that holds its
+// lock.  fork(): a child must not use the object; memory that the device writes is shared memory.
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "consensus/fabric/fabric.h"
+#include "consensus/fabric/shm_region.h"
+#include "consensus/fabric/verbs_bootstrap.h"
+#include "consensus/fabric/verbs_device.h"
+#include "consensus/fabric/verbs_layout.h"
+
+namespace crane::consensus {
+
+// How a grant is taken back (F2).
+enum class Fence : std::uint8_t {
+  kDeregister,      // safe everywhere: the default
+  kAccessFlags,     // faster; only on devices of the allow-list, and a self-test may forbid it
+  kQueuePairReset,  // not on soft-RoCE of Linux 6.1, whose driver it corrupts
+};
+
+struct VerbsOptions {
+  std::string directory;  // on tmpfs, this replica's group; must exist
+  ReplicaId self{};
+  std::uint8_t replicas = 3;
+  std::uint64_t group = 0;  // the group's id: memory of other groups is not used
+  std::uint64_t log_bytes = 128ULL << 20;
+  std::string device;   // empty: the first that can be used
+  std::string address;  // numeric, of this replica's end; empty: any
+  Fence fence = Fence::kDeregister;
+  std::vector<std::string> flag_devices;  // where access flags are known to be a fence
+  std::uint8_t spares = 2;                // lanes kept ready per peer, 1..kSparesMax
+  static constexpr std::uint8_t kSparesMax = 8;
+  verbs::Patience patience;
+  bool huge_pages = false;  // ask for them where the file system gives them
+};
+
+class VerbsFabric final : public Fabric {
+ public:
+  // kBusy: another process is this replica.  kNotFound: no RDMA device.  Else kDamaged, kSystem.
+  static Result<std::unique_ptr<VerbsFabric>> open(const VerbsOptions& options,
+                                                   std::unique_ptr<verbs::Bootstrap> bootstrap);
+  ~VerbsFabric() override;
+
+  std::span<std::byte> log_memory() noexcept override { return {log_.data(), log_.size()}; }
+  bool survived() const noexcept override { return survived_; }
+  void set_cell(std::uint8_t cell, const CellValue& v) noexcept override;
+  CellValue own_cell(std::uint8_t cell) const noexcept override;
+
+  Result<Key> permit_writes(ReplicaId peer) noexcept override;
+  void revoke_writes(ReplicaId peer) noexcept override;
+  Key permitted(ReplicaId peer) const noexcept override;
+
+  void open_log(ReplicaId peer, Key key, Token token) noexcept override;
+  void close_log(ReplicaId peer) noexcept override;
+  void write(ReplicaId peer, Key key, std::uint64_t offset, std::span<const std::byte> bytes,
+             Token token) noexcept override;
+  void read(ReplicaId peer, std::uint64_t offset, std::uint64_t n, Token token) noexcept override;
+  void read_cell(ReplicaId peer, std::uint8_t cell, Token token) noexcept override;
+
+  bool send_request(ReplicaId peer, std::span<const std::byte> body) noexcept override;
+
+  std::size_t poll(std::span<FabricEvent> out) noexcept override;
+  int event_fd() const noexcept override { return epoll_fd_; }
+  bool prepare_to_sleep() noexcept override;
+  void wake_self() noexcept override;
+  void ring_doorbell(ReplicaId peer) noexcept override;
+  bool connected(ReplicaId peer) const noexcept override { return peers_[value(peer)].up; }
+  void tidy() noexcept override;
+
+  // The fence in force: not always the one that was asked for.
+  Fence fence() const noexcept { return options_.fence; }
+  // Operations that have not completed.
+  std::size_t test_only_outstanding() const noexcept;
+
+ private:
+  using Buffer = verbs::Buffers::Buffer;
+
+  // The owner's end of a lane.
+  struct OwnLane {
+    std::uint64_t id = 0;
+    bool ready = false;  // the writer's end is connected too
+    std::uint32_t psn = 0;
+    verbs::Owned<ibv_pd> domain;
+    verbs::Owned<ibv_mr> region;
+    verbs::Owned<ibv_qp> qp;  // declared last: it goes first
+  };
+  // The writer's end.
+  struct PeerLane {
+    std::uint64_t id = 0;
+    std::uint64_t log_at = 0;
+    std::uint32_t rkey = 0;
+    std::vector<Buffer> held;  // sources of writes that did not complete
+    verbs::Owned<ibv_qp> qp;
+  };
+  struct Op {
+    enum class Kind : std::uint8_t { kOpen, kWrite, kRead, kCell };
+    enum class State : std::uint8_t { kWaiting, kPosted, kDone };
+    Kind kind{};
+    State state = State::kWaiting;
+    bool ok = false;
+    std::uint8_t cell = 0;
+    std::uint16_t tries = 0;
+    Token token{};
+    Key key{};
+    std::uint64_t offset = 0;
+    std::span<const std::byte> bytes;  // what is written; what was read
+    Buffer buffer;
+  };
+  struct Grant {
+    Key key{};
+    std::optional<OwnLane> lane;
+  };
+  enum class Writing : std::uint8_t { kNone, kOpening, kOpen, kFailed };
+
+  struct Peer {
+    bool linked = false;  // the bootstrap connection is there
+    bool hello = false;   // its hello came, and the background connection stands
+    bool said_ready = false, heard_ready = false;
+    bool up = false;                  // told as kPeerUp
+    const char* complaint = nullptr;  // last said about it
+    bool broken = false;  // its background connection failed: the next poll() sees to it
+    // Background plane.
+    verbs::Owned<ibv_pd> domain;
+    verbs::Owned<ibv_mr> log_region, cells_region, credit_region;
+    verbs::Buffers buffers;        // in `domain`
+    std::vector<Buffer> receives;  // kReceives to receive into, then kSendSlots to send from
+    verbs::Owned<ibv_qp> qp;
+    std::uint32_t psn = 0;
+    verbs::Frame remote{};  // its hello
+    std::uint64_t memory = 0;
+    std::uint32_t sent = 0;            // SENDs to it ...
+    std::uint32_t taken = 0;           // ... of which it consumed
+    std::uint32_t posted = 0;          // background work requests since the last signalled one
+    std::uint32_t bg_outstanding = 0;  // signalled, not completed
+    std::uint32_t consumed = 0;        // SENDs of its that were consumed here ...
+    std::uint32_t consumed_told = 0;   // ... as it knows
+    bool dirty = false;                // sent or written since the last bell
+    bool wrote = false;                // ... written
+    bool bell_due = false;             // to be rung as soon as it can
+    std::array<std::uint64_t, kCellsMax> seen_version{};
+    // Writing into its log.
+    std::map<std::uint64_t, PeerLane> lanes;
+    Writing writing = Writing::kNone;
+    Key key{};  // under which, unless kNone
+    std::uint64_t lane = 0;
+    std::uint32_t serial = 0;    // of our asking for a lane
+    std::uint64_t written = 0;   // signalled writes posted, not completed
+    std::deque<Op> ops;          // not yet delivered, in the order of the calls
+    std::uint64_t first_op = 1;  // number of ops.front()
+    // Its permission to write here.
+    std::optional<Grant> grant;
+    std::list<OwnLane> spares;
+    Key wants_open{};  // it asked to be connected under this key, and no lane was ready
+    std::uint32_t open_serial = 0;  // of its asking
+  };
+  struct Mail {
+    ReplicaId peer{};
+    std::uint32_t slot = 0;  // of peer.receives
+    std::uint32_t size = 0;
+  };
+
+  VerbsFabric(const VerbsOptions& options, std::unique_ptr<verbs::Bootstrap> bootstrap);
+
+  // verbs_open.cc
+  Outcome open_own();
+  Outcome take_lock();
+  Outcome reuse_own();
+  Outcome create_own();
+  Outcome open_device();
+  Outcome choose_fence();
+  Outcome watch(int fd, std::uint32_t tag);
+  void look_at_cells() noexcept;
+
+  // verbs_peer.cc: the bootstrap connection, coming and going
+  void take_system_events();
+  void take_frames();
+  void on_frame(ReplicaId id, std::span<const std::byte> bytes);
+  void on_linked(ReplicaId id);
+  void on_hello(ReplicaId id, const verbs::Frame& f);
+  void say_ready(ReplicaId id);
+  void come_up(ReplicaId id);
+  void on_offer(ReplicaId id, const verbs::Frame& f);
+  void on_accept(ReplicaId id, const verbs::Frame& f);
+  void on_open(ReplicaId id, Key key, std::uint32_t serial);
+  void on_opened(ReplicaId id, const verbs::Frame& f);
+  Outcome make_background(ReplicaId id);
+  Outcome add_spare(ReplicaId id);
+  void down(ReplicaId id);
+  void complain(ReplicaId id, const Error& e) noexcept;
+  void take_broken();
+  bool say(ReplicaId id, verbs::Frame f);
+  verbs::Frame frame(verbs::FrameKind kind) const noexcept;
+  verbs::Frame lane_frame(verbs::FrameKind kind, std::uint64_t lane, const ibv_qp* qp,
+                          std::uint32_t psn) const noexcept;
+
+  // How many writes may be outstanding to one peer: all peers' completions fit their queue.
+  std::uint32_t lane_sends() const noexcept;
+
+  // verbs_log.cc: grants, and writing into a peer's log
+  OwnLane* ready_spare(Peer& p) noexcept;
+  void fence_lane(OwnLane& lane) noexcept;
+  void retire(OwnLane lane);
+  void retire(PeerLane lane);
+  bool begin_writing(Peer& p, ReplicaId id, Key key) noexcept;
+  void post_waiting(Peer& p, ReplicaId id) noexcept;
+  bool post_write(Peer& p, ReplicaId id, Op& op, std::uint64_t number) noexcept;
+  void fail_writing(Peer& p) noexcept;
+  void close_writing(Peer& p) noexcept;
+  void take_log_completions() noexcept;
+  void on_log_completion(const ibv_wc& wc) noexcept;
+
+  // verbs.cc: background plane, events
+  Op& add_op(Peer& p, Op::Kind kind, Token token) noexcept;
+  Op* find_op(Peer& p, std::uint64_t number) noexcept;
+  bool post_read(Peer& p, ReplicaId id, Op& op, std::uint64_t number) noexcept;
+  void on_read_completion(Peer& p, ReplicaId id, std::uint64_t number) noexcept;
+  bool take_cell(Peer& p, Op& op) noexcept;
+  bool send_mail(Peer& p, ReplicaId id, std::uint32_t kind, std::span<const std::byte> body,
+                 std::uint32_t reserve) noexcept;
+  bool post_receive(Peer& p, ReplicaId id, std::uint32_t slot) noexcept;
+  void return_credits(Peer& p, ReplicaId id, bool all) noexcept;
+  void ring_due(Peer& p, ReplicaId id) noexcept;
+  void take_background() noexcept;
+  void take_mail() noexcept;
+  void take_queues() noexcept;
+  void take_completions(std::span<FabricEvent> out, std::size_t& n) noexcept;
+  bool something_waits() const noexcept;
+  bool arm() noexcept;
+  void landed(ReplicaId id) noexcept;
+
+  Peer& peer(ReplicaId id) noexcept;
+  const Peer& peer(ReplicaId id) const noexcept;
+  verbs::Control* own() const noexcept { return control_.as<verbs::Control>(); }
+
+  VerbsOptions options_;
+  std::string own_dir_;
+  shm::Region control_, log_;
+  bool survived_ = false;
+  int lock_fd_ = -1, epoll_fd_ = -1, wake_fd_ = -1;
+  bool slept_ = true;  // prepare_to_sleep() succeeded since the last look at the epoll set
+  std::uint32_t polls_ = 0;
+  std::array<std::uint64_t, kCellsMax> cell_version_{};
+  void* credits_ = nullptr;  // Credit[replicas], shared memory
+
+  std::unique_ptr<verbs::Bootstrap> bootstrap_;
+  verbs::Device device_;
+  std::uint32_t inline_bytes_ = 0;
+  verbs::Owned<ibv_comp_channel> channel_;
+  verbs::Owned<ibv_cq> log_cq_, background_cq_, mail_cq_;
+  verbs::Owned<ibv_pd> domain_;      // of the writer's ends
+  verbs::Owned<ibv_mr> log_region_;  // own log memory, as the source of writes
+  verbs::Buffers staging_;           // other sources; in domain_
+  std::vector<Peer> peers_;
+  std::vector<OwnLane> retired_own_;
+  std::vector<PeerLane> retired_;
+
+  std::deque<FabricEvent> waiting_;  // all but completions and requests
+  std::deque<Mail> mail_;
+  std::vector<Mail> handed_mail_;                           // of the last poll()
+  std::vector<std::pair<ReplicaId, Buffer>> handed_reads_;  // of the last poll()
+};
+
+}  // namespace crane::consensus

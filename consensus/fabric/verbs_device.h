@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The objects of libibverbs, owned: a device that is open, protection domains, memory regions,
+// completion queues and reliable connections.  No policy of the fabric is here.
+//
+// Threads: as libibverbs: an object may be used by one thread at a time.
+// Errors: Result; what a user can act on (no device, wrong name) is also said in a message.
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dmt/base/result.h"
+
+namespace crane::consensus::verbs {
+
+struct Release {
+  void operator()(ibv_context* c) const noexcept { ibv_close_device(c); }
+  void operator()(ibv_pd* p) const noexcept { ibv_dealloc_pd(p); }
+  void operator()(ibv_mr* m) const noexcept { ibv_dereg_mr(m); }
+  void operator()(ibv_cq* c) const noexcept { ibv_destroy_cq(c); }
+  void operator()(ibv_qp* q) const noexcept { ibv_destroy_qp(q); }
+  void operator()(ibv_comp_channel* c) const noexcept { ibv_destroy_comp_channel(c); }
+};
+template <typename T>
+using Owned = std::unique_ptr<T, Release>;
+
+// How the other end of a connection is reached.
+struct Remote {
+  std::uint32_t qpn = 0;
+  std::uint32_t psn = 0;
+  std::uint32_t mtu = 0;  // an ibv_mtu
+  ibv_gid gid{};
+  std::uint16_t lid = 0;
+};
+
+struct QpLimits {
+  std::uint32_t sends = 0;
+  std::uint32_t receives = 0;
+  std::uint32_t inline_bytes = 0;
+};
+
+// How long a packet waits for its acknowledgement, and how often it is sent.  The time to an error
+// is about 4.096 us * 2^timeout * (retries + 1).  INVARIANT V1: retries <= 6; soft-RoCE takes 7 for
+// "for ever", and an operation on a dead peer would never complete (F4).
+struct Patience {
+  std::uint8_t timeout = 10;
+  std::uint8_t retries = 4;
+};
+
+class Device {
+ public:
+  // An empty name: a device that has the numeric address `address`, else the first with an active
+  // port.  The address chooses the GID when the port has several.
+  static Result<Device> open(const std::string& name, const std::string& address);
+
+  ibv_context* context() const noexcept { return context_.get(); }
+  const char* name() const noexcept { return ibv_get_device_name(context_->device); }
+  const ibv_device_attr& limits() const noexcept { return limits_; }
+  std::uint32_t max_message() const noexcept { return port_.max_msg_sz; }
+  // This end of any connection, but for qpn and psn.
+  Remote here() const noexcept;
+
+  Result<Owned<ibv_pd>> domain() const noexcept;
+  Result<Owned<ibv_cq>> queue(std::uint32_t entries, ibv_comp_channel* channel) const noexcept;
+  // A reliable connection in state INIT whose peer may do what `access` says.
+  Result<Owned<ibv_qp>> connection(ibv_pd* pd, ibv_cq* sends, ibv_cq* receives,
+                                   const QpLimits& limits, unsigned access) const noexcept;
+  // INIT to RTR and RTS.  `psn` is the first this end sends.
+  Outcome connect(ibv_qp* qp, const Remote& to, std::uint32_t psn,
+                  const Patience& patience) const noexcept;
+  // The most inline bytes a connection takes, up to `wanted`.
+  std::uint32_t inline_bytes(std::uint32_t wanted) const noexcept;
+
+ private:
+  static Result<Device> open(const std::string& name, const std::string& address, bool strict);
+  Outcome choose_gid(const std::string& address);
+  Owned<ibv_context> context_;
+  ibv_device_attr limits_{};
+  ibv_port_attr port_{};
+  std::uint8_t gid_index_ = 0;
+  ibv_gid gid_{};
+};
+
+std::uint32_t random_psn() noexcept;
+std::uint64_t random_word() noexcept;  // never 0
+
+// Registered memory that fork() does not copy: what a device writes must not move.
+class Buffers {
+ public:
+  struct Buffer {
+    std::byte* at = nullptr;
+    std::uint32_t size = 0;
+    std::uint32_t lkey = 0;
+  };
+  Buffers() = default;
+  explicit Buffers(ibv_pd* pd) : pd_(pd) {}
+  ~Buffers();
+  Buffers(Buffers&& other) noexcept;
+  Buffers& operator=(Buffers&& other) noexcept;
+  // At least `size` bytes; what was given back is reused.
+  Result<Buffer> take(std::size_t size);
+  void give_back(const Buffer& buffer);
+
+ private:
+  struct Slab {
+    std::byte* at;
+    std::size_t size;
+    Owned<ibv_mr> region;
+  };
+  void release() noexcept;
+  ibv_pd* pd_ = nullptr;
+  std::vector<Slab> slabs_;
+  std::map<std::uint32_t, std::vector<Buffer>> free_;  // by size
+};
+
+}  // namespace crane::consensus::verbs

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// VerbsFabric: grants on the own log memory, and writing into a peer's.
+#include <algorithm>
+#include <cstring>
+
+#include "consensus/fabric/verbs.h"
+#include "consensus/fabric/verbs_wire.h"
+#include "dmt/base/log.h"
+
+namespace crane::consensus {
+
+using verbs::FrameKind;
+using verbs::WorkId;
+using verbs::WorkKind;
+
+// --- grants -------------------------------------------------------------------------------------
+
+VerbsFabric::OwnLane* VerbsFabric::ready_spare(Peer& p) noexcept {
+  for (OwnLane& lane : p.spares) {
+    if (lane.ready) return &lane;
+  }
+  return nullptr;
+}
+
+Result<Key> VerbsFabric::permit_writes(ReplicaId id) noexcept {
+  CRANE_ASSERT(id != options_.self);
+  revoke_writes(id);
+  Peer& p = peer(id);
+  p.grant.emplace();
+  if (OwnLane* const lane = ready_spare(p)) {
+    p.grant->key = Key{lane->id};
+    p.grant->lane = std::move(*lane);
+    std::erase_if(p.spares, [&](const OwnLane& l) { return &l == lane; });
+  } else {
+    // The peer asks for a lane when it begins to write.
+    p.grant->key = Key{own()->next_key.fetch_add(1)};
+  }
+  own()->live_key[value(id)].store(value(p.grant->key), std::memory_order_release);
+  return p.grant->key;
+}
+
+void VerbsFabric::revoke_writes(ReplicaId id) noexcept {
+  Peer& p = peer(id);
+  if (!p.grant) return;
+  if (p.grant->lane) {
+    fence_lane(*p.grant->lane);
+    retire(std::move(*p.grant->lane));
+  }
+  own()->live_key[value(id)].store(0, std::memory_order_release);
+  if (p.wants_open == p.grant->key && p.wants_open != kNoKey) {
+    verbs::Frame no = frame(FrameKind::kRefused);
+    no.serial = p.open_serial;
+    say(id, no);
+  }
+  p.wants_open = kNoKey;
+  p.grant.reset();
+}
+
+Key VerbsFabric::permitted(ReplicaId id) const noexcept {
+  const Peer& p = peer(id);
+  return p.grant ? p.grant->key : kNoKey;
+}
+
+// F2.  When it returns the device executes nothing more for this lane.
+void VerbsFabric::fence_lane(OwnLane& lane) noexcept {
+  ibv_qp_attr attr{};
+  int error = 0;
+  switch (options_.fence) {
+    case Fence::kDeregister:
+      lane.region.reset();
+      return;
+    case Fence::kAccessFlags:
+      error = ibv_modify_qp(lane.qp.get(), &attr, IBV_QP_ACCESS_FLAGS);
+      break;
+    case Fence::kQueuePairReset:
+      attr.qp_state = IBV_QPS_RESET;
+      error = ibv_modify_qp(lane.qp.get(), &attr, IBV_QP_STATE);
+      break;
+  }
+  if (error != 0) lane.region.reset();  // a connection in error refuses: the safe way remains
+}
+
+// Destroying takes long, and a retired lane can do no harm: tidy() does it.
+void VerbsFabric::retire(OwnLane lane) { retired_own_.push_back(std::move(lane)); }
+
+void VerbsFabric::retire(PeerLane lane) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  ibv_modify_qp(lane.qp.get(), &attr, IBV_QP_STATE);
+  retired_.push_back(std::move(lane));
+}
+
+void VerbsFabric::tidy() noexcept {
+  // One thing at a time: each takes as long as the device likes.
+  for (std::uint8_t i = 0; i < options_.replicas; ++i) {
+    const Peer& p = peers_[i];
+    if (p.up && p.spares.size() < options_.spares && add_spare(ReplicaId{i}).ok()) return;
+  }
+  if (!retired_own_.empty()) {
+    retired_own_.pop_back();
+  } else if (!retired_.empty()) {
+    const std::vector<Buffer> held = std::move(retired_.back().held);
+    retired_.pop_back();
+    for (const Buffer& b : held) staging_.give_back(b);
+  }
+}
+
+std::uint32_t VerbsFabric::lane_sends() const noexcept {
+  return std::min(verbs::kLaneSends, verbs::kCompletions / options_.replicas / 2);  // V3
+}
+
+// --- writing ------------------------------------------------------------------------------------
+
+// Connects under a key that was not written under before.  False: it cannot be.
+bool VerbsFabric::begin_writing(Peer& p, ReplicaId id, Key key) noexcept {
+  p.key = key;
+  p.lane = 0;
+  p.written = 0;
+  if (!p.up || key == kNoKey) {
+    p.writing = Writing::kFailed;
+    return false;
+  }
+  if (p.lanes.contains(value(key))) {  // the grant's own lane, connected ahead
+    p.lane = value(key);
+    p.writing = Writing::kOpen;
+    return true;
+  }
+  p.writing = Writing::kOpening;
+  verbs::Frame ask = frame(FrameKind::kOpen);
+  ask.key = value(key);
+  ask.serial = ++p.serial;
+  if (!say(id, ask)) p.writing = Writing::kFailed;
+  return p.writing != Writing::kFailed;
+}
+
+// F5: what has not completed fails, and all that comes under this key.
+void VerbsFabric::fail_writing(Peer& p) noexcept {
+  p.writing = Writing::kFailed;
+  p.written = 0;
+  const auto lane = p.lanes.find(p.lane);
+  for (Op& op : p.ops) {
+    if (op.kind != Op::Kind::kWrite && op.kind != Op::Kind::kOpen) continue;
+    if (op.state == Op::State::kDone) continue;
+    op.state = Op::State::kDone;
+    if (op.buffer.at == nullptr) continue;
+    // The device may still read it.
+    if (lane != p.lanes.end()) lane->second.held.push_back(op.buffer);
+    op.buffer = {};
+  }
+  if (lane != p.lanes.end()) {
+    retire(std::move(lane->second));
+    p.lanes.erase(lane);
+  }
+  p.lane = 0;
+}
+
+void VerbsFabric::close_writing(Peer& p) noexcept {
+  if (p.writing == Writing::kOpen || p.writing == Writing::kOpening) fail_writing(p);
+}
+
+void VerbsFabric::close_log(ReplicaId id) noexcept { close_writing(peer(id)); }
+
+void VerbsFabric::open_log(ReplicaId id, Key key, Token token) noexcept {
+  Peer& p = peer(id);
+  close_writing(p);
+  Op& op = add_op(p, Op::Kind::kOpen, token);
+  op.key = key;
+  // Always asked for, so that the answer says whether the key is live.
+  if (const auto lane = p.lanes.find(value(key)); lane != p.lanes.end()) {
+    retire(std::move(lane->second));
+    p.lanes.erase(lane);
+  }
+  if (!begin_writing(p, id, key)) op.state = Op::State::kDone;
+}
+
+void VerbsFabric::write(ReplicaId id, Key key, std::uint64_t offset,
+                        std::span<const std::byte> bytes, Token token) noexcept {
+  Peer& p = peer(id);
+  if (p.key != key || p.writing == Writing::kNone) {
+    close_writing(p);
+    begin_writing(p, id, key);
+  }
+  Op& op = add_op(p, Op::Kind::kWrite, token);
+  op.key = key;
+  op.offset = offset;
+  op.bytes = bytes;
+  if (p.writing == Writing::kFailed) {
+    op.state = Op::State::kDone;
+    return;
+  }
+  if (offset > options_.log_bytes || bytes.size() > options_.log_bytes - offset) {
+    fail_writing(p);
+    return;
+  }
+  if (p.writing == Writing::kOpen) {
+    if (p.written >= lane_sends() / 2) take_log_completions();
+    if (p.writing == Writing::kOpen && !post_write(p, id, op, p.first_op + p.ops.size() - 1)) {
+      fail_writing(p);
+    }
+  }
+  p.dirty = p.wrote = true;
+}
+
+void VerbsFabric::post_waiting(Peer& p, ReplicaId id) noexcept {
+  for (std::size_t i = 0; i < p.ops.size(); ++i) {
+    Op& op = p.ops[i];
+    if (op.kind != Op::Kind::kWrite || op.state != Op::State::kWaiting) continue;
+    if (!post_write(p, id, op, p.first_op + i)) {
+      fail_writing(p);
+      return;
+    }
+  }
+}
+
+// One signalled work request; a write larger than the device's messages has unsignalled ones
+// before it, which the completion of the last completes too.
+bool VerbsFabric::post_write(Peer& p, ReplicaId id, Op& op, std::uint64_t number) noexcept {
+  const auto lane = p.lanes.find(p.lane);
+  if (lane == p.lanes.end()) return false;
+  const std::size_t size = op.bytes.size();
+  const std::byte* from = op.bytes.data();
+  std::uint32_t lkey = 0;
+  const bool inlined = size <= inline_bytes_;
+  if (!inlined) {
+    lkey = log_region_->lkey;
+    if (from < log_.data() || from + size > log_.data() + log_.size()) {
+      auto buffer = staging_.take(size);
+      if (!buffer) return false;
+      op.buffer = buffer.value();
+      std::memcpy(op.buffer.at, from, size);
+      from = op.buffer.at;
+      lkey = op.buffer.lkey;
+    }
+  }
+  const std::size_t most = device_.max_message();
+  std::size_t done = 0;
+  do {
+    const std::size_t n = std::min(size - done, most);
+    ibv_sge place{reinterpret_cast<std::uint64_t>(from + done), static_cast<std::uint32_t>(n),
+                  lkey};
+    ibv_send_wr work{};
+    work.wr_id = WorkId{WorkKind::kOperation, id, number}.packed();
+    work.sg_list = &place;
+    work.num_sge = n == 0 ? 0 : 1;
+    work.opcode = IBV_WR_RDMA_WRITE;
+    if (done + n == size) work.send_flags |= IBV_SEND_SIGNALED;
+    if (inlined) work.send_flags |= IBV_SEND_INLINE;
+    work.wr.rdma.remote_addr = lane->second.log_at + op.offset + done;
+    work.wr.rdma.rkey = lane->second.rkey;
+    ibv_send_wr* bad = nullptr;
+    if (ibv_post_send(lane->second.qp.get(), &work, &bad) != 0) return false;
+    done += n;
+  } while (done < size);
+  op.state = Op::State::kPosted;
+  ++p.written;
+  return true;
+}
+
+void VerbsFabric::take_log_completions() noexcept {
+  constexpr int kBatch = 32;
+  ibv_wc done[kBatch];
+  int n = kBatch;
+  while (n == kBatch) {  // fewer: nothing is left
+    n = ibv_poll_cq(log_cq_.get(), kBatch, done);
+    for (int i = 0; i < n; ++i) on_log_completion(done[i]);
+  }
+}
+
+void VerbsFabric::on_log_completion(const ibv_wc& wc) noexcept {
+  const WorkId work = WorkId::of(wc.wr_id);
+  Peer& p = peer(work.peer);
+  Op* const op = find_op(p, work.number);
+  // Of a lane that was closed meanwhile: its operations are done with.
+  if (op == nullptr || op->kind != Op::Kind::kWrite || op->state != Op::State::kPosted) return;
+  if (wc.status != IBV_WC_SUCCESS) {
+    fail_writing(p);
+    return;
+  }
+  op->ok = true;
+  op->state = Op::State::kDone;
+  if (op->buffer.at != nullptr) staging_.give_back(op->buffer);
+  op->buffer = {};
+  --p.written;
+}
+
+}  // namespace crane::consensus

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// How a work request is found again from its completion; sizes of the queues of a connection.
+
+#include <cstdint>
+
+#include "dmt/base/ids.h"
+
+namespace crane::consensus::verbs {
+
+// Per connection of the background plane.
+inline constexpr std::uint32_t kReceives = 64;    // posted ahead, of one message each
+inline constexpr std::uint32_t kSendSlots = 128;  // INVARIANT V2: > kReceives
+inline constexpr std::uint32_t kBackgroundSends = 512;
+inline constexpr std::uint32_t kReadsOutstandingMax = 64;
+inline constexpr std::uint32_t kSignalEvery = 16;  // of what nobody waits for
+// Per lane, at most.
+inline constexpr std::uint32_t kLaneSends = 512;
+// Of each completion queue.  INVARIANT V3: it never overflows, whatever all peers do.
+inline constexpr std::uint32_t kCompletions = 16384;
+
+enum class WorkKind : std::uint8_t {
+  kOperation = 1,  // number: of the operation, counted per peer
+  kMark,           // of background sends: nobody waits for it
+  kReceive,        // number: the slot
+};
+
+// The 64 bits that a device gives back with a completion.
+struct WorkId {
+  WorkKind kind{};
+  ReplicaId peer{};
+  std::uint64_t number = 0;  // < 2^48
+
+  std::uint64_t packed() const noexcept {
+    return static_cast<std::uint64_t>(kind) << 56 | static_cast<std::uint64_t>(value(peer)) << 48 |
+           (number & ((1ULL << 48) - 1));
+  }
+  static WorkId of(std::uint64_t bits) noexcept {
+    return {static_cast<WorkKind>(bits >> 56), ReplicaId{static_cast<std::uint8_t>(bits >> 48)},
+            bits & ((1ULL << 48) - 1)};
+  }
+};
+
+static_assert(kSendSlots > kReceives);
+static_assert((kReadsOutstandingMax + kBackgroundSends / kSignalEvery) * kReplicasMax <=
+              kCompletions);
+static_assert(kReceives * kReplicasMax <= kCompletions);
+
+}  // namespace crane::consensus::verbs
