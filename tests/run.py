@@ -7,6 +7,8 @@ Kinds, in the order they run (the quick ones first):
   unit       out/<variant>/test-<area>, Catch2                   each TEST_CASE counts one
   model      tests/model/run_model.py, spin on a model of the takeover: each check counts one
   sanitized  the same of a sanitizer build (--sanitized, --areas), few seeds
+  vm         out/<variant>/test-verbs, Catch2, in a virtual machine with soft-RoCE (tests/vm/vm.py):
+             each TEST_CASE counts one
   interpose  tests/interpose/<name>.c, a stranger under Crane
   e2e        tests/e2e/<story>.py --out OUT: exit 0 passed, 77 skipped; a story that checks several
              things may end with its own line `N passed, N failed`
@@ -38,6 +40,9 @@ CASE = re.compile(r'<TestCase name="([^"]*)"|<OverallResult success="(true|false
 TOTALS = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$")
 SKIPPED = re.compile(r"^SKIPPED: (.*)$", re.M)
 TAIL_LINES = 60
+REPORT_MARK = "=== report of Catch2"
+# But for the idle group's: an emulated machine says nothing of processor time.
+VM_CASES = ["[fence],[fabric],[driver] ~*idle*"]
 
 
 class Tally:
@@ -163,6 +168,10 @@ class Runner:
             status, text = run(command + ["-r", "xml", "-o", report.name],
                                self.options.unit_timeout, env)
             xml = report.read()
+        self.cases(name, command, status, text, xml, begin)
+
+    def cases(self, name, command, status, text, xml, begin):
+        """Counts the cases of a report of Catch2."""
         results, current = [], None
         for m in CASE.finditer(xml):
             if m[1] is not None:
@@ -188,6 +197,31 @@ class Runner:
             failed = [name]
             self.tally.fail(f"{name}: {describe(status)}", shlex.join(command), text + xml[-2000:])
         self.tally.done(name, passed, len(failed), time.monotonic() - begin)
+
+    # --- virtual machine -----------------------------------------------------------------------
+    def vm(self):
+        """What needs devices or resets of the whole machine, all in one guest: it starts slowly."""
+        name, program = "vm/test-verbs", self.out / "test-verbs"
+        if not self.wanted(name):
+            return
+        if not program.exists():
+            self.tally.fail(f"{name}: not built", f"make OUT={self.out} test-verbs")
+            return
+        begin, limit = time.monotonic(), self.options.vm_timeout
+        command = ["python3", "tests/vm/vm.py", "--out", str(self.out), "--timeout", str(limit),
+                   "--", str(program.resolve()), *VM_CASES]
+        inside = shlex.join(command[command.index("--") + 1:])
+        script = f"timeout -s TERM {limit - 60} {inside} -r xml -o /tmp/report; status=$?; " \
+                 f"echo; echo {REPORT_MARK}; cat /tmp/report; exit $status"
+        status, text = run(command[:command.index("--") + 1] + ["bash", "-c", script], limit + 400)
+        text, _, xml = text.partition(REPORT_MARK)
+        if status == 77:
+            self.simple(name, ["bash", "-c", f"echo {shlex.quote(text.strip())}; exit 77"], 10)
+            return
+        for line in text.splitlines():  # figures that belong to the result
+            if line.startswith("  "):
+                print(f"  {line}")
+        self.cases(name, command, status, text, xml, begin)
 
     # --- strangers -----------------------------------------------------------------------------
     def interpose(self):
@@ -286,16 +320,17 @@ def main():
     parser.add_argument("--variant", default="release")
     parser.add_argument("--full", action="store_true", help="everything (the default)")
     parser.add_argument("--quick", action="store_true", help="lints and unit tests, few seeds")
-    parser.add_argument("--only", choices=["lint", "unit", "model", "sanitized", "interpose",
-                                           "e2e"])
+    parser.add_argument("--only", choices=["lint", "unit", "model", "sanitized", "vm",
+                                           "interpose", "e2e"])
     parser.add_argument("--sanitized", default="", help="build tree of a sanitizer variant")
     parser.add_argument("--areas", default="", help="its unit tests to run")
     parser.add_argument("--unit-timeout", type=int, default=600)
+    parser.add_argument("--vm-timeout", type=int, default=540)
     parser.add_argument("names", nargs="*", help="only tests whose name holds one of these")
     options = parser.parse_args()
     runner = Runner(options)
     kinds = ["lint", "unit"] if options.quick else [
-        "lint", "unit", "model", "sanitized", "interpose", "e2e"]
+        "lint", "unit", "model", "sanitized", "vm", "interpose", "e2e"]
     for kind in [options.only] if options.only else kinds:
         getattr(runner, kind)()
     return runner.finish()

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include "consensus/fabric/shm.h"
@@ -132,6 +133,23 @@ void* shared_pages(std::size_t size) {
 }
 
 void release_pages(void* at, std::size_t size) { ::munmap(at, size); }
+
+std::vector<consensus::Endpoint> verbs_endpoints(std::uint8_t replicas, std::uint16_t port) {
+  const char* const given = std::getenv("CRANE_VERBS_ADDRESSES");
+  std::istringstream words(given != nullptr ? given : "10.9.0.1 10.9.0.2 10.9.0.3");
+  std::vector<std::string> hosts;
+  for (std::string word; words >> word;) hosts.push_back(word);
+  std::vector<consensus::Endpoint> out;
+  for (std::size_t i = 0; i < replicas; ++i) {
+    out.push_back({hosts[i % hosts.size()], static_cast<std::uint16_t>(port + i / hosts.size())});
+  }
+  return out;
+}
+
+std::uint16_t next_verbs_port() {
+  static int n = 0;
+  return static_cast<std::uint16_t>(20000 + (::getpid() * 64 + n++ * 4) % 10000);
+}
 
 std::unique_ptr<Fabric> ShmGroup::open(std::uint8_t id, std::uint8_t replicas) {
   consensus::ShmOptions options;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "consensus/consensus.h"
 #include "consensus/fabric/fabric.h"
 
 namespace crane::test {
@@ -100,6 +101,12 @@ template <typename T>
 void Shared<T>::release(void* at, std::size_t size) {
   release_pages(at, size);
 }
+
+// Where the replicas of a group over RDMA are: on three addresses, one per device, as tests/vm
+// makes them; CRANE_VERBS_ADDRESSES="10.0.0.1 10.0.0.2 ..." names others.
+std::vector<consensus::Endpoint> verbs_endpoints(std::uint8_t replicas, std::uint16_t port);
+// A port per group: groups follow each other, and their children may still be dying.
+std::uint16_t next_verbs_port();
 
 // A group over shared memory.
 class ShmGroup {

@@ -76,6 +76,11 @@ NodeGroup::NodeGroup(std::uint8_t replicas, consensus::FabricKind fabric,
   for (std::uint8_t i = 0; i < members_; ++i) start(i);
 }
 
+consensus::FabricKind& NodeGroup::usual_fabric() noexcept {
+  static consensus::FabricKind kind = consensus::FabricKind::kShm;
+  return kind;
+}
+
 void NodeGroup::start(std::uint8_t id) {
   children_[id].reset();
   children_[id] = std::make_unique<Child>([this, id] { run(id); });
@@ -99,6 +104,7 @@ void NodeGroup::start_relays() {
 }
 
 std::vector<consensus::Endpoint> NodeGroup::endpoints_of(std::uint8_t id) const {
+  if (fabric_ == consensus::FabricKind::kVerbs) return verbs_endpoints(replicas_, verbs_port_);
   if (fabric_ != consensus::FabricKind::kTcp) return {};
   std::vector<consensus::Endpoint> out(ports_.endpoints().begin(),
                                        ports_.endpoints().begin() + replicas_);

@@ -55,10 +55,11 @@ class NodeGroup {
  public:
   // Starts the first `members` of them (0: all), which vote.  `store_directory`: durability disk,
   // with stores there.
-  explicit NodeGroup(std::uint8_t replicas,
-                     consensus::FabricKind fabric = consensus::FabricKind::kShm,
+  explicit NodeGroup(std::uint8_t replicas, consensus::FabricKind fabric = usual_fabric(),
                      const std::string& store_directory = "", std::uint8_t members = 0,
                      std::uint64_t ring_bytes = 8U << 20);
+  // Of groups that do not say which: shm, but for the program that tests verbs.
+  static consensus::FabricKind& usual_fabric() noexcept;
   void start(std::uint8_t id);
   Child& process(std::uint8_t id) { return *children_[id]; }
   void lose_memory(std::uint8_t id);
@@ -95,6 +96,7 @@ class NodeGroup {
   std::uint8_t members_;
   std::uint64_t ring_bytes_;
   consensus::FabricKind fabric_;
+  std::uint16_t verbs_port_ = next_verbs_port();
   ReservedPorts ports_;  // of the replicas, then of the relays
   std::vector<Relay> relays_;
   const std::string store_directory_;

@@ -2,9 +2,11 @@
 #pragma once
 // Three connected fabrics in one process, for tests of any kind of fabric.
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -24,6 +26,27 @@ inline constexpr ReplicaId kA{0};
 inline constexpr ReplicaId kB{1};
 inline constexpr ReplicaId kC{2};
 inline constexpr std::uint64_t kLate = 1U << 16;
+
+// A write that has not completed may be there in part.
+template <typename Group>
+inline constexpr bool kPartial = requires {
+  Group::kPartialWrites;
+};
+// Writes land whatever the owner does: it is never full.
+template <typename Group>
+inline constexpr bool kNeverFull = requires {
+  Group::kNoBacklog;
+};
+
+// How often a case does what it does; less where everything is slow (an emulated machine), unless
+// CRANE_FULL is set.
+template <typename Group>
+int times(int n) {
+  if constexpr (requires { Group::kSlow; }) {
+    return std::getenv("CRANE_FULL") == nullptr ? std::max(1, n / Group::kSlow) : n;
+  }
+  return n;
+}
 
 template <typename Group>
 struct Trio {

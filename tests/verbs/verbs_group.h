@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A group over RDMA for the tests that run on every kind of fabric.
+//
+// Reads, writes and cells need nobody's processor but the caller's; connections do.  Where several
+// replicas are objects of one test thread, whoever waits for something polls the others too, and
+// keeps what they report for their owners.
+//
+// Threads: none.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "consensus/fabric/verbs.h"
+#include "tests/fabric/harness.h"
+
+namespace crane::test {
+
+class ServedFabric;
+
+class VerbsGroup {
+ public:
+  static constexpr std::uint64_t kLogBytes = 4U << 20;
+  static constexpr bool kOneSided = true;
+  static constexpr bool kPartialWrites = true;  // what has not completed may be there in part
+  static constexpr int kSlow = 5;
+  static constexpr bool kNoBacklog = true;  // writes land whatever the owner does
+  VerbsGroup();
+  std::unique_ptr<Fabric> open(std::uint8_t id, std::uint8_t replicas = 3);
+  void lose_memory(std::uint8_t id);
+  // Lets nobody but its owner poll this fabric; and again.
+  void hold(Fabric& fabric) noexcept;
+  void release(Fabric& fabric) noexcept;
+  // A device knows no half of a post: the writer is stopped before it, and goes on with it.
+  static void half_write(Fabric& fabric, ReplicaId peer, Key key, std::uint64_t offset,
+                         std::span<const std::byte> bytes);
+  static bool other_half(Fabric& fabric, ReplicaId peer, Key key);
+
+ private:
+  TemporaryDirectory directory_;
+  std::uint16_t port_;
+  std::shared_ptr<std::vector<ServedFabric*>> members_;
+};
+
+}  // namespace crane::test
