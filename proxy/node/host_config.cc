@@ -94,10 +94,6 @@ Problem host_config(const std::string& path, int replica, setup::GroupDirectorie
                    path + " has replicas 0 to " + std::to_string(file.replicas.size() - 1),
                    "name one of them with --replica");
   }
-  if (file.fabric == "verbs") {
-    return problem(Status::kGroupFile, "cannot use the group's file", path,
-                   "[group] fabric verbs is not in this build", "use fabric = \"tcp\"");
-  }
   setup::GroupKeys keys;
   if (auto p = setup::read_secret(file.secret_file, file.name, keys); !p.none()) return p;
   setup::Parts parts;

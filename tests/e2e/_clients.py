@@ -70,8 +70,8 @@ def http(port, request, seconds=10):
 class Redis:
     """One connection to a redis server; raises OSError when it breaks."""
 
-    def __init__(self, port, seconds=2.0):
-        self.socket = socket.create_connection(("127.0.0.1", port), seconds)
+    def __init__(self, port, seconds=2.0, address="127.0.0.1"):
+        self.socket = socket.create_connection((address, port), seconds)
         self.socket.settimeout(seconds)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
