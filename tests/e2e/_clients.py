@@ -160,7 +160,7 @@ class Counter(threading.Thread):
         while not self.stopping.is_set():
             try:
                 opened = time.monotonic()
-                client = Redis(self.port, self.timeout)
+                client = self.connect()
             except OSError:
                 self.stopping.wait(0.001)
                 continue
@@ -173,6 +173,9 @@ class Counter(threading.Thread):
                 return
             finally:
                 client.close()
+
+    def connect(self):
+        return Redis(self.port, self.timeout)
 
     def count(self, client, opened):
         while not self.stopping.is_set():
@@ -198,9 +201,9 @@ class Counter(threading.Thread):
     def mark(self, since, fresh):
         self.fresh, self.first_after, self.since = fresh, None, since
 
-    def verify(self, port):
+    def verify(self, port, address="127.0.0.1"):
         """After stop: what the server holds is what was acknowledged, and at most what was sent."""
-        client = Redis(port, 10)
+        client = Redis(port, 10, address)
         held = int(client("GET", self.key) or 0)
         client.close()
         if not self.acknowledged <= held <= self.acknowledged + self.broken_off:

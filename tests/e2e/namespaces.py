@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Three hosts as network namespaces behind a bridge, redis over tcp: the leader's link is cut and
+mended, under an INCR load; the others go on, the old leader follows again, outputs stay equal.
+
+Printed, not asserted: the time from the cut to the first answer on a new connection to another host.
+"""
+import contextlib
+import os
+import statistics
+import subprocess
+import time
+
+import _harness as h
+from _hosts import Hosts
+
+HOSTS = 3
+
+
+def ip(*words, check=True):
+    done = subprocess.run(["ip", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=20)
+    if check and done.returncode != 0:
+        raise h.CannotRun(f"`ip {' '.join(words)}`: {done.stdout.strip()}")
+    return done.stdout
+
+
+class Network:
+    """A bridge of ours with one namespace per host; all gone at the end."""
+
+    def __init__(self):
+        self.tag = f"cr{os.getpid() % 100000}"
+        self.bridge = self.tag + "b"
+        net = os.getpid() % 200 + 20
+        self.addresses = [f"10.213.{net}.{i + 1}" for i in range(HOSTS)]
+        self.own = f"10.213.{net}.254/24"
+        self.names = [f"{self.tag}n{i}" for i in range(HOSTS)]
+        self.ports = [f"{self.tag}p{i}" for i in range(HOSTS)]
+
+    def __enter__(self):
+        try:
+            ip("link", "add", self.bridge, "type", "bridge")
+            ip("addr", "add", self.own, "dev", self.bridge)
+            ip("link", "set", self.bridge, "up")
+            for name, port, address in zip(self.names, self.ports, self.addresses):
+                ip("netns", "add", name)
+                ip("link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", name)
+                ip("link", "set", port, "master", self.bridge, "up")
+                ip("-n", name, "addr", "add", address + "/24", "dev", "eth0")
+                ip("-n", name, "link", "set", "eth0", "up")
+                ip("-n", name, "link", "set", "lo", "up")
+        except h.CannotRun:
+            self.__exit__()
+            raise
+        return self
+
+    def link(self, host, state):
+        ip("link", "set", self.ports[host], state)
+
+    def __exit__(self, *_):
+        for name, port in zip(self.names, self.ports):
+            ip("link", "del", port, check=False)
+            ip("netns", "del", name, check=False)
+        ip("link", "del", self.bridge, check=False)
+
+
+class Client(h.Counter):
+    """A Counter that tries the hosts in turn."""
+
+    def __init__(self, group, name):
+        super().__init__(group.port, name, 0.4)
+        self.group, self.tries = group, 0
+
+    def connect(self):
+        self.tries += 1
+        addresses = self.group.addresses
+        return h.Redis(self.port, self.timeout, addresses[self.tries % len(addresses)])
+
+
+def served(clients, each=20):
+    before = [c.answers for c in clients]
+    h.wait_until(lambda: all(c.answers >= b + each or c.problems for c, b in zip(clients, before)),
+                 30, "every client is served")
+
+
+def cut_and_mend(story, group, network):
+    """Milliseconds without service for who connects anew."""
+    leader = group.leader()
+    other = group.addresses[(leader + 1) % HOSTS]
+    network.link(leader, "down")
+    since = time.monotonic_ns()
+    done = subprocess.run([str(story.out / "e2e/probe"), other, str(group.port), "0"],
+                          stdout=subprocess.PIPE, text=True, timeout=60)
+    if done.returncode != 0:
+        raise h.Failure(f"nobody answered at {other} after the leader was cut off")
+    gap = (int(done.stdout.split()[1]) - since) / 1e6
+    following = group.leader(others_than=[leader])
+    network.link(leader, "up")
+
+    def mended():
+        said = group.status(leader)
+        return said is not None and said["role"] == "follower" and said["leader"] == following
+    h.wait_until(mended, 30, f"the old leader, replica {leader}, follows {following}")
+    return gap
+
+
+def body(story):
+    h.need("redis-server", "ip")
+    rounds = story.options.rounds or (20 if story.full else 2)
+    port = h.free_port()
+    with Network() as network, \
+            Hosts(story, h.redis_program(port, "--protected-mode", "no"), port=port, fabric="tcp",
+                  addresses=network.addresses, record=True,
+                  prefix=lambda i: ["ip", "netns", "exec", network.names[i]]) as group:
+        clients = [Client(group, i) for i in range(4)]
+        for c in clients:
+            c.start()
+        gaps = []
+        with contextlib.ExitStack() as stack:
+            for c in clients:
+                stack.callback(c.stopping.set)
+            served(clients)
+            for _ in range(rounds):
+                gaps.append(cut_and_mend(story, group, network))
+                served(clients)
+        for c in clients:
+            c.join(20)
+        address = group.addresses[group.leader()]
+        problems = [p for c in clients for p in c.verify(port, address)]
+        story.say(f"{rounds} cuts of the leader, {sum(c.answers for c in clients)} answers; without "
+                  f"service: median {statistics.median(gaps):.1f} ms, worst {max(gaps):.1f} ms")
+        story.check(not problems, f"{rounds} x the leader cut off: no acknowledged write lost",
+                    "; ".join(problems[:3]))
+        group.settle()
+        story.check_equal(group, "--prefix")
+
+
+h.tell("namespaces", body, rounds={"type": int, "default": 0})
