@@ -72,6 +72,7 @@ Node::~Node() {
   guard_.reset();
   proxy_.reset();
   forwarder_.reset();
+  role_hook_.reset();
   for (const auto& asker : askers_) {
     event_del(&asker->event_);
     ::close(asker->fd);
@@ -135,6 +136,7 @@ bool Node::open() {
       },
       [this] { awake(); });
   if (config_.host) open_host();
+  if (config_.host && !open_virtual_address()) return false;
   open_guard();
   if (!open_control_socket()) spdlog::warn("no control.sock: {}", std::strerror(errno));
   return open_consensus();
@@ -339,6 +341,7 @@ void Node::shut_down() {
     consensus_->flush_doorbells();
   }
   if (proxy_ != nullptr) proxy_->lead(false);
+  virtual_address_.give_up();
   if (layout_ != nullptr) {
     layout_->scheduler.fenced.store(1, std::memory_order_seq_cst);
     if (consensus_ != nullptr) report_status();

@@ -37,9 +37,11 @@
 #include "proxy/node/forwarder.h"
 #include "proxy/node/guard.h"
 #include "proxy/node/outputs.h"
+#include "proxy/node/role_hook.h"
 #include "proxy/node/segment.h"
 #include "proxy/node/slot0.h"
 #include "proxy/node/status.h"
+#include "proxy/node/virtual_address.h"
 #include "proxy/server.h"
 #include "proxy/virtual_clock.h"
 
@@ -102,6 +104,8 @@ class Node {
   // --- one of several hosts (node_host.cc) ---
   void open_host();
   void set_host_options(consensus::Options& options) const;
+  bool open_virtual_address();
+  void take_virtual_address();
   void open_own_listener(std::uint16_t port, std::uint64_t backlog);
   void follow_leader();
   void take_stranger(int fd, std::uint16_t port, const std::string& peer);
@@ -133,6 +137,8 @@ class Node {
   std::unique_ptr<consensus::Consensus> consensus_;
   std::unique_ptr<Guard> guard_;
   std::unique_ptr<Forwarder> forwarder_;
+  std::unique_ptr<RoleHook> role_hook_;
+  VirtualAddress virtual_address_;  // the leader's, when its own server admitted START
   const Agreed agreed_;
 
   proxy::GrantPolicy policy_;

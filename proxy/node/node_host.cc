@@ -23,6 +23,7 @@ std::uint16_t published(const setup::Ports& publish, std::uint16_t port) {
 
 void Node::open_host() {
   forwarder_ = std::make_unique<Forwarder>(base_, [this] { awake(); });
+  role_hook_ = std::make_unique<RoleHook>(base_, config_.host->role_change);
   proxy_->set_strangers([this](int fd, std::uint16_t port, const std::string& peer) {
     take_stranger(fd, port, peer);
   });
@@ -61,6 +62,31 @@ void Node::open_own_listener(std::uint16_t port, std::uint64_t backlog) {
   proxy_->add_listener(port, fd.value());
 }
 
+bool Node::open_virtual_address() {
+  const setup::GroupFile& f = *config_.host;
+  if (f.virtual_ip.empty()) return true;
+  const Outcome opened = virtual_address_.open(f.virtual_ip, f.interface);
+  if (opened.ok()) return true;
+  fail(ExitStatus::kNoListener,
+       fmt::format("cannot use the virtual address {} on {}: {}; mend [clients] virtual_ip and "
+                   "interface",
+                   f.virtual_ip, f.interface, opened.error().what));
+  return false;
+}
+
+// Without it clients of the address are not served, but all others are: say it, and go on.
+void Node::take_virtual_address() {
+  if (!virtual_address_.configured()) return;
+  const Outcome taken = virtual_address_.take();
+  if (taken.ok()) {
+    spdlog::info("{} is on {} of this host now", config_.host->virtual_ip, config_.host->interface);
+    return;
+  }
+  spdlog::error("cannot move {} to {}: {}: {}; run the node as root, or leave virtual_ip out",
+                config_.host->virtual_ip, config_.host->interface, taken.error().what,
+                std::strerror(taken.error().detail));
+}
+
 // Whose clients come here, after the role or the leader changed.
 void Node::follow_leader() {
   const bool known = role_ == consensus::Role::kFollower && value(leader_) < config_.replicas &&
@@ -69,6 +95,12 @@ void Node::follow_leader() {
   forwarder_->set_target(forward ? config_.host->replicas[value(leader_)].clients : "");
   // While nobody is known to lead, clients wait in the kernel.
   if (!leads_) proxy_->take_strangers(known);
+  const bool named = value(leader_) < config_.replicas;
+  role_hook_->changed({"CRANE_GROUP=" + config_.group,
+                       fmt::format("CRANE_REPLICA={}", config_.replica),
+                       fmt::format("CRANE_ROLE={}", consensus::name(role_)),
+                       fmt::format("CRANE_VIEW={}", view_counter(view_)),
+                       named ? fmt::format("CRANE_LEADER={}", value(leader_)) : "CRANE_LEADER="});
 }
 
 void Node::take_stranger(int fd, std::uint16_t port, const std::string& peer) {

@@ -83,6 +83,7 @@ void Node::follow_role() {
     deposed_ = false;
     s.leading.store(0, std::memory_order_relaxed);
     proxy_->lead(false);
+    virtual_address_.give_up();
     own_due_ns_ = proxy::kNever;
     report_status();
   }
@@ -95,6 +96,7 @@ void Node::follow_role() {
   const bool admitted = started_view_ == view_ && applied() >= start_;
   if (admitted && !proxy_->leading()) {  // O2
     proxy_->lead(true);
+    take_virtual_address();
     report_status();
   }
 }

@@ -199,6 +199,13 @@ void read_clients(Section s, GroupFile& f) {
     s.wrong(s.find("virtual_ip"), "virtual_ip", "is no address with a prefix length",
             "write it as 192.0.2.9/24");
   }
+  if (!f.virtual_ip.empty() && !f.listen_any) {
+    s.wrong(s.find("virtual_ip"), "virtual_ip", "needs listen = \"any\"",
+            "leave listen out: the address comes and goes");
+  }
+  if (!f.virtual_ip.empty() && ip.find(':') != std::string::npos) {
+    s.wrong(s.find("virtual_ip"), "virtual_ip", "is no IPv4 address", "give an IPv4 one");
+  }
   if (f.virtual_ip.empty() != f.interface.empty()) {
     s.wrong(s.find("virtual_ip"), "virtual_ip and interface", "belong together", "give both");
   }

@@ -104,10 +104,10 @@ def body(story):
                 bad = f"round {number}: lost {sorted(lost)[:5]}, twice or never sent {twice[:5]}"
                 break
         group.settle()
-        story.say(f"{rounds} rounds, {len(acknowledged)} ids acknowledged, {len(sent)} sent; served "
-                  f"again after {min(again):.2f} to {max(again):.2f} s")
-        story.check(not bad, f"{rounds} x all replicas killed: acknowledged ids exactly once, others "
-                    "at most once", bad)
+        story.say(f"{rounds} rounds, {len(acknowledged)} ids acknowledged, {len(sent)} sent; "
+                  f"served again after {min(again):.2f} to {max(again):.2f} s")
+        story.check(not bad, f"{rounds} x all replicas killed: acknowledged ids exactly once, "
+                    "others at most once", bad)
 
 
 h.tell("durable", body, rounds={"type": int, "default": 0},

@@ -39,7 +39,7 @@ working_directory = "/srv"
 record = "/var/tmp/record"
 [clients]
 on_follower = "refuse"
-listen = "clients"
+listen = "any"
 publish = ["8080:80", "443"]
 virtual_ip = "192.0.2.9/24"
 interface = "eth0"
@@ -75,7 +75,7 @@ void check_whole(const GroupFile& f) {
   CHECK(f.working_directory == "/srv");
   CHECK(f.record == "/var/tmp/record");
   CHECK_FALSE(f.forward);
-  CHECK_FALSE(f.listen_any);
+  CHECK(f.listen_any);
   CHECK(f.publish == Ports{{8080, 80}, {443, 443}});
   CHECK(f.virtual_ip == "192.0.2.9/24");
   CHECK(f.interface == "eth0");
@@ -108,6 +108,16 @@ TEST_CASE("group file: the least that is needed, with the defaults", "[setup]") 
   CHECK(f.virtual_ip.empty());
 }
 
+TEST_CASE("group file: clients' addresses alone may be listened on", "[setup]") {
+  GroupFile f;
+  const std::string text = std::string(kLeast) + "[clients]\nlisten = \"clients\"\n";
+  REQUIRE(parse_group_file(text, "g.toml", f).none());
+  CHECK_FALSE(f.listen_any);
+  GroupFile again;
+  REQUIRE(parse_group_file(to_toml(f), "again", again).none());
+  CHECK_FALSE(again.listen_any);
+}
+
 TEST_CASE("group file: what is wrong is named with its line", "[setup]") {
   struct Row {
     std::string from, to;  // a change of kWhole
@@ -117,6 +127,8 @@ TEST_CASE("group file: what is wrong is named with its line", "[setup]") {
       {"name = \"shop\"", "", {"[group]", "name", "missing"}},
       {"name = \"shop\"", "name = \"a/b\"", {"g.toml:3", "name"}},
       {"fabric =", "members = 2\nfabric =", {"odd number of voters"}},
+      {"listen = \"any\"", "listen = \"clients\"", {"virtual_ip", "needs listen"}},
+      {"192.0.2.9/24", "2001:db8::9/64", {"virtual_ip", "IPv4"}},
       {"fabric =", "members = 9\nfabric =", {"members", "more than there are replicas"}},
       {"\"verbs\"", "\"carrier\"", {"g.toml:5", "fabric", "carrier", "tcp, verbs, shm"}},
       {"\"/etc/crane/secret\"", "\"secret\"", {"g.toml:4", "secret_file", "absolute"}},
