@@ -8,7 +8,7 @@ Kinds, in the order they run (the quick ones first):
   model      tests/model/run_model.py, spin on a model of the takeover: each check counts one
   sanitized  the same of a sanitizer build (--sanitized, --areas), few seeds
   vm         out/<variant>/test-verbs, Catch2, in a virtual machine with soft-RoCE (tests/vm/vm.py):
-             each TEST_CASE counts one
+             each TEST_CASE counts one; tests/e2e/rdma.py in another
   interpose  tests/interpose/<name>.c, a stranger under Crane
   e2e        tests/e2e/<story>.py --out OUT: exit 0 passed, 77 skipped; a story that checks several
              things may end with its own line `N passed, N failed`
@@ -42,6 +42,7 @@ SKIPPED = re.compile(r"^SKIPPED: (.*)$", re.M)
 TAIL_LINES = 60
 REPORT_MARK = "=== report of Catch2"
 # But for the idle group's: an emulated machine says nothing of processor time.
+VM_STORIES = ["rdma"]
 VM_CASES = ["[fence],[fabric],[driver] ~*idle*"]
 
 
@@ -200,7 +201,16 @@ class Runner:
 
     # --- virtual machine -----------------------------------------------------------------------
     def vm(self):
-        """What needs devices or resets of the whole machine, all in one guest: it starts slowly."""
+        """What needs RDMA devices: test-verbs in one guest, then each story in one of its own."""
+        self.vm_cases()
+        for story in VM_STORIES:
+            # Where files of the story lie; the root file system is read-only there.
+            script = f"mount -t tmpfs none /var/tmp && mount -t tmpfs none /dev/shm && " \
+                     f"python3 tests/e2e/{story}.py --out {shlex.quote(str(self.out.resolve()))}"
+            self.simple(f"vm/{story}", ["python3", "tests/vm/vm.py", "--out", str(self.out),
+                                        "--timeout", "300", "--", "bash", "-c", script], 700)
+
+    def vm_cases(self):
         name, program = "vm/test-verbs", self.out / "test-verbs"
         if not self.wanted(name):
             return
@@ -279,6 +289,8 @@ class Runner:
     # --- stories -------------------------------------------------------------------------------
     def e2e(self):
         for story in sorted((ROOT / "tests/e2e").glob("*.py")):
+            if story.stem in VM_STORIES:
+                continue
             if not story.name.startswith("_") and os.access(story, os.X_OK):
                 self.simple(f"e2e/{story.stem}", ["python3", str(story.relative_to(ROOT)),
                                                   "--out", str(self.out)], 300)

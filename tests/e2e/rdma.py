@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""redis over the fabric verbs, three replicas with an RDMA device each: redis-benchmark completes,
+DEBUG DIGEST and outputs are equal, the SIGKILL of the leader's node is survived.
+
+Needs three devices whose addresses are CRANE_RDMA_ADDRESSES (default 10.9.0.1,10.9.0.2,10.9.0.3, as
+tests/vm makes them); skipped elsewhere. In the virtual machine: tests/run.py --only vm.
+"""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+import _harness as h
+from _hosts import Hosts
+
+TESTS = "set,get,incr,lpush"
+
+
+def addresses():
+    wanted = os.environ.get("CRANE_RDMA_ADDRESSES", "10.9.0.1,10.9.0.2,10.9.0.3").split(",")
+    gids = " ".join(p.read_text().strip() for p in
+                    pathlib.Path("/sys/class/infiniband").glob("*/ports/1/gids/1"))
+    for address in wanted:
+        a, b, c, d = map(int, address.split("."))
+        if f"ffff:{a:02x}{b:02x}:{c:02x}{d:02x}" not in gids:
+            raise h.CannotRun(f"no RDMA device has the address {address}")
+    return wanted
+
+
+def incr(group):
+    client = h.Redis(group.port, 20, group.addresses[group.leader()])
+    try:
+        return client("INCR", "counter")
+    finally:
+        client.close()
+
+
+def body(story):
+    h.need("redis-server", "redis-benchmark")
+    hosts = addresses()
+    count = 20000 if story.full else 1000
+    port = h.free_port()
+    # A guest without control groups has no containers.
+    program = h.redis_program(port, "--protected-mode", "no")
+    with Hosts(story, program, port=port, fabric="verbs", addresses=hosts, record=True,
+               server={"container": False}) as group:
+        leader = group.leader()
+        done = subprocess.run(["redis-benchmark", "-h", hosts[leader], "-p", str(port), "-n",
+                               str(count), "-c", "4", "-t", TESTS, "--csv"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=240)
+        rows = re.findall(r'^"([^"]+)","([\d.]+)"', done.stdout, re.M)
+        for name, rate in rows:
+            story.say(f"{name:<40} {float(rate):9.0f} requests/s")
+        story.check(done.returncode == 0 and len(rows) >= 4, f"redis-benchmark -n {count} -c 4",
+                    done.stdout)
+        client = h.Redis(port, 20, hosts[leader])
+        digest = client("DEBUG", "DIGEST")
+        client.close()
+        story.check(re.fullmatch(r"[0-9a-f]{40}", digest), "the group answers DEBUG DIGEST", digest)
+        group.settle()
+        story.check_equal(group, "--prefix", what="digest and outputs of all replicas are equal")
+        before = incr(group)
+        group.nodes[leader].send_signal(signal.SIGKILL)
+        since = time.monotonic()
+        group.leader(others_than=[leader])
+        after = h.wait_until(lambda: attempt(group), 60, "somebody serves again")
+        story.say(f"served again {1000 * (time.monotonic() - since):.0f} ms after the SIGKILL")
+        story.check(after == before + 1, "the leader's SIGKILL loses nothing", f"{before}, {after}")
+        group.nodes[leader].wait()
+        rest = [i for i in range(3) if i != leader]
+        group.settle(numbers=rest)
+        story.check_equal(group, "--prefix", recordings=rest)
+
+
+def attempt(group):
+    try:
+        return incr(group)
+    except (OSError, ConnectionError):
+        return None
+
+
+h.tell("rdma", body)
