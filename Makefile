@@ -26,8 +26,13 @@ opt_release := -O2
 opt_asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 opt_ubsan   := -O1 -fsanitize=undefined -fno-sanitize-recover=all
 opt_tsan    := -O1 -fsanitize=thread
+opt_fuzz    := -O1 -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all
+ifeq ($(VARIANT),fuzz)
+CXX  := clang++-14
+WARN := -w
+endif
 OPT         := $(opt_$(VARIANT))
-$(if $(OPT),,$(error VARIANT=$(VARIANT) is unknown; use debug release asan ubsan tsan))
+$(if $(OPT),,$(error VARIANT=$(VARIANT) is unknown; use debug release asan ubsan tsan fuzz))
 
 # The preloaded library lives inside other people's processes: no exceptions, no RTTI, no guard
 # variables, no libstdc++, and never a sanitizer runtime.
@@ -83,6 +88,7 @@ use_checkpoint := checkpoint sequence base
 use_setup      := setup base
 use_launcher   := launcher setup base
 use_node       := node proxy consensus core checkpoint setup dmt sequence base
+use_fuzz       := node proxy consensus core checkpoint setup dmt sequence base
 use_all        := eval node proxy sim consensus core checkpoint launcher setup dmt sequence base
 
 obj  = $(patsubst %.cc,$(OUT)/obj/%.o,$(1))
@@ -108,6 +114,12 @@ TESTS := $(patsubst %,$(OUT)/test-%,$(AREAS))
 BENCH_SRC := $(wildcard eval/*/*_bench.cc)
 bench_name = $(OUT)/bench-$(subst _,-,$(patsubst %_bench,%,$(basename $(notdir $(1)))))
 BENCHES   := $(foreach s,$(BENCH_SRC),$(call bench_name,$(s)))
+# Fuzz targets: as plain programs with their own engine (tests/fuzz/driver.cc); `make fuzz` builds
+# the same with clang's.
+FUZZ_SRC := $(wildcard tests/fuzz/*_fuzz.cc)
+fuzz_name = $(OUT)/fuzz-$(subst _,-,$(patsubst %_fuzz.cc,%,$(notdir $(1))))
+FUZZERS  := $(foreach s,$(FUZZ_SRC),$(call fuzz_name,$(s)))
+fuzz_engine = $(if $(filter fuzz,$(VARIANT)),,tests/fuzz/driver.cc)
 STRANGERS := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/interpose/*.c tests/e2e/*.c)) \
              $(patsubst tests/%.cc,$(OUT)/%,\
                $(filter-out tests/interpose/crane_%.cc,$(wildcard tests/interpose/*.cc)))
@@ -124,11 +136,12 @@ PROGRAMS := $(foreach p,crane-node crane-run crane-ctl crane-diff crane-sim \
 LIBCRANE := $(if $(wildcard runtime/interposed.def),$(OUT)/libcrane.so)
 
 ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_$(a))) \
-            $(foreach p,node run ctl diff sim solo,$(wildcard $(main_crane-$(p)))) $(BENCH_SRC) tests/main.cc
+            $(foreach p,node run ctl diff sim solo,$(wildcard $(main_crane-$(p)))) $(BENCH_SRC) tests/main.cc \
+            $(wildcard tests/fuzz/*.cc)
 
-.PHONY: all check test accept demo bench eval-failover eval-strategies eval-scale eval-etcd sim lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept demo bench eval-failover eval-strategies eval-scale eval-etcd fuzz sim lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
-all: programs $(TESTS) $(BENCHES) $(STRANGERS)    ## build everything (programs, tests, benches)
+all: programs $(TESTS) $(BENCHES) $(STRANGERS) $(FUZZERS) ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS)                 ## build libcrane.so and the crane-* programs
 
 # --- compile --------------------------------------------------------------------------------------
@@ -207,6 +220,15 @@ $(call bench_name,$(1)): $$(call obj,$(1)) $$(call uses,all)
 endef
 $(foreach s,$(BENCH_SRC),$(eval $(call bench_program,$(s))))
 
+define fuzz_program
+$(call fuzz_name,$(1)): $$(call obj,$(1) $$(fuzz_engine)) $$(call uses,fuzz)
+	$$(call say,LINK,$$@)
+	$$(call link,$(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer) $(LIBS_core))
+endef
+$(foreach s,$(FUZZ_SRC),$(eval $(call fuzz_program,$(s))))
+.PHONY: fuzzers
+fuzzers: $(FUZZERS)
+
 # Extra flags of one program stand in its own text: a line `// build: -static`.
 $(OUT)/interpose/% $(OUT)/e2e/%: build_line = $$(sed -n 's|^// build: ||p' $<)
 $(OUT)/%: tests/%.c $(OUT)/flags
@@ -233,13 +255,19 @@ SANITIZED_AREAS := base dmt consensus output proxy
 test: deps                                        ## everything; last line: N passed, N failed
 	@$(MAKE) --no-print-directory -k -j$(JOBS) all || true
 	@$(MAKE) --no-print-directory -k -j$(JOBS) VARIANT=asan OUT=$(OUT)-asan \
-	  $(patsubst %,$(OUT)-asan/test-%,$(SANITIZED_AREAS)) || true
+	  $(patsubst %,$(OUT)-asan/test-%,$(SANITIZED_AREAS)) fuzzers || true
 	@$(RUN_TESTS) --full --sanitized $(OUT)-asan --areas '$(SANITIZED_AREAS)' $(ARGS)
 check:                                            ## the quick loop: unit tests, lints, few seeds
 	@$(MAKE) --no-print-directory all
 	@$(RUN_TESTS) --quick $(ARGS)
 sim: $(OUT)/crane-sim                             ## simulator, long run (CRANE_SEED=n: one seed)
 	$(Q)$(OUT)/crane-sim $(if $(CRANE_SEED),--seed $(CRANE_SEED) --trace) $(ARGS)
+FUZZ_SECONDS ?= 60
+fuzz:                                             ## libFuzzer on every byte format; FUZZ_SECONDS=n
+	@command -v clang++-14 >/dev/null || { echo 'fuzz: install clang-14 and libclang-rt-14-dev'; \
+	  exit 1; }
+	@$(MAKE) --no-print-directory -j$(JOBS) VARIANT=fuzz OUT=$(OUT)-fuzz fuzzers
+	@python3 tests/fuzz/run_fuzz.py --out $(OUT)-fuzz --plain $(OUT) --seconds $(FUZZ_SECONDS) $(ARGS)
 lint: $(LIBCRANE)                                 ## layering, symbols, tidy, format
 	@$(RUN_TESTS) --only lint
 accept: programs                                  ## end-to-end stories in full size, an hour

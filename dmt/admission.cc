@@ -15,6 +15,8 @@
 namespace crane::dmt {
 namespace {
 
+constexpr std::uint32_t kSignalMax = 64;
+
 template <typename Body>
 Body body_as(Layout& w, std::span<const std::byte> body) noexcept {
   if (body.size() < sizeof(Body)) fence(w, "an entry of the Paxos sequence is too short");
@@ -56,6 +58,7 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
     }
     case EntryType::kSignal: {
       const auto sent = body_as<SignalBody>(w, body);
+      if (sent.signo < 1 || sent.signo > kSignalMax) fence(w, "an entry names no signal");
       const std::uint16_t target = sent.pid == 0 ? kMainProcess : find_process(w, sent.pid);
       if (target != kNoProcess) send_signal(w, target, static_cast<int>(sent.signo));
       return;

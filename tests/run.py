@@ -9,6 +9,8 @@ Kinds, in the order they run (the quick ones first):
   sanitized  the same of a sanitizer build (--sanitized, --areas), few seeds
   vm         out/<variant>/test-verbs, Catch2, in a virtual machine with soft-RoCE (tests/vm/vm.py):
              each TEST_CASE counts one; tests/e2e/rdma.py in another
+  fuzz       tests/fuzz/<format>_fuzz.cc: seeds and a few thousand mutations, of the sanitizer build
+             if there is one (`make fuzz` runs them with libFuzzer)
   interpose  tests/interpose/<name>.c, a stranger under Crane
   e2e        tests/e2e/<story>.py --out OUT: exit 0 passed, 77 skipped; a story that checks several
              things may end with its own line `N passed, N failed`
@@ -233,6 +235,17 @@ class Runner:
                 print(f"  {line}")
         self.cases(name, command, status, text, xml, begin)
 
+    def fuzz(self):
+        out = pathlib.Path(self.options.sanitized or self.out)
+        for source in sorted((ROOT / "tests/fuzz").glob("*_fuzz.cc")):
+            name = "fuzz-" + source.stem.removesuffix("_fuzz").replace("_", "-")
+            if not self.wanted(name):
+                continue
+            if not (out / name).exists():
+                self.tally.fail(f"{name}: not built", f"make OUT={self.out} fuzzers")
+                continue
+            self.simple(name, [str(out / name), "--runs", "5000"], 120)
+
     # --- strangers -----------------------------------------------------------------------------
     def interpose(self):
         for source in sorted((ROOT / "tests/interpose").glob("*.c*")):
@@ -332,7 +345,7 @@ def main():
     parser.add_argument("--variant", default="release")
     parser.add_argument("--full", action="store_true", help="everything (the default)")
     parser.add_argument("--quick", action="store_true", help="lints and unit tests, few seeds")
-    parser.add_argument("--only", choices=["lint", "unit", "model", "sanitized", "vm",
+    parser.add_argument("--only", choices=["lint", "unit", "model", "sanitized", "fuzz", "vm",
                                            "interpose", "e2e"])
     parser.add_argument("--sanitized", default="", help="build tree of a sanitizer variant")
     parser.add_argument("--areas", default="", help="its unit tests to run")
@@ -342,7 +355,7 @@ def main():
     options = parser.parse_args()
     runner = Runner(options)
     kinds = ["lint", "unit"] if options.quick else [
-        "lint", "unit", "model", "sanitized", "vm", "interpose", "e2e"]
+        "lint", "unit", "model", "sanitized", "fuzz", "vm", "interpose", "e2e"]
     for kind in [options.only] if options.only else kinds:
         getattr(runner, kind)()
     return runner.finish()

@@ -126,7 +126,10 @@ void Replica::start_prevote(bool transfer) {
 void Replica::on_prevote(const Message& m) {
   const ReplicaId from{m.from};
   const bool sticky = leader_alive() && leader_ != from && m.transfer == 0;
-  if (phase_ != Phase::kNone || m.view <= promised_ || view_owner(m.view) != from || sticky) {
+  // L1: who needs bytes that left the rings cannot lead, and would keep those from it who can.
+  const bool lags = m.last < end_.last && m.commit_pos + ring_.ring_bytes() < high_pos_;
+  if (phase_ != Phase::kNone || m.view <= promised_ || view_owner(m.view) != from || sticky ||
+      lags) {
     return refuse(from, m.view);
   }
   Message yes = message(MessageType::kPreVoteYes);

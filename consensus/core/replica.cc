@@ -343,12 +343,13 @@ void Replica::learn_commit(Index index) {
   if (target <= commit_.last.index) return;
   while (commit_.last.index < target) {
     const EntryHeader h = ring_.header_at(commit_.pos);
-    if (!ring_.follows(commit_, h)) {
+    const Cursor next = LogRing::after(h);
+    if (!ring_.follows(commit_, h) || next.pos > end_.pos) {
       end_ = commit_;  // the bytes changed since they were scanned: look again
       unrepair();
       break;
     }
-    commit_ = LogRing::after(h);
+    commit_ = next;
   }
   settle_configs();
   emit(Committed{commit_.last.index});

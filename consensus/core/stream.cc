@@ -143,6 +143,7 @@ void Replica::on_written(ReplicaId id, std::uint32_t sequence, bool ok) {
   // Out of order would break S4: rather begin anew than count what may have a gap.
   const bool expected = p.count > 0 && p.in_flight[p.first].sequence == sequence;
   if (!ok || !expected) return lose_peer(id);
+  p.retry_power = 0;  // it can be written to; a grant alone would not show that
   p.acked_pos = p.in_flight[p.first].pos;
   p.acked_index = p.in_flight[p.first].index;
   p.first = (p.first + 1) % kWindowMax;

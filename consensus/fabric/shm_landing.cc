@@ -83,6 +83,7 @@ bool LandingOwner::take_in(std::span<std::byte> log) noexcept {
   if (tail - at > capacity || base > at) return false;  // L3
   while (at != tail) {
     const std::uint64_t place = (at - base) % capacity;
+    if (capacity - place < sizeof(Record)) return false;  // a base no writer of ours sets
     const Record r = get_record(data + place);
     if (r.offset == kSkip) {
       at = next_lap(at, base, capacity);

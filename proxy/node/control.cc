@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -13,7 +14,32 @@
 namespace crane::node {
 namespace {
 constexpr std::size_t kMessageMax = 64 * 1024;
+constexpr std::uint32_t kSignalMax = 64;
+
+// nlohmann's own value() throws when the field is of another kind.
+std::string text_of(const nlohmann::json& message, const char* name) {
+  const auto found = message.find(name);
+  return found != message.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+template <typename T>
+T number_of(const nlohmann::json& message, const char* name) {
+  const auto found = message.find(name);
+  if (found == message.end() || !found->is_number_unsigned()) return 0;
+  const auto number = found->get<std::uint64_t>();
+  return number <= std::numeric_limits<T>::max() ? static_cast<T>(number) : T{0};
+}
+
 }  // namespace
+
+Command parse_command(const std::string& json) {
+  const nlohmann::json message = nlohmann::json::parse(json, nullptr, false);
+  if (!message.is_object()) return {};
+  const auto signo = number_of<std::uint32_t>(message, "signo");
+  return {text_of(message, "t"), number_of<std::uint16_t>(message, "port"),
+          text_of(message, "message"), signo <= kSignalMax ? signo : 0,
+          number_of<std::uint32_t>(message, "pid")};
+}
 
 Control::~Control() {
   if (fd_ >= 0) ::close(fd_);

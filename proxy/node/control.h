@@ -11,6 +11,7 @@
 //
 // Threads: one.
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -22,6 +23,16 @@ struct ControlMessage {
   std::string text;  // JSON; empty: the other side is gone
   int fd = -1;       // the receiver's to close
 };
+
+// What crane-run tells the node.  Fields that are missing or of a wrong kind have their defaults.
+struct Command {
+  std::string type;  // empty: not understood
+  std::uint16_t port = 0;
+  std::string message;
+  std::uint32_t signo = 0;  // 1..64, or 0
+  std::uint32_t pid = 0;
+};
+Command parse_command(const std::string& json);
 
 class Control {
  public:

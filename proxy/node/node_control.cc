@@ -196,10 +196,10 @@ void Node::on_control_message() {
 }
 
 void Node::handle(const std::string& text, int fd) {
-  const nlohmann::json message = nlohmann::json::parse(text, nullptr, false);
-  const std::string type = message.is_object() ? message.value("t", "") : "";
+  const Command command = parse_command(text);
+  const std::string& type = command.type;
   if (type == "listener" && fd >= 0) {
-    proxy_->add_listener(message.value("port", std::uint16_t{0}), fd);
+    proxy_->add_listener(command.port, fd);
     return;
   }
   if (fd >= 0) ::close(fd);
@@ -209,10 +209,9 @@ void Node::handle(const std::string& text, int fd) {
     control_.send(to_json(status()));
     report_status();
   } else if (type == "listen_failed") {
-    spdlog::error("no listener for port {}: {}", message.value("port", 0),
-                  message.value("message", ""));
-  } else if (type == "signal" && leads_) {
-    proxy_->batch().add_signal({message.value("signo", 0U), message.value("pid", 0U)});
+    spdlog::error("no listener for port {}: {}", command.port, command.message);
+  } else if (type == "signal" && command.signo != 0 && leads_) {
+    proxy_->batch().add_signal({command.signo, command.pid});
   }
 }
 

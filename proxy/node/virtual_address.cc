@@ -8,6 +8,7 @@
 #include <net/if_arp.h>
 #include <netinet/if_ether.h>
 #include <netpacket/packet.h>
+#include <spdlog/spdlog.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -68,6 +69,7 @@ Outcome VirtualAddress::open(const std::string& address, const std::string& inte
   prefix_ = prefix;
   index_ = index;
   interface_ = interface;
+  static_cast<void>(change(false).ok());  // what a killed process of this replica left behind
   return Done{};
 }
 
@@ -80,7 +82,11 @@ Outcome VirtualAddress::take() {
 void VirtualAddress::give_up() noexcept {
   if (!held_) return;
   held_ = false;
-  static_cast<void>(change(false).ok());
+  const Outcome removed = change(false);
+  if (!removed.ok()) {
+    spdlog::error("the virtual address stays on {}: {}: {}; remove it by hand", interface_,
+                  removed.error().what, std::strerror(removed.error().detail));
+  }
 }
 
 Outcome VirtualAddress::change(bool add) const {

@@ -5,7 +5,8 @@
 // It is added by rtnetlink and announced by gratuitous ARP, so that switches and neighbours send to
 // the new leader's host at once; both take microseconds and never wait, which a program to run
 // would. IPv4 only. A leader that is cut off keeps the address on its cut-off host until it learns
-// that it was replaced: then it gives it up.
+// that it was replaced: then it gives it up.  One whose process was killed leaves it there until
+// the next one of this replica starts.
 //
 // Needs CAP_NET_ADMIN and CAP_NET_RAW. Threads: the loop's. Errors: Result; `what` says which step.
 

@@ -11,6 +11,8 @@
 #include <set>
 
 #define TOML_EXCEPTIONS 0
+// A typing error like [[[name]]] is one of toml++'s assertions before it is one of its errors.
+#define TOML_ASSERT(expression) static_cast<void>(0)
 #include <toml++/toml.h>
 
 namespace crane::setup {
@@ -253,9 +255,26 @@ void read_replicas(Section& top, const std::string& path, GroupFile& f, Problem&
   }
 }
 
+// toml++ 3.3 has no defined behaviour for many characters beyond ASCII.  The first line with one,
+// or with a control character; or 0.
+std::size_t line_beyond_ascii(const std::string& text) {
+  const auto odd = std::find_if(text.begin(), text.end(), [](char letter) {
+    const auto c = static_cast<unsigned char>(letter);
+    return (c < ' ' && c != '\t' && c != '\n' && c != '\r') || c >= 0x7f;
+  });
+  if (odd == text.end()) return 0;
+  return static_cast<std::size_t>(1 + std::count(text.begin(), odd, '\n'));
+}
+
 }  // namespace
 
 Problem parse_group_file(const std::string& text, const std::string& path, GroupFile& f) {
+  if (const std::size_t line = line_beyond_ascii(text); line != 0) {
+    return problem(Status::kGroupFile, "cannot use the group's file",
+                   path + ":" + std::to_string(line),
+                   "a letter beyond ASCII, or a control character",
+                   "write it within a text as \\u and four hexadecimal digits");
+  }
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     return problem(Status::kGroupFile, "cannot use the group's file",

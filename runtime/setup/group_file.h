@@ -1,28 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The one TOML file that describes a group to every host: read by crane-node, written by
-// crane-run --hosts.  The same file is meant to lie on all hosts.
+// The one TOML file that describes a group to every host: read by crane-node.  The same file is
+// meant to lie on all hosts.  ASCII only.
 //
-//   [group]    name, secret_file                       both needed
-//              fabric = "tcp" | "verbs" | "shm"        default tcp
-//              device = "rxe0"                         verbs: default the first
-//              durability = "memory" | "disk"          default memory
-//              members = 3                             replicas 0, 1, .. that vote from the
-//                                                      beginning; default all. The others are
-//                                                      for crane-ctl member add
-//              state_dir = "/run/crane"                logs, control.sock, stores
-//   [[replica]]  address, port                         one table per replica, in the order of
-//   numbers
-//              clients = "192.0.2.1"                   where clients reach it; default: address
-//              cpu = 0                                 default: not bound
-//   [server]   command = ["redis-server", "--port", "7000"]
-//              profile, mode, admission, quantum, env = { NAME = "value" }, container = true,
-//              binds = ["/srv"], working_directory = "/", record = "/var/tmp/x"
-//   [clients]  on_follower = "forward" | "refuse"      default forward
-//              publish = ["8080:80"]                   ours : the server's
-//              listen = "any" | "clients"              all addresses, or the replica's `clients`
-//              one virtual_ip = "192.0.2.9/24", interface = "eth0"
-//   [hooks]    role_change = "/usr/local/bin/moved"
+//   [group]     name, secret_file                both needed
+//               fabric = "tcp"                   or "verbs", "shm"; default tcp
+//               device = "rxe0"                  verbs: default the one that has the address
+//               durability = "memory"            or "disk"; default memory
+//               members = 3                      replicas 0, 1, .. that vote from the beginning;
+//                                                default all; others are for crane-ctl member add
+//               state_dir = "/run/crane"         logs, control.sock, stores
+//   [[replica]] address, port                    a table per replica, in the order of numbers
+//               clients = "192.0.2.1"            where clients reach it; default: address
+//               cpu = 0                          default: not bound
+//   [server]    command = ["redis-server", "--port", "7000"]
+//               profile, mode, admission, quantum, env = { NAME = "value" }, container = true,
+//               binds = ["/srv"], working_directory = "/", record = "/var/tmp/x"
+//   [clients]   on_follower = "forward"          or "refuse"; default forward
+//               publish = ["8080:80"]            ours : the server's
+//               listen = "any"                   or "clients": the replica's `clients` alone
+//               virtual_ip = "192.0.2.9/24"      moves with the lead, on `interface`; IPv4
+//               interface = "eth0"
+//   [hooks]     role_change = "/usr/local/bin/moved"
 //
 // Threads: plain values.
 

@@ -3,7 +3,7 @@
 """Runs a command in a virtual machine with soft-RoCE: QEMU without KVM, Debian's own kernel, the
 root file system of this machine (read-only), three RDMA devices rxe1..rxe3 at 10.9.0.1..3.
 
-  tests/vm/vm.py --out OUT [--timeout S] [--memory M] [--disk FILE] -- COMMAND...
+  tests/vm/vm.py --out OUT [--timeout S] [--memory M] [--disk FILE] [--write DIR] -- COMMAND...
 
 Prints what the command printed and ends with its status.  Exit 77 with `SKIPPED: vm: <why>` when
 QEMU or a kernel cannot be had here, 124 when the time is over; 125 when the machine did not start.
@@ -122,6 +122,8 @@ def boot(options, share):
                "--memory", options.memory, "--cpus", "2", "--user", "root",
                "--rwdir", str(share), "--append", "clearcpuid=erms",
                "--append", f"module_blacklist={NOT_NEEDED}"]
+    if options.write:
+        command += ["--rwdir", str(options.write)]
     if options.disk:
         command += ["--disk", str(options.disk)]
     command += ["--", shlex.join(guest)]
@@ -169,6 +171,7 @@ def main():
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("--memory", default="2G")
     parser.add_argument("--disk", help="a file that the guest gets as a disk")
+    parser.add_argument("--write", help="a directory that the guest may write to")
     parser.add_argument("--prepare", action="store_true", help="only fetch what is missing")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     options = parser.parse_args()
