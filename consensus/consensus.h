@@ -83,7 +83,7 @@ struct MemberStatus {
   bool connected = false;         // its process is there
   // As the leader knows it; on others 0 and false, but for themselves.
   bool streaming = false;         // its log is written to
-  bool needs_checkpoint = false;  // it lacks entries which have left the leader's ring
+  bool needs_checkpoint = false;  // it lacks entries which left the leader's ring and the stores
   Index last{};                   // it certainly holds all up to here
   Index durable{};                // kDisk: and has told, in this view, to have stored up to here
   Index applied{};                // handed to its application, as it last said
@@ -193,7 +193,8 @@ struct GroupStatus {
   std::uint8_t connected = 0;     // peers whose process is there
   bool failed = false;            // after on_fatal
   bool removed = false;           // failed, because the group removed this replica
-  bool needs_checkpoint = false;  // this replica lacks entries which have left the leader's ring
+  bool needs_checkpoint = false;  // it lacks entries which left the leader's ring and the stores
+  bool fetching = false;          // it takes them from peers' stores (kDisk)
   bool changing = false;          // a change of members is not committed yet
   std::vector<MemberStatus> members;
   ElectionStatus election;

@@ -39,9 +39,10 @@ class StoreCursor {
     to_ = to;
     return ++sequence_;
   }
-  // What is behind `at` may be replaced: neither it nor the transaction under way counts (D3).
+  // What is behind `at` may be replaced: neither it nor a transaction under way that reaches there
+  // counts (D3).
   void back_to(const Cursor& at) noexcept {
-    counts_ = false;
+    if (to_.pos > at.pos) counts_ = false;
     if (stored_.pos > at.pos) stored_ = at;
   }
   // Transaction `sequence` is durable up to `last`.  False when all is not as it was given.

@@ -103,7 +103,7 @@ void Replica::plan_campaign(bool lost_before) {
     const std::uint64_t slots = std::uint64_t{2} << std::min(lost_races_, kBackoffPowerMax);
     delay = config_.slot_ns + now_.random % (slots * config_.slot_ns);
   }
-  if (alone()) delay = 0;
+  if (alone() && !lost_before) delay = 0;
   campaign_at_ns_ = std::max<std::uint64_t>(now_.now_ns + delay, 1);
 }
 
@@ -130,6 +130,7 @@ void Replica::on_prevote(const Message& m) {
   const bool lags = m.last < end_.last && m.commit_pos + ring_.ring_bytes() < high_pos_;
   if (phase_ != Phase::kNone || m.view <= promised_ || view_owner(m.view) != from || sticky ||
       lags) {
+    if (lags && !sticky && phase_ == Phase::kNone) send(from, message(MessageType::kBehind));
     return refuse(from, m.view);
   }
   Message yes = message(MessageType::kPreVoteYes);

@@ -122,6 +122,11 @@ std::span<const std::byte> LogRing::payload(const EntryHeader& h) noexcept {
   return {scratch_.data(), h.length};
 }
 
+void LogRing::put_fetched(std::span<const std::byte> bytes) noexcept {
+  CRANE_ASSERT(bytes.size() <= fetch_bytes(ring_bytes()));
+  std::memcpy(memory_.data() + fetch_offset(), bytes.data(), bytes.size());
+}
+
 void LogRing::set_commit_cell(View view, Index commit) noexcept {
   CommitCell cell{log_id_, value(view), value(commit), 0, 0};
   cell.crc = cell_crc(cell);

@@ -15,11 +15,12 @@
 // INVARIANT L1  the entries between two cursors of one log are contiguous in position and index.
 // INVARIANT L2  views never fall along a log, and an entry names its predecessor's view.
 //
-// Memory: ring_bytes of ring, then kCommitCellBytes for the commit cell, then two slots for the
-// newest committed CONFIG, given from outside.
+// Memory: ring_bytes of ring, then kCommitCellBytes for the commit cell, two slots for the newest
+// committed CONFIG, and what a peer fetches, given from outside.
 // Threads: one object, one thread; peers may write the memory at any time, so nothing read from it
 // is trusted before its CRC was checked on a copy of the header.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -76,8 +77,16 @@ inline constexpr std::uint64_t kConfigSlotBytes = sizeof(ConfigSlot) + kMembersB
 inline constexpr std::uint64_t kConfigSlots = 2;
 static_assert(kConfigSlotBytes % 8 == 0);
 
+// Behind those, written by the owner only: stored entries that a peer which was away has asked for,
+// and reads one-sided (catch_up.cc).
+inline constexpr std::uint64_t kFetchBytesMin = 1024;
+inline constexpr std::uint64_t kFetchBytesMax = 1U << 20;
+constexpr std::uint64_t fetch_bytes(std::uint64_t ring_bytes) noexcept {
+  return std::clamp(ring_bytes / 16, kFetchBytesMin, kFetchBytesMax);
+}
+
 constexpr std::uint64_t log_memory_bytes(std::uint64_t ring_bytes) noexcept {
-  return ring_bytes + kCommitCellBytes + kConfigSlots * kConfigSlotBytes;
+  return ring_bytes + kCommitCellBytes + kConfigSlots * kConfigSlotBytes + fetch_bytes(ring_bytes);
 }
 
 // A list of members and where the CONFIG that gave it stands; zero: the group's first members.
@@ -136,6 +145,10 @@ class LogRing {
   // The commit index if the cell is whole and of `view`, else 0.
   Index commit_cell(View view) const noexcept;
   std::uint64_t commit_cell_offset() const noexcept { return ring_bytes(); }
+
+  // What a peer may read from fetch_offset() on.  REQUIRES: bytes.size() <= fetch_bytes().
+  void put_fetched(std::span<const std::byte> bytes) noexcept;
+  std::uint64_t fetch_offset() const noexcept { return config_slot_offset(kConfigSlots); }
 
   // Keeps a committed CONFIG over restarts on this memory.
   void save_config(const ConfigAt& config) noexcept;

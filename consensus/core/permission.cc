@@ -27,6 +27,7 @@ void Replica::on_request(const Message& m) {
     note_lost_leader(m.transfer != 0 ? ElectionCause::kTransfer : ElectionCause::kSuspicion);
     promise(m.view);
   }
+  stop_fetch();
   unrepair();
   follow(from);
   pending_ = {true, from, m.view, end_};
@@ -37,6 +38,7 @@ void Replica::promise(View view) {
   CRANE_ASSERT(view > promised_);  // P1
   promised_ = view;
   note_view(view);
+  stop_fetch();
   unrepair();
   heard_commit_ = Index{0};
   pending_.set = false;

@@ -43,6 +43,7 @@ void Replica::step(const Event& event, Now now) {
   if (role_ == Role::kFailed || role_ == Role::kRemoved) return;
   now_ = now;
   std::visit([this](const auto& e) { on(e); }, event);
+  pump_fetch();
   pump_store();
   CRANE_ASSERT(deliver_.pos <= commit_.pos && commit_.pos <= end_.pos);  // C1
   plan_deadline();
@@ -175,6 +176,7 @@ void Replica::on(const Completion& e) {
     if (epoch == static_cast<std::uint16_t>(read_epoch_)) on_heartbeat(e);
     return;
   }
+  if (kind == OpKind::kReadFetch) return on_read_fetch(e);
   Peer& p = peers_[id];
   if (epoch != static_cast<std::uint16_t>(p.epoch) || phase_ == Phase::kNone) return;
   switch (kind) {
@@ -201,6 +203,7 @@ void Replica::on(const Completion& e) {
       on_read_durable(ReplicaId{id}, e);
       break;
     case OpKind::kReadHeartbeat:
+    case OpKind::kReadFetch:
       break;
   }
 }
@@ -218,8 +221,14 @@ void Replica::on(const MessageArrived& e) {
     case MessageType::kNotMember:
       return on_not_member(m);
     case MessageType::kBehind:
-      needs_checkpoint_ = following() && m.view == promised_;
-      return;
+      return on_behind(m);
+    case MessageType::kReady:
+    case MessageType::kCannot:
+      return on_ready(m);
+    case MessageType::kFetch:
+      return on_fetch(m);
+    case MessageType::kFetched:
+      return on_fetched(m);
     case MessageType::kPreVote:
       return on_prevote(m);
     case MessageType::kPreVoteYes:
@@ -428,6 +437,8 @@ void Replica::plan_deadline() {
     if (role_ == Role::kLearner) at = std::min(at, std::max(join_at_ns_, now_.now_ns + 1));
     if (campaign_at_ns_ != 0) at = std::min(at, campaign_at_ns_);
     if (prevote_view_ != View{0}) at = std::min(at, deadline_phase_ns_);
+    const bool timed = fetch_.state == FetchState::kWanting || fetch_.state == FetchState::kAsking;
+    if (timed) at = std::min(at, fetch_.retry_at_ns);
     if (at == kNever) at = now_.now_ns + config_.period_idle_ns;
   } else if (phase_ != Phase::kNone) {
     at = beat_at_ns_;
@@ -435,7 +446,8 @@ void Replica::plan_deadline() {
     for (std::uint8_t i = 0; i < config_.replicas; ++i) {
       const Peer& p = peers_[i];
       if (ReplicaId{i} == self() || !p.up) continue;
-      if (to_ask(ReplicaId{i}) || to_tell(ReplicaId{i})) at = std::min(at, p.retry_at_ns);
+      const bool behind = p.state == PeerState::kBehind;
+      if (behind || to_ask(ReplicaId{i}) || to_tell(ReplicaId{i})) at = std::min(at, p.retry_at_ns);
       if (p.throttled) at = std::min(at, now_.now_ns + config_.period_active_ns);
       at = std::min(at, durable_read_due(p));
     }

@@ -11,7 +11,8 @@
 //
 // The files: permission.cc (promise, fence, grant), election.cc (pull-score, pre-vote, back-off),
 // takeover.cc (adopt, match), stream.cc (write, count, commit), commit.cc (the durable log of disk
-// mode: commit.h names its invariants), members.cc (CONFIG, join, leave), replica.cc (the rest).
+// mode: commit.h names its invariants), catch_up.cc (entries from peers' stores), members.cc
+// (CONFIG, join, leave), replica.cc (the rest).
 //
 // INVARIANT P1  the promised view never falls; a grant is for the promised view only.
 // INVARIANT P2  the old writer is fenced and the log re-scanned between promise and grant.
@@ -105,7 +106,15 @@ class Replica {
   // Hands leadership to a voter that follows: proposals are refused (kBusy) until it has all, then
   // it takes over; given up after a while.
   Outcome transfer(ReplicaId to, Now now);
+  // Lacks entries that left the leader's ring, and no peer's store has them (memory mode: at once).
   bool needs_checkpoint() const noexcept { return needs_checkpoint_; }
+  // Takes them from peers' stores.
+  bool fetching() const noexcept { return fetch_.state != FetchState::kNone; }
+  // The same, of a peer that is kBehind; leader only.
+  bool peer_needs_checkpoint(ReplicaId peer) const {
+    const Peer& p = peers_[value(peer)];
+    return p.state == PeerState::kBehind && p.cannot;
+  }
   const Election& last_election() const noexcept { return election_; }
   const PullScore& score() const noexcept { return score_; }
   std::uint64_t heartbeat_period_ns() const noexcept { return heartbeat_period_ns_; }
@@ -122,6 +131,7 @@ class Replica {
     kReadHeartbeat,
     kReadStatus,
     kReadDurable,
+    kReadFetch,
   };
   enum class Fence : std::uint8_t { kNone, kRevoking, kPermitting };
 
@@ -154,10 +164,44 @@ class Replica {
     std::array<InFlight, kWindowMax> in_flight{};
     std::uint32_t first = 0;  // ring of in_flight
     std::uint32_t count = 0;
+    bool cannot = false;                   // behind, and no store has what it needs
     std::uint32_t asks = kAnyIncarnation;  // the incarnation that last asked to join
     Cursor match;                          // the follower's log equals ours up to here
     std::uint64_t have = 0;
     std::array<std::byte, kMatchBytes> match_bytes;
+  };
+  // INVARIANT B1  what stands in the fetch region is committed and was read from the own store.
+  // INVARIANT B2  nobody may write the ring of who fetches.
+  // INVARIANT B3  nothing that a view above the promise may have committed is taken into the log:
+  //               the leader that is granted on top of it would not have it.
+  enum class FetchState : std::uint8_t {
+    kNone,     // not behind, or nobody said so
+    kWanting,  // to ask, as soon as the ring has room
+    kAsking,   // a server reads its store
+    kReading,  // its region is being read
+    kReady,    // the leader was told
+  };
+  struct Fetch {
+    FetchState state = FetchState::kNone;
+    bool led = false;            // the leader said that it is behind
+    std::uint8_t turn = 0;       // whose: the others in a circle behind the own id, leader last
+    std::uint8_t refusals = 0;   // since a server had something
+    std::uint64_t sequence = 0;  // of the question
+    std::uint64_t retry_at_ns = 0;
+    std::uint64_t leader_first = 0;  // the oldest position in the leader's ring
+    Cursor served;                   // what the server can give, as it said last
+    std::uint64_t have = 0;          // bytes in adopt_bytes_, from the commit cursor on
+    Token read{};
+  };
+  struct Serve {
+    bool reading = false;
+    ReplicaId to = kNoReplica;
+    std::uint64_t until_ns = 0;  // the region is kept for it
+    std::uint64_t asked = 0;     // its sequence
+    std::uint64_t skip = 0;
+    std::uint64_t sequence = 0;
+    Cursor from;
+    Cursor upto;
   };
   struct Pending {
     bool set = false;
@@ -213,6 +257,24 @@ class Replica {
   bool promise_kept() const;
   void unrepair();
 
+  // catch_up.cc
+  void on(const Fetched& e);
+  void on_behind(const Message& m);
+  void tell_behind(ReplicaId id);
+  void on_ready(const Message& m);
+  void on_fetch(const Message& m);
+  void answer_fetch(ReplicaId to, std::uint64_t size);
+  void on_fetched(const Message& m);
+  void on_read_fetch(const Completion& e);
+  void pump_fetch();
+  bool take_fetched();
+  void ask_for_entries();
+  void want_entries(std::uint64_t after_ns);
+  ReplicaId server() const;
+  void put_fetched(const Cursor& at, const EntryHeader& header, std::span<const std::byte> entry);
+  bool fetched_enough() const;
+  void stop_fetch() { fetch_.state = FetchState::kNone; }
+
   // permission.cc
   void on(const Revoked& e);
   void on(const Permitted& e);
@@ -250,6 +312,7 @@ class Replica {
   void start_leading();
   void restamp_adopted();
   void begin_match(ReplicaId id);
+  bool intact_from(Cursor at);
   bool match_locally(Peer& p);
   void read_match(ReplicaId id);
   void on_read_match(ReplicaId id, const Completion& e);
@@ -331,6 +394,8 @@ class Replica {
   StoreCursor store_;
   Index told_durable_{};
   View promise_stored_{};  // in memory mode always the promise
+  Fetch fetch_;            // from a peer's store ...
+  Serve serve_;            // ... and for one, from the own
   // Membership: the newest committed CONFIG, then those behind it in the log.
   std::vector<ConfigAt> configs_;
   bool was_member_ = false;  // under any incarnation
@@ -378,6 +443,7 @@ class Replica {
   std::uint64_t beat_at_ns_ = 0;
   std::uint64_t progress_ns_ = 0;
   std::uint64_t start_end_pos_ = 0;  // behind the own START
+  std::uint64_t intact_pos_ = 0;     // from here on the ring is known to hold the log
   ReplicaId source_ = kNoReplica;    // whose log is adopted
   Viewstamp source_last_{};
   Viewstamp adopted_last_{};

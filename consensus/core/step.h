@@ -28,6 +28,7 @@
 // CONTRACT S8  In disk mode: stores are carried out in the order given; each StorePromise and
 //              StoreEntries is answered once, by PromiseStored or Stored when what it names would
 //              survive a loss of power, or by StoreFailed, after which nothing more is stored.
+// CONTRACT S9  Exactly one Fetched per FetchEntries, unless the store failed.
 // CONTRACT S7  After construction nothing is allocated on the way of propose, completions, commits
 //              and delivery.
 //
@@ -108,7 +109,13 @@ enum class MessageType : std::uint8_t {
   kDurable,      // to the leader of `view`: my store holds everything up to `last` (disk mode)
   kJoin,         // I am no member under this incarnation: let me be one, if I am invited (to all)
   kNotMember,    // you do not belong to the group, by the committed CONFIG `config`
-  kBehind,  // leader of `view`: what you need has left my ring, from `first_pos` on it is there
+  kBehind,   // leader of `view`: what you need has left my ring, from `first_pos` on it is there;
+             // or, view 0, to a candidate: for that reason I do not vote for you
+  kFetch,    // to anybody: what is committed behind `commit`, at `commit_pos`, from byte `skip` on?
+  kFetched,  // `size` bytes of that can be read; none: I hold nothing there, or nothing is behind
+             // it
+  kReady,    // to the leader of `view`: I have fetched what I missed, write to me
+  kCannot,   // to the leader of `view`: nobody holds what I miss, a checkpoint must help
 };
 struct Message {
   MessageType type{};
@@ -126,6 +133,9 @@ struct Message {
   Viewstamp commit{};              // last entry it knows to be committed
   std::uint64_t commit_pos = 0;
   Key key{};
+  std::uint64_t skip = 0;
+  std::uint64_t size = 0;
+  std::uint64_t sequence = 0;  // of kFetch, in its answer
   Viewstamp config{};  // the newest CONFIG in the sender's log; zero: the group's first members
 };
 inline constexpr std::size_t kMessageBytes = sizeof(Message);
@@ -184,13 +194,18 @@ struct Stored {
   Viewstamp last{};
   std::uint64_t end_pos = 0;
 };
+// What FetchEntries asked for: whole entries in the ring's format, or none (not held).
+struct Fetched {
+  std::uint64_t sequence = 0;
+  std::span<const std::byte> bytes;  // valid during the step
+};
 struct StoreFailed {
   const char* why = "";
 };
 
 using Event =
     std::variant<Start, Tick, LogArrived, Flush, Completion, MessageArrived, Revoked, Permitted,
-                 PeerDown, PeerUp, Abdicate, Fit, PromiseStored, Stored, StoreFailed>;
+                 PeerDown, PeerUp, Abdicate, Fit, PromiseStored, Stored, Fetched, StoreFailed>;
 
 // --- actions
 // --------------------------------------------------------------------------------------
@@ -280,6 +295,14 @@ struct StoreEntries {
   std::uint64_t commit_pos = 0;
 };
 
+// Read from the own store, for a peer: entries from `first` on, at least one, then up to about
+// bytes_max.
+struct FetchEntries {
+  std::uint64_t sequence = 0;
+  Index first{};
+  std::uint64_t bytes_max = 0;
+};
+
 // Why there was an election, as this replica saw it.
 enum class ElectionCause : std::uint8_t { kFirst, kDeath, kSuspicion, kTransfer, kStepDown };
 struct Election {
@@ -291,7 +314,7 @@ struct Election {
 
 using Action = std::variant<WriteLog, ReadLog, ReadCell, CloseLog, SetCell, SendMessage,
                             PermitWrites, RevokeWrites, Committed, RoleChange, MembersChange, Fatal,
-                            StorePromise, StoreEntries>;
+                            StorePromise, StoreEntries, FetchEntries>;
 using ActionList = std::vector<Action>;
 
 // --- what is proposed and delivered
@@ -351,6 +374,9 @@ enum class Mutant : std::uint8_t {
   kStaleConfig,        // U3b: judge grants by the CONFIG known when the campaign began
   kLearnerCounts,      // C7: what only a learner holds counts
   kLearnerVotes,       // C7: a learner's grant counts
+  kServeUncommitted,   // catch-up: serve all that is stored, committed or not
+  kKeepOwnTail,        // catch-up: keep own entries where others were committed
+  kFetchAnyView,       // catch-up: take what a view above the promise committed
 };
 
 // When an entry is committed.

@@ -33,6 +33,8 @@ void Replica::tick_leader() {
       if (p.throttled) read_status(id);
       read_durable(id);
       flush_commit(id);
+    } else if (p.state == PeerState::kBehind && p.up && now >= p.retry_at_ns) {
+      tell_behind(id);
     } else if (to_ask(id) && now >= p.retry_at_ns) {
       Message m = message(MessageType::kRequest);
       m.view = promised_;

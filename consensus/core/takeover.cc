@@ -177,6 +177,7 @@ void Replica::start_leading() {
   adopted_last_ = end_.last;
   progress_ns_ = now_.now_ns;
   start_end_pos_ = end_.pos + entry_bytes(0);
+  intact_pos_ = published_.pos;  // C4
   append(kStart, 0, 0, {});
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     if (!peers_[i].granted || phase_ != Phase::kLeading) continue;
@@ -215,19 +216,29 @@ void Replica::begin_match(ReplicaId id) {
   }
   p.match = {p.grant.commit_pos, p.grant.commit};
   p.have = 0;
-  // A fenced writer may have overwritten the oldest bytes with what never became a log: they are
-  // lost from the oldest on, so the first entry that is needed tells.
-  EntryHeader first;
-  const bool gone = p.match.pos < end_.pos && !ring_.valid_at(p.match, first);
-  if (gone || p.match.pos + ring_.ring_bytes() < high_pos_) {
+  if (p.match.pos + ring_.ring_bytes() < high_pos_ || !intact_from(p.match)) {
     set_state(p, PeerState::kBehind);
-    Message m = message(MessageType::kBehind);
-    m.view = promised_;
-    return send(id, m);
+    p.cannot = !disk();
+    p.retry_power = 0;
+    return tell_behind(id);
   }
   if (match_locally(p)) return start_stream(id, p.match);
   set_state(p, PeerState::kMatching);
   read_match(id);
+}
+
+// What a fenced writer had under way may have overwritten consumed bytes with what never became a
+// log, here and there if its last copies were torn: what is older than anybody's consumed position
+// is checked before it is sent.
+bool Replica::intact_from(Cursor at) {
+  const Cursor begin = at;
+  EntryHeader h;
+  while (at.pos < intact_pos_) {
+    if (!ring_.valid_at(at, h)) return false;
+    at = LogRing::after(h);
+  }
+  intact_pos_ = std::min(intact_pos_, begin.pos);
+  return true;
 }
 
 // The usual case needs no reading: the follower's last stamp stands in our log, so its log is a

@@ -416,6 +416,8 @@ void Driver::carry_out(const core::StorePromise& a) { store_->submit(a); }
 
 void Driver::carry_out(const core::StoreEntries& a) { store_->submit(a, core_.ring()); }
 
+void Driver::carry_out(const core::FetchEntries& a) { store_->submit(a); }
+
 // --- looking ------------------------------------------------------------------------------------
 
 Index Driver::peer_applied(ReplicaId peer) const {
@@ -445,7 +447,7 @@ std::vector<MemberStatus> Driver::members() const {
       m.needs_checkpoint = core_.needs_checkpoint();
     } else if (leads) {
       m.streaming = core_.peer_state(id) == core::PeerState::kStreaming;
-      m.needs_checkpoint = core_.peer_state(id) == core::PeerState::kBehind;
+      m.needs_checkpoint = core_.peer_needs_checkpoint(id);
       m.last = core_.peer_last(id);
       m.durable = core_.peer_durable(id);
       m.applied = core_.peer_applied(id);
@@ -467,6 +469,7 @@ GroupStatus Driver::status() const {
   s.failed = fatal_ != nullptr;
   s.removed = core_.role() == core::Role::kRemoved;
   s.needs_checkpoint = core_.needs_checkpoint();
+  s.fetching = core_.fetching();
   s.changing = core_.changing();
   s.members = members();
   const core::Election& e = core_.last_election();

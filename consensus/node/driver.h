@@ -84,6 +84,7 @@ class Driver final : public Consensus {
   void carry_out(const core::Fatal& a);
   void carry_out(const core::StorePromise& a);
   void carry_out(const core::StoreEntries& a);
+  void carry_out(const core::FetchEntries& a);
 
   Options options_;
   std::unique_ptr<Fabric> fabric_;

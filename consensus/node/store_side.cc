@@ -55,6 +55,16 @@ void StoreSide::submit(const core::StoreEntries& a, const core::LogRing& ring) {
   thread_->push(std::move(job));
 }
 
+void StoreSide::submit(const core::FetchEntries& a) {
+  StoreJob job;
+  job.kind = StoreJob::Kind::kFetch;
+  job.sequence = a.sequence;
+  job.index = a.first;
+  job.bytes_max = a.bytes_max;
+  job.bytes = std::move(fetched_);
+  thread_->push(std::move(job));
+}
+
 bool StoreSide::take(const std::function<void(const core::Event&)>& step) {
   thread_->take(results_);
   for (StoreResult& r : results_) {
@@ -64,7 +74,9 @@ bool StoreSide::take(const std::function<void(const core::Event&)>& step) {
 }
 
 std::optional<core::Event> StoreSide::event_of(StoreResult& r) {
-  if (r.error.code != Code::kOk) return failed(r.error);
+  // What is dropped already is a peer's trouble.
+  const bool dropped = r.job.kind == StoreJob::Kind::kFetch && r.error.code == Code::kNotFound;
+  if (r.error.code != Code::kOk && !dropped) return failed(r.error);
   switch (r.job.kind) {
     case StoreJob::Kind::kPromise:
       return core::PromiseStored{r.job.view};
@@ -75,6 +87,9 @@ std::optional<core::Event> StoreSide::event_of(StoreResult& r) {
       replay_bytes_ = std::move(r.job.bytes);
       ready_ = true;
       break;
+    case StoreJob::Kind::kFetch:
+      fetched_ = std::move(r.job.bytes);
+      return core::Fetched{r.job.sequence, fetched_};
   }
   return std::nullopt;
 }

@@ -35,6 +35,7 @@ class StoreSide {
 
   void submit(const core::StorePromise& a);
   void submit(const core::StoreEntries& a, const core::LogRing& ring);
+  void submit(const core::FetchEntries& a);
   // What the store answered, as events; true when there was something.
   bool take(const std::function<void(const core::Event&)>& step);
   int event_fd() const noexcept { return thread_->event_fd(); }
@@ -63,6 +64,7 @@ class StoreSide {
   Index replay_to_{};
   bool ready_ = false;
   std::vector<std::byte> replay_bytes_;
+  std::vector<std::byte> fetched_;  // for a peer
 };
 
 }  // namespace crane::consensus

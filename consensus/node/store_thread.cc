@@ -99,8 +99,9 @@ void StoreThread::run() {
     } else {
       continue;
     }
-    failed =
-        result.error.code != Code::kOk && (!worked || result.job.kind != StoreJob::Kind::kRead);
+    const bool read =
+        result.job.kind == StoreJob::Kind::kRead || result.job.kind == StoreJob::Kind::kFetch;
+    failed = result.error.code != Code::kOk && !(worked && read);
     const std::lock_guard<std::mutex> lock(mutex_);
     results_.push_back(std::move(result));
     ::eventfd_write(event_fd_, 1);
@@ -123,7 +124,8 @@ void StoreThread::carry_out(StoreResult& r) {
       }
       break;
     }
-    case StoreJob::Kind::kRead: {
+    case StoreJob::Kind::kRead:
+    case StoreJob::Kind::kFetch: {
       r.job.bytes.clear();
       const auto behind = store_->read(r.job.index, r.job.bytes_max, r.job.bytes);
       if (behind) {

@@ -5,7 +5,8 @@
 // The idea: jobs in, results out, each through a short list under a mutex that is held for a move
 // only; an eventfd says that there are results.  The lists are bounded by the protocol: one
 // transaction of entries at a time (core D4), promises that wait are merged into the newest, one
-// read at a time.  After an error nothing more is done (store T5).
+// read for the own server and one for a peer at a time.  After an error nothing more is done (store
+// T5).
 //
 // Threads: all members from the loop's thread, except where the comment says store thread.
 
@@ -25,22 +26,22 @@
 namespace crane::consensus {
 
 struct StoreJob {
-  enum class Kind : std::uint8_t { kPromise, kAppend, kRead };
+  enum class Kind : std::uint8_t { kPromise, kAppend, kRead, kFetch };
   Kind kind{};
   View view{};                 // kPromise
-  std::uint64_t sequence = 0;  // kAppend: the core's
+  std::uint64_t sequence = 0;  // kAppend, kFetch: the core's
   core::Cursor from;
   core::Cursor commit;
-  Index index{};  // kRead: from here on, up to about bytes_max
+  Index index{};  // kRead, kFetch: from here on, up to about bytes_max
   std::size_t bytes_max = 0;
-  std::vector<std::byte> bytes;  // kAppend: the entries; kRead: where they go
+  std::vector<std::byte> bytes;  // kAppend: the entries; else where they go
 };
 
 // A job that is done; or none is done any more, because of `error`.
 struct StoreResult {
   StoreJob job;
   core::Cursor last;  // kAppend: durable up to here
-  Index behind{};     // kRead: the index behind the last one that was read
+  Index behind{};     // kRead, kFetch: the index behind the last one that was read
   Error error;        // kOk: it is done.  A read may fail without consequences.
 };
 

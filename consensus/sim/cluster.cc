@@ -199,9 +199,12 @@ void Cluster::carry_out(unsigned id, const core::Action& action) {
   } else if (const auto* fatal = std::get_if<core::Fatal>(&action)) {
     violate("FATAL: replica " + std::to_string(id) + ": " + fatal->why);
   } else if (const auto* promise = std::get_if<core::StorePromise>(&action)) {
-    submit(id, {promise->view, {}, {}});
+    submit(id, {promise->view, {}, {}, {}});
+  } else if (const auto* fetch = std::get_if<core::FetchEntries>(&action)) {
+    ++outcome_.fetches;
+    submit(id, {View{0}, *fetch, {}, {}});
   } else if (const auto* entries = std::get_if<core::StoreEntries>(&action)) {
-    DiskJob job{View{0}, *entries, std::vector<std::byte>(entries->to_pos - entries->from_pos)};
+    DiskJob job{View{0}, {}, *entries, std::vector<std::byte>(entries->to_pos - entries->from_pos)};
     n.core->ring().copy_out(entries->from_pos, job.bytes);
     submit(id, std::move(job));
   }
@@ -302,7 +305,9 @@ void Cluster::trace(const char* format, ...) {
 }
 
 Outcome run_seed(std::uint64_t seed, const Options& options) {
-  const Faults faults = options.changes ? Faults::draw_changes(seed) : Faults::draw(seed);
+  const Faults faults = options.changes ? Faults::draw_changes(seed)
+                        : options.laps  ? Faults::draw_laps(seed)
+                                        : Faults::draw(seed);
   if (options.trace != nullptr) {
     std::fprintf(options.trace, "seed %llu: %s\n", static_cast<unsigned long long>(seed),
                  faults.print().c_str());
@@ -338,7 +343,10 @@ const char* name(core::Mutant mutant) {
                                            "swap-voters",
                                            "stale-config",
                                            "learner-counts",
-                                           "learner-votes"};
+                                           "learner-votes",
+                                           "serve-uncommitted",
+                                           "keep-own-tail",
+                                           "fetch-any-view"};
   return kNames[static_cast<std::size_t>(mutant)];
 }
 

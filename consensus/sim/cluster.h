@@ -40,6 +40,7 @@ struct Outcome {
   std::uint64_t changes = 0;  // CONFIG entries committed
   std::uint64_t removals_of_leaders = 0;
   bool given_up = false;      // a voter was removed while another lost its memory: no majority left
+  std::uint64_t fetches = 0;  // times that a store was read for a peer
   std::uint64_t returns = 0;  // votes given to who had lost its memory
   bool ok() const { return violation.empty(); }
 };
@@ -47,7 +48,8 @@ struct Outcome {
 struct Options {
   core::Mutant mutant = core::Mutant::kNone;
   std::FILE* trace = nullptr;
-  bool changes = false;  // worlds of Faults::draw_changes
+  bool changes = false;  // worlds of Faults::draw_changes ...
+  bool laps = false;     // ... or of draw_laps
 };
 
 class Cluster {
@@ -64,7 +66,8 @@ class Cluster {
     std::uint64_t key = 0;
   };
   struct DiskJob {
-    View promise{};  // else entries
+    View promise{};  // else a fetch, else entries
+    core::FetchEntries fetch;
     core::StoreEntries entries;
     std::vector<std::byte> bytes;
   };
@@ -161,6 +164,7 @@ class Cluster {
   void submit(unsigned id, DiskJob job);
   void run_disk(unsigned id);
   void finish_disk(unsigned id);
+  void finish_fetch(unsigned id, const core::FetchEntries& fetch);
   void crash_disk(unsigned id);
   void lose_power(unsigned id);
   bool lose_power_sometimes(std::uint64_t& pick, unsigned id, std::uint64_t length);
@@ -207,6 +211,7 @@ class Cluster {
   bool faults_over_ = false;
   bool ended_ = false;
   unsigned more_time_ = 0;
+  std::uint64_t delivered_at_check_ = 0;  // by all
   std::uint64_t committed_at_heal_ = 0;
   std::vector<std::uint64_t> again_;  // proposals a mutant repeats
   core::ActionList actions_;

@@ -88,6 +88,7 @@ void Cluster::finish_disk(unsigned id) {
     CRANE_ASSERT(n.store->promise(job.promise).ok());
     return step(id, core::PromiseStored{job.promise});
   }
+  if (job.fetch.sequence != 0) return finish_fetch(id, job.fetch);
   const core::StoreEntries& e = job.entries;
   const auto last = n.store->append({e.from_pos, e.before}, job.bytes, {e.commit_pos, e.commit});
   CRANE_ASSERT(last.ok());
@@ -96,6 +97,15 @@ void Cluster::finish_disk(unsigned id) {
         static_cast<unsigned long long>(value(last.value().last.index)),
         static_cast<unsigned long long>(value(last.value().last.view)));
   step(id, core::Stored{e.sequence, last.value().last, last.value().pos});
+}
+
+void Cluster::finish_fetch(unsigned id, const core::FetchEntries& fetch) {
+  std::vector<std::byte> bytes;
+  const auto behind = nodes_[id].store->read(fetch.first, fetch.bytes_max, bytes);
+  CRANE_ASSERT(behind.ok() || behind.error().code == Code::kNotFound);
+  trace("replica %u read %zu bytes from %llu on for a peer", id, bytes.size(),
+        static_cast<unsigned long long>(value(fetch.first)));
+  step(id, core::Fetched{fetch.sequence, bytes});
 }
 
 // The transaction under way is done without anybody knowing, is in the disk's cache only, or was
@@ -107,6 +117,7 @@ void Cluster::crash_disk(unsigned id) {
   n.jobs.clear();
   const std::uint64_t how = world_.random.below(3);
   if (how == 0) return;
+  if (job.fetch.sequence != 0) return;
   if (job.promise != View{0}) {
     CRANE_ASSERT(n.store->promise(job.promise).ok());
     return;

@@ -76,6 +76,28 @@ Faults Faults::draw_changes(std::uint64_t seed) {
   return f;
 }
 
+Faults Faults::draw_laps(std::uint64_t seed) {
+  Faults f = draw(seed);
+  Random r(seed ^ 0x1a95'0000'0000'0003U);
+  f.replicas = f.members = r.chance(500) ? 5 : 3;
+  f.ring_bytes = 4096;
+  f.payload_max = r.between(100, 400);
+  f.propose_every_ns = r.between(300'000, 2'000'000);
+  f.duration_ns = 600'000'000;
+  f.incident_every_ns = r.between(5'000'000, 30'000'000);
+  f.incident_max_ns = r.between(20'000'000, 100'000'000);
+  f.cut_weight = r.between(1, 6);
+  f.isolate_weight = r.between(2, 6);
+  f.pause_weight = r.between(1, 4);
+  f.crash_weight = r.below(3);
+  f.disk = true;
+  f.sync_max_ns = r.between(50'000, 300'000);
+  f.power_weight = r.below(2);
+  f.blackout_weight = r.below(2);
+  f.change_every_ns = r.chance(300) ? r.between(8'000'000, 60'000'000) : 0;
+  return f;
+}
+
 std::string Faults::print() const {
   char text[800];
   const auto u = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };

@@ -57,6 +57,8 @@ struct Faults {
   static Faults draw(std::uint64_t seed);
   // Members change all the time, leaders are cut off, two voters of few make a majority.
   static Faults draw_changes(std::uint64_t seed);
+  // Disk mode with rings that are small for what is proposed: who is away is lapped, and fetches.
+  static Faults draw_laps(std::uint64_t seed);
   std::string print() const;
 };
 

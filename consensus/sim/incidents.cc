@@ -225,14 +225,17 @@ void Cluster::propose() {
 }
 
 void Cluster::check_end() {
-  if (some_catch_up() && ++more_time_ < kMoreTimeMax) {
+  std::uint64_t delivered = 0;
+  for (const Node& n : nodes_) delivered += n.life == Life::kUp ? value(n.core->delivered()) : 0;
+  const bool progress = delivered > std::exchange(delivered_at_check_, delivered);
+  if (some_catch_up() && (progress || ++more_time_ < kMoreTimeMax)) {
     return world_.after(kClientNs, [this] { check_end(); });
   }
   ended_ = true;
   if (!outcome_.ok()) return;
   const std::uint64_t after = agreement_.committed() - committed_at_heal_;
-  // Who needs bytes that left the ring is out of reach: a checkpoint's business, not this one's.
-  if (faults_.ring_bytes < (1U << 16)) return;
+  // Memory mode: who needs bytes that left the ring is out of reach, a checkpoint's business (L4).
+  if (faults_.ring_bytes < (1U << 16) && !faults_.disk) return;
   if (!outlives_loss(newest_config().members, faults_.replicas)) {
     outcome_.given_up = true;
     return;

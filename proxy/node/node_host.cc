@@ -38,6 +38,7 @@ void Node::set_host_options(consensus::Options& options) const {
   options.secret = config_.links;
   options.device = f.device;
   options.members = f.members;
+  options.ring_bytes = std::uint64_t{f.ring_mb} << 20;
   options.lasting_directory = config_.dir;
   if (f.durability == "disk") {
     options.durability = consensus::Durability::kDisk;

@@ -75,6 +75,7 @@ nlohmann::json to_json(const NodeStatus& s) {
       {"members", members},
       {"changing_members", s.log.changing},
       {"needs_checkpoint", s.log.needs_checkpoint},
+      {"catching_up", s.log.fetching},
       {"last_election",
        {{"view", view_counter(e.view)},
         {"cause", consensus::name(e.cause)},

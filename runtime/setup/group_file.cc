@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -138,6 +139,10 @@ void read_group(Section s, GroupFile& f) {
   s.get("device", f.device);
   s.get("durability", f.durability, {"memory", "disk"});
   s.get_number("members", f.members, 1, kReplicasMost);
+  s.get_number("ring_mb", f.ring_mb, 16, 1024);
+  if (!std::has_single_bit(f.ring_mb)) {
+    s.wrong(s.find("ring_mb"), "ring_mb", "is no power of two", "use 16, 32, 64, ... 1024");
+  }
   s.get("state_dir", f.state_dir);
   if (!f.name.empty() && !good_group_name(f.name)) {
     s.wrong(s.find("name"), "name", "is no name for a group",
@@ -317,7 +322,8 @@ std::string to_toml(const GroupFile& f) {
   toml::table group{{"name", f.name},
                     {"secret_file", f.secret_file},
                     {"fabric", f.fabric},
-                    {"durability", f.durability}};
+                    {"durability", f.durability},
+                    {"ring_mb", f.ring_mb}};
   if (!f.device.empty()) group.insert("device", f.device);
   if (f.members != 0) group.insert("members", f.members);
   if (!f.state_dir.empty()) group.insert("state_dir", f.state_dir);

@@ -9,6 +9,8 @@
 //               durability = "memory"            or "disk"; default memory
 //               members = 3                      replicas 0, 1, .. that vote from the beginning;
 //                                                default all; others are for crane-ctl member add
+//               ring_mb = 128                    of the log in memory, per replica: a power of
+//                                                two from 16 to 1024; default 128
 //               state_dir = "/run/crane"         logs, control.sock, stores
 //   [[replica]] address, port                    a table per replica, in the order of numbers
 //               clients = "192.0.2.1"            where clients reach it; default: address
@@ -46,6 +48,7 @@ struct GroupFile {
   std::string name, secret_file, fabric = "tcp", device, durability = "memory";
   std::string state_dir;     // empty: default_directory()
   std::uint8_t members = 0;  // 0: all
+  std::uint32_t ring_mb = 128;
   std::vector<HostReplica> replicas;
 
   std::vector<std::string> command;

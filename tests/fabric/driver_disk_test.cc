@@ -183,6 +183,45 @@ TEST_CASE("driver disk: a damaged store does not vote, and does not disturb",
   g.check_histories();
 }
 
+TEST_CASE("driver disk: a follower that was away for many laps of the ring catches up",
+          "[driver][disk][processes]") {
+  const FabricKind fabric = GENERATE(FabricKind::kShm, FabricKind::kTcp);
+  INFO("fabric " << static_cast<int>(fabric));
+  Disk disk;
+  NodeGroup g(3, fabric, disk.path(), 0, 64U << 10);
+  g.set_traffic(true);
+  enum { kPause, kMemoryGone, kAllGone };
+  for (const int gone : {kPause, kMemoryGone, kAllGone}) {
+    const int found = g.wait_for_leader(-1, kSoon);
+    REQUIRE(found >= 0);
+    const auto leader = static_cast<std::uint8_t>(found);
+    const auto victim = static_cast<std::uint8_t>((leader + 1) % 3);
+    REQUIRE(g.wait_committed(victim, g.report(victim).committed + 100, kSoon));
+    const std::uint64_t before = g.report(victim).committed;
+    g.process(victim).kill();
+    if (gone != kPause) g.lose_memory(victim);
+    if (gone == kAllGone) std::filesystem::remove_all(disk.of(victim));
+    forget(g, victim);
+    // Each is 500 bytes on average: a dozen laps.
+    REQUIRE(g.wait_committed(leader, before + 2000, kSoon));
+    g.start(victim);
+    INFO("lost " << gone << ", " << before << " before, now " << g.report(victim).committed);
+    REQUIRE(g.wait_committed(victim, before + 2500, kSoon));
+    // The group needs it now.
+    const auto other = static_cast<std::uint8_t>(3 - leader - victim);
+    g.process(other).kill();
+    g.report(other).role = 0;
+    REQUIRE(g.wait_committed(victim, g.report(victim).committed + 200, kSoon));
+    g.start(other);
+    for (std::uint8_t i = 0; i < 3; ++i) {
+      CHECK(g.report(i).fatal == 0);
+      REQUIRE(g.wait_committed(i, before + 2700, kSoon));
+    }
+  }
+  g.set_traffic(false);
+  g.check_histories();
+}
+
 TEST_CASE("driver disk: a full disk stops its replica's acknowledgements, not the group",
           "[driver][disk][processes]") {
   Disk disk;

@@ -42,6 +42,7 @@ TEST_CASE("consensus: no property breaks in any world, whatever fails", "[sim]")
   std::uint64_t changes = 0;
   std::uint64_t leaders_removed = 0;
   std::uint64_t returns = 0;
+  std::uint64_t fetches = 0;
   std::uint64_t given_up = 0;
   double seconds = 0;
   for (; done < wanted && seconds < kSecondsMax; ++done) {
@@ -53,6 +54,7 @@ TEST_CASE("consensus: no property breaks in any world, whatever fails", "[sim]")
     changes += o.changes;
     leaders_removed += o.removals_of_leaders;
     returns += o.returns;
+    fetches += o.fetches;
     given_up += o.given_up ? 1 : 0;
     seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   }
@@ -72,6 +74,7 @@ TEST_CASE("consensus: no property breaks in any world, whatever fails", "[sim]")
     CHECK(changes > done);
     CHECK(leaders_removed > 0);
     CHECK(returns > 0);
+    CHECK(fetches > 0);
     CHECK(given_up * 200 < done);
   }
 }
@@ -92,6 +95,24 @@ TEST_CASE("consensus: no property breaks while members change all the time", "[s
     changes += o.changes;
   }
   CHECK(changes > done * 5);
+}
+
+TEST_CASE("consensus: no property breaks where whoever is away is lapped", "[sim]") {
+  const std::uint64_t first = sim::first_seed(1);
+  const std::uint64_t wanted = std::min<std::uint64_t>(seeds_wanted(), 500);
+  const auto begin = Clock::now();
+  sim::Options options;
+  options.laps = true;
+  std::uint64_t fetches = 0;
+  std::uint64_t done = 0;
+  for (; done < wanted && std::chrono::duration<double>(Clock::now() - begin).count() < 30;
+       ++done) {
+    const sim::Outcome o = sim::run_seed(first + done, options);
+    INFO("replay: crane-sim --laps --seed " << o.seed << " --trace");
+    REQUIRE(o.violation == "");
+    fetches += o.fetches;
+  }
+  CHECK(fetches > done * 20);
 }
 
 TEST_CASE("consensus: the same seed gives the same world, event for event", "[sim]") {

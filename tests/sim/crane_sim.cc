@@ -24,9 +24,9 @@ struct Arguments {
 
 int usage() {
   std::fprintf(stderr,
-               "usage: crane-sim [--seed FIRST] [--count N] [--mutant NAME] [--changes] "
+               "usage: crane-sim [--seed FIRST] [--count N] [--mutant NAME] [--changes | --laps] "
                "[--trace]\n");
-  for (int i = 1; i <= static_cast<int>(Mutant::kLearnerVotes); ++i) {
+  for (int i = 1; i <= static_cast<int>(Mutant::kFetchAnyView); ++i) {
     std::fprintf(stderr, "  mutant %s\n", sim::name(static_cast<Mutant>(i)));
   }
   return 2;
@@ -39,6 +39,8 @@ bool parse(int argc, char** argv, Arguments& a) {
       a.options.trace = stdout;
     } else if (std::strcmp(argv[i], "--changes") == 0) {
       a.options.changes = true;
+    } else if (std::strcmp(argv[i], "--laps") == 0) {
+      a.options.laps = true;
     } else if (std::strcmp(argv[i], "--seed") == 0 && more) {
       a.seed = std::strtoull(argv[++i], nullptr, 10);
     } else if (std::strcmp(argv[i], "--count") == 0 && more) {
@@ -46,7 +48,7 @@ bool parse(int argc, char** argv, Arguments& a) {
     } else if (std::strcmp(argv[i], "--mutant") == 0 && more) {
       const char* wanted = argv[++i];
       bool found = false;
-      for (int m = 0; m <= static_cast<int>(Mutant::kLearnerVotes); ++m) {
+      for (int m = 0; m <= static_cast<int>(Mutant::kFetchAnyView); ++m) {
         if (std::strcmp(sim::name(static_cast<Mutant>(m)), wanted) != 0) continue;
         a.options.mutant = static_cast<Mutant>(m);
         found = true;
@@ -72,6 +74,7 @@ int main(int argc, char** argv) {
   std::uint64_t changes = 0;
   std::uint64_t leaders_removed = 0;
   std::uint64_t returns = 0;
+  std::uint64_t fetches = 0;
   std::uint64_t given_up = 0;
   const auto begin = std::chrono::steady_clock::now();
   for (std::uint64_t seed = a.seed; seed < a.seed + a.count; ++seed) {
@@ -82,6 +85,7 @@ int main(int argc, char** argv) {
     changes += o.changes;
     leaders_removed += o.removals_of_leaders;
     returns += o.returns;
+    fetches += o.fetches;
     given_up += o.given_up ? 1 : 0;
     if (o.ok()) continue;
     ++failed;
@@ -97,8 +101,9 @@ int main(int argc, char** argv) {
               static_cast<unsigned long long>(events), static_cast<double>(a.count) / seconds);
   std::printf(
       "%llu changes of members, %llu removed the leader, %llu gave a lost vote back, "
-      "%llu groups beyond help\n",
+      "%llu groups beyond help, stores read for peers %llu times\n",
       static_cast<unsigned long long>(changes), static_cast<unsigned long long>(leaders_removed),
-      static_cast<unsigned long long>(returns), static_cast<unsigned long long>(given_up));
+      static_cast<unsigned long long>(returns), static_cast<unsigned long long>(given_up),
+      static_cast<unsigned long long>(fetches));
   return failed == 0 ? 0 : 1;
 }

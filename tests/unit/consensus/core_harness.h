@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,6 +24,9 @@ class InstantGroup {
     bool slow_disk = false;  // stores wait for finish_stores()
     std::vector<View> promises;
     std::vector<StoreEntries> stores;
+    std::map<std::uint64_t, std::vector<std::byte>> held;  // entries in the store, by index
+    unsigned served = 0;                                   // reads of the store for a peer
+    std::vector<std::byte> for_peer;
     std::vector<std::uint64_t> keys;  // by writer; 0: none
     std::unique_ptr<Replica> core;
     std::deque<Event> events;
@@ -158,6 +162,16 @@ class InstantGroup {
   std::uint64_t next_key = 1;
 
  private:
+  static void keep(Node& n, const StoreEntries& e) {
+    n.held.erase(n.held.upper_bound(value(e.before.index)), n.held.end());
+    for (std::uint64_t pos = e.from_pos; pos < e.to_pos;) {
+      const EntryHeader h = n.core->ring().header_at(pos);
+      std::vector<std::byte> bytes(entry_bytes(h.length));
+      n.core->ring().copy_out(pos, bytes);
+      pos += bytes.size();
+      n.held[h.index] = std::move(bytes);
+    }
+  }
   void carry_out(unsigned id) {
     Node& n = nodes[id];
     ActionList list;
@@ -212,8 +226,20 @@ class InstantGroup {
     if (!nodes[id].slow_disk) finish_stores(id);
   }
   void carry_out(unsigned id, const StoreEntries& e) {
+    keep(nodes[id], e);
     nodes[id].stores.push_back(e);
     if (!nodes[id].slow_disk) finish_stores(id);
+  }
+  void carry_out(unsigned id, const FetchEntries& f) {
+    Node& n = nodes[id];
+    ++n.served;
+    n.for_peer.clear();
+    for (auto at = n.held.find(value(f.first)); at != n.held.end(); ++at) {
+      const bool enough = n.for_peer.size() + at->second.size() > f.bytes_max;
+      if (!n.for_peer.empty() && enough) break;
+      n.for_peer.insert(n.for_peer.end(), at->second.begin(), at->second.end());
+    }
+    n.events.push_back(Fetched{f.sequence, n.for_peer});
   }
   void carry_out(unsigned, const Committed&) {}
   void carry_out(unsigned, const MembersChange&) {}

@@ -14,6 +14,7 @@ secret_file = "/etc/crane/secret"
 fabric = "verbs"
 device = "rxe0"
 durability = "disk"
+ring_mb = 64
 state_dir = "/var/lib/crane"
 [[replica]]
 address = "10.0.0.1"
@@ -58,6 +59,7 @@ void check_whole(const GroupFile& f) {
   CHECK(f.device == "rxe0");
   CHECK(f.durability == "disk");
   CHECK(f.state_dir == "/var/lib/crane");
+  CHECK(f.ring_mb == 64);
   REQUIRE(f.replicas.size() == 3);
   CHECK(f.replicas[0].clients == "192.0.2.1");
   CHECK(f.replicas[0].cpu == 1);

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// A follower that was away fetches what has left the leader's ring from peers' stores, in disk mode
+// (APUS 5.2, DESIGN C4, C9).
+//
+// The leader says kBehind and goes on without it; so does who refuses a candidate for that reason.
+// The follower fences the leader, asks a peer (the leader last) for what is committed behind its
+// own commit index, reads it one-sided from the peer's fetch region into its own ring, where it is
+// stored and delivered as if it had been written, and so on until the leader's ring has the rest:
+// then it asks to be written to again. Every entry carries its own proof of place (core/log.h), so
+// a region that is overwritten for somebody else in the meantime does not match and is asked for
+// again.
+#include <algorithm>
+#include <cstring>
+
+#include "consensus/core/replica.h"
+#include "dmt/base/assert.h"
+
+namespace crane::consensus::core {
+
+// --- the leader ---------------------------------------------------------------------------------
+
+void Replica::tell_behind(ReplicaId id) {
+  Peer& p = peers_[value(id)];
+  Message m = message(MessageType::kBehind);
+  m.view = promised_;
+  send(id, m);
+  p.retry_at_ns = now_.now_ns + (config_.retry_ns << p.retry_power);
+  p.retry_power = std::min(p.retry_power + 1, kRetryPowerMax);
+}
+
+void Replica::on_ready(const Message& m) {
+  Peer& p = peers_[m.from];
+  if (phase_ != Phase::kLeading || m.view != promised_ || p.state != PeerState::kBehind) return;
+  p.cannot = m.type == MessageType::kCannot;
+  if (p.cannot) return;
+  set_state(p, PeerState::kIdle);
+  p.retry_power = 0;
+  p.retry_at_ns = now_.now_ns;
+}
+
+// --- who serves ---------------------------------------------------------------------------------
+
+void Replica::on_fetch(const Message& m) {
+  const ReplicaId to{m.from};
+  if (!disk() || serve_.reading || (serve_.to != to && now_.now_ns < serve_.until_ns)) return;
+  const Cursor& stored = store_.stored();
+  serve_.upto = stored.pos < commit_.pos && !mutant(Mutant::kServeUncommitted) ? stored : commit_;
+  if (mutant(Mutant::kServeUncommitted)) serve_.upto = stored;
+  serve_.from = {m.commit_pos, m.commit};
+  serve_.to = to;
+  serve_.asked = m.sequence;
+  serve_.skip = m.skip;
+  if (m.commit.index >= serve_.upto.last.index) return answer_fetch(to, 0);
+  serve_.reading = true;
+  emit(FetchEntries{++serve_.sequence, next(m.commit.index),
+                    m.skip + fetch_bytes(ring_.ring_bytes())});
+}
+
+void Replica::on(const Fetched& e) {
+  if (!serve_.reading || e.sequence != serve_.sequence) return;
+  serve_.reading = false;
+  Cursor at = serve_.from;
+  std::uint64_t whole = 0;
+  EntryHeader h;
+  while (at.last.index < serve_.upto.last.index &&
+         ring_.valid_bytes(at, e.bytes.subspan(whole), h)) {
+    at = LogRing::after(h);
+    whole += entry_bytes(h.length);
+  }
+  std::uint64_t size = 0;
+  if (whole > serve_.skip) {
+    size = std::min(whole - serve_.skip, fetch_bytes(ring_.ring_bytes()));
+    ring_.put_fetched(e.bytes.subspan(serve_.skip, size));  // B1
+    serve_.until_ns = now_.now_ns + config_.ask_timeout_ns;
+  }
+  answer_fetch(serve_.to, size);
+}
+
+void Replica::answer_fetch(ReplicaId to, std::uint64_t size) {
+  Message m = message(MessageType::kFetched);
+  m.sequence = serve_.asked;
+  m.size = size;
+  m.commit = serve_.upto.last;
+  m.commit_pos = serve_.upto.pos;
+  send(to, m);
+}
+
+// --- who fetches --------------------------------------------------------------------------------
+
+// Said by the leader, or, with no view, by who refused its vote for that reason.
+void Replica::on_behind(const Message& m) {
+  const bool led = m.view != View{0};
+  if (!following() || (!led && leader_alive())) return;
+  if (led && m.view < promised_) return refuse(ReplicaId{m.from}, m.view);
+  if (led && (m.view != promised_ || ReplicaId{m.from} != view_owner(promised_))) return;
+  if (!disk()) {
+    needs_checkpoint_ = true;  // L4: nobody has a store
+    return;
+  }
+  if (pending_.set || fence_ == Fence::kPermitting) return;  // said before it asked anew
+  fetch_.leader_first = m.first_pos;
+  if (fetch_.state == FetchState::kReady) want_entries(0);  // it was not heard, or not enough
+  if (fetch_.state != FetchState::kNone) return;
+  fetch_.led = led;
+  fetch_.served = {};
+  fetch_.have = 0;
+  unrepair();
+  want_entries(0);
+  settle_grant();  // B2
+}
+
+void Replica::want_entries(std::uint64_t after_ns) {
+  fetch_.state = FetchState::kWanting;
+  fetch_.retry_at_ns = now_.now_ns + after_ns;
+}
+
+// After every step: what was read is taken in as far as there is room, then more is asked for.
+void Replica::pump_fetch() {
+  if (fetch_.state == FetchState::kNone || fence_ != Fence::kNone) return;
+  if (!following()) return stop_fetch();
+  CRANE_ASSERT(writer_ == kNoReplica);  // B2
+  const bool due = now_.now_ns >= fetch_.retry_at_ns;
+  if (fetch_.state == FetchState::kAsking && due) {
+    ++fetch_.turn;
+    want_entries(0);
+  }
+  if (fetch_.state != FetchState::kWanting) return;
+  if (!take_fetched()) {
+    fetch_.retry_at_ns = now_.now_ns + config_.period_active_ns;  // the ring is full
+  } else if (fetched_enough()) {
+    if (!fetch_.led) return stop_fetch();  // it may be voted for now
+    fetch_.state = FetchState::kReady;
+    Message m = message(MessageType::kReady);
+    m.view = promised_;
+    send(view_owner(promised_), m);
+  } else if (due) {
+    ask_for_entries();
+  }
+}
+
+// Whether the leader's ring has the rest, and will have it for a while.  Not before this server
+// said what it has: the leader's ring may have lost more than its first position tells.
+bool Replica::fetched_enough() const {
+  return fetch_.served.pos > 0 && commit_.pos >= fetch_.leader_first &&
+         commit_.pos + ring_.ring_bytes() / kReserveDivisor >= fetch_.served.pos;
+}
+
+// The others take turns, in a circle behind the own id; the leader, which has better things to do,
+// comes last.
+ReplicaId Replica::server() const {
+  const std::uint8_t others = config_.replicas - 1;
+  const std::uint8_t leader = value(fetch_.led ? view_owner(promised_) : self());
+  std::uint8_t left = fetch_.turn % others;
+  if (fetch_.led && left == others - 1) return ReplicaId{leader};
+  for (std::uint8_t id = value(self());;) {
+    id = static_cast<std::uint8_t>((id + 1) % config_.replicas);
+    if (id != leader && id != value(self()) && left-- == 0) return ReplicaId{id};
+  }
+}
+
+void Replica::ask_for_entries() {
+  for (std::uint8_t i = 0; i < config_.replicas && !peers_[value(server())].up; ++i) ++fetch_.turn;
+  fetch_.state = FetchState::kAsking;
+  fetch_.retry_at_ns = now_.now_ns + config_.ask_timeout_ns;
+  Message m = message(MessageType::kFetch);
+  m.skip = fetch_.have;
+  m.sequence = ++fetch_.sequence;
+  send(server(), m);
+}
+
+void Replica::on_fetched(const Message& m) {
+  if (fetch_.state != FetchState::kAsking || m.sequence != fetch_.sequence) return;
+  if (m.promised > promised_ && !mutant(Mutant::kFetchAnyView)) {  // B3
+    if (!fetch_.led) return promise(m.promised);
+    ++fetch_.turn;
+    return want_entries(config_.retry_ns);
+  }
+  fetch_.served = {m.commit_pos, m.commit};
+  if (m.size > 0) {
+    fetch_.refusals = 0;
+    needs_checkpoint_ = false;
+    fetch_.state = FetchState::kReading;
+    fetch_.read = token(OpKind::kReadFetch, ReplicaId{m.from});
+    const std::uint64_t room = adopt_bytes_.size() - fetch_.have;
+    const std::uint64_t most = fetch_bytes(ring_.ring_bytes());
+    return emit(ReadLog{ReplicaId{m.from}, ring_.fetch_offset(), std::min({m.size, room, most}),
+                        fetch_.read});
+  }
+  ++fetch_.turn;
+  want_entries(config_.retry_ns);
+  if (m.commit.index <= commit_.last.index) return;  // it knows no more itself
+  if (++fetch_.refusals + 1 < config_.replicas) return want_entries(0);
+  fetch_.refusals = 0;
+  needs_checkpoint_ = true;
+  want_entries(config_.retry_ns << kRetryPowerMax);
+  if (!fetch_.led) return;
+  Message cannot = message(MessageType::kCannot);
+  cannot.view = promised_;
+  send(view_owner(promised_), cannot);
+}
+
+void Replica::on_read_fetch(const Completion& e) {
+  if (fetch_.state != FetchState::kReading || e.token != fetch_.read) return;
+  if (!e.ok || e.data.size() > adopt_bytes_.size() - fetch_.have) {
+    ++fetch_.turn;
+    return want_entries(config_.retry_ns);
+  }
+  std::memcpy(adopt_bytes_.data() + fetch_.have, e.data.data(), e.data.size());
+  fetch_.have += e.data.size();
+  want_entries(0);
+}
+
+// Takes whole entries from what was read; false when the ring has no room for the next one.  They
+// are committed, so an own entry that differs never was, nor anything behind it; one that is the
+// same stays, with what is behind it (U1).
+bool Replica::take_fetched() {
+  Cursor at = commit_;
+  std::uint64_t used = 0;
+  bool room = true;
+  while (fetch_.have - used >= kHeaderBytes) {
+    const std::span<const std::byte> rest{adopt_bytes_.data() + used, fetch_.have - used};
+    EntryHeader h;
+    if (!ring_.valid_bytes(at, rest, h)) {
+      if (ring_.follows(at, h) && rest.size() < entry_bytes(h.length)) break;  // not all of it yet
+      fetch_.have = used;  // overwritten for another peer
+      ++fetch_.turn;
+      break;
+    }
+    const std::uint64_t size = entry_bytes(h.length);
+    const EntryHeader own = ring_.header_at(at.pos);
+    const bool holds = at.pos < end_.pos && ring_.follows(at, own);
+    if (!holds || (own.view != h.view && !mutant(Mutant::kKeepOwnTail))) {
+      room = at.pos + size <= published_.pos + ring_.ring_bytes();
+      if (!room && consumed() != published_) {
+        publish_promise();
+        publish_status();
+        room = at.pos + size <= published_.pos + ring_.ring_bytes();
+      }
+      if (!room) break;
+      put_fetched(at, h, rest.first(size));
+    }
+    at = holds && own.view != h.view && mutant(Mutant::kKeepOwnTail) ? LogRing::after(own)
+                                                                     : LogRing::after(h);
+    used += size;
+  }
+  std::memmove(adopt_bytes_.data(), adopt_bytes_.data() + used, fetch_.have - used);
+  fetch_.have -= used;
+  learn_commit(at.last.index);
+  return room;
+}
+
+void Replica::put_fetched(const Cursor& at, const EntryHeader& h,
+                          std::span<const std::byte> entry) {
+  CRANE_ASSERT(writer_ == kNoReplica && at.pos >= deliver_.pos);  // B2, C4
+  end_ = at;
+  forget_configs(end_.last.index);
+  ring_.put(at.pos, entry);
+  if (h.type == kConfig) note_config(h, entry.subspan(kHeaderBytes, h.length));
+  end_ = LogRing::after(h);
+  high_pos_ = std::max(high_pos_, end_.pos);
+  members_changed();
+}
+
+}  // namespace crane::consensus::core
