@@ -130,12 +130,14 @@ bool Cluster::outlives_loss(const core::Members& members, unsigned id) const {
   });
 }
 
-// Somebody is written to and does not have all yet.
+// Somebody does not have all yet, or is about to get its vote back.
 bool Cluster::some_catch_up() const {
   for (const Node& leader : nodes_) {
     if (!leader.leads || leader.life != Life::kUp) continue;
     for (unsigned i = 0; i < faults_.replicas; ++i) {
       const Node& n = nodes_[i];
+      const bool returns = committed_config_.members.role(id_of(i)) == MemberRole::kReturning;
+      if (returns && n.life == Life::kUp) return true;
       if (n.life != Life::kUp || value(n.core->delivered()) >= agreement_.committed()) continue;
       if (leader.core->peer_state(id_of(i)) == core::PeerState::kStreaming) return true;
       if (faults_.disk) return true;  // behind, or about to be written to again
