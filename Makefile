@@ -54,7 +54,8 @@ LIBS_core  := $(call pc,--libs,libevent_core spdlog fmt openssl libibverbs) -lis
 
 # --- what is built ------------------------------------------------------------------------------
 # One static library per folder, so that a broken file in one does not stop the tests of another.
-FOLDERS := base sequence dmt setup runtime core sim consensus proxy node checkpoint launcher eval
+FOLDERS := base sequence dmt setup runtime core sim consensus proxy node checkpoint launcher eval \
+           linear
 src_base       := $(wildcard dmt/base/*.cc)
 src_sequence   := $(wildcard dmt/sequence/*.cc)
 src_dmt        := $(wildcard dmt/*.cc)
@@ -70,6 +71,7 @@ src_checkpoint := $(filter-out checkpoint/crane_%.cc,$(wildcard checkpoint/*.cc)
 src_eval       := $(filter-out %_bench.cc,$(wildcard eval/*/*.cc))
 src_setup      := $(wildcard runtime/setup/*.cc)
 src_launcher   := $(filter-out runtime/launcher/crane_%.cc,$(wildcard runtime/launcher/*.cc))
+src_linear     := $(filter-out tests/linear/linear_%.cc,$(wildcard tests/linear/*.cc))
 
 # Which of them a program links; the order does not matter (they are linked as one group).
 use_base       := base
@@ -87,6 +89,7 @@ use_output     := proxy consensus core sequence base
 use_checkpoint := checkpoint sequence base
 use_setup      := setup base
 use_launcher   := launcher setup base
+use_linear     := linear base
 use_node       := node proxy consensus core checkpoint setup dmt sequence base
 use_fuzz       := node proxy consensus core checkpoint setup dmt sequence base
 use_all        := eval node proxy sim consensus core checkpoint launcher setup dmt sequence base
@@ -130,13 +133,16 @@ main_crane-ctl  := runtime/launcher/crane_ctl.cc
 main_crane-diff := proxy/crane_diff.cc
 main_crane-sim  := tests/sim/crane_sim.cc
 main_crane-solo := tests/interpose/crane_solo.cc
+main_linear-client := tests/linear/linear_client.cc
+main_linear-check := tests/linear/linear_check.cc
 PROGRAMS := $(foreach p,crane-node crane-run crane-ctl crane-diff crane-sim \
-              crane-solo,\
+              crane-solo linear-client linear-check,\
               $(if $(wildcard $(main_$(p))),$(OUT)/$(p)))
 LIBCRANE := $(if $(wildcard runtime/interposed.def),$(OUT)/libcrane.so)
 
 ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_$(a))) \
-            $(foreach p,node run ctl diff sim solo,$(wildcard $(main_crane-$(p)))) $(BENCH_SRC) tests/main.cc \
+            $(foreach p,node run ctl diff sim solo,$(wildcard $(main_crane-$(p)))) \
+            $(wildcard tests/linear/linear_*.cc) $(BENCH_SRC) tests/main.cc \
             $(wildcard tests/fuzz/*.cc)
 
 .PHONY: all check test accept demo bench eval-failover eval-strategies eval-scale eval-etcd fuzz sim lint format tidy clean help deps packages programs FORCE
@@ -200,6 +206,8 @@ $(eval $(call program,crane-ctl,launcher,$(LIBS_core)))
 $(eval $(call program,crane-diff,proxy,$(LIBS_core)))
 $(eval $(call program,crane-sim,sim,$(LIBS_core)))
 $(eval $(call program,crane-solo,dmt))
+$(eval $(call program,linear-client,linear,$(LIBS_core)))
+$(eval $(call program,linear-check,linear,$(LIBS_core)))
 
 define test_program
 $(OUT)/test-$(1): $$(call obj,tests/main.cc $$(src_test_$(1))) $$(call uses,$(1))
@@ -251,7 +259,7 @@ RUN_TESTS = python3 tests/run.py --out $(OUT) --variant $(VARIANT)
 deps:                                             ## install the missing Debian packages
 	@tests/install_deps.sh
 # One sanitizer variant of the parts that have no business with other processes.
-SANITIZED_AREAS := base dmt consensus output proxy
+SANITIZED_AREAS := base dmt consensus output proxy linear
 test: deps                                        ## everything; last line: N passed, N failed
 	@$(MAKE) --no-print-directory -k -j$(JOBS) all || true
 	@$(MAKE) --no-print-directory -k -j$(JOBS) VARIANT=asan OUT=$(OUT)-asan \

@@ -8,67 +8,15 @@ Printed, not asserted: the time from the cut to the first answer on a new connec
 host, and to the virtual address.
 """
 import contextlib
-import os
 import statistics
 import subprocess
 import time
 
 import _harness as h
 from _hosts import Hosts
+from _network import Network
 
 HOSTS = 3
-
-
-def ip(*words, check=True):
-    done = subprocess.run(["ip", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, timeout=20)
-    if check and done.returncode != 0:
-        raise h.CannotRun(f"`ip {' '.join(words)}`: {done.stdout.strip()}")
-    return done.stdout
-
-
-class Network:
-    """A bridge of ours with one namespace per host; all gone at the end."""
-
-    def __init__(self):
-        self.tag = f"cr{os.getpid() % 100000}"
-        self.bridge = self.tag + "b"
-        net = os.getpid() % 200 + 20
-        self.addresses = [f"10.213.{net}.{i + 1}" for i in range(HOSTS)]
-        self.own = f"10.213.{net}.254/24"
-        self.virtual = f"10.213.{net}.100"
-        self.names = [f"{self.tag}n{i}" for i in range(HOSTS)]
-        self.ports = [f"{self.tag}p{i}" for i in range(HOSTS)]
-
-    def __enter__(self):
-        try:
-            ip("link", "add", self.bridge, "type", "bridge")
-            ip("addr", "add", self.own, "dev", self.bridge)
-            ip("link", "set", self.bridge, "up")
-            for name, port, address in zip(self.names, self.ports, self.addresses):
-                ip("netns", "add", name)
-                ip("link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", name)
-                ip("link", "set", port, "master", self.bridge, "up")
-                ip("-n", name, "addr", "add", address + "/24", "dev", "eth0")
-                ip("-n", name, "link", "set", "eth0", "up")
-                ip("-n", name, "link", "set", "lo", "up")
-        except h.CannotRun:
-            self.__exit__()
-            raise
-        return self
-
-    def holders(self):
-        return [i for i, name in enumerate(self.names)
-                if f" {self.virtual}/" in ip("-n", name, "-4", "addr", "show", "dev", "eth0")]
-
-    def link(self, host, state):
-        ip("link", "set", self.ports[host], state)
-
-    def __exit__(self, *_):
-        for name, port in zip(self.names, self.ports):
-            ip("link", "del", port, check=False)
-            ip("netns", "del", name, check=False)
-        ip("link", "del", self.bridge, check=False)
 
 
 class Client(h.Counter):
@@ -132,12 +80,12 @@ def body(story):
     told.touch()
     hook.write_text(f'#!/bin/sh\necho "$CRANE_REPLICA $CRANE_ROLE $CRANE_LEADER" >> {told}\n')
     hook.chmod(0o755)
-    with Network() as network, \
+    with Network(HOSTS) as network, \
             Hosts(story, h.redis_program(port, "--protected-mode", "no"), port=port, fabric="tcp",
                   addresses=network.addresses, record=True, hooks={"role_change": str(hook)},
                   clients={"listen": "any", "virtual_ip": network.virtual + "/24",
                            "interface": "eth0"},
-                  prefix=lambda i: ["ip", "netns", "exec", network.names[i]]) as group:
+                  prefix=network.enter) as group:
         group.hook = told
         clients = [Client(group, i) for i in range(4)]
         for c in clients:

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts as network namespaces behind bridges, with links that can be cut and mended."""
+import os
+import subprocess
+
+import _harness as h
+
+
+def ip(*words, check=True):
+    done = subprocess.run(["ip", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=20)
+    if check and done.returncode != 0:
+        raise h.CannotRun(f"`ip {' '.join(words)}`: {done.stdout.strip()}")
+    return done.stdout
+
+
+class Network:
+    """A bridge of ours with one namespace per host; all gone at the end.
+
+    With `apart` there is a second one, for clients: a host that is cut off from the others (its
+    link 0) can still be reached by them (its link 1).
+    """
+
+    def __init__(self, hosts, apart=False):
+        self.tag = f"cr{os.getpid() % 100000}"
+        net = os.getpid() % 200 + 20
+        self.planes = [(f"{self.tag}{letter}", f"10.{213 + k}.{net}")
+                       for k, letter in enumerate("bc" if apart else "b")]
+        self.addresses = [f"{self.planes[0][1]}.{i + 1}" for i in range(hosts)]
+        self.clients = [f"{self.planes[-1][1]}.{i + 1}" for i in range(hosts)]
+        self.virtual = f"{self.planes[0][1]}.100"
+        self.names = [f"{self.tag}n{i}" for i in range(hosts)]
+
+    def port(self, host, plane):
+        return f"{self.tag}p{host}{'bc'[plane]}"
+
+    def __enter__(self):
+        try:
+            for bridge, net in self.planes:
+                ip("link", "add", bridge, "type", "bridge")
+                ip("addr", "add", net + ".254/24", "dev", bridge)
+                ip("link", "set", bridge, "up")
+            for host, name in enumerate(self.names):
+                ip("netns", "add", name)
+                ip("-n", name, "link", "set", "lo", "up")
+                for plane, (bridge, net) in enumerate(self.planes):
+                    port = self.port(host, plane)
+                    device = f"eth{plane}"
+                    ip("link", "add", port, "type", "veth", "peer", "name", device, "netns", name)
+                    ip("link", "set", port, "master", bridge, "up")
+                    ip("-n", name, "addr", "add", f"{net}.{host + 1}/24", "dev", device)
+                    ip("-n", name, "link", "set", device, "up")
+        except h.CannotRun:
+            self.__exit__()
+            raise
+        return self
+
+    def enter(self, host):
+        return ["ip", "netns", "exec", self.names[host]]
+
+    def holders(self):
+        return [i for i, name in enumerate(self.names)
+                if f" {self.virtual}/" in ip("-n", name, "-4", "addr", "show", "dev", "eth0")]
+
+    def link(self, host, state, plane=0):
+        ip("link", "set", self.port(host, plane), state)
+
+    def silence(self, host, to, on):
+        """What `host` sends to `to` is lost; the other direction goes on."""
+        ip("-n", self.names[host], "route", "add" if on else "del", "blackhole",
+           self.addresses[to] + "/32", check=False)
+
+    def mend(self):
+        for host in range(len(self.names)):
+            for plane in range(len(self.planes)):
+                self.link(host, "up", plane)
+            for to in range(len(self.names)):
+                if to != host:
+                    self.silence(host, to, False)
+
+    def __exit__(self, *_):
+        for host, name in enumerate(self.names):
+            for plane in range(len(self.planes)):
+                ip("link", "del", self.port(host, plane), check=False)
+            ip("netns", "del", name, check=False)
+        for bridge, _net in self.planes:
+            ip("link", "del", bridge, check=False)

@@ -1,0 +1,472 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Is what redis' clients see linearizable while its replicas are killed, stopped and cut off?
+
+Three hosts in network namespaces, redis over tcp. linear-client asks registers, counters and lists
+through all hosts and records every call and answer; meanwhile faults drawn from a printed seed hit
+the group; at the end linear-check looks for an order that explains all answers (tests/linear).
+Operations without an answer stay open. Epochs: fresh groups, with durability memory and disk in
+turn (only with disk does a killed replica come back). Hosts can be cut off from each other while
+clients still reach them.
+
+  linear.py [--full | --ops N --leader-changes N --faults N] [--seed N]
+  linear.py --broken serve-before-commit|no-fence|amnesiac   must find a violation
+"""
+import collections
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import _broken
+import _harness as h
+from _hosts import Hosts
+from _network import Network
+
+HOSTS = 3
+CLIENTS = 24
+TIMEOUT_MS = 700
+# Answers of one epoch at most; with disk less, because who was killed runs the log again.
+EPOCH = {"memory": 120000, "disk": 25000}
+BROKEN_EPOCHS = 6
+
+
+class Client:
+    """linear-client, and what it told last."""
+
+    def __init__(self, story, port, addresses, history, seed, closing):
+        command = [str(story.out / "linear-client"), "--port", str(port), "--history",
+                   str(history), "--clients", str(CLIENTS), "--timeout-ms", str(TIMEOUT_MS),
+                   "--seed", str(seed), "--closing-seconds", str(closing)]
+        for address in addresses:
+            command += ["--address", address]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.answered = self.open = self.refused = self.odd = 0
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.answered, self.open, self.refused, self.odd = map(int, line.split())
+
+    def finish(self, seconds):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            status = self.process.wait()
+        self.reader.join(5)
+        return status
+
+
+class Epoch:
+    """One group from its start to its end, under load and faults."""
+
+    def __init__(self, story, network, group, durability, seed, broken):
+        self.story, self.network, self.group, self.durability = story, network, group, durability
+        self.broken = broken
+        self.random = random.Random(seed)
+        # A broken build may get stuck, which is not what is looked for there.
+        self.patience = 4 if broken else 90
+        self.faults = []          # (monotonic ns, what)
+        self.transfers = 0
+        self.client = None
+
+    # --- what faults are made of -----------------------------------------------------------------
+    def fault(self, what):
+        self.faults.append((time.monotonic_ns(), what))
+
+    def hold(self, seconds):
+        end = time.monotonic() + seconds
+        h.wait_until(lambda: time.monotonic() > end, seconds + 5, "the time is over")
+
+    def answers(self, more):
+        before = self.client.answered
+        h.wait_until(lambda: self.client.answered >= before + more
+                     or self.client.process.poll() is not None, self.patience,
+                     f"{more} more answers for the clients")
+
+    def pids(self, host):
+        said = self.group.status(host)
+        server = said["server_pid"] if said else -1
+        return [self.group.nodes[host].pid] + (h.descendants([server]) if server > 0 else [])
+
+    def leader(self):
+        def somebody():
+            said = self.group.statuses().values()
+            return any(s and s["role"] == "leader" for s in said)
+        h.wait_until(somebody, self.patience, f"{self.group.name} has a leader")
+        return self.group.leader()
+
+    def follower(self):
+        leader = self.leader()
+        return self.random.choice([i for i in range(HOSTS) if i != leader])
+
+    def others(self, host):
+        return [i for i in range(HOSTS) if i != host]
+
+    def while_long(self, longest=2.0):
+        """Mostly shorter than the second after which a silent link is given up."""
+        self.hold(self.random.choice([self.random.uniform(0.1, 0.9),
+                                      self.random.uniform(0.9, longest)]))
+
+    @contextlib.contextmanager
+    def stopped(self, host):
+        pids = self.pids(host)
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in reversed(pids):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
+    @contextlib.contextmanager
+    def cut(self, host, planes=(0,)):
+        for plane in planes:
+            self.network.link(host, "down", plane)
+        try:
+            yield
+        finally:
+            for plane in planes:
+                self.network.link(host, "up", plane)
+
+    def kill(self, host, forget=()):
+        """SIGKILL; `forget` names what of the replica is gone, too: its memory, its store."""
+        self.group.nodes[host].send_signal(signal.SIGKILL)
+        self.group.nodes[host].wait()
+        mark = f"/{self.group.name}/r{host}"
+        h.wait_until(lambda: not [m for m in self.group.leftovers() if mark in m], 20,
+                     f"the server of replica {host} is gone")
+        if "memory" in forget:
+            shutil.rmtree(f"/dev/shm/crane.{self.group.name}/consensus-{host}")
+        if "store" in forget:
+            shutil.rmtree(self.group.dir / f"store/r{host}")
+
+    def whole(self):
+        """Everybody is there, follows one leader and has done what was to be done before."""
+        def good():
+            said = [self.group.status(i) for i in range(HOSTS)]
+            if not all(s and s["server_pid"] > 0 for s in said):
+                return False
+            roles = sorted(s["role"] for s in said)
+            return roles == ["follower", "follower", "leader"] \
+                and len({s["view"] for s in said}) == 1 \
+                and all(s["applied"] >= end for s in said)
+        end = max((s["last"] for s in self.group.statuses().values() if s), default=0)
+        h.wait_until(good, self.patience,
+                     "all replicas follow one leader, with all there was to do done")
+
+    # --- the faults ------------------------------------------------------------------------------
+    def stop_leader(self):
+        leader = self.leader()
+        self.fault("SIGSTOP leader")
+        with self.stopped(leader):
+            self.while_long()
+
+    def stop_follower(self):
+        host = self.follower()
+        self.fault("SIGSTOP follower")
+        with self.stopped(host):
+            self.while_long()
+
+    def cut_leader_from_peers(self):
+        leader = self.leader()
+        self.fault("cut leader, its clients stay")
+        with self.cut(leader):
+            self.while_long(2.5)
+
+    def cut_leader(self):
+        leader = self.leader()
+        self.fault("cut leader")
+        with self.cut(leader, (0, 1)):
+            self.while_long(2.5)
+
+    def cut_follower(self):
+        host = self.follower()
+        self.fault("cut follower")
+        with self.cut(host):
+            self.while_long()
+
+    def silence(self):
+        """What one sends to another is lost, and nothing else."""
+        host = self.random.randrange(HOSTS)
+        to = self.random.choice(self.others(host))
+        self.fault("cut in one direction")
+        self.network.silence(host, to, True)
+        try:
+            self.while_long()
+        finally:
+            self.network.silence(host, to, False)
+
+    def transfer(self):
+        """No fault, but a change of the leader."""
+        to = self.follower()
+        self.transfers += 1
+        self.group.ctl("leader", "transfer", self.group.name, "--to", str(to))
+
+    def kill_leader(self):
+        leader = self.leader()
+        self.fault("SIGKILL leader")
+        self.kill(leader)
+        self.group.start(leader)
+
+    def kill_follower(self):
+        host = self.follower()
+        self.fault("SIGKILL follower")
+        self.kill(host)
+        self.answers(300)
+        self.group.start(host)
+
+    def kill_without_memory(self):
+        self.whole()
+        leader = self.leader()
+        self.fault("SIGKILL leader, memory lost")
+        self.kill(leader, ["memory"])
+        self.group.start(leader)
+        self.whole()
+
+    def kill_all(self):
+        self.fault("SIGKILL all")
+        for host in range(HOSTS):
+            self.group.nodes[host].send_signal(signal.SIGKILL)
+        for host in range(HOSTS):
+            self.kill(host)
+        for host in range(HOSTS):
+            self.group.start(host)
+
+    def forgetful_follower(self):
+        """One follower misses entries; the other, which has them, loses memory and store, and only
+        these two are left: who forgot must not vote."""
+        self.whole()
+        leader = self.leader()
+        misses, forgets = self.random.sample(self.others(leader), 2)
+        self.fault("cut follower")
+        with self.cut(misses):
+            self.answers(500)
+            self.fault("SIGKILL follower, all lost")
+            self.network.link(leader, "down", 0)
+            self.kill(forgets, ["memory", "store"])
+        try:
+            self.group.start(forgets)
+            self.fault("cut leader, its clients stay")
+            self.hold(3.0 if self.broken else 2.0)
+        finally:
+            self.network.link(leader, "up", 0)
+        self.whole()
+
+    REPERTOIRE = {
+        "memory": [stop_leader, stop_follower, cut_leader_from_peers, cut_leader, transfer,
+                   cut_follower, silence, stop_leader, transfer],
+        "disk": [kill_leader, kill_follower, stop_leader, kill_without_memory, transfer,
+                 forgetful_follower, cut_leader_from_peers, kill_all, transfer],
+    }
+    TARGETED = {
+        "serve-before-commit": [cut_leader_from_peers, cut_leader, cut_leader_from_peers],
+        "no-fence": [stop_leader, stop_leader, stop_leader],
+        "amnesiac": [forgetful_follower],
+    }
+
+    # --- the whole -------------------------------------------------------------------------------
+    def run(self, plan, most):
+        """Runs the plan, then lets the clients go on to `most` answers."""
+        self.answers(500)
+        for act in plan:
+            act(self)
+            self.answers(self.random.choice([0, 100, 300]))
+        self.network.mend()
+        self.whole()
+        h.wait_until(lambda: self.client.answered >= most, 3 * self.patience, f"{most} answers")
+
+    def leader_changes(self):
+        views = set()
+        for host in range(HOSTS):
+            for line in self.group.said(host).splitlines():
+                if " leader in view " in line:
+                    views.add(line.split(" leader in view ")[1].split(",")[0])
+        return max(len(views) - 1, 0)
+
+
+def judge(story, history, faults, number):
+    """{name: words} of what linear-check says; its windows are printed."""
+    path = story.work / f"faults{number}"
+    path.write_text("".join(f"{at} {what}\n" for at, what in faults))
+    done = subprocess.run([str(story.out / "linear-check"), str(history), "--faults", str(path)],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
+    said, under_way = {}, []
+    for line in done.stdout.splitlines():
+        name, *words = line.split(" ", 3)
+        if name == "fault":
+            under_way.append((words[2], int(words[1])))
+        elif name in ("answered", "open", "refused", "keys", "steps", "verdict", "violations",
+                      "violation_after"):
+            said[name] = line.split()[1:]
+        else:
+            print("  " + line)
+    if "verdict" not in said:
+        raise h.Failure(f"linear-check ended with status {done.returncode}:\n{done.stdout[-2000:]}")
+    return said, under_way
+
+
+def keep(story, history):
+    place = story.out / "linear"
+    place.mkdir(exist_ok=True)
+    kept = place / f"{story.name}-{os.getpid()}-{history.name}"
+    shutil.copy(history, kept)
+    story.say(f"the history is kept: {kept}")
+
+
+class Sums:
+    def __init__(self):
+        self.answered = self.open = self.refused = self.odd = self.keys = self.steps = 0
+        self.changes = self.transfers = self.epochs = 0
+        self.faults = collections.Counter()
+        self.in_flight = collections.defaultdict(list)
+        self.verdicts = collections.Counter()
+        self.by_durability = collections.Counter()
+
+    def add(self, epoch, said, under_way):
+        self.epochs += 1
+        self.answered += int(said["answered"][0])
+        self.by_durability[epoch.durability] += int(said["answered"][0])
+        self.open += int(said["open"][0])
+        self.refused += int(said["refused"][0])
+        self.keys += sum(map(int, said["keys"]))
+        self.steps += int(said["steps"][0])
+        self.odd += epoch.client.odd
+        self.changes += epoch.leader_changes()
+        self.transfers += epoch.transfers
+        self.verdicts[said["verdict"][0]] += 1
+        for what, count in under_way:
+            self.faults[what] += 1
+            self.in_flight[what].append(count)
+
+    def hit(self):
+        """Faults that met operations in flight."""
+        return sum(n > 0 for counts in self.in_flight.values() for n in counts)
+
+    def table(self):
+        rows = [("epochs", f"{self.epochs} ({', '.join(sorted(self.by_durability))})"),
+                ("operations answered", f"{self.answered} ("
+                 + ", ".join(f"{k} {n}" for k, n in sorted(self.by_durability.items())) + ")"),
+                ("open / of them refused", f"{self.open} / {self.refused}"),
+                ("keys", str(self.keys)),
+                ("leader changes", f"{self.changes} (asked for: {self.transfers})"),
+                ("faults, with operations in flight", f"{sum(self.faults.values())}, {self.hit()}")]
+        rows += [(f"  {what}", f"{n}, in flight {min(self.in_flight[what])} to "
+                  f"{max(self.in_flight[what])}") for what, n in sorted(self.faults.items())]
+        rows.append(("verdicts", ", ".join(f"{n} {v}" for v, n in self.verdicts.items())))
+        for name, value in rows:
+            print(f"  {name:<36} {value}")
+
+
+def one_epoch(story, number, durability, plan, most, sums, broken=False):
+    """The judgement, and what went wrong otherwise."""
+    port, seed = h.free_port(), story.seed + number
+    history = story.work / f"history{story.next_number()}"
+    problem = ""
+    with Network(HOSTS, apart=True) as network, \
+            Hosts(story, h.redis_program(port, "--protected-mode", "no"), port=port, fabric="tcp",
+                  addresses=network.addresses, group={"durability": durability},
+                  clients={"listen": "any"}, prefix=network.enter) as group:
+        epoch = Epoch(story, network, group, durability, seed, broken)
+        client = epoch.client = Client(story, port, network.clients, history, seed,
+                                       closing=5 if broken else 60)
+        try:
+            epoch.run(plan, most)
+        except h.Failure as failure:
+            problem = str(failure)
+            if not broken:
+                group.explain()
+        finally:
+            network.mend()
+            status = client.finish(90)
+        if status != 0 and not problem:
+            problem = "the closing reads were not answered"
+        said, under_way = judge(story, history, epoch.faults, number)
+        sums.add(epoch, said, under_way)
+    story.say(f"epoch {number}, {durability}: {' '.join(said['answered'])} answers, "
+              f"{' '.join(said['open'])} open, {len(under_way)} faults, "
+              f"{epoch.leader_changes()} leader changes: {said['verdict'][0]}"
+              + (f"; {problem}" if problem else ""))
+    if said["verdict"][0] != "ok" and not broken:
+        keep(story, history)
+    if not story.options.keep:
+        history.unlink()
+    return said, problem
+
+
+def plan_of(durability, random_):
+    plan = list(Epoch.REPERTOIRE[durability])
+    random_.shuffle(plan)
+    return plan
+
+
+def good_build(story, ops, changes, faults, long):
+    """Fresh groups until there was enough of everything."""
+    sums, problems, number = Sums(), [], 0
+    while number < 2 or sums.answered < ops or sums.changes < changes or sums.hit() < faults:
+        durability = "memory" if number % 2 == 0 else "disk"
+        most = EPOCH[durability] if long else ops * 7 // 10 if number == 0 else 2000
+        plan = plan_of(durability, random.Random(story.seed + number))
+        said, problem = one_epoch(story, number, durability, plan, most, sums)
+        problems += [problem] if problem else []
+        number += 1
+        if said["verdict"][0] != "ok" or len(problems) > 2:
+            break
+    sums.table()
+    story.check(not problems, "the group went on after every fault", "; ".join(problems))
+    story.check(sums.odd == 0, "every answer was of the right kind", f"{sums.odd} were not")
+    story.check(sums.verdicts["ok"] == sums.epochs, f"linearizable: {sums.answered} answers, "
+                f"{sums.changes} leader changes, {sums.hit()} faults with operations in flight",
+                f"{dict(sums.verdicts)}, seed {story.seed}")
+    story.check(sums.answered >= ops and sums.changes >= changes and sums.hit() >= faults,
+                f"at least {ops} answers, {changes} leader changes, {faults} faults", "")
+
+
+def broken_build(story, rule):
+    """A build without that rule must be caught."""
+    whole, story.out = story.out, _broken.build(story, rule)
+    story.say(f"built without a rule: {rule}")
+    durability = "disk" if rule == "amnesiac" else "memory"
+    sums, answers, faults, found = Sums(), 0, 0, None
+    for number in range(BROKEN_EPOCHS):
+        said, _ = one_epoch(story, number, durability, Epoch.TARGETED[rule], 1000, sums, True)
+        if "violation_after" in said:
+            found = (answers + int(said["violation_after"][0]),
+                     faults + int(said["violation_after"][1]))
+            break
+        answers, faults = sums.answered, sum(sums.faults.values())
+    sums.table()
+    story.check(found, f"the build without the rule {rule} is caught"
+                + (f", after {found[0]} answers and {found[1]} faults" if found else ""),
+                f"no violation in {BROKEN_EPOCHS} epochs, seed {story.seed}")
+    shutil.rmtree(story.out)
+    story.out = whole
+
+
+def body(story):
+    h.need("redis-server", "ip")
+    if os.geteuid() != 0:
+        raise h.CannotRun("network namespaces need root")
+    o = story.options
+    story.seed = o.seed or random.randrange(1, 1 << 31)
+    story.say(f"seed {story.seed}")
+    if o.broken:
+        return broken_build(story, o.broken)
+    good_build(story, ops=o.ops or (1000000 if story.full else 20000),
+               changes=o.leader_changes or (100 if story.full else 4),
+               faults=o.faults or (30 if story.full else 8), long=story.full or o.ops > 0)
+    for rule in _broken.RULES if story.full else ["no-fence"] if not o.ops else []:
+        broken_build(story, rule)
+
+
+h.tell("linear", body, seed={"type": int, "default": 0}, ops={"type": int, "default": 0},
+       faults={"type": int, "default": 0}, broken={"choices": sorted(_broken.RULES)},
+       **{"leader-changes": {"type": int, "default": 0}})

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// linear-client: loads a replicated redis and records a history (tests/linear/history.h).
+//
+// Until SIGTERM, random operations; then every key is read once.  Each 20 ms a line on standard
+// output: ANSWERED OPEN REFUSED ODD.  Exit: 0 done, 1 the closing reads were not answered in time,
+// 2 wrong use.
+#include <fmt/format.h>
+#include <signal.h>
+#include <time.h>
+
+#include <CLI/CLI.hpp>
+
+#include "tests/linear/client.h"
+
+namespace {
+
+volatile sig_atomic_t told_to_stop = 0;
+
+constexpr int kTurnMs = 5;
+constexpr std::uint64_t kTellNs = 20'000'000;
+
+std::uint64_t monotonic_ns() noexcept {
+  timespec t{};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+void tell(const crane::linear::Counts& c) {
+  fmt::print("{} {} {} {}\n", c.answered, c.open, c.refused, c.odd);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  crane::linear::ClientOptions options;
+  unsigned closing_seconds = 60;
+  CLI::App app("Loads redis and records a history of operations");
+  app.add_option("--address", options.addresses, "where to connect; may be repeated")->required();
+  app.add_option("--port", options.port)->required();
+  app.add_option("--history", options.history, "file to write")->required();
+  app.add_option("--clients", options.clients);
+  app.add_option("--timeout-ms", options.timeout_ms, "an operation without answer stays open");
+  app.add_option("--seed", options.workload.seed);
+  app.add_option("--prefix", options.workload.prefix, "in the names of the keys");
+  app.add_option("--keys", options.workload.keys, "of each model at a time");
+  app.add_option("--operations", options.workload.operations, "per register or counter");
+  app.add_option("--list-operations", options.workload.list_operations);
+  app.add_option("--closing-seconds", closing_seconds, "for reading every key at the end");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  crane::linear::Clients clients(options);
+  if (!clients.open()) {
+    fmt::print(stderr, "linear-client: cannot write {}, or an address is none\n", options.history);
+    return 2;
+  }
+  struct sigaction action {};
+  action.sa_handler = [](int) { told_to_stop = 1; };
+  ::sigaction(SIGTERM, &action, nullptr);
+  std::uint64_t told_ns = 0, until_ns = 0;
+  while (!clients.finished()) {
+    clients.turn(kTurnMs);
+    const std::uint64_t now = monotonic_ns();
+    if (told_to_stop != 0 && until_ns == 0) {
+      clients.finish();
+      until_ns = now + std::uint64_t{closing_seconds} * 1'000'000'000;
+    }
+    if (until_ns != 0 && now > until_ns) break;
+    if (now < told_ns + kTellNs) continue;
+    told_ns = now;
+    tell(clients.counts());
+  }
+  tell(clients.counts());
+  return clients.finished() ? 0 : 1;
+}
