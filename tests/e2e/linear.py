@@ -458,6 +458,7 @@ def body(story):
     o = story.options
     story.seed = o.seed or random.randrange(1, 1 << 31)
     story.say(f"seed {story.seed}")
+    _broken.check_rules()
     if o.broken:
         return broken_build(story, o.broken)
     good_build(story, ops=o.ops or (1000000 if story.full else 20000),

@@ -5,7 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "dmt/base/assert.h"
+#include "tests/linear/open_operations.h"
 
 namespace crane::linear {
 namespace {
@@ -34,8 +34,9 @@ struct HashConfiguration {
 
 class Search {
  public:
-  Search(std::span<const Operation> operations, const Limits& limits)
-      : limits_(limits), operations_(operations) {
+  // With `every_state` open operations that no answer shows are tried, too.
+  Search(std::span<const Operation> operations, const Limits& limits, bool every_state)
+      : limits_(limits), every_state_(every_state), operations_(operations), open_(operations) {
     struct Moment {
       std::uint64_t at;
       bool returns;
@@ -46,6 +47,7 @@ class Search {
       const Operation& op = operations[i];
       // What an open read would have seen is of no consequence.
       if (op.open() && (op.reads() || mutant(Mutant::kOpenNever))) continue;
+      if (op.open() && !every_state_ && open_.needless(op)) continue;
       moments.push_back({mutant(Mutant::kNoRealTime) ? 0 : op.called_ns, false, i});
       if (op.open()) continue;
       ++unordered_;
@@ -68,6 +70,9 @@ class Search {
       if (e.returns) returns_[e.operation] = i;
     }
     ordered_.resize((operations.size() + 63) / 64);
+    // A register's values come and go.
+    bounded_ = std::none_of(operations.begin(), operations.end(),
+                            [](const Operation& op) { return op.action == Action::kSet; });
   }
 
   // The next way to order all returned operations; false when there is none or steps ran out.
@@ -107,14 +112,26 @@ class Search {
 
   bool mutant(Mutant m) const noexcept { return limits_.test_only_mutant == m; }
 
+  bool placed(std::size_t i) const { return (ordered_[i / 64] >> (i % 64) & 1) != 0; }
+
+  bool behind_open_set() const {
+    if (decisions_.empty()) return false;
+    const Operation& last = operations_[entries_[decisions_.back().entry].operation];
+    return last.open() && last.action == Action::kSet;
+  }
+
   bool take(std::size_t at) {
     const std::size_t i = entries_[at].operation;
     const Operation& op = operations_[i];
+    if (!every_state_ && behind_open_set() && op.action != Action::kGet) return false;  // O1
+    const std::size_t twin = op.open() ? open_.before(i) : OpenOperations::kNone;
+    if (twin != OpenOperations::kNone && !placed(twin)) return false;  // O2
     State after = state_;
     const bool trusted = mutant(Mutant::kTrustReads) && op.reads();
     if (!trusted && !apply(after, op)) return false;
     Configuration c{ordered_, after};
     c.ordered[i / 64] |= std::uint64_t{1} << (i % 64);
+    if (op.open() && bounded_ && !open_.bearable(after, c.ordered)) return false;  // O3
     Bits bits = c.ordered;
     if (mutant(Mutant::kCacheWithoutState)) c.state = State{};
     if (!seen_.insert(std::move(c)).second) return false;
@@ -153,7 +170,10 @@ class Search {
   }
 
   const Limits limits_;
+  const bool every_state_;
   std::span<const Operation> operations_;
+  const OpenOperations open_;
+  bool bounded_ = false;  // O3 holds
   std::vector<Entry> entries_;
   std::vector<std::size_t> returns_;  // of an operation: its entry, or 0
   std::size_t unordered_ = 0;         // returned operations without a place
@@ -187,7 +207,7 @@ bool apply(State& state, const Operation& op) {
 }
 
 Answer check(std::span<const Operation> operations, const Limits& limits) {
-  Search search(operations, limits);
+  Search search(operations, limits, false);
   const bool found = search.next();
   const Verdict verdict = found                ? Verdict::kOk
                           : search.exhausted() ? Verdict::kUnknown
@@ -197,7 +217,7 @@ Answer check(std::span<const Operation> operations, const Limits& limits) {
 
 std::vector<State> states_after(std::span<const Operation> operations, std::size_t most,
                                 const Limits& limits) {
-  Search search(operations, limits);
+  Search search(operations, limits, true);
   std::vector<State> states;
   while (states.size() < most && search.next()) {
     if (std::find(states.begin(), states.end(), search.state()) == states.end()) {

@@ -13,7 +13,7 @@
 namespace crane::linear {
 namespace {
 
-constexpr std::uint64_t kPauseNs = 5'000'000;  // before another connection is tried
+constexpr std::uint64_t kPauseNs = 20'000'000;  // before another connection is tried
 
 std::uint64_t monotonic_ns() noexcept {
   timespec t{};

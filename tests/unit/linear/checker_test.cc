@@ -261,7 +261,8 @@ TEST_CASE("checker: agrees with trying every order on small histories", "[linear
   std::mt19937_64 random(seed());
   std::map<Verdict, int> seen;
   for (int i = 0; i < 30000; ++i) {
-    const Shape shape{2 + random() % 6, 1 + static_cast<unsigned>(random() % 4), 20};
+    const unsigned open_percent = i % 2 == 0 ? 20 : 60;
+    const Shape shape{2 + random() % 6, 1 + static_cast<unsigned>(random() % 4), open_percent};
     auto history = real_history(random, any_model(random), shape);
     const auto wrong = random() % 3;
     for (std::uint64_t k = 0; k < wrong; ++k) corrupt(random, history);
@@ -275,6 +276,24 @@ TEST_CASE("checker: agrees with trying every order on small histories", "[linear
   }
   CHECK(seen[Verdict::kOk] > 5000);
   CHECK(seen[Verdict::kViolation] > 5000);
+}
+
+TEST_CASE("checker: many open operations do not use the budget up", "[linear]") {
+  INFO("CRANE_SEED=" << seed());
+  std::mt19937_64 random(seed());
+  for (int i = 0; i < 300; ++i) {
+    const Model model = any_model(random);
+    auto history = real_history(random, model, {150, 8, 50});
+    std::uint64_t end = 0;
+    for (const Operation& o : history) end = std::max(end, o.open() ? 0 : o.returned_ns);
+    INFO(name(model) << " history " << i);
+    REQUIRE(check(history, {2'000'000, Mutant::kNone}).verdict == Verdict::kOk);
+    // Something that was never there is read in the end.
+    history.push_back(model == Model::kList
+                          ? range({-5}, end + 1, end + 2)
+                          : get(model == Model::kRegister ? -5 : 4711, end + 1, end + 2));
+    REQUIRE(check(history, {2'000'000, Mutant::kNone}).verdict == Verdict::kViolation);
+  }
 }
 
 TEST_CASE("checker: each mutant of it is told from trying every order", "[linear]") {
