@@ -33,7 +33,7 @@ sys.path.insert(0, str(ROOT / "tests/e2e"))
 import _harness as h  # noqa: E402
 
 ACKS = 80          # per round, at least, before the reset
-ROUND_SECONDS = 150
+ROUND_SECONDS = 300
 PORT = 7777
 ADDRESSES = ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
 NO_SYNC = """
@@ -143,7 +143,12 @@ def one_round(options, share, number):
         return (share / "found").exists() and \
             len(lines(share / "acknowledged")) >= before + ACKS
     try:
-        h.wait_until(enough, ROUND_SECONDS, "clients are served in the guest")
+        try:
+            h.wait_until(enough, ROUND_SECONDS, "clients are served in the guest")
+        except h.Failure:
+            for said in [share / "console", *sorted(share.glob("node*.log"))]:
+                print(f"--- {said.name}\n{h.tail(said, 15)}")
+            raise
         h.wait_until(lambda moment=time.monotonic() + random.uniform(0, 0.4):
                      time.monotonic() > moment, 5, "")
     finally:
