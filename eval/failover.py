@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fail-over times beside what they must not cost: false elections and idle processor time.
 
-One build, one configuration, three redis replicas on this host (`make eval-failover`):
+One build, three redis replicas on this host (`make eval-failover`):
   1. --rounds fresh groups per fault, under an INCR load: the leader's node SIGKILLed, or its node
      and server SIGSTOPped; the time from the fault to the first answer on a new connection
      (tests/e2e/probe.c retries every 100 us); histogram like Mu, Figure 6.
-  2. --busy minutes with 4 busy loops beside an idle-to-light group: elections counted, 0 expected.
-  3. --idle seconds without any client: processor time of all processes of the group.
+  2. --cuts times the leader's link is cut (network namespaces, fabric tcp), under the same
+     load, and mended: from the cut to the first answer of another host.
+  3. over shm, then over tcp: --idle seconds without any client: processor time of all processes of
+     the group; then --busy minutes with 4 busy loops beside an idle-to-light group: elections
+     counted, 0 expected.
 Raw data, with a description of the machine: <out>/failover/failover.json; plot beside it.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -25,6 +29,8 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
+from _hosts import Hosts, RoamingCounter, first_answers, served  # noqa: E402
+from _network import Network  # noqa: E402
 from place import Place, machine, pyplot_or_none  # noqa: E402
 
 FAULTS = {"SIGKILL": signal.SIGKILL, "SIGSTOP": signal.SIGSTOP}
@@ -74,6 +80,49 @@ def fail_over(place, rounds):
     return gaps
 
 
+def cut_off(place, rounds):
+    """Milliseconds without service at another host after the leader's link was cut."""
+    port = h.free_port()
+    gaps = []
+    with Network(3) as network, \
+            Hosts(place, h.redis_program(port, "--protected-mode", "no"), port=port, fabric="tcp",
+                  addresses=network.addresses, prefix=network.enter) as group, \
+            counting(group, CLIENTS) as clients:
+        for _ in range(rounds):
+            leader = group.leader()
+            network.link(leader, "down")
+            gaps += first_answers(group, time.monotonic_ns(),
+                                  [group.addresses[(leader + 1) % 3]])
+            following = group.leader(others_than=[leader])
+            network.link(leader, "up")
+
+            def mended(old=leader, new=following):
+                said = group.status(old)
+                return said is not None and said["role"] == "follower" and said["leader"] == new
+            h.wait_until(mended, 30, f"the old leader, replica {leader}, follows {following}")
+            served(clients)
+    return gaps
+
+
+@contextlib.contextmanager
+def counting(group, count):
+    clients = [RoamingCounter(group, i) for i in range(count)]
+    for c in clients:
+        c.start()
+    try:
+        served(clients)
+        yield clients
+    finally:
+        for c in clients:
+            c.stopping.set()
+        for c in clients:
+            c.join(20)
+    address = group.addresses[group.leader()]
+    problems = [p for c in clients for p in c.verify(group.port, address)]
+    if problems:
+        raise h.Failure(f"{problems[:3]}")
+
+
 def ticks(group):
     return {pid: stat[1] for pid in group.processes() if (stat := h.process_stat(pid))}
 
@@ -91,10 +140,11 @@ def views(group):
     return [said["view"] for said in group.statuses().values() if said]
 
 
-def busy_and_idle(place, minutes, idle_seconds):
+def busy_and_idle(place, fabric, minutes, idle_seconds):
     port = h.free_port()
-    with h.Group(place, h.redis_program(port), port=port) as group:
-        h.wait_until(lambda: h.redis_answers(port), 20, "redis answers")
+    program = h.redis_program(port)
+    with h.Group(place, program, port=port) if fabric == "shm" else \
+            Hosts(place, program, port=port, fabric=fabric) as group:
         group.settle()
         used, took = cpu_seconds(group, idle_seconds)
         before = views(group)
@@ -102,19 +152,18 @@ def busy_and_idle(place, minutes, idle_seconds):
                  for _ in range(BUSY_LOOPS)]
         answers = 0
         try:
-            with h.Load(port, 1) as load:
+            if fabric == "shm":
+                group.addresses = ["127.0.0.1"] * 3
+            with counting(group, 1) as clients:
                 end = time.monotonic() + 60 * minutes
                 h.wait_until(lambda: time.monotonic() > end, 60 * minutes + 5, "the time is over")
-                load.stop()
-                answers = load.answers()
+            answers = clients[0].answers
         finally:
             for loop in loops:
                 loop.kill()
                 loop.wait()
-        reigns = [line for line in group.log.read_text(errors="replace").splitlines()
-                  if line.startswith("crane-run: replica") and " leads" in line]
         return {"idle_cpu_percent": 100 * used / took, "idle_seconds": took,
-                "busy_minutes": minutes, "elections": len(reigns) - 1,
+                "busy_minutes": minutes, "elections": max(views(group)) - max(before),
                 "views_before": before, "views_after": views(group), "answers": answers}
 
 
@@ -131,7 +180,7 @@ def plot(path, gaps):
     for pane, (fault, values) in zip(panes, gaps.items()):
         pane.hist(values, bins=40, color="#3465a4")
         pane.axvline(statistics.median(values), color="#cc0000", linewidth=1)
-        pane.set_title(f"leader {fault}: median {statistics.median(values):.2f} ms, "
+        pane.set_title(f"{fault}: median {statistics.median(values):.2f} ms, "
                        f"n = {len(values)}", fontsize=9)
         pane.set_xlabel("fault to first answer on a new connection, ms")
         pane.set_ylabel("rounds")
@@ -144,7 +193,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default="out/release")
     parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--cuts", type=int, default=200, help="of the leader's link, over tcp")
     parser.add_argument("--busy", type=float, default=10, help="minutes of full processor load")
+    parser.add_argument("--fabrics", default="shm,tcp", help="of the busy and idle runs")
     parser.add_argument("--idle", type=float, default=30, help="seconds without clients")
     options = parser.parse_args()
     h.need("redis-server")
@@ -155,24 +206,29 @@ def main():
     place = Place(out, work, "failover")
     try:
         gaps = fail_over(place, options.rounds)
-        steady = busy_and_idle(place, options.busy, options.idle)
+        if options.cuts:
+            gaps["cut off (tcp)"] = cut_off(place, options.cuts)
+        steady = {fabric: busy_and_idle(place, fabric, options.busy, options.idle)
+                  for fabric in options.fabrics.split(",") if fabric}
     finally:
         shutil.rmtree(work, ignore_errors=True)
     for fault, values in gaps.items():
         print(f"{fault}: {len(values)} rounds: median {statistics.median(values):.2f} ms, "
               f"p90 {percentile(values, 0.9):.2f}, p99 {percentile(values, 0.99):.2f}, "
               f"worst {max(values):.2f}")
-    print(f"{steady['busy_minutes']:g} minutes of {BUSY_LOOPS} busy loops on {os.cpu_count()} "
-          f"cores: {steady['elections']} elections, {steady['answers']} answers")
-    print(f"idle: {steady['idle_cpu_percent']:.2f} % of one core in "
-          f"{steady['idle_seconds']:.0f} s")
+    for fabric, found in steady.items():
+        print(f"{fabric}: {found['busy_minutes']:g} minutes of {BUSY_LOOPS} busy loops on "
+              f"{os.cpu_count()} cores: {found['elections']} elections, "
+              f"{found['answers']} answers; "
+              f"idle: {found['idle_cpu_percent']:.2f} % of one core in "
+              f"{found['idle_seconds']:.0f} s")
     results = out / "failover"
     results.mkdir(parents=True, exist_ok=True)
     raw = {"machine": about, "rounds_ms": gaps, "steady": steady}
     (results / "failover.json").write_text(json.dumps(raw, indent=1))
     print(f"raw: {results}/failover.json")
     plot(results / "failover.png", gaps)
-    return 1 if steady["elections"] else 0
+    return 1 if any(found["elections"] for found in steady.values()) else 0
 
 
 if __name__ == "__main__":

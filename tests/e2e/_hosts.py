@@ -21,6 +21,38 @@ def toml(value):
         "{ " + ", ".join(f"{k} = {toml(v)}" for k, v in value.items()) + " }"
 
 
+class RoamingCounter(h.Counter):
+    """A Counter that tries the hosts in turn."""
+
+    def __init__(self, group, name):
+        super().__init__(group.port, name, 0.4)
+        self.group, self.tries = group, 0
+
+    def connect(self):
+        self.tries += 1
+        addresses = self.group.addresses
+        return h.Redis(self.port, self.timeout, addresses[self.tries % len(addresses)])
+
+
+def served(clients, each=20):
+    before = [c.answers for c in clients]
+    h.wait_until(lambda: all(c.answers >= b + each or c.problems for c, b in zip(clients, before)),
+                 30, "every client is served")
+
+
+def first_answers(group, since, addresses):
+    """Milliseconds from `since` to the first answer on a new connection, per address."""
+    probes = [subprocess.Popen([str(group.story.out / "e2e/probe"), a, str(group.port), "0"],
+                               stdout=subprocess.PIPE, text=True) for a in addresses]
+    gaps = []
+    for probe, address in zip(probes, addresses):
+        text = probe.communicate(timeout=60)[0]
+        if probe.returncode != 0:
+            raise h.Failure(f"nobody answered at {address} after the leader was cut off")
+        gaps.append((int(text.split()[1]) - since) / 1e6)
+    return gaps
+
+
 class Hosts:
     """One crane-node per replica. `prefix(i)` is put before host i's commands."""
 
@@ -111,6 +143,10 @@ class Hosts:
     @property
     def dir(self):
         return self.state / self.name
+
+    def processes(self):
+        servers = [s["server_pid"] for s in self.statuses().values() if s]
+        return h.descendants([n.pid for n in self.nodes] + servers)
 
     statuses = h.Group.statuses
     settle = h.Group.settle

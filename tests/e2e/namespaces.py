@@ -9,53 +9,20 @@ host, and to the virtual address.
 """
 import contextlib
 import statistics
-import subprocess
 import time
 
 import _harness as h
-from _hosts import Hosts
+from _hosts import Hosts, RoamingCounter, first_answers, served
 from _network import Network
 
 HOSTS = 3
-
-
-class Client(h.Counter):
-    """A Counter that tries the hosts in turn."""
-
-    def __init__(self, group, name):
-        super().__init__(group.port, name, 0.4)
-        self.group, self.tries = group, 0
-
-    def connect(self):
-        self.tries += 1
-        addresses = self.group.addresses
-        return h.Redis(self.port, self.timeout, addresses[self.tries % len(addresses)])
-
-
-def served(clients, each=20):
-    before = [c.answers for c in clients]
-    h.wait_until(lambda: all(c.answers >= b + each or c.problems for c, b in zip(clients, before)),
-                 30, "every client is served")
-
-
-def first_answers(story, group, since, addresses):
-    """Milliseconds from `since` to the first answer on a new connection, per address."""
-    probes = [subprocess.Popen([str(story.out / "e2e/probe"), a, str(group.port), "0"],
-                               stdout=subprocess.PIPE, text=True) for a in addresses]
-    gaps = []
-    for probe, address in zip(probes, addresses):
-        text = probe.communicate(timeout=60)[0]
-        if probe.returncode != 0:
-            raise h.Failure(f"nobody answered at {address} after the leader was cut off")
-        gaps.append((int(text.split()[1]) - since) / 1e6)
-    return gaps
 
 
 def cut_and_mend(story, group, network):
     """Milliseconds without service for who connects to another host, to the virtual address."""
     leader = group.leader()
     network.link(leader, "down")
-    gaps = first_answers(story, group, time.monotonic_ns(),
+    gaps = first_answers(group, time.monotonic_ns(),
                          [group.addresses[(leader + 1) % HOSTS], network.virtual])
     following = group.leader(others_than=[leader])
     network.link(leader, "up")
@@ -87,7 +54,7 @@ def body(story):
                            "interface": "eth0"},
                   prefix=network.enter) as group:
         group.hook = told
-        clients = [Client(group, i) for i in range(4)]
+        clients = [RoamingCounter(group, i) for i in range(4)]
         for c in clients:
             c.start()
         gaps = []
