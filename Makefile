@@ -131,7 +131,7 @@ main_crane-node := proxy/node/main.cc
 main_crane-run  := runtime/launcher/crane_run.cc
 main_crane-ctl  := runtime/launcher/crane_ctl.cc
 main_crane-diff := proxy/crane_diff.cc
-main_crane-sim  := tests/sim/crane_sim.cc
+main_crane-sim  := tests/sim/crane_sim.cc tests/sim/soak.cc
 main_crane-solo := tests/interpose/crane_solo.cc
 main_linear-client := tests/linear/linear_client.cc
 main_linear-check := tests/linear/linear_check.cc
@@ -145,7 +145,7 @@ ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_
             $(wildcard tests/linear/linear_*.cc) $(BENCH_SRC) tests/main.cc \
             $(wildcard tests/fuzz/*.cc)
 
-.PHONY: all check test accept demo bench eval-failover eval-strategies eval-scale eval-etcd fuzz sim lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept demo bench eval-failover eval-strategies eval-scale eval-etcd fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS) $(FUZZERS) ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS)                 ## build libcrane.so and the crane-* programs
@@ -268,8 +268,12 @@ test: deps                                        ## everything; last line: N pa
 check:                                            ## the quick loop: unit tests, lints, few seeds
 	@$(MAKE) --no-print-directory all
 	@$(RUN_TESTS) --quick $(ARGS)
-sim: $(OUT)/crane-sim                             ## simulator, long run (CRANE_SEED=n: one seed)
-	$(Q)$(OUT)/crane-sim $(if $(CRANE_SEED),--seed $(CRANE_SEED) --trace) $(ARGS)
+sim: $(OUT)/crane-sim                             ## simulator, 10,000 seeds (CRANE_SEED=n: its story)
+	$(Q)$(OUT)/crane-sim $(if $(CRANE_SEED),--seed $(CRANE_SEED) --trace,--count 10000) $(ARGS)
+SEEDS ?= 100000
+FIRST ?= 1
+sim-soak: $(OUT)/crane-sim                        ## simulator, long: SEEDS=n FIRST=n JOBS=n; coverage
+	$(Q)$(OUT)/crane-sim --soak --first $(FIRST) --count $(SEEDS) --jobs $(JOBS) $(ARGS)
 FUZZ_SECONDS ?= 60
 fuzz:                                             ## libFuzzer on every byte format; FUZZ_SECONDS=n
 	@command -v clang++-14 >/dev/null || { echo 'fuzz: install clang-14 and libclang-rt-14-dev'; \

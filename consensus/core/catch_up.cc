@@ -97,7 +97,8 @@ void Replica::on_behind(const Message& m) {
     needs_checkpoint_ = true;  // L4: nobody has a store
     return;
   }
-  if (pending_.set || fence_ == Fence::kPermitting) return;  // said before it asked anew
+  if (pending_.state == GrantState::kPending || fence_ == FenceState::kPermitting)
+    return;  // said before it asked anew
   fetch_.leader_first = m.first_pos;
   if (fetch_.state == FetchState::kReady) want_entries(0);  // it was not heard, or not enough
   if (fetch_.state != FetchState::kNone) return;
@@ -116,7 +117,7 @@ void Replica::want_entries(std::uint64_t after_ns) {
 
 // After every step: what was read is taken in as far as there is room, then more is asked for.
 void Replica::pump_fetch() {
-  if (fetch_.state == FetchState::kNone || fence_ != Fence::kNone) return;
+  if (fetch_.state == FetchState::kNone || fence_ != FenceState::kNone) return;
   if (!following()) return stop_fetch();
   CRANE_ASSERT(writer_ == kNoReplica);  // B2
   const bool due = now_.now_ns >= fetch_.retry_at_ns;

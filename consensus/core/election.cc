@@ -125,7 +125,8 @@ void Replica::start_prevote(bool transfer) {
 
 void Replica::on_prevote(const Message& m) {
   const ReplicaId from{m.from};
-  const bool sticky = leader_alive() && leader_ != from && m.transfer == 0;
+  const bool sticky =
+      leader_alive() && leader_ != from && m.transfer == 0 && !mutant(Mutant::kNoStickiness);
   // L1: who needs bytes that left the rings cannot lead, and would keep those from it who can.
   const bool lags = m.last < end_.last && m.commit_pos + ring_.ring_bytes() < high_pos_;
   if (phase_ != Phase::kNone || m.view <= promised_ || view_owner(m.view) != from || sticky ||
@@ -196,10 +197,7 @@ void Replica::campaign(View view) {
   settle_grant();
 }
 
-void Replica::set_phase(Phase phase) {
-  CRANE_ASSERT(may_follow(phase_, phase));
-  phase_ = phase;
-}
+void Replica::set_phase(Phase phase) { move(phase_, phase); }
 
 void Replica::tick_candidate() {
   if (phase_ == Phase::kLeading) return;

@@ -154,6 +154,7 @@ class LogRing {
   void save_config(const ConfigAt& config) noexcept;
   // The newest one saved, if any.
   std::optional<ConfigAt> saved_config() const noexcept;
+  void test_only_trust_bytes(bool trust) noexcept { trust_bytes_ = trust; }
 
  private:
   std::optional<ConfigAt> config_slot(std::uint64_t slot) const noexcept;
@@ -166,6 +167,7 @@ class LogRing {
   std::uint64_t mask_;
   std::uint64_t log_id_;
   std::uint32_t payload_bytes_max_;
+  bool trust_bytes_ = false;        // only a mutant: no CRC is checked
   std::vector<std::byte> scratch_;  // a straddling payload
 };
 

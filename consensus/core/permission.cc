@@ -10,7 +10,8 @@ void Replica::on_request(const Message& m) {
   if (view_owner(m.view) != from) return;
   note_view(m.view);
   const bool leads = phase_ == Phase::kLeading;
-  const bool sticky = leads || (phase_ == Phase::kNone && leader_alive() && leader_ != from);
+  const bool sticky = (leads || (phase_ == Phase::kNone && leader_alive() && leader_ != from)) &&
+                      !mutant(Mutant::kNoStickiness);
   if (m.view < promised_ || (m.view > promised_ && sticky && m.transfer == 0)) {
     refuse(from, m.view);
     if (leads && m.view > promised_) {
@@ -30,7 +31,10 @@ void Replica::on_request(const Message& m) {
   stop_fetch();
   unrepair();
   follow(from);
-  pending_ = {true, from, m.view, end_};
+  move(pending_.state, GrantState::kPending);
+  pending_.from = from;
+  pending_.view = m.view;
+  pending_.stale_end = end_;
   settle_grant();
 }
 
@@ -41,18 +45,18 @@ void Replica::promise(View view) {
   stop_fetch();
   unrepair();
   heard_commit_ = Index{0};
-  pending_.set = false;
+  move(pending_.state, GrantState::kNone);
   publish_promise();
   store_promise();
 }
 
 // Brings the permission to where the promise wants it, one step per answer of the fabric.
 void Replica::settle_grant() {
-  if (fence_ != Fence::kNone) return;
+  if (fence_ != FenceState::kNone) return;
   if (mutant(Mutant::kSkipFence)) writer_ = kNoReplica;
   if (writer_ != kNoReplica) {
     emit(RevokeWrites{writer_});
-    fence_ = Fence::kRevoking;
+    move(fence_, FenceState::kRevoking);
     return;
   }
   if (!promise_kept()) return;  // D1: PromiseStored comes here again
@@ -60,10 +64,10 @@ void Replica::settle_grant() {
     scan();
     if (!votes()) return step_down();  // M6: the writer's last word was a CONFIG without this one
     ask_for_grants();
-  } else if (pending_.set) {
+  } else if (pending_.state == GrantState::kPending) {
     scan();  // P2
     emit(PermitWrites{pending_.from});
-    fence_ = Fence::kPermitting;
+    move(fence_, FenceState::kPermitting);
   }
 }
 
@@ -75,19 +79,20 @@ void Replica::on(const Revoked& e) {
     plan_campaign(false);
     return;
   }
-  if (fence_ != Fence::kRevoking || e.peer != writer_) return;
+  if (fence_ != FenceState::kRevoking || e.peer != writer_) return;
   writer_ = kNoReplica;
-  fence_ = Fence::kNone;
+  move(fence_, FenceState::kNone);
   settle_grant();
 }
 
 void Replica::on(const Permitted& e) {
-  if (fence_ != Fence::kPermitting) return;
+  if (fence_ != FenceState::kPermitting) return;
   CRANE_ASSERT(writer_ == kNoReplica);  // P3
-  fence_ = Fence::kNone;
+  move(fence_, FenceState::kNone);
   if (e.ok) writer_ = e.peer;
-  if (pending_.set && pending_.from == e.peer && pending_.view == promised_) {
-    pending_.set = false;
+  const bool asked = pending_.state == GrantState::kPending;
+  if (asked && pending_.from == e.peer && pending_.view == promised_) {
+    move(pending_.state, e.ok ? GrantState::kGiven : GrantState::kNone);
     if (e.ok) answer_grant(e.key);
     return;
   }

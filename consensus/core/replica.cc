@@ -31,6 +31,7 @@ Replica::Replica(const Config& config, std::span<std::byte> log_memory)
   CRANE_ASSERT(config.replicas >= 1 && config.replicas <= kReplicasMax);
   CRANE_ASSERT(value(config.self) < config.replicas);
   CRANE_ASSERT(config.period_active_ns > 0 && config.period_active_ns <= config.period_idle_ns);
+  ring_.test_only_trust_bytes(mutant(Mutant::kSkipCrc));
   CRANE_ASSERT(config.slot_ns > 0 && config.ask_timeout_ns > 0 && config.retry_ns > 0);
   CRANE_ASSERT(config.incarnation != kAnyIncarnation);
   actions_.reserve(64 + std::size_t{config.replicas} * 16);
@@ -145,7 +146,7 @@ void Replica::on(const Tick&) {
   }
   if (following()) {
     if (role_ == Role::kLearner) ask_to_join();
-    if (writer_ != kNoReplica && fence_ == Fence::kNone) scan();
+    if (writer_ != kNoReplica && fence_ == FenceState::kNone) scan();
     tick_follower();
   } else if (phase_ != Phase::kNone) {
     tick_candidate();
@@ -155,7 +156,7 @@ void Replica::on(const Tick&) {
 }
 
 void Replica::on(const LogArrived&) {
-  if (following() && fence_ != Fence::kRevoking) scan();
+  if (following() && fence_ != FenceState::kRevoking) scan();
 }
 
 void Replica::on(const Flush&) {
@@ -246,7 +247,7 @@ void Replica::on(const MessageArrived& e) {
     case MessageType::kProgress:
       if (following() && m.view == promised_ && e.from == view_owner(promised_)) {
         // The leader verified this log up to m.last: commits up to there count before repair (C3).
-        if (fence_ == Fence::kNone) scan();
+        if (fence_ == FenceState::kNone) scan();
         learn_commit(std::min(m.commit.index, m.last.index));
       }
       return;
@@ -390,8 +391,7 @@ void Replica::publish_if_moved() {
 }
 
 void Replica::set_role(Role role, ReplicaId leader) {
-  CRANE_ASSERT(may_follow(role_, role));
-  role_ = role;
+  move(role_, role);
   emit(RoleChange{role, promised_, leader});
 }
 

@@ -46,6 +46,7 @@
 #include "consensus/core/step.h"
 #include "consensus/core/transitions.h"
 #include "consensus/core/tuning.h"
+#include "dmt/base/assert.h"
 #include "dmt/base/result.h"
 
 namespace crane::consensus::core {
@@ -133,8 +134,6 @@ class Replica {
     kReadDurable,
     kReadFetch,
   };
-  enum class Fence : std::uint8_t { kNone, kRevoking, kPermitting };
-
   struct InFlight {
     std::uint32_t sequence = 0;
     std::uint64_t pos = 0;
@@ -204,7 +203,7 @@ class Replica {
     Cursor upto;
   };
   struct Pending {
-    bool set = false;
+    GrantState state = GrantState::kNone;
     ReplicaId from{};
     View view{};
     Cursor stale_end;  // only for a mutant
@@ -234,6 +233,14 @@ class Replica {
   Message message(MessageType type) const;
   Token token(OpKind kind, ReplicaId peer);
   void plan_deadline();
+  // Every state machine moves here: by a declared move, or it stays where it is.
+  template <typename State>
+  void move(State& state, State to) {
+    if (state == to) return;
+    CRANE_ASSERT(may_follow(state, to));
+    if (config_.test_only_moves != nullptr) config_.test_only_moves->count(state, to);
+    state = to;
+  }
   template <typename A>
   void emit(const A& action) {
     actions_.emplace_back(action);
@@ -410,7 +417,7 @@ class Replica {
   View promised_{};
   View view_max_{};  // highest view heard of
   ReplicaId writer_ = kNoReplica;
-  Fence fence_ = Fence::kNone;
+  FenceState fence_ = FenceState::kNone;
   Pending pending_;
   unsigned revokes_left_ = 0;  // of a restart
 

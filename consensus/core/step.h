@@ -377,13 +377,23 @@ enum class Mutant : std::uint8_t {
   kServeUncommitted,   // catch-up: serve all that is stored, committed or not
   kKeepOwnTail,        // catch-up: keep own entries where others were committed
   kFetchAnyView,       // catch-up: take what a view above the promise committed
+  kReuseKey,           // U6: the fabric gives a peer the key it had before
+  kLateCopy,           // U7: a copy under way is not stopped by the fence
+  kSilentCommit,       // U10: an idle leader does not tell what is committed
+  kKnownLogId,         // U11: clients know the secret log id
+  kSkipCrc,            // U11: entries are taken without checking their bytes
+  kNoStickiness,       // L1: whoever does not see the leader may replace it
+  kErrorStopsAll,      // L5: an error of one peer ends the leadership
 };
+inline constexpr int kMutants = static_cast<int>(Mutant::kErrorStopsAll) + 1;
 
 // When an entry is committed.
 enum class Durability : std::uint8_t {
   kMemory,  // a majority's rings hold it (Mu 4.1)
   kDisk,    // a majority's stores hold it (APUS 5.1)
 };
+
+struct MoveCounts;  // transitions.h
 
 struct Config {
   ReplicaId self{};
@@ -411,6 +421,7 @@ struct Config {
   bool campaign_at_once = false;                      // replica 0 of a new group does not wait
 
   Mutant test_only_mutant = Mutant::kNone;
+  MoveCounts* test_only_moves = nullptr;  // counts the moves of the state machines
 };
 
 }  // namespace crane::consensus::core

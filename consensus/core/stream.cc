@@ -202,7 +202,7 @@ void Replica::advance_commit(Index index) {
 void Replica::flush_commit(ReplicaId id) {
   Peer& p = peers_[value(id)];
   if (p.state != PeerState::kStreaming || p.commit_outstanding || p.told >= commit_.last.index ||
-      p.sent.pos < start_end_pos_) {
+      p.sent.pos < start_end_pos_ || mutant(Mutant::kSilentCommit)) {
     return;
   }
   ring_.set_commit_cell(promised_, commit_.last.index);
@@ -243,6 +243,7 @@ void Replica::on_status(ReplicaId id, const Completion& e) {
 // An error of one peer concerns that peer only (L5): it is asked anew, then read, then written to.
 void Replica::lose_peer(ReplicaId id) {
   Peer& p = peers_[value(id)];
+  if (mutant(Mutant::kErrorStopsAll) && role_ == Role::kLeader) return step_down();
   if (p.connected) emit(CloseLog{id});
   ++p.epoch;
   p.connected = p.granted = p.throttled = p.status_outstanding = p.commit_outstanding = false;
@@ -252,9 +253,6 @@ void Replica::lose_peer(ReplicaId id) {
   p.retry_power = std::min(p.retry_power + 1, kRetryPowerMax);
 }
 
-void Replica::set_state(Peer& p, PeerState state) {
-  CRANE_ASSERT(p.state == state || may_follow(p.state, state));
-  p.state = state;
-}
+void Replica::set_state(Peer& p, PeerState state) { move(p.state, state); }
 
 }  // namespace crane::consensus::core

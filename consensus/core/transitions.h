@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The moves that the core's state machines may make, as data (STYLE R17); asserted on every move.
+// The moves that the core's state machines may make, as data (STYLE R17); asserted on every move,
+// counted when somebody asks (MoveCounts): the simulator shows that each declared one is taken.
+// Staying in a state is no move.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,8 +22,8 @@ constexpr bool may_follow(Role from, Role to) noexcept {
   constexpr std::uint8_t kAllowed[] = {
       kF | kLn | kX,       // kStarting
       kC | kLn | kX | kR,  // kFollower
-      kF | kL | kX,        // kCandidate
-      kF | kX,             // kLeader
+      kF | kL,             // kCandidate: what fails steps down first
+      kF,                  // kLeader
       kF | kX | kR,        // kLearner: a follower once a CONFIG in its log gives it a vote
       0,                   // kFailed
       0,                   // kRemoved
@@ -44,11 +47,11 @@ constexpr bool may_follow(PeerState from, PeerState to) noexcept {
   constexpr std::uint8_t kS = 1U << static_cast<int>(PeerState::kStreaming);
   constexpr std::uint8_t kB = 1U << static_cast<int>(PeerState::kBehind);
   constexpr std::uint8_t kAllowed[] = {
-      kI | kG,                 // kIdle
-      kI | kG | kM | kS | kB,  // kGranted
-      kI | kG | kS,            // kMatching
-      kI | kG | kB,            // kStreaming
-      kI | kG,                 // kBehind
+      kG,                 // kIdle
+      kI | kM | kS | kB,  // kGranted
+      kI | kG | kS,       // kMatching; kGranted: it was asked twice and answers again
+      kI | kG,            // kStreaming
+      kI | kG,            // kBehind
   };
   return (kAllowed[static_cast<std::size_t>(from)] >> static_cast<int>(to)) & 1U;
 }
@@ -63,11 +66,58 @@ enum class Phase : std::uint8_t {
 };
 
 constexpr bool may_follow(Phase from, Phase to) noexcept {
-  if (to == Phase::kNone) return true;
+  if (to == Phase::kNone) return from != Phase::kNone;
   return static_cast<int>(to) == static_cast<int>(from) + 1 ||
          (from == Phase::kAsking && to == Phase::kLeading) ||
          (from == Phase::kAdopting &&
           to == Phase::kAsking);  // the adopted CONFIG needs more grants
 }
+
+// What the fabric was asked to do about who may write this replica's log.
+enum class FenceState : std::uint8_t {
+  kNone,        // nothing is under way
+  kRevoking,    // the old writer is being fenced
+  kPermitting,  // a key is being made
+};
+
+constexpr bool may_follow(FenceState from, FenceState to) noexcept {
+  return (from == FenceState::kNone) != (to == FenceState::kNone);
+}
+
+// Where the request of the promised view's owner stands.
+enum class GrantState : std::uint8_t {
+  kNone,     // nobody asked in the promised view, or this replica is its owner
+  kPending,  // asked: fence, scan, permit are under way
+  kGiven,    // answered with a key
+};
+
+constexpr bool may_follow(GrantState from, GrantState to) noexcept {
+  return from != to && !(from == GrantState::kNone && to == GrantState::kGiven);
+}
+
+// How often each move was taken, in all machines of this kind together.
+struct MoveCounts {
+  static constexpr std::size_t kStatesMax = 7;
+  template <typename State>
+  using Of = std::array<std::array<std::uint64_t, kStatesMax>, kStatesMax>;
+
+  Of<Role> role{};
+  Of<PeerState> peer{};
+  Of<Phase> phase{};
+  Of<FenceState> fence{};
+  Of<GrantState> grant{};
+
+  void count(Role from, Role to) noexcept { ++at(role, from, to); }
+  void count(PeerState from, PeerState to) noexcept { ++at(peer, from, to); }
+  void count(Phase from, Phase to) noexcept { ++at(phase, from, to); }
+  void count(FenceState from, FenceState to) noexcept { ++at(fence, from, to); }
+  void count(GrantState from, GrantState to) noexcept { ++at(grant, from, to); }
+
+ private:
+  template <typename State>
+  static std::uint64_t& at(Of<State>& of, State from, State to) noexcept {
+    return of[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
+  }
+};
 
 }  // namespace crane::consensus::core

@@ -66,9 +66,19 @@ std::string AtMostOnceChecker::on_committed(std::uint64_t proposal) {
   return "AT MOST ONCE: proposal " + std::to_string(proposal) + " is committed twice";
 }
 
-std::string UniqueViewChecker::on_asked(unsigned node, std::uint32_t process, View view) {
-  const auto first = seen_.emplace(value(view), process).first;
-  if (value(view_owner(view)) == node && first->second == process) return "";
+std::string UniqueViewChecker::on_leads(unsigned node, std::uint32_t process, View view) {
+  if (led_.emplace(value(view), process).first->second == process) return "";
+  return "UNIQUE VIEWS: replica " + std::to_string(node) + " leads in view " +
+         std::to_string(value(view)) + " again";
+}
+
+std::string UniqueViewChecker::on_asked(unsigned node, std::uint32_t process,
+                                        std::uint32_t incarnation, View view) {
+  Run& first = seen_.emplace(value(view), Run{process, incarnation}).first->second;
+  if (first.incarnation != incarnation && led_.count(value(view)) == 0) {
+    first = {process, incarnation};
+  }
+  if (value(view_owner(view)) == node && first.process == process) return "";
   return "UNIQUE VIEWS: view " + std::to_string(value(view)) + " of replica " +
          std::to_string(node) + " is asked for again";
 }
@@ -82,6 +92,15 @@ std::string LivenessChecker::at_end(unsigned node, std::uint64_t delivered,
 
 std::string LivenessChecker::at_end(std::uint64_t committed_after_faults) const {
   return committed_after_faults > 0 ? "" : "LIVENESS: nothing was committed after the last fault";
+}
+
+std::string StableChecker::at_end(std::uint64_t views_after_faults, std::uint64_t views_max) const {
+  if (views_after_faults <= views_max) return "";
+  return "STABLE: " + std::to_string(views_after_faults) + " new leaders after the last fault";
+}
+
+std::string NoticedChecker::at_end(bool somebody_failed) const {
+  return somebody_failed ? "" : "NOTICED: committed entries are lost and nobody failed";
 }
 
 }  // namespace crane::consensus::sim

@@ -80,13 +80,21 @@ class AtMostOnceChecker {
 };
 
 // UNIQUE VIEWS  A view is asked for by its owner only, and by one run of it: one that forgot it
-//               does not ask for it again.
+//               does not ask for it again.  Who came back under a new incarnation may, if nobody
+//               led in it: had it had a majority, the view in which it was let in again would be
+//               higher.  One run at most leads in a view.
 class UniqueViewChecker {
  public:
-  std::string on_asked(unsigned node, std::uint32_t process, View view);
+  std::string on_asked(unsigned node, std::uint32_t process, std::uint32_t incarnation, View view);
+  std::string on_leads(unsigned node, std::uint32_t process, View view);
 
  private:
-  std::map<std::uint64_t, std::uint32_t> seen_;
+  struct Run {
+    std::uint32_t process = 0;
+    std::uint32_t incarnation = 0;
+  };
+  std::map<std::uint64_t, Run> seen_;
+  std::map<std::uint64_t, std::uint32_t> led_;
 };
 
 // LIVENESS  After the last fault, what is proposed commits and reaches every voter in reach.
@@ -94,6 +102,18 @@ class LivenessChecker {
  public:
   std::string at_end(unsigned node, std::uint64_t delivered, std::uint64_t committed) const;
   std::string at_end(std::uint64_t committed_after_faults) const;
+};
+
+// STABLE  After the last fault leadership comes to rest (L1): so many new leaders at most.
+class StableChecker {
+ public:
+  std::string at_end(std::uint64_t views_after_faults, std::uint64_t views_max) const;
+};
+
+// NOTICED  A group that lost what was committed says so and stops, rather than going on without.
+class NoticedChecker {
+ public:
+  std::string at_end(bool somebody_failed) const;
 };
 
 }  // namespace crane::consensus::sim

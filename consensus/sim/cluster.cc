@@ -6,17 +6,12 @@
 #include <cstdarg>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
+#include "dmt/base/assert.h"
 #include "dmt/base/crc.h"
 
 namespace crane::consensus::sim {
-
-namespace {
-
-constexpr std::uint64_t kLogId = 0x5eed'10f0'dead'beefU;
-constexpr std::uint64_t kSettleNs = 1'500'000'000;  // time to become live after the faults
-
-}  // namespace
 
 Cluster::Cluster(std::uint64_t seed, const Faults& faults, const Options& options)
     : seed_(seed),
@@ -25,7 +20,9 @@ Cluster::Cluster(std::uint64_t seed, const Faults& faults, const Options& option
       world_(seed),
       nodes_(faults.replicas),
       links_(std::size_t{faults.replicas} * faults.replicas),
-      no_gap_(faults.replicas) {
+      faults_end_ns_(faults.duration_ns),
+      no_gap_(faults.replicas),
+      story_(options.trace, options.all, faults.replicas) {
   outcome_.seed = seed;
   committed_config_.members = core::Members::first(faults.members);
   for (Node& n : nodes_) {
@@ -45,10 +42,10 @@ Outcome Cluster::run() {
   plan_incident();
   plan_change();
   world_.after(faults_.propose_every_ns, [this] { propose(); });
-  world_.at(faults_.duration_ns, [this] { heal(); });
-  world_.at(faults_.duration_ns + kSettleNs, [this] { check_end(); });
+  world_.at(faults_end_ns_, [this] { faults_end(); });
   while (!ended_ && outcome_.ok() && world_.step()) {
   }
+  if (!outcome_.ok()) show_state();
   outcome_.committed = agreement_.committed();
   outcome_.events = world_.steps();
   return outcome_;
@@ -78,6 +75,7 @@ void Cluster::start(unsigned id, core::StartKind kind) {
     c.store_bytes_max = 4096;
     c.ask_timeout_ns += faults_.slow_sync_max_ns;
   }
+  c.test_only_moves = &outcome_.moves;
   n.life = Life::kUp;
   ++n.process;
   n.core = std::make_unique<core::Replica>(c, n.memory);
@@ -85,12 +83,17 @@ void Cluster::start(unsigned id, core::StartKind kind) {
   n.answers.clear();
   n.pumping = n.leads = n.arrival_told = false;
   n.tick_at_ns = 0;
-  trace("start %u kind %d", id, static_cast<int>(kind));
+  static constexpr const char* kKinds[] = {"new", "on surviving memory", "without its memory"};
+  tell("replica %u starts, %s", id, kKinds[static_cast<int>(kind)]);
   core::Start event;
   event.kind = kind;
   event.promise = n.cells[core::kPromiseCell];
   if (faults_.disk) begin_disk(id, event);
   step(id, event);
+  const bool waits = n.core->role() == core::Role::kStarting;
+  if (waits && faults_.bad_disk_weight > 0 && !faults_over_ && world_.random.chance(200)) {
+    bad_disk(id, 10'000'000);
+  }
 }
 
 core::Now Cluster::now_at(unsigned id) {
@@ -179,7 +182,7 @@ void Cluster::carry_out(unsigned id, const core::Action& action) {
     read_cell(id, *c);
   } else if (const auto* s = std::get_if<core::SendMessage>(&action)) {
     if (s->message.type == core::MessageType::kRequest) {
-      violate(unique_views_.on_asked(id, n.process, s->message.view));
+      violate(unique_views_.on_asked(id, n.process, n.incarnation, s->message.view));
     }
     send(id, *s);
   } else if (const auto* cell = std::get_if<core::SetCell>(&action)) {
@@ -195,9 +198,13 @@ void Cluster::carry_out(unsigned id, const core::Action& action) {
   } else if (const auto* role = std::get_if<core::RoleChange>(&action)) {
     on_role(id, *role);
   } else if (std::holds_alternative<core::Committed>(action)) {
+    if (beyond_) return;
     violate(own_view_.on_committed(id, n.core->last_committed(), n.core->leading_view()));
   } else if (const auto* fatal = std::get_if<core::Fatal>(&action)) {
-    violate("FATAL: replica " + std::to_string(id) + ": " + fatal->why);
+    fatal_seen_ = true;
+    tell("replica %u FAILS: %s", id, fatal->why);
+    if (!beyond_ && !n.disk_failed)
+      violate("FATAL: replica " + std::to_string(id) + ": " + fatal->why);
   } else if (const auto* promise = std::get_if<core::StorePromise>(&action)) {
     submit(id, {promise->view, {}, {}, {}});
   } else if (const auto* fetch = std::get_if<core::FetchEntries>(&action)) {
@@ -212,10 +219,19 @@ void Cluster::carry_out(unsigned id, const core::Action& action) {
 
 void Cluster::on_role(unsigned id, const core::RoleChange& change) {
   Node& n = nodes_[id];
-  trace("replica %u role %d view %llu leader %u", id, static_cast<int>(change.role),
-        static_cast<unsigned long long>(value(change.view)), value(change.leader));
+  tell("replica %u %s in view %llu.%u; its log ends at %llu of view %llu.%u, %llu committed", id,
+       change.role == core::Role::kFollower && n.leads ? "IS DEPOSED" : name(change.role),
+       static_cast<unsigned long long>(view_counter(change.view)), value(view_owner(change.view)),
+       static_cast<unsigned long long>(value(n.core->last().index)),
+       static_cast<unsigned long long>(view_counter(n.core->last().view)),
+       value(view_owner(n.core->last().view)),
+       static_cast<unsigned long long>(value(n.core->committed())));
   note(value(change.view), static_cast<std::uint64_t>(change.role));
-  if (change.role == core::Role::kLeader) ++outcome_.views;
+  if (change.role == core::Role::kLeader) {
+    ++outcome_.views;
+    violate(unique_views_.on_leads(id, n.process, change.view));
+    if (faults_over_) ++outcome_.views_after_faults;
+  }
   if (n.leads && change.role != core::Role::kLeader) {
     if (options_.mutant == core::Mutant::kProposeAgain) {
       again_.insert(again_.end(), n.in_flight.begin(), n.in_flight.end());
@@ -242,13 +258,17 @@ void Cluster::check_delivered(unsigned id, const core::Entry& entry) {
   d.view = entry.at.view;
   d.crc = crc32c(entry.payload.data(), entry.payload.size(),
                  static_cast<std::uint32_t>(entry.type + entry.grant * 256U + entry.stamp_ns));
-  if (entry.type < core::kOwnTypesMin) std::memcpy(&d.proposal, entry.payload.data(), 8);
+  if (entry.type < core::kOwnTypesMin && entry.payload.size() >= 8) {
+    std::memcpy(&d.proposal, entry.payload.data(), 8);
+  }
   const bool first = value(entry.at.index) > agreement_.committed();
   trace("replica %u delivers %llu of view %llu proposal %llu", id,
         static_cast<unsigned long long>(value(entry.at.index)),
         static_cast<unsigned long long>(value(entry.at.view)),
         static_cast<unsigned long long>(d.proposal));
+  story_.count(world_.now_ns(), id, "delivers", value(entry.at.index));
   note(value(entry.at.index), d.crc);
+  if (beyond_) return;
   violate(no_gap_.on_delivered(id, entry.at.index));
   violate(agreement_.on_delivered(id, entry.at.index, d));
   if (!first) return;
@@ -285,7 +305,8 @@ unsigned Cluster::holders_of(const core::Entry& entry, const core::Members& vote
 void Cluster::violate(const std::string& complaint) {
   if (complaint.empty() || !outcome_.ok()) return;
   outcome_.violation = complaint;
-  trace("VIOLATION %s", complaint.c_str());
+  story_.show_last();
+  tell("VIOLATION %s", complaint.c_str());
 }
 
 void Cluster::note(std::uint64_t a, std::uint64_t b) {
@@ -295,25 +316,63 @@ void Cluster::note(std::uint64_t a, std::uint64_t b) {
 }
 
 void Cluster::trace(const char* format, ...) {
-  if (options_.trace == nullptr) return;
-  std::fprintf(options_.trace, "%12.3f us  ", static_cast<double>(world_.now_ns()) / 1e3);
+  if (!story_.told()) return;
   std::va_list arguments;
   va_start(arguments, format);
-  std::vfprintf(options_.trace, format, arguments);
+  story_.detail(world_.now_ns(), format, arguments);
   va_end(arguments);
-  std::fputc('\n', options_.trace);
+}
+
+void Cluster::tell(const char* format, ...) {
+  if (!story_.told()) return;
+  std::va_list arguments;
+  va_start(arguments, format);
+  story_.tell(world_.now_ns(), format, arguments);
+  va_end(arguments);
+}
+
+void Cluster::show_state() {
+  static constexpr const char* kLives[] = {"up", "stopped", "down"};
+  const auto u = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
+  for (unsigned i = 0; i < faults_.replicas; ++i) {
+    const Node& n = nodes_[i];
+    const std::string promised = text(View{n.cells[core::kPromiseCell][core::kPromisedView]});
+    if (n.core == nullptr) {
+      tell("replica %u: down, promised %s", i, promised.c_str());
+      continue;
+    }
+    std::string cuts;
+    for (unsigned j = 0; j < faults_.replicas; ++j) {
+      if (link(i, j).cut) cuts += " ->" + std::to_string(j);
+    }
+    tell(
+        "replica %u: %s, %s, promised %s, log ends at %llu of %s, committed %llu, delivered "
+        "%llu%s%s",
+        i, kLives[static_cast<int>(n.life)], name(n.core->role()), promised.c_str(),
+        u(value(n.core->last().index)), text(n.core->last().view).c_str(),
+        u(value(n.core->committed())), u(value(n.core->delivered())), cuts.empty() ? "" : ", cut",
+        cuts.c_str());
+  }
+}
+
+Faults draw(std::uint64_t seed, const Options& options) {
+  return options.changes ? Faults::draw_changes(seed)
+         : options.laps  ? Faults::draw_laps(seed)
+                         : Faults::draw(seed);
 }
 
 Outcome run_seed(std::uint64_t seed, const Options& options) {
-  const Faults faults = options.changes ? Faults::draw_changes(seed)
-                        : options.laps  ? Faults::draw_laps(seed)
-                                        : Faults::draw(seed);
+  Faults faults = draw(seed, options);
+  CRANE_ASSERT(faults.without(options.without));
   if (options.trace != nullptr) {
     std::fprintf(options.trace, "seed %llu: %s\n", static_cast<unsigned long long>(seed),
                  faults.print().c_str());
   }
-  Cluster cluster(seed, faults, options);
-  return cluster.run();
+  if (options.until_ns != 0) faults.duration_ns = std::min(faults.duration_ns, options.until_ns);
+  Cluster cluster(seed ^ (options.salt << 40), faults, options);
+  Outcome outcome = cluster.run();
+  outcome.seed = seed;
+  return outcome;
 }
 
 std::uint64_t first_seed(std::uint64_t fallback) {
@@ -346,7 +405,15 @@ const char* name(core::Mutant mutant) {
                                            "learner-votes",
                                            "serve-uncommitted",
                                            "keep-own-tail",
-                                           "fetch-any-view"};
+                                           "fetch-any-view",
+                                           "reuse-key",
+                                           "late-copy",
+                                           "silent-commit",
+                                           "known-log-id",
+                                           "skip-crc",
+                                           "no-stickiness",
+                                           "error-stops-all"};
+  static_assert(std::size(kNames) == core::kMutants);
   return kNames[static_cast<std::size_t>(mutant)];
 }
 

@@ -18,16 +18,21 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "consensus/core/membership.h"
 #include "consensus/core/replica.h"
 #include "consensus/sim/checkers.h"
+#include "consensus/sim/coverage.h"
 #include "consensus/sim/faults.h"
+#include "consensus/sim/story.h"
 #include "consensus/sim/world.h"
 #include "consensus/store/mem_store.h"
 
 namespace crane::consensus::sim {
+
+inline constexpr std::uint64_t kLogId = 0x5eed'10f0'dead'beefU;  // of every simulated group
 
 struct Outcome {
   std::uint64_t seed = 0;
@@ -42,14 +47,20 @@ struct Outcome {
   bool given_up = false;      // a voter was removed while another lost its memory: no majority left
   std::uint64_t fetches = 0;  // times that a store was read for a peer
   std::uint64_t returns = 0;  // votes given to who had lost its memory
+  std::uint64_t views_after_faults = 0;
+  core::MoveCounts moves;
   bool ok() const { return violation.empty(); }
 };
 
 struct Options {
   core::Mutant mutant = core::Mutant::kNone;
   std::FILE* trace = nullptr;
-  bool changes = false;  // worlds of Faults::draw_changes ...
-  bool laps = false;     // ... or of draw_laps
+  bool changes = false;        // worlds of Faults::draw_changes ...
+  bool laps = false;           // ... or of draw_laps
+  bool all = false;            // trace every operation
+  std::string_view without;    // classes of faults to leave out (Faults::without)
+  std::uint64_t salt = 0;      // another course of the world with the same faults
+  std::uint64_t until_ns = 0;  // end the faults so early; 0: as drawn
 };
 
 class Cluster {
@@ -98,6 +109,8 @@ class Cluster {
     std::deque<DiskJob> jobs;                // the first one is under way
     bool no_memory = false;                  // it lost its power
     bool no_disk = false;                    // its machine was replaced
+    bool disk_failed = false;                // its process ends for that
+    std::uint64_t slow_factor = 1;           // of its network card
   };
   struct Flight {  // a write under way
     unsigned from = 0;
@@ -112,6 +125,7 @@ class Cluster {
   };
   struct Link {
     bool cut = false;
+    bool refuses = false;          // operations fail at once
     std::uint32_t connection = 0;  // CloseLog makes a new one
     bool broken = false;
     bool torn = false;  // a write is half landed: what is behind it waits
@@ -138,9 +152,12 @@ class Cluster {
   void violate(const std::string& complaint);
   void note(std::uint64_t a, std::uint64_t b);
   void trace(const char* format, ...) __attribute__((format(printf, 2, 3)));
+  void tell(const char* format, ...) __attribute__((format(printf, 2, 3)));
+  void show_state();
 
   // network.cc
   std::uint64_t delay();
+  std::uint64_t delay(unsigned from, unsigned to);
   Link& link(unsigned from, unsigned to) { return links_[from * faults_.replicas + to]; }
   bool reachable(unsigned from, unsigned to);
   void write_log(unsigned from, const core::WriteLog& w);
@@ -151,6 +168,8 @@ class Cluster {
   void read_log(unsigned from, const core::ReadLog& r);
   void read_cell(unsigned from, const core::ReadCell& r);
   void send(unsigned from, const core::SendMessage& s);
+  void tell_message(unsigned from, unsigned to, const core::Message& m);
+  void message_at(std::uint64_t at, unsigned from, unsigned to, const core::Message& m);
   void complete(unsigned from, unsigned to, core::Token token, bool ok, bool log_plane,
                 std::vector<std::byte> data);
   void tell_arrival(unsigned id);
@@ -196,7 +215,25 @@ class Cluster {
   bool outlives_loss(const core::Members& members, unsigned id) const;
   void check_member_at_end(unsigned id);
   bool some_catch_up() const;
+  std::vector<std::byte> payload(const Node& leader, std::uint64_t number);
   void check_end();
+
+  // scenes.cc
+  void more_incident(std::uint64_t pick, unsigned id, std::uint64_t length);
+  void mute(unsigned id, std::uint64_t length);
+  void refuse(unsigned id, std::uint64_t length);
+  void race(std::uint64_t length);
+  void flap(unsigned id, std::uint64_t times);
+  void jump(unsigned id);
+  void slow_nic(unsigned id, std::uint64_t length);
+  void bad_disk(unsigned id, std::uint64_t length);
+  void faults_end();
+  void hand_over();
+  void begin_scene();
+  void wipe_majority();
+  void forge(const Node& leader, std::vector<std::byte>& payload) const;
+  unsigned leader() const;
+  void check_calm();
 
   const std::uint64_t seed_;
   const Faults faults_;
@@ -213,6 +250,10 @@ class Cluster {
   unsigned more_time_ = 0;
   std::uint64_t delivered_at_check_ = 0;  // by all
   std::uint64_t committed_at_heal_ = 0;
+  std::uint64_t faults_end_ns_;  // when the faults end
+  unsigned hand_overs_ = 0;
+  bool beyond_ = false;               // more was lost than the protocol promises to survive
+  bool fatal_seen_ = false;           // ... and somebody noticed
   std::vector<std::uint64_t> again_;  // proposals a mutant repeats
   core::ActionList actions_;
 
@@ -224,9 +265,14 @@ class Cluster {
   AtMostOnceChecker at_most_once_;
   UniqueViewChecker unique_views_;
   LivenessChecker liveness_;
+  StableChecker stable_;
+  NoticedChecker noticed_;
+  Story story_;
   Outcome outcome_;
 };
 
+// The faults of a seed's world of that kind.
+Faults draw(std::uint64_t seed, const Options& options);
 // Draws the faults from the seed and runs the world.
 Outcome run_seed(std::uint64_t seed, const Options& options = {});
 // As the environment says (CRANE_SEED), else `fallback`.

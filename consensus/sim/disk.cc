@@ -150,7 +150,7 @@ bool Cluster::lose_power_sometimes(std::uint64_t& pick, unsigned id, std::uint64
     return false;
   }
   if (pick >= faults_.power_weight) {
-    trace("blackout");
+    tell("blackout");
     for (unsigned i = 0; i < faults_.replicas; ++i) {
       if (nodes_[i].lost) continue;
       lose_power(i);
@@ -162,9 +162,10 @@ bool Cluster::lose_power_sometimes(std::uint64_t& pick, unsigned id, std::uint64
   if (n.lost) return true;
   lose_power(id);
   const bool rots = lost_count_ < faults_.lost_max && n.disk.mark > 0 &&
+                    outcome_.views >= faults_.views_min &&
                     world_.random.chance(faults_.rot_per_mille) && may_lose(id);
   if (rots) {
-    trace("replica %u: the store is damaged", id);
+    tell("replica %u: the store is damaged", id);
     n.disk.rot(world_.random.next());
     if (options_.mutant == core::Mutant::kVoteWithShortLog) {
       ++lost_count_;

@@ -4,10 +4,19 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "consensus/sim/world.h"
 
 namespace crane::consensus::sim {
+
+// A world's plot.
+enum class Scene : std::uint8_t {
+  kStorm,         // everything at random; then calm, in which the group must become live
+  kOnePeerFails,  // L5: every operation on one follower fails at once, for ever
+  kThreeWayCut,   // L1: two replicas cannot see each other, the others see both, for ever
+  kTooMuchLost,   // beyond what is promised: a majority's logs are wiped; somebody must notice
+};
 
 struct Faults {
   // The group.
@@ -54,12 +63,41 @@ struct Faults {
   std::uint64_t blackout_weight = 0;  // all do, at once
   std::uint64_t rot_per_mille = 0;    // of power losses damage the store (at most lost_max)
 
+  Scene scene = Scene::kStorm;
+  std::uint64_t views_min = 0;      // hand over until there were so many leaders
+  bool forge = false;               // U11: client bytes shaped as entries of the next lap
+  std::uint64_t mute_weight = 0;    // all links of a replica in one direction
+  std::uint64_t refuse_weight = 0;  // operations on a replica fail at once
+  std::uint64_t race_weight = 0;    // a false death: several followers seek a living leader's place
+  std::uint64_t flap_weight = 0;    // restarts on surviving memory in rapid succession
+  std::uint64_t jump_weight = 0;    // a replica's clock jumps forward
+  std::uint64_t jump_max_ns = 0;
+  std::uint64_t slow_nic_weight = 0;  // everything from and to one replica takes this much longer
+  std::uint64_t slow_nic_factor = 1;
+  std::uint64_t bad_disk_weight = 0;  // its disk reports an error (disk mode): the replica leaves
+  std::uint64_t duplicate_per_mille = 0;  // messages that come twice
+  std::uint64_t late_per_mille = 0;       // messages that hold up their link
+  std::uint64_t late_max_ns = 0;
+
+  std::uint64_t more_weights() const {
+    return mute_weight + refuse_weight + race_weight + flap_weight + jump_weight + slow_nic_weight +
+           bad_disk_weight;
+  }
   static Faults draw(std::uint64_t seed);
   // Members change all the time, leaders are cut off, two voters of few make a majority.
   static Faults draw_changes(std::uint64_t seed);
   // Disk mode with rings that are small for what is proposed: who is away is lapped, and fetches.
   static Faults draw_laps(std::uint64_t seed);
   std::string print() const;
+  // Takes classes of faults out, by name, separated by commas; false when a name is not known.
+  bool without(std::string_view names);
+  // The i-th class's name, or nullptr behind the last one.
+  static const char* fault_class(std::size_t i);
+
+ private:
+  static Faults draw_first(std::uint64_t seed);
+  void draw_more(std::uint64_t seed);
+  void draw_scene(Random& r);
 };
 
 }  // namespace crane::consensus::sim

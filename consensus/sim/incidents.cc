@@ -10,8 +10,11 @@ namespace crane::consensus::sim {
 namespace {
 
 constexpr std::uint64_t kClientNs = 1'000'000'000;  // the client goes on after the faults
+constexpr std::uint64_t kSettleNs = 1'500'000'000;  // time to become live after the faults
 // Seconds more for those who still get entries, over a slow link, at the end.
 constexpr unsigned kMoreTimeMax = 4;
+// New leaders after the last fault.  Delays of a storm's network go on and may still cost some.
+constexpr std::uint64_t kViewsAfterStorm = 8;
 
 }  // namespace
 
@@ -31,7 +34,7 @@ unsigned Cluster::victim() {
 }
 
 void Cluster::incident() {
-  if (faults_over_) return;
+  if (faults_over_ || world_.now_ns() >= faults_.duration_ns) return;
   plan_incident();
   Random& r = world_.random;
   const std::uint64_t length = r.between(500'000, faults_.incident_max_ns);
@@ -40,7 +43,7 @@ void Cluster::incident() {
   std::uint64_t pick =
       r.below(faults_.cut_weight + faults_.isolate_weight + faults_.crash_weight +
               faults_.pause_weight + faults_.abdicate_weight + faults_.app_stall_weight +
-              faults_.power_weight + faults_.blackout_weight);
+              faults_.power_weight + faults_.blackout_weight + faults_.more_weights());
   if (lose_power_sometimes(pick, id, length)) return;
   const auto falls_on = [&pick](std::uint64_t weight) {
     const bool hit = pick < weight;
@@ -83,14 +86,16 @@ void Cluster::incident() {
       for_process(id, process, [this, id] { step(id, core::Fit{}); });
     });
   } else if (falls_on(faults_.app_stall_weight)) {
-    trace("replica %u: the application stalls", id);
+    tell("replica %u: the application stalls", id);
     nodes_[id].app_stalled_until_ns = world_.now_ns() + length;
+  } else {
+    more_incident(pick, id, length);
   }
 }
 
 void Cluster::crash(unsigned id) {
   Node& n = nodes_[id];
-  trace("replica %u crashes", id);
+  tell("replica %u crashes", id);
   n.life = Life::kDown;
   ++n.process;
   n.deferred.clear();
@@ -154,14 +159,14 @@ void Cluster::restart(unsigned id) {
 }
 
 void Cluster::pause(unsigned id) {
-  trace("replica %u stops", id);
+  tell("replica %u stops", id);
   nodes_[id].life = Life::kPaused;
 }
 
 void Cluster::resume(unsigned id) {
   Node& n = nodes_[id];
   if (n.life != Life::kPaused) return;
-  trace("replica %u continues", id);
+  tell("replica %u continues", id);
   n.life = Life::kUp;
   for (auto& copy : std::exchange(n.stuck, {})) copy();
   const std::uint32_t process = n.process;
@@ -170,18 +175,20 @@ void Cluster::resume(unsigned id) {
 
 void Cluster::cut(unsigned a, unsigned b, bool cut_now) {
   if (a == b || (faults_over_ && cut_now)) return;
-  trace("link %u -> %u %s", a, b, cut_now ? "is cut" : "is whole");
+  tell("link %u -> %u %s", a, b, cut_now ? "is cut" : "is whole");
   link(a, b).cut = cut_now;
 }
 
 // The last fault: from here on the group must become live.
 void Cluster::heal() {
   faults_over_ = true;
-  trace("all faults end");
-  for (Link& l : links_) l.cut = false;
+  tell("all faults end");
+  for (Link& l : links_) l.cut = l.refuses = false;
+  world_.after(kSettleNs, [this] { check_end(); });
   for (unsigned i = 0; i < faults_.replicas; ++i) {
     // Not 0 again: what it takes late is not judged by the members of now.
     nodes_[i].app_stalled_until_ns = std::min<std::uint64_t>(nodes_[i].app_stalled_until_ns, 1);
+    nodes_[i].slow_factor = 1;
     if (nodes_[i].life == Life::kPaused) resume(i);
     if (nodes_[i].life == Life::kDown) restart(i);
     if (nodes_[i].life == Life::kUp) step(i, core::Fit{});
@@ -191,7 +198,8 @@ void Cluster::heal() {
 
 void Cluster::propose() {
   Random& r = world_.random;
-  if (world_.now_ns() > faults_.duration_ns + kClientNs) return;
+  if (beyond_) return;
+  if (faults_over_ && world_.now_ns() > faults_end_ns_ + kClientNs) return;
   world_.after(r.between(faults_.propose_every_ns / 4, faults_.propose_every_ns * 7 / 4),
                [this] { propose(); });
   const auto begin = static_cast<unsigned>(r.below(faults_.replicas));
@@ -206,17 +214,15 @@ void Cluster::propose() {
         number = again_.back();
         again_.pop_back();
       }
-      std::vector<std::byte> payload(r.between(8, faults_.payload_max), std::byte(number));
-      std::memcpy(payload.data(), &number, 8);
+      const std::vector<std::byte> bytes = payload(n, number);
       core::Proposal p;
       p.type = 1;
       p.grant = static_cast<std::uint32_t>(number & 0xffff);
       p.stamp_ns = world_.now_ns();
-      p.payload = payload;
+      p.payload = bytes;
       const auto index = n.core->propose(p, now_at(id));
       if (!index.ok()) break;
-      trace("replica %u proposes %llu at %llu", id, static_cast<unsigned long long>(number),
-            static_cast<unsigned long long>(value(index.value())));
+      story_.count(world_.now_ns(), id, "proposes", value(index.value()));
       n.in_flight.push_back(number);
     }
     pump(id);
@@ -224,15 +230,27 @@ void Cluster::propose() {
   }
 }
 
+std::vector<std::byte> Cluster::payload(const Node& leader, std::uint64_t number) {
+  const std::uint64_t size =
+      faults_.forge ? faults_.payload_max : world_.random.between(8, faults_.payload_max);
+  std::vector<std::byte> bytes(size, std::byte(number));
+  if (faults_.forge) forge(leader, bytes);
+  std::memcpy(bytes.data(), &number, 8);
+  return bytes;
+}
+
 void Cluster::check_end() {
   std::uint64_t delivered = 0;
   for (const Node& n : nodes_) delivered += n.life == Life::kUp ? value(n.core->delivered()) : 0;
   const bool progress = delivered > std::exchange(delivered_at_check_, delivered);
-  if (some_catch_up() && (progress || ++more_time_ < kMoreTimeMax)) {
+  const bool storm = faults_.scene == Scene::kStorm;
+  if (storm && some_catch_up() && (progress || ++more_time_ < kMoreTimeMax)) {
     return world_.after(kClientNs, [this] { check_end(); });
   }
   ended_ = true;
   if (!outcome_.ok()) return;
+  if (faults_.scene != Scene::kStorm) return check_calm();
+  violate(stable_.at_end(outcome_.views_after_faults, kViewsAfterStorm));
   const std::uint64_t after = agreement_.committed() - committed_at_heal_;
   // Memory mode: who needs bytes that left the ring is out of reach, a checkpoint's business (L4).
   if (faults_.ring_bytes < (1U << 16) && !faults_.disk) return;

@@ -114,6 +114,9 @@ core::ConfigAt Cluster::newest_config() const {
 // A group outlives the loss of a minority's memory (C5): by the newest committed CONFIG, and by
 // each one that may yet be committed.
 bool Cluster::may_lose(unsigned id) const {
+  // Who lost its memory and who is behind for good together may leave no majority: not too early.
+  const bool laps = faults_.ring_bytes < (1U << 16) && !faults_.disk;
+  if (laps && outcome_.views < faults_.views_min) return false;
   if (!outlives_loss(committed_config_.members, id)) return false;
   for (unsigned i = 0; i < faults_.replicas; ++i) {
     const core::ConfigAt config = newest_config(i);

@@ -2,10 +2,17 @@
 // The simulated fabric: one-sided operations on the virtual clock.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "consensus/sim/cluster.h"
 
 namespace crane::consensus::sim {
+
+namespace {
+
+constexpr std::uint64_t kSlowNicMaxNs = 50'000'000;  // beyond that it is a cut
+
+}  // namespace
 
 std::uint64_t Cluster::delay() {
   Random& r = world_.random;
@@ -13,8 +20,15 @@ std::uint64_t Cluster::delay() {
   return r.between(faults_.delay_min_ns, faults_.delay_max_ns);
 }
 
+std::uint64_t Cluster::delay(unsigned from, unsigned to) {
+  const std::uint64_t factor = std::max(nodes_[from].slow_factor, nodes_[to].slow_factor);
+  const std::uint64_t once = delay();
+  return std::max(once, std::min(once * factor, kSlowNicMaxNs));
+}
+
 bool Cluster::reachable(unsigned from, unsigned to) {
-  return !link(from, to).cut && (nodes_[to].life != Life::kDown || faults_.dead_memory_reachable);
+  return !link(from, to).cut && !link(from, to).refuses &&
+         (nodes_[to].life != Life::kDown || faults_.dead_memory_reachable);
 }
 
 // The way back: a completion, in order per pair and plane; late and failed over a cut link.
@@ -22,8 +36,9 @@ void Cluster::complete(unsigned from, unsigned to, core::Token token, bool ok, b
                        std::vector<std::byte> data) {
   Link& l = link(from, to);
   const bool back_ok = ok && !link(to, from).cut;
+  const std::uint64_t timeout_ns = l.refuses ? 0 : faults_.timeout_ns;
   if (ok && !back_ok && log_plane) l.broken = true;  // it landed, and the writer will not know
-  std::uint64_t at = world_.now_ns() + delay() / 2 + (back_ok ? 0 : faults_.timeout_ns);
+  std::uint64_t at = world_.now_ns() + delay(from, to) / 2 + (back_ok ? 0 : timeout_ns);
   std::uint64_t& last = log_plane ? l.done_at_ns : l.cell_at_ns;
   if (log_plane || back_ok) {
     at = std::max(at, last + 1);
@@ -57,7 +72,7 @@ void Cluster::write_log(unsigned from, const core::WriteLog& w) {
   f->bytes.assign(begin, begin + static_cast<std::ptrdiff_t>(w.size));
   f->first = f->bytes.size();
   if (world_.random.chance(faults_.torn_per_mille)) f->first = world_.random.below(f->first);
-  l.write_at_ns = std::max(world_.now_ns() + delay(), l.write_at_ns + 1);
+  l.write_at_ns = std::max(world_.now_ns() + delay(from, f->to), l.write_at_ns + 1);
   world_.at(l.write_at_ns, [this, f] { arrive(f); });
 }
 
@@ -104,12 +119,14 @@ void Cluster::finish(const Flight& f, bool ok) {
 bool Cluster::land(const Flight& f, std::size_t begin, std::size_t end) {
   Node& target = nodes_[f.to];
   const Grant& grant = target.grants[f.from];
-  const bool live = grant.live && grant.key == f.key;
+  const bool late_copy = options_.mutant == core::Mutant::kLateCopy && begin > 0;
+  const bool live = (grant.live && grant.key == f.key) || late_copy;
   if (!live || !reachable(f.from, f.to)) {
     trace("%u -> %u write at %llu fails", f.from, f.to, static_cast<unsigned long long>(f.offset));
     return false;
   }
-  violate(single_writer_.on_landed(f.from, f.to, View{target.cells[core::kPromiseCell][0]}));
+  if (!beyond_)
+    violate(single_writer_.on_landed(f.from, f.to, View{target.cells[core::kPromiseCell][0]}));
   const auto at = static_cast<std::ptrdiff_t>(f.offset + begin);
   std::copy(f.bytes.begin() + static_cast<std::ptrdiff_t>(begin),
             f.bytes.begin() + static_cast<std::ptrdiff_t>(end), target.memory.begin() + at);
@@ -135,7 +152,7 @@ void Cluster::tell_arrival(unsigned id) {
 void Cluster::read_log(unsigned from, const core::ReadLog& r) {
   const unsigned to = value(r.peer);
   Link& l = link(from, to);
-  const std::uint64_t at = std::max(world_.now_ns() + delay(), l.write_at_ns + 1);
+  const std::uint64_t at = std::max(world_.now_ns() + delay(from, to), l.write_at_ns + 1);
   l.write_at_ns = at;
   const std::uint32_t process = nodes_[from].process;
   world_.at(at, [this, from, to, r, process] {
@@ -153,7 +170,7 @@ void Cluster::read_log(unsigned from, const core::ReadLog& r) {
 void Cluster::read_cell(unsigned from, const core::ReadCell& r) {
   const unsigned to = value(r.peer);
   const std::uint32_t process = nodes_[from].process;
-  world_.after(delay(), [this, from, to, r, process] {
+  world_.after(delay(from, to), [this, from, to, r, process] {
     if (nodes_[from].process != process) return;
     std::vector<std::byte> data;
     const bool ok = reachable(from, to);
@@ -168,15 +185,41 @@ void Cluster::read_cell(unsigned from, const core::ReadCell& r) {
 void Cluster::send(unsigned from, const core::SendMessage& s) {
   const unsigned to = value(s.peer);
   Link& l = link(from, to);
-  const std::uint64_t at = std::max(world_.now_ns() + delay(), l.message_at_ns + 1);
-  l.message_at_ns = at;
   const core::Message m = s.message;
-  trace("%u -> %u message %d view %llu last %llu/%llu commit %llu promised %llu", from, to,
-        static_cast<int>(m.type), static_cast<unsigned long long>(value(m.view)),
-        static_cast<unsigned long long>(value(m.last.view)),
-        static_cast<unsigned long long>(value(m.last.index)),
-        static_cast<unsigned long long>(value(m.commit.index)),
-        static_cast<unsigned long long>(value(m.promised)));
+  tell_message(from, to, m);
+  const bool twice = world_.random.chance(faults_.duplicate_per_mille);
+  for (int time = twice ? 0 : 1; time < 2; ++time) {
+    std::uint64_t at = world_.now_ns() + delay(from, to);
+    if (world_.random.chance(faults_.late_per_mille)) {
+      at += world_.random.below(faults_.late_max_ns);
+    }
+    l.message_at_ns = std::max(at, l.message_at_ns + 1);
+    message_at(l.message_at_ns, from, to, m);
+  }
+}
+
+void Cluster::tell_message(unsigned from, unsigned to, const core::Message& m) {
+  if (!story_.told()) return;
+  static constexpr const char* kNames[] = {"?",
+                                           "asks for a pre-vote from",
+                                           "pre-votes for",
+                                           "asks for the log of",
+                                           "grants its log to",
+                                           "refuses",
+                                           "hands over to",
+                                           "tells its progress to"};
+  const bool known = static_cast<std::size_t>(m.type) < std::size(kNames);
+  const auto u = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
+  // Progress is many; the rest is what elections are made of.
+  const bool many = m.type == core::MessageType::kProgress;
+  const auto how = many ? &Cluster::trace : &Cluster::tell;
+  (this->*how)("replica %u %s %u, view %s; ends at %llu of %s, committed %llu, promised %s", from,
+               kNames[known ? static_cast<std::size_t>(m.type) : 0], to, text(m.view).c_str(),
+               u(value(m.last.index)), text(m.last.view).c_str(), u(value(m.commit.index)),
+               text(m.promised).c_str());
+}
+
+void Cluster::message_at(std::uint64_t at, unsigned from, unsigned to, const core::Message& m) {
   const auto sender = ReplicaId{static_cast<std::uint8_t>(from)};
   world_.at(at, [this, from, to, m, sender] {
     if (link(from, to).cut) return trace("%u -> %u message lost", from, to);
@@ -190,12 +233,13 @@ void Cluster::send(unsigned from, const core::SendMessage& s) {
 }
 
 void Cluster::permit(unsigned id, unsigned writer) {
-  nodes_[id].grants[writer] = {true, next_key_++};
+  const bool again = options_.mutant == core::Mutant::kReuseKey;
+  nodes_[id].grants[writer] = {true, again ? writer + 1 : next_key_++};
   core::Permitted p;
   p.peer = ReplicaId{static_cast<std::uint8_t>(writer)};
   p.key = core::Key{nodes_[id].grants[writer].key};
   p.ok = true;
-  trace("replica %u permits %u", id, writer);
+  tell("replica %u permits %u to write its log", id, writer);
   answer(id, p);
 }
 
@@ -203,7 +247,7 @@ void Cluster::revoke(unsigned id, unsigned writer) {
   nodes_[id].grants[writer].live = false;
   core::Revoked r;
   r.peer = ReplicaId{static_cast<std::uint8_t>(writer)};
-  trace("replica %u revokes %u", id, writer);
+  tell("replica %u fences %u", id, writer);
   answer(id, r);
 }
 

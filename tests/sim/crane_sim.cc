@@ -1,109 +1,134 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-sim: runs seeded worlds of the replicated log, many or one with its trace.
+// crane-sim: runs seeded worlds of the replicated log: many, one with its story, or a long soak.
 //
-// crane-sim [--seed FIRST] [--count N] [--mutant NAME] [--changes] [--trace]
-//   --changes  worlds in which members change all the time
+// Exit status: 0 every property held, 1 one broke (or a soak left a move untaken), 2 wrong usage.
 
-#include <chrono>
+#include <CLI/CLI.hpp>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <string>
+#include <vector>
 
-#include "consensus/sim/cluster.h"
+#include "tests/sim/soak.h"
 
 namespace {
 
 namespace sim = crane::consensus::sim;
-using crane::consensus::core::Mutant;
+namespace core = crane::consensus::core;
+using core::Mutant;
+
+// From here on a soak must have taken every declared move once per two hundred worlds: a thousand
+// times.
+constexpr std::uint64_t kCoverageFrom = 200'000;
 
 struct Arguments {
-  std::uint64_t seed = 1;
-  std::uint64_t count = 1;
-  sim::Options options;
+  sim::SoakOptions soak;
+  std::string mutant = "none";
+  std::string without;
+  std::uint64_t until_ms = 0;
+  bool trace = false;
+  bool long_run = false;
+  bool shrink = false;
+  bool mutants = false;
 };
 
-int usage() {
-  std::fprintf(stderr,
-               "usage: crane-sim [--seed FIRST] [--count N] [--mutant NAME] [--changes | --laps] "
-               "[--trace]\n");
-  for (int i = 1; i <= static_cast<int>(Mutant::kFetchAnyView); ++i) {
-    std::fprintf(stderr, "  mutant %s\n", sim::name(static_cast<Mutant>(i)));
-  }
-  return 2;
+void declare(CLI::App& app, Arguments& a) {
+  std::vector<std::string> mutants;
+  for (int i = 0; i < core::kMutants; ++i) mutants.push_back(sim::name(static_cast<Mutant>(i)));
+  app.add_option("--seed,--first", a.soak.first, "the (first) seed");
+  app.add_option("--count", a.soak.count, "how many seeds (default 1)");
+  app.add_option("--jobs", a.soak.jobs, "processes of a soak (default 2)");
+  app.add_option("--mutant", a.mutant, "a rule removed")->check(CLI::IsMember(mutants));
+  app.add_option("--without", a.without, "fault classes to leave out, by comma");
+  app.add_option("--salt", a.soak.world.salt, "another course of the same world");
+  app.add_option("--until", a.until_ms, "end the faults after so many milliseconds");
+  app.add_flag("--changes", a.soak.world.changes, "worlds in which members change all the time");
+  app.add_flag("--laps", a.soak.world.laps, "worlds with disks in which who is away is lapped")
+      ->excludes("--changes");
+  app.add_flag("--trace", a.trace, "tell the story of the world");
+  app.add_flag("--all", a.soak.world.all, "with --trace: every operation");
+  app.add_flag("--soak", a.long_run, "progress, rates and coverage of declared moves");
+  app.add_flag("--shrink", a.shrink, "find the fewest fault classes that still break the seed");
+  app.add_flag("--mutants", a.mutants, "the table of mutants and the seeds that catch them");
 }
 
-bool parse(int argc, char** argv, Arguments& a) {
-  for (int i = 1; i < argc; ++i) {
-    const bool more = i + 1 < argc;
-    if (std::strcmp(argv[i], "--trace") == 0) {
-      a.options.trace = stdout;
-    } else if (std::strcmp(argv[i], "--changes") == 0) {
-      a.options.changes = true;
-    } else if (std::strcmp(argv[i], "--laps") == 0) {
-      a.options.laps = true;
-    } else if (std::strcmp(argv[i], "--seed") == 0 && more) {
-      a.seed = std::strtoull(argv[++i], nullptr, 10);
-    } else if (std::strcmp(argv[i], "--count") == 0 && more) {
-      a.count = std::strtoull(argv[++i], nullptr, 10);
-    } else if (std::strcmp(argv[i], "--mutant") == 0 && more) {
-      const char* wanted = argv[++i];
-      bool found = false;
-      for (int m = 0; m <= static_cast<int>(Mutant::kFetchAnyView); ++m) {
-        if (std::strcmp(sim::name(static_cast<Mutant>(m)), wanted) != 0) continue;
-        a.options.mutant = static_cast<Mutant>(m);
-        found = true;
-      }
-      if (!found) return false;
-    } else {
-      return false;
-    }
+int list_mutants(std::uint64_t count) {
+  int missed = 0;
+  for (int i = 1; i < core::kMutants; ++i) {
+    const sim::Options options = sim::options_for(static_cast<Mutant>(i));
+    const sim::Verdict v = sim::hunt(1, count, options);
+    missed += v.caught() ? 0 : 1;
+    std::printf("| %s | %s | %s | %llu | %s |\n", sim::scenario(options.mutant),
+                sim::rule(options.mutant), sim::name(options.mutant),
+                static_cast<unsigned long long>(v.seed),
+                v.caught() ? v.property().c_str() : "NOT CAUGHT");
+    std::fflush(stdout);
   }
-  return true;
+  return missed == 0 ? 0 : 1;
+}
+
+int shrink(const Arguments& a) {
+  const sim::Verdict v = sim::run_in_child(a.soak.first, a.soak.world);
+  if (!v.caught()) {
+    std::printf("seed %llu breaks nothing\n", static_cast<unsigned long long>(a.soak.first));
+    return 0;
+  }
+  std::printf("%s\n", v.text.c_str());
+  std::string without;
+  const sim::Options least = sim::shrink(a.soak.first, a.soak.world, without);
+  std::printf("least: %s\n", replay(a.soak.first, least).c_str());
+  return 1;
+}
+
+int tell(const Arguments& a) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // survives an abort
+  sim::Options options = a.soak.world;
+  options.trace = stdout;
+  bool ok = true;
+  for (std::uint64_t i = 0; i < a.soak.count; ++i) {
+    const sim::Outcome o = run_seed(a.soak.first + i, options);
+    ok = ok && o.ok();
+    std::printf("seed %llu: %s\n", static_cast<unsigned long long>(o.seed),
+                o.ok() ? "every property held" : o.violation.c_str());
+  }
+  return ok ? 0 : 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  CLI::App app{"Runs seeded worlds of the replicated log and checks its properties."};
   Arguments a;
-  if (!parse(argc, argv, a)) return usage();
-  if (a.options.trace != nullptr) std::setvbuf(stdout, nullptr, _IOLBF, 0);  // survives an abort
-  std::uint64_t failed = 0;
-  std::uint64_t committed = 0;
-  std::uint64_t views = 0;
-  std::uint64_t events = 0;
-  std::uint64_t changes = 0;
-  std::uint64_t leaders_removed = 0;
-  std::uint64_t returns = 0;
-  std::uint64_t fetches = 0;
-  std::uint64_t given_up = 0;
-  const auto begin = std::chrono::steady_clock::now();
-  for (std::uint64_t seed = a.seed; seed < a.seed + a.count; ++seed) {
-    const sim::Outcome o = sim::run_seed(seed, a.options);
-    committed += o.committed;
-    views += o.views;
-    events += o.events;
-    changes += o.changes;
-    leaders_removed += o.removals_of_leaders;
-    returns += o.returns;
-    fetches += o.fetches;
-    given_up += o.given_up ? 1 : 0;
-    if (o.ok()) continue;
-    ++failed;
-    std::printf("seed %llu: %s\n  replay: crane-sim --seed %llu --mutant %s --trace\n",
-                static_cast<unsigned long long>(seed), o.violation.c_str(),
-                static_cast<unsigned long long>(seed), sim::name(a.options.mutant));
+  a.soak.count = 1;
+  declare(app, a);
+  CLI11_PARSE(app, argc, argv);
+  sim::Faults known;
+  if (!known.without(a.without)) {
+    std::fprintf(stderr,
+                 "crane-sim: --without %s: no such fault class; there are:", a.without.c_str());
+    for (std::size_t i = 0; sim::Faults::fault_class(i) != nullptr; ++i) {
+      std::fprintf(stderr, " %s", sim::Faults::fault_class(i));
+    }
+    std::fputc('\n', stderr);
+    return 2;
   }
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::printf("%llu seeds, %llu failed, %llu entries, %llu views, %llu events, %.1f seeds/s\n",
-              static_cast<unsigned long long>(a.count), static_cast<unsigned long long>(failed),
-              static_cast<unsigned long long>(committed), static_cast<unsigned long long>(views),
-              static_cast<unsigned long long>(events), static_cast<double>(a.count) / seconds);
-  std::printf(
-      "%llu changes of members, %llu removed the leader, %llu gave a lost vote back, "
-      "%llu groups beyond help, stores read for peers %llu times\n",
-      static_cast<unsigned long long>(changes), static_cast<unsigned long long>(leaders_removed),
-      static_cast<unsigned long long>(returns), static_cast<unsigned long long>(given_up),
-      static_cast<unsigned long long>(fetches));
-  return failed == 0 ? 0 : 1;
+  for (int i = 0; i < core::kMutants; ++i) {
+    if (a.mutant == sim::name(static_cast<Mutant>(i))) a.soak.world.mutant = static_cast<Mutant>(i);
+  }
+  a.soak.world.without = a.without;
+  a.soak.world.until_ns = a.until_ms * 1'000'000;
+  if (a.mutants) return list_mutants(std::max<std::uint64_t>(a.soak.count, 100'000));
+  if (a.shrink) return shrink(a);
+  if (a.trace) return tell(a);
+  a.soak.progress = a.long_run;
+  const sim::SoakTotals totals = soak(a.soak);
+  if (!a.long_run) {
+    std::printf("%llu seeds, %llu violations, %.1f seeds/s\n",
+                static_cast<unsigned long long>(totals.done),
+                static_cast<unsigned long long>(totals.violations),
+                static_cast<double>(totals.done) / totals.seconds);
+    return totals.violations == 0 ? 0 : 1;
+  }
+  const unsigned rare = report(totals);
+  if (rare > 0) std::printf("%u declared moves are taken in less than 1 of 200 worlds\n", rare);
+  return totals.violations > 0 || (rare > 0 && totals.done >= kCoverageFrom) ? 1 : 0;
 }

@@ -1,94 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    The checkers would notice if a rule of the protocol were missing.
-// METHOD  Each mutant is the core with one rule removed (SCENARIOS-consensus.md names what then
-//         breaks); seeded worlds run until a checker complains.  In a child process, because a
-//         mutant may also trip an assertion of the core, which is the same verdict.
-//         Mutants of membership run in worlds where members change all the time (--changes),
-//         those of catch-up where rings are small (--laps).
-// CHECKS  Each mutant is caught within kSeedsMax worlds; the unharmed core is not.
-// REPLAY  crane-sim --mutant NAME [--changes | --laps] --seed N --trace
-
-#include <sys/wait.h>
-#include <unistd.h>
+// METHOD  Each mutant is the core, or the fabric, with one rule removed; the table in
+//         consensus/README.md quotes the first seed whose world shows it.  In a child process,
+//         because a mutant may also trip an assertion of the core, which is the same verdict.
+//         Mutants of membership run in worlds where members change all the time, those of catch-up
+//         where rings are small (options_for).
+// CHECKS  Every mutant stands in the table, its seed is at most kSeedsMax and catches it.
+// REPLAY  crane-sim --mutant NAME [--changes | --laps] --seed N --trace; the table anew: crane-sim
+// --mutants
 
 #include <catch2/catch.hpp>
-#include <csignal>
 #include <cstdio>
-#include <cstring>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
 
-#include "consensus/sim/cluster.h"
-#include "dmt/base/log.h"
+#include "tests/sim/soak.h"
 
 namespace {
 
 namespace sim = crane::consensus::sim;
-using crane::consensus::core::Mutant;
+namespace core = crane::consensus::core;
 
-constexpr std::uint64_t kSeedsMax = 2000;
+constexpr std::uint64_t kSeedsMax = 100'000;
 
-struct Verdict {
-  std::uint64_t seed = 0;  // 0: not caught
-  char text[160] = {};
-};
-
-// The first world that catches the mutant, as seen by a child process.
-Verdict catch_mutant(Mutant mutant, std::uint64_t seeds) {
-  int ends[2];
-  REQUIRE(pipe(ends) == 0);
-  std::fflush(stdout);
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    crane::set_message_fd(ends[1]);  // where an assertion speaks
-    std::signal(SIGABRT, SIG_DFL);   // not Catch2's business
-    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-      Verdict v;
-      v.seed = seed;
-      sim::Options options;
-      options.mutant = mutant;
-      options.laps = mutant >= Mutant::kServeUncommitted;
-      options.changes = mutant >= Mutant::kConfigBeforeStart && !options.laps;
-      const sim::Outcome o = sim::run_seed(seed, options);
-      if (o.ok()) continue;
-      std::snprintf(v.text, sizeof v.text, "%s", o.violation.c_str());
-      const ssize_t n = write(ends[1], &v, sizeof v);
-      _exit(n == static_cast<ssize_t>(sizeof v) ? 1 : 2);
-    }
-    _exit(0);
+// The seeds of the rows `| scenario | rule | mutant | seed | noticed by |`.
+std::map<std::string, std::uint64_t> quoted_seeds() {
+  std::ifstream file("consensus/README.md");
+  REQUIRE(file.good());
+  std::map<std::string, std::uint64_t> seeds;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream row(line);
+    std::string cell;
+    std::string cells[6];
+    for (auto& c : cells) std::getline(row, c, '|');
+    const std::string mutant = cells[3].substr(0, cells[3].find_last_not_of(' ') + 1);
+    if (cells[4].find_first_of("0123456789") != 1) continue;
+    seeds[mutant.substr(mutant.find_first_not_of(' '))] = std::stoull(cells[4]);
   }
-  close(ends[1]);
-  Verdict v;
-  char raw[sizeof v];
-  std::size_t have = 0;
-  ssize_t n = 0;
-  while (have < sizeof raw && (n = read(ends[0], raw + have, sizeof raw - have)) > 0) {
-    have += static_cast<std::size_t>(n);
-  }
-  close(ends[0]);
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  if (WIFSIGNALED(status)) {
-    v.seed = ~std::uint64_t{0};
-    std::snprintf(v.text, sizeof v.text, "%.*s", static_cast<int>(have), raw);
-  } else if (WEXITSTATUS(status) == 1 && have == sizeof raw) {
-    std::memcpy(&v, raw, sizeof v);
-  }
-  return v;
+  return seeds;
 }
 
 }  // namespace
 
-TEST_CASE("mutants: each removed rule is noticed within a bounded number of worlds", "[sim]") {
-  for (int i = 1; i <= static_cast<int>(Mutant::kFetchAnyView); ++i) {
-    const auto mutant = static_cast<Mutant>(i);
-    const Verdict v = catch_mutant(mutant, kSeedsMax);
-    INFO("mutant " << sim::name(mutant));
-    CHECK(v.seed != 0);
-    if (v.seed == ~std::uint64_t{0}) {
-      std::printf("mutant %-19s caught by an assertion: %s", sim::name(mutant), v.text);
-    } else {
-      std::printf("mutant %-19s caught by seed %llu: %s\n", sim::name(mutant),
-                  static_cast<unsigned long long>(v.seed), v.text);
-    }
+TEST_CASE("mutants: each removed rule is noticed by the world that the README quotes", "[sim]") {
+  const auto seeds = quoted_seeds();
+  for (int i = 1; i < core::kMutants; ++i) {
+    const auto mutant = static_cast<core::Mutant>(i);
+    INFO("mutant " << sim::name(mutant) << "; the table anew: crane-sim --mutants");
+    const auto row = seeds.find(sim::name(mutant));
+    REQUIRE(row != seeds.end());
+    CHECK(row->second <= kSeedsMax);
+    const sim::Options options = sim::options_for(mutant);
+    const sim::Verdict v = sim::run_in_child(row->second, options);
+    CHECK(v.caught());
+    std::printf("mutant %-19s (%s) seed %llu: %s\n", sim::name(mutant), sim::scenario(mutant),
+                static_cast<unsigned long long>(row->second), v.text.c_str());
   }
+}
+
+TEST_CASE("soak: a violation is counted, named and shrunk to few fault classes", "[sim]") {
+  sim::SoakOptions options;
+  options.first = 1;
+  options.count = 8;
+  options.progress = false;
+  options.world.mutant = core::Mutant::kMinorityCommit;
+  const sim::SoakTotals totals = sim::soak(options);
+  CHECK(totals.violations > 0);
+  const sim::Verdict v = sim::hunt(1, 8, options.world);
+  REQUIRE(v.caught());
+  std::string without;
+  const sim::Options least = sim::shrink(v.seed, options.world, without);
+  CHECK(without.find("cut") != std::string::npos);
+  CHECK(sim::run_in_child(v.seed, least).property() == v.property());
 }

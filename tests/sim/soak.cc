@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/soak.h"
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <iterator>
+#include <new>
+#include <vector>
+
+#include "dmt/base/assert.h"
+#include "dmt/base/log.h"
+
+namespace crane::consensus::sim {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kProgressSeconds = 10;
+constexpr unsigned kSalts = 24;
+
+struct alignas(64) Slot {
+  std::atomic<std::uint64_t> seed{0};  // the world under way
+  std::atomic<std::uint64_t> done{0};
+  std::atomic<std::uint64_t> violations{0};
+  std::uint64_t found = 0;  // hunting: the seed
+  char text[256] = {};
+  SoakTotals totals;
+};
+
+// Memory that children share with their parent.
+class Slots {
+ public:
+  explicit Slots(unsigned count) : count_(count) {
+    void* const memory = mmap(nullptr, sizeof(Slot) * count, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CRANE_ASSERT(memory != MAP_FAILED);
+    slots_ = static_cast<Slot*>(memory);
+    for (unsigned i = 0; i < count; ++i) new (slots_ + i) Slot;
+  }
+  ~Slots() { munmap(slots_, sizeof(Slot) * count_); }
+  Slots(const Slots&) = delete;
+  Slots& operator=(const Slots&) = delete;
+  Slot& operator[](unsigned i) { return slots_[i]; }
+
+ private:
+  unsigned count_;
+  Slot* slots_;
+};
+
+template <typename Body>
+pid_t fork_child(const Body& body) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  CRANE_ASSERT(child >= 0);
+  if (child > 0) return child;
+  std::signal(SIGABRT, SIG_DFL);  // not a test framework's business
+  body();
+  std::fflush(nullptr);
+  _exit(0);
+}
+
+void add_world(SoakTotals& t, const Outcome& o) {
+  const bool first = t.done == 0;
+  ++t.done;
+  t.committed += o.committed;
+  t.views += o.views;
+  t.events += o.events;
+  t.incidents += o.incidents;
+  t.views_min = first ? o.views : std::min(t.views_min, o.views);
+  t.events_min = first ? o.events : std::min(t.events_min, o.events);
+  t.views_after_max = std::max(t.views_after_max, o.views_after_faults);
+  t.given_up += o.given_up ? 1 : 0;
+  if (o.ok() && !o.given_up && (o.views < 3 || o.events < 500)) {
+    std::printf("seed %llu: a small world, %llu leaders, %llu events\n",
+                static_cast<unsigned long long>(o.seed), static_cast<unsigned long long>(o.views),
+                static_cast<unsigned long long>(o.events));
+    ++t.small;
+    t.small_seed = o.seed;
+  }
+  add(t.moves, o.moves);
+}
+
+void add_totals(SoakTotals& t, const SoakTotals& more) {
+  if (more.done == 0) return;
+  t.views_min = t.done == 0 ? more.views_min : std::min(t.views_min, more.views_min);
+  t.events_min = t.done == 0 ? more.events_min : std::min(t.events_min, more.events_min);
+  t.done += more.done;
+  t.committed += more.committed;
+  t.views += more.views;
+  t.events += more.events;
+  t.incidents += more.incidents;
+  t.views_after_max = std::max(t.views_after_max, more.views_after_max);
+  t.given_up += more.given_up;
+  t.small += more.small;
+  t.small_seed = std::max(t.small_seed, more.small_seed);
+  add(t.moves, more.moves);
+}
+
+void complain(std::uint64_t seed, const std::string& text, const Options& options) {
+  std::printf("seed %llu: %s\n  replay: %s\n", static_cast<unsigned long long>(seed), text.c_str(),
+              replay(seed, options).c_str());
+  std::fflush(stdout);
+}
+
+void work(Slot& slot, std::uint64_t begin, std::uint64_t end, unsigned stride,
+          const Options& options) {
+  for (std::uint64_t seed = begin; seed < end; seed += stride) {
+    slot.seed = seed;
+    const Outcome o = run_seed(seed, options);
+    if (!o.ok()) {
+      ++slot.violations;
+      complain(seed, o.violation, options);
+    }
+    add_world(slot.totals, o);
+    ++slot.done;
+  }
+}
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+void print_progress(Slots& slots, unsigned jobs, std::uint64_t count, double seconds) {
+  std::uint64_t done = 0;
+  std::uint64_t violations = 0;
+  for (unsigned i = 0; i < jobs; ++i) {
+    done += slots[i].done;
+    violations += slots[i].violations;
+  }
+  std::fprintf(stderr, "  %llu of %llu seeds, %.0f seeds/s, %llu violations\n",
+               static_cast<unsigned long long>(done), static_cast<unsigned long long>(count),
+               static_cast<double>(done) / seconds, static_cast<unsigned long long>(violations));
+}
+
+}  // namespace
+
+std::string Verdict::property() const {
+  if (aborted) return "an assertion";
+  return text.substr(0, text.find(':'));
+}
+
+Verdict run_in_child(std::uint64_t seed, const Options& options) { return hunt(seed, 1, options); }
+
+Verdict hunt(std::uint64_t first, std::uint64_t count, const Options& options) {
+  Slots slots(1);
+  Slot& slot = slots[0];
+  int ends[2];
+  CRANE_ASSERT(pipe(ends) == 0);
+  const pid_t child = fork_child([&] {
+    set_message_fd(ends[1]);  // where an assertion speaks
+    for (std::uint64_t seed = first; seed < first + count; ++seed) {
+      slot.seed = seed;
+      const Outcome o = run_seed(seed, options);
+      if (o.ok()) continue;
+      slot.found = seed;
+      std::snprintf(slot.text, sizeof slot.text, "%s", o.violation.c_str());
+      return;
+    }
+  });
+  close(ends[1]);
+  std::string said;
+  char buffer[512];
+  for (ssize_t n = 0; (n = read(ends[0], buffer, sizeof buffer)) > 0;) {
+    said.append(buffer, static_cast<std::size_t>(n));
+  }
+  close(ends[0]);
+  int status = 0;
+  CRANE_ASSERT(waitpid(child, &status, 0) == child);
+  if (!WIFSIGNALED(status)) return {slot.found, false, slot.text};
+  while (!said.empty() && said.back() == '\n') said.pop_back();
+  return {slot.seed, true, said};
+}
+
+SoakTotals soak(const SoakOptions& options) {
+  const unsigned jobs = std::max(1U, options.jobs);
+  Slots slots(jobs);
+  std::vector<pid_t> children(jobs);
+  SoakTotals totals;
+  const std::uint64_t end = options.first + options.count;
+  const auto begin = Clock::now();
+  const auto launch = [&](unsigned i, std::uint64_t seed) {
+    children[i] = fork_child([&, i, seed] { work(slots[i], seed, end, jobs, options.world); });
+  };
+  for (unsigned i = 0; i < jobs; ++i) launch(i, options.first + i);
+  double told = 0;
+  for (unsigned running = jobs; running > 0;) {
+    int status = 0;
+    const pid_t child = waitpid(-1, &status, WNOHANG);
+    if (child == 0) {
+      poll(nullptr, 0, 100);
+      const double seconds = seconds_since(begin);
+      if (options.progress && seconds - told > kProgressSeconds) {
+        told = seconds;
+        print_progress(slots, jobs, options.count, seconds);
+      }
+      continue;
+    }
+    CRANE_ASSERT(child > 0);
+    const auto which = std::find(children.begin(), children.end(), child);
+    if (which == children.end()) continue;
+    const auto i = static_cast<unsigned>(which - children.begin());
+    if (WIFSIGNALED(status)) {  // an assertion: say which, go on behind it
+      const std::uint64_t seed = slots[i].seed;
+      ++slots[i].violations;
+      complain(seed, run_in_child(seed, options.world).text, options.world);
+      launch(i, seed + jobs);
+      continue;
+    }
+    --running;
+  }
+  for (unsigned i = 0; i < jobs; ++i) {
+    add_totals(totals, slots[i].totals);
+    totals.violations += slots[i].violations;
+  }
+  totals.seconds = seconds_since(begin);
+  return totals;
+}
+
+unsigned report(const SoakTotals& t) {
+  const auto u = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
+  const double n = static_cast<double>(std::max<std::uint64_t>(t.done, 1));
+  unsigned rare = 0;
+  std::printf("declared moves (core/transitions.h), times taken:\n");
+  for (const Move& m : declared_moves(t.moves)) {
+    const bool too_rare = m.taken * 200 < t.done;
+    rare += too_rare ? 1 : 0;
+    std::printf("  %-36s %12llu%s\n", m.name.c_str(), u(m.taken),
+                m.taken == 0 ? "  NEVER"
+                : too_rare   ? "  RARE"
+                             : "");
+  }
+  std::printf("%llu seeds, %llu violations, %.1f seeds/s\n", u(t.done), u(t.violations),
+              n / t.seconds);
+  std::printf(
+      "per world: events %.0f (least %llu), leaders %.1f (least %llu), entries %.0f, "
+      "faults %.1f, leaders after the last fault at most %llu; %llu groups beyond help; %llu other "
+      "worlds have fewer than 3 "
+      "leaders or 500 events (seed %llu)\n",
+      static_cast<double>(t.events) / n, u(t.events_min), static_cast<double>(t.views) / n,
+      u(t.views_min), static_cast<double>(t.committed) / n, static_cast<double>(t.incidents) / n,
+      u(t.views_after_max), u(t.given_up), u(t.small), u(t.small_seed));
+  return rare;
+}
+
+Options options_for(core::Mutant mutant) {
+  Options options;
+  options.mutant = mutant;
+  options.laps = mutant >= core::Mutant::kServeUncommitted && mutant <= core::Mutant::kFetchAnyView;
+  options.changes =
+      mutant >= core::Mutant::kConfigBeforeStart && mutant <= core::Mutant::kLearnerVotes;
+  return options;
+}
+
+std::string replay(std::uint64_t seed, const Options& options) {
+  std::string text = "crane-sim --seed " + std::to_string(seed);
+  if (options.changes) text += " --changes";
+  if (options.laps) text += " --laps";
+  if (options.salt != 0) text += " --salt " + std::to_string(options.salt);
+  if (options.until_ns != 0) text += " --until " + std::to_string(options.until_ns / 1'000'000);
+  if (!options.without.empty()) text += " --without " + std::string(options.without);
+  if (options.mutant != core::Mutant::kNone)
+    text += std::string(" --mutant ") + name(options.mutant);
+  return text + " --trace";
+}
+
+namespace {
+
+// The same complaint in a world with these options, under some salt.
+bool still(std::uint64_t seed, Options& options, const std::string& property) {
+  const std::uint64_t before = options.salt;
+  for (std::uint64_t salt = 0; salt < kSalts; ++salt) {
+    options.salt = salt == 0 ? before : salt;
+    const Verdict v = run_in_child(seed, options);
+    if (v.caught() && v.property() == property) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Options shrink(std::uint64_t seed, const Options& options, std::string& without) {
+  const std::string property = run_in_child(seed, options).property();
+  without = options.without;
+  Options best = options;
+  best.without = without;
+  Faults faults = draw(seed, options);
+  faults.without(without);
+  for (std::size_t i = 0; Faults::fault_class(i) != nullptr; ++i) {
+    Faults less = faults;
+    less.without(Faults::fault_class(i));
+    if (less.print() == faults.print()) continue;  // it was not there
+    const std::string names = without + (without.empty() ? "" : ",") + Faults::fault_class(i);
+    Options candidate = best;
+    candidate.without = names;
+    const bool breaks = still(seed, candidate, property);
+    std::printf("  without %-12s %s\n", Faults::fault_class(i), breaks ? "still breaks" : "passes");
+    std::fflush(stdout);
+    if (breaks) {
+      without = names;
+      best.salt = candidate.salt;
+      faults = less;
+    }
+    best.without = without;
+  }
+  std::uint64_t until = faults.duration_ns;
+  while (until > 20'000'000) {
+    Options candidate = best;
+    candidate.until_ns = until / 2 / 1'000'000 * 1'000'000;
+    if (!still(seed, candidate, property)) break;
+    best.salt = candidate.salt;
+    best.until_ns = until = candidate.until_ns;
+  }
+  return best;
+}
+
+namespace {
+
+struct About {
+  const char* scenario;
+  const char* rule;
+};
+constexpr About kAbout[] = {
+    {"", ""},
+    {"U6", "the old writer is fenced before a grant"},
+    {"C1", "the log is scanned after the fence"},
+    {"C2", "a majority holds what commits"},
+    {"C2", "only entries of the own view are counted"},
+    {"U1", "adopted entries keep their stamps"},
+    {"C2", "the best log of the quorum is adopted"},
+    {"U5", "a follower's log is matched before it counts"},
+    {"U5, C4", "what is not copied out is not overwritten"},
+    {"U2", "who lost its memory does not vote"},
+    {"U2", "a promise survives a restart"},
+    {"U10", "a commit index counts after repair only"},
+    {"U12", "what a deposed leader proposed is not proposed again"},
+    {"U4, C4", "an entry is told durable when it is"},
+    {"U4", "a durable index has a view"},
+    {"U8", "a damaged store is no short log"},
+    {"U2, C1", "a promise is durable before it is told"},
+    {"U3c", "a CONFIG waits for START and the CONFIG before"},
+    {"U3a", "two lists that follow each other differ by one vote"},
+    {"U3b", "grants are judged by the newest CONFIG"},
+    {"U3", "what only learners hold does not count"},
+    {"U3", "a learner's grant does not count"},
+    {"L4", "only what is committed is served from stores"},
+    {"L4", "what was committed replaces own entries"},
+    {"L4", "what a later view committed is not taken"},
+    {"U6", "a grant has a fresh key"},
+    {"U7", "a fence stops a copy under way"},
+    {"U10", "an idle leader tells what is committed"},
+    {"U11", "clients do not know the log id"},
+    {"U11", "an entry's bytes are checked"},
+    {"L1", "a living leader is not replaced"},
+    {"L5", "an error of one peer concerns that peer only"},
+};
+static_assert(std::size(kAbout) == core::kMutants);
+
+}  // namespace
+
+const char* scenario(core::Mutant mutant) {
+  return kAbout[static_cast<std::size_t>(mutant)].scenario;
+}
+const char* rule(core::Mutant mutant) { return kAbout[static_cast<std::size_t>(mutant)].rule; }
+
+}  // namespace crane::consensus::sim
