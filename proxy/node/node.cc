@@ -73,20 +73,15 @@ Node::~Node() {
   proxy_.reset();
   forwarder_.reset();
   role_hook_.reset();
-  for (const auto& asker : askers_) {
-    event_del(&asker->event_);
-    ::close(asker->fd);
-  }
-  askers_.clear();
+  close_control_socket();
   if (have_events_) {
     for (event* e : {&control_event_, &doorbell_event_, &consensus_event_, &timer_event_,
-                     &status_event_, &terminate_event_, &interrupt_event_}) {
+                     &terminate_event_, &interrupt_event_}) {
       if (event_initialized(e)) event_del(e);
     }
   }
   consensus_.reset();
   if (timer_fd_ >= 0) ::close(timer_fd_);
-  if (control_socket_ >= 0) ::close(control_socket_);
   if (base_ != nullptr) event_base_free(base_);
 }
 
@@ -172,6 +167,7 @@ bool Node::open_consensus() {
   };
   options.callbacks.on_fatal = [this](const char* why) {
     leads_ = false;  // there is nothing to hand over any more
+    removed_ = consensus_ != nullptr && consensus_->status().removed;
     fail(ExitStatus::kLeftGroup, why);
   };
   auto opened = consensus::Consensus::open(std::move(options));
@@ -226,6 +222,8 @@ ExitStatus Node::run() {
     }
   }
   shut_down();
+  pass_on_the_rest();
+  spdlog::info("replica {} leaves with status {}", config_.replica, code(result_));
   return result_;
 }
 
@@ -259,6 +257,7 @@ bool Node::round() {
   propose_inputs();
   propose_on_own();
   consensus_due_ns_ = consensus_->poll(static_cast<std::uint64_t>(now_ns_));
+  if (done_) return false;  // fenced: to admit an entry would be to wait for ever
   slot0_->pump();
   slot0_->admit();
   if (guard_ != nullptr && !guard_->running() && !exit_reported_ && value(first_start_) != 0 &&
@@ -351,7 +350,6 @@ void Node::shut_down() {
     outputs_->flush();
     if (result_ == ExitStatus::kStopped) outputs_->finish();  // in order: the recording is whole
   }
-  spdlog::info("replica {} leaves with status {}", config_.replica, code(result_));
 }
 
 void Node::fail(ExitStatus status, const std::string& why) {

@@ -108,11 +108,13 @@ class Node {
   void take_virtual_address();
   void open_own_listener(std::uint16_t port, std::uint64_t backlog);
   void follow_leader();
+  void pass_on_the_rest();
   void take_stranger(int fd, std::uint16_t port, const std::string& peer);
   void disagree(const char* what, unsigned leader);
 
   // --- outside (node_control.cc) ---
   bool open_control_socket();
+  void close_control_socket();
   void on_control_message();
   void handle(const std::string& text, int fd);
   void accept_asker();
@@ -151,6 +153,7 @@ class Node {
   bool leads_ = false;    // may propose
   bool deposed_ = false;  // leadership was lost, clients are still to be reset
   bool role_changed_ = false;
+  bool removed_ = false;  // from the group, by an operator
   // Abdicated for an operator: until then, or until another one leads.
   std::int64_t fit_at_ns_ = proxy::kNever;
   View started_view_{};  // of the last START proposed here (O1)

@@ -59,6 +59,17 @@ bool Node::open_control_socket() {
   return true;
 }
 
+void Node::close_control_socket() {
+  for (const auto& asker : askers_) {
+    event_del(&asker->event_);
+    ::close(asker->fd);
+  }
+  askers_.clear();
+  if (event_initialized(&status_event_)) event_del(&status_event_);
+  if (control_socket_ >= 0) ::close(control_socket_);
+  control_socket_ = -1;
+}
+
 // One request, one answer.  Who connects and says nothing is left after a while.
 void Node::accept_asker() {
   awake();

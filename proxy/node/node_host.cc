@@ -90,8 +90,9 @@ void Node::take_virtual_address() {
 
 // Whose clients come here, after the role or the leader changed.
 void Node::follow_leader() {
-  const bool known = role_ == consensus::Role::kFollower && value(leader_) < config_.replicas &&
-                     value(leader_) != config_.replica;
+  const bool follows = role_ == consensus::Role::kFollower || role_ == consensus::Role::kLearner;
+  const bool known =
+      follows && value(leader_) < config_.replicas && value(leader_) != config_.replica;
   const bool forward = known && config_.host->forward;
   forwarder_->set_target(forward ? config_.host->replicas[value(leader_)].clients : "");
   // While nobody is known to lead, clients wait in the kernel.
@@ -102,6 +103,22 @@ void Node::follow_leader() {
                        fmt::format("CRANE_ROLE={}", consensus::name(role_)),
                        fmt::format("CRANE_VIEW={}", view_counter(view_)),
                        named ? fmt::format("CRANE_LEADER={}", value(leader_)) : "CRANE_LEADER="});
+}
+
+// The group does not miss a replica that was removed, but clients came through its host: they stay
+// with the leader until they leave, or the operator stops the node.
+void Node::pass_on_the_rest() {
+  if (!removed_ || forwarder_ == nullptr || forwarder_->connections() == 0) return;
+  close_control_socket();
+  for (event* e : {&consensus_event_, &doorbell_event_, &timer_event_}) event_del(e);
+  proxy_.reset();      // nobody new: the ports are closed
+  consensus_.reset();  // the members see this replica gone
+  spdlog::info("{} clients are passed on until they leave; SIGTERM ends that",
+               forwarder_->connections());
+  done_ = stopping_ = false;
+  while (!done_ && !stopping_ && forwarder_->connections() > 0) {
+    event_base_loop(base_, EVLOOP_ONCE);
+  }
 }
 
 void Node::take_stranger(int fd, std::uint16_t port, const std::string& peer) {

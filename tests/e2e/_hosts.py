@@ -54,11 +54,12 @@ def first_answers(group, since, addresses):
 
 
 class Hosts:
-    """One crane-node per replica. `prefix(i)` is put before host i's commands."""
+    """One crane-node per replica, or per number in `started`; the others start later. `prefix(i)`
+    is put before host i's commands."""
 
     def __init__(self, story, program, *, addresses=None, fabric="shm", port=None, group=None,
                  server=None, clients=None, hooks=None, replica=None, prefix=lambda i: [],
-                 record=False):
+                 record=False, started=None):
         self.story, self.port, self.prefix = story, port, prefix
         self.name = f"{story.name}-{os.getpid()}-{story.next_number()}"
         self.home = story.work / self.name
@@ -78,6 +79,7 @@ class Hosts:
         self.replicas = [{"address": a, **({} if fabric == "shm" else {"port": 7100}),
                           **(replica(i) if replica else {})}
                          for i, a in enumerate(self.addresses)]
+        self.started = list(range(len(self.addresses)) if started is None else started)
         self.nodes = [None] * len(self.addresses)
         self.begins = [0] * len(self.addresses)  # of the last run in each node's log
         self.config = self.write("group.toml")
@@ -111,7 +113,7 @@ class Hosts:
         return self.log(number).read_text(errors="replace") if self.log(number).exists() else ""
 
     def __enter__(self):
-        for i in range(len(self.nodes)):
+        for i in self.started:
             self.start(i)
         try:
             h.wait_until(self.serves, START_SECONDS, f"group {self.name} serves")
@@ -130,7 +132,7 @@ class Hosts:
     def serves(self):
         """Some node leads and every live one has opened the server's port."""
         live = self.live()
-        if len(live) * 2 <= len(self.nodes):
+        if len(live) * 2 <= len(self.started):
             raise h.Failure("a majority of the nodes has ended")
         statuses = [self.status(i) for i in live]
         return all(s and s["server_pid"] > 0 for s in statuses) \

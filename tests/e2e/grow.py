@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Members come and go under load: redis over tcp, three members of five places. Two are added
+(learners first, promoted when they have caught up), a follower is removed, then the leader: 3, 5,
+4, 3 members. No acknowledged id is lost; connections break only when the leader is removed, each
+once; the members' outputs are equal in the end, DEBUG DIGEST among them.
+
+Printed, not asserted: throughput, and its worst 100 ms. --plot FILE draws it (DARE, Figure 9a).
+
+An added replica's server runs all inputs since the group's start: the others' logs must still hold
+them (128 MiB each), or, with --durability disk, their stores.
+"""
+import collections
+import os
+import pathlib
+import re
+import signal
+import time
+
+import _harness as h
+from _hosts import Hosts
+from _pushers import BUCKET_SECONDS, Pushers
+
+PLACES = 5
+LEFT_GROUP = 71   # a node's exit status
+
+
+def roles(group):
+    """What the leader says: {replica: its part}, once no change is under way."""
+    said = group.status(group.leader())
+    if not said or said["role"] != "leader" or said["changing_members"]:
+        return None
+    return {m["replica"]: m["member"] for m in said["members"]}
+
+
+class Change:
+    """One line of the operator's, when it began and when the group had carried it out."""
+
+    def __init__(self, name, begin, end):
+        self.name, self.begin, self.end = name, begin, end
+
+
+class Story:
+    def __init__(self, story, group, load, hold):
+        self.story, self.group, self.load, self.hold = story, group, load, hold
+        self.changes = []
+        self.first_view = group.status(group.leader())["view"]   # before there is load
+        self.elections = 0   # that nobody asked for
+
+    def ask(self, *words):
+        """crane-ctl member ..., again while the group is busy with what was asked before."""
+        said = []
+
+        def done():
+            code, text, error = self.group.ctl("member", *words, self.group.name)
+            said[:] = [f"{code}: {text}{error}"]
+            if code not in (0, 5):
+                raise h.Failure(f"crane-ctl member {' '.join(words)}: {said[0]}")
+            return code == 0
+        try:
+            h.wait_until(done, 60, "")
+        except h.Failure:
+            raise h.Failure(f"crane-ctl member {' '.join(words)}: {said[0]}") from None
+
+    def is_as(self, expected):
+        return h.wait_until(lambda: roles(self.group) == expected, 60,
+                            f"the members are {expected}")
+
+    def change(self, name, *words, expected, number=None):
+        begin = time.monotonic()
+        self.ask(*words)
+        if words[0] == "add":
+            self.group.start(number)
+            self.ask("promote", str(number))
+        self.is_as(expected)
+        self.load.progress()
+        self.changes.append(Change(name, begin, time.monotonic()))
+
+    def caught_up(self, number):
+        """An added replica may lead only once its server has done what the others' have."""
+        end = self.group.status(self.group.leader())["applied"]
+
+        def done():
+            said = self.group.status(number)
+            return said is not None and said["applied"] >= end
+        h.wait_until(done, 120, f"replica {number} has run the inputs of before")
+
+    def pause(self):
+        """Undisturbed service between two changes, to be seen in the plot."""
+        end = time.monotonic() + self.hold
+        self.load.progress()
+        h.wait_until(lambda: time.monotonic() >= end, self.hold + 10, "time passes")
+
+    def tell(self):
+        group, story = self.group, self.story
+        voters = {i: "voter" for i in range(3)}
+        self.pause()
+        for number in (3, 4):
+            voters[number] = "voter"
+            self.change(f"add {number}", "add", str(number), expected=voters, number=number)
+            self.caught_up(number)
+            self.pause()
+        story.check(self.is_as(voters), "3 -> 5 members under load")
+        leader = group.leader()
+        other = max(i for i in range(3) if i != leader)
+        del voters[other]
+        self.change(f"remove {other}", "remove", str(other), expected=voters)
+        self.pause()
+        story.check(self.is_as(voters), "5 -> 4 members, a follower removed under load")
+        leader = group.leader()
+        del voters[leader]
+        self.change(f"remove {leader}, which leads", "remove", str(leader), expected=voters)
+        self.pause()
+        self.elections = group.status(group.leader())["view"] - self.first_view - 1
+        story.check(self.is_as(voters) and group.leader() in voters,
+                    "4 -> 3 members, the leader removed under load")
+        return sorted(voters)
+
+
+def plot(path, load, changes):
+    try:
+        import matplotlib
+        matplotlib.use("Agg")
+        from matplotlib import pyplot
+    except ImportError:
+        print("no plot: matplotlib is absent (python3-matplotlib)")
+        return
+    counts, begin = load.buckets()
+    figure, axes = pyplot.subplots(figsize=(9, 3.6))
+    axes.plot([i * BUCKET_SECONDS for i in range(len(counts))],
+              [n / BUCKET_SECONDS / 1000 for n in counts], lw=1, color="tab:blue")
+    top = max(counts) / BUCKET_SECONDS / 1000
+    for i, c in enumerate(changes):
+        axes.axvspan(c.begin - begin, c.end - begin, color="tab:orange", alpha=0.25, lw=0)
+        axes.axvline(c.begin - begin, color="tab:red", lw=0.8, ls="--")
+        axes.text(c.begin - begin, top * (1.06 + 0.09 * (i % 2)), " " + c.name, fontsize=8)
+    axes.set_ylim(0, top * 1.28)
+    axes.set_xlim(0, len(counts) * BUCKET_SECONDS)
+    axes.set_xlabel("time [s]")
+    axes.set_ylabel("1000 RPUSH/s, per 100 ms")
+    axes.set_title("redis, members 3 - 5 - 4 - 3 (shaded: until the change was done)", fontsize=9)
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+    print(f"plot: {path}")
+
+
+def tell_figures(story, load, changes):
+    counts, begin = load.buckets()
+    seconds = len(counts) * BUCKET_SECONDS
+    story.say(f"{len(load.pushers)} clients, {len(load.answers)} answers in {seconds:.1f} s: "
+              f"{sum(counts) / seconds:.0f}/s; worst 100 ms: {min(counts)} answers")
+    for c in changes:
+        first = max(0, int((c.begin - begin) / BUCKET_SECONDS))
+        during = counts[first:int((c.end - begin) / BUCKET_SECONDS) + 1]
+        story.say(f"{c.name}: done after {(c.end - c.begin) * 1000:.0f} ms; worst 100 ms of it: "
+                  f"{min(during, default=0)} answers")
+
+
+def check_breaks(story, load, change, elections):
+    """Connections lead to the leader: they break when it is removed, each once. A busy machine may
+    make the group elect another one as well, which is told, and a failure of the full story, which
+    has the machine to itself: connections break then, too."""
+    served = collections.Counter(b.client for b in load.breaks if b.served)
+    if elections == 0 or story.full:
+        others = [b for b in load.breaks if not change.begin <= b.at <= change.end]
+        story.check(elections == 0 and not others,
+                    "connections broke only while the leader was removed",
+                    f"{elections} elections nobody asked for, {others[:3]}")
+        story.check(max(served.values(), default=0) <= 1, "each of them once",
+                    served.most_common(3))
+    story.say(f"{len(served)} of {len(load.pushers)} clients lost a connection, "
+              f"{sum(not b.served for b in load.breaks)} attempts to connect failed; the lead "
+              f"changed {elections} times by itself (load average {os.getloadavg()[0]:.1f})")
+
+
+def asked(group, questions):
+    """The answer of questions(client), asked again when the lead changed meanwhile."""
+    def answer():
+        try:
+            client = h.Redis(group.port, 30, group.addresses[group.leader()])
+        except OSError:
+            return None
+        try:
+            return [questions(client)]
+        except OSError:
+            return None
+        finally:
+            client.close()
+    return h.wait_until(answer, 120, "the group answers whole questions")[0]
+
+
+def verify(story, group, load, members):
+    wrong = asked(group, load.verify)
+    acknowledged = sum(len(p.acknowledged) for p in load.pushers)
+    story.check(not wrong, f"{acknowledged} acknowledged ids exactly once, others at most once",
+                "; ".join(wrong[:3]))
+    digest = asked(group, lambda client: client("DEBUG", "DIGEST"))
+    story.check(re.fullmatch(r"[0-9a-f]{40}", digest), "the group answers DEBUG DIGEST", digest)
+    group.settle(60, members)
+    # SIGINT: what is committed is carried out first.
+    ends = [group.stop_one(i, signal.SIGINT) for i in range(PLACES)]
+    expected = [0 if i in members else LEFT_GROUP for i in range(PLACES)]
+    story.check(ends == expected, "members end with status 0, removed ones with 71", ends)
+    story.check_equal(group, recordings=members,
+                      what="outputs of the members are equal, DEBUG DIGEST among them")
+
+
+def body(story):
+    h.need("redis-server")
+    options = story.options
+    hold = options.hold if options.hold is not None else 3 if story.full else 0.3
+    count = options.clients or (32 if story.full else 12)
+    port, links = h.free_port(), h.free_port()
+    addresses = [f"127.0.0.{i + 1}" for i in range(PLACES)]
+    with Hosts(story, h.redis_program(port), port=port, fabric=options.fabric, record=True,
+               addresses=addresses, started=range(3),
+               group={"members": 3, "durability": options.durability},
+               replica=(lambda i: {"port": links}) if options.fabric != "shm" else None) as group:
+        load = Pushers(port, addresses[:3], count)
+        telling = Story(story, group, load, hold)
+        load.start()
+        try:
+            load.progress()
+            members = telling.tell()
+        finally:
+            load.stop()
+        check_breaks(story, load, telling.changes[-1], telling.elections)
+        tell_figures(story, load, telling.changes)
+        where = options.plot or (story.out / "bench/grow.png" if story.full else None)
+        if where:
+            pathlib.Path(where).parent.mkdir(parents=True, exist_ok=True)
+            plot(where, load, telling.changes)
+        verify(story, group, load, members)
+
+
+if __name__ == "__main__":
+    h.tell("grow", body, hold={"type": float, "default": None}, plot={"default": ""},
+           clients={"type": int, "default": 0},
+           durability={"default": "memory", "choices": ["memory", "disk"]},
+           fabric={"default": "tcp", "choices": ["tcp", "shm"]})
