@@ -9,9 +9,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "runtime/launcher/control_client.h"
+#include "runtime/launcher/replace.h"
 #include "runtime/launcher/status_table.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
@@ -25,13 +28,21 @@ using Json = nlohmann::json;
 
 constexpr int kNoSuchGroup = 3, kNotPermitted = 4, kRefused = 5;
 constexpr int kReplicaMost = 126;
-constexpr int kAskTimeoutMs = 2'000, kWatchMs = 1'000;
+constexpr int kAskTimeoutMs = 2'000, kWatchMs = 1'000, kReplaceLookMs = 50;
 
 struct Request {
   std::string dir, group, output = "table", secret;
   bool watch = false;
   int to = -1;
   int replica = -1;
+  int fresh = -1;  // member replace: who comes
+};
+
+// What the leader said to a request; `status` is crane-ctl's.
+struct Told {
+  int status = 0;
+  std::string message;
+  bool busy = false;  // refused now, maybe not later
 };
 
 void print(const std::string& text) { (void)!write(STDOUT_FILENO, text.data(), text.size()); }
@@ -98,45 +109,57 @@ int status(const Request& request) {
   }
 }
 
-// Asks the node that leads; a message and a status when that cannot be.
-int ask_leader(const Request& request, const Json& what) {
+// Fills in the one group that is meant; 0, or the exit status after a message.
+int choose_one(const Request& request, std::string& group) {
   std::vector<std::string> groups;
   if (const int bad = choose_groups(request, groups); bad != 0) return bad;
-  if (groups.size() > 1) {
-    std::string names;
-    for (const auto& name : groups) names += (names.empty() ? "" : ", ") + name;
-    say("which group: there are several: " + names + "; name one");
-    return kNoSuchGroup;
-  }
-  const auto answers = ask_all(request, groups[0]);
-  const Json summary = summarise(groups[0], answers);
+  group = groups[0];
+  if (groups.size() == 1) return 0;
+  std::string names;
+  for (const auto& name : groups) names += (names.empty() ? "" : ", ") + name;
+  say("which group: there are several: " + names + "; name one");
+  return kNoSuchGroup;
+}
+
+Told tell_leader(const Request& request, const std::string& group, const Json& summary,
+                 const Json& what) {
+  constexpr int kNoLeader = static_cast<int>(Health::kNoLeader);
   if (health_of(summary) == Health::kNoLeader || !summary["leader"].is_number()) {
-    say("no leader: " + groups[0] + ": nobody leads now; see crane-ctl status " + groups[0]);
-    return static_cast<int>(Health::kNoLeader);
+    return {kNoLeader, "no leader: " + group + ": nobody leads now; see crane-ctl status " + group,
+            true};
   }
   const int leader = summary["leader"].get<int>();
   bool denied = false;
-  const auto sockets = find_replicas(request.dir, groups[0], denied);
+  const auto sockets = find_replicas(request.dir, group, denied);
   if (sockets.count(leader) == 0) {
-    say("not here: " + groups[0] + ": replica " + std::to_string(leader) +
-        " leads, on another host; run this there");
-    return kRefused;
+    return {kRefused, "not here: " + group + ": replica " + std::to_string(leader) +
+                          " leads, on another host; run this there"};
   }
   std::string text;
   if (ask_node(sockets.at(leader), what.dump(), kAskTimeoutMs, text) != Reply::kAnswer) {
-    say("no answer: " + groups[0] + ": the leader, replica " + std::to_string(leader) +
-        ", does not answer; see its node.log");
-    return static_cast<int>(Health::kNoLeader);
+    return {kNoLeader,
+            "no answer: " + group + ": the leader, replica " + std::to_string(leader) +
+                ", does not answer; see its node.log",
+            true};
   }
   const Json answer = Json::parse(text, nullptr, false);
-  const bool good = answer.is_object() && answer.value("ok", false);
   const std::string message = answer.is_object() ? answer.value("message", "") : "not understood";
-  if (good) {
-    print(message + "\n");
+  if (answer.is_object() && answer.value("ok", false)) return {0, message};
+  const std::string error = answer.is_object() ? answer.value("error", "") : "";
+  return {kRefused, "refused: " + group + ": " + message, error == "busy" || error == "not_leader"};
+}
+
+// Asks the node that leads; a message and a status when that cannot be.
+int ask_leader(const Request& request, const Json& what) {
+  std::string group;
+  if (const int bad = choose_one(request, group); bad != 0) return bad;
+  const Told told = tell_leader(request, group, summarise(group, ask_all(request, group)), what);
+  if (told.status == 0) {
+    print(told.message + "\n");
   } else {
-    say("refused: " + groups[0] + ": " + message);
+    say(told.message);
   }
-  return good ? 0 : kRefused;
+  return told.status;
 }
 
 int list_members(const Request& request) {
@@ -154,6 +177,68 @@ int list_members(const Request& request) {
 
 int change_member(const Request& request, const char* change) {
   return ask_leader(request, {{"do", "member"}, {"change", change}, {"replica", request.replica}});
+}
+
+// Who leads says that a change is not committed yet.
+bool is_changing(const std::map<int, NodeAnswer>& answers) {
+  return std::any_of(answers.begin(), answers.end(), [](const auto& a) {
+    const Json& status = a.second.status;
+    return status.is_object() && status.value("role", "") == "leader" &&
+           status.value("changing_members", false);
+  });
+}
+
+// Says everything once: what goes on, and what it waits for.
+int replace_member(const Request& request) {
+  std::string group, said;
+  if (const int bad = choose_one(request, group); bad != 0) return bad;
+  const std::string old = std::to_string(request.replica), fresh = std::to_string(request.fresh);
+  if (old == fresh) {
+    say("command line: crane-ctl: a replica cannot replace itself; name two");
+    return static_cast<int>(crane::setup::Status::kUsage);
+  }
+  bool leaving = false;
+  const auto once = [&](const std::string& text) {
+    if (text != said) print((said = text) + "\n");
+  };
+  for (;; poll(nullptr, 0, kReplaceLookMs)) {
+    const auto answers = ask_all(request, group);
+    const Json summary = summarise(group, answers);
+    const Json members = summary.value("members", Json::array());
+    if (members.empty() || is_changing(answers)) {
+      if (members.empty() && leaving) {
+        print("replica " + old + " leaves; nobody on this host is in the group any more\n");
+        return 0;
+      }
+      if (members.empty()) once("waiting: nobody tells the members; see crane-ctl status " + group);
+      continue;
+    }
+    const ReplaceStep step = next_step(members, request.replica, request.fresh);
+    if (step == ReplaceStep::kDone) {
+      print("replica " + fresh + " has replaced replica " + old + "\n");
+      return 0;
+    }
+    if (step == ReplaceStep::kNoMember) {
+      say("refused: " + group + ": replica " + old + " is no member; see crane-ctl member list");
+      return kRefused;
+    }
+    const bool removes = step == ReplaceStep::kRemove;
+    const char* change = removes ? "remove" : step == ReplaceStep::kAdd ? "add" : "promote";
+    const Told told = tell_leader(request, group, summary,
+                                  {{"do", "member"},
+                                   {"change", change},
+                                   {"replica", removes ? request.replica : request.fresh}});
+    leaving |= removes && told.status == 0;
+    if (told.status == 0) {
+      once(told.message);
+    } else if (told.busy) {
+      once("waiting: " + told.message +
+           (step == ReplaceStep::kPromote ? "; does its node run?" : ""));
+    } else {
+      say(told.message + "; the same command goes on from here, wherever it was broken off");
+      return told.status;
+    }
+  }
 }
 
 int make_secret(const Request& request) {
@@ -203,6 +288,16 @@ int main(int argc, char** argv) {
   auto* add = change("add", "a replica of the group's file that is no member gets the log");
   auto* promote = change("promote", "a learner that has caught up votes");
   auto* remove = change("remove", "a member leaves; a leader hands over first");
+  auto* replace = member->add_subcommand(
+      "replace",
+      "NEW is added, votes when it has caught up, then OLD leaves; broken off, it can be repeated");
+  replace->add_option("old", request.replica, "the replica that leaves")
+      ->required()
+      ->check(CLI::Range(0, kReplicaMost));
+  replace->add_option("new", request.fresh, "the replica of the group's file that comes")
+      ->required()
+      ->check(CLI::Range(0, kReplicaMost));
+  replace->add_option("group", request.group, "the group's name (default: the only one)");
   auto* secret = app.add_subcommand("secret", "the secret that a group's hosts share");
   secret->require_subcommand(1);
   auto* fresh = secret->add_subcommand("new", "makes one");
@@ -224,5 +319,6 @@ int main(int argc, char** argv) {
   if (*add) return change_member(request, "add");
   if (*promote) return change_member(request, "promote");
   if (*remove) return change_member(request, "remove");
+  if (*replace) return replace_member(request);
   return make_secret(request);
 }

@@ -104,6 +104,15 @@ std::string table(std::span<const Column> columns, const Json& lines) {
   return text;
 }
 
+// Somebody tells the members, and it is none: nobody misses its node.
+bool was_removed(const Json& summary, int replica) {
+  const auto found = summary.find("members");
+  if (found == summary.end() || !found->is_array()) return false;
+  const Json& members = *found;
+  return std::none_of(members.begin(), members.end(),
+                      [&](const Json& m) { return m.value("replica", -1) == replica; });
+}
+
 }  // namespace
 
 Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers) {
@@ -125,7 +134,6 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
       if (answer.status.contains(key)) summary[key] = answer.status[key];
     }
   }
-  bool whole = true;
   for (int i = 0; i < static_cast<int>(replicas); ++i) {
     const auto found = answers.find(i);
     if (found == answers.end()) {
@@ -139,7 +147,6 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
       const std::uint64_t applied = number(row, "applied");
       row["lag"] = commit > applied ? commit - applied : 0;
     }
-    whole = whole && found->second.reply == Reply::kAnswer;
     summary["replicas"].push_back(row);
   }
   if (named < kNobody) summary["leader"] = named;
@@ -157,6 +164,9 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
       }
     }
   }
+  const bool whole = std::all_of(answers.begin(), answers.end(), [&](const auto& a) {
+    return a.second.reply == Reply::kAnswer || was_removed(summary, a.first);
+  });
   // The nodes here know a leader although it answers nowhere: it is on another host, or gone.
   const auto at = answers.find(static_cast<int>(named));
   const bool led = named < kNobody && (at == answers.end() || at->second.reply == Reply::kAnswer);

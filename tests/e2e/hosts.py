@@ -168,6 +168,38 @@ def beginning_anew(story):
         story.check(incr(group.addresses[1], port) == 1, "--force-new-group begins anew")
 
 
+def replacing(story):
+    """crane-ctl member replace, of a follower and of the leader, each by one that has just come."""
+    port, places = h.free_port(), 5
+    with Hosts(story, h.redis_program(port), port=port, group={"members": 3}, started=range(3),
+               addresses=[f"127.0.0.{i + 1}" for i in range(places)]) as group:
+        code, _, error = group.ctl("member", "replace", "1", "1")
+        story.check(code == 100 and "itself" in error, "no replica replaces itself", error)
+        code, _, error = group.ctl("member", "replace", "4", "3")
+        story.check(code == 5 and "no member" in error, "who is no member is not replaced", error)
+        counted, voters = 0, {0, 1, 2}
+        for fresh, leads in ((3, False), (4, True)):
+            leader = group.leader()
+            old = leader if leads else min(voters - {leader})
+            group.start(fresh)
+            code, text, error = group.ctl("member", "replace", str(old), str(fresh))
+            story.check(code == 0 and f"replica {fresh} has replaced replica {old}" in text,
+                        f"replica {fresh} replaces the {'leader' if leads else 'follower'} {old}",
+                        f"{code}: {text}{error}")
+            story.check(group.wait(old) == 71, "whose node ends with status 71")
+            voters = voters - {old} | {fresh}
+            said = json.loads(group.ctl("member", "list", "-o", "json")[1])
+            story.check({m["replica"] for m in said if m["member"] == "voter"} == voters,
+                        "the others and the new one vote", said)
+            code, text, _ = group.ctl("status")
+            story.check(code == 0, "crane-ctl status does not miss the one that left", text)
+            address = group.addresses[group.leader(others_than=[old])]
+            counted += 1
+            story.check(incr(address, port) == counted, "and the group goes on", counted)
+        code, text, _ = group.ctl("member", "replace", str(old), str(fresh))
+        story.check(code == 0, "a replacement that is done is not done again", text)
+
+
 def refusals(story):
     """What is found wrong before a node starts, with its exit status and words."""
     group = Hosts(story, h.redis_program(h.free_port()))
@@ -203,6 +235,7 @@ def body(story):
     refusals(story)
     forwarding(story)
     refusing(story)
+    replacing(story)
     disagreeing(story)
     beginning_anew(story)
 

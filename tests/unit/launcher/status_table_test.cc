@@ -109,3 +109,13 @@ TEST_CASE("members: by the leader's word, with what only it knows; else by a fol
   CHECK(members_of(summarise("g", answers)).find("learner") != std::string::npos);
   CHECK(members_of(summarise("g", {})).find("nobody tells") != std::string::npos);
 }
+
+TEST_CASE("status: who was removed is not missed", "[ctl]") {
+  std::map<int, NodeAnswer> answers{{0, node("leader", 4, 0, 90, 90)},
+                                    {1, node("follower", 4, 0, 90, 90)},
+                                    {2, {Reply::kAbsent, {}}}};
+  answers[0].status["members"] = Json::array({{{"replica", 0}}, {{"replica", 1}}});
+  CHECK(health_of(summarise("g", answers)) == Health::kWell);
+  answers[0].status["members"].push_back({{"replica", 2}});
+  CHECK(health_of(summarise("g", answers)) == Health::kDegraded);
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What `crane-ctl member replace` does next, told from who is a member now: so it can be broken off
+// and run again at any point (DESIGN C7: one change at a time).
+//
+// Threads: plain functions.
+
+#include <nlohmann/json.hpp>
+
+namespace crane::launcher {
+
+enum class ReplaceStep {
+  kAdd,      // `fresh` becomes a learner
+  kPromote,  // the learner votes, once it has caught up
+  kRemove,   // `old` leaves
+  kDone,
+  kNoMember,  // neither `old` nor a voting `fresh` is a member: nothing to replace
+};
+
+// `members`: as in summarise(), [{"replica": 0, "member": "voter"}, ...].
+ReplaceStep next_step(const nlohmann::json& members, int old, int fresh);
+
+}  // namespace crane::launcher
