@@ -405,6 +405,8 @@ struct Config {
   std::uint64_t ring_bytes = 0;  // a power of two; equal on all replicas
   std::uint32_t payload_bytes_max = 1U << 20;
   std::uint64_t write_bytes_max = 256U << 10;  // of one write when a follower is brought up
+  // Under way to one follower, so that who is brought up does not keep the leader from the others.
+  std::uint64_t in_flight_bytes_max = 1U << 20;
   Durability durability = Durability::kMemory;
   std::uint64_t store_bytes_max = 4U << 20;  // of one transaction, unless one entry is larger
 

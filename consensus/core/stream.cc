@@ -111,7 +111,10 @@ Cursor Replica::range_end(const Peer& p, std::uint64_t limit) const {
 void Replica::pump(ReplicaId id) {
   Peer& p = peers_[value(id)];
   p.throttled = false;
-  while (p.state == PeerState::kStreaming && p.count < kWindowMax && p.sent.pos < end_.pos) {
+  const auto room = [&] {
+    return p.count < kWindowMax && p.sent.pos - p.acked_pos < config_.in_flight_bytes_max;
+  };
+  while (p.state == PeerState::kStreaming && p.sent.pos < end_.pos && room()) {
     const Cursor to = range_end(p, stream_limit(p));
     if (to.pos == p.sent.pos) {
       p.throttled = true;

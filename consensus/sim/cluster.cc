@@ -62,6 +62,7 @@ void Cluster::start(unsigned id, core::StartKind kind) {
   c.ring_bytes = faults_.ring_bytes;
   c.payload_bytes_max = static_cast<std::uint32_t>(faults_.payload_max);
   c.write_bytes_max = faults_.write_bytes_max;
+  c.in_flight_bytes_max = faults_.in_flight_bytes_max;
   c.period_active_ns = 5'000'000;
   c.period_idle_ns = 20'000'000;
   c.active_for_ns = 50'000'000;

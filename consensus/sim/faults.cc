@@ -91,6 +91,7 @@ Faults Faults::draw_laps(std::uint64_t seed) {
   Random r(seed ^ 0x1a95'0000'0000'0003U);
   f.replicas = f.members = r.chance(500) ? 5 : 3;
   f.ring_bytes = 4096;
+  f.in_flight_bytes_max = 2000;
   f.payload_max = r.between(100, 400);
   f.propose_every_ns = r.between(300'000, 2'000'000);
   f.duration_ns = 600'000'000;

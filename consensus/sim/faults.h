@@ -26,6 +26,7 @@ struct Faults {
   std::uint64_t payload_max = 200;
   std::uint64_t propose_every_ns = 2'000'000;
   std::uint64_t write_bytes_max = 256U << 10;
+  std::uint64_t in_flight_bytes_max = 1U << 20;
   std::uint64_t duration_ns = 800'000'000;  // of the faults; what follows must be live
   bool death_is_seen = true;                // PeerDown, as pidfd gives on one host
   bool dead_memory_reachable = true;        // shm: a dead process's memory takes writes
