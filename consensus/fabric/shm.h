@@ -139,6 +139,7 @@ class ShmFabric final : public Fabric {
   ShmOptions options_;
   std::string own_dir_;
   shm::LifeLine life_;
+  const std::shared_ptr<Urgency> urgency_ = std::make_shared<Urgency>();
   shm::Region control_;
   shm::Region log_;
   bool survived_ = false;

@@ -61,6 +61,7 @@ struct LifeWatch::Shared {
   Region region;
   pthread_mutex_t* mutex = nullptr;
   int event = -1;
+  std::shared_ptr<Urgency> urgency;
   std::atomic<bool> stopped{false};
 
   ~Shared() {
@@ -73,21 +74,26 @@ struct LifeWatch::Shared {
     Shared& s = **self;
     // EOWNERDEAD: it died.  0: it closed its life line.  Either way it is gone, and so is the
     // mutex's use: given back inconsistent, it can never be had again.
+    Urgency::always();
     const int got = ::pthread_mutex_lock(s.mutex);
     if (got == 0 || got == EOWNERDEAD) ::pthread_mutex_unlock(s.mutex);
     const std::uint64_t one = 1;
-    if (!s.stopped.load()) static_cast<void>(!::write(s.event, &one, sizeof one));
+    if (s.stopped.load()) return nullptr;
+    s.urgency->begin();
+    static_cast<void>(!::write(s.event, &one, sizeof one));
     return nullptr;
   }
 };
 
-Outcome LifeWatch::start(const std::string& directory, std::uint8_t replicas, ReplicaId self) {
+Outcome LifeWatch::start(const std::string& directory, std::uint8_t replicas, ReplicaId self,
+                         std::shared_ptr<Urgency> urgency) {
   stop();
   auto region =
       Region::open(path_in(directory), Region::Access::kReadWrite, replicas * sizeof(Line));
   if (!region) return region.error();
   auto shared = std::make_shared<Shared>();
   shared->region = std::move(region).value();
+  shared->urgency = std::move(urgency);
   shared->mutex = &shared->region.as<Line>()[value(self)].mutex;
   shared->event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (shared->event < 0) return system_error("eventfd");

@@ -19,6 +19,7 @@
 #include <string>
 
 #include "consensus/fabric/shm_region.h"
+#include "consensus/fabric/urgency.h"
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
 
@@ -51,8 +52,10 @@ class LifeWatch {
   LifeWatch(LifeWatch&&) = default;
   LifeWatch& operator=(LifeWatch&&) = delete;
 
-  // Waits for the end of the process whose life line lies in `directory`, as replica `self`.
-  Outcome start(const std::string& directory, std::uint8_t replicas, ReplicaId self);
+  // Waits for the end of the process whose life line lies in `directory`, as replica `self`; that
+  // end is urgent.
+  Outcome start(const std::string& directory, std::uint8_t replicas, ReplicaId self,
+                std::shared_ptr<Urgency> urgency);
   // The descriptor is closed; the thread ends when the watched process does, and tells nobody.
   void stop() noexcept;
   // Readable once the process has ended; -1 while nothing is watched.

@@ -289,7 +289,7 @@ bool ShmFabric::attach_process(Peer& p, ReplicaId id, pid_t pid, std::uint64_t p
   }
   // Only a hint: without it the pidfd tells.
   if (options_.replicas <= shm::kLifeWatchedMax &&
-      p.life.start(directory_of(id), options_.replicas, options_.self).ok()) {
+      p.life.start(directory_of(id), options_.replicas, options_.self, urgency_).ok()) {
     static_cast<void>(add_to_epoll(p.life.fd(), value(id)).ok());
   }
   return true;

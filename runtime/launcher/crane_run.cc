@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // crane-run: runs an unmodified server as a group of replicas that clients see as one.
+#include <sched.h>
+
 #include "runtime/launcher/group.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
@@ -20,6 +22,13 @@ Problem choose_profile(const Options& options, const std::string& program, Profi
   for (const auto& name : profile_names()) names += (names.empty() ? "" : ", ") + name;
   return problem(Status::kUsage, "--profile", options.profile, "there is no such profile",
                  "use one of: " + names);
+}
+
+// What crane-run writes down can wait: it must not take the processor from nodes that elect a
+// leader.
+void give_way() {
+  const sched_param none{};
+  (void)sched_setscheduler(0, SCHED_BATCH | SCHED_RESET_ON_FORK, &none);
 }
 
 int fail(const Problem& problem) {
@@ -48,6 +57,7 @@ int main(int argc, char** argv) {
   if (problem = check_machine(options.container, options.publish); !problem.none())
     return fail(problem);
   if (problem = directories.create(options.place()); !problem.none()) return fail(problem);
+  give_way();
   Group group(options, parts, profile, program, directories);
   return group.run();
 }
