@@ -147,6 +147,7 @@ struct Options {
   // wake-up costs the leader's machine more than an entry does); the first entry after a pause
   // wakes at once.
   std::uint64_t bell_spacing_ns = 300'000;
+  bool urgent_deaths = false;  // kShm: a peer's death gives the loop a real-time priority for 20 ms
   Durability durability = Durability::kMemory;
   // kDisk: a directory on a disk; the store of replica k is in its subdirectory r<k>.  Made if it
   // is not there.

@@ -50,6 +50,7 @@ struct ShmOptions {
   std::uint64_t log_bytes = 128ULL << 20;
   std::uint64_t landing_bytes = 0;  // 0: from log_bytes
   std::uint8_t spares = 2;          // landing segments kept ready
+  bool urgent_deaths = false;       // urgency.h
 };
 
 class ShmFabric final : public Fabric {

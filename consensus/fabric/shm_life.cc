@@ -74,12 +74,12 @@ struct LifeWatch::Shared {
     Shared& s = **self;
     // EOWNERDEAD: it died.  0: it closed its life line.  Either way it is gone, and so is the
     // mutex's use: given back inconsistent, it can never be had again.
-    Urgency::always();
+    if (s.urgency) Urgency::always();
     const int got = ::pthread_mutex_lock(s.mutex);
     if (got == 0 || got == EOWNERDEAD) ::pthread_mutex_unlock(s.mutex);
     const std::uint64_t one = 1;
     if (s.stopped.load()) return nullptr;
-    s.urgency->begin();
+    if (s.urgency) s.urgency->begin();
     static_cast<void>(!::write(s.event, &one, sizeof one));
     return nullptr;
   }

@@ -53,7 +53,7 @@ class LifeWatch {
   LifeWatch& operator=(LifeWatch&&) = delete;
 
   // Waits for the end of the process whose life line lies in `directory`, as replica `self`; that
-  // end is urgent.
+  // end is urgent if `urgency` is given.
   Outcome start(const std::string& directory, std::uint8_t replicas, ReplicaId self,
                 std::shared_ptr<Urgency> urgency);
   // The descriptor is closed; the thread ends when the watched process does, and tells nobody.

@@ -97,6 +97,7 @@ Result<std::unique_ptr<Fabric>> open_shm(const Options& o) {
   shm.replicas = o.replicas;
   shm.group = o.log_id;
   shm.log_bytes = core::log_memory_bytes(o.ring_bytes);
+  shm.urgent_deaths = o.urgent_deaths;
   return as_fabric(ShmFabric::open(shm));
 }
 
