@@ -148,16 +148,15 @@ TEST_CASE("driver disk: a damaged store does not vote, and does not disturb",
   const auto leader = static_cast<std::uint8_t>(found);
   const auto victim = static_cast<std::uint8_t>((leader + 1) % 3);
   REQUIRE(g.wait_committed(victim, 300, kSoon));
-  g.set_traffic(false);  // so that the last transaction is one that was told
-  settled_leader(g);
-  REQUIRE(until(
-      [&] { return let_pass_us(200), g.report(victim).durable >= g.report(leader).committed; },
-      kSoon));
+  g.stop_traffic();  // so that what the store holds was told
+  const std::uint64_t last = g.report(settled_leader(g)).last;
+  REQUIRE(until([&] { return let_pass_us(200), g.report(victim).durable >= last; }, kSoon));
   g.process(victim).kill();
   g.set_traffic(true);
   g.lose_memory(victim);
   g.report(victim).role = 0;
-  // The end of the write-ahead log rots: to Berkeley DB it is a shorter one.
+  // The end of the write-ahead log rots: to Berkeley DB it is a shorter one.  Not the very end: the
+  // kill may have left a transaction there that nobody was told of, which nobody would miss.
   const std::string wal = disk.of(victim) + "/env/log.0000000001";
   const int fd = ::open(wal.c_str(), O_RDWR);
   REQUIRE(fd >= 0);
@@ -165,17 +164,13 @@ TEST_CASE("driver disk: a damaged store does not vote, and does not disturb",
   REQUIRE(::pread(fd, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
   std::size_t end = bytes.size();
   while (end > 0 && bytes[end - 1] == 0) --end;
-  REQUIRE(end > 400);
-  const char other = static_cast<char>(bytes[end - 300] ^ 1);
-  REQUIRE(::pwrite(fd, &other, 1, static_cast<off_t>(end - 300)) == 1);
+  REQUIRE(end > 3000);
+  const char other = static_cast<char>(bytes[end - 2000] ^ 1);
+  REQUIRE(::pwrite(fd, &other, 1, static_cast<off_t>(end - 2000)) == 1);
   ::close(fd);
   g.start(victim);
-  REQUIRE(until(
-      [&] {
-        return let_pass_us(200),
-               g.report(victim).role == static_cast<std::uint32_t>(consensus::Role::kLearner);
-      },
-      kSoon));
+  // It may be one for a moment only.
+  REQUIRE(until([&] { return let_pass_us(200), g.report(victim).learned > 0; }, kSoon));
   REQUIRE(g.wait_committed(leader, g.report(leader).committed + 300, kSoon));
   CHECK(g.report(victim).fatal == 0);
   CHECK(std::filesystem::exists(disk.of(victim) + "/damaged-1"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fabric/node_process.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,11 +19,19 @@ namespace {
 
 using consensus::Consensus;
 using consensus::EntryView;
+using consensus::MemberRole;
 using consensus::Role;
 
 constexpr std::uint8_t kInput = 1;
 constexpr std::uint64_t kInputsPerMs = 5;
 constexpr std::uint64_t kMs = 1'000'000;
+constexpr int kAskAgainMs = 100;
+
+std::uint8_t role_in(const consensus::GroupStatus& status, std::uint8_t id) {
+  const auto found = std::find_if(status.members.begin(), status.members.end(),
+                                  [id](const auto& m) { return value(m.id) == id; });
+  return static_cast<std::uint8_t>(found == status.members.end() ? MemberRole::kNone : found->role);
+}
 
 void record(NodeReport& r, const EntryView& e) {
   const std::uint64_t index = value(e.at.index);
@@ -144,6 +153,7 @@ void NodeGroup::run(std::uint8_t id) {
   o.callbacks.on_role = [&](Role role, View view, ReplicaId) {
     r.view = value(view);
     if (role == Role::kLeader) r.leader_since_ns = monotonic_ns();
+    if (role == Role::kLearner) ++r.learned;
     r.role = static_cast<std::uint32_t>(role);
   };
   o.callbacks.on_fatal = [&](const char* why) {
@@ -166,9 +176,16 @@ void NodeGroup::run(std::uint8_t id) {
     if (report_->command.asked != report_->command.done) obey(c);
     const consensus::GroupStatus status = c.status();
     r.removed = status.removed ? 1 : 0;
+    r.last = value(status.last);
+    r.own_view = value(status.view);
+    r.connected = status.connected;
+    r.needs_checkpoint = status.needs_checkpoint ? 1 : 0;
+    r.changing = status.changing ? 1 : 0;  // before the roles, which are read before it
+    for (std::uint8_t i = 0; i < replicas_; ++i) r.members[i] = role_in(status, i);
     r.voters = static_cast<std::uint64_t>(
         std::count_if(status.members.begin(), status.members.end(),
                       [](const auto& m) { return m.role == consensus::MemberRole::kVoter; }));
+    ++r.rounds;
     c.flush_doorbells();
     r.durable = value(c.status().durable);
     const std::uint64_t wait = wake > now ? wake - now : 0;
@@ -197,6 +214,21 @@ void NodeGroup::obey(Consensus& c) {
   command.done = number;
 }
 
+bool NodeGroup::change_committed(Command::Kind kind, std::uint8_t id) {
+  const auto is = [id](const NodeReport& r, MemberRole role) {
+    return r.members[id] == static_cast<std::uint8_t>(role) && r.changing == 0 &&
+           r.role == static_cast<std::uint32_t>(Role::kLeader);
+  };
+  if (kind == Command::kRemove && report(id).removed == 1) return true;
+  for (std::uint8_t i = 0; i < replicas_; ++i) {
+    const NodeReport& r = report(i);
+    if (kind == Command::kRemove ? is(r, MemberRole::kNone) : is(r, MemberRole::kVoter))
+      return true;
+    if (kind == Command::kAdd && is(r, MemberRole::kLearner)) return true;
+  }
+  return false;
+}
+
 bool NodeGroup::command(Command::Kind kind, std::uint8_t id, int timeout_ms) {
   Command& c = report_->command;
   const std::uint64_t deadline = monotonic_ns() + static_cast<std::uint64_t>(timeout_ms) * kMs;
@@ -205,12 +237,17 @@ bool NodeGroup::command(Command::Kind kind, std::uint8_t id, int timeout_ms) {
     c.id = id;
     const std::uint64_t number = ++c.asked;
     if (!until([&] { return let_pass_us(200), c.done == number; }, timeout_ms)) return false;
-    if (c.code == static_cast<int>(Code::kOk)) return true;
-    if (c.code != static_cast<int>(Code::kBadArgument)) continue;
-    // It leads already, by an election of its own.
-    return kind == Command::kTransfer &&
-           report(id).role == static_cast<std::uint32_t>(Role::kLeader);
+    if (kind == Command::kTransfer) {
+      if (c.code == static_cast<int>(Code::kOk)) return true;
+      if (c.code != static_cast<int>(Code::kBadArgument)) continue;
+      // It leads already, by an election of its own.
+      return report(id).role == static_cast<std::uint32_t>(Role::kLeader);
+    }
+    // It is in force where it was appended; asked again in case that leader is none any more.
+    if (until([&] { return let_pass_us(200), change_committed(kind, id); }, kAskAgainMs))
+      return true;
   }
+  UNSCOPED_INFO("change " << static_cast<int>(kind) << " of r" << int{id} << "\n" << describe());
   return false;
 }
 
@@ -232,7 +269,30 @@ int NodeGroup::wait_for_leader(int not_this, int timeout_ms) {
         return found >= 0;
       },
       timeout_ms);
+  if (found < 0) UNSCOPED_INFO(describe());
   return found;
+}
+
+void NodeGroup::stop_traffic() {
+  set_traffic(false);
+  const int leader = wait_for_leader(-1, kAskAgainMs * 100);
+  REQUIRE(leader >= 0);
+  const NodeReport& r = report(static_cast<std::uint8_t>(leader));
+  // The round in which it may still have looked, and one that tells.
+  const std::uint64_t then = r.rounds + 2;
+  REQUIRE(until([&] { return let_pass_us(200), r.rounds >= then; }, kAskAgainMs * 100));
+}
+
+std::string NodeGroup::describe() const {
+  std::string text;
+  for (std::uint8_t i = 0; i < replicas_; ++i) {
+    const NodeReport& r = report_->nodes[i];
+    text += fmt::format("r{}: role {}, view {}, last {}, committed {}, connected {}, voters {}{}\n",
+                        i, r.role.load(), r.own_view.load(), r.last.load(), r.committed.load(),
+                        r.connected.load(), r.voters.load(),
+                        r.needs_checkpoint != 0 ? ", needs a checkpoint" : "");
+  }
+  return text;
 }
 
 bool NodeGroup::wait_committed(std::uint8_t id, std::uint64_t index, int timeout_ms) {

@@ -32,6 +32,7 @@ struct NodeReport {
   std::atomic<std::uint32_t> role;
   std::atomic<std::uint64_t> view;
   std::atomic<std::uint64_t> leader_since_ns;  // last time it was told that it leads; 0: never
+  std::atomic<std::uint64_t> learned;          // how often it was told that it is a learner
   std::atomic<std::uint64_t> committed;        // last index
   std::atomic<std::uint64_t> broken;           // a gap, a change or a repetition of an entry
   std::atomic<std::uint64_t> fatal;
@@ -39,6 +40,13 @@ struct NodeReport {
   std::atomic<std::uint64_t> voters;                // of the members in force
   std::atomic<std::uint64_t> removed;               // GroupStatus::removed
   std::atomic<std::uint64_t> busy;                  // proposals refused with kBusy
+  std::atomic<std::uint64_t> rounds;                // of its loop
+  std::atomic<std::uint64_t> last;                  // GroupStatus: last
+  std::atomic<std::uint64_t> own_view;              // view
+  std::atomic<std::uint64_t> connected;             // connected
+  std::atomic<std::uint64_t> needs_checkpoint;      // needs_checkpoint
+  std::atomic<std::uint64_t> changing;              // changing
+  std::atomic<std::uint8_t> members[5];             // their roles
   std::atomic<std::uint64_t> history[kHistoryMax];  // [index]: the input's id, or its type if none
 };
 struct GroupReport {
@@ -68,19 +76,24 @@ class NodeGroup {
   void heal(std::uint8_t id);
   NodeReport& report(std::uint8_t id) noexcept { return report_->nodes[id]; }
   void set_traffic(bool on) noexcept { report_->traffic = on; }
+  // Nobody proposes any more, and NodeReport::last of the leader says so.
+  void stop_traffic();
   std::uint8_t replicas() const noexcept { return replicas_; }
 
-  // The replica of the highest view that says it leads, other than `not_this`; -1 within
-  // timeout_ms.
+  // The replica of the highest view that says it leads, other than `not_this`; -1, and what every
+  // replica is at among what a failed assertion shows, if there is none within timeout_ms.
   int wait_for_leader(int not_this, int timeout_ms);
   // Until replica `id` has committed `index`.
   bool wait_committed(std::uint8_t id, std::uint64_t index, int timeout_ms);
-  // Asks whoever leads until it says yes.
+  // Asks whoever leads until it says yes; for a change of members until that is committed: before,
+  // a new leader may not have heard of it.
   bool command(Command::Kind kind, std::uint8_t id, int timeout_ms);
   // Agreement, no gap, no input twice, over all histories.  CHECKs.
   void check_histories();
 
  private:
+  std::string describe() const;
+  bool change_committed(Command::Kind kind, std::uint8_t id);
   // Between `from`, which dials, and `to`.
   struct Relay {
     std::uint8_t from = 0;
