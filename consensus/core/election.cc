@@ -84,6 +84,7 @@ void Replica::on_heartbeat(const Completion& e) {
   }
   if (leader_alive()) {
     campaign_at_ns_ = 0;
+    if (election_.view == promised_) lost_leader_ns_ = 0;  // suspected for nothing
   } else if (campaign_at_ns_ == 0 && prevote_view_ == View{0}) {
     plan_campaign(false);
   }

@@ -92,6 +92,22 @@ TEST_CASE("consensus: a silent leader is suspected by pull-score and replaced", 
   CHECK(g.nodes[0].core->last() == g.nodes[2].core->last());
 }
 
+TEST_CASE("consensus: an election's time is not counted from a suspicion that passed",
+          "[R=3, cut]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  g.nodes[1].cut = true;
+  g.run_for(300 * kMs);
+  g.nodes[1].cut = false;
+  g.run_for(5000 * kMs);
+  REQUIRE(g.leader() == 0);
+  g.nodes[0].cut = true;
+  g.run_for(400 * kMs);
+  REQUIRE(g.nodes[1].core->role() == Role::kLeader);
+  CHECK(g.nodes[1].core->last_election().took_ns < 400 * kMs);
+}
+
 TEST_CASE("consensus: a follower refuses others while its leader is alive (L1)", "[R=3]") {
   InstantGroup g(3);
   g.start_all();
