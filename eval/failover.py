@@ -36,6 +36,7 @@ from place import Place, machine, pyplot_or_none  # noqa: E402
 FAULTS = {"SIGKILL": signal.SIGKILL, "SIGSTOP": signal.SIGSTOP}
 BUSY_LOOPS = 4
 CLIENTS = 4
+REST_SECONDS = 2  # between two cuts
 
 
 def probe(place, port, signo, pids):
@@ -101,6 +102,8 @@ def cut_off(place, rounds):
                 return said is not None and said["role"] == "follower" and said["leader"] == new
             h.wait_until(mended, 30, f"the old leader, replica {leader}, follows {following}")
             served(clients)
+            # One fault at a time: the kernel asks again on the mended links up to a second later.
+            time.sleep(REST_SECONDS)
     return gaps
 
 

@@ -17,7 +17,8 @@
 // Members trust each other: whoever holds the secret can speak as any member.
 //
 // Output is collected (out()) and goes out with flush(): one encryption pass and one send() for all
-// that was collected.  Sockets have TCP_NODELAY, SO_KEEPALIVE and TCP_USER_TIMEOUT.
+// that was collected.  Sockets have TCP_NODELAY, SO_KEEPALIVE, TCP_USER_TIMEOUT and
+// TCP_THIN_LINEAR_TIMEOUTS.
 //
 // Threads: a link and its context belong to one thread.  Errors: a link fails, with a reason; never
 // a signal, never an exception.
