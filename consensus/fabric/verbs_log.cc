@@ -26,7 +26,7 @@ Result<Key> VerbsFabric::permit_writes(ReplicaId id) noexcept {
   CRANE_ASSERT(id != options_.self);
   revoke_writes(id);
   Peer& p = peer(id);
-  p.grant.emplace();
+  p.grant.emplace(Grant{});
   if (OwnLane* const lane = ready_spare(p)) {
     p.grant->key = Key{lane->id};
     p.grant->lane = std::move(*lane);
