@@ -85,15 +85,17 @@ bool LandingOwner::take_in(std::span<std::byte> log) noexcept {
     const std::uint64_t place = (at - base) % capacity;
     if (capacity - place < sizeof(Record)) return false;  // a base no writer of ours sets
     const Record r = get_record(data + place);
+    std::uint64_t next = at;
     if (r.offset == kSkip) {
-      at = next_lap(at, base, capacity);
+      next = next_lap(at, base, capacity);
     } else {
       if (r.size > log.size() || r.offset > log.size() - r.size) return false;
       if (record_bytes(r.size) > capacity - place) return false;
       std::memcpy(log.data() + r.offset, data + place + sizeof(Record), r.size);
-      at += record_bytes(r.size);
+      next += record_bytes(r.size);
     }
-    if (at > tail) return false;
+    if (next <= at || next > tail) return false;  // positions near 2^64 would begin again at 0
+    at = next;
     // After the copy: an owner that dies in it does it again when it is back.
     h->drained.store(at, std::memory_order_release);
   }

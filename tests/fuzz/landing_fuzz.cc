@@ -68,6 +68,12 @@ std::vector<std::string> seeds() {
   put(skip, Prefix{kCapacity + 48, 0, kCapacity - 48, 1, {}, kLandingMagic, 5, kCapacity});
   put(skip, Record{kSkip, 0});
   out.push_back(skip);
+  // At the end of the numbers: the next lap would begin at 0.
+  std::string wrapped;
+  const std::uint64_t end = ~std::uint64_t{0};
+  put(wrapped, Prefix{end - 63, 0, end - 127, 0, {}, kLandingMagic, 5, kCapacity});
+  put(wrapped, Record{kSkip, 0});
+  out.push_back(wrapped);
   return out;
 }
 
