@@ -93,11 +93,15 @@ void Node::follow_leader() {
   const bool follows = role_ == consensus::Role::kFollower || role_ == consensus::Role::kLearner;
   const bool known =
       follows && value(leader_) < config_.replicas && value(leader_) != config_.replica;
+  const bool named = value(leader_) < config_.replicas;
   const bool forward = known && config_.host->forward;
-  forwarder_->set_target(forward ? config_.host->replicas[value(leader_)].clients : "");
+  // While nobody is known to lead, those who were passed on stay: if the same one leads on, nothing
+  // happened to them; if it led no more, it has reset them itself.
+  if (named || !follows) {
+    forwarder_->set_target(forward ? config_.host->replicas[value(leader_)].clients : "");
+  }
   // While nobody is known to lead, clients wait in the kernel.
   if (!leads_) proxy_->take_strangers(known);
-  const bool named = value(leader_) < config_.replicas;
   role_hook_->changed({"CRANE_GROUP=" + config_.group,
                        fmt::format("CRANE_REPLICA={}", config_.replica),
                        fmt::format("CRANE_ROLE={}", consensus::name(role_)),
