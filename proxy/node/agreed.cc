@@ -2,12 +2,12 @@
 #include "proxy/node/agreed.h"
 
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "dmt/base/crc.h"
 #include "dmt/sequence/entry.h"
+#include "runtime/setup/program.h"
 
 namespace crane::node {
 namespace {
@@ -23,16 +23,6 @@ constexpr std::array<const char*, kAgreedItems> kNames{
     "libcrane.so (another version of Crane)",
     "the list of replicas",
 };
-
-std::uint64_t file_digest(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::vector<char> block(1 << 16);
-  std::uint64_t crc = 0;
-  while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0) {
-    crc = crc64(block.data(), static_cast<std::size_t>(in.gcount()), crc);
-  }
-  return crc;
-}
 
 std::uint64_t digest(const std::vector<std::string>& words) {
   std::uint64_t crc = 0;
@@ -51,14 +41,14 @@ Agreed digests_of(const Config& c) {
       replicas.push_back(r.address + " " + std::to_string(r.port));
     }
   }
-  Agreed all{file_digest(c.program),
+  Agreed all{setup::file_digest(c.program),
              digest(command),
              digest(c.env),
              static_cast<std::uint64_t>(c.mode),
              static_cast<std::uint64_t>(c.admission),
              c.quantum,
              c.send_buffer,
-             file_digest(c.libcrane),
+             setup::file_digest(c.libcrane),
              digest(replicas)};
   for (auto& item : all) item = crc64(&item, sizeof item) | 1;
   return all;

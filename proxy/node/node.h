@@ -179,7 +179,8 @@ class Node {
   bool server_exited_ = false;  // the main process ended at a turn
   int server_status_ = 0;
   bool exit_reported_ = false;
-  std::int64_t leave_at_ns_ = proxy::kNever;  // after the server's end
+  std::vector<std::pair<std::uint16_t, std::uint16_t>> host_ports_;  // the server's, this host's
+  std::int64_t leave_at_ns_ = proxy::kNever;                         // after the server's end
   bool stopping_ = false;
   std::int64_t active_ns_ = 0;  // when the server last did something visible
   Index active_applied_{};

@@ -259,6 +259,8 @@ NodeStatus Node::status() const {
   s.durability = config_.host ? config_.host->durability : "memory";
   s.connected = group.connected;
   s.forwarded = forwarder_ != nullptr ? forwarder_->connections() : 0;
+  s.ports = host_ports_;
+  s.server_exit = exit_reported_ ? server_exit_code() : -1;
   s.now_ns = static_cast<std::uint64_t>(monotonic_ns());
   s.log = group;
   s.connections = proxy_->connections();

@@ -61,6 +61,7 @@ void Node::open_own_listener(std::uint16_t port, std::uint64_t backlog) {
   }
   spdlog::info("port {} of the server is port {} of this host", port, ours);
   proxy_->add_listener(port, fd.value());
+  host_ports_.emplace_back(port, ours);
 }
 
 bool Node::open_virtual_address() {

@@ -62,6 +62,8 @@ nlohmann::json to_json(const NodeStatus& s) {
       {"group", s.group},
       {"replicas", s.replicas},
       {"fabric", s.fabric},
+      {"ports", s.ports},
+      {"server_exit", s.server_exit},
       {"durability", s.durability},
       {"connected", s.connected},
       {"forwarded", s.forwarded},

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "consensus/consensus.h"
 #include "dmt/base/result.h"
@@ -28,9 +30,12 @@ struct NodeStatus {
   std::uint64_t view = 0;
   std::uint8_t leader = 0;
   std::uint64_t last = 0, committed = 0, applied = 0;  // applied: admitted by the server
-  std::uint64_t clock = 0;                             // turns taken
-  std::uint64_t schedule_hash = 0;                     // at `clock`, when settled
-  bool settled = false;  // nobody had the turn while clock and hash were read
+  // The server's ports and those of this host, when the node runs by itself.
+  std::vector<std::pair<std::uint16_t, std::uint16_t>> ports;
+  int server_exit = -1;             // its status once the log says that it ended
+  std::uint64_t clock = 0;          // turns taken
+  std::uint64_t schedule_hash = 0;  // at `clock`, when settled
+  bool settled = false;             // nobody had the turn while clock and hash were read
   std::uint64_t outputs_bytes = 0;
   std::uint64_t outputs_digest = 0;
   std::array<std::uint64_t, 16> entries{};  // committed, by EntryType

@@ -2,7 +2,11 @@
 // crane-run: runs an unmodified server as a group of replicas that clients see as one.
 #include <sched.h>
 
+#include <string_view>
+
 #include "runtime/launcher/group.h"
+#include "runtime/launcher/host_agent.h"
+#include "runtime/launcher/hosts.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
 #include "runtime/setup/messages.h"
@@ -39,12 +43,14 @@ int fail(const Problem& problem) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--host-agent") return run_host_agent();
   Options options;
   Problem problem;
   const Parsed parsed = parse_options(argc, argv, options, problem);
   if (parsed == Parsed::kShown) return 0;
   if (parsed == Parsed::kProblem) return fail(problem);
   set_verbose(options.verbose);
+  if (!options.remote.hosts.empty()) return Hosts(options).run();
 
   std::string program;
   Parts parts;

@@ -13,10 +13,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "runtime/launcher/channel.h"
+#include "runtime/launcher/child.h"
 #include "runtime/launcher/node_setup.h"
 
 namespace crane::launcher {
@@ -26,24 +26,6 @@ using Json = nlohmann::json;
 
 constexpr int kStopTimeoutMs = 5'000;   // for nodes to stop their servers in order
 constexpr int kExitTimeoutMs = 10'000;  // for the other replicas, once one server ended by itself
-
-std::int64_t now_ms() {
-  timespec ts{};
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return static_cast<std::int64_t>(ts.tv_sec) * 1000 + ts.tv_nsec / 1'000'000;
-}
-
-std::string how(int status) {
-  if (WIFSIGNALED(status)) return std::string("killed by ") + strsignal(WTERMSIG(status));
-  return "ended with status " + std::to_string(WEXITSTATUS(status));
-}
-
-// The node's own exit statuses that need another word than "it stopped" (proxy/node/exit_status.h).
-Status status_of_node_code(int code) {
-  constexpr int kNeverCheckedInCode = 68, kServerDiedCode = 69;
-  if (code == kNeverCheckedInCode) return Status::kNeverCheckedIn;
-  return code >= kServerDiedCode ? Status::kReplicaStopped : Status::kNodeFailed;
-}
 
 }  // namespace
 
@@ -325,7 +307,7 @@ void Group::on_node_end(Replica& replica, int status) {
   }
   if (replica.problem.none()) {
     replica.problem = problem(Status::kNodeFailed, "replica " + std::to_string(replica.number),
-                              "its node is lost", how(status), "its log: " + log_of(replica));
+                              "its node is lost", how_ended(status), "its log: " + log_of(replica));
   }
   judge();
 }

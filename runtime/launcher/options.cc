@@ -19,7 +19,31 @@ constexpr const char* kFooter =
     "  crane-run -- apache2                     three replicas of stock apache2\n"
     "  crane-run --publish 8080:80 -- apache2   its port 80 published as 8080\n"
     "  crane-run --no-container -n 3 -- memcached -p 11212\n"
+    "  crane-run --hosts h1,h2,h3 -- redis-server --port 7000   one replica on each host\n"
+    "  crane-run --hosts h1,h2,h3 --name redis-server --stop\n"
     "Exit status: the server's own; 100 and above are crane-run's (README: When it says).";
+
+void declare_hosts(CLI::App& app, HostsOptions& o, std::string& hosts) {
+  const auto over = [&](CLI::Option* option) { option->needs("--hosts"); };
+  app.add_option("--hosts", hosts,
+                 "h1,h2,h3: one replica on each, started through the remote shell; NAME=ADDRESS or "
+                 "NAME=ADDRESS:PORT where the other replicas reach it otherwise");
+  over(app.add_option("--fabric", o.fabric, "between the hosts: tcp (default) or verbs (RDMA)")
+           ->check(CLI::IsMember({"tcp", "verbs"})));
+  over(app.add_option("--durability", o.durability,
+                      "memory (default), or disk: needs --dir and --secret-file")
+           ->check(CLI::IsMember({"memory", "disk"})));
+  over(app.add_option("--on-follower", o.on_follower,
+                      "forward (default) or refuse clients of a host that does not lead")
+           ->check(CLI::IsMember({"forward", "refuse"})));
+  over(app.add_option("--rsh", o.rsh,
+                      "the remote shell; gets HOST, then a command (default: ssh, with keys)"));
+  over(app.add_option("--remote-path", o.remote_path,
+                      "crane-run on the hosts (default: where it lies here)"));
+  over(app.add_option("--secret-file", o.secret_file,
+                      "the group's secret (default: a new one; crane-ctl secret new FILE)"));
+  over(app.add_flag("--stop", o.stop, "stop the group on its hosts"));
+}
 
 void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool& no_container,
              bool& no_pin) {
@@ -41,7 +65,36 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
   app.add_flag("--no-pin", no_pin, "do not pin replicas to processors");
   app.add_option("--perturb", o.perturb, "random delays at turns, from this seed (for tests)");
   app.add_flag("-v,--verbose", o.verbose, "say what happens inside");
-  app.add_option("program", o.program, "the server and its arguments, after --")->required();
+  app.add_option("program", o.program, "the server and its arguments, after --");
+}
+
+// What makes no sense, or not yet, for a group of several hosts.
+Problem check_hosts(const CLI::App& app, Options& o, const std::string& hosts) {
+  if (auto p = setup::parse_hosts(hosts, o.remote.hosts); !p.none()) return p;
+  const int count = static_cast<int>(o.remote.hosts.size());
+  if (app.count("--replicas") > 0 && o.replicas != count) {
+    return problem(Status::kReplicas, "number of replicas", std::to_string(o.replicas),
+                   std::to_string(count) + " hosts are named, with one replica each",
+                   "leave -n out");
+  }
+  o.replicas = count;
+  for (const char* option : {"--no-pin", "--perturb"}) {
+    if (app.count(option) == 0) continue;
+    return problem(Status::kUsage, "command line", option, "it is for replicas of one machine",
+                   "leave it out with --hosts");
+  }
+  if (o.remote.durability == "disk" && !o.remote.stop &&
+      (o.dir.empty() || o.remote.secret_file.empty())) {
+    return problem(Status::kUsage, "--durability", "disk",
+                   "what is to last needs a directory on a disk and the same secret at each start",
+                   "add --dir DIR (on the hosts) and --secret-file FILE (crane-ctl secret new)");
+  }
+  for (const auto& [option, path] : {std::pair{"--dir", o.dir}, std::pair{"--record", o.record}}) {
+    if (path.empty() || path[0] == '/') continue;
+    return problem(Status::kUsage, option, path, "other hosts are not where this one is",
+                   "begin it with /");
+  }
+  return {};
 }
 
 Problem check(Options& o, const std::vector<std::string>& publish) {
@@ -74,8 +127,10 @@ Parsed parse_options(int argc, const char* const* argv, Options& options, Proble
   app.footer(kFooter);
   app.prefix_command();  // what follows the program belongs to the program
   std::vector<std::string> publish;
+  std::string hosts;
   bool no_container = false, no_pin = false;
   declare(app, options, publish, no_container, no_pin);
+  declare_hosts(app, options.remote, hosts);
   // The server's own words are not ours to interpret: cut them off at the first "--".
   std::vector<const char*> ours(argv, argv + argc);
   const auto cut = std::find_if(ours.begin(), ours.end(),
@@ -84,7 +139,6 @@ Parsed parse_options(int argc, const char* const* argv, Options& options, Proble
   if (cut != ours.end()) {
     theirs.assign(cut + 1, ours.end());
     ours.erase(cut, ours.end());
-    app.get_option("program")->required(false);
   }
   try {
     app.parse(static_cast<int>(ours.size()), ours.data());
@@ -106,6 +160,14 @@ Parsed parse_options(int argc, const char* const* argv, Options& options, Proble
   options.program.insert(options.program.end(), theirs.begin(), theirs.end());
   options.container = !no_container;
   options.pin = !no_pin;
+  if (app.count("--hosts") > 0) {
+    if (problem_out = check_hosts(app, options, hosts); !problem_out.none()) {
+      return Parsed::kProblem;
+    }
+  }
+  if (options.program.empty() && options.remote.stop && !options.name.empty()) {
+    options.program.push_back(options.name);
+  }
   if (options.program.empty()) {
     problem_out = problem(Status::kUsage, "command line", "crane-run", "no program is given",
                           "write it after --, as in: crane-run -- apache2");

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/setup/host_list.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
 
@@ -19,6 +20,18 @@ using setup::problem;
 using setup::Problem;
 using setup::say;
 using setup::Status;
+
+// crane-run --hosts: one replica per host, started through a remote shell.
+struct HostsOptions {
+  std::vector<setup::HostWord> hosts;  // empty: all replicas on this machine
+  std::string fabric = "tcp";
+  std::string durability = "memory";
+  std::string on_follower = "forward";
+  std::string rsh = "ssh -T -o BatchMode=yes -o ConnectTimeout=10";
+  std::string remote_path;  // of crane-run there; empty: as here
+  std::string secret_file;  // empty: a new secret
+  bool stop = false;        // end such a group instead of starting one
+};
 
 struct Options {
   int replicas = 3;
@@ -35,6 +48,7 @@ struct Options {
   bool pin = true;
   std::uint64_t perturb = 0;
   bool verbose = false;
+  HostsOptions remote;
   std::vector<std::string> program;  // name and arguments, as typed
 
   setup::GroupPlace place() const { return {name, dir, replicas, record}; }

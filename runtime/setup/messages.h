@@ -28,6 +28,9 @@
 //   118     the group's file cannot be used                mend the line that is named
 //   119     the secret file is missing, short or readable  crane-ctl secret new FILE; chmod 600
 //           by others
+//   120     a host cannot be reached, or no longer         see what the remote shell says
+//   121     a host has no Crane, or another; or another    install the same on all hosts
+//           build of the server
 //
 // Form of a message: `crane-run: <what>: <object>: <cause>; <what to do>`.
 
@@ -57,6 +60,8 @@ enum class Status : int {
   kReplicaStopped = 117,
   kGroupFile = 118,
   kSecret = 119,
+  kHost = 120,
+  kHostDiffers = 121,
 };
 
 // Why crane-run ends before or instead of the server. `status` kOk: nothing is wrong.

@@ -15,7 +15,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "dmt/base/crc.h"
 #include "dmt/layout.h"
+#include "runtime/setup/program.h"
 
 namespace crane::setup {
 namespace {
@@ -78,6 +80,15 @@ Problem check_port(std::uint16_t port) {
                  "stop its owner, or choose another with --publish");
 }
 
+// Whether somebody holds the lock of a directory.
+bool is_held(const std::string& directory) {
+  const int fd = open((directory + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool held = flock(fd, LOCK_EX | LOCK_NB) != 0;
+  close(fd);
+  return held;
+}
+
 // A directory of recordings that can be written.
 Problem check_record(const std::string& record) {
   if (record.empty()) return {};
@@ -126,6 +137,12 @@ Problem find_parts(Parts& parts) {
   if (auto missing = find("crane-node", "../lib/crane", parts.node); !missing.none())
     return missing;
   return find("libcrane.so", "../lib/crane", parts.library);
+}
+
+std::uint64_t digest_of(const Parts& parts) {
+  const std::uint64_t all[] = {file_digest("/proc/self/exe"), file_digest(parts.node),
+                               file_digest(parts.library)};
+  return crc64(all, sizeof all);
 }
 
 Problem check_machine(bool container, const Ports& publish) {
@@ -231,6 +248,57 @@ Problem GroupDirectories::create_replica(const GroupPlace& place, int replica) {
   dir_own_ = dir;
   shm_own_ = shm;
   return check_record(place.record);
+}
+
+Problem GroupDirectories::create_host(const GroupPlace& place, int replica) {
+  const std::string base = place.dir.empty() ? default_directory() : place.dir;
+  const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
+  const std::string shm = "/dev/shm/crane." + place.name;
+  const std::string home = dir + "/h" + std::to_string(replica);
+  for (const auto& top : {dir, shm}) {
+    if (auto p = lock(top, place.name, Hold::kShared); !p.none()) return p;
+    chmod(top.c_str(), 0700);
+  }
+  if (auto p = lock(home, place.name); !p.none()) return p;
+  if (is_held(dir + "/r" + std::to_string(replica))) {
+    return problem(Status::kGroupExists, "cannot start the group", place.name,
+                   "a node of this name and number runs by itself on this machine",
+                   "stop it, or choose another name with --name");
+  }
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(home, ignored)) {
+    if (entry.path().filename() != "lock") fs::remove_all(entry.path(), ignored);
+  }
+  chmod(home.c_str(), 0700);
+  dir_own_ = dir;
+  shm_own_ = shm;
+  host_dir_ = home;
+  host_replica_ = replica;
+  return {};
+}
+
+void GroupDirectories::remove_host(Goes goes) {
+  if (host_dir_.empty()) return;
+  std::error_code ignored;
+  const std::string number = std::to_string(host_replica_);
+  const std::string own = dir_own_ + "/r" + number;
+  if (goes != Goes::kNothing && !is_held(own)) {
+    for (const char* part : {"/r", "/consensus-"})
+      fs::remove_all(shm_own_ + part + number, ignored);
+    if (goes != Goes::kMemory) fs::remove_all(dir_own_ + "/member-" + number, ignored);
+    if (goes == Goes::kAll) fs::remove_all(own, ignored);
+  }
+  fs::remove_all(host_dir_, ignored);
+  // The first two locks are those of the group's directories.
+  for (const std::size_t i : {0U, 1U}) {
+    const std::string& top = i == 0 ? dir_own_ : shm_own_;
+    const bool last = flock(locks_[i], LOCK_EX | LOCK_NB) == 0;
+    const auto entries = std::distance(fs::directory_iterator(top, ignored), {});
+    if (last && entries == 1) fs::remove_all(top, ignored);  // the lock alone
+  }
+  for (const int fd : locks_) close(fd);
+  locks_.clear();
+  host_dir_.clear();
 }
 
 void GroupDirectories::remove() {

@@ -23,6 +23,8 @@ struct Parts {
 };
 
 Problem find_parts(Parts& parts);
+// Of the programs' bytes: equal on all hosts of a group.
+std::uint64_t digest_of(const Parts& parts);
 
 // Root privilege and LXC when containers are wanted; published ports that are named.
 // `ports`: ours, the server's.
@@ -54,6 +56,16 @@ class GroupDirectories {
   // The same for the one replica of a node that runs by itself: its r<replica> is emptied (but for
   // node.log), and nothing is removed at the end, for other replicas of the group may be here.
   Problem create_replica(const GroupPlace& place, int replica);
+  // What crane-run --hosts keeps on a host beside its replica: host_dir(), <dir>/<name>/h<replica>,
+  // held alone and emptied.  Statuses as create(); kGroupExists also when a node runs by itself
+  // there.
+  Problem create_host(const GroupPlace& place, int replica);
+  // Ends that.  What goes besides host_dir(), once the replica's node has ended: nothing, its
+  // shared memory, all but its logs, all.  The group's directories go with the last one who uses
+  // them; what another node holds stays.
+  enum class Goes { kNothing, kMemory, kAllButLogs, kAll };
+  void remove_host(Goes goes);
+  const std::string& host_dir() const { return host_dir_; }
   // Removes both, with all they hold. Nothing happens before create().
   void remove();
   // Leaves <dir>/<name> (logs) in place at the end.
@@ -67,7 +79,9 @@ class GroupDirectories {
   Problem lock(const std::string& directory, const std::string& name, Hold hold = Hold::kAlone);
 
   std::string dir_, shm_dir_;      // removed at the end
-  std::string dir_own_, shm_own_;  // of create_replica
+  std::string dir_own_, shm_own_;  // of create_replica and create_host
+  std::string host_dir_;
+  int host_replica_ = -1;
   std::vector<int> locks_;
   bool keep_logs_ = false;
 };

@@ -9,7 +9,10 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <vector>
+
+#include "dmt/base/crc.h"
 
 namespace crane::setup {
 namespace {
@@ -145,5 +148,15 @@ Problem find_program(const std::string& name, std::string& path) {
 }
 
 Problem check_program(const std::string& path) { return check_one(path, 0); }
+
+std::uint64_t file_digest(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::vector<char> block(1 << 16);
+  std::uint64_t crc = 0;
+  while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0) {
+    crc = crc64(block.data(), static_cast<std::size_t>(in.gcount()), crc);
+  }
+  return crc;
+}
 
 }  // namespace crane::setup

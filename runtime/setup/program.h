@@ -3,6 +3,7 @@
 // Finds the server's program and refuses, before anything runs, one that could never load
 // libcrane.so: LD_PRELOAD is silently ignored by static and by set-user-id programs.
 
+#include <cstdint>
 #include <string>
 
 #include "runtime/setup/messages.h"
@@ -16,5 +17,8 @@ Problem find_program(const std::string& name, std::string& path);
 // Whether the dynamic loader would preload a library into the program at `path`. A script stands
 // for its interpreter.
 Problem check_program(const std::string& path);
+
+// CRC64 of its bytes; of none when it cannot be read.
+std::uint64_t file_digest(const std::string& path);
 
 }  // namespace crane::setup

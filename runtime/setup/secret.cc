@@ -65,6 +65,13 @@ GroupKeys derive_keys(const std::string& secret, const std::string& group) {
 }
 
 Problem read_secret(const std::string& path, const std::string& group, GroupKeys& keys) {
+  std::string text;
+  if (auto p = read_secret_text(path, text); !p.none()) return p;
+  keys = derive_keys(text, group);
+  return {};
+}
+
+Problem read_secret_text(const std::string& path, std::string& text) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     return unusable(path, strerror(errno),
@@ -72,7 +79,7 @@ Problem read_secret(const std::string& path, const std::string& group, GroupKeys
   }
   struct stat info {};
   fstat(fd, &info);
-  std::string text(kSecretBytesMax + 1, '\0');
+  text.assign(kSecretBytesMax + 1, '\0');
   const Problem owner = check_owner(info, path);
   const ssize_t got = owner.none() ? read(fd, text.data(), text.size()) : 0;
   close(fd);
@@ -88,22 +95,26 @@ Problem read_secret(const std::string& path, const std::string& group, GroupKeys
                         std::to_string(kSecretBytesMin) + " are needed",
                     "make one with crane-ctl secret new FILE");
   }
-  keys = derive_keys(text, group);
   return {};
 }
 
-Problem make_secret(const std::string& path) {
+std::string random_secret_text() {
   std::array<unsigned char, kSecretBytesMin> bytes{};
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    return problem(Status::kSystem, "cannot make a secret", path, strerror(errno), "try again");
-  }
+  // So few bytes come whole, whatever signal comes.
+  CRANE_ASSERT(getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
   std::string text;
   for (const unsigned char byte : bytes) {
     constexpr char kDigits[] = "0123456789abcdef";
     text += kDigits[byte >> 4];
     text += kDigits[byte & 15];
   }
-  text += '\n';
+  return text;
+}
+
+Problem make_secret(const std::string& path) { return write_secret(path, random_secret_text()); }
+
+Problem write_secret(const std::string& path, const std::string& secret) {
+  const std::string text = secret + '\n';
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) {
     const bool there = errno == EEXIST;

@@ -14,6 +14,7 @@
 #include <fstream>
 
 #include "dmt/layout.h"
+#include "runtime/launcher/hosts.h"
 #include "runtime/launcher/listeners.h"
 #include "runtime/launcher/options.h"
 #include "runtime/setup/preflight.h"
@@ -102,6 +103,38 @@ TEST_CASE("options: wrong ones are told apart by status", "[launcher]") {
     CHECK(p.status == row.status);
     CHECK(p.text.find("; ") != std::string::npos);  // it says what to do
   }
+}
+
+TEST_CASE("options: several hosts", "[launcher]") {
+  Options options;
+  Problem problem;
+  const std::vector<const char*> good{"--hosts",   "a=10.0.0.1,b=10.0.0.2,c=10.0.0.3",
+                                      "--fabric",  "verbs",
+                                      "--publish", "8080:80",
+                                      "--",        "apache2",
+                                      "-X"};
+  REQUIRE(parse(good, options, problem) == Parsed::kRun);
+  CHECK((options.replicas == 3 && options.remote.hosts[2].address == "10.0.0.3"));
+  const GroupFile sent = group_file_of(options);
+  GroupFile read;
+  REQUIRE(parse_group_file(to_toml(sent), "sent", read).none());
+  CHECK((read.fabric == "verbs" && read.replicas.size() == 3 && read.publish == sent.publish));
+  CHECK((read.command == options.program && read.container && read.forward));
+  const auto status_of = [&problem](std::vector<const char*> words) {
+    Options fresh;
+    return parse(std::move(words), fresh, problem) == Parsed::kProblem ? problem.status
+                                                                       : Status::kOk;
+  };
+  CHECK(status_of({"--fabric", "tcp", "--", "apache2"}) == Status::kUsage);
+  CHECK(status_of({"--hosts", "a,b", "--", "apache2"}) == Status::kReplicas);
+  CHECK(status_of({"--hosts", "a,b,c", "-n", "5", "--", "apache2"}) == Status::kReplicas);
+  CHECK(status_of({"--hosts", "a,b,c", "--fabric", "shm", "--", "apache2"}) == Status::kUsage);
+  CHECK(status_of({"--hosts", "a,b,c", "--perturb", "1", "--", "apache2"}) == Status::kUsage);
+  CHECK(status_of({"--hosts", "a,b,c", "--durability", "disk", "--", "apache2"}) == Status::kUsage);
+  CHECK(status_of({"--hosts", "a,b,c", "--dir", "here", "--", "apache2"}) == Status::kUsage);
+  CHECK(status_of({"--hosts", "a,b,c", "--record", "here", "--", "x"}) == Status::kUsage);
+  CHECK(status_of({"--hosts", "a,b,c", "--stop"}) == Status::kUsage);
+  CHECK(status_of({"--hosts", "a,b,c", "--name", "g", "--stop"}) == Status::kOk);
 }
 
 TEST_CASE("program: found as a shell finds it, also in sbin", "[launcher]") {
@@ -267,6 +300,35 @@ TEST_CASE("directories: what a killed group left is removed, another version's i
     CHECK_FALSE(fs::exists(shm + "/r0/segment"));
   }
   CHECK_FALSE(fs::exists(shm));
+}
+
+TEST_CASE("directories: an agent's go with it, and never what another node holds", "[launcher]") {
+  Scratch scratch;
+  using Goes = GroupDirectories::Goes;
+  const std::string name = unique_name("agent"), shm = "/dev/shm/crane." + name;
+  const std::string group = scratch.path + "/" + name;
+  const GroupPlace place{name, scratch.path, 3, ""};
+  {
+    GroupDirectories agent, twin;
+    REQUIRE(agent.create_host(place, 1).none());
+    CHECK(twin.create_host(place, 1).status == Status::kGroupExists);
+    CHECK(fs::status(agent.host_dir()).permissions() == fs::perms(0700));
+    GroupDirectories node;  // one that the agent did not start
+    REQUIRE(node.create_replica(place, 1).none());
+    agent.remove_host(Goes::kAll);
+    CHECK((fs::exists(group + "/r1") && fs::exists(shm + "/r1") && !fs::exists(group + "/h1")));
+    CHECK(twin.create_host(place, 1).status == Status::kGroupExists);
+    CHECK(twin.create_host(place, 2).none());
+  }
+  GroupDirectories last;
+  REQUIRE(last.create_host(place, 1).none());
+  last.remove_host(Goes::kAllButLogs);
+  CHECK((fs::exists(group + "/r1") && !fs::exists(shm + "/r1")));
+  GroupDirectories again;
+  REQUIRE(again.create_host(place, 1).none());
+  again.remove_host(Goes::kAll);
+  CHECK(!fs::exists(group + "/r1"));
+  fs::remove_all(shm);
 }
 
 TEST_CASE("directories: an unusable --dir is named", "[launcher]") {

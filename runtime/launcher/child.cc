@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+namespace crane::launcher {
+namespace {
+
+constexpr std::size_t kLineMax = 1 << 20;  // longer ones are cut
+constexpr int kPipeBytes = 1 << 18;        // a message with the largest secret fits in
+
+struct Ends {
+  int ours = -1, theirs = -1;
+};
+
+// `to_child`: we write.
+bool make_pipe(bool to_child, Ends& ends) {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) return false;
+  ends = to_child ? Ends{fds[1], fds[0]} : Ends{fds[0], fds[1]};
+  fcntl(ends.ours, F_SETFL, O_NONBLOCK);
+  fcntl(ends.ours, F_SETPIPE_SZ, kPipeBytes);
+  return true;
+}
+
+[[noreturn]] void become(const std::vector<std::string>& argv, Leash leash, pid_t parent, int in,
+                         int out, int err) {
+  setsid();  // Ctrl-C is for crane-run
+  if (leash == Leash::kParent) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(1);
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  signal(SIGPIPE, SIG_DFL);
+  signal(SIGHUP, SIG_DFL);
+  dup2(in, 0);
+  dup2(out, 1);
+  dup2(err, 2);
+  close_range(3, ~0U, 0);
+  std::vector<char*> words;
+  for (const auto& word : argv) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  execvp(words[0], words.data());
+  const std::string why = argv[0] + ": " + strerror(errno) + "\n";
+  (void)!write(2, why.data(), why.size());
+  _exit(errno == ENOENT ? 127 : 126);
+}
+
+}  // namespace
+
+bool spawn_child(const std::vector<std::string>& argv, Leash leash, Child& child) {
+  Ends in, out, err;
+  bool good = make_pipe(false, out);
+  if (leash == Leash::kPipes) {
+    good = good && make_pipe(true, in) && make_pipe(false, err);
+  } else {
+    in.theirs = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    good = good && in.theirs >= 0;
+  }
+  const pid_t parent = getpid();
+  child.pid = good ? fork() : -1;
+  if (child.pid == 0) {
+    become(argv, leash, parent, in.theirs, out.theirs, err.theirs >= 0 ? err.theirs : out.theirs);
+  }
+  const int why = errno;
+  for (const Ends& ends : {in, out, err}) {
+    if (ends.theirs >= 0) close(ends.theirs);
+    if (child.pid < 0 && ends.ours >= 0) close(ends.ours);
+  }
+  if (child.pid > 0) {
+    child.in = in.ours;
+    child.out = out.ours;
+    child.err = err.ours;
+  }
+  errno = why;
+  return child.pid > 0;
+}
+
+bool Lines::read_from(int fd, const std::function<void(const std::string&)>& take) {
+  char buffer[16384];
+  ssize_t got = 0;
+  while ((got = read(fd, buffer, sizeof buffer)) > 0) {
+    for (ssize_t i = 0; i < got; ++i) {
+      if (buffer[i] == '\n') {
+        take(rest_);
+        rest_.clear();
+      } else if (rest_.size() < kLineMax) {
+        rest_ += buffer[i];
+      }
+    }
+  }
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+  if (!rest_.empty()) take(rest_);
+  rest_.clear();
+  return false;
+}
+
+std::int64_t now_ms() {
+  timespec ts{};
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return static_cast<std::int64_t>(ts.tv_sec) * 1000 + ts.tv_nsec / 1'000'000;
+}
+
+std::string how_ended(int status) {
+  if (WIFSIGNALED(status)) return std::string("killed by ") + strsignal(WTERMSIG(status));
+  return "ended with status " + std::to_string(WEXITSTATUS(status));
+}
+
+setup::Status status_of_node_code(int code) {
+  using setup::Status;
+  constexpr int kNeverCheckedInCode = 68, kServerDiedCode = 69;
+  if (code == kNeverCheckedInCode) return Status::kNeverCheckedIn;
+  return code >= kServerDiedCode ? Status::kReplicaStopped : Status::kNodeFailed;
+}
+
+}  // namespace crane::launcher

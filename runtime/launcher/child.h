@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A child process at the end of pipes, the lines it says, and the judgement of its end.
+//
+// Threads: one.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/setup/messages.h"
+
+namespace crane::launcher {
+
+// Pipes to its standard input and from its output and error, ours not blocking; -1: none.
+struct Child {
+  pid_t pid = -1;
+  int in = -1, out = -1, err = -1;
+};
+
+enum class Leash {
+  kPipes,  // goes on when we die, and sees its pipes closed
+  kParent  // gets SIGTERM when we die; no input; output and error come through `out`
+};
+
+// Runs argv[0] (looked up in PATH) in a session of its own.  False with errno.
+bool spawn_child(const std::vector<std::string>& argv, Leash leash, Child& child);
+
+// The lines that come through a descriptor that does not block.
+class Lines {
+ public:
+  // Calls `take` for each line that is there; false once nothing more can come.
+  bool read_from(int fd, const std::function<void(const std::string&)>& take);
+
+ private:
+  std::string rest_;
+};
+
+std::int64_t now_ms();
+// "killed by ..." or "ended with status ...", of what wait(2) gives.
+std::string how_ended(int status);
+// A node's own exit statuses (proxy/node/exit_status.h) as those of crane-run.
+setup::Status status_of_node_code(int code);
+
+}  // namespace crane::launcher

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/host_agent.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "runtime/launcher/child.h"
+#include "runtime/launcher/control_client.h"
+#include "runtime/launcher/node_setup.h"
+#include "runtime/setup/group_file.h"
+#include "runtime/setup/messages.h"
+#include "runtime/setup/preflight.h"
+#include "runtime/setup/program.h"
+#include "runtime/setup/secret.h"
+
+namespace crane::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using setup::GroupFile;
+
+constexpr int kAskMs = 1000;               // a node's answer to a question
+constexpr int kAskEveryMs = 100;           // until it serves
+constexpr int kAskServingMs = 1000;        // afterwards
+constexpr int kStopMs = 8'000;             // for each of SIGINT, SIGTERM, SIGKILL
+constexpr int kLeftMs = 10'000;            // for what a killed node left behind
+constexpr int kFlushMs = 5'000;            // for the last words to crane-run
+constexpr int kEndMs = 45'000;             // for another agent to end
+constexpr std::size_t kBacklog = 1 << 20;  // bytes for a crane-run that does not read
+
+// What goes to crane-run.  Never waits for it: a node must not stand still because a terminal does.
+class Wire {
+ public:
+  Wire() { fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK); }
+  void send(const Json& message, bool may_drop = false) {
+    if (may_drop && pending_.size() > kBacklog) return;
+    pending_ += message.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
+    flush();
+  }
+  bool waiting() const { return !pending_.empty(); }
+  void flush() {
+    while (!pending_.empty()) {
+      const ssize_t n = write(STDOUT_FILENO, pending_.data(), pending_.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && errno != EAGAIN) pending_.clear();  // nobody listens any more
+      if (n <= 0) return;
+      pending_.erase(0, static_cast<std::size_t>(n));
+    }
+  }
+  void finish() {
+    const auto deadline = now_ms() + kFlushMs;
+    for (flush(); waiting() && now_ms() < deadline; flush()) {
+      pollfd fd{STDOUT_FILENO, POLLOUT, 0};
+      poll(&fd, 1, kAskEveryMs);
+    }
+  }
+
+ private:
+  std::string pending_;
+};
+
+// The process that holds the lock of an agent's directory; -1: none does.
+pid_t holder_of(const fs::path& home) {
+  const int fd = open((home / "lock").c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return -1;
+  const bool held = flock(fd, LOCK_EX | LOCK_NB) != 0;
+  close(fd);
+  pid_t pid = -1;
+  if (held) std::ifstream(home / "pid") >> pid;
+  return pid;
+}
+
+// Stops all agents of a group on this host, and waits for them; how many there were.
+int end_agents(const std::string& dir, const std::string& name) {
+  std::vector<fs::path> homes;
+  std::error_code none;
+  const fs::path group = fs::path(dir.empty() ? setup::default_directory() : dir) / name;
+  for (const auto& entry : fs::directory_iterator(group, none)) {
+    if (entry.path().filename().string()[0] != 'h') continue;
+    if (const pid_t pid = holder_of(entry.path()); pid > 0 && kill(pid, SIGTERM) == 0) {
+      homes.push_back(entry.path());
+    }
+  }
+  const auto deadline = now_ms() + kEndMs;
+  for (const auto& home : homes) {
+    while (holder_of(home) > 0 && now_ms() < deadline) poll(nullptr, 0, 20);
+  }
+  return static_cast<int>(homes.size());
+}
+
+class HostAgent {
+ public:
+  int run();
+
+ private:
+  void on_command(const Json& command);
+  Problem prepare(const Json& command);
+  void start();
+  void stop();
+  void on_disconnect();
+  void on_signals();
+  void on_node_end(int status);
+  void ask_node_state();
+  int timeout() const;
+  void fail(const Problem& problem);
+
+  Wire wire_;
+  setup::Parts parts_;
+  setup::GroupDirectories directories_;
+  GroupFile file_;
+  std::string program_, said_, last_state_;
+  int replica_ = -1;
+  Child node_;
+  Lines commands_, lines_;
+  int signals_ = -1;
+  bool connected_ = true, started_ = false, serves_ = false, done_ = false;
+  int stop_signal_ = 0;  // the one that was sent last
+  std::int64_t deadline_ms_ = 0, ask_ms_ = 0;
+  int status_ = 0;
+};
+
+void HostAgent::fail(const Problem& problem) {
+  wire_.send(
+      {{"t", "problem"}, {"status", static_cast<int>(problem.status)}, {"text", problem.text}});
+  status_ = static_cast<int>(problem.status);
+  directories_.remove_host(setup::GroupDirectories::Goes::kNothing);
+  done_ = true;
+}
+
+// All that can be found wrong before anything runs, and the files of the node.
+Problem HostAgent::prepare(const Json& command) {
+  const std::string path = "the file that crane-run sent";
+  if (auto p = setup::parse_group_file(command.at("file"), path, file_); !p.none()) return p;
+  replica_ = command.at("replica");
+  if (auto p = setup::find_program(file_.command[0], program_); !p.none()) return p;
+  if (auto p = setup::check_program(program_); !p.none()) return p;
+  if (auto p = setup::check_machine(file_.container, file_.publish); !p.none()) return p;
+  if (file_.state_dir.empty()) file_.state_dir = setup::default_directory();
+  const int replicas = static_cast<int>(file_.replicas.size());
+  const setup::GroupPlace place{file_.name, file_.state_dir, replicas, file_.record};
+  if (auto p = directories_.create_host(place, replica_); p.status == Status::kGroupExists) {
+    return {p.status, p.text + " (crane-run --hosts stops its own with --stop)"};
+  } else if (!p.none()) {
+    return p;
+  }
+  const std::string& home = directories_.host_dir();
+  file_.secret_file = home + "/secret";
+  if (auto p = setup::write_secret(file_.secret_file, command.at("secret")); !p.none()) return p;
+  if (auto p = write_file(home + "/pid", std::to_string(getpid()) + "\n"); !p.none()) return p;
+  return write_file(home + "/group.toml", setup::to_toml(file_));
+}
+
+void HostAgent::start() {
+  std::vector<std::string> words{parts_.node, "--config", directories_.host_dir() + "/group.toml",
+                                 "--replica", std::to_string(replica_)};
+  // Memory is gone when all were stopped; here all begin anew together.
+  if (file_.durability == "memory") words.push_back("--force-new-group");
+  if (!spawn_child(words, Leash::kParent, node_)) {
+    return fail(problem(Status::kSystem, "cannot start a node", parts_.node, strerror(errno),
+                        "see the limits of this machine"));
+  }
+  started_ = true;
+}
+
+// Asks the node to leave, more firmly each time.
+void HostAgent::stop() {
+  if (node_.pid < 0) {
+    directories_.remove_host(setup::GroupDirectories::Goes::kNothing);
+    done_ = true;
+    return;
+  }
+  stop_signal_ = stop_signal_ == 0 ? SIGINT : stop_signal_ == SIGINT ? SIGTERM : SIGKILL;
+  kill(node_.pid, stop_signal_);
+  deadline_ms_ = now_ms() + kStopMs;
+}
+
+void HostAgent::on_command(const Json& command) {
+  const std::string type = command.value("t", "");
+  if (type == "group" && replica_ < 0) {
+    if (auto p = prepare(command); !p.none()) return fail(p);
+    char digest[20];
+    std::snprintf(digest, sizeof digest, "%016llx",
+                  static_cast<unsigned long long>(setup::file_digest(program_)));
+    wire_.send({{"t", "ready"}, {"program", program_}, {"digest", digest}});
+  } else if (type == "start" && replica_ >= 0 && !started_) {
+    start();
+  } else if (type == "stop" && stop_signal_ == 0) {
+    stop();
+  } else if (type == "kill") {
+    stop_signal_ = SIGTERM;
+    stop();
+  } else if (type == "end") {
+    wire_.send({{"t", "stopped"}, {"groups", end_agents(command.at("dir"), command.at("name"))}});
+    done_ = true;
+  }
+}
+
+void HostAgent::on_disconnect() {
+  connected_ = false;
+  if (!started_) return stop();
+  // H1.  The remote shell shall not wait for us.
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {0, 1, 2}) dup2(nothing, fd);
+  close(nothing);
+}
+
+void HostAgent::on_node_end(int status) {
+  lines_.read_from(node_.out, [this](const std::string& line) { said_ = line; });
+  node_.pid = -1;
+  // What the node left (keepers that clean up) has become ours.
+  const auto deadline = now_ms() + kLeftMs;
+  while (now_ms() < deadline) {
+    const pid_t left = waitpid(-1, nullptr, WNOHANG);
+    if (left < 0) break;
+    if (left == 0) poll(nullptr, 0, 5);
+  }
+  const std::string home =
+      fs::path(directories_.host_dir()).parent_path().string() + "/r" + std::to_string(replica_);
+  std::ifstream in(home + "/status.json");
+  const Json state = Json::parse(in, nullptr, false);
+  const int server_exit = state.is_object() ? state.value("server_exit", -1) : -1;
+  const bool well = WIFEXITED(status) && WEXITSTATUS(status) == std::max(server_exit, 0) &&
+                    WEXITSTATUS(status) < 128;
+  using Goes = setup::GroupDirectories::Goes;
+  directories_.remove_host(file_.durability != "memory" ? Goes::kMemory
+                           : well                       ? Goes::kAll
+                                                        : Goes::kAllButLogs);
+  wire_.send({{"t", "ended"},
+              {"wait", status},
+              {"server_exit", server_exit},
+              {"said", said_},
+              {"log", well ? "" : home + "/node.log"}});
+  done_ = true;
+}
+
+void HostAgent::on_signals() {
+  signalfd_siginfo info{};
+  while (read(signals_, &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo != SIGCHLD && stop_signal_ == 0) stop();
+  }
+  int status = 0;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (pid == node_.pid) return on_node_end(status);
+  }
+}
+
+// Tells crane-run what changed.
+void HostAgent::ask_node_state() {
+  ask_ms_ = now_ms() + (serves_ ? kAskServingMs : kAskEveryMs);
+  if (!connected_) return;
+  const std::string socket = fs::path(directories_.host_dir()).parent_path().string() + "/r" +
+                             std::to_string(replica_) + "/control.sock";
+  std::string answer;
+  if (ask_node(socket, R"({"do":"status"})", kAskMs, answer) != Reply::kAnswer) return;
+  const Json all = Json::parse(answer, nullptr, false);
+  if (!all.is_object()) return;
+  const Json state{{"t", "status"},
+                   {"role", all.value("role", "")},
+                   {"view", all.value("view", 0)},
+                   {"server", all.value("server_pid", -1) > 0},
+                   {"ports", all.value("ports", Json::array())}};
+  if (state.dump() == last_state_) return;
+  last_state_ = state.dump();
+  serves_ = state["server"].get<bool>() && !state["ports"].empty();
+  wire_.send(state);
+}
+
+int HostAgent::timeout() const {
+  if (node_.pid < 0) return -1;
+  const std::int64_t next = deadline_ms_ != 0 ? std::min(deadline_ms_, ask_ms_) : ask_ms_;
+  return static_cast<int>(std::max<std::int64_t>(0, next - now_ms()));
+}
+
+int HostAgent::run() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int s : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&set, s);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
+  setsid();
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  fcntl(STDIN_FILENO, F_SETFL, fcntl(STDIN_FILENO, F_GETFL) | O_NONBLOCK);
+  if (auto p = setup::find_parts(parts_); !p.none()) fail(p);
+  if (!done_) {
+    char digest[20];
+    std::snprintf(digest, sizeof digest, "%016llx",
+                  static_cast<unsigned long long>(setup::digest_of(parts_)));
+    wire_.send({{"t", "hello"}, {"protocol", kAgentProtocol}, {"digest", digest}});
+  }
+  while (!done_) {
+    pollfd fds[] = {{connected_ ? STDIN_FILENO : -1, POLLIN, 0},
+                    {signals_, POLLIN, 0},
+                    {node_.out, POLLIN, 0},
+                    {wire_.waiting() ? STDOUT_FILENO : -1, POLLOUT, 0}};
+    poll(fds, std::size(fds), timeout());
+    if (fds[3].revents != 0) wire_.flush();
+    if (fds[2].revents != 0) {
+      const bool more = lines_.read_from(node_.out, [this](const std::string& line) {
+        said_ = line;
+        wire_.send({{"t", "line"}, {"text", line}}, true);
+      });
+      if (!more) {
+        close(node_.out);
+        node_.out = -1;
+      }
+    }
+    if (fds[0].revents != 0) {
+      const bool more = commands_.read_from(STDIN_FILENO, [this](const std::string& line) {
+        const Json command = Json::parse(line, nullptr, false);
+        if (command.is_object() && !done_) on_command(command);
+      });
+      if (!more && !done_) on_disconnect();
+    }
+    if (!done_ && fds[1].revents != 0) on_signals();
+    if (done_ || node_.pid < 0) continue;
+    if (deadline_ms_ != 0 && now_ms() >= deadline_ms_) stop();
+    if (now_ms() >= ask_ms_) ask_node_state();
+  }
+  wire_.finish();
+  return status_;
+}
+
+}  // namespace
+
+int run_host_agent() { return HostAgent().run(); }
+
+}  // namespace crane::launcher

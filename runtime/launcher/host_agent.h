@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// crane-run's other half: `crane-run --host-agent`, started on each host of a group through the
+// remote shell.  It writes what the node needs below the state directory, starts crane-node, tells
+// what becomes of it, stops it and removes what it made.
+//
+// One JSON object per line; the secret travels only there.
+//   agent -> run  {"t":"hello","protocol":1,"digest":"..."}   digest: of Crane's programs
+//                 {"t":"ready","program":"...","digest":"..."} digest: of the server's program
+//                 {"t":"problem","status":n,"text":"..."}     100 and above, as crane-run's
+//                 {"t":"status","role":"leader","view":n,"server":true,"ports":[[80,8080]]}
+//                 {"t":"line","text":"..."}                   the node said
+//                 {"t":"ended","wait":n,"server_exit":n,"said":"...","log":"..."}
+//                 {"t":"stopped","groups":n}
+//   run -> agent  {"t":"group","file":TOML,"secret":"...","replica":n}  once `hello` was right
+//                 {"t":"start"}  when all hosts are ready
+//                 {"t":"stop"}   {"t":"kill"}
+//                 {"t":"end","name":"...","dir":"..."}   stops the group's agents of this host
+//
+// H1: what was started ends only when it is told to (or by itself): an agent whose connection is
+//     lost goes on in silence, so that neither the network to crane-run nor the machine of
+//     crane-run is a point where the whole group fails.  Nothing goes on that was not started.
+// H2: the node ends (SIGTERM) when its agent does, however that dies.
+
+namespace crane::launcher {
+
+inline constexpr int kAgentProtocol = 1;
+
+// Returns the process' exit status: 0, or that of the problem it reported.
+int run_host_agent();
+
+}  // namespace crane::launcher

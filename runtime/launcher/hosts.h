@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A group of several hosts as crane-run sees it: an agent (host_agent.h) on each, at the end of a
+// remote shell.  All hosts are asked before anything starts on one of them; what starts afterwards
+// ends only when it is told to (H1), so whoever loses crane-run loses no service.
+//
+// Threads / Processes: one thread; one child per host, the remote shell.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/launcher/child.h"
+#include "runtime/launcher/options.h"
+#include "runtime/setup/group_file.h"
+
+namespace crane::launcher {
+
+// The group's file, as it is sent; the agents put their own paths in.
+setup::GroupFile group_file_of(const Options& options);
+
+class Hosts {
+ public:
+  explicit Hosts(const Options& options) : options_(options) {}
+  ~Hosts();
+  Hosts(const Hosts&) = delete;
+  Hosts& operator=(const Hosts&) = delete;
+
+  // Starts the group and stays until it ends, or stops one.  Returns crane-run's exit status.
+  int run();
+
+ private:
+  // kLost: the remote shell ended before the agent; its replica may go on.
+  enum class State { kConnecting, kGreeted, kReady, kRuns, kEnded, kLost };
+  enum class Phase { kGreeting, kPreparing, kStarting, kServing, kStopping, kEnding };
+  struct Host {
+    int number = 0;
+    std::string name;
+    Child shell;
+    Lines out, err;
+    std::string said;  // by the remote shell, last
+    State state = State::kConnecting;
+    Problem problem;
+    std::string program, digest;  // of the server
+    std::string role, log;
+    std::uint64_t view = 0;
+    bool server = false, told = false;
+    std::vector<std::pair<int, int>> ports;  // the server's, the host's
+    int server_exit = -1;
+  };
+
+  Problem open();
+  Problem connect(Host& host);
+  void serve();
+  void on_signals();
+  void on_line(Host& host, const std::string& line);
+  void on_hello(Host& host, const nlohmann::json& message);
+  void on_status(Host& host, const nlohmann::json& message);
+  void on_said(Host& host, const std::string& line);
+  void on_ended(Host& host, const nlohmann::json& message);
+  void on_shell_end(Host& host, int status);
+  void on_server_end();
+  void on_deadline();
+  void advance();  // to the next phase, once all hosts are that far
+  bool all_are(State state) const;
+  void check_servers();
+  void judge(Host& host);
+  void show_ports();
+  void send(Host& host, const nlohmann::json& message);
+  void enter(Phase phase);
+  void stop(const char* why);
+  void end_with(const Problem& problem);
+  void say_what_is_left();
+  int count(State state) const;
+  int connected() const;
+
+  const Options& options_;
+  std::string file_, secret_, digest_;
+  std::vector<Host> hosts_;
+  Phase phase_ = Phase::kGreeting;
+  int signals_ = -1;
+  bool killed_ = false;
+  std::int64_t deadline_ms_ = 0;
+  std::uint64_t shown_view_ = 0;
+  std::vector<int> shown_ports_;
+  int status_ = 0;
+  Problem problem_;
+};
+
+}  // namespace crane::launcher

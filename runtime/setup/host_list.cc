@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/setup/host_list.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <set>
+
+namespace crane::setup {
+namespace {
+
+constexpr std::size_t kHostsMost = 9;
+
+Problem wrong(const std::string& word, const std::string& cause) {
+  return problem(Status::kUsage, "--hosts", word, cause,
+                 "write h1,h2,h3, each as NAME, NAME=ADDRESS or NAME=ADDRESS:PORT");
+}
+
+bool is_ip(const std::string& text) {
+  in6_addr ignored;
+  return inet_pton(AF_INET, text.c_str(), &ignored) == 1 ||
+         inet_pton(AF_INET6, text.c_str(), &ignored) == 1;
+}
+
+bool parse_port(const std::string& text, std::uint16_t& port) {
+  const bool digits =
+      !text.empty() && text.size() <= 5 &&
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const int number = digits ? std::stoi(text) : 0;
+  port = static_cast<std::uint16_t>(number);
+  return number > 0 && number <= 65535;
+}
+
+// "1.2.3.4", "1.2.3.4:7100", "::1", "[::1]:7100"
+bool parse_endpoint(const std::string& text, HostWord& host) {
+  if (is_ip(text)) {
+    host.address = text;
+    return true;
+  }
+  const auto colon = text.rfind(':');
+  if (colon == std::string::npos || !parse_port(text.substr(colon + 1), host.port)) return false;
+  host.address = text.substr(0, colon);
+  if (host.address.size() > 2 && host.address.front() == '[' && host.address.back() == ']') {
+    host.address = host.address.substr(1, host.address.size() - 2);
+  }
+  return is_ip(host.address);
+}
+
+Problem parse_host(const std::string& word, HostWord& host) {
+  const auto equals = word.find('=');
+  host.name = word.substr(0, equals);
+  // What begins with '-' would be an option of the remote shell.
+  if (host.name.empty() || host.name[0] == '-' ||
+      host.name.find_first_of(" \t'\"\\;&|<>$`") != std::string::npos) {
+    return wrong(word, "not the name of a host");
+  }
+  if (equals != std::string::npos && !parse_endpoint(word.substr(equals + 1), host)) {
+    return wrong(word, "what follows '=' is no IP address, with or without a port");
+  }
+  const std::string plain = host.name.substr(host.name.find('@') + 1);
+  if (equals == std::string::npos && is_ip(plain)) host.address = plain;
+  return {};
+}
+
+}  // namespace
+
+Problem parse_hosts(const std::string& text, std::vector<HostWord>& hosts) {
+  std::set<std::string> names;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    begin = end + 1;
+    HostWord host;
+    if (auto p = parse_host(word, host); !p.none()) return p;
+    if (!names.insert(host.name).second) return wrong(word, "this host is named twice");
+    hosts.push_back(std::move(host));
+  }
+  if (hosts.size() < 3 || hosts.size() % 2 == 0 || hosts.size() > kHostsMost) {
+    return problem(Status::kReplicas, "number of hosts", std::to_string(hosts.size()),
+                   "a group of hosts needs an odd number, at least three, so that the others are a "
+                   "majority when one is lost",
+                   "name 3, 5, 7 or 9 (on one machine: crane-run without --hosts)");
+  }
+  return {};
+}
+
+Problem resolve_hosts(std::vector<HostWord>& hosts) {
+  std::set<std::pair<std::string, std::uint16_t>> places;
+  for (HostWord& host : hosts) {
+    if (host.address.empty()) {
+      addrinfo hints{}, *found = nullptr;
+      hints.ai_family = AF_INET;
+      hints.ai_socktype = SOCK_STREAM;
+      const std::string plain = host.name.substr(host.name.find('@') + 1);
+      const int failed = getaddrinfo(plain.c_str(), nullptr, &hints, &found);
+      char text[INET_ADDRSTRLEN] = "";
+      if (failed == 0) {
+        const auto* address = reinterpret_cast<const sockaddr_in*>(found->ai_addr);
+        inet_ntop(AF_INET, &address->sin_addr, text, sizeof text);
+        freeaddrinfo(found);
+      }
+      host.address = text;
+      // Debian gives a machine's own name a loopback address: of no use to the other hosts.
+      if (failed != 0 || host.address.rfind("127.", 0) == 0) {
+        return problem(Status::kHost, "no address of the host", host.name,
+                       failed != 0 ? gai_strerror(failed) : "its name is " + host.address + " here",
+                       "write " + host.name +
+                           "=ADDRESS, the address at which the other hosts "
+                           "reach it");
+      }
+    }
+    if (!places.emplace(host.address, host.port).second) {
+      return wrong(host.name, "another host has the same address, " + host.address);
+    }
+  }
+  return {};
+}
+
+}  // namespace crane::setup

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""crane-run --hosts h1,h2,h3 -- redis-server: hosts are network namespaces, the remote shell enters
+them.  A group is started and served, loses its leader's node, is stopped; crane-run is killed, or
+loses a connection, and the group goes on; a group comes back from its hosts' disks; its server ends
+by itself; and what is wrong with hosts is said by name.
+"""
+import os
+import pathlib
+import re
+import shutil
+import signal
+
+import _harness as h
+from _network import Network
+from _remote import Remote, first_on
+
+HOSTS = 3
+
+
+def program(port):
+    return h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0")
+
+
+def gone(story, group, what, logs_of=()):
+    try:
+        h.wait_until(lambda: not group.leftovers(logs_of), 15, "")
+        left = []
+    except h.Failure:
+        left = group.leftovers(logs_of)
+    story.check(not left, what, left)
+
+
+def secret_is_kept(story, group, secret):
+    """Nobody else can read it: not from files, not from command lines or environments."""
+    modes = group.files()
+    story.check(len([p for p, _ in modes if p.endswith("/secret")]) == HOSTS
+                and all(m & 0o077 == 0 for _, m in modes),
+                "what lies on the hosts is readable by its owner only", modes)
+    shown = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        for name in ("cmdline", "environ"):
+            try:
+                if secret in pathlib.Path(f"/proc/{pid}/{name}").read_bytes():
+                    shown.append(f"{pid}/{name}")
+            except OSError:
+                pass
+    story.check(not shown, "the secret is in no command line and no environment", shown)
+
+
+def serve_and_lose(story, network):
+    port = h.free_port()
+    secret = story.work / "secret"
+    secret.write_text("53ec2e7" * 8 + "\n")
+    secret.chmod(0o600)
+    with Remote(story, network, program(port), port=port,
+                options=["--secret-file", str(secret)]) as group:
+        got = [group.incr(i % HOSTS) for i in range(2 * HOSTS)]
+        story.check(got == list(range(1, 2 * HOSTS + 1)),
+                    "clients of every host talk to one server", got)
+        secret_is_kept(story, group, secret.read_bytes().strip())
+        status, text = group.run(timeout=90)
+        story.check(status == 111 and network.names[0] + ": " in text and "--stop" in text,
+                    "a second group of the name is refused (111), hosts named", text)
+        leader = group.leader()
+        name = network.names[leader]
+        os.kill(group.status(leader)["pid"], signal.SIGKILL)
+        rest = [i for i in range(HOSTS) if i != leader]
+        got = [group.incr(i) for i in rest]
+        story.check(got == [2 * HOSTS + 1, 2 * HOSTS + 2], "the others go on after a SIGKILL", got)
+        h.wait_until(lambda: "goes on with 2 of 3" in group.said(), 30, "crane-run notices")
+        said = group.said()
+        story.check(f"replica {leader} on {name}: its node is lost: killed by Killed" in said,
+                    "crane-run says which, where and why", said)
+        log = re.search(r"its log there: (\S+)", said)
+        story.check(log and pathlib.Path(log[1]).exists(), "the log it names is there", said)
+        story.check(group.stop() == 0 and "interrupted, stopping" in group.said(),
+                    "Ctrl-C ends it with status 0", group.said())
+        gone(story, group, "all is gone but the log of the killed one", [leader])
+
+
+def crane_run_is_killed(story, network):
+    """The remote shell `ip netns exec` as it is: HOST and words, no shell in between."""
+    port = h.free_port()
+    with Remote(story, network, program(port), port=port, rsh="ip netns exec") as group:
+        story.check(group.incr(0) == 1, "the group serves")
+        group.process.kill()
+        group.process.wait()
+        pids = [group.status(i)["pid"] for i in range(HOSTS)]
+        got = [group.incr(i) for i in range(HOSTS)]
+        story.check(got == [2, 3, 4], "crane-run is killed: the group goes on", got)
+        leader = group.leader()
+        os.kill(group.status(leader)["pid"], signal.SIGKILL)
+        got = group.incr((leader + 1) % HOSTS)
+        story.check(got == 5, "and survives the loss of its leader", got)
+        status, text = group.run("--stop")
+        story.check(status == 0 and text.count(": stopped") >= 1, "--stop ends it", text)
+        story.check(not any(h.alive(pid) for pid in pids), "the nodes have ended")
+        gone(story, group, "and all is gone", [leader])
+        status, text = group.run("--stop")
+        story.check(status == 0 and text.count("no replica of") == HOSTS,
+                    "--stop of what does not run says so", text)
+
+
+def comes_back_from_disk(story, network):
+    port = h.free_port()
+    secret = story.work / "lasting"
+    secret.write_text("1a57" * 16)
+    secret.chmod(0o600)
+    group = Remote(story, network, program(port), port=port,
+                   options=["--durability", "disk", "--secret-file", str(secret)])
+    for expected in (1, 2):
+        group.log.unlink(missing_ok=True)
+        with group:
+            story.check(group.incr(0) == expected, f"durability disk: {expected} is counted")
+            story.check(group.stop() == 0, "and the group is stopped", group.said())
+        left = [p for p in group.leftovers() if not re.search(r"/(r\d|member-\d|store|lock)$", p)]
+        story.check(not left, "what lasts stays on the hosts, nothing else does", left)
+
+
+def connection_is_lost(story, network):
+    """The remote shell to a follower's host dies, as when the network to crane-run is cut."""
+    port = h.free_port()
+    with Remote(story, network, program(port), port=port) as group:
+        story.check(group.incr(0) == 1, "the group serves")
+        far = (group.leader() + 1) % HOSTS
+        pid = group.status(far)["pid"]
+        os.kill(group.shell_of(far), signal.SIGKILL)
+        h.wait_until(lambda: f"the connection to the host is lost: {network.names[far]}"
+                     in group.said(), 30, "crane-run notices the lost connection")
+        story.check(group.incr(far) == 2 and h.alive(pid), "its replica goes on")
+        story.check(group.stop(signal.SIGTERM) == 120 and "--stop" in group.said()
+                    and f"replicas may still run: {network.names[far]}" in group.said(),
+                    "what could not be told to stop is named (120)", group.said())
+        story.check(h.alive(pid), "and still runs")
+        status, text = group.run("--stop")
+        story.check(status == 0 and f"{network.names[far]}: stopped" in text,
+                    "--stop ends it", text)
+        gone(story, group, "and all is gone after --stop")
+
+
+def server_ends(story, network):
+    port = h.free_port()
+    with Remote(story, network, program(port), port=port) as group:
+        client = h.Redis(port, 10, network.addresses[0])
+        try:
+            client("SHUTDOWN", "NOSAVE")
+        except OSError:
+            pass
+        story.check(group.wait() == 0 and "the server ended with status 0" in group.said(),
+                    "the server's own end ends the group with its status", group.said())
+        gone(story, group, "and all is gone after the server's end")
+
+
+def majority_is_lost(story, network):
+    port = h.free_port()
+    with Remote(story, network, program(port), port=port) as group:
+        for i in (0, 1):
+            os.kill(group.status(i)["pid"], signal.SIGKILL)
+        story.check(group.wait() == 115 and "1 of 3 replicas are left" in group.said(),
+                    "a lost majority ends it with status 115", group.said())
+        gone(story, group, "the last one is stopped", [0, 1, 2])
+
+
+def wrong_uses(story, network):
+    names = network.names
+    good = Remote(story, network, program(h.free_port()))
+    listed = list(good.hosts)
+
+    def use(what, status, words, *more, hosts=None, server=None):
+        good.hosts = hosts or listed
+        got, text = good.run(*more, program=server, timeout=120)
+        story.check(got == status and all(w in text for w in words) and "; " in text,
+                    f"{what}: status {status}", f"{got}: {text}")
+        gone(story, good, f"{what}: nothing is left")
+
+    use("two hosts", 101, ["odd"], hosts=listed[:2])
+    use("one host", 101, ["odd"], hosts=listed[:1])
+    use("a host named twice", 100, ["twice", names[0]], hosts=listed[:2] + listed[:1])
+    use("two hosts with one address", 100, ["same address", names[2]],
+        hosts=listed[:2] + [f"{names[2]}={network.addresses[0]}"])
+    use("an address that is none", 100, ["no IP address"], hosts=listed[:2] + [names[2] + "=x"])
+    use("a name nobody knows", 120, ["nowhere.invalid", "=ADDRESS"],
+        hosts=listed[:2] + ["nowhere.invalid"])
+    use("disk without a secret", 100, ["--secret-file"], "--durability", "disk")
+    use("-n that differs", 101, ["-n"], "-n", "5")
+    use("a host that cannot be reached", 120, ["cannot reach the host: gone", "No route to host"],
+        hosts=listed[:2] + [f"gone={network.addresses[2]}"])
+    use("no such server", 102, [
+        f"{n}: cannot run the program: no-such-server" for n in names], server=["no-such-server"])
+    secret = story.work / "open-secret"
+    secret.write_text("0" * 64)
+    secret.chmod(0o644)
+    use("a secret that others may read", 119, ["others may read", "chmod 600"],
+        "--secret-file", str(secret))
+    with first_on(story, names[2], f"mount -t tmpfs none {story.out}"):
+        use("a host without Crane", 121, [f"no Crane of this version: {names[2]}", "install"])
+    other = story.work / "other"
+    other.mkdir()
+    for part in ("crane-run", "crane-node", "libcrane.so"):
+        shutil.copy2(story.out / part, other / part)
+    with open(other / "libcrane.so", "ab") as library:
+        library.write(b"another build")
+    with first_on(story, names[1], f"mount --bind {other} {story.out}"):
+        use("another version of Crane", 121, [f"another version of Crane: {names[1]}", "install"])
+    server = shutil.which("redis-server")
+    shutil.copy2(server, other / "redis-server")
+    with open(other / "redis-server", "ab") as copy:
+        copy.write(b"another build")
+    with first_on(story, names[2], f"mount --bind {other}/redis-server {os.path.realpath(server)}"):
+        use("another build of the server", 121, [f"the server differs: {names[2]}", names[0]])
+
+
+def body(story):
+    h.need("redis-server", "ip", "mount")
+    if os.geteuid() != 0:
+        raise h.CannotRun("namespaces need root")
+    with Network(HOSTS) as network:
+        wrong_uses(story, network)
+        serve_and_lose(story, network)
+        crane_run_is_killed(story, network)
+        comes_back_from_disk(story, network)
+        connection_is_lost(story, network)
+        server_ends(story, network)
+        majority_is_lost(story, network)
+
+
+h.tell("hosts_run", body)
