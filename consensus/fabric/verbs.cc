@@ -352,6 +352,21 @@ void VerbsFabric::take_completions(std::span<FabricEvent> out, std::size_t& n) n
   }
 }
 
+// Completed writes commit entries, and clients wait for these: what else came is for the next
+// poll(), which looks at everything, whatever this one found (F9).
+std::size_t VerbsFabric::take_writes_first(std::span<FabricEvent> out) noexcept {
+  std::size_t n = 0;
+  const bool due =
+      !hurried_ && waiting_.empty() &&
+      std::any_of(peers_.begin(), peers_.end(), [](const Peer& p) { return p.written != 0; });
+  if (due) {
+    take_log_completions();
+    take_completions(out, n);
+  }
+  hurried_ = n > 0;
+  return n;
+}
+
 std::size_t VerbsFabric::poll(std::span<FabricEvent> out) noexcept {
   CRANE_ASSERT(!out.empty());
   for (const auto& [id, buffer] : handed_reads_) peer(id).buffers.give_back(buffer);
@@ -363,6 +378,7 @@ std::size_t VerbsFabric::poll(std::span<FabricEvent> out) noexcept {
     return_credits(p, m.peer, false);
   }
   handed_mail_.clear();
+  if (const std::size_t n = take_writes_first(out); n > 0) return n;
   if (slept_ || ++polls_ % kSystemEventsEvery == 0) {
     slept_ = false;
     take_system_events();

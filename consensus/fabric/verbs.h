@@ -268,6 +268,7 @@ class VerbsFabric final : public Fabric {
   void take_mail() noexcept;
   void take_queues() noexcept;
   void take_completions(std::span<FabricEvent> out, std::size_t& n) noexcept;
+  std::size_t take_writes_first(std::span<FabricEvent> out) noexcept;
   bool something_waits() const noexcept;
   bool arm() noexcept;
   void landed(ReplicaId id) noexcept;
@@ -281,7 +282,8 @@ class VerbsFabric final : public Fabric {
   shm::Region control_, log_;
   bool survived_ = false;
   int lock_fd_ = -1, epoll_fd_ = -1, wake_fd_ = -1;
-  bool slept_ = true;  // prepare_to_sleep() succeeded since the last look at the epoll set
+  bool hurried_ = false;  // the last poll() looked at completed writes only
+  bool slept_ = true;     // prepare_to_sleep() succeeded since the last look at the epoll set
   std::uint32_t polls_ = 0;
   std::array<std::uint64_t, kCellsMax> cell_version_{};
   void* credits_ = nullptr;  // Credit[replicas], shared memory

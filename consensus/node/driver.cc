@@ -19,19 +19,23 @@ namespace {
 static_assert(kCellWords == core::kCellWords && core::kMessageBytes <= kRequestBytesMax);
 static_assert(sizeof(CellValue) == sizeof(core::Cell), "a cell's bytes are its words");
 
-constexpr std::size_t kEventsPerPoll = 64;
 // Pages of the own ring are made present at the end of an iteration, in steps, this far ahead of
 // the log's end.
 constexpr std::uint64_t kPopulateStep = 32U << 10;
 constexpr std::uint64_t kPopulateAhead = 256U << 10;
 constexpr int kPopulateStepsMax = 16;
 
-std::uint64_t monotonic_ns() noexcept {
+std::uint64_t clock_ns(clockid_t clock) noexcept {
   timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  ::clock_gettime(clock, &t);
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(t.tv_nsec);
 }
+
+std::uint64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
+
+// The same, as of the last timer interrupt: a few milliseconds late at most, and no device is read.
+std::uint64_t recent_ns() noexcept { return clock_ns(CLOCK_MONOTONIC_COARSE); }
 
 Role role_of(core::Role role) noexcept {
   switch (role) {
@@ -136,7 +140,7 @@ void Driver::advance_clock(std::uint64_t now_ns) noexcept { now_ns_ = std::max(n
 Result<Index> Driver::propose(std::uint8_t type, std::uint64_t stamp_ns, std::uint32_t grant,
                               std::span<const std::byte> payload) {
   if (fatal_ != nullptr) return Error{Code::kNotLeader, 0, fatal_};
-  advance_clock(monotonic_ns());
+  advance_clock(recent_ns());  // good enough for time-outs; stamp_ns is the caller's
   const auto index = core_.propose({type, grant, stamp_ns, payload}, now());
   carry_out();
   return index;
@@ -204,7 +208,8 @@ void Driver::flush_doorbells() {
     }
   }
   do {
-    take_events();
+    while (take_events()) {
+    }
     if (urgent_) ring_all();
     fabric_->tidy();
     populate_ahead();
@@ -253,34 +258,44 @@ void Driver::carry_out() {
   }
 }
 
-// Steps the core with all that happened; makes no callback.  True when there was something.
+// Steps the core with some of what happened, at most until something is committed; makes no
+// callback.  False when there was nothing.
 bool Driver::take_events() {
-  std::array<FabricEvent, kEventsPerPoll> events;
-  bool any = false;
-  for (;;) {
-    while (!own_events_.empty()) {
-      const auto batch = std::exchange(own_events_, {});
-      for (const core::Event& e : batch) step(e);
-    }
-    const bool stored = take_stored();
-    const std::size_t n = fabric_->poll(events);
-    any = any || n > 0 || stored;
-    if (n == 0 && !stored) return any;
-    for (std::size_t i = 0; i < n; ++i) on_fabric_event(events[i]);
+  if (next_event_ < events_taken_) return take_fabric_events();
+  while (!own_events_.empty()) {
+    const auto batch = std::exchange(own_events_, {});
+    for (const core::Event& e : batch) step(e);
   }
+  const bool stored = take_stored();
+  next_event_ = 0;
+  events_taken_ = fabric_->poll(events_);
+  return take_fabric_events() || stored;
+}
+
+bool Driver::take_fabric_events() {
+  const std::size_t first = next_event_;
+  while (next_event_ < events_taken_) {
+    on_fabric_event(events_[next_event_++]);
+    if (core_.committed() > core_.delivered()) break;
+  }
+  return next_event_ > first;
 }
 
 bool Driver::take_stored() {
   return store_ && store_->take([this](const core::Event& e) { step(e); });
 }
 
-// Takes events and makes callbacks, which may propose, until nothing is left.
+// Takes events and makes callbacks, which may propose, until nothing is left.  What one event
+// committed is told before the next one is looked at: clients wait for it.
 void Driver::pump() {
   if (pumping_) return;
+  const auto tell_news = [this] {
+    if (replaying() || something_to_tell()) tell();
+  };
   do {
-    tell();
+    tell_news();
   } while (take_events());
-  tell();
+  tell_news();
 }
 
 // True when this is a heartbeat that did not move of a leader that waits for a processor.

@@ -12,6 +12,7 @@
 //
 // Threads: one.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -57,6 +58,7 @@ class Driver final : public Consensus {
   void step(const core::Event& event);
   void carry_out();
   bool take_events();
+  bool take_fabric_events();
   void pump();
   bool something_to_tell() const noexcept;
   void tell();
@@ -104,6 +106,9 @@ class Driver final : public Consensus {
   const char* fatal_ = nullptr;
   bool fatal_told_ = false;
   core::ActionList actions_;
+  std::array<FabricEvent, 64> events_;   // of one poll of the fabric ...
+  std::size_t events_taken_ = 0;         // ... so many, ...
+  std::size_t next_event_ = 0;           // ... stepped up to here
   std::vector<core::RoleChange> roles_;  // to be told, oldest first
   std::vector<core::Event> own_events_;  // answers to permit and revoke
 };
