@@ -145,7 +145,7 @@ ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_
             $(wildcard tests/linear/linear_*.cc) $(BENCH_SRC) tests/main.cc \
             $(wildcard tests/fuzz/*.cc)
 
-.PHONY: all check test accept demo bench eval-failover eval-strategies eval-scale eval-etcd fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept demo bench eval-failover eval-strategies eval-verbs eval-scale eval-etcd fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS) $(FUZZERS) ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS)                 ## build libcrane.so and the crane-* programs
@@ -294,6 +294,14 @@ eval-failover: programs $(OUT)/e2e/probe          ## fail-over times, false elec
 eval-strategies: $(OUT)/bench-strategies           ## mu, dare, apus and raw operations, measured
 	@mkdir -p $(OUT)/bench
 	$(OUT)/bench-strategies --json $(OUT)/bench/strategies.json $(ARGS)
+	@$(PYTHON_PLOT) eval/figures.py $(OUT)/bench
+# Blocks are short, because a virtual machine on a shared host has slow moments.
+VERBS_BENCH = $(abspath $(OUT))/bench-strategies --fabric verbs --blocks 60 --ops 50 \
+              --json $(abspath $(OUT))/bench/strategies_verbs.json $(ARGS)
+eval-verbs: $(OUT)/bench-strategies                ## the same over RDMA, in a virtual machine
+	@mkdir -p $(OUT)/bench
+	python3 tests/vm/vm.py --out $(OUT) --timeout 1200 --write $(abspath $(OUT))/bench -- \
+	  bash -c 'mount -t tmpfs none /dev/shm && exec $(VERBS_BENCH)' || [ $$? = 77 ]
 	@$(PYTHON_PLOT) eval/figures.py $(OUT)/bench
 eval-scale: $(OUT)/bench-scale $(OUT)/bench-shm-group ## 3..105 replicas: computed, then really run
 	@mkdir -p $(OUT)/bench

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws what bench-scale, bench-shm-group and bench-strategies left as JSON in one folder.
 
-  figures.py FOLDER    scale.json shm_group.json strategies.json -> scale.png strategies.png
+  figures.py FOLDER    scale.json shm_group.json -> scale.png
+                       strategies.json strategies_verbs.json -> a .png of the same name each
 A file that is not there is left out, by name. Computed lines are drawn thin, measured points thick.
 """
 import json
@@ -60,8 +61,8 @@ def draw_scale(pyplot, scale, group, path):
 
 def draw_strategies(pyplot, data, path):
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2))
-    order = ["one-write", "two-writes", "mu", "dare", "core", "apus woken", "apus spin",
-             "validated"]
+    order = ["device-one", "device-two", "device-sge", "one-write", "two-writes", "mu", "core",
+             "dare", "apus woken", "apus spin", "validated"]
     names = [n for n in order if n in data["samples_ns"]]
     for at, name in enumerate(names):
         for run, samples in enumerate(data["samples_ns"][name]):
@@ -76,11 +77,13 @@ def draw_strategies(pyplot, data, path):
     left.set_title(f"{data['fabric']}, {data['replicas']} replicas, 64 B, measured")
     for outstanding in sorted({r["outstanding"] for r in data["throughput"]}):
         rows = [r for r in data["throughput"] if r["outstanding"] == outstanding]
-        right.plot([r["per_second"] / 1e6 for r in rows], [r["median_ns"] / 1e3 for r in rows],
+        right.plot([r["per_second"] / 1e3 for r in rows], [r["median_ns"] / 1e3 for r in rows],
                    "o-", markersize=3, label=f"{outstanding} outstanding")
-    right.set_xlabel("operations/us")
+    right.set_xscale("log")
+    right.set_yscale("log")
+    right.set_xlabel("thousand operations/s")
     right.set_ylabel("median us of an entry")
-    right.set_title("core over shm, batches 1..128 (cf. Mu figure 7), measured")
+    right.set_title(f"core over {data['fabric']}, batches 1..128 (cf. Mu figure 7), measured")
     right.legend(fontsize=7)
     figure.tight_layout()
     figure.savefig(path, dpi=120)
@@ -102,9 +105,10 @@ def main():
     scale, group = load(folder, "scale.json"), load(folder, "shm_group.json")
     if scale:
         draw_scale(pyplot, scale, group, folder / "scale.png")
-    strategies = load(folder, "strategies.json")
-    if strategies:
-        draw_strategies(pyplot, strategies, folder / "strategies.png")
+    for name in ("strategies", "strategies_verbs"):
+        strategies = load(folder, name + ".json")
+        if strategies:
+            draw_strategies(pyplot, strategies, folder / (name + ".png"))
     return 0
 
 

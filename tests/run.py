@@ -8,7 +8,8 @@ Kinds, in the order they run (the quick ones first):
   model      tests/model/run_model.py, spin on a model of the takeover: each check counts one
   sanitized  the same of a sanitizer build (--sanitized, --areas), few seeds
   vm         out/<variant>/test-verbs, Catch2, in a virtual machine with soft-RoCE (tests/vm/vm.py):
-             each TEST_CASE counts one; tests/e2e/rdma.py in another
+             each TEST_CASE counts one; tests/e2e/rdma.py in another; bench-strategies, in small,
+             in a third: all commit rules commit over RDMA
   fuzz       tests/fuzz/<format>_fuzz.cc: seeds and a few thousand mutations, of the sanitizer build
              if there is one (`make fuzz` runs them with libFuzzer)
   interpose  tests/interpose/<name>.c, a stranger under Crane
@@ -45,7 +46,7 @@ TAIL_LINES = 60
 REPORT_MARK = "=== report of Catch2"
 # But for the idle group's: an emulated machine says nothing of processor time.
 VM_STORIES = ["rdma"]
-VM_CASES = ["[fence],[fabric],[driver] ~*idle*"]
+VM_CASES = ["[fence],[fabric],[driver],[strategies] ~*idle*"]
 
 
 class Tally:
@@ -203,7 +204,8 @@ class Runner:
 
     # --- virtual machine -----------------------------------------------------------------------
     def vm(self):
-        """What needs RDMA devices: test-verbs in one guest, then each story in one of its own."""
+        """What needs RDMA devices: test-verbs in one guest, each story in one of its own, and the
+        benchmark of the commit rules, in small."""
         self.vm_cases()
         for story in VM_STORIES:
             # Where files of the story lie; the root file system is read-only there.
@@ -211,6 +213,12 @@ class Runner:
                      f"python3 tests/e2e/{story}.py --out {shlex.quote(str(self.out.resolve()))}"
             self.simple(f"vm/{story}", ["python3", "tests/vm/vm.py", "--out", str(self.out),
                                         "--timeout", "300", "--", "bash", "-c", script], 700)
+
+        bench = self.out / "bench-strategies"
+        script = f"mount -t tmpfs none /dev/shm && {shlex.quote(str(bench.resolve()))} " \
+                 "--fabric verbs --runs 1 --blocks 1 --ops 5"
+        self.simple("vm/bench-strategies", ["python3", "tests/vm/vm.py", "--out", str(self.out),
+                                            "--timeout", "200", "--", "bash", "-c", script], 600)
 
     def vm_cases(self):
         name, program = "vm/test-verbs", self.out / "test-verbs"

@@ -2,17 +2,22 @@
 // The three papers' commit rules beside the raw operations of the fabric and the real core, 64 B,
 // interleaved in one run.
 //
-//   bench-strategies [--fabric shm|tcp] [--port N] [--replicas N] [--blocks N] [--ops N] [--runs N]
-//                    [--json FILE]
+//   bench-strategies [--fabric shm|tcp|verbs] [--port N] [--replicas N] [--blocks N] [--ops N]
+//                    [--runs N] [--addresses A,B,C] [--json FILE]
 //
 // This process leads; followers are processes of their own.  A run is `blocks` rounds over all
 // rows, `ops` operations of each row per round, so that a slow moment of the machine hits all.
 //
-//   one-write     one WRITE of an entry's on-wire size, until its completion
+//   device-one    verbs only: one WRITE of an entry's on-wire size by the device itself, inline and
+//                 signalled as the fabric's are, until its completion
+//   device-two    the same to two replicas, until a majority of three has it; device-sge the same
+//                 with the bytes outside the work request
+//   one-write     one WRITE of that size through the fabric, until its completion
 //   two-writes    the same WRITE to every follower, until a majority is complete
 //   mu dare apus  propose to committed (eval/strategies); apus with followers that poll all the
 //                 time (spin) and with followers that sleep and are woken (woken)
-//   core          propose to on_committed of the real consensus, over the same fabric
+//   core          propose to on_committed of the real consensus, over the same fabric; the clock is
+//                 read once before, as a node does once per round
 //   validated     mu's WRITE, until a majority has checked the entry's CRC, followers polling
 //
 // Then the machine's cache-line ping-pong between two processes, and the core's throughput by
@@ -36,11 +41,12 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "eval/bench/device_writes.h"
 #include "eval/bench/strategies_group.h"
 #include "eval/strategies/follower.h"
 #include "eval/strategies/strategy.h"
@@ -60,20 +66,24 @@ class Bench {
       : s_(s),
         fabric_(open_fabric(s, directory, kLeader)),
         keys_(*fabric_, kLeader, kLeader, s.replicas),
-        core_(open_core(s, directory, kLeader, leads_, committed_)) {
+        core_(open_core(s, directory, kLeader, leads_, [this](Index index) { told(index); })) {
     exchange(*fabric_, keys_, s.replicas, kLeader);
     const Group group{kLeader, s.replicas, keys_.keys()};
     for (const Rule rule : {Rule::kMu, Rule::kDare, Rule::kApus}) {
       const auto n = static_cast<unsigned>(rule);
       strategies_[n] =
           Strategy::make(rule, *fabric_, group, area_of(n), static_cast<std::uint8_t>(n + 1));
+      strategies_[n]->when_committed([this](Index) { told_ns_ = now_ns(); });
     }
+    if (s.fabric == "verbs") device_ = std::make_unique<DeviceWrites>(s.addresses, kWire);
     const std::uint64_t give_up = now_ns() + kGiveUpNs;
     while (!leads_) {
       keep_core(1'000'000);
       if (now_ns() > give_up) fail("replica 0 does not lead");
     }
   }
+
+  std::uint64_t device(std::size_t n, bool inlined) { return device_->write(n, inlined); }
 
   std::uint64_t raw(bool all) {
     const std::uint64_t from = now_ns();
@@ -96,7 +106,7 @@ class Bench {
     const Index index = strategy.propose(payload_);
     if (wake) ring();
     until([&] { return strategy.committed() >= index; });
-    return now_ns() - from;
+    return told_ns_ - from;
   }
 
   std::uint64_t validated() {
@@ -116,12 +126,15 @@ class Bench {
     const std::uint64_t from = now_ns();
     const auto index = core_->propose(1, from, 0, payload_);
     if (!index.ok()) fail("the core refuses a proposal");
-    const std::uint64_t give_up = from + kGiveUpNs;
-    while (committed_ < value(index.value())) {
-      if (core_->poll(now_ns()); s_.fabric != "shm") core_->flush_doorbells();
-      if (now_ns() > give_up) fail("the core does not commit");
+    timed_ = value(index.value());
+    core_->poll(from);
+    while (committed_ < timed_) {
+      if (s_.fabric == "tcp") core_->flush_doorbells();
+      const std::uint64_t now = now_ns();
+      if (now > from + kGiveUpNs) fail("the core does not commit");
+      core_->poll(now);
     }
-    return now_ns() - from;
+    return told_ns_ - from;
   }
 
   // Entries of `batch` payloads, `outstanding` at a time; {operations/s, median ns of one}.
@@ -184,6 +197,10 @@ class Bench {
   }
 
  private:
+  void told(Index index) {
+    committed_ = value(index);
+    if (committed_ == timed_) told_ns_ = now_ns();
+  }
   void ring() {
     for (std::uint8_t i = 1; i < s_.replicas; ++i) fabric_->ring_doorbell(ReplicaId{i});
   }
@@ -206,11 +223,15 @@ class Bench {
   }
   template <typename F>
   void until(F&& done) {
-    const std::uint64_t give_up = now_ns() + kGiveUpNs;
+    std::uint64_t give_up = 0;
     for (unsigned i = 1; !done(); ++i) {
       take(*fabric_, [this](const FabricEvent& e) { on_event(e); });
       strategies_[2]->look();
-      if (i % 1024 == 0 && now_ns() > give_up) fail("no progress in 10 s");
+      if (i % 1024 == 0) {
+        fabric_->tidy();  // connections for followers that begin to write
+        if (give_up == 0) give_up = now_ns() + kGiveUpNs;
+        if (now_ns() > give_up) fail("no progress in 10 s");
+      }
       if (i % 64 == 0) ::sched_yield();  // more processes than processors
     }
   }
@@ -219,10 +240,13 @@ class Bench {
   std::unique_ptr<Fabric> fabric_;
   KeyExchange keys_;
   bool leads_ = false;
-  std::uint64_t committed_ = 0;
+  std::uint64_t committed_ = 0;  // by the core
+  std::uint64_t timed_ = 0;      // index whose commit is to be timed
   std::unique_ptr<Consensus> core_;
+  std::unique_ptr<DeviceWrites> device_;  // verbs only
   std::array<std::unique_ptr<Strategy>, 3> strategies_;
   const std::vector<std::byte> payload_ = std::vector<std::byte>(kPayload, std::byte{42});
+  std::uint64_t told_ns_ = 0;  // when the last commit was told
   std::uint64_t raw_ = 0;
   int raw_done_ = 0;
 };
@@ -260,13 +284,14 @@ struct Row {
   bool spin;
   std::function<std::uint64_t(Bench&)> once;
 };
-const std::vector<Row>& rows() {
-  static const std::vector<Row> all = {
+
+std::vector<Row> rows_of(const Settings& s) {
+  std::vector<Row> all = {
       {"one-write", false, [](Bench& b) { return b.raw(false); }},
       {"two-writes", false, [](Bench& b) { return b.raw(true); }},
       {"mu", false, [](Bench& b) { return b.propose(Rule::kMu, false); }},
-      {"dare", false, [](Bench& b) { return b.propose(Rule::kDare, false); }},
       {"core", false, [](Bench& b) { return b.core(); }},
+      {"dare", false, [](Bench& b) { return b.propose(Rule::kDare, false); }},
       {"apus woken", false,
        [](Bench& b) {
          Bench::rest();
@@ -275,8 +300,18 @@ const std::vector<Row>& rows() {
       {"apus spin", true, [](Bench& b) { return b.propose(Rule::kApus, false); }},
       {"validated", true, [](Bench& b) { return b.validated(); }},
   };
+  if (s.fabric != "verbs") return all;
+  const std::vector<Row> device = {
+      {"device-one", false, [](Bench& b) { return b.device(1, true); }},
+      {"device-two", false, [](Bench& b) { return b.device(2, true); }},
+      {"device-sge", false, [](Bench& b) { return b.device(2, false); }},
+  };
+  all.insert(all.begin(), device.begin(), device.end());
   return all;
 }
+
+// What the commit rules are compared with.
+const char* base_of(const Settings& s) { return s.fabric == "verbs" ? "device-two" : "two-writes"; }
 
 double percentile(std::vector<std::uint64_t> v, double p) {
   const auto nth = v.begin() + static_cast<std::ptrdiff_t>(p * static_cast<double>(v.size() - 1));
@@ -286,11 +321,11 @@ double percentile(std::vector<std::uint64_t> v, double p) {
 
 using Samples = std::map<std::string, std::vector<std::vector<std::uint64_t>>>;  // row, run
 
-Samples measure(Bench& bench, const Settings& s) {
+Samples measure(Bench& bench, const Settings& s, const std::vector<Row>& rows) {
   Samples samples;
   for (int run = 0; run < s.runs; ++run) {
     for (int block = -1; block < s.blocks; ++block) {  // the first warms up
-      for (const Row& row : rows()) {
+      for (const Row& row : rows) {
         bench.set_spin(row.spin);
         auto& mine = samples[row.name];
         mine.resize(static_cast<std::size_t>(run) + 1);
@@ -306,39 +341,61 @@ Samples measure(Bench& bench, const Settings& s) {
   return samples;
 }
 
-struct Spread {
-  double low = 0, middle = 0, high = 0;
-};
-// Over runs, of the percentile `p` of each.
-Spread spread(const std::vector<std::vector<std::uint64_t>>& runs, double p) {
+// Of each run: the percentile `p`, ns.
+std::vector<double> per_run(const std::vector<std::vector<std::uint64_t>>& runs, double p) {
   std::vector<double> all;
   for (const auto& run : runs) all.push_back(percentile(run, p));
-  std::sort(all.begin(), all.end());
-  return {all.front(), all[all.size() / 2], all.back()};
+  return all;
 }
 
-void print(const Samples& samples) {
-  std::printf("%-12s %9s %22s %10s %24s %12s\n", "", "p50 ns", "(low .. high)", "p99 ns",
-              "(low .. high)", "/ two-writes");
-  const double base = spread(samples.at("two-writes"), 0.5).middle;
-  for (const Row& row : rows()) {
-    const Spread p50 = spread(samples.at(row.name), 0.5);
-    const Spread p99 = spread(samples.at(row.name), 0.99);
-    std::printf("%-12s %9.0f %10.0f ..%9.0f %10.0f %11.0f ..%10.0f %12.2f\n", row.name, p50.middle,
-                p50.low, p50.high, p99.middle, p99.low, p99.high, p50.middle / base);
+// The middle one of the runs, then the lowest and the highest.
+void print_spread(std::vector<double> runs, double unit, const char* format) {
+  std::sort(runs.begin(), runs.end());
+  for (const double v : {runs[runs.size() / 2], runs.front(), runs.back()}) {
+    std::printf(format, v / unit);
   }
 }
 
-nlohmann::json throughput(Bench& bench) {
+std::vector<double> ratios(std::vector<double> runs, const std::vector<double>& base) {
+  for (std::size_t i = 0; i < runs.size(); ++i) runs[i] /= base[i];
+  return runs;
+}
+
+void print(const Samples& samples, const std::vector<Row>& rows, const std::string& base) {
+  std::printf("us: the middle run, the lowest and the highest; x: of %s in the same run\n",
+              base.c_str());
+  std::printf("%-11s %26s %26s %20s %20s\n", "", "median", "99th percentile", "x median", "x 99th");
+  for (const Row& row : rows) {
+    std::printf("%-11s", row.name);
+    for (const double p : {0.5, 0.99}) {
+      print_spread(per_run(samples.at(row.name), p), 1e3, "%9.2f");
+    }
+    for (const double p : {0.5, 0.99}) {
+      const auto mine = per_run(samples.at(row.name), p);
+      print_spread(ratios(mine, per_run(samples.at(base), p)), 1, "%7.2f");
+    }
+    std::printf("\n");
+  }
+  std::printf("every run: median/99th percentile, us\n");
+  for (const Row& row : rows) {
+    std::printf("%-11s", row.name);
+    for (const auto& run : samples.at(row.name)) {
+      std::printf("  %.2f/%.2f", percentile(run, 0.5) / 1e3, percentile(run, 0.99) / 1e3);
+    }
+    std::printf("\n");
+  }
+}
+
+nlohmann::json throughput(Bench& bench, int entries) {
   nlohmann::json all = nlohmann::json::array();
-  std::printf("\ncore, 64 B operations: operations/us (median us of an entry)\n%12s", "batch");
+  std::printf("\ncore, 64 B operations: thousands/s (median us of an entry)\n%12s", "batch");
   const std::vector<int> outstanding = {1, 2, 4, 8};
-  for (const int o : outstanding) std::printf("  %3d outstanding", o);
+  for (const int o : outstanding) std::printf("  %5d outstanding", o);
   for (const int batch : std::vector<int>{1, 2, 4, 8, 16, 32, 64, 128}) {
     std::printf("\n%12d", batch);
     for (const int o : outstanding) {
-      const auto [rate, ns] = bench.throughput(batch, o, 2000);
-      std::printf("  %6.2f (%6.2f)", rate / 1e6, ns / 1e3);
+      const auto [rate, ns] = bench.throughput(batch, o, entries);
+      std::printf("  %7.1f (%7.2f)", rate / 1e3, ns / 1e3);
       all.push_back(
           {{"batch", batch}, {"outstanding", o}, {"per_second", rate}, {"median_ns", ns}});
       bench.settle();
@@ -350,31 +407,31 @@ nlohmann::json throughput(Bench& bench) {
 
 Settings parse(int argc, char** argv) {
   Settings s;
-  for (int i = 1; i < argc; i += 2) {
-    const std::string_view key = argv[i];
-    if (i + 1 >= argc) fail("an option lacks its value");
-    const int n = std::atoi(argv[i + 1]);
-    if (key == "--fabric") {
-      s.fabric = argv[i + 1];
-    } else if (key == "--json") {
-      s.json = argv[i + 1];
-    } else if (key == "--port" && n > 1024 && n < 65000) {
-      s.port = static_cast<unsigned>(n);
-    } else if (key == "--replicas" && n >= 2 && n <= 9) {
-      s.replicas = static_cast<std::uint8_t>(n);
-    } else if (key == "--blocks" && n > 0) {
-      s.blocks = n;
-    } else if (key == "--ops" && n > 0 && n <= 1000) {
-      s.ops = n;
-    } else if (key == "--runs" && n > 0) {
-      s.runs = n;
-    } else {
-      fail(
-          "options: --fabric shm|tcp --port N --replicas 2..9 --blocks N --ops 1..1000 --runs N "
-          "--json FILE");
-    }
+  CLI::App app("Commit rules beside the raw operations of a fabric, interleaved");
+  app.add_option("--fabric", s.fabric)->check(CLI::IsMember({"shm", "tcp", "verbs"}));
+  app.add_option("--port", s.port, "the first of two per replica")->check(CLI::Range(1024, 65000));
+  app.add_option("--replicas", s.replicas)->check(CLI::Range(2, 9));
+  app.add_option("--blocks", s.blocks, "of every row, per run")->check(CLI::Range(1, 1'000'000));
+  app.add_option("--ops", s.ops, "of a row, per block")->check(CLI::Range(1, 1000));
+  app.add_option("--runs", s.runs)->check(CLI::Range(1, 1000));
+  app.add_option("--addresses", s.addresses, "verbs: of three RDMA devices of this machine")
+      ->delimiter(',')
+      ->expected(3);
+  app.add_option("--json", s.json, "where to put every sample");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    std::exit(app.exit(e));
   }
+  if (s.fabric == "verbs" && s.replicas != s.addresses.size()) fail("verbs: three replicas");
   return s;
+}
+
+void write_json(const Settings& s, const nlohmann::json& all) {
+  std::FILE* const out = std::fopen(s.json.c_str(), "w");
+  if (out == nullptr) fail("cannot write the file of --json");
+  std::fprintf(out, "%s\n", all.dump().c_str());
+  std::fclose(out);
 }
 
 }  // namespace
@@ -399,23 +456,21 @@ int main(int argc, char** argv) {
         "%d runs of %d operations\n",
         s.fabric.c_str(), s.replicas, ::sysconf(_SC_NPROCESSORS_ONLN), kPayload,
         static_cast<std::size_t>(kWire), s.runs, s.blocks * s.ops);
-    const Samples samples = measure(bench, s);
-    print(samples);
+    const std::vector<Row> rows = rows_of(s);
+    const Samples samples = measure(bench, s, rows);
+    print(samples, rows, base_of(s));
     std::vector<std::uint64_t> ball(static_cast<std::size_t>(s.runs));
     for (std::uint64_t& ns : ball) ns = ping_pong(20'000);
-    std::printf("%-12s %9.0f %11.0f ..%8.0f one way, a cache line between two processes\n",
-                "ping-pong", percentile(ball, 0.5), percentile(ball, 0), percentile(ball, 1));
-    const auto rates = throughput(bench);
-    if (s.json != nullptr) {
-      std::FILE* const out = std::fopen(s.json, "w");
-      if (out == nullptr) fail("cannot write the file of --json");
-      const nlohmann::json all = {{"fabric", s.fabric},
-                                  {"replicas", s.replicas},
-                                  {"samples_ns", samples},
-                                  {"ping_pong_ns", ball},
-                                  {"throughput", rates}};
-      std::fprintf(out, "%s\n", all.dump().c_str());
-      std::fclose(out);
+    std::printf("ping-pong: %.0f ns (%.0f .. %.0f) one way, a cache line between two processes\n",
+                percentile(ball, 0.5), percentile(ball, 0), percentile(ball, 1));
+    const auto rates = throughput(bench, 10 * s.ops);
+    if (!s.json.empty()) {
+      write_json(s, {{"fabric", s.fabric},
+                     {"replicas", s.replicas},
+                     {"base", base_of(s)},
+                     {"samples_ns", samples},
+                     {"ping_pong_ns", ball},
+                     {"throughput", rates}});
     }
   }
   for (const pid_t pid : followers) {

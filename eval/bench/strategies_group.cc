@@ -17,6 +17,8 @@
 
 #include "consensus/fabric/shm.h"
 #include "consensus/fabric/tcp.h"
+#include "consensus/fabric/verbs.h"
+#include "consensus/fabric/verbs_links.h"
 
 namespace crane::eval {
 namespace {
@@ -26,13 +28,67 @@ using consensus::Role;
 constexpr std::uint64_t kRing = 1U << 20;
 std::string g_directory;  // to be removed at the end of this process
 
-// On the loopback; the strategies' fabric and the core's have ports of their own.
+constexpr std::uint64_t kGroup = 77;
+
+std::array<std::byte, 32> secret() {
+  std::array<std::byte, 32> out;
+  out.fill(std::byte{7});
+  return out;
+}
+
+// The strategies' fabric and the core's have ports of their own.
 std::vector<consensus::Endpoint> endpoints(const Settings& s, unsigned group) {
   std::vector<consensus::Endpoint> all;
   for (unsigned i = 0; i < s.replicas; ++i) {
-    all.push_back({"127.0.0.1", static_cast<std::uint16_t>(s.port + group * s.replicas + i)});
+    all.push_back({s.fabric == "verbs" ? s.addresses[i] : "127.0.0.1",
+                   static_cast<std::uint16_t>(s.port + group * s.replicas + i)});
   }
   return all;
+}
+
+template <typename T>
+std::unique_ptr<T> must(Result<std::unique_ptr<T>> opened) {
+  if (!opened) fail(opened.error().what);
+  return std::move(opened).value();
+}
+
+std::unique_ptr<Fabric> open_shm(const Settings& s, const std::string& directory, ReplicaId self) {
+  consensus::ShmOptions o;
+  o.directory = directory;
+  o.self = self;
+  o.replicas = s.replicas;
+  o.group = kGroup;
+  o.log_bytes = area_of(kAreas).offset;
+  return must(consensus::ShmFabric::open(o));
+}
+
+std::unique_ptr<Fabric> open_tcp(const Settings& s, const std::string& directory, ReplicaId self) {
+  consensus::TcpOptions o;
+  o.directory = directory;
+  o.self = self;
+  o.replicas = s.replicas;
+  o.group = kGroup;
+  o.log_bytes = area_of(kAreas).offset;
+  o.endpoints = endpoints(s, 0);
+  o.secret = secret();
+  o.silence_ns = kGiveUpNs;  // followers that poll may starve others
+  return must(consensus::TcpFabric::open(o));
+}
+
+std::unique_ptr<Fabric> open_verbs(const Settings& s, const std::string& directory,
+                                   ReplicaId self) {
+  consensus::VerbsOptions o;
+  o.directory = directory;
+  o.self = self;
+  o.replicas = s.replicas;
+  o.group = kGroup;
+  o.log_bytes = area_of(kAreas).offset;
+  o.address = s.addresses[value(self)];
+  consensus::verbs::LinksOptions links;
+  links.self = self;
+  links.endpoints = endpoints(s, 0);
+  links.secret = secret();
+  return must(consensus::VerbsFabric::open(o, must(consensus::verbs::Links::open(links))));
 }
 
 }  // namespace
@@ -62,32 +118,10 @@ Area area_of(unsigned n) {
 // The one place that knows kinds of fabrics.
 std::unique_ptr<Fabric> open_fabric(const Settings& s, const std::string& directory,
                                     ReplicaId self) {
-  if (s.fabric == "shm") {
-    consensus::ShmOptions o;
-    o.directory = directory;
-    o.self = self;
-    o.replicas = s.replicas;
-    o.group = 77;
-    o.log_bytes = area_of(kAreas).offset;
-    auto opened = consensus::ShmFabric::open(o);
-    if (opened.ok()) return std::move(opened).value();
-    fail(opened.error().what);
-  }
-  if (s.fabric == "tcp") {
-    consensus::TcpOptions o;
-    o.directory = directory;
-    o.self = self;
-    o.replicas = s.replicas;
-    o.group = 77;
-    o.log_bytes = area_of(kAreas).offset;
-    o.endpoints = endpoints(s, 0);
-    o.secret.fill(std::byte{7});
-    o.silence_ns = kGiveUpNs;  // followers that poll may starve others
-    auto opened = consensus::TcpFabric::open(o);
-    if (opened.ok()) return std::move(opened).value();
-    fail(opened.error().what);
-  }
-  fail("--fabric: shm or tcp");
+  if (s.fabric == "shm") return open_shm(s, directory, self);
+  if (s.fabric == "tcp") return open_tcp(s, directory, self);
+  if (s.fabric == "verbs") return open_verbs(s, directory, self);
+  fail("--fabric: shm, tcp or verbs");
 }
 
 Board& board() {
@@ -97,19 +131,20 @@ Board& board() {
 }
 
 std::unique_ptr<Consensus> open_core(const Settings& s, const std::string& directory,
-                                     ReplicaId self, bool& leads, std::uint64_t& committed) {
+                                     ReplicaId self, bool& leads,
+                                     std::function<void(Index)> on_committed) {
   consensus::Options o;
   o.directory = directory + "/core";
   o.self = self;
   o.replicas = s.replicas;
-  if (s.fabric == "tcp") {
-    o.fabric = consensus::FabricKind::kTcp;
+  if (s.fabric != "shm") {
+    o.fabric = s.fabric == "tcp" ? consensus::FabricKind::kTcp : consensus::FabricKind::kVerbs;
     o.endpoints = endpoints(s, 1);
-    o.secret.fill(std::byte{7});
+    o.secret = secret();
   }
   o.ring_bytes = 16U << 20;
   o.log_id = 99;
-  o.callbacks.on_committed = [&committed](const auto& e) { committed = value(e.at.index); };
+  o.callbacks.on_committed = [tell = std::move(on_committed)](const auto& e) { tell(e.at.index); };
   o.callbacks.on_role = [&leads](Role role, auto, auto) { leads = role == Role::kLeader; };
   auto opened = Consensus::open(std::move(o));
   if (!opened) fail(opened.error().what);
@@ -124,6 +159,7 @@ void exchange(Fabric& fabric, KeyExchange& keys, std::uint8_t replicas, ReplicaI
     for (std::uint8_t i = 0; i < replicas; ++i) {
       if (ReplicaId{i} != self) fabric.ring_doorbell(ReplicaId{i});
     }
+    fabric.tidy();
     if (done) return;
     if (now_ns() > give_up) fail("no keys from a replica within 10 s");
     pollfd fd{fabric.event_fd(), POLLIN, 0};
@@ -142,8 +178,8 @@ void follow(const Settings& s, const std::string& directory, ReplicaId self) {
   ApusFollower apus(*fabric, self, kLeader, keys.keys()[0], area_of(kApusArea),
                     [&mine](Index index, auto) { mine.applied = value(index); });
   bool leads = false;
-  std::uint64_t committed = 0;
-  const auto core = open_core(s, directory, self, leads, committed);
+  const auto core = open_core(s, directory, self, leads, [](Index) {});
+  core->abdicate("replica 0 is measured");  // it never leads
   unsigned spins = 0;
   for (;;) {
     take(*fabric, [](const FabricEvent&) {});
@@ -154,7 +190,6 @@ void follow(const Settings& s, const std::string& directory, ReplicaId self) {
     // Over tcp the core's follower must be heard of even while it is not what is measured.
     if (mine.spinning && ++spins % 256 != 0) continue;
     const std::uint64_t deadline = core->poll(now_ns());
-    if (leads) core->abdicate("replica 0 is measured");
     core->flush_doorbells();
     fabric->tidy();
     if (mine.spinning || !fabric->prepare_to_sleep()) continue;

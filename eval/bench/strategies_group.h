@@ -8,8 +8,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "consensus/consensus.h"
 #include "eval/strategies/follower.h"
@@ -33,7 +35,9 @@ struct Settings {
   int ops = 200;
   int runs = 5;
   unsigned port = 27100;  // the first of 2 * replicas
-  const char* json = nullptr;
+  // verbs: of the replicas' RDMA devices; with tests/vm they are these.
+  std::vector<std::string> addresses = {"10.9.0.1", "10.9.0.2", "10.9.0.3"};
+  std::string json;
 };
 
 // Each strategy has a part of the log memory of its own; so have the raw writes.
@@ -48,9 +52,10 @@ void remove_at_end(const std::string& directory);
 
 std::unique_ptr<Fabric> open_fabric(const Settings& s, const std::string& directory,
                                     ReplicaId self);
-// The real consensus over the same kind of fabric; `leads` and `committed` outlive it.
+// The real consensus over the same kind of fabric; `leads` outlives it.
 std::unique_ptr<Consensus> open_core(const Settings& s, const std::string& directory,
-                                     ReplicaId self, bool& leads, std::uint64_t& committed);
+                                     ReplicaId self, bool& leads,
+                                     std::function<void(Index)> on_committed);
 // Until all keys are exchanged.
 void exchange(Fabric& fabric, KeyExchange& keys, std::uint8_t replicas, ReplicaId self);
 // A follower's process: answers as every strategy wants, until it is killed.

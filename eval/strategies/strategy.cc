@@ -220,6 +220,7 @@ void Strategy::count() {
   std::nth_element(sorted_.begin(), nth, sorted_.end(), std::greater<>());
   if (*nth <= value(committed_)) return;
   committed_ = Index{*nth};
+  if (told_) told_(committed_);
   on_committed();
 }
 

@@ -27,9 +27,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "consensus/core/log.h"
@@ -40,8 +42,8 @@ namespace crane::eval {
 enum class Rule : std::uint8_t { kMu, kDare, kApus };
 std::string_view name(Rule rule) noexcept;
 
-// The part of everybody's log memory that one strategy uses: the ring and the 64 bytes behind it,
-// in which DARE's pointers stand; then a line per follower for APUS's replies.
+// The part of everybody's log memory that one strategy uses: a log as the core's (ring_of), with
+// DARE's pointers where the core has its commit cell; then a line per follower for APUS's replies.
 struct Area {
   std::uint64_t offset = 0;  // a multiple of 64
   std::uint64_t ring_bytes = 1U << 20;
@@ -49,7 +51,7 @@ struct Area {
 
   std::uint64_t pointers() const noexcept { return offset + ring_bytes; }
   std::uint64_t reply(ReplicaId from) const noexcept {
-    return pointers() + consensus::core::kCommitCellBytes + std::uint64_t{64} * value(from);
+    return offset + consensus::core::log_memory_bytes(ring_bytes) + std::uint64_t{64} * value(from);
   }
   std::uint64_t bytes() const noexcept { return reply(ReplicaId{kReplicasMax}) - offset; }
 };
@@ -89,6 +91,9 @@ class Strategy {
                                         const Area& area, std::uint8_t tag);
   virtual ~Strategy() = default;
 
+  // `told` is called the moment committed() rises, before what the rule does lazily: here a leader
+  // would answer its clients.  It must not call back.
+  void when_committed(std::function<void(Index)> told) { told_ = std::move(told); }
   // Appends to the own log and starts replication.  REQUIRES: outstanding() < kOutstandingMax.
   Index propose(std::span<const std::byte> payload);
   // Every event of fabric.poll(); those of others are ignored.
@@ -135,6 +140,7 @@ class Strategy {
   void count();
   consensus::core::LogRing ring_;
   consensus::core::Cursor end_;
+  std::function<void(Index)> told_;
   std::array<std::uint64_t, 2 * kOutstandingMax> end_pos_{};  // [index % size]
   std::vector<std::uint64_t> sorted_;                         // scratch of count()
 };

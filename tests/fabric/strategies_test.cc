@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commit strategies of eval over shared memory: what a follower's memory holds when the leader
-// says committed, and that no strategy says it too early.
+// The commit strategies of eval on each kind of fabric: what a follower's memory holds when the
+// leader says committed, and that no strategy says it too early.
 #include "eval/strategies/strategy.h"
 
 #include <algorithm>
@@ -15,12 +15,15 @@
 #include "consensus/sim/world.h"
 #include "eval/strategies/follower.h"
 #include "tests/fabric/harness.h"
+#include "tests/fabric/tcp_group.h"
 
 using namespace crane;
 using namespace crane::eval;
 using consensus::Fabric;
 using consensus::FabricEvent;
 using consensus::kNoKey;
+using test::ShmGroup;
+using test::TcpGroup;
 
 namespace {
 
@@ -38,8 +41,9 @@ void take(Fabric& fabric, F&& on_event) {
 }
 
 // A leader and its followers in this process, with keys exchanged.
+template <typename Group>
 struct Bench {
-  test::ShmGroup group;
+  Group group;
   std::vector<std::unique_ptr<Fabric>> fabrics;
   std::vector<std::unique_ptr<KeyExchange>> keys;
   std::unique_ptr<Strategy> leader;
@@ -61,8 +65,8 @@ struct Bench {
       }
       return all;
     }));
-    leader =
-        Strategy::make(rule, *fabrics[0], Group{kLeader, n, keys[0]->keys()}, kArea, /*tag=*/3);
+    leader = Strategy::make(rule, *fabrics[0], eval::Group{kLeader, n, keys[0]->keys()}, kArea,
+                            /*tag=*/3);
     for (std::uint8_t i = 0; i < n; ++i) {
       auto keep = [this, i](Index index, std::span<const std::byte> payload) {
         CHECK(value(index) == found[i].size() + 1);
@@ -84,6 +88,7 @@ struct Bench {
     take(*fabrics[i], [](const FabricEvent&) {});
     if (repliers[i]) repliers[i]->look();
     if (scanners[i]) scanners[i]->look();
+    take(*fabrics[i], [](const FabricEvent&) {});  // its replies are written
   }
   Pointers pointers(std::uint8_t i) {
     Pointers p;
@@ -104,10 +109,12 @@ std::string payload_of(consensus::sim::Random& random) {
 
 }  // namespace
 
-TEST_CASE("with every strategy each follower's memory holds every committed entry, over laps") {
+TEMPLATE_TEST_CASE(
+    "with every strategy each follower's memory holds every committed entry, over laps",
+    "[strategies]", ShmGroup, TcpGroup) {
   for (const Rule rule : kRules) {
     INFO(name(rule));
-    Bench b(rule, 3);
+    Bench<TestType> b(rule, 3);
     const std::uint64_t seed = consensus::sim::first_seed(7);
     INFO("CRANE_SEED=" << seed);
     consensus::sim::Random random(seed);
@@ -129,12 +136,13 @@ TEST_CASE("with every strategy each follower's memory holds every committed entr
   }
 }
 
-TEST_CASE("dare's followers hold the tail of what is committed, and learn the commit pointer") {
-  Bench b(Rule::kDare, 3);
+TEMPLATE_TEST_CASE(
+    "dare's followers hold the tail of what is committed, and learn the commit pointer",
+    "[strategies]", ShmGroup, TcpGroup) {
+  Bench<TestType> b(Rule::kDare, 3);
   for (int i = 1; i <= 5; ++i) {
     b.leader->propose(test::bytes_of("entry"));
-    b.poll_leader();
-    b.poll_leader();
+    for (int turn = 0; turn < 3; ++turn) b.poll_leader();  // entry, tail, commit pointer
     REQUIRE(value(b.leader->committed()) == static_cast<std::uint64_t>(i));
     b.poll_follower(1);
     const std::uint64_t end = static_cast<std::uint64_t>(i) * consensus::core::entry_bytes(5);
@@ -143,10 +151,11 @@ TEST_CASE("dare's followers hold the tail of what is committed, and learn the co
   }
 }
 
-TEST_CASE("a dead follower of three does not block any strategy") {
+TEMPLATE_TEST_CASE("a dead follower of three does not block any strategy", "[strategies]", ShmGroup,
+                   TcpGroup) {
   for (const Rule rule : kRules) {
     INFO(name(rule));
-    Bench b(rule, 3);
+    Bench<TestType> b(rule, 3);
     b.fabrics[2]->revoke_writes(kLeader);  // what is written to it fails
     for (std::uint64_t i = 1; i <= 20; ++i) {
       b.leader->propose(test::bytes_of("x"));
@@ -162,10 +171,11 @@ TEST_CASE("a dead follower of three does not block any strategy") {
   }
 }
 
-TEST_CASE("no strategy commits with less than a majority") {
+TEMPLATE_TEST_CASE("no strategy commits with less than a majority", "[strategies]", ShmGroup,
+                   TcpGroup) {
   for (const Rule rule : kRules) {
     INFO(name(rule));
-    Bench b(rule, 5);
+    Bench<TestType> b(rule, 5);
     for (const std::uint8_t i : ids({2, 3, 4})) b.fabrics[i]->revoke_writes(kLeader);
     b.leader->propose(test::bytes_of("x"));
     for (int i = 0; i < 20; ++i) {
@@ -177,8 +187,9 @@ TEST_CASE("no strategy commits with less than a majority") {
   }
 }
 
-TEST_CASE("apus commits when followers' processors replied, not when writes completed") {
-  Bench b(Rule::kApus, 5);
+TEMPLATE_TEST_CASE("apus commits when followers' processors replied, not when writes completed",
+                   "[strategies]", ShmGroup, TcpGroup) {
+  Bench<TestType> b(Rule::kApus, 5);
   b.leader->propose(test::bytes_of("x"));
   b.poll_leader();
   CHECK(value(b.leader->committed()) == 0);
@@ -190,8 +201,9 @@ TEST_CASE("apus commits when followers' processors replied, not when writes comp
   CHECK(value(b.leader->committed()) == 1);
 }
 
-TEST_CASE("dare commits when the tail pointers are written, not the entries") {
-  Bench b(Rule::kDare, 3);
+TEMPLATE_TEST_CASE("dare commits when the tail pointers are written, not the entries",
+                   "[strategies]", ShmGroup, TcpGroup) {
+  Bench<TestType> b(Rule::kDare, 3);
   b.leader->propose(test::bytes_of("x"));
   for (const std::uint8_t i : ids({1, 2})) b.fabrics[i]->revoke_writes(kLeader);
   for (int i = 0; i < 5; ++i) b.poll_leader();  // the entries completed before the revoke
@@ -199,7 +211,7 @@ TEST_CASE("dare commits when the tail pointers are written, not the entries") {
   CHECK(b.leader->failed() == 2);
 }
 
-TEST_CASE("a reply that is torn or of another log does not count") {
+TEST_CASE("a reply that is torn or of another log does not count", "[strategies]") {
   const Reply good = make_reply(Index{7}, 1);
   CHECK(valid(good, 1));
   CHECK_FALSE(valid(good, 2));
@@ -208,8 +220,9 @@ TEST_CASE("a reply that is torn or of another log does not count") {
   CHECK_FALSE(valid(torn, 1));
 }
 
-TEST_CASE("a torn reply in the leader's memory commits nothing, and the whole one does") {
-  Bench b(Rule::kApus, 3);
+TEMPLATE_TEST_CASE("a torn reply in the leader's memory commits nothing, and the whole one does",
+                   "[strategies]", ShmGroup, TcpGroup) {
+  Bench<TestType> b(Rule::kApus, 3);
   b.leader->propose(test::bytes_of("x"));
   Reply reply = make_reply(Index{1}, kArea.log_id);
   const auto write = [&] {
