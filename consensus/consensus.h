@@ -50,6 +50,7 @@
 #include <string>
 #include <vector>
 
+#include "consensus/fabric/choices.h"
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
 
@@ -136,6 +137,9 @@ struct Options {
   std::vector<Endpoint> endpoints;     // kTcp, kVerbs: one per replica
   std::array<std::byte, 32> secret{};  // kTcp, kVerbs: the group's, not all zeros; same everywhere
   std::string device;                  // kVerbs: the RDMA device; empty: the first
+  Fence fence = Fence::kDeregister;    // kVerbs
+  // kVerbs: devices, by name or driver ("mlx5": mlx5_0, mlx5_core), whose access flags are a fence.
+  std::vector<std::string> fence_flags_devices;
   ReplicaId self{};
   std::uint8_t replicas = 3;  // slots of the group, 1..kReplicasMax: as many as it may ever have
   std::uint8_t members = 0;   // of these, 0 .. members-1 are its first voters; 0: all of them
@@ -200,10 +204,13 @@ struct GroupStatus {
   std::vector<MemberStatus> members;
   ElectionStatus election;
   DetectionStatus detection;
+  FabricStatus fabric;
 };
 
 class Consensus {
  public:
+  // kUnsupported: the fence that was chosen is none on this device; kBusy, kFull, kNotFound (no
+  // device), kBadArgument, kSystem, ...: `what` says which step failed.
   static Result<std::unique_ptr<Consensus>> open(Options options);
   virtual ~Consensus() = default;
 

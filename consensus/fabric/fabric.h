@@ -53,6 +53,7 @@
 #include <cstdint>
 #include <span>
 
+#include "consensus/fabric/choices.h"
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
 
@@ -162,6 +163,7 @@ class Fabric {
     static_cast<void>(peer);
     return false;
   }
+  virtual FabricStatus status() const { return {}; }
   // Work that may take long and is best done when idle: spare memory for the next grants.
   virtual void tidy() noexcept {}
   // The owner is about to write this range of its log memory: make the pages present.  A hint.

@@ -14,7 +14,7 @@
 //   F2      Fence.  kDeregister: the lane's registration is taken back, which waits for accesses
 //           that are under way (on soft-RoCE too, where the access flags of a connection are no
 //           fence); the lane's connection is destroyed later, in tidy(), and its domain with it, so
-//           that a stale packet finds neither.
+//           that a stale packet finds neither.  kQueuePairReset: the other way round.
 //   F3      a completion is the acknowledgement of the owner's device; the log memory is a file on
 //           tmpfs, which outlives the process.
 //   F4, F8  a queue of operations per peer; a device's errors fail that peer's only.
@@ -55,13 +55,6 @@
 
 namespace crane::consensus {
 
-// How a grant is taken back (F2).
-enum class Fence : std::uint8_t {
-  kDeregister,      // safe everywhere: the default
-  kAccessFlags,     // faster; only on devices of the allow-list, and a self-test may forbid it
-  kQueuePairReset,  // not on soft-RoCE of Linux 6.1, whose driver it corrupts
-};
-
 struct VerbsOptions {
   std::string directory;  // on tmpfs, this replica's group; must exist
   ReplicaId self{};
@@ -71,7 +64,7 @@ struct VerbsOptions {
   std::string device;   // empty: the first that can be used
   std::string address;  // numeric, of this replica's end; empty: any
   Fence fence = Fence::kDeregister;
-  std::vector<std::string> flag_devices;  // where access flags are known to be a fence
+  std::vector<std::string> flag_devices;  // Options::fence_flags_devices
   std::uint8_t spares = 2;                // lanes kept ready per peer, 1..kSparesMax
   static constexpr std::uint8_t kSparesMax = 8;
   verbs::Patience patience;
@@ -80,7 +73,8 @@ struct VerbsOptions {
 
 class VerbsFabric final : public Fabric {
  public:
-  // kBusy: another process is this replica.  kNotFound: no RDMA device.  Else kDamaged, kSystem.
+  // kBusy: another process is this replica.  kNotFound: no RDMA device.  kUnsupported: the fence is
+  // none on this device.  Else kDamaged, kSystem.
   static Result<std::unique_ptr<VerbsFabric>> open(const VerbsOptions& options,
                                                    std::unique_ptr<verbs::Bootstrap> bootstrap);
   ~VerbsFabric() override;
@@ -111,8 +105,7 @@ class VerbsFabric final : public Fabric {
   bool connected(ReplicaId peer) const noexcept override { return peers_[value(peer)].up; }
   void tidy() noexcept override;
 
-  // The fence in force: not always the one that was asked for.
-  Fence fence() const noexcept { return options_.fence; }
+  FabricStatus status() const override { return {device_.name(), name(options_.fence)}; }
   // Operations that have not completed.
   std::size_t test_only_outstanding() const noexcept;
 
@@ -211,7 +204,7 @@ class VerbsFabric final : public Fabric {
   Outcome reuse_own();
   Outcome create_own();
   Outcome open_device();
-  Outcome choose_fence();
+  Outcome check_fence();
   Outcome watch(int fd, std::uint32_t tag);
   void look_at_cells() noexcept;
 

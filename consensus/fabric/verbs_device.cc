@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "dmt/base/log.h"
@@ -20,6 +21,7 @@ constexpr std::uint32_t kReadsInFlightMax = 16;
 constexpr std::uint8_t kRnrTimer = 12;  // 0.64 ms; credits keep receivers ready (F11)
 constexpr std::size_t kSlabBytes = 64U << 10;
 constexpr std::size_t kSmallest = 256;
+constexpr std::uint32_t kSoftRoce = 0xffffff;  // its vendor id
 
 struct FreeList {
   void operator()(ibv_device** list) const noexcept { ibv_free_device_list(list); }
@@ -116,6 +118,13 @@ Outcome Device::choose_gid(const std::string& address) {
   if (best < 0) return Error{Code::kNotFound, 0, "no RoCE v2 address"};
   gid_index_ = static_cast<std::uint8_t>(best);
   return Done{};
+}
+
+std::string Device::driver() const {
+  if (limits_.vendor_id == kSoftRoce) return "rxe";
+  std::error_code none;
+  const std::filesystem::path link = std::string(context_->device->ibdev_path) + "/device/driver";
+  return std::filesystem::read_symlink(link, none).filename().string();
 }
 
 Remote Device::here() const noexcept {

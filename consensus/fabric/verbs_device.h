@@ -62,6 +62,8 @@ class Device {
 
   ibv_context* context() const noexcept { return context_.get(); }
   const char* name() const noexcept { return ibv_get_device_name(context_->device); }
+  // Of the kernel, as "mlx5_core" or, of a software device, "rxe"; empty: unknown.
+  std::string driver() const;
   const ibv_device_attr& limits() const noexcept { return limits_; }
   std::uint32_t max_message() const noexcept { return port_.max_msg_sz; }
   // This end of any connection, but for qpn and psn.

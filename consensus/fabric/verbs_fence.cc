@@ -93,21 +93,60 @@ void stream(Round& r, std::size_t bytes) {
   }
 }
 
-int revoke(Round& r, Fence fence) {
-  ibv_qp_attr attr{};
-  switch (fence) {
-    case Fence::kAccessFlags:
-      return ibv_modify_qp(r.owner.get(), &attr, IBV_QP_ACCESS_FLAGS);
-    case Fence::kQueuePairReset:
-      attr.qp_state = IBV_QPS_RESET;
-      return ibv_modify_qp(r.owner.get(), &attr, IBV_QP_STATE);
-    case Fence::kDeregister:
-      return ibv_dereg_mr(r.region.release());
-  }
-  return 0;
+// "mlx5" stands for mlx5_0 and for mlx5_core.
+bool stands_for(const std::string& entry, const std::string& what) {
+  return !entry.empty() && (what == entry || what.starts_with(entry + "_"));
 }
 
 }  // namespace
+
+const char* name(Fence fence) noexcept {
+  switch (fence) {
+    case Fence::kDeregister:
+      return "deregister";
+    case Fence::kAccessFlags:
+      return "flags";
+    case Fence::kQueuePairReset:
+      return "reset";
+  }
+  return "?";
+}
+
+int take_back(Fence fence, Owned<ibv_qp>& qp, Owned<ibv_mr>& region) noexcept {
+  ibv_qp_attr none{};
+  int error = 0;
+  switch (fence) {
+    case Fence::kDeregister:
+      break;
+    case Fence::kAccessFlags:
+      error = ibv_modify_qp(qp.get(), &none, IBV_QP_ACCESS_FLAGS);
+      if (error == 0) return 0;
+      break;
+    case Fence::kQueuePairReset:
+      error = ibv_destroy_qp(qp.get());
+      if (error == 0) {
+        static_cast<void>(qp.release());
+        return 0;
+      }
+      break;
+  }
+  const int failed = ibv_dereg_mr(region.get());
+  if (failed == 0) static_cast<void>(region.release());
+  return failed;
+}
+
+bool listed(const std::vector<std::string>& list, const std::string& device,
+            const std::string& driver) {
+  return std::any_of(list.begin(), list.end(), [&](const std::string& entry) {
+    return stands_for(entry, device) || stands_for(entry, driver);
+  });
+}
+
+Outcome judge_flags(bool on_list, const FenceReport& tested) noexcept {
+  if (!on_list) return Error{Code::kUnsupported, 0, "nobody vouches for its access flags"};
+  if (tested.late != 0) return Error{Code::kUnsupported, 0, "a write landed after a revoke"};
+  return Done{};
+}
 
 Result<FenceReport> probe_fence(const Device& device, const FenceProbe& probe) {
   FenceReport report;
@@ -129,7 +168,7 @@ Result<FenceReport> probe_fence(const Device& device, const FenceProbe& probe) {
     const auto moment = Clock::now() + std::chrono::microseconds(random() % 50);
     while (Clock::now() < moment) {
     }
-    const int error = revoke(r, probe.fence);
+    const int error = take_back(probe.fence, r.owner, r.region);
     const auto revoked = Clock::now();
     std::memcpy(seen.data(), target.data(), seen.size());
     const auto until = revoked + std::chrono::microseconds(probe.watch_us);

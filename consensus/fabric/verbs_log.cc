@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "consensus/fabric/verbs.h"
+#include "consensus/fabric/verbs_fence.h"
 #include "consensus/fabric/verbs_wire.h"
 #include "dmt/base/log.h"
 
@@ -63,21 +64,7 @@ Key VerbsFabric::permitted(ReplicaId id) const noexcept {
 
 // F2.  When it returns the device executes nothing more for this lane.
 void VerbsFabric::fence_lane(OwnLane& lane) noexcept {
-  ibv_qp_attr attr{};
-  int error = 0;
-  switch (options_.fence) {
-    case Fence::kDeregister:
-      lane.region.reset();
-      return;
-    case Fence::kAccessFlags:
-      error = ibv_modify_qp(lane.qp.get(), &attr, IBV_QP_ACCESS_FLAGS);
-      break;
-    case Fence::kQueuePairReset:
-      attr.qp_state = IBV_QPS_RESET;
-      error = ibv_modify_qp(lane.qp.get(), &attr, IBV_QP_STATE);
-      break;
-  }
-  if (error != 0) lane.region.reset();  // a connection in error refuses: the safe way remains
+  CRANE_ASSERT(take_back(options_.fence, lane.qp, lane.region) == 0);
 }
 
 // Destroying takes long, and a retired lane can do no harm: tidy() does it.

@@ -10,7 +10,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "consensus/fabric/process.h"
@@ -99,7 +98,7 @@ Result<std::unique_ptr<VerbsFabric>> VerbsFabric::open(
   std::unique_ptr<VerbsFabric> out(new VerbsFabric(options, std::move(bootstrap)));
   if (const Outcome opened = out->open_own(); !opened) return opened.error();
   if (const Outcome opened = out->open_device(); !opened) return opened.error();
-  if (const Outcome chosen = out->choose_fence(); !chosen) return chosen.error();
+  if (const Outcome chosen = out->check_fence(); !chosen) return chosen.error();
   return out;
 }
 
@@ -241,28 +240,33 @@ Outcome VerbsFabric::open_device() {
   return Done{};
 }
 
-// Access flags are used where somebody vouches for the device and the test finds nothing.
-Outcome VerbsFabric::choose_fence() {
+// Access flags are used where somebody vouches for the device and the test finds nothing.  Whoever
+// asks for them in vain is told: a fence that changes by itself would be noticed too late.
+Outcome VerbsFabric::check_fence() {
   if (options_.fence != Fence::kAccessFlags) return Done{};
-  const auto& list = options_.flag_devices;
-  if (std::find(list.begin(), list.end(), device_.name()) == list.end()) {
-    Message() << "access flags are not used as the fence: " << device_.name()
-              << ": it is not on the list of devices where they are one; deregistration is used";
-    options_.fence = Fence::kDeregister;
-    return Done{};
+  const std::string driver = device_.driver();
+  const bool on_list = listed(options_.flag_devices, device_.name(), driver);
+  FenceReport tested;
+  if (on_list) {
+    FenceProbe probe;
+    probe.fence = Fence::kAccessFlags;
+    probe.rounds_max = kSelfTestRounds;
+    auto report = probe_fence(device_, probe);
+    if (!report) return report.error();
+    tested = report.value();
   }
-  FenceProbe probe;
-  probe.fence = Fence::kAccessFlags;
-  probe.rounds_max = kSelfTestRounds;
-  auto report = probe_fence(device_, probe);
-  if (!report) return report.error();
-  if (report.value().late != 0) {
-    Message() << "access flags are not used as the fence: " << device_.name() << ": a write landed "
-              << report.value().late_us_max
-              << " us after the permission was taken back; deregistration is used";
-    options_.fence = Fence::kDeregister;
+  const Outcome judged = judge_flags(on_list, tested);
+  if (judged.ok()) return judged;
+  Message why;
+  why << "access flags are no fence: " << device_.name() << " (driver " << driver.c_str() << "): ";
+  if (on_list) {
+    why << "in round " << tested.rounds << " of the self-test a write landed " << tested.late_us_max
+        << " us after they were taken away";
+  } else {
+    why << "it is not among fence_flags_devices";
   }
-  return Done{};
+  why << "; use fence = \"deregister\"";
+  return judged;
 }
 
 }  // namespace crane::consensus

@@ -492,6 +492,7 @@ GroupStatus Driver::status() const {
   const core::PullScore& p = core_.score();
   s.detection = {p.score(),       core::kScoreLow,   core::kScoreHigh,
                  core::kScoreMax, p.misses_needed(), core_.heartbeat_period_ns()};
+  s.fabric = fabric_->status();
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
     if (ReplicaId{i} != options_.self && fabric_->connected(ReplicaId{i})) ++s.connected;
   }

@@ -124,6 +124,8 @@ Result<std::unique_ptr<Fabric>> open_verbs(const Options& o) {
   verbs.group = o.log_id;
   verbs.log_bytes = core::log_memory_bytes(o.ring_bytes);
   verbs.device = o.device;
+  verbs.fence = o.fence;
+  verbs.flag_devices = o.fence_flags_devices;
   verbs.address = o.endpoints[value(o.self)].address;
   verbs::LinksOptions links;
   links.self = o.self;

@@ -174,6 +174,12 @@ bool Node::open_consensus() {
   auto opened = consensus::Consensus::open(std::move(options));
   if (!opened.ok()) {
     const Error e = opened.error();
+    if (e.code == Code::kUnsupported && config_.host) {
+      fail(ExitStatus::kNoFence,
+           fmt::format("[group] fence = \"{}\" is refused on this host: {}; use \"deregister\"",
+                       config_.host->fence, e.what));
+      return false;
+    }
     fail(ExitStatus::kNoConsensus,
          fmt::format("consensus in {}: {}: {}", config_.shm_dir, e.what, std::strerror(e.detail)));
     return false;

@@ -37,6 +37,10 @@ void Node::set_host_options(consensus::Options& options) const {
   for (const setup::HostReplica& r : f.replicas) options.endpoints.push_back({r.address, r.port});
   options.secret = config_.links;
   options.device = f.device;
+  for (const auto fence : {consensus::Fence::kAccessFlags, consensus::Fence::kQueuePairReset}) {
+    if (f.fence == consensus::name(fence)) options.fence = fence;
+  }
+  options.fence_flags_devices = f.fence_flags_devices;
   options.members = f.members;
   options.ring_bytes = std::uint64_t{f.ring_mb} << 20;
   options.lasting_directory = config_.dir;

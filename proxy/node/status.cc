@@ -18,6 +18,10 @@ namespace crane::node {
 
 namespace {
 
+nlohmann::json text_or_null(const std::string& text) {
+  return text.empty() ? nlohmann::json() : nlohmann::json(text);
+}
+
 // Who belongs to the group, and what the leader knows of the others.
 std::pair<nlohmann::json, nlohmann::json> members_json(const NodeStatus& s) {
   nlohmann::json members = nlohmann::json::array();
@@ -65,6 +69,8 @@ nlohmann::json to_json(const NodeStatus& s) {
       {"ports", s.ports},
       {"server_exit", s.server_exit},
       {"durability", s.durability},
+      {"device", text_or_null(s.log.fabric.device)},
+      {"fence", text_or_null(s.log.fabric.fence)},
       {"connected", s.connected},
       {"forwarded", s.forwarded},
       {"peers", peers},

@@ -132,11 +132,25 @@ void get_address(Section& s, const char* key, std::string& value, bool needed) {
   }
 }
 
+void read_fence(Section& s, GroupFile& f) {
+  s.get("fence", f.fence, {"deregister", "reset", "flags"});
+  s.get("fence_flags_devices", f.fence_flags_devices);
+  if (s.find("fence") != nullptr && f.fabric != "verbs") {
+    s.wrong(s.find("fence"), "fence", "is of RDMA, and fabric is \"" + f.fabric + "\"",
+            "leave it out, or set fabric = \"verbs\"");
+  }
+  if (f.fence == "flags" && f.fence_flags_devices.empty()) {
+    s.wrong(s.find("fence"), "fence", "is \"flags\", and no device is named where they are one",
+            "use \"deregister\", or name devices in fence_flags_devices = [\"mlx5\"]");
+  }
+}
+
 void read_group(Section s, GroupFile& f) {
   s.get("name", f.name, true);
   s.get("secret_file", f.secret_file, true);
   s.get("fabric", f.fabric, {"tcp", "verbs", "shm"});
   s.get("device", f.device);
+  read_fence(s, f);
   s.get("durability", f.durability, {"memory", "disk"});
   s.get_number("members", f.members, 1, kReplicasMost);
   s.get_number("ring_mb", f.ring_mb, 16, 1024);
@@ -325,6 +339,10 @@ std::string to_toml(const GroupFile& f) {
                     {"durability", f.durability},
                     {"ring_mb", f.ring_mb}};
   if (!f.device.empty()) group.insert("device", f.device);
+  if (f.fence != "deregister") group.insert("fence", f.fence);
+  if (!f.fence_flags_devices.empty()) {
+    group.insert("fence_flags_devices", list(f.fence_flags_devices));
+  }
   if (f.members != 0) group.insert("members", f.members);
   if (!f.state_dir.empty()) group.insert("state_dir", f.state_dir);
   toml::array replicas;

@@ -6,6 +6,10 @@
 //   [group]     name, secret_file                both needed
 //               fabric = "tcp"                   or "verbs", "shm"; default tcp
 //               device = "rxe0"                  verbs: default the one that has the address
+//               fence = "deregister"             verbs, how a permission to write is taken back:
+//                                                or "reset" (of queue pairs), or "flags" (of their
+//                                                access), only with
+//               fence_flags_devices = ["mlx5"]   names or drivers of devices where that is a fence
 //               durability = "memory"            or "disk"; default memory
 //               members = 3                      replicas 0, 1, .. that vote from the beginning;
 //                                                default all; others are for crane-ctl member add
@@ -46,6 +50,8 @@ struct HostReplica {
 
 struct GroupFile {
   std::string name, secret_file, fabric = "tcp", device, durability = "memory";
+  std::string fence = "deregister";
+  std::vector<std::string> fence_flags_devices;
   std::string state_dir;     // empty: default_directory()
   std::uint8_t members = 0;  // 0: all
   std::uint32_t ring_mb = 128;

@@ -59,7 +59,7 @@ class Hosts:
 
     def __init__(self, story, program, *, addresses=None, fabric="shm", port=None, group=None,
                  server=None, clients=None, hooks=None, replica=None, prefix=lambda i: [],
-                 record=False, started=None):
+                 record=False, started=None, own=None):
         self.story, self.port, self.prefix = story, port, prefix
         self.name = f"{story.name}-{os.getpid()}-{story.next_number()}"
         self.home = story.work / self.name
@@ -83,6 +83,8 @@ class Hosts:
         self.nodes = [None] * len(self.addresses)
         self.begins = [0] * len(self.addresses)  # of the last run in each node's log
         self.config = self.write("group.toml")
+        self.own = {i: self.write(f"group{i}.toml", **changes)
+                    for i, changes in (own or {}).items()}  # hosts whose file differs
 
     def write(self, name, **changes):
         """A file of the group; `changes` of a section's keys, as section={key: value}."""
@@ -102,7 +104,8 @@ class Hosts:
         log = open(self.log(number), "ab")
         self.nodes[number] = subprocess.Popen(
             self.prefix(number) + [str(self.story.out / "crane-node"), "--config",
-                                   str(config or self.config), "--replica", str(number), *more],
+                                   str(config or self.own.get(number, self.config)),
+                                   "--replica", str(number), *more],
             stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd="/", start_new_session=True)
         log.close()
 

@@ -215,6 +215,8 @@ def refusals(story):
     node(118, ["cannot read the group's file"], group.home / "none.toml")
     node(118, ["bad.toml:", "fabric", "pigeon"],
          group.write("bad.toml", group={"fabric": "pigeon"}))
+    node(118, ["fence.toml:", "fence", "RDMA", "leave it out"],
+         group.write("fence.toml", group={"fabric": "tcp", "fence": "reset"}))
     node(102, ["no such program"], group.write("p.toml", server={"command": ["no-such-server"]}))
     group.secret.chmod(0o644)
     node(119, ["others may read", "chmod 600"], group.config)

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """redis over the fabric verbs, three replicas with an RDMA device each: redis-benchmark completes,
-DEBUG DIGEST and outputs are equal, the SIGKILL of the leader's node is survived.
+DEBUG DIGEST and outputs are equal, the SIGKILL of the leader's node is survived, also with different
+fences on the hosts; one that is none is refused.
 
 Needs three devices whose addresses are CRANE_RDMA_ADDRESSES (default 10.9.0.1,10.9.0.2,10.9.0.3, as
 tests/vm makes them); skipped elsewhere. In the virtual machine: tests/run.py --only vm.
 """
+import json
 import os
 import pathlib
 import re
@@ -38,6 +40,34 @@ def incr(group):
         client.close()
 
 
+def fences(story, group):
+    """Hosts take permissions back in different ways, and tell."""
+    told = json.loads(group.ctl("status", "-o", "json")[1])["replicas"]
+    got = [(r.get("device"), r.get("fence")) for r in told]
+    wanted = [("rxe1", "deregister"), ("rxe2", "deregister"), ("rxe3", "reset")]
+    story.check(got == wanted, "crane-ctl status tells device and fence of each replica", got)
+    text = group.ctl("status")[1]
+    story.check("FENCE" in text and "reset" in text, "in its table, too", text)
+    before, old = incr(group), group.leader()
+    code, _, error = group.ctl("leader", "transfer")
+    story.check(code == 0, "leadership moves past both fences", error)
+    group.leader(others_than=[old])
+    after = h.wait_until(lambda: attempt(group), 60, "somebody serves again")
+    story.check(after == before + 1, "and the group goes on", f"{before}, {after}")
+
+
+def no_fence(story, group, number):
+    """Access flags, on a device for which nobody vouches."""
+    flags = {"fence": "flags", "fence_flags_devices": ["mlx5"]}
+    group.start(number, config=group.write("flags.toml", group=flags))
+    status, said = group.wait(number), group.said(number)[group.begins[number]:]
+    story.say(next((line for line in said.splitlines() if "access flags" in line), said))
+    story.check(status == 78 and "fence_flags_devices" in said and f"rxe{number + 1}" in said and
+                'use fence = "deregister"' in said,
+                "status 78: access flags as the fence, on a device that is not listed",
+                f"{status}: {said}")
+
+
 def body(story):
     h.need("redis-server", "redis-benchmark")
     hosts = addresses()
@@ -46,7 +76,7 @@ def body(story):
     # A guest without control groups has no containers.
     program = h.redis_program(port, "--protected-mode", "no")
     with Hosts(story, program, port=port, fabric="verbs", addresses=hosts, record=True,
-               server={"container": False}) as group:
+               server={"container": False}, own={2: {"group": {"fence": "reset"}}}) as group:
         leader = group.leader()
         done = subprocess.run(["redis-benchmark", "-h", hosts[leader], "-p", str(port), "-n",
                                str(count), "-c", "4", "-t", TESTS, "--csv"],
@@ -63,7 +93,8 @@ def body(story):
         story.check(re.fullmatch(r"[0-9a-f]{40}", digest), "the group answers DEBUG DIGEST", digest)
         group.settle()
         story.check_equal(group, "--prefix", what="digest and outputs of all replicas are equal")
-        before = incr(group)
+        fences(story, group)
+        leader, before = group.leader(), incr(group)
         group.nodes[leader].send_signal(signal.SIGKILL)
         since = time.monotonic()
         group.leader(others_than=[leader])
@@ -74,6 +105,7 @@ def body(story):
         rest = [i for i in range(3) if i != leader]
         group.settle(numbers=rest)
         story.check_equal(group, "--prefix", recordings=rest)
+        no_fence(story, group, leader)
 
 
 def attempt(group):

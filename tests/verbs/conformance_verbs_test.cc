@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    the numbered guarantees of consensus/fabric/fabric.h hold over RDMA.
 // METHOD  the conformance suite itself, whatever groups it names, on the group of three devices
-//         that tests/vm makes.
+//         that tests/vm makes: with both fences that are safe on them.
 // CHECKS  as tests/fabric/conformance_test.cc and conformance_planes_test.cc.
 #include <catch2/catch.hpp>
 
@@ -9,6 +9,6 @@
 
 #undef TEMPLATE_TEST_CASE
 #define TEMPLATE_TEST_CASE(name, tags, ...) \
-  INTERNAL_CATCH_TEMPLATE_TEST_CASE(name, tags, VerbsGroup)
+  INTERNAL_CATCH_TEMPLATE_TEST_CASE(name, tags, VerbsGroup, VerbsResetGroup)
 #include "tests/fabric/conformance_planes_test.cc"
 #include "tests/fabric/conformance_test.cc"

@@ -22,12 +22,13 @@ class ServedFabric;
 
 class VerbsGroup {
  public:
+  using Fence = consensus::Fence;
   static constexpr std::uint64_t kLogBytes = 4U << 20;
   static constexpr bool kOneSided = true;
   static constexpr bool kPartialWrites = true;  // what has not completed may be there in part
   static constexpr int kSlow = 5;
   static constexpr bool kNoBacklog = true;  // writes land whatever the owner does
-  VerbsGroup();
+  explicit VerbsGroup(Fence fence = Fence::kDeregister);
   std::unique_ptr<Fabric> open(std::uint8_t id, std::uint8_t replicas = 3);
   void lose_memory(std::uint8_t id);
   // Lets nobody but its owner poll this fabric; and again.
@@ -41,7 +42,13 @@ class VerbsGroup {
  private:
   TemporaryDirectory directory_;
   std::uint16_t port_;
+  Fence fence_;
   std::shared_ptr<std::vector<ServedFabric*>> members_;
+};
+
+class VerbsResetGroup : public VerbsGroup {
+ public:
+  VerbsResetGroup() : VerbsGroup(Fence::kQueuePairReset) {}
 };
 
 }  // namespace crane::test

@@ -13,6 +13,8 @@ name = "shop"
 secret_file = "/etc/crane/secret"
 fabric = "verbs"
 device = "rxe0"
+fence = "flags"
+fence_flags_devices = ["mlx5", "rxe0"]
 durability = "disk"
 ring_mb = 64
 state_dir = "/var/lib/crane"
@@ -57,6 +59,8 @@ void check_whole(const GroupFile& f) {
   CHECK(f.name == "shop");
   CHECK(f.fabric == "verbs");
   CHECK(f.device == "rxe0");
+  CHECK(f.fence == "flags");
+  CHECK(f.fence_flags_devices == std::vector<std::string>{"mlx5", "rxe0"});
   CHECK(f.durability == "disk");
   CHECK(f.state_dir == "/var/lib/crane");
   CHECK(f.ring_mb == 64);
@@ -103,6 +107,7 @@ TEST_CASE("group file: the least that is needed, with the defaults", "[setup]") 
   GroupFile f;
   REQUIRE(parse_group_file(kLeast, "g.toml", f).none());
   CHECK(f.fabric == "tcp");
+  CHECK(f.fence == "deregister");
   CHECK(f.durability == "memory");
   CHECK(f.forward);
   CHECK(f.listen_any);
@@ -133,6 +138,9 @@ TEST_CASE("group file: what is wrong is named with its line", "[setup]") {
       {"192.0.2.9/24", "2001:db8::9/64", {"virtual_ip", "IPv4"}},
       {"fabric =", "members = 9\nfabric =", {"members", "more than there are replicas"}},
       {"\"verbs\"", "\"carrier\"", {"g.toml:5", "fabric", "carrier", "tcp, verbs, shm"}},
+      {"\"verbs\"", "\"tcp\"", {"g.toml:7", "fence", "is of RDMA", "leave it out"}},
+      {"= \"flags\"", "= \"hope\"", {"g.toml:7", "fence", "deregister, reset, flags"}},
+      {"[\"mlx5\", \"rxe0\"]", "[]", {"g.toml:7", "no device is named", "deregister"}},
       {"\"/etc/crane/secret\"", "\"secret\"", {"g.toml:4", "secret_file", "absolute"}},
       {"port = 7101", "port = 99999", {"[[replica]] 1", "port", "65535"}},
       {"port = 7101", "", {"[[replica]] 1", "port", "missing"}},
