@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "dmt/base/assert.h"
+#include "proxy/node/placement.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/program.h"
 #include "runtime/setup/secret.h"
@@ -109,7 +110,11 @@ Problem host_config(const std::string& path, int replica, setup::GroupDirectorie
   if (auto p = check_disk(file, path, directories.dir()); !p.none()) return p;
   fill(file, profile, config);
   config.replica = static_cast<std::uint8_t>(replica);
-  config.cpu = file.replicas[static_cast<std::size_t>(replica)].cpu;
+  const setup::HostReplica& own = file.replicas[static_cast<std::size_t>(replica)];
+  config.cpu = own.cpu;
+  config.cpus = own.cpus;
+  config.numa_node = own.numa_node;
+  if (auto p = check_placement(path, config); !p.none()) return p;
   config.dir = directories.dir();
   config.shm_dir = directories.shm_dir();
   config.libcrane = parts.library;

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "proxy/node/node.h"
+#include "proxy/node/placement.h"
 
 namespace crane::node {
 namespace {
@@ -257,6 +258,8 @@ NodeStatus Node::status() const {
   s.replicas = config_.replicas;
   s.fabric = config_.host ? config_.host->fabric : "shm";
   s.durability = config_.host ? config_.host->durability : "memory";
+  if (config_.host && (config_.cpu >= 0 || !config_.cpus.empty())) s.cpus = own_processors();
+  s.numa_node = config_.numa_node;
   s.connected = group.connected;
   s.forwarded = forwarder_ != nullptr ? forwarder_->connections() : 0;
   s.ports = host_ports_;

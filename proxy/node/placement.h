@@ -12,12 +12,23 @@
 
 #include <sched.h>
 
+#include <string>
+
 #include "proxy/node/config.h"
+#include "runtime/setup/messages.h"
 
 namespace crane::node {
 
-// Binds the calling thread to `config.cpu`, unless that is negative or the node roams.
+// Looks whether this machine has the processors and the NUMA node that the group's file `path`
+// gives the replica; `config.cpus` become those of the node where the file names none.
+setup::Problem check_placement(const std::string& path, Config& config);
+
+// Binds the calling thread, and all that it starts later, to `config.cpus` and to memory of
+// `config.numa_node`; and itself to `config.cpu`, unless that is negative or the node roams.
 void place_node(const Config& config);
+
+// The processors that the calling thread may use, as "0-3,8".
+std::string own_processors();
 
 // While it lives, children of the calling thread are born on `config.cpu`.
 class ServerPlacement {

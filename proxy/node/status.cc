@@ -71,6 +71,8 @@ nlohmann::json to_json(const NodeStatus& s) {
       {"durability", s.durability},
       {"device", text_or_null(s.log.fabric.device)},
       {"fence", text_or_null(s.log.fabric.fence)},
+      {"cpus", text_or_null(s.cpus)},
+      {"numa_node", s.numa_node >= 0 ? nlohmann::json(s.numa_node) : nlohmann::json()},
       {"connected", s.connected},
       {"forwarded", s.forwarded},
       {"peers", peers},

@@ -18,6 +18,8 @@ namespace crane::node {
 
 struct NodeStatus {
   std::string group, fabric, durability;
+  std::string cpus;    // of the node, where it is bound to some
+  int numa_node = -1;  // whose memory it prefers
   std::uint8_t replicas = 0;
   std::uint8_t connected = 0;   // peers
   std::uint64_t forwarded = 0;  // clients passed on to the leader's host

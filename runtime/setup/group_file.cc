@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -175,7 +176,13 @@ void read_replica(Section s, bool endpoints, HostReplica& r) {
   get_address(s, "address", r.address, true);
   s.get_number("port", r.port, 1, 65535, endpoints);
   get_address(s, "clients", r.clients, false);
-  s.get_number("cpu", r.cpu, 0, 4095);
+  s.get_number("cpu", r.cpu, 0, kProcessorMost);
+  s.get_number("numa_node", r.numa_node, 0, kNumaNodeMost);
+  std::string cpus;
+  s.get("cpus", cpus);
+  if (s.find("cpus") != nullptr && !parse_cpus(cpus, r.cpus)) {
+    s.wrong(s.find("cpus"), "cpus", "is \"" + cpus + "\"", "write a list as \"0-3,8\"");
+  }
   if (r.clients.empty()) r.clients = r.address;
   s.finish();
 }
@@ -350,6 +357,8 @@ std::string to_toml(const GroupFile& f) {
     toml::table one{{"address", r.address}, {"port", r.port}, {"clients", r.clients}};
     if (r.port == 0) one.erase("port");
     if (r.cpu >= 0) one.insert("cpu", r.cpu);
+    if (!r.cpus.empty()) one.insert("cpus", cpus_text(r.cpus));
+    if (r.numa_node >= 0) one.insert("numa_node", r.numa_node);
     replicas.push_back(std::move(one));
   }
   toml::table server{{"command", list(f.command)},
@@ -388,6 +397,39 @@ std::string to_toml(const GroupFile& f) {
   std::ostringstream text;
   text << whole << "\n";
   return text.str();
+}
+
+bool parse_cpus(const std::string& text, std::vector<int>& cpus) {
+  std::set<int> all;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (;;) {
+    int first = -1;
+    auto read = std::from_chars(at, end, first);
+    if (read.ec != std::errc{} || first < 0) return false;
+    int last = first;
+    if (read.ptr != end && *read.ptr == '-') {
+      read = std::from_chars(read.ptr + 1, end, last);
+      if (read.ec != std::errc{}) return false;
+    }
+    if (last < first || last > kProcessorMost) return false;
+    for (int cpu = first; cpu <= last; ++cpu) all.insert(cpu);
+    if (read.ptr == end) break;
+    if (*read.ptr != ',') return false;
+    at = read.ptr + 1;
+  }
+  cpus.assign(all.begin(), all.end());
+  return true;
+}
+
+std::string cpus_text(const std::vector<int>& cpus) {
+  std::string text;
+  for (std::size_t i = 0, next = 0; i < cpus.size(); i = next) {
+    for (next = i + 1; next < cpus.size() && cpus[next] == cpus[next - 1] + 1;) ++next;
+    text += (text.empty() ? "" : ",") + std::to_string(cpus[i]);
+    if (next - i > 1) text += "-" + std::to_string(cpus[next - 1]);
+  }
+  return text;
 }
 
 bool parse_publish(const std::string& text, Ports::value_type& ports) {

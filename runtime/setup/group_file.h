@@ -18,7 +18,9 @@
 //               state_dir = "/run/crane"         logs, control.sock, stores
 //   [[replica]] address, port                    a table per replica, in the order of numbers
 //               clients = "192.0.2.1"            where clients reach it; default: address
-//               cpu = 0                          default: not bound
+//               cpu = 0                          for the server's threads; default: not bound
+//               cpus = "2-5,8"                   for all of the replica; default: of numa_node
+//               numa_node = 0                    whose memory is preferred; default: any
 //   [server]    command = ["redis-server", "--port", "7000"]
 //               profile, mode, admission, quantum, env = { NAME = "value" }, container = true,
 //               binds = ["/srv"], working_directory = "/", record = "/var/tmp/x"
@@ -41,11 +43,16 @@
 
 namespace crane::setup {
 
+inline constexpr int kProcessorMost = 1023;
+inline constexpr int kNumaNodeMost = 1023;
+
 struct HostReplica {
   std::string address;
   std::uint16_t port = 0;
-  std::string clients;
+  std::string clients = {};
   int cpu = -1;
+  std::vector<int> cpus = {};  // ascending
+  int numa_node = -1;
 };
 
 struct GroupFile {
@@ -71,6 +78,10 @@ struct GroupFile {
   std::string role_change;
 };
 
+// "2-5,8" <-> {2, 3, 4, 5, 8}, as the kernel writes lists; false: it is none, or beyond
+// kProcessorMost.
+bool parse_cpus(const std::string& text, std::vector<int>& cpus);
+std::string cpus_text(const std::vector<int>& cpus);
 // What is wrong names the file, the line and the key.  Status kGroupFile.
 Problem read_group_file(const std::string& path, GroupFile& file);
 Problem parse_group_file(const std::string& text, const std::string& path, GroupFile& file);

@@ -87,13 +87,15 @@ class Hosts:
                     for i, changes in (own or {}).items()}  # hosts whose file differs
 
     def write(self, name, **changes):
-        """A file of the group; `changes` of a section's keys, as section={key: value}."""
+        """A file of the group; `changes` of a section's keys, as section={key: value}; those of
+        `replica` are for all."""
         lines = []
         for section, keys in self.sections.items():
             lines.append(f"[{section}]")
             lines += [f"{k} = {toml(v)}" for k, v in {**keys, **changes.get(section, {})}.items()]
         for replica in self.replicas:
-            lines += ["[[replica]]"] + [f"{k} = {toml(v)}" for k, v in replica.items()]
+            lines += ["[[replica]]"] + [f"{k} = {toml(v)}" for k, v in
+                                        {**replica, **changes.get("replica", {})}.items()]
         path = self.home / name
         path.write_text("\n".join(lines) + "\n")
         return path

@@ -60,10 +60,22 @@ def status_is_right(story, group):
     return leader
 
 
+def placement_is_right(story, group, cpu):
+    """The file of host 2 binds all replicas to one processor: its own is bound, with its server."""
+    rows = json.loads(group.ctl("status", "-o", "json")[1])["replicas"]
+    story.check([r["cpus"] for r in rows] == [None, None, str(cpu)] and
+                "CPUS" in group.ctl("status")[1], "crane-ctl status tells who is bound", rows)
+    bound = [os.sched_getaffinity(rows[2][key]) for key in ("pid", "server_pid")]
+    story.check(bound == [{cpu}, {cpu}], "node and server of that replica are bound", bound)
+
+
 def forwarding(story):
     port = h.free_port()
-    with Hosts(story, h.redis_program(port), port=port, record=True) as group:
+    first = min(os.sched_getaffinity(0))
+    with Hosts(story, h.redis_program(port), port=port, record=True,
+               own={2: {"replica": {"cpus": str(first)}}}) as group:
         leader = status_is_right(story, group)
+        placement_is_right(story, group, first)
         # In the leader's loop a client of its own host and those of the others are alike.
         got = [incr(a, port) for a in group.addresses * 3]
         story.check(got == list(range(1, 10)), "clients of every host talk to one server", got)
@@ -217,6 +229,10 @@ def refusals(story):
          group.write("bad.toml", group={"fabric": "pigeon"}))
     node(118, ["fence.toml:", "fence", "RDMA", "leave it out"],
          group.write("fence.toml", group={"fabric": "tcp", "fence": "reset"}))
+    for key, value in (("cpus", "0,1023"), ("cpu", 1023), ("numa_node", 1023)):
+        group.replicas[0][key] = value
+        node(118, [f"[[replica]] 0 {key}: 1023", "; name another"], group.write("place.toml"))
+        del group.replicas[0][key]
     node(102, ["no such program"], group.write("p.toml", server={"command": ["no-such-server"]}))
     group.secret.chmod(0o644)
     node(119, ["others may read", "chmod 600"], group.config)

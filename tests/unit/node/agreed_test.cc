@@ -22,7 +22,7 @@ Config some() {
   c.env = {"A=1"};
   c.libcrane = "/bin/true";
   c.host.emplace();
-  c.host->replicas = {{"10.0.0.1", 1, "", -1}, {"10.0.0.2", 1, "", -1}, {"10.0.0.3", 1, "", -1}};
+  c.host->replicas = {{"10.0.0.1", 1, ""}, {"10.0.0.2", 1, ""}, {"10.0.0.3", 1, ""}};
   return c;
 }
 

@@ -23,6 +23,8 @@ address = "10.0.0.1"
 port = 7100
 clients = "192.0.2.1"
 cpu = 1
+cpus = "1-2,0,7"
+numa_node = 1
 [[replica]]
 address = "10.0.0.2"
 port = 7101
@@ -67,6 +69,8 @@ void check_whole(const GroupFile& f) {
   REQUIRE(f.replicas.size() == 3);
   CHECK(f.replicas[0].clients == "192.0.2.1");
   CHECK(f.replicas[0].cpu == 1);
+  CHECK(f.replicas[0].cpus == std::vector<int>{0, 1, 2, 7});
+  CHECK(f.replicas[0].numa_node == 1);
   CHECK(f.replicas[1].clients == "10.0.0.2");  // its address
   CHECK(f.replicas[1].port == 7101);
   CHECK(f.replicas[2].address == "fd00::3");
@@ -149,6 +153,13 @@ TEST_CASE("group file: what is wrong is named with its line", "[setup]") {
       {"quantum = 7", "quantun = 7", {"[server]", "quantun", "not known"}},
       {"[hooks]", "[hook]", {"hook", "not known"}},
       {"cpu = 1", "cpu = \"1\"", {"cpu"}},
+      {"1-2,0,7", "", {"cpus", "0-3,8"}},
+      {"1-2,0,7", "2-1", {"cpus", "2-1"}},
+      {"1-2,0,7", "1,", {"cpus"}},
+      {"1-2,0,7", "-1", {"cpus"}},
+      {"1-2,0,7", "1 - 2", {"cpus"}},
+      {"1-2,0,7", "0-1024", {"cpus"}},
+      {"numa_node = 1", "numa_node = -1", {"numa_node", "0 to 1023"}},
       {"container = false", "container = \"no\"", {"container", "true"}},
       {"[\"redis-server\", \"--port\", \"7000\"]", "[]", {"command", "missing"}},
       {"[\"redis-server\", \"--port\", \"7000\"]", "[\"a\", 1]", {"command", "texts"}},

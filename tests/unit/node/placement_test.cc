@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    a replica runs on the processors and prefers the memory that its host's file names, and
+// is
+//         refused when the machine has none such.
+// METHOD  on this machine's first usable processor and NUMA node, in a child, which is then bound.
+// CHECKS  what the kernel says about the child.
+#include "proxy/node/placement.h"
+
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+using namespace crane::node;
+using crane::setup::Status;
+
+namespace {
+
+int first_processor() {
+  std::vector<int> cpus;
+  REQUIRE(crane::setup::parse_cpus(own_processors(), cpus));
+  return cpus.front();
+}
+
+bool has_nodes() { return std::filesystem::exists("/sys/devices/system/node/online"); }
+
+// In a child, so that this process stays where it is.
+template <typename Check>
+bool holds_when_placed(const Config& config, Check check) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    place_node(config);
+    ::_exit(check() ? 0 : 1);
+  }
+  int status = -1;
+  return ::waitpid(child, &status, 0) == child && status == 0;
+}
+
+void check_refused(Config config, const std::string& what) {
+  const auto p = check_placement("g.toml", config);
+  CAPTURE(p.text);
+  CHECK(p.status == Status::kGroupFile);
+  for (const std::string& word : {std::string("g.toml"), what, std::string("; name another")}) {
+    CHECK(p.text.find(word) != std::string::npos);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("placement: the replica is bound to its processors", "[placement]") {
+  Config config;
+  config.cpus = {first_processor()};
+  REQUIRE(check_placement("g.toml", config).none());
+  CHECK(holds_when_placed(config,
+                          [&] { return own_processors() == std::to_string(config.cpus.front()); }));
+}
+
+TEST_CASE("placement: a NUMA node gives its processors and its memory", "[placement]") {
+  if (!has_nodes()) return;  // a kernel without NUMA
+  Config config;
+  config.numa_node = 0;
+  REQUIRE(check_placement("g.toml", config).none());
+  CHECK_FALSE(config.cpus.empty());
+  CHECK(holds_when_placed(config, [&] {
+    int mode = -1;
+    unsigned long nodes[32] = {};
+    return ::syscall(SYS_get_mempolicy, &mode, nodes, 8 * sizeof nodes, nullptr, 0) == 0 &&
+           mode == MPOL_PREFERRED && nodes[0] == 1 &&
+           own_processors() == crane::setup::cpus_text(config.cpus);
+  }));
+}
+
+TEST_CASE("placement: what the machine has not is refused", "[placement]") {
+  Config config;
+  config.cpus = {first_processor(), crane::setup::kProcessorMost};
+  check_refused(config, "cpus: 1023 is no processor that the node may use");
+  config.cpus = {};
+  config.cpu = crane::setup::kProcessorMost;
+  check_refused(config, "cpu: 1023 is no processor that the replica may use");
+  config.cpu = -1;
+  config.numa_node = crane::setup::kNumaNodeMost;
+  check_refused(config, "numa_node: 1023 is no node of this machine");
+}
