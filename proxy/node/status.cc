@@ -18,10 +18,6 @@ namespace crane::node {
 
 namespace {
 
-nlohmann::json text_or_null(const std::string& text) {
-  return text.empty() ? nlohmann::json() : nlohmann::json(text);
-}
-
 // Who belongs to the group, and what the leader knows of the others.
 std::pair<nlohmann::json, nlohmann::json> members_json(const NodeStatus& s) {
   nlohmann::json members = nlohmann::json::array();
@@ -43,6 +39,17 @@ std::pair<nlohmann::json, nlohmann::json> members_json(const NodeStatus& s) {
   return {members, peers};
 }
 
+// What the replica has of its machine; null: nothing was chosen.
+nlohmann::json machine_json(const NodeStatus& s) {
+  const auto or_null = [](const std::string& text) {
+    return text.empty() ? nlohmann::json() : nlohmann::json(text);
+  };
+  return {{"device", or_null(s.log.fabric.device)},
+          {"fence", or_null(s.log.fabric.fence)},
+          {"cpus", or_null(s.cpus)},
+          {"numa_node", s.numa_node >= 0 ? nlohmann::json(s.numa_node) : nlohmann::json()}};
+}
+
 }  // namespace
 
 nlohmann::json to_json(const NodeStatus& s) {
@@ -61,7 +68,7 @@ nlohmann::json to_json(const NodeStatus& s) {
   const auto [members, peers] = members_json(s);
   const consensus::ElectionStatus& e = s.log.election;
   const consensus::DetectionStatus& d = s.log.detection;
-  return {
+  nlohmann::json out{
       {"t", "status"},
       {"group", s.group},
       {"replicas", s.replicas},
@@ -69,10 +76,6 @@ nlohmann::json to_json(const NodeStatus& s) {
       {"ports", s.ports},
       {"server_exit", s.server_exit},
       {"durability", s.durability},
-      {"device", text_or_null(s.log.fabric.device)},
-      {"fence", text_or_null(s.log.fabric.fence)},
-      {"cpus", text_or_null(s.cpus)},
-      {"numa_node", s.numa_node >= 0 ? nlohmann::json(s.numa_node) : nlohmann::json()},
       {"connected", s.connected},
       {"forwarded", s.forwarded},
       {"peers", peers},
@@ -117,6 +120,8 @@ nlohmann::json to_json(const NodeStatus& s) {
       {"reset_leader", s.reset_leader},
       {"bytes_in", s.bytes_in},
       {"bytes_out", s.bytes_out}};
+  out.update(machine_json(s));
+  return out;
 }
 
 Outcome write_file(const std::string& path, const std::string& text) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """redis over the fabric verbs, three replicas with an RDMA device each: redis-benchmark completes,
-DEBUG DIGEST and outputs are equal, the SIGKILL of the leader's node is survived, also with different
+DEBUG DIGEST and outputs are equal, the SIGKILL of the leader's node is survived, with different
 fences on the hosts; one that is none is refused.
 
 Needs three devices whose addresses are CRANE_RDMA_ADDRESSES (default 10.9.0.1,10.9.0.2,10.9.0.3, as
