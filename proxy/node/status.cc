@@ -44,7 +44,8 @@ nlohmann::json machine_json(const NodeStatus& s) {
   const auto or_null = [](const std::string& text) {
     return text.empty() ? nlohmann::json() : nlohmann::json(text);
   };
-  return {{"device", or_null(s.log.fabric.device)},
+  return {{"ports", s.ports},
+          {"device", or_null(s.log.fabric.device)},
           {"fence", or_null(s.log.fabric.fence)},
           {"cpus", or_null(s.cpus)},
           {"numa_node", s.numa_node >= 0 ? nlohmann::json(s.numa_node) : nlohmann::json()}};
@@ -73,7 +74,6 @@ nlohmann::json to_json(const NodeStatus& s) {
       {"group", s.group},
       {"replicas", s.replicas},
       {"fabric", s.fabric},
-      {"ports", s.ports},
       {"server_exit", s.server_exit},
       {"durability", s.durability},
       {"connected", s.connected},
