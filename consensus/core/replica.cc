@@ -116,8 +116,9 @@ void Replica::on(const Start& e) {
     store_.begin_at(commit_);  // what is given up to be overwritten was durable before (D4)
     promise_stored_ = e.stored_promise;
     store_promise();
-    was_member_ |= commit_.pos > 0;
-    if (const auto saved = ring_.saved_config()) configs_.front() = *saved;
+    const auto saved = ring_.saved_config();
+    if (saved) configs_.front() = *saved;
+    was_member_ |= saved || commit_.pos > 0;  // only members are written to
     high_pos_ = std::max(commit_.pos, e.promise[kFirstPos] + config_.ring_bytes);
     // A grant of the previous incarnation may still be used: nothing is read before it is fenced.
     for (std::uint8_t i = 0; i < config_.replicas; ++i) {

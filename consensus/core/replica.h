@@ -350,7 +350,6 @@ class Replica {
   void forget_configs(Index after);
   void settle_configs();
   void members_changed();
-  void restore_config();
   bool is(ReplicaId id, std::uint32_t incarnation) const;
   bool admitted() const { return is(self(), config_.incarnation); }
   bool votes() const { return admitted() && members().voter(self()); }

@@ -36,7 +36,8 @@ class InstantGroup {
     std::vector<RoleChange> roles;
     std::string fatal;
     std::uint32_t incarnation = kFirstIncarnation;
-    bool cut = false;  // nothing reaches it, nothing leaves it
+    bool cut = false;      // nothing reaches it, nothing leaves it
+    bool stalled = false;  // its application takes no entries
   };
 
   explicit InstantGroup(std::uint8_t replicas, std::uint64_t ring = 1U << 16) {
@@ -178,6 +179,7 @@ class InstantGroup {
     while (n.core->take_actions(list)) {
       for (const Action& a : list) std::visit([&](const auto& x) { carry_out(id, x); }, a);
     }
+    if (n.stalled) return;
     while (const auto e = n.core->deliver()) n.delivered.push_back(*e);
   }
   bool reach(unsigned a, unsigned b) const {

@@ -185,6 +185,25 @@ TEST_CASE("members: a removed follower is told", "[members]") {
   CHECK(g.propose(0).ok());
 }
 
+TEST_CASE("members: who took no entry before it was removed is told, too", "[members]") {
+  Changing g(4, 3);
+  auto& added = g.nodes[3];
+  added.stalled = true;
+  g.add_voter(0, 3);
+  g.flush(0);
+  REQUIRE(added.core->committed() > Index{0});
+  added.core.reset();
+  g.step(0, PeerDown{ReplicaId{3}});
+  REQUIRE(added.cells[kPromiseCell][kAnchorPos] == 0);
+  REQUIRE(g.change(0, Kind::kRemove, 3).ok());
+  g.start(3, StartKind::kSurvived);
+  g.settle();
+  CHECK(added.core->role() == Role::kFollower);  // as far as it knows
+  g.step(0, PeerUp{ReplicaId{3}});
+  g.run_for(500 * kMs);
+  CHECK(added.core->role() == Role::kRemoved);
+}
+
 TEST_CASE("members: who lost its memory comes back and votes again (C5, U2)", "[members]") {
   Changing g(3, 3);
   for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());
