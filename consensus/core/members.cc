@@ -156,10 +156,13 @@ bool Replica::caught_up(const Peer& p) const {
          end_.pos - p.acked_pos <= ring_.ring_bytes() / kCaughtUpDivisor;
 }
 
-// A majority of `next` follows now.
+// A majority of `next` follows now, and so closely that what it lacks cannot leave the ring before
+// the CONFIG is committed: inputs are at most half a ring ahead of the commit index.
 bool Replica::in_touch(const Members& next) const {
   return next.quorum_of([this](ReplicaId id) {
-    return id == self() || peers_[value(id)].state == PeerState::kStreaming;
+    const Peer& p = peers_[value(id)];
+    return id == self() || (p.state == PeerState::kStreaming &&
+                            end_.pos - p.acked_pos <= ring_.ring_bytes() / kReserveDivisor);
   });
 }
 

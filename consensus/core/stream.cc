@@ -211,6 +211,7 @@ void Replica::flush_commit(ReplicaId id) {
   ring_.set_commit_cell(promised_, commit_.last.index);
   p.told = commit_.last.index;
   p.commit_outstanding = true;
+  p.connected = true;
   emit(WriteLog{id, p.key, ring_.commit_cell_offset(), kCommitCellBytes,
                 token(OpKind::kWriteCommit, id)});
 }

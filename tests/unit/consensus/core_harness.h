@@ -38,6 +38,9 @@ class InstantGroup {
     std::uint32_t incarnation = kFirstIncarnation;
     bool cut = false;      // nothing reaches it, nothing leaves it
     bool stalled = false;  // its application takes no entries
+    bool late = false;     // writes to it land, and their completions wait for release()
+    std::vector<Completion> waiting;
+    unsigned closed = 0;  // CloseLogs of it
   };
 
   explicit InstantGroup(std::uint8_t replicas, std::uint64_t ring = 1U << 16) {
@@ -146,6 +149,12 @@ class InstantGroup {
       n.events.push_back(Stored{e.sequence, e.last, e.to_pos});
     }
   }
+  // The writes of `id` that are late complete.
+  void release(unsigned id) {
+    Node& n = nodes[id];
+    for (const Completion& c : std::exchange(n.waiting, {})) n.completions.push_back({c, {}});
+    settle();
+  }
   void flush(unsigned id) {
     step(id, Flush{});
     settle();
@@ -193,7 +202,9 @@ class InstantGroup {
       std::memcpy(t.memory.data() + w.offset, nodes[id].memory.data() + w.offset, w.size);
       t.events.push_back(LogArrived{});
     }
-    nodes[id].completions.push_back({Completion{w.token, ok, {}}, {}});
+    const Completion c{w.token, ok, {}};
+    if (t.late) return nodes[id].waiting.push_back(c);
+    nodes[id].completions.push_back({c, {}});
   }
   void carry_out(unsigned id, const ReadLog& r) {
     const Node& t = nodes[value(r.peer)];
@@ -209,7 +220,7 @@ class InstantGroup {
     if (ok) std::memcpy(data.data(), t.cells[r.cell].data(), sizeof(Cell));
     nodes[id].completions.push_back({Completion{r.token, ok, {}}, std::move(data)});
   }
-  void carry_out(unsigned, const CloseLog&) {}
+  void carry_out(unsigned id, const CloseLog&) { ++nodes[id].closed; }
   void carry_out(unsigned id, const SetCell& c) { nodes[id].cells[c.cell] = c.value; }
   void carry_out(unsigned id, const SendMessage& s) {
     if (!reach(id, value(s.peer))) return;

@@ -258,3 +258,22 @@ TEST_CASE(
   beats_in_a_second(5 * kMs);
   CHECK(beats_in_a_second(5 * kMs) >= 1000 * kMs / g.config.period_active_ns / 4);
 }
+
+TEST_CASE("consensus: a connection under which only a commit index was written is closed (F5)",
+          "[R=3]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200'000'000);
+  const int leader = g.leader();
+  REQUIRE(leader == 0);
+  REQUIRE(g.propose(0).ok());
+  g.step(0, PeerDown{ReplicaId{1}});
+  const unsigned closed = g.nodes[0].closed;
+  REQUIRE(closed > 0);
+  g.step(0, PeerUp{ReplicaId{1}});
+  g.run_for(100'000'000);
+  REQUIRE(g.nodes[0].core->peer_state(ReplicaId{1}) == PeerState::kStreaming);
+  g.flush(0);  // the follower has every entry: there is nothing else to write
+  g.step(0, PeerDown{ReplicaId{1}});
+  CHECK(g.nodes[0].closed == closed + 1);  // else a failed one would fail all later ones (F5)
+}
