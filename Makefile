@@ -272,8 +272,9 @@ sim: $(OUT)/crane-sim                             ## simulator, 10,000 seeds (CR
 	$(Q)$(OUT)/crane-sim $(if $(CRANE_SEED),--seed $(CRANE_SEED) --trace,--count 10000) $(ARGS)
 SEEDS ?= 100000
 FIRST ?= 1
-sim-soak: $(OUT)/crane-sim                        ## simulator, long: SEEDS=n FIRST=n JOBS=n; coverage
-	$(Q)$(OUT)/crane-sim --soak --first $(FIRST) --count $(SEEDS) --jobs $(JOBS) $(ARGS)
+sim-soak: $(OUT)/crane-sim                        ## simulator, long: SEEDS=n FIRST=n JOBS=n SMALL=1; coverage
+	$(Q)$(OUT)/crane-sim --soak --first $(FIRST) --count $(SEEDS) --jobs $(JOBS) \
+	  $(if $(SMALL),--small) $(ARGS)
 FUZZ_SECONDS ?= 60
 fuzz:                                             ## libFuzzer on every byte format; FUZZ_SECONDS=n
 	@command -v clang++-14 >/dev/null || { echo 'fuzz: install clang-14 and libclang-rt-14-dev'; \

@@ -76,7 +76,7 @@ class AtMostOnceChecker {
   std::string on_committed(std::uint64_t proposal);
 
  private:
-  std::set<std::uint64_t> seen_;
+  std::vector<std::uint64_t> seen_;  // ascending
 };
 
 // UNIQUE VIEWS  A view is asked for by its owner only, and by one run of it: one that forgot it

@@ -161,17 +161,6 @@ void Cluster::plan_tick(unsigned id) {
   });
 }
 
-// Runs `what` if that process still runs; when it is stopped, as soon as it continues.
-void Cluster::for_process(unsigned id, std::uint32_t process, std::function<void()> what) {
-  Node& n = nodes_[id];
-  if (n.life == Life::kDown || n.process != process) return;
-  if (n.life == Life::kPaused) {
-    n.deferred.push_back(std::move(what));
-    return;
-  }
-  what();
-}
-
 void Cluster::carry_out(unsigned id, const core::Action& action) {
   Node& n = nodes_[id];
   note(action.index(), id);
@@ -200,6 +189,9 @@ void Cluster::carry_out(unsigned id, const core::Action& action) {
     on_role(id, *role);
   } else if (std::holds_alternative<core::Committed>(action)) {
     if (beyond_) return;
+    if (value(n.core->committed()) > committers_.size()) {
+      committers_.resize(value(n.core->committed()), static_cast<std::uint8_t>(id));
+    }
     violate(own_view_.on_committed(id, n.core->last_committed(), n.core->leading_view()));
   } else if (const auto* fatal = std::get_if<core::Fatal>(&action)) {
     fatal_seen_ = true;
@@ -276,7 +268,10 @@ void Cluster::check_delivered(unsigned id, const core::Entry& entry) {
   if (entry.type == core::kConfig) on_config(entry);
   violate(at_most_once_.on_committed(d.proposal));
   std::erase(n.in_flight, d.proposal);
-  if (n.core->leading_view() != View{0} && n.app_stalled_until_ns == 0) {
+  // Who was the first to know has counted; a candidate may only have heard it, under other members.
+  const std::uint64_t i = value(entry.at.index);
+  const bool counted = i > committers_.size() || committers_[i - 1] == id;
+  if (counted && n.core->leading_view() != View{0} && n.app_stalled_until_ns == 0) {
     const core::Members& members = n.core->members();
     violate(
         majority_.on_committed(id, entry.at.index, holders_of(entry, members), members.voters()));
@@ -291,11 +286,12 @@ unsigned Cluster::holders_of(const core::Entry& entry, const core::Members& vote
     const auto id = ReplicaId{static_cast<std::uint8_t>(i)};
     if (!voters.voter(id)) continue;
     const Node& n = nodes_[i];
-    const std::uint64_t mask = faults_.ring_bytes - 1;
+    const std::uint64_t at = entry.pos & (faults_.ring_bytes - 1);
+    const std::uint64_t first = std::min(core::kHeaderBytes, faults_.ring_bytes - at);
     core::EntryHeader h;
-    for (std::size_t b = 0; b < core::kHeaderBytes; ++b) {
-      reinterpret_cast<std::byte*>(&h)[b] = n.memory[(entry.pos + b) & mask];
-    }
+    std::memcpy(static_cast<void*>(&h), n.memory.data() + at, first);
+    std::memcpy(reinterpret_cast<std::byte*>(&h) + first, n.memory.data(),
+                core::kHeaderBytes - first);
     const bool holds = h.log_id == kLogId && h.pos == entry.pos &&
                        h.index == value(entry.at.index) && h.view == value(entry.at.view);
     if (holds || n.incarnation != voters.incarnation(id)) ++count;
@@ -357,9 +353,11 @@ void Cluster::show_state() {
 }
 
 Faults draw(std::uint64_t seed, const Options& options) {
-  return options.changes ? Faults::draw_changes(seed)
-         : options.laps  ? Faults::draw_laps(seed)
-                         : Faults::draw(seed);
+  Faults f = options.changes ? Faults::draw_changes(seed)
+             : options.laps  ? Faults::draw_laps(seed)
+                             : Faults::draw(seed);
+  if (options.small) f.condense();
+  return f;
 }
 
 Outcome run_seed(std::uint64_t seed, const Options& options) {

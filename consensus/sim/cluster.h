@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -44,7 +43,8 @@ struct Outcome {
   std::uint64_t incidents = 0;
   std::uint64_t changes = 0;  // CONFIG entries committed
   std::uint64_t removals_of_leaders = 0;
-  bool given_up = false;      // a voter was removed while another lost its memory: no majority left
+  bool given_up = false;      // no majority is left: a voter was removed while another lost its
+                              // memory, or (memory mode) the others need a checkpoint
   std::uint64_t fetches = 0;  // times that a store was read for a peer
   std::uint64_t returns = 0;  // votes given to who had lost its memory
   std::uint64_t views_after_faults = 0;
@@ -57,6 +57,7 @@ struct Options {
   std::FILE* trace = nullptr;
   bool changes = false;        // worlds of Faults::draw_changes ...
   bool laps = false;           // ... or of draw_laps
+  bool small = false;          // less time, faults closer together (Faults::condense)
   bool all = false;            // trace every operation
   std::string_view without;    // classes of faults to leave out (Faults::without)
   std::uint64_t salt = 0;      // another course of the world with the same faults
@@ -92,9 +93,9 @@ class Cluster {
     std::array<core::Cell, 3> cells{};
     std::vector<Grant> grants;  // by writer
     std::unique_ptr<core::Replica> core;
-    std::vector<std::function<void()>> deferred;  // while paused
-    std::vector<std::function<void()>> stuck;     // second halves of torn copies, while paused
-    std::deque<core::Event> answers;              // of the fabric, for after the list
+    std::vector<Task> deferred;       // while paused
+    std::vector<Task> stuck;          // second halves of torn copies, while paused
+    std::deque<core::Event> answers;  // of the fabric, for after the list
     bool pumping = false;
     bool arrival_told = false;
     std::uint64_t tick_at_ns = 0;
@@ -123,13 +124,19 @@ class Cluster {
     std::size_t first = 0;  // bytes of the part that lands first
     std::vector<std::byte> bytes;
   };
+  // Flights over and over: their bytes keep their room.
+  struct GiveBack {
+    std::vector<std::unique_ptr<Flight>>* idle = nullptr;
+    void operator()(Flight* f) const { idle->emplace_back(f); }
+  };
+  using FlightPtr = std::unique_ptr<Flight, GiveBack>;
   struct Link {
     bool cut = false;
     bool refuses = false;          // operations fail at once
     std::uint32_t connection = 0;  // CloseLog makes a new one
     bool broken = false;
     bool torn = false;  // a write is half landed: what is behind it waits
-    std::deque<std::shared_ptr<Flight>> waiting;
+    std::deque<FlightPtr> waiting;
     std::uint64_t write_at_ns = 0;  // the last arrival, per plane
     std::uint64_t done_at_ns = 0;
     std::uint64_t cell_at_ns = 0;
@@ -146,7 +153,17 @@ class Cluster {
   unsigned holders_of(const core::Entry& entry, const core::Members& voters);
   void on_role(unsigned id, const core::RoleChange& change);
   void plan_tick(unsigned id);
-  void for_process(unsigned id, std::uint32_t process, std::function<void()> what);
+  // Does `what` if that process still runs; when it is stopped, as soon as it continues.
+  template <typename What>
+  void for_process(unsigned id, std::uint32_t process, What&& what) {
+    Node& n = nodes_[id];
+    if (n.life == Life::kDown || n.process != process) return;
+    if (n.life == Life::kPaused) {
+      n.deferred.emplace_back(std::forward<What>(what));
+    } else {
+      what();
+    }
+  }
   core::Now now_at(unsigned id);
   std::uint64_t world_time(unsigned id, std::uint64_t local_ns) const;
   void violate(const std::string& complaint);
@@ -161,8 +178,9 @@ class Cluster {
   Link& link(unsigned from, unsigned to) { return links_[from * faults_.replicas + to]; }
   bool reachable(unsigned from, unsigned to);
   void write_log(unsigned from, const core::WriteLog& w);
-  void arrive(const std::shared_ptr<Flight>& f);
-  void finish_torn(const std::shared_ptr<Flight>& f);
+  FlightPtr new_flight();
+  void arrive(FlightPtr f);
+  void finish_torn(FlightPtr f);
   bool land(const Flight& f, std::size_t begin, std::size_t end);
   void finish(const Flight& f, bool ok);
   void read_log(unsigned from, const core::ReadLog& r);
@@ -215,6 +233,7 @@ class Cluster {
   bool outlives_loss(const core::Members& members, unsigned id) const;
   void check_member_at_end(unsigned id);
   bool some_catch_up() const;
+  bool some_majority_needs_none() const;
   std::vector<std::byte> payload(const Node& leader, std::uint64_t number);
   void check_end();
 
@@ -238,6 +257,7 @@ class Cluster {
   const std::uint64_t seed_;
   const Faults faults_;
   const Options options_;
+  std::vector<std::unique_ptr<Flight>> idle_flights_;  // outlives those under way
   World world_;
   std::vector<Node> nodes_;
   std::vector<Link> links_;
@@ -252,9 +272,10 @@ class Cluster {
   std::uint64_t committed_at_heal_ = 0;
   std::uint64_t faults_end_ns_;  // when the faults end
   unsigned hand_overs_ = 0;
-  bool beyond_ = false;               // more was lost than the protocol promises to survive
-  bool fatal_seen_ = false;           // ... and somebody noticed
-  std::vector<std::uint64_t> again_;  // proposals a mutant repeats
+  bool beyond_ = false;                   // more was lost than the protocol promises to survive
+  bool fatal_seen_ = false;               // ... and somebody noticed
+  std::vector<std::uint64_t> again_;      // proposals a mutant repeats
+  std::vector<std::uint8_t> committers_;  // by index: who knew first that it is committed
   core::ActionList actions_;
 
   AgreementChecker agreement_;

@@ -109,6 +109,15 @@ Faults Faults::draw_laps(std::uint64_t seed) {
   return f;
 }
 
+void Faults::condense() {
+  if (scene != Scene::kTooMuchLost) duration_ns /= 3;
+  incident_every_ns /= 3;
+  incident_max_ns /= 2;
+  change_every_ns /= 3;
+  propose_every_ns /= 2;
+  calm_propose_ns = 25'000'000;
+}
+
 // From a generator of its own: what is added here leaves the rest of a seed's world as it is.
 void Faults::draw_more(std::uint64_t seed) {
   Random r(seed ^ 0xfa01'75ed'0000'0002U);
@@ -139,6 +148,7 @@ void Faults::draw_scene(Random& r) {
   ring_bytes = 1U << 18;
   forge = false;
   duration_ns = r.between(50'000'000, 200'000'000);
+  if (scene == Scene::kTooMuchLost) duration_ns += 150'000'000;  // it is quiet once all is lost
   delay_max_ns = r.between(20'000, 300'000);
   slow_per_mille = late_per_mille = duplicate_per_mille = 0;
   notice_max_ns = std::min<std::uint64_t>(notice_max_ns, 1'000'000);

@@ -80,6 +80,8 @@ struct Faults {
   std::uint64_t late_per_mille = 0;       // messages that hold up their link
   std::uint64_t late_max_ns = 0;
 
+  std::uint64_t calm_propose_ns = 0;  // the client's interval after the last fault; 0: as before
+
   std::uint64_t more_weights() const {
     return mute_weight + refuse_weight + race_weight + flap_weight + jump_weight + slow_nic_weight +
            bad_disk_weight;
@@ -89,6 +91,9 @@ struct Faults {
   static Faults draw_changes(std::uint64_t seed);
   // Disk mode with rings that are small for what is proposed: who is away is lapped, and fetches.
   static Faults draw_laps(std::uint64_t seed);
+  // The same plot in less time: what goes wrong comes closer together, and the calm at the end is
+  // as long but has fewer entries.
+  void condense();
   std::string print() const;
   // Takes classes of faults out, by name, separated by commas; false when a name is not known.
   bool without(std::string_view names);

@@ -200,8 +200,10 @@ void Cluster::propose() {
   Random& r = world_.random;
   if (beyond_) return;
   if (faults_over_ && world_.now_ns() > faults_end_ns_ + kClientNs) return;
-  world_.after(r.between(faults_.propose_every_ns / 4, faults_.propose_every_ns * 7 / 4),
-               [this] { propose(); });
+  const bool group = committed_config_.members.count() > 1;  // alone there is little else to do
+  const bool calm = faults_over_ && group && faults_.calm_propose_ns != 0;
+  const std::uint64_t every = calm ? faults_.calm_propose_ns : faults_.propose_every_ns;
+  world_.after(r.between(every / 4, every * 7 / 4), [this] { propose(); });
   const auto begin = static_cast<unsigned>(r.below(faults_.replicas));
   for (unsigned k = 0; k < faults_.replicas; ++k) {
     const unsigned id = (begin + k) % faults_.replicas;
@@ -253,7 +255,10 @@ void Cluster::check_end() {
   violate(stable_.at_end(outcome_.views_after_faults, kViewsAfterStorm));
   const std::uint64_t after = agreement_.committed() - committed_at_heal_;
   // Memory mode: who needs bytes that left the ring is out of reach, a checkpoint's business (L4).
-  if (faults_.ring_bytes < (1U << 16) && !faults_.disk) return;
+  if (faults_.ring_bytes < (1U << 16) && !faults_.disk) {
+    outcome_.given_up = !some_majority_needs_none();
+    return;
+  }
   if (!outlives_loss(newest_config().members, faults_.replicas)) {
     outcome_.given_up = true;
     return;

@@ -133,6 +133,14 @@ bool Cluster::outlives_loss(const core::Members& members, unsigned id) const {
   });
 }
 
+// A majority can go on without a checkpoint.
+bool Cluster::some_majority_needs_none() const {
+  return newest_config().members.quorum_of([this](ReplicaId voter) {
+    const Node& n = nodes_[value(voter)];
+    return n.life == Life::kUp && !n.core->needs_checkpoint();
+  });
+}
+
 // Somebody does not have all yet, or is about to get its vote back.
 bool Cluster::some_catch_up() const {
   for (const Node& leader : nodes_) {

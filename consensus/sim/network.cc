@@ -58,8 +58,19 @@ void Cluster::complete(unsigned from, unsigned to, core::Token token, bool ok, b
   });
 }
 
+Cluster::FlightPtr Cluster::new_flight() {
+  std::unique_ptr<Flight> f;
+  if (idle_flights_.empty()) {
+    f = std::make_unique<Flight>();
+  } else {
+    f = std::move(idle_flights_.back());
+    idle_flights_.pop_back();
+  }
+  return FlightPtr(f.release(), GiveBack{&idle_flights_});
+}
+
 void Cluster::write_log(unsigned from, const core::WriteLog& w) {
-  auto f = std::make_shared<Flight>();
+  FlightPtr f = new_flight();
   f->from = from;
   f->to = value(w.peer);
   Link& l = link(from, f->to);
@@ -73,13 +84,13 @@ void Cluster::write_log(unsigned from, const core::WriteLog& w) {
   f->first = f->bytes.size();
   if (world_.random.chance(faults_.torn_per_mille)) f->first = world_.random.below(f->first);
   l.write_at_ns = std::max(world_.now_ns() + delay(from, f->to), l.write_at_ns + 1);
-  world_.at(l.write_at_ns, [this, f] { arrive(f); });
+  world_.at(l.write_at_ns, [this, f = std::move(f)]() mutable { arrive(std::move(f)); });
 }
 
-void Cluster::arrive(const std::shared_ptr<Flight>& f) {
+void Cluster::arrive(FlightPtr f) {
   Link& l = link(f->from, f->to);
   if (l.torn) {
-    l.waiting.push_back(f);  // F1: never overtakes the second part of a write
+    l.waiting.push_back(std::move(f));  // F1: never overtakes the second part of a write
     return;
   }
   const bool connected = l.connection == f->connection && !l.broken;
@@ -87,14 +98,15 @@ void Cluster::arrive(const std::shared_ptr<Flight>& f) {
   if (!ok || f->first == f->bytes.size()) return finish(*f, ok);
   l.torn = true;
   l.write_at_ns = std::max(world_.now_ns() + delay(), l.write_at_ns + 1);
-  world_.at(l.write_at_ns, [this, f] { finish_torn(f); });
+  world_.at(l.write_at_ns, [this, f = std::move(f)]() mutable { finish_torn(std::move(f)); });
 }
 
-void Cluster::finish_torn(const std::shared_ptr<Flight>& f) {
+void Cluster::finish_torn(FlightPtr f) {
   Node& writer = nodes_[f->from];
   const bool gone = writer.process != f->process || writer.life == Life::kDown;
   if (!gone && writer.life == Life::kPaused) {
-    writer.stuck.push_back([this, f] { finish_torn(f); });  // stopped in mid-copy (U7)
+    // Stopped in mid-copy (U7).
+    writer.stuck.emplace_back([this, f = std::move(f)]() mutable { finish_torn(std::move(f)); });
     return;
   }
   Link& l = link(f->from, f->to);
@@ -102,9 +114,9 @@ void Cluster::finish_torn(const std::shared_ptr<Flight>& f) {
   // Even a closed connection does not stop a copy under way: only the key does.
   if (!gone) finish(*f, land(*f, f->first, f->bytes.size()));  // else half for ever
   while (!l.torn && !l.waiting.empty()) {
-    const std::shared_ptr<Flight> next = l.waiting.front();
+    FlightPtr next = std::move(l.waiting.front());
     l.waiting.pop_front();
-    arrive(next);
+    arrive(std::move(next));
   }
 }
 
@@ -207,11 +219,19 @@ void Cluster::tell_message(unsigned from, unsigned to, const core::Message& m) {
                                            "grants its log to",
                                            "refuses",
                                            "hands over to",
-                                           "tells its progress to"};
+                                           "tells its progress to",
+                                           "has stored, and tells",
+                                           "asks to be let in by",
+                                           "does not count as a member",
+                                           "says it is too far behind to",
+                                           "asks for missed entries of",
+                                           "offers missed entries to",
+                                           "has fetched what it missed, and tells",
+                                           "can fetch nowhere what it missed, and tells"};
   const bool known = static_cast<std::size_t>(m.type) < std::size(kNames);
   const auto u = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
   // Progress is many; the rest is what elections are made of.
-  const bool many = m.type == core::MessageType::kProgress;
+  const bool many = m.type == core::MessageType::kProgress || m.type == core::MessageType::kDurable;
   const auto how = many ? &Cluster::trace : &Cluster::tell;
   (this->*how)("replica %u %s %u, view %s; ends at %llu of %s, committed %llu, promised %s", from,
                kNames[known ? static_cast<std::size_t>(m.type) : 0], to, text(m.view).c_str(),

@@ -11,10 +11,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
+#include <deque>
 #include <utility>
 #include <vector>
 
+#include "consensus/sim/task.h"
 #include "dmt/base/assert.h"
 
 namespace crane::consensus::sim {
@@ -40,25 +41,39 @@ class Random {  // splitmix64: the same numbers with every standard library
 
 class World {
  public:
-  explicit World(std::uint64_t seed) : random(seed) { queue_.reserve(256); }
+  explicit World(std::uint64_t seed) : random(seed) { due_.reserve(256); }
 
-  void at(std::uint64_t time_ns, std::function<void()> action) {
-    queue_.push_back({std::max(time_ns, now_ns_), sequence_++, std::move(action)});
-    std::push_heap(queue_.begin(), queue_.end(), later);
+  template <typename What>
+  void at(std::uint64_t time_ns, What&& what) {
+    std::uint32_t slot = 0;
+    if (free_.empty()) {
+      slot = static_cast<std::uint32_t>(tasks_.size());
+      tasks_.emplace_back(std::forward<What>(what));
+    } else {
+      slot = free_.back();
+      free_.pop_back();
+      tasks_[slot].set(std::forward<What>(what));
+    }
+    due_.push_back({std::max(time_ns, now_ns_), sequence_++, slot});
+    std::push_heap(due_.begin(), due_.end(), Later{});
   }
-  void after(std::uint64_t delay_ns, std::function<void()> action) {
-    at(now_ns_ + delay_ns, std::move(action));
+  template <typename What>
+  void after(std::uint64_t delay_ns, What&& what) {
+    at(now_ns_ + delay_ns, std::forward<What>(what));
   }
   // Runs one event; false when there is none left.
   bool step() {
-    if (queue_.empty()) return false;
-    std::pop_heap(queue_.begin(), queue_.end(), later);
-    Event event = std::move(queue_.back());
-    queue_.pop_back();
-    CRANE_ASSERT(event.time_ns >= now_ns_);  // W2
-    now_ns_ = event.time_ns;
+    if (due_.empty()) return false;
+    std::pop_heap(due_.begin(), due_.end(), Later{});
+    const Due due = due_.back();
+    due_.pop_back();
+    CRANE_ASSERT(due.time_ns >= now_ns_);  // W2
+    now_ns_ = due.time_ns;
     ++steps_;
-    event.action();
+    Task& task = tasks_[due.slot];
+    task();
+    task.clear();
+    free_.push_back(due.slot);
     return true;
   }
   std::uint64_t now_ns() const { return now_ns_; }
@@ -67,16 +82,20 @@ class World {
   Random random;
 
  private:
-  struct Event {
+  struct Due {
     std::uint64_t time_ns;
     std::uint64_t sequence;
-    std::function<void()> action;
+    std::uint32_t slot;  // of tasks_, which stay where they are while the heap is sorted
   };
-  static bool later(const Event& a, const Event& b) {  // W1
-    return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : a.sequence > b.sequence;
-  }
+  struct Later {  // W1
+    bool operator()(const Due& a, const Due& b) const {
+      return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : a.sequence > b.sequence;
+    }
+  };
 
-  std::vector<Event> queue_;
+  std::vector<Due> due_;             // a heap
+  std::deque<Task> tasks_;           // in place also while they run and make others
+  std::vector<std::uint32_t> free_;  // slots
   std::uint64_t now_ns_ = 0;
   std::uint64_t sequence_ = 0;
   std::uint64_t steps_ = 0;

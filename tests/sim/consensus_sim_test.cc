@@ -125,6 +125,27 @@ TEST_CASE("consensus: no property breaks where whoever is away is lapped", "[sim
   CHECK(fetches > done * 20);
 }
 
+TEST_CASE("consensus: no property breaks in small worlds, which are no smaller than 500 events",
+          "[sim]") {
+  const std::uint64_t first = sim::first_seed(1);
+  const std::uint64_t wanted = std::min<std::uint64_t>(seeds_wanted(), 2000);
+  const auto begin = Clock::now();
+  sim::Options options;
+  options.small = true;
+  std::uint64_t events = 0;
+  std::uint64_t done = 0;
+  for (; done < wanted && std::chrono::duration<double>(Clock::now() - begin).count() < 20;
+       ++done) {
+    const sim::Outcome o = sim::run_seed(first + done, options);
+    INFO("replay: crane-sim --small --seed " << o.seed << " --trace");
+    REQUIRE(o.violation == "");
+    REQUIRE((o.views >= 3 || o.given_up));
+    REQUIRE(o.events >= 500);
+    events += o.events;
+  }
+  CHECK(events < done * 7000);  // what they are for
+}
+
 TEST_CASE("consensus: the same seed gives the same world, event for event", "[sim]") {
   for (std::uint64_t seed = sim::first_seed(1); seed < sim::first_seed(1) + 50; ++seed) {
     const sim::Outcome a = sim::run_seed(seed);

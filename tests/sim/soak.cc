@@ -13,6 +13,7 @@
 #include <cstring>
 #include <iterator>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "dmt/base/assert.h"
@@ -34,6 +35,29 @@ struct alignas(64) Slot {
   std::uint64_t found = 0;  // hunting: the seed
   char text[256] = {};
   SoakTotals totals;
+};
+
+// Whoever ends a soak early is told what was done: every process finishes its world.
+volatile std::sig_atomic_t interrupted = 0;
+
+class OnInterrupt {
+ public:
+  OnInterrupt() {
+    interrupted = 0;
+    struct sigaction action {};
+    action.sa_handler = [](int) { interrupted = 1; };
+    sigaction(SIGINT, &action, &before_[0]);
+    sigaction(SIGTERM, &action, &before_[1]);
+  }
+  ~OnInterrupt() {
+    sigaction(SIGINT, &before_[0], nullptr);
+    sigaction(SIGTERM, &before_[1], nullptr);
+  }
+  OnInterrupt(const OnInterrupt&) = delete;
+  OnInterrupt& operator=(const OnInterrupt&) = delete;
+
+ private:
+  struct sigaction before_[2];
 };
 
 // Memory that children share with their parent.
@@ -113,7 +137,7 @@ void complain(std::uint64_t seed, const std::string& text, const Options& option
 
 void work(Slot& slot, std::uint64_t begin, std::uint64_t end, unsigned stride,
           const Options& options) {
-  for (std::uint64_t seed = begin; seed < end; seed += stride) {
+  for (std::uint64_t seed = begin; seed < end && interrupted == 0; seed += stride) {
     slot.seed = seed;
     const Outcome o = run_seed(seed, options);
     if (!o.ok()) {
@@ -187,16 +211,23 @@ SoakTotals soak(const SoakOptions& options) {
   SoakTotals totals;
   const std::uint64_t end = options.first + options.count;
   const auto begin = Clock::now();
+  const OnInterrupt on_interrupt;
   const auto launch = [&](unsigned i, std::uint64_t seed) {
     children[i] = fork_child([&, i, seed] { work(slots[i], seed, end, jobs, options.world); });
   };
   for (unsigned i = 0; i < jobs; ++i) launch(i, options.first + i);
   double told = 0;
+  bool passed_on = false;
   for (unsigned running = jobs; running > 0;) {
     int status = 0;
     const pid_t child = waitpid(-1, &status, WNOHANG);
     if (child == 0) {
       poll(nullptr, 0, 100);
+      if (interrupted != 0 && !std::exchange(passed_on, true)) {
+        for (const pid_t c : children) {
+          if (c > 0) kill(c, SIGTERM);
+        }
+      }
       const double seconds = seconds_since(begin);
       if (options.progress && seconds - told > kProgressSeconds) {
         told = seconds;
@@ -215,6 +246,7 @@ SoakTotals soak(const SoakOptions& options) {
       launch(i, seed + jobs);
       continue;
     }
+    children[i] = 0;
     --running;
   }
   for (unsigned i = 0; i < jobs; ++i) {
@@ -228,10 +260,11 @@ SoakTotals soak(const SoakOptions& options) {
 unsigned report(const SoakTotals& t) {
   const auto u = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
   const double n = static_cast<double>(std::max<std::uint64_t>(t.done, 1));
+  const std::uint64_t wanted = std::min<std::uint64_t>(t.done / 200, 1000);
   unsigned rare = 0;
   std::printf("declared moves (core/transitions.h), times taken:\n");
   for (const Move& m : declared_moves(t.moves)) {
-    const bool too_rare = m.taken * 200 < t.done;
+    const bool too_rare = m.taken < wanted;
     rare += too_rare ? 1 : 0;
     std::printf("  %-36s %12llu%s\n", m.name.c_str(), u(m.taken),
                 m.taken == 0 ? "  NEVER"
@@ -264,6 +297,7 @@ std::string replay(std::uint64_t seed, const Options& options) {
   std::string text = "crane-sim --seed " + std::to_string(seed);
   if (options.changes) text += " --changes";
   if (options.laps) text += " --laps";
+  if (options.small) text += " --small";
   if (options.salt != 0) text += " --salt " + std::to_string(options.salt);
   if (options.until_ns != 0) text += " --until " + std::to_string(options.until_ns / 1'000'000);
   if (!options.without.empty()) text += " --without " + std::string(options.without);
