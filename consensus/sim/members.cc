@@ -135,9 +135,15 @@ bool Cluster::outlives_loss(const core::Members& members, unsigned id) const {
 
 // A majority can go on without a checkpoint.
 bool Cluster::some_majority_needs_none() const {
-  return newest_config().members.quorum_of([this](ReplicaId voter) {
+  std::uint64_t furthest = 0;
+  for (const Node& n : nodes_) {
+    if (n.life == Life::kUp) furthest = std::max(furthest, n.core->end_pos());
+  }
+  return newest_config().members.quorum_of([&](ReplicaId voter) {
     const Node& n = nodes_[value(voter)];
-    return n.life == Life::kUp && !n.core->needs_checkpoint();
+    // Who lost its memory and was lapped need not have been told.
+    return n.life == Life::kUp && !n.core->needs_checkpoint() &&
+           furthest - n.core->end_pos() <= faults_.ring_bytes;
   });
 }
 
