@@ -66,9 +66,7 @@ class Crane:
         self.port = h.free_port()
         base = h.free_port()
         durability = "memory" if medium == "memory" else "disk"
-        group = {"durability": durability}
-        if durability == "disk":
-            group["state_dir"] = str(place.work / "state")
+        group = {"durability": durability}  # stores below place.work
         if fabric == "shm" and durability == "memory":
             group = {}
         self.hosts = Hosts(place, h.redis_program(self.port), port=self.port, fabric=fabric,
