@@ -59,6 +59,64 @@ def run(words, limit=300, **more):
     return done.stdout
 
 
+def set_by_benchmark(address, port, clients, requests):
+    text = run(["redis-benchmark", "-h", address, "-p", str(port), "-t", "set", "-c", str(clients),
+                "-n", str(requests), "-d", str(BYTES), "--csv"])
+    rows = list(csv.DictReader(io.StringIO(text[text.find('"test"'):])))
+    if not rows:
+        raise h.Failure(f"redis-benchmark: {text[-500:]}")
+    return {"rate": float(rows[0]["rps"]), "p50_ms": float(rows[0]["p50_latency_ms"]),
+            "p99_ms": float(rows[0]["p99_latency_ms"])}
+
+
+class Alone:
+    """One redis-server, not replicated."""
+
+    def __init__(self, place, medium):
+        self.data = pathlib.Path(tempfile.mkdtemp(prefix="alone-", dir=place.work))
+        self.port = h.free_port()
+        self.words = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
+                      "--dir", str(self.data)]
+        if medium == "disk":
+            self.words += ["--appendonly", "yes", "--appendfsync", "always"]
+
+    def __enter__(self):
+        with open(self.data / "log", "wb") as log:
+            self.server = subprocess.Popen(self.words, stdout=log, stderr=log,
+                                           stdin=subprocess.DEVNULL, start_new_session=True)
+        try:
+            h.wait_until(self.answers, 30, "redis alone answers")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def answers(self):
+        if self.server.poll() is not None:
+            raise h.Failure(f"redis-server ended: {h.tail(self.data / 'log', 5)}")
+        try:
+            client = h.Redis(self.port, 5)
+        except OSError:
+            return False
+        try:
+            return client("PING") == "PONG"
+        finally:
+            client.close()
+
+    def __exit__(self, *_):
+        self.server.kill()
+        self.server.wait()
+
+    def processes(self):
+        return [self.server.pid]
+
+    def put(self, clients, requests):
+        return set_by_benchmark("127.0.0.1", self.port, clients, requests)
+
+    def own_syncs(self):
+        return None
+
+
 class Crane:
     """redis-server under three crane-nodes."""
 
@@ -85,13 +143,7 @@ class Crane:
         return h.descendants([n.pid for n in self.hosts.nodes])
 
     def put(self, clients, requests):
-        text = run(["redis-benchmark", "-h", self.address, "-p", str(self.port), "-t", "set", "-c",
-                    str(clients), "-n", str(requests), "-d", str(BYTES), "--csv"])
-        rows = list(csv.DictReader(io.StringIO(text[text.find('"test"'):])))
-        if not rows:
-            raise h.Failure(f"redis-benchmark: {text[-500:]}")
-        return {"rate": float(rows[0]["rps"]), "p50_ms": float(rows[0]["p50_latency_ms"]),
-                "p99_ms": float(rows[0]["p99_latency_ms"])}
+        return set_by_benchmark(self.address, self.port, clients, requests)
 
     def own_syncs(self):
         return None
@@ -248,7 +300,7 @@ def print_table(rows, clients_list):
     for medium in ("memory", "disk"):
         for clients in clients_list:
             middle = {}
-            for name in ("crane", "etcd"):
+            for name in ("crane", "etcd", "alone"):
                 mine = [r for r in rows if (r["system"], r["medium"], r["clients"])
                         == (name, medium, clients)]
                 if not mine:
@@ -259,8 +311,9 @@ def print_table(rows, clients_list):
                       f"{spread([r['p50_ms'] for r in mine], '{:.3f}'):>26}"
                       f"{spread([r['p99_ms'] for r in mine], '{:.3f}'):>26}"
                       f"{spread([r['syncs_per_put'] for r in mine], '{:.2f}'):>26}")
-            if len(middle) == 2:
-                print(f"{'':<22}crane / etcd: {middle['crane'] / middle['etcd']:.2f}")
+            for name in ("crane", "alone"):
+                if name in middle and "etcd" in middle:
+                    print(f"{'':<22}{name} / etcd: {middle[name] / middle['etcd']:.2f}")
 
 
 def main():
@@ -290,7 +343,8 @@ def main():
         for repeat in range(options.repeats):
             for medium in options.media.split(","):
                 for name, make in (("crane", lambda m: Crane(place, options.fabric, m)),
-                                   ("etcd", lambda m: Etcd(place, m))):
+                                   ("etcd", lambda m: Etcd(place, m)),
+                                   ("alone", lambda m: Alone(place, m))):
                     if (name, medium) in gone:
                         continue
                     try:

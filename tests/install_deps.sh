@@ -13,9 +13,11 @@ MACHINE="qemu-system-x86 ibverbs-providers python3-venv kmod busybox-static"
 SERVERS="apache2 apache2-utils redis-server redis-tools memcached libmemcached-tools curl
   ca-certificates"
 TOOLS="util-linux procps iproute2"
+# For Porcupine, which judges histories of clients (tests/linear).
+JUDGE="golang-go"
 
 missing=
-for package in $BUILD $SERVERS $TOOLS $MACHINE; do
+for package in $BUILD $SERVERS $TOOLS $JUDGE $MACHINE; do
   case "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)" in
     installed) ;;
     *) missing="$missing $package" ;;

@@ -408,6 +408,8 @@ nlohmann::json throughput(Bench& bench, int entries) {
 Settings parse(int argc, char** argv) {
   Settings s;
   CLI::App app("Commit rules beside the raw operations of a fabric, interleaved");
+  // make's own options come first, those of ARGS after them.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--fabric", s.fabric)->check(CLI::IsMember({"shm", "tcp", "verbs"}));
   app.add_option("--port", s.port, "the first of two per replica")->check(CLI::Range(1024, 65000));
   app.add_option("--replicas", s.replicas)->check(CLI::Range(2, 9));

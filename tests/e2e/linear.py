@@ -314,6 +314,20 @@ def judge(story, history, faults, number):
     return said, under_way
 
 
+def second_opinion(story, history):
+    """Porcupine's verdict; None where it could not be built."""
+    porcupine = story.tools / "linear-porcupine"
+    if not porcupine.exists():
+        return None
+    done = subprocess.run([str(porcupine), str(history)], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=1200)
+    said = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+    if "verdict" not in said:
+        raise h.Failure(f"linear-porcupine ended with status {done.returncode}:\n"
+                        f"{done.stdout[-2000:]}")
+    return said["verdict"]
+
+
 def keep(story, history):
     place = story.out / "linear"
     place.mkdir(exist_ok=True)
@@ -329,6 +343,7 @@ class Sums:
         self.faults = collections.Counter()
         self.in_flight = collections.defaultdict(list)
         self.verdicts = collections.Counter()
+        self.opinions = collections.Counter()
         self.by_durability = collections.Counter()
 
     def add(self, epoch, said, under_way):
@@ -343,6 +358,8 @@ class Sums:
         self.changes += epoch.leader_changes()
         self.transfers += epoch.transfers
         self.verdicts[said["verdict"][0]] += 1
+        if said["porcupine"]:
+            self.opinions[said["porcupine"]] += 1
         for what, count in under_way:
             self.faults[what] += 1
             self.in_flight[what].append(count)
@@ -361,7 +378,9 @@ class Sums:
                 ("faults, with operations in flight", f"{sum(self.faults.values())}, {self.hit()}")]
         rows += [(f"  {what}", f"{n}, in flight {min(self.in_flight[what])} to "
                   f"{max(self.in_flight[what])}") for what, n in sorted(self.faults.items())]
-        rows.append(("verdicts", ", ".join(f"{n} {v}" for v, n in self.verdicts.items())))
+        for judge_, verdicts in (("linear-check", self.verdicts), ("Porcupine", self.opinions)):
+            rows.append((f"verdicts of {judge_}",
+                         ", ".join(f"{n} {v}" for v, n in verdicts.items()) or "not built"))
         for name, value in rows:
             print(f"  {name:<36} {value}")
 
@@ -390,12 +409,13 @@ def one_epoch(story, number, durability, plan, most, sums, broken=False):
         if status != 0 and not problem:
             problem = "the closing reads were not answered"
         said, under_way = judge(story, history, epoch.faults, number)
+        said["porcupine"] = second_opinion(story, history)
         sums.add(epoch, said, under_way)
     story.say(f"epoch {number}, {durability}: {' '.join(said['answered'])} answers, "
               f"{' '.join(said['open'])} open, {len(under_way)} faults, "
               f"{epoch.leader_changes()} leader changes: {said['verdict'][0]}"
               + (f"; {problem}" if problem else ""))
-    if said["verdict"][0] != "ok" and not broken:
+    if (said["verdict"][0] != "ok" or said["porcupine"] not in ("ok", None)) and not broken:
         keep(story, history)
     if not story.options.keep:
         history.unlink()
@@ -418,7 +438,7 @@ def good_build(story, ops, changes, faults, long):
         said, problem = one_epoch(story, number, durability, plan, most, sums)
         problems += [problem] if problem else []
         number += 1
-        if said["verdict"][0] != "ok" or len(problems) > 2:
+        if said["verdict"][0] != "ok" or said["porcupine"] not in ("ok", None) or len(problems) > 2:
             break
     sums.table()
     story.check(not problems, "the group went on after every fault", "; ".join(problems))
@@ -426,6 +446,9 @@ def good_build(story, ops, changes, faults, long):
     story.check(sums.verdicts["ok"] == sums.epochs, f"linearizable: {sums.answered} answers, "
                 f"{sums.changes} leader changes, {sums.hit()} faults with operations in flight",
                 f"{dict(sums.verdicts)}, seed {story.seed}")
+    if sums.opinions:
+        story.check(sums.opinions["ok"] == sums.epochs, "Porcupine says the same",
+                    f"{dict(sums.opinions)}, seed {story.seed}")
     story.check(sums.answered >= ops and sums.changes >= changes and sums.hit() >= faults,
                 f"at least {ops} answers, {changes} leader changes, {faults} faults", "")
 
@@ -439,6 +462,9 @@ def broken_build(story, rule):
     for number in range(BROKEN_EPOCHS):
         said, _ = one_epoch(story, number, durability, Epoch.TARGETED[rule], 1000, sums, True)
         if "violation_after" in said:
+            if said["porcupine"]:
+                story.check(said["porcupine"] == "violation", f"Porcupine sees it: {rule}",
+                            said["porcupine"])
             found = (answers + int(said["violation_after"][0]),
                      faults + int(said["violation_after"][1]))
             break
@@ -459,6 +485,9 @@ def body(story):
     story.seed = o.seed or random.randrange(1, 1 << 31)
     story.say(f"seed {story.seed}")
     _broken.check_rules()
+    story.tools = story.out
+    if not (story.tools / "linear-porcupine").exists():
+        print("SKIPPED: e2e/linear: Porcupine: make linear-porcupine wants Go and its module")
     if o.broken:
         return broken_build(story, o.broken)
     good_build(story, ops=o.ops or (1000000 if story.full else 20000),

@@ -1,0 +1,5 @@
+module crane/tests/linear/porcupine
+
+go 1.19
+
+require github.com/anishathalye/porcupine v1.0.0
