@@ -151,7 +151,9 @@ struct Options {
   // wake-up costs the leader's machine more than an entry does); the first entry after a pause
   // wakes at once.
   std::uint64_t bell_spacing_ns = 300'000;
-  bool urgent_deaths = false;  // kShm: a peer's death gives the loop a real-time priority for 20 ms
+  // Where the privilege is there (CAP_SYS_NICE), the thread that calls open() and poll() gets a
+  // real-time priority for a moment when a peer dies (kShm) and when it starves (fabric/urgency.h).
+  bool urgent = false;
   Durability durability = Durability::kMemory;
   // kDisk: a directory on a disk; the store of replica k is in its subdirectory r<k>.  Made if it
   // is not there.

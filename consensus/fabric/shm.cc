@@ -291,7 +291,6 @@ bool ShmFabric::something_waits() const noexcept {
 }
 
 bool ShmFabric::prepare_to_sleep() noexcept {
-  urgency_->end_when_over();
   // F13.  Flag first, then a full fence, then the last look; a peer publishes, fences, reads the
   // flag.
   own()->sleeping.store(1, std::memory_order_seq_cst);

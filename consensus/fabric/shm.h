@@ -48,9 +48,9 @@ struct ShmOptions {
   std::uint8_t replicas = 3;
   std::uint64_t group = 0;  // the group's secret id: files of other groups are not used
   std::uint64_t log_bytes = 128ULL << 20;
-  std::uint64_t landing_bytes = 0;  // 0: from log_bytes
-  std::uint8_t spares = 2;          // landing segments kept ready
-  bool urgent_deaths = false;       // urgency.h
+  std::uint64_t landing_bytes = 0;   // 0: from log_bytes
+  std::uint8_t spares = 2;           // landing segments kept ready
+  std::shared_ptr<Urgency> urgency;  // told of deaths, if given
 };
 
 class ShmFabric final : public Fabric {
@@ -140,7 +140,6 @@ class ShmFabric final : public Fabric {
   ShmOptions options_;
   std::string own_dir_;
   shm::LifeLine life_;
-  const std::shared_ptr<Urgency> urgency_ = std::make_shared<Urgency>();
   shm::Region control_;
   shm::Region log_;
   bool survived_ = false;

@@ -288,9 +288,8 @@ bool ShmFabric::attach_process(Peer& p, ReplicaId id, pid_t pid, std::uint64_t p
     return false;
   }
   // Only a hint: without it the pidfd tells.
-  const auto urgency = options_.urgent_deaths ? urgency_ : nullptr;
   if (options_.replicas <= shm::kLifeWatchedMax &&
-      p.life.start(directory_of(id), options_.replicas, options_.self, urgency).ok()) {
+      p.life.start(directory_of(id), options_.replicas, options_.self, options_.urgency).ok()) {
     static_cast<void>(add_to_epoll(p.life.fd(), value(id)).ok());
   }
   return true;

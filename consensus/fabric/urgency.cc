@@ -2,18 +2,25 @@
 #include "consensus/fabric/urgency.h"
 
 #include <sched.h>
-#include <time.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <system_error>
+
+#include "dmt/base/futex.h"
 
 namespace crane::consensus {
 namespace {
 
-constexpr std::uint64_t kUrgentNs = 20'000'000;
-constexpr int kPriority = 1;  // the lowest one
+constexpr int kLoopPriority = 1;
+constexpr int kWatchPriority = 2;  // it must get the processor from a loop that has had its share
+constexpr std::uint32_t kIdleLooks = 4;
+constexpr std::int64_t kParkedNs = 1'000'000'000;
 
-std::uint64_t monotonic_ns() noexcept {
+std::uint64_t clock_ns(clockid_t id) noexcept {
   timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  ::clock_gettime(id, &t);
   return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
          static_cast<std::uint64_t>(t.tv_nsec);
 }
@@ -27,20 +34,93 @@ bool set_policy(pid_t thread, int policy, int priority) noexcept {
 
 }  // namespace
 
-Urgency::Urgency() noexcept : loop_(::gettid()) {}
-
-void Urgency::begin() noexcept {
-  // In this order: once the time is set the loop takes it back.
-  if (set_policy(loop_, SCHED_RR, kPriority)) until_ns_.store(monotonic_ns() + kUrgentNs);
+Urgency::Urgency() noexcept : loop_(::gettid()) {
+  ::pthread_getcpuclockid(::pthread_self(), &clock_);
 }
 
-void Urgency::end_when_over() noexcept {
-  const std::uint64_t until = until_ns_.load(std::memory_order_relaxed);
-  if (until == 0 || monotonic_ns() < until) return;
-  until_ns_.store(0);
+void Urgency::watch() noexcept {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the loop's business
+  turned_ns_.store(clock_ns(CLOCK_MONOTONIC));
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {  // no thread: nothing is looked after
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void Urgency::stop() noexcept {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopped_ = true;
+    if (raised_) lower();
+  }
+  if (!thread_.joinable()) return;
+  wake();
+  thread_.join();
+}
+
+void Urgency::begin() noexcept {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!stopped_) raise(clock_ns(CLOCK_MONOTONIC) + kDeathNs);
+  }
+  wake();  // who takes it back
+}
+
+void Urgency::wake() noexcept {
+  parked_.store(0);
+  futex_wake(&parked_, 1);
+}
+
+void Urgency::raise(std::uint64_t until_ns) noexcept {
+  until_ns_ = std::max(until_ns_, until_ns);
+  if (!set_policy(loop_, SCHED_RR, kLoopPriority)) return;
+  raised_ = true;
+  raised_used_ = seen_used_ = used_ns();
+  idle_looks_ = 0;
+}
+
+void Urgency::lower() noexcept {
+  raised_ = false;
   set_policy(loop_, SCHED_OTHER, 0);
 }
 
-void Urgency::always() noexcept { set_policy(0, SCHED_RR, kPriority); }
+std::uint64_t Urgency::used_ns() const noexcept { return clock_ns(clock_); }
+
+void Urgency::run() noexcept {
+  if (!set_policy(0, SCHED_RR, kWatchPriority)) return;
+  for (;;) {
+    const timespec pause{0, kLookNs};
+    ::nanosleep(&pause, nullptr);
+    bool idle = false;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      if (stopped_) return;
+      idle = look(clock_ns(CLOCK_MONOTONIC));
+      if (idle) parked_.store(1);
+    }
+    if (idle) futex_wait_for(&parked_, 1, kParkedNs);
+  }
+}
+
+bool Urgency::look(std::uint64_t now_ns) noexcept {
+  if (!raised_) {
+    if (now_ns >= turned_ns_.load(std::memory_order_relaxed) + kLateNs) raise(0);
+    return false;
+  }
+  if (now_ns < until_ns_) return false;
+  const std::uint64_t used = used_ns();
+  if (used - raised_used_ >= kLentNs) {
+    lower();
+    return false;
+  }
+  idle_looks_ = used == seen_used_ ? idle_looks_ + 1 : 0;
+  seen_used_ = used;
+  return idle_looks_ >= kIdleLooks;
+}
+
+void Urgency::always() noexcept { set_policy(0, SCHED_RR, kLoopPriority); }
 
 }  // namespace crane::consensus

@@ -123,7 +123,13 @@ Driver::Driver(Options options, const core::Config& config, std::unique_ptr<Fabr
 }
 
 Driver::~Driver() {
+  if (urgency_) urgency_->stop();
   if (event_fd_ >= 0) ::close(event_fd_);
+}
+
+void Driver::be_urgent(std::shared_ptr<Urgency> urgency) noexcept {
+  urgency_ = std::move(urgency);
+  urgency_->watch();
 }
 
 core::Now Driver::now() noexcept {
@@ -181,6 +187,7 @@ void Driver::fit() { step(core::Fit{}); }
 
 std::uint64_t Driver::poll(std::uint64_t now_ns) {
   if (fatal_told_) return std::numeric_limits<std::uint64_t>::max();
+  if (urgency_) urgency_->turn(now_ns);
   advance_clock(now_ns);
   // What arrived while the reader was away comes before the judgement that nothing arrived.
   pump();

@@ -21,6 +21,7 @@
 #include "consensus/core/replica.h"
 #include "consensus/core/step.h"
 #include "consensus/fabric/fabric.h"
+#include "consensus/fabric/urgency.h"
 #include "consensus/node/store_side.h"
 
 namespace crane::consensus {
@@ -32,6 +33,9 @@ class Driver final : public Consensus {
   Driver(Options options, const core::Config& config, std::unique_ptr<Fabric> fabric,
          const core::Start& start, std::unique_ptr<StoreSide> store = nullptr, int event_fd = -1);
   ~Driver() override;
+
+  // poll() is its loop's turn; looked after while this object lives.
+  void be_urgent(std::shared_ptr<Urgency> urgency) noexcept;
 
   Result<Index> propose(std::uint8_t type, std::uint64_t stamp_ns, std::uint32_t grant,
                         std::span<const std::byte> payload) override;
@@ -91,6 +95,7 @@ class Driver final : public Consensus {
   Options options_;
   std::unique_ptr<Fabric> fabric_;
   std::unique_ptr<StoreSide> store_;
+  std::shared_ptr<Urgency> urgency_;
   const int event_fd_;
   std::uint64_t heartbeat_seen_ = 0;  // as last read from the leader
   core::Replica core_;

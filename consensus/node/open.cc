@@ -90,14 +90,14 @@ Result<std::unique_ptr<Fabric>> as_fabric(Result<std::unique_ptr<T>> opened) {
   return std::unique_ptr<Fabric>(std::move(opened).value());
 }
 
-Result<std::unique_ptr<Fabric>> open_shm(const Options& o) {
+Result<std::unique_ptr<Fabric>> open_shm(const Options& o, std::shared_ptr<Urgency> urgency) {
   ShmOptions shm;
   shm.directory = o.directory;
   shm.self = o.self;
   shm.replicas = o.replicas;
   shm.group = o.log_id;
   shm.log_bytes = core::log_memory_bytes(o.ring_bytes);
-  shm.urgent_deaths = o.urgent_deaths;
+  shm.urgency = std::move(urgency);
   return as_fabric(ShmFabric::open(shm));
 }
 
@@ -136,16 +136,29 @@ Result<std::unique_ptr<Fabric>> open_verbs(const Options& o) {
   return as_fabric(VerbsFabric::open(verbs, std::move(bootstrap).value()));
 }
 
-Result<std::unique_ptr<Fabric>> open_fabric(const Options& o) {
+Result<std::unique_ptr<Fabric>> open_fabric(const Options& o, std::shared_ptr<Urgency> urgency) {
   switch (o.fabric) {
     case FabricKind::kShm:
-      return open_shm(o);
+      return open_shm(o, std::move(urgency));
     case FabricKind::kTcp:
       return open_tcp(o);
     case FabricKind::kVerbs:
       return open_verbs(o);
   }
   return Error{Code::kBadArgument, 0, "unknown fabric"};
+}
+
+Result<std::unique_ptr<Driver>> open_driver(Options o, std::unique_ptr<Fabric> fabric) {
+  core::Config config = config_for(o);
+  if (o.durability == Durability::kDisk) {
+    auto opened = open_disk(o, config, std::move(fabric), was_member(o));
+    if (!opened) return opened;
+    if (const Outcome marked = mark_member(o); !marked) return marked.error();
+    return opened;
+  }
+  const core::Start start = start_of(o, *fabric, config);
+  if (const Outcome marked = mark_member(o); !marked) return marked.error();
+  return std::make_unique<Driver>(std::move(o), config, std::move(fabric), start);
 }
 
 }  // namespace
@@ -158,19 +171,13 @@ Result<std::unique_ptr<Consensus>> Consensus::open(Options o) {
   if (o.seed == 0) {
     CRANE_ASSERT(::getrandom(&o.seed, sizeof o.seed, 0) == sizeof o.seed);
   }
-  auto fabric = open_fabric(o);
+  const auto urgency = o.urgent ? std::make_shared<Urgency>() : nullptr;
+  auto fabric = open_fabric(o, urgency);
   if (!fabric) return fabric.error();
-  core::Config config = config_for(o);
-  if (o.durability == Durability::kDisk) {
-    auto opened = open_disk(o, config, std::move(fabric).value(), was_member(o));
-    if (!opened) return opened;
-    if (const Outcome marked = mark_member(o); !marked) return marked.error();
-    return opened;
-  }
-  const core::Start start = start_of(o, *fabric.value(), config);
-  if (const Outcome marked = mark_member(o); !marked) return marked.error();
-  return std::unique_ptr<Consensus>(
-      std::make_unique<Driver>(std::move(o), config, std::move(fabric).value(), start));
+  auto driver = open_driver(std::move(o), std::move(fabric).value());
+  if (!driver) return driver.error();
+  if (urgency) driver.value()->be_urgent(urgency);
+  return std::unique_ptr<Consensus>(std::move(driver).value());
 }
 
 }  // namespace crane::consensus

@@ -10,7 +10,6 @@
 #include <string>
 #include <utility>
 
-#include "consensus/node/driver.h"
 #include "consensus/store/bdb_store.h"
 #include "consensus/store/recovery.h"
 #include "dmt/base/log.h"
@@ -87,8 +86,8 @@ Result<int> both(int fabric, int store) {
 
 }  // namespace
 
-Result<std::unique_ptr<Consensus>> open_disk(Options o, core::Config config,
-                                             std::unique_ptr<Fabric> fabric, bool was_member) {
+Result<std::unique_ptr<Driver>> open_disk(Options o, core::Config config,
+                                          std::unique_ptr<Fabric> fabric, bool was_member) {
   if (o.store_directory.empty()) return Error{Code::kBadArgument, 0, "no store directory"};
   store::BdbOptions bdb;
   bdb.directory = directory_of(o);
@@ -108,8 +107,8 @@ Result<std::unique_ptr<Consensus>> open_disk(Options o, core::Config config,
   if (!side) return say(o, side.error());
   const auto fd = both(fabric->event_fd(), side.value()->event_fd());
   if (!fd) return fd.error();
-  return std::unique_ptr<Consensus>(std::make_unique<Driver>(
-      std::move(o), config, std::move(fabric), r.start, std::move(side).value(), fd.value()));
+  return std::make_unique<Driver>(std::move(o), config, std::move(fabric), r.start,
+                                  std::move(side).value(), fd.value());
 }
 
 }  // namespace crane::consensus

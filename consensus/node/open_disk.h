@@ -7,13 +7,14 @@
 #include "consensus/consensus.h"
 #include "consensus/core/step.h"
 #include "consensus/fabric/fabric.h"
+#include "consensus/node/driver.h"
 
 namespace crane::consensus {
 
 // Opens the store, puts it and the fabric's memory together (store/recovery.h) and starts the
 // driver.  `config` is that of a new member; `was_member`: something beside store and memory says
 // that this replica was one.  Errors are said in a message that names the directory.
-Result<std::unique_ptr<Consensus>> open_disk(Options options, core::Config config,
-                                             std::unique_ptr<Fabric> fabric, bool was_member);
+Result<std::unique_ptr<Driver>> open_disk(Options options, core::Config config,
+                                          std::unique_ptr<Fabric> fabric, bool was_member);
 
 }  // namespace crane::consensus

@@ -162,7 +162,7 @@ bool Node::open_consensus() {
   options.log_id = config_.log_id;
   if (config_.host) set_host_options(options);
   options.callbacks.on_committed = [this](const consensus::EntryView& e) { on_committed(e); };
-  options.urgent_deaths = true;
+  options.urgent = true;
   options.callbacks.on_role = [this](consensus::Role role, View view, ReplicaId leader) {
     on_role(role, view, leader);
   };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <poll.h>
 #include <sched.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -28,9 +29,11 @@ bool told(const LifeWatch& watch, int timeout_ms) {
 
 int policy() { return ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK; }
 
-// The deaths of a test are no business of the next one.
-void calm_down(Urgency& urgency) {
-  REQUIRE(until([&] { return urgency.end_when_over(), policy() == SCHED_OTHER; }));
+void turn(Urgency& urgency) {
+  timespec t{};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  urgency.turn(static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+               static_cast<std::uint64_t>(t.tv_nsec));
 }
 
 struct Flag {
@@ -49,10 +52,9 @@ TEST_CASE("life line: every watcher is told of a killed process, none before", "
     for (;;) ::pause();
   });
   REQUIRE(until([&] { return holds->set.load(); }));
-  const auto urgency = std::make_shared<Urgency>();
   LifeWatch first, second;
-  REQUIRE(first.start(directory.path(), kReplicas, ReplicaId{0}, urgency).ok());
-  REQUIRE(second.start(directory.path(), kReplicas, ReplicaId{2}, urgency).ok());
+  REQUIRE(first.start(directory.path(), kReplicas, ReplicaId{0}, nullptr).ok());
+  REQUIRE(second.start(directory.path(), kReplicas, ReplicaId{2}, nullptr).ok());
   child.stop();
   CHECK_FALSE(told(first, 0));  // stopped is not dead
   child.resume();
@@ -60,38 +62,34 @@ TEST_CASE("life line: every watcher is told of a killed process, none before", "
   child.kill();
   CHECK(told(first, 10'000));
   CHECK(told(second, 10'000));
-  calm_down(*urgency);
 }
 
 TEST_CASE("life line: a closed one tells too, its successor's file is another", "[fabric][life]") {
   TemporaryDirectory directory;
   auto line = std::make_unique<LifeLine>();
   REQUIRE(line->hold(directory.path(), kReplicas).ok());
-  const auto urgency = std::make_shared<Urgency>();
   LifeWatch watch;
-  REQUIRE(watch.start(directory.path(), kReplicas, ReplicaId{1}, urgency).ok());
+  REQUIRE(watch.start(directory.path(), kReplicas, ReplicaId{1}, nullptr).ok());
   LifeLine next;
   REQUIRE(next.hold(directory.path(), kReplicas).ok());
   CHECK_FALSE(told(watch, 0));
   line.reset();
   CHECK(told(watch, 10'000));
   LifeWatch again;
-  REQUIRE(again.start(directory.path(), kReplicas, ReplicaId{1}, urgency).ok());
+  REQUIRE(again.start(directory.path(), kReplicas, ReplicaId{1}, nullptr).ok());
   CHECK_FALSE(told(again, 0));
-  calm_down(*urgency);
 }
 
 TEST_CASE("life line: a watch that is stopped keeps nobody waiting", "[fabric][life]") {
   TemporaryDirectory directory;
   LifeLine line;
   REQUIRE(line.hold(directory.path(), kReplicas).ok());
-  const auto urgency = std::make_shared<Urgency>();
   LifeWatch watch;
   CHECK(watch.fd() == -1);
-  REQUIRE(watch.start(directory.path(), kReplicas, ReplicaId{0}, urgency).ok());
+  REQUIRE(watch.start(directory.path(), kReplicas, ReplicaId{0}, nullptr).ok());
   watch.stop();
   CHECK(watch.fd() == -1);
-  CHECK_FALSE(watch.start(directory.path() + "/absent", kReplicas, ReplicaId{0}, urgency).ok());
+  CHECK_FALSE(watch.start(directory.path() + "/absent", kReplicas, ReplicaId{0}, nullptr).ok());
 }
 
 TEST_CASE("life line: a death makes the loop's thread urgent, for a while", "[fabric][life]") {
@@ -101,12 +99,41 @@ TEST_CASE("life line: a death makes the loop's thread urgent, for a while", "[fa
   const auto urgency = std::make_shared<Urgency>();
   LifeWatch watch;
   REQUIRE(watch.start(directory.path(), kReplicas, ReplicaId{1}, urgency).ok());
-  calm_down(*urgency);
+  CHECK(policy() == SCHED_OTHER);
   line.reset();
   REQUIRE(told(watch, 10'000));
   if (policy() != SCHED_RR) {
     std::printf("SKIPPED: life line: urgent: no privilege for real-time priorities\n");
     return;
   }
-  calm_down(*urgency);
+  urgency->watch();  // takes the priority back once it was used
+  CHECK(until([&] { return turn(*urgency), policy() == SCHED_OTHER; }));
+}
+
+TEST_CASE("urgency: a loop that does not turn is lent the priority, and gives it back used",
+          "[fabric][life]") {
+  Urgency urgency;
+  urgency.watch();
+  // Somebody who sleeps, as far as can be seen from outside, keeps it.
+  if (!until([] { return ::usleep(1000), policy() == SCHED_RR; })) {
+    std::printf("SKIPPED: urgency: no privilege for real-time priorities\n");
+    return;
+  }
+  // A loop that turns all the time is as ordinary as its server, whenever one looks.
+  CHECK(until([&] { return turn(urgency), policy() == SCHED_OTHER; }));
+  // Again and again: also after the watching thread went to sleep over an idle loop.
+  for (int i = 0; i < 3; ++i) {
+    CHECK(until([&] { return ::usleep(10'000), policy() == SCHED_RR; }));
+    CHECK(until([&] { return turn(urgency), policy() == SCHED_OTHER; }));
+  }
+}
+
+TEST_CASE("urgency: what was stopped leaves an ordinary thread", "[fabric][life]") {
+  Urgency urgency;
+  urgency.watch();
+  urgency.begin();
+  urgency.stop();
+  CHECK(policy() == SCHED_OTHER);
+  urgency.begin();  // by somebody who waited for a death
+  CHECK(policy() == SCHED_OTHER);
 }
