@@ -10,7 +10,8 @@ One build, three redis replicas on this host (`make eval-failover`):
      load, and mended: from the cut to the first answer of another host.
   3. over shm, then over tcp: --idle seconds without any client: processor time of all processes of
      the group; then --busy minutes with 4 busy loops beside an idle-to-light group: elections
-     counted, 0 expected.
+     counted, 0 expected; then --bursts minutes with 4 loops that come and go, beside a group that
+     uses all the processor time it gets (24 clients of redis-benchmark): the same.
 Raw data, with a description of the machine: <out>/failover/failover.json; plot beside it.
 """
 import argparse
@@ -35,7 +36,16 @@ from place import Place, machine, pyplot_or_none  # noqa: E402
 
 FAULTS = {"SIGKILL": signal.SIGKILL, "SIGSTOP": signal.SIGSTOP}
 BUSY_LOOPS = 4
+BURSTS = """
+import random, time
+while True:
+    end = time.monotonic() + random.uniform(0.02, 0.6)
+    while time.monotonic() < end:
+        pass
+    time.sleep(random.uniform(0.02, 0.6))
+"""
 CLIENTS = 4
+BENCHMARK_CLIENTS, BENCHMARK_SETS = 24, 20000
 REST_SECONDS = 2  # between two cuts
 
 
@@ -143,31 +153,61 @@ def views(group):
     return [said["view"] for said in group.statuses().values() if said]
 
 
-def busy_and_idle(place, fabric, minutes, idle_seconds):
+@contextlib.contextmanager
+def loops_of(code):
+    loops = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(BUSY_LOOPS)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def steady_group(place, fabric):
     port = h.free_port()
     program = h.redis_program(port)
-    with h.Group(place, program, port=port) if fabric == "shm" else \
-            Hosts(place, program, port=port, fabric=fabric) as group:
+    if fabric != "shm":
+        return Hosts(place, program, port=port, fabric=fabric)
+    group = h.Group(place, program, port=port)
+    group.addresses = ["127.0.0.1"] * 3
+    return group
+
+
+def busy_and_idle(place, fabric, minutes, idle_seconds):
+    with steady_group(place, fabric) as group:
         group.settle()
         used, took = cpu_seconds(group, idle_seconds)
         before = views(group)
-        loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
-                 for _ in range(BUSY_LOOPS)]
-        answers = 0
-        try:
-            if fabric == "shm":
-                group.addresses = ["127.0.0.1"] * 3
-            with counting(group, 1) as clients:
-                end = time.monotonic() + 60 * minutes
-                h.wait_until(lambda: time.monotonic() > end, 60 * minutes + 5, "the time is over")
-            answers = clients[0].answers
-        finally:
-            for loop in loops:
-                loop.kill()
-                loop.wait()
+        with loops_of("while True: pass"), counting(group, 1) as clients:
+            end = time.monotonic() + 60 * minutes
+            h.wait_until(lambda: time.monotonic() > end, 60 * minutes + 5, "the time is over")
         return {"idle_cpu_percent": 100 * used / took, "idle_seconds": took,
                 "busy_minutes": minutes, "elections": max(views(group)) - max(before),
-                "views_before": before, "views_after": views(group), "answers": answers}
+                "views_before": before, "views_after": views(group),
+                "answers": clients[0].answers}
+
+
+def among_bursts(place, fabric, minutes):
+    """Answers, and the elections meanwhile."""
+    answers, broken = 0, 0
+    with steady_group(place, fabric) as group:
+        group.settle()
+        before = views(group)
+        with loops_of(BURSTS):
+            end = time.monotonic() + 60 * minutes
+            while time.monotonic() < end:
+                words = ["redis-benchmark", "-h", group.addresses[group.leader()], "-p",
+                         str(group.port), "-t", "set", "-c", str(BENCHMARK_CLIENTS), "-n",
+                         str(BENCHMARK_SETS), "--csv"]
+                try:
+                    good = subprocess.run(words, stdout=subprocess.DEVNULL,
+                                          stderr=subprocess.DEVNULL, timeout=120).returncode == 0
+                except subprocess.TimeoutExpired:  # it may spin for ever when it was reset
+                    good = False
+                answers, broken = answers + BENCHMARK_SETS * good, broken + (not good)
+        return {"minutes": minutes, "answers": answers, "broken_runs": broken,
+                "elections": max(views(group)) - max(before)}
 
 
 def percentile(values, share):
@@ -200,8 +240,9 @@ def main():
     parser.add_argument("--busy", type=float, default=10, help="minutes of full processor load")
     parser.add_argument("--fabrics", default="shm,tcp", help="of the busy and idle runs")
     parser.add_argument("--idle", type=float, default=30, help="seconds without clients")
+    parser.add_argument("--bursts", type=float, default=2, help="minutes of loops that come and go")
     options = parser.parse_args()
-    h.need("redis-server")
+    h.need("redis-server", "redis-benchmark")
     about = machine()
     out = pathlib.Path(options.out).resolve()
     work = pathlib.Path(tempfile.mkdtemp(prefix="crane-failover-", dir="/var/tmp"))
@@ -213,6 +254,8 @@ def main():
             gaps["cut off (tcp)"] = cut_off(place, options.cuts)
         steady = {fabric: busy_and_idle(place, fabric, options.busy, options.idle)
                   for fabric in options.fabrics.split(",") if fabric}
+        bursts = {fabric: among_bursts(place, fabric, options.bursts)
+                  for fabric in options.fabrics.split(",") if fabric and options.bursts}
     finally:
         shutil.rmtree(work, ignore_errors=True)
     for fault, values in gaps.items():
@@ -225,13 +268,17 @@ def main():
               f"{found['answers']} answers; "
               f"idle: {found['idle_cpu_percent']:.2f} % of one core in "
               f"{found['idle_seconds']:.0f} s")
+    for fabric, found in bursts.items():
+        print(f"{fabric}: {found['minutes']:g} minutes of {BUSY_LOOPS} loops that come and go: "
+              f"{found['elections']} elections, {found['answers']} answers to "
+              f"{BENCHMARK_CLIENTS} clients, {found['broken_runs']} broken runs")
     results = out / "failover"
     results.mkdir(parents=True, exist_ok=True)
-    raw = {"machine": about, "rounds_ms": gaps, "steady": steady}
+    raw = {"machine": about, "rounds_ms": gaps, "steady": steady, "bursts": bursts}
     (results / "failover.json").write_text(json.dumps(raw, indent=1))
     print(f"raw: {results}/failover.json")
     plot(results / "failover.png", gaps)
-    return 1 if any(found["elections"] for found in steady.values()) else 0
+    return 1 if any(found["elections"] for found in [*steady.values(), *bursts.values()]) else 0
 
 
 if __name__ == "__main__":
