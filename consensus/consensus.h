@@ -140,6 +140,7 @@ struct Options {
   Fence fence = Fence::kDeregister;    // kVerbs
   // kVerbs: devices, by name or driver ("mlx5": mlx5_0, mlx5_core), whose access flags are a fence.
   std::vector<std::string> fence_flags_devices;
+  HugePages huge_pages = HugePages::kAuto;  // kVerbs: the log memory's
   ReplicaId self{};
   std::uint8_t replicas = 3;  // slots of the group, 1..kReplicasMax: as many as it may ever have
   std::uint8_t members = 0;   // of these, 0 .. members-1 are its first voters; 0: all of them
@@ -211,8 +212,9 @@ struct GroupStatus {
 
 class Consensus {
  public:
-  // kUnsupported: the fence that was chosen is none on this device; kBusy, kFull, kNotFound (no
-  // device), kBadArgument, kSystem, ...: `what` says which step failed.
+  // kUnsupported: the fence that was chosen is none on this device, or huge pages are required and
+  // cannot be had; kBusy, kFull, kNotFound (no device), kBadArgument, kSystem, ...: `what` says
+  // which step failed.
   static Result<std::unique_ptr<Consensus>> open(Options options);
   virtual ~Consensus() = default;
 

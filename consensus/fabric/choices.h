@@ -20,10 +20,20 @@ enum class Fence : std::uint8_t {
 };
 const char* name(Fence fence) noexcept;
 
+// Whether the log memory is on huge pages (huge_pages.h): without them it takes a device more
+// translations, and nothing else changes.
+enum class HugePages : std::uint8_t {
+  kAuto,     // if it can be: the default
+  kRequire,  // the replica does not start otherwise
+  kNever,
+};
+const char* name(HugePages choice) noexcept;
+
 // Empty where there is nothing to choose.
 struct FabricStatus {
   std::string device;  // of RDMA
   std::string fence;   // a Fence
+  std::string pages;   // size of the log memory's: huge if all of it is on huge ones
 };
 
 }  // namespace crane::consensus

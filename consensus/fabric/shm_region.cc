@@ -13,7 +13,25 @@
 namespace crane::consensus::shm {
 namespace bip = boost::interprocess;
 
-Result<Region> Region::create(const std::string& path, std::size_t bytes) noexcept {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+// Address space at a multiple of `align`, kept free for a mapping of `bytes`; null: there is none.
+std::byte* reserve(std::size_t bytes, std::size_t align) noexcept {
+  void* const got = ::mmap(nullptr, bytes + align, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (got == MAP_FAILED) return nullptr;
+  auto* const base = static_cast<std::byte*>(got);
+  const std::size_t before = (align - reinterpret_cast<std::uintptr_t>(got) % align) % align;
+  if (before != 0) ::munmap(base, before);
+  ::munmap(base + before + bytes, align - before);
+  return base + before;
+}
+
+}  // namespace
+
+Result<Region> Region::create(const std::string& path, std::size_t bytes,
+                              std::size_t align) noexcept {
   const int fd = ::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
   if (fd < 0) {
     if (errno == EEXIST) return Error{Code::kExists, EEXIST, "create shared segment"};
@@ -23,11 +41,11 @@ Result<Region> Region::create(const std::string& path, std::size_t bytes) noexce
   const Error why = sized ? Error{} : system_error("size shared segment");
   ::close(fd);
   if (!sized) return why;
-  return open(path, Access::kReadWrite, bytes);
+  return open(path, Access::kReadWrite, bytes, align);
 }
 
-Result<Region> Region::open(const std::string& path, Access access,
-                            std::size_t bytes_min) noexcept {
+Result<Region> Region::open(const std::string& path, Access access, std::size_t bytes_min,
+                            std::size_t align) noexcept {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
     if (errno == ENOENT) return Error{Code::kNotFound, ENOENT, "open shared segment"};
@@ -36,20 +54,24 @@ Result<Region> Region::open(const std::string& path, Access access,
   if (static_cast<std::size_t>(info.st_size) < bytes_min) {
     return Error{Code::kDamaged, 0, "shared segment is too short"};
   }
+  const std::size_t bytes = (static_cast<std::size_t>(info.st_size) + kPage - 1) / kPage * kPage;
+  std::byte* const place = align == 0 ? nullptr : reserve(bytes, align);
+  if (align != 0 && place == nullptr) return system_error("map shared segment");
   try {
     const auto mode = access == Access::kRead ? bip::read_only : bip::read_write;
     const bip::file_mapping file(path.c_str(), mode);
     Region out;
-    out.region_ = bip::mapped_region(file, mode);
+    out.region_ = place == nullptr ? bip::mapped_region(file, mode)
+                                   : bip::mapped_region(file, mode, 0, 0, place, MAP_FIXED);
     return out;
   } catch (const bip::interprocess_exception& e) {
+    if (place != nullptr) ::munmap(place, bytes);
     return Error{Code::kSystem, static_cast<int>(e.get_native_error()), "map shared segment"};
   }
 }
 
 void Region::populate(std::size_t offset, std::size_t bytes) const noexcept {
 #ifdef MADV_POPULATE_WRITE
-  constexpr std::size_t kPage = 4096;
   const std::size_t from = offset / kPage * kPage;
   const std::size_t to = std::min(offset + bytes, size());
   if (from < to) ::madvise(data() + from, to - from, MADV_POPULATE_WRITE);

@@ -17,11 +17,13 @@ class Region {
  public:
   Region() = default;
   // Makes a new sparse file of zeros; kExists when it is there.
-  static Result<Region> create(const std::string& path, std::size_t bytes) noexcept;
-  // Maps the whole existing file.  REQUIRES (else kDamaged): it has at least `bytes_min` bytes.
+  static Result<Region> create(const std::string& path, std::size_t bytes,
+                               std::size_t align = 0) noexcept;
+  // Maps the whole existing file, at a multiple of `align` (whole pages; 0: anywhere).
+  // REQUIRES (else kDamaged): it has at least `bytes_min` bytes.
   enum class Access { kRead, kReadWrite };
-  static Result<Region> open(const std::string& path, Access access,
-                             std::size_t bytes_min) noexcept;
+  static Result<Region> open(const std::string& path, Access access, std::size_t bytes_min,
+                             std::size_t align = 0) noexcept;
 
   // Makes the pages of a range present and writable now, in one call, so that later writes do not
   // fault one by one; best effort.

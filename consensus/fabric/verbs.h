@@ -32,7 +32,8 @@
 //           silently: kLanded comes with the bell, or with the writer's death.
 //   F14     as shm: files on tmpfs.  A grant that outlived its lane gets another one by open_log.
 //
-// The whole log memory is registered, hence resident: log_bytes of memory are in use.
+// The whole log memory is registered, hence resident: log_bytes of memory are in use, on huge pages
+// where HugePages (choices.h) and the machine let it.
 //
 // Threads: one.  Processes: the owner of each replica's directory is the process that holds its
 // lock.  fork(): a child must not use the object; memory that the device writes is shared memory.
@@ -68,13 +69,13 @@ struct VerbsOptions {
   std::uint8_t spares = 2;                // lanes kept ready per peer, 1..kSparesMax
   static constexpr std::uint8_t kSparesMax = 8;
   verbs::Patience patience;
-  bool huge_pages = false;  // ask for them where the file system gives them
+  HugePages huge_pages = HugePages::kAuto;
 };
 
 class VerbsFabric final : public Fabric {
  public:
   // kBusy: another process is this replica.  kNotFound: no RDMA device.  kUnsupported: the fence is
-  // none on this device.  Else kDamaged, kSystem.
+  // none on this device, or required huge pages cannot be had.  Else kDamaged, kSystem.
   static Result<std::unique_ptr<VerbsFabric>> open(const VerbsOptions& options,
                                                    std::unique_ptr<verbs::Bootstrap> bootstrap);
   ~VerbsFabric() override;
@@ -105,7 +106,7 @@ class VerbsFabric final : public Fabric {
   bool connected(ReplicaId peer) const noexcept override { return peers_[value(peer)].up; }
   void tidy() noexcept override;
 
-  FabricStatus status() const override { return {device_.name(), name(options_.fence)}; }
+  FabricStatus status() const override { return {device_.name(), name(options_.fence), pages_}; }
   // Operations that have not completed.
   std::size_t test_only_outstanding() const noexcept;
 
@@ -203,6 +204,8 @@ class VerbsFabric final : public Fabric {
   Outcome take_lock();
   Outcome reuse_own();
   Outcome create_own();
+  Outcome choose_pages();
+  std::size_t log_alignment() const noexcept;
   Outcome open_device();
   Outcome check_fence();
   Outcome watch(int fd, std::uint32_t tag);
@@ -273,6 +276,7 @@ class VerbsFabric final : public Fabric {
   VerbsOptions options_;
   std::string own_dir_;
   shm::Region control_, log_;
+  std::string pages_;
   bool survived_ = false;
   int lock_fd_ = -1, epoll_fd_ = -1, wake_fd_ = -1;
   bool hurried_ = false;  // the last poll() looked at completed writes only

@@ -12,6 +12,7 @@
 
 #include <filesystem>
 
+#include "consensus/fabric/huge_pages.h"
 #include "consensus/fabric/process.h"
 #include "consensus/fabric/verbs.h"
 #include "consensus/fabric/verbs_fence.h"
@@ -118,6 +119,7 @@ Outcome VerbsFabric::open_own() {
   if (!wait_for_end(static_cast<pid_t>(c->pid.load()), c->pid_start.load())) {
     return Error{Code::kBusy, 0, "the earlier process of this replica does not end"};
   }
+  if (const Outcome chosen = choose_pages(); !chosen) return chosen;
   look_at_cells();
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
     const Key live{c->live_key[i].load()};
@@ -129,7 +131,6 @@ Outcome VerbsFabric::open_own() {
                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (credits == MAP_FAILED) return system_error("map memory");
   credits_ = credits;
-  if (options_.huge_pages) ::madvise(log_.data(), log_.size(), MADV_HUGEPAGE);
   return Done{};
 }
 
@@ -151,7 +152,8 @@ Outcome VerbsFabric::reuse_own() {
       c->log_bytes != options_.log_bytes) {
     return Error{Code::kWrongVersion, 0, "control segment of another group or version"};
   }
-  auto log = Region::open(own_dir_ + "/log", Region::Access::kReadWrite, options_.log_bytes);
+  auto log = Region::open(own_dir_ + "/log", Region::Access::kReadWrite, options_.log_bytes,
+                          log_alignment());
   if (!log) return log.error();
   if (log.value().size() != options_.log_bytes) {
     return Error{Code::kDamaged, 0, "log segment"};
@@ -171,7 +173,7 @@ Outcome VerbsFabric::create_own() {
       space.f_bavail * space.f_frsize < options_.log_bytes + kRoomSlack) {
     return Error{Code::kFull, 0, "not enough room for the log memory: choose a smaller ring"};
   }
-  auto log = Region::create(own_dir_ + "/log", options_.log_bytes);
+  auto log = Region::create(own_dir_ + "/log", options_.log_bytes, log_alignment());
   if (!log) return log.error();
   const std::string path = own_dir_ + "/control";
   auto control = Region::create(path + ".new", sizeof(Control));
@@ -190,6 +192,27 @@ Outcome VerbsFabric::create_own() {
   control_ = std::move(control).value();
   log_ = std::move(log).value();
   return Done{};
+}
+
+std::size_t VerbsFabric::log_alignment() const noexcept {
+  return options_.huge_pages == HugePages::kNever ? 0 : huge_page_bytes();
+}
+
+// When the predecessor has ended and nothing is registered yet: registered pages do not move.
+Outcome VerbsFabric::choose_pages() {
+  pages_ = pages_text(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+  if (options_.huge_pages == HugePages::kNever) return Done{};
+  const Outcome moved = move_to_huge_pages(log_);
+  if (moved.ok()) {
+    pages_ = pages_text(huge_page_bytes());
+    return Done{};
+  }
+  const bool required = options_.huge_pages == HugePages::kRequire;
+  Message() << "log memory is not on huge pages: " << own_dir_.c_str()
+            << "/log: " << moved.error().what
+            << (required ? "; use huge_pages = \"auto\"" : "; small ones are used");
+  if (!required) return Done{};
+  return Error{Code::kUnsupported, moved.error().detail, "the log memory is not on huge pages"};
 }
 
 // --- device -------------------------------------------------------------------------------------

@@ -126,6 +126,7 @@ Result<std::unique_ptr<Fabric>> open_verbs(const Options& o) {
   verbs.device = o.device;
   verbs.fence = o.fence;
   verbs.flag_devices = o.fence_flags_devices;
+  verbs.huge_pages = o.huge_pages;
   verbs.address = o.endpoints[value(o.self)].address;
   verbs::LinksOptions links;
   links.self = o.self;

@@ -19,7 +19,7 @@ enum class ExitStatus : int {
   kDisagrees = 74,         // configured otherwise than the leader; the message names what differs
   kNoListener = 75,        // a port for clients cannot be had on this host
   kMissedEntries = 76,     // came back, and the log no longer holds all that it missed
-  kNoFence = 78,           // the fence that was chosen is none on this RDMA device
+  kNotHere = 78,           // the fence or the huge pages that were chosen cannot be had here
 };
 
 inline constexpr int code(ExitStatus s) noexcept { return static_cast<int>(s); }

@@ -175,9 +175,9 @@ bool Node::open_consensus() {
   if (!opened.ok()) {
     const Error e = opened.error();
     if (e.code == Code::kUnsupported && config_.host) {
-      fail(ExitStatus::kNoFence,
-           fmt::format("[group] fence = \"{}\" is refused on this host: {}; use \"deregister\"",
-                       config_.host->fence, e.what));
+      fail(ExitStatus::kNotHere,
+           fmt::format("[group] asks for what this host does not have: {}; see the line before",
+                       e.what));
       return false;
     }
     fail(ExitStatus::kNoConsensus,

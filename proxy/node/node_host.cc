@@ -41,6 +41,9 @@ void Node::set_host_options(consensus::Options& options) const {
     if (f.fence == consensus::name(fence)) options.fence = fence;
   }
   options.fence_flags_devices = f.fence_flags_devices;
+  for (const auto pages : {consensus::HugePages::kRequire, consensus::HugePages::kNever}) {
+    if (f.huge_pages == consensus::name(pages)) options.huge_pages = pages;
+  }
   options.members = f.members;
   options.ring_bytes = std::uint64_t{f.ring_mb} << 20;
   options.lasting_directory = config_.dir;

@@ -47,6 +47,7 @@ nlohmann::json machine_json(const NodeStatus& s) {
   return {{"ports", s.ports},
           {"device", or_null(s.log.fabric.device)},
           {"fence", or_null(s.log.fabric.fence)},
+          {"log_pages", or_null(s.log.fabric.pages)},
           {"cpus", or_null(s.cpus)},
           {"numa_node", s.numa_node >= 0 ? nlohmann::json(s.numa_node) : nlohmann::json()}};
 }

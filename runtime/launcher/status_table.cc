@@ -194,8 +194,9 @@ std::string table_of(const Json& summary) {
       {"APPLIED", "applied", true},     {"LAG", "lag", true},
       {"CLIENTS", "connections", true}, {"SERVER", "server_pid", true},
       {"PEERS", "connected", true},     {"DEVICE", "device", false},
-      {"FENCE", "fence", false},        {"CPUS", "cpus", false},
-      {"NUMA", "numa_node", false},     {"STATE", "state", false}};
+      {"FENCE", "fence", false},        {"PAGES", "log_pages", true},
+      {"CPUS", "cpus", false},          {"NUMA", "numa_node", false},
+      {"STATE", "state", false}};
   std::string text =
       fmt::format("{}: {}, leader {}, view {}, commit {}", summary.value("group", "?"),
                   summary.value("health", "?"), cell(summary, "leader"), cell(summary, "view"),

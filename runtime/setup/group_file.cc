@@ -133,11 +133,13 @@ void get_address(Section& s, const char* key, std::string& value, bool needed) {
   }
 }
 
-void read_fence(Section& s, GroupFile& f) {
+void read_rdma(Section& s, GroupFile& f) {
   s.get("fence", f.fence, {"deregister", "reset", "flags"});
   s.get("fence_flags_devices", f.fence_flags_devices);
-  if (s.find("fence") != nullptr && f.fabric != "verbs") {
-    s.wrong(s.find("fence"), "fence", "is of RDMA, and fabric is \"" + f.fabric + "\"",
+  s.get("huge_pages", f.huge_pages, {"auto", "require", "never"});
+  for (const char* key : {"fence", "huge_pages"}) {
+    if (s.find(key) == nullptr || f.fabric == "verbs") continue;
+    s.wrong(s.find(key), key, "is of RDMA, and fabric is \"" + f.fabric + "\"",
             "leave it out, or set fabric = \"verbs\"");
   }
   if (f.fence == "flags" && f.fence_flags_devices.empty()) {
@@ -151,7 +153,7 @@ void read_group(Section s, GroupFile& f) {
   s.get("secret_file", f.secret_file, true);
   s.get("fabric", f.fabric, {"tcp", "verbs", "shm"});
   s.get("device", f.device);
-  read_fence(s, f);
+  read_rdma(s, f);
   s.get("durability", f.durability, {"memory", "disk"});
   s.get_number("members", f.members, 1, kReplicasMost);
   s.get_number("ring_mb", f.ring_mb, 16, 1024);
@@ -347,6 +349,7 @@ std::string to_toml(const GroupFile& f) {
                     {"ring_mb", f.ring_mb}};
   if (!f.device.empty()) group.insert("device", f.device);
   if (f.fence != "deregister") group.insert("fence", f.fence);
+  if (f.huge_pages != "auto") group.insert("huge_pages", f.huge_pages);
   if (!f.fence_flags_devices.empty()) {
     group.insert("fence_flags_devices", list(f.fence_flags_devices));
   }

@@ -10,6 +10,8 @@
 //                                                or "reset" (of queue pairs), or "flags" (of their
 //                                                access), only with
 //               fence_flags_devices = ["mlx5"]   names or drivers of devices where that is a fence
+//               huge_pages = "auto"              verbs, whether the memory of the log is on huge
+//                                                pages: if it can be; or "require", or "never"
 //               durability = "memory"            or "disk"; default memory
 //               members = 3                      replicas 0, 1, .. that vote from the beginning;
 //                                                default all; others are for crane-ctl member add
@@ -59,6 +61,7 @@ struct GroupFile {
   std::string name, secret_file, fabric = "tcp", device, durability = "memory";
   std::string fence = "deregister";
   std::vector<std::string> fence_flags_devices;
+  std::string huge_pages = "auto";
   std::string state_dir;     // empty: default_directory()
   std::uint8_t members = 0;  // 0: all
   std::uint32_t ring_mb = 128;

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """redis over the fabric verbs, three replicas with an RDMA device each: redis-benchmark completes,
 DEBUG DIGEST and outputs are equal, the SIGKILL of the leader's node is survived, with different
-fences on the hosts; one that is none is refused.
+fences on the hosts, one with its log on huge pages and one without; refused are a fence that is
+none, and huge pages that are required and not to be had.
 
 Needs three devices whose addresses are CRANE_RDMA_ADDRESSES (default 10.9.0.1,10.9.0.2,10.9.0.3, as
 tests/vm makes them); skipped elsewhere. In the virtual machine: tests/run.py --only vm.
@@ -19,6 +20,9 @@ import _harness as h
 from _hosts import Hosts
 
 TESTS = "set,get,incr,lpush"
+# PR_SET_THP_DISABLE, then the command.
+WITHOUT_HUGE_PAGES = "import ctypes, os, sys; ctypes.CDLL(None).prctl(41, 1, 0, 0, 0); " \
+                     "os.execvp(sys.argv[1], sys.argv[1:])"
 
 
 def addresses():
@@ -41,13 +45,17 @@ def incr(group):
 
 
 def fences(story, group):
-    """Hosts take permissions back in different ways, and tell."""
+    """Hosts take permissions back in different ways, have different pages, and tell."""
     told = json.loads(group.ctl("status", "-o", "json")[1])["replicas"]
     got = [(r.get("device"), r.get("fence")) for r in told]
     wanted = [("rxe1", "deregister"), ("rxe2", "deregister"), ("rxe3", "reset")]
     story.check(got == wanted, "crane-ctl status tells device and fence of each replica", got)
+    pages = [r.get("log_pages") for r in told]
+    story.check(pages[1:] == ["2 MiB", "4 KiB"], "and the pages of each log", pages)
+    story.say(f"pages of the logs: {pages}")
     text = group.ctl("status")[1]
     story.check("FENCE" in text and "reset" in text, "in its table, too", text)
+    story.check("PAGES" in text and "2 MiB" in text, "with the pages", text)
     before, old = incr(group), group.leader()
     code, _, error = group.ctl("leader", "transfer")
     story.check(code == 0, "leadership moves past both fences", error)
@@ -68,15 +76,28 @@ def no_fence(story, group, number):
                 f"{status}: {said}")
 
 
+def no_huge_pages(story, group, number):
+    """Required, by a process that may not have any."""
+    group.prefix = lambda i: ["python3", "-c", WITHOUT_HUGE_PAGES]
+    group.start(number, config=group.write("pages.toml", group={"huge_pages": "require"}))
+    status, said = group.wait(number), group.said(number)[group.begins[number]:]
+    story.say(next((line for line in said.splitlines() if "huge pages" in line), said))
+    story.check(status == 78 and "log memory is not on huge pages" in said and
+                'use huge_pages = "auto"' in said,
+                "status 78: huge pages are required and not to be had", f"{status}: {said}")
+
+
 def body(story):
     h.need("redis-server", "redis-benchmark")
     hosts = addresses()
     count = 20000 if story.full else 1000
     port = h.free_port()
+    own = {1: {"group": {"huge_pages": "require"}},
+           2: {"group": {"huge_pages": "never", "fence": "reset"}}}
     # A guest without control groups has no containers.
     program = h.redis_program(port, "--protected-mode", "no")
     with Hosts(story, program, port=port, fabric="verbs", addresses=hosts, record=True,
-               server={"container": False}, own={2: {"group": {"fence": "reset"}}}) as group:
+               server={"container": False}, own=own) as group:
         leader = group.leader()
         done = subprocess.run(["redis-benchmark", "-h", hosts[leader], "-p", str(port), "-n",
                                str(count), "-c", "4", "-t", TESTS, "--csv"],
@@ -106,6 +127,7 @@ def body(story):
         group.settle(numbers=rest)
         story.check_equal(group, "--prefix", recordings=rest)
         no_fence(story, group, leader)
+        no_huge_pages(story, group, leader)
 
 
 def attempt(group):

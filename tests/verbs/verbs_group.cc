@@ -161,8 +161,11 @@ class ServedFabric final : public Fabric {
 
 // --- group --------------------------------------------------------------------------------------
 
-VerbsGroup::VerbsGroup(Fence fence)
-    : port_(next_verbs_port()), fence_(fence), members_(std::make_shared<Members>()) {}
+VerbsGroup::VerbsGroup(Fence fence, HugePages pages)
+    : port_(next_verbs_port()),
+      fence_(fence),
+      pages_(pages),
+      members_(std::make_shared<Members>()) {}
 
 std::unique_ptr<Fabric> VerbsGroup::open(std::uint8_t id, std::uint8_t replicas) {
   consensus::verbs::LinksOptions links;
@@ -179,6 +182,7 @@ std::unique_ptr<Fabric> VerbsGroup::open(std::uint8_t id, std::uint8_t replicas)
   options.log_bytes = kLogBytes;
   options.address = links.endpoints[id].address;
   options.fence = fence_;
+  options.huge_pages = pages_;
   auto opened = VerbsFabric::open(options, std::move(bootstrap).value());
   if (!opened) return nullptr;
   auto out = std::make_unique<ServedFabric>(members_, std::move(opened).value(), ReplicaId{id});

@@ -23,12 +23,14 @@ class ServedFabric;
 class VerbsGroup {
  public:
   using Fence = consensus::Fence;
+  using HugePages = consensus::HugePages;
   static constexpr std::uint64_t kLogBytes = 4U << 20;
   static constexpr bool kOneSided = true;
   static constexpr bool kPartialWrites = true;  // what has not completed may be there in part
   static constexpr int kSlow = 5;
   static constexpr bool kNoBacklog = true;  // writes land whatever the owner does
-  explicit VerbsGroup(Fence fence = Fence::kDeregister);
+  // Log memory on huge pages: the machine of these tests has them.
+  explicit VerbsGroup(Fence fence = Fence::kDeregister, HugePages pages = HugePages::kRequire);
   std::unique_ptr<Fabric> open(std::uint8_t id, std::uint8_t replicas = 3);
   void lose_memory(std::uint8_t id);
   // Lets nobody but its owner poll this fabric; and again.
@@ -43,12 +45,13 @@ class VerbsGroup {
   TemporaryDirectory directory_;
   std::uint16_t port_;
   Fence fence_;
+  HugePages pages_;
   std::shared_ptr<std::vector<ServedFabric*>> members_;
 };
 
 class VerbsResetGroup : public VerbsGroup {
  public:
-  VerbsResetGroup() : VerbsGroup(Fence::kQueuePairReset) {}
+  VerbsResetGroup() : VerbsGroup(Fence::kQueuePairReset, HugePages::kNever) {}
 };
 
 }  // namespace crane::test

@@ -15,6 +15,7 @@ fabric = "verbs"
 device = "rxe0"
 fence = "flags"
 fence_flags_devices = ["mlx5", "rxe0"]
+huge_pages = "require"
 durability = "disk"
 ring_mb = 64
 state_dir = "/var/lib/crane"
@@ -62,6 +63,7 @@ void check_whole(const GroupFile& f) {
   CHECK(f.fabric == "verbs");
   CHECK(f.device == "rxe0");
   CHECK(f.fence == "flags");
+  CHECK(f.huge_pages == "require");
   CHECK(f.fence_flags_devices == std::vector<std::string>{"mlx5", "rxe0"});
   CHECK(f.durability == "disk");
   CHECK(f.state_dir == "/var/lib/crane");
@@ -143,6 +145,11 @@ TEST_CASE("group file: what is wrong is named with its line", "[setup]") {
       {"fabric =", "members = 9\nfabric =", {"members", "more than there are replicas"}},
       {"\"verbs\"", "\"carrier\"", {"g.toml:5", "fabric", "carrier", "tcp, verbs, shm"}},
       {"\"verbs\"", "\"tcp\"", {"g.toml:7", "fence", "is of RDMA", "leave it out"}},
+      {"\"verbs\"\ndevice = \"rxe0\"\nfence = \"flags\"",
+       "\"tcp\"",
+       {"g.toml:7", "huge_pages", "is of RDMA", "leave it out"}},
+      {"\"require\"", "true", {"g.toml:9", "huge_pages", "in quotes"}},
+      {"\"require\"", "\"on\"", {"g.toml:9", "huge_pages", "auto, require, never"}},
       {"= \"flags\"", "= \"hope\"", {"g.toml:7", "fence", "deregister, reset, flags"}},
       {"[\"mlx5\", \"rxe0\"]", "[]", {"g.toml:7", "no device is named", "deregister"}},
       {"\"/etc/crane/secret\"", "\"secret\"", {"g.toml:4", "secret_file", "absolute"}},
