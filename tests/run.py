@@ -212,7 +212,7 @@ class Runner:
             script = f"mount -t tmpfs none /var/tmp && mount -t tmpfs none /dev/shm && " \
                      f"python3 tests/e2e/{story}.py --out {shlex.quote(str(self.out.resolve()))}"
             self.simple(f"vm/{story}", ["python3", "tests/vm/vm.py", "--out", str(self.out),
-                                        "--timeout", "300", "--", "bash", "-c", script], 700)
+                                        "--timeout", "400", "--", "bash", "-c", script], 800)
 
         bench = self.out / "bench-strategies"
         script = f"mount -t tmpfs none /dev/shm && {shlex.quote(str(bench.resolve()))} " \

@@ -29,22 +29,26 @@ ip netns exec "$host" sh -c "$first exec $*"
 class Remote:
     """crane-run --hosts with what it starts; nothing of it is left at the end."""
 
-    def __init__(self, story, network, program, *, port=None, options=(), rsh=None, hosts=None):
+    def __init__(self, story, network, program, *, port=None, options=(), rsh=None, hosts=None,
+                 container=None, record=False, out=None):
         self.story, self.network, self.program, self.port = story, network, list(program), port
         self.name = f"{story.name}-{os.getpid()}-{story.next_number()}"
         self.state = story.work / f"state-{self.name}"
         self.state.mkdir()
         self.state.chmod(0o755)
         self.hosts = hosts or [f"{n}={a}" for n, a in zip(network.names, network.addresses)]
-        self.options = list(options)
-        self.rsh = rsh or str(remote_shell(story))
+        self.out = out or story.out
+        self.container = h.can_contain() if container is None else container
+        self.record = story.work / f"record-{self.name}" if record else None
+        self.options = list(options) + (["--record", str(self.record)] if record else [])
+        self.rsh = str(remote_shell(story)) if rsh is None else rsh  # "": crane-run's own
         self.log = story.work / f"{self.name}.log"
         self.process = None
 
     def command(self, *more, program=None):
-        words = [str(self.story.out / "crane-run"), "--hosts", ",".join(self.hosts), "--rsh",
-                 self.rsh, "--name", self.name, "--dir", str(self.state)]
-        if not h.can_contain():
+        words = [str(self.out / "crane-run"), "--hosts", ",".join(self.hosts), "--name",
+                 self.name, "--dir", str(self.state)] + (["--rsh", self.rsh] if self.rsh else [])
+        if not self.container:
             words.append("--no-container")
         return words + self.options + list(more) + ["--"] + (program or self.program)
 
@@ -89,10 +93,22 @@ class Remote:
             except (OSError, ValueError):
                 return None
 
-    def leader(self):
+    @property
+    def addresses(self):
+        return self.network.addresses
+
+    def live(self):
+        return [n for n in range(len(self.hosts)) if self.status(n)]
+
+    statuses = h.Group.statuses
+    settle = h.Group.settle
+    brief = h.Group.brief
+    diff = h.Group.diff
+
+    def leader(self, others_than=()):
         def found():
-            said = [(s["view"], s["replica"]) for s in map(self.status, range(len(self.hosts)))
-                    if s and s["role"] == "leader"]
+            said = [(s["view"], n) for n, s in self.statuses().items()
+                    if s and s["role"] == "leader" and n not in others_than]
             return [max(said)[1]] if said else None
         return h.wait_until(found, 30, f"{self.name} has a leader")[0]
 
@@ -111,7 +127,7 @@ class Remote:
 
     def processes(self):
         """Those that name the group or its directory, and the agents of these programs."""
-        found, agent = [], f"{self.story.out}/crane-run\0--host-agent\0".encode()
+        found, agent = [], f"{self.out}/crane-run\0--host-agent\0".encode()
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
                 words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -174,6 +190,15 @@ class Remote:
             self.process.wait()
         shutil.rmtree(f"/dev/shm/crane.{self.name}", ignore_errors=True)
         return False
+
+
+def gone(story, group, what, logs_of=()):
+    try:
+        h.wait_until(lambda: not group.leftovers(logs_of), 15, "")
+        left = []
+    except h.Failure:
+        left = group.leftovers(logs_of)
+    story.check(not left, what, left)
 
 
 def remote_shell(story):
