@@ -12,7 +12,8 @@ BUILD="build-essential pkg-config python3 binutils catch2 libevent-dev libfmt-de
 MACHINE="qemu-system-x86 ibverbs-providers python3-venv kmod busybox-static"
 SERVERS="apache2 apache2-utils redis-server redis-tools memcached libmemcached-tools curl
   ca-certificates"
-TOOLS="util-linux procps iproute2"
+# ssh and sshd: tests/e2e/hosts_ssh.py runs its own, in network namespaces.
+TOOLS="util-linux procps iproute2 openssh-client openssh-server"
 # For Porcupine, which judges histories of clients (tests/linear).
 JUDGE="golang-go"
 
@@ -58,3 +59,11 @@ if command -v systemctl >/dev/null 2>&1 && [ -d /run/systemd/system ]; then
     case " $missing " in *" ${service%-net} "*) systemctl disable --now "$service" || true ;; esac
   done
 fi
+
+# An sshd that nobody asked for must not start at any boot, with whatever init.
+case " $missing " in
+  *" openssh-server "*)
+    if command -v systemctl >/dev/null 2>&1; then systemctl disable ssh || true; fi
+    if command -v update-rc.d >/dev/null 2>&1; then update-rc.d ssh disable || true; fi
+    ;;
+esac

@@ -92,6 +92,7 @@ bool Lines::read_from(int fd, const std::function<void(const std::string&)>& tak
   while ((got = read(fd, buffer, sizeof buffer)) > 0) {
     for (ssize_t i = 0; i < got; ++i) {
       if (buffer[i] == '\n') {
+        if (!rest_.empty() && rest_.back() == '\r') rest_.pop_back();  // ssh's own end so
         take(rest_);
         rest_.clear();
       } else if (rest_.size() < kLineMax) {

@@ -104,6 +104,8 @@ int end_agents(const std::string& dir, const std::string& name) {
 
 class HostAgent {
  public:
+  // A byte to `lookout` lets the remote shell go.
+  explicit HostAgent(int lookout) : lookout_(lookout) {}
   int run();
 
  private:
@@ -126,7 +128,7 @@ class HostAgent {
   int replica_ = -1;
   Child node_;
   Lines commands_, lines_;
-  int signals_ = -1;
+  int lookout_, signals_ = -1;
   bool connected_ = true, started_ = false, serves_ = false, done_ = false;
   int stop_signal_ = 0;  // the one that was sent last
   std::int64_t deadline_ms_ = 0, ask_ms_ = 0;
@@ -212,10 +214,11 @@ void HostAgent::on_command(const Json& command) {
 void HostAgent::on_disconnect() {
   connected_ = false;
   if (!started_) return stop();
-  // H1.  The remote shell shall not wait for us.
+  // H1.  The remote shell shall not wait for us (H3).
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int fd : {0, 1, 2}) dup2(nothing, fd);
   close(nothing);
+  (void)!write(lookout_, "", 1);
 }
 
 void HostAgent::on_node_end(int status) {
@@ -338,6 +341,20 @@ int HostAgent::run() {
 
 }  // namespace
 
-int run_host_agent() { return HostAgent().run(); }
+// H3: sshd keeps a connection until what it started has ended, whether or not anything is open.
+int run_host_agent() {
+  int lookout[2] = {-1, -1};
+  const pid_t agent = pipe2(lookout, O_CLOEXEC) == 0 ? fork() : -1;
+  if (agent <= 0) return HostAgent(lookout[1]).run();
+  close(lookout[1]);
+  char let_go;
+  ssize_t got;
+  while ((got = read(lookout[0], &let_go, 1)) < 0 && errno == EINTR) {
+  }
+  if (got > 0) return 0;
+  int status = 0;
+  waitpid(agent, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
 
 }  // namespace crane::launcher

@@ -21,6 +21,9 @@
 //     lost goes on in silence, so that neither the network to crane-run nor the machine of
 //     crane-run is a point where the whole group fails.  Nothing goes on that was not started.
 // H2: the node ends (SIGTERM) when its agent does, however that dies.
+// H3: what the remote shell started is a process before the agent, which ends as the agent does, or
+//     when the connection is lost: no remote shell waits for a group that it has nothing to do
+//     with.
 
 namespace crane::launcher {
 

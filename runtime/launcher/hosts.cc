@@ -16,6 +16,7 @@
 
 #include "runtime/launcher/host_agent.h"
 #include "runtime/setup/preflight.h"
+#include "runtime/setup/program.h"
 #include "runtime/setup/secret.h"
 
 namespace crane::launcher {
@@ -41,13 +42,19 @@ std::string own_path() {
   return std::filesystem::read_symlink("/proc/self/exe", failure).string();
 }
 
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 // How to repeat or end this group by hand.
 std::string stop_command(const Options& o) {
   std::string list;
   for (const auto& host : o.remote.hosts) list += (list.empty() ? "" : ",") + host.name;
   return "crane-run --hosts " + list + " --name " + o.name +
          (o.dir.empty() ? "" : " --dir " + o.dir) +
-         (o.remote.rsh == HostsOptions().rsh ? "" : " --rsh '" + o.remote.rsh + "'") +
+         (o.remote.rsh == HostsOptions().rsh ? "" : " --rsh " + quoted(o.remote.rsh)) +
          (o.remote.remote_path.empty() ? "" : " --remote-path " + o.remote.remote_path) + " --stop";
 }
 
@@ -57,6 +64,16 @@ bool is_noteworthy(const std::string& line) {
     if (line.find(level) != std::string::npos) return true;
   }
   return false;
+}
+
+// The remote shell reached the host, but what it was to run is not there: as a shell tells it, or
+// as one does that runs words without a shell.  Files may be missing here, too (ssh -F FILE).
+bool lacks_crane(int status, const std::string& cause, const std::string& path) {
+  const auto said = [&cause](const std::string& part) {
+    return cause.find(part) != std::string::npos;
+  };
+  return WIFEXITED(status) && (WEXITSTATUS(status) == 127 || WEXITSTATUS(status) == 126 ||
+                               said("--host-agent") || (said("No such file") && said(path)));
 }
 
 // A node's status that is not its server's: one of its own, or what was found before it was up.
@@ -143,20 +160,25 @@ Problem Hosts::open() {
 }
 
 Problem Hosts::connect(Host& host) {
-  const std::string path =
-      options_.remote.remote_path.empty() ? own_path() : options_.remote.remote_path;
+  path_ = options_.remote.remote_path.empty() ? own_path() : options_.remote.remote_path;
   std::vector<std::string> words = CLI::detail::split_up(options_.remote.rsh);
   // The remote shell may hand these words to a shell or run them as they are: both mean the same.
-  const bool plain = path.find_first_not_of(
+  const bool plain = path_.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-@%") ==
                      std::string::npos;
   if (words.empty() || !plain) {
     return problem(Status::kUsage, words.empty() ? "--rsh" : "--remote-path",
-                   words.empty() ? options_.remote.rsh : path,
+                   words.empty() ? options_.remote.rsh : path_,
                    "not a command that a remote shell can be given",
                    "use letters, digits and _./+-@% only");
   }
-  words.insert(words.end(), {host.name, path, "--host-agent"});
+  std::string shell;
+  if (auto p = setup::find_program(words[0], shell); !p.none()) {
+    return problem(p.status, "cannot start the remote shell", words[0], "there is no such program",
+                   "install it (ssh: the package openssh-client), or name another with --rsh");
+  }
+  words[0] = shell;
+  words.insert(words.end(), {host.name, path_, "--host-agent"});
   if (spawn_child(words, Leash::kPipes, host.shell)) return {};
   return problem(Status::kSystem, "cannot start the remote shell", words[0], strerror(errno),
                  "see the limits of this machine");
@@ -206,8 +228,7 @@ void Hosts::serve() {
         host.shell.out = -1;
       }
       if (host.shell.err >= 0 && !host.err.read_from(host.shell.err, [&](const auto& line) {
-            if (!line.empty()) host.said = line;
-            detail(host.name + ": " + line);
+            on_error_line(host, line);
           })) {
         close(host.shell.err);
         host.shell.err = -1;
@@ -356,6 +377,11 @@ void Hosts::on_line(Host& host, const std::string& line) {
   }
 }
 
+void Hosts::on_error_line(Host& host, const std::string& line) {
+  if (!line.empty()) host.said = line;
+  detail(host.name + ": " + line);
+}
+
 void Hosts::on_hello(Host& host, const Json& message) {
   const bool same =
       message.value("protocol", 0) == kAgentProtocol && message.value("digest", "") == digest_;
@@ -469,7 +495,7 @@ void Hosts::on_shell_end(Host& host, int status) {
     if (fd < 0) continue;
     Lines& lines = fd == host.shell.out ? host.out : host.err;
     lines.read_from(fd, [&](const auto& line) {
-      fd == host.shell.out ? on_line(host, line) : (void)(host.said = line);
+      fd == host.shell.out ? on_line(host, line) : on_error_line(host, line);
     });
   }
   host.shell.pid = -1;
@@ -478,12 +504,9 @@ void Hosts::on_shell_end(Host& host, int status) {
     *fd = -1;
   }
   if (host.state == State::kEnded || !host.problem.none()) return;
-  const std::string cause = host.said.empty() ? "the remote shell " + how_ended(status) : host.said;
-  const bool missing =
-      WIFEXITED(status) && (WEXITSTATUS(status) == 127 || WEXITSTATUS(status) == 126 ||
-                            cause.find("--host-agent") != std::string::npos ||
-                            cause.find("No such file") != std::string::npos);
-  if (host.state == State::kConnecting && missing) {
+  const bool quiet = host.said.empty() || WIFSIGNALED(status);
+  const std::string cause = quiet ? "the remote shell " + how_ended(status) : host.said;
+  if (host.state == State::kConnecting && lacks_crane(status, cause, path_)) {
     host.problem =
         problem(Status::kHostDiffers, "no Crane of this version", host.name, cause,
                 "install the same build there, or name its crane-run with --remote-path");

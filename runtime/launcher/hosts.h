@@ -54,6 +54,7 @@ class Hosts {
   void serve();
   void on_signals();
   void on_line(Host& host, const std::string& line);
+  void on_error_line(Host& host, const std::string& line);
   void on_hello(Host& host, const nlohmann::json& message);
   void on_status(Host& host, const nlohmann::json& message);
   void on_said(Host& host, const std::string& line);
@@ -76,6 +77,7 @@ class Hosts {
 
   const Options& options_;
   std::string file_, secret_, digest_;
+  std::string path_;  // of crane-run on the hosts
   std::vector<Host> hosts_;
   Phase phase_ = Phase::kGreeting;
   int signals_ = -1;

@@ -27,7 +27,8 @@ struct HostsOptions {
   std::string fabric = "tcp";
   std::string durability = "memory";
   std::string on_follower = "forward";
-  std::string rsh = "ssh -T -o BatchMode=yes -o ConnectTimeout=10";
+  // Asks nothing; a host that does not answer any more is noticed within 40 s.
+  std::string rsh = "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=10";
   std::string remote_path;  // of crane-run there; empty: as here
   std::string secret_file;  // empty: a new secret
   bool stop = false;        // end such a group instead of starting one

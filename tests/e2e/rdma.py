@@ -2,13 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """redis over the fabric verbs, three replicas with an RDMA device each: redis-benchmark completes,
 DEBUG DIGEST and outputs are equal, the SIGKILL of the leader's node is survived, with different
-<<<<<<< HEAD
 fences on the hosts, one with its log on huge pages and one without; refused are a fence that is
-none, and huge pages that are required and not to be had.
-=======
-fences on the hosts; one that is none is refused.  Then the same of a group that crane-run --hosts
-starts: its clients go on past the SIGKILL, and a Ctrl-C leaves nothing.
->>>>>>> 4af7f46 (crane-run --hosts over verbs: a story in the virtual machine)
+none, and huge pages that are required and not to be had.  Then the same of a group that crane-run
+--hosts starts: its clients go on past the SIGKILL, and a Ctrl-C leaves nothing.
 
 Needs three devices whose addresses are CRANE_RDMA_ADDRESSES (default 10.9.0.1,10.9.0.2,10.9.0.3, as
 tests/vm makes them); skipped elsewhere. In the virtual machine: tests/run.py --only vm.
@@ -88,7 +84,6 @@ def no_fence(story, group, number):
                 f"{status}: {said}")
 
 
-<<<<<<< HEAD
 def no_huge_pages(story, group, number):
     """Required, by a process that may not have any."""
     group.prefix = lambda i: ["python3", "-c", WITHOUT_HUGE_PAGES]
@@ -98,7 +93,8 @@ def no_huge_pages(story, group, number):
     story.check(status == 78 and "log memory is not on huge pages" in said and
                 'use huge_pages = "auto"' in said,
                 "status 78: huge pages are required and not to be had", f"{status}: {said}")
-=======
+
+
 def patiently(ask):
     """Its answer: the lead may change at any time in an emulated machine that gets little time."""
     def answered():
@@ -193,7 +189,6 @@ def started_by_crane_run(story, hosts):
         h.wait_until(lambda: "goes on with 2 of 3" in group.said(), 30, "crane-run notices")
         story.check(group.stop() == 0, "Ctrl-C ends it with status 0", group.said())
         gone(story, group, "and nothing is left but the log of the killed one", [leader])
->>>>>>> 4af7f46 (crane-run --hosts over verbs: a story in the virtual machine)
 
 
 def body(story):
@@ -205,28 +200,8 @@ def body(story):
     # A guest without control groups has no containers.
     program = h.redis_program(port, "--protected-mode", "no")
     with Hosts(story, program, port=port, fabric="verbs", addresses=hosts, record=True,
-<<<<<<< HEAD
                server={"container": False}, own=own) as group:
-        leader = group.leader()
-        done = subprocess.run(["redis-benchmark", "-h", hosts[leader], "-p", str(port), "-n",
-                               str(count), "-c", "4", "-t", TESTS, "--csv"],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=240)
-        rows = re.findall(r'^"([^"]+)","([\d.]+)"', done.stdout, re.M)
-        for name, rate in rows:
-            story.say(f"{name:<40} {float(rate):9.0f} requests/s")
-        story.check(done.returncode == 0 and len(rows) >= 4, f"redis-benchmark -n {count} -c 4",
-                    done.stdout)
-        client = h.Redis(port, 20, hosts[leader])
-        digest = client("DEBUG", "DIGEST")
-        client.close()
-        story.check(re.fullmatch(r"[0-9a-f]{40}", digest), "the group answers DEBUG DIGEST", digest)
-        group.settle()
-        story.check_equal(group, "--prefix", what="digest and outputs of all replicas are equal")
-=======
-               server={"container": False}, own={2: {"group": {"fence": "reset"}}}) as group:
         benchmark(story, group, 20000 if story.full else 1000)
->>>>>>> 4af7f46 (crane-run --hosts over verbs: a story in the virtual machine)
         fences(story, group)
         leader, before = group.leader(), incr(group)
         group.nodes[leader].send_signal(signal.SIGKILL)
@@ -240,11 +215,8 @@ def body(story):
         group.settle(numbers=rest)
         story.check_equal(group, "--prefix", recordings=rest)
         no_fence(story, group, leader)
-<<<<<<< HEAD
         no_huge_pages(story, group, leader)
-=======
     started_by_crane_run(story, hosts)
->>>>>>> 4af7f46 (crane-run --hosts over verbs: a story in the virtual machine)
 
 
 def attempt(group):
