@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/init.h"
 
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -50,6 +51,15 @@ int number(const char* text, int otherwise) noexcept {
   int result = 0;
   for (; *text >= '0' && *text <= '9'; ++text) result = result * 10 + (*text - '0');
   return *text == '\0' ? result : otherwise;
+}
+
+// Who is woken does not preempt who wakes it: more is done between two hand-offs, by threads of the
+// server and by its node (proxy/node/placement.h).  Threads and children inherit it.
+void be_patient() noexcept {
+  const sched_param none{};
+  if (raw_syscall(SYS_sched_getscheduler, 0) == SCHED_OTHER) {
+    raw_syscall(SYS_sched_setscheduler, 0, SCHED_BATCH, &none);
+  }
 }
 
 [[noreturn]] void give_up(const char* what, const char* object) noexcept {
@@ -199,6 +209,7 @@ void initialise() noexcept {
   }
   dmt::set_doorbell(ring);
   check_in(index);
+  be_patient();
   adopt_slot(static_cast<std::uint16_t>(slot), index);
   prepare_thread_end();
   arm_thread_end();

@@ -34,7 +34,8 @@ bool set_policy(pid_t thread, int policy, int priority) noexcept {
 
 }  // namespace
 
-Urgency::Urgency() noexcept : loop_(::gettid()) {
+Urgency::Urgency() noexcept
+    : loop_(::gettid()), ordinary_(std::max(::sched_getscheduler(0), 0) & ~SCHED_RESET_ON_FORK) {
   ::pthread_getcpuclockid(::pthread_self(), &clock_);
 }
 
@@ -84,7 +85,7 @@ void Urgency::raise(std::uint64_t until_ns) noexcept {
 
 void Urgency::lower() noexcept {
   raised_ = false;
-  set_policy(loop_, SCHED_OTHER, 0);
+  set_policy(loop_, ordinary_, 0);
 }
 
 std::uint64_t Urgency::used_ns() const noexcept { return clock_ns(clock_); }

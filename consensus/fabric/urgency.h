@@ -70,7 +70,8 @@ class Urgency {
   std::uint64_t used_ns() const noexcept;
 
   const pid_t loop_;
-  clockid_t clock_{};  // of the processor time that the loop used
+  const int ordinary_;  // its policy otherwise
+  clockid_t clock_{};   // of the processor time that the loop used
   std::atomic<std::uint64_t> turned_ns_{0};
   std::atomic<std::uint32_t> parked_{0};
   std::uint32_t turns_ = 0;  // while the thread is parked; the loop's

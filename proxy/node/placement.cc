@@ -94,6 +94,8 @@ setup::Problem check_placement(const std::string& path, Config& config) {
 }
 
 void place_node(const Config& config) {
+  const sched_param none{};
+  (void)::sched_setscheduler(0, SCHED_BATCH, &none);
   if (config.numa_node >= 0) prefer_memory_of(config.numa_node);
   if (!config.cpus.empty()) bind_to(config.cpus);
   if (config.cpu >= 0 && !config.node_roams) bind_to({config.cpu});

@@ -32,7 +32,7 @@ Problem choose_profile(const Options& options, const std::string& program, Profi
 // leader.
 void give_way() {
   const sched_param none{};
-  (void)sched_setscheduler(0, SCHED_BATCH | SCHED_RESET_ON_FORK, &none);
+  (void)sched_setscheduler(0, SCHED_BATCH, &none);
 }
 
 int fail(const Problem& problem) {

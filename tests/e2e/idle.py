@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The processor time of all processes of an idle group of three apache2."""
+"""The processor time of all processes of an idle group of three apache2; and who waits with which
+priority: nodes that have nothing to do keep the one that a starving loop is lent
+(consensus/fabric/urgency.h), servers are SCHED_BATCH (proxy/node/placement.h)."""
 import os
 import time
 
@@ -11,6 +13,27 @@ AIM_PERCENT = 1.0   # of one core
 
 def ticks(pids):
     return {pid: h.process_stat(pid)[1] for pid in pids if h.process_stat(pid)}
+
+
+def policy(pid):
+    return os.sched_getscheduler(pid) & ~os.SCHED_RESET_ON_FORK
+
+
+def priorities(story, group):
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    except PermissionError:
+        story.say("no privilege for real-time priorities: not looked at")
+        return
+    nodes = [group.status(i)["pid"] for i in range(3)]
+    h.wait_until(lambda: all(policy(pid) == os.SCHED_RR for pid in nodes), 30,
+                 "idle nodes have a real-time priority")
+    firsts = [group.status(i)["server_pid"] for i in range(3)]
+    servers = [*firsts, *h.descendants(firsts)]
+    odd = [pid for pid in servers if policy(pid) != os.SCHED_BATCH]
+    story.check(servers and not odd, "idle nodes have a real-time priority, servers are batches",
+                f"{[(p, policy(p)) for p in odd]} of {servers}")
 
 
 def body(story):
@@ -37,6 +60,7 @@ def body(story):
         story.check(percent < allowed, f"idle: below {AIM_PERCENT} % of one core",
                     f"{percent:.2f} %, most by "
                     + ", ".join(f"{names[p]} {used[p]:.2f} s" for p in worst))
+        priorities(story, group)
 
 
 h.tell("idle", body)
