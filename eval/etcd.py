@@ -10,8 +10,8 @@ by h2load over gRPC. Both load programs are compiled ones.
   memory   Crane with durability "memory"    etcd with its data on tmpfs
   disk     Crane with durability "disk"      etcd with its data on the same disk
 
-Repeats are interleaved. Counted besides: fdatasync and fsync calls of all three replicas per put,
-by perf, and by etcd's own counters. Raw data: <out>/bench/etcd.json. What cannot run is left out,
+Repeats are interleaved. Counted besides, in a run of its own: fdatasync and fsync calls of all
+replicas per put, by perf, and by etcd's own counters. Raw data: <out>/bench/etcd.json. What cannot run is left out,
 by name, with the reason.
 """
 import argparse
@@ -278,8 +278,10 @@ def syncs_counted(processes, what):
 
 def measure(system, clients, requests):
     system.put(clients, max(100, requests // 10))
+    result = system.put(clients, requests)
+    # A second time: counting makes every system call of the machine slower.
     before = system.own_syncs()
-    result, syncs = syncs_counted(system.processes(), lambda: system.put(clients, requests))
+    _, syncs = syncs_counted(system.processes(), lambda: system.put(clients, requests))
     result["syncs_per_put"] = None if syncs is None else syncs / requests
     if before is not None:
         result["own_syncs_per_put"] = (system.own_syncs() - before) / requests
