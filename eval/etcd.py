@@ -11,8 +11,8 @@ by h2load over gRPC. Both load programs are compiled ones.
   disk     Crane with durability "disk"      etcd with its data on the same disk
 
 Repeats are interleaved. Counted besides, in a run of its own: fdatasync and fsync calls of all
-replicas per put, by perf, and by etcd's own counters. Raw data: <out>/bench/etcd.json. What cannot run is left out,
-by name, with the reason.
+replicas per put, by perf, and by etcd's own counters. Raw data: <out>/bench/etcd.json. What cannot
+run is left out, by name, with the reason.
 """
 import argparse
 import base64
