@@ -8,7 +8,7 @@
 // and sending clients overlaps with it; the profile says which.  The node keeps the server's
 // priority: one that outranks it preempts it at every request and so loses its batches.  Both are
 // SCHED_BATCH (the server by runtime/init.cc): who is woken does not preempt who wakes it, so that
-// more is done at once; on two cores three replicas of apache2 serve half as much again.
+// more is done at once (ARCHITECTURE.md section 9 has the figures).
 //
 // Threads: the node's only one.
 
