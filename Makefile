@@ -249,7 +249,6 @@ $(OUT)/interpose/%: tests/interpose/%.cc $(OUT)/flags
 	$(Q)$(CXX) -std=c++20 $(filter-out -std=%,$(STRANGER)) -MMD -MP -MF $@.d $< $(build_line) \
 	  -o $@
 
-# Short names: `make crane-run` is `make out/<variant>/crane-run`.
 # Porcupine, the second judge of histories, is a library of Go's.  Without Go, or its module, it is
 # left out, and the story that wants it says so.
 PORCUPINE := tests/linear/porcupine
@@ -261,7 +260,9 @@ $(OUT)/linear-porcupine: $(wildcard $(PORCUPINE)/*)
 	  GOFLAGS=-modcacherw CGO_ENABLED=0 timeout 300 go build -o $(abspath $@) . || \
 	  echo '$(@F) is left out: see above'
 
-SHORT := libcrane.so crane-node crane-run crane-ctl crane-diff crane-sim crane-solo linear-porcupine $(notdir $(BENCHES))
+# Short names: `make crane-run` is `make out/<variant>/crane-run`.
+SHORT := libcrane.so crane-node crane-run crane-ctl crane-diff crane-sim crane-solo \
+         linear-porcupine $(notdir $(BENCHES))
 .PHONY: $(SHORT)
 $(SHORT): %: $(OUT)/%
 

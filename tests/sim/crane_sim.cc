@@ -16,7 +16,8 @@ namespace sim = crane::consensus::sim;
 namespace core = crane::consensus::core;
 using core::Mutant;
 
-// From here on a soak must have taken every declared move a thousand times.
+// From here on a soak must have taken every declared move once per two hundred worlds: a thousand
+// times.
 constexpr std::uint64_t kCoverageFrom = 200'000;
 
 struct Arguments {
@@ -131,6 +132,6 @@ int main(int argc, char** argv) {
     return totals.violations == 0 ? 0 : 1;
   }
   const unsigned rare = report(totals);
-  if (rare > 0) std::printf("%u declared moves are taken too rarely\n", rare);
+  if (rare > 0) std::printf("%u declared moves are taken in less than 1 of 200 worlds\n", rare);
   return totals.violations > 0 || (rare > 0 && totals.done >= kCoverageFrom) ? 1 : 0;
 }

@@ -260,11 +260,10 @@ SoakTotals soak(const SoakOptions& options) {
 unsigned report(const SoakTotals& t) {
   const auto u = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
   const double n = static_cast<double>(std::max<std::uint64_t>(t.done, 1));
-  const std::uint64_t wanted = std::min<std::uint64_t>(t.done / 200, 1000);
   unsigned rare = 0;
   std::printf("declared moves (core/transitions.h), times taken:\n");
   for (const Move& m : declared_moves(t.moves)) {
-    const bool too_rare = m.taken < wanted;
+    const bool too_rare = m.taken * 200 < t.done;
     rare += too_rare ? 1 : 0;
     std::printf("  %-36s %12llu%s\n", m.name.c_str(), u(m.taken),
                 m.taken == 0 ? "  NEVER"

@@ -50,8 +50,8 @@ struct SoakOptions {
 };
 // Violations are printed as they are found, with their replay.
 SoakTotals soak(const SoakOptions& options);
-// Prints totals and coverage.  How many declared moves were taken less than 1000 times, or in short
-// soaks less than once per two hundred worlds.
+// Prints totals and coverage.  How many declared moves were taken less than once per two
+// hundred worlds.
 unsigned report(const SoakTotals& totals);
 
 // The mutant, in the kind of worlds in which its rule matters.
