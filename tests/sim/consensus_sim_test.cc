@@ -31,6 +31,25 @@ std::uint64_t seeds_wanted() {
   return text == nullptr ? kSeeds : std::strtoull(text, nullptr, 10);
 }
 
+// Worlds with `options`, which are `flag` of crane-sim: as many as wanted, at most `most`, for at
+// most so many seconds.  None breaks a property; each is shown to `look`.  How many there were.
+template <typename Look>
+std::uint64_t sweep(const sim::Options& options, const char* flag, std::uint64_t most,
+                    double seconds, Look look) {
+  const std::uint64_t first = sim::first_seed(1);
+  const std::uint64_t wanted = std::min(seeds_wanted(), most);
+  const auto begin = Clock::now();
+  std::uint64_t done = 0;
+  for (; done < wanted && std::chrono::duration<double>(Clock::now() - begin).count() < seconds;
+       ++done) {
+    const sim::Outcome o = sim::run_seed(first + done, options);
+    INFO("replay: crane-sim " << flag << " --seed " << o.seed << " --trace");
+    REQUIRE(o.violation == "");
+    look(o);
+  }
+  return done;
+}
+
 }  // namespace
 
 TEST_CASE("consensus: no property breaks in any world, whatever fails", "[sim]") {
@@ -90,59 +109,33 @@ TEST_CASE("consensus: no property breaks in any world, whatever fails", "[sim]")
 }
 
 TEST_CASE("consensus: no property breaks while members change all the time", "[sim]") {
-  const std::uint64_t first = sim::first_seed(1);
-  const std::uint64_t wanted = std::min<std::uint64_t>(seeds_wanted(), 1000);
-  const auto begin = Clock::now();
   sim::Options options;
   options.changes = true;
   std::uint64_t changes = 0;
-  std::uint64_t done = 0;
-  for (; done < wanted && std::chrono::duration<double>(Clock::now() - begin).count() < 30;
-       ++done) {
-    const sim::Outcome o = sim::run_seed(first + done, options);
-    INFO("replay: crane-sim --changes --seed " << o.seed << " --trace");
-    REQUIRE(o.violation == "");
-    changes += o.changes;
-  }
+  const std::uint64_t done =
+      sweep(options, "--changes", 1000, 30, [&](const sim::Outcome& o) { changes += o.changes; });
   CHECK(changes > done * 5);
 }
 
 TEST_CASE("consensus: no property breaks where whoever is away is lapped", "[sim]") {
-  const std::uint64_t first = sim::first_seed(1);
-  const std::uint64_t wanted = std::min<std::uint64_t>(seeds_wanted(), 500);
-  const auto begin = Clock::now();
   sim::Options options;
   options.laps = true;
   std::uint64_t fetches = 0;
-  std::uint64_t done = 0;
-  for (; done < wanted && std::chrono::duration<double>(Clock::now() - begin).count() < 30;
-       ++done) {
-    const sim::Outcome o = sim::run_seed(first + done, options);
-    INFO("replay: crane-sim --laps --seed " << o.seed << " --trace");
-    REQUIRE(o.violation == "");
-    fetches += o.fetches;
-  }
+  const std::uint64_t done =
+      sweep(options, "--laps", 500, 30, [&](const sim::Outcome& o) { fetches += o.fetches; });
   CHECK(fetches > done * 20);
 }
 
 TEST_CASE("consensus: no property breaks in small worlds, which are no smaller than 500 events",
           "[sim]") {
-  const std::uint64_t first = sim::first_seed(1);
-  const std::uint64_t wanted = std::min<std::uint64_t>(seeds_wanted(), 2000);
-  const auto begin = Clock::now();
   sim::Options options;
   options.small = true;
   std::uint64_t events = 0;
-  std::uint64_t done = 0;
-  for (; done < wanted && std::chrono::duration<double>(Clock::now() - begin).count() < 20;
-       ++done) {
-    const sim::Outcome o = sim::run_seed(first + done, options);
-    INFO("replay: crane-sim --small --seed " << o.seed << " --trace");
-    REQUIRE(o.violation == "");
+  const std::uint64_t done = sweep(options, "--small", 2000, 20, [&](const sim::Outcome& o) {
     REQUIRE((o.views >= 3 || o.given_up));
     REQUIRE(o.events >= 500);
     events += o.events;
-  }
+  });
   CHECK(events < done * 7000);  // what they are for
 }
 
