@@ -2,7 +2,6 @@
 #include "consensus/fabric/shm_life.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -10,6 +9,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <utility>
+
+#include "consensus/fabric/process.h"
 
 namespace crane::consensus::shm {
 namespace {
@@ -102,13 +103,13 @@ Outcome LifeWatch::start(const std::string& directory, std::uint8_t replicas, Re
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   ::pthread_attr_setstacksize(&attributes, kWatchStackBytes);
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the node's own thread
   auto argument = std::make_unique<std::shared_ptr<Shared>>(shared);
   pthread_t thread{};
-  const int why = ::pthread_create(&thread, &attributes, &Shared::wait, argument.get());
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  int why = 0;
+  {
+    const SignalsBlocked blocked;
+    why = ::pthread_create(&thread, &attributes, &Shared::wait, argument.get());
+  }
   ::pthread_attr_destroy(&attributes);
   if (why != 0) return Error{Code::kSystem, why, "pthread_create"};
   static_cast<void>(argument.release());  // the thread has it

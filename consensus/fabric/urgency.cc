@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <system_error>
 
+#include "consensus/fabric/process.h"
 #include "dmt/base/futex.h"
 
 namespace crane::consensus {
@@ -40,15 +40,12 @@ Urgency::Urgency() noexcept
 }
 
 void Urgency::watch() noexcept {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are the loop's business
   turned_ns_.store(clock_ns(CLOCK_MONOTONIC));
+  const SignalsBlocked blocked;
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error&) {  // no thread: nothing is looked after
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Urgency::stop() noexcept {

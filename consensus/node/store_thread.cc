@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <utility>
 
+#include "consensus/fabric/process.h"
 #include "dmt/base/assert.h"
 
 namespace crane::consensus {
@@ -24,13 +24,8 @@ Result<std::unique_ptr<StoreThread>> StoreThread::start(std::unique_ptr<store::S
   const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (fd < 0) return system_error("make an eventfd for the store");
   std::unique_ptr<StoreThread> t(new StoreThread(std::move(store), fd));
-  // Signals are the loop's business.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   t->thread_ = std::thread([at = t.get()] { at->run(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return t;
 }
 
