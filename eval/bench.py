@@ -10,13 +10,10 @@ description of the machine: <out>/bench/bench.json; a plot beside it if matplotl
 A server that is not installed is left out, by name.
 """
 import argparse
-import csv
-import io
 import json
 import os
 import pathlib
 import shutil
-import socket
 import statistics
 import subprocess
 import sys
@@ -26,7 +23,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
-from place import Place, machine, pyplot_or_none  # noqa: E402
+from place import Native, Place, machine, pyplot_or_none, redis_benchmark  # noqa: E402
 
 CLIENTS = 16
 TICK = os.sysconf("SC_CLK_TCK")
@@ -37,42 +34,6 @@ CONFIGURATIONS = {
     "n=3": (3, []),
     "n=3 classic": (3, ["--admission", "classic"]),
 }
-
-
-class Native:
-    """The server alone, in the same role as a Group."""
-
-    replicas = 1
-
-    def __init__(self, command, port, environment):
-        self.command, self.port, self.environment = command, port, environment
-
-    def __enter__(self):
-        self.process = subprocess.Popen(self.command, env={**os.environ, **self.environment},
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                        stdin=subprocess.DEVNULL, start_new_session=True)
-        h.wait_until(self.answers, 20, f"{self.command[0]} listens natively on {self.port}")
-        return self
-
-    def answers(self):
-        if self.process.poll() is not None:
-            raise h.Failure(f"{self.command[0]} ended with status {self.process.returncode}")
-        try:
-            socket.create_connection(("127.0.0.1", self.port), 1).close()
-            return True
-        except OSError:
-            return False
-
-    def processes(self):
-        return h.descendants([self.process.pid])
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
 
 class Apache:
@@ -111,14 +72,8 @@ class Redis:
         self.command = self.native = h.redis_program(self.port)
 
     def load(self, requests):
-        done = subprocess.run(["redis-benchmark", "-p", str(self.port), "-n", str(requests), "-c",
-                               str(CLIENTS), "-t", "set,get", "--csv"], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=300)
-        rows = list(csv.DictReader(io.StringIO(done.stdout[done.stdout.find('"test"'):])))
-        if done.returncode != 0 or len(rows) < 2:
-            raise h.Failure(f"redis-benchmark: {done.stdout[-500:]}")
-        return [(row["test"], float(row["rps"]), float(row["p50_latency_ms"]),
-                 float(row["p99_latency_ms"])) for row in rows]
+        rows = redis_benchmark(self.port, CLIENTS, requests, "set,get")
+        return [(row["test"], row["rate"], row["p50_ms"], row["p99_ms"]) for row in rows]
 
 
 def cpu_seconds(pids):

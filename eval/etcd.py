@@ -5,10 +5,12 @@
 Like with like: N clients, each with one request under way, put 64 bytes under one key, over TCP on
 the loopback, to the leader of three; the answer comes when a majority has the put. Crane: SET by
 redis-benchmark to redis-server under crane-node, replicas over the fabric of --fabric. etcd: KV.Put
-by h2load over gRPC. Both load programs are compiled ones.
+by h2load over gRPC. Both load programs are compiled ones. Beside them the same redis-server alone,
+which bounds what any way of replicating it could reach here.
 
-  memory   Crane with durability "memory"    etcd with its data on tmpfs
-  disk     Crane with durability "disk"      etcd with its data on the same disk
+  memory   Crane with durability "memory"    etcd with its data on tmpfs; redis stores nothing
+  disk     Crane with durability "disk"      etcd with its data on the same disk; redis with its
+                                             log there, synced before each answer
 
 Repeats are interleaved. Counted besides, in a run of its own: fdatasync and fsync calls of all
 replicas per put, by perf, and by etcd's own counters. Raw data: <out>/bench/etcd.json. What cannot
@@ -16,8 +18,6 @@ run is left out, by name, with the reason.
 """
 import argparse
 import base64
-import csv
-import io
 import json
 import os
 import pathlib
@@ -34,21 +34,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
 from _hosts import Hosts  # noqa: E402
+from place import Native, Place, redis_benchmark  # noqa: E402
 
 BYTES = 64
 KEY = b"key:__rand_int__"  # redis-benchmark's own
 SYNCS = ("fdatasync", "fsync")
-
-
-class Place:
-    """What Hosts needs to know of a story."""
-
-    def __init__(self, out, work):
-        self.name, self.out, self.work, self.numbers = "etcd", out, work, 0
-
-    def next_number(self):
-        self.numbers += 1
-        return self.numbers
 
 
 def run(words, limit=300, **more):
@@ -60,55 +50,18 @@ def run(words, limit=300, **more):
 
 
 def set_by_benchmark(address, port, clients, requests):
-    text = run(["redis-benchmark", "-h", address, "-p", str(port), "-t", "set", "-c", str(clients),
-                "-n", str(requests), "-d", str(BYTES), "--csv"])
-    rows = list(csv.DictReader(io.StringIO(text[text.find('"test"'):])))
-    if not rows:
-        raise h.Failure(f"redis-benchmark: {text[-500:]}")
-    return {"rate": float(rows[0]["rps"]), "p50_ms": float(rows[0]["p50_latency_ms"]),
-            "p99_ms": float(rows[0]["p99_latency_ms"])}
+    row, = redis_benchmark(port, clients, requests, "set", "-d", str(BYTES), address=address)
+    return {k: row[k] for k in ("rate", "p50_ms", "p99_ms")}
 
 
-class Alone:
-    """One redis-server, not replicated."""
+class Alone(Native):
+    """redis-server, not replicated."""
 
     def __init__(self, place, medium):
-        self.data = pathlib.Path(tempfile.mkdtemp(prefix="alone-", dir=place.work))
-        self.port = h.free_port()
-        self.words = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
-                      "--dir", str(self.data)]
-        if medium == "disk":
-            self.words += ["--appendonly", "yes", "--appendfsync", "always"]
-
-    def __enter__(self):
-        with open(self.data / "log", "wb") as log:
-            self.server = subprocess.Popen(self.words, stdout=log, stderr=log,
-                                           stdin=subprocess.DEVNULL, start_new_session=True)
-        try:
-            h.wait_until(self.answers, 30, "redis alone answers")
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def answers(self):
-        if self.server.poll() is not None:
-            raise h.Failure(f"redis-server ended: {h.tail(self.data / 'log', 5)}")
-        try:
-            client = h.Redis(self.port, 5)
-        except OSError:
-            return False
-        try:
-            return client("PING") == "PONG"
-        finally:
-            client.close()
-
-    def __exit__(self, *_):
-        self.server.kill()
-        self.server.wait()
-
-    def processes(self):
-        return [self.server.pid]
+        data = tempfile.mkdtemp(prefix="alone-", dir=place.work)
+        stored = ["--dir", data, "--appendonly", "yes", "--appendfsync", "always"]
+        port = h.free_port()
+        super().__init__(h.redis_program(port, *(stored if medium == "disk" else [])), port, {})
 
     def put(self, clients, requests):
         return set_by_benchmark("127.0.0.1", self.port, clients, requests)
@@ -341,7 +294,7 @@ def main():
     rows, gone = [], set()
     with tempfile.TemporaryDirectory(prefix="crane-etcd-", dir="/var/tmp") as work:
         os.chmod(work, 0o755)
-        place = Place(out, pathlib.Path(work))
+        place = Place(out, pathlib.Path(work), "etcd")
         for repeat in range(options.repeats):
             for medium in options.media.split(","):
                 for name, make in (("crane", lambda m: Crane(place, options.fabric, m)),

@@ -30,7 +30,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
-from _hosts import Hosts, RoamingCounter, first_answers, served  # noqa: E402
+from _hosts import Hosts, RoamingCounter, first_answers, served, under_way  # noqa: E402
 from _network import Network  # noqa: E402
 from place import Place, machine, pyplot_or_none  # noqa: E402
 
@@ -120,16 +120,8 @@ def cut_off(place, rounds):
 @contextlib.contextmanager
 def counting(group, count):
     clients = [RoamingCounter(group, i) for i in range(count)]
-    for c in clients:
-        c.start()
-    try:
-        served(clients)
+    with under_way(clients):
         yield clients
-    finally:
-        for c in clients:
-            c.stopping.set()
-        for c in clients:
-            c.join(20)
     address = group.addresses[group.leader()]
     problems = [p for c in clients for p in c.verify(group.port, address)]
     if problems:

@@ -1,8 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What measuring programs share: where they run, what they ran on, how they plot."""
+"""What measuring programs share: where they run, what they ran on, how they plot; a server without
+Crane, and the load of redis-benchmark."""
+import csv
+import io
 import os
+import pathlib
 import platform
+import socket
+import subprocess
+import sys
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "e2e"))
+import _harness as h  # noqa: E402
 
 
 class Place:
@@ -14,6 +24,56 @@ class Place:
     def next_number(self):
         self.numbers += 1
         return self.numbers
+
+
+class Native:
+    """The server alone, in the same role as a Group."""
+
+    replicas = 1
+
+    def __init__(self, command, port, environment):
+        self.command, self.port, self.environment = command, port, environment
+
+    def __enter__(self):
+        self.process = subprocess.Popen(self.command, env={**os.environ, **self.environment},
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                        stdin=subprocess.DEVNULL, start_new_session=True)
+        h.wait_until(self.answers, 20, f"{self.command[0]} listens natively on {self.port}")
+        return self
+
+    def answers(self):
+        if self.process.poll() is not None:
+            raise h.Failure(f"{self.command[0]} ended with status {self.process.returncode}")
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 1).close()
+            return True
+        except OSError:
+            return False
+
+    def processes(self):
+        return h.descendants([self.process.pid])
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def redis_benchmark(port, clients, requests, tests, *more, address="127.0.0.1"):
+    """[{test, rate, p50_ms, p99_ms}], a row for each of `tests`."""
+    done = subprocess.run(["redis-benchmark", "-h", address, "-p", str(port), "-n", str(requests),
+                           "-c", str(clients), "-t", tests, "--csv", *more],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+    rows = list(csv.DictReader(io.StringIO(done.stdout[done.stdout.find('"test"'):])))
+    if done.returncode != 0 or len(rows) < len(tests.split(",")):
+        raise h.Failure(f"redis-benchmark ended with status {done.returncode}: "
+                        f"{done.stdout[-500:]}")
+    return [{"test": row["test"], "rate": float(row["rps"]),
+             "p50_ms": float(row["p50_latency_ms"]), "p99_ms": float(row["p99_latency_ms"])}
+            for row in rows]
 
 
 def machine():

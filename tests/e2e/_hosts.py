@@ -40,6 +40,21 @@ def served(clients, each=20):
                  30, "every client is served")
 
 
+@contextlib.contextmanager
+def under_way(clients):
+    """All of them are served; at the end they stop."""
+    for c in clients:
+        c.start()
+    try:
+        served(clients)
+        yield
+    finally:
+        for c in clients:
+            c.stopping.set()
+        for c in clients:
+            c.join(20)
+
+
 def first_answers(group, since, addresses):
     """Milliseconds from `since` to the first answer on a new connection, per address."""
     probes = [subprocess.Popen([str(group.story.out / "e2e/probe"), a, str(group.port), "0"],

@@ -7,12 +7,11 @@ leader follows again, outputs stay equal.
 Printed, not asserted: the time from the cut to the first answer on a new connection to another
 host, and to the virtual address.
 """
-import contextlib
 import statistics
 import time
 
 import _harness as h
-from _hosts import Hosts, RoamingCounter, first_answers, served
+from _hosts import Hosts, RoamingCounter, first_answers, served, under_way
 from _network import Network
 
 HOSTS = 3
@@ -55,18 +54,11 @@ def body(story):
                   prefix=network.enter) as group:
         group.hook = told
         clients = [RoamingCounter(group, i) for i in range(4)]
-        for c in clients:
-            c.start()
         gaps = []
-        with contextlib.ExitStack() as stack:
-            for c in clients:
-                stack.callback(c.stopping.set)
-            served(clients)
+        with under_way(clients):
             for _ in range(rounds):
                 gaps.append(cut_and_mend(story, group, network))
                 served(clients)
-        for c in clients:
-            c.join(20)
         address = group.addresses[group.leader()]
         problems = [p for c in clients for p in c.verify(port, address)]
         story.say(f"{rounds} cuts of the leader, {sum(c.answers for c in clients)} answers")

@@ -19,7 +19,7 @@ import subprocess
 import time
 
 import _harness as h
-from _hosts import Hosts, RoamingCounter, served
+from _hosts import Hosts, RoamingCounter, served, under_way
 from _network import Network, ip
 from _remote import Remote, gone
 
@@ -137,18 +137,11 @@ def benchmark(story, group, count):
 def lose_leader(story, group):
     """SIGKILL of the leader's node under load; its number."""
     clients = [RoamingCounter(group, i) for i in range(2)]
-    for c in clients:
-        c.start()
-    with contextlib.ExitStack() as stack:
-        for c in clients:
-            stack.callback(c.stopping.set)
-        served(clients)
+    with under_way(clients):
         leader = group.leader()
         os.kill(group.status(leader)["pid"], signal.SIGKILL)
         following = group.leader(others_than=[leader])
         served(clients)
-    for c in clients:
-        c.join(20)
     address = group.addresses[following]
     problems = [p for c in clients for p in patiently(lambda c=c: c.verify(group.port, address))]
     story.check(not problems, "crane-run: the leader's SIGKILL under load: clients are served "
