@@ -280,7 +280,7 @@ TEST_CASE("driver: a group of one commits by itself", "[driver][processes]") {
 }
 
 TEST_CASE("driver: an idle group costs next to no processor time and keeps its leader",
-          "[driver][processes]") {
+          "[driver][processes][idle]") {
   NodeGroup g(3);
   settled_leader(g);
   let_pass_us(1'000'000);  // past the time in which traffic counts as flowing
