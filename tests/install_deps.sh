@@ -12,13 +12,16 @@ BUILD="build-essential pkg-config python3 binutils catch2 libevent-dev libfmt-de
 MACHINE="qemu-system-x86 ibverbs-providers python3-venv kmod busybox-static"
 SERVERS="apache2 apache2-utils redis-server redis-tools memcached libmemcached-tools curl
   ca-certificates"
+# The server matrix (tests/e2e/server_*.py), with clients that load each.
+MATRIX="nginx-light php8.2-cgi php8.2-fpm civetweb gerbera slapd ldap-utils clamav-daemon clamdscan
+  mariadb-server mariadb-client sysbench postgresql-15"
 # ssh and sshd: tests/e2e/hosts_ssh.py runs its own, in network namespaces.
 TOOLS="util-linux procps iproute2 openssh-client openssh-server"
 # For Porcupine, which judges histories of clients (tests/linear).
 JUDGE="golang-go"
 
 missing=
-for package in $BUILD $SERVERS $TOOLS $JUDGE $MACHINE; do
+for package in $BUILD $SERVERS $MATRIX $TOOLS $JUDGE $MACHINE; do
   case "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)" in
     installed) ;;
     *) missing="$missing $package" ;;
@@ -47,6 +50,15 @@ trap 'exit 130' INT TERM
 printf '#!/bin/sh\nexit 101\n' > "$policy"
 chmod 755 "$policy"
 
+# No cluster of Debian's own for postgres: the stories make theirs.
+case " $missing " in
+  *" postgresql-15 "*)
+    cluster=/etc/postgresql-common/createcluster.conf
+    mkdir -p "${cluster%/*}"
+    [ -e "$cluster" ] || echo "create_main_cluster = false" > "$cluster"
+    ;;
+esac
+
 export DEBIAN_FRONTEND=noninteractive
 echo "install_deps: installing:$missing"
 apt-get -q update
@@ -55,8 +67,13 @@ apt-get -q -y --no-install-recommends -o Dpkg::Use-Pty=0 install $missing
 
 # systemd would start them at the next boot: they are here to be run under Crane.
 if command -v systemctl >/dev/null 2>&1 && [ -d /run/systemd/system ]; then
-  for service in apache2 redis-server memcached lxc-net; do
-    case " $missing " in *" ${service%-net} "*) systemctl disable --now "$service" || true ;; esac
+  for pair in apache2=apache2 redis-server=redis-server memcached=memcached lxc=lxc-net \
+    nginx-light=nginx php8.2-fpm=php8.2-fpm civetweb=civetweb gerbera=gerbera slapd=slapd \
+    clamav-daemon=clamav-daemon clamav-daemon=clamav-freshclam mariadb-server=mariadb \
+    postgresql-15=postgresql; do
+    case " $missing " in
+      *" ${pair%=*} "*) systemctl disable --now "${pair#*=}" || true ;;
+    esac
   done
 fi
 

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server matrix: what each server brings along, and the proof that its replicas are one.
+
+A file server_<name>.py holds one server program: a class per variant (worker model, TLS, threads),
+listed in KINDS. Each is a story by itself, and a row of the table that eval/servers.py makes; both
+use the same configuration and the same load.
+"""
+import os
+
+import _harness as h
+
+CLIENTS = 8   # concurrent, for every load of the matrix
+SEEDS = (1, 2, 3)
+
+
+class Server:
+    """One variant of a server. A subclass says what differs; `load` checks every answer."""
+
+    name = ""            # unique, as in the table
+    version_of = ""      # the Debian package whose version the table shows
+    programs = ()        # what must be installed
+    options = ()         # for crane-run, beyond the profile
+    requests = (200, 4000)   # one load in a story: quick, --full
+    needs_container = True
+    differs = ""         # what of the outputs may differ, and why; "" = nothing
+
+    def __init__(self, work, port):
+        """Writes configuration and data below `work`, which every replica gets a copy of."""
+        self.work, self.port = work, port
+        self.environment = {}      # of the native server
+        self.prepare()
+        self.command = self.program()
+        self.native = self.native_program()
+
+    def prepare(self):
+        pass
+
+    def program(self):
+        """The command under crane-run, as a user types it."""
+        raise NotImplementedError
+
+    def native_program(self):
+        """The same server without Crane, in the foreground."""
+        return self.program()
+
+    def ready(self):
+        """More than an open port: true once the server answers."""
+        return True
+
+    def load(self, requests):
+        """[(what, per second, p50 ms, p99 ms)]; raises h.Failure when an answer is wrong."""
+        raise NotImplementedError
+
+    def state(self):
+        """Asked through the group at the end: what the server holds, so that it is compared too."""
+        return ""
+
+
+def place_of(story, kind):
+    work = story.work / kind.name.replace(" ", "-").replace("/", "-")
+    work.mkdir()
+    work.chmod(0o755)
+    return work
+
+
+def one_run(story, kind, seed):
+    """Three replicas with delays, pinning and start order of their own; all they said is equal."""
+    server = kind(place_of(story, kind), h.free_port())
+    what = f"{kind.name}, seed {seed}"
+    with h.Group(story, server.command, port=server.port, record=True,
+                 options=[*server.options, "--perturb", str(seed)]) as group:
+        h.wait_until(server.ready, 60, f"{what}: it answers")
+        for row in server.load(server.requests[story.full]):
+            story.say(f"{what}: {row[0]} {row[1]:.0f}/s, p50 {row[2]:.2f} ms, p99 {row[3]:.2f} ms")
+        held = server.state()
+        if held:
+            story.say(f"{what}: {held}")
+        said = group.settle(120)
+        story.check(len(said) == 3, f"{what}: three replicas live", repr(group.brief()))
+        group.check_calm()
+        group.stop()
+        text = story.check_equal(group, what=f"{what}: every byte is equal")
+        story.say(f"{what}: {text}")
+    h.shutil.rmtree(server.work)
+
+
+def prove(story, kinds, seeds=None):
+    """The body of a server's story: each variant under one seed, --full: under three."""
+    h.need(*sorted({p for kind in kinds for p in kind.programs}))
+    chosen = os.environ.get("CRANE_KIND", "")
+    for kind in kinds:
+        if chosen not in kind.name:
+            continue
+        if kind.needs_container and not h.can_contain():
+            story.say(f"{kind.name} needs root and LXC: left out")
+            continue
+        for seed in seeds or (SEEDS if story.full else SEEDS[:1]):
+            one_run(story, kind, seed)
