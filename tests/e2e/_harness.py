@@ -141,7 +141,7 @@ class Group:
                                             stdin=subprocess.DEVNULL, start_new_session=True)
         try:
             wait_until(self.is_ready, START_SECONDS, f"group {self.name} serves")
-        except Failure:
+        except BaseException:   # also when the story is told to end: no group outlives it
             self.explain()
             self.kill_all()
             raise
@@ -366,6 +366,7 @@ def tell(name, body, **more):
         parser.add_argument(f"--{option}", **settings)
     options = parser.parse_args()
     story = Story(name, options)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     skipped = None
     try:
         if not (story.out / "crane-run").exists():
