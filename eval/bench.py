@@ -18,40 +18,35 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
-from place import Native, Place, machine, pyplot_or_none, redis_benchmark  # noqa: E402
+import _matrix as m  # noqa: E402
+from place import Place, machine, pyplot_or_none, redis_benchmark  # noqa: E402
+from runs import CONFIGURATIONS, bubble_share, median_of, spread, tried  # noqa: E402
 
 CLIENTS = 16
-TICK = os.sysconf("SC_CLK_TCK")
-# Label: (replicas, options of crane-run); replicas 0 is the server without Crane.
-CONFIGURATIONS = {
-    "native": (0, []),
-    "n=1": (1, []),
-    "n=3": (3, []),
-    "n=3 classic": (3, ["--admission", "classic"]),
-}
 
 
-class Apache:
+class Apache(m.Server):
     name = "apache static 1 KB, keep-alive"
     programs = ("apache2", "ab")
 
-    def __init__(self, work):
-        self.work = work
-        self.port = h.free_port()
-        self.conf = h.apache_configuration(work, self.port)
-        run = work / "native"
+    def prepare(self):
+        self.conf = h.apache_configuration(self.work, self.port)
+        run = self.work / "native"
         run.mkdir()
         self.environment = {
             "APACHE_RUN_USER": "www-data", "APACHE_RUN_GROUP": "www-data",
             "APACHE_PID_FILE": str(run / "pid"), "APACHE_RUN_DIR": str(run),
             "APACHE_LOCK_DIR": str(run), "APACHE_LOG_DIR": str(run), "LANG": "C"}
-        self.command = ["apache2", "-f", str(self.conf)]
-        self.native = self.command + ["-D", "FOREGROUND"]
+
+    def program(self):
+        return ["apache2", "-f", str(self.conf)]
+
+    def native_program(self):
+        return [*self.program(), "-D", "FOREGROUND"]
 
     def load(self, requests):
         """[(what, requests per second, p50 ms, p99 ms)]"""
@@ -61,69 +56,16 @@ class Apache:
         return [("GET 1 KB", result["rate"], result["p50"], result["p99"])]
 
 
-class Redis:
+class Redis(m.Server):
     name = "redis set/get"
     programs = ("redis-server", "redis-benchmark")
-    environment = {}
 
-    def __init__(self, work):
-        del work
-        self.port = h.free_port()
-        self.command = self.native = h.redis_program(self.port)
+    def program(self):
+        return h.redis_program(self.port)
 
     def load(self, requests):
         rows = redis_benchmark(self.port, CLIENTS, requests, "set,get")
         return [(row["test"], row["rate"], row["p50_ms"], row["p99_ms"]) for row in rows]
-
-
-def cpu_seconds(pids):
-    return sum(stat[1] for stat in map(h.process_stat, pids) if stat) / TICK
-
-
-def one_run(place, server, label, requests):
-    """A dictionary of what one start of one configuration gave."""
-    replicas, options = CONFIGURATIONS[label]
-    if replicas == 0:
-        running = Native(server.native, server.port, server.environment)
-    else:
-        running = h.Group(place, server.command, replicas=replicas, port=server.port,
-                          options=options)
-    with running:
-        server.load(max(requests // 10, CLIENTS))   # warm
-        pids = running.processes()
-        before, entries_before = cpu_seconds(pids), entries_of(running)
-        begin = time.monotonic()
-        results = server.load(requests)
-        took = time.monotonic() - begin
-        used = cpu_seconds(pids) - before
-        entries = {k: v - entries_before.get(k, 0) for k, v in entries_of(running).items()}
-    served = requests * len(results)
-    return {"server": server.name, "configuration": label, "seconds": took,
-            "results": [dict(zip(("what", "rate", "p50_ms", "p99_ms"), r)) for r in results],
-            "cpu_us_per_request": used * 1e6 / served,
-            "cpu_us_per_request_replica": used * 1e6 / served / max(replicas, 1),
-            "entries": entries}
-
-
-def entries_of(running):
-    """Counts of committed entries by type, as the leader's node tells them."""
-    if not isinstance(running, h.Group):
-        return {}
-    status = running.status(running.leader()) or {}
-    return {**status.get("entries", {}), "total": status.get("entries_total", 0)}
-
-
-def spread(values, form="{:.0f}"):
-    if not values:
-        return "-"
-    low, high = form.format(min(values)), form.format(max(values))
-    return f"{form.format(statistics.median(values))} ({low} .. {high})"
-
-
-def median_of(runs, label, what, key):
-    found = [r[key] for run in runs if run["configuration"] == label for r in run["results"]
-             if r["what"] == what]
-    return found
 
 
 def print_server(name, runs):
@@ -146,15 +88,6 @@ def print_server(name, runs):
         used = [r["cpu_us_per_request_replica"] for r in runs if r["configuration"] == label]
         if used:
             print(f"    {label:<14}{spread(used, '{:.1f}'):>26}")
-
-
-def bubble_share(runs, label):
-    shares = []
-    for run in runs:
-        entries = {k.lower(): v for k, v in run["entries"].items()}
-        if run["configuration"] == label and entries.get("total"):
-            shares.append(100 * entries.get("bubble", 0) / entries["total"])
-    return shares
 
 
 def print_bubbles(all_runs):
@@ -202,16 +135,6 @@ def plot(runs, path):
     print(f"plot: {path}")
 
 
-def tried(place, server, label, requests):
-    """one_run(), once more if it fails; every failure is shown, none is measured."""
-    for _ in range(2):
-        try:
-            return one_run(place, server, label, requests)
-        except (h.Failure, OSError, subprocess.SubprocessError) as failure:
-            print(f"left out: {server.name}, {label}: {str(failure)[:1500]}")
-    return None
-
-
 def measure(place, options, requests):
     runs = []
     for kind in (Apache, Redis):
@@ -224,7 +147,7 @@ def measure(place, options, requests):
             continue
         (place.work / kind.__name__).mkdir()
         (place.work / kind.__name__).chmod(0o755)
-        server, mine = kind(place.work / kind.__name__), []
+        server, mine = kind(place.work / kind.__name__, h.free_port()), []
         for repeat in range(options.repeats):
             for label in CONFIGURATIONS:
                 run = tried(place, server, label, requests)

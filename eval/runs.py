@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One measured run of a server: natively or as a group; and how medians of such runs are told.
+
+Servers are those of the matrix (tests/e2e/_matrix.py), or look like them.
+"""
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "e2e"))
+import _harness as h  # noqa: E402
+from place import Native  # noqa: E402
+
+TICK = os.sysconf("SC_CLK_TCK")
+# Label: (replicas, options of crane-run); replicas 0 is the server without Crane.
+CONFIGURATIONS = {
+    "native": (0, []),
+    "n=1": (1, []),
+    "n=3": (3, []),
+    "n=3 classic": (3, ["--admission", "classic"]),
+}
+
+
+def cpu_seconds(pids):
+    return sum(stat[1] for stat in map(h.process_stat, pids) if stat) / TICK
+
+
+def one_run(place, server, label, requests):
+    """A dictionary of what one start of one configuration gave."""
+    replicas, options = CONFIGURATIONS[label]
+    if replicas == 0:
+        running = Native(server.native, server.port, server.environment)
+    else:
+        running = h.Group(place, server.command, replicas=replicas, port=server.port,
+                          options=[*server.options, *options])
+    with running:
+        h.wait_until(server.ready, 60, f"{server.name} answers")
+        server.load(max(requests // 10, 16))   # warm
+        pids = running.processes()
+        before, entries_before = cpu_seconds(pids), entries_of(running)
+        begin = time.monotonic()
+        results = server.load(requests)
+        took = time.monotonic() - begin
+        used = cpu_seconds(pids) - before
+        entries = {k: v - entries_before.get(k, 0) for k, v in entries_of(running).items()}
+    served = requests * len(results)
+    return {"server": server.name, "configuration": label, "seconds": took,
+            "results": [dict(zip(("what", "rate", "p50_ms", "p99_ms"), r)) for r in results],
+            "cpu_us_per_request": used * 1e6 / served,
+            "cpu_us_per_request_replica": used * 1e6 / served / max(replicas, 1),
+            "entries": entries}
+
+
+def entries_of(running):
+    """Counts of committed entries by type, as the leader's node tells them."""
+    if not isinstance(running, h.Group):
+        return {}
+    status = running.status(running.leader()) or {}
+    return {**status.get("entries", {}), "total": status.get("entries_total", 0)}
+
+
+def spread(values, form="{:.0f}"):
+    if not values:
+        return "-"
+    low, high = form.format(min(values)), form.format(max(values))
+    return f"{form.format(statistics.median(values))} ({low} .. {high})"
+
+
+def median_of(runs, label, what, key):
+    found = [r[key] for run in runs if run["configuration"] == label for r in run["results"]
+             if r["what"] == what]
+    return found
+
+
+def bubble_share(runs, label):
+    shares = []
+    for run in runs:
+        entries = {k.lower(): v for k, v in run["entries"].items()}
+        if run["configuration"] == label and entries.get("total"):
+            shares.append(100 * entries.get("bubble", 0) / entries["total"])
+    return shares
+
+
+def tried(place, server, label, requests):
+    """one_run(), once more if it fails; every failure is shown, none is measured."""
+    for _ in range(2):
+        try:
+            return one_run(place, server, label, requests)
+        except (h.Failure, OSError, subprocess.SubprocessError) as failure:
+            print(f"left out: {server.name}, {label}: {str(failure)[:1500]}")
+    return None
