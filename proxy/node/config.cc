@@ -74,6 +74,8 @@ Result<Config> parse(const Json& json) {
   get_environment(json, c.env);
   get(json, "dirs", c.dirs);
   get(json, "quantum", c.quantum);
+  get(json, "n_clock", c.n_clock);
+  get(json, "w_timeout_us", c.w_timeout_us);
   get(json, "record", c.record);
   get(json, "container", c.container);
   get_binds(json, c.binds);
@@ -87,6 +89,7 @@ Result<Config> parse(const Json& json) {
   std::string mode = "serial", admission = "grant";
   get(json, "mode", mode);
   get(json, "admission", admission);
+  if (c.n_clock > dmt::kBubbleGrantMax) return bad("n_clock");
   if (!mode_of(mode, c.mode)) return bad("mode");
   if (!admission_of(admission, c.admission)) return bad("admission");
   if (!get_secret(json, c.secret)) return bad("secret");

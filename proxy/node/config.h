@@ -32,8 +32,9 @@ struct Config {
   std::vector<std::string> dirs;  // made for the server before it starts
   dmt::Mode mode = dmt::Mode::kSerial;
   dmt::Admission admission = dmt::Admission::kGrant;
-  std::uint32_t quantum = 0;  // 0: the mode's default
-  std::string record;         // directory for recorded outputs; empty: none
+  std::uint32_t quantum = 0;                    // 0: the mode's default
+  std::uint32_t n_clock = 0, w_timeout_us = 0;  // CRANE 4.2; 0: those of dmt/tuning.h
+  std::string record;                           // directory for recorded outputs; empty: none
   bool container = true;
   std::vector<std::pair<std::string, std::string>> binds;  // source, target
   std::string libcrane;

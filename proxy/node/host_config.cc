@@ -73,6 +73,8 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   CRANE_ASSERT(mode_of(f.mode.empty() ? profile.mode : f.mode, c.mode));
   CRANE_ASSERT(admission_of(f.admission, c.admission));
   c.quantum = f.quantum != 0 ? f.quantum : profile.quantum;
+  c.n_clock = f.n_clock;
+  c.w_timeout_us = f.w_timeout_us;
   c.record = f.record;
   c.container = f.container;
   for (const auto& word : f.binds) {

@@ -53,6 +53,8 @@ proxy::GrantOptions grant_options(const Config& config) noexcept {
   o.bubble_max = dmt::kBubbleGrantMax;
   o.classic_bubble = dmt::kClassicBubbleGrant;
   o.classic_wait_ns = static_cast<std::int64_t>(dmt::kClassicWaitNs);
+  if (config.n_clock != 0) o.input = o.bubble_min = o.classic_bubble = config.n_clock;
+  if (config.w_timeout_us != 0) o.classic_wait_ns = config.w_timeout_us * 1000LL;
   o.granularity_ns = proxy::kTimerGranularityNs;
   return o;
 }

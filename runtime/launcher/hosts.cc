@@ -107,6 +107,8 @@ setup::GroupFile group_file_of(const Options& o) {
   f.mode = o.mode;
   f.admission = o.admission;
   f.quantum = o.quantum;
+  f.n_clock = o.n_clock;
+  f.w_timeout_us = o.w_timeout_us;
   f.binds = o.binds;
   f.container = o.container;
   f.record = o.record;

@@ -123,6 +123,8 @@ std::string node_configuration(const NodeSetup& s) {
               {"dirs", s.profile.directories},
               {"mode", mode_of(s.options, s.profile)},
               {"quantum", quantum},
+              {"n_clock", s.options.n_clock},
+              {"w_timeout_us", s.options.w_timeout_us},
               {"admission", s.options.admission},
               {"record", record},
               {"container", s.options.container},

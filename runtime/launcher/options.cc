@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "dmt/tuning.h"
 #include "runtime/setup/group_file.h"
 
 namespace crane::launcher {
@@ -57,6 +58,12 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
   app.add_option("--admission", o.admission, "grant, or classic: the paper's time bubbles")
       ->check(CLI::IsMember({"grant", "classic", "arrival"}));
   app.add_option("--quantum", o.quantum, "turns a thread takes in a row (default: the profile's)");
+  app.add_option("--n-clock", o.n_clock,
+                 "turns that a bubble grants (classic), or an input and the first bubble (grant)")
+      ->check(CLI::Range(1U, dmt::kBubbleGrantMax));
+  app.add_option("--w-timeout", o.w_timeout_us,
+                 "with --admission classic: microseconds without input before a bubble")
+      ->check(CLI::Range(1U, 1'000'000U));
   app.add_option("--record", o.record, "record each replica's outputs in this directory");
   app.add_option("--dir", o.dir, "where the group's files live while it runs");
   app.add_option("--bind", o.binds, "DIR or SOURCE:TARGET, shared with the containers")

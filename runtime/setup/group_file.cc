@@ -17,6 +17,8 @@
 #define TOML_ASSERT(expression) static_cast<void>(0)
 #include <toml++/toml.h>
 
+#include "dmt/tuning.h"
+
 namespace crane::setup {
 namespace {
 
@@ -198,6 +200,8 @@ void read_server(Section s, GroupFile& f) {
   s.get("mode", f.mode, {"serial", "parallel"});
   s.get("admission", f.admission, {"grant", "classic", "arrival"});
   s.get_number("quantum", f.quantum, 0, 1'000'000);
+  s.get_number("n_clock", f.n_clock, 0, dmt::kBubbleGrantMax);
+  s.get_number("w_timeout_us", f.w_timeout_us, 0, 1'000'000);
   s.get("container", f.container);
   s.get("binds", f.binds);
   s.get("working_directory", f.working_directory);
@@ -372,6 +376,8 @@ std::string to_toml(const GroupFile& f) {
   if (!f.mode.empty()) server.insert("mode", f.mode);
   if (!f.record.empty()) server.insert("record", f.record);
   if (f.quantum != 0) server.insert("quantum", f.quantum);
+  if (f.n_clock != 0) server.insert("n_clock", f.n_clock);
+  if (f.w_timeout_us != 0) server.insert("w_timeout_us", f.w_timeout_us);
   if (!f.binds.empty()) server.insert("binds", list(f.binds));
   toml::table env;
   for (const auto& variable : f.env) {

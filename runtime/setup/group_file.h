@@ -24,8 +24,8 @@
 //               cpus = "2-5,8"                   for all of the replica; default: of numa_node
 //               numa_node = 0                    whose memory is preferred; default: any
 //   [server]    command = ["redis-server", "--port", "7000"]
-//               profile, mode, admission, quantum, env = { NAME = "value" }, container = true,
-//               binds = ["/srv"], working_directory = "/", record = "/var/tmp/x"
+//               profile, mode, admission, quantum, n_clock, w_timeout_us, env = { NAME = "value" },
+//               container = true, binds = ["/srv"], working_directory = "/", record = "/var/tmp/x"
 //   [clients]   on_follower = "forward"          or "refuse"; default forward
 //               publish = ["8080:80"]            ours : the server's
 //               listen = "any"                   or "clients": the replica's `clients` alone
@@ -69,8 +69,8 @@ struct GroupFile {
 
   std::vector<std::string> command;
   std::string profile, mode, admission = "grant", working_directory = "/", record;
-  std::uint32_t quantum = 0;
-  std::vector<std::string> env;  // "NAME=value"
+  std::uint32_t quantum = 0, n_clock = 0, w_timeout_us = 0;  // 0: the default
+  std::vector<std::string> env;                              // "NAME=value"
   std::vector<std::string> binds;
   bool container = true;
 

@@ -38,6 +38,8 @@ profile = "redis-server"
 mode = "parallel"
 admission = "classic"
 quantum = 7
+n_clock = 50
+w_timeout_us = 20
 env = { A = "1", B = "two words" }
 container = false
 binds = ["/srv", "/a:/b"]
@@ -81,6 +83,8 @@ void check_whole(const GroupFile& f) {
   CHECK(f.mode == "parallel");
   CHECK(f.admission == "classic");
   CHECK(f.quantum == 7);
+  CHECK(f.n_clock == 50);
+  CHECK(f.w_timeout_us == 20);
   CHECK(f.env == std::vector<std::string>{"A=1", "B=two words"});
   CHECK_FALSE(f.container);
   CHECK(f.binds == std::vector<std::string>{"/srv", "/a:/b"});
