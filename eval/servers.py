@@ -212,4 +212,5 @@ def main():
     return 0 if rows and not left_out and not any(r["proof"]["failures"] for r in rows) else 1
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
