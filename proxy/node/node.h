@@ -122,6 +122,7 @@ class Node {
   std::string reply_to(const std::string& request);
   std::string transfer(int to);
   std::string change_member(const nlohmann::json& request);
+  std::string signal_server(const nlohmann::json& request);
   void ask_for_listener(std::uint16_t port, std::uint64_t backlog);
   NodeStatus status() const;
   void report_status();

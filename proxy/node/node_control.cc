@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <map>
 
@@ -122,10 +123,29 @@ std::string Node::reply_to(const std::string& text) {
     return transfer(named ? to->get<int>() : -1);
   }
   if (what == "member") return change_member(request);
+  if (what == "signal") return signal_server(request);
   return nlohmann::json{{"ok", false},
                         {"error", "unknown"},
                         {"message", "this version of crane-node does not know that request"}}
       .dump();
+}
+
+// Through the log, so that every replica's server gets it at the same turn (DESIGN D11).
+std::string Node::signal_server(const nlohmann::json& request) {
+  const auto signo = request.find("signo");
+  const bool named = signo != request.end() && signo->is_number_unsigned() &&
+                     signo->get<std::uint64_t>() >= 1 && signo->get<std::uint64_t>() < NSIG;
+  if (!named) {
+    return refusal({Code::kBadArgument, 0, "the request names no signal"}, "no signal");
+  }
+  const auto number = signo->get<std::uint32_t>();
+  const std::string what = fmt::format("signal {}", number);
+  if (!leads_) {
+    return refusal({Code::kNotLeader, 0, "this replica does not lead"}, what);
+  }
+  spdlog::info("an operator sends signal {} to the server", number);
+  proxy_->batch().add_signal({number, 0});
+  return accepted(what + " is on its way to every replica");
 }
 
 std::string Node::change_member(const nlohmann::json& request) {

@@ -10,6 +10,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -31,7 +33,7 @@ constexpr int kReplicaMost = 126;
 constexpr int kAskTimeoutMs = 2'000, kWatchMs = 1'000, kReplaceLookMs = 50;
 
 struct Request {
-  std::string dir, group, output = "table", secret;
+  std::string dir, group, output = "table", secret, signal;
   bool watch = false;
   int to = -1;
   int replica = -1;
@@ -241,6 +243,27 @@ int replace_member(const Request& request) {
   }
 }
 
+// "HUP", "SIGHUP" or "1"; 0 if it is none, or one that no program can handle.
+int signal_number(const std::string& name) {
+  const std::string brief = name.compare(0, 3, "SIG") == 0 ? name.substr(3) : name;
+  for (int s = 1; s < SIGSYS; ++s) {
+    const char* known = sigabbrev_np(s);
+    if (s == SIGKILL || s == SIGSTOP || known == nullptr) continue;
+    if (brief == known || name == std::to_string(s)) return s;
+  }
+  return 0;
+}
+
+int send_signal(const Request& request) {
+  const int signo = signal_number(request.signal);
+  if (signo == 0) {
+    say("command line: crane-ctl: " + request.signal +
+        " names no signal that a server can handle; for example HUP");
+    return static_cast<int>(crane::setup::Status::kUsage);
+  }
+  return ask_leader(request, {{"do", "signal"}, {"signo", signo}});
+}
+
 int make_secret(const Request& request) {
   const auto problem = crane::setup::make_secret(request.secret);
   if (!problem.none()) {
@@ -249,6 +272,20 @@ int make_secret(const Request& request) {
   }
   print("made " + request.secret + "; copy it to every host of the group, mode 600\n");
   return 0;
+}
+
+CLI::App* declare_signal(CLI::App& app, Request& request) {
+  auto* command = app.add_subcommand("signal", "the server's main process gets a signal");
+  command->add_option("signal", request.signal, "HUP, USR1, ...")->required();
+  command->add_option("group", request.group, "the group's name (default: the only one)");
+  return command;
+}
+
+void declare_secret(CLI::App& app, Request& request) {
+  auto* secret = app.add_subcommand("secret", "the secret that a group's hosts share");
+  secret->require_subcommand(1);
+  auto* fresh = secret->add_subcommand("new", "makes one");
+  fresh->add_option("file", request.secret, "the file to make")->required();
 }
 
 }  // namespace
@@ -298,10 +335,8 @@ int main(int argc, char** argv) {
       ->required()
       ->check(CLI::Range(0, kReplicaMost));
   replace->add_option("group", request.group, "the group's name (default: the only one)");
-  auto* secret = app.add_subcommand("secret", "the secret that a group's hosts share");
-  secret->require_subcommand(1);
-  auto* fresh = secret->add_subcommand("new", "makes one");
-  fresh->add_option("file", request.secret, "the file to make")->required();
+  auto* signalled = declare_signal(app, request);
+  declare_secret(app, request);
   app.footer(
       "Exit status: 0 done, all is well; 1 a replica of this host does not answer; 2 no leader;\n"
       "3 no such group; 4 not permitted; 5 the node refused; 100 wrong command line; 119 secret.");
@@ -320,5 +355,6 @@ int main(int argc, char** argv) {
   if (*promote) return change_member(request, "promote");
   if (*remove) return change_member(request, "remove");
   if (*replace) return replace_member(request);
+  if (*signalled) return send_signal(request);
   return make_secret(request);
 }

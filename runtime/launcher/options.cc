@@ -9,6 +9,7 @@
 
 #include "dmt/tuning.h"
 #include "runtime/setup/group_file.h"
+#include "runtime/setup/profile.h"
 
 namespace crane::launcher {
 namespace {
@@ -46,11 +47,17 @@ void declare_hosts(CLI::App& app, HostsOptions& o, std::string& hosts) {
   over(app.add_flag("--stop", o.stop, "stop the group on its hosts"));
 }
 
+std::string profiles() {
+  std::string names;
+  for (const auto& name : setup::profile_names()) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
 void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool& no_container,
              bool& no_pin) {
   app.add_option("-n,--replicas", o.replicas, "number of replicas, odd (default 3)");
   app.add_option("--name", o.name, "name of the group (default: the program's)");
-  app.add_option("--profile", o.profile, "apache2, redis-server, memcached or default");
+  app.add_option("--profile", o.profile, "the program's defaults: " + profiles());
   app.add_option("--publish", publish, "OURS:SERVERS, the port clients use for the server's port")
       ->allow_extra_args(false);
   app.add_option("--mode", o.mode, "serial or parallel (default: the profile's)")

@@ -9,6 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
 
 namespace crane::setup {
 namespace {
@@ -28,6 +31,17 @@ std::string value_of(const Words& environment, const std::string& name) {
     }
   }
   return {};
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A line or statement "daemon ..." among nginx's directives.
+bool says_daemon(const std::string& directives) {
+  static const std::regex kDaemon("(^|[;\\n])[ \\t]*daemon[ \\t]");
+  return std::regex_search(directives, kDaemon);
 }
 
 // Debian's apache2 wants the variables that apache2ctl reads for it, and stays in the background
@@ -80,6 +94,27 @@ Profile memcached(const Words& args) {
   return p;
 }
 
+// The directives that the user gives with -g; "" if none.
+std::string nginx_directives(const Words& args) {
+  const auto flag = std::find(args.begin(), args.end(), "-g");
+  if (flag == args.end() || flag + 1 == args.end()) return {};
+  return *(flag + 1) + " ";
+}
+
+// It goes to the background unless a directive says no. The last -g is the one that counts.
+Profile nginx(const Words& args) {
+  Profile p{.name = "nginx"};
+  const std::string given = nginx_directives(args);
+  const auto flag = std::find(args.begin(), args.end(), "-c");
+  const bool has_file = flag != args.end() && flag + 1 != args.end();
+  const bool told =
+      says_daemon(given) || says_daemon(text_of(has_file ? *(flag + 1) : "/etc/nginx/nginx.conf"));
+  if (!told && !has(args, {"-v", "-V", "-t", "-T", "-h", "-?", "-s"})) {
+    p.args = {"-g", given + "daemon off;"};
+  }
+  return p;
+}
+
 Profile plain(const Words&) { return Profile{.name = "default"}; }
 
 struct Row {
@@ -92,6 +127,7 @@ constexpr Row kProfiles[] = {
     {"apache2", {"apache2", "httpd", ""}, apache2},
     {"redis-server", {"redis-server", "redis", "valkey-server"}, redis_server},
     {"memcached", {"memcached", "", ""}, memcached},
+    {"nginx", {"nginx", "", ""}, nginx},
     {"default", {"", "", ""}, plain},
 };
 

@@ -202,6 +202,25 @@ TEST_CASE("profile: stock servers stay in the foreground without being told", "[
   CHECK_FALSE(find_profile("no-such", "/usr/bin/anything", {}, p));
 }
 
+TEST_CASE("profile: nginx stays in the foreground, and keeps the user's directives", "[launcher]") {
+  Scratch scratch;
+  scratch.file("off.conf", "user nobody;\n daemon off;\n", fs::perms(0644));
+  scratch.file("on.conf", "# no daemon here\nuser nobody;\n", fs::perms(0644));
+  const std::string off = scratch.path + "/off.conf", on = scratch.path + "/on.conf";
+  using Words = std::vector<std::string>;
+  const std::vector<std::pair<Words, Words>> rows = {
+      {{"-c", on}, {"-g", "daemon off;"}},
+      {{"-c", off}, {}},
+      {{"-c", on, "-g", "pid /x;"}, {"-g", "pid /x; daemon off;"}},
+      {{"-c", on, "-g", "pid /x; daemon off;"}, {}},
+      {{"-c", on, "-t"}, {}}};
+  for (const auto& [given, added] : rows) {
+    Profile p;
+    REQUIRE(find_profile("", "/usr/sbin/nginx", given, p));
+    CHECK(p.args == added);
+  }
+}
+
 TEST_CASE("profile: apache2 gets what envvars says, with links resolved", "[launcher]") {
   Scratch scratch;
   scratch.file("envvars",
