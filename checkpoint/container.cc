@@ -120,12 +120,14 @@ Outcome Container::prepare() {
   if (auto made = make_directories(options_.directory); !made) return made;
   remove_leftovers();
   if (auto made = prepare_root(); !made) return made;
-  for (const auto& path : options_.make_directories) {
+  for (const auto& word : options_.make_directories) {
     // /var/run/x is a link to /run/x of whoever follows it: resolved before it becomes ours.
+    const OwnedDirectory wanted(word);
     std::error_code unresolved;
-    const auto real = std::filesystem::weakly_canonical(path, unresolved);
-    if (auto made = make_directories(in_root(unresolved ? path : real.string())); !made)
-      return made;
+    const auto real = std::filesystem::weakly_canonical(wanted.path, unresolved);
+    const std::string place = in_root(unresolved ? wanted.path : real.string());
+    if (auto made = make_directories(place); !made) return made;
+    if (auto given = give_to_user(wanted, place); !given) return given;
   }
   for (const auto& bind : options_.binds) {
     if (access(bind.source.c_str(), F_OK) != 0) {

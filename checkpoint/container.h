@@ -41,7 +41,8 @@ struct ServerOptions {
   std::vector<std::string> command;      // argv; argv[0] is an absolute path
   std::vector<std::string> environment;  // the whole environment, "NAME=value"
   std::vector<Bind> binds;
-  std::vector<std::string> make_directories;  // absolute; created for the server before it starts
+  // Created for the server before it starts: "/path", or "USER:/path" for one that is a user's.
+  std::vector<std::string> make_directories;
   std::string working_directory = "/";
   int stdout_fd = -1;       // inherited by the server; -1: /dev/null
   int stderr_fd = -1;       // likewise

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
+#include <pwd.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -55,6 +56,20 @@ Outcome make_directories(const std::string& path) {
   if (failure && !std::filesystem::is_directory(path)) {
     return Error{Code::kSystem, failure.value(), "create directory"};
   }
+  return Done{};
+}
+
+OwnedDirectory::OwnedDirectory(const std::string& word) {
+  const auto colon = word.find(":/");
+  path = colon == std::string::npos ? word : word.substr(colon + 1);
+  if (colon != std::string::npos) user = word.substr(0, colon);
+}
+
+Outcome give_to_user(const OwnedDirectory& directory, const std::string& place) {
+  if (directory.user.empty() || !is_root()) return Done{};
+  const passwd* user = getpwnam(directory.user.c_str());
+  if (user == nullptr) return Done{};  // the server says itself whom it misses
+  if (chown(place.c_str(), user->pw_uid, user->pw_gid) != 0) return system_error("chown");
   return Done{};
 }
 

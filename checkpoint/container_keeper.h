@@ -41,6 +41,14 @@ class Keeper {
 bool is_root() noexcept;
 // mkdir -p with mode 0755.
 Outcome make_directories(const std::string& path);
+// A word of ServerOptions::make_directories, and what it stands for.
+struct OwnedDirectory {
+  explicit OwnedDirectory(const std::string& word);
+  std::string path;
+  std::string user;  // "": ours
+};
+// Gives `place`, where the directory was made, to its user and the user's group, if there are any.
+Outcome give_to_user(const OwnedDirectory& directory, const std::string& place);
 // rm -rf that never crosses into another file system.
 void remove_tree(const std::string& path) noexcept;
 // Puts stdin, stdout and stderr of the calling process in place, for the server to inherit.

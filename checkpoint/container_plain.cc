@@ -62,16 +62,18 @@ void kill_descendants(pid_t top) {
 Outcome PlainProcessTree::prepare() {
   // Orphans of the server come to us, so that none escapes (K1).
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  for (const auto& path : options_.make_directories) {
-    if (auto made = make_directories(path); !made) return made;
+  for (const auto& word : options_.make_directories) {
+    if (auto made = make_directories(OwnedDirectory(word).path); !made) return made;
   }
   if (!is_root()) return Done{};
   if (auto entered = enter_private_mounts(); !entered) return entered;
   // Every replica has its own of these, although all share the machine's root file system.
-  for (const auto& path : options_.make_directories) {
-    const std::string own = options_.directory + "/private" + path;
+  for (const auto& word : options_.make_directories) {
+    const OwnedDirectory wanted(word);
+    const std::string own = options_.directory + "/private" + wanted.path;
     if (auto made = make_directories(own); !made) return made;
-    if (auto bound = bind_mount(own, path); !bound) return bound;
+    if (auto given = give_to_user(wanted, own); !given) return given;
+    if (auto bound = bind_mount(own, wanted.path); !bound) return bound;
   }
   for (const auto& bind : options_.binds) {
     if (auto bound = bind_mount(bind.source, bind.target); !bound) return bound;
@@ -145,7 +147,9 @@ void PlainProcessTree::clean() {
   for (auto bind = options_.binds.rbegin(); bind != options_.binds.rend(); ++bind) {
     umount2(bind->target.c_str(), MNT_DETACH);
   }
-  for (const auto& path : options_.make_directories) umount2(path.c_str(), MNT_DETACH);
+  for (const auto& word : options_.make_directories) {
+    umount2(OwnedDirectory(word).path.c_str(), MNT_DETACH);
+  }
   remove_tree(options_.directory + "/private");
 }
 

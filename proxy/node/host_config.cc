@@ -64,6 +64,7 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   c.replicas = static_cast<std::uint8_t>(f.replicas.size());
   c.args.assign(f.command.begin() + 1, f.command.end());
   c.args.insert(c.args.end(), profile.args.begin(), profile.args.end());
+  setup::become_user(profile, c.program, c.args);
   c.env = {kPath};
   set(c.env, profile.environment);
   set(c.env, f.env);

@@ -104,6 +104,8 @@ std::string mode_of(const Options& options, const Profile& profile) {
 std::string node_configuration(const NodeSetup& s) {
   std::vector<std::string> args(s.options.program.begin() + 1, s.options.program.end());
   args.insert(args.end(), s.profile.args.begin(), s.profile.args.end());
+  std::string program = s.program;
+  setup::become_user(s.profile, program, args);
   Json publish = Json::object();
   for (const auto& [ours, theirs] : s.options.publish) publish[std::to_string(theirs)] = ours;
   // Each replica is perturbed in its own way: that is the point.
@@ -117,7 +119,7 @@ std::string node_configuration(const NodeSetup& s) {
               {"replicas", s.options.replicas},
               {"dir", s.dir},
               {"shm_dir", s.shm_dir},
-              {"program", s.program},
+              {"program", program},
               {"args", args},
               {"env", environment(s.profile)},
               {"dirs", s.profile.directories},

@@ -13,6 +13,8 @@
 #include <iterator>
 #include <regex>
 
+#include "runtime/setup/profile_databases.h"
+
 namespace crane::setup {
 namespace {
 
@@ -128,6 +130,9 @@ constexpr Row kProfiles[] = {
     {"redis-server", {"redis-server", "redis", "valkey-server"}, redis_server},
     {"memcached", {"memcached", "", ""}, memcached},
     {"nginx", {"nginx", "", ""}, nginx},
+    {"slapd", {"slapd", "", ""}, slapd},
+    {"postgres", {"postgres", "postmaster", ""}, postgres},
+    {"mariadbd", {"mariadbd", "mysqld", ""}, mariadbd},
     {"default", {"", "", ""}, plain},
 };
 
@@ -151,6 +156,15 @@ bool find_profile(const std::string& name, const std::string& program,
     }
   }
   return false;
+}
+
+void become_user(const Profile& profile, std::string& program, std::vector<std::string>& args) {
+  if (profile.user.empty() || geteuid() != 0 || getpwnam(profile.user.c_str()) == nullptr) return;
+  std::vector<std::string> words{"--reuid=" + profile.user, "--regid=" + profile.user,
+                                 "--init-groups", "--", program};
+  words.insert(words.end(), args.begin(), args.end());
+  args = std::move(words);
+  program = "/usr/bin/setpriv";
 }
 
 std::vector<std::string> environment_of_script(const std::string& script) {

@@ -15,12 +15,18 @@ struct Profile {
   std::string name;
   std::vector<std::string> args = {};         // appended to the user's
   std::vector<std::string> environment = {};  // "NAME=value", over the caller's
-  std::vector<std::string> directories = {};  // made before the server starts, links resolved
+  // Made before the server starts, links resolved; "USER:/path": that user's.
+  std::vector<std::string> directories = {};
   std::string mode = "serial";
   std::uint32_t quantum = 0;  // 0: the scheduler's default
   // The server works long between turns: its node does not share its processor (DESIGN D10).
   bool node_roams = false;
+  std::string user = {};  // the server refuses to be root: it starts as this user
 };
+
+// Whoever starts the server as root starts it as the profile's user: puts setpriv before `program`
+// and its `args`. It runs under Crane too, so nothing of it differs between replicas.
+void become_user(const Profile& profile, std::string& program, std::vector<std::string>& args);
 
 // The profile called `name`, or, when that is empty, the one that fits the program's base name;
 // "default" if none does. `program` is the path, `args` what the user typed after it.

@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -35,10 +36,22 @@ std::string absolute(const std::string& path) {
   return getcwd(resolved, sizeof resolved) != nullptr ? std::string(resolved) + "/" + path : path;
 }
 
+// Debian keeps PostgreSQL's programs apart, by version; the newest is meant.
+std::string of_postgresql() {
+  std::string newest;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/usr/lib/postgresql", none)) {
+    const std::string path = entry.path().string();
+    const auto longer = path.size() != newest.size() ? path.size() > newest.size() : path > newest;
+    if (longer) newest = path;
+  }
+  return newest.empty() ? "" : ":" + newest + "/bin";
+}
+
 std::vector<std::string> search_path() {
   const char* variable = getenv("PATH");
   std::string list = variable != nullptr ? variable : "/usr/local/bin:/usr/bin:/bin";
-  list += ":/usr/local/sbin:/usr/sbin:/sbin";
+  list += ":/usr/local/sbin:/usr/sbin:/sbin" + of_postgresql();
   std::vector<std::string> directories;
   for (std::size_t begin = 0; begin <= list.size();) {
     const std::size_t end = std::min(list.find(':', begin), list.size());

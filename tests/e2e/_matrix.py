@@ -5,7 +5,11 @@ A file server_<name>.py holds one server program: a class per variant (worker mo
 listed in KINDS. Each is a story by itself, and a row of the table that eval/servers.py makes; both
 use the same configuration and the same load.
 """
+import contextlib
 import os
+import subprocess
+import threading
+import time
 
 import _harness as h
 
@@ -54,6 +58,49 @@ class Server:
     def state(self):
         """Asked through the group at the end: what the server holds, so that it is compared too."""
         return ""
+
+
+def natively(command, text="", seconds=120, **more):
+    """Runs one of a server's own tools, before the group is there; what it printed."""
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    done = subprocess.run(list(map(str, command)), input=text, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=seconds,
+                          env={**os.environ, "PATH": path}, check=False, **more)
+    if done.returncode != 0:
+        raise h.Failure(f"{command[0]} ended with status {done.returncode}: {done.stdout[-2000:]}")
+    return done.stdout
+
+
+def parallel(client, requests, what):
+    """The load row of CLIENTS threads of client(number, share of the requests, timer).
+
+    `timer()` is a context manager around one request; a client returns what was wrong.
+    """
+    took, wrong = [], []
+
+    @contextlib.contextmanager
+    def timer():
+        began = time.monotonic()
+        yield
+        took.append((time.monotonic() - began) * 1000)
+
+    def one(number):
+        try:
+            wrong.extend(client(number, requests // CLIENTS, timer))
+        except (OSError, h.Failure) as failure:
+            wrong.append(f"client {number}: {type(failure).__name__}: {failure}")
+
+    threads = [threading.Thread(target=one, args=(n,)) for n in range(CLIENTS)]
+    began = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if wrong or not took:
+        raise h.Failure("; ".join(wrong[:5]) or f"{what}: nothing was asked")
+    took.sort()
+    return [(what, len(took) / (time.monotonic() - began), took[len(took) // 2],
+             took[len(took) * 99 // 100])]
 
 
 def place_of(story, kind):

@@ -193,15 +193,17 @@ TEST_CASE("container: what the server writes stays in its overlay", "[container]
 
 TEST_CASE("container: binds and directories are there; the machine's /run is not", "[container]") {
   if (!containers_work("container: binds")) return;
-  Fixture f("cat '/run/crane/a file'; echo back > /run/crane/b; ls -d /run/apache2; ls /run");
+  Fixture f(
+      "cat '/run/crane/a file'; echo back > /run/crane/b; ls -d /run/apache2; ls /run; "
+      "stat -c %U:%G:%a /run/mail");
   fs::create_directories(f.dir + "/shared dir");
   std::ofstream(f.dir + "/shared dir/a file") << "from outside\n";
   f.options.binds = {{f.dir + "/shared dir", "/run/crane"}};
-  f.options.make_directories = {"/run/apache2"};
+  f.options.make_directories = {"/run/apache2", "mail:/run/mail"};
   Container server(f.options);
   REQUIRE(server.start().ok());
   REQUIRE(server.wait(kLimitMs).ok());
-  CHECK(f.output() == "from outside\n/run/apache2\napache2\ncrane\nlock\n");
+  CHECK(f.output() == "from outside\n/run/apache2\napache2\ncrane\nlock\nmail\nmail:mail:755\n");
   CHECK(slurp(f.dir + "/shared dir/b") == "back\n");
   REQUIRE(server.destroy().ok());
   CHECK(fs::exists(f.dir + "/shared dir/a file"));
@@ -308,14 +310,16 @@ TEST_CASE("plain tree: own pid and host name for root, private directories, stat
     std::printf("SKIPPED: plain tree as root: no root privilege\n");
     return;
   }
-  Fixture f("echo $$; hostname; cat /proc/self/personality; echo x > /run/crane-plain/pid; exit 9");
-  f.options.make_directories = {"/run/crane-plain"};
+  Fixture f(
+      "echo $$; hostname; cat /proc/self/personality; echo x > /run/crane-plain/pid; "
+      "stat -c %U:%G:%a /run/crane-plain; exit 9");
+  f.options.make_directories = {"mail:/run/crane-plain"};
   PlainProcessTree server(f.options);
   REQUIRE(server.start().ok());
   auto status = server.wait(kLimitMs);
   REQUIRE(status.ok());
   CHECK(WEXITSTATUS(status.value()) == 9);
-  CHECK(f.output() == "1\ncraned\n00040000\n");
+  CHECK(f.output() == "1\ncraned\n00040000\nmail:mail:755\n");
   REQUIRE(server.destroy().ok());
   CHECK_FALSE(fs::exists("/run/crane-plain/pid"));  // it was written to the replica's own
   CHECK(f.left_nothing());

@@ -195,6 +195,12 @@ TEST_CASE("profile: stock servers stay in the foreground without being told", "[
   CHECK(p.args == std::vector<std::string>{"--daemonize", "no"});
   REQUIRE(find_profile("", "/usr/bin/memcached", {"-u", "daemon"}, p));
   CHECK(p.args.empty());
+  REQUIRE(find_profile("", "/usr/sbin/mariadbd", {"--user=somebody"}, p));
+  CHECK(p.args.empty());
+  REQUIRE(find_profile("", "/usr/sbin/slapd", {"-u", "somebody"}, p));
+  CHECK(p.args == std::vector<std::string>{"-d", "0"});
+  REQUIRE(find_profile("", "/usr/sbin/slapd", {"-VV"}, p));
+  CHECK(p.args.empty());
   REQUIRE(find_profile("", "/usr/bin/anything", {}, p));
   CHECK(p.name == "default");
   REQUIRE(find_profile("redis-server", "/usr/bin/anything", {}, p));
@@ -219,6 +225,28 @@ TEST_CASE("profile: nginx stays in the foreground, and keeps the user's directiv
     REQUIRE(find_profile("", "/usr/sbin/nginx", given, p));
     CHECK(p.args == added);
   }
+}
+
+TEST_CASE("profile: a server that refuses to be root starts as another user", "[launcher]") {
+  Profile p;
+  REQUIRE(find_profile("", "/usr/lib/postgresql/15/bin/postgres", {}, p));
+  CHECK(p.name == "postgres");
+  CHECK(p.user == "postgres");
+  p.user = "mail";
+  std::string program = "/bin/server";
+  std::vector<std::string> args{"-D", "data"};
+  become_user(p, program, args);
+  if (geteuid() != 0) {
+    CHECK(program == "/bin/server");
+    return;
+  }
+  CHECK(program == "/usr/bin/setpriv");
+  CHECK(args == std::vector<std::string>{"--reuid=mail", "--regid=mail", "--init-groups", "--",
+                                         "/bin/server", "-D", "data"});
+  p.user = "no-such-user";
+  program = "/bin/server";
+  become_user(p, program, args);
+  CHECK(program == "/bin/server");
 }
 
 TEST_CASE("profile: apache2 gets what envvars says, with links resolved", "[launcher]") {

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""PostgreSQL of the matrix: pgbench's TPC-B and its reads, and clients that stay for one query."""
+import glob
+import hashlib
+import os
+import re
+import subprocess
+
+import _harness as h
+import _matrix as m
+
+ACCOUNTS = 100000   # of pgbench's scale 1
+
+
+def directory():
+    """Where Debian keeps the programs of its PostgreSQL."""
+    found = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
+    if not found or not os.path.exists(f"{found[-1]}/pgbench"):
+        raise h.CannotRun("postgresql is not installed (make deps)")
+    return found[-1]
+
+
+class Postgres(m.Server):
+    name = "postgresql"
+    version_of = "postgresql-15"
+    programs = ("psql", "setpriv")
+    requests = (240, 2400)
+
+    def prepare(self):
+        """A fresh cluster with pgbench's tables, made before the group is there."""
+        self.home, self.data = directory(), self.work / "data"
+        m.natively(["chown", "postgres:postgres", self.work])
+        self.as_owner("initdb", "-D", self.data, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8",
+                      "--no-sync")
+        with open(self.data / "postgresql.conf", "a", encoding="ascii") as settings:
+            settings.write(f"port = {self.port}\nlisten_addresses = '127.0.0.1'\n")
+        self.as_owner("pg_ctl", "-D", self.data, "-w", "-l", self.work / "first.log", "start")
+        try:
+            self.bench("-i", "-s", "1", "-q")
+        finally:
+            self.as_owner("pg_ctl", "-D", self.data, "-w", "stop")
+
+    def as_owner(self, tool, *words):
+        return m.natively(["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups",
+                           f"{self.home}/{tool}", *words], cwd="/")
+
+    def program(self):
+        return [f"{self.home}/postgres", "-D", str(self.data)]
+
+    def native_program(self):
+        return ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups",
+                *self.program()]
+
+    def bench(self, *words):
+        return m.natively([f"{self.home}/pgbench", "-h", "127.0.0.1", "-p", self.port, "-U",
+                           "postgres", *words, "postgres"], seconds=280)
+
+    def ask(self, *queries):
+        """One line for each row, fields between bars."""
+        words = [word for query in queries for word in ("-c", query)]
+        return m.natively(["psql", "-h", "127.0.0.1", "-p", self.port, "-U", "postgres", "-XAtq",
+                           *words, "postgres"], seconds=60).strip()
+
+    def ready(self):
+        try:
+            return self.ask("select 1") == "1"
+        except (h.Failure, subprocess.TimeoutExpired):
+            return False
+
+    def load(self, requests):
+        rows = [self.transactions("TPC-B", requests), self.transactions("select", requests, "-S"),
+                self.transactions("select, connecting anew", requests // 4, "-S", "-C")]
+        done = requests // m.CLIENTS * m.CLIENTS
+        sums = self.ask("select count(*) from pgbench_history",
+                        "select sum(abalance) = (select sum(delta) from pgbench_history),"
+                        "(select sum(bbalance) from pgbench_branches)"
+                        " = (select sum(tbalance) from pgbench_tellers)"
+                        " from pgbench_accounts")
+        if sums != f"{done}\nt|t":
+            raise h.Failure(f"after {done} transactions the tables say {sums!r}")
+        return rows
+
+    def transactions(self, what, requests, *words):
+        logs = self.work / "transactions"
+        logs.mkdir(exist_ok=True)
+        share = requests // m.CLIENTS
+        said = self.bench("-c", m.CLIENTS, "-j", "1", "-t", share, "-n", "--random-seed=7", "-l",
+                          f"--log-prefix={logs}/log", *words)
+        done = re.search(r"actually processed: (\d+)/(\d+)", said)
+        failed = re.search(r"failed transactions: (\d+)", said)
+        if not done or done[1] != done[2] or not failed or failed[1] != "0":
+            raise h.Failure(f"pgbench {what}: {said[-1500:]}")
+        took = []
+        for log in logs.iterdir():
+            took += [int(line.split()[2]) / 1000 for line in log.read_text().splitlines()]
+        h.shutil.rmtree(logs)
+        took.sort()
+        rate = re.search(r"^tps = ([\d.]+)", said, re.M)
+        return (what, float(rate[1]), took[len(took) // 2], took[len(took) * 99 // 100])
+
+    def state(self):
+        """Also what only differs between runs: times, process and transaction numbers, randomness."""
+        rows = self.ask(
+            "select count(*), md5(string_agg(h::text, ',' order by mtime, aid, delta))"
+            " from pgbench_history h",
+            "select md5(string_agg(a::text, ',' order by aid)) from pgbench_accounts a",
+            "select now(), pg_backend_pid(), pg_current_wal_insert_lsn(), txid_current(),"
+            " gen_random_uuid(), random(), pg_postmaster_start_time(), clock_timestamp()",
+            "select pid, backend_start, backend_type from pg_stat_activity order by 1")
+        digest = hashlib.sha256(rows.encode()).hexdigest()[:16]
+        return f"{rows.splitlines()[0].replace('|', ' transactions, MD5 ')}, all: SHA-256 {digest}"
+
+
+KINDS = (Postgres,)
+
+if __name__ == "__main__":
+    h.tell("server_postgresql", lambda story: m.prove(story, KINDS))
