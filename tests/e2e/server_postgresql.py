@@ -100,7 +100,7 @@ class Postgres(m.Server):
         return (what, float(rate[1]), took[len(took) // 2], took[len(took) * 99 // 100])
 
     def state(self):
-        """Also what only differs between runs: times, process and transaction numbers, randomness."""
+        """Also what only differs between runs: times, process and other numbers, randomness."""
         rows = self.ask(
             "select count(*), md5(string_agg(h::text, ',' order by mtime, aid, delta))"
             " from pgbench_history h",
