@@ -55,7 +55,7 @@ LIBS_core  := $(call pc,--libs,libevent_core spdlog fmt openssl libibverbs) -lis
 # --- what is built ------------------------------------------------------------------------------
 # One static library per folder, so that a broken file in one does not stop the tests of another.
 FOLDERS := base sequence dmt setup runtime core sim consensus proxy node checkpoint launcher eval \
-           linear
+           linear engine
 src_base       := $(wildcard dmt/base/*.cc)
 src_sequence   := $(wildcard dmt/sequence/*.cc)
 src_dmt        := $(wildcard dmt/*.cc)
@@ -68,7 +68,8 @@ src_consensus  := $(wildcard consensus/*.cc consensus/fabric/*.cc consensus/node
 src_proxy      := $(filter-out proxy/crane_%.cc,$(wildcard proxy/*.cc))
 src_node       := $(filter-out proxy/node/main.cc,$(wildcard proxy/node/*.cc))
 src_checkpoint := $(filter-out checkpoint/crane_%.cc,$(wildcard checkpoint/*.cc))
-src_eval       := $(filter-out %_bench.cc,$(wildcard eval/*/*.cc))
+src_engine     := $(filter-out %_main.cc,$(wildcard eval/engine/*.cc))
+src_eval       := $(filter-out %_bench.cc eval/engine/%,$(wildcard eval/*/*.cc))
 src_setup      := $(wildcard runtime/setup/*.cc)
 src_launcher   := $(filter-out runtime/launcher/crane_%.cc,$(wildcard runtime/launcher/*.cc))
 src_linear     := $(filter-out tests/linear/linear_%.cc,$(wildcard tests/linear/*.cc))
@@ -90,6 +91,7 @@ use_checkpoint := checkpoint sequence base
 use_setup      := setup base
 use_launcher   := launcher setup base
 use_linear     := linear base
+use_engine     := engine
 use_node       := node proxy consensus core checkpoint setup dmt sequence base
 use_fuzz       := node proxy consensus core checkpoint setup dmt sequence base
 use_all        := eval node proxy sim consensus core checkpoint launcher setup dmt sequence base
@@ -135,14 +137,16 @@ main_crane-sim  := tests/sim/crane_sim.cc tests/sim/soak.cc
 main_crane-solo := tests/interpose/crane_solo.cc
 main_linear-client := tests/linear/linear_client.cc
 main_linear-check := tests/linear/linear_check.cc
+main_engine     := eval/engine/engine_main.cc
+main_engine-load := eval/engine/load_main.cc
 PROGRAMS := $(foreach p,crane-node crane-run crane-ctl crane-diff crane-sim \
-              crane-solo linear-client linear-check,\
+              crane-solo linear-client linear-check engine engine-load,\
               $(if $(wildcard $(main_$(p))),$(OUT)/$(p)))
 LIBCRANE := $(if $(wildcard runtime/interposed.def),$(OUT)/libcrane.so)
 
 ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_$(a))) \
             $(foreach p,node run ctl diff sim solo,$(wildcard $(main_crane-$(p)))) \
-            $(wildcard tests/linear/linear_*.cc) $(BENCH_SRC) tests/main.cc \
+            $(wildcard tests/linear/linear_*.cc eval/engine/*_main.cc) $(BENCH_SRC) tests/main.cc \
             $(wildcard tests/fuzz/*.cc)
 
 .PHONY: all check test accept demo bench eval-failover eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-sensitivity fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
@@ -208,6 +212,8 @@ $(eval $(call program,crane-sim,sim,$(LIBS_core)))
 $(eval $(call program,crane-solo,dmt))
 $(eval $(call program,linear-client,linear,$(LIBS_core)))
 $(eval $(call program,linear-check,linear,$(LIBS_core)))
+$(eval $(call program,engine,engine))
+$(eval $(call program,engine-load,engine))
 
 define test_program
 $(OUT)/test-$(1): $$(call obj,tests/main.cc $$(src_test_$(1))) $$(call uses,$(1))

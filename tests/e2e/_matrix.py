@@ -27,6 +27,7 @@ class Server:
     requests = (200, 4000)   # one load in a story: quick, --full
     needs_container = True
     differs = ""         # what of the outputs may differ, and why; "" = nothing
+    out = None           # where our own programs lie; place_of() sets it
 
     def __init__(self, work, port):
         """Writes configuration and data below `work`, which every replica gets a copy of."""
@@ -107,6 +108,7 @@ def place_of(story, kind):
     work = story.work / kind.name.replace(" ", "-").replace("/", "-")
     work.mkdir()
     work.chmod(0o755)
+    kind.out = story.out
     return work
 
 

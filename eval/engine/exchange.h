@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// All books, and the accounts that trade in them.
+//
+// Orders belong to an account, not to a connection: they outlive it.  Trades are told to whoever is
+// logged on as the account; to nobody, if nobody is.
+//
+// Threads: any.  A lock per book, one per account; an account's is taken inside a book's, so that
+// an account hears what happened in a book in its order.  Nothing is sent while a book is locked.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "eval/engine/book.h"
+#include "eval/engine/wire.h"
+
+namespace engine {
+
+// A client that leaves so many bytes unread is cut off.
+inline constexpr std::size_t kUnsentMax = 1 << 20;
+
+// The way to an account's client.
+class Outlet {
+ public:
+  // `fd` (not blocking, watched by `epoll` with `data`) is the client from now on; an older one is
+  // cut off.
+  void attach(int fd, int epoll, void* data);
+  // Before `fd` is closed.
+  void detach(int fd);
+
+  void append(std::span<const Report> reports);
+  // Sends what was appended; what does not fit waits until `epoll` says it does.
+  void flush();
+
+ private:
+  std::mutex lock_;
+  int fd_ = -1;
+  int epoll_ = -1;
+  void* data_ = nullptr;
+  bool waits_ = false;  // for room
+  std::string unsent_;
+};
+
+class Exchange {
+ public:
+  Exchange(std::size_t symbols, std::size_t accounts) : books_(symbols), outlets_(accounts) {}
+
+  // nullptr: there is no such account.
+  Outlet* outlet(std::uint64_t account) {
+    return account < outlets_.size() ? &outlets_[account] : nullptr;
+  }
+
+  // Obeys a request and appends its reports.  `touched`: other accounts, whose outlets the caller
+  // flushes afterwards, beside the own one.
+  void obey(Account who, const Request& request, std::vector<Account>& touched);
+
+ private:
+  struct Place {
+    std::mutex lock;
+    Book book;
+  };
+  void told(Account who, const Request& request, const std::vector<Trade>& trades,
+            const Report& answer, std::vector<Account>& touched);
+
+  std::vector<Place> books_;
+  std::vector<Outlet> outlets_;
+};
+
+}  // namespace engine
