@@ -11,6 +11,7 @@
 #include "dmt/processes.h"
 #include "dmt/schedule_hash.h"
 #include "dmt/scheduler.h"
+#include "dmt/sequence/output.h"
 
 namespace crane::dmt {
 namespace {
@@ -71,6 +72,14 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
   fence(w, "an entry of the Paxos sequence has an unknown type");
 }
 
+// Where the schedule stands at this log index, for the node; between the outputs before and after.
+void publish_point(Layout& w, Index index) noexcept {
+  const OutputHeader point{
+      OutputType::kAdmitted, {}, value(index), w.scheduler.hash, w.scheduler.clock};
+  std::memcpy(reserve_output(w, sizeof point).data(), &point, sizeof point);
+  commit_quietly(w, sizeof point);
+}
+
 }  // namespace
 
 bool admit_next(Layout& w) noexcept {
@@ -101,6 +110,7 @@ bool admit_next(Layout& w) noexcept {
   }
   apply(w, header, body);
   s.hash = fold(s.hash, value(header.viewstamp.index), s.clock);
+  publish_point(w, header.viewstamp.index);
   s.grant_left = header.grant;
   s.grant_low_mark = header.grant / 2;
   s.grant_low.store(0, std::memory_order_relaxed);

@@ -325,8 +325,12 @@ std::span<std::byte> reserve_output(Layout& w, std::uint32_t bytes) noexcept {
   }
 }
 
-void commit_output(Layout& w, std::uint32_t bytes) noexcept {
+void commit_quietly(Layout& w, std::uint32_t bytes) noexcept {
   Ring(w.header.output, base(w)).commit(bytes);
+}
+
+void commit_output(Layout& w, std::uint32_t bytes) noexcept {
+  commit_quietly(w, bytes);
   if (w.scheduler.output_pending == 0) w.scheduler.output_pending = 1;
 }
 

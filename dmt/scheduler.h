@@ -121,5 +121,7 @@ void ring_doorbell(Layout& w) noexcept;
 // never logically, while the ring is full).
 std::span<std::byte> reserve_output(Layout& w, std::uint32_t bytes) noexcept;
 void commit_output(Layout& w, std::uint32_t bytes) noexcept;
+// The same for what nobody outside waits for: the node finds it when it looks the next time.
+void commit_quietly(Layout& w, std::uint32_t bytes) noexcept;
 
 }  // namespace crane::dmt

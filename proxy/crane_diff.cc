@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-diff: are the recorded outputs of a group's replicas equal?
-// Exit status: 0 equal, 1 different, 2 cannot read (or cannot understand the command line).
+// crane-diff: are the recorded outputs, or schedules, of a group's replicas equal?
+// Exit status: 0 equal, 1 different, 2 cannot tell: no verdict, a file that cannot be read, a
+// command line that cannot be understood.
 
 #include <fmt/format.h>
 
@@ -10,12 +11,15 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "proxy/output_compare.h"
 #include "proxy/output_record.h"
+#include "proxy/schedule_compare.h"
+#include "proxy/schedule_record.h"
 
 namespace {
 
@@ -24,29 +28,31 @@ using namespace crane;
 using namespace crane::proxy;
 using Json = nlohmann::json;
 
-constexpr int kEqual = 0, kDifferent = 1, kCannotRead = 2;
+constexpr int kEqual = 0, kDifferent = 1, kCannotTell = 2;
 
 constexpr const char* kFooter =
     "Recordings are made by crane-run --record DIR. Connections are numbered by their place in "
     "the\n"
-    "group's log, so the same number is the same client on every replica.\n"
-    "Exit status: 0 equal, 1 different, 2 cannot read.";
+    "group's log, so the same number is the same client on every replica. --schedule compares\n"
+    "logical clock and schedule hash at every entry of the log that they all admitted.\n"
+    "Exit status: 0 equal, 1 different, 2 unknown or cannot read.";
 
 void complain(const std::string& object, const std::string& cause, const std::string& todo) {
   fmt::print(stderr, "crane-diff: cannot compare: {}: {}; {}\n", object, cause, todo);
 }
 
-std::string cause_of(const Error& error) {
+std::string cause_of(const Error& error, std::uint32_t version) {
   if (error.code == Code::kSystem) return std::generic_category().message(error.detail);
   if (error.code == Code::kWrongVersion) {
     return fmt::format("recorded by another version of Crane (format {}, this one reads {})",
-                       error.detail, kRecordingVersion);
+                       error.detail, version);
   }
   return error.what;
 }
 
 // A directory stands for the recordings in it, in the order of their replicas.
-bool expand(const std::vector<std::string>& named, std::vector<std::string>& paths) {
+bool expand(const std::vector<std::string>& named, const char* suffix,
+            std::vector<std::string>& paths) {
   for (const auto& name : named) {
     std::error_code error;
     if (!fs::is_directory(name, error)) {
@@ -56,12 +62,13 @@ bool expand(const std::vector<std::string>& named, std::vector<std::string>& pat
     std::vector<std::string> inside;
     for (const auto& entry : fs::directory_iterator(name, error)) {
       const std::string file = entry.path().filename().string();
-      if (file.starts_with("replica-") && file.ends_with(".out")) {
+      if (file.starts_with("replica-") && file.ends_with(suffix)) {
         inside.push_back(entry.path().string());
       }
     }
     if (error || inside.empty()) {
-      complain(name, error ? error.message() : "holds no recording (replica-*.out)",
+      complain(name,
+               error ? error.message() : fmt::format("holds no recording (replica-*{})", suffix),
                "name the DIR that was given to crane-run --record");
       return false;
     }
@@ -179,20 +186,104 @@ void print_json(const Comparison& c, const std::vector<Recording>& all) {
   fmt::print("{}\n", j.dump(1));
 }
 
-int run(const std::vector<std::string>& named, const CompareOptions& options, bool json) {
+// --- schedules -------------------------------------------------------------------------------
+
+std::string text_of(const std::optional<SchedulePoint>& p) {
+  return p ? fmt::format("clock {}, hash {:016x}", p->clock, p->hash) : "did not admit it";
+}
+
+void print_text(const ScheduleComparison& c, const std::vector<RecordedSchedule>& all) {
+  if (c.difference) {
+    const ScheduleDifference& d = *c.difference;
+    fmt::print("first difference {} log index {}\n", d.at_rest ? "at rest after" : "at", d.index);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      fmt::print("    {}: {}\n", all[i].file().path(), text_of(d.sides[i]));
+    }
+    if (d.equal_before && !d.at_rest) {
+      fmt::print("    equal before: log index {}, {}\n", d.equal_before->index,
+                 text_of(d.equal_before));
+    }
+  }
+  for (const auto& why : c.unknown) fmt::print("{}\n", why);
+  const std::string compared =
+      c.common == 0
+          ? "nothing compared"
+          : fmt::format("{} recordings, {} log indexes compared, {} to {}{}", all.size(), c.common,
+                        c.first, c.last, c.rest_compared ? " and at rest after it" : "");
+  fmt::print("schedule {}: {}{}\n", name(c.verdict), compared,
+             c.verdict == Verdict::kUnknown && c.common > 0
+                 ? ", all equal; --prefix leaves it at that"
+                 : "");
+}
+
+Json to_json(const std::optional<SchedulePoint>& p) {
+  if (!p) return nullptr;
+  return {{"index", p->index}, {"clock", p->clock}, {"hash", fmt::format("{:016x}", p->hash)}};
+}
+
+void print_json(const ScheduleComparison& c, const std::vector<RecordedSchedule>& all) {
+  Json j{{"verdict", name(c.verdict)},
+         {"compared", c.common},
+         {"first", c.first},
+         {"last", c.last},
+         {"at_rest", c.rest_compared},
+         {"unknown", c.unknown},
+         {"recordings", Json::array()},
+         {"difference", nullptr}};
+  for (const auto& r : all) {
+    j["recordings"].push_back({{"path", r.file().path()},
+                               {"replica", r.file().replica()},
+                               {"points", r.size()},
+                               {"last", r.last()},
+                               {"ends_early", r.file().ends_early()}});
+  }
+  if (c.difference) {
+    Json sides = Json::array();
+    for (const auto& side : c.difference->sides) sides.push_back(to_json(side));
+    j["difference"] = {{"index", c.difference->index},
+                       {"at_rest", c.difference->at_rest},
+                       {"sides", sides},
+                       {"equal_before", to_json(c.difference->equal_before)}};
+  }
+  fmt::print("{}\n", j.dump(1));
+}
+
+// --- running ---------------------------------------------------------------------------------
+
+// Opens what was named; nothing after a complaint.
+template <typename Kind>
+std::vector<Kind> open_all(const std::vector<std::string>& named, const char* suffix,
+                           std::uint32_t version) {
   std::vector<std::string> paths;
-  if (!expand(named, paths)) return kCannotRead;
-  std::vector<Recording> recordings;
+  std::vector<Kind> recordings;
+  if (!expand(named, suffix, paths)) return recordings;
   for (const auto& path : paths) {
-    auto recording = Recording::open(path);
+    auto recording = Kind::open(path);
     if (!recording.ok()) {
-      complain(path, cause_of(recording.error()), "name files that crane-run --record wrote");
-      return kCannotRead;
+      complain(path, cause_of(recording.error(), version),
+               "name files that crane-run --record wrote");
+      return {};
     }
     recordings.push_back(std::move(recording).value());
   }
-  const Comparison comparison = compare(recordings, options);
-  json ? print_json(comparison, recordings) : print_text(comparison, recordings);
+  return recordings;
+}
+
+int diff_schedules(const std::vector<std::string>& named, bool prefix, bool json) {
+  const auto all = open_all<RecordedSchedule>(named, ".schedule", kScheduleVersion);
+  if (all.empty()) return kCannotTell;
+  const ScheduleComparison c = compare_schedules(all, prefix);
+  json ? print_json(c, all) : print_text(c, all);
+  return c.verdict == Verdict::kEqual       ? kEqual
+         : c.verdict == Verdict::kDifferent ? kDifferent
+                                            : kCannotTell;
+}
+
+int diff_outputs(const std::vector<std::string>& named, const CompareOptions& options, bool json) {
+  const auto all = open_all<Recording>(named, ".out", kRecordingVersion);
+  if (all.empty()) return kCannotTell;
+  const Comparison comparison = compare(all, options);
+  json ? print_json(comparison, all) : print_text(comparison, all);
   return comparison.equal() ? kEqual : kDifferent;
 }
 
@@ -205,7 +296,9 @@ int main(int argc, char** argv) {
   std::vector<std::string> named;
   std::string format = "text";
   CompareOptions options;
+  bool schedule = false;
   app.add_option("recordings", named, "recordings, or a directory with replica-*.out")->required();
+  app.add_flag("--schedule", schedule, "compare schedules (replica-*.schedule), not outputs");
   app.add_option("-o,--output", format, "text or json")->check(CLI::IsMember({"text", "json"}));
   app.add_flag("--prefix", options.prefix,
                "a replica that was killed may have less: compare what it has");
@@ -217,7 +310,9 @@ int main(int argc, char** argv) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
     complain("command line", error.what(), "see crane-diff --help");
-    return kCannotRead;
+    return kCannotTell;
   }
-  return run(named, options, format == "json");
+  const bool json = format == "json";
+  return schedule ? diff_schedules(named, options.prefix, json)
+                  : diff_outputs(named, options, json);
 }

@@ -12,21 +12,22 @@
 namespace crane {
 
 enum class OutputType : std::uint8_t {
-  kBytes = 1,     // bytes the server wrote to `conn` follow the header
-  kShutdown = 2,  // the server shut down writing on `conn`: FIN after what was written
-  kClose = 3,     // the server's last reference to `conn` is gone; argument 1 = RST (unread input)
-  kListen = 4,    // the server listens on port `conn`; argument = backlog
-  kUnlisten = 5,  // the server stopped listening on port `conn`
-  kConsumed = 6,  // the server read `argument` bytes of `conn` in all (the proxy's receive window)
-  kRefused = 7,   // CONNECT `conn` found no listener or a full backlog: reset the client (rule 21)
-  kExit = 8,      // the server's main process ended; argument = wait status
-  kSpawn = 9,     // a process was created; argument = its pid inside the container
+  kBytes = 1,      // bytes the server wrote to `conn` follow the header
+  kShutdown = 2,   // the server shut down writing on `conn`: FIN after what was written
+  kClose = 3,      // the server's last reference to `conn` is gone; argument 1 = RST (unread input)
+  kListen = 4,     // the server listens on port `conn`; argument = backlog
+  kUnlisten = 5,   // the server stopped listening on port `conn`
+  kConsumed = 6,   // the server read `argument` bytes of `conn` in all (the proxy's receive window)
+  kRefused = 7,    // CONNECT `conn` found no listener or a full backlog: reset the client (rule 21)
+  kExit = 8,       // the server's main process ended; argument = wait status
+  kSpawn = 9,      // a process was created; argument = its pid inside the container
+  kAdmitted = 10,  // entry `conn` of the log was admitted; argument = the schedule hash after it
 };
 
 struct OutputHeader {
   OutputType type;
   std::uint8_t padding[7];
-  std::uint64_t conn;      // ConnId, or a port for kListen / kUnlisten
+  std::uint64_t conn;      // ConnId, a port for kListen / kUnlisten, a log index for kAdmitted
   std::uint64_t argument;  // by type
   std::uint64_t clock;     // logical clock of the turn that wrote it
 };

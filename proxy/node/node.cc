@@ -351,6 +351,7 @@ void Node::shut_down() {
   if (proxy_ != nullptr) proxy_->lead(false);
   virtual_address_.give_up();
   if (layout_ != nullptr) {
+    note_rest();
     layout_->scheduler.fenced.store(1, std::memory_order_seq_cst);
     if (consensus_ != nullptr) report_status();
   }
@@ -359,6 +360,18 @@ void Node::shut_down() {
     outputs_->flush();
     if (result_ == ExitStatus::kStopped) outputs_->finish();  // in order: the recording is whole
   }
+}
+
+// Where the schedule stands at the end, if nobody runs: what followed the last admission is then
+// compared, too.
+void Node::note_rest() {
+  if (slot0_ == nullptr || outputs_ == nullptr || result_ != ExitStatus::kStopped) return;
+  drain();
+  const dmt::SchedulerState& s = layout_->scheduler;
+  if (s.holder.load(std::memory_order_acquire) != dmt::kHolderIdle) return;
+  const proxy::SchedulePoint rest{value(applied()), s.clock, s.hash};
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (s.holder.load(std::memory_order_relaxed) == dmt::kHolderIdle) outputs_->at_rest(rest);
 }
 
 void Node::fail(ExitStatus status, const std::string& why) {
@@ -396,6 +409,8 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
       guard_->expect_end();
       layout_->scheduler.leading.store(0, std::memory_order_relaxed);
       break;
+    case OutputType::kAdmitted:
+      return;  // no client's
     default:
       break;
   }

@@ -82,6 +82,7 @@ class Node {
   void awake() noexcept;
   void begin_stop();
   void shut_down();
+  void note_rest();
 
   // --- the log (node_log.cc) ---
   void on_committed(const consensus::EntryView& entry);

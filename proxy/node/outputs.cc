@@ -18,6 +18,9 @@ Result<std::unique_ptr<Outputs>> Outputs::open(const std::string& record, std::u
   auto recorder = proxy::OutputRecorder::open(record, replica);
   if (!recorder.ok()) return recorder.error();
   outputs->recorder_ = std::move(recorder).value();
+  auto schedule = proxy::ScheduleRecorder::open(record, replica);
+  if (!schedule.ok()) return schedule.error();
+  outputs->schedule_ = std::move(schedule).value();
   return outputs;
 }
 
@@ -42,22 +45,34 @@ void Outputs::output(const OutputHeader& header, std::span<const std::byte> byte
                                                                     : "closed");
       }
       break;
+    case OutputType::kAdmitted:
+      if (schedule_ != nullptr) schedule_->admitted({header.conn, header.clock, header.argument});
+      break;
     default:
       break;
   }
 }
 
+void Outputs::at_rest(const proxy::SchedulePoint& point) {
+  if (schedule_ != nullptr) schedule_->at_rest(point);
+}
+
 void Outputs::flush() {
-  if (recorder_ == nullptr) return;
-  recorder_->flush();
-  if (const std::string message = recorder_->take_message(); !message.empty()) {
-    spdlog::error("{}", message);
-  }
+  const auto flush = [](auto& recorder) {
+    if (recorder == nullptr) return;
+    recorder->flush();
+    if (const std::string message = recorder->take_message(); !message.empty()) {
+      spdlog::error("{}", message);
+    }
+  };
+  flush(recorder_);
+  flush(schedule_);
 }
 
 void Outputs::finish() {
   flush();
   if (recorder_ != nullptr) recorder_->finish();
+  if (schedule_ != nullptr) schedule_->finish();
 }
 
 void Outputs::tick(std::int64_t now_ns) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What every replica keeps of its server's output, leader or not: hashes (DESIGN section 8), and
-// the bytes themselves when they are recorded for crane-diff.
+// What every replica keeps of its server's output and schedule, leader or not: hashes (DESIGN
+// section 8), and the bytes and points themselves when they are recorded for crane-diff.
 //
 // Threads: one.
 
@@ -15,6 +15,7 @@
 #include "dmt/sequence/output.h"
 #include "proxy/output_hash.h"
 #include "proxy/output_record.h"
+#include "proxy/schedule_record.h"
 
 namespace crane::node {
 
@@ -27,8 +28,10 @@ class Outputs {
   void output(const OutputHeader& header, std::span<const std::byte> bytes);
   // Hands recorded bytes to the kernel: they survive this process.  tick() does it now and then.
   void flush();
-  // The replica stops in order: its recording is whole.
+  // The replica stops in order: its recordings are whole.
   void finish();
+  // Nobody has the turn, and nothing follows.
+  void at_rest(const proxy::SchedulePoint& point);
   void tick(std::int64_t now_ns);
 
   std::uint64_t bytes() const noexcept { return bytes_; }
@@ -37,6 +40,7 @@ class Outputs {
  private:
   proxy::OutputHash hash_;
   std::unique_ptr<proxy::OutputRecorder> recorder_;
+  std::unique_ptr<proxy::ScheduleRecorder> schedule_;
   std::uint64_t bytes_ = 0;
   std::int64_t flushed_ns_ = 0;
 };

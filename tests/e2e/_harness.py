@@ -313,7 +313,8 @@ class Group:
 
     def diff(self, *options, recordings=None):
         """(status, text) of crane-diff over the group's recordings."""
-        paths = [str(self.record / f"replica-{n}.out") for n in recordings] if recordings \
+        suffix = "schedule" if "--schedule" in options else "out"
+        paths = [str(self.record / f"replica-{n}.{suffix}") for n in recordings] if recordings \
             else [str(self.record)]
         done = subprocess.run([str(self.story.out / "crane-diff"), *options, *paths],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -354,6 +355,13 @@ class Story:
         status, text = group.diff(*options, recordings=recordings)
         return self.check(status == 0, what or f"{group.name}: outputs of all replicas are equal",
                           f"crane-diff: exit {status}\n{text}") and text
+
+    def check_schedule(self, group, *options, recordings=None, what=None):
+        """At every log index that all replicas admitted, clock and schedule hash are equal."""
+        status, text = group.diff("--schedule", *options, recordings=recordings)
+        return self.check(status == 0 and "schedule equal: " in text,
+                          what or f"{group.name}: schedules of all replicas are equal",
+                          f"crane-diff --schedule: exit {status}\n{text}") and text
 
 
 def tell(name, body, **more):

@@ -130,6 +130,8 @@ def one_run(story, kind, seed):
         group.stop()
         text = story.check_equal(group, what=f"{what}: every byte is equal")
         story.say(f"{what}: {text}")
+        text = story.check_schedule(group, what=f"{what}: schedule equal at every log index")
+        story.say(f"{what}: {text}")
     h.shutil.rmtree(server.work)
 
 

@@ -18,8 +18,8 @@ def crc32c(data):
     return crc ^ 0xFFFFFFFF
 
 
-def record(kind, conn, body):
-    rest = struct.pack("<IQQ", len(body), kind, conn) + body
+def record(kind, number, body):
+    rest = struct.pack("<IQQ", len(body), kind, number) + body
     return struct.pack("<I", crc32c(rest)) + rest
 
 
@@ -30,6 +30,47 @@ def recording(replica, answers, end=1):
         data += record(1, conn, struct.pack("<H", 80) + b"10.0.0.9:1234")
         data += record(2, conn, answer) + record(3, conn, b"closed")
     return data
+
+
+def schedule(replica, points, rest=None, end=1):
+    start = b"CRANESCH" + struct.pack("<III", 1, replica, 0)
+    data = start + struct.pack("<III", crc32c(start), end, 0)
+    data += record(1, points[0][0], b"".join(struct.pack("<QQQ", *p) for p in points))
+    return data + (record(2, rest[0], struct.pack("<QQQ", *rest)) if rest else b"")
+
+
+def schedules(story, diff):
+    """crane-diff --schedule: equal, the first differing log index, and no verdict."""
+    points = [(n, 100 * n, 0xABC000 + n) for n in range(2, 50)]
+    rest = (49, 4999, 0x777)
+    home = story.work / "schedules"
+    home.mkdir()
+    paths = [home / f"replica-{n}.schedule" for n in range(3)]
+    for n, path in enumerate(paths):
+        path.write_bytes(schedule(n, points, rest))
+    status, text = diff("--schedule", home)
+    story.check(status == 0 and "schedule equal: 3 recordings, 48 log indexes compared, 2 to 49 "
+                "and at rest after it" in text, "equal schedules: exit 0", text)
+    other = points[:30] + [(n, c + 7, h ^ 1) for n, c, h in points[30:]]
+    paths[1].write_bytes(schedule(1, other, rest))
+    status, text = diff("--schedule", home)
+    story.check(status == 1 and "first difference at log index 32\n" in text
+                and "replica-1.schedule: clock 3207, hash 0000000000abc021" in text
+                and "replica-2.schedule: clock 3200, hash 0000000000abc020" in text
+                and "equal before: log index 31, clock 3100" in text,
+                "another schedule: exit 1, log index and both sides' clock and hash", text)
+    status, text = diff("--schedule", "-o", "json", home)
+    found = json.loads(text)
+    story.check(status == 1 and found["verdict"] == "different"
+                and found["difference"]["sides"][1]["clock"] == 3207, "the same as JSON", text)
+    paths[1].write_bytes(schedule(1, points[:30], end=0))
+    status, text = diff("--schedule", home)
+    story.check(status == 2 and "schedule unknown: " in text and "ends early" in text
+                and "equal:" not in text, "one that ends early: exit 2, unknown, not equal", text)
+    status, text = diff("--schedule", "--prefix", home)
+    story.check(status == 0 and "30 log indexes" in text, "with --prefix: exit 0", text)
+    status, text = diff("--schedule", story.work)
+    story.check(status == 2 and "replica-*.schedule" in text, "no schedule there: exit 2", text)
 
 
 def body(story):
@@ -75,6 +116,7 @@ def body(story):
         status, text = diff(*words)
         story.check(status == 2 and cause in text and text.startswith("crane-diff: "),
                     f"cannot read: exit 2, says {cause}", f"exit {status}: {text}")
+    schedules(story, diff)
 
 
 h.tell("crane_diff", body)

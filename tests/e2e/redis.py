@@ -36,6 +36,8 @@ def body(story):
         text = story.check_equal(group, what="all replicas answered every request and DEBUG "
                                              "DIGEST the same")
         story.say(f"crane-diff: {text}")
+        text = story.check_schedule(group)
+        story.say(f"crane-diff --schedule: {text}")
         holders = [n for n in range(3) if digest.encode() in
                    (group.record / f"replica-{n}.out").read_bytes()]
         story.check(holders == [0, 1, 2], "each recording holds the digest", repr(holders))

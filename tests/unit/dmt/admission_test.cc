@@ -139,6 +139,26 @@ TEST_CASE("a damaged sequence fences the replica", "[admission][fence]") {
   }
 }
 
+TEST_CASE("each admission tells the node its log index, clock and hash, between the outputs around",
+          "[admission]") {
+  World world;
+  world.hold();
+  put_turn(world.w, world.main, 7, 0, false);
+  const std::uint64_t conn = world.connect(8080);  // refused: nobody listens
+  world.admit();
+  const auto out = world.outputs();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].header.type == OutputType::kRefused);
+  const auto& points = world.points();
+  REQUIRE(points.size() == 2);
+  CHECK(points[0].index == 1);
+  CHECK(points[0].clock == 0);
+  CHECK(points[1].index == conn);
+  CHECK(points[1].clock == 1);
+  CHECK(points[1].hash == world.w.scheduler.hash);
+  CHECK(points[1].hash != points[0].hash);
+}
+
 TEST_CASE("an entry is never admitted twice", "[admission][fence]") {
   CHECK(in_child([] {
           World world;

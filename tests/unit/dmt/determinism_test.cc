@@ -66,6 +66,7 @@ struct Outcome {
   std::uint64_t hash, clock;
   std::vector<std::uint64_t> results;
   std::string output;
+  std::string points;  // log index, clock and hash of every admission
   bool operator==(const Outcome&) const = default;
 };
 
@@ -336,6 +337,11 @@ Outcome run(const Plan& plan) {
   // after that point belong to no turn.
   drain();
   outcome.output = output.substr(0, output.find("@" + std::to_string(outcome.clock)));
+  for (const auto& p : world.points()) {
+    if (p.clock >= outcome.clock) break;
+    outcome.points += std::to_string(p.index) + "@" + std::to_string(p.clock) + ":" +
+                      std::to_string(p.hash) + " ";
+  }
   return outcome;
 }
 
@@ -353,6 +359,7 @@ void check_equal(Plan plan, int count, int runs) {
     plan.delay = 1;
     const Outcome first = run(plan);
     CHECK(first.clock > 500);
+    CHECK_FALSE(first.points.empty());
     for (int r = 1; r < runs; ++r) {
       plan.delay = static_cast<std::uint64_t>(1 + r);
       INFO("run " << r);
@@ -361,6 +368,7 @@ void check_equal(Plan plan, int count, int runs) {
       CHECK(again.clock == first.clock);
       CHECK(again.results == first.results);
       CHECK(again.output == first.output);
+      CHECK(again.points == first.points);
     }
   }
 }

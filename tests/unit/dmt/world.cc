@@ -142,7 +142,11 @@ std::vector<Output> World::outputs() {
     std::memcpy(&o.header, r.data(), sizeof o.header);
     o.bytes.assign(reinterpret_cast<const char*>(r.data()) + sizeof o.header,
                    r.size() - sizeof o.header);
-    result.push_back(std::move(o));
+    if (o.header.type == OutputType::kAdmitted) {
+      points_.push_back({o.header.conn, o.header.clock, o.header.argument});
+    } else {
+      result.push_back(std::move(o));
+    }
     ring.pop();
   }
   return result;

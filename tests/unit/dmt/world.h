@@ -77,7 +77,13 @@ class World {
   void hold();
   // Admits all that was pushed.  REQUIRES the turn.
   void admit();
+  // What the server wrote since the last call; points() are told apart from it.
   std::vector<Output> outputs();
+  // (log index, clock, schedule hash) of all admissions that outputs() came across.
+  struct Point {
+    std::uint64_t index, clock, hash;
+  };
+  const std::vector<Point>& points() const { return points_; }
 
   // --- with threads ------------------------------------------------------------------------------
 
@@ -97,6 +103,7 @@ class World {
 
  private:
   [[noreturn]] void hung(const char* what);
+  std::vector<Point> points_;
   std::vector<std::thread> threads_;
   std::atomic<int> running_{0};
   std::uint64_t index_ = 0;

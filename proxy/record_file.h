@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Files of checksummed records, one per replica: recorded outputs (output_record.h) and schedules
+// (schedule_record.h).
+//
+// Format, little-endian:
+//   file    header, record*
+//   header  8 bytes of magic, u32 version, u32 replica, u32 0, u32 CRC32C of the 20 bytes before,
+//           u32 end (RecordingEnd), u32 errno of what stopped it
+//   record  u32 CRC32C of all that follows, u32 body bytes, u8 kind, 7 x 0, u64 number, body
+// The two words after the header's checksum are rewritten in place when the recording ends: that
+// needs no room, so a full disk can still be told.  A process that is killed leaves `end` at
+// kEndsEarly and at most one torn record, which a reader drops.
+//
+// Threads: one object, one thread.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "dmt/base/result.h"
+
+namespace crane::proxy {
+
+enum class RecordingEnd : std::uint32_t {
+  kEndsEarly = 0,  // still being written, or its writer was killed
+  kWhole = 1,      // the replica stopped in order
+  kStopped = 2,    // writing failed (disk full): all before that is there
+};
+
+struct RecordFormat {
+  const char* magic;   // 8 characters
+  const char* suffix;  // of the file's name
+  std::uint32_t version;
+  std::uint8_t kinds;  // of records: 1 .. kinds
+  const char* not_one;
+};
+
+class RecordWriter {
+ public:
+  // A record's body holds at most this.
+  static constexpr std::uint32_t kBodyMax = 1u << 20;
+
+  // Creates `dir` if it is missing and replaces an older recording of this replica.
+  static Result<std::unique_ptr<RecordWriter>> open(const RecordFormat& format,
+                                                    const std::string& dir, std::uint8_t replica);
+  // Without finish() before, the recording ends early: so does one whose replica failed.
+  ~RecordWriter();
+  RecordWriter(const RecordWriter&) = delete;
+  RecordWriter& operator=(const RecordWriter&) = delete;
+
+  // The body is `head` and then `rest`.
+  void append(std::uint8_t kind, std::uint64_t number, std::span<const std::byte> head,
+              std::span<const std::byte> rest);
+  // Hands what is buffered to the kernel: it then survives the death of this process.
+  void flush();
+  // Ends the recording in order: the replica stopped, and did nothing that is not here.
+  void finish();
+
+  // False after a failure to write; the service goes on, the file says why it ends.
+  bool recording() const noexcept { return fd_ >= 0 && !stopped_; }
+  // Once after recording stopped: the text to log; else empty.
+  std::string take_message();
+
+  // As if the file system had room for `bytes` more only.
+  void test_only_room(std::uint64_t bytes) noexcept { test_room_ = bytes; }
+
+ private:
+  RecordWriter(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  bool write_all(const std::byte* data, std::size_t size);
+  void stop(int error);
+  void mark(RecordingEnd end, int error);
+
+  int fd_;
+  const std::string path_;
+  std::vector<std::byte> buffer_;  // whole records
+  std::uint64_t written_ = 0;      // file size up to the last whole record
+  bool stopped_ = false;
+  std::string message_;
+  std::uint64_t test_room_ = UINT64_MAX;
+};
+
+// A file of records, mapped.  What it hands out lives as long as it does.
+class RecordFile {
+ public:
+  RecordFile() = default;
+  RecordFile(RecordFile&& other) noexcept;
+  RecordFile& operator=(RecordFile&& other) noexcept;
+  ~RecordFile();
+
+  // kSystem: cannot be opened; kDamaged: not such a file, or its header is broken; kWrongVersion.
+  static Result<RecordFile> open(const RecordFormat& format, const std::string& path);
+
+  // Calls take(kind, number, body) -> bool for each record; kDamaged: one of them is broken, or
+  // take() said no.
+  template <typename Take>
+  Outcome for_each(Take&& take) {
+    Record record;
+    for (std::size_t at = kFirstRecord;;) {
+      const Result<bool> more = next(at, record);
+      if (!more.ok()) return more.error();
+      if (!more.value()) return Done{};
+      if (!take(record.kind, record.number, record.body)) {
+        return Error{Code::kDamaged, 0, "a record of an unknown kind"};
+      }
+    }
+  }
+
+  const std::string& path() const noexcept { return path_; }
+  std::uint32_t replica() const noexcept { return replica_; }
+  RecordingEnd end() const noexcept { return end_; }
+  int stop_error() const noexcept { return stop_error_; }
+  // A record at the end was cut off and left out.  Known after for_each().
+  bool torn() const noexcept { return torn_; }
+  // Ends before the replica did: it may hold less than the others.
+  bool ends_early() const noexcept { return end_ != RecordingEnd::kWhole || torn_; }
+
+ private:
+  struct Record {
+    std::uint8_t kind = 0;
+    std::uint64_t number = 0;
+    std::span<const std::byte> body;
+  };
+  static constexpr std::size_t kFirstRecord = 32;
+
+  Outcome read_header(const RecordFormat& format);
+  Result<bool> next(std::size_t& at, Record& record);
+  bool record_follows(std::size_t at) const;
+
+  std::string path_;
+  std::span<const std::byte> file_;
+  std::uint8_t kinds_ = 0;
+  std::uint32_t replica_ = 0;
+  RecordingEnd end_ = RecordingEnd::kEndsEarly;
+  int stop_error_ = 0;
+  bool torn_ = false;
+};
+
+}  // namespace crane::proxy
