@@ -125,9 +125,11 @@ FUZZ_SRC := $(wildcard tests/fuzz/*_fuzz.cc)
 fuzz_name = $(OUT)/fuzz-$(subst _,-,$(patsubst %_fuzz.cc,%,$(notdir $(1))))
 FUZZERS  := $(foreach s,$(FUZZ_SRC),$(call fuzz_name,$(s)))
 fuzz_engine = $(if $(filter fuzz,$(VARIANT)),,tests/fuzz/driver.cc)
-STRANGERS := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/interpose/*.c tests/e2e/*.c)) \
+STRANGERS := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/interpose/*.c tests/e2e/*.c \
+               $(patsubst %,tests/interpose/%/*.c,traps posix racy))) \
              $(patsubst tests/%.cc,$(OUT)/%,\
-               $(filter-out tests/interpose/crane_%.cc,$(wildcard tests/interpose/*.cc)))
+               $(filter-out tests/interpose/crane_%.cc,$(wildcard tests/interpose/*.cc \
+                 tests/interpose/traps/*.cc)))
 
 main_crane-node := proxy/node/main.cc
 main_crane-run  := runtime/launcher/crane_run.cc

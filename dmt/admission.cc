@@ -8,6 +8,7 @@
 #include "dmt/base/log.h"
 #include "dmt/connections.h"
 #include "dmt/hand_off.h"
+#include "dmt/posix_timers.h"
 #include "dmt/processes.h"
 #include "dmt/schedule_hash.h"
 #include "dmt/scheduler.h"
@@ -102,8 +103,11 @@ bool admit_next(Layout& w) noexcept {
   s.admitted = header.viewstamp;
   ++s.admissions;
   if (value(s.view) != 0) {
-    if (static_cast<std::int64_t>(header.stamp_ns) > s.now_ns) {
-      s.now_ns = static_cast<std::int64_t>(header.stamp_ns);
+    const std::int64_t passed = static_cast<std::int64_t>(header.stamp_ns) - s.now_ns;
+    if (passed > 0) {
+      s.now_ns += passed;
+      // Somebody wants to run, so that the time was used; it counts for who had the turn last.
+      if (s.run_queue.head != kNone && s.last_slot != 0) use_processor(w, s.last_slot, passed);
     }
     // Also when the stamp is old: threads may have read the clock past a deadline (rule 8).
     fire_timers(w);

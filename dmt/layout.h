@@ -25,7 +25,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kLayoutVersion = 2;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // nobody: the next to CAS it has the turn
 
@@ -67,6 +67,7 @@ struct alignas(128) SlotRecord {
   std::uint64_t blocked_signals;
   std::uint64_t operations;   // turns this slot has taken: names what it creates (D2)
   std::uint64_t exit_object;  // joiners wait here
+  std::int64_t cpu_ns;        // virtual processor time (processes.h)
 };
 
 // --- processes -------------------------------------------------------------------------------
@@ -91,17 +92,71 @@ struct alignas(64) ProcessRecord {
   std::int64_t alarm_interval_ns;
   std::uint16_t alarm_timer;        // a timer, or kNone
   std::atomic<std::uint32_t> gone;  // any: 1 = its end was an operation of the schedule (D18)
+  std::int64_t cpu_ns;              // virtual processor time of all its slots
+  // ITIMER_VIRTUAL and ITIMER_PROF: due when cpu_ns reaches it, 0 = not armed
+  std::int64_t cpu_due_ns[2], cpu_interval_ns[2];
+  std::uint16_t cpu_timers;  // POSIX timers on a processor clock that are armed
 };
 
 // --- virtual time ----------------------------------------------------------------------------
 
-enum class TimerKind : std::uint8_t { kFree, kSlot, kFile, kProcess };
+enum class TimerKind : std::uint8_t { kFree, kSlot, kFile, kProcess, kPosix };
 struct TimerRecord {
   TimerKind kind;
   std::uint16_t heap;   // position + 1 in the heap, 0 = not armed
   std::uint32_t owner;  // slot, file or process by kind
   std::int64_t deadline_ns;
   std::uint64_t number;  // ties fire in the order of arming (rule 8e)
+};
+
+// --- queued signals and POSIX timers ---------------------------------------------------------
+
+// What a siginfo_t tells of a signal.
+struct SignalInfo {
+  std::int32_t code;    // si_code
+  std::uint32_t pid;    // sender, or the child that ended
+  std::uint32_t uid;    // sender's
+  std::int32_t status;  // of a child; of a timer: overruns
+  std::uint64_t value;  // sigqueue's or the timer's, the program's own affair
+  std::uint32_t timer;  // SI_TIMER: which
+  std::uint32_t unused;
+};
+
+// A pending signal's particulars.  The pending bits say what is pending; a bit without a record was
+// sent when the table was full.  Links are indices, 0 = none.
+struct QueuedSignal {
+  std::uint16_t next;
+  std::uint8_t signo;  // 0 = free
+  std::uint8_t unused;
+  std::uint16_t slot;  // a thread's, or kNone: the process'
+  std::uint16_t process;
+  SignalInfo info;
+};
+
+struct SignalTable {
+  std::uint16_t head, tail;  // in the order of sending
+  std::uint16_t free, used;  // LIFO list and high-water mark
+  QueuedSignal records[kQueuedSignalsMax];
+};
+
+enum class Notify : std::uint8_t { kNothing, kSignal, kThread };
+enum class TimerClock : std::uint8_t { kVirtual, kProcess, kThread };  // time, processor time
+struct PosixTimer {
+  bool used;
+  bool pending;  // a notification is on its way: expirations count as overruns
+  Notify notify;
+  TimerClock counts;
+  std::int32_t clock;  // clockid_t as given
+  std::uint16_t process;
+  std::uint16_t signo;
+  std::uint16_t slot, clock_slot;  // the thread to be told, or kNone; whose processor time counts
+  std::uint32_t slot_generation;
+  std::uint16_t timer;  // of the heap, or kNone
+  std::uint16_t unused;
+  std::uint32_t overrun, last_overrun;
+  std::int64_t interval_ns;
+  std::int64_t cpu_due_ns;  // processor clocks: due when the clock reaches it, 0 = not armed
+  std::uint64_t value;
 };
 
 // --- descriptors -----------------------------------------------------------------------------
@@ -249,6 +304,7 @@ struct SchedulerState {
   std::uint32_t signal_files;                           // how many kSignalFd files there are
   std::uint32_t output_pending;  // hand-offs + 1 since output that the node was not told of
   bool ended;                    // the main process has ended
+  std::uint16_t last_slot;       // had the turn last, the node apart; 0 = nobody yet
   // --- words for the node's event loop
   alignas(128) std::atomic<std::uint32_t> node_asleep;  // any: 1 = ring the doorbell
   std::atomic<std::uint32_t> stalled;        // any: turns wanted, sequence empty, run queue not
@@ -290,6 +346,9 @@ struct Layout {
   alignas(4096) std::byte blocks[static_cast<std::size_t>(kBlocksMax) * kBlockBytes];
   alignas(4096) std::byte sequence_data[kSequenceBytes];
   alignas(4096) std::byte output_data[kOutputBytes];
+  SignalTable signals;
+  std::uint32_t posix_timers_used;  // high-water mark
+  PosixTimer posix_timers[kPosixTimersMax];
 };
 
 static_assert(std::is_standard_layout_v<Layout>);

@@ -8,49 +8,15 @@
 #include "dmt/base/assert.h"
 #include "dmt/connections.h"
 #include "dmt/files.h"
+#include "dmt/posix_timers.h"
 #include "dmt/scheduler.h"
 #include "dmt/sequence/output.h"
 
 namespace crane::dmt {
 namespace {
 
-// Objects named by kind and process, far above the counter of new_object.
+// Objects named by kind and process, far above the counter of new_object; those of signals too.
 constexpr std::uint64_t kChildObjects = 1ull << 62;
-constexpr std::uint64_t kSignalObjects = (1ull << 62) | (1ull << 32);
-
-std::uint64_t bit(int signo) noexcept { return 1ull << (signo - 1); }
-
-bool ignored_by_default(int signo) noexcept {
-  return signo == SIGCHLD || signo == SIGURG || signo == SIGWINCH || signo == SIGCONT;
-}
-
-bool dropped(const ProcessRecord& p, int signo) noexcept {
-  if (signo == SIGKILL || signo == SIGSTOP) return false;
-  const Disposition d = p.dispositions[signo];
-  return d == Disposition::kIgnore || (d == Disposition::kDefault && ignored_by_default(signo));
-}
-
-// Wakes the first of the process' threads that does not block the signal and waits.
-void interrupt_one(Layout& w, std::uint16_t process, int signo) noexcept {
-  for (std::uint16_t i = 1; i < w.scheduler.slots_used; ++i) {
-    const SlotRecord& s = w.slots[i];
-    const bool alive = s.state == SlotState::kRunnable || s.state == SlotState::kWaiting;
-    if (!alive || s.process != process || (s.blocked_signals & bit(signo)) != 0) continue;
-    wake(w, Slot{i}, WakeReason::kInterrupted);
-    return;  // a runnable one takes it at its next turn (rule 14: the lowest unblocked slot)
-  }
-}
-
-void refresh_signal_files(Layout& w) noexcept {
-  if (w.scheduler.signal_files == 0) return;
-  for (std::uint32_t f = 1; f <= w.scheduler.files_used; ++f) {
-    FileRecord& file = w.files[f];
-    if (file.kind != FileKind::kSignalFd) continue;
-    const ProcessRecord& p = w.processes[file.port];
-    file.counter.count = (p.pending_signals & file.counter.signal_mask) != 0 ? 1 : 0;
-    refresh_readiness(w, f, file.counter.count != 0);
-  }
-}
 
 std::uint16_t allocate_process(Layout& w) noexcept {
   for (std::uint16_t i = 1; i < kProcessesMax; ++i) {
@@ -83,7 +49,13 @@ void announce_end(Layout& w, std::uint16_t zombie) noexcept {
   if (w.processes[parent].dispositions[SIGCHLD] == Disposition::kIgnore) {
     free_record(w, zombie);
   } else {
-    send_signal(w, parent, SIGCHLD);
+    const std::int32_t status = w.processes[zombie].wait_status;
+    const int signo = status & 0x7f;
+    SignalInfo info{};
+    info.code = signo == 0 ? CLD_EXITED : CLD_KILLED;
+    info.pid = w.processes[zombie].pid;
+    info.status = signo == 0 ? (status >> 8) & 0xff : signo;
+    send_signal(w, parent, SIGCHLD, info);
   }
   signal(w, child_object(parent), kAll);
 }
@@ -139,6 +111,8 @@ void end_process(Layout& w, std::uint16_t process, std::int32_t wait_status) noe
   p.gone.store(1, std::memory_order_seq_cst);     // P2
   unbind_all_descriptors(w, process);
   if (p.alarm_timer != kNone) destroy_timer(w, p.alarm_timer);
+  delete_posix_timers(w, process);
+  forget_signals_of_process(w, process);
   for (std::uint16_t i = 1; i < w.scheduler.slots_used; ++i) {
     const SlotRecord& s = w.slots[i];
     if (s.process == process && s.state != SlotState::kFree && s.state != SlotState::kDead) {
@@ -193,63 +167,6 @@ std::uint16_t find_process(const Layout& w, std::uint32_t pid) noexcept {
     if (p.state != ProcessState::kFree && p.pid == pid) return i;
   }
   return kNoProcess;
-}
-
-// --- signals -----------------------------------------------------------------------------------
-
-void send_signal(Layout& w, std::uint16_t process, int signo) noexcept {
-  ProcessRecord& p = w.processes[process];
-  CRANE_ASSERT(signo >= 1 && signo <= 64);
-  if (p.state != ProcessState::kAlive) return;
-  // As in Linux, a blocked signal is never ignored: a signalfd or sigwait may want it.
-  const bool blocked = (w.slots[p.main_slot].blocked_signals & bit(signo)) != 0;
-  if (!blocked && dropped(p, signo)) return;
-  p.pending_signals |= bit(signo);
-  signal(w, signal_object(process), kAll);
-  refresh_signal_files(w);
-  interrupt_one(w, process, signo);
-}
-
-void send_signal_to_slot(Layout& w, Slot slot, int signo) noexcept {
-  SlotRecord& s = w.slots[value(slot)];
-  CRANE_ASSERT(signo >= 1 && signo <= 64);
-  if (s.state == SlotState::kFree || s.state == SlotState::kDead) return;
-  const bool blocked = (s.blocked_signals & bit(signo)) != 0;
-  if (!blocked && dropped(w.processes[s.process], signo)) return;
-  s.pending_signals |= bit(signo);
-  signal(w, signal_object(s.process), kAll);
-  if (!blocked) wake(w, slot, WakeReason::kInterrupted);
-}
-
-int take_signal(Layout& w, Slot slot) noexcept {
-  SlotRecord& s = w.slots[value(slot)];
-  ProcessRecord& p = w.processes[s.process];
-  const std::uint64_t deliverable = (s.pending_signals | p.pending_signals) & ~s.blocked_signals;
-  if (deliverable == 0) return 0;
-  const int signo = __builtin_ctzll(deliverable) + 1;
-  if ((s.pending_signals & bit(signo)) != 0) {
-    s.pending_signals &= ~bit(signo);
-  } else {
-    p.pending_signals &= ~bit(signo);
-    refresh_signal_files(w);
-  }
-  return signo;
-}
-
-bool signal_deliverable(const Layout& w, Slot slot) noexcept {
-  const SlotRecord& s = w.slots[value(slot)];
-  const std::uint64_t pending = s.pending_signals | w.processes[s.process].pending_signals;
-  return (pending & ~s.blocked_signals) != 0;
-}
-
-std::uint64_t signal_object(std::uint16_t process) noexcept { return kSignalObjects + process; }
-
-void alarm_expired(Layout& w, std::uint16_t process) noexcept {
-  ProcessRecord& p = w.processes[process];
-  if (p.alarm_interval_ns > 0) {
-    arm_timer(w, p.alarm_timer, w.scheduler.now_ns + p.alarm_interval_ns);
-  }
-  send_signal(w, process, SIGALRM);
 }
 
 }  // namespace crane::dmt

@@ -54,15 +54,23 @@ std::uint16_t find_process(const Layout& w, std::uint32_t pid) noexcept;
 // --- signals -----------------------------------------------------------------------------------
 
 // Marks `signo` pending for a process (lowest slot that does not block it is interrupted if it
-// waits) or for one thread.  Ignored dispositions drop it.
-void send_signal(Layout& w, std::uint16_t process, int signo) noexcept;
-void send_signal_to_slot(Layout& w, Slot slot, int signo) noexcept;
-// The lowest deliverable signal for the slot, taken off; 0 = none.
+// waits) or for one thread.  Ignored dispositions drop it.  A standard signal (below 32) is pending
+// once, with the first sender's particulars; a real-time signal as often as it was sent.  False:
+// the table of queued signals is full and nothing was sent (only for SI_QUEUE: answer EAGAIN).
+bool send_signal(Layout& w, std::uint16_t process, int signo, const SignalInfo& info = {}) noexcept;
+bool send_signal_to_slot(Layout& w, Slot slot, int signo, const SignalInfo& info = {}) noexcept;
+// The lowest signal of `set` that is pending for the slot, taken off; 0 = none.
+int take_signal_of(Layout& w, Slot slot, std::uint64_t set, SignalInfo& info) noexcept;
+// The same of those that the slot does not block.
+int take_signal(Layout& w, Slot slot, SignalInfo& info) noexcept;
 int take_signal(Layout& w, Slot slot) noexcept;
+// The process ignores the signal from now on: what is pending of it goes.
+void discard_signal(Layout& w, std::uint16_t process, int signo) noexcept;
+// What was queued for a thread or a process that has ended.
+void forget_signals_of_slot(Layout& w, std::uint16_t slot) noexcept;
+void forget_signals_of_process(Layout& w, std::uint16_t process) noexcept;
 // Threads in sigwait and readers of a signalfd block on this object.
 std::uint64_t signal_object(std::uint16_t process) noexcept;
-// An alarm or interval timer of the process has fired.
-void alarm_expired(Layout& w, std::uint16_t process) noexcept;
 bool signal_deliverable(const Layout& w, Slot slot) noexcept;
 
 }  // namespace crane::dmt

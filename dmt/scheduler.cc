@@ -13,6 +13,7 @@
 #include "dmt/base/memory_fence.h"
 #include "dmt/files.h"
 #include "dmt/hand_off.h"
+#include "dmt/processes.h"
 #include "dmt/run_queue.h"
 #include "dmt/schedule_hash.h"
 #include "dmt/sequence/ring.h"
@@ -53,6 +54,7 @@ void tick(Layout& w, Slot me, Operation op, std::uint64_t result) noexcept {
   SchedulerState& s = w.scheduler;
   CRANE_ASSERT(s.holder.load(std::memory_order_relaxed) == value(me));  // T1
   ++s.clock;
+  s.last_slot = value(me);
   ++w.slots[value(me)].operations;
   fold_turn(s, w.history, value(me), op, result);
   if (by_arrival(w)) return;
@@ -246,6 +248,7 @@ Slot create_slot(Layout& w, std::uint16_t process) noexcept {
   r.pending_signals = 0;
   r.blocked_signals = 0;
   r.operations = 0;
+  r.cpu_ns = 0;
   r.exit_object = new_object(w, Slot{slot});
   make_runnable(w, slot);
   ++w.processes[process].slots;
@@ -256,6 +259,7 @@ void release_slot(Layout& w, Slot slot) noexcept {
   SlotRecord& r = w.slots[value(slot)];
   CRANE_ASSERT(r.state != SlotState::kFree);
   unlink(w, value(slot));
+  forget_signals_of_slot(w, value(slot));
   if (r.state != SlotState::kDead) --w.processes[r.process].slots;
   r.state = SlotState::kFree;
   r.queue_next = kNone;

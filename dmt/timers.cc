@@ -3,7 +3,7 @@
 // order of arming), so that all replicas fire them in one order (rule 8e).
 #include "dmt/base/assert.h"
 #include "dmt/files.h"
-#include "dmt/processes.h"
+#include "dmt/posix_timers.h"
 #include "dmt/scheduler.h"
 
 namespace crane::dmt {
@@ -115,6 +115,9 @@ void fire_timers(Layout& w) noexcept {
         break;
       case TimerKind::kProcess:
         alarm_expired(w, static_cast<std::uint16_t>(owner));
+        break;
+      case TimerKind::kPosix:
+        posix_timer_expired(w, owner);
         break;
       case TimerKind::kFree:
         CRANE_ASSERT(kind != TimerKind::kFree);

@@ -60,26 +60,33 @@ ssize_t write_event(Turn& turn, int fd, std::uint32_t file, const Buffers& buffe
 }
 
 // The lowest of the pending signals of `mask`, taken off; 0 = none.
-int take(dmt::Layout& w, std::uint64_t mask) noexcept {
-  dmt::SlotRecord& s = w.slots[self.slot];
-  dmt::ProcessRecord& p = w.processes[self.process];
-  const std::uint64_t pending = (s.pending_signals | p.pending_signals) & mask;
-  if (pending == 0) return 0;
-  const std::uint64_t bit = pending & (~pending + 1);
-  if ((s.pending_signals & bit) != 0) {
-    s.pending_signals &= ~bit;
+int take(dmt::Layout& w, std::uint64_t mask, struct signalfd_siginfo& out) noexcept {
+  dmt::SignalInfo sent{};
+  const int signo = dmt::take_signal_of(w, own_slot(), mask, sent);
+  siginfo_t info;
+  fill_siginfo(info, signo, sent);
+  std::memset(&out, 0, sizeof out);
+  out.ssi_signo = static_cast<std::uint32_t>(signo);
+  out.ssi_code = info.si_code;
+  if (info.si_code == SI_TIMER) {
+    out.ssi_tid = static_cast<std::uint32_t>(info.si_timerid);
+    out.ssi_overrun = static_cast<std::uint32_t>(info.si_overrun);
   } else {
-    p.pending_signals &= ~bit;
+    out.ssi_pid = sent.pid;
+    out.ssi_uid = sent.uid;
   }
-  return __builtin_ctzll(bit) + 1;
+  out.ssi_status = sent.status;
+  out.ssi_ptr = sent.value;
+  out.ssi_int = static_cast<std::int32_t>(sent.value);
+  return signo;
 }
 
 ssize_t read_signals(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
   if (buffers.total < sizeof(struct signalfd_siginfo)) return -EINVAL;
   FileRecord& f = turn.w.files[file];
   const Patience patience = vsock::patience_of(turn.w, file, 0, 0);
-  int signo = 0;
-  while ((signo = take(turn.w, f.counter.signal_mask)) == 0) {
+  struct signalfd_siginfo info;
+  while (take(turn.w, f.counter.signal_mask, info) == 0) {
     f.counter.count = 0;
     dmt::refresh_readiness(turn.w, file, false);
     const int error = await_object(turn, fd, file, dmt::signal_object(self.process), patience);
@@ -87,17 +94,13 @@ ssize_t read_signals(Turn& turn, int fd, std::uint32_t file, const Buffers& buff
   }
   std::size_t done = 0;
   struct iovec rest[kVectorsMax];
-  for (; signo != 0; signo = take(turn.w, f.counter.signal_mask)) {
-    struct signalfd_siginfo info;
-    std::memset(&info, 0, sizeof info);
-    info.ssi_signo = static_cast<std::uint32_t>(signo);
+  do {
     Cursor cursor(buffers);
     cursor.skip(done);
     const std::size_t count = cursor.clip(sizeof info, rest);
     scatter({rest, count, sizeof info}, &info, sizeof info);
     done += sizeof info;
-    if (buffers.total - done < sizeof info) break;
-  }
+  } while (buffers.total - done >= sizeof info && take(turn.w, f.counter.signal_mask, info) != 0);
   const std::uint64_t left = turn.w.processes[self.process].pending_signals;
   f.counter.count = (left & f.counter.signal_mask) != 0 ? 1 : 0;
   dmt::refresh_readiness(turn.w, file, false);

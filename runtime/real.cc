@@ -59,6 +59,8 @@ void init() noexcept {
   CRANE_FIND(pthread_key_create, "");
   CRANE_FIND(pthread_setspecific, "");
   CRANE_FIND(pthread_attr_getdetachstate, "");
+  CRANE_FIND(pthread_attr_setdetachstate, "");
+  CRANE_FIND(pthread_attr_init, "");
   CRANE_FIND(pthread_self, "");
 #undef CRANE_FIND
 }

@@ -47,6 +47,8 @@ inline FILE* (*fopencookie)(void*, const char*, cookie_io_functions_t) = nullptr
 inline int (*pthread_key_create)(pthread_key_t*, void (*)(void*)) = nullptr;
 inline int (*pthread_setspecific)(pthread_key_t, const void*) = nullptr;
 inline int (*pthread_attr_getdetachstate)(const pthread_attr_t*, int*) = nullptr;
+inline int (*pthread_attr_setdetachstate)(pthread_attr_t*, int) = nullptr;
+inline int (*pthread_attr_init)(pthread_attr_t*) = nullptr;
 inline pthread_t (*pthread_self)() = nullptr;
 
 void init() noexcept;

@@ -27,6 +27,13 @@ inline sigset_t set_of(std::uint64_t bits) noexcept {
 }
 inline std::uint64_t bit_of(int signo) noexcept { return 1ull << (signo - 1); }
 
+inline std::uint64_t value_of(const union sigval& v) noexcept {
+  return reinterpret_cast<std::uintptr_t>(v.sival_ptr);
+}
+// What a signal of this process tells of its sender.  REQUIRES the turn.
+dmt::SignalInfo sent_by_this_process(int code, std::uint64_t value) noexcept;
+void fill_siginfo(siginfo_t& out, int signo, const dmt::SignalInfo& sent) noexcept;
+
 // Replaces the calling thread's mask and returns the old one.  REQUIRES the turn.
 std::uint64_t exchange_mask(dmt::Layout& w, std::uint64_t mask) noexcept;
 

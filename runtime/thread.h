@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "dmt/layout.h"
+#include "runtime/mapping.h"
 #include "runtime/types.h"
 
 namespace crane {
@@ -63,16 +64,16 @@ extern dmt::Layout* world;
 
 inline Slot own_slot() noexcept { return Slot{self.slot}; }
 
-// Names of synchronisation objects: the address within its address space, or the address alone when
-// the object is shared between processes (they inherit the mapping; DESIGN D2).  The top bit tells
-// them from the names that the scheduler gives out.
+// Names of synchronisation objects: the address within its address space, or the place in the
+// mapped memory when the object is shared between processes (mapping.h; DESIGN D2).  The top bit
+// tells them from the names that the scheduler gives out.
 inline std::uint64_t name_of_address(std::uint64_t space, const volatile void* address) noexcept {
   std::uint64_t x = reinterpret_cast<std::uintptr_t>(address) ^ (space * 0x9E3779B97F4A7C15);
   x = (x ^ (x >> 31)) * 0xBF58476D1CE4E5B9;
   return (x ^ (x >> 29)) | (1ull << 63);
 }
 inline std::uint64_t object_of(const volatile void* address, bool shared) noexcept {
-  return name_of_address(shared ? 0 : self.space, address);
+  return shared ? name_of_shared(address) : name_of_address(self.space, address);
 }
 
 inline bool is_parallel() noexcept {
@@ -91,6 +92,8 @@ void forget_other_threads() noexcept;
 
 // --- life of a thread  ---------------------------------------------------------------------------
 
+// pthread_create for threads of our own: no turn may be held (wrap_pthread.cc).
+int create_thread(pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x) noexcept;
 // Gives the calling thread its slot; from the return of the stub on its calls are wrapped.
 void adopt_slot(std::uint16_t slot, std::uint16_t process) noexcept;
 // The calling thread has no slot any more: all its calls are real from here on.

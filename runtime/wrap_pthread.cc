@@ -159,6 +159,10 @@ int join(Turn& turn, pthread_t p, void** r, std::int64_t deadline) noexcept {
 
 }  // namespace
 
+int create_thread(pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x) noexcept {
+  return create(Op::pthread_create, p, a, f, x, false);
+}
+
 void note_ending_thread(std::uint32_t thread_id) noexcept {
   for (auto& e : ending) {
     std::uint32_t none = 0;
@@ -264,17 +268,26 @@ int pthread_setcanceltype(int s, int* old) {
 
 // --- signals to threads  -------------------------------------------------------------------------
 
-int pthread_kill(pthread_t p, int s) {
+namespace {
+
+int send_to_thread(Op op, pthread_t p, int s, int code, std::uint64_t value) noexcept {
   if (s < 0 || s > 64) return EINVAL;
-  Turn turn(Op::pthread_kill);
+  Turn turn(op);
   const ThreadEntry* entry = find_thread(p);
   if (entry == nullptr) return ESRCH;
-  if (!entry->finished && s != 0) dmt::send_signal_to_slot(turn.w, Slot{entry->slot}, s);
   turn.result(s);
-  return 0;
+  if (entry->finished || s == 0) return 0;
+  const dmt::SignalInfo info = sent_by_this_process(code, value);
+  return dmt::send_signal_to_slot(turn.w, Slot{entry->slot}, s, info) ? 0 : EAGAIN;
 }
 
-int pthread_sigqueue(pthread_t p, int s, const union sigval) { return wrap::pthread_kill(p, s); }
+}  // namespace
+
+int pthread_kill(pthread_t p, int s) { return send_to_thread(Op::pthread_kill, p, s, SI_TKILL, 0); }
+
+int pthread_sigqueue(pthread_t p, int s, const union sigval v) {
+  return send_to_thread(Op::pthread_sigqueue, p, s, SI_QUEUE, value_of(v));
+}
 
 // --- placement: the group's, not the server's  ---------------------------------------------------
 

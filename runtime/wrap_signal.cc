@@ -43,6 +43,12 @@ dmt::Disposition disposition_of(const struct sigaction& a) noexcept {
   return dmt::Disposition::kHandler;
 }
 
+void* as_pointer(std::uint64_t value) noexcept {
+  void* pointer = nullptr;
+  std::memcpy(&pointer, &value, sizeof pointer);
+  return pointer;
+}
+
 void run_handler(const struct sigaction& action, int signo, siginfo_t* info,
                  void* context) noexcept {
   OutsideCrane outside;
@@ -63,7 +69,7 @@ void take_default_action(int signo) noexcept {
 }
 
 // One signal that was taken off, with the turn held; returns with it held.
-void deliver(dmt::Layout& w, int signo, Handlers& ran) noexcept {
+void deliver(dmt::Layout& w, int signo, const dmt::SignalInfo& sent, Handlers& ran) noexcept {
   const struct sigaction action = actions[signo];
   if (action.sa_handler == SIG_IGN) return;
   if (action.sa_handler == SIG_DFL) return take_default_action(signo);
@@ -84,9 +90,8 @@ void deliver(dmt::Layout& w, int signo, Handlers& ran) noexcept {
   constexpr auto kOp = static_cast<dmt::Operation>(Op::kSignalDelivery);
   self.clock_ns = w.scheduler.now_ns;
   dmt::put_turn(w, own_slot(), kOp, static_cast<std::uint64_t>(signo), false);
-  siginfo_t info{};
-  info.si_signo = signo;
-  info.si_code = SI_USER;
+  siginfo_t info;
+  fill_siginfo(info, signo, sent);
   ucontext_t context{};
   run_handler(action, signo, &info, &context);
   dmt::get_turn(w, own_slot());
@@ -95,11 +100,37 @@ void deliver(dmt::Layout& w, int signo, Handlers& ran) noexcept {
 
 }  // namespace
 
+void fill_siginfo(siginfo_t& out, int signo, const dmt::SignalInfo& sent) noexcept {
+  std::memset(&out, 0, sizeof out);
+  out.si_signo = signo;
+  out.si_code = sent.code;
+  if (sent.code == SI_TIMER) {
+    out.si_timerid = static_cast<int>(sent.timer);
+    out.si_overrun = sent.status;
+  } else {
+    out.si_pid = static_cast<pid_t>(sent.pid);
+    out.si_uid = sent.uid;
+    if (signo == SIGCHLD && sent.code > 0) out.si_status = sent.status;
+  }
+  // The same place of the union as si_status, which a sender's value would overwrite.
+  if (signo != SIGCHLD || sent.code <= 0) out.si_value.sival_ptr = as_pointer(sent.value);
+}
+
+dmt::SignalInfo sent_by_this_process(int code, std::uint64_t value) noexcept {
+  dmt::SignalInfo info{};
+  info.code = code;
+  info.pid = world->processes[self.process].pid;
+  info.uid = static_cast<std::uint32_t>(raw_syscall(SYS_getuid));
+  info.value = value;
+  return info;
+}
+
 Handlers deliver_signals() noexcept {
   Handlers ran = Handlers::kNoneRan;
   dmt::Layout& w = *world;
   dmt::get_turn(w, own_slot());
-  while (const int signo = dmt::take_signal(w, own_slot())) deliver(w, signo, ran);
+  dmt::SignalInfo info;
+  while (const int signo = dmt::take_signal(w, own_slot(), info)) deliver(w, signo, info, ran);
   self.clock_ns = w.scheduler.now_ns;
   dmt::put_turn(w, own_slot(), static_cast<dmt::Operation>(Op::kSignalDelivery), 0, false);
   return ran;
@@ -192,8 +223,7 @@ int set_action(Op op, int s, const struct sigaction* a, struct sigaction* old) n
       real::sigaction(SIGCHLD, &kernel, nullptr);
     }
     if (drops) {
-      p.pending_signals &= ~bit_of(s);
-      turn.w.slots[self.slot].pending_signals &= ~bit_of(s);
+      dmt::discard_signal(turn.w, self.process, s);
     }
   }
   if (old != nullptr) *old = before;
@@ -329,17 +359,9 @@ int pause() {
 
 namespace {
 
-// Takes the lowest pending signal of `set` off; 0 = none.
-int take_of_set(dmt::Layout& w, std::uint64_t set) noexcept {
-  dmt::SlotRecord& slot = w.slots[self.slot];
-  const std::uint64_t saved = exchange_mask(w, ~set);
-  const int signo = dmt::take_signal(w, own_slot());
-  slot.blocked_signals = saved;
-  return signo;
-}
-
 // The signal, or -error.
-int await_signal(Op op, const sigset_t* set, const struct timespec* t, bool restarts) noexcept {
+int await_signal(Op op, const sigset_t* set, const struct timespec* t, bool restarts,
+                 dmt::SignalInfo& info) noexcept {
   Turn turn(op, Turn::kCancellationPoint);
   const std::uint64_t wanted = bits_of(*set) & ~kNeverBlocked;
   std::int64_t deadline = dmt::kNoDeadline;
@@ -348,7 +370,7 @@ int await_signal(Op op, const sigset_t* set, const struct timespec* t, bool rest
     deadline = deadline_after(turn.w, to_ns(*t));
   }
   for (;;) {
-    if (const int signo = take_of_set(turn.w, wanted)) {
+    if (const int signo = dmt::take_signal_of(turn.w, own_slot(), wanted, info)) {
       turn.result(signo);
       return signo;
     }
@@ -360,11 +382,12 @@ int await_signal(Op op, const sigset_t* set, const struct timespec* t, bool rest
   }
 }
 
-void fill(siginfo_t* info, int signo) noexcept {
-  if (info == nullptr) return;
-  std::memset(info, 0, sizeof *info);
-  info->si_signo = signo;
-  info->si_code = SI_USER;
+int await_and_tell(Op op, const sigset_t* set, siginfo_t* info, const struct timespec* t) noexcept {
+  dmt::SignalInfo sent{};
+  const int result = await_signal(op, set, t, false, sent);
+  if (result < 0) return fail(-result);
+  if (info != nullptr) fill_siginfo(*info, result, sent);
+  return result;
 }
 
 }  // namespace
@@ -372,24 +395,19 @@ void fill(siginfo_t* info, int signo) noexcept {
 namespace wrap {
 
 int sigwait(const sigset_t* set, int* s) {
-  const int result = await_signal(Op::sigwait, set, nullptr, true);
+  dmt::SignalInfo info{};
+  const int result = await_signal(Op::sigwait, set, nullptr, true, info);
   if (result < 0) return -result;
   *s = result;
   return 0;
 }
 
 int sigtimedwait(const sigset_t* set, siginfo_t* info, const struct timespec* t) {
-  const int result = await_signal(Op::sigtimedwait, set, t, false);
-  if (result < 0) return fail(-result);
-  fill(info, result);
-  return result;
+  return await_and_tell(Op::sigtimedwait, set, info, t);
 }
 
 int sigwaitinfo(const sigset_t* set, siginfo_t* info) {
-  const int result = await_signal(Op::sigwaitinfo, set, nullptr, false);
-  if (result < 0) return fail(-result);
-  fill(info, result);
-  return result;
+  return await_and_tell(Op::sigwaitinfo, set, info, nullptr);
 }
 
 }  // namespace wrap
@@ -398,18 +416,18 @@ int sigwaitinfo(const sigset_t* set, siginfo_t* info) {
 
 namespace {
 
-void send(dmt::Layout& w, std::uint16_t process, int s) noexcept {
-  if (s != 0) dmt::send_signal(w, process, s);
+// An error number.
+int send(dmt::Layout& w, std::uint16_t process, int s, const dmt::SignalInfo& info) noexcept {
+  return s == 0 || dmt::send_signal(w, process, s, info) ? 0 : EAGAIN;
 }
 
 // kill()'s choice; an error number.
-int send_to(dmt::Layout& w, pid_t p, int s) noexcept {
+int send_to(dmt::Layout& w, pid_t p, int s, const dmt::SignalInfo& info) noexcept {
   if (s < 0 || s > kSignals) return EINVAL;
   if (p > 0) {
     const std::uint16_t process = dmt::find_process(w, static_cast<std::uint32_t>(p));
     if (process == dmt::kNoProcess) return ESRCH;
-    send(w, process, s);
-    return 0;
+    return send(w, process, s, info);
   }
   const std::uint32_t own_group = w.processes[self.process].group;
   const std::uint32_t group = p == 0 ? own_group : static_cast<std::uint32_t>(-p);
@@ -420,14 +438,14 @@ int send_to(dmt::Layout& w, pid_t p, int s) noexcept {
     const bool everybody = p == -1 && i != self.process && i != dmt::kMainProcess;
     if (!everybody && (p == -1 || record.group != group)) continue;
     found = true;
-    send(w, i, s);
+    (void)send(w, i, s, info);
   }
   return found ? 0 : ESRCH;
 }
 
-int send_and_answer(Op op, pid_t p, int s) noexcept {
+int send_and_answer(Op op, pid_t p, int s, int code = SI_USER, std::uint64_t value = 0) noexcept {
   Turn turn(op);
-  const int error = send_to(turn.w, p, s);
+  const int error = send_to(turn.w, p, s, sent_by_this_process(code, value));
   turn.result(error);
   return error == 0 ? 0 : fail(error);
 }
@@ -443,9 +461,9 @@ int killpg(pid_t p, int s) {
   return send_and_answer(Op::killpg, -p, s);
 }
 
-int sigqueue(pid_t p, int s, const union sigval) {
+int sigqueue(pid_t p, int s, const union sigval v) {
   if (p <= 0) return fail(EINVAL);
-  return send_and_answer(Op::sigqueue, p, s);
+  return send_and_answer(Op::sigqueue, p, s, SI_QUEUE, value_of(v));
 }
 
 int tgkill(pid_t p, pid_t t, int s) {
@@ -459,7 +477,9 @@ int tgkill(pid_t p, pid_t t, int s) {
     if (!alive || slot.process != process || slot.thread_id != static_cast<std::uint32_t>(t)) {
       continue;
     }
-    if (s != 0) dmt::send_signal_to_slot(turn.w, Slot{i}, s);
+    if (s != 0) {
+      dmt::send_signal_to_slot(turn.w, Slot{i}, s, sent_by_this_process(SI_TKILL, 0));
+    }
     return 0;
   }
   return fail(ESRCH);
@@ -468,7 +488,9 @@ int tgkill(pid_t p, pid_t t, int s) {
 int raise(int s) {
   if (s < 0 || s > kSignals) return fail(EINVAL);
   Turn turn(Op::raise);
-  if (s != 0) dmt::send_signal_to_slot(turn.w, own_slot(), s);
+  if (s != 0) {
+    dmt::send_signal_to_slot(turn.w, own_slot(), s, sent_by_this_process(SI_TKILL, 0));
+  }
   turn.result(s);
   return 0;
 }

@@ -3,7 +3,8 @@
 #include <climits>
 #include <cstring>
 
-#include "dmt/base/log.h"
+#include "dmt/posix_timers.h"
+#include "dmt/processes.h"
 #include "runtime/blocking.h"
 #include "runtime/real.h"
 #include "runtime/vtime.h"
@@ -14,16 +15,6 @@ namespace {
 
 constexpr std::int64_t kNsPerMicrosecond = 1000;
 constexpr std::int64_t kTicksPerSecond = 100;  // as sysconf(_SC_CLK_TCK) on Linux
-
-// CPU clocks count virtual time from the first read on: how long a processor really took is
-// nobody's business but this replica's.
-std::int64_t cpu_origin = -1;
-
-std::int64_t cpu_now() noexcept {
-  const std::int64_t now = virtual_now();
-  if (cpu_origin < 0) cpu_origin = now - 1;
-  return now - cpu_origin;
-}
 
 bool is_wall_clock(clockid_t c) noexcept {
   return c == CLOCK_REALTIME || c == CLOCK_REALTIME_COARSE || c == CLOCK_TAI ||
@@ -40,10 +31,39 @@ bool is_cpu_clock(clockid_t c) noexcept {
   return c == CLOCK_PROCESS_CPUTIME_ID || c == CLOCK_THREAD_CPUTIME_ID || c < 0;
 }
 
+// The kernel's numbers of other processes' and threads' CPU clocks.
+constexpr int kClockOfThread = 4, kClockScheduled = 2, kClockBits = 3;
+constexpr clockid_t cpu_clock_of(std::uint32_t id, int kind) noexcept {
+  return static_cast<clockid_t>((~id << kClockBits) | static_cast<unsigned>(kind));
+}
+
 int fail(int error) noexcept {
   errno = error;
   return -1;
 }
+
+// Reads a processor clock (dmt/posix_timers.h), which moves by every reading; negative: no such
+// clock.
+std::int64_t read_cpu_clock(clockid_t c) noexcept {
+  Turn turn(Op::clock_gettime);
+  dmt::Layout& w = turn.w;
+  if (c == CLOCK_PROCESS_CPUTIME_ID || c == CLOCK_THREAD_CPUTIME_ID) {
+    dmt::use_processor(w, self.slot, 1);
+    return c == CLOCK_THREAD_CPUTIME_ID ? w.slots[self.slot].cpu_ns
+                                        : w.processes[self.process].cpu_ns;
+  }
+  const auto id = static_cast<std::uint32_t>(~(c >> kClockBits));
+  if ((c & kClockOfThread) != 0) {
+    const ThreadEntry* entry = find_thread_by_id(id);
+    if (entry == nullptr) return -1;
+    dmt::use_processor(w, entry->slot, 1);
+    return w.slots[entry->slot].cpu_ns;
+  }
+  const std::uint16_t process = id == 0 ? self.process : dmt::find_process(w, id);
+  return process == dmt::kNoProcess ? -1 : w.processes[process].cpu_ns;
+}
+
+std::int64_t cpu_now() noexcept { return read_cpu_clock(CLOCK_PROCESS_CPUTIME_ID); }
 
 // Sleeps until a deadline; 0, or EINTR with what is left of it.
 int sleep_until(Turn& turn, std::int64_t deadline, std::int64_t& left) noexcept {
@@ -75,7 +95,9 @@ int clock_gettime(clockid_t c, struct timespec* t) {
   } else if (is_monotonic_clock(c)) {
     *t = to_timespec(virtual_now());
   } else if (is_cpu_clock(c)) {
-    *t = to_timespec(cpu_now());
+    const std::int64_t used = read_cpu_clock(c);
+    if (used < 0) return fail(EINVAL);
+    *t = to_timespec(used);
   } else {
     return fail(EINVAL);
   }
@@ -92,12 +114,20 @@ int clock_settime(clockid_t, const struct timespec*) { return fail(EPERM); }
 int settimeofday(const struct timeval*, const struct timezone*) { return fail(EPERM); }
 int adjtime(const struct timeval*, struct timeval*) { return fail(EPERM); }
 
-int clock_getcpuclockid(pid_t, clockid_t* c) {
-  *c = CLOCK_PROCESS_CPUTIME_ID;
+int clock_getcpuclockid(pid_t p, clockid_t* c) {
+  Turn turn(Op::clock_getcpuclockid);
+  if (p != 0 && dmt::find_process(turn.w, static_cast<std::uint32_t>(p)) == dmt::kNoProcess) {
+    return ESRCH;
+  }
+  *c = p == 0 ? CLOCK_PROCESS_CPUTIME_ID
+              : cpu_clock_of(static_cast<std::uint32_t>(p), kClockScheduled);
   return 0;
 }
-int pthread_getcpuclockid(pthread_t, clockid_t* c) {
-  *c = CLOCK_THREAD_CPUTIME_ID;
+int pthread_getcpuclockid(pthread_t p, clockid_t* c) {
+  Turn turn(Op::pthread_getcpuclockid);
+  const ThreadEntry* entry = find_thread(p);
+  if (entry == nullptr || entry->finished) return ESRCH;
+  *c = cpu_clock_of(entry->thread_id, kClockOfThread | kClockScheduled);
   return 0;
 }
 
@@ -141,7 +171,9 @@ clock_t times(struct tms* t) {
 int getrusage(__rusage_who_t who, struct rusage* r) {
   if (who != RUSAGE_SELF && who != RUSAGE_CHILDREN && who != RUSAGE_THREAD) return fail(EINVAL);
   std::memset(r, 0, sizeof *r);
-  if (who != RUSAGE_CHILDREN) r->ru_utime = to_timeval(cpu_now());
+  if (who == RUSAGE_CHILDREN) return 0;
+  r->ru_utime = to_timeval(
+      read_cpu_clock(who == RUSAGE_THREAD ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID));
   return 0;
 }
 
@@ -190,110 +222,4 @@ int thrd_sleep(const struct timespec* t, struct timespec* r) {
 
 }  // namespace wrap
 
-// --- the process' alarm  -------------------------------------------------------------------------
-
-namespace {
-
-struct Alarm {
-  std::int64_t left_ns = 0;  // 0 = not armed
-  std::int64_t interval_ns = 0;
-};
-
-// REQUIRES the turn.
-Alarm read_alarm(const dmt::Layout& w) noexcept {
-  const dmt::ProcessRecord& p = w.processes[self.process];
-  if (p.alarm_timer == dmt::kNone || w.timers[p.alarm_timer].heap == 0) return {};
-  const std::int64_t left = w.timers[p.alarm_timer].deadline_ns - w.scheduler.now_ns;
-  return {left > 0 ? left : 1, p.alarm_interval_ns};
-}
-
-// REQUIRES the turn.  False when there is no timer left.
-bool set_alarm(dmt::Layout& w, const Alarm& alarm) noexcept {
-  dmt::ProcessRecord& p = w.processes[self.process];
-  p.alarm_interval_ns = alarm.interval_ns;
-  if (alarm.left_ns == 0) {
-    if (p.alarm_timer != dmt::kNone) dmt::disarm_timer(w, p.alarm_timer);
-    return true;
-  }
-  if (p.alarm_timer == dmt::kNone) {
-    p.alarm_timer = dmt::create_timer(w, dmt::TimerKind::kProcess, self.process);
-    if (p.alarm_timer == dmt::kNone) return false;
-  }
-  dmt::arm_timer(w, p.alarm_timer, deadline_after(w, alarm.left_ns));
-  return true;
-}
-
-bool is_valid_time(const struct timeval& t) noexcept {
-  return t.tv_sec >= 0 && t.tv_usec >= 0 && t.tv_usec < 1'000'000;
-}
-std::int64_t to_ns(const struct timeval& t) noexcept {
-  return crane::to_ns(timespec{t.tv_sec, t.tv_usec * kNsPerMicrosecond});
-}
-
-void fill(struct itimerval* out, const Alarm& alarm) noexcept {
-  if (out == nullptr) return;
-  out->it_value = to_timeval(alarm.left_ns);
-  out->it_interval = to_timeval(alarm.interval_ns);
-}
-
-bool warned_about_cpu_timers = false;
-
-}  // namespace
-
-namespace wrap {
-
-unsigned alarm(unsigned seconds) {
-  Turn turn(Op::alarm);
-  const Alarm old = read_alarm(turn.w);
-  set_alarm(turn.w, {static_cast<std::int64_t>(seconds) * kNsPerSecond, 0});
-  return static_cast<unsigned>((old.left_ns + kNsPerSecond - 1) / kNsPerSecond);
-}
-
-useconds_t ualarm(useconds_t value, useconds_t interval) {
-  Turn turn(Op::ualarm);
-  const Alarm old = read_alarm(turn.w);
-  set_alarm(turn.w, {static_cast<std::int64_t>(value) * kNsPerMicrosecond,
-                     static_cast<std::int64_t>(interval) * kNsPerMicrosecond});
-  return static_cast<useconds_t>(old.left_ns / kNsPerMicrosecond);
-}
-
-int setitimer(__itimer_which_t which, const struct itimerval* v, struct itimerval* old) {
-  if (v != nullptr && (!is_valid_time(v->it_value) || !is_valid_time(v->it_interval))) {
-    return fail(EINVAL);
-  }
-  Turn turn(Op::setitimer);
-  if (which != ITIMER_REAL) {
-    // Accepted, since programs treat a refusal as fatal; what it limits is CPU time, which a
-    // replica must not measure.
-    if (!warned_about_cpu_timers) Message() << "CPU-time interval timers never expire";
-    warned_about_cpu_timers = true;
-    fill(old, {});
-    return 0;
-  }
-  fill(old, read_alarm(turn.w));
-  if (v == nullptr) return 0;
-  const Alarm wanted{to_ns(v->it_value), to_ns(v->it_interval)};
-  return set_alarm(turn.w, wanted) ? 0 : fail(ENOMEM);
-}
-
-int getitimer(__itimer_which_t which, struct itimerval* v) {
-  Turn turn(Op::getitimer);
-  fill(v, which == ITIMER_REAL ? read_alarm(turn.w) : Alarm{});
-  return 0;
-}
-
-// --- POSIX timers: not yet  ----------------------------------------------------------------------
-
-int timer_create(clockid_t, struct sigevent*, timer_t*) {
-  Message() << "timer_create() is not supported: use timerfd_create() or setitimer()";
-  return fail(ENOTSUP);
-}
-int timer_settime(timer_t, int, const struct itimerspec*, struct itimerspec*) {
-  return fail(EINVAL);
-}
-int timer_gettime(timer_t, struct itimerspec*) { return fail(EINVAL); }
-int timer_getoverrun(timer_t) { return fail(EINVAL); }
-int timer_delete(timer_t) { return fail(EINVAL); }
-
-}  // namespace wrap
 }  // namespace crane

@@ -12,7 +12,8 @@ Kinds, in the order they run (the quick ones first):
              in a third: all commit rules commit over RDMA
   fuzz       tests/fuzz/<format>_fuzz.cc: seeds and a few thousand mutations, of the sanitizer build
              if there is one (`make fuzz` runs them with libFuzzer)
-  interpose  tests/interpose/<name>.c, a stranger under Crane
+  interpose  tests/interpose/<name>.c, a stranger under Crane; tests/interpose/{traps,posix}/*.c,
+             small ones of one behaviour each, a line per area, each counts one
   e2e        tests/e2e/<story>.py --out OUT: exit 0 passed, 77 skipped; a story that checks several
              things may end with its own line `N passed, N failed`
 A test that cannot run here prints `SKIPPED: <name>: <why>`; it is counted as skipped by that name.
@@ -26,8 +27,13 @@ Interposition programs: comment lines of the program steer the run:
   // native: no                      it only makes sense under Crane
 It runs twice under Crane: status and standard output must be equal both times, equal to
 <name>.expect if there is one, else (when `// native:` does not say no) to the native run's.
+The small ones run natively, then four times under Crane: serial and parallel mode (the latter not
+with `// parallel: no`), each undisturbed and perturbed.  Status and output are the native run's,
+and the schedule hashes of one mode are equal.
 """
 import argparse
+import concurrent.futures
+import itertools
 import os
 import pathlib
 import re
@@ -259,6 +265,51 @@ class Runner:
         for source in sorted((ROOT / "tests/interpose").glob("*.c*")):
             if source.suffix in (".c", ".cc") and not source.name.startswith("crane_"):
                 self.stranger(source)
+        for folder in ("traps", "posix"):
+            sources = sorted((ROOT / "tests/interpose" / folder).glob("*.c*"))
+            for area, members in itertools.groupby(sources, lambda p: p.stem.split("_")[0]):
+                self.small_ones(f"interpose/{folder}/{area}", folder, list(members))
+
+    def small_ones(self, area, folder, sources):
+        sources = [s for s in sources if self.wanted(f"interpose/{folder}/{s.stem}")]
+        if not sources:
+            return
+        begin = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            verdicts = list(pool.map(lambda s: self.small_one(folder, s), sources))
+        failed = [v for v in verdicts if v]
+        for name, command, text in failed:
+            self.tally.fail(name, shlex.join(command), text)
+        self.tally.passed += len(sources) - len(failed)
+        self.tally.done(area, len(sources) - len(failed), len(failed), time.monotonic() - begin)
+
+    def small_one(self, folder, source):
+        """None, or (name, command, what is wrong)."""
+        name, program = f"interpose/{folder}/{source.stem}", self.out / "interpose" / folder
+        program, solo = program / source.stem, self.out / "crane-solo"
+        say = dict(re.findall(r"^// (exit|native|parallel): *(.*)$", source.read_text(), re.M))
+        if not program.exists() or not solo.exists():
+            return name, ["make", f"OUT={self.out}", "all"], "not built\n"
+        wanted, text = int(say.get("exit", "0")), None
+        if say.get("native") != "no":
+            status, text, errors = self.standard_output([str(program)])
+            status = 128 - status if status is not None and status < 0 else status
+            if status != wanted:
+                return f"{name}, natively ({describe(status)})", [str(program)], text + errors
+        for mode in [[], ["--parallel"]][:1 if say.get("parallel") == "no" else 2]:
+            hashes = []
+            for disturbance in ([], ["--perturb", "7"]):
+                command = [str(solo), "--hash", *mode, *disturbance, "--", str(program)]
+                status, got, errors = self.standard_output(command)
+                text = got if text is None else text
+                hashes += re.findall(r"^schedule .*$", errors, re.M)
+                if status != wanted or got != text:
+                    return (f"{name} ({describe(status)}, wanted {wanted})", command,
+                            f"--- standard output\n{got}--- wanted\n{text}"
+                            f"--- standard error\n{errors}")
+            if len(set(hashes)) != 1:
+                return f"{name}: schedules differ", command, "\n".join(hashes) + "\n"
+        return None
 
     def stranger(self, source):
         name, program = f"interpose/{source.stem}", self.out / "interpose" / source.stem

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/mapping.h"
+
+#include <sys/stat.h>
+
+#include <atomic>
+
+#include "runtime/raw.h"
+#include "runtime/thread.h"
+
+namespace crane {
+namespace {
+
+constexpr std::uint64_t kSegments = 1ull << 32;  // device numbers are smaller
+
+struct Mapping {
+  std::atomic<std::uintptr_t> begin;  // 0 = free
+  std::atomic<std::uintptr_t> end;    // stored last; 0 while the entry is made
+  std::uint64_t identity;
+  std::uint64_t offset;  // of `begin`
+};
+constexpr std::size_t kMappingsMax = 1024;
+Mapping mappings[kMappingsMax];
+std::atomic<std::size_t> used{0};  // high-water mark
+
+std::uintptr_t word_of(const volatile void* address) noexcept {
+  return reinterpret_cast<std::uintptr_t>(address);
+}
+
+bool overlaps(const Mapping& m, std::uintptr_t begin, std::uintptr_t end) noexcept {
+  return m.begin.load(std::memory_order_acquire) < end &&
+         begin < m.end.load(std::memory_order_acquire);
+}
+
+void add(std::uintptr_t begin, std::uintptr_t end, std::uint64_t identity,
+         std::uint64_t offset) noexcept {
+  for (std::size_t i = 0; i < kMappingsMax; ++i) {
+    std::uintptr_t none = 0;
+    if (!mappings[i].begin.compare_exchange_strong(none, begin)) continue;
+    mappings[i].identity = identity;
+    mappings[i].offset = offset;
+    mappings[i].end.store(end, std::memory_order_release);
+    std::size_t high = used.load(std::memory_order_relaxed);
+    while (high < i + 1 && !used.compare_exchange_weak(high, i + 1)) {
+    }
+    return;
+  }
+}
+
+// The mapping of an address, or null.
+const Mapping* find(std::uintptr_t address) noexcept {
+  const std::size_t count = used.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (overlaps(mappings[i], address, address + 1)) return &mappings[i];
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void add_mapping(const void* address, std::size_t size, std::uint64_t identity,
+                 std::uint64_t offset) noexcept {
+  remove_mapping(address, size);
+  add(word_of(address), word_of(address) + size, identity, offset);
+}
+
+void remove_mapping(const void* address, std::size_t size) noexcept {
+  const std::uintptr_t begin = word_of(address), end = begin + size;
+  const std::size_t count = used.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < count; ++i) {
+    Mapping& m = mappings[i];
+    if (!overlaps(m, begin, end)) continue;
+    const std::uintptr_t first = m.begin.load(), last = m.end.load();
+    const std::uint64_t identity = m.identity, offset = m.offset;
+    m.end.store(0, std::memory_order_release);
+    m.begin.store(0, std::memory_order_release);
+    // What is left on both sides.
+    if (first < begin) add(first, begin, identity, offset);
+    if (end < last) add(end, last, identity, offset + (end - first));
+  }
+}
+
+void move_mapping(const void* from, std::size_t old_size, const void* to,
+                  std::size_t new_size) noexcept {
+  const Mapping* m = find(word_of(from));
+  if (m == nullptr) return;
+  const std::uint64_t identity = m->identity;
+  const std::uint64_t offset = m->offset + (word_of(from) - m->begin.load());
+  remove_mapping(from, old_size);
+  add_mapping(to, new_size, identity, offset);
+}
+
+bool touches_mapping(const void* address, std::size_t size) noexcept {
+  const std::size_t count = used.load(std::memory_order_acquire);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (overlaps(mappings[i], word_of(address), word_of(address) + size)) return true;
+  }
+  return false;
+}
+
+std::uint64_t name_of_shared(const volatile void* address) noexcept {
+  const Mapping* m = find(word_of(address));
+  // Unknown: the processes inherited it at one address.
+  if (m == nullptr) return name_of_address(0, address);
+  const std::uint64_t offset = m->offset + (word_of(address) - m->begin.load());
+  return name_of_address(m->identity, reinterpret_cast<const void*>(offset));
+}
+
+std::uint64_t identity_of_file(int fd) noexcept {
+  struct stat status;
+  if (raw_syscall(SYS_fstat, fd, &status) != 0) return 0;
+  return (status.st_ino * 0x9E3779B97F4A7C15) ^ status.st_dev ^ (1ull << 63);
+}
+
+std::uint64_t identity_of_segment(int id) noexcept {
+  return (kSegments + static_cast<std::uint32_t>(id)) * 0x9E3779B97F4A7C15;
+}
+
+}  // namespace crane
