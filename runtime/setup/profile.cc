@@ -14,6 +14,7 @@
 #include <regex>
 
 #include "runtime/setup/profile_databases.h"
+#include "runtime/setup/profile_services.h"
 
 namespace crane::setup {
 namespace {
@@ -133,6 +134,7 @@ constexpr Row kProfiles[] = {
     {"slapd", {"slapd", "", ""}, slapd},
     {"postgres", {"postgres", "postmaster", ""}, postgres},
     {"mariadbd", {"mariadbd", "mysqld", ""}, mariadbd},
+    {"clamd", {"clamd", "", ""}, clamd},
     {"default", {"", "", ""}, plain},
 };
 

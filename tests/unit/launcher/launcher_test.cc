@@ -201,6 +201,10 @@ TEST_CASE("profile: stock servers stay in the foreground without being told", "[
   CHECK(p.args == std::vector<std::string>{"-d", "0"});
   REQUIRE(find_profile("", "/usr/sbin/slapd", {"-VV"}, p));
   CHECK(p.args.empty());
+  REQUIRE(find_profile("", "/usr/sbin/clamd", {"-c", "clamd.conf"}, p));
+  CHECK(p.args == std::vector<std::string>{"--foreground=true"});
+  REQUIRE(find_profile("", "/usr/sbin/clamd", {"-F"}, p));
+  CHECK(p.args.empty());
   REQUIRE(find_profile("", "/usr/bin/anything", {}, p));
   CHECK(p.name == "default");
   REQUIRE(find_profile("redis-server", "/usr/bin/anything", {}, p));
