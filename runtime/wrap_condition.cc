@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Condition variables, barriers, once and static-variable guards: wholly virtual, libc's object
+// Condition variables, barriers and static-variable guards: wholly virtual, libc's object
 // only carries the attributes (clock, process-shared) or our own few words.
 #include <sched.h>
 
@@ -164,42 +164,6 @@ int pthread_barrier_wait(pthread_barrier_t* b) {
   const std::uint64_t round = barrier.round;
   while (barrier.round == round) block(turn, object);
   return 0;
-}
-
-// --- once  ---------------------------------------------------------------------------------------
-
-namespace {
-
-constexpr int kOnceFresh = 0, kOnceRunning = 1, kOnceDone = 2;  // done as in glibc
-
-// Trap 1: the routine is the application's and runs between turns; losers wait in the scheduler.
-void run_once(Op op, int* state, InitRoutine routine) noexcept {
-  if (!is_parallel() && __atomic_load_n(state, __ATOMIC_ACQUIRE) == kOnceDone) return;
-  Turn turn(op);
-  const std::uint64_t object = object_of(state, false);
-  while (*state == kOnceRunning) block(turn, object);
-  if (*state == kOnceDone) return;
-  *state = kOnceRunning;
-  turn.result(1);
-  turn.put();
-  {
-    OutsideCrane outside;
-    routine();
-  }
-  turn.take();
-  __atomic_store_n(state, kOnceDone, __ATOMIC_RELEASE);
-  dmt::signal(turn.w, object, dmt::kAll);
-}
-
-}  // namespace
-
-int pthread_once(pthread_once_t* o, InitRoutine f) {
-  run_once(Op::pthread_once, o, f);
-  return 0;
-}
-
-void call_once(once_flag* o, InitRoutine f) {
-  run_once(Op::call_once, reinterpret_cast<int*>(o), f);
 }
 
 // --- guards of C++ static variables (trap 2): byte 0 = done (the ABI), byte 1 = being made  ------

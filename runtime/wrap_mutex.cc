@@ -33,8 +33,18 @@ int attempt(pthread_mutex_t* m) noexcept {
   return checks && mine ? EDEADLK : EBUSY;
 }
 
+// Writers that wait are counted in a word of the lock that libc leaves alone: with the kind that
+// prefers them they keep new readers out.
+unsigned& waiting_writers(pthread_rwlock_t* l) noexcept { return l->__data.__pad3; }
+
+int try_read(pthread_rwlock_t* l) noexcept {
+  const bool prefers_writers = l->__data.__flags == PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP;
+  if (prefers_writers && waiting_writers(l) > 0) return EBUSY;
+  return real::pthread_rwlock_tryrdlock(l);
+}
+
 int attempt_read(pthread_rwlock_t* l) noexcept {
-  const int error = real::pthread_rwlock_tryrdlock(l);
+  const int error = try_read(l);
   const bool mine = l->__data.__cur_writer == static_cast<int>(self.thread_id);
   return error == EBUSY && mine ? EDEADLK : error;
 }
@@ -43,6 +53,30 @@ int attempt_write(pthread_rwlock_t* l) noexcept {
   const bool mine = l->__data.__cur_writer == static_cast<int>(self.thread_id);
   return error == EBUSY && mine ? EDEADLK : error;
 }
+
+// One that waits for the lock for as long as this lives.
+class WaitingWriter {
+ public:
+  WaitingWriter(Turn& turn, pthread_rwlock_t* l) noexcept : turn_(turn), lock_(l) {
+    ++waiting_writers(l);
+  }
+  ~WaitingWriter() {
+    --waiting_writers(lock_);
+    // It gave up: readers that waited for it alone may go.
+    if (gave_up_) dmt::signal(turn_.w, object_of_lock(lock_), dmt::kAll);
+  }
+  WaitingWriter(const WaitingWriter&) = delete;
+  WaitingWriter& operator=(const WaitingWriter&) = delete;
+  int result(int error) noexcept {
+    gave_up_ = error != 0;
+    return error;
+  }
+
+ private:
+  Turn& turn_;
+  pthread_rwlock_t* lock_;
+  bool gave_up_ = false;
+};
 
 void locked(int error) noexcept {
   if (error == 0 || error == EOWNERDEAD) ++self.locks;
@@ -117,14 +151,16 @@ int pthread_rwlock_rdlock(pthread_rwlock_t* l) {
 
 int pthread_rwlock_wrlock(pthread_rwlock_t* l) {
   Turn turn(Op::pthread_rwlock_wrlock);
-  const int error = until_free(turn, object_of_lock(l), [l] { return attempt_write(l); });
+  WaitingWriter writer(turn, l);
+  const int error =
+      writer.result(until_free(turn, object_of_lock(l), [l] { return attempt_write(l); }));
   turn.result(error);
   return error;
 }
 
 int pthread_rwlock_tryrdlock(pthread_rwlock_t* l) {
   Turn turn(Op::pthread_rwlock_tryrdlock);
-  const int error = real::pthread_rwlock_tryrdlock(l);
+  const int error = try_read(l);
   if (error == EBUSY) turn.yield();
   turn.result(error);
   return error;
@@ -147,7 +183,9 @@ int pthread_rwlock_clockrdlock(pthread_rwlock_t* l, clockid_t c, const struct ti
 
 int pthread_rwlock_clockwrlock(pthread_rwlock_t* l, clockid_t c, const struct timespec* t) {
   Turn turn(Op::pthread_rwlock_clockwrlock);
-  const int error = until_free_or(turn, object_of_lock(l), c, t, [l] { return attempt_write(l); });
+  WaitingWriter writer(turn, l);
+  const int error =
+      writer.result(until_free_or(turn, object_of_lock(l), c, t, [l] { return attempt_write(l); }));
   turn.result(error);
   return error;
 }
@@ -172,10 +210,17 @@ int pthread_rwlock_unlock(pthread_rwlock_t* l) {
 
 // --- spin locks: as mutexes, since who spins would never let the holder have the turn (trap 4) ---
 
+namespace {
+// A spin lock does not say whether it is shared; where it lies does.
+std::uint64_t object_of_spin_lock(pthread_spinlock_t* l) noexcept {
+  return object_of(l, touches_mapping(const_cast<const int*>(l), sizeof *l));
+}
+}  // namespace
+
 int pthread_spin_lock(pthread_spinlock_t* l) {
   Turn turn(Op::pthread_spin_lock);
   const int error =
-      until_free(turn, object_of(l, false), [l] { return real::pthread_spin_trylock(l); });
+      until_free(turn, object_of_spin_lock(l), [l] { return real::pthread_spin_trylock(l); });
   turn.result(error);
   return error;
 }
@@ -191,7 +236,7 @@ int pthread_spin_trylock(pthread_spinlock_t* l) {
 int pthread_spin_unlock(pthread_spinlock_t* l) {
   Turn turn(Op::pthread_spin_unlock);
   const int error = real::pthread_spin_unlock(l);
-  dmt::signal(turn.w, object_of(l, false), 1);
+  dmt::signal(turn.w, object_of_spin_lock(l), 1);
   return error;
 }
 

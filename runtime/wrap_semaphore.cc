@@ -35,13 +35,13 @@ int answer(Turn& turn, int error) noexcept {
 }
 
 int wait_until(Turn& turn, sem_t* s, clockid_t clock, const struct timespec* time) noexcept {
-  int error = attempt(s);
-  if (error != EAGAIN) return answer(turn, error);
   std::int64_t deadline = dmt::kNoDeadline;
   if (time != nullptr) {
+    // As in glibc, also when nothing would block.
     if (!is_deadline_clock(clock) || !is_valid(*time)) return answer(turn, EINVAL);
     deadline = deadline_at(turn.w, clock, *time);
   }
+  int error = attempt(s);
   while (error == EAGAIN) {
     const dmt::WakeReason why = turn.wait(object_of_semaphore(s), deadline);
     if (why == dmt::WakeReason::kTimeout) return answer(turn, ETIMEDOUT);
