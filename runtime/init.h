@@ -19,11 +19,10 @@ inline constexpr int kExitCannotAttach = 125;
 // What the process tells the node when it starts, forks or has executed another program; the node
 // learns the pid outside of the container by SO_PEERCRED.
 struct CheckIn {
-  std::uint32_t version;
+  std::uint32_t version;  // dmt::kLayoutVersion
   std::uint32_t process;
   std::uint32_t pid;
 };
-inline constexpr std::uint32_t kCheckInVersion = 1;
 
 void check_in(std::uint16_t process) noexcept;
 
