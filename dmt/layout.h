@@ -25,7 +25,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 2;
+inline constexpr std::uint32_t kLayoutVersion = 3;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // nobody: the next to CAS it has the turn
 
@@ -68,6 +68,7 @@ struct alignas(128) SlotRecord {
   std::uint64_t operations;   // turns this slot has taken: names what it creates (D2)
   std::uint64_t exit_object;  // joiners wait here
   std::int64_t cpu_ns;        // virtual processor time (processes.h)
+  std::uint32_t wait_bits;    // which wake-ups with bits concern it (futexes); set before waiting
 };
 
 // --- processes -------------------------------------------------------------------------------
@@ -318,6 +319,37 @@ struct SchedulerState {
   std::atomic<std::uint32_t> fenced;           // any: 1 = this replica has failed; nobody goes on
 };
 
+// --- calls that came past the library (unhooked.h) --------------------------------------------
+
+// What became of such a call.
+enum class Outcome : std::uint32_t {
+  kOperation = 1,  // it was made an operation of the schedule after all
+  kRefused = 2,    // answered ENOSYS, as by a kernel without it
+  kPassed = 3,     // done by the kernel, where the schedule does not see it
+};
+
+struct UnhookedCall {
+  std::int32_t number;  // of the system call
+  Outcome outcome;
+  std::uint64_t offset;  // of the instruction behind the call, in the object
+  char name[24];
+  char object[88];  // the file it was loaded from; the end of a long path
+};
+
+struct UnhookedRecord {
+  std::atomic<std::uint32_t> state;  // any: 0 = free, 1 = being written, 2 = there
+  std::atomic<std::uint64_t> count;  // any
+  UnhookedCall call;                 // any: constant once there
+};
+
+struct UnhookedCalls {
+  std::uint32_t strict;                // constant after creation: the first one ends the server
+  std::atomic<std::uint32_t> blind;    // any: processes that the kernel would not watch
+  std::atomic<std::uint64_t> total;    // any
+  std::atomic<std::uint32_t> stopped;  // any: 1 + the record that strict mode stopped at
+  UnhookedRecord records[kUnhookedMax];
+};
+
 struct SegmentHeader {
   std::uint64_t magic;
   std::atomic<std::uint32_t> version;  // stored last (L2)
@@ -349,6 +381,7 @@ struct Layout {
   SignalTable signals;
   std::uint32_t posix_timers_used;  // high-water mark
   PosixTimer posix_timers[kPosixTimersMax];
+  alignas(64) UnhookedCalls unhooked;
 };
 
 static_assert(std::is_standard_layout_v<Layout>);

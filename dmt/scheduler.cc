@@ -209,18 +209,51 @@ WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_
   return slot.wake_reason;
 }
 
-std::uint32_t signal(Layout& w, std::uint64_t object, std::uint32_t count) noexcept {
-  std::uint32_t woken = 0;
-  std::uint16_t slot = bucket(w, object).head;
-  while (slot != kNone && woken < count) {
-    const std::uint16_t next = w.slots[slot].queue_next;
-    if (w.slots[slot].wait_object == object) {
-      wake(w, Slot{slot}, WakeReason::kSignalled);
-      ++woken;
+namespace {
+
+// Hands up to `count` waiters of `object`, oldest first, that `wanted` takes to `act`.
+template <typename Wanted, typename Act>
+std::uint32_t each_waiter(Layout& w, std::uint64_t object, std::uint32_t count, Wanted wanted,
+                          Act act) noexcept {
+  std::uint32_t found = 0;
+  // Who is moved within the bucket comes behind the last of now: no further than that.
+  const std::uint16_t last = bucket(w, object).tail;
+  for (std::uint16_t slot = bucket(w, object).head; slot != kNone && found < count;) {
+    const std::uint16_t next = slot == last ? kNone : w.slots[slot].queue_next;
+    if (w.slots[slot].wait_object == object && wanted(w.slots[slot])) {
+      act(slot);
+      ++found;
     }
     slot = next;
   }
-  return woken;
+  return found;
+}
+
+}  // namespace
+
+std::uint32_t signal(Layout& w, std::uint64_t object, std::uint32_t count) noexcept {
+  return each_waiter(
+      w, object, count, [](const SlotRecord&) { return true; },
+      [&w](std::uint16_t slot) { wake(w, Slot{slot}, WakeReason::kSignalled); });
+}
+
+std::uint32_t signal_bits(Layout& w, std::uint64_t object, std::uint32_t count,
+                          std::uint32_t bits) noexcept {
+  return each_waiter(
+      w, object, count, [bits](const SlotRecord& s) { return (s.wait_bits & bits) != 0; },
+      [&w](std::uint16_t slot) { wake(w, Slot{slot}, WakeReason::kSignalled); });
+}
+
+std::uint32_t requeue(Layout& w, std::uint64_t from, std::uint64_t to,
+                      std::uint32_t count) noexcept {
+  if (from == to) return 0;
+  return each_waiter(
+      w, from, count, [](const SlotRecord&) { return true; },
+      [&w, from, to](std::uint16_t slot) {
+        remove(w, bucket(w, from), slot);
+        w.slots[slot].wait_object = to;
+        push_back(w, bucket(w, to), slot);
+      });
 }
 
 bool wake(Layout& w, Slot slot, WakeReason reason) noexcept {

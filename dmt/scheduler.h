@@ -66,6 +66,15 @@ WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_
 std::uint32_t signal(Layout& w, std::uint64_t object, std::uint32_t count) noexcept;
 inline constexpr std::uint32_t kAll = UINT32_MAX;
 
+// The same for those of them whose SlotRecord::wait_bits share one with `bits` (FUTEX_WAKE_BITSET).
+std::uint32_t signal_bits(Layout& w, std::uint64_t object, std::uint32_t count,
+                          std::uint32_t bits) noexcept;
+
+// Up to `count` waiters of `from`, oldest first, wait for `to` from now on, behind its own; returns
+// how many.
+std::uint32_t requeue(Layout& w, std::uint64_t from, std::uint64_t to,
+                      std::uint32_t count) noexcept;
+
 // Makes a waiting slot runnable whatever it waits for; no effect on one that does not wait.
 bool wake(Layout& w, Slot slot, WakeReason reason) noexcept;
 

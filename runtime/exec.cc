@@ -13,6 +13,7 @@
 #include "runtime/real.h"
 #include "runtime/signals.h"
 #include "runtime/turn.h"
+#include "runtime/vdso.h"
 #include "runtime/wrappers.h"
 
 extern char** environ;
@@ -153,7 +154,9 @@ int execute(const char* path, char* const* argv, char* const* env) noexcept {
   // The turn goes over to the new program, whose first operation finishes this one: until then none
   // of this process' other threads can have it.
   turn.w.processes[self.process].exec_pending = true;
+  allow_tsc();  // ld.so of the new program reads it before anybody could answer
   const long error = raw_syscall(SYS_execve, path, argv, variables);
+  forbid_tsc();
   turn.w.processes[self.process].exec_pending = false;
   return static_cast<int>(-error);
 }

@@ -15,11 +15,13 @@
 #include "runtime/exec.h"
 #include "runtime/fork.h"
 #include "runtime/inside.h"
+#include "runtime/net.h"
 #include "runtime/raw.h"
 #include "runtime/real.h"
 #include "runtime/signals.h"
 #include "runtime/stdio_streams.h"
 #include "runtime/turn.h"
+#include "runtime/vdso.h"
 
 extern char** environ;
 
@@ -210,12 +212,16 @@ void initialise() noexcept {
   dmt::set_doorbell(ring);
   check_in(index);
   be_patient();
+  prepare_net();
   adopt_slot(static_cast<std::uint16_t>(slot), index);
   prepare_thread_end();
   arm_thread_end();
   install_fault_handlers();
+  take_over_vdso();
+  forbid_tsc();
   register_exit_handlers();
   start_image(after_exec);
+  replace_random_bytes();
   adopt_standard_streams();
   InsideCrane::set_outside();
 }

@@ -27,6 +27,9 @@ class InsideCrane {
   static void set_outside() noexcept { application_ = true; }
   static void set_inside() noexcept { application_ = false; }
 
+  // The byte as the kernel reads it (net.h): 1 = this thread's system calls are looked at.
+  static const void* selector() noexcept { return &application_; }
+
  private:
   friend class OutsideCrane;
   static thread_local bool application_;

@@ -10,6 +10,7 @@
 //  * Nothing allocates, throws, or uses a guard variable.
 #include "runtime/inside.h"
 #include "runtime/real.h"
+#include "runtime/thread.h"
 #include "runtime/types.h"
 #include "runtime/wrappers.h"
 
@@ -56,6 +57,7 @@
       return crane::real::name args;                                                        \
     }                                                                                       \
     crane::InsideCrane inside;                                                              \
+    crane::self.caller = __builtin_return_address(0);                                       \
     return crane::wrap::name given;                                                         \
   }
 #define INTERPOSE_LIST(kind, name, result, params, last, wrapped, args, version) \

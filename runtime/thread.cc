@@ -6,9 +6,11 @@
 #include "dmt/base/assert.h"
 #include "dmt/scheduler.h"
 #include "runtime/inside.h"
+#include "runtime/net.h"
 #include "runtime/raw.h"
 #include "runtime/real.h"
 #include "runtime/turn.h"
+#include "runtime/vdso.h"
 #include "runtime/vrandom.h"
 
 namespace crane {
@@ -111,6 +113,8 @@ void adopt_slot(std::uint16_t slot, std::uint16_t process) noexcept {
   self.space = world->processes[process].space;
   self.clock_reads = 0;
   restart_random();
+  leave_rseq();
+  arm_net();
 }
 
 void abandon_slot() noexcept {

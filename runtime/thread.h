@@ -53,6 +53,7 @@ struct ThreadBlock {
   std::uint32_t random_state[16] = {};
   unsigned char random_bytes[64] = {};
   bool random_ready = false;
+  const void* caller = nullptr;  // of the last function with variable arguments
   std::uint32_t locks = 0;  // mutexes held, roughly: ends the quantum in parallel mode (rule 23)
 };
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Randomness from the group's agreed seed, and values that a host would give (DESIGN D7, rule 20).
+// Randomness from the group's agreed seed (DESIGN D7).
 // rand(), random() and drand48() stay libc's: their seeds come from here or from the clock.
 #include <cstring>
 
+#include "runtime/inside.h"
+#include "runtime/raw.h"
 #include "runtime/real.h"
 #include "runtime/turn.h"
 #include "runtime/vrandom.h"
@@ -10,10 +12,6 @@
 
 namespace crane::wrap {
 namespace {
-
-// What every replica claims to run on, whatever it runs on.
-constexpr int kProcessors = 2;
-constexpr long kMemoryPages = 1 << 20;
 
 int fail(int error) noexcept {
   errno = error;
@@ -53,37 +51,14 @@ std::uint32_t arc4random_uniform(std::uint32_t bound) {
   }
 }
 
-// --- the machine  --------------------------------------------------------------------------------
-
-long sysconf(int name) {
-  switch (name) {
-    case _SC_NPROCESSORS_CONF:
-    case _SC_NPROCESSORS_ONLN:
-      return kProcessors;
-    case _SC_PHYS_PAGES:
-    case _SC_AVPHYS_PAGES:
-      return kMemoryPages;
-    default:
-      return real::sysconf(name);
+// std::random_device takes RDSEED or RDRAND where the processor has it, which nobody can forbid.
+unsigned _ZNSt13random_device9_M_getvalEv(void*) {
+  unsigned word = 0;
+  if (InsideCrane::inside()) {
+    raw_syscall(SYS_getrandom, &word, sizeof word, 0);
+    return word;
   }
-}
-
-int get_nprocs() { return kProcessors; }
-int get_nprocs_conf() { return kProcessors; }
-
-int sched_getaffinity(pid_t, size_t n, cpu_set_t* s) {
-  if (n < sizeof(unsigned long)) return fail(EINVAL);
-  std::memset(s, 0, n);
-  for (int i = 0; i < kProcessors; ++i) CPU_SET_S(i, n, s);
-  return 0;
-}
-int sched_setaffinity(pid_t, size_t, const cpu_set_t*) { return 0; }
-int sched_getcpu() { return 0; }
-
-int getloadavg(double* values, int n) {
-  const int count = n < 3 ? n : 3;
-  for (int i = 0; i < count; ++i) values[i] = 0.0;
-  return count;
+  return random_word();
 }
 
 }  // namespace crane::wrap

@@ -13,9 +13,11 @@
 #include "runtime/blocking.h"
 #include "runtime/fork.h"
 #include "runtime/inside.h"
+#include "runtime/net.h"
 #include "runtime/raw.h"
 #include "runtime/real.h"
 #include "runtime/signals.h"
+#include "runtime/vdso.h"
 #include "runtime/wrappers.h"
 
 namespace crane {
@@ -167,6 +169,8 @@ namespace {
 // A fault is an action of the program (D18): the application's handler, or the process' end as an
 // operation of the schedule, also when the fault happened while holding the turn.
 void on_fault(int signo, siginfo_t* info, void* context) noexcept {
+  if (signo == SIGSYS && handle_trap(info, context)) return;
+  if (signo == SIGSEGV && handle_tsc(info, context)) return;
   const bool was_inside = InsideCrane::inside();
   // An assertion of ours: no operation, the node sees an end that is not in the schedule and
   // fences.
@@ -190,8 +194,14 @@ void on_fault(int signo, siginfo_t* info, void* context) noexcept {
 void install_fault_handlers() noexcept {
   struct sigaction action {};
   action.sa_sigaction = on_fault;
-  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
-  for (const int signo : kFaults) real::sigaction(signo, &action, nullptr);
+  for (const int signo : kFaults) {
+    // A call that the net made a signal runs where it was made: it may block, and need the room.
+    action.sa_flags = SA_SIGINFO | SA_NODEFER | (signo == SIGSYS ? 0 : SA_ONSTACK);
+    real::sigaction(signo, &action, nullptr);
+  }
+  // Blocked by whoever started the server, the net's signal would end the process.
+  const std::uint64_t net = bit_of(SIGSYS);
+  raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &net, nullptr, 8);
   dmt::ProcessRecord& p = world->processes[self.process];
   for (int s = 1; s <= kSignals; ++s) {
     if (p.dispositions[s] == dmt::Disposition::kIgnore) actions[s].sa_handler = SIG_IGN;

@@ -34,7 +34,8 @@ struct Config {
   dmt::Admission admission = dmt::Admission::kGrant;
   std::uint32_t quantum = 0;                    // 0: the mode's default
   std::uint32_t n_clock = 0, w_timeout_us = 0;  // CRANE 4.2; 0: those of dmt/tuning.h
-  std::string record;                           // directory for recorded outputs; empty: none
+  bool strict = false;  // a system call that came past libcrane.so ends the replica
+  std::string record;   // directory for recorded outputs; empty: none
   bool container = true;
   std::vector<std::pair<std::string, std::string>> binds;  // source, target
   std::string libcrane;

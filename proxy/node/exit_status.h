@@ -19,6 +19,7 @@ enum class ExitStatus : int {
   kDisagrees = 74,         // configured otherwise than the leader; the message names what differs
   kNoListener = 75,        // a port for clients cannot be had on this host
   kMissedEntries = 76,     // came back, and the log no longer holds all that it missed
+  kUnhooked = 77,          // strict mode: a system call of the server came past libcrane.so
   kNotHere = 78,           // the fence or the huge pages that were chosen cannot be had here
 };
 

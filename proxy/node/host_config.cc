@@ -76,6 +76,7 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   c.quantum = f.quantum != 0 ? f.quantum : profile.quantum;
   c.n_clock = f.n_clock;
   c.w_timeout_us = f.w_timeout_us;
+  c.strict = f.strict;
   c.record = f.record;
   c.container = f.container;
   for (const auto& word : f.binds) {

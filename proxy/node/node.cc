@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/node.h"
 #include "proxy/node/placement.h"
+#include "proxy/node/unhooked.h"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -274,6 +275,9 @@ bool Node::round() {
     start_server();
   }
   if (layout_->scheduler.fenced.load(std::memory_order_relaxed) != 0) {
+    if (const std::string why = unhooked_reason(*layout_); !why.empty()) {
+      fail(ExitStatus::kUnhooked, why);
+    }
     fail(ExitStatus::kFenced, "the replica stopped itself; runtime.log says why");
   }
   return work_waiting();

@@ -92,6 +92,7 @@ Outcome Segment::map(const Config& config) {
     return Error{Code::kSystem, e.get_native_error(), "map the segment"};
   }
   layout_ = &dmt::initialise_segment(region_.get_address(), configuration_of(config));
+  layout_->unhooked.strict = config.strict ? 1 : 0;
   dmt::create_main_process(*layout_);
   return Done{};
 }

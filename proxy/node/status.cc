@@ -52,6 +52,20 @@ nlohmann::json machine_json(const NodeStatus& s) {
           {"numa_node", s.numa_node >= 0 ? nlohmann::json(s.numa_node) : nlohmann::json()}};
 }
 
+// Calls of the server that the schedule did not see by itself; null: the kernel does not tell.
+nlohmann::json unhooked_json(const NodeStatus& s) {
+  nlohmann::json calls = nlohmann::json::array();
+  for (const Unhooked& u : s.unhooked) {
+    calls.push_back({{"call", u.call},
+                     {"object", u.object},
+                     {"offset", fmt::format("0x{:x}", u.offset)},
+                     {"outcome", u.outcome},
+                     {"count", u.count}});
+  }
+  return {{"unhooked_calls", s.watched ? nlohmann::json(s.unhooked_calls) : nlohmann::json()},
+          {"unhooked", std::move(calls)}};
+}
+
 }  // namespace
 
 nlohmann::json to_json(const NodeStatus& s) {
@@ -121,7 +135,7 @@ nlohmann::json to_json(const NodeStatus& s) {
       {"reset_leader", s.reset_leader},
       {"bytes_in", s.bytes_in},
       {"bytes_out", s.bytes_out}};
-  out.update(machine_json(s));
+  for (const auto& part : {machine_json(s), unhooked_json(s)}) out.update(part);
   return out;
 }
 

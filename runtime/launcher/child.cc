@@ -120,7 +120,9 @@ std::string how_ended(int status) {
 setup::Status status_of_node_code(int code) {
   using setup::Status;
   constexpr int kNeverCheckedInCode = 68, kServerDiedCode = 69;
+  constexpr int kUnhookedCode = 77;
   if (code == kNeverCheckedInCode) return Status::kNeverCheckedIn;
+  if (code == kUnhookedCode) return Status::kUnhooked;
   return code >= kServerDiedCode ? Status::kReplicaStopped : Status::kNodeFailed;
 }
 

@@ -283,8 +283,11 @@ void Group::on_exit(Replica& replica, int status) {
 }
 
 void Group::on_fatal(Replica& replica, int code, const std::string& message) {
-  replica.problem = problem(status_of_node_code(code), "replica " + std::to_string(replica.number),
-                            "stopped", message, "its log: " + log_of(replica));
+  const auto status = status_of_node_code(code);
+  replica.problem = problem(status, "replica " + std::to_string(replica.number), "stopped", message,
+                            status == Status::kUnhooked
+                                ? "without --strict such calls are counted, and the group goes on"
+                                : "its log: " + log_of(replica));
 }
 
 // --- ends ---------------------------------------------------------------------------------------
@@ -318,7 +321,8 @@ void Group::judge() {
   });
   const int total = static_cast<int>(replicas_.size());
   // A program that one replica cannot preload is the same program on the others.
-  const bool hopeless = lost->problem.status == Status::kNeverCheckedIn;
+  const bool hopeless =
+      lost->problem.status == Status::kNeverCheckedIn || lost->problem.status == Status::kUnhooked;
   if (phase_ == Phase::kStarting || total == 1 || hopeless) {
     end_with(lost->problem);
     return;

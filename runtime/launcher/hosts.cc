@@ -109,6 +109,7 @@ setup::GroupFile group_file_of(const Options& o) {
   f.quantum = o.quantum;
   f.n_clock = o.n_clock;
   f.w_timeout_us = o.w_timeout_us;
+  f.strict = o.strict;
   f.binds = o.binds;
   f.container = o.container;
   f.record = o.record;
@@ -532,7 +533,10 @@ void Hosts::on_shell_end(Host& host, int status) {
 
 // After a replica was lost, or the connection to one.
 void Hosts::judge(Host& host) {
-  if (phase_ == Phase::kStarting) return end_with(host.problem);
+  // A server that strict mode stops here is the same server on the others.
+  if (phase_ == Phase::kStarting || host.problem.status == Status::kUnhooked) {
+    return end_with(host.problem);
+  }
   const int total = static_cast<int>(hosts_.size());
   const int maybe = count(State::kRuns) + count(State::kLost);
   say(host.problem.text);

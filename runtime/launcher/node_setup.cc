@@ -127,6 +127,7 @@ std::string node_configuration(const NodeSetup& s) {
               {"quantum", quantum},
               {"n_clock", s.options.n_clock},
               {"w_timeout_us", s.options.w_timeout_us},
+              {"strict", s.options.strict},
               {"admission", s.options.admission},
               {"record", record},
               {"container", s.options.container},

@@ -77,6 +77,8 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
       ->allow_extra_args(false);
   app.add_flag("--no-container", no_container, "run the server without LXC");
   app.add_flag("--no-pin", no_pin, "do not pin replicas to processors");
+  app.add_flag("--strict", o.strict,
+               "stop when the server makes a system call that libcrane.so does not see");
   app.add_option("--perturb", o.perturb, "random delays at turns, from this seed (for tests)");
   app.add_flag("-v,--verbose", o.verbose, "say what happens inside");
   app.add_option("program", o.program, "the server and its arguments, after --");

@@ -50,6 +50,7 @@ struct Options {
   bool container = true;
   bool pin = true;
   std::uint64_t perturb = 0;
+  bool strict = false;
   bool verbose = false;
   HostsOptions remote;
   std::vector<std::string> program;  // name and arguments, as typed

@@ -186,6 +186,32 @@ Health health_of(const Json& summary) {
                               : Health::kNoLeader;
 }
 
+namespace {
+
+// The first few calls of one replica that came past libcrane.so, for people.
+std::string unhooked_of(const Json& row) {
+  std::string text = fmt::format("unhooked calls: {}\n", cell(row, "unhooked_calls"));
+  for (const Json& u : row.value("unhooked", Json::array())) {
+    text += fmt::format("  {} at {}+{}: {}, {} times\n", cell(u, "call"), cell(u, "object"),
+                        cell(u, "offset"), cell(u, "outcome"), cell(u, "count"));
+  }
+  return text;
+}
+
+// Of the replica that made most: they differ only while one is behind.
+std::string unhooked_text(const Json& summary) {
+  const Json* most = nullptr;
+  for (const Json& row : summary["replicas"]) {
+    if (!row.contains("unhooked_calls")) continue;
+    if (most == nullptr || number(row, "unhooked_calls") > number(*most, "unhooked_calls")) {
+      most = &row;
+    }
+  }
+  return most == nullptr ? "" : unhooked_of(*most);
+}
+
+}  // namespace
+
 std::string table_of(const Json& summary) {
   static constexpr Column kColumns[] = {
       {"REPLICA", "replica", false},    {"ROLE", "role", false},
@@ -215,7 +241,7 @@ std::string table_of(const Json& summary) {
         cell(e, "view"), cell(e, "cause"), cell(e, "age_ms"), cell(e, "took_us"),
         cell(d, "period_us"), cell(d, "misses_needed"));
   }
-  return text;
+  return text + unhooked_text(summary);
 }
 
 std::string members_of(const Json& summary) {

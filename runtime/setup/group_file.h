@@ -26,6 +26,7 @@
 //   [server]    command = ["redis-server", "--port", "7000"]
 //               profile, mode, admission, quantum, n_clock, w_timeout_us, env = { NAME = "value" },
 //               container = true, binds = ["/srv"], working_directory = "/", record = "/var/tmp/x"
+//               strict = true                    a call past libcrane.so ends it; default: false
 //   [clients]   on_follower = "forward"          or "refuse"; default forward
 //               publish = ["8080:80"]            ours : the server's
 //               listen = "any"                   or "clients": the replica's `clients` alone
@@ -70,7 +71,8 @@ struct GroupFile {
   std::vector<std::string> command;
   std::string profile, mode, admission = "grant", working_directory = "/", record;
   std::uint32_t quantum = 0, n_clock = 0, w_timeout_us = 0;  // 0: the default
-  std::vector<std::string> env;                              // "NAME=value"
+  bool strict = false;
+  std::vector<std::string> env;  // "NAME=value"
   std::vector<std::string> binds;
   bool container = true;
 

@@ -62,6 +62,7 @@ enum class Status : int {
   kSecret = 119,
   kHost = 120,
   kHostDiffers = 121,
+  kUnhooked = 122,
 };
 
 // Why crane-run ends before or instead of the server. `status` kOk: nothing is wrong.

@@ -29,6 +29,8 @@ def body(story):
         said = group.settle()
         group.check_calm()
         story.check(len(said) == 3, "three replicas live", repr(group.brief()))
+        story.check(all(s["unhooked_calls"] == 0 for s in said.values()), "no unhooked calls",
+                    repr({n: s["unhooked"] for n, s in said.items()}))
         group.stop()
         text = story.check_equal(group)
         story.say(f"crane-diff: {text}")

@@ -7,8 +7,10 @@
 // deterministic program have the same schedule hash.
 //
 // usage: crane_solo [--lib PATH] [--parallel] [--hash] [--perturb SEED] [--signal N [--after MS]]
-//        [--clients SCRIPT] -- PROGRAM ARGS
-// exit:  the program's status; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up
+//        [--clients SCRIPT] [--strict] [--unhooked] -- PROGRAM ARGS
+// --unhooked: at the end, the calls that came past the library, on standard output
+// exit:  the program's status; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up,
+//        93 stopped by --strict
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -34,13 +36,14 @@
 #include "dmt/scheduler.h"
 #include "dmt/segment.h"
 #include "dmt/sequence/output.h"
+#include "dmt/unhooked.h"
 #include "tests/interpose/crane_clients.h"
 
 namespace {
 
 using namespace crane;  // a program of its own
 
-constexpr int kStuck = 90, kFenced = 91, kUsage = 92;
+constexpr int kStuck = 90, kFenced = 91, kUsage = 92, kStrict = 93;
 constexpr int kStuckAfterMs = 10'000;
 constexpr std::int64_t kBubbleNs = 1'000'000;
 constexpr std::int64_t kStartNs = 1'000'000'000;
@@ -48,7 +51,7 @@ constexpr std::int64_t kWallOffsetNs = 1'700'000'000'000'000'000;
 
 struct Options {
   std::string library;
-  bool parallel = false, hash = false;
+  bool parallel = false, hash = false, strict = false, unhooked = false;
   std::uint64_t perturb = 0;
   int signal = 0;          // sent as an operator's, once, when the program waits ..
   std::int64_t after = 0;  // .. and so much virtual time has passed, in ms
@@ -74,6 +77,10 @@ Options parse(int argc, char** argv) {
       o.parallel = true;
     } else if (a == "--hash") {
       o.hash = true;
+    } else if (a == "--strict") {
+      o.strict = true;
+    } else if (a == "--unhooked") {
+      o.unhooked = true;
     } else if (a == "--lib" && i + 1 < argc) {
       o.library = argv[++i];
     } else if (a == "--perturb" && i + 1 < argc) {
@@ -126,8 +133,10 @@ class Node {
     c.quantum = o.parallel ? dmt::kQuantumParallel : dmt::kQuantumSerial;
     c.send_buffer = dmt::kSendBufferDefault;
     c.perturb_seed = o.perturb;
+    std::strncpy(c.host_name, "solo", sizeof c.host_name - 1);
     c.perturb_max_us = 200;
     w_ = &dmt::initialise_segment(memory, c);
+    w_->unhooked.strict = o.strict ? 1 : 0;
     dmt::create_main_process(*w_);
     const std::string bell = directory + "/doorbell";
     if (mkfifo(bell.c_str(), 0600) != 0) die("mkfifo");
@@ -159,7 +168,9 @@ class Node {
   int run() {
     push_start();
     for (;;) {
-      if (w_->scheduler.fenced.load() != 0) return finish(kFenced);
+      if (w_->scheduler.fenced.load() != 0) {
+        return finish(w_->unhooked.stopped.load() != 0 ? kStrict : kFenced);
+      }
       if (told_to_stop != 0) return finish(kStuck);
       drain();
       if (step()) {
@@ -281,6 +292,7 @@ class Node {
       if (pid != child_ && pid > 1) kill(pid, SIGKILL);
     }
     clients_.report();
+    if (options_.unhooked) show_unhooked();
     std::fflush(stdout);
     if (status == kStuck) std::fprintf(stderr, "crane_solo: stuck, nobody can go on\n");
     if (status == kFenced) std::fprintf(stderr, "crane_solo: the replica was fenced\n");
@@ -295,6 +307,20 @@ class Node {
     }
     rmdir(directory.c_str());
     return status;
+  }
+
+  void show_unhooked() {
+    std::printf("unhooked calls:%s\n", w_->unhooked.total.load() == 0 ? " none" : "");
+    static constexpr const char* kOutcomes[] = {"", "made an operation", "refused", "passed"};
+    for (std::uint32_t i = 0; i < dmt::kUnhookedMax; ++i) {
+      const dmt::UnhookedRecord* r = dmt::unhooked_record(*w_, i);
+      if (r == nullptr) continue;
+      const char* object = std::strrchr(r->call.object, '/');
+      std::printf("  %s of %s: %s, %s\n", r->call.name,
+                  object != nullptr ? object + 1 : r->call.object,
+                  kOutcomes[static_cast<std::uint32_t>(r->call.outcome)],
+                  r->count.load() == 1 ? "once" : "often");
+    }
   }
 
   void show_log() {

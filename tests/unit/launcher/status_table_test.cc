@@ -44,6 +44,26 @@ TEST_CASE("status: all answer, one leads: well", "[ctl]") {
   CHECK(std::count(table.begin(), table.end(), '\n') == 5);
 }
 
+TEST_CASE("status: calls that came past the library stand below, by name", "[ctl]") {
+  std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 7, 7)},
+                                    {1, node("follower", 1, 0, 7, 7)}};
+  answers[0].status["unhooked_calls"] = 0;
+  CHECK(table_of(summarise("g", answers)).find("\nunhooked calls: 0\n") != std::string::npos);
+  answers[1].status["unhooked_calls"] = 12;
+  answers[1].status["unhooked"] = Json::array({{{"call", "futex"},
+                                                {"object", "/usr/bin/server"},
+                                                {"offset", "0x1284"},
+                                                {"outcome", "scheduled"},
+                                                {"count", 12}}});
+  const std::string table = table_of(summarise("g", answers));
+  INFO(table);
+  CHECK(table.find(
+            "\nunhooked calls: 12\n  futex at /usr/bin/server+0x1284: scheduled, 12 times\n") !=
+        std::string::npos);
+  answers[1].status["unhooked_calls"] = nullptr;  // its kernel does not tell
+  CHECK(table_of(summarise("g", answers)).find("\nunhooked calls: 0\n") != std::string::npos);
+}
+
 TEST_CASE("status: one does not answer: degraded; the leader does not: no leader", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 7, 7)},
                                     {1, node("follower", 1, 0, 7, 7)},

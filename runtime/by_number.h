@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a system call is by its number: for syscall(2), and for the calls that come past libc
+// (net.h).  The table is system_calls.def.
+//
+// Threads: any with a slot, inside of Crane, holding no turn.
+
+namespace crane {
+
+enum class CallKind : unsigned char { kUnknown, kOperation, kRefused, kBounded, kPassed };
+
+struct SystemCall {
+  const char* name = nullptr;  // null: none of the table's
+  CallKind kind = CallKind::kUnknown;
+  // kOperation, and some of kBounded: arguments as the kernel gets them; a result in [-4095, -1] is
+  // -errno.
+  long (*operation)(const long* arguments) = nullptr;
+};
+
+const SystemCall& system_call(long number) noexcept;
+
+// futex(2) as an operation (futex.cc); operations that are not supported are -ENOSYS.
+long futex_by_number(const long* arguments) noexcept;
+
+}  // namespace crane

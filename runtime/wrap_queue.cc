@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// System V semaphores and message queues, POSIX message queues: the kernel's objects, asked without
+// waiting; waiting is the schedule's (rule 3).
+//
+// What must hold here:
+//  * Every success may be what somebody waits for: all that wait for the object try again, in the
+//    order in which they came.
+//  * What the kernel undoes at a process' end (SEM_UNDO) wakes nobody: it is not in the schedule.
+#include <cstring>
+
+#include "runtime/blocking.h"
+#include "runtime/mapping.h"
+#include "runtime/raw.h"
+#include "runtime/wrappers.h"
+
+namespace crane::wrap {
+namespace {
+
+constexpr std::uint64_t kSemaphores = 0x73656d, kMessages = 0x6d7367;  // address spaces of names
+constexpr std::size_t kOperationsMax = 500;                            // SEMOPM
+
+std::uint64_t object_of_id(std::uint64_t kind, int id) noexcept {
+  return name_of_address(kind, reinterpret_cast<const void*>(static_cast<std::intptr_t>(id)));
+}
+
+long finish(Turn& turn, long result, std::uint64_t object, bool wakes) noexcept {
+  if (result >= 0 && wakes && dmt::signal(turn.w, object, dmt::kAll) > 0) let_others_go(turn);
+  turn.result(static_cast<std::int64_t>(result));
+  if (result >= 0) return result;
+  errno = static_cast<int>(-result);
+  return -1;
+}
+
+// Repeats `attempt` until it says something else than -`busy`, or may not wait.  A deadline that
+// passes is -`late`; an object that is gone when the wait is over is -EIDRM.
+template <typename Attempt>
+long until_done(Turn& turn, std::uint64_t object, int busy, bool may_wait, std::int64_t deadline,
+                int late, Attempt attempt) noexcept {
+  bool waited = false;
+  for (;;) {
+    const long result = attempt();
+    if (result == -EINVAL && waited) return -EIDRM;
+    if (result != -busy || !may_wait) return result;
+    switch (turn.wait(object, deadline)) {
+      case dmt::WakeReason::kTimeout:
+        return -late;
+      case dmt::WakeReason::kInterrupted:
+        if (!turn.interrupted(kNeverRestarts)) return -EINTR;
+        break;
+      case dmt::WakeReason::kSignalled:
+        waited = true;
+    }
+  }
+}
+
+// Whether the first of the operations that cannot be done now is one that waits.  REQUIRES that one
+// cannot.
+bool first_waits(int id, const struct sembuf* ops, std::size_t n) noexcept {
+  for (std::size_t i = 0; i < n; ++i) {
+    long now = raw_syscall(SYS_semctl, id, ops[i].sem_num, GETVAL);
+    for (std::size_t j = 0; j < i; ++j) {
+      if (ops[j].sem_num == ops[i].sem_num) now += ops[j].sem_op;
+    }
+    const bool blocks = ops[i].sem_op == 0 ? now != 0 : now + ops[i].sem_op < 0;
+    if (blocks) return (ops[i].sem_flg & IPC_NOWAIT) == 0;
+  }
+  return true;
+}
+
+long operate(Op op, int id, const struct sembuf* ops, std::size_t n,
+             const struct timespec* time) noexcept {
+  Turn turn(op);
+  const std::uint64_t object = object_of_id(kSemaphores, id);
+  if (n == 0 || n > kOperationsMax) return finish(turn, n == 0 ? -EINVAL : -E2BIG, object, false);
+  std::int64_t deadline = dmt::kNoDeadline;
+  if (time != nullptr) {
+    if (!is_valid(*time)) return finish(turn, -EINVAL, object, false);
+    deadline = deadline_after(turn.w, to_ns(*time));
+  }
+  struct sembuf now[kOperationsMax];
+  std::memcpy(now, ops, n * sizeof *ops);
+  bool changes = false;
+  for (std::size_t i = 0; i < n; ++i) {
+    now[i].sem_flg |= IPC_NOWAIT;
+    changes = changes || ops[i].sem_op != 0;
+  }
+  const auto attempt = [&] { return raw_syscall(SYS_semtimedop, id, now, n, nullptr); };
+  long result = attempt();
+  if (result == -EAGAIN && first_waits(id, ops, n)) {
+    result = until_done(turn, object, EAGAIN, true, deadline, EAGAIN, attempt);
+  }
+  return finish(turn, result, object, changes);
+}
+
+std::int64_t deadline_of(const Turn& turn, const struct timespec* at) noexcept {
+  return at == nullptr ? dmt::kNoDeadline : deadline_at(turn.w, CLOCK_REALTIME, *at);
+}
+
+// The kernel's time-out that has passed: it does what can be done now.
+constexpr struct timespec kNow = {0, 0};
+
+}  // namespace
+
+int semtimedop(int id, struct sembuf* ops, size_t n, const struct timespec* t) {
+  return static_cast<int>(operate(Op::semtimedop, id, ops, n, t));
+}
+
+int semop(int id, struct sembuf* ops, size_t n) {
+  return static_cast<int>(operate(Op::semop, id, ops, n, nullptr));
+}
+
+int semctl(int id, int number, int command, long argument) {
+  Turn turn(Op::semctl);
+  const long result = raw_syscall(SYS_semctl, id, number, command, argument);
+  const bool wakes = command == SETVAL || command == SETALL || command == IPC_RMID;
+  return static_cast<int>(finish(turn, result, object_of_id(kSemaphores, id), wakes));
+}
+
+int msgsnd(int id, const void* message, size_t n, int flags) {
+  Turn turn(Op::msgsnd, Turn::kCancellationPoint);
+  const std::uint64_t object = object_of_id(kMessages, id);
+  const long result =
+      until_done(turn, object, EAGAIN, (flags & IPC_NOWAIT) == 0, dmt::kNoDeadline, 0,
+                 [&] { return raw_syscall(SYS_msgsnd, id, message, n, flags | IPC_NOWAIT); });
+  return static_cast<int>(finish(turn, result, object, true));
+}
+
+ssize_t msgrcv(int id, void* message, size_t n, long type, int flags) {
+  Turn turn(Op::msgrcv, Turn::kCancellationPoint);
+  const std::uint64_t object = object_of_id(kMessages, id);
+  const long result =
+      until_done(turn, object, ENOMSG, (flags & IPC_NOWAIT) == 0, dmt::kNoDeadline, 0,
+                 [&] { return raw_syscall(SYS_msgrcv, id, message, n, type, flags | IPC_NOWAIT); });
+  return finish(turn, result, object, true);
+}
+
+int msgctl(int id, int command, struct msqid_ds* data) {
+  Turn turn(Op::msgctl);
+  const long result = raw_syscall(SYS_msgctl, id, command, data);
+  const bool wakes = command == IPC_RMID || command == IPC_SET;
+  return static_cast<int>(finish(turn, result, object_of_id(kMessages, id), wakes));
+}
+
+// --- POSIX message queues: O_NONBLOCK is the kernel's EAGAIN, a time-out of its own is ours ------
+
+int mq_timedsend(mqd_t q, const char* message, size_t n, unsigned priority,
+                 const struct timespec* at) {
+  Turn turn(Op::mq_timedsend, Turn::kCancellationPoint);
+  const std::uint64_t object = object_of_id(identity_of_file(q), 0);
+  const long result =
+      until_done(turn, object, ETIMEDOUT, true, deadline_of(turn, at), ETIMEDOUT,
+                 [&] { return raw_syscall(SYS_mq_timedsend, q, message, n, priority, &kNow); });
+  return static_cast<int>(finish(turn, result, object, true));
+}
+
+int mq_send(mqd_t q, const char* message, size_t n, unsigned priority) {
+  return wrap::mq_timedsend(q, message, n, priority, nullptr);
+}
+
+ssize_t mq_timedreceive(mqd_t q, char* message, size_t n, unsigned* priority,
+                        const struct timespec* at) {
+  Turn turn(Op::mq_timedreceive, Turn::kCancellationPoint);
+  const std::uint64_t object = object_of_id(identity_of_file(q), 0);
+  const long result =
+      until_done(turn, object, ETIMEDOUT, true, deadline_of(turn, at), ETIMEDOUT,
+                 [&] { return raw_syscall(SYS_mq_timedreceive, q, message, n, priority, &kNow); });
+  return finish(turn, result, object, true);
+}
+
+ssize_t mq_receive(mqd_t q, char* message, size_t n, unsigned* priority) {
+  return wrap::mq_timedreceive(q, message, n, priority, nullptr);
+}
+
+}  // namespace crane::wrap
