@@ -24,9 +24,12 @@ int main(void) {
   CHECK_EQUAL(pthread_rwlock_init(&lock, &a), 0);
   CHECK_EQUAL(pthread_rwlock_rdlock(&lock), 0);
   const pthread_t w = start(write_it, NULL);
-  sleep_ms(10);
+  // The writer waits as soon as another reader is refused.
+  while (pthread_rwlock_tryrdlock(&lock) == 0) {
+    CHECK_EQUAL(pthread_rwlock_unlock(&lock), 0);
+    sched_yield();
+  }
   const pthread_t r = start(read_it, NULL);
-  sleep_ms(10);
   CHECK_EQUAL(order, 0);
   CHECK_EQUAL(pthread_rwlock_unlock(&lock), 0);
   join(w);
