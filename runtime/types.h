@@ -47,6 +47,11 @@
 #include <unistd.h>
 #include <utime.h>
 
+// Of liburing and libaio, which need not be there.
+struct io_context;
+struct io_uring;
+struct io_uring_params;
+
 namespace crane {
 using InitRoutine = void (*)();
 using StartRoutine = void* (*)(void*);

@@ -30,6 +30,17 @@ long syscall(long n, const long* a) {
   return -1;
 }
 
+// --- liburing and libaio, which enter the kernel by themselves  ----------------------------------
+
+// Their way to report: the negative error number.
+int io_uring_queue_init(unsigned, struct ::io_uring*, unsigned) { return -ENOSYS; }
+int io_uring_queue_init_params(unsigned, struct ::io_uring*, struct ::io_uring_params*) {
+  return -ENOSYS;
+}
+int io_uring_setup(unsigned, struct ::io_uring_params*) { return -ENOSYS; }
+int io_setup(int, struct ::io_context**) { return -ENOSYS; }
+int io_queue_init(int, struct ::io_context**) { return -ENOSYS; }
+
 // --- libapr's atomics  ---------------------------------------------------------------------------
 
 namespace {
