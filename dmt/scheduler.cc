@@ -185,6 +185,15 @@ void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result, bool yield
   if (serial(w)) get_turn(w, me);
 }
 
+void pass_on(Layout& w, Slot me, Operation op) noexcept {
+  tick(w, me, op, 0);
+  SchedulerState& s = w.scheduler;
+  CRANE_ASSERT(s.run_queue.head == value(me));  // T2
+  remove(w, s.run_queue, value(me));
+  push_back(w, s.run_queue, value(me));
+  select_next(w, me);
+}
+
 WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_ns,
                 Operation op) noexcept {
   tick(w, me, op, object != 0 ? 1 : 0);

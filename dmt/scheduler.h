@@ -57,6 +57,11 @@ inline bool has_turn(const Layout& w, Slot me) noexcept {
 // In parallel mode the caller may or may not hold the turn afterwards; in serial mode it does.
 void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result, bool yield) noexcept;
 
+// Ends an operation as put_turn with `yield`, but returns without the turn in serial mode too: the
+// caller does something that no other thread can observe until its next get_turn.  It stays in the
+// run queue: who comes to it there waits, and quiescence does (D16).
+void pass_on(Layout& w, Slot me, Operation op) noexcept;
+
 // Blocks `me` until signal(object), wake(me), or virtual time reaches `deadline_ns`.  Holds the
 // turn before and after.  object 0: only wake() or the deadline.  Counts as one turn.
 WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_ns,

@@ -3,6 +3,7 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/processes.h"
+#include "runtime/flushing.h"
 #include "runtime/init.h"
 #include "runtime/vtime.h"
 
@@ -73,6 +74,7 @@ int bind_plain(Turn& turn, long fd) noexcept {
 
 int close_descriptor(Turn& turn, int fd) noexcept {
   if (is_own_descriptor(fd)) return -EBADF;
+  await_flushes(fd, fd);
   if (is_plain(fd)) stamp_if_dirty(fd);
   forget_descriptor(turn, fd);
   const long result = raw_syscall(SYS_close, fd);

@@ -15,6 +15,7 @@
 #include "dmt/base/log.h"
 #include "dmt/processes.h"
 #include "runtime/fairness.h"
+#include "runtime/flushing.h"
 #include "runtime/init.h"
 #include "runtime/inside.h"
 #include "runtime/raw.h"
@@ -78,6 +79,7 @@ void in_child() noexcept {
   turn.w.slots[self.slot].thread_id = self.thread_id;
   forget_other_threads();
   forget_reservations();
+  forget_flushes();
   if (self.entry == nullptr) {
     self.entry = add_thread(real::pthread_self(), self.slot, false);
   }

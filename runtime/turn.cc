@@ -43,6 +43,12 @@ void Turn::put() noexcept {
   dmt::put_turn(w, own_slot(), static_cast<dmt::Operation>(op_), result_, yield_);
 }
 
+void Turn::pass_on() noexcept {
+  held_ = false;
+  self.clock_ns = w.scheduler.now_ns;
+  dmt::pass_on(w, own_slot(), static_cast<dmt::Operation>(op_));
+}
+
 WakeReason Turn::wait(std::uint64_t object, std::int64_t deadline_ns) noexcept {
   // What became due while the thread was runnable is not waited over.
   if (signals_due(w) || (point_ == kCancellationPoint && cancellation_due())) {

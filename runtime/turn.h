@@ -69,6 +69,10 @@ class Turn {
   void put() noexcept;
   void take() noexcept;
 
+  // Puts the turn and goes to the tail of the run queue, without the turn in serial mode too: for a
+  // call into the kernel that nobody can observe, after which take() is due.
+  void pass_on() noexcept;
+
   // Ends the operation here for a thread or process that does not go on: no delivery.
   void dismiss() noexcept { held_ = false; }
 

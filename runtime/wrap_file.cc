@@ -4,6 +4,9 @@
 #include <linux/sockios.h>
 #include <sys/sysmacros.h>
 
+#include <climits>
+
+#include "runtime/flushing.h"
 #include "runtime/init.h"
 #include "runtime/real.h"
 #include "runtime/stdio_streams.h"
@@ -149,6 +152,7 @@ int duplicate_to(Op op, int fd, int to, int flags) noexcept {
       const int same = op == Op::dup3 ? -EINVAL : is_open(fd) ? fd : -EBADF;
       return finish_int(turn, same);
     }
+    await_flushes(to, to);
     if (is_plain(to)) stamp_if_dirty(to);
     result = finish_int(turn, bind_duplicate(turn, fd, raw_syscall(SYS_dup3, fd, to, flags)));
   }
@@ -166,7 +170,10 @@ void close_bound(Turn& turn, unsigned first, unsigned last) noexcept {
 // Ours are in the middle of what programs close: two ranges instead of one (D13).
 int close_all(Turn& turn, unsigned first, unsigned last, int flags) noexcept {
   if (first > last) return -EINVAL;
-  if ((flags & CLOSE_RANGE_CLOEXEC) == 0) close_bound(turn, first, last);
+  if ((flags & CLOSE_RANGE_CLOEXEC) == 0) {
+    await_flushes(static_cast<int>(first), last > INT_MAX ? INT_MAX : static_cast<int>(last));
+    close_bound(turn, first, last);
+  }
   const auto base = static_cast<unsigned>(own_descriptor_base());
   const unsigned end = base + static_cast<unsigned>(kOwnDescriptors);
   long result = 0;

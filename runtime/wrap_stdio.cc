@@ -3,6 +3,7 @@
 // allocates outside of the turn.
 #include <cstring>
 
+#include "runtime/flushing.h"
 #include "runtime/inside.h"
 #include "runtime/open.h"
 #include "runtime/real.h"
@@ -171,6 +172,7 @@ int fclose(FILE* f) {
     return result;
   }
   Turn turn(Op::fclose);
+  await_flushes(fd, fd);
   int result;
   {
     const OutsideCrane outside;

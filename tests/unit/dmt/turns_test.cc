@@ -89,6 +89,68 @@ TEST_CASE("serial mode: only the turn holder runs", "[turns]") {
   CHECK(overlaps.load() == 0);
 }
 
+TEST_CASE("who passed the turn on lets the others work, and comes after them", "[turns]") {
+  for (const Mode mode : {Mode::kSerial, Mode::kParallel}) {
+    World world({.mode = mode, .quantum = 4});
+    std::atomic<bool> in_call{false}, others_came{false};
+    std::vector<int> trace;
+    world.spawn([&](Slot me) {
+      get_turn(world.w, me);
+      pass_on(world.w, me, kOp);
+      // As a call that lasts until the others have come on, who wait for its begin.
+      in_call.store(true);
+      while (!others_came.load()) std::this_thread::yield();
+      get_turn(world.w, me);
+      trace.push_back(1);
+      put_turn(world.w, me, kOp, 0, false);
+      finish(world.w, me);
+    });
+    for (int t = 2; t < 4; ++t) {
+      world.spawn([&, t](Slot me) {
+        for (int i = 0; i < 6; ++i) {
+          get_turn(world.w, me);
+          trace.push_back(t);
+          while (!in_call.load()) std::this_thread::yield();
+          if (t == 3) others_came.store(true);
+          put_turn(world.w, me, kOp, 0, false);
+        }
+        finish(world.w, me);
+      });
+    }
+    world.run_as(world.main, [&](Slot me) { finish(world.w, me); });
+    world.start(kPlenty);
+    world.drive();
+    CHECK(trace == std::vector<int>{2, 2, 2, 2, 3, 3, 3, 3, 1, 2, 2, 3, 3});
+  }
+}
+
+TEST_CASE("nothing is admitted while somebody passed the turn on", "[turns]") {
+  World world({.mode = Mode::kSerial});
+  std::atomic<bool> ended{false};
+  std::uint64_t admitted = 0;
+  world.spawn([&](Slot me) {
+    get_turn(world.w, me);
+    const std::uint64_t before = value(world.w.scheduler.admitted.index);
+    pass_on(world.w, me, kOp);
+    // An entry is there, the other threads wait or are gone: the turn comes to us.
+    get_turn(world.w, me);
+    admitted = value(world.w.scheduler.admitted.index) - before;
+    finish(world.w, me);
+    ended.store(true);
+  });
+  world.spawn([&](Slot me) {
+    get_turn(world.w, me);
+    wait(world.w, me, 0, kOrigin + 1000, kOp);
+    finish(world.w, me);
+  });
+  world.run_as(world.main, [&](Slot me) { finish(world.w, me); });
+  world.start(kPlenty);
+  world.time(1000, kPlenty);
+  world.drive();
+  CHECK(ended.load());
+  CHECK(admitted == 0);
+}
+
 TEST_CASE("parallel mode: code between turns overlaps", "[turns]") {
   World world;
   std::atomic<bool> second_came{false};
