@@ -199,7 +199,7 @@ $(OUT)/preload.list: FORCE
 $(OUT)/libcrane.so: $(PRELOAD_OBJ) $(OUT)/libcrane.map $(OUT)/preload.list
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared -Wl,--version-script=$(OUT)/libcrane.map -Wl,-soname,libcrane.so \
-	  -Wl,-z,now,-z,relro,--no-undefined,--gc-sections $(PRELOAD_OBJ) -o $@.new && mv -f $@.new $@
+	  -Wl,-z,now,-z,relro,-z,initfirst,--no-undefined,--gc-sections $(PRELOAD_OBJ) -o $@.new && mv -f $@.new $@
 
 define program
 $(OUT)/$(1): $$(call obj,$$(main_$(1))) $$(call uses,$(2))

@@ -279,4 +279,10 @@ void build_environment(char* const* given, char** out, std::uint16_t slot,
 
 }  // namespace crane
 
-__attribute__((constructor(101))) static void crane_initialise() { crane::initialise(); }
+// Before the constructors of all other libraries (-z initfirst), libc's included: an allocator
+// reads the clock there, and others take random seeds. The loader gives constructors main's
+// arguments.
+__attribute__((constructor(101))) static void crane_initialise(int, char**, char** environment) {
+  if (environ == nullptr) environ = environment;
+  crane::initialise();
+}
