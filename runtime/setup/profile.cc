@@ -2,6 +2,7 @@
 #include "runtime/setup/profile.h"
 
 #include <fcntl.h>
+#include <glob.h>
 #include <pwd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -104,14 +105,46 @@ std::string nginx_directives(const Words& args) {
   return *(flag + 1) + " ";
 }
 
+constexpr int kIncludesMax = 8;        // files within files, as deep as anybody nests them
+constexpr char kNotRead[] = " zone ";  // of a file that cannot be read: it may hold anything
+
+// What nginx reads: the file and all that it includes, without comments.
+std::string nginx_text(const std::string& path, int depth = 0) {
+  static const std::regex kComment("#[^\n]*"), kInclude("\\binclude[ \t]+([^; \t\n]+)");
+  if (depth > kIncludesMax || access(path.c_str(), R_OK) != 0) return kNotRead;
+  const std::string own = std::regex_replace(text_of(path), kComment, "");
+  std::string all = own;
+  for (std::sregex_iterator i(own.begin(), own.end(), kInclude), end; i != end; ++i) {
+    const std::filesystem::path named((*i)[1].str());
+    const auto whole =
+        named.is_absolute() ? named : std::filesystem::path(path).parent_path() / named;
+    glob_t found{};
+    if (glob(whole.c_str(), GLOB_NOMAGIC, nullptr, &found) == 0) {
+      for (std::size_t n = 0; n < found.gl_pathc; ++n) {
+        all += "\n" + nginx_text(found.gl_pathv[n], depth + 1);
+      }
+    }
+    globfree(&found);
+  }
+  return all;
+}
+
+// Threads, and memory that workers share, are synchronised by nginx's own spin locks: parallel
+// mode is sound without them only (rule 12).
+bool nginx_shares_memory(const std::string& text) {
+  static const std::regex kShared("shared|zone|thread|accept_mutex[ \t]+on|stub_status|lua_|perl");
+  return std::regex_search(text, kShared);
+}
+
 // It goes to the background unless a directive says no. The last -g is the one that counts.
 Profile nginx(const Words& args) {
   Profile p{.name = "nginx"};
   const std::string given = nginx_directives(args);
   const auto flag = std::find(args.begin(), args.end(), "-c");
   const bool has_file = flag != args.end() && flag + 1 != args.end();
-  const bool told =
-      says_daemon(given) || says_daemon(text_of(has_file ? *(flag + 1) : "/etc/nginx/nginx.conf"));
+  const std::string text = nginx_text(has_file ? *(flag + 1) : "/etc/nginx/nginx.conf");
+  if (!nginx_shares_memory(given + text)) p.mode = "parallel";
+  const bool told = says_daemon(given) || says_daemon(text);
   if (!told && !has(args, {"-v", "-V", "-t", "-T", "-h", "-?", "-s"})) {
     p.args = {"-g", given + "daemon off;"};
   }

@@ -231,6 +231,25 @@ TEST_CASE("profile: nginx stays in the foreground, and keeps the user's directiv
   }
 }
 
+TEST_CASE("profile: nginx runs parallel unless threads or workers share memory", "[launcher]") {
+  Scratch scratch;
+  scratch.file("extra-a.conf", "location / { }\n", fs::perms(0644));
+  scratch.file("zone-a.conf", "limit_req_zone $x zone=one:1m rate=1r/s;\n", fs::perms(0644));
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"worker_processes 2;  # no zone here\ninclude extra-*.conf;\n", "parallel"},
+      {"include none-*.conf;\n", "parallel"},
+      {"include absent.conf;\n", "serial"},
+      {"http {\n include\tzone-*.conf; }\n", "serial"},
+      {"aio threads;\n", "serial"},
+      {"events { accept_mutex on; }\n", "serial"}};
+  for (const auto& [text, mode] : rows) {
+    scratch.file("nginx.conf", text, fs::perms(0644));
+    Profile p;
+    REQUIRE(find_profile("", "/usr/sbin/nginx", {"-c", scratch.path + "/nginx.conf"}, p));
+    CHECK(p.mode == mode);
+  }
+}
+
 TEST_CASE("profile: a server that refuses to be root starts as another user", "[launcher]") {
   Profile p;
   REQUIRE(find_profile("", "/usr/lib/postgresql/15/bin/postgres", {}, p));
