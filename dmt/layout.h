@@ -25,7 +25,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 3;
+inline constexpr std::uint32_t kLayoutVersion = 4;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // nobody: the next to CAS it has the turn
 
@@ -268,6 +268,25 @@ struct WatchRecord {
 };
 inline constexpr std::uint8_t kWatchEdge = 1, kWatchOneshot = 2, kWatchExclusive = 4;
 
+// --- files by name ---------------------------------------------------------------------------
+
+// What a file is known by and when it was modified, in virtual wall time (inodes.h).
+struct InodeRecord {
+  std::uint64_t inode, device;  // the kernel's
+  std::uint64_t number;         // the virtual one; 0 = free
+  std::int64_t modified_ns;     // or kNotModified: its time is the kernel's
+  std::uint32_t next;           // of its bucket: index + 1
+  bool unseen;                  // written since anybody looked at its time
+};
+inline constexpr std::int64_t kNotModified = INT64_MIN;
+
+struct InodeTable {
+  std::uint64_t last_number;
+  std::int64_t began_ns;  // virtual wall time of the first look: later files are ours
+  std::uint32_t buckets[kInodeBuckets];
+  InodeRecord records[kInodesMax];
+};
+
 // --- the scheduler ---------------------------------------------------------------------------
 
 struct Queue16 {
@@ -382,6 +401,7 @@ struct Layout {
   std::uint32_t posix_timers_used;  // high-water mark
   PosixTimer posix_timers[kPosixTimersMax];
   alignas(64) UnhookedCalls unhooked;
+  InodeTable inodes;
 };
 
 static_assert(std::is_standard_layout_v<Layout>);

@@ -5,12 +5,10 @@
 #include "dmt/processes.h"
 #include "runtime/flushing.h"
 #include "runtime/init.h"
-#include "runtime/vtime.h"
+#include "runtime/inode.h"
 
 namespace crane {
 namespace {
-
-Plain plain_states[dmt::kFdsMax];
 
 bool in_range(long fd) noexcept { return fd >= 0 && fd < static_cast<long>(dmt::kFdsMax); }
 
@@ -53,7 +51,7 @@ int bind_new(Turn& turn, long fd, std::uint32_t file) noexcept {
     dmt::drop_reference(turn.w, file);
     return -EMFILE;
   }
-  plain_states[fd] = Plain::kUnknown;
+  forget_writable(static_cast<int>(fd));
   dmt::bind_descriptor(turn.w, self.process, static_cast<int>(fd), file);
   return static_cast<int>(fd);
 }
@@ -64,7 +62,7 @@ void forget_descriptor(Turn& turn, int fd) noexcept {
     wake_waiters(turn.w, file);
     dmt::unbind_descriptor(turn.w, self.process, fd);
   }
-  set_plain_state(fd, Plain::kUnknown);
+  forget_writable(fd);
 }
 
 int bind_plain(Turn& turn, long fd) noexcept {
@@ -75,7 +73,7 @@ int bind_plain(Turn& turn, long fd) noexcept {
 int close_descriptor(Turn& turn, int fd) noexcept {
   if (is_own_descriptor(fd)) return -EBADF;
   await_flushes(fd, fd);
-  if (is_plain(fd)) stamp_if_dirty(fd);
+  if (is_plain(fd)) settle_time(fd);
   forget_descriptor(turn, fd);
   const long result = raw_syscall(SYS_close, fd);
   return static_cast<int>(result);
@@ -85,9 +83,8 @@ int bind_duplicate(Turn& turn, int fd, long to) noexcept {
   if (to < 0) return static_cast<int>(to);
   const std::uint32_t file = bound_file(fd);
   if (file == 0) {
-    const Plain state = plain_state(fd);
     bind_plain(turn, to);
-    set_plain_state(static_cast<int>(to), state);
+    copy_writable(fd, static_cast<int>(to));
     return static_cast<int>(to);
   }
   dmt::add_reference(turn.w, file);
@@ -102,23 +99,6 @@ long make_placeholder(int flags) noexcept {
 
 bool is_open(int fd) noexcept {
   return !is_own_descriptor(fd) && raw_syscall(SYS_fcntl, fd, F_GETFD) >= 0;
-}
-
-Plain plain_state(int fd) noexcept { return in_range(fd) ? plain_states[fd] : Plain::kUnknown; }
-
-void set_plain_state(int fd, Plain state) noexcept {
-  if (in_range(fd)) plain_states[fd] = state;
-}
-
-void stamp_if_dirty(int fd) noexcept {
-  if (plain_state(fd) != Plain::kDirty) return;
-  set_plain_state(fd, Plain::kWritable);
-  struct stat status {};
-  if (raw_syscall(SYS_fstat, fd, &status) < 0 || !S_ISREG(status.st_mode)) return;
-  const struct timespec now =
-      to_timespec(world->scheduler.now_ns + world->scheduler.wall_offset_ns);
-  const struct timespec times[2] = {now, now};
-  raw_syscall(SYS_utimensat, fd, nullptr, times, 0);
 }
 
 void regain(Turn& turn) noexcept {

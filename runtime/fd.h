@@ -99,18 +99,6 @@ long make_placeholder(int flags) noexcept;
 
 bool is_open(int fd) noexcept;
 
-// --- plain files ---------------------------------------------------------------------------------
-
-// Regular files get virtual modification times (DESIGN D7): what is known of a plain descriptor.
-enum class Plain : std::uint8_t { kUnknown, kWritable, kDirty };
-Plain plain_state(int fd) noexcept;
-void set_plain_state(int fd, Plain state) noexcept;
-inline void note_written(int fd) noexcept {
-  if (plain_state(fd) == Plain::kWritable) set_plain_state(fd, Plain::kDirty);
-}
-// Gives a written regular file its virtual time; nothing for all others.
-void stamp_if_dirty(int fd) noexcept;
-
 // In parallel mode calls below ours may have put the turn (malloc may lock): takes it back.
 void regain(Turn& turn) noexcept;
 

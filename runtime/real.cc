@@ -54,7 +54,6 @@ void init() noexcept {
   CRANE_FIND(__cxa_at_quick_exit, "");
   CRANE_FIND(fflush, "");
   CRANE_FIND(setvbuf, "");
-  CRANE_FIND(fdopendir, "");
   CRANE_FIND(fopencookie, "");
   CRANE_FIND(pthread_key_create, "");
   CRANE_FIND(pthread_setspecific, "");

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "dmt/base/log.h"
+#include "runtime/inode.h"
 #include "runtime/stream.h"
 #include "runtime/vsock.h"
 
@@ -43,6 +44,15 @@ std::uint64_t name_hash(const struct sockaddr* a, socklen_t n) noexcept {
 
 bool is_named(const struct sockaddr* a, socklen_t n) noexcept {
   return a != nullptr && n > offsetof(sockaddr_un, sun_path) && a->sa_family == AF_UNIX;
+}
+
+// The file that a socket bound to a path is.
+void note_socket(Turn& turn, const struct sockaddr* a, socklen_t n) noexcept {
+  const auto* un = reinterpret_cast<const sockaddr_un*>(a);
+  char path[sizeof un->sun_path + 1] = {};
+  std::memcpy(path, un->sun_path,
+              std::min<std::size_t>(sizeof un->sun_path, n - offsetof(sockaddr_un, sun_path)));
+  if (path[0] != '\0') note_made(turn, AT_FDCWD, path);
 }
 
 void set_name(FileRecord& f, std::uint64_t name) noexcept {
@@ -119,7 +129,10 @@ int pair(Turn& turn, int type, int protocol, int* fds) noexcept {
 
 int bind(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept {
   const long result = raw_syscall(SYS_bind, fd, a, n);
-  if (result >= 0 && is_named(a, n)) set_name(turn.w.files[file], name_hash(a, n));
+  if (result >= 0 && is_named(a, n)) {
+    set_name(turn.w.files[file], name_hash(a, n));
+    note_socket(turn, a, n);
+  }
   return static_cast<int>(result);
 }
 

@@ -8,6 +8,7 @@
 
 #include "runtime/flushing.h"
 #include "runtime/init.h"
+#include "runtime/inode.h"
 #include "runtime/real.h"
 #include "runtime/stdio_streams.h"
 #include "runtime/stream.h"
@@ -153,7 +154,7 @@ int duplicate_to(Op op, int fd, int to, int flags) noexcept {
       return finish_int(turn, same);
     }
     await_flushes(to, to);
-    if (is_plain(to)) stamp_if_dirty(to);
+    if (is_plain(to)) settle_time(to);
     result = finish_int(turn, bind_duplicate(turn, fd, raw_syscall(SYS_dup3, fd, to, flags)));
   }
   if (result >= 0 && result <= STDERR_FILENO) adopt_standard_stream(result);
@@ -184,6 +185,21 @@ int close_all(Turn& turn, unsigned first, unsigned last, int flags) noexcept {
     result = raw_syscall(SYS_close_range, first > end ? first : end, last, flags);
   }
   return static_cast<int>(result);
+}
+
+// The result of a call of libc's form, folded.
+int told(Turn& turn, int result) noexcept {
+  turn.result(result < 0 ? -static_cast<std::int64_t>(errno) : std::int64_t{result});
+  return result;
+}
+
+// A call that makes or removes the name `path`; `note` says what it has changed.
+template <typename Note, typename Call>
+int at_name(Op op, Note note, int directory, const char* path, Call call) noexcept {
+  Turn turn(op);
+  const int result = call();
+  if (result == 0) note(turn, directory, path);
+  return told(turn, result);
 }
 
 }  // namespace
@@ -264,57 +280,64 @@ int lockf64(int fd, int how, off64_t n) { return wrap::lockf(fd, how, n); }
 // --- names ---------------------------------------------------------------------------------------
 
 int unlink(const char* p) {
-  return at_turn(Op::unlink, [=] { return real::unlink(p); });
+  return at_name(Op::unlink, note_parent, AT_FDCWD, p, [=] { return real::unlink(p); });
 }
 int unlinkat(int d, const char* p, int f) {
-  return at_turn(Op::unlinkat, [=] { return real::unlinkat(d, p, f); });
+  return at_name(Op::unlinkat, note_parent, d, p, [=] { return real::unlinkat(d, p, f); });
 }
 int remove(const char* p) {
-  return at_turn(Op::remove, [=] { return real::remove(p); });
+  return at_name(Op::remove, note_parent, AT_FDCWD, p, [=] { return real::remove(p); });
 }
-int rename(const char* p, const char* q) {
-  return at_turn(Op::rename, [=] { return real::rename(p, q); });
-}
-int renameat(int d, const char* p, int e, const char* q) {
-  return at_turn(Op::renameat, [=] { return real::renameat(d, p, e, q); });
-}
+int rename(const char* p, const char* q) { return wrap::renameat2(AT_FDCWD, p, AT_FDCWD, q, 0); }
+int renameat(int d, const char* p, int e, const char* q) { return wrap::renameat2(d, p, e, q, 0); }
 int renameat2(int d, const char* p, int e, const char* q, unsigned f) {
-  return at_turn(Op::renameat2, [=] { return real::renameat2(d, p, e, q, f); });
+  Turn turn(Op::renameat2);
+  const int result = real::renameat2(d, p, e, q, f);
+  if (result == 0) {
+    note_parent(turn, d, p);
+    note_parent(turn, e, q);
+  }
+  return told(turn, result);
 }
 int link(const char* p, const char* q) {
-  return at_turn(Op::link, [=] { return real::link(p, q); });
+  return at_name(Op::link, note_parent, AT_FDCWD, q, [=] { return real::link(p, q); });
 }
 int linkat(int d, const char* p, int e, const char* q, int f) {
-  return at_turn(Op::linkat, [=] { return real::linkat(d, p, e, q, f); });
+  return at_name(Op::linkat, note_parent, e, q, [=] { return real::linkat(d, p, e, q, f); });
 }
 int symlink(const char* p, const char* q) {
-  return at_turn(Op::symlink, [=] { return real::symlink(p, q); });
+  return at_name(Op::symlink, note_made, AT_FDCWD, q, [=] { return real::symlink(p, q); });
 }
 int symlinkat(const char* p, int d, const char* q) {
-  return at_turn(Op::symlinkat, [=] { return real::symlinkat(p, d, q); });
+  return at_name(Op::symlinkat, note_made, d, q, [=] { return real::symlinkat(p, d, q); });
 }
 int mkdir(const char* p, mode_t m) {
-  return at_turn(Op::mkdir, [=] { return real::mkdir(p, m); });
+  return at_name(Op::mkdir, note_made, AT_FDCWD, p, [=] { return real::mkdir(p, m); });
 }
 int mkdirat(int d, const char* p, mode_t m) {
-  return at_turn(Op::mkdirat, [=] { return real::mkdirat(d, p, m); });
+  return at_name(Op::mkdirat, note_made, d, p, [=] { return real::mkdirat(d, p, m); });
 }
 int rmdir(const char* p) {
-  return at_turn(Op::rmdir, [=] { return real::rmdir(p); });
+  return at_name(Op::rmdir, note_parent, AT_FDCWD, p, [=] { return real::rmdir(p); });
 }
 int mkfifo(const char* p, mode_t m) {
-  return at_turn(Op::mkfifo, [=] { return real::mkfifo(p, m); });
+  return at_name(Op::mkfifo, note_made, AT_FDCWD, p, [=] { return real::mkfifo(p, m); });
 }
 int shm_unlink(const char* p) {
   return at_turn(Op::shm_unlink, [=] { return real::shm_unlink(p); });
 }
 int truncate(const char* p, off_t n) {
-  return at_turn(Op::truncate, [=] { return real::truncate(p, n); });
+  Turn turn(Op::truncate);
+  const int result = real::truncate(p, n);
+  if (result == 0) note_truncated(turn, p);
+  return told(turn, result);
 }
 int truncate64(const char* p, off64_t n) { return wrap::truncate(p, n); }
 int ftruncate(int fd, off_t n) {
-  note_written(fd);
-  return at_turn(Op::ftruncate, [=] { return real::ftruncate(fd, n); });
+  return at_turn(Op::ftruncate, [=] {
+    note_written(fd);
+    return real::ftruncate(fd, n);
+  });
 }
 int ftruncate64(int fd, off64_t n) { return wrap::ftruncate(fd, n); }
 int chdir(const char* p) {

@@ -2,6 +2,7 @@
 // read, write and their kin.  Plain descriptors go to the kernel: at a turn only when other threads
 // run meanwhile and could change what is read (parallel mode, writes: O_APPEND, rule 10).
 #include "dmt/base/log.h"
+#include "runtime/inode.h"
 #include "runtime/real.h"
 #include "runtime/transfer.h"
 #include "runtime/wrappers.h"
@@ -13,9 +14,14 @@ constexpr std::size_t kCopyChunk = 32 * 1024;
 
 template <typename Call>
 ssize_t plain_write(Op op, int fd, Call call) noexcept {
-  note_written(fd);
-  if (is_parallel()) return at_turn(op, call);
-  return call();
+  if (!is_parallel()) {
+    note_written(fd);
+    return call();
+  }
+  return at_turn(op, [=] {
+    note_written(fd);
+    return call();
+  });
 }
 
 ssize_t read_vectors(Turn& turn, int fd, const struct iovec* v, int n) noexcept {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "dmt/base/log.h"
+#include "runtime/inode.h"
 #include "runtime/open.h"
 #include "runtime/vrandom.h"
 #include "runtime/wrappers.h"
@@ -19,6 +20,7 @@ bool is_random_device(const char* path) noexcept {
 }  // namespace
 
 int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode) noexcept {
+  const bool makes = (flags & O_CREAT) != 0 && ((flags & O_EXCL) != 0 || !exists(directory, path));
   const long fd = raw_syscall(SYS_openat, directory, path, flags, mode);
   if (fd < 0) return static_cast<int>(fd);
   if (path != nullptr && path[0] == '/' && is_random_device(path)) {
@@ -30,8 +32,9 @@ int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode)
     return bind_new(turn, fd, file);
   }
   const int number = bind_plain(turn, fd);
-  if ((flags & O_ACCMODE) != O_RDONLY) set_plain_state(number, Plain::kWritable);
+  if (makes || (flags & O_ACCMODE) != O_RDONLY) note_opened(turn, number, makes);
   if ((flags & O_TRUNC) != 0) note_written(number);
+  if (makes) note_parent(turn, directory, path);
   return number;
 }
 
@@ -114,6 +117,7 @@ char* mkdtemp(char* p) {
   Turn turn(Op::mkdtemp);
   const int result =
       with_fresh_name(p, 0, [&] { return static_cast<int>(raw_syscall(SYS_mkdir, p, 0700)); });
+  if (result >= 0) note_made(turn, AT_FDCWD, p);
   return finish(turn, result) < 0 ? nullptr : p;
 }
 

@@ -61,4 +61,9 @@ unsigned _ZNSt13random_device9_M_getvalEv(void*) {
   return random_word();
 }
 
+// libcrypto's, for what a program believes to be random: mod_ssl gives it 128 bytes of stack that
+// nobody wrote. Its generator has virtual randomness already, and more cannot make it better.
+void RAND_seed(const void*, int) {}
+void RAND_add(const void*, int, double) {}
+
 }  // namespace crane::wrap

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// File times: a file's only time is that of its last modification, and that is virtual (DESIGN D7).
+// What files are known by: numbers of the replica, and one time, that of the last modification,
+// which is virtual (DESIGN D7, rule 20).
 #include "runtime/fd.h"
+#include "runtime/inode.h"
 #include "runtime/real.h"
 #include "runtime/vtime.h"
 #include "runtime/wrappers.h"
 
 namespace crane::wrap {
 namespace {
-
-// Access and change times depend on when this replica looked: they follow the modification.
-template <typename Status>
-int with_one_time(int result, Status* s) noexcept {
-  if (result != 0) return result;
-  s->st_atim = s->st_mtim;
-  s->st_ctim = s->st_mtim;
-  return 0;
-}
 
 // What fstat says of something virtual: the same on every replica.
 template <typename Status>
@@ -41,14 +34,26 @@ bool describe_bound(int fd, Status* s) noexcept {
   return true;
 }
 
+// What the call said of a file, as every replica says it.
+template <typename Status, typename Call>
+int status_by_name(Op op, Status* s, Call call) noexcept {
+  Turn turn(op);
+  const int result = call();
+  if (result == 0) {
+    describe_plain(turn, *s);
+    turn.result(static_cast<std::uint64_t>(s->st_ino) ^
+                static_cast<std::uint64_t>(to_ns(s->st_mtim)));
+  }
+  return result;
+}
+
 template <typename Status, typename Call>
 int status_of(Op op, int fd, Status* s, Call call) noexcept {
   if (!is_plain(fd)) {
     Turn turn(op);
     if (describe_bound(fd, s)) return finish_int(turn, 0);
   }
-  stamp_if_dirty(fd);
-  return with_one_time(call(), s);
+  return status_by_name(op, s, call);
 }
 
 constexpr const struct timespec* kNow = nullptr;
@@ -67,10 +72,11 @@ const struct timespec* virtual_times(const struct timespec* given,
 int set_times(Op op, int d, const char* p, const struct timespec* t, int flags) noexcept {
   struct timespec times[2];
   virtual_times(t, times);
-  // The times given hold: what was written before gets no stamp at close.
-  if (p == nullptr && plain_state(d) == Plain::kDirty) set_plain_state(d, Plain::kWritable);
+  const bool moves = t == kNow || t[1].tv_nsec != UTIME_OMIT;
   Turn turn(op);
-  return finish_int(turn, raw_syscall(SYS_utimensat, d, p, times, flags));
+  const long result = raw_syscall(SYS_utimensat, d, p, times, flags);
+  if (result == 0 && moves) note_times_set(turn, d, p, flags);
+  return finish_int(turn, result);
 }
 
 int set_times(Op op, int d, const char* p, const struct timeval* t, int flags) noexcept {
@@ -82,10 +88,18 @@ int set_times(Op op, int d, const char* p, const struct timeval* t, int flags) n
 
 }  // namespace
 
-int stat(const char* p, struct stat* s) { return with_one_time(real::stat(p, s), s); }
-int stat64(const char* p, struct stat64* s) { return with_one_time(real::stat64(p, s), s); }
-int lstat(const char* p, struct stat* s) { return with_one_time(real::lstat(p, s), s); }
-int lstat64(const char* p, struct stat64* s) { return with_one_time(real::lstat64(p, s), s); }
+int stat(const char* p, struct stat* s) {
+  return status_by_name(Op::stat, s, [=] { return real::stat(p, s); });
+}
+int stat64(const char* p, struct stat64* s) {
+  return status_by_name(Op::stat64, s, [=] { return real::stat64(p, s); });
+}
+int lstat(const char* p, struct stat* s) {
+  return status_by_name(Op::lstat, s, [=] { return real::lstat(p, s); });
+}
+int lstat64(const char* p, struct stat64* s) {
+  return status_by_name(Op::lstat64, s, [=] { return real::lstat64(p, s); });
+}
 int fstat(int fd, struct stat* s) {
   return status_of(Op::fstat, fd, s, [=] { return real::fstat(fd, s); });
 }
@@ -94,11 +108,11 @@ int fstat64(int fd, struct stat64* s) {
 }
 int fstatat(int d, const char* p, struct stat* s, int f) {
   if (p != nullptr && p[0] == '\0' && (f & AT_EMPTY_PATH) != 0) return wrap::fstat(d, s);
-  return with_one_time(real::fstatat(d, p, s, f), s);
+  return status_by_name(Op::fstatat, s, [=] { return real::fstatat(d, p, s, f); });
 }
 int fstatat64(int d, const char* p, struct stat64* s, int f) {
   if (p != nullptr && p[0] == '\0' && (f & AT_EMPTY_PATH) != 0) return wrap::fstat64(d, s);
-  return with_one_time(real::fstatat64(d, p, s, f), s);
+  return status_by_name(Op::fstatat64, s, [=] { return real::fstatat64(d, p, s, f); });
 }
 // As programs of older libraries call them.
 int __xstat(int, const char* p, struct stat* s) { return wrap::stat(p, s); }
@@ -115,9 +129,12 @@ int __fxstatat64(int, int d, const char* p, struct stat64* s, int f) {
 }
 
 int statx(int d, const char* p, int f, unsigned mask, struct statx* s) {
-  if (p != nullptr && p[0] == '\0' && (f & AT_EMPTY_PATH) != 0) stamp_if_dirty(d);
-  const int result = real::statx(d, p, f, mask, s);
-  if (result == 0) s->stx_atime = s->stx_ctime = s->stx_btime = s->stx_mtime;
+  Turn turn(Op::statx);
+  const int result = real::statx(d, p, f, mask | STATX_BASIC_STATS, s);
+  if (result == 0) {
+    describe_plain(turn, *s);
+    turn.result(static_cast<std::uint64_t>(s->stx_ino));
+  }
   return result;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams and directories: opened by our own open (numbers at turns), then handed to libc, which
+// Streams: opened by our own open (numbers at turns), then handed to libc, which
 // allocates outside of the turn.
 #include <cstring>
 
 #include "runtime/flushing.h"
+#include "runtime/inode.h"
 #include "runtime/inside.h"
 #include "runtime/open.h"
 #include "runtime/real.h"
@@ -84,9 +85,6 @@ int flags_of(const char* mode) noexcept {
   }
   return flags;
 }
-
-// Streams of libc write by themselves: whoever could have, has.
-void mark_written(int fd) noexcept { note_written(fd); }
 
 }  // namespace
 
@@ -176,10 +174,11 @@ int fclose(FILE* f) {
   int result;
   {
     const OutsideCrane outside;
-    if (plain_state(fd) != Plain::kUnknown) {
+    if (is_writable(fd)) {
+      // Streams of libc write by themselves: whoever could have, has.
       real::fflush(f);
-      mark_written(fd);
-      stamp_if_dirty(fd);
+      note_written(fd);
+      settle_time(fd);
     }
     result = real::fclose(f);
   }
@@ -197,30 +196,6 @@ FILE* tmpfile() {
   return wrap::fdopen(fd, "w+");
 }
 FILE* tmpfile64() { return wrap::tmpfile(); }
-
-DIR* opendir(const char* p) {
-  const int fd = wrap::open(p, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK, 0);
-  if (fd < 0) return nullptr;
-  DIR* d;
-  {
-    const OutsideCrane outside;
-    d = real::fdopendir(fd);
-  }
-  if (d == nullptr) wrap::close(fd);
-  return d;
-}
-
-int closedir(DIR* d) {
-  Turn turn(Op::closedir);
-  int result;
-  {
-    const OutsideCrane outside;
-    result = real::closedir(d);
-  }
-  regain(turn);
-  turn.result(result);
-  return result;
-}
 
 }  // namespace wrap
 }  // namespace crane

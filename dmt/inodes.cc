@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dmt/inodes.h"
+
+#include "dmt/base/assert.h"
+
+namespace crane::dmt {
+namespace {
+
+// Numbers lie one after the other: the record of number n is n modulo kInodesMax (N1).
+InodeRecord& record_of(Layout& w, std::uint64_t number) noexcept {
+  return w.inodes.records[number % kInodesMax];
+}
+
+std::uint32_t& bucket_of(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {
+  const std::uint64_t mixed = (inode ^ (device << 32)) * 0x9e3779b97f4a7c15ull;
+  return w.inodes.buckets[(mixed >> 40) % kInodeBuckets];
+}
+
+void leave_bucket(Layout& w, const InodeRecord& r) noexcept {
+  std::uint32_t* link = &bucket_of(w, r.device, r.inode);
+  while (*link != index_of(w, r) + 1) {
+    CRANE_ASSERT(*link != 0);  // N2
+    link = &w.inodes.records[*link - 1].next;
+  }
+  *link = r.next;
+}
+
+InodeRecord* known_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {
+  std::uint32_t i = bucket_of(w, device, inode);
+  while (i != 0) {
+    InodeRecord& r = w.inodes.records[i - 1];
+    if (r.inode == inode && r.device == device) return &r;
+    i = r.next;
+  }
+  return nullptr;
+}
+
+InodeRecord& give_number(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {
+  if (w.inodes.last_number == 0) {
+    w.inodes.last_number = 1;  // 0 and 1 are no inodes
+    w.inodes.began_ns = w.scheduler.now_ns + w.scheduler.wall_offset_ns;
+  }
+  const std::uint64_t number = ++w.inodes.last_number;
+  InodeRecord& r = record_of(w, number);
+  if (r.number != 0) leave_bucket(w, r);
+  std::uint32_t& bucket = bucket_of(w, device, inode);
+  r = {.inode = inode,
+       .device = device,
+       .number = number,
+       .modified_ns = kNotModified,
+       .next = bucket,
+       .unseen = false};
+  bucket = index_of(w, r) + 1;
+  return r;
+}
+
+}  // namespace
+
+InodeRecord& find_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {
+  InodeRecord* const known = known_inode(w, device, inode);
+  return known != nullptr ? *known : give_number(w, device, inode);
+}
+
+InodeRecord& make_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {
+  InodeRecord* const stale = known_inode(w, device, inode);
+  if (stale != nullptr) {
+    leave_bucket(w, *stale);
+    stale->number = 0;
+  }
+  return give_number(w, device, inode);
+}
+
+}  // namespace crane::dmt

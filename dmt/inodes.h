@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Virtual inode numbers and modification times (DESIGN D7, rule 20).
+//
+// The kernel's numbers differ between replicas and its times are physical. The first look at a file
+// gives it the next number of the replica; a file is recognised by the kernel's (device, inode), so
+// renames and hard links keep the number. A new file may get the kernel's number of one that is
+// gone, on one replica and not on another: whoever creates a file says so (`make_inode`).
+//
+// Threads: everything REQUIRES the turn.
+//
+// INVARIANT N1  Whether a file has a number, and which, is a function of the turns' order: a number
+//               is forgotten when kInodesMax younger ones have been given, wherever it lies.
+// INVARIANT N2  A record that is not free is in the bucket of its (device, inode), once.
+
+#include <cstdint>
+
+#include "dmt/layout.h"
+
+namespace crane::dmt {
+
+// The record of a file, which gets a number if it has none. Never null.
+InodeRecord& find_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept;
+
+// The same for a file that was just created: always a new number, and no time yet.
+InodeRecord& make_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept;
+
+// A record remembered by index is still that of the number remembered with it.
+inline bool is_inode(const Layout& w, std::uint32_t record, std::uint64_t number) noexcept {
+  return number != 0 && w.inodes.records[record].number == number;
+}
+inline std::uint32_t index_of(const Layout& w, const InodeRecord& r) noexcept {
+  return static_cast<std::uint32_t>(&r - w.inodes.records);
+}
+
+}  // namespace crane::dmt

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dmt/inodes.h"
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/dmt/world.h"
+
+namespace crane::dmt {
+namespace {
+
+TEST_CASE("a file keeps its number, a new one with the kernel's number has its own", "[inodes]") {
+  test::World world;
+  Layout& w = world.w;
+  const std::uint64_t a = find_inode(w, 1, 100).number;
+  const std::uint64_t b = find_inode(w, 1, 101).number;
+  CHECK(a > 1);
+  CHECK(b == a + 1);
+  CHECK(find_inode(w, 1, 100).number == a);
+  CHECK(find_inode(w, 2, 100).number == b + 1);
+  CHECK(make_inode(w, 1, 100).number == b + 2);
+  CHECK(find_inode(w, 1, 100).number == b + 2);
+  CHECK(find_inode(w, 1, 101).number == b);
+}
+
+TEST_CASE("numbers are forgotten by age alone (N1)", "[inodes]") {
+  test::World world;
+  Layout& w = world.w;
+  const InodeRecord& first = find_inode(w, 1, 7);
+  const std::uint64_t number = first.number;
+  const std::uint32_t record = index_of(w, first);
+  for (std::uint64_t i = 0; i + 1 < kInodesMax; ++i) find_inode(w, 3, 1000 + i * 77);
+  CHECK(is_inode(w, record, number));
+  CHECK(find_inode(w, 1, 7).number == number);
+  const std::uint64_t next = find_inode(w, 4, 1).number;
+  CHECK(next == number + kInodesMax);
+  CHECK_FALSE(is_inode(w, record, number));
+  CHECK(find_inode(w, 1, 7).number == next + 1);
+}
+
+// Records reached through the buckets; one more than there are when a chain has gone astray.
+std::uint32_t chained(const Layout& w) {
+  std::uint32_t count = 0;
+  for (const std::uint32_t head : w.inodes.buckets) {
+    for (std::uint32_t i = head; i != 0 && count <= kInodesMax; i = w.inodes.records[i - 1].next) {
+      ++count;
+    }
+  }
+  return count;
+}
+
+TEST_CASE("every record that is not free is in one bucket (N2)", "[inodes]") {
+  test::World world;
+  Layout& w = world.w;
+  for (std::uint64_t i = 0; i < 1000; ++i) find_inode(w, 1, i * 31);
+  for (std::uint64_t i = 0; i < 100; ++i) make_inode(w, 1, i * 31);
+  CHECK(chained(w) == 1000);
+  for (std::uint64_t i = 0; i < 2 * kInodesMax; ++i) find_inode(w, 2, i * 64);
+  CHECK(chained(w) == kInodesMax);
+}
+
+}  // namespace
+}  // namespace crane::dmt
