@@ -27,11 +27,13 @@ def apache_configuration(work, port, extra="", name="apache.conf"):
     return path
 
 
-def ab(url, requests, clients, keep_alive=False, seconds=300):
-    """ApacheBench: {'failed', 'complete', 'rate', 'p50', 'p99', 'text'}; times in ms."""
+def ab(url, requests, clients, keep_alive=False, seconds=300, one_length=True):
+    """ApacheBench: {'failed', 'complete', 'rate', 'p50', 'p99', 'text'}; times in ms. Answers of
+    different lengths are failures, unless told."""
     with tempfile.NamedTemporaryFile("r", suffix=".csv") as table:
         command = ["ab", "-q", "-r", "-s", "30", "-n", str(requests), "-c", str(clients),
-                   "-e", table.name] + (["-k"] if keep_alive else []) + [url]
+                   "-e", table.name] + (["-k"] if keep_alive else [])
+        command += ([] if one_length else ["-l"]) + [url]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", timeout=seconds)
         rows = dict(line.strip().split(",") for line in table.read().splitlines()[1:]

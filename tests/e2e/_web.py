@@ -27,7 +27,7 @@ def parts_of(answer):
 
 def get(port, path, more=""):
     """As parts_of; h.Failure when there is no answer of HTTP."""
-    request = f"GET {path} HTTP/1.1\r\nHost: crane.test\r\nConnection: close\r\n{more}\r\n"
+    request = f"GET {path} HTTP/1.0\r\nHost: crane.test\r\n{more}\r\n"
     answer = h.http(port, request.encode())
     status, headers, body = parts_of(answer)
     if not status:
@@ -65,7 +65,7 @@ class Web(m.Server):
         for path, share, keep_alive in self.pages:
             count = max(int(requests * share), AB_LEAST)
             result = h.ab(f"{self.scheme}://127.0.0.1:{self.port}/{path}", count, m.CLIENTS,
-                          keep_alive)
+                          keep_alive, one_length=(self.root / path).exists())
             if not h.ab_good(result, count):
                 raise h.Failure(f"{self.name}: {result['command']}: status {result['status']}, "
                                 f"{result['text']}")

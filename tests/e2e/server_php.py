@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""PHP of the matrix behind apache2: by CGI, by php-fpm, and inside it (mod_php)."""
+import pathlib
+import re
+import shutil
+import subprocess
+
+import _apache
+import _harness as h
+import _matrix as m
+import _web
+
+FULL = 552000   # rounds: about 70 ms
+PAGE = """<?php
+ini_set('session.save_path', dirname(__DIR__) . '/sessions');
+session_start();
+$_SESSION['seen'] = ($_SESSION['seen'] ?? 0) + 1;
+for ($i = 0, $x = 'crane'; $i < (int)($_GET['n'] ?? 1); $i++) $x = md5($x);
+$name = tempnam(dirname(__DIR__) . '/sessions', 'page');
+echo "result $x\\n", 'time ', time(), ' ', microtime(true), ' ', hrtime(true), "\\n",
+  'random ', rand(), ' ', random_int(0, 1 << 40), ' ', uniqid(), ' ', uniqid('', true), "\\n",
+  'process ', getmypid(), ' ', memory_get_usage(), ' ', spl_object_hash(new stdClass), "\\n",
+  "file $name ", fileinode($name), ' ', filemtime($name), ' ', fileinode(__FILE__), "\\n",
+  'session ', session_id(), ' ', $_SESSION['seen'], "\\n";
+unlink($name);
+"""
+
+
+class Php(_apache.Apache):
+    """A page that computes, and says what differs natively from one run to the next."""
+    requests = (64, 1000)
+
+    def prepare(self):
+        sessions = self.work / "sessions"
+        sessions.mkdir()
+        sessions.chmod(0o1777)
+        super().prepare()
+        (self.root / "page.php").write_text(PAGE)
+
+    def load(self, requests):
+        rounds = FULL if requests > self.requests[0] else FULL // 10
+        self.pages = ((f"page.php?n={rounds}", 1.0, False), ("1k.html", 1.0, True))
+        return super().load(requests)
+
+    def state(self):
+        """Two requests of one session."""
+        cookie, seen = "", []
+        for _ in range(2):
+            status, headers, body = _web.get(self.port, "/page.php?n=1", cookie)
+            said = body.decode()
+            if status != 200 or "result b02673583fb6330b60064133ce6e3b1e" not in said:
+                raise h.Failure(f"{self.name}: status {status}: {said[:300]}")
+            seen.append(re.search(r"session (\S+) (\d+)", said).groups())
+            cookie = cookie or f"Cookie: {headers['set-cookie'].split(';')[0]}\r\n"
+        if seen[0][0] != seen[1][0] or seen[1][1] != "2":
+            raise h.Failure(f"{self.name}: not one session: {seen}")
+        return f"{super().state()}; session {seen[0][0]}"
+
+
+class PhpCgi(Php):
+    name = "apache2 event, php-cgi"
+    version_of = "php8.2-cgi"
+    programs = ("apache2", "ab", "php-cgi8.2")
+    modules = ("cgid", "actions")
+
+    def prepare(self):
+        # Where scripts lie says Debian's serve-cgi-bin.conf.
+        self.more = (f"ScriptSock {self.work}/cgisock\n"
+                     '<FilesMatch "\\.php$">\nSetHandler application/x-httpd-php\n</FilesMatch>\n'
+                     "Action application/x-httpd-php /cgi-bin/php8.2\n")
+        super().prepare()
+
+
+class PhpFpm(Php):
+    """Two servers in one container, started by a script."""
+    name = "apache2 event, php-fpm"
+    version_of = "php8.2-fpm"
+    programs = ("apache2", "ab", "php-fpm8.2")
+    modules = ("proxy", "proxy_fcgi")
+    options = ("--profile", "apache2")
+
+    def prepare(self):
+        socket = f"{self.work}/fpm.sock"
+        self.more = ('<FilesMatch "\\.php$">\n'
+                     f'SetHandler "proxy:unix:{socket}|fcgi://localhost"\n</FilesMatch>\n')
+        super().prepare()
+        pool = pathlib.Path("/etc/php/8.2/fpm/pool.d/www.conf").read_text()
+        fpm = self.work / "fpm.conf"
+        fpm.write_text(f"[global]\npid = {self.work}/fpm.pid\nerror_log = {self.work}/fpm.log\n"
+                       + _apache.replaced(pool, "/run/php/php8.2-fpm.sock", socket))
+        self.script = self.work / "start"
+        self.script.write_text(f'#!/bin/sh\nphp-fpm8.2 --nodaemonize --fpm-config {fpm} &\n'
+                               'exec apache2 "$@"\n')
+        self.script.chmod(0o755)
+
+    def program(self):
+        return [str(self.script), "-f", str(self.conf)]
+
+
+class ModPhp(Php):
+    """Debian's module, unpacked: installing it would change the machine's own apache."""
+    name = "apache2 prefork, mod_php"
+    version_of = "php8.2-cgi"
+    mpm = "prefork"
+
+    def prepare(self):
+        place = h.ROOT / "out/mod_php"
+        done = subprocess.run([str(h.ROOT / "tests/fetch_mod_php.sh"), str(place)], timeout=120,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            raise h.CannotRun(f"{self.name}: {done.stdout.strip()}")
+        module = self.work / "libphp8.2.so"
+        shutil.copy(done.stdout.strip(), module)
+        self.more = (f"LoadModule php_module {module}\nPHPIniDir /etc/php/8.2/cgi\n"
+                     '<FilesMatch "\\.php$">\nSetHandler application/x-httpd-php\n</FilesMatch>\n')
+        super().prepare()
+
+
+KINDS = (PhpCgi, PhpFpm, ModPhp)   # the one that may be left out at the end
+
+if __name__ == "__main__":
+    h.tell("server_php", lambda story: m.prove(story, KINDS))
