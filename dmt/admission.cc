@@ -68,6 +68,8 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
     case EntryType::kConfig:
     case EntryType::kBubble:
     case EntryType::kTime:
+    case EntryType::kPreempt:  // the node has seen to it (stall.h)
+    case EntryType::kPassed:
       return;  // they carry time and grants only
   }
   fence(w, "an entry of the Paxos sequence has an unknown type");

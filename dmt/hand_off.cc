@@ -8,6 +8,7 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/base/futex.h"
+#include "dmt/stall.h"
 
 namespace crane::dmt {
 namespace {
@@ -24,6 +25,14 @@ std::uint64_t next_random() noexcept {
   perturb_state ^= perturb_state << 25;
   perturb_state ^= perturb_state >> 27;
   return perturb_state * 0x2545F4914F6CDD1D;
+}
+
+// REQUIRES nothing: what belongs to the turn is looked at only after the turn was seen.
+bool may_go(const Layout& w, std::uint16_t me, Until until) noexcept {
+  const SchedulerState& s = w.scheduler;
+  if (s.holder.load(std::memory_order_seq_cst) != me) return false;
+  if (until == Until::kHasTurn) return true;
+  return s.clock < s.told.load(std::memory_order_seq_cst) || is_ordered(w, Slot{me});
 }
 
 void sleep_physically(long ns) noexcept {
@@ -51,21 +60,26 @@ void perturb(const Layout& w) noexcept {
   sleep_physically(static_cast<long>((draw >> 16) % c.perturb_max_us) * 1000);
 }
 
-void await_turn(Layout& w, std::uint16_t me) noexcept {
+void await_turn(Layout& w, std::uint16_t me, Until until) noexcept {
   SlotRecord& s = w.slots[me];
-  const std::atomic<std::uint32_t>& holder = w.scheduler.holder;
   for (std::uint32_t i = w.header.configuration.spin; i > 0; --i) {
-    if (holder.load(std::memory_order_acquire) == me) return;
+    if (may_go(w, me, until)) return;
     __builtin_ia32_pause();
   }
-  // Dekker with pass_turn: either we see the turn, or the passer sees that we sleep.
+  // Dekker with pass_turn and wake_holder: either we see the turn, or they see that we sleep.
   for (;;) {
     s.parked.store(1, std::memory_order_seq_cst);
-    if (holder.load(std::memory_order_seq_cst) == me) break;
+    if (may_go(w, me, until)) break;
     futex_wait(&s.parked, 1);
   }
   s.parked.store(0, std::memory_order_relaxed);
   if (w.scheduler.fenced.load(std::memory_order_relaxed) != 0) stop_here(w);
+}
+
+void wake_parked(SlotRecord& slot) noexcept {
+  if (slot.parked.load(std::memory_order_seq_cst) != 1) return;
+  slot.parked.store(0, std::memory_order_relaxed);
+  futex_wake(&slot.parked, 1);
 }
 
 void pass_turn(Layout& w, std::uint16_t to) noexcept {
@@ -73,11 +87,7 @@ void pass_turn(Layout& w, std::uint16_t to) noexcept {
   CRANE_ASSERT(w.slots[to].state == SlotState::kRunnable);
   s.published_clock.store(s.clock, std::memory_order_relaxed);
   s.holder.store(to, std::memory_order_seq_cst);
-  std::atomic<std::uint32_t>& parked = w.slots[to].parked;
-  if (parked.load(std::memory_order_seq_cst) == 1) {
-    parked.store(0, std::memory_order_relaxed);
-    futex_wake(&parked, 1);
-  }
+  wake_parked(w.slots[to]);
 }
 
 }  // namespace crane::dmt

@@ -9,11 +9,16 @@
 
 namespace crane::dmt {
 
-// Returns when `me` holds the turn.
-void await_turn(Layout& w, std::uint16_t me) noexcept;
+// Returns when `me` has the turn; or, to begin an operation, when the clock is also below what the
+// node has told, or an order concerns `me` (stall.h).
+enum class Until : std::uint8_t { kHasTurn, kMayOperate };
+void await_turn(Layout& w, std::uint16_t me, Until until) noexcept;
 
 // Gives the turn to `to`, waking its thread if it sleeps: at most one futex call.
 void pass_turn(Layout& w, std::uint16_t to) noexcept;
+
+// Wakes the slot's thread if it sleeps for the turn.
+void wake_parked(SlotRecord& slot) noexcept;
 
 // What a thread of a fenced replica does instead of going on: the handler of this process (the node
 // ends itself with a message), or, in a server, sleeping for ever until the node kills it.

@@ -25,7 +25,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 4;
+inline constexpr std::uint32_t kLayoutVersion = 5;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // nobody: the next to CAS it has the turn
 
@@ -45,6 +45,7 @@ struct Configuration {
   std::uint32_t perturb_max_us;
   std::uint32_t spin;  // iterations to spin for the turn before sleeping; 0 on one core
   char host_name[64];
+  std::uint32_t stall_rule;  // 1 = who stands still gives way (stall.h)
 };
 
 // --- threads ---------------------------------------------------------------------------------
@@ -69,6 +70,8 @@ struct alignas(128) SlotRecord {
   std::uint64_t exit_object;  // joiners wait here
   std::int64_t cpu_ns;        // virtual processor time (processes.h)
   std::uint32_t wait_bits;    // which wake-ups with bits concern it (futexes); set before waiting
+  std::atomic<std::uint32_t> in_operation;  // any: 1 = its thread is between get and put of a turn
+  std::atomic<std::uint32_t> preempted;     // any: how often it gave way
 };
 
 // --- processes -------------------------------------------------------------------------------
@@ -287,6 +290,14 @@ struct InodeTable {
   InodeRecord records[kInodesMax];
 };
 
+// --- the stall rule (stall.h) ------------------------------------------------------------------
+
+// Where a thread was found standing still: instructions of the application, ends included.
+struct StallSite {
+  std::uint64_t low, high;
+};
+enum class Caught : std::uint32_t { kNobody, kHeld, kLetGo };
+
 // --- the scheduler ---------------------------------------------------------------------------
 
 struct Queue16 {
@@ -336,6 +347,16 @@ struct SchedulerState {
   std::atomic<std::uint64_t> published_clock;  // any: clock at the last hand-off
   std::atomic<std::uint32_t> blocks_in_use;    // any: inbound blocks; the leader's back-pressure
   std::atomic<std::uint32_t> fenced;           // any: 1 = this replica has failed; nobody goes on
+  // --- the stall rule (stall.h)
+  std::atomic<std::uint64_t> told;         // node: operations at this clock wait; UINT64_MAX = none
+  std::atomic<std::uint64_t> order_clock;  // node: when order_slot gives way; UINT64_MAX = no order
+  std::atomic<std::uint32_t> order_slot;   // node
+  std::atomic<Caught> caught;              // any
+  std::atomic<std::uint64_t> orders_obeyed;  // any
+  StallSite order_site;                      // node: before order_clock
+  PreemptBody catch_;                        // the caught slot's: before caught
+  std::uint32_t stall_sites;                 // how many there are below
+  StallSite stall_site[kStallSitesMax];
 };
 
 // --- calls that came past the library (unhooked.h) --------------------------------------------

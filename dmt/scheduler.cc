@@ -17,12 +17,14 @@
 #include "dmt/run_queue.h"
 #include "dmt/schedule_hash.h"
 #include "dmt/sequence/ring.h"
+#include "dmt/stall.h"
 
 namespace crane::dmt {
 namespace {
 
 // Operations of the scheduler itself, above the runtime's.
 constexpr Operation kOperationLeave = 0xffff0001;
+constexpr Operation kOperationGiveWay = 0xffff0002;
 
 // Who has the turn while a thread whose slot is gone passes it on: were it that slot's number, a
 // new thread with the same number could take the turn for its own (T1).
@@ -61,7 +63,8 @@ void tick(Layout& w, Slot me, Operation op, std::uint64_t result) noexcept {
   CRANE_ASSERT(s.grant_left > 0);  // T4
   --s.grant_left;
   if (s.grant_left == s.grant_low_mark && s.leading.load(std::memory_order_relaxed) != 0 &&
-      sequence_empty(w)) {
+      (sequence_empty(w) || w.header.configuration.stall_rule != 0)) {
+    // With the stall rule entries that grant nothing may be all there is.
     s.grant_low.store(1, std::memory_order_relaxed);
     ring_doorbell(w);
   }
@@ -120,6 +123,28 @@ void select_next(Layout& w, Slot me) noexcept {
   }
 }
 
+// The head of the run queue lets the others go first.
+void rotate_head(Layout& w) noexcept {
+  Queue16& queue = w.scheduler.run_queue;
+  const std::uint16_t slot = queue.head;
+  remove(w, queue, slot);
+  push_back(w, queue, slot);
+}
+
+void leave_operation(Layout& w, Slot me) noexcept {
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // a probe sees all of it done
+  w.slots[value(me)].in_operation.store(0, std::memory_order_relaxed);
+}
+
+// What the order says of where the leader's thread stood: the next time it is found sooner there.
+void remember_site(SchedulerState& s) noexcept {
+  const StallSite& site = s.order_site;
+  for (std::uint32_t i = 0; i < s.stall_sites; ++i) {
+    if (is_within(s.stall_site[i], site.low) && is_within(s.stall_site[i], site.high)) return;
+  }
+  if (s.stall_sites < kStallSitesMax) s.stall_site[s.stall_sites++] = site;
+}
+
 // `slot` leaves the run queue or what it waits on.
 void unlink(Layout& w, std::uint16_t slot) noexcept {
   SlotRecord& s = w.slots[slot];
@@ -160,12 +185,23 @@ void initialise_scheduler(Layout& w) noexcept {
   s.free_timer = kSlotsMax;
   s.next_deadline.store(kNoDeadline);
   s.node_timer.store(kNoDeadline);
+  s.told.store(kNoClock);
+  s.order_clock.store(kNoClock);
   s.quantum_left = w.header.configuration.quantum;
   s.holder.store(kHolderIdle, std::memory_order_seq_cst);
 }
 
 void get_turn(Layout& w, Slot me) noexcept {
-  if (!has_turn(w, me)) await_turn(w, value(me));
+  // Before the look at the order: a probe that interrupts here leaves it to us.
+  w.slots[value(me)].in_operation.store(1, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  while (!has_turn(w, me) || w.scheduler.clock >= told_clock(w)) {
+    if (is_ordered(w, me)) {
+      give_way(w, me);
+    } else {
+      await_turn(w, value(me), Until::kMayOperate);
+    }
+  }
 }
 
 void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result, bool yield) noexcept {
@@ -176,13 +212,12 @@ void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result, bool yield
   const bool quantum_over = yield || s.quantum_left == 0;
   if (quantum_over) s.quantum_left = w.header.configuration.quantum;
   const bool rotate = quantum_over && s.runnable > 1;
-  if (!rotate && s.grant_left > 0 && !by_arrival(w)) return;  // the fast path
-  if (rotate) {
-    remove(w, s.run_queue, value(me));
-    push_back(w, s.run_queue, value(me));
+  if (rotate || s.grant_left == 0 || by_arrival(w)) {  // else the fast path
+    if (rotate) rotate_head(w);
+    select_next(w, me);
+    if (serial(w)) await_turn(w, value(me), Until::kHasTurn);
   }
-  select_next(w, me);
-  if (serial(w)) get_turn(w, me);
+  leave_operation(w, me);
 }
 
 void pass_on(Layout& w, Slot me, Operation op) noexcept {
@@ -203,8 +238,7 @@ WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_
   CRANE_ASSERT(s.run_queue.head == value(me));       // T2
   if (deadline_ns <= s.now_ns) {
     // A deadline in the past times out at once, but still lets the others go first (rule 8).
-    remove(w, s.run_queue, value(me));
-    push_back(w, s.run_queue, value(me));
+    rotate_head(w);
     slot.wake_reason = WakeReason::kTimeout;
   } else {
     unlink(w, value(me));
@@ -214,8 +248,24 @@ WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_
     if (deadline_ns != kNoDeadline) arm_timer(w, value(me), deadline_ns);
   }
   select_next(w, me);
-  get_turn(w, me);
+  await_turn(w, value(me), Until::kHasTurn);  // still the same operation
   return slot.wake_reason;
+}
+
+void give_way(Layout& w, Slot me) noexcept {
+  SchedulerState& s = w.scheduler;
+  CRANE_ASSERT(is_ordered(w, me));              // W1
+  CRANE_ASSERT(s.run_queue.head == value(me));  // T2
+  remember_site(s);
+  w.slots[value(me)].preempted.fetch_add(1, std::memory_order_relaxed);
+  tick(w, me, kOperationGiveWay, 0);
+  s.orders_obeyed.fetch_add(1, std::memory_order_release);
+  rotate_head(w);
+  // Nobody else can go on: as at quiescence, what waits is admitted.
+  if (s.run_queue.head == value(me)) s.grant_left = 0;
+  ring_doorbell(w);  // the node may tell a later clock now
+  select_next(w, me);
+  if (serial(w)) await_turn(w, value(me), Until::kHasTurn);
 }
 
 namespace {
@@ -291,6 +341,8 @@ Slot create_slot(Layout& w, std::uint16_t process) noexcept {
   r.blocked_signals = 0;
   r.operations = 0;
   r.cpu_ns = 0;
+  r.in_operation.store(0, std::memory_order_relaxed);
+  r.preempted.store(0, std::memory_order_relaxed);
   r.exit_object = new_object(w, Slot{slot});
   make_runnable(w, slot);
   ++w.processes[process].slots;

@@ -50,6 +50,19 @@ inline constexpr std::uint32_t kQuantumParallel = 16;
 // Output waits for at most this many hand-offs of the turn before the node is told.
 inline constexpr std::uint32_t kHandOffsPerDoorbell = 16;
 
+// The stall rule (stall.h).  A thread stands still when it was seen only in a loop of so many
+// bytes for so much of its own processor time; ..
+inline constexpr std::uint64_t kSpinBytes = 1024;
+inline constexpr std::int64_t kSpinFirstNs = 20'000'000;
+inline constexpr std::uint32_t kSpinSamples = 8;
+// .. or twice in a row within so many bytes of where one stood still before; ..
+inline constexpr std::uint64_t kSiteMargin = 64;
+inline constexpr std::uint32_t kSiteSamples = 2;
+// .. or so long in one place without any processor time: asleep in the kernel.
+inline constexpr std::int64_t kAsleepNs = 1'000'000'000;
+inline constexpr std::int64_t kAsleepCpuNs = 1'000'000;
+inline constexpr std::uint32_t kStallSitesMax = 32;
+
 // Every so many clock reads without a turn one is a turn (D17).
 inline constexpr std::uint32_t kClockReadsPerTurn = 64;
 // The schedule hash is remembered once per this many turns (D14).

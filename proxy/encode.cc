@@ -70,6 +70,10 @@ const char* name(EntryType type) noexcept {
       return "time";
     case EntryType::kSignal:
       return "signal";
+    case EntryType::kPreempt:
+      return "preempt";
+    case EntryType::kPassed:
+      return "passed";
   }
   return "unknown";
 }

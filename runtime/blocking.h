@@ -55,9 +55,10 @@ int until_free_or(Turn& turn, std::uint64_t object, clockid_t clock, const struc
   return error;
 }
 
-// In parallel mode a thread that may compute for long now lets the others go first (rule 23).
+// A thread that may compute, or look at a word of memory, for long now lets the others go first
+// (rule 23).  In serial mode nobody gains by it but those who wait in such a loop.
 inline void let_others_go(Turn& turn) noexcept {
-  if (is_parallel()) turn.yield();
+  if (is_parallel() || turn.w.header.configuration.stall_rule != 0) turn.yield();
 }
 
 }  // namespace crane

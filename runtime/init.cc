@@ -219,6 +219,7 @@ void initialise() noexcept {
   install_fault_handlers();
   take_over_vdso();
   forbid_tsc();
+  install_probe_handler();
   register_exit_handlers();
   start_image(after_exec);
   replace_random_bytes();

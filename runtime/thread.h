@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "dmt/layout.h"
+#include "dmt/stall.h"
 #include "runtime/mapping.h"
 #include "runtime/types.h"
 
@@ -54,7 +55,8 @@ struct ThreadBlock {
   unsigned char random_bytes[64] = {};
   bool random_ready = false;
   const void* caller = nullptr;  // of the last function with variable arguments
-  std::uint32_t locks = 0;  // mutexes held, roughly: ends the quantum in parallel mode (rule 23)
+  std::uint32_t locks = 0;   // mutexes held, roughly: ends the quantum in parallel mode (rule 23)
+  dmt::ProbeMemory probe{};  // of the stall rule (probe.cc)
 };
 
 // constinit: reached without a wrapper function or a guard.

@@ -27,6 +27,8 @@ enum class EntryType : std::uint8_t {
   kBubble = 8,    // grants turns, and carries time
   kTime = 9,      // carries time: a deadline has passed on the leader (D17)
   kSignal = 10,   // an operator's signal; body: SignalBody (D11)
+  kPreempt = 12,  // a thread that stands still gives way; body: PreemptBody (dmt/stall.h)
+  kPassed = 13,   // the leader's server has passed a clock; body: PassedBody (dmt/stall.h)
 };
 
 // Turns that an entry grants after its admission; 0 = admit the next entry at the same clock (D3).
@@ -74,6 +76,18 @@ struct SignalBody {
   std::uint32_t pid;  // virtual pid; 0 = the main process
 };
 
+// Obeyed at `clock`, not when it is admitted: it may stand behind entries that are admitted later.
+struct PreemptBody {
+  std::uint64_t clock;
+  std::uint64_t low, high;  // the instructions between which the leader's thread was found
+  std::uint32_t slot;
+  std::uint32_t generation;  // of the slot
+};
+
+struct PassedBody {
+  std::uint64_t clock;  // the next operation of the leader's server
+};
+
 // What precedes a body in the Paxos sequence.  `stamp_ns` is the leader's virtual monotonic time.
 struct SequenceHeader {
   std::uint32_t body_bytes;
@@ -86,6 +100,7 @@ struct SequenceHeader {
 };
 
 static_assert(sizeof(StartBody) == 48 && sizeof(ConnectBody) == 56 && sizeof(WindowBody) == 16);
+static_assert(sizeof(PreemptBody) == 32 && sizeof(PassedBody) == 8);
 static_assert(sizeof(SequenceHeader) == 40);
 
 // DATA larger than this is split by the proxy.

@@ -22,6 +22,7 @@ constexpr std::array<const char*, kAgreedItems> kNames{
     "the send buffer",
     "libcrane.so (another version of Crane)",
     "the list of replicas",
+    "whether threads spin (--spins)",
 };
 
 std::uint64_t digest(const std::vector<std::string>& words) {
@@ -49,7 +50,8 @@ Agreed digests_of(const Config& c) {
              c.quantum,
              c.send_buffer,
              setup::file_digest(c.libcrane),
-             digest(replicas)};
+             digest(replicas),
+             static_cast<std::uint64_t>(c.spins)};
   for (auto& item : all) item = crc64(&item, sizeof item) | 1;
   return all;
 }

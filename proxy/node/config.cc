@@ -77,6 +77,7 @@ Result<Config> parse(const Json& json) {
   get(json, "n_clock", c.n_clock);
   get(json, "w_timeout_us", c.w_timeout_us);
   get(json, "strict", c.strict);
+  get(json, "spins", c.spins);
   get(json, "record", c.record);
   get(json, "container", c.container);
   get_binds(json, c.binds);

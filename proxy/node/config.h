@@ -36,6 +36,7 @@ struct Config {
   std::uint32_t n_clock = 0, w_timeout_us = 0;  // CRANE 4.2; 0: those of dmt/tuning.h
   bool strict = false;  // a system call that came past libcrane.so ends the replica
   std::string record;   // directory for recorded outputs; empty: none
+  bool spins = false;   // the stall rule (dmt/stall.h)
   bool container = true;
   std::vector<std::pair<std::string, std::string>> binds;  // source, target
   std::string libcrane;

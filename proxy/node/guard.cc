@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -183,6 +184,14 @@ void Guard::watch(std::uint32_t process, std::uint32_t pid, pid_t host_pid) {
   }
   event_assign(&entry->event_, base_, entry->pidfd, EV_READ, on_process, entry.get());
   event_add(&entry->event_, nullptr);
+}
+
+void Guard::probe(std::uint32_t process) const noexcept {
+  for (const auto& [host_pid, watch] : watches_) {
+    if (watch->process == process) {
+      (void)::syscall(SYS_pidfd_send_signal, watch->pidfd, SIGURG, nullptr, 0);
+    }
+  }
 }
 
 bool Guard::gone_by_schedule(const Watch& watch) const noexcept {

@@ -57,6 +57,8 @@ class Guard {
   pid_t pid() const noexcept { return pid_; }
   // The server's main process has ended at a turn: what still runs is being ended by the kernel.
   void expect_end() noexcept { end_expected_ = true; }
+  // Interrupts the process of this record, for the stall rule (runtime/probe.cc).
+  void probe(std::uint32_t process) const noexcept;
 
  private:
   struct Watch {

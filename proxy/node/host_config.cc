@@ -77,6 +77,7 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   c.n_clock = f.n_clock;
   c.w_timeout_us = f.w_timeout_us;
   c.strict = f.strict;
+  c.spins = f.spins || profile.spins;
   c.record = f.record;
   c.container = f.container;
   for (const auto& word : f.binds) {

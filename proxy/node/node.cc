@@ -113,6 +113,7 @@ bool Node::open() {
   segment_ = std::move(segment).value();
   layout_ = &segment_->layout();
   slot0_ = std::make_unique<Slot0>(*layout_);
+  open_stall_watch();
   auto outputs = Outputs::open(config_.record, config_.replica);
   if (!outputs.ok()) {
     const Error e = outputs.error();
@@ -266,7 +267,9 @@ bool Node::round() {
   follow_role();
   propose_inputs();
   propose_on_own();
+  look_for_stalls();
   consensus_due_ns_ = consensus_->poll(static_cast<std::uint64_t>(now_ns_));
+  if (stalls_->has_news()) look_for_stalls();
   if (done_) return false;  // fenced: to admit an entry would be to wait for ever
   slot0_->pump();
   slot0_->admit();
@@ -284,7 +287,7 @@ bool Node::round() {
 }
 
 bool Node::work_waiting() const noexcept {
-  if (slot0_->outputs_waiting() || deposed_ || role_changed_ ||
+  if (slot0_->outputs_waiting() || stalls_->has_news() || deposed_ || role_changed_ ||
       (!proxy_->batch().empty() && !busy_))
     return true;
   if (!leads_ || busy_ || server_exited_ || stopping_) return false;
@@ -328,7 +331,7 @@ void Node::arm_timer() {
   if (computes) due = std::min(due, now_ns_ + kBusyLookNs);
   if (slot0_->spooling() || busy_ || proxy_->paused()) due = std::min(due, now_ns_ + kPollNs);
   if (stopping_) due = std::min(due, now_ns_ + kSettleNs / 4);
-  due = std::min({due, leave_at_ns_, fit_at_ns_});
+  due = std::min({due, leave_at_ns_, fit_at_ns_, stall_due_ns_});
   if (due >= armed_ns_) return;
   armed_ns_ = due;
   const std::int64_t at = std::max<std::int64_t>(due, 1);

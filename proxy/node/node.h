@@ -40,6 +40,7 @@
 #include "proxy/node/role_hook.h"
 #include "proxy/node/segment.h"
 #include "proxy/node/slot0.h"
+#include "proxy/node/stall_watch.h"
 #include "proxy/node/status.h"
 #include "proxy/node/virtual_address.h"
 #include "proxy/server.h"
@@ -93,6 +94,8 @@ class Node {
   void propose_inputs();
   void propose_on_own();
   void throttle();
+  void open_stall_watch();
+  void look_for_stalls();
   Index applied() const noexcept;
 
   // --- the server (node_log.cc, node.cc) ---
@@ -136,6 +139,8 @@ class Node {
   std::unique_ptr<Segment> segment_;
   dmt::Layout* layout_ = nullptr;
   std::unique_ptr<Slot0> slot0_;
+  std::unique_ptr<StallWatch> stalls_;
+  std::int64_t stall_due_ns_ = proxy::kNever;  // CLOCK_MONOTONIC
   std::unique_ptr<Outputs> outputs_;
   std::unique_ptr<proxy::Proxy> proxy_;
   std::unique_ptr<consensus::Consensus> consensus_;

@@ -271,6 +271,9 @@ NodeStatus Node::status() const {
   s.clock = w.clock;
   s.schedule_hash = w.hash;
   s.settled = idle && w.holder.load(std::memory_order_seq_cst) == dmt::kHolderIdle;
+  s.spins = config_.spins;
+  s.preempted = dmt::orders_obeyed(*layout_);
+  s.standing = stalls_->standing();
   s.outputs_bytes = outputs_->bytes();
   s.outputs_digest = outputs_->digest();
   s.entries = entries_;

@@ -52,6 +52,7 @@ void Node::on_committed(const consensus::EntryView& entry) {
   if (type == EntryType::kConnect && proxy::read_body(entry.payload, body)) {
     outputs_->connected(ConnId{value(entry.at.index)}, body);
   }
+  stalls_->committed(type, entry.payload);
   slot0_->committed(entry);
 }
 
@@ -125,7 +126,8 @@ Result<Index> Node::propose(EntryType type, GrantTurns grant, std::span<const st
   busy_ = !index.ok() && index.error().code == Code::kBusy;
   if (index.ok()) {
     CRANE_ASSERT(type == EntryType::kStart || value(start_) != 0);  // O1
-    proposed_ = index.value();
+    // Those of the stall rule grant nothing: nobody waits for their admission.
+    if (type != EntryType::kPreempt && type != EntryType::kPassed) proposed_ = index.value();
   }
   return index;
 }
@@ -160,6 +162,21 @@ void Node::propose_on_own() {
   const std::int64_t told =
       own_due_ns_ == proxy::kNever ? own_due_ns_ : std::min(own_due_ns_, seen.next_deadline_ns);
   s.node_timer.store(told, std::memory_order_relaxed);
+}
+
+void Node::open_stall_watch() {
+  StallActions actions;
+  actions.probe = [this](std::uint16_t process) { guard_->probe(process); };
+  actions.propose = [this](EntryType type, std::span<const std::byte> body) {
+    return propose(type, 0, body).ok();
+  };
+  actions.diverged = [this](const char* why) { fail(ExitStatus::kFenced, why); };
+  stalls_ = std::make_unique<StallWatch>(*layout_, config_.replicas, std::move(actions));
+}
+
+void Node::look_for_stalls() {
+  const bool leads = leads_ && started_view_ == view_ && !server_exited_;
+  stall_due_ns_ = stalls_->step(now_ns_, {leads, leads && applied() >= start_});
 }
 
 // Clients are read only as fast as the own server admits (C4) and while what it has not read leaves

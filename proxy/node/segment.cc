@@ -41,6 +41,7 @@ dmt::Configuration configuration_of(const Config& config) {
   // Spinning for the turn pays only when the other party runs on another core (D10).
   const bool own_core = config.cpu >= 0 || std::thread::hardware_concurrency() <= 2;
   c.spin = own_core || config.mode == dmt::Mode::kSerial ? 0 : kSpin;
+  c.stall_rule = config.spins ? 1 : 0;
   std::strncpy(c.host_name, config.group.c_str(), sizeof c.host_name - 1);
   return c;
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -66,6 +67,17 @@ nlohmann::json unhooked_json(const NodeStatus& s) {
           {"unhooked", std::move(calls)}};
 }
 
+// The stall rule, and who has had the turn for long and takes no operation; null: nobody.
+nlohmann::json stalls_json(const NodeStatus& s) {
+  constexpr std::int64_t kShownNs = 1'000'000'000;
+  nlohmann::json standing;
+  const auto ns = static_cast<std::int64_t>(s.now_ns) - s.standing.since_ns;
+  if (s.standing.slot != 0 && ns >= kShownNs) {
+    standing = {{"slot", s.standing.slot}, {"clock", s.standing.clock}, {"ms", ns / 1'000'000}};
+  }
+  return {{"spins", s.spins}, {"preempted", s.preempted}, {"standing_still", standing}};
+}
+
 }  // namespace
 
 nlohmann::json to_json(const NodeStatus& s) {
@@ -73,7 +85,7 @@ nlohmann::json to_json(const NodeStatus& s) {
   std::uint64_t total = 0, inputs = 0;
   for (std::size_t type = 1; type < s.entries.size(); ++type) {
     const auto t = static_cast<EntryType>(type);
-    if (type > static_cast<std::size_t>(EntryType::kSignal)) break;
+    if (std::strcmp(proxy::name(t), "unknown") == 0) continue;
     entries[proxy::name(t)] = s.entries[type];
     total += s.entries[type];
     const bool input = t == EntryType::kConnect || t == EntryType::kData ||
@@ -135,7 +147,7 @@ nlohmann::json to_json(const NodeStatus& s) {
       {"reset_leader", s.reset_leader},
       {"bytes_in", s.bytes_in},
       {"bytes_out", s.bytes_out}};
-  for (const auto& part : {machine_json(s), unhooked_json(s)}) out.update(part);
+  for (const auto& part : {machine_json(s), unhooked_json(s), stalls_json(s)}) out.update(part);
   return out;
 }
 

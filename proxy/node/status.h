@@ -13,6 +13,7 @@
 
 #include "consensus/consensus.h"
 #include "dmt/base/result.h"
+#include "proxy/node/stall_watch.h"
 #include "proxy/node/unhooked.h"
 
 namespace crane::node {
@@ -39,6 +40,9 @@ struct NodeStatus {
   std::uint64_t clock = 0;          // turns taken
   std::uint64_t schedule_hash = 0;  // at `clock`, when settled
   bool settled = false;             // nobody had the turn while clock and hash were read
+  bool spins = false;               // the stall rule is in force
+  std::uint64_t preempted = 0;      // how often a thread gave way here
+  Standing standing;
   std::uint64_t outputs_bytes = 0;
   std::uint64_t outputs_digest = 0;
   std::array<std::uint64_t, 16> entries{};  // committed, by EntryType

@@ -110,6 +110,7 @@ setup::GroupFile group_file_of(const Options& o) {
   f.n_clock = o.n_clock;
   f.w_timeout_us = o.w_timeout_us;
   f.strict = o.strict;
+  f.spins = o.spins;
   f.binds = o.binds;
   f.container = o.container;
   f.record = o.record;

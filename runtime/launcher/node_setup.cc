@@ -128,6 +128,7 @@ std::string node_configuration(const NodeSetup& s) {
               {"n_clock", s.options.n_clock},
               {"w_timeout_us", s.options.w_timeout_us},
               {"strict", s.options.strict},
+              {"spins", s.options.spins || s.profile.spins},
               {"admission", s.options.admission},
               {"record", record},
               {"container", s.options.container},

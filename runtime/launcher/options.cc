@@ -71,6 +71,7 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
   app.add_option("--w-timeout", o.w_timeout_us,
                  "with --admission classic: microseconds without input before a bubble")
       ->check(CLI::Range(1U, 1'000'000U));
+  app.add_flag("--spins", o.spins, "threads wait in loops without calls: preempt them there");
   app.add_option("--record", o.record, "record each replica's outputs in this directory");
   app.add_option("--dir", o.dir, "where the group's files live while it runs");
   app.add_option("--bind", o.binds, "DIR or SOURCE:TARGET, shared with the containers")

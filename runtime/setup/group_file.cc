@@ -203,6 +203,7 @@ void read_server(Section s, GroupFile& f) {
   s.get_number("n_clock", f.n_clock, 0, dmt::kBubbleGrantMax);
   s.get_number("w_timeout_us", f.w_timeout_us, 0, 1'000'000);
   s.get("strict", f.strict);
+  s.get("spins", f.spins);
   s.get("container", f.container);
   s.get("binds", f.binds);
   s.get("working_directory", f.working_directory);
@@ -380,6 +381,7 @@ std::string to_toml(const GroupFile& f) {
   if (f.n_clock != 0) server.insert("n_clock", f.n_clock);
   if (f.w_timeout_us != 0) server.insert("w_timeout_us", f.w_timeout_us);
   if (f.strict) server.insert("strict", true);
+  if (f.spins) server.insert("spins", f.spins);
   if (!f.binds.empty()) server.insert("binds", list(f.binds));
   toml::table env;
   for (const auto& variable : f.env) {

@@ -24,6 +24,7 @@
 //               cpus = "2-5,8"                   for all of the replica; default: of numa_node
 //               numa_node = 0                    whose memory is preferred; default: any
 //   [server]    command = ["redis-server", "--port", "7000"]
+//               spins = false                    threads wait in loops without calls
 //               profile, mode, admission, quantum, n_clock, w_timeout_us, env = { NAME = "value" },
 //               container = true, binds = ["/srv"], working_directory = "/", record = "/var/tmp/x"
 //               strict = true                    a call past libcrane.so ends it; default: false
@@ -73,6 +74,7 @@ struct GroupFile {
   std::uint32_t quantum = 0, n_clock = 0, w_timeout_us = 0;  // 0: the default
   bool strict = false;
   std::vector<std::string> env;  // "NAME=value"
+  bool spins = false;
   std::vector<std::string> binds;
   bool container = true;
 

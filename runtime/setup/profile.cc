@@ -83,6 +83,8 @@ Profile redis_server(const Words& args) {
   if (!has(args, {"--daemonize", "-v", "--version", "-h", "--help", "--test-memory"})) {
     p.args = {"--daemonize", "no"};
   }
+  // Its main thread and the others wait for each other in loops.
+  p.spins = has(args, {"--io-threads"});
   return p;
 }
 

@@ -38,7 +38,16 @@ class Redis(m.Server):
         return text
 
 
-KINDS = (Redis,)
+class RedisThreads(Redis):
+    """Its main thread waits for the others in loops without calls: the stall rule."""
+    name = "redis-server, io-threads"
+    requests = (400, 4000)
+
+    def program(self):
+        return [*super().program(), "--io-threads", "4", "--io-threads-do-reads", "yes"]
+
+
+KINDS = (Redis, RedisThreads)
 
 if __name__ == "__main__":
     h.tell("server_redis", lambda story: m.prove(story, KINDS))

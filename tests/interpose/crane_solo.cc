@@ -7,7 +7,7 @@
 // deterministic program have the same schedule hash.
 //
 // usage: crane_solo [--lib PATH] [--parallel] [--hash] [--perturb SEED] [--signal N [--after MS]]
-//        [--clients SCRIPT] [--strict] [--unhooked] -- PROGRAM ARGS
+//        [--clients SCRIPT] [--strict] [--unhooked] [--stalls] -- PROGRAM ARGS
 // --unhooked: at the end, the calls that came past the library, on standard output
 // exit:  the program's status; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up,
 //        93 stopped by --strict
@@ -36,6 +36,7 @@
 #include "dmt/scheduler.h"
 #include "dmt/segment.h"
 #include "dmt/sequence/output.h"
+#include "dmt/stall.h"
 #include "dmt/unhooked.h"
 #include "tests/interpose/crane_clients.h"
 
@@ -52,6 +53,7 @@ constexpr std::int64_t kWallOffsetNs = 1'700'000'000'000'000'000;
 struct Options {
   std::string library;
   bool parallel = false, hash = false, strict = false, unhooked = false;
+  bool stalls = false;  // who stands still gives way
   std::uint64_t perturb = 0;
   int signal = 0;          // sent as an operator's, once, when the program waits ..
   std::int64_t after = 0;  // .. and so much virtual time has passed, in ms
@@ -75,6 +77,8 @@ Options parse(int argc, char** argv) {
     const std::string a = argv[i];
     if (a == "--parallel") {
       o.parallel = true;
+    } else if (a == "--stalls") {
+      o.stalls = true;
     } else if (a == "--hash") {
       o.hash = true;
     } else if (a == "--strict") {
@@ -135,6 +139,7 @@ class Node {
     c.perturb_seed = o.perturb;
     std::strncpy(c.host_name, "solo", sizeof c.host_name - 1);
     c.perturb_max_us = 200;
+    c.stall_rule = o.stalls ? 1 : 0;
     w_ = &dmt::initialise_segment(memory, c);
     w_->unhooked.strict = o.strict ? 1 : 0;
     dmt::create_main_process(*w_);
@@ -183,6 +188,7 @@ class Node {
         return finish(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
       }
       sleep_a_little();
+      if (options_.stalls) look_for_stalls();
       if (idle_ms_ > kStuckAfterMs) return finish(kStuck);
     }
   }
@@ -285,6 +291,21 @@ class Node {
     s.node_asleep.store(0);
   }
 
+  // As the leader's node: who has the turn and does nothing with it is probed, and gives way.
+  void look_for_stalls() {
+    PreemptBody body{};
+    if (dmt::is_caught(*w_, body)) {
+      if (w_->scheduler.order_clock.load() != body.clock) dmt::order(*w_, body);
+      idle_ms_ = 0;
+      return;
+    }
+    const dmt::Glimpse now = dmt::glimpse(*w_);
+    const bool same = now.slot == seen_.slot && now.clock == seen_.clock;
+    seen_ = now;
+    if (!same || now.slot == dmt::kNone || now.in_operation || !now.helps) return;
+    for (const pid_t pid : pids_) kill(pid, SIGURG);
+  }
+
   int finish(int status) {
     // The pid namespace ends with its first process; without one, whoever checked in is ended.
     kill(child_, SIGKILL);
@@ -337,6 +358,7 @@ class Node {
   int doorbell_ = -1, check_in_ = -1;
   pid_t child_ = -1;
   std::vector<pid_t> pids_;
+  dmt::Glimpse seen_{};
   std::int64_t now_ = 0;
   std::uint64_t index_ = 0;
   int idle_ms_ = 0;

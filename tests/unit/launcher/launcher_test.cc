@@ -193,6 +193,9 @@ TEST_CASE("profile: stock servers stay in the foreground without being told", "[
   CHECK(p.args.empty());
   REQUIRE(find_profile("", "/usr/bin/redis-server", {"--port", "7000"}, p));
   CHECK(p.args == std::vector<std::string>{"--daemonize", "no"});
+  CHECK_FALSE(p.spins);
+  REQUIRE(find_profile("", "/usr/bin/redis-server", {"--io-threads", "4"}, p));
+  CHECK(p.spins);
   REQUIRE(find_profile("", "/usr/bin/memcached", {"-u", "daemon"}, p));
   CHECK(p.args.empty());
   REQUIRE(find_profile("", "/usr/sbin/mariadbd", {"--user=somebody"}, p));

@@ -40,6 +40,7 @@ admission = "classic"
 quantum = 7
 n_clock = 50
 w_timeout_us = 20
+spins = true
 env = { A = "1", B = "two words" }
 container = false
 binds = ["/srv", "/a:/b"]
@@ -85,6 +86,7 @@ void check_whole(const GroupFile& f) {
   CHECK(f.quantum == 7);
   CHECK(f.n_clock == 50);
   CHECK(f.w_timeout_us == 20);
+  CHECK(f.spins);
   CHECK(f.env == std::vector<std::string>{"A=1", "B=two words"});
   CHECK_FALSE(f.container);
   CHECK(f.binds == std::vector<std::string>{"/srv", "/a:/b"});

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dmt/stall.h"
+
+#include <algorithm>
+
+#include "dmt/base/assert.h"
+#include "dmt/base/futex.h"
+#include "dmt/hand_off.h"
+#include "dmt/scheduler.h"
+#include "dmt/sequence/ring.h"
+
+namespace crane::dmt {
+namespace {
+
+bool is_known_site(const SchedulerState& s, std::uint64_t instruction) noexcept {
+  for (std::uint32_t i = 0; i < s.stall_sites; ++i) {
+    if (is_within(s.stall_site[i], instruction)) return true;
+  }
+  return false;
+}
+
+void begin(ProbeMemory& m, std::uint64_t clock, const Sample& sample) noexcept {
+  m = {clock, sample.cpu_ns, sample.physical_ns, sample.instruction, sample.instruction, 0, 0};
+}
+
+// One more look at a thread that is still where it was.  True when it stands still.
+bool stands_still(const SchedulerState& s, const Sample& sample, ProbeMemory& m,
+                  bool ordered) noexcept {
+  if (m.clock != s.clock || m.samples == 0) begin(m, s.clock, sample);
+  const bool at_site = is_known_site(s, sample.instruction) ||
+                       (ordered && is_within(s.order_site, sample.instruction));
+  m.low = std::min(m.low, sample.instruction);
+  m.high = std::max(m.high, sample.instruction);
+  // A computation: who comes to stand still after it is found from here on.
+  const std::uint32_t at_a_site = at_site ? m.at_a_site + 1 : 0;
+  if (m.high - m.low > kSpinBytes) begin(m, s.clock, sample);
+  m.at_a_site = at_a_site;
+  ++m.samples;
+  if (m.at_a_site >= kSiteSamples) return true;
+  const std::int64_t cpu = sample.cpu_ns - m.first_cpu_ns;
+  const std::int64_t physical = sample.physical_ns - m.first_physical_ns;
+  if (cpu >= kSpinFirstNs && m.samples >= kSpinSamples) return true;
+  return physical >= kAsleepNs && cpu <= kAsleepCpuNs && m.samples >= kSpinSamples;
+}
+
+// Stays until every replica does the same, or until this one does not lead any more.
+void hold_caught(Layout& w, Slot me, const ProbeMemory& memory) noexcept {
+  SchedulerState& s = w.scheduler;
+  SlotRecord& slot = w.slots[value(me)];
+  CRANE_ASSERT(s.caught.load() == Caught::kNobody);  // W3
+  s.catch_ = {s.clock, memory.low, memory.high, value(me), slot.generation};
+  s.caught.store(Caught::kHeld, std::memory_order_seq_cst);
+  ring_doorbell(w);
+  // Dekker with order() and let_go().
+  for (;;) {
+    slot.parked.store(1, std::memory_order_seq_cst);
+    if (is_ordered(w, me) || s.caught.load(std::memory_order_seq_cst) == Caught::kLetGo) break;
+    futex_wait(&slot.parked, 1);
+  }
+  slot.parked.store(0, std::memory_order_relaxed);
+  if (s.fenced.load(std::memory_order_relaxed) != 0) stop_here(w);
+  s.caught.store(Caught::kNobody, std::memory_order_seq_cst);
+}
+
+void wake_holder(Layout& w) noexcept {
+  const std::uint32_t holder = w.scheduler.holder.load(std::memory_order_seq_cst);
+  if (holder != value(kNodeSlot) && holder < kSlotsMax) wake_parked(w.slots[holder]);
+}
+
+}  // namespace
+
+bool is_ordered(const Layout& w, Slot me) noexcept {
+  const SchedulerState& s = w.scheduler;
+  return has_turn(w, me) && s.order_clock.load(std::memory_order_seq_cst) == s.clock &&
+         s.order_slot.load(std::memory_order_relaxed) == value(me);
+}
+
+bool probed(Layout& w, Slot me, const Sample& sample, ProbeMemory& memory) noexcept {
+  SchedulerState& s = w.scheduler;
+  if (w.slots[value(me)].in_operation.load(std::memory_order_relaxed) != 0) return false;
+  if (!has_turn(w, me)) return false;
+  const bool ordered = is_ordered(w, me);
+  const bool may_decide = s.leading.load(std::memory_order_relaxed) != 0 && s.clock < told_clock(w);
+  if (!ordered && !may_decide) return false;
+  if (!stands_still(s, sample, memory, ordered)) return false;
+  if (!ordered) hold_caught(w, me, memory);
+  memory = ProbeMemory{};
+  if (!is_ordered(w, me)) return false;  // let go
+  give_way(w, me);
+  return true;
+}
+
+Glimpse glimpse(Layout& w) noexcept {
+  const SchedulerState& s = w.scheduler;
+  const std::uint32_t holder = s.holder.load(std::memory_order_acquire);
+  if (holder == value(kNodeSlot) || holder >= kSlotsMax) return {kNone, 0, false, false, false};
+  const SlotRecord& slot = w.slots[holder];
+  const bool waiting = !Ring(w.header.sequence, reinterpret_cast<std::byte*>(&w)).empty();
+  return {static_cast<std::uint16_t>(holder), __atomic_load_n(&s.clock, __ATOMIC_RELAXED),
+          slot.in_operation.load(std::memory_order_relaxed) != 0,
+          waiting || __atomic_load_n(&s.runnable, __ATOMIC_RELAXED) > 1,
+          slot.preempted.load(std::memory_order_relaxed) != 0};
+}
+
+void tell_clock(Layout& w, std::uint64_t clock) noexcept {
+  w.scheduler.told.store(clock, std::memory_order_seq_cst);
+  wake_holder(w);
+}
+
+void order(Layout& w, const PreemptBody& body) noexcept {
+  SchedulerState& s = w.scheduler;
+  CRANE_ASSERT(told_clock(w) <= body.clock || s.caught.load() == Caught::kHeld);  // W2
+  s.order_site = {body.low, body.high};
+  s.order_slot.store(body.slot, std::memory_order_relaxed);
+  s.order_clock.store(body.clock, std::memory_order_seq_cst);
+  wake_holder(w);
+}
+
+bool is_caught(const Layout& w, PreemptBody& body) noexcept {
+  if (w.scheduler.caught.load(std::memory_order_acquire) != Caught::kHeld) return false;
+  body = w.scheduler.catch_;
+  return true;
+}
+
+void let_go(Layout& w) noexcept {
+  Caught held = Caught::kHeld;
+  if (w.scheduler.caught.compare_exchange_strong(held, Caught::kLetGo)) wake_holder(w);
+}
+
+}  // namespace crane::dmt

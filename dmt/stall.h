@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The stall rule (SCENARIOS-determinism.md rules 5 and 11): what becomes of a thread that has the
+// turn, is in the application's code and takes no operation: a loop on a word that another thread
+// will write, a lock inside of libc whose owner waits for the turn.
+//
+// The leader finds such a thread, holds it where it is and proposes PREEMPT(slot, clock, where).
+// Every replica obeys at that clock: the slot gives way, which is one tick, to the tail of the run
+// queue.  In serial mode its thread is held until the turn comes round to it again, so that still
+// only the turn holder runs; in parallel mode it runs on, as code between turns does.
+//
+// Why all replicas can obey: an operation of a follower waits while the clock is not below `told`,
+// the clock that the leader is known to have passed.  So no follower is ever past a clock at which
+// the leader may still decide.  Code between operations does not wait: a follower's thread reaches
+// the loop that the leader's was found in, and gives way there, or at its next operation.
+//
+// Why it does not matter where exactly: a loop that only looks changes nothing, however often it
+// looked; and code without data races cannot tell when the others ran.  The rule catches a thread
+// only in a small loop (kSpinBytes) for kSpinFirstNs of its own processor time, or asleep in the
+// kernel; and sooner only at a place where one was caught before.  What remains, and is said in
+// runtime/README.md, is a loop that races and gives up by itself after longer than that.
+//
+// Threads / Processes: as said per function.
+//
+// INVARIANT W1  An order is obeyed by the slot that it names, at its clock, holding the turn, in
+//               the application's code or before its next operation; anything else is a divergence.
+// INVARIANT W2  told never exceeds the clock of an order that was not obeyed.
+// INVARIANT W3  At most one slot is caught: the one that has the turn.
+
+#include <cstdint>
+
+#include "dmt/base/ids.h"
+#include "dmt/layout.h"
+
+namespace crane::dmt {
+
+inline constexpr std::uint64_t kNoClock = UINT64_MAX;
+
+// Sites are found again with some play: a loop is seen at a few of its instructions only.
+inline bool is_within(const StallSite& site, std::uint64_t instruction) noexcept {
+  return instruction + kSiteMargin >= site.low && instruction <= site.high + kSiteMargin;
+}
+
+// --- the thread's part -------------------------------------------------------------------------
+
+// What a probe sees of the thread that it interrupted.
+struct Sample {
+  std::uint64_t instruction;  // address of the next one
+  std::int64_t cpu_ns;        // processor time of this thread
+  std::int64_t physical_ns;   // CLOCK_MONOTONIC
+};
+
+// What a thread remembers from one probe to the next.
+struct ProbeMemory {
+  std::uint64_t clock = kNoClock;
+  std::int64_t first_cpu_ns, first_physical_ns;
+  std::uint64_t low, high;      // instructions seen at this clock
+  std::uint32_t samples = 0;    // taken at this clock
+  std::uint32_t at_a_site = 0;  // of them, the last in a row, at a place known for it
+};
+
+// Called in the thread of `me`, in the application's code, by a probe.  Does not return before the
+// thread may go on.  True when it gave way.
+bool probed(Layout& w, Slot me, const Sample& sample, ProbeMemory& memory) noexcept;
+
+// `me` has the turn and is named by the order of this clock.
+bool is_ordered(const Layout& w, Slot me) noexcept;
+// Obeys it: gives way.  REQUIRES is_ordered.  In serial mode returns with the turn.
+void give_way(Layout& w, Slot me) noexcept;
+
+// --- the node's part ---------------------------------------------------------------------------
+
+// The holder of the turn, and whether the stall rule could help: somebody else is runnable, or an
+// entry waits.  A glimpse, true at some moment during the call; `slot` kNone: nobody has it.
+struct Glimpse {
+  std::uint16_t slot;
+  std::uint64_t clock;
+  bool in_operation;  // within Crane: nothing to be done, it will come out
+  bool helps;
+  bool known;  // this slot was preempted before
+};
+Glimpse glimpse(Layout& w) noexcept;
+
+// Sets the clock that operations wait at, and wakes who waits for it; kNoClock: none.
+void tell_clock(Layout& w, std::uint64_t clock) noexcept;
+inline std::uint64_t told_clock(const Layout& w) noexcept {
+  return w.scheduler.told.load(std::memory_order_relaxed);
+}
+
+// Publishes the next order; the one before was obeyed.  REQUIRES told <= body.clock, or that the
+// slot is caught (W2).
+void order(Layout& w, const PreemptBody& body) noexcept;
+// How many orders were obeyed in all.
+inline std::uint64_t orders_obeyed(const Layout& w) noexcept {
+  return w.scheduler.orders_obeyed.load(std::memory_order_acquire);
+}
+
+// True while a slot is caught; then `body` is what to propose.
+bool is_caught(const Layout& w, PreemptBody& body) noexcept;
+// The caught slot goes on as if nothing had been: this replica does not lead any more.
+void let_go(Layout& w) noexcept;
+
+}  // namespace crane::dmt

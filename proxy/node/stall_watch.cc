@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/stall_watch.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "proxy/encode.h"
+#include "proxy/grants.h"
+
+namespace crane::node {
+namespace {
+
+using proxy::kNever;
+
+// Probes of a thread, and of one that stood still before: some are needed before it is caught.
+constexpr std::int64_t kProbeNs = 2'500'000;
+constexpr std::int64_t kProbeKnownNs = 100'000;
+// Without START admitted: only who stands still for so long is preempted (N1).
+constexpr std::int64_t kLongNs = 2'000'000'000;
+// When somebody is said to stand still.
+constexpr std::int64_t kReportNs = 5'000'000'000;
+// PASSED entries are at least so far apart, for a server that waits and for one that works.
+constexpr std::int64_t kTellIdleNs = 200'000;
+constexpr std::int64_t kTellBusyNs = 1'000'000;
+
+std::uint64_t clock_of(const dmt::Layout& w) noexcept {
+  return __atomic_load_n(&w.scheduler.clock, __ATOMIC_ACQUIRE);
+}
+
+bool is_idle(const dmt::Layout& w) noexcept {
+  return w.scheduler.holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
+}
+
+}  // namespace
+
+StallWatch::StallWatch(dmt::Layout& layout, std::uint8_t replicas, StallActions actions)
+    : w_(layout),
+      on_(layout.header.configuration.stall_rule != 0),
+      alone_(replicas == 1),
+      actions_(std::move(actions)) {
+  if (on_) dmt::tell_clock(w_, 0);
+}
+
+void StallWatch::committed(EntryType type, std::span<const std::byte> body) {
+  if (!on_) return;
+  if (PassedBody passed; type == EntryType::kPassed && proxy::read_body(body, passed)) {
+    passed_ = std::max(passed_, passed.clock);
+    news_ = true;
+  }
+  if (PreemptBody preempt; type == EntryType::kPreempt && proxy::read_body(body, preempt)) {
+    passed_ = std::max(passed_, preempt.clock);
+    orders_.push_back(preempt);
+    news_ = true;
+  }
+}
+
+std::int64_t StallWatch::step(std::int64_t now_ns, Role role) {
+  news_ = false;
+  if (on_) {
+    hand_out_orders(role.leads);
+    settle_caught(role.leads);
+  }
+  const std::int64_t due = look(now_ns, role);
+  return on_ && role.leads && !alone_ ? std::min(due, tell_progress(now_ns)) : due;
+}
+
+void StallWatch::hand_out_orders(bool leads) {
+  const std::uint64_t obeyed = dmt::orders_obeyed(w_);
+  if (obeyed != obeyed_) {
+    obeyed_ = obeyed;
+    published_ = false;
+    orders_.pop_front();
+  }
+  // Who is past an order can never obey it: an earlier leader that went on while this was decided.
+  if (!orders_.empty() && clock_of(w_) > orders_.front().clock && !published_) {
+    return actions_.diverged("the server is past a turn at which the group preempts a thread");
+  }
+  PreemptBody caught{};
+  const bool held = dmt::is_caught(w_, caught);
+  std::uint64_t limit = leads ? dmt::kNoClock : passed_;
+  // W2; the caught slot obeys where it is held, and what follows need not wait for us.
+  if (!orders_.empty() && !(leads && held && caught.clock == orders_.front().clock)) {
+    limit = std::min(limit, orders_.front().clock);
+  }
+  if (limit != dmt::told_clock(w_)) dmt::tell_clock(w_, limit);
+  if (!orders_.empty() && !published_) {
+    published_ = true;
+    dmt::order(w_, orders_.front());
+  }
+}
+
+void StallWatch::settle_caught(bool leads) {
+  PreemptBody caught{};
+  if (!dmt::is_caught(w_, caught)) return;
+  if (!leads) return dmt::let_go(w_);
+  if (proposed_clock_ == caught.clock) return;
+  if (actions_.propose(EntryType::kPreempt, proxy::bytes_of(caught))) {
+    proposed_clock_ = caught.clock;
+  }
+}
+
+std::int64_t StallWatch::look(std::int64_t now_ns, Role role) {
+  const dmt::Glimpse now = dmt::glimpse(w_);
+  if (now.slot == dmt::kNone) {
+    standing_ = {};
+    return kNever;
+  }
+  if (now.in_operation || now.slot != standing_.slot || now.clock != standing_.clock) {
+    standing_ = {now.slot, now.clock, now_ns};
+    probed_at_ns_ = now_ns;
+    reported_ = false;
+  }
+  const std::int64_t lasts = now_ns - standing_.since_ns;
+  if (lasts >= kReportNs && !reported_) {
+    reported_ = true;
+    spdlog::warn(
+        "slot {} has had the turn at clock {} for {} s without an operation: a long computation, "
+        "or a loop that waits for another thread (then the group needs --spins)",
+        now.slot, now.clock, lasts / 1'000'000'000);
+  }
+  if (!on_) return kNever;
+  const bool ordered = published_ && orders_.front().clock == now.clock;
+  const bool may_catch = role.leads && (role.decides || lasts >= kLongNs);
+  if (!ordered && !role.leads) return kNever;
+  const std::int64_t period = ordered || now.known ? kProbeKnownNs : kProbeNs;
+  if (now_ns - probed_at_ns_ >= period) {
+    probed_at_ns_ = now_ns;
+    PreemptBody caught{};
+    const bool wanted = ordered || (may_catch && now.helps && !dmt::is_caught(w_, caught));
+    if (wanted && !now.in_operation) actions_.probe(w_.slots[now.slot].process);
+  }
+  return probed_at_ns_ + period;
+}
+
+std::int64_t StallWatch::tell_progress(std::int64_t now_ns) {
+  const bool idle = is_idle(w_);
+  const std::uint64_t clock = clock_of(w_);
+  told_ = std::max(told_, passed_);
+  if (clock <= told_) return kNever;
+  const std::int64_t due = told_at_ns_ + (idle ? kTellIdleNs : kTellBusyNs);
+  if (now_ns < due) return due;
+  if (actions_.propose(EntryType::kPassed, proxy::bytes_of(PassedBody{clock}))) {
+    told_ = clock;
+    told_at_ns_ = now_ns;
+  }
+  return kNever;
+}
+
+}  // namespace crane::node

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The node's part of the stall rule (dmt/stall.h).  The leader's looks for a thread that has the
+// turn and takes no operation, has it probed, proposes PREEMPT when it is caught, and tells how far
+// its server has come (PASSED).  Every replica's hands the orders to its server, one by one, and
+// keeps it from running ahead of what the leader has told.
+//
+// Looks only while somebody has the turn: an idle replica costs nothing.  Without the rule it only
+// notices who stands still, for the status and the log.
+//
+// Threads: the node's one thread.
+// INVARIANT N1  A leader does not decide before its own server has admitted its START, and so has
+//               passed all that an earlier leader's can have passed (or stood still for
+//               kLongNs: then that one stood there too).
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <span>
+
+#include "dmt/layout.h"
+#include "dmt/stall.h"
+
+namespace crane::node {
+
+struct StallActions {
+  // Interrupts the process of this record.
+  std::function<void(std::uint16_t process)> probe;
+  // Proposes an entry that grants nothing; false: not now.
+  std::function<bool(EntryType type, std::span<const std::byte> body)> propose;
+  // This replica's schedule is not the leader's.
+  std::function<void(const char* why)> diverged;
+};
+
+// Who stands still, for the status; slot 0: nobody.
+struct Standing {
+  std::uint16_t slot = 0;
+  std::uint64_t clock = 0;
+  std::int64_t since_ns = 0;  // physical
+};
+
+class StallWatch {
+ public:
+  StallWatch(dmt::Layout& layout, std::uint8_t replicas, StallActions actions);
+
+  // A PREEMPT or PASSED of the log, in its order; others are ignored.
+  void committed(EntryType type, std::span<const std::byte> body);
+  // True when a step has something to do at once: an entry came, or an order was obeyed.
+  bool has_news() const noexcept { return news_ || dmt::orders_obeyed(w_) != obeyed_; }
+
+  struct Role {
+    bool leads;    // may propose
+    bool decides;  // N1
+  };
+  // Does what there is to do; returns when to look again, kNever: after the next event.
+  std::int64_t step(std::int64_t now_ns, Role role);
+
+  const Standing& standing() const noexcept { return standing_; }
+
+ private:
+  void hand_out_orders(bool leads);
+  void settle_caught(bool leads);
+  std::int64_t look(std::int64_t now_ns, Role role);
+  std::int64_t tell_progress(std::int64_t now_ns);
+
+  dmt::Layout& w_;
+  const bool on_;
+  const bool alone_;  // a group of one tells nobody
+  const StallActions actions_;
+  bool news_ = false;
+
+  std::deque<PreemptBody> orders_;  // committed, not yet obeyed here
+  bool published_ = false;          // the first of them
+  std::uint64_t obeyed_ = 0;        // orders_obeyed() as of the last look
+  std::uint64_t passed_ = 0;        // the leader's server's clock, as far as the log says
+
+  std::uint64_t proposed_clock_ = dmt::kNoClock;  // of the last PREEMPT proposed here
+  std::uint64_t told_ = 0;                        // the last PASSED proposed here
+  std::int64_t told_at_ns_ = 0;
+  Standing standing_;
+  std::int64_t probed_at_ns_ = 0;
+  bool reported_ = false;
+};
+
+}  // namespace crane::node

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stall rule in the server's threads: the node interrupts the process whose thread has the turn
+// and does nothing with it; that thread itself finds out where it is (dmt/stall.h).
+//
+// The node knows processes, not threads: who gets its signal and is not the one passes it on.
+// SIGURG, because a process that has just begun another program ignores it.
+#include <ucontext.h>
+
+#include <cstring>
+#include <ctime>
+
+#include "dmt/stall.h"
+#include "runtime/inside.h"
+#include "runtime/raw.h"
+#include "runtime/real.h"
+#include "runtime/signals.h"
+#include "runtime/thread.h"
+
+namespace crane {
+namespace {
+
+constexpr int kProbe = SIGURG;
+
+std::int64_t clock_ns(clockid_t clock) noexcept {
+  timespec t{};
+  raw_syscall(SYS_clock_gettime, clock, &t);
+  return t.tv_sec * 1'000'000'000 + t.tv_nsec;
+}
+
+void pass_on(std::uint32_t holder) noexcept {
+  if (holder == value(dmt::kNodeSlot) || holder >= dmt::kSlotsMax) return;
+  const std::uint32_t thread = world->slots[holder].thread_id;
+  if (thread != 0) raw_syscall(SYS_tgkill, raw_syscall(SYS_getpid), thread, kProbe);
+}
+
+void on_probe(int, siginfo_t* info, void* context) noexcept {
+  const std::uint32_t holder = world->scheduler.holder.load(std::memory_order_acquire);
+  if (holder != self.slot) {
+    if (info->si_code != SI_TKILL) pass_on(holder);
+    return;
+  }
+  if (InsideCrane::inside()) return;
+  InsideCrane inside;
+  const int saved = errno;
+  const auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  const dmt::Sample sample{static_cast<std::uint64_t>(registers[REG_RIP]),
+                           clock_ns(CLOCK_THREAD_CPUTIME_ID), clock_ns(CLOCK_MONOTONIC)};
+  (void)dmt::probed(*world, own_slot(), sample, self.probe);
+  errno = saved;
+}
+
+}  // namespace
+
+void install_probe_handler() noexcept {
+  if (world->header.configuration.stall_rule == 0) return;
+  struct sigaction action {};
+  action.sa_sigaction = on_probe;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  real::sigaction(kProbe, &action, nullptr);
+  const std::uint64_t bit = 1ull << (kProbe - 1);
+  raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, nullptr, sizeof bit);
+}
+
+}  // namespace crane

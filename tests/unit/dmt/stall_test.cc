@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    A thread that stands still gives way at one clock on all replicas.
+// METHOD  Real threads as slots that probe themselves; the test is the node of a leader, then that
+//         of a follower which gets the leader's orders.
+// CHECKS  W1..W3, what counts as standing still, the told clock, the rest of a grant, letting go.
+#include <catch2/catch.hpp>
+#include <csignal>
+
+#include "dmt/stall.h"
+#include "tests/unit/dmt/world.h"
+
+using namespace crane;
+using namespace crane::dmt;
+using namespace crane::dmt::test;
+
+namespace {
+
+constexpr Operation kOp = 7;
+constexpr std::uint64_t kLoop = 0x4000;  // where the threads of these tests spin
+
+void finish(Layout& w, Slot me) {
+  get_turn(w, me);
+  release_slot(w, me);
+  leave(w, me);
+}
+
+void operate(Layout& w, Slot me) {
+  get_turn(w, me);
+  put_turn(w, me, kOp, 0, false);
+}
+
+// A thread's own probes, in the place of an interrupt: time passes by `step` from one to the next.
+class Prober {
+ public:
+  Prober(Layout& w, Slot me) : w_(w), me_(me) {}
+  bool at(std::uint64_t instruction, std::int64_t cpu_step = 1'000'000,
+          std::int64_t physical_step = 1'000'000) {
+    cpu_ += cpu_step;
+    physical_ += physical_step;
+    return probed(w_, me_, {instruction, cpu_, physical_}, memory_);
+  }
+
+ private:
+  Layout& w_;
+  Slot me_;
+  std::int64_t cpu_ = 0, physical_ = 0;
+  ProbeMemory memory_{};
+};
+
+struct Ran {
+  std::uint64_t hash;
+  std::vector<PreemptBody> orders;
+  int rounds;
+};
+
+// Two threads that wait for each other in loops without operations.  Without `orders` it is the
+// leader's replica, which finds out when to preempt; else a follower's, which is told the leader's
+// clock bit by bit.
+Ran ping_pong(Options options, const std::vector<PreemptBody>* orders) {
+  World world(options);
+  Layout& w = world.w;
+  std::atomic<int> ping{0}, pong{0};
+  constexpr int kRounds = 6;
+  const auto side = [&w](std::atomic<int>& mine, std::atomic<int>& theirs, int lead) {
+    return [&w, &mine, &theirs, lead](Slot me) {
+      Prober prober(w, me);
+      for (int i = 1; i <= kRounds; ++i) {
+        operate(w, me);
+        if (lead != 0) mine.store(i);
+        for (std::uint64_t n = 0; theirs.load() < i; ++n) prober.at(kLoop + 4 * (n % 3));
+        mine.store(i);
+      }
+      finish(w, me);
+    };
+  };
+  world.spawn(side(ping, pong, 1));
+  world.spawn(side(pong, ping, 0));
+  world.run_as(world.main, [&w](Slot me) { finish(w, me); });
+  w.scheduler.leading.store(orders == nullptr ? 1 : 0);
+  if (orders != nullptr) tell_clock(w, 1);
+  world.start(kPlenty);
+  std::vector<PreemptBody> taken;
+  const auto lead = [&](bool) {
+    PreemptBody body{};
+    if (!is_caught(w, body) || orders_obeyed(w) != taken.size()) return;
+    taken.push_back(body);
+    order(w, body);
+    world.until("the order is obeyed", [&] { return orders_obeyed(w) == taken.size(); });
+  };
+  const auto follow = [&](bool) {
+    const std::size_t obeyed = orders_obeyed(w);
+    if (obeyed == orders->size()) return tell_clock(w, kNoClock);
+    const PreemptBody& next = (*orders)[obeyed];
+    if (w.scheduler.order_clock.load() == next.clock) return;
+    if (told_clock(w) < next.clock) return tell_clock(w, told_clock(w) + 1);
+    order(w, next);
+  };
+  if (orders == nullptr) {
+    world.drive(lead);
+  } else {
+    world.drive(follow);
+  }
+  return {w.scheduler.hash, taken, pong.load()};
+}
+
+}  // namespace
+
+TEST_CASE("threads that wait for each other in loops go on, alike on a follower", "[stall]") {
+  const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
+  const Ran leader = ping_pong({.mode = mode}, nullptr);
+  CHECK(leader.rounds == 6);
+  if (mode == Mode::kSerial) CHECK(leader.orders.size() >= 6);
+  for (int i = 0; i < 5; ++i) {
+    const auto seed = static_cast<std::uint64_t>(i);
+    const Ran follower =
+        ping_pong({.mode = mode, .perturb_seed = seed, .perturb_max_us = 100}, &leader.orders);
+    CHECK(follower.rounds == 6);
+    // In parallel mode this program races: how often it is preempted is not the program's doing.
+    if (mode == Mode::kSerial) CHECK(follower.hash == leader.hash);
+  }
+}
+
+TEST_CASE("operations wait at the told clock, code between them does not", "[stall]") {
+  World world({.mode = GENERATE(Mode::kSerial, Mode::kParallel), .quantum = 100});
+  Layout& w = world.w;
+  std::atomic<int> between{0};
+  world.run_as(world.main, [&](Slot me) {
+    for (int i = 1; i <= 9; ++i) {
+      operate(w, me);
+      between.store(i);
+    }
+    finish(w, me);
+  });
+  tell_clock(w, 5);
+  world.start(kPlenty);
+  admit_from_node(w);
+  world.until("five turns", [&] { return between.load() == 5; });
+  CHECK(w.scheduler.clock == 5);
+  tell_clock(w, 6);
+  world.until("one more", [&] { return between.load() == 6; });
+  CHECK(w.scheduler.clock == 6);
+  world.until("it waits", [&] { return w.slots[value(world.main)].parked.load() == 1; });
+  tell_clock(w, kNoClock);
+  world.drive();
+  CHECK(between.load() == 9);
+}
+
+TEST_CASE("who comes to its next operation gives way there", "[stall]") {
+  World world({.mode = GENERATE(Mode::kSerial, Mode::kParallel), .quantum = 100});
+  Layout& w = world.w;
+  std::vector<int> trace;
+  const auto turns = [&](int name) {
+    return [&, name](Slot me) {
+      for (int i = 0; i < 4; ++i) {
+        get_turn(w, me);
+        trace.push_back(name);
+        put_turn(w, me, kOp, 0, false);
+      }
+      finish(w, me);
+    };
+  };
+  const Slot first = world.spawn(turns(1));
+  world.spawn(turns(2));
+  world.run_as(world.main, [&w](Slot me) { finish(w, me); });
+  tell_clock(w, 3);
+  order(w, {3, 0, 0, value(first), 1});  // main's end is clock 0
+  world.start(kPlenty);
+  world.drive([&](bool) {
+    if (orders_obeyed(w) == 1) tell_clock(w, kNoClock);
+  });
+  CHECK(trace == std::vector<int>{1, 1, 2, 2, 2, 2, 1, 1});
+  CHECK(w.slots[value(first)].preempted.load() == 1);
+}
+
+TEST_CASE("what counts as standing still", "[stall]") {
+  World world({.mode = Mode::kSerial, .quantum = 100});
+  Layout& w = world.w;
+  world.hold();
+  operate(w, world.main);
+  Prober prober(w, world.main);
+  const auto is_held = [&](std::uint64_t instruction, std::int64_t cpu, std::int64_t physical) {
+    return prober.at(instruction, cpu, physical);
+  };
+  const auto order_now = [&] {
+    world.bubble(100);  // who gives way alone takes the next entry
+    tell_clock(w, w.scheduler.clock);
+    order(w, {w.scheduler.clock, 0x100000, 0x100000, value(world.main), 1});
+  };
+  constexpr std::int64_t kMs = 1'000'000;
+  for (int i = 0; i < 40; ++i)
+    CHECK_FALSE(is_held(kLoop, 5 * kMs, 5 * kMs));  // a follower, no order
+  order_now();
+  SECTION("a computation is not") {
+    for (std::uint64_t i = 0; i < 100; ++i) {
+      CHECK_FALSE(is_held(kLoop + (i % 5) * kSpinBytes, 5 * kMs, 5 * kMs));
+    }
+  }
+  SECTION("a small loop is, after so much processor time") {
+    int looks = 1;
+    while (!is_held(kLoop + static_cast<std::uint64_t>(looks % 7) * 8, 4 * kMs, 40 * kMs)) ++looks;
+    CHECK(looks == static_cast<int>(kSpinSamples));
+  }
+  SECTION("time that it did not have on a processor does not count") {
+    for (int i = 0; i < 30; ++i) CHECK_FALSE(is_held(kLoop, kMs / 2, 100 * kMs));
+  }
+  SECTION("asleep in the kernel is") {
+    for (int i = 0; i < 7; ++i) CHECK_FALSE(is_held(kLoop, 0, 200 * kMs));
+    CHECK(is_held(kLoop, 0, 200 * kMs));
+  }
+  SECTION("a place that is known is at once") {
+    CHECK_FALSE(is_held(0x100000 + kSiteMargin, 1000, 1000));
+    CHECK_FALSE(is_held(kLoop, 1000, 1000));
+    CHECK_FALSE(is_held(0x100000, 1000, 1000));
+    CHECK(is_held(0x100000 - kSiteMargin, 1000, 1000));
+    CHECK(w.scheduler.stall_sites == 1);
+  }
+  SECTION("each clock begins anew") {
+    for (int i = 0; i < 6; ++i) CHECK_FALSE(is_held(kLoop, 4 * kMs, 4 * kMs));
+    tell_clock(w, kNoClock);
+    operate(w, world.main);
+    order_now();
+    for (int i = 0; i < 6; ++i) CHECK_FALSE(is_held(kLoop, 4 * kMs, 4 * kMs));
+  }
+  SECTION("who is within an operation is not") {
+    tell_clock(w, kNoClock);
+    get_turn(w, world.main);
+    order_now();
+    for (int i = 0; i < 30; ++i) CHECK_FALSE(is_held(kLoop, 5 * kMs, 5 * kMs));
+  }
+}
+
+TEST_CASE("a preempted thread that is alone lets the entries in that wait", "[stall]") {
+  World world({.mode = Mode::kSerial, .quantum = 100});
+  Layout& w = world.w;
+  world.hold();
+  operate(w, world.main);
+  const std::uint64_t index = world.bubble(500);
+  tell_clock(w, w.scheduler.clock);
+  order(w, {w.scheduler.clock, 0, 0, value(world.main), 1});
+  REQUIRE(is_ordered(w, world.main));
+  CHECK(value(w.scheduler.admitted.index) < index);
+  give_way(w, world.main);
+  CHECK(value(w.scheduler.admitted.index) == index);
+  CHECK(w.scheduler.grant_left == 500);
+  CHECK(has_turn(w, world.main));
+}
+
+TEST_CASE("a caught thread is let go when the replica does not lead any more", "[stall]") {
+  World world({.mode = Mode::kSerial, .quantum = 100});
+  Layout& w = world.w;
+  std::atomic<bool> gave_way{false}, released{false};
+  world.run_as(world.main, [&](Slot me) {
+    operate(w, me);
+    Prober prober(w, me);
+    for (int i = 0; i < 200 && w.scheduler.leading.load() != 0; ++i) {
+      if (prober.at(kLoop)) gave_way.store(true);
+    }
+    released.store(true);
+    finish(w, me);
+  });
+  w.scheduler.leading.store(1);
+  world.start(kPlenty);
+  PreemptBody body{};
+  world.drive([&](bool) {
+    if (!is_caught(w, body)) return;
+    w.scheduler.leading.store(0);
+    let_go(w);
+    world.until("it is let go", [&] { return released.load(); });
+  });
+  CHECK(body.slot == value(world.main));
+  CHECK(body.clock == 1);
+  CHECK_FALSE(gave_way.load());
+  CHECK(orders_obeyed(w) == 0);
+}
+
+TEST_CASE("an order that would be missed is a broken invariant", "[stall]") {
+  const int status = in_child([] {
+    World world({.mode = Mode::kSerial});
+    tell_clock(world.w, 11);
+    order(world.w, {10, 0, 0, 1, 1});
+  });
+  CHECK(status == 128 + SIGABRT);
+}
