@@ -71,6 +71,10 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
     case EntryType::kPreempt:  // the node has seen to it (stall.h)
     case EntryType::kPassed:
       return;  // they carry time and grants only
+    case EntryType::kAttach: {
+      const auto who = body_as<AttachBody>(w, body);
+      return attach(w, who.slot, who.number);
+    }
   }
   fence(w, "an entry of the Paxos sequence has an unknown type");
 }
@@ -101,6 +105,14 @@ bool admit_next(Layout& w) noexcept {
     fence(w, "a record of the Paxos sequence is damaged");
   }
   SchedulerState& s = w.scheduler;
+  s.awaited = 0;
+  if (header.type == EntryType::kAttach) {
+    const auto who = body_as<AttachBody>(w, body);
+    if (!may_attach(w, who.slot, who.number)) {
+      s.awaited = static_cast<std::uint16_t>(who.slot);  // as if it were not there yet
+      return false;
+    }
+  }
   CRANE_ASSERT(header.viewstamp.index > s.admitted.index);
   s.admitted = header.viewstamp;
   ++s.admissions;
@@ -113,6 +125,7 @@ bool admit_next(Layout& w) noexcept {
     }
     // Also when the stamp is old: threads may have read the clock past a deadline (rule 8).
     fire_timers(w);
+    if (header.type == EntryType::kTime) release_line_ups(w);
   }
   apply(w, header, body);
   s.hash = fold(s.hash, value(header.viewstamp.index), s.clock);

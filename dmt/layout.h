@@ -25,13 +25,16 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 5;
+inline constexpr std::uint32_t kLayoutVersion = 6;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // nobody: the next to CAS it has the turn
 
 enum class Mode : std::uint32_t { kSerial = 1, kParallel = 2 };
 // kArrival is the test-only switch that admits at whatever turn an entry happens to arrive.
 enum class Admission : std::uint32_t { kGrant = 1, kClassic = 2, kArrival = 3 };
+
+// Calls that a profile may name for agreed detachment.
+enum DetachedCall : std::uint32_t { kDetachSync = 1 };  // fsync, fdatasync
 
 // Agreed configuration (the same on all replicas but for replica and perturb_seed); constant after
 // creation.
@@ -45,12 +48,13 @@ struct Configuration {
   std::uint32_t perturb_max_us;
   std::uint32_t spin;  // iterations to spin for the turn before sleeping; 0 on one core
   char host_name[64];
-  std::uint32_t stall_rule;  // 1 = who stands still gives way (stall.h)
+  std::uint32_t stall_rule;      // 1 = who stands still gives way (stall.h)
+  std::uint32_t detached_calls;  // bits of DetachedCall: their callers leave the schedule (D3b)
 };
 
 // --- threads ---------------------------------------------------------------------------------
 
-enum class SlotState : std::uint8_t { kFree, kRunnable, kWaiting, kDead };
+enum class SlotState : std::uint8_t { kFree, kRunnable, kWaiting, kDead, kDetached };
 enum class WakeReason : std::uint8_t { kSignalled, kTimeout, kInterrupted };
 
 struct alignas(128) SlotRecord {
@@ -72,6 +76,11 @@ struct alignas(128) SlotRecord {
   std::uint32_t wait_bits;    // which wake-ups with bits concern it (futexes); set before waiting
   std::atomic<std::uint32_t> in_operation;  // any: 1 = its thread is between get and put of a turn
   std::atomic<std::uint32_t> preempted;     // any: how often it gave way
+  // --- agreed detachment (scheduler.h)
+  std::atomic<std::uint32_t> detached;     // any: 1 = its thread is detached; its own thread writes
+  std::atomic<std::uint32_t> arrived;      // any: 1 = .. and wants to come back
+  std::atomic<std::uint32_t> detachments;  // any: how often it was; names the current one
+  std::uint32_t lined_up;                  // 1 = it waits at a soft barrier
 };
 
 // --- processes -------------------------------------------------------------------------------
@@ -357,6 +366,10 @@ struct SchedulerState {
   PreemptBody catch_;                        // the caught slot's: before caught
   std::uint32_t stall_sites;                 // how many there are below
   StallSite stall_site[kStallSitesMax];
+  // --- agreed detachment and soft barriers (scheduler.h)
+  std::atomic<std::uint32_t> arrivals;  // any: how often a detached thread wanted to come back
+  std::uint16_t awaited;                // slot of the ATTACH that cannot be admitted yet, or 0
+  std::atomic<std::uint32_t> lined_up;  // any: how many slots wait at soft barriers
 };
 
 // --- calls that came past the library (unhooked.h) --------------------------------------------

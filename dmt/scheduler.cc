@@ -88,12 +88,20 @@ bool leave_turn_lying(Layout& w, Slot me) noexcept {
   s.stalled.store(wants_turns ? 1 : 0, std::memory_order_relaxed);
   s.published_clock.store(s.clock, std::memory_order_relaxed);
   const bool tell_leader = s.leading.load(std::memory_order_relaxed) != 0 &&
-                           (wants_turns || s.next_deadline.load(std::memory_order_relaxed) <
-                                               s.node_timer.load(std::memory_order_relaxed));
+                           (wants_turns || s.lined_up.load(std::memory_order_relaxed) != 0 ||
+                            s.next_deadline.load(std::memory_order_relaxed) <
+                                s.node_timer.load(std::memory_order_relaxed));
+  const std::uint16_t awaited = s.awaited;  // ours to read until the turn lies
+  const bool may_admit = awaited == 0;
   s.holder.store(kHolderIdle, std::memory_order_seq_cst);
   if (tell_leader) ring_doorbell(w);
   // Dekker with admit_from_node: either we see its entry, or it sees the turn lying.
-  if (sequence_empty(w)) return false;
+  if (!may_admit) {
+    // An ATTACH is next, whose thread was not there: Dekker with reattach.
+    if (w.slots[awaited].arrived.load(std::memory_order_seq_cst) == 0) return false;
+  } else if (sequence_empty(w)) {
+    return false;
+  }
   std::uint32_t idle = kHolderIdle;
   if (!s.holder.compare_exchange_strong(idle, value(me), std::memory_order_seq_cst)) return false;
   s.stalled.store(0, std::memory_order_relaxed);
@@ -129,6 +137,11 @@ void rotate_head(Layout& w) noexcept {
   const std::uint16_t slot = queue.head;
   remove(w, queue, slot);
   push_back(w, queue, slot);
+}
+
+bool is_detached(const Layout& w, std::uint32_t slot, std::uint32_t number) noexcept {
+  return slot < kSlotsMax && w.slots[slot].state == SlotState::kDetached &&
+         w.slots[slot].detachments.load(std::memory_order_relaxed) == number;
 }
 
 void leave_operation(Layout& w, Slot me) noexcept {
@@ -195,6 +208,7 @@ void get_turn(Layout& w, Slot me) noexcept {
   // Before the look at the order: a probe that interrupts here leaves it to us.
   w.slots[value(me)].in_operation.store(1, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (w.slots[value(me)].detached.load(std::memory_order_relaxed) != 0) return reattach(w, me);
   while (!has_turn(w, me) || w.scheduler.clock >= told_clock(w)) {
     if (is_ordered(w, me)) {
       give_way(w, me);
@@ -252,6 +266,49 @@ WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_
   return slot.wake_reason;
 }
 
+void detach(Layout& w, Slot me, Operation op) noexcept {
+  tick(w, me, op, 0);
+  SlotRecord& slot = w.slots[value(me)];
+  CRANE_ASSERT(slot.state == SlotState::kRunnable);       // T3
+  CRANE_ASSERT(w.scheduler.run_queue.head == value(me));  // T2
+  unlink(w, value(me));
+  slot.state = SlotState::kDetached;
+  slot.detachments.fetch_add(1, std::memory_order_relaxed);
+  slot.detached.store(1, std::memory_order_relaxed);
+  select_next(w, me);
+  leave_operation(w, me);
+}
+
+void reattach(Layout& w, Slot me) noexcept {
+  SchedulerState& s = w.scheduler;
+  SlotRecord& slot = w.slots[value(me)];
+  slot.in_operation.store(1, std::memory_order_relaxed);
+  // Dekker with leave_turn_lying: either it sees us here, or we find the turn lying.
+  slot.arrived.store(1, std::memory_order_seq_cst);
+  s.arrivals.fetch_add(1, std::memory_order_seq_cst);
+  ring_doorbell(w);
+  std::uint32_t idle = kHolderIdle;
+  if (!sequence_empty(w) &&
+      s.holder.compare_exchange_strong(idle, value(me), std::memory_order_seq_cst)) {
+    s.stalled.store(0, std::memory_order_relaxed);
+    select_next(w, me);
+  }
+  await_turn(w, value(me), Until::kHasTurn);
+  slot.detached.store(0, std::memory_order_relaxed);
+}
+
+bool may_attach(const Layout& w, std::uint32_t slot, std::uint32_t number) noexcept {
+  return !is_detached(w, slot, number) ||
+         w.slots[slot].arrived.load(std::memory_order_seq_cst) != 0;
+}
+
+void attach(Layout& w, std::uint32_t slot, std::uint32_t number) noexcept {
+  if (!is_detached(w, slot, number)) return;  // proposed twice, or its process has ended
+  CRANE_ASSERT(w.slots[slot].arrived.load(std::memory_order_relaxed) == 1);
+  w.slots[slot].arrived.store(0, std::memory_order_relaxed);
+  make_runnable(w, static_cast<std::uint16_t>(slot));
+}
+
 void give_way(Layout& w, Slot me) noexcept {
   SchedulerState& s = w.scheduler;
   CRANE_ASSERT(is_ordered(w, me));              // W1
@@ -266,6 +323,24 @@ void give_way(Layout& w, Slot me) noexcept {
   ring_doorbell(w);  // the node may tell a later clock now
   select_next(w, me);
   if (serial(w)) await_turn(w, value(me), Until::kHasTurn);
+}
+
+WakeReason wait_lined_up(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_ns,
+                         Operation op) noexcept {
+  w.slots[value(me)].lined_up = 1;
+  w.scheduler.lined_up.fetch_add(1, std::memory_order_relaxed);
+  const WakeReason why = wait(w, me, object, deadline_ns, op);
+  w.slots[value(me)].lined_up = 0;
+  w.scheduler.lined_up.fetch_sub(1, std::memory_order_relaxed);
+  return why;
+}
+
+void release_line_ups(Layout& w) noexcept {
+  const SchedulerState& s = w.scheduler;
+  if (s.lined_up.load(std::memory_order_relaxed) == 0 || s.run_queue.head != kNone) return;
+  for (std::uint16_t i = 1; i < s.slots_used; ++i) {
+    if (w.slots[i].lined_up != 0) wake(w, Slot{i}, WakeReason::kTimeout);
+  }
 }
 
 namespace {
@@ -343,6 +418,9 @@ Slot create_slot(Layout& w, std::uint16_t process) noexcept {
   r.cpu_ns = 0;
   r.in_operation.store(0, std::memory_order_relaxed);
   r.preempted.store(0, std::memory_order_relaxed);
+  r.detached.store(0, std::memory_order_relaxed);
+  r.lined_up = 0;
+  r.arrived.store(0, std::memory_order_relaxed);
   r.exit_object = new_object(w, Slot{slot});
   make_runnable(w, slot);
   ++w.processes[process].slots;
@@ -368,6 +446,10 @@ void release_slot(Layout& w, Slot slot) noexcept {
 
 void kill_slot(Layout& w, Slot slot) noexcept {
   unlink(w, value(slot));
+  if (w.slots[value(slot)].lined_up != 0) {
+    w.slots[value(slot)].lined_up = 0;
+    w.scheduler.lined_up.fetch_sub(1, std::memory_order_relaxed);
+  }
   // Its thread will not come back from poll() to drop its watches.  They exist only in a wait
   // without an object, so most ends cost no search.
   if (w.slots[value(slot)].wait_object == 0) drop_watches_of(w, slot);

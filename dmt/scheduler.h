@@ -67,6 +67,13 @@ void pass_on(Layout& w, Slot me, Operation op) noexcept;
 WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_ns,
                 Operation op) noexcept;
 
+// As wait(), at a soft barrier (rule 13): a TIME entry that finds nobody runnable ends it as
+// its deadline would, and the leader proposes one when that is so and no input is under way.
+WakeReason wait_lined_up(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_ns,
+                         Operation op) noexcept;
+// Called by admission at a TIME entry.
+void release_line_ups(Layout& w) noexcept;
+
 // Makes up to `count` waiters of `object` runnable, oldest first; returns how many.
 std::uint32_t signal(Layout& w, std::uint64_t object, std::uint32_t count) noexcept;
 inline constexpr std::uint32_t kAll = UINT32_MAX;
@@ -82,6 +89,22 @@ std::uint32_t requeue(Layout& w, std::uint64_t from, std::uint64_t to,
 
 // Makes a waiting slot runnable whatever it waits for; no effect on one that does not wait.
 bool wake(Layout& w, Slot slot, WakeReason reason) noexcept;
+
+// Ends an operation and with it the slot's part in the schedule until reattach: agreed detachment
+// (rules 3 and 4; DESIGN D3b).  The thread leaves the run queue at this turn, on every replica, and
+// may block or compute for as long as it likes: nobody waits for it, and it does not stand in the
+// way of quiescence.  It touches nothing that is shared through the scheduler: its next get_turn is
+// the reattachment.  In serial mode it runs beside the turn holder, so its code until then must not
+// race with the others'.  Does not hold the turn on return.
+void detach(Layout& w, Slot me, Operation op) noexcept;
+// Waits until ATTACH is admitted, which the leader proposes when its own thread has got here; a
+// replica that admits it before its own thread is here waits for the thread.  Holds the turn on
+// return.  get_turn calls it for a detached slot.
+void reattach(Layout& w, Slot me) noexcept;
+// ATTACH(slot, number) can be admitted: its thread is here, or it concerns nobody any more.
+bool may_attach(const Layout& w, std::uint32_t slot, std::uint32_t number) noexcept;
+// Its effect.  Called by admission only.
+void attach(Layout& w, std::uint32_t slot, std::uint32_t number) noexcept;
 
 // --- slots -----------------------------------------------------------------------------------
 

@@ -74,6 +74,8 @@ const char* name(EntryType type) noexcept {
       return "preempt";
     case EntryType::kPassed:
       return "passed";
+    case EntryType::kAttach:
+      return "attach";
   }
   return "unknown";
 }

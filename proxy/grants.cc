@@ -20,6 +20,10 @@ Decision GrantPolicy::step(const Observation& seen) noexcept {
     }
     return with_deadline;
   }
+  if (seen.lined_up) {
+    last_time_ns_ = seen.virtual_now_ns;
+    return {Propose::kTime, input_grant(), kNever};
+  }
   if (seen.next_deadline_ns == kNever) return {};
   const std::int64_t due =
       std::max(seen.next_deadline_ns, last_time_ns_ + options_.granularity_ns);  // G3

@@ -10,7 +10,8 @@
 // INVARIANT G1  A bubble is proposed only when the own server has admitted everything that was
 //               proposed before: at most one BUBBLE or TIME is outstanding.
 // INVARIANT G2  Bubbles double from bubble_min to bubble_max while no input comes.
-// INVARIANT G3  Two TIME entries are at least granularity_ns of virtual time apart.
+// INVARIANT G3  Two TIME entries are at least granularity_ns of virtual time apart, but for those
+//               that release a soft barrier at which nobody else can arrive (rule 13).
 
 #include <cstdint>
 #include <limits>
@@ -37,6 +38,7 @@ struct Observation {
   std::int64_t virtual_now_ns = 0;
   bool stalled = false;                    // the server wants turns and has none
   bool grant_low = false;                  // it will soon want some, and nothing is queued
+  bool lined_up = false;                   // it waits, and some of its threads at a soft barrier
   std::int64_t next_deadline_ns = kNever;  // the server's earliest, virtual time
   Index applied{};                         // last entry the own server admitted
   Index proposed{};                        // last entry proposed by this leader

@@ -32,6 +32,8 @@ enum class Op : std::uint32_t {
   kForkDone,
   kChildStart,
   kExecDone,
+  kLineUp,
+  kSection,
   kCount,
 };
 

@@ -57,6 +57,17 @@ WakeReason Turn::wait(std::uint64_t object, std::int64_t deadline_ns) noexcept {
   return dmt::wait(w, own_slot(), object, deadline_ns, static_cast<dmt::Operation>(op_));
 }
 
+WakeReason Turn::wait_lined_up(std::uint64_t object, std::int64_t deadline_ns) noexcept {
+  if (signals_due(w)) return WakeReason::kInterrupted;
+  return dmt::wait_lined_up(w, own_slot(), object, deadline_ns, static_cast<dmt::Operation>(op_));
+}
+
+void Turn::detach() noexcept {
+  held_ = false;
+  self.clock_ns = w.scheduler.now_ns;
+  dmt::detach(w, own_slot(), static_cast<dmt::Operation>(op_));
+}
+
 bool Turn::interrupted(bool restarts) noexcept {
   put();
   const Handlers ran = deliver_signals();

@@ -60,6 +60,13 @@ class Turn {
   // Blocks; holds the turn again on return.  `deadline_ns` in virtual monotonic time.
   dmt::WakeReason wait(std::uint64_t object, std::int64_t deadline_ns = dmt::kNoDeadline) noexcept;
 
+  // The same at a soft barrier (rule 13).
+  dmt::WakeReason wait_lined_up(std::uint64_t object, std::int64_t deadline_ns) noexcept;
+
+  // Ends the operation and leaves the schedule by agreement, until this thread's next operation
+  // (dmt/scheduler.h).  Signals wait until then.
+  void detach() noexcept;
+
   // After wait() said kInterrupted: runs the handlers, acts on a cancellation (then it does not
   // return: watches and the like must be gone).  Holds the turn on return; true: go on waiting,
   // false: return EINTR.

@@ -43,7 +43,12 @@ int flush(Op op, int fd, Call call) noexcept {
   std::atomic<std::uint32_t>* marked = fd >= 0 ? mark(fd) : nullptr;
   const bool at_turn = fd >= 0 && marked == nullptr;
   long result = at_turn ? call() : 0;
-  turn.pass_on();
+  // A profile may name these calls for agreed detachment (DESIGN D3b, rule 4): then nobody waits.
+  if ((world->header.configuration.detached_calls & dmt::kDetachSync) != 0) {
+    turn.detach();
+  } else {
+    turn.pass_on();
+  }
   if (!at_turn) result = call();
   if (marked != nullptr) clear(*marked);
   turn.take();

@@ -29,6 +29,7 @@ enum class EntryType : std::uint8_t {
   kSignal = 10,   // an operator's signal; body: SignalBody (D11)
   kPreempt = 12,  // a thread that stands still gives way; body: PreemptBody (dmt/stall.h)
   kPassed = 13,   // the leader's server has passed a clock; body: PassedBody (dmt/stall.h)
+  kAttach = 14,   // a detached thread of the leader's arrived; body: AttachBody (D3b)
 };
 
 // Turns that an entry grants after its admission; 0 = admit the next entry at the same clock (D3).
@@ -88,6 +89,11 @@ struct PassedBody {
   std::uint64_t clock;  // the next operation of the leader's server
 };
 
+struct AttachBody {
+  std::uint32_t slot;
+  std::uint32_t number;  // which detachment of the slot
+};
+
 // What precedes a body in the Paxos sequence.  `stamp_ns` is the leader's virtual monotonic time.
 struct SequenceHeader {
   std::uint32_t body_bytes;
@@ -101,6 +107,7 @@ struct SequenceHeader {
 
 static_assert(sizeof(StartBody) == 48 && sizeof(ConnectBody) == 56 && sizeof(WindowBody) == 16);
 static_assert(sizeof(PreemptBody) == 32 && sizeof(PassedBody) == 8);
+static_assert(sizeof(AttachBody) == 8);
 static_assert(sizeof(SequenceHeader) == 40);
 
 // DATA larger than this is split by the proxy.

@@ -23,6 +23,7 @@ constexpr std::array<const char*, kAgreedItems> kNames{
     "libcrane.so (another version of Crane)",
     "the list of replicas",
     "whether threads spin (--spins)",
+    "the calls that leave the schedule (--detach)",
 };
 
 std::uint64_t digest(const std::vector<std::string>& words) {
@@ -51,7 +52,8 @@ Agreed digests_of(const Config& c) {
              c.send_buffer,
              setup::file_digest(c.libcrane),
              digest(replicas),
-             static_cast<std::uint64_t>(c.spins)};
+             static_cast<std::uint64_t>(c.spins),
+             c.detached_calls};
   for (auto& item : all) item = crc64(&item, sizeof item) | 1;
   return all;
 }

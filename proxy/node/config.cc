@@ -78,6 +78,9 @@ Result<Config> parse(const Json& json) {
   get(json, "w_timeout_us", c.w_timeout_us);
   get(json, "strict", c.strict);
   get(json, "spins", c.spins);
+  std::vector<std::string> detach;
+  get(json, "detach", detach);
+  c.detached_calls = detached_calls_of(detach);
   get(json, "record", c.record);
   get(json, "container", c.container);
   get_binds(json, c.binds);
@@ -116,6 +119,14 @@ bool admission_of(const std::string& name, dmt::Admission& admission) {
               : name == "arrival" ? dmt::Admission::kArrival
                                   : dmt::Admission::kGrant;
   return name == "grant" || name == "classic" || name == "arrival";
+}
+
+std::uint32_t detached_calls_of(const std::vector<std::string>& names) {
+  std::uint32_t calls = 0;
+  for (const auto& name : names) {
+    if (name == "fsync") calls |= dmt::kDetachSync;
+  }
+  return calls;
 }
 
 Result<Config> parse_config(std::string_view json) {

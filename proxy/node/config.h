@@ -34,9 +34,10 @@ struct Config {
   dmt::Admission admission = dmt::Admission::kGrant;
   std::uint32_t quantum = 0;                    // 0: the mode's default
   std::uint32_t n_clock = 0, w_timeout_us = 0;  // CRANE 4.2; 0: those of dmt/tuning.h
-  bool strict = false;  // a system call that came past libcrane.so ends the replica
-  std::string record;   // directory for recorded outputs; empty: none
-  bool spins = false;   // the stall rule (dmt/stall.h)
+  bool strict = false;               // a system call that came past libcrane.so ends the replica
+  std::string record;                // directory for recorded outputs; empty: none
+  bool spins = false;                // the stall rule (dmt/stall.h)
+  std::uint32_t detached_calls = 0;  // bits of dmt::DetachedCall
   bool container = true;
   std::vector<std::pair<std::string, std::string>> binds;  // source, target
   std::string libcrane;
@@ -66,6 +67,8 @@ struct Config {
 // The words of the command line and the group's file; false: there is no such word.
 bool mode_of(const std::string& name, dmt::Mode& mode);
 bool admission_of(const std::string& name, dmt::Admission& admission);
+// The words of `detach`: "fsync".
+std::uint32_t detached_calls_of(const std::vector<std::string>& names);
 
 // kBadArgument: `what` of the error names the field.
 Result<Config> parse_config(std::string_view json);

@@ -78,6 +78,7 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   c.w_timeout_us = f.w_timeout_us;
   c.strict = f.strict;
   c.spins = f.spins || profile.spins;
+  c.detached_calls = detached_calls_of(f.detach) | detached_calls_of(profile.detach);
   c.record = f.record;
   c.container = f.container;
   for (const auto& word : f.binds) {

@@ -297,6 +297,9 @@ bool Node::work_waiting() const noexcept {
   const bool stalled = s.stalled.load(std::memory_order_relaxed) != 0 &&
                        s.holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
   if (stalled != seen_stalled_) return true;
+  const bool lined_up = s.lined_up.load(std::memory_order_relaxed) != 0 &&
+                        s.holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
+  if (lined_up && proposed_ <= seen_applied_) return true;
   if ((s.grant_low.load(std::memory_order_relaxed) != 0) != seen_low_) return true;
   return proposed_ <= seen_applied_ && s.next_deadline.load(std::memory_order_relaxed) <
                                            s.node_timer.load(std::memory_order_relaxed);

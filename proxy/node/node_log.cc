@@ -145,6 +145,8 @@ void Node::propose_on_own() {
   seen.stalled = seen_stalled_ = s.stalled.load(std::memory_order_relaxed) != 0 &&
                                  s.holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
   seen.grant_low = seen_low_ = s.grant_low.load(std::memory_order_relaxed) != 0;
+  seen.lined_up = s.lined_up.load(std::memory_order_relaxed) != 0 && !seen.stalled &&
+                  s.holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
   seen.next_deadline_ns = s.next_deadline.load(std::memory_order_relaxed);
   seen.proposed = proposed_;
   seen.virtual_now_ns = clock_.now(now_ns_);
@@ -168,7 +170,8 @@ void Node::open_stall_watch() {
   StallActions actions;
   actions.probe = [this](std::uint16_t process) { guard_->probe(process); };
   actions.propose = [this](EntryType type, std::span<const std::byte> body) {
-    return propose(type, 0, body).ok();
+    const bool grants = type == EntryType::kAttach;
+    return propose(type, grants ? policy_.input_grant() : 0, body).ok();
   };
   actions.diverged = [this](const char* why) { fail(ExitStatus::kFenced, why); };
   stalls_ = std::make_unique<StallWatch>(*layout_, config_.replicas, std::move(actions));

@@ -42,6 +42,7 @@ dmt::Configuration configuration_of(const Config& config) {
   const bool own_core = config.cpu >= 0 || std::thread::hardware_concurrency() <= 2;
   c.spin = own_core || config.mode == dmt::Mode::kSerial ? 0 : kSpin;
   c.stall_rule = config.spins ? 1 : 0;
+  c.detached_calls = config.detached_calls;
   std::strncpy(c.host_name, config.group.c_str(), sizeof c.host_name - 1);
   return c;
 }

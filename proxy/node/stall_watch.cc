@@ -61,6 +61,7 @@ std::int64_t StallWatch::step(std::int64_t now_ns, Role role) {
     hand_out_orders(role.leads);
     settle_caught(role.leads);
   }
+  bring_back(role.leads);
   const std::int64_t due = look(now_ns, role);
   return on_ && role.leads && !alone_ ? std::min(due, tell_progress(now_ns)) : due;
 }
@@ -131,6 +132,35 @@ std::int64_t StallWatch::look(std::int64_t now_ns, Role role) {
     if (wanted && !now.in_operation) actions_.probe(w_.slots[now.slot].process);
   }
   return probed_at_ns_ + period;
+}
+
+// A new leader asks for all who are there: what the one before proposed may be lost, and an ATTACH
+// that comes twice has no effect.
+void StallWatch::bring_back(bool leads) {
+  const std::uint32_t arrivals = w_.scheduler.arrivals.load(std::memory_order_acquire);
+  const bool fresh = leads && !led_;
+  led_ = leads;
+  if (arrivals == seen_arrivals_ && !fresh) return;
+  seen_arrivals_ = arrivals;
+  if (!leads) return;
+  if (fresh) asked_.clear();
+  std::erase_if(asked_, [this](const AttachBody& a) {
+    return w_.slots[a.slot].arrived.load(std::memory_order_relaxed) == 0;
+  });
+  for (std::uint32_t slot = 1; slot < __atomic_load_n(&w_.scheduler.slots_used, __ATOMIC_RELAXED);
+       ++slot) {
+    if (w_.slots[slot].arrived.load(std::memory_order_acquire) == 0) continue;
+    const AttachBody body{slot, w_.slots[slot].detachments.load(std::memory_order_relaxed)};
+    const auto is_same = [&body](const AttachBody& a) {
+      return a.slot == body.slot && a.number == body.number;
+    };
+    if (std::any_of(asked_.begin(), asked_.end(), is_same)) continue;
+    if (actions_.propose(EntryType::kAttach, proxy::bytes_of(body))) {
+      asked_.push_back(body);
+    } else {
+      led_ = false;  // the next step tries again
+    }
+  }
 }
 
 std::int64_t StallWatch::tell_progress(std::int64_t now_ns) {

@@ -5,6 +5,9 @@
 // its server has come (PASSED).  Every replica's hands the orders to its server, one by one, and
 // keeps it from running ahead of what the leader has told.
 //
+// Also the leader's part of agreed detachment (dmt/scheduler.h): proposes ATTACH for its own
+// server's threads that want to come back.
+//
 // Looks only while somebody has the turn: an idle replica costs nothing.  Without the rule it only
 // notices who stands still, for the status and the log.
 //
@@ -17,6 +20,7 @@
 #include <deque>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "dmt/layout.h"
 #include "dmt/stall.h"
@@ -46,7 +50,10 @@ class StallWatch {
   // A PREEMPT or PASSED of the log, in its order; others are ignored.
   void committed(EntryType type, std::span<const std::byte> body);
   // True when a step has something to do at once: an entry came, or an order was obeyed.
-  bool has_news() const noexcept { return news_ || dmt::orders_obeyed(w_) != obeyed_; }
+  bool has_news() const noexcept {
+    return news_ || dmt::orders_obeyed(w_) != obeyed_ ||
+           w_.scheduler.arrivals.load(std::memory_order_relaxed) != seen_arrivals_;
+  }
 
   struct Role {
     bool leads;    // may propose
@@ -62,6 +69,7 @@ class StallWatch {
   void settle_caught(bool leads);
   std::int64_t look(std::int64_t now_ns, Role role);
   std::int64_t tell_progress(std::int64_t now_ns);
+  void bring_back(bool leads);
 
   dmt::Layout& w_;
   const bool on_;
@@ -77,6 +85,9 @@ class StallWatch {
   std::uint64_t proposed_clock_ = dmt::kNoClock;  // of the last PREEMPT proposed here
   std::uint64_t told_ = 0;                        // the last PASSED proposed here
   std::int64_t told_at_ns_ = 0;
+  std::uint32_t seen_arrivals_ = 0;
+  bool led_ = false;
+  std::vector<AttachBody> asked_;  // proposed by this leader, and not yet admitted here
   Standing standing_;
   std::int64_t probed_at_ns_ = 0;
   bool reported_ = false;

@@ -111,6 +111,7 @@ setup::GroupFile group_file_of(const Options& o) {
   f.w_timeout_us = o.w_timeout_us;
   f.strict = o.strict;
   f.spins = o.spins;
+  f.detach = o.detach;
   f.binds = o.binds;
   f.container = o.container;
   f.record = o.record;

@@ -106,6 +106,8 @@ std::string node_configuration(const NodeSetup& s) {
   args.insert(args.end(), s.profile.args.begin(), s.profile.args.end());
   std::string program = s.program;
   setup::become_user(s.profile, program, args);
+  std::vector<std::string> detach = s.profile.detach;
+  detach.insert(detach.end(), s.options.detach.begin(), s.options.detach.end());
   Json publish = Json::object();
   for (const auto& [ours, theirs] : s.options.publish) publish[std::to_string(theirs)] = ours;
   // Each replica is perturbed in its own way: that is the point.
@@ -128,6 +130,7 @@ std::string node_configuration(const NodeSetup& s) {
               {"n_clock", s.options.n_clock},
               {"w_timeout_us", s.options.w_timeout_us},
               {"strict", s.options.strict},
+              {"detach", detach},
               {"spins", s.options.spins || s.profile.spins},
               {"admission", s.options.admission},
               {"record", record},

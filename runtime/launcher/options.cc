@@ -72,6 +72,9 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
                  "with --admission classic: microseconds without input before a bubble")
       ->check(CLI::Range(1U, 1'000'000U));
   app.add_flag("--spins", o.spins, "threads wait in loops without calls: preempt them there");
+  app.add_option("--detach", o.detach, "fsync: calls that nobody waits for")
+      ->check(CLI::IsMember({"fsync"}))
+      ->allow_extra_args(false);
   app.add_option("--record", o.record, "record each replica's outputs in this directory");
   app.add_option("--dir", o.dir, "where the group's files live while it runs");
   app.add_option("--bind", o.binds, "DIR or SOURCE:TARGET, shared with the containers")

@@ -107,6 +107,14 @@ class Section {
     }
   }
 
+  // `name` is all that the list may hold.
+  void only(const char* key, const std::vector<std::string>& values, const char* name) {
+    for (const auto& value : values) {
+      if (value == name) continue;
+      wrong(find(key), key, "names \"" + value + "\"", "it may name: " + std::string(name));
+    }
+  }
+
   void finish() {
     for (const auto& [key, node] : table_) {
       const std::string name(key.str());
@@ -204,6 +212,8 @@ void read_server(Section s, GroupFile& f) {
   s.get_number("w_timeout_us", f.w_timeout_us, 0, 1'000'000);
   s.get("strict", f.strict);
   s.get("spins", f.spins);
+  s.get("detach", f.detach);
+  s.only("detach", f.detach, "fsync");
   s.get("container", f.container);
   s.get("binds", f.binds);
   s.get("working_directory", f.working_directory);
@@ -382,6 +392,7 @@ std::string to_toml(const GroupFile& f) {
   if (f.w_timeout_us != 0) server.insert("w_timeout_us", f.w_timeout_us);
   if (f.strict) server.insert("strict", true);
   if (f.spins) server.insert("spins", f.spins);
+  if (!f.detach.empty()) server.insert("detach", list(f.detach));
   if (!f.binds.empty()) server.insert("binds", list(f.binds));
   toml::table env;
   for (const auto& variable : f.env) {

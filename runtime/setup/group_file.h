@@ -25,9 +25,11 @@
 //               numa_node = 0                    whose memory is preferred; default: any
 //   [server]    command = ["redis-server", "--port", "7000"]
 //               spins = false                    threads wait in loops without calls
-//               profile, mode, admission, quantum, n_clock, w_timeout_us, env = { NAME = "value" },
-//               container = true, binds = ["/srv"], working_directory = "/", record = "/var/tmp/x"
-//               strict = true                    a call past libcrane.so ends it; default: false
+//               detach = ["fsync"]               calls that nobody waits for; default: the
+//               profile's profile, mode, admission, quantum, n_clock, w_timeout_us, env = { NAME =
+//               "value" }, container = true, binds = ["/srv"], working_directory = "/", record =
+//               "/var/tmp/x" strict = true                    a call past libcrane.so ends it;
+//               default: false
 //   [clients]   on_follower = "forward"          or "refuse"; default forward
 //               publish = ["8080:80"]            ours : the server's
 //               listen = "any"                   or "clients": the replica's `clients` alone
@@ -75,6 +77,7 @@ struct GroupFile {
   bool strict = false;
   std::vector<std::string> env;  // "NAME=value"
   bool spins = false;
+  std::vector<std::string> detach;
   std::vector<std::string> binds;
   bool container = true;
 

@@ -7,7 +7,8 @@
 // deterministic program have the same schedule hash.
 //
 // usage: crane_solo [--lib PATH] [--parallel] [--hash] [--perturb SEED] [--signal N [--after MS]]
-//        [--clients SCRIPT] [--strict] [--unhooked] [--stalls] -- PROGRAM ARGS
+//        [--clients SCRIPT] [--strict] [--unhooked] [--stalls] [--detach-sync]
+//        --  PROGRAM ARGS
 // --unhooked: at the end, the calls that came past the library, on standard output
 // exit:  the program's status; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up,
 //        93 stopped by --strict
@@ -53,7 +54,8 @@ constexpr std::int64_t kWallOffsetNs = 1'700'000'000'000'000'000;
 struct Options {
   std::string library;
   bool parallel = false, hash = false, strict = false, unhooked = false;
-  bool stalls = false;  // who stands still gives way
+  bool stalls = false;       // who stands still gives way
+  bool detach_sync = false;  // fsync leaves the schedule
   std::uint64_t perturb = 0;
   int signal = 0;          // sent as an operator's, once, when the program waits ..
   std::int64_t after = 0;  // .. and so much virtual time has passed, in ms
@@ -77,6 +79,8 @@ Options parse(int argc, char** argv) {
     const std::string a = argv[i];
     if (a == "--parallel") {
       o.parallel = true;
+    } else if (a == "--detach-sync") {
+      o.detach_sync = true;
     } else if (a == "--stalls") {
       o.stalls = true;
     } else if (a == "--hash") {
@@ -140,6 +144,7 @@ class Node {
     std::strncpy(c.host_name, "solo", sizeof c.host_name - 1);
     c.perturb_max_us = 200;
     c.stall_rule = o.stalls ? 1 : 0;
+    c.detached_calls = o.detach_sync ? dmt::kDetachSync : 0;
     w_ = &dmt::initialise_segment(memory, c);
     w_->unhooked.strict = o.strict ? 1 : 0;
     dmt::create_main_process(*w_);
@@ -198,6 +203,8 @@ class Node {
   bool step() {
     dmt::SchedulerState& s = w_->scheduler;
     if (s.holder.load() != dmt::kHolderIdle || s.ended) return false;
+    if (s.run_queue.head == dmt::kNone && is_somebody_away()) return false;
+    if (s.run_queue.head == dmt::kNone && bring_back()) return true;
     if (s.run_queue.head != dmt::kNone) {
       push(EntryType::kBubble, now_ + kBubbleNs, dmt::kStartGrant, nullptr, 0);
     } else if (play_client()) {
@@ -206,6 +213,8 @@ class Node {
       const SignalBody body{static_cast<std::uint32_t>(options_.signal), 0};
       options_.signal = 0;
       push(EntryType::kSignal, now_ + 1, dmt::kInputGrantDefault, &body, sizeof body);
+    } else if (s.lined_up.load() != 0) {  // nobody else can come to the soft barrier
+      push(EntryType::kTime, now_, dmt::kInputGrantDefault, nullptr, 0);
     } else if (s.next_deadline.load() != dmt::kNoDeadline) {
       const std::int64_t deadline = s.next_deadline.load();
       const std::int64_t replica = s.now_ns;
@@ -216,6 +225,30 @@ class Node {
     }
     dmt::admit_from_node(*w_);
     return true;
+  }
+
+  // The schedule shall not depend on how long a detached thread is away.
+  bool is_somebody_away() const {
+    for (std::uint32_t i = 1; i < w_->scheduler.slots_used; ++i) {
+      const dmt::SlotRecord& slot = w_->slots[i];
+      if (slot.state == dmt::SlotState::kDetached && slot.arrived.load() == 0) return true;
+    }
+    return false;
+  }
+
+  // Detached threads come back in the order of their slots, when nobody else can go on.
+  bool bring_back() {
+    bool some = false;
+    for (std::uint32_t i = 1; i < w_->scheduler.slots_used; ++i) {
+      const dmt::SlotRecord& slot = w_->slots[i];
+      if (slot.state != dmt::SlotState::kDetached) continue;
+      if (slot.arrived.load() == 0) continue;
+      const AttachBody body{i, slot.detachments.load()};
+      push(EntryType::kAttach, now_, dmt::kInputGrantDefault, &body, sizeof body);
+      some = true;
+    }
+    if (some) dmt::admit_from_node(*w_);
+    return some;
   }
 
   // Clients speak when the server has nothing to do.

@@ -58,6 +58,7 @@ TEST_CASE("agreed: every difference has its name", "[agreed]") {
       {[](Config& c) { c.admission = dmt::Admission::kClassic; }, "admission"},
       {[](Config& c) { c.quantum = 3; }, "quantum"},
       {[](Config& c) { c.spins = true; }, "--spins"},
+      {[](Config& c) { c.detached_calls = 1; }, "--detach"},
       {[](Config& c) { c.send_buffer = 4096; }, "send buffer"},
       {[](Config& c) { c.libcrane = "/bin/sh"; }, "libcrane.so"},
       {[](Config& c) { c.host->replicas[1].address = "10.0.0.9"; }, "list of replicas"},

@@ -11,7 +11,7 @@ const char* const kWhole = R"({
   "group": "web", "replica": 1, "replicas": 3, "dir": "/run/crane/web", "shm_dir": "/dev/shm/w",
   "program": "/bin/true", "args": ["-x"], "env": {"A": "1"}, "dirs": ["/run/a"],
   "mode": "parallel", "quantum": 7, "n_clock": 50, "w_timeout_us": 20, "admission": "classic",
-  "record": "/tmp/r", "spins": true,
+  "record": "/tmp/r", "spins": true, "detach": ["fsync"],
   "container": false, "binds": ["/a:/b", {"source": "/c", "target": "/d"}], "libcrane": "/l.so",
   "publish": {"80": 8080}, "perturb": 5, "cpu": 1, "log_id": 18446744073709551615,
   "secret": "00000000000000010000000000000002000000000000000300000000000000ff"})";
@@ -31,6 +31,7 @@ TEST_CASE("a whole configuration is read", "[config]") {
   REQUIRE(c.n_clock == 50);
   REQUIRE(c.w_timeout_us == 20);
   REQUIRE(c.spins);
+  REQUIRE(c.detached_calls == dmt::kDetachSync);
   REQUIRE(c.binds.size() == 2);
   REQUIRE(c.binds[0].second == "/b");
   REQUIRE_FALSE(c.container);

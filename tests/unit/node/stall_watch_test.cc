@@ -34,6 +34,8 @@ struct Fixture {
                  PassedBody passed{};
                  if (type == EntryType::kPassed && proxy::read_body(body, passed)) {
                    told.push_back(passed.clock);
+                 } else if (type == EntryType::kAttach) {
+                   REQUIRE(proxy::read_body(body, attached.emplace_back()));
                  } else {
                    REQUIRE(proxy::read_body(body, proposed.emplace_back()));
                  }
@@ -69,6 +71,7 @@ struct Fixture {
   std::vector<std::uint16_t> probes;
   std::vector<std::uint64_t> told;
   std::vector<PreemptBody> proposed;
+  std::vector<AttachBody> attached;
   bool busy = false, diverged = false;
   StallWatch watch;
 };
@@ -231,4 +234,36 @@ TEST_CASE("stalls: the leader tells how far its server is, not too often", "[sta
   alone.w.scheduler.clock = 5;
   alone.watch.step(kMs, kLeader);
   CHECK(alone.told.empty());
+}
+
+TEST_CASE("stalls: a leader brings back whose thread is there, once", "[stalls]") {
+  Fixture f(false);
+  f.w.scheduler.slots_used = 8;
+  const auto arrive = [&f](std::uint32_t slot, std::uint32_t number) {
+    f.w.slots[slot].detachments.store(number);
+    f.w.slots[slot].arrived.store(1);
+    f.w.scheduler.arrivals.fetch_add(1);
+  };
+  arrive(3, 1);
+  REQUIRE(f.watch.has_news());
+  f.watch.step(0, kFollower);
+  CHECK_FALSE(f.watch.has_news());
+  CHECK(f.attached.empty());
+  f.busy = true;
+  f.watch.step(0, kNewLeader);
+  f.busy = false;
+  f.watch.step(0, kNewLeader);  // who arrived under another leader too
+  REQUIRE(f.attached.size() == 1);
+  CHECK(f.attached[0].slot == 3);
+  CHECK(f.attached[0].number == 1);
+  arrive(5, 7);
+  f.watch.step(0, kLeader);
+  f.watch.step(0, kLeader);
+  REQUIRE(f.attached.size() == 2);
+  CHECK(f.attached[1].slot == 5);
+  f.w.slots[3].arrived.store(0);  // admitted; and away again
+  arrive(3, 2);
+  f.watch.step(0, kLeader);
+  REQUIRE(f.attached.size() == 3);
+  CHECK(f.attached[2].number == 2);
 }

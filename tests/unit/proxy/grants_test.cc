@@ -48,6 +48,17 @@ TEST_CASE("an idle server costs nothing: no bubble, no time, no reason to look a
   REQUIRE(d.look_again_ns == kNever);
 }
 
+TEST_CASE("a soft barrier at which nobody else can arrive is released at once", "[grants]") {
+  GrantPolicy policy({});
+  Observation o = at(7);
+  o.lined_up = true;
+  o.proposed = Index{11};  // an input is under way
+  REQUIRE(policy.step(o).what == Propose::kNothing);
+  o.applied = Index{11};
+  REQUIRE(policy.step(o).what == Propose::kTime);
+  REQUIRE(policy.step(o).what == Propose::kTime);
+}
+
 TEST_CASE("the next bubble is proposed before the grant is used up", "[grants]") {
   GrantPolicy policy({});
   Observation o = at(0);

@@ -41,6 +41,7 @@ quantum = 7
 n_clock = 50
 w_timeout_us = 20
 spins = true
+detach = ["fsync"]
 env = { A = "1", B = "two words" }
 container = false
 binds = ["/srv", "/a:/b"]
@@ -87,6 +88,7 @@ void check_whole(const GroupFile& f) {
   CHECK(f.n_clock == 50);
   CHECK(f.w_timeout_us == 20);
   CHECK(f.spins);
+  CHECK(f.detach == std::vector<std::string>{"fsync"});
   CHECK(f.env == std::vector<std::string>{"A=1", "B=two words"});
   CHECK_FALSE(f.container);
   CHECK(f.binds == std::vector<std::string>{"/srv", "/a:/b"});

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a server may tell us about itself: hints/crane.h.  Exported by name, not interposed.
+#include <cstddef>
+
+#include "runtime/blocking.h"
+#include "runtime/inside.h"
+#include "runtime/turn.h"
+
+#define CRANE_HINT extern "C" __attribute__((visibility("default"), used)) void
+
+namespace crane {
+namespace {
+
+// Changed only while holding the turn; fork copies it, so line-ups are a process' own.
+struct LineUp {
+  std::uint32_t count, timeout_us;  // count 0: not set up
+  std::uint32_t arrived;
+  std::uint32_t round;  // raised at each release
+};
+constexpr std::size_t kLineUps = 16;  // CRANE_LINE_UPS
+LineUp line_ups[kLineUps];
+
+void release(dmt::Layout& w, LineUp& l, std::uint64_t object) noexcept {
+  l.arrived = 0;
+  ++l.round;
+  dmt::signal(w, object, dmt::kAll);
+}
+
+void line_up(LineUp& l) noexcept {
+  Turn turn(Op::kLineUp);
+  const std::uint64_t object = object_of(&l, false);
+  if (++l.arrived >= l.count) {
+    release(turn.w, l, object);
+    let_others_go(turn);
+    return;
+  }
+  const std::uint32_t round = l.round;
+  const std::int64_t deadline = turn.now() + std::int64_t{l.timeout_us} * 1000;
+  while (l.round == round) {
+    const dmt::WakeReason why = turn.wait_lined_up(object, deadline);
+    // The first who has waited long enough takes the others along.
+    if (why == dmt::WakeReason::kTimeout && l.round == round) release(turn.w, l, object);
+    if (why == dmt::WakeReason::kInterrupted) (void)turn.interrupted(kRestarts);
+  }
+  turn.result(static_cast<std::uint64_t>(round));
+}
+
+bool is_outside() noexcept { return self.slot != dmt::kNone && !InsideCrane::inside(); }
+
+}  // namespace
+}  // namespace crane
+
+CRANE_HINT crane_hint_line_up_init(unsigned which, unsigned count, unsigned timeout_us) {
+  if (!crane::is_outside() || which >= crane::kLineUps) return;
+  crane::InsideCrane inside;
+  crane::Turn turn(crane::Op::kLineUp);
+  crane::LineUp& l = crane::line_ups[which];
+  if (l.arrived != 0) crane::release(turn.w, l, crane::object_of(&l, false));
+  l.count = count;
+  l.timeout_us = timeout_us;
+}
+
+CRANE_HINT crane_hint_line_up(unsigned which) {
+  if (!crane::is_outside() || which >= crane::kLineUps) return;
+  crane::InsideCrane inside;
+  if (crane::line_ups[which].count > 1) crane::line_up(crane::line_ups[which]);
+}
+
+CRANE_HINT crane_hint_section(int begins) {
+  if (!crane::is_outside()) return;
+  crane::InsideCrane inside;
+  crane::Turn turn(crane::Op::kSection);  // comes back first if it was away
+  if (begins != 0) turn.detach();
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    Agreed detachment: a thread leaves the schedule at one turn and comes back at one entry,
+//         however long it was away.  Soft barriers end where nobody else can come.
+// METHOD  Real threads as slots; the test is the node and decides when ATTACH is in the log, before
+//         or after the thread is there.
+// CHECKS  Order and hash do not depend on the time away; quiescence; ATTACH twice or for nobody.
+#include <catch2/catch.hpp>
+
+#include "dmt/processes.h"
+#include "tests/unit/dmt/world.h"
+
+using namespace crane;
+using namespace crane::dmt;
+using namespace crane::dmt::test;
+
+namespace {
+
+constexpr Operation kOp = 7;
+
+void finish(Layout& w, Slot me) {
+  get_turn(w, me);
+  release_slot(w, me);
+  leave(w, me);
+}
+
+struct Ran {
+  std::vector<int> trace;
+  std::uint64_t hash;
+};
+
+// Slot A leaves, B and C go on; ATTACH is entry 3, in the log before A is there or after.
+Ran run(Mode mode, bool early) {
+  World world({.mode = mode});
+  Layout& w = world.w;
+  std::vector<int> trace;
+  std::atomic<bool> back{false};
+  std::atomic<int> others{0};
+  const Slot a = world.spawn([&](Slot me) {
+    get_turn(w, me);
+    trace.push_back(1);
+    detach(w, me, kOp);
+    while (!back.load()) std::this_thread::yield();  // nobody waits for this
+    get_turn(w, me);
+    trace.push_back(1);
+    put_turn(w, me, kOp, 0, false);
+    finish(w, me);
+  });
+  for (int name = 2; name <= 3; ++name) {
+    world.spawn([&, name](Slot me) {
+      for (int i = 0; i < 3; ++i) {
+        get_turn(w, me);
+        trace.push_back(name);
+        put_turn(w, me, kOp, 0, false);
+      }
+      get_turn(w, me);
+      others.fetch_add(1);
+      // Until the test lets it end: everybody waits, but for A.
+      wait(w, me, 77, kNoDeadline, kOp);
+      put_turn(w, me, kOp, 0, false);
+      finish(w, me);
+    });
+  }
+  world.run_as(world.main, [&w](Slot me) { finish(w, me); });
+  world.start(kPlenty);
+  const AttachBody body{value(a), 1};
+  bool pushed = false, woken = false;
+  world.drive([&](bool idle) {
+    if (others.load() == 2 && !pushed && idle) {
+      CHECK(w.slots[value(a)].state == SlotState::kDetached);
+      CHECK(w.scheduler.runnable == 0);  // quiescent although A computes
+      if (!early) {
+        back.store(true);
+        world.until("A wants to come back", [&] { return w.slots[value(a)].arrived.load() == 1; });
+      }
+      world.push(EntryType::kAttach, kPlenty, &body, sizeof body);
+      world.push(EntryType::kAttach, kPlenty, &body, sizeof body);  // by a new leader, again
+      pushed = true;
+    }
+    if (!pushed) return;
+    if (!back.load()) {
+      admit_from_node(w);
+      CHECK(value(w.scheduler.admitted.index) == 1);  // waits for A
+      CHECK(w.scheduler.holder.load() == kHolderIdle);
+      back.store(true);
+    }
+    if (!woken && value(w.scheduler.admitted.index) == 3 && trace.size() == 8) {
+      woken = true;
+      const SignalBody nothing{1, 99};
+      world.push(EntryType::kSignal, kPlenty, &nothing, sizeof nothing);
+      std::uint32_t none = kHolderIdle;
+      world.until("the turn lies", [&] {
+        none = kHolderIdle;
+        return w.scheduler.holder.compare_exchange_strong(none, value(kNodeSlot));
+      });
+      signal(w, 77, kAll);
+      w.scheduler.holder.store(kHolderIdle);
+    }
+  });
+  return {trace, w.scheduler.hash};
+}
+
+}  // namespace
+
+TEST_CASE("who leaves the schedule by agreement comes back at one entry", "[detach]") {
+  const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
+  const Ran late = run(mode, false), early = run(mode, true);
+  CHECK(late.trace == std::vector<int>{1, 2, 3, 2, 3, 2, 3, 1});
+  CHECK(early.trace == late.trace);
+  CHECK(early.hash == late.hash);
+}
+
+TEST_CASE("an ATTACH for nobody has no effect", "[detach]") {
+  World world;
+  world.hold();
+  for (const AttachBody body : {AttachBody{value(world.main), 0}, AttachBody{9, 1},
+                                AttachBody{kSlotsMax, 1}, AttachBody{UINT32_MAX, UINT32_MAX}}) {
+    world.push(EntryType::kAttach, kPlenty, &body, sizeof body);
+  }
+  world.admit();
+  CHECK(value(world.w.scheduler.admitted.index) == world.last_index());
+  CHECK(world.w.scheduler.runnable == 1);
+}
+
+TEST_CASE("a soft barrier ends at a TIME entry that finds nobody runnable", "[detach]") {
+  World world;
+  Layout& w = world.w;
+  std::atomic<int> ended{0};
+  std::vector<WakeReason> reasons;
+  for (int i = 0; i < 3; ++i) {
+    world.spawn([&](Slot me) {
+      get_turn(w, me);
+      reasons.push_back(wait_lined_up(w, me, 55, kOrigin + 1'000'000'000, kOp));
+      put_turn(w, me, kOp, 0, false);
+      ended.fetch_add(1);
+      finish(w, me);
+    });
+  }
+  world.run_as(world.main, [&w](Slot me) { finish(w, me); });
+  world.start(kPlenty);
+  bool timed = false;
+  world.drive([&](bool idle) {
+    if (!idle || w.scheduler.lined_up.load() != 3 || timed) return;
+    timed = true;
+    CHECK(ended.load() == 0);
+    world.time(1, kPlenty);  // long before the deadline
+  });
+  CHECK(timed);
+  CHECK(reasons == std::vector<WakeReason>(3, WakeReason::kTimeout));
+  CHECK(w.scheduler.lined_up.load() == 0);
+}
