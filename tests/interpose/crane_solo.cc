@@ -144,7 +144,7 @@ class Node {
     std::strncpy(c.host_name, "solo", sizeof c.host_name - 1);
     c.perturb_max_us = 200;
     c.stall_rule = o.stalls ? 1 : 0;
-    c.detached_calls = o.detach_sync ? dmt::kDetachSync : 0;
+    if (o.detach_sync) c.detached_calls = dmt::kDetachSync;
     w_ = &dmt::initialise_segment(memory, c);
     w_->unhooked.strict = o.strict ? 1 : 0;
     dmt::create_main_process(*w_);
