@@ -110,12 +110,14 @@ bool raise_readiness(Layout& w, std::uint32_t file, Readiness now, bool edge) no
   // A listener's connection is for one accept; everything else may concern several threads.
   const bool one = f.kind == FileKind::kListener || f.kind == FileKind::kUnixListener;
   bool woke = signal(w, f.object, one ? 1 : kAll) > 0;
+  // The end of the other side is for everybody, also for those who share its bytes.
+  const bool for_all = (rise & (kErr | kHup | kRdHup)) != 0;
   bool exclusive_woken = false;
   for (std::uint32_t watch = f.watches; watch != 0;) {
     const std::uint32_t following = w.watches[watch].file_next;
     const WatchRecord& r = w.watches[watch];
     const bool exclusive = (r.flags & kWatchExclusive) != 0;
-    if (interesting(r, now) != 0 && !(exclusive && exclusive_woken)) {
+    if (interesting(r, now) != 0 && !(exclusive && exclusive_woken && !for_all)) {
       const bool woken = notify(w, watch);
       // As in Linux, an epoll that nobody waits on does not use the event up.
       exclusive_woken |= exclusive && woken;

@@ -15,11 +15,13 @@
 #include "dmt/base/log.h"
 #include "dmt/processes.h"
 #include "runtime/fairness.h"
+#include "runtime/file_lock.h"
 #include "runtime/flushing.h"
 #include "runtime/init.h"
 #include "runtime/inside.h"
 #include "runtime/raw.h"
 #include "runtime/real.h"
+#include "runtime/semaphore_undo.h"
 #include "runtime/signals.h"
 #include "runtime/turn.h"
 #include "runtime/wrappers.h"
@@ -137,6 +139,8 @@ void end_for_schedule(int wait_status) noexcept {
   const Slot me = own_slot();
   dmt::get_turn(w, me);
   release_robust_mutexes_of_process();
+  file_lock::end_of_process(w);
+  end_semaphore_undo(w);
   dmt::end_process(w, self.process, wait_status);
   dmt::leave(w, me);
   abandon_slot();

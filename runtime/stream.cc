@@ -240,7 +240,11 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
   const bool whole = keeps_messages(f);
   if (buffers.total == 0 && !whole && message.msg_controllen == 0) return 0;
   const Patience patience = vsock::patience_of(turn.w, file, flags, vsock::receive_timeout(file));
-  const bool all = (flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0 && !whole;
+  // A call goes on until so much is there; MSG_PEEK takes what it finds.
+  const std::size_t enough = (flags & MSG_PEEK) != 0 || whole ? 0
+                             : (flags & MSG_WAITALL) != 0
+                                 ? buffers.total
+                                 : std::min<std::size_t>(vsock::low_water(file), buffers.total);
   Cursor cursor(buffers);
   std::size_t done = 0;
   for (;;) {
@@ -268,7 +272,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
     }
     done += got;
     cursor.skip(got);
-    if (!all || got == 0 || done == buffers.total) return static_cast<ssize_t>(done);
+    if (got == 0 || done >= enough) return static_cast<ssize_t>(done);
   }
 }
 

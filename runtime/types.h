@@ -2,6 +2,7 @@
 #pragma once
 // The system headers that the rows of interposed.def need for their parameters.
 
+#include <aio.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <mqueue.h>
@@ -20,6 +21,7 @@
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/random.h>

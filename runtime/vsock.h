@@ -46,6 +46,8 @@ void inherit_options(std::uint32_t listener, std::uint32_t connection) noexcept;
 // SO_RCVTIMEO and SO_SNDTIMEO, ns; 0 = none.  Also of unix streams.
 std::int64_t receive_timeout(std::uint32_t file) noexcept;
 std::int64_t send_timeout(std::uint32_t file) noexcept;
+// SO_RCVLOWAT of a unix stream, bytes, at least 1.
+std::uint32_t low_water(std::uint32_t file) noexcept;
 bool reuses_port(std::uint32_t file) noexcept;
 
 // How a data call on `file` waits: the descriptor's mode, MSG_DONTWAIT, the time-out.

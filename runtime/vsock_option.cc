@@ -63,6 +63,7 @@ struct Options {
   std::uint32_t generation;  // of the file these belong to; another = all as at creation
   struct linger linger;
   std::int64_t receive_timeout_ns, send_timeout_ns;
+  std::uint32_t low_water;  // SO_RCVLOWAT of a unix stream, 0 = not set
   int values[kKnownCount];
 };
 Options table[dmt::kFilesMax];
@@ -153,9 +154,9 @@ int get_special(std::uint32_t file, int level, int option, void* value, socklen_
     case SO_ACCEPTCONN:
       return give_int(f.kind == FileKind::kListener ? 1 : 0, value, size);
     case SO_RCVLOWAT:
-      return give_int(
-          f.kind == FileKind::kConnection ? static_cast<int>(f.connection.low_water) : 1, value,
-          size);
+      return give_int(static_cast<int>(f.kind == FileKind::kConnection ? f.connection.low_water
+                                                                       : low_water(file)),
+                      value, size);
     case SO_SNDLOWAT:
       return give_int(1, value, size);
     case SO_LINGER:
@@ -206,6 +207,7 @@ int set_special(Turn& turn, std::uint32_t file, int level, int option, const voi
       int bytes = 0;
       if (size < sizeof bytes) return -EINVAL;
       std::memcpy(&bytes, value, sizeof bytes);
+      if (f.kind == FileKind::kUnixStream) o.low_water = static_cast<std::uint32_t>(bytes);
       if (f.kind != FileKind::kConnection) return 0;
       f.connection.low_water = std::clamp<std::uint32_t>(
           static_cast<std::uint32_t>(std::max(bytes, 1)), 1, dmt::kReceiveWindow / 2);
@@ -257,6 +259,9 @@ std::int64_t receive_timeout(std::uint32_t file) noexcept {
   return options_of(file).receive_timeout_ns;
 }
 std::int64_t send_timeout(std::uint32_t file) noexcept { return options_of(file).send_timeout_ns; }
+std::uint32_t low_water(std::uint32_t file) noexcept {
+  return std::max(options_of(file).low_water, 1u);
+}
 bool reuses_port(std::uint32_t file) noexcept {
   return options_of(file).values[find(SOL_SOCKET, SO_REUSEPORT)] != 0;
 }

@@ -6,6 +6,7 @@
 
 #include <climits>
 
+#include "runtime/file_lock.h"
 #include "runtime/flushing.h"
 #include "runtime/init.h"
 #include "runtime/inode.h"
@@ -18,41 +19,6 @@
 
 namespace crane::wrap {
 namespace {
-
-// Threads that wait for a lock on a file look again when any lock goes, and now and then, for locks
-// also go with the processes that hold them.
-constexpr std::uint64_t kFileLocks = 1ull << 61;
-constexpr std::int64_t kLookAgainNs = 20'000'000;
-bool locks_used = false;  // by this process or its ancestors
-
-void lock_released(Turn& turn) noexcept {
-  if (locks_used) dmt::signal(turn.w, kFileLocks, dmt::kAll);
-}
-
-// `attempt` is a call that does not block: -EAGAIN, -EACCES or -EWOULDBLOCK = taken by another.
-template <typename Attempt>
-int lock_blocking(Turn& turn, Attempt attempt) noexcept {
-  locks_used = true;
-  for (;;) {
-    const auto result = static_cast<int>(attempt());
-    if (result != -EAGAIN && result != -EACCES) return result;
-    const dmt::WakeReason why = turn.wait(kFileLocks, deadline_after(turn.w, kLookAgainNs));
-    if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(kRestarts)) return -EINTR;
-  }
-}
-
-int record_lock(Turn& turn, int fd, int command, long x) noexcept {
-  locks_used = true;
-  const bool blocking = command == F_SETLKW || command == F_OFD_SETLKW;
-  const int attempt = command == F_SETLKW       ? F_SETLK
-                      : command == F_OFD_SETLKW ? F_OFD_SETLK
-                                                : command;
-  auto call = [=] { return raw_syscall(SYS_fcntl, fd, attempt, x); };
-  const int result = blocking ? lock_blocking(turn, call) : static_cast<int>(call());
-  const auto* lock = reinterpret_cast<const struct flock*>(x);
-  if (result >= 0 && lock->l_type == F_UNLCK) lock_released(turn);
-  return result;
-}
 
 int status_flags(const FileRecord& f, int fd) noexcept {
   if (f.kind == FileKind::kConnection) return O_RDWR | (f.nonblocking ? O_NONBLOCK : 0);
@@ -93,7 +59,7 @@ int control(Turn& turn, int fd, int command, long x) noexcept {
     case F_SETLKW:
     case F_OFD_SETLK:
     case F_OFD_SETLKW:
-      return record_lock(turn, fd, command, x);
+      return file_lock::record(turn, fd, command, x);
     case F_GETPIPE_SZ:
     case F_SETPIPE_SZ:
       if (f != nullptr && stream::is_stream(f->kind)) {
@@ -207,7 +173,7 @@ int at_name(Op op, Note note, int directory, const char* path, Call call) noexce
 int close(int fd) {
   Turn turn(Op::close);
   const int result = close_descriptor(turn, fd);
-  lock_released(turn);
+  file_lock::may_have_gone(turn.w);
   if (is_parallel()) turn.yield();  // rule 23
   return finish_int(turn, result);
 }
@@ -215,13 +181,13 @@ int close(int fd) {
 int close_range(unsigned first, unsigned last, int flags) {
   Turn turn(Op::close_range);
   const int result = close_all(turn, first, last, flags);
-  lock_released(turn);
+  file_lock::may_have_gone(turn.w);
   return finish_int(turn, result);
 }
 void closefrom(int first) {
   Turn turn(Op::closefrom);
   turn.result(close_all(turn, first < 0 ? 0 : static_cast<unsigned>(first), ~0u, 0));
-  lock_released(turn);
+  file_lock::may_have_gone(turn.w);
 }
 
 int dup(int fd) {
@@ -249,13 +215,7 @@ int ioctl(int fd, unsigned long c, long x) {
 
 int flock(int fd, int how) {
   Turn turn(Op::flock);
-  locks_used = true;
-  auto call = [=] { return raw_syscall(SYS_flock, fd, how | LOCK_NB); };
-  const bool blocking = (how & (LOCK_NB | LOCK_UN)) == 0;
-  const int result = blocking ? lock_blocking(turn, call) : static_cast<int>(call());
-  // Also taking one may release: a lock is converted by dropping it first.
-  if (result >= 0) lock_released(turn);
-  return finish_int(turn, result);
+  return finish_int(turn, file_lock::whole_file(turn, fd, how));
 }
 
 int lockf(int fd, int how, off_t n) {

@@ -25,6 +25,8 @@ ssize_t receive_message(Turn& turn, int fd, struct msghdr& m, int flags) noexcep
   }
   const FileKind kind = turn.w.files[file].kind;
   if (kind == FileKind::kUnixStream) return stream::receive(turn, fd, file, m, flags);
+  const bool new_stream = kind == FileKind::kUnixSocket && turn.w.files[file].port == SOCK_STREAM;
+  if (new_stream) return -EINVAL;
   if (!is_tcp(kind)) return unconnected(kind);
   Buffers b;
   const int bad = make_buffers(m.msg_iov, m.msg_iovlen, b);

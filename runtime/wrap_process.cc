@@ -78,6 +78,12 @@ int fail(int error) noexcept {
   return -1;
 }
 
+pid_t wait_by_number(Op op, pid_t which, int* status, int options, struct rusage* r) noexcept {
+  constexpr int kKnown = WNOHANG | WUNTRACED | WCONTINUED | __WNOTHREAD | __WCLONE | __WALL;
+  if ((options & ~kKnown) != 0) return fail(EINVAL);
+  return answer(await_child(op, which, options & WNOHANG), status, r);
+}
+
 char shell_path[] = "/bin/sh";
 char shell_option[] = "-c";
 char shell_name[] = "sh";
@@ -243,22 +249,25 @@ namespace wrap {
 pid_t wait(int* status) { return answer(await_child(Op::wait, -1, 0), status, nullptr); }
 
 pid_t waitpid(pid_t p, int* status, int options) {
-  return answer(await_child(Op::waitpid, p, options & WNOHANG), status, nullptr);
+  return wait_by_number(Op::waitpid, p, status, options, nullptr);
 }
 
 pid_t wait3(int* status, int options, struct rusage* r) {
-  return answer(await_child(Op::wait3, -1, options & WNOHANG), status, r);
+  return wait_by_number(Op::wait3, -1, status, options, r);
 }
 
 pid_t wait4(pid_t p, int* status, int options, struct rusage* r) {
-  return answer(await_child(Op::wait4, p, options & WNOHANG), status, r);
+  return wait_by_number(Op::wait4, p, status, options, r);
 }
 
 int waitid(idtype_t t, id_t id, siginfo_t* info, int options) {
   pid_t which = -1;
   if (t == P_PID) which = static_cast<pid_t>(id);
   if (t == P_PGID) which = id == 0 ? 0 : -static_cast<pid_t>(id);
-  if (t != P_PID && t != P_PGID && t != P_ALL) return fail(EINVAL);
+  constexpr int kKinds = WEXITED | WSTOPPED | WCONTINUED;
+  constexpr int kKnown = kKinds | WNOHANG | WNOWAIT | __WNOTHREAD | __WCLONE | __WALL;
+  const bool bad = (options & ~kKnown) != 0 || (options & kKinds) == 0;
+  if (bad || (t != P_PID && t != P_PGID && t != P_ALL)) return fail(EINVAL);
   const Ended ended = await_child(Op::waitid, which, options);
   if (ended.error != 0) return fail(ended.error);
   if (info == nullptr) return 0;

@@ -5,12 +5,16 @@
 // What must hold here:
 //  * Every success may be what somebody waits for: all that wait for the object try again, in the
 //    order in which they came.
-//  * What the kernel undoes at a process' end (SEM_UNDO) wakes nobody: it is not in the schedule.
+//  * The kernel never undoes anything (SEM_UNDO): that would be at no turn (semaphore_undo.h).
+#include <algorithm>
 #include <cstring>
 
+#include "dmt/base/log.h"
 #include "runtime/blocking.h"
+#include "runtime/fd.h"
 #include "runtime/mapping.h"
 #include "runtime/raw.h"
+#include "runtime/semaphore_undo.h"
 #include "runtime/wrappers.h"
 
 namespace crane::wrap {
@@ -67,6 +71,52 @@ bool first_waits(int id, const struct sembuf* ops, std::size_t n) noexcept {
   return true;
 }
 
+// --- SEM_UNDO ------------------------------------------------------------------------------------
+
+struct Undo {
+  int id;
+  int number;
+  int change;  // to be added at the end of the process; 0 = free
+};
+constexpr std::size_t kUndoMax = 128;
+Undo undo[kUndoMax];
+long undo_owner = 0;  // the process these are of: a child of fork starts without
+
+void note_undo(int id, const struct sembuf& done) noexcept {
+  if ((done.sem_flg & SEM_UNDO) == 0 || done.sem_op == 0) return;
+  const long me = raw_syscall(SYS_getpid);
+  if (undo_owner != me) std::fill(std::begin(undo), std::end(undo), Undo{});
+  undo_owner = me;
+  Undo* place = nullptr;
+  for (Undo& u : undo) {
+    const bool same = u.change != 0 && u.id == id && u.number == done.sem_num;
+    if (same || (u.change == 0 && place == nullptr)) place = &u;
+    if (same) break;
+  }
+  if (place == nullptr) {
+    Message() << "semop: too many semaphores with SEM_UNDO: one is not taken back at the end";
+    return;
+  }
+  const int before = place->change;
+  *place = {id, done.sem_num, before - done.sem_op};
+}
+
+void forget_undo(int id, int number) noexcept {
+  for (Undo& u : undo) {
+    if (u.id == id && (number < 0 || u.number == number)) u.change = 0;
+  }
+}
+
+void take_back(const Undo& u) noexcept {
+  constexpr int kValueMax = 32767;  // SEMVMX
+  const long now = raw_syscall(SYS_semctl, u.id, u.number, GETVAL);
+  if (now < 0) return;
+  const int wanted = std::clamp(static_cast<int>(now) + u.change, 0, kValueMax);
+  const auto step = static_cast<short>(wanted - static_cast<int>(now));
+  struct sembuf operation = {static_cast<unsigned short>(u.number), step, IPC_NOWAIT};
+  if (step != 0) raw_syscall(SYS_semop, u.id, &operation, 1);
+}
+
 long operate(Op op, int id, const struct sembuf* ops, std::size_t n,
              const struct timespec* time) noexcept {
   Turn turn(op);
@@ -81,7 +131,7 @@ long operate(Op op, int id, const struct sembuf* ops, std::size_t n,
   std::memcpy(now, ops, n * sizeof *ops);
   bool changes = false;
   for (std::size_t i = 0; i < n; ++i) {
-    now[i].sem_flg |= IPC_NOWAIT;
+    now[i].sem_flg = IPC_NOWAIT;
     changes = changes || ops[i].sem_op != 0;
   }
   const auto attempt = [&] { return raw_syscall(SYS_semtimedop, id, now, n, nullptr); };
@@ -89,6 +139,7 @@ long operate(Op op, int id, const struct sembuf* ops, std::size_t n,
   if (result == -EAGAIN && first_waits(id, ops, n)) {
     result = until_done(turn, object, EAGAIN, true, deadline, EAGAIN, attempt);
   }
+  for (std::size_t i = 0; result >= 0 && i < n; ++i) note_undo(id, ops[i]);
   return finish(turn, result, object, changes);
 }
 
@@ -113,6 +164,7 @@ int semctl(int id, int number, int command, long argument) {
   Turn turn(Op::semctl);
   const long result = raw_syscall(SYS_semctl, id, number, command, argument);
   const bool wakes = command == SETVAL || command == SETALL || command == IPC_RMID;
+  if (result >= 0 && wakes) forget_undo(id, command == SETVAL ? number : -1);
   return static_cast<int>(finish(turn, result, object_of_id(kSemaphores, id), wakes));
 }
 
@@ -171,4 +223,24 @@ ssize_t mq_receive(mqd_t q, char* message, size_t n, unsigned* priority) {
   return wrap::mq_timedreceive(q, message, n, priority, nullptr);
 }
 
+int mq_notify(mqd_t, const struct sigevent*) {
+  static bool said = false;
+  if (first_time(said)) Message() << "mq_notify: the kernel would signal at no turn; it fails";
+  return fail(ENOSYS);
+}
+
 }  // namespace crane::wrap
+
+namespace crane {
+
+void end_semaphore_undo(dmt::Layout& w) noexcept {
+  using wrap::undo, wrap::undo_owner;
+  if (undo_owner == 0 || undo_owner != raw_syscall(SYS_getpid)) return;
+  for (const wrap::Undo& u : undo) {
+    if (u.change == 0) continue;
+    wrap::take_back(u);
+    dmt::signal(w, wrap::object_of_id(wrap::kSemaphores, u.id), dmt::kAll);
+  }
+}
+
+}  // namespace crane

@@ -74,8 +74,9 @@ int name_of(Turn& turn, long number, int fd, bool of_peer, struct sockaddr* a,
   return is_unix(kind) ? static_cast<int>(raw_syscall(number, fd, a, n)) : -ENOTSOCK;
 }
 
-bool is_timeout(int level, int name) noexcept {
-  return level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO);
+// How long and for how much a call waits is ours also of unix sockets.
+bool is_patience(int level, int name) noexcept {
+  return level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO || name == SO_RCVLOWAT);
 }
 
 }  // namespace
@@ -157,7 +158,7 @@ int getsockopt(int fd, int level, int name, void* value, socklen_t* n) {
   const std::uint32_t file = bound_file(fd);
   if (file == 0) return finish_int(turn, plain_call(SYS_getsockopt, fd, level, name, value, n));
   const FileKind kind = turn.w.files[file].kind;
-  if (is_virtual(kind) || (is_unix(kind) && is_timeout(level, name))) {
+  if (is_virtual(kind) || (is_unix(kind) && is_patience(level, name))) {
     return finish_int(turn, vsock::get_option(file, level, name, value, n));
   }
   if (!is_unix(kind)) return finish_int(turn, -ENOTSOCK);
@@ -169,7 +170,7 @@ int setsockopt(int fd, int level, int name, const void* value, socklen_t n) {
   const std::uint32_t file = bound_file(fd);
   if (file == 0) return finish_int(turn, plain_call(SYS_setsockopt, fd, level, name, value, n));
   const FileKind kind = turn.w.files[file].kind;
-  if (is_virtual(kind) || (is_unix(kind) && is_timeout(level, name))) {
+  if (is_virtual(kind) || (is_unix(kind) && is_patience(level, name))) {
     return finish_int(turn, vsock::set_option(turn, file, level, name, value, n));
   }
   if (!is_unix(kind)) return finish_int(turn, -ENOTSOCK);

@@ -267,6 +267,7 @@ class Runner:
                 self.stranger(source)
         for folder in ("traps", "posix"):
             sources = sorted((ROOT / "tests/interpose" / folder).glob("*.c*"))
+            print(f"  interpose/{folder}: {len(sources)} programs, a behaviour each", flush=True)
             for area, members in itertools.groupby(sources, lambda p: p.stem.split("_")[0]):
                 self.small_ones(f"interpose/{folder}/{area}", folder, list(members))
 
