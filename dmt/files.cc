@@ -77,7 +77,7 @@ void close_file(Layout& w, std::uint32_t index) noexcept {
 Readiness pipe_readiness(const Layout& w, const FileRecord& f) noexcept {
   const StreamState& s = f.stream;
   if (f.kind == FileKind::kPipeRead) {
-    return (s.bytes > 0 ? kIn : 0) | (s.peer == 0 ? kHup : 0);
+    return (s.bytes > 0 ? kIn : 0) | (s.peer == 0 && f.port != kFifoAlone ? kHup : 0);
   }
   if (s.peer == 0) return kOut | kErr;
   return w.files[s.peer].stream.bytes < s.capacity ? kOut : 0;

@@ -24,6 +24,9 @@
 
 namespace crane::dmt {
 
+// `port` of an end of a named pipe: whether it has ever had another end (no hang-up before).
+inline constexpr std::uint16_t kFifoAlone = 1, kFifoMet = 2;
+
 inline constexpr Readiness kIn = 0x1, kPri = 0x2, kOut = 0x4, kErr = 0x8, kHup = 0x10;
 inline constexpr Readiness kRdHup = 0x2000;
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "dmt/base/log.h"
+#include "runtime/fifo.h"
 #include "runtime/inode.h"
 #include "runtime/open.h"
 #include "runtime/vrandom.h"
@@ -20,6 +21,10 @@ bool is_random_device(const char* path) noexcept {
 }  // namespace
 
 int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode) noexcept {
+  struct stat status;
+  if (fifo::find(directory, path, flags, status)) {
+    return fifo::open(turn, directory, path, flags, status);
+  }
   const bool makes = (flags & O_CREAT) != 0 && ((flags & O_EXCL) != 0 || !exists(directory, path));
   const long fd = raw_syscall(SYS_openat, directory, path, flags, mode);
   if (fd < 0) return static_cast<int>(fd);

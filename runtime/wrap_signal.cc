@@ -10,6 +10,7 @@
 
 #include "dmt/base/log.h"
 #include "dmt/processes.h"
+#include "runtime/alternate_stack.h"
 #include "runtime/blocking.h"
 #include "runtime/fork.h"
 #include "runtime/inside.h"
@@ -53,8 +54,11 @@ void* as_pointer(std::uint64_t value) noexcept {
 
 void run_handler(const struct sigaction& action, int signo, siginfo_t* info,
                  void* context) noexcept {
+  void* stack = alternate_stack_of(action);
   OutsideCrane outside;
-  if ((action.sa_flags & SA_SIGINFO) != 0) {
+  if (stack != nullptr) {
+    call_on_stack(stack, action, signo, info, context);
+  } else if ((action.sa_flags & SA_SIGINFO) != 0) {
     action.sa_sigaction(signo, info, context);
   } else {
     action.sa_handler(signo);

@@ -18,9 +18,10 @@ static int receiver(int count) {
 }
 
 int main(void) {
-  char name[40];
+  char name[80];
   struct mq_attr a = {.mq_maxmsg = 2, .mq_msgsize = 8}, flags = {.mq_flags = O_NONBLOCK};
-  snprintf(name, sizeof name, "/crane-small-%d", getpid());
+  snprintf(name, sizeof name, "/%s-%d", program_invocation_short_name, getpid());
+  mq_unlink(name);
   q = mq_open(name, O_CREAT | O_RDWR, 0600, &a);
   CHECK(q >= 0);
   CHECK_EQUAL(mq_unlink(name), 0);

@@ -7,10 +7,11 @@
 #include "../small.h"
 
 int main(void) {
-  char name[40], b[16];
+  char name[80], b[16];
   unsigned priority = 0;
   struct mq_attr a = {.mq_maxmsg = 4, .mq_msgsize = sizeof b}, now;
-  snprintf(name, sizeof name, "/crane-small-%d", getpid());
+  snprintf(name, sizeof name, "/%s-%d", program_invocation_short_name, getpid());
+  mq_unlink(name);
   const mqd_t q = mq_open(name, O_CREAT | O_EXCL | O_RDWR, 0600, &a);
   CHECK(q >= 0);
   CHECK_EQUAL(mq_open(name, O_CREAT | O_EXCL | O_RDWR, 0600, &a), -1);

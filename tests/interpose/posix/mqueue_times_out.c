@@ -10,9 +10,10 @@
 static void note(int signo) { (void)signo; }
 
 int main(void) {
-  char name[40], b[8];
+  char name[80], b[8];
   struct mq_attr a = {.mq_maxmsg = 1, .mq_msgsize = 8};
-  snprintf(name, sizeof name, "/crane-small-%d", getpid());
+  snprintf(name, sizeof name, "/%s-%d", program_invocation_short_name, getpid());
+  mq_unlink(name);
   const mqd_t q = mq_open(name, O_CREAT | O_RDWR, 0600, &a);
   CHECK(q >= 0);
   CHECK_EQUAL(mq_unlink(name), 0);

@@ -21,7 +21,8 @@ static void* client(void* x) {
 }
 
 int main(void) {
-  snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "crane-small-%d", getpid());
+  snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "%s-%d",
+           program_invocation_short_name, getpid());
   size = (socklen_t)(sizeof address.sun_family + 1 + strlen(address.sun_path + 1));
   const int at = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
   CHECK_EQUAL(bind(at, (struct sockaddr*)&address, size), 0);
