@@ -6,6 +6,7 @@
 #include "dmt/processes.h"
 #include "runtime/fd.h"
 #include "runtime/init.h"
+#include "runtime/inode.h"
 #include "runtime/real.h"
 #include "runtime/signals.h"
 #include "runtime/wrappers.h"
