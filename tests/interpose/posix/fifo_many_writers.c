@@ -20,6 +20,7 @@ int main(void) {
   int count[3] = {0};
   char line[10];
   snprintf(path, sizeof path, "/tmp/%s-%d", program_invocation_short_name, getpid());
+  unlink(path);  // of a run that was killed
   CHECK_EQUAL(mkfifo(path, 0600), 0);
   for (int i = 0; i < 3; ++i) p[i] = start_process(writer, i);
   // Between two writers there may be none: the end may come more than once.

@@ -11,6 +11,7 @@
 int main(void) {
   char path[80], b[8];
   snprintf(path, sizeof path, "/tmp/%s-%d", program_invocation_short_name, getpid());
+  unlink(path);  // of a run that was killed
   CHECK_EQUAL(mkfifo(path, 0600), 0);
   CHECK_EQUAL(mkfifo(path, 0600), -1);
   CHECK_EQUAL(errno, EEXIST);

@@ -10,6 +10,7 @@ int main(void) {
   char path[80], b[8];
   handle(SIGPIPE, SIG_IGN, 0);
   snprintf(path, sizeof path, "/tmp/%s-%d", program_invocation_short_name, getpid());
+  unlink(path);  // of a run that was killed
   CHECK_EQUAL(mkfifo(path, 0600), 0);
   int in = open(path, O_RDONLY | O_NONBLOCK);
   const int out = open(path, O_WRONLY);
