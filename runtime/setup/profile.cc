@@ -49,8 +49,9 @@ bool says_daemon(const std::string& directives) {
 }
 
 // Debian's apache2 wants the variables that apache2ctl reads for it, and stays in the background
-// unless told. Whether it was told: "-D FOREGROUND", "-DFOREGROUND", "-X" (one process), or only
-// a question like "-v".
+// unless told. Serial: its children say what they do in shared memory, without a call, and the
+// parent decides by that how many there are. Whether it was told: "-D FOREGROUND", "-DFOREGROUND",
+// "-X" (one process), or only a question like "-v".
 Profile apache2(const Words& args) {
   Profile p{.name = "apache2", .node_roams = true};
   const char* confdir = getenv("APACHE_CONFDIR");
@@ -153,6 +154,19 @@ Profile nginx(const Words& args) {
   return p;
 }
 
+// A pool's master; php-fpm.conf of Debian lets it go to the background.
+Profile php_fpm(const Words& args) {
+  Profile p{.name = "php-fpm", .directories = {"/run/php"}, .node_roams = true};
+  if (!has(args, {"-F", "--nodaemonize", "-D", "--daemonize", "-t", "--test", "-tt", "-v", "-i",
+                  "-h", "-m"})) {
+    p.args = {"--nodaemonize"};
+  }
+  return p;
+}
+
+// It stays in the foreground by itself.
+Profile civetweb(const Words&) { return Profile{.name = "civetweb", .node_roams = true}; }
+
 Profile plain(const Words&) { return Profile{.name = "default"}; }
 
 struct Row {
@@ -166,6 +180,8 @@ constexpr Row kProfiles[] = {
     {"redis-server", {"redis-server", "redis", "valkey-server"}, redis_server},
     {"memcached", {"memcached", "", ""}, memcached},
     {"nginx", {"nginx", "", ""}, nginx},
+    {"php-fpm", {"php-fpm8.2", "php-fpm", "php-fpm8.4"}, php_fpm},
+    {"civetweb", {"civetweb", "", ""}, civetweb},
     {"slapd", {"slapd", "", ""}, slapd},
     {"postgres", {"postgres", "postmaster", ""}, postgres},
     {"mariadbd", {"mariadbd", "mysqld", ""}, mariadbd},

@@ -36,6 +36,7 @@ class Cgid(_apache.Apache):
     name = "apache2 event, CGI"
     modules = ("cgid",)
     pages = (("cgi/script", 0.2, False),)
+    requests = (320, 2500)
 
     def prepare(self):
         scripts = self.work / "cgi"

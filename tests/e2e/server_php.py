@@ -29,7 +29,7 @@ unlink($name);
 
 class Php(_apache.Apache):
     """A page that computes, and says what differs natively from one run to the next."""
-    requests = (64, 1000)
+    requests = (64, 300)
 
     def prepare(self):
         sessions = self.work / "sessions"

@@ -234,6 +234,16 @@ TEST_CASE("profile: nginx stays in the foreground, and keeps the user's directiv
   }
 }
 
+TEST_CASE("profile: php-fpm stays in the foreground", "[launcher]") {
+  Profile p;
+  REQUIRE(find_profile("", "/usr/sbin/php-fpm8.2", {}, p));
+  CHECK(p.args == std::vector<std::string>{"--nodaemonize"});
+  REQUIRE(find_profile("", "/usr/sbin/php-fpm8.2", {"-F"}, p));
+  CHECK(p.args.empty());
+  REQUIRE(find_profile("", "/usr/bin/civetweb", {}, p));
+  CHECK(p.name == "civetweb");
+}
+
 TEST_CASE("profile: nginx runs parallel unless threads or workers share memory", "[launcher]") {
   Scratch scratch;
   scratch.file("extra-a.conf", "location / { }\n", fs::perms(0644));
