@@ -133,6 +133,7 @@ bool admit_next(Layout& w) noexcept {
   s.grant_left = header.grant;
   s.grant_low_mark = header.grant / 2;
   s.grant_low.store(0, std::memory_order_relaxed);
+  note_object(w, 0);  // whom it woke is not what the next turn is about
   ring.pop();
   s.applied_index.store(value(header.viewstamp.index), std::memory_order_release);
   return true;

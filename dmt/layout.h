@@ -20,12 +20,13 @@
 #include "dmt/base/ids.h"
 #include "dmt/sequence/entry.h"
 #include "dmt/sequence/ring.h"
+#include "dmt/sequence/turn_record.h"
 #include "dmt/tuning.h"
 
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 6;
+inline constexpr std::uint32_t kLayoutVersion = 7;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // nobody: the next to CAS it has the turn
 
@@ -50,6 +51,7 @@ struct Configuration {
   char host_name[64];
   std::uint32_t stall_rule;      // 1 = who stands still gives way (stall.h)
   std::uint32_t detached_calls;  // bits of DetachedCall: their callers leave the schedule (D3b)
+  std::uint32_t trace;  // 1 = every turn is handed to the node (OutputType::kTurns)
 };
 
 // --- threads ---------------------------------------------------------------------------------
@@ -436,6 +438,9 @@ struct Layout {
   PosixTimer posix_timers[kPosixTimersMax];
   alignas(64) UnhookedCalls unhooked;
   InodeTable inodes;
+  alignas(64) TurnRecord turns[kTurnHistory];  // the last ones: turn t is at t % kTurnHistory
+  // any: names of operations by code, each ended by a 0; written by libcrane.so as it attaches
+  char operation_names[kOperationNamesBytes];
 };
 
 static_assert(std::is_standard_layout_v<Layout>);

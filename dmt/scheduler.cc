@@ -16,15 +16,12 @@
 #include "dmt/processes.h"
 #include "dmt/run_queue.h"
 #include "dmt/schedule_hash.h"
+#include "dmt/sequence/output.h"
 #include "dmt/sequence/ring.h"
 #include "dmt/stall.h"
 
 namespace crane::dmt {
 namespace {
-
-// Operations of the scheduler itself, above the runtime's.
-constexpr Operation kOperationLeave = 0xffff0001;
-constexpr Operation kOperationGiveWay = 0xffff0002;
 
 // Who has the turn while a thread whose slot is gone passes it on: were it that slot's number, a
 // new thread with the same number could take the turn for its own (T1).
@@ -51,6 +48,29 @@ Queue16& bucket(Layout& w, std::uint64_t object) noexcept {
   return w.wait_buckets[(mixed >> 40) & (kWaitBuckets - 1)];
 }
 
+// The turns of the last record's worth, to the node.
+void hand_out_turns(Layout& w) noexcept {
+  const std::uint64_t first = w.scheduler.clock + 1 - kTurnsPerRecord;
+  const OutputHeader header{OutputType::kTurns, {}, first, kTurnsPerRecord, w.scheduler.clock};
+  constexpr std::size_t kBytes = kTurnsPerRecord * sizeof(TurnRecord);
+  const std::span<std::byte> room = reserve_output(w, sizeof header + kBytes);
+  std::memcpy(room.data(), &header, sizeof header);
+  std::memcpy(room.data() + sizeof header, &w.turns[first % kTurnHistory], kBytes);
+  commit_quietly(w, sizeof header + kBytes);
+}
+
+void remember_turn(Layout& w, std::uint16_t slot, Operation op, std::uint64_t result) noexcept {
+  const std::uint64_t turn = w.scheduler.clock;
+  TurnRecord& t = w.turns[turn % kTurnHistory];
+  t.result = result;
+  t.operation = op;
+  t.slot = slot;
+  t.process = w.slots[slot].process;
+  TurnRecord& next = w.turns[(turn + 1) % kTurnHistory];
+  next.object = next.caller = 0;
+  if (w.header.configuration.trace != 0 && (turn + 1) % kTurnsPerRecord == 0) hand_out_turns(w);
+}
+
 // One tick of the clock.  T1, T4.
 void tick(Layout& w, Slot me, Operation op, std::uint64_t result) noexcept {
   SchedulerState& s = w.scheduler;
@@ -59,6 +79,7 @@ void tick(Layout& w, Slot me, Operation op, std::uint64_t result) noexcept {
   s.last_slot = value(me);
   ++w.slots[value(me)].operations;
   fold_turn(s, w.history, value(me), op, result);
+  remember_turn(w, value(me), op, result);
   if (by_arrival(w)) return;
   CRANE_ASSERT(s.grant_left > 0);  // T4
   --s.grant_left;
@@ -245,6 +266,7 @@ void pass_on(Layout& w, Slot me, Operation op) noexcept {
 
 WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_ns,
                 Operation op) noexcept {
+  if (object != 0) note_object(w, object);
   tick(w, me, op, object != 0 ? 1 : 0);
   SchedulerState& s = w.scheduler;
   SlotRecord& slot = w.slots[value(me)];
@@ -366,6 +388,7 @@ std::uint32_t each_waiter(Layout& w, std::uint64_t object, std::uint32_t count, 
 }  // namespace
 
 std::uint32_t signal(Layout& w, std::uint64_t object, std::uint32_t count) noexcept {
+  note_object(w, object);
   return each_waiter(
       w, object, count, [](const SlotRecord&) { return true; },
       [&w](std::uint16_t slot) { wake(w, Slot{slot}, WakeReason::kSignalled); });

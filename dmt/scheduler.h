@@ -105,6 +105,13 @@ void reattach(Layout& w, Slot me) noexcept;
 bool may_attach(const Layout& w, std::uint32_t slot, std::uint32_t number) noexcept;
 // Its effect.  Called by admission only.
 void attach(Layout& w, std::uint32_t slot, std::uint32_t number) noexcept;
+// What the operation that `me` will end next is about, and who called it (TurnRecord).
+inline void note_object(Layout& w, std::uint64_t object) noexcept {
+  w.turns[(w.scheduler.clock + 1) % kTurnHistory].object = object;
+}
+inline void note_caller(Layout& w, std::uint64_t address) noexcept {
+  w.turns[(w.scheduler.clock + 1) % kTurnHistory].caller = address;
+}
 
 // --- slots -----------------------------------------------------------------------------------
 

@@ -23,6 +23,9 @@ inline constexpr std::uint32_t kPosixTimersMax = 1024;         // timer_create, 
 inline constexpr int kEpollNestMax = 5;                        // as Linux: epolls that watch epolls
 inline constexpr std::uint32_t kHashHistory = 4096;            // remembered prefixes of the hash
 inline constexpr std::uint32_t kUnhookedMax = 32;  // different unhooked calls that are named
+inline constexpr std::uint32_t kTurnHistory = 4096;            // remembered turns
+inline constexpr std::uint32_t kTurnsPerRecord = 512;          // handed to the node at once
+inline constexpr std::uint32_t kOperationNamesBytes = 16384;
 
 inline constexpr std::uint64_t kSequenceBytes = 16ull << 20;
 inline constexpr std::uint64_t kOutputBytes = 16ull << 20;
@@ -73,6 +76,7 @@ static_assert(kFirstWindow <= kReceiveWindow);
 static_assert(std::uint64_t{kBacklogMax} * kFirstWindow <= std::uint64_t{kBlocksMax} * kBlockBytes,
               "one full backlog fits into the inbound blocks");
 static_assert(kBubbleGrantMin <= kBubbleGrantMax);
+static_assert(kTurnHistory % kTurnsPerRecord == 0, "turns of one record lie side by side");
 static_assert(kSlotsMax < 0xfff0 && kTimersMax < 0xfff0, "slots and timers are 16-bit links");
 
 }  // namespace crane::dmt

@@ -192,6 +192,33 @@ std::string text_of(const std::optional<SchedulePoint>& p) {
   return p ? fmt::format("clock {}, hash {:016x}", p->clock, p->hash) : "did not admit it";
 }
 
+constexpr std::uint64_t kTurnsShown = 3;  // before the one that differs
+
+// One turn as a reader wants it: who, what, about what, called from where.
+std::string text_of(const std::optional<TurnRecord>& t, const RecordedSchedule& from) {
+  if (!t) return "had admitted the entry already";
+  std::string text =
+      fmt::format("thread {} of process {}: {} = {}", t->slot, t->process,
+                  from.operation(t->operation), static_cast<std::int64_t>(t->result));
+  if (t->object != 0) text += fmt::format(", object {:x}", t->object);
+  const std::string place = t->caller == 0 ? "" : from.place(t->caller);
+  return place.empty() ? text : text + ", called from " + place;
+}
+
+void print_text(const TurnDifference& d, const std::vector<RecordedSchedule>& all) {
+  fmt::print("first different turn: {}\n", d.number);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    fmt::print("    {}: {}\n", all[i].file().path(), text_of(d.sides[i], all[i]));
+  }
+  // What led there is the same on all sides.
+  for (std::uint64_t n = d.number - std::min<std::uint64_t>(d.number - 1, kTurnsShown);
+       n < d.number; ++n) {
+    if (const auto turn = all[0].turn(n)) {
+      fmt::print("    turn {}, equal: {}\n", n, text_of(turn, all[0]));
+    }
+  }
+}
+
 void print_text(const ScheduleComparison& c, const std::vector<RecordedSchedule>& all) {
   if (c.difference) {
     const ScheduleDifference& d = *c.difference;
@@ -204,6 +231,7 @@ void print_text(const ScheduleComparison& c, const std::vector<RecordedSchedule>
                  text_of(d.equal_before));
     }
   }
+  if (c.turn) print_text(*c.turn, all);
   for (const auto& why : c.unknown) fmt::print("{}\n", why);
   const std::string compared =
       c.common == 0
@@ -244,6 +272,11 @@ void print_json(const ScheduleComparison& c, const std::vector<RecordedSchedule>
                        {"at_rest", c.difference->at_rest},
                        {"sides", sides},
                        {"equal_before", to_json(c.difference->equal_before)}};
+  }
+  if (c.turn) {
+    Json sides = Json::array();
+    for (std::size_t i = 0; i < all.size(); ++i) sides.push_back(text_of(c.turn->sides[i], all[i]));
+    j["turn"] = {{"number", c.turn->number}, {"sides", sides}};
   }
   fmt::print("{}\n", j.dump(1));
 }

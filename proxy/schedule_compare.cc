@@ -72,6 +72,34 @@ void compare_rest(const std::vector<RecordedSchedule>& recordings, ScheduleCompa
   if (!equal) result.difference = std::move(d);
 }
 
+bool same(const std::optional<TurnRecord>& a, const std::optional<TurnRecord>& b) {
+  if (!a || !b) return !a && !b;
+  return a->slot == b->slot && a->operation == b->operation && a->result == b->result;
+}
+
+// Between the last equal point and the first different one.  A replica that did not admit the entry
+// where the others did may have taken any number of turns.
+std::optional<TurnDifference> first_turn(const std::vector<RecordedSchedule>& recordings,
+                                         const ScheduleDifference& d) {
+  const std::uint64_t after = d.equal_before ? d.equal_before->clock : 0;
+  std::uint64_t end = 0;
+  for (const auto& side : d.sides) end = std::max(end, side ? side->clock : 0);
+  TurnDifference found;
+  for (found.number = after + 1; found.number <= end; ++found.number) {
+    found.sides.clear();
+    bool equal = true;
+    for (std::size_t i = 0; i < recordings.size(); ++i) {
+      const bool taken = !d.sides[i] || found.number <= d.sides[i]->clock;
+      const auto turn = recordings[i].turn(found.number);
+      if (taken && d.sides[i] && !turn) return std::nullopt;  // not recorded
+      found.sides.push_back(taken ? turn : std::nullopt);
+      equal = equal && same(found.sides[i], found.sides[0]);
+    }
+    if (!equal) return found;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 const char* name(Verdict verdict) noexcept {
@@ -108,6 +136,7 @@ ScheduleComparison compare_schedules(const std::vector<RecordedSchedule>& record
   if (!result.difference && result.common > 0) compare_rest(recordings, result);
   if (result.difference) {
     result.difference->equal_before = equal_before;
+    result.turn = first_turn(recordings, *result.difference);
     result.verdict = Verdict::kDifferent;
     return result;
   }

@@ -29,12 +29,20 @@ struct ScheduleDifference {
   std::optional<SchedulePoint> equal_before;  // the last point at which all were equal
 };
 
+// The first turn that differs, when the recordings hold turns.
+struct TurnDifference {
+  std::uint64_t number = 0;
+  // By recording; nullopt: that replica admitted the entry before it took this turn.
+  std::vector<std::optional<TurnRecord>> sides;
+};
+
 struct ScheduleComparison {
   Verdict verdict = Verdict::kUnknown;
   std::uint64_t common = 0;           // log indexes compared
   std::uint64_t first = 0, last = 0;  // of them
   bool rest_compared = false;         // also what ran after the last one
   std::optional<ScheduleDifference> difference;
+  std::optional<TurnDifference> turn;
   std::vector<std::string> unknown;  // what could not be compared, and why
 };
 

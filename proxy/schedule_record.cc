@@ -2,19 +2,25 @@
 #include "proxy/schedule_record.h"
 
 #include <bit>
+#include <cstdio>
 #include <cstring>
+#include <sstream>
 
 #include "dmt/base/codec.h"
 
 namespace crane::proxy {
 namespace {
 
-constexpr RecordFormat kFormat{"CRANESCH", ".schedule", kScheduleVersion, 2,
+constexpr RecordFormat kFormat{"CRANESCH", ".schedule", kScheduleVersion, 5,
                                "not a recorded schedule"};
 // Points of one record.
 constexpr std::size_t kPointsMax = 1024;
 
 static_assert(std::endian::native == std::endian::little, "points are written as they are");
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 SchedulePoint point_at(std::span<const std::byte> bytes, std::size_t offset) noexcept {
   SchedulePoint point;
@@ -41,14 +47,30 @@ void ScheduleRecorder::admitted(const SchedulePoint& point) {
 void ScheduleRecorder::at_rest(const SchedulePoint& point) {
   if (point.index != last_ || last_ == 0) return;
   append_points();
-  file_->append(static_cast<std::uint8_t>(ScheduleKind::kAtRest), point.index,
-                std::as_bytes(std::span(&point, 1)), {});
+  append(ScheduleKind::kAtRest, point.index, std::as_bytes(std::span(&point, 1)));
+}
+
+void ScheduleRecorder::turns(std::uint64_t first, std::span<const std::byte> records) {
+  if (!records.empty()) append(ScheduleKind::kTurns, first, records);
+}
+
+void ScheduleRecorder::names(std::string_view names) {
+  append(ScheduleKind::kNames, 0, std::as_bytes(std::span(names)));
+}
+
+void ScheduleRecorder::maps(std::string_view maps) {
+  maps = maps.substr(0, RecordWriter::kBodyMax);
+  append(ScheduleKind::kMaps, 0, std::as_bytes(std::span(maps)));
+}
+
+void ScheduleRecorder::append(ScheduleKind kind, std::uint64_t number,
+                              std::span<const std::byte> body) {
+  file_->append(static_cast<std::uint8_t>(kind), number, body, {});
 }
 
 void ScheduleRecorder::append_points() {
   if (points_.empty()) return;
-  file_->append(static_cast<std::uint8_t>(ScheduleKind::kPoints), points_.front().index,
-                std::as_bytes(std::span(points_)), {});
+  append(ScheduleKind::kPoints, points_.front().index, std::as_bytes(std::span(points_)));
   points_.clear();
 }
 
@@ -68,19 +90,40 @@ Result<RecordedSchedule> RecordedSchedule::open(const std::string& path) {
   RecordedSchedule schedule;
   schedule.file_ = std::move(file).value();
   const Outcome read = schedule.file_.for_each(
-      [&](std::uint8_t kind, std::uint64_t, std::span<const std::byte> body) {
-        return schedule.take(static_cast<ScheduleKind>(kind), body);
+      [&](std::uint8_t kind, std::uint64_t number, std::span<const std::byte> body) {
+        return schedule.take(static_cast<ScheduleKind>(kind), number, body);
       });
   if (!read.ok()) return read.error();
   return schedule;
 }
 
-bool RecordedSchedule::take(ScheduleKind kind, std::span<const std::byte> body) {
-  if (body.empty() || body.size() % sizeof(SchedulePoint) != 0 || at_rest_) return false;
-  if (kind == ScheduleKind::kAtRest) {
-    at_rest_ = point_at(body, 0);
-    return body.size() == sizeof(SchedulePoint) && at_rest_->index == last_;
+bool RecordedSchedule::take(ScheduleKind kind, std::uint64_t number,
+                            std::span<const std::byte> body) {
+  switch (kind) {
+    case ScheduleKind::kPoints:
+      return take_points(body);
+    case ScheduleKind::kAtRest:
+      if (body.size() != sizeof(SchedulePoint) || at_rest_) return false;
+      at_rest_ = point_at(body, 0);
+      return at_rest_->index == last_;
+    case ScheduleKind::kTurns:
+      if (body.empty() || body.size() % sizeof(TurnRecord) != 0) return false;
+      turns_[number] = body;
+      return true;
+    case ScheduleKind::kNames: {
+      std::istringstream text(text_of(body));
+      for (std::string name; std::getline(text, name, '\0');) names_.push_back(name);
+      return true;
+    }
+    case ScheduleKind::kMaps:
+      maps_ = text_of(body);
+      return true;
   }
+  return false;
+}
+
+bool RecordedSchedule::take_points(std::span<const std::byte> body) {
+  if (body.empty() || body.size() % sizeof(SchedulePoint) != 0 || at_rest_) return false;
   for (std::size_t at = 0; at < body.size(); at += sizeof(SchedulePoint)) {
     const SchedulePoint point = point_at(body, at);
     if (point.index <= last_) return false;
@@ -89,6 +132,41 @@ bool RecordedSchedule::take(ScheduleKind kind, std::span<const std::byte> body) 
   pieces_.push_back(body);
   size_ += body.size() / sizeof(SchedulePoint);
   return true;
+}
+
+std::optional<TurnRecord> RecordedSchedule::turn(std::uint64_t number) const {
+  auto piece = turns_.upper_bound(number);
+  if (piece == turns_.begin()) return std::nullopt;
+  --piece;
+  const std::uint64_t at = number - piece->first;
+  if (at >= piece->second.size() / sizeof(TurnRecord)) return std::nullopt;
+  TurnRecord record;
+  std::memcpy(&record, piece->second.data() + at * sizeof record, sizeof record);
+  return record;
+}
+
+std::string RecordedSchedule::operation(std::uint32_t code) const {
+  if (code == kOperationLeave) return "thread leaves";
+  if (code == kOperationGiveWay) return "thread gives way";
+  return code < names_.size() ? names_[code] : "operation " + std::to_string(code);
+}
+
+std::string RecordedSchedule::place(std::uint64_t address) const {
+  std::istringstream lines(maps_);
+  for (std::string line; std::getline(lines, line);) {
+    unsigned long long start = 0, end = 0, offset = 0;
+    int path = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx %*s %llx %*s %*s %n", &start, &end, &offset, &path) <
+            3 ||
+        address < start || address >= end || path == 0) {
+      continue;
+    }
+    const std::string file = line.substr(static_cast<std::size_t>(path));
+    char number[32];
+    std::snprintf(number, sizeof number, "+0x%llx", address - start + offset);
+    return file.empty() ? "" : file + number;
+  }
+  return "";
 }
 
 bool RecordedSchedule::Cursor::peek(SchedulePoint& point) const noexcept {

@@ -8,27 +8,39 @@
 // Format: record_file.h, magic "CRANESCH", version 1; a record's number is the index of its first
 // point.
 //   body    kPoints: points of three u64, log index, clock, hash, by rising index;
-//           kAtRest: one point: where the replica came to rest after that index, before it stopped
+//           kAtRest: one point: where the replica came to rest after that index, before it stopped;
+//           kTurns: the turns from `number` on, as TurnRecord has them (crane-run --trace);
+//           kNames: names of operations by code, each ended by a 0;
+//           kMaps: the server's /proc/PID/maps, for the callers of turns; the last one counts
 //
 // Threads: one object, one thread.
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "dmt/base/result.h"
+#include "dmt/sequence/turn_record.h"
 #include "proxy/record_file.h"
 
 namespace crane::proxy {
 
 inline constexpr std::uint32_t kScheduleVersion = 1;
 
-enum class ScheduleKind : std::uint8_t { kPoints = 1, kAtRest = 2 };
+enum class ScheduleKind : std::uint8_t {
+  kPoints = 1,
+  kAtRest = 2,
+  kTurns = 3,
+  kNames = 4,
+  kMaps = 5,
+};
 
 // The state of a replica's schedule right after it admitted the entry `index`.
 struct SchedulePoint {
@@ -51,6 +63,11 @@ class ScheduleRecorder {
   // Nobody has the turn; nothing follows.  Left out unless it belongs to the last point admitted.
   void at_rest(const SchedulePoint& point);
 
+  // Turns `first`, `first` + 1, ...: whole TurnRecords.
+  void turns(std::uint64_t first, std::span<const std::byte> records);
+  void names(std::string_view names);
+  void maps(std::string_view maps);
+
   // As of RecordWriter.
   void flush();
   void finish();
@@ -61,6 +78,7 @@ class ScheduleRecorder {
  private:
   explicit ScheduleRecorder(std::unique_ptr<RecordWriter> file) : file_(std::move(file)) {}
   void append_points();
+  void append(ScheduleKind kind, std::uint64_t number, std::span<const std::byte> body);
 
   std::unique_ptr<RecordWriter> file_;
   std::vector<SchedulePoint> points_;  // not yet in the file's buffer
@@ -79,6 +97,14 @@ class RecordedSchedule {
   std::uint64_t last() const noexcept { return last_; }  // index of the last one; 0: none
   const std::optional<SchedulePoint>& at_rest() const noexcept { return at_rest_; }
 
+  bool traced() const noexcept { return !turns_.empty(); }
+  // Turn `number` (1 is the first); nullopt: it is not recorded.
+  std::optional<TurnRecord> turn(std::uint64_t number) const;
+  // The operation's name, or its code.
+  std::string operation(std::uint32_t code) const;
+  // Where in the server's code an address is: file and offset in it; empty: not known.
+  std::string place(std::uint64_t address) const;
+
   // Walks through the points in order.
   class Cursor {
    public:
@@ -94,12 +120,16 @@ class RecordedSchedule {
 
  private:
   RecordedSchedule() = default;
-  bool take(ScheduleKind kind, std::span<const std::byte> body);
+  bool take(ScheduleKind kind, std::uint64_t number, std::span<const std::byte> body);
+  bool take_points(std::span<const std::byte> body);
 
   RecordFile file_;
   std::vector<std::span<const std::byte>> pieces_;  // none is empty
   std::uint64_t size_ = 0, last_ = 0;
   std::optional<SchedulePoint> at_rest_;
+  std::map<std::uint64_t, std::span<const std::byte>> turns_;  // by the first one's number
+  std::vector<std::string> names_;
+  std::string maps_;
 };
 
 }  // namespace crane::proxy

@@ -31,6 +31,7 @@ int until_free(Turn& turn, std::uint64_t object, Attempt attempt) noexcept {
     block(turn, object);
   }
   if (failures >= kPatience) end_reservation(turn.w, object, false);
+  turn.about(object);
   return error;
 }
 
@@ -52,6 +53,7 @@ int until_free_or(Turn& turn, std::uint64_t object, clockid_t clock, const struc
     }
   }
   if (failures >= kPatience) end_reservation(turn.w, object, error == ETIMEDOUT);
+  turn.about(object);
   return error;
 }
 

@@ -185,6 +185,7 @@ void start_image(bool after_exec) noexcept {
   p.pid = static_cast<std::uint32_t>(raw_syscall(SYS_getpid));
   p.group = static_cast<std::uint32_t>(raw_syscall(SYS_getpgid, 0));
   turn.w.slots[self.slot].thread_id = self.thread_id;
+  publish_operation_names();
   if (after_exec) settle_after_exec();
   self.entry = add_thread(real::pthread_self(), self.slot, false);
   self.entry->thread_id = self.thread_id;

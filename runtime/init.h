@@ -34,6 +34,9 @@ inline bool is_own_descriptor(int fd) noexcept {
   return base > 0 && fd >= base && fd < base + kOwnDescriptors;
 }
 
+// Once per replica: what the node needs to name operations.  REQUIRES the turn.
+void publish_operation_names() noexcept;
+
 // The environment of a program that takes over `slot` and `process` by exec: `given` without what
 // is ours, and ours.  `out` has room for count + kOwnVariables + 1 pointers.
 inline constexpr int kOwnVariables = 5;

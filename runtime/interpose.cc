@@ -35,6 +35,7 @@
       return crane::real::name args;                         \
     }                                                        \
     crane::InsideCrane inside;                               \
+    crane::self.caller = __builtin_return_address(0);        \
     return crane::wrap::name args;                           \
   }
 #define INTERPOSE_VOID(kind, name, params, args, version) \

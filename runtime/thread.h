@@ -37,8 +37,9 @@ inline constexpr std::size_t kThreadsMax = dmt::kSlotsMax;
 struct ThreadBlock {
   std::uint16_t slot = dmt::kNone;
   std::uint16_t process = 0;
-  std::uint32_t thread_id = 0;  // gettid(), cached: glibc names mutex owners by it
-  std::uint64_t space = 0;      // names the process' private objects
+  std::uint32_t thread_id = 0;   // gettid(), cached: glibc names mutex owners by it
+  std::uint64_t space = 0;       // names the process' private objects
+  const void* caller = nullptr;  // whom the call under way returns to, for the remembered turns
   ThreadEntry* entry = nullptr;
   // virtual time (vtime.h)
   std::int64_t clock_ns = 0;      // what this thread has last read

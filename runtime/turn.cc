@@ -40,6 +40,7 @@ void Turn::take() noexcept {
 void Turn::put() noexcept {
   held_ = false;
   self.clock_ns = w.scheduler.now_ns;
+  dmt::note_caller(w, reinterpret_cast<std::uintptr_t>(self.caller));
   dmt::put_turn(w, own_slot(), static_cast<dmt::Operation>(op_), result_, yield_);
 }
 
@@ -54,6 +55,7 @@ WakeReason Turn::wait(std::uint64_t object, std::int64_t deadline_ns) noexcept {
   if (signals_due(w) || (point_ == kCancellationPoint && cancellation_due())) {
     return WakeReason::kInterrupted;
   }
+  dmt::note_caller(w, reinterpret_cast<std::uintptr_t>(self.caller));
   return dmt::wait(w, own_slot(), object, deadline_ns, static_cast<dmt::Operation>(op_));
 }
 

@@ -54,6 +54,8 @@ class Turn {
   void result(std::uint64_t value) noexcept { result_ = value; }
   void result(std::int64_t value) noexcept { result_ = static_cast<std::uint64_t>(value); }
   void result(int value) noexcept { result_ = static_cast<std::uint64_t>(value); }
+  // What the operation is about, where neither wait() nor a signal says it; for messages only.
+  void about(std::uint64_t object) noexcept { dmt::note_object(w, object); }
   // Ends the quantum: the others go first (rule 23).
   void yield() noexcept { yield_ = true; }
 

@@ -97,6 +97,7 @@ int pthread_mutex_trylock(pthread_mutex_t* m) {
   const int error = try_lock(m);
   locked(error);
   if (error == EBUSY) turn.yield();
+  turn.about(object_of_mutex(m));
   turn.result(error);
   return error;
 }

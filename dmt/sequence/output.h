@@ -22,6 +22,7 @@ enum class OutputType : std::uint8_t {
   kExit = 8,       // the server's main process ended; argument = wait status
   kSpawn = 9,      // a process was created; argument = its pid inside the container
   kAdmitted = 10,  // entry `conn` of the log was admitted; argument = the schedule hash after it
+  kTurns = 11,     // turns `conn`, `conn` + 1, ...: TurnRecords follow (when tracing)
 };
 
 struct OutputHeader {

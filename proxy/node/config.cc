@@ -86,6 +86,7 @@ Result<Config> parse(const Json& json) {
   get_binds(json, c.binds);
   get(json, "libcrane", c.libcrane);
   get(json, "perturb", c.perturb);
+  get(json, "trace", c.trace);
   get(json, "cpu", c.cpu);
   get(json, "node_roams", c.node_roams);
   get(json, "log_id", c.log_id);

@@ -42,6 +42,7 @@ struct Config {
   std::vector<std::pair<std::string, std::string>> binds;  // source, target
   std::string libcrane;
   std::uint64_t perturb = 0;
+  bool trace = false;       // record every turn
   int cpu = -1;             // of the server
   std::vector<int> cpus;    // of all of the replica, which `cpu` is one of; empty: any
   int numa_node = -1;       // its memory is preferred; -1: any

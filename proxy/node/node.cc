@@ -16,6 +16,8 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include <nlohmann/json.hpp>
 
@@ -381,7 +383,15 @@ void Node::note_rest() {
   if (s.holder.load(std::memory_order_acquire) != dmt::kHolderIdle) return;
   const proxy::SchedulePoint rest{value(applied()), s.clock, s.hash};
   std::atomic_thread_fence(std::memory_order_acquire);
-  if (s.holder.load(std::memory_order_relaxed) == dmt::kHolderIdle) outputs_->at_rest(rest);
+  if (s.holder.load(std::memory_order_relaxed) != dmt::kHolderIdle) return;
+  outputs_->at_rest(rest);
+  if (layout_->header.configuration.trace == 0) return;
+  const std::uint64_t first = (s.clock + 1) / dmt::kTurnsPerRecord * dmt::kTurnsPerRecord;
+  outputs_->turns(first, std::as_bytes(std::span(&layout_->turns[first % dmt::kTurnHistory],
+                                                 s.clock + 1 - first)));
+  std::ifstream maps("/proc/" + std::to_string(guard_->pid()) + "/maps");
+  outputs_->names({layout_->operation_names, sizeof layout_->operation_names},
+                  std::string{std::istreambuf_iterator<char>(maps), {}});
 }
 
 void Node::fail(ExitStatus status, const std::string& why) {
@@ -420,6 +430,7 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
       layout_->scheduler.leading.store(0, std::memory_order_relaxed);
       break;
     case OutputType::kAdmitted:
+    case OutputType::kTurns:
       return;  // no client's
     default:
       break;

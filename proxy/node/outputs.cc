@@ -48,6 +48,9 @@ void Outputs::output(const OutputHeader& header, std::span<const std::byte> byte
     case OutputType::kAdmitted:
       if (schedule_ != nullptr) schedule_->admitted({header.conn, header.clock, header.argument});
       break;
+    case OutputType::kTurns:
+      turns(header.conn, bytes);
+      break;
     default:
       break;
   }
@@ -55,6 +58,16 @@ void Outputs::output(const OutputHeader& header, std::span<const std::byte> byte
 
 void Outputs::at_rest(const proxy::SchedulePoint& point) {
   if (schedule_ != nullptr) schedule_->at_rest(point);
+}
+
+void Outputs::turns(std::uint64_t first, std::span<const std::byte> records) {
+  if (schedule_ != nullptr) schedule_->turns(first, records);
+}
+
+void Outputs::names(std::string_view names, std::string_view maps) {
+  if (schedule_ == nullptr) return;
+  schedule_->names(names);
+  schedule_->maps(maps);
 }
 
 void Outputs::flush() {

@@ -30,6 +30,10 @@ class Outputs {
   void flush();
   // The replica stops in order: its recordings are whole.
   void finish();
+  // When turns are traced: what the last record of them left out, the names of operations, and the
+  // maps of the server's main process.
+  void turns(std::uint64_t first, std::span<const std::byte> records);
+  void names(std::string_view names, std::string_view maps);
   // Nobody has the turn, and nothing follows.
   void at_rest(const proxy::SchedulePoint& point);
   void tick(std::int64_t now_ns);

@@ -134,6 +134,7 @@ std::string node_configuration(const NodeSetup& s) {
               {"spins", s.options.spins || s.profile.spins},
               {"admission", s.options.admission},
               {"record", record},
+              {"trace", s.options.trace},
               {"container", s.options.container},
               {"binds", binds_of(s.options)},
               {"libcrane", s.parts.library},

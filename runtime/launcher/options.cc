@@ -76,6 +76,7 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
       ->check(CLI::IsMember({"fsync"}))
       ->allow_extra_args(false);
   app.add_option("--record", o.record, "record each replica's outputs in this directory");
+  app.add_flag("--trace", o.trace, "record every turn, too: crane-diff --schedule names the first");
   app.add_option("--dir", o.dir, "where the group's files live while it runs");
   app.add_option("--bind", o.binds, "DIR or SOURCE:TARGET, shared with the containers")
       ->allow_extra_args(false);
@@ -98,7 +99,7 @@ Problem check_hosts(const CLI::App& app, Options& o, const std::string& hosts) {
                    "leave -n out");
   }
   o.replicas = count;
-  for (const char* option : {"--no-pin", "--perturb"}) {
+  for (const char* option : {"--no-pin", "--perturb", "--trace"}) {
     if (app.count(option) == 0) continue;
     return problem(Status::kUsage, "command line", option, "it is for replicas of one machine",
                    "leave it out with --hosts");
@@ -130,6 +131,10 @@ Problem check(Options& o, const std::vector<std::string>& publish) {
                      "write it as 8080:80 (ours:the server's)");
     }
     o.publish.push_back(ports);
+  }
+  if (o.trace && o.record.empty()) {
+    return problem(Status::kUsage, "command line", "--trace", "there is no place for the turns",
+                   "add --record DIR");
   }
   if (o.name.empty()) o.name = std::filesystem::path(o.program[0]).filename().string();
   if (!setup::good_group_name(o.name)) {

@@ -53,6 +53,7 @@ struct Options {
   bool pin = true;
   std::uint64_t perturb = 0;
   bool strict = false;
+  bool trace = false;
   bool verbose = false;
   HostsOptions remote;
   std::vector<std::string> program;  // name and arguments, as typed

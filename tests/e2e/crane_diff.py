@@ -63,6 +63,26 @@ def schedules(story, diff):
     found = json.loads(text)
     story.check(status == 1 and found["verdict"] == "different"
                 and found["difference"]["sides"][1]["clock"] == 3207, "the same as JSON", text)
+    names = record(4, 0, b"none\0pthread_mutex_lock\0read\0")
+    maps = record(5, 0, b"400000-402000 r-xp 00001000 fd:00 12  /usr/sbin/server\n")
+
+    def turns(late):
+        return record(3, 3001, b"".join(struct.pack("<QQQIHH", 0, 0xbeef, 0x400010,
+                                                    2 if n == late else 1, 4, 1)
+                                        for n in range(3001, 3300)))
+    for n, path in enumerate(paths):
+        path.write_bytes(schedule(n, other if n == 1 else points) + names + maps
+                         + turns(3150 if n == 1 else 0))
+    status, text = diff("--schedule", home)
+    story.check(status == 1 and "first different turn: 3150\n" in text
+                and "replica-0.schedule: thread 4 of process 1: pthread_mutex_lock = 0, object beef, "
+                "called from /usr/sbin/server+0x1010" in text
+                and "replica-1.schedule: thread 4 of process 1: read = 0" in text
+                and "turn 3149, equal: thread 4" in text,
+                "with turns: the first different one, thread, operation, object, caller", text)
+    status, text = diff("--schedule", "-o", "json", home)
+    story.check(json.loads(text)["turn"]["number"] == 3150, "the same as JSON", text)
+
     paths[1].write_bytes(schedule(1, points[:30], end=0))
     status, text = diff("--schedule", home)
     story.check(status == 2 and "schedule unknown: " in text and "ends early" in text

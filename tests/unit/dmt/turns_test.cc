@@ -551,3 +551,50 @@ TEST_CASE("threads that come and go keep the rotation going", "[turns][slots]") 
   world.drive();
   CHECK(ended == 100);
 }
+
+TEST_CASE("the last turns are remembered, with what they were about", "[turns][trace]") {
+  World world;
+  world.hold();
+  note_object(world.w, 77);
+  note_caller(world.w, 0x1234);
+  put_turn(world.w, world.main, 7, 9, false);
+  signal(world.w, 55, kAll);
+  put_turn(world.w, world.main, 8, 0, false);
+  const TurnRecord& first = world.w.turns[1];
+  CHECK(first.result == 9);
+  CHECK(first.object == 77);
+  CHECK(first.caller == 0x1234);
+  CHECK(first.operation == 7);
+  CHECK(first.slot == value(world.main));
+  CHECK(first.process == kMainProcess);
+  CHECK(world.w.turns[2].object == 55);
+  CHECK(world.w.turns[2].caller == 0);
+  world.bubble(kPlenty);
+  world.admit();
+  CHECK(world.w.turns[3].object == 0);
+  CHECK(world.outputs().empty());  // nobody traces
+}
+
+TEST_CASE("a trace hands out every turn once, in order", "[turns][trace]") {
+  Options options;
+  options.trace = true;
+  World world(options);
+  world.hold();
+  std::uint64_t next = 0;
+  for (int round = 0; round < 20; ++round) {
+    for (std::uint64_t i = 0; i < kTurnsPerRecord; ++i) {
+      put_turn(world.w, world.main, 3, world.w.scheduler.clock + 1, false);
+    }
+    for (const Output& o : world.outputs()) {
+      REQUIRE(o.header.type == OutputType::kTurns);
+      REQUIRE(o.header.conn == next);
+      REQUIRE(o.bytes.size() == kTurnsPerRecord * sizeof(TurnRecord));
+      for (std::uint64_t i = 0; i < kTurnsPerRecord; ++i, ++next) {
+        TurnRecord turn;
+        std::memcpy(&turn, o.bytes.data() + i * sizeof turn, sizeof turn);
+        REQUIRE(turn.result == next);  // turn 0 does not exist, and is all zeros
+      }
+    }
+  }
+  CHECK(next == 20 * kTurnsPerRecord);
+}

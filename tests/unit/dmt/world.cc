@@ -35,6 +35,7 @@ Layout& map_layout(const Options& o) {
   c.perturb_seed = o.perturb_seed;
   c.perturb_max_us = o.perturb_max_us;
   c.spin = o.spin;
+  c.trace = o.trace ? 1 : 0;
   return initialise_segment(memory, c);
 }
 

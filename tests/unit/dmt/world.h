@@ -42,6 +42,7 @@ struct Options {
   std::uint64_t perturb_seed = 0;
   std::uint32_t perturb_max_us = 0;
   std::uint32_t spin = 0;
+  bool trace = false;
 };
 
 class World {

@@ -231,3 +231,86 @@ TEST_CASE("schedule: a replica that came back is compared from where it begins",
   CHECK(c.first == 18);
   CHECK(c.common == 5);
 }
+
+namespace {
+
+// Turns as a trace has them; `results` of the last ones.
+std::vector<TurnRecord> trace(std::size_t count, std::uint64_t last_result) {
+  std::vector<TurnRecord> turns;
+  for (std::uint64_t i = 1; i <= count; ++i) turns.push_back({0, i, 0x401000, 2, 5, 1});
+  turns.back().result = last_result;
+  return turns;
+}
+
+void record_traced(Bed& bed, const std::vector<SchedulePoint>& points,
+                   const std::vector<TurnRecord>& turns) {
+  auto recorder = ScheduleRecorder::open(bed.dir, static_cast<std::uint8_t>(bed.replicas++));
+  REQUIRE(recorder.ok());
+  // In two records, as they come.
+  const auto bytes = std::as_bytes(std::span(turns));
+  recorder.value()->turns(1, bytes.first(3 * sizeof(TurnRecord)));
+  for (const auto& p : points) recorder.value()->admitted(p);
+  recorder.value()->turns(4, bytes.subspan(3 * sizeof(TurnRecord)));
+  recorder.value()->names(std::string_view("none\0lock\0unlock\0", 17));
+  recorder.value()->maps(
+      "00400000-00402000 r-xp 00001000 fd:00 1234       /usr/bin/server\n"
+      "7f0000000000-7f0000001000 rw-p 00000000 00:00 0 \n");
+  recorder.value()->finish();
+}
+
+}  // namespace
+
+TEST_CASE("schedule: turns are read back with names and places", "[schedule][turns]") {
+  Bed bed;
+  record_traced(bed, schedule(1, 1), trace(9, 7));
+  const auto recorded = RecordedSchedule::open(bed.path(0));
+  REQUIRE(recorded.ok());
+  const RecordedSchedule& r = recorded.value();
+  REQUIRE(r.turn(1));
+  CHECK(r.turn(1)->object == 1);
+  CHECK(r.turn(4)->object == 4);
+  CHECK(r.turn(9)->result == 7);
+  CHECK_FALSE(r.turn(0));
+  CHECK_FALSE(r.turn(10));
+  CHECK(r.operation(2) == "unlock");
+  CHECK(r.operation(3) == "operation 3");
+  CHECK(r.operation(kOperationLeave) == "thread leaves");
+  CHECK(r.place(0x401000) == "/usr/bin/server+0x2000");
+  CHECK(r.place(0x7f0000000010).empty());
+  CHECK(r.place(0x500000).empty());
+}
+
+TEST_CASE("schedule: the first different turn is found between the points", "[schedule][turns]") {
+  Bed bed;
+  std::vector<SchedulePoint> points{{1, 2, 22}, {2, 9, 99}};
+  record_traced(bed, points, trace(9, 0));
+  SECTION("another result") {
+    points[1].hash = 1;
+    auto turns = trace(9, 0);
+    turns[5].result = 1;   // turn 6
+    turns[3].object = 77;  // an object's name differs where its address does: no difference
+    turns[0].slot = 9;     // not after the last equal point
+    record_traced(bed, points, turns);
+    const auto c = bed.compared();
+    REQUIRE(c.turn);
+    CHECK(c.turn->number == 6);
+    CHECK(c.turn->sides[0]->result == 0);
+    CHECK(c.turn->sides[1]->result == 1);
+  }
+  SECTION("one admits the entry earlier") {
+    points[1] = {2, 7, 1};
+    record_traced(bed, points, trace(9, 0));
+    const auto c = bed.compared();
+    REQUIRE(c.turn);
+    CHECK(c.turn->number == 8);
+    CHECK(c.turn->sides[0]);
+    CHECK_FALSE(c.turn->sides[1]);
+  }
+  SECTION("not traced") {
+    points[1].hash = 1;
+    bed.record(points);
+    const auto c = bed.compared();
+    CHECK(c.verdict == Verdict::kDifferent);
+    CHECK_FALSE(c.turn);
+  }
+}

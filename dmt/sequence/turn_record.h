@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One turn, as it is remembered for naming the first that differs between two replicas (DESIGN
+// D14).  Slot, operation and result are what the schedule hash folds; the others only help a
+// reader.
+//
+// Threads: plain values.
+
+#include <cstdint>
+
+namespace crane {
+
+struct TurnRecord {
+  std::uint64_t result;
+  std::uint64_t object;  // what it was about, if it waited, signalled or locked; 0: not told
+  std::uint64_t caller;  // return address in the server's code; 0: not told
+  std::uint32_t operation;
+  std::uint16_t slot;
+  std::uint16_t process;
+};
+static_assert(sizeof(TurnRecord) == 32);
+
+// The scheduler's own operations, above the runtime's: a thread that has ended passes the turn on;
+// one that stood still gives way.
+inline constexpr std::uint32_t kOperationLeave = 0xffff0001, kOperationGiveWay = 0xffff0002;
+
+}  // namespace crane
