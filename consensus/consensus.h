@@ -99,6 +99,8 @@ struct EntryView {
   std::span<const std::byte> payload;
 };
 
+inline constexpr std::size_t kNoteBytesMax = 232;
+
 struct Callbacks {
   std::function<void(const EntryView&)> on_committed;
   // `leader` is meaningful unless role is kCandidate or kLearner.
@@ -106,6 +108,8 @@ struct Callbacks {
   std::function<void(const char* reason)> on_fatal;
   // A change of members was committed: members() tells.  Optional.
   std::function<void()> on_members;
+  // A peer's send_note().  Optional.
+  std::function<void(ReplicaId from, std::span<const std::byte> note)> on_note;
 };
 
 // What the replicas reach each other's memory with.
@@ -242,6 +246,9 @@ class Consensus {
   virtual Outcome transfer(ReplicaId to) = 0;
   // The members in force, by id.
   virtual std::vector<MemberStatus> members() const = 0;
+  // Tells a peer something small outside of the log.  It may be lost; notes of one peer come in
+  // order.  False: not sent.  REQUIRES: bytes.size() <= kNoteBytesMax.
+  virtual bool send_note(ReplicaId to, std::span<const std::byte> bytes) = 0;
   // The last entry that `peer` handed to its application, as it last said; leader only, else 0.
   virtual Index peer_applied(ReplicaId peer) const = 0;
   virtual GroupStatus status() const = 0;

@@ -70,6 +70,7 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
     case EntryType::kTime:
     case EntryType::kPreempt:  // the node has seen to it (stall.h)
     case EntryType::kPassed:
+    case EntryType::kHash:
       return;  // they carry time and grants only
     case EntryType::kAttach: {
       const auto who = body_as<AttachBody>(w, body);
@@ -80,11 +81,11 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
 }
 
 // Where the schedule stands at this log index, for the node; between the outputs before and after.
-void publish_point(Layout& w, Index index) noexcept {
+void publish_point(Layout& w, Index index, bool tell) noexcept {
   const OutputHeader point{
       OutputType::kAdmitted, {}, value(index), w.scheduler.hash, w.scheduler.clock};
   std::memcpy(reserve_output(w, sizeof point).data(), &point, sizeof point);
-  commit_quietly(w, sizeof point);
+  tell ? commit_output(w, sizeof point) : commit_quietly(w, sizeof point);
 }
 
 }  // namespace
@@ -129,7 +130,7 @@ bool admit_next(Layout& w) noexcept {
   }
   apply(w, header, body);
   s.hash = fold(s.hash, value(header.viewstamp.index), s.clock);
-  publish_point(w, header.viewstamp.index);
+  publish_point(w, header.viewstamp.index, header.type == EntryType::kHash);
   s.grant_left = header.grant;
   s.grant_low_mark = header.grant / 2;
   s.grant_low.store(0, std::memory_order_relaxed);

@@ -22,9 +22,9 @@ inline constexpr std::uint32_t kQueuedSignalsMax = 4096;       // pending signal
 inline constexpr std::uint32_t kPosixTimersMax = 1024;         // timer_create, of all processes
 inline constexpr int kEpollNestMax = 5;                        // as Linux: epolls that watch epolls
 inline constexpr std::uint32_t kHashHistory = 4096;            // remembered prefixes of the hash
-inline constexpr std::uint32_t kUnhookedMax = 32;  // different unhooked calls that are named
-inline constexpr std::uint32_t kTurnHistory = 4096;            // remembered turns
-inline constexpr std::uint32_t kTurnsPerRecord = 512;          // handed to the node at once
+inline constexpr std::uint32_t kUnhookedMax = 32;      // different unhooked calls that are named
+inline constexpr std::uint32_t kTurnHistory = 4096;    // remembered turns
+inline constexpr std::uint32_t kTurnsPerRecord = 512;  // handed to the node at once
 inline constexpr std::uint32_t kOperationNamesBytes = 16384;
 
 inline constexpr std::uint64_t kSequenceBytes = 16ull << 20;

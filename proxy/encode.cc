@@ -76,6 +76,8 @@ const char* name(EntryType type) noexcept {
       return "passed";
     case EntryType::kAttach:
       return "attach";
+    case EntryType::kHash:
+      return "hash";
   }
   return "unknown";
 }

@@ -38,6 +38,7 @@ void OutputHash::bytes(ConnId conn, std::span<const std::byte> bytes) {
     bytes = bytes.subspan(part.size());
     if (stream.filled == kHashBucketBytes) {
       stream.chain = fold(stream.chain, stream.crc);
+      mark(value(conn), stream.buckets, stream.chain);
       ++stream.buckets;
       stream.crc = 0;
       stream.filled = 0;
@@ -48,7 +49,10 @@ void OutputHash::bytes(ConnId conn, std::span<const std::byte> bytes) {
 
 void OutputHash::closed(ConnId conn) {
   const auto found = open_.find(value(conn));
-  closed_sum_ += finish(value(conn), found == open_.end() ? Stream{} : found->second, true);
+  const Stream last = found == open_.end() ? Stream{} : found->second;
+  const std::uint64_t sum = finish(value(conn), last, true);
+  mark(value(conn), last.buckets, sum);
+  closed_sum_ += sum;
   if (found != open_.end()) open_.erase(found);
 }
 
@@ -62,6 +66,28 @@ std::uint64_t OutputHash::digest() const noexcept {
   std::uint64_t sum = closed_sum_;
   for (const auto& [conn, stream] : open_) sum += finish(conn, stream, false);
   return sum;
+}
+
+void OutputHash::mark(std::uint64_t conn, std::uint64_t bucket, std::uint64_t value) {
+  if (marks_.size() < kMarksMax) {
+    marks_.push_back({conn, bucket, value});
+  } else {
+    marks_lost_ = true;
+  }
+}
+
+std::vector<OutputMark> OutputHash::marks() const {
+  std::vector<OutputMark> all = marks_;
+  for (const auto& [conn, stream] : open_) {
+    if (stream.filled > 0) all.push_back({conn, stream.buckets, finish(conn, stream, false)});
+  }
+  return all;
+}
+
+void OutputHash::forget(std::size_t done) {
+  const auto count = static_cast<std::ptrdiff_t>(std::min(done, marks_.size()));
+  marks_.erase(marks_.begin(), marks_.begin() + count);
+  marks_lost_ = false;
 }
 
 std::uint64_t OutputHash::test_only_crc64(std::span<const std::byte> bytes) noexcept {

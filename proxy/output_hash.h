@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "dmt/base/ids.h"
 
@@ -20,11 +21,26 @@ namespace crane::proxy {
 
 inline constexpr std::size_t kHashBucketBytes = 1536;
 
+// What a connection's bucket was, for telling where two replicas differ.
+struct OutputMark {
+  std::uint64_t conn;
+  std::uint64_t bucket;  // output bytes from bucket * kHashBucketBytes on
+  std::uint64_t value;   // over it and, when the connection ended in it, over that
+};
+
 class OutputHash {
  public:
   void bytes(ConnId conn, std::span<const std::byte> bytes);
   // The connection writes no more; its memory is freed.
   void closed(ConnId conn);
+
+  // What was written since the last forget(): a mark per bucket that filled or ended, and one per
+  // bucket that fills.  `whole`: none was left out for lack of room.
+  std::vector<OutputMark> marks() const;
+  bool marks_whole() const noexcept { return !marks_lost_; }
+  // How many marks there are of buckets that are done; forget() drops so many of the oldest.
+  std::size_t marks_done() const noexcept { return marks_.size(); }
+  void forget(std::size_t done);
 
   // Over all connections so far, those still open included.
   std::uint64_t digest() const noexcept;
@@ -45,6 +61,10 @@ class OutputHash {
 
   std::unordered_map<std::uint64_t, Stream> open_;
   std::uint64_t closed_sum_ = 0;
+  static constexpr std::size_t kMarksMax = 16384;
+  void mark(std::uint64_t conn, std::uint64_t bucket, std::uint64_t value);
+  std::vector<OutputMark> marks_;
+  bool marks_lost_ = false;
 };
 
 }  // namespace crane::proxy

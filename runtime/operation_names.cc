@@ -30,7 +30,8 @@ constexpr char kNames[] =
 #undef INTERPOSE_LATE
 #undef INTERPOSE_JUMP
 #undef INTERPOSE_OWN
-    "thread start\0thread end\0signal delivery\0fork done\0child start\0exec done\0line-up\0section";
+    "thread start\0thread end\0signal delivery\0fork done\0child start\0exec "
+    "done\0line-up\0section";
 
 constexpr std::size_t count() noexcept {
   std::size_t n = 0;

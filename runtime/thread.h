@@ -37,9 +37,8 @@ inline constexpr std::size_t kThreadsMax = dmt::kSlotsMax;
 struct ThreadBlock {
   std::uint16_t slot = dmt::kNone;
   std::uint16_t process = 0;
-  std::uint32_t thread_id = 0;   // gettid(), cached: glibc names mutex owners by it
-  std::uint64_t space = 0;       // names the process' private objects
-  const void* caller = nullptr;  // whom the call under way returns to, for the remembered turns
+  std::uint32_t thread_id = 0;  // gettid(), cached: glibc names mutex owners by it
+  std::uint64_t space = 0;      // names the process' private objects
   ThreadEntry* entry = nullptr;
   // virtual time (vtime.h)
   std::int64_t clock_ns = 0;      // what this thread has last read
@@ -55,7 +54,7 @@ struct ThreadBlock {
   std::uint32_t random_state[16] = {};
   unsigned char random_bytes[64] = {};
   bool random_ready = false;
-  const void* caller = nullptr;  // of the last function with variable arguments
+  const void* caller = nullptr;  // whom the last wrapped call returns to
   std::uint32_t locks = 0;   // mutexes held, roughly: ends the quantum in parallel mode (rule 23)
   dmt::ProbeMemory probe{};  // of the stall rule (probe.cc)
 };

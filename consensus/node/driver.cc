@@ -16,6 +16,15 @@
 namespace crane::consensus {
 namespace {
 
+// What an application sends to another one goes as a request beside the core's messages, which
+// begin with a small number.
+constexpr std::byte kNoteMark{0xa0};
+constexpr std::ptrdiff_t kNoteHead = 8;
+constexpr std::size_t kNotesMax = 64;  // of one poll(); the rest is lost
+bool is_note(std::span<const std::byte> request) noexcept {
+  return request.size() >= kNoteHead && request[0] == kNoteMark;
+}
+static_assert(kNoteBytesMax + kNoteHead == kRequestBytesMax);
 static_assert(kCellWords == core::kCellWords && core::kMessageBytes <= kRequestBytesMax);
 static_assert(sizeof(CellValue) == sizeof(core::Cell), "a cell's bytes are its words");
 
@@ -172,6 +181,16 @@ Outcome Driver::transfer(ReplicaId to) {
   return begun;
 }
 
+bool Driver::send_note(ReplicaId to, std::span<const std::byte> bytes) {
+  CRANE_ASSERT(bytes.size() <= kNoteBytesMax);
+  std::array<std::byte, kRequestBytesMax> request{};
+  request[0] = kNoteMark;
+  std::copy(bytes.begin(), bytes.end(), request.begin() + kNoteHead);
+  urgent_ = true;
+  return fatal_ == nullptr &&
+         fabric_->send_request(to, std::span(request).first(kNoteHead + bytes.size()));
+}
+
 void Driver::abdicate(const char* reason) {
   if (core_.role() == core::Role::kLeader) {
     Message() << "leadership handed over: r" << static_cast<unsigned>(value(options_.self)) << ": "
@@ -229,7 +248,7 @@ void Driver::flush_doorbells() {
 bool Driver::something_to_tell() const noexcept {
   if (replaying()) return store_->ready() || fatal_ != nullptr;
   return core_.committed() > core_.delivered() || !roles_.empty() || members_changed_ ||
-         fatal_ != nullptr;
+         !notes_.empty() || fatal_ != nullptr;
 }
 
 void Driver::ring_all() {
@@ -322,6 +341,12 @@ void Driver::on_fabric_event(const FabricEvent& e) {
       step(core::Completion{core::Token{value(e.token)}, e.ok, e.data, still_and_starved(e)});
       break;
     case FabricEvent::Kind::kRequest:
+      if (is_note(e.data)) {
+        if (notes_.size() < kNotesMax) {
+          notes_.push_back({e.peer, {e.data.begin() + kNoteHead, e.data.end()}});
+        }
+        break;
+      }
       step(core::MessageArrived{e.peer, e.data});
       break;
     case FabricEvent::Kind::kLanded:
@@ -351,6 +376,9 @@ void Driver::tell() {
   }
   if (std::exchange(members_changed_, false) && options_.callbacks.on_members) {
     options_.callbacks.on_members();
+  }
+  for (const Note& note : std::exchange(notes_, {})) {
+    if (options_.callbacks.on_note) options_.callbacks.on_note(note.from, note.bytes);
   }
   if (fatal_ != nullptr && !fatal_told_) {
     fatal_told_ = true;

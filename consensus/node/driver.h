@@ -49,6 +49,7 @@ class Driver final : public Consensus {
   Result<Index> change_members(const MemberChange& change) override;
   Outcome transfer(ReplicaId to) override;
   std::vector<MemberStatus> members() const override;
+  bool send_note(ReplicaId to, std::span<const std::byte> bytes) override;
   Index peer_applied(ReplicaId peer) const override;
   GroupStatus status() const override;
   std::uint64_t backlog() const override;
@@ -116,6 +117,11 @@ class Driver final : public Consensus {
   std::size_t next_event_ = 0;           // ... stepped up to here
   std::vector<core::RoleChange> roles_;  // to be told, oldest first
   std::vector<core::Event> own_events_;  // answers to permit and revoke
+  struct Note {
+    ReplicaId from;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Note> notes_;  // to be told
 };
 
 }  // namespace crane::consensus

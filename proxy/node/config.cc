@@ -87,6 +87,7 @@ Result<Config> parse(const Json& json) {
   get(json, "libcrane", c.libcrane);
   get(json, "perturb", c.perturb);
   get(json, "trace", c.trace);
+  get(json, "test_only_flip", c.test_only_flip);
   get(json, "cpu", c.cpu);
   get(json, "node_roams", c.node_roams);
   get(json, "log_id", c.log_id);

@@ -42,11 +42,12 @@ struct Config {
   std::vector<std::pair<std::string, std::string>> binds;  // source, target
   std::string libcrane;
   std::uint64_t perturb = 0;
-  bool trace = false;       // record every turn
-  int cpu = -1;             // of the server
-  std::vector<int> cpus;    // of all of the replica, which `cpu` is one of; empty: any
-  int numa_node = -1;       // its memory is preferred; -1: any
-  bool node_roams = false;  // only the server is bound to `cpu`
+  bool test_only_flip = false;  // a bit of this replica's output is wrong
+  bool trace = false;           // record every turn
+  int cpu = -1;                 // of the server
+  std::vector<int> cpus;        // of all of the replica, which `cpu` is one of; empty: any
+  int numa_node = -1;           // its memory is preferred; -1: any
+  bool node_roams = false;      // only the server is bound to `cpu`
   std::uint64_t log_id = 0;
   std::array<std::uint64_t, 4> secret{};  // the seed of virtual randomness (D7)
   std::uint64_t send_buffer = 0;          // 0: the default

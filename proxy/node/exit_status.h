@@ -21,6 +21,7 @@ enum class ExitStatus : int {
   kMissedEntries = 76,     // came back, and the log no longer holds all that it missed
   kUnhooked = 77,          // strict mode: a system call of the server came past libcrane.so
   kNotHere = 78,           // the fence or the huge pages that were chosen cannot be had here
+  kDiverged = 79,          // its outputs or its schedule were not the majority's
 };
 
 inline constexpr int code(ExitStatus s) noexcept { return static_cast<int>(s); }

@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
       ->needs(mine);
   app.footer(
       "Example: crane-node --config /etc/crane/group.toml --replica 2\n"
-      "Exit status: the server's own; 64 to 78, 100 to 119 are Crane's (README: When it says).");
+      "Exit status: the server's own; 64 to 79, 100 to 123 are Crane's (README: When it says).");
   CLI11_PARSE(app, argc, argv);
   ::signal(SIGPIPE, SIG_IGN);
   return replica >= 0 ? run_by_itself(path, replica, new_group)

@@ -41,6 +41,8 @@ constexpr std::int64_t kSettleNs = 80'000'000;
 constexpr std::int64_t kStopNs = 1'500'000'000;
 // A server that is this far behind the log will not catch up before memory ends.
 constexpr std::uint64_t kSpoolMax = 1ULL << 30;
+// Where Config::test_only_flip puts its wrong byte.
+constexpr std::uint64_t kFlipAfterBytes = 20'000;
 
 std::int64_t clock_ns(clockid_t id) noexcept {
   timespec t{};
@@ -172,6 +174,9 @@ bool Node::open_consensus() {
   options.callbacks.on_role = [this](consensus::Role role, View view, ReplicaId leader) {
     on_role(role, view, leader);
   };
+  options.callbacks.on_note = [this](ReplicaId from, std::span<const std::byte> note) {
+    on_note(from, note);
+  };
   options.callbacks.on_fatal = [this](const char* why) {
     leads_ = false;  // there is nothing to hand over any more
     removed_ = consensus_ != nullptr && consensus_->status().removed;
@@ -270,6 +275,7 @@ bool Node::round() {
   propose_inputs();
   propose_on_own();
   look_for_stalls();
+  propose_hash();
   consensus_due_ns_ = consensus_->poll(static_cast<std::uint64_t>(now_ns_));
   if (stalls_->has_news()) look_for_stalls();
   if (done_) return false;  // fenced: to admit an entry would be to wait for ever
@@ -336,6 +342,7 @@ void Node::arm_timer() {
   if (computes) due = std::min(due, now_ns_ + kBusyLookNs);
   if (slot0_->spooling() || busy_ || proxy_->paused()) due = std::min(due, now_ns_ + kPollNs);
   if (stopping_) due = std::min(due, now_ns_ + kSettleNs / 4);
+  if (checks()) due = std::min(due, verify_.look_again_ns(now_ns_, work_done()));
   due = std::min({due, leave_at_ns_, fit_at_ns_, stall_due_ns_});
   if (due >= armed_ns_) return;
   armed_ns_ = due;
@@ -418,6 +425,14 @@ std::size_t Node::drain() {
 }
 
 void Node::on_output(const OutputHeader& header, std::span<const std::byte> bytes) {
+  std::vector<std::byte> wrong;
+  if (config_.test_only_flip && !flipped_ && header.type == OutputType::kBytes &&
+      outputs_->bytes() > kFlipAfterBytes) {
+    flipped_ = true;
+    wrong.assign(bytes.begin(), bytes.end());
+    wrong.back() ^= std::byte{1};
+    bytes = wrong;
+  }
   outputs_->output(header, bytes);
   switch (header.type) {
     case OutputType::kListen:
@@ -430,6 +445,7 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
       layout_->scheduler.leading.store(0, std::memory_order_relaxed);
       break;
     case OutputType::kAdmitted:
+      return at_admission(header);
     case OutputType::kTurns:
       return;  // no client's
     default:

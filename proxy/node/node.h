@@ -22,6 +22,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -44,6 +45,7 @@
 #include "proxy/node/status.h"
 #include "proxy/node/virtual_address.h"
 #include "proxy/server.h"
+#include "proxy/verification.h"
 #include "proxy/virtual_clock.h"
 
 namespace crane::node {
@@ -97,6 +99,17 @@ class Node {
   void open_stall_watch();
   void look_for_stalls();
   Index applied() const noexcept;
+
+  // --- live checking (node_verify.cc) ---
+  void note_hash(const consensus::EntryView& entry);
+  void at_admission(const OutputHeader& header);
+  void take_digest(View view, const proxy::SchedulePoint& point);
+  void judge_digests(const proxy::HashBody& body);
+  void on_note(ReplicaId from, std::span<const std::byte> note);
+  proxy::VerifyPolicy::Work work_done() const noexcept;
+  bool checks() const;
+  bool all_digests_there() const;
+  void propose_hash();
 
   // --- the server (node_log.cc, node.cc) ---
   std::size_t drain();
@@ -195,6 +208,22 @@ class Node {
   ExitStatus result_ = ExitStatus::kStopped;
 
   std::array<std::uint64_t, 16> entries_{};  // committed, by type
+
+  struct CommittedHash {
+    Viewstamp at;
+    proxy::HashBody body;
+  };
+  std::deque<CommittedHash> hashes_;  // not yet admitted by the own server
+  proxy::VerifyPolicy verify_;
+  std::uint64_t cut_ = 0;           // the last one proposed here
+  proxy::Digests digests_;          // leader: of that cut
+  std::uint64_t evidence_cut_ = 0;  // where the evidence ends
+  proxy::Evidence evidence_;
+  std::uint64_t verified_ = 0;
+  std::int64_t verified_ns_ = 0;
+  proxy::Verdict verdict_ = proxy::Verdict::kUnknown;
+  std::string alarm_;
+  bool flipped_ = false;
 };
 
 std::int64_t monotonic_ns() noexcept;

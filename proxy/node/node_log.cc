@@ -53,6 +53,12 @@ void Node::on_committed(const consensus::EntryView& entry) {
     outputs_->connected(ConnId{value(entry.at.index)}, body);
   }
   stalls_->committed(type, entry.payload);
+  if (type == EntryType::kHash) {
+    note_hash(entry);
+    consensus::EntryView bare = entry;
+    bare.payload = {};  // the server has no use for it
+    return slot0_->committed(bare);
+  }
   slot0_->committed(entry);
 }
 
@@ -115,6 +121,8 @@ void Node::propose_start() {
   const Result<Index> index = propose(EntryType::kStart, dmt::kStartGrant, payload);
   if (!index.ok()) return;  // busy: the next round; deposed: never
   started_view_ = view;     // O1
+  verify_.lead();
+  digests_.clear();
   start_ = index.value();
   seen_applied_ = Index{};
 }

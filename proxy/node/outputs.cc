@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "proxy/encode.h"
@@ -10,6 +11,8 @@
 namespace crane::node {
 namespace {
 constexpr std::int64_t kFlushPeriodNs = 200'000'000;
+// Log indexes remembered since the last verified cut.
+constexpr std::size_t kPointsMax = 16384;
 }  // namespace
 
 Result<std::unique_ptr<Outputs>> Outputs::open(const std::string& record, std::uint8_t replica) {
@@ -46,6 +49,11 @@ void Outputs::output(const OutputHeader& header, std::span<const std::byte> byte
       }
       break;
     case OutputType::kAdmitted:
+      if (points_.size() < kPointsMax) {
+        points_.push_back({header.conn, header.clock, header.argument});
+      } else {
+        points_whole_ = false;
+      }
       if (schedule_ != nullptr) schedule_->admitted({header.conn, header.clock, header.argument});
       break;
     case OutputType::kTurns:
@@ -95,5 +103,16 @@ void Outputs::tick(std::int64_t now_ns) {
 }
 
 std::uint64_t Outputs::digest() const noexcept { return hash_.digest(); }
+
+proxy::Evidence Outputs::evidence() const {
+  return {hash_.marks(), points_, hash_.marks_whole() && points_whole_, hash_.marks_done()};
+}
+
+void Outputs::verified(const proxy::Evidence& evidence) {
+  hash_.forget(evidence.marks_done);
+  const auto count = static_cast<std::ptrdiff_t>(std::min(evidence.points.size(), points_.size()));
+  points_.erase(points_.begin(), points_.begin() + count);
+  points_whole_ = true;
+}
 
 }  // namespace crane::node

@@ -16,6 +16,7 @@
 #include "proxy/output_hash.h"
 #include "proxy/output_record.h"
 #include "proxy/schedule_record.h"
+#include "proxy/verification.h"
 
 namespace crane::node {
 
@@ -40,11 +41,17 @@ class Outputs {
 
   std::uint64_t bytes() const noexcept { return bytes_; }
   std::uint64_t digest() const noexcept;
+  // Outputs and schedule since the last verified().
+  proxy::Evidence evidence() const;
+  // All replicas were equal where this evidence was taken.
+  void verified(const proxy::Evidence& evidence);
 
  private:
   proxy::OutputHash hash_;
   std::unique_ptr<proxy::OutputRecorder> recorder_;
   std::unique_ptr<proxy::ScheduleRecorder> schedule_;
+  std::vector<proxy::SchedulePoint> points_;  // since the last verified cut
+  bool points_whole_ = true;
   std::uint64_t bytes_ = 0;
   std::int64_t flushed_ns_ = 0;
 };

@@ -43,6 +43,15 @@ struct NodeStatus {
   bool spins = false;               // the stall rule is in force
   std::uint64_t preempted = 0;      // how often a thread gave way here
   Standing standing;
+  // Live checking: the last cut at which this replica and a majority were equal, and what the last
+  // judgement was: "equal", "different", "unknown".
+  std::uint64_t verified = 0;
+  std::uint64_t verified_ns = 0;  // CLOCK_MONOTONIC; 0: never
+  std::string verdict = "unknown";
+  std::string alarm;  // who differed where; empty: nobody
+  std::uint64_t verified_ago_ms() const noexcept {
+    return (now_ns - (verified_ns < now_ns ? verified_ns : now_ns)) / 1'000'000;
+  }
   std::uint64_t outputs_bytes = 0;
   std::uint64_t outputs_digest = 0;
   std::array<std::uint64_t, 16> entries{};  // committed, by EntryType

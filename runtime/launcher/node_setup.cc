@@ -135,6 +135,7 @@ std::string node_configuration(const NodeSetup& s) {
               {"admission", s.options.admission},
               {"record", record},
               {"trace", s.options.trace},
+              {"test_only_flip", s.options.test_only_flip == s.replica},
               {"container", s.options.container},
               {"binds", binds_of(s.options)},
               {"libcrane", s.parts.library},

@@ -76,6 +76,7 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
       ->check(CLI::IsMember({"fsync"}))
       ->allow_extra_args(false);
   app.add_option("--record", o.record, "record each replica's outputs in this directory");
+  app.add_option("--test-only-flip", o.test_only_flip)->group("");
   app.add_flag("--trace", o.trace, "record every turn, too: crane-diff --schedule names the first");
   app.add_option("--dir", o.dir, "where the group's files live while it runs");
   app.add_option("--bind", o.binds, "DIR or SOURCE:TARGET, shared with the containers")

@@ -54,6 +54,7 @@ struct Options {
   std::uint64_t perturb = 0;
   bool strict = false;
   bool trace = false;
+  int test_only_flip = -1;  // the replica whose output is made wrong
   bool verbose = false;
   HostsOptions remote;
   std::vector<std::string> program;  // name and arguments, as typed

@@ -154,7 +154,7 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
     if (answer.reply != Reply::kAnswer || number(answer.status, "view") != view) continue;
     const bool leads = &answer.status == leader;
     if (!leads && summary.contains("members")) continue;
-    for (const char* key : {"members", "last_election", "detection"}) {
+    for (const char* key : {"members", "last_election", "detection", "verified"}) {
       if (answer.status.contains(key)) summary[key] = answer.status[key];
     }
     if (!leads) continue;
@@ -231,6 +231,15 @@ std::string table_of(const Json& summary) {
     text += fmt::format(", {}, {}", cell(summary, "fabric"), cell(summary, "durability"));
   }
   text += "\n" + table(kColumns, summary["replicas"]);
+  if (summary.contains("verified")) {
+    const Json& v = summary["verified"];
+    text += fmt::format("verified: log index {}, {} ms ago, {} entries since; last verdict: {}\n",
+                        cell(v, "index"), cell(v, "age_ms"), cell(v, "entries_since"),
+                        cell(v, "verdict"));
+    if (const std::string alarm = v.value("alarm", ""); !alarm.empty()) {
+      text += "alarm: " + alarm + "\n";
+    }
+  }
   if (summary.contains("last_election")) {
     const Json& e = summary["last_election"];
     const Json& d = summary["detection"];

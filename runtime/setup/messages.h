@@ -31,6 +31,7 @@
 //   120     a host cannot be reached, or no longer         see what the remote shell says
 //   121     a host has no Crane, or another; or another    install the same on all hosts
 //           build of the server
+//   123     a replica diverged from the majority           see its log; start the group again
 //
 // Form of a message: `crane-run: <what>: <object>: <cause>; <what to do>`.
 
@@ -63,6 +64,7 @@ enum class Status : int {
   kHost = 120,
   kHostDiffers = 121,
   kUnhooked = 122,
+  kReplicaDiverged = 123,
 };
 
 // Why crane-run ends before or instead of the server. `status` kOk: nothing is wrong.

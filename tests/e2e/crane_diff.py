@@ -75,8 +75,8 @@ def schedules(story, diff):
                          + turns(3150 if n == 1 else 0))
     status, text = diff("--schedule", home)
     story.check(status == 1 and "first different turn: 3150\n" in text
-                and "replica-0.schedule: thread 4 of process 1: pthread_mutex_lock = 0, object beef, "
-                "called from /usr/sbin/server+0x1010" in text
+                and "replica-0.schedule: thread 4 of process 1: pthread_mutex_lock = 0, "
+                "object beef, called from /usr/sbin/server+0x1010" in text
                 and "replica-1.schedule: thread 4 of process 1: read = 0" in text
                 and "turn 3149, equal: thread 4" in text,
                 "with turns: the first different one, thread, operation, object, caller", text)

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node's part in live checking (proxy/verification.h): digests at cuts, judgements, the fence.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <nlohmann/json.hpp>
+
+#include "proxy/encode.h"
+#include "proxy/node/node.h"
+
+namespace crane::node {
+
+using proxy::Digest;
+using proxy::Finding;
+using proxy::HashBody;
+using proxy::Verdict;
+
+void Node::note_hash(const consensus::EntryView& entry) {
+  CommittedHash hash{entry.at, {}};
+  if (proxy::decode(entry.payload, hash.body)) hashes_.push_back(std::move(hash));
+}
+
+// The own server admitted an entry; what it wrote before is in the digest, what follows is not.
+void Node::at_admission(const OutputHeader& header) {
+  if (hashes_.empty() || value(hashes_.front().at.index) != header.conn) return;
+  const CommittedHash hash = std::move(hashes_.front());
+  hashes_.pop_front();
+  if (!hash.body.digests.empty()) judge_digests(hash.body);
+  if (hash.body.cut && !done_) {
+    take_digest(hash.at.view, {header.conn, header.clock, header.argument});
+  }
+}
+
+void Node::take_digest(View view, const proxy::SchedulePoint& point) {
+  const Digest digest{value(view), point, outputs_->digest()};
+  evidence_cut_ = point.index;
+  evidence_ = outputs_->evidence();
+  const ReplicaId asks = view_owner(view);
+  if (value(asks) == config_.replica) {
+    on_note(asks, proxy::bytes_of(digest));
+  } else {
+    (void)consensus_->send_note(asks, proxy::bytes_of(digest));  // lost: unknown
+  }
+}
+
+void Node::on_note(ReplicaId from, std::span<const std::byte> note) {
+  Digest digest;
+  if (note.size() != sizeof digest || !proxy::read_body(note, digest)) return;
+  if (!leads_ || View{digest.view} != view_ || digest.point.index != cut_) return;
+  if (value(from) < digests_.size()) digests_[value(from)] = digest;
+}
+
+proxy::VerifyPolicy::Work Node::work_done() const noexcept {
+  proxy::VerifyPolicy::Work done;
+  done.bytes = outputs_->bytes();
+  for (std::size_t type = 0; type < entries_.size(); ++type) {
+    if (static_cast<EntryType>(type) == EntryType::kHash) continue;
+    done.entries += entries_[type];
+    const auto t = static_cast<EntryType>(type);
+    const bool own = t == EntryType::kBubble || t == EntryType::kTime || t == EntryType::kWindow;
+    if (!own) done.inputs += entries_[type];
+  }
+  return done;
+}
+
+// A single replica has nobody to be compared with.
+bool Node::checks() const {
+  return leads_ && !stopping_ && !server_exited_ && proxy_->leading() && config_.replicas > 1;
+}
+
+bool Node::all_digests_there() const {
+  for (const consensus::MemberStatus& m : consensus_->members()) {
+    const bool self = value(m.id) == config_.replica;
+    if (m.role != consensus::MemberRole::kVoter || (!self && !m.connected)) continue;
+    if (value(m.id) >= digests_.size() || !digests_[value(m.id)]) return false;
+  }
+  return true;
+}
+
+void Node::propose_hash() {
+  if (!checks() || busy_) return;
+  const auto done = work_done();
+  if (verify_.look_again_ns(now_ns_, done) == proxy::kNever) return;
+  if (!verify_.due(now_ns_, done, !verify_.waiting() || all_digests_there())) return;
+  HashBody body;
+  body.cut = verify_.cuts(done);
+  for (const consensus::MemberStatus& m : consensus_->members()) {
+    // Who does not vote does not count (V3).
+    if (m.role != consensus::MemberRole::kVoter && value(m.id) < digests_.size()) {
+      digests_[value(m.id)].reset();
+    }
+  }
+  if (verify_.waiting()) body.digests = digests_;
+  const bool differ = proxy::judge(digests_, config_.replicas).verdict == Verdict::kDifferent;
+  if (differ && evidence_cut_ == cut_) body.evidence = evidence_;
+  const auto payload = proxy::encode(body);
+  const Result<Index> index = propose(EntryType::kHash, policy_.input_grant(), payload);
+  if (!index.ok()) return;
+  verify_.proposed(now_ns_, done, body.cut);
+  cut_ = body.cut ? value(index.value()) : 0;
+  digests_.assign(body.cut ? config_.replicas : 0, std::nullopt);
+}
+
+void Node::judge_digests(const HashBody& body) {
+  std::size_t voters = 0;
+  for (const consensus::MemberStatus& m : consensus_->members()) {
+    if (m.role == consensus::MemberRole::kVoter) ++voters;
+  }
+  const proxy::Judgement j = proxy::judge(body.digests, std::max<std::size_t>(voters, 1));
+  verdict_ = j.verdict;
+  const std::uint64_t from = verified_;
+  const Finding own =
+      config_.replica < j.replicas.size() ? j.replicas[config_.replica] : Finding::kUnknown;
+  if (own == Finding::kAgrees) {
+    verified_ = j.index;
+    verified_ns_ = now_ns_;
+    if (evidence_cut_ == j.index) outputs_->verified(evidence_);
+  }
+  if (j.verdict != Verdict::kDifferent) return;
+  std::string where;
+  if (body.evidence && evidence_cut_ == j.index) {
+    where = proxy::difference(evidence_, *body.evidence);
+  }
+  std::string who;
+  for (std::size_t i = 0; i < j.replicas.size(); ++i) {
+    if (j.replicas[i] != Finding::kMinority) continue;
+    who += (who.empty() ? "replica " : ", ") + std::to_string(i);
+  }
+  alarm_ = fmt::format("{} between log index {} and {}{}{}",
+                       j.majority ? who + " diverged from the majority"
+                                  : std::string("the replicas differ, none has a majority"),
+                       from, j.index, where.empty() ? "" : "; different: ", where);
+  spdlog::error("{}", alarm_);
+  if (own == Finding::kMinority) {
+    fail(ExitStatus::kDiverged, alarm_ +
+                                    "; this replica is fenced, start the group again; "
+                                    "crane-run --record DIR --trace tells the first turn");
+  }
+}
+
+}  // namespace crane::node
