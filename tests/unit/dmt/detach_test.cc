@@ -86,13 +86,14 @@ Ran run(Mode mode, bool early) {
     if (!woken && value(w.scheduler.admitted.index) == 3 && trace.size() == 8) {
       woken = true;
       const SignalBody nothing{1, 99};
-      world.push(EntryType::kSignal, kPlenty, &nothing, sizeof nothing);
       std::uint32_t none = kHolderIdle;
       world.until("the turn lies", [&] {
         none = kHolderIdle;
         return w.scheduler.holder.compare_exchange_strong(none, value(kNodeSlot));
       });
       signal(w, 77, kAll);
+      // Not earlier: A, which leaves, would admit it and find nobody to pass the turn to.
+      world.push(EntryType::kSignal, kPlenty, &nothing, sizeof nothing);
       w.scheduler.holder.store(kHolderIdle);
     }
   });
