@@ -46,10 +46,15 @@ void set_kernel_time(int directory, const char* path, std::int64_t ns, int flags
   raw_syscall(SYS_utimensat, directory, path, times, flags);
 }
 
+// What the containers were given when they were made (a run directory) is older than the first look
+// on one replica and younger on another, and clocks of hosts differ: so young a file counts as new.
+constexpr std::int64_t kFreshNs = 60 * kNsPerSecond;
+
 // The time that the file has now. One written since the last look was written now, and so was one
 // that has changed behind our back since the replica began.
 std::int64_t time_of(dmt::Layout& w, InodeRecord& r, std::int64_t kernel_ns) noexcept {
-  const bool changed_unseen = r.modified_ns == dmt::kNotModified && kernel_ns > w.inodes.began_ns;
+  const bool changed_unseen =
+      r.modified_ns == dmt::kNotModified && kernel_ns > w.inodes.began_ns - kFreshNs;
   if (r.unseen || changed_unseen) {
     r.modified_ns = wall_now(w);
     r.unseen = false;
