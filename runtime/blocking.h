@@ -57,10 +57,15 @@ int until_free_or(Turn& turn, std::uint64_t object, clockid_t clock, const struc
   return error;
 }
 
-// A thread that may compute, or look at a word of memory, for long now lets the others go first
-// (rule 23).  In serial mode nobody gains by it but those who wait in such a loop.
+// In parallel mode a thread that may compute for long now lets the others go first (rule 23).
 inline void let_others_go(Turn& turn) noexcept {
-  if (is_parallel() || turn.w.header.configuration.stall_rule != 0) turn.yield();
+  if (is_parallel()) turn.yield();
+}
+
+// The same in serial mode for who has done nothing for anybody, where threads wait in loops: an
+// unlock that woke nobody is how such a loop looks for work again (rule 11).
+inline void let_others_go_if_idle(Turn& turn, std::uint32_t woken) noexcept {
+  if (woken == 0 && turn.w.header.configuration.stall_rule != 0) turn.yield();
 }
 
 }  // namespace crane

@@ -110,8 +110,12 @@ int pthread_mutex_unlock(pthread_mutex_t* m) {
   const int error = real::pthread_mutex_unlock(m);
   if (error == 0) {
     if (self.locks > 0) --self.locks;
-    if (!still_held) dmt::signal(turn.w, object, waiters_to_wake(object));
-    if (self.locks == 0) let_others_go(turn);
+    const std::uint32_t woken =
+        still_held ? 0 : dmt::signal(turn.w, object, waiters_to_wake(object));
+    if (self.locks == 0) {
+      let_others_go(turn);
+      let_others_go_if_idle(turn, woken);
+    }
   }
   turn.result(error);
   return error;

@@ -28,6 +28,8 @@
 namespace crane::node {
 namespace {
 
+// Turns per grant where threads wait in loops.
+constexpr GrantTurns kSpinningGrant = 16;
 // Rounds of one iteration before the event loop looks at its sockets again.
 constexpr int kRoundsMax = 16;
 // While something waits for the server to make room, which rings no bell.
@@ -58,7 +60,11 @@ proxy::GrantOptions grant_options(const Config& config) noexcept {
   o.bubble_max = dmt::kBubbleGrantMax;
   o.classic_bubble = dmt::kClassicBubbleGrant;
   o.classic_wait_ns = static_cast<std::int64_t>(dmt::kClassicWaitNs);
+  // Threads that look for work in loops never let the server come to rest: inputs are admitted at
+  // the ends of grants only, so these are short (rule 4).
+  if (config.spins) o.input = o.bubble_min = o.bubble_max = kSpinningGrant;
   if (config.n_clock != 0) o.input = o.bubble_min = o.classic_bubble = config.n_clock;
+  o.bubble_max = std::max(o.bubble_max, o.bubble_min);
   if (config.w_timeout_us != 0) o.classic_wait_ns = config.w_timeout_us * 1000LL;
   o.granularity_ns = proxy::kTimerGranularityNs;
   return o;

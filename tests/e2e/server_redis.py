@@ -47,7 +47,21 @@ class RedisThreads(Redis):
         return [*super().program(), "--io-threads", "4", "--io-threads-do-reads", "yes"]
 
 
-KINDS = (Redis, RedisThreads)
+class RedisDurable(Redis):
+    """Every write is synced to the disk before it is answered: nobody waits for fdatasync."""
+    name = "redis-server, appendfsync always"
+    requests = (400, 4000)
+    options = ("--detach", "fsync")
+
+    def prepare(self):
+        (self.work / "data").mkdir()
+
+    def program(self):
+        return [*super().program(), "--appendonly", "yes", "--appendfsync", "always",
+                "--dir", str(self.work / "data")]
+
+
+KINDS = (Redis, RedisThreads, RedisDurable)
 
 if __name__ == "__main__":
     h.tell("server_redis", lambda story: m.prove(story, KINDS))
