@@ -78,6 +78,13 @@ nlohmann::json stalls_json(const NodeStatus& s) {
   return {{"spins", s.spins}, {"preempted", s.preempted}, {"standing_still", standing}};
 }
 
+nlohmann::json clients_json(const NodeStatus& s) {
+  return {{"connections", s.connections},   {"accepted", s.accepted},
+          {"refused", s.refused},           {"reset_slow", s.reset_slow},
+          {"reset_leader", s.reset_leader}, {"bytes_in", s.bytes_in},
+          {"bytes_out", s.bytes_out},       {"forwarded", s.forwarded}};
+}
+
 }  // namespace
 
 nlohmann::json to_json(const NodeStatus& s) {
@@ -104,7 +111,6 @@ nlohmann::json to_json(const NodeStatus& s) {
       {"server_exit", s.server_exit},
       {"durability", s.durability},
       {"connected", s.connected},
-      {"forwarded", s.forwarded},
       {"peers", peers},
       {"replica", s.replica},
       {"pid", s.pid},
@@ -145,15 +151,10 @@ nlohmann::json to_json(const NodeStatus& s) {
       {"outputs_digest", fmt::format("{:016x}", s.outputs_digest)},
       {"entries", entries},
       {"entries_total", total},
-      {"inputs", inputs},
-      {"connections", s.connections},
-      {"accepted", s.accepted},
-      {"refused", s.refused},
-      {"reset_slow", s.reset_slow},
-      {"reset_leader", s.reset_leader},
-      {"bytes_in", s.bytes_in},
-      {"bytes_out", s.bytes_out}};
-  for (const auto& part : {machine_json(s), unhooked_json(s), stalls_json(s)}) out.update(part);
+      {"inputs", inputs}};
+  for (const auto& part : {machine_json(s), unhooked_json(s), stalls_json(s), clients_json(s)}) {
+    out.update(part);
+  }
   return out;
 }
 
