@@ -7,6 +7,7 @@
 
 #include "dmt/admission.h"
 #include "dmt/base/assert.h"
+#include "dmt/blocks.h"
 #include "dmt/files.h"
 #include "dmt/scheduler.h"
 #include "dmt/sequence/output.h"
@@ -51,33 +52,7 @@ void emit(Layout& w, OutputType type, std::uint64_t conn, std::uint64_t argument
   commit_output(w, total);
 }
 
-// --- inbound blocks ----------------------------------------------------------------------------
-
-std::uint32_t allocate_block(Layout& w) noexcept {
-  SchedulerState& s = w.scheduler;
-  std::uint32_t block = s.free_block;
-  if (block != 0) {
-    s.free_block = w.block_next[block];
-  } else {
-    // The proxies bound what is unread per connection and in all, so this is a bug or an attack on
-    // the log; the replica stops rather than lose bytes.
-    if (s.blocks_used + 1 >= kBlocksMax) fence(w, "inbound buffers are exhausted");
-    block = ++s.blocks_used;
-  }
-  w.block_next[block] = 0;
-  s.blocks_in_use.fetch_add(1, std::memory_order_relaxed);
-  return block;
-}
-
-void free_block(Layout& w, std::uint32_t block) noexcept {
-  w.block_next[block] = w.scheduler.free_block;
-  w.scheduler.free_block = block;
-  w.scheduler.blocks_in_use.fetch_sub(1, std::memory_order_relaxed);
-}
-
-std::byte* block_bytes(Layout& w, std::uint32_t block) noexcept {
-  return w.blocks + static_cast<std::size_t>(block) * kBlockBytes;
-}
+// --- inbound bytes -----------------------------------------------------------------------------
 
 void append(Layout& w, ConnectionState& c, const std::byte* data, std::size_t size) noexcept {
   while (size > 0) {
@@ -137,12 +112,12 @@ bool listens_on(const Layout& w, std::uint16_t port) noexcept {
   return false;
 }
 
-// How well a listener fits: its very address, any of the family, another one (the outside reaches
-// all of them by the one published port).
+// How well a listener fits: its very address, any of the family, another one of the family, one of
+// the other family (the outside reaches all of them by the one published port).
 unsigned fitness(const ListenerState& l, const VirtualAddress& local) noexcept {
-  if (same_ip(l.bound, local)) return 3;
-  const bool any = (l.any_address & kWildcardAddress) != 0;
-  return any && l.bound.family == local.family ? 2 : 1;
+  if (same_ip(l.bound, local)) return 4;
+  if (l.bound.family != local.family) return 1;
+  return (l.any_address & kWildcardAddress) != 0 ? 3 : 2;
 }
 
 // The listener for a connection; among equals (SO_REUSEPORT) its number decides (rule 21).

@@ -5,6 +5,7 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/connections.h"
+#include "dmt/datagrams.h"
 #include "dmt/scheduler.h"
 
 namespace crane::dmt {
@@ -65,6 +66,8 @@ void close_file(Layout& w, std::uint32_t index) noexcept {
       return close_counter(w, file);
     case FileKind::kEpoll:
       return close_epoll(w, index);
+    case FileKind::kDatagram:
+      return drop_datagrams(w, index);
     case FileKind::kFree:
     case FileKind::kSocket:
     case FileKind::kUnixSocket:
@@ -231,6 +234,8 @@ Readiness readiness_of(const Layout& w, std::uint32_t file) noexcept {
       return f.epoll.ready_head != 0 ? kIn : 0;
     case FileKind::kRandom:
       return kIn | kOut;
+    case FileKind::kDatagram:
+      return datagram_readiness(f);
   }
   return 0;
 }

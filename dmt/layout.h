@@ -193,6 +193,7 @@ enum class FileKind : std::uint8_t {
   kEpoll,         // wholly virtual
   kSignalFd,      // wholly virtual
   kRandom,        // /dev/urandom and /dev/random (D7)
+  kDatagram,      // wholly virtual UDP socket (datagrams.h)
 };
 
 // Readiness bits are poll(2)'s: POLLIN 1, POLLOUT 4, POLLERR 8, POLLHUP 16, POLLRDHUP 0x2000.
@@ -231,6 +232,17 @@ struct StreamState {
   bool peer_shut_write, shut_read, shut_write;
 };
 
+inline constexpr std::uint32_t kGroupsMax = 8;  // multicast groups that one UDP socket is in
+
+struct DatagramState {
+  VirtualAddress bound, peer;  // family 0 = not bound, not connected
+  std::uint32_t first, last;   // blocks of the datagrams that wait, linked by block_next
+  std::uint32_t blocks;        // how many
+  std::int32_t error;          // SO_ERROR, told once: nobody was there for a datagram
+  bool reuses, only_v6, shut_read, shut_write;
+  std::uint32_t groups[kGroupsMax];  // 0 = free (group_name)
+};
+
 struct CounterState {
   std::uint64_t count;
   bool semaphore;
@@ -262,6 +274,7 @@ struct alignas(64) FileRecord {
     StreamState stream;
     CounterState counter;
     EpollState epoll;
+    DatagramState datagram;
   };
 };
 

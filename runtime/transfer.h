@@ -6,6 +6,7 @@
 
 #include "runtime/buffers.h"
 #include "runtime/counter.h"
+#include "runtime/dsock.h"
 #include "runtime/stream.h"
 #include "runtime/vsock.h"
 
@@ -25,6 +26,8 @@ inline ssize_t read_bound(Turn& turn, int fd, std::uint32_t file, const Buffers&
       return -ENOTCONN;
     case FileKind::kUnixSocket:
       return -EINVAL;
+    case FileKind::kDatagram:
+      return dsock::read(turn, fd, file, b);
     default:
       return counter::read(turn, fd, file, b);
   }
@@ -43,6 +46,8 @@ inline ssize_t write_bound(Turn& turn, int fd, std::uint32_t file, const Buffers
     case FileKind::kUnixSocket:
     case FileKind::kUnixListener:
       return -ENOTCONN;
+    case FileKind::kDatagram:
+      return dsock::write(turn, file, b);
     default:
       return counter::write(turn, fd, file, b);
   }

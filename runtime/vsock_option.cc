@@ -56,6 +56,13 @@ constexpr Known kKnown[] = {
     {IPPROTO_IP, IP_TRANSPARENT, 0},
     {IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 0},
     {IPPROTO_IP, IP_MTU_DISCOVER, 1},
+    {IPPROTO_IP, IP_MULTICAST_TTL, 1},
+    {IPPROTO_IP, IP_MULTICAST_LOOP, 1},
+    {IPPROTO_IP, IP_MULTICAST_ALL, 1},
+    {IPPROTO_IP, IP_MULTICAST_IF, 0},
+    {IPPROTO_IPV6, IPV6_MULTICAST_HOPS, 1},
+    {IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1},
+    {IPPROTO_IPV6, IPV6_MULTICAST_IF, 0},
 };
 constexpr std::size_t kKnownCount = sizeof kKnown / sizeof kKnown[0];
 

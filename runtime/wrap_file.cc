@@ -6,10 +6,12 @@
 
 #include <climits>
 
+#include "dmt/datagrams.h"
 #include "runtime/file_lock.h"
 #include "runtime/flushing.h"
 #include "runtime/init.h"
 #include "runtime/inode.h"
+#include "runtime/interfaces.h"
 #include "runtime/real.h"
 #include "runtime/stdio_streams.h"
 #include "runtime/stream.h"
@@ -81,6 +83,9 @@ bool needs_no_turn(int fd, int command) noexcept {
 std::uint64_t unread(const dmt::Layout& w, std::uint32_t file) noexcept {
   const FileRecord& f = w.files[file];
   if (f.kind == FileKind::kConnection) return dmt::readable_bytes(w, file);
+  if (f.kind == FileKind::kDatagram) {
+    return f.datagram.first == 0 ? 0 : dmt::first_datagram(w, file).size;
+  }
   return stream::is_stream(f.kind) ? f.stream.bytes : 0;
 }
 
@@ -206,6 +211,10 @@ int fcntl(int fd, int c, long x) {
 int fcntl64(int fd, int c, long x) { return wrap::fcntl(fd, c, x); }
 
 int ioctl(int fd, unsigned long c, long x) {
+  if (interfaces::is_command(c) && is_open(fd)) {
+    Turn turn(Op::ioctl);
+    return finish_int(turn, interfaces::control(c, reinterpret_cast<void*>(x)));
+  }
   if (is_plain(fd)) return is_own_descriptor(fd) ? fail(EBADF) : real::ioctl(fd, c, x);
   Turn turn(Op::ioctl);
   return finish_int(turn, device_control(turn, fd, c, x));

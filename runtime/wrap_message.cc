@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // recv, send and their kin.
+#include "runtime/dsock.h"
 #include "runtime/init.h"
 #include "runtime/stream.h"
 #include "runtime/vsock.h"
@@ -25,6 +26,7 @@ ssize_t receive_message(Turn& turn, int fd, struct msghdr& m, int flags) noexcep
   }
   const FileKind kind = turn.w.files[file].kind;
   if (kind == FileKind::kUnixStream) return stream::receive(turn, fd, file, m, flags);
+  if (kind == FileKind::kDatagram) return dsock::receive(turn, fd, file, m, flags);
   const bool new_stream = kind == FileKind::kUnixSocket && turn.w.files[file].port == SOCK_STREAM;
   if (new_stream) return -EINVAL;
   if (!is_tcp(kind)) return unconnected(kind);
@@ -44,6 +46,7 @@ ssize_t send_message(Turn& turn, int fd, const struct msghdr& m, int flags) noex
   }
   const FileKind kind = turn.w.files[file].kind;
   if (kind == FileKind::kUnixStream) return stream::send(turn, fd, file, m, flags);
+  if (kind == FileKind::kDatagram) return dsock::send(turn, file, m, flags);
   if (!is_tcp(kind)) return unconnected(kind);
   Buffers b;
   const int bad = make_buffers(m.msg_iov, m.msg_iovlen, b);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sockets: TCP is virtual (vsock.h), unix streams are the kernel's but counted (usock.h, stream.h),
-// netlink is libc's own business, everything else is refused by name.
+// Sockets: TCP and UDP are virtual (vsock.h, dsock.h), unix streams are the kernel's but counted
+// (usock.h, stream.h), netlink is libc's own business, everything else is refused by name.
 #include "dmt/base/log.h"
+#include "runtime/dsock.h"
 #include "runtime/init.h"
 #include "runtime/stream.h"
 #include "runtime/usock.h"
@@ -48,6 +49,7 @@ int make_socket(Turn& turn, int domain, int type, int protocol) noexcept {
       return usock::create(turn, type, protocol);
     case AF_INET:
     case AF_INET6:
+      if (dsock::is_udp(type, protocol)) return dsock::create(turn, domain, type);
       return vsock::create(turn, domain, type, protocol);
     case AF_NETLINK:
       return bind_plain(turn, raw_syscall(SYS_socket, domain, type, protocol));
@@ -61,6 +63,7 @@ int accept_any(Turn& turn, int fd, struct sockaddr* a, socklen_t* n, int flags) 
   if (file == 0) return not_a_socket(fd);
   const FileKind kind = turn.w.files[file].kind;
   if (is_virtual(kind)) return vsock::accept(turn, fd, file, a, n, flags);
+  if (kind == FileKind::kDatagram) return -EOPNOTSUPP;
   if (is_unix(kind)) return usock::accept(turn, fd, file, a, n, flags);
   return -ENOTSOCK;
 }
@@ -71,6 +74,7 @@ int name_of(Turn& turn, long number, int fd, bool of_peer, struct sockaddr* a,
   if (file == 0) return plain_call(number, fd, a, n);
   const FileKind kind = turn.w.files[file].kind;
   if (is_virtual(kind)) return vsock::name(file, of_peer, a, n);
+  if (kind == FileKind::kDatagram) return dsock::name(file, of_peer, a, n);
   return is_unix(kind) ? static_cast<int>(raw_syscall(number, fd, a, n)) : -ENOTSOCK;
 }
 
@@ -98,6 +102,7 @@ int bind(int fd, const struct sockaddr* a, socklen_t n) {
   if (file == 0) return finish_int(turn, plain_call(SYS_bind, fd, a, n));
   const FileKind kind = turn.w.files[file].kind;
   if (is_virtual(kind)) return finish_int(turn, vsock::bind(turn, file, a, n));
+  if (kind == FileKind::kDatagram) return finish_int(turn, dsock::bind(turn, file, a, n));
   if (kind == FileKind::kUnixSocket) return finish_int(turn, usock::bind(turn, fd, file, a, n));
   return finish_int(turn, is_unix(kind) ? -EINVAL : -ENOTSOCK);
 }
@@ -108,6 +113,7 @@ int listen(int fd, int backlog) {
   if (file == 0) return finish_int(turn, plain_call(SYS_listen, fd, backlog));
   const FileKind kind = turn.w.files[file].kind;
   if (is_virtual(kind)) return finish_int(turn, vsock::listen(turn, file, backlog));
+  if (kind == FileKind::kDatagram) return finish_int(turn, -EOPNOTSUPP);
   if (is_unix(kind)) return finish_int(turn, usock::listen(turn, fd, file, backlog));
   return finish_int(turn, -ENOTSOCK);
 }
@@ -128,6 +134,7 @@ int connect(int fd, const struct sockaddr* a, socklen_t n) {
   const FileKind kind = turn.w.files[file].kind;
   if (kind == FileKind::kConnection) return finish_int(turn, -EISCONN);
   if (is_virtual(kind)) return finish_int(turn, refuse_outbound(a, n));
+  if (kind == FileKind::kDatagram) return finish_int(turn, dsock::connect(turn, file, a, n));
   if (is_unix(kind)) return finish_int(turn, usock::connect(turn, fd, file, a, n));
   return finish_int(turn, -ENOTSOCK);
 }
@@ -138,6 +145,7 @@ int shutdown(int fd, int how) {
   if (file == 0) return finish_int(turn, plain_call(SYS_shutdown, fd, how));
   const FileKind kind = turn.w.files[file].kind;
   if (is_virtual(kind)) return finish_int(turn, vsock::shutdown(turn, file, how));
+  if (kind == FileKind::kDatagram) return finish_int(turn, dsock::shutdown(turn, file, how));
   if (kind == FileKind::kUnixStream) {
     return finish_int(turn, stream::shutdown(turn, fd, file, how));
   }
@@ -161,6 +169,9 @@ int getsockopt(int fd, int level, int name, void* value, socklen_t* n) {
   if (is_virtual(kind) || (is_unix(kind) && is_patience(level, name))) {
     return finish_int(turn, vsock::get_option(file, level, name, value, n));
   }
+  if (kind == FileKind::kDatagram) {
+    return finish_int(turn, dsock::get_option(turn, file, level, name, value, n));
+  }
   if (!is_unix(kind)) return finish_int(turn, -ENOTSOCK);
   return finish_int(turn, raw_syscall(SYS_getsockopt, fd, level, name, value, n));
 }
@@ -172,6 +183,9 @@ int setsockopt(int fd, int level, int name, const void* value, socklen_t n) {
   const FileKind kind = turn.w.files[file].kind;
   if (is_virtual(kind) || (is_unix(kind) && is_patience(level, name))) {
     return finish_int(turn, vsock::set_option(turn, file, level, name, value, n));
+  }
+  if (kind == FileKind::kDatagram) {
+    return finish_int(turn, dsock::set_option(turn, file, level, name, value, n));
   }
   if (!is_unix(kind)) return finish_int(turn, -ENOTSOCK);
   // Time-outs and sizes of ours hold: the kernel's must not make it wait or refuse on its own.

@@ -186,6 +186,7 @@ constexpr Row kProfiles[] = {
     {"postgres", {"postgres", "postmaster", ""}, postgres},
     {"mariadbd", {"mariadbd", "mysqld", ""}, mariadbd},
     {"clamd", {"clamd", "", ""}, clamd},
+    {"gerbera", {"gerbera", "", ""}, gerbera},
     {"default", {"", "", ""}, plain},
 };
 

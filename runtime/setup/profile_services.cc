@@ -26,4 +26,14 @@ Profile clamd(const Words& args) {
   return p;
 }
 
+// Stays in the foreground by itself; user and configuration as Debian's unit has them.
+Profile gerbera(const Words& args) {
+  Profile p{.name = "gerbera", .directories = {"gerbera:/var/lib/gerbera"}, .user = "gerbera"};
+  if (!any_begins(args, {"-c", "--config", "-m", "--home", "-v", "--version", "-h", "--help",
+                         "--compile-info"})) {
+    p.args = {"-c", "/etc/gerbera/config.xml"};
+  }
+  return p;
+}
+
 }  // namespace crane::setup

@@ -13,5 +13,6 @@
 namespace crane::setup {
 
 Profile clamd(const std::vector<std::string>& args);
+Profile gerbera(const std::vector<std::string>& args);
 
 }  // namespace crane::setup

@@ -16,7 +16,7 @@ import _harness as h
 CLIENTS = 8   # concurrent, for every load of the matrix
 SEEDS = (1, 2, 3)
 # Servers none of whose system calls comes past libcrane.so; the others' are printed.
-HOOKED = ("redis", "apache", "memcached", "nginx")
+HOOKED = ("redis", "apache", "memcached", "nginx", "gerbera")
 
 
 class Server:

@@ -4,6 +4,8 @@
 // CHECKS  accept, bytes, EOF, reset, send window, close, the records for the node.
 #include "dmt/connections.h"
 
+#include <sys/socket.h>
+
 #include <catch2/catch.hpp>
 #include <cerrno>
 
@@ -93,6 +95,29 @@ TEST_CASE("SO_REUSEPORT: several listeners share a port, the log decides who get
   const std::uint32_t other = create_file(world.w, world.main, FileKind::kSocket);
   world.w.files[other].listener.bound.port = 80;
   CHECK_FALSE(may_listen(world.w, other));
+}
+
+TEST_CASE("a client comes to a listener of its own family if there is one", "[connections]") {
+  World world;
+  world.hold();
+  std::uint32_t listeners[2];
+  for (int i = 0; i < 2; ++i) {
+    listeners[i] = create_file(world.w, world.main, FileKind::kSocket);
+    VirtualAddress& bound = world.w.files[listeners[i]].listener.bound;
+    bound.port = 80;
+    bound.family = i == 0 ? AF_INET : AF_INET6;
+    bound.ip[0] = 10;  // neither is the address that the client has come to
+    REQUIRE(start_listening(world.w, listeners[i], 5));
+  }
+  for (int i = 0; i < 4; ++i) {
+    ConnectBody body{};
+    body.port = body.local.port = 80;
+    body.local.family = body.peer.family = AF_INET;
+    world.push(EntryType::kConnect, kPlenty, &body, sizeof body);
+  }
+  world.admit();
+  CHECK(world.w.files[listeners[0]].listener.queued == 4);
+  CHECK(world.w.files[listeners[1]].listener.queued == 0);
 }
 
 TEST_CASE("connections are accepted in the log's order", "[connections]") {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The network interfaces that every replica claims to have, whatever the container has: `lo`, and
+// `eth0`, which is up and leads nowhere.  Constants, as the processors and the memory.
+//
+// Threads: any.
+
+#include <array>
+#include <cstdint>
+
+#include "dmt/sequence/entry.h"
+
+namespace crane::interfaces {
+
+using Ip4 = std::array<std::uint8_t, 4>;
+
+// Of the addresses that no host on the Internet has (TEST-NET-1).
+inline constexpr Ip4 kAddress = {192, 0, 2, 1};
+inline constexpr Ip4 kLoopback = {127, 0, 0, 1};
+
+bool is_loopback(const VirtualAddress& a) noexcept;
+// Loopback, or the address of eth0.
+bool is_own(const VirtualAddress& a) noexcept;
+bool is_multicast(const VirtualAddress& a) noexcept;
+bool is_broadcast(const VirtualAddress& a) noexcept;
+// The address that speaks to `to` when a socket has none of its own; port 0.
+VirtualAddress source_for(const VirtualAddress& to) noexcept;
+
+// ioctl: the SIOCGIF... family.  0 or a negative error number; what would change something: -EPERM.
+bool is_command(unsigned long command) noexcept;
+int control(unsigned long command, void* argument) noexcept;
+
+}  // namespace crane::interfaces
