@@ -51,7 +51,7 @@ struct Configuration {
   char host_name[64];
   std::uint32_t stall_rule;      // 1 = who stands still gives way (stall.h)
   std::uint32_t detached_calls;  // bits of DetachedCall: their callers leave the schedule (D3b)
-  std::uint32_t trace;  // 1 = every turn is handed to the node (OutputType::kTurns)
+  std::uint32_t trace;           // 1 = every turn is handed to the node (OutputType::kTurns)
 };
 
 // --- threads ---------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every C and C++ file is as clang-format leaves it. Without clang-format the check is skipped."""
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -19,12 +20,14 @@ def main():
         return 0
     files = [str(f) for folder in FOLDERS for f in sorted(pathlib.Path(folder).rglob("*"))
              if f.suffix in {".h", ".cc", ".c"}]
-    bad = []
-    for file in files:
-        text = pathlib.Path(file).read_text()
-        formatted = subprocess.run([tool, "--style=file", file], capture_output=True, text=True)
-        if formatted.stdout != text:
-            bad.append(f"{file}: `make format` changes it")
+    # All at once: starting the tool takes longer than a file does.
+    said = subprocess.run([tool, "--style=file", "--dry-run", "-Werror", *files],
+                          capture_output=True, text=True)
+    found = sorted(set(re.findall(r"^(.+?):\d+:\d+: (?:error|warning): code should be", said.stderr,
+                                  re.M)))
+    if said.returncode and not found:
+        found = [said.stderr.strip()]
+    bad = [f"{file}: `make format` changes it" for file in found]
     print(*bad, sep="\n", end="\n" if bad else "")
     print("format:", "FAILED" if bad else f"ok ({len(files)} files)")
     return bool(bad)
