@@ -8,7 +8,6 @@ import subprocess
 
 import _harness as h
 import _matrix as m
-import _pool
 
 
 class Client:
@@ -35,28 +34,29 @@ class Client:
         self.socket.close()
 
 
-def work(port, number, count):
+def work(port, number, count, timer):
     """Set, get, increment an own counter, increment everybody's: in turn, each answer checked."""
     rng = random.Random(number)
     client = Client(port)
     for i in range(count):
-        if i % 4 == 0:
-            value = bytes(rng.choices(b"abcdef", k=rng.randrange(1, 300)))
-            key = b"k:%d:%d" % (number, rng.randrange(50))
-            got = client(b"set %s 0 0 %d\r\n%s\r\n" % (key, len(value), value))
-            wanted = [b"STORED\r\n"]
-        elif i % 4 == 1:
-            got = client(b"get %s\r\n" % key, 3)
-            wanted = [b"VALUE %s 0 %d\r\n" % (key, len(value)), value + b"\r\n", b"END\r\n"]
-        elif i % 4 == 2:
-            got, wanted = client(b"incr own:%d 1\r\n" % number), [b"%d\r\n" % (i // 4 + 1)]
-        else:
-            got = client(b"incr shared 1\r\n")
-            wanted = got if re.fullmatch(rb"[1-9][0-9]*\r\n", got[0]) else ["a number"]
+        with timer():
+            if i % 4 == 0:
+                value = bytes(rng.choices(b"abcdef", k=rng.randrange(1, 300)))
+                key = b"k:%d:%d" % (number, rng.randrange(50))
+                got = client(b"set %s 0 0 %d\r\n%s\r\n" % (key, len(value), value))
+                wanted = [b"STORED\r\n"]
+            elif i % 4 == 1:
+                got = client(b"get %s\r\n" % key, 3)
+                wanted = [b"VALUE %s 0 %d\r\n" % (key, len(value)), value + b"\r\n", b"END\r\n"]
+            elif i % 4 == 2:
+                got, wanted = client(b"incr own:%d 1\r\n" % number), [b"%d\r\n" % (i // 4 + 1)]
+            else:
+                got = client(b"incr shared 1\r\n")
+                wanted = got if re.fullmatch(rb"[1-9][0-9]*\r\n", got[0]) else ["a number"]
         if got != wanted:
-            raise h.Failure(f"{got} instead of {wanted}")
-        yield
+            return [f"{got} instead of {wanted}"]
     client.close()
+    return []
 
 
 def percentiles(text, wanted):
@@ -117,9 +117,7 @@ class Memcached(m.Server):
         for name in [b"shared", *(b"own:%d" % n for n in range(m.CLIENTS))]:
             if client(b"set %s 0 0 1\r\n0\r\n" % name) != [b"STORED\r\n"]:
                 raise h.Failure(f"{name} is not stored")
-        rows = [_pool.together("set, get, incr",
-                               lambda number, count: work(self.port, number, count), requests,
-                               m.CLIENTS)]
+        rows = m.parallel(lambda *given: work(self.port, *given), requests, "set, get, incr")
         shared, wanted = client(b"get shared\r\n", 3)[1].strip(), requests // m.CLIENTS // 4
         client.close()
         if shared != b"%d" % (wanted * m.CLIENTS):
