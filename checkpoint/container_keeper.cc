@@ -60,7 +60,7 @@ Outcome make_directories(const std::string& path) {
 }
 
 OwnedDirectory::OwnedDirectory(const std::string& word) {
-  const auto colon = word.find(":/");
+  const auto colon = word.empty() || word[0] == '/' ? std::string::npos : word.find(":/");
   path = colon == std::string::npos ? word : word.substr(colon + 1);
   if (colon != std::string::npos) user = word.substr(0, colon);
 }
@@ -69,7 +69,7 @@ Outcome give_to_user(const OwnedDirectory& directory, const std::string& place) 
   if (directory.user.empty() || !is_root()) return Done{};
   const passwd* user = getpwnam(directory.user.c_str());
   if (user == nullptr) return Done{};  // the server says itself whom it misses
-  if (chown(place.c_str(), user->pw_uid, user->pw_gid) != 0) return system_error("chown");
+  if (lchown(place.c_str(), user->pw_uid, user->pw_gid) != 0) return system_error("lchown");
   return Done{};
 }
 

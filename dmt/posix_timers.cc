@@ -54,19 +54,14 @@ void notify(Layout& w, std::uint32_t timer) noexcept {
   info.code = SI_TIMER;
   info.value = t.value;
   info.timer = timer;
-  const int signo = t.signo;
   if (t.slot == kNone) {
-    // A signal that is pending already from elsewhere stands for this one too.
-    const std::uint64_t before = w.processes[t.process].pending_signals;
-    t.pending = (before & (1ull << (signo - 1))) == 0;
-    send_signal(w, t.process, signo, info);
-    t.pending = t.pending && (w.processes[t.process].pending_signals & (1ull << (signo - 1))) != 0;
+    send_signal(w, t.process, t.signo, info);
   } else if (w.slots[t.slot].generation == t.slot_generation) {
-    const std::uint64_t before = w.slots[t.slot].pending_signals;
-    t.pending = (before & (1ull << (signo - 1))) == 0;
-    send_signal_to_slot(w, Slot{t.slot}, signo, info);
-    t.pending = t.pending && (w.slots[t.slot].pending_signals & (1ull << (signo - 1))) != 0;
+    send_signal_to_slot(w, Slot{t.slot}, t.signo, info);
   }
+  // Without a record nobody would say that it was taken: one that was pending already from
+  // elsewhere stands for this one too, an ignored one is gone, and so is one of a full table.
+  t.pending = is_queued_by_timer(w, timer);
 }
 
 void arm(Layout& w, std::uint32_t timer, std::int64_t due_ns) noexcept {

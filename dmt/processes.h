@@ -57,8 +57,16 @@ std::uint16_t find_process(const Layout& w, std::uint32_t pid) noexcept;
 // waits) or for one thread.  Ignored dispositions drop it.  A standard signal (below 32) is pending
 // once, with the first sender's particulars; a real-time signal as often as it was sent.  False:
 // the table of queued signals is full and nothing was sent (only for SI_QUEUE: answer EAGAIN).
+//
+// A detached slot is alive: it takes its signals when it is back.
+inline bool is_alive(const SlotRecord& s) noexcept {
+  return s.state == SlotState::kRunnable || s.state == SlotState::kWaiting ||
+         s.state == SlotState::kDetached;
+}
 bool send_signal(Layout& w, std::uint16_t process, int signo, const SignalInfo& info = {}) noexcept;
 bool send_signal_to_slot(Layout& w, Slot slot, int signo, const SignalInfo& info = {}) noexcept;
+// Whether a signal of this POSIX timer is queued.
+bool is_queued_by_timer(const Layout& w, std::uint32_t timer) noexcept;
 // The lowest signal of `set` that is pending for the slot, taken off; 0 = none.
 int take_signal_of(Layout& w, Slot slot, std::uint64_t set, SignalInfo& info) noexcept;
 // The same of those that the slot does not block.

@@ -450,10 +450,18 @@ Slot create_slot(Layout& w, std::uint16_t process) noexcept {
   return Slot{slot};
 }
 
+// It ends while it waits at a soft barrier, and will not say itself that it left.
+static void leave_line_up(Layout& w, SlotRecord& r) noexcept {
+  if (r.lined_up == 0) return;
+  r.lined_up = 0;
+  w.scheduler.lined_up.fetch_sub(1, std::memory_order_relaxed);
+}
+
 void release_slot(Layout& w, Slot slot) noexcept {
   SlotRecord& r = w.slots[value(slot)];
   CRANE_ASSERT(r.state != SlotState::kFree);
   unlink(w, value(slot));
+  leave_line_up(w, r);
   forget_signals_of_slot(w, value(slot));
   if (r.state != SlotState::kDead) --w.processes[r.process].slots;
   r.state = SlotState::kFree;
@@ -469,10 +477,7 @@ void release_slot(Layout& w, Slot slot) noexcept {
 
 void kill_slot(Layout& w, Slot slot) noexcept {
   unlink(w, value(slot));
-  if (w.slots[value(slot)].lined_up != 0) {
-    w.slots[value(slot)].lined_up = 0;
-    w.scheduler.lined_up.fetch_sub(1, std::memory_order_relaxed);
-  }
+  leave_line_up(w, w.slots[value(slot)]);
   // Its thread will not come back from poll() to drop its watches.  They exist only in a wait
   // without an object, so most ends cost no search.
   if (w.slots[value(slot)].wait_object == 0) drop_watches_of(w, slot);

@@ -23,6 +23,14 @@ struct Attached {
   std::uint32_t found_version;  // valid when kWrongVersion
 };
 
+// What a process of the server tells its node when it is born, forked or has executed another
+// program; the node learns the pid outside of the container by SO_PEERCRED.
+struct CheckIn {
+  std::uint32_t version;  // kLayoutVersion
+  std::uint32_t process;
+  std::uint32_t pid;
+};
+
 // Maps the segment of the open descriptor `fd`.
 Attached attach_segment(int fd) noexcept;
 

@@ -28,7 +28,8 @@ bool dropped(const ProcessRecord& p, int signo) noexcept {
   return d == Disposition::kIgnore || (d == Disposition::kDefault && ignored_by_default(signo));
 }
 
-bool is_alive(const SlotRecord& s) noexcept {
+// One that is detached is not: it takes what is pending when it is back.
+bool is_scheduled(const SlotRecord& s) noexcept {
   return s.state == SlotState::kRunnable || s.state == SlotState::kWaiting;
 }
 
@@ -36,7 +37,7 @@ bool is_alive(const SlotRecord& s) noexcept {
 void interrupt_one(Layout& w, std::uint16_t process, int signo) noexcept {
   for (std::uint16_t i = 1; i < w.scheduler.slots_used; ++i) {
     const SlotRecord& s = w.slots[i];
-    if (!is_alive(s) || s.process != process || (s.blocked_signals & bit(signo)) != 0) continue;
+    if (!is_scheduled(s) || s.process != process || (s.blocked_signals & bit(signo)) != 0) continue;
     wake(w, Slot{i}, WakeReason::kInterrupted);
     return;  // a runnable one takes it at its next turn (rule 14: the lowest unblocked slot)
   }
@@ -152,7 +153,7 @@ bool send_signal(Layout& w, std::uint16_t process, int signo, const SignalInfo& 
 bool send_signal_to_slot(Layout& w, Slot slot, int signo, const SignalInfo& info) noexcept {
   SlotRecord& s = w.slots[value(slot)];
   CRANE_ASSERT(signo >= 1 && signo <= 64);
-  if (!is_alive(s)) return true;
+  if (!is_alive(s)) return true;  // one that is detached takes it when it is back
   const bool blocked = (s.blocked_signals & bit(signo)) != 0;
   if (!blocked && dropped(w.processes[s.process], signo)) return true;
   if (is_new(s.pending_signals, signo) && !enqueue(w, s.process, value(slot), signo, info) &&
@@ -163,6 +164,14 @@ bool send_signal_to_slot(Layout& w, Slot slot, int signo, const SignalInfo& info
   signal(w, signal_object(s.process), kAll);
   if (!blocked) wake(w, slot, WakeReason::kInterrupted);
   return true;
+}
+
+bool is_queued_by_timer(const Layout& w, std::uint32_t timer) noexcept {
+  for (std::uint16_t i = w.signals.head; i != 0; i = w.signals.records[i].next) {
+    const SignalInfo& info = w.signals.records[i].info;
+    if (info.code == SI_TIMER && info.timer == timer) return true;
+  }
+  return false;
 }
 
 int take_signal_of(Layout& w, Slot slot, std::uint64_t set, SignalInfo& info) noexcept {

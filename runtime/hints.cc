@@ -28,6 +28,7 @@ void release(dmt::Layout& w, LineUp& l, std::uint64_t object) noexcept {
 
 void line_up(LineUp& l) noexcept {
   Turn turn(Op::kLineUp);
+  if (l.count <= 1) return;
   const std::uint64_t object = object_of(&l, false);
   if (++l.arrived >= l.count) {
     release(turn.w, l, object);
@@ -63,7 +64,7 @@ CRANE_HINT crane_hint_line_up_init(unsigned which, unsigned count, unsigned time
 CRANE_HINT crane_hint_line_up(unsigned which) {
   if (!crane::is_outside() || which >= crane::kLineUps) return;
   crane::InsideCrane inside;
-  if (crane::line_ups[which].count > 1) crane::line_up(crane::line_ups[which]);
+  crane::line_up(crane::line_ups[which]);
 }
 
 CRANE_HINT crane_hint_section(int begins) {

@@ -233,8 +233,8 @@ void initialise() noexcept {
 int own_descriptor_base() noexcept { return world == nullptr ? 0 : descriptor_base; }
 
 void check_in(std::uint16_t process) noexcept {
-  const CheckIn message{dmt::kLayoutVersion, process,
-                        static_cast<std::uint32_t>(raw_syscall(SYS_getpid))};
+  const dmt::CheckIn message{dmt::kLayoutVersion, process,
+                             static_cast<std::uint32_t>(raw_syscall(SYS_getpid))};
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   char path[kPathMax];

@@ -16,14 +16,7 @@ namespace crane {
 
 inline constexpr int kExitCannotAttach = 125;
 
-// What the process tells the node when it starts, forks or has executed another program; the node
-// learns the pid outside of the container by SO_PEERCRED.
-struct CheckIn {
-  std::uint32_t version;  // dmt::kLayoutVersion
-  std::uint32_t process;
-  std::uint32_t pid;
-};
-
+// dmt::CheckIn to the node.
 void check_in(std::uint16_t process) noexcept;
 
 // The application neither sees nor closes these.

@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "dmt/admission.h"
 #include "runtime/raw.h"
 #include "runtime/thread.h"
 
@@ -45,6 +46,8 @@ void add(std::uintptr_t begin, std::uintptr_t end, std::uint64_t identity,
     }
     return;
   }
+  // Objects in it would have another name here than in other processes: nobody would be woken.
+  dmt::fence(*world, "a process of the server has more than 1024 shared mappings");
 }
 
 // The mapping of an address, or null.

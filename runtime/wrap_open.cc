@@ -25,7 +25,9 @@ int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode)
   if (fifo::find(directory, path, flags, status)) {
     return fifo::open(turn, directory, path, flags, status);
   }
-  const bool makes = (flags & O_CREAT) != 0 && ((flags & O_EXCL) != 0 || !exists(directory, path));
+  const bool nameless = (flags & O_TMPFILE) == O_TMPFILE;
+  const bool makes =
+      nameless || ((flags & O_CREAT) != 0 && ((flags & O_EXCL) != 0 || !exists(directory, path)));
   const long fd = raw_syscall(SYS_openat, directory, path, flags, mode);
   if (fd < 0) return static_cast<int>(fd);
   if (path != nullptr && path[0] == '/' && is_random_device(path)) {
@@ -39,7 +41,7 @@ int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode)
   const int number = bind_plain(turn, fd);
   if (makes || (flags & O_ACCMODE) != O_RDONLY) note_opened(turn, number, makes);
   if ((flags & O_TRUNC) != 0) note_written(number);
-  if (makes) note_parent(turn, directory, path);
+  if (makes && !nameless) note_parent(turn, directory, path);
   return number;
 }
 

@@ -486,9 +486,8 @@ int tgkill(pid_t p, pid_t t, int s) {
   const std::uint16_t process = dmt::find_process(turn.w, static_cast<std::uint32_t>(p));
   for (std::uint16_t i = 1; i < turn.w.scheduler.slots_used; ++i) {
     const dmt::SlotRecord& slot = turn.w.slots[i];
-    const bool alive =
-        slot.state == dmt::SlotState::kRunnable || slot.state == dmt::SlotState::kWaiting;
-    if (!alive || slot.process != process || slot.thread_id != static_cast<std::uint32_t>(t)) {
+    if (!dmt::is_alive(slot) || slot.process != process ||
+        slot.thread_id != static_cast<std::uint32_t>(t)) {
       continue;
     }
     if (s != 0) {

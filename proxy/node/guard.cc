@@ -17,6 +17,7 @@
 #include <iterator>
 
 #include "dmt/processes.h"
+#include "dmt/segment.h"
 
 namespace crane::node {
 namespace {
@@ -25,11 +26,6 @@ constexpr timeval kCheckinTimeout{10, 0};
 constexpr std::size_t kLogTailBytes = 600;
 constexpr int kExecFailed = 127;
 constexpr int kRefusedByLibrary = 125;  // libcrane.so could not attach and says why
-
-// What libcrane.so sends when a process is born, forked or replaced by exec.
-struct CheckIn {
-  std::uint32_t version, process, pid;
-};
 
 }  // namespace
 
@@ -140,7 +136,7 @@ void Guard::take_checkin(int fd) {
   // The sender writes right after it connected; a stranger must not hold up the loop.
   const timeval patience{1, 0};
   (void)::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  CheckIn in{};
+  dmt::CheckIn in{};
   ucred credentials{};
   socklen_t size = sizeof credentials;
   if (::recv(fd, &in, sizeof in, 0) != sizeof in ||

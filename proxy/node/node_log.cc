@@ -186,7 +186,8 @@ void Node::open_stall_watch() {
 }
 
 void Node::look_for_stalls() {
-  const bool leads = leads_ && started_view_ == view_ && !server_exited_;
+  // Also when the own server has ended: the others' get to their end by what this one has passed.
+  const bool leads = leads_ && started_view_ == view_;
   stall_due_ns_ = stalls_->step(now_ns_, {leads, leads && applied() >= start_});
 }
 

@@ -57,6 +57,10 @@ void StallWatch::committed(EntryType type, std::span<const std::byte> body) {
 
 std::int64_t StallWatch::step(std::int64_t now_ns, Role role) {
   news_ = false;
+  if (!role.leads) {  // what was proposed under this leader may be lost: the next time, anew
+    proposed_clock_ = dmt::kNoClock;
+    told_ = passed_;
+  }
   if (on_) {
     hand_out_orders(role.leads);
     settle_caught(role.leads);
@@ -122,7 +126,9 @@ std::int64_t StallWatch::look(std::int64_t now_ns, Role role) {
   }
   if (!on_) return kNever;
   const bool ordered = published_ && orders_.front().clock == now.clock;
-  const bool may_catch = role.leads && (role.decides || lasts >= kLongNs);
+  // N1.  Who is behind what an earlier leader has passed may not decide what that one did not.
+  const bool stood_there = lasts >= kLongNs && now.clock >= passed_;
+  const bool may_catch = role.leads && (role.decides || stood_there);
   if (!ordered && !role.leads) return kNever;
   const std::int64_t period = ordered || now.known ? kProbeKnownNs : kProbeNs;
   if (now_ns - probed_at_ns_ >= period) {

@@ -14,7 +14,8 @@
 // Threads: the node's one thread.
 // INVARIANT N1  A leader does not decide before its own server has admitted its START, and so has
 //               passed all that an earlier leader's can have passed (or stood still for
-//               kLongNs: then that one stood there too).
+//               kLongNs at a clock that no leader has told to be passed: then that one stood
+//               there too).
 
 #include <cstdint>
 #include <deque>

@@ -47,10 +47,16 @@ def serial(out, program, runs):
 def parallel(out, program, runs):
     """(further runs, those whose output differs from the first's, of these with another schedule
     hash)"""
-    first, others, different = run(out, program, ["--parallel"], 1), 0, []
+    def once(seed):
+        result = run(out, program, ["--parallel"], seed)
+        if result[0] != 0:   # a crash is no difference that the suite is after
+            raise SystemExit(f"{program.name}, parallel, seed {seed}: exit status {result[0]}\n"
+                             f"{result[1]}{result[2]}\n0 passed, 1 failed")
+        return result
+    first, others, different = once(1), 0, []
     while others < runs - 1 or (not different and others < PATIENCE):
         others += 1
-        result = run(out, program, ["--parallel"], others + 1)
+        result = once(others + 1)
         different += [result] if result[1] != first[1] else []
     return others, len(different), sum(r[2] != first[2] for r in different)
 
@@ -83,8 +89,7 @@ def main():
         passed, failed = passed + (not wrong), failed + bool(wrong)
     print(f"serial: {runs * len(programs)} perturbed runs of {len(programs)} programs, "
           f"{failed} programs diverged; parallel: {differ} programs diverged in {differences} of "
-          f"{others} runs, all seen in the output, {by_schedule} of them in "
-          f"the schedule hash too")
+          f"{others} runs by their output, {by_schedule} of these by the schedule hash too")
     teeth = 2 * differ > len(programs)
     if not teeth and not options.names:
         print("most programs show no difference in parallel mode: the suite has no teeth")

@@ -5,6 +5,7 @@
 //         or after the thread is there.
 // CHECKS  Order and hash do not depend on the time away; quiescence; ATTACH twice or for nobody.
 #include <catch2/catch.hpp>
+#include <csignal>
 
 #include "dmt/processes.h"
 #include "tests/unit/dmt/world.h"
@@ -120,6 +121,30 @@ TEST_CASE("an ATTACH for nobody has no effect", "[detach]") {
   world.admit();
   CHECK(value(world.w.scheduler.admitted.index) == world.last_index());
   CHECK(world.w.scheduler.runnable == 1);
+}
+
+TEST_CASE("a signal for who is away waits until it is back", "[detach]") {
+  World world;
+  world.hold();
+  Layout& w = world.w;
+  const Slot other = create_slot(w, kMainProcess);
+  w.processes[kMainProcess].dispositions[SIGUSR1] = Disposition::kHandler;
+  w.slots[value(other)].state = SlotState::kDetached;
+  CHECK(send_signal_to_slot(w, other, SIGUSR1));
+  CHECK(w.slots[value(other)].pending_signals == 1ULL << (SIGUSR1 - 1));
+  w.slots[value(other)].state = SlotState::kRunnable;
+  CHECK(take_signal(w, other) == SIGUSR1);
+}
+
+TEST_CASE("a slot that goes while it is lined up leaves nobody at the barrier", "[detach]") {
+  World world;
+  world.hold();
+  Layout& w = world.w;
+  const Slot other = create_slot(w, kMainProcess);
+  w.slots[value(other)].lined_up = 1;  // as by wait_lined_up
+  w.scheduler.lined_up.store(1);
+  release_slot(w, other);  // exec by another thread
+  CHECK(w.scheduler.lined_up.load() == 0);
 }
 
 TEST_CASE("a soft barrier ends at a TIME entry that finds nobody runnable", "[detach]") {

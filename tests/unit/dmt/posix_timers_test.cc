@@ -126,6 +126,39 @@ TEST_CASE("a timer: expirations while its signal is pending are overruns of it",
   CHECK(take_signal(f.w, f.main, info) == 0);
 }
 
+TEST_CASE("a timer's real-time signal is queued once, beside others", "[timers]") {
+  Held f;
+  const std::uint32_t t = f.timer();
+  f.w.posix_timers[t].signo = kRealTime;
+  CHECK(send_signal(f.w, kMainProcess, kRealTime, queued(7)));
+  set_posix_timer(f.w, t, kOrigin + 10, 10);
+  for (std::int64_t at = 15; at <= 45; at += 10) f.pass_to(at);
+  SignalInfo info{};
+  CHECK(take_signal(f.w, f.main, info) == kRealTime);
+  CHECK(info.value == 7);
+  CHECK(take_signal(f.w, f.main, info) == kRealTime);
+  CHECK(info.code == SI_TIMER);
+  CHECK(info.status == 3);
+  CHECK(take_signal(f.w, f.main, info) == 0);
+}
+
+TEST_CASE("a timer goes on after its signal found the table full", "[timers]") {
+  Held f;
+  while (send_signal(f.w, kMainProcess, kRealTime, queued(1))) {
+  }
+  const std::uint32_t t = f.timer();
+  set_posix_timer(f.w, t, kOrigin + 10, 10);
+  f.pass_to(15);
+  SignalInfo info{};
+  CHECK(take_signal(f.w, f.main, info) == SIGALRM);
+  CHECK(info.code == 0);  // without a record
+  while (take_signal(f.w, f.main, info) != 0) {
+  }
+  f.pass_to(25);
+  CHECK(take_signal(f.w, f.main, info) == SIGALRM);
+  CHECK(info.code == SI_TIMER);
+}
+
 TEST_CASE("a timer that starts threads is announced once at a time", "[timers]") {
   Held f;
   const std::uint32_t timer = f.timer();

@@ -166,6 +166,10 @@ TEST_CASE("stalls: N1, whom a leader probes", "[stalls]") {
     CHECK(after(0, 1900 * kMs, kNewLeader) == 0);
     CHECK(after(1900 * kMs, 2100 * kMs, kNewLeader) > 0);
   }
+  SECTION("never before it where an earlier leader has passed") {
+    f.passed(11);
+    CHECK(after(0, 3000 * kMs, kNewLeader) == 0);
+  }
   SECTION("not when it would help nobody") {
     f.w.scheduler.runnable = 1;
     CHECK(after(0, 100 * kMs, kLeader) == 0);
@@ -209,6 +213,11 @@ TEST_CASE("stalls: a caught slot is proposed once, and let go by a deposed leade
     f.watch.step(0, kFollower);
     CHECK(f.w.scheduler.caught.load() == dmt::Caught::kLetGo);
     CHECK(dmt::told_clock(f.w) == 8);
+    // It leads again, still there: what it proposed is lost.
+    f.w.scheduler.caught.store(dmt::Caught::kHeld);
+    f.watch.step(0, kLeader);
+    REQUIRE(f.proposed.size() == 2);
+    CHECK(f.proposed[1].clock == 10);
   }
 }
 
@@ -230,6 +239,10 @@ TEST_CASE("stalls: the leader tells how far its server is, not too often", "[sta
   REQUIRE(due <= 101 * kMs);
   f.watch.step(due, kLeader);
   CHECK(f.told == std::vector<std::uint64_t>{5, 6, 7});
+  // Deposed, with what it told lost, and leading again: it tells it again.
+  f.watch.step(due, kFollower);
+  f.watch.step(due + kMs, kLeader);
+  CHECK(f.told == std::vector<std::uint64_t>{5, 6, 7, 7});
   Fixture alone(true, 1);
   alone.w.scheduler.clock = 5;
   alone.watch.step(kMs, kLeader);
