@@ -51,6 +51,7 @@ void prepare() noexcept {
   Inside inside;
   dmt::Layout& w = *world;
   dmt::get_turn(w, own_slot());
+  let_ending_thread_go();  // the child has a copy of what it does
   new_child = dmt::create_process(w, self.process);
   if (new_child.process != dmt::kNoProcess) {
     dmt::SlotRecord& slot = w.slots[value(new_child.slot)];

@@ -43,10 +43,12 @@ void end_thread() noexcept {
   if (entry != nullptr) {
     entry->finished = true;
     dmt::signal(turn.w, entry->exit_object, dmt::kAll);
-    if (entry->detached) {
-      note_ending_thread(self.thread_id);
-      remove_thread(*entry);
-    }
+    if (entry->detached) remove_thread(*entry);
+  }
+  // The first thread stays in the kernel until the process ends: nobody can wait for it.
+  const bool leaves_kernel = self.thread_id != static_cast<std::uint32_t>(raw_syscall(SYS_getpid));
+  if (!is_parallel() && leaves_kernel) {
+    ending_thread.store(self.thread_id, std::memory_order_relaxed);
   }
   const Slot me = own_slot();
   dmt::Layout& w = turn.w;
@@ -70,6 +72,15 @@ void end_key_destructor(void* value) noexcept {
 bool is_shared_mutex(const pthread_mutex_t* m) noexcept { return (m->__data.__kind & 128) != 0; }
 
 }  // namespace
+
+constinit std::atomic<std::uint32_t> ending_thread{0};
+
+void wait_for_ending_thread() noexcept {
+  const std::uint32_t id = ending_thread.load(std::memory_order_relaxed);
+  const long pid = raw_syscall(SYS_getpid);
+  while (raw_syscall(SYS_tgkill, pid, id, 0) == 0) raw_syscall(SYS_sched_yield);
+  ending_thread.store(0, std::memory_order_relaxed);
+}
 
 ThreadEntry* add_thread(pthread_t handle, std::uint16_t slot, bool detached) noexcept {
   std::size_t i = 0;
@@ -101,6 +112,7 @@ ThreadEntry* find_thread_by_id(std::uint32_t thread_id) noexcept {
 }
 
 void forget_other_threads() noexcept {
+  ending_thread.store(0, std::memory_order_relaxed);  // it was the parent's
   for (std::size_t i = 0; i < threads_used; ++i) {
     if (&threads[i] != self.entry) threads[i].used = false;
   }

@@ -9,6 +9,7 @@
 // INVARIANT H1  self.slot != kNone iff the thread may take turns; without a slot InsideCrane is set
 //               for good and all its calls are real.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -105,9 +106,14 @@ void abandon_slot() noexcept;
 void prepare_thread_end() noexcept;
 // Marks the calling thread as one whose end is an operation.
 void arm_thread_end() noexcept;
-// A detached thread ends: its stack is reused only when the kernel is done with it
-// (wrap_pthread.cc).
-void note_ending_thread(std::uint32_t thread_id) noexcept;
+// A thread that has ended for the schedule is in libc for a while yet: it gives its memory back,
+// its arena and its stack.  In serial mode nobody of its process goes on before it is gone from the
+// kernel, so that addresses depend on the schedule alone.
+extern std::atomic<std::uint32_t> ending_thread;  // its id; 0 = none
+void wait_for_ending_thread() noexcept;
+inline void let_ending_thread_go() noexcept {
+  if (ending_thread.load(std::memory_order_relaxed) != 0) wait_for_ending_thread();
+}
 // The robust mutexes that this thread holds get their "owner died" mark at this turn (D18).
 void release_robust_mutexes(std::uint32_t thread_id) noexcept;
 // All threads of this process, before it ends.  REQUIRES the turn.

@@ -31,6 +31,7 @@ void Turn::finish() noexcept {
 void Turn::take() noexcept {
   dmt::get_turn(w, own_slot());
   held_ = true;
+  let_ending_thread_go();
   // Rule 8a: what this thread has read between turns has passed for everybody.
   if (self.clock_reads != 0) dmt::observe_time(w, self.clock_ns);
   self.clock_reads = 0;
@@ -56,12 +57,18 @@ WakeReason Turn::wait(std::uint64_t object, std::int64_t deadline_ns) noexcept {
     return WakeReason::kInterrupted;
   }
   dmt::note_caller(w, reinterpret_cast<std::uintptr_t>(self.caller));
-  return dmt::wait(w, own_slot(), object, deadline_ns, static_cast<dmt::Operation>(op_));
+  const WakeReason why =
+      dmt::wait(w, own_slot(), object, deadline_ns, static_cast<dmt::Operation>(op_));
+  let_ending_thread_go();
+  return why;
 }
 
 WakeReason Turn::wait_lined_up(std::uint64_t object, std::int64_t deadline_ns) noexcept {
   if (signals_due(w)) return WakeReason::kInterrupted;
-  return dmt::wait_lined_up(w, own_slot(), object, deadline_ns, static_cast<dmt::Operation>(op_));
+  const WakeReason why =
+      dmt::wait_lined_up(w, own_slot(), object, deadline_ns, static_cast<dmt::Operation>(op_));
+  let_ending_thread_go();
+  return why;
 }
 
 void Turn::detach() noexcept {

@@ -35,6 +35,7 @@ int relock(Turn& turn, pthread_mutex_t* m) noexcept {
     // Signals wait until the mutex is ours: their handlers run at the end of the operation.
     (void)dmt::wait(turn.w, own_slot(), object, dmt::kNoDeadline,
                     static_cast<dmt::Operation>(Op::pthread_cond_wait));
+    let_ending_thread_go();
   }
   if (failures >= kPatience) end_reservation(turn.w, object, false);
   return error;

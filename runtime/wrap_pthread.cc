@@ -47,21 +47,6 @@ Start& claim_start() noexcept {
   }
 }
 
-// Threads that have ended for the schedule, detached, and may still be in the kernel: libc reuses
-// a stack once its thread is gone, so that in serial mode its address depends on nothing else.
-constexpr std::size_t kEndingMax = 64;
-std::atomic<std::uint32_t> ending[kEndingMax];
-
-void wait_for_ended_threads() noexcept {
-  const long pid = raw_syscall(SYS_getpid);
-  for (auto& e : ending) {
-    const std::uint32_t id = e.load(std::memory_order_relaxed);
-    if (id == 0) continue;
-    while (raw_syscall(SYS_tgkill, pid, id, 0) == 0) raw_syscall(SYS_sched_yield);
-    e.store(0, std::memory_order_relaxed);
-  }
-}
-
 void* run_thread(void* given) noexcept {
   auto& start = *static_cast<Start*>(given);
   while (start.state.load(std::memory_order_acquire) == kClaimed) {
@@ -90,7 +75,6 @@ void* run_thread(void* given) noexcept {
 
 int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x,
            bool is_c11) noexcept {
-  if (!is_parallel()) wait_for_ended_threads();
   Start& start = claim_start();
   start.routine = f;
   start.argument = x;
@@ -161,13 +145,6 @@ int join(Turn& turn, pthread_t p, void** r, std::int64_t deadline) noexcept {
 
 int create_thread(pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x) noexcept {
   return create(Op::pthread_create, p, a, f, x, false);
-}
-
-void note_ending_thread(std::uint32_t thread_id) noexcept {
-  for (auto& e : ending) {
-    std::uint32_t none = 0;
-    if (e.compare_exchange_strong(none, thread_id)) return;
-  }
 }
 
 namespace wrap {

@@ -101,6 +101,7 @@ void deliver(dmt::Layout& w, int signo, const dmt::SignalInfo& sent, Handlers& r
   ucontext_t context{};
   run_handler(action, signo, &info, &context);
   dmt::get_turn(w, own_slot());
+  let_ending_thread_go();
   slot.blocked_signals = saved;
 }
 
@@ -135,6 +136,7 @@ Handlers deliver_signals() noexcept {
   Handlers ran = Handlers::kNoneRan;
   dmt::Layout& w = *world;
   dmt::get_turn(w, own_slot());
+  let_ending_thread_go();
   dmt::SignalInfo info;
   while (const int signo = dmt::take_signal(w, own_slot(), info)) deliver(w, signo, info, ran);
   self.clock_ns = w.scheduler.now_ns;
