@@ -9,10 +9,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <regex>
 
 #include "runtime/setup/profile_databases.h"
 #include "runtime/setup/profile_services.h"
@@ -42,10 +42,34 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// A line or statement "daemon ..." among nginx's directives.
+// nginx's directives, with their words; blocks are not told apart, comments are left out.
+std::vector<Words> statements_of(const std::string& text) {
+  std::vector<Words> statements(1);
+  std::string word;
+  const auto end_word = [&] {
+    if (!word.empty()) statements.back().push_back(word);
+    word.clear();
+  };
+  bool comment = false;
+  for (const char c : text) {
+    comment = c != '\n' && (comment || c == '#');
+    if (comment) continue;
+    const bool ends = c == ';' || c == '{' || c == '}';
+    if (!ends && std::isspace(static_cast<unsigned char>(c)) == 0) {
+      word += c;
+      continue;
+    }
+    end_word();
+    if (ends && !statements.back().empty()) statements.emplace_back();
+  }
+  end_word();
+  return statements;
+}
+
 bool says_daemon(const std::string& directives) {
-  static const std::regex kDaemon("(^|[;\\n])[ \\t]*daemon[ \\t]");
-  return std::regex_search(directives, kDaemon);
+  const auto all = statements_of(directives);
+  return std::any_of(all.begin(), all.end(),
+                     [](const Words& s) { return s.size() > 1 && s[0] == "daemon"; });
 }
 
 // Debian's apache2 wants the variables that apache2ctl reads for it, and stays in the background
@@ -111,14 +135,13 @@ std::string nginx_directives(const Words& args) {
 constexpr int kIncludesMax = 8;        // files within files, as deep as anybody nests them
 constexpr char kNotRead[] = " zone ";  // of a file that cannot be read: it may hold anything
 
-// What nginx reads: the file and all that it includes, without comments.
+// What nginx reads: the file and all that it includes.
 std::string nginx_text(const std::string& path, int depth = 0) {
-  static const std::regex kComment("#[^\n]*"), kInclude("\\binclude[ \t]+([^; \t\n]+)");
   if (depth > kIncludesMax || access(path.c_str(), R_OK) != 0) return kNotRead;
-  const std::string own = std::regex_replace(text_of(path), kComment, "");
-  std::string all = own;
-  for (std::sregex_iterator i(own.begin(), own.end(), kInclude), end; i != end; ++i) {
-    const std::filesystem::path named((*i)[1].str());
+  std::string all = text_of(path);
+  for (const Words& statement : statements_of(all)) {
+    if (statement.size() < 2 || statement[0] != "include") continue;
+    const std::filesystem::path named(statement[1]);
     const auto whole =
         named.is_absolute() ? named : std::filesystem::path(path).parent_path() / named;
     glob_t found{};
@@ -135,8 +158,15 @@ std::string nginx_text(const std::string& path, int depth = 0) {
 // Threads, and memory that workers share, are synchronised by nginx's own spin locks: parallel
 // mode is sound without them only (rule 12).
 bool nginx_shares_memory(const std::string& text) {
-  static const std::regex kShared("shared|zone|thread|accept_mutex[ \t]+on|stub_status|lua_|perl");
-  return std::regex_search(text, kShared);
+  const auto all = statements_of(text);
+  return std::any_of(all.begin(), all.end(), [](const Words& s) {
+    if (s.size() > 1 && s[0] == "accept_mutex" && s[1] == "on") return true;
+    return std::any_of(s.begin(), s.end(), [](const std::string& word) {
+      constexpr const char* kShared[] = {"shared", "zone", "thread", "stub_status", "lua_", "perl"};
+      return std::any_of(std::begin(kShared), std::end(kShared),
+                         [&](const char* part) { return word.find(part) != std::string::npos; });
+    });
+  });
 }
 
 // It goes to the background unless a directive says no. The last -g is the one that counts.
