@@ -118,9 +118,10 @@ bool admit_next(Layout& w) noexcept {
   s.admitted = header.viewstamp;
   ++s.admissions;
   if (value(s.view) != 0) {
-    const std::int64_t passed = static_cast<std::int64_t>(header.stamp_ns) - s.now_ns;
-    if (passed > 0) {
-      s.now_ns += passed;
+    const auto stamp = static_cast<std::int64_t>(header.stamp_ns);
+    if (stamp > s.now_ns) {
+      const std::int64_t passed = stamp - s.now_ns;
+      s.now_ns = stamp;
       // Somebody wants to run, so that the time was used; it counts for who had the turn last.
       if (s.run_queue.head != kNone && s.last_slot != 0) use_processor(w, s.last_slot, passed);
     }
