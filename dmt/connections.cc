@@ -142,6 +142,11 @@ std::uint32_t find_listener(const Layout& w, const ConnectBody& body, Index conn
 
 }  // namespace
 
+bool is_wildcard(const VirtualAddress& address) noexcept {
+  return std::all_of(std::begin(address.ip), std::end(address.ip),
+                     [](std::uint8_t byte) { return byte == 0; });
+}
+
 // --- the server's side -------------------------------------------------------------------------
 
 bool may_listen(const Layout& w, std::uint32_t file) noexcept {

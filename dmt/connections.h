@@ -16,6 +16,9 @@ namespace crane::dmt {
 
 // --- the server's side -------------------------------------------------------------------------
 
+// 0.0.0.0 or ::.
+bool is_wildcard(const VirtualAddress& address) noexcept;
+
 // Bits of ListenerState::any_address.
 inline constexpr std::uint16_t kWildcardAddress = 1, kReusesPort = 2;
 

@@ -6,6 +6,7 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/blocks.h"
+#include "dmt/connections.h"
 #include "dmt/files.h"
 
 namespace crane::dmt {
@@ -16,10 +17,6 @@ constexpr std::uint16_t kFirstFreePort = 32768;
 // Input of connections comes first: datagrams use no more than half of all blocks.
 constexpr std::uint32_t kAllBlocksMax = kBlocksMax / 2;
 
-bool is_any(const VirtualAddress& a) noexcept {
-  return std::all_of(std::begin(a.ip), std::end(a.ip), [](std::uint8_t b) { return b == 0; });
-}
-
 bool same_host(const VirtualAddress& a, const VirtualAddress& b) noexcept {
   return a.family == b.family && std::memcmp(a.ip, b.ip, sizeof a.ip) == 0;
 }
@@ -27,15 +24,15 @@ bool same_host(const VirtualAddress& a, const VirtualAddress& b) noexcept {
 // Whether a socket bound to `bound` may hear of what concerns addresses of `family`.
 bool hears(const DatagramState& d, std::uint16_t family) noexcept {
   if (d.bound.family == family) return true;
-  return d.bound.family == kFamilyV6 && family == kFamilyV4 && is_any(d.bound) && !d.only_v6;
+  return d.bound.family == kFamilyV6 && family == kFamilyV4 && is_wildcard(d.bound) && !d.only_v6;
 }
 
 // How well a socket fits; 0 = not at all.
 unsigned fitness(const DatagramState& d, const VirtualAddress& to,
                  const VirtualAddress& from) noexcept {
   if (d.bound.port != to.port || !hears(d, to.family)) return 0;
-  if (!is_any(d.bound) && !same_host(d.bound, to)) return 0;
-  const unsigned fit = is_any(d.bound) ? 1 : 2;
+  if (!is_wildcard(d.bound) && !same_host(d.bound, to)) return 0;
+  const unsigned fit = is_wildcard(d.bound) ? 1 : 2;
   if (d.peer.family == 0) return fit;
   return d.peer.port == from.port && same_host(d.peer, from) ? fit + 2 : 0;
 }
@@ -67,9 +64,11 @@ bool datagram_port_taken(const Layout& w, std::uint32_t file, const VirtualAddre
   for (std::uint32_t i = 1; i <= w.scheduler.files_used; ++i) {
     const DatagramState& d = w.files[i].datagram;
     if (i == file || w.files[i].kind != FileKind::kDatagram || d.bound.port != a.port) continue;
-    const bool related = d.bound.family == a.family || (is_any(d.bound) && hears(d, a.family)) ||
-                         (a.family == kFamilyV6 && is_any(a) && !mine.only_v6);
-    const bool overlap = related && (is_any(d.bound) || is_any(a) || same_host(d.bound, a));
+    const bool related = d.bound.family == a.family ||
+                         (is_wildcard(d.bound) && hears(d, a.family)) ||
+                         (a.family == kFamilyV6 && is_wildcard(a) && !mine.only_v6);
+    const bool overlap =
+        related && (is_wildcard(d.bound) || is_wildcard(a) || same_host(d.bound, a));
     if (overlap && !(d.reuses && mine.reuses)) return true;
   }
   return false;
@@ -107,7 +106,7 @@ bool is_in_group(const Layout& w, std::uint32_t file, const VirtualAddress& to) 
   if (w.files[file].kind != FileKind::kDatagram) return false;
   const DatagramState& d = w.files[file].datagram;
   if (d.bound.port != to.port || !hears(d, to.family)) return false;
-  if (!is_any(d.bound) && !same_host(d.bound, to)) return false;
+  if (!is_wildcard(d.bound) && !same_host(d.bound, to)) return false;
   const std::uint32_t name = group_name(to);
   return std::find(std::begin(d.groups), std::end(d.groups), name) != std::end(d.groups);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "dmt/base/log.h"
+#include "dmt/connections.h"
 #include "runtime/interfaces.h"
 #include "runtime/vsock.h"
 
@@ -61,14 +62,14 @@ int bind_to_any(dmt::Layout& w, std::uint32_t file) noexcept {
 
 // The address that the datagram comes from.
 VirtualAddress source(const dmt::DatagramState& d, const VirtualAddress& to) noexcept {
-  VirtualAddress from = vsock::is_wildcard(d.bound) ? interfaces::source_for(to) : d.bound;
+  VirtualAddress from = dmt::is_wildcard(d.bound) ? interfaces::source_for(to) : d.bound;
   from.port = d.bound.port;
   return from;
 }
 
 // What is sent to the wildcard goes to this host, as Linux has it.
 void name_this_host(VirtualAddress& to) noexcept {
-  if (!vsock::is_wildcard(to)) return;
+  if (!dmt::is_wildcard(to)) return;
   if (to.family == AF_INET) std::memcpy(to.ip, interfaces::kLoopback.data(), 4);
   if (to.family == AF_INET6) to.ip[15] = 1;
 }
@@ -173,12 +174,7 @@ bool is_udp(int type, int protocol) noexcept {
 }
 
 int create(Turn& turn, int domain, int type) noexcept {
-  const std::uint32_t file = dmt::create_file(turn.w, own_slot(), FileKind::kDatagram);
-  if (file == 0) return -ENFILE;
-  FileRecord& f = turn.w.files[file];
-  f.port = static_cast<std::uint16_t>(domain);
-  f.nonblocking = (type & SOCK_NONBLOCK) != 0;
-  return bind_new(turn, make_placeholder(type), file);
+  return new_socket(turn, FileKind::kDatagram, domain, type);
 }
 
 int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept {
@@ -187,7 +183,7 @@ int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) 
   const int error = address_for(turn.w.files[file], a, n, address);
   if (error < 0) return error;
   if (d.bound.family != 0) return -EINVAL;
-  if (!vsock::is_wildcard(address) && !interfaces::is_own(address) &&
+  if (!dmt::is_wildcard(address) && !interfaces::is_own(address) &&
       !interfaces::is_multicast(address) && !interfaces::is_broadcast(address)) {
     return -EADDRNOTAVAIL;
   }

@@ -97,6 +97,15 @@ long make_placeholder(int flags) noexcept {
   return raw_syscall(SYS_socket, AF_UNIX, SOCK_STREAM | (flags & kKept), 0);
 }
 
+int new_socket(Turn& turn, FileKind kind, int domain, int type) noexcept {
+  const std::uint32_t file = dmt::create_file(turn.w, own_slot(), kind);
+  if (file == 0) return -ENFILE;
+  FileRecord& f = turn.w.files[file];
+  f.port = static_cast<std::uint16_t>(domain);
+  f.nonblocking = (type & SOCK_NONBLOCK) != 0;
+  return bind_new(turn, make_placeholder(type), file);
+}
+
 bool is_open(int fd) noexcept {
   return !is_own_descriptor(fd) && raw_syscall(SYS_fcntl, fd, F_GETFD) >= 0;
 }

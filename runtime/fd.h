@@ -52,10 +52,6 @@ inline ssize_t finish(Turn& turn, std::int64_t result) noexcept {
 inline int finish_int(Turn& turn, std::int64_t result) noexcept {
   return static_cast<int>(finish(turn, result));
 }
-inline int fail(int error) noexcept {
-  errno = error;
-  return -1;
-}
 
 // A call of libc's form (-1 and errno) at a turn; the result is folded.
 template <typename Call>
@@ -96,6 +92,8 @@ void forget_descriptor(Turn& turn, int fd) noexcept;
 
 // A placeholder for something wholly virtual; O_NONBLOCK and O_CLOEXEC as in `flags` of socket(2).
 long make_placeholder(int flags) noexcept;
+// A new virtual socket of `kind` at a placeholder descriptor; -ENFILE.
+int new_socket(Turn& turn, FileKind kind, int domain, int type) noexcept;
 
 bool is_open(int fd) noexcept;
 

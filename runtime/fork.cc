@@ -50,8 +50,7 @@ void prepare() noexcept {
   if (self.slot == dmt::kNone) return;
   Inside inside;
   dmt::Layout& w = *world;
-  dmt::get_turn(w, own_slot());
-  let_ending_thread_go();  // the child has a copy of what it does
+  take_turn();
   new_child = dmt::create_process(w, self.process);
   if (new_child.process != dmt::kNoProcess) {
     dmt::SlotRecord& slot = w.slots[value(new_child.slot)];
@@ -102,7 +101,7 @@ int finish_fork(pid_t pid) noexcept {
   }
   if (pid < 0) {
     // Rule 17: an error of this machine alone; what was created for the child cannot be undone now.
-    dmt::get_turn(*world, own_slot());
+    take_turn();
     dmt::fence(*world, "the kernel refused to fork on this replica");
   }
   Turn turn(Op::kForkDone);

@@ -12,24 +12,8 @@ namespace {
 
 constexpr char kNames[] =
     "none\0"
-#define INTERPOSE(kind, name, result, params, args, version) #name "\0"
-#define INTERPOSE_VOID(kind, name, params, args, version) #name "\0"
-#define INTERPOSE_NORETURN(kind, name, params, args, version) #name "\0"
-#define INTERPOSE_VARIADIC(kind, name, result, params, last, wrapped, given, args, version) \
-#name "\0"
-#define INTERPOSE_LIST(kind, name, result, params, last, wrapped, args, version) #name "\0"
-#define INTERPOSE_LATE(kind, name, result, params, args, version) #name "\0"
-#define INTERPOSE_JUMP(kind, name, result, params, args, version) #name "\0"
-#define INTERPOSE_OWN(kind, name, result, params, args, version) #name "\0"
-#include "runtime/interposed.def"
-#undef INTERPOSE
-#undef INTERPOSE_VOID
-#undef INTERPOSE_NORETURN
-#undef INTERPOSE_VARIADIC
-#undef INTERPOSE_LIST
-#undef INTERPOSE_LATE
-#undef INTERPOSE_JUMP
-#undef INTERPOSE_OWN
+#define CRANE_NAME(name) #name "\0"
+#include "runtime/interposed_names.def"
     "thread start\0thread end\0signal delivery\0fork done\0child start\0exec "
     "done\0line-up\0section";
 

@@ -8,23 +8,8 @@ namespace crane {
 
 enum class Op : std::uint32_t {
   kNone = 0,
-#define INTERPOSE(kind, name, result, params, args, version) name,
-#define INTERPOSE_VOID(kind, name, params, args, version) name,
-#define INTERPOSE_NORETURN(kind, name, params, args, version) name,
-#define INTERPOSE_VARIADIC(kind, name, result, params, last, wrapped, given, args, version) name,
-#define INTERPOSE_LIST(kind, name, result, params, last, wrapped, args, version) name,
-#define INTERPOSE_LATE(kind, name, result, params, args, version) name,
-#define INTERPOSE_JUMP(kind, name, result, params, args, version) name,
-#define INTERPOSE_OWN(kind, name, result, params, args, version) name,
-#include "runtime/interposed.def"
-#undef INTERPOSE
-#undef INTERPOSE_VOID
-#undef INTERPOSE_NORETURN
-#undef INTERPOSE_VARIADIC
-#undef INTERPOSE_LIST
-#undef INTERPOSE_LATE
-#undef INTERPOSE_JUMP
-#undef INTERPOSE_OWN
+#define CRANE_NAME(name) name,
+#include "runtime/interposed_names.def"
   // Operations that are no function of libc.
   kThreadStart,
   kThreadEnd,

@@ -8,6 +8,18 @@ namespace crane {
 
 using dmt::WakeReason;
 
+void take_turn() noexcept {
+  dmt::get_turn(*world, own_slot());
+  let_ending_thread_go();
+}
+
+WakeReason wait_for_turn(std::uint64_t object, std::int64_t deadline_ns, Op op) noexcept {
+  const WakeReason why =
+      dmt::wait(*world, own_slot(), object, deadline_ns, static_cast<dmt::Operation>(op));
+  let_ending_thread_go();
+  return why;
+}
+
 Turn::Turn(Op op, Point point) noexcept : w(*world), op_(op), point_(point) {
   take();
   if (point_ == kCancellationPoint && cancellation_due()) act_on_cancellation();
@@ -29,9 +41,8 @@ void Turn::finish() noexcept {
 }
 
 void Turn::take() noexcept {
-  dmt::get_turn(w, own_slot());
+  take_turn();
   held_ = true;
-  let_ending_thread_go();
   // Rule 8a: what this thread has read between turns has passed for everybody.
   if (self.clock_reads != 0) dmt::observe_time(w, self.clock_ns);
   self.clock_reads = 0;
@@ -57,10 +68,7 @@ WakeReason Turn::wait(std::uint64_t object, std::int64_t deadline_ns) noexcept {
     return WakeReason::kInterrupted;
   }
   dmt::note_caller(w, reinterpret_cast<std::uintptr_t>(self.caller));
-  const WakeReason why =
-      dmt::wait(w, own_slot(), object, deadline_ns, static_cast<dmt::Operation>(op_));
-  let_ending_thread_go();
-  return why;
+  return wait_for_turn(object, deadline_ns, op_);
 }
 
 WakeReason Turn::wait_lined_up(std::uint64_t object, std::int64_t deadline_ns) noexcept {

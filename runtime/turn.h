@@ -39,6 +39,16 @@ namespace crane {
 inline constexpr bool kRestarts = true;
 inline constexpr bool kNeverRestarts = false;
 
+// libc's way to fail.
+inline int fail(int error) noexcept {
+  errno = error;
+  return -1;
+}
+
+// dmt::get_turn and dmt::wait for the calling thread: every return with the turn is one of these.
+void take_turn() noexcept;
+dmt::WakeReason wait_for_turn(std::uint64_t object, std::int64_t deadline_ns, Op op) noexcept;
+
 class Turn {
  public:
   enum Point : std::uint8_t { kNoPoint, kCancellationPoint };

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "dmt/base/log.h"
+#include "dmt/connections.h"
 #include "runtime/vtime.h"
 
 namespace crane::vsock {
@@ -168,11 +169,6 @@ void to_sockaddr(const VirtualAddress& address, struct sockaddr* out, socklen_t*
   *size = length;
 }
 
-bool is_wildcard(const VirtualAddress& address) noexcept {
-  return std::all_of(std::begin(address.ip), std::end(address.ip),
-                     [](std::uint8_t byte) { return byte == 0; });
-}
-
 // --- sockets -------------------------------------------------------------------------------------
 
 int create(Turn& turn, int domain, int type, int protocol) noexcept {
@@ -186,12 +182,7 @@ int create(Turn& turn, int domain, int type, int protocol) noexcept {
     }
     return kind == SOCK_RAW || kind == SOCK_PACKET ? -EPERM : -EAFNOSUPPORT;
   }
-  const std::uint32_t file = dmt::create_file(turn.w, own_slot(), FileKind::kSocket);
-  if (file == 0) return -ENFILE;
-  FileRecord& f = turn.w.files[file];
-  f.port = static_cast<std::uint16_t>(domain);
-  f.nonblocking = (type & SOCK_NONBLOCK) != 0;
-  return bind_new(turn, make_placeholder(type), file);
+  return new_socket(turn, FileKind::kSocket, domain, type);
 }
 
 int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t size) noexcept {
@@ -205,7 +196,7 @@ int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t siz
   if (address.port == 0) return -EADDRINUSE;
   f.listener.bound = address;
   f.listener.any_address =
-      static_cast<std::uint16_t>((is_wildcard(address) ? dmt::kWildcardAddress : 0) |
+      static_cast<std::uint16_t>((dmt::is_wildcard(address) ? dmt::kWildcardAddress : 0) |
                                  (reuses_port(file) ? dmt::kReusesPort : 0));
   if (!dmt::may_listen(turn.w, file)) {
     f.listener.bound = {};

@@ -17,7 +17,6 @@ namespace crane::vsock {
 int from_sockaddr(const struct sockaddr* address, socklen_t size, VirtualAddress& out) noexcept;
 // As accept and getsockname fill the caller's buffer: cut to *size, *size the full length.
 void to_sockaddr(const VirtualAddress& address, struct sockaddr* out, socklen_t* size) noexcept;
-bool is_wildcard(const VirtualAddress& address) noexcept;
 
 // --- sockets -------------------------------------------------------------------------------------
 

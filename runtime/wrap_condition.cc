@@ -33,9 +33,7 @@ int relock(Turn& turn, pthread_mutex_t* m) noexcept {
     if (error != EBUSY) break;
     note_failure(object, failures);
     // Signals wait until the mutex is ours: their handlers run at the end of the operation.
-    (void)dmt::wait(turn.w, own_slot(), object, dmt::kNoDeadline,
-                    static_cast<dmt::Operation>(Op::pthread_cond_wait));
-    let_ending_thread_go();
+    (void)wait_for_turn(object, dmt::kNoDeadline, Op::pthread_cond_wait);
   }
   if (failures >= kPatience) end_reservation(turn.w, object, false);
   return error;

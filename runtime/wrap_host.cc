@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "runtime/real.h"
-#include "runtime/thread.h"
+#include "runtime/turn.h"
 #include "runtime/vtime.h"
 #include "runtime/wrappers.h"
 
@@ -15,11 +15,6 @@ constexpr long kMemoryPages = 1 << 20;
 constexpr unsigned kPageBytes = 4096;
 constexpr unsigned long kFileSystemBlocks = 1ul << 26, kFileSystemFiles = 1ul << 24;
 constexpr unsigned long kNameMax = 255;
-
-int fail(int error) noexcept {
-  errno = error;
-  return -1;
-}
 
 template <std::size_t size>
 void copy(const char* text, char (&out)[size]) noexcept {

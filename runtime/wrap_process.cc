@@ -73,11 +73,6 @@ pid_t answer(const Ended& ended, int* status, struct rusage* usage) noexcept {
   return ended.pid;
 }
 
-int fail(int error) noexcept {
-  errno = error;
-  return -1;
-}
-
 pid_t wait_by_number(Op op, pid_t which, int* status, int options, struct rusage* r) noexcept {
   constexpr int kKnown = WNOHANG | WUNTRACED | WCONTINUED | __WNOTHREAD | __WCLONE | __WALL;
   if ((options & ~kKnown) != 0) return fail(EINVAL);

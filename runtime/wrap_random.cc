@@ -13,11 +13,6 @@
 namespace crane::wrap {
 namespace {
 
-int fail(int error) noexcept {
-  errno = error;
-  return -1;
-}
-
 std::uint32_t random_word() noexcept {
   std::uint32_t word;
   virtual_random(&word, sizeof word);

@@ -100,8 +100,7 @@ void deliver(dmt::Layout& w, int signo, const dmt::SignalInfo& sent, Handlers& r
   fill_siginfo(info, signo, sent);
   ucontext_t context{};
   run_handler(action, signo, &info, &context);
-  dmt::get_turn(w, own_slot());
-  let_ending_thread_go();
+  take_turn();
   slot.blocked_signals = saved;
 }
 
@@ -135,8 +134,7 @@ dmt::SignalInfo sent_by_this_process(int code, std::uint64_t value) noexcept {
 Handlers deliver_signals() noexcept {
   Handlers ran = Handlers::kNoneRan;
   dmt::Layout& w = *world;
-  dmt::get_turn(w, own_slot());
-  let_ending_thread_go();
+  take_turn();
   dmt::SignalInfo info;
   while (const int signo = dmt::take_signal(w, own_slot(), info)) deliver(w, signo, info, ran);
   self.clock_ns = w.scheduler.now_ns;
@@ -268,11 +266,6 @@ int change_mask(Op op, int how, const sigset_t* set, sigset_t* old) noexcept {
   }
   if (old != nullptr) *old = set_of(before);
   return 0;
-}
-
-int fail(int error) noexcept {
-  errno = error;
-  return -1;
 }
 
 }  // namespace

@@ -37,11 +37,6 @@ constexpr clockid_t cpu_clock_of(std::uint32_t id, int kind) noexcept {
   return static_cast<clockid_t>((~id << kClockBits) | static_cast<unsigned>(kind));
 }
 
-int fail(int error) noexcept {
-  errno = error;
-  return -1;
-}
-
 // Reads a processor clock (dmt/posix_timers.h), which moves by every reading; negative: no such
 // clock.
 std::int64_t read_cpu_clock(clockid_t c) noexcept {

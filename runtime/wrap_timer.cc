@@ -22,11 +22,6 @@ namespace {
 
 constexpr std::int64_t kNsPerMicrosecond = 1000;
 
-int fail(int error) noexcept {
-  errno = error;
-  return -1;
-}
-
 }  // namespace
 
 // --- the process' alarm  -------------------------------------------------------------------------

@@ -16,17 +16,10 @@
 
 #include "runtime/setup/profile_databases.h"
 #include "runtime/setup/profile_services.h"
+#include "runtime/setup/words.h"
 
 namespace crane::setup {
 namespace {
-
-using Words = std::vector<std::string>;
-
-bool has(const Words& args, std::initializer_list<const char*> words) {
-  return std::any_of(args.begin(), args.end(), [&](const std::string& arg) {
-    return std::any_of(words.begin(), words.end(), [&](const char* w) { return arg == w; });
-  });
-}
 
 std::string value_of(const Words& environment, const std::string& name) {
   for (const auto& variable : environment) {
@@ -116,10 +109,7 @@ Profile redis_server(const Words& args) {
 // It refuses to run as root without a user to become.
 Profile memcached(const Words& args) {
   Profile p{.name = "memcached"};
-  const bool named = std::any_of(args.begin(), args.end(), [](const std::string& arg) {
-    return arg.compare(0, 2, "-u") == 0 || arg.compare(0, 6, "--user") == 0;
-  });
-  if (geteuid() == 0 && !named) {
+  if (geteuid() == 0 && !any_begins(args, {"-u", "--user"})) {
     p.args = {"-u", getpwnam("memcache") != nullptr ? "memcache" : "nobody"};
   }
   return p;

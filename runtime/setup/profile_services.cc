@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/setup/profile_services.h"
 
-#include <algorithm>
+#include "runtime/setup/words.h"
 
 namespace crane::setup {
-namespace {
-
-using Words = std::vector<std::string>;
-
-bool any_begins(const Words& args, std::initializer_list<const char*> starts) {
-  return std::any_of(args.begin(), args.end(), [&](const std::string& arg) {
-    return std::any_of(starts.begin(), starts.end(),
-                       [&](const char* start) { return arg.rfind(start, 0) == 0; });
-  });
-}
-
-}  // namespace
 
 // A clamd.conf of Debian says "Foreground false" and "User clamav"; its unit says --foreground.
 Profile clamd(const Words& args) {

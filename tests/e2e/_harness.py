@@ -48,10 +48,10 @@ def tail(path, lines=25):
         return f"({error})"
 
 
-def free_port():
-    """A port nobody uses, below the range that outgoing connections take theirs from."""
+def free_port(first=20000, end=32000):
+    """A port nobody uses; by default below those that outgoing connections take theirs from."""
     while True:
-        port = random.randrange(20000, 32000)
+        port = random.randrange(first, end)
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

@@ -32,18 +32,6 @@ BROWSE = """<?xml version="1.0" encoding="utf-8"?>
 """
 
 
-def free_port():
-    """libupnp takes none below 49152; above 61000 no outgoing connection has one."""
-    while True:
-        port = random.randrange(61001, 65000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
-
-
 def own_address():
     """A native gerbera listens on the address of its interface, not on loopback."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -58,7 +46,8 @@ class Gerbera(m.Server):
     requests = (96, 1600)
 
     def prepare(self):
-        self.port = free_port()
+        # libupnp takes none below 49152; above 61000 no outgoing connection has one.
+        self.port = h.free_port(61001, 65000)
         self.host = "127.0.0.1"
         self.numbers = {pathlib.Path("/"): "1"}   # of the directories' containers
         (self.work / "home").mkdir()

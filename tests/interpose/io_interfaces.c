@@ -14,18 +14,7 @@
 #include <unistd.h>
 
 #include "check.h"
-
-typedef struct sockaddr Any;
-typedef struct sockaddr_in In;
-
-static In at(const char* ip, int port) {
-  In a;
-  memset(&a, 0, sizeof a);
-  a.sin_family = AF_INET;
-  a.sin_port = htons((unsigned short)port);
-  inet_pton(AF_INET, ip, &a.sin_addr);
-  return a;
-}
+#include "internet.h"
 
 static const char* text_of(const void* a) {
   static char text[INET_ADDRSTRLEN];

@@ -21,20 +21,9 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "internet.h"
 
 #define FAILS(call, error) CHECK((call) < 0 && errno == (error))
-
-typedef struct sockaddr Any;
-typedef struct sockaddr_in In;
-
-static In at(const char* ip, int port) {
-  In a;
-  memset(&a, 0, sizeof a);
-  a.sin_family = AF_INET;
-  a.sin_port = htons((unsigned short)port);
-  inet_pton(AF_INET, ip, &a.sin_addr);
-  return a;
-}
 
 // A socket on a port of 127.0.0.1 that the system chooses.
 static int bound(In* where) {

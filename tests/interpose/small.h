@@ -80,4 +80,34 @@ static inline void handle(int signo, void (*handler)(int), int flags) {
   CHECK_EQUAL(sigaction(signo, &a, NULL), 0);
 }
 
+// Rings at the thread that began it, again and again until it is ended: a signal that comes before
+// the call that it is for interrupts nothing.
+struct Interruptions {
+  pthread_t target, thread;
+  int ended;
+};
+
+static inline void ignore_ring(int signo) { (void)signo; }
+
+static inline void* ring_again(void* given) {
+  struct Interruptions* i = given;
+  do {
+    sleep_ms(10);
+    CHECK_EQUAL(pthread_kill(i->target, SIGUSR1), 0);
+  } while (__atomic_load_n(&i->ended, __ATOMIC_SEQ_CST) == 0);
+  return NULL;
+}
+
+static inline void begin_interruptions(struct Interruptions* i, int flags) {
+  handle(SIGUSR1, ignore_ring, flags);
+  i->target = pthread_self();
+  i->ended = 0;
+  i->thread = start(ring_again, i);
+}
+
+static inline void end_interruptions(struct Interruptions* i) {
+  __atomic_store_n(&i->ended, 1, __ATOMIC_SEQ_CST);
+  join(i->thread);
+}
+
 #endif

@@ -6,29 +6,20 @@
 
 #include "../small.h"
 
-static pthread_t waiter;
-static void note(int signo) { (void)signo; }
-static void* disturber(void* x) {
-  sleep_ms(10);
-  CHECK_EQUAL(pthread_kill(waiter, SIGUSR1), 0);
-  return x;
-}
-
 int main(void) {
+  struct Interruptions bell;
   struct sembuf s = {0, -1, 0};
   long message[2];
   const int set = semget(IPC_PRIVATE, 1, 0600), queue = msgget(IPC_PRIVATE, 0600);
-  waiter = pthread_self();
   CHECK_EQUAL(semctl(set, 0, SETVAL, 0), 0);
-  handle(SIGUSR1, note, SA_RESTART);
-  pthread_t t = start(disturber, NULL);
+  begin_interruptions(&bell, SA_RESTART);
   CHECK_EQUAL(semop(set, &s, 1), -1);
   CHECK_EQUAL(errno, EINTR);
-  join(t);
-  t = start(disturber, NULL);
+  end_interruptions(&bell);
+  begin_interruptions(&bell, SA_RESTART);
   CHECK_EQUAL(msgrcv(queue, message, sizeof message[1], 0, 0), -1);
   CHECK_EQUAL(errno, EINTR);
-  join(t);
+  end_interruptions(&bell);
   CHECK_EQUAL(semctl(set, 0, IPC_RMID), 0);
   CHECK_EQUAL(msgctl(queue, IPC_RMID, NULL), 0);
   return succeed();

@@ -6,27 +6,18 @@
 
 #include "../small.h"
 
-static pthread_t waiter;
-static void note(int signo) { (void)signo; }
-static void* disturber(void* x) {
-  sleep_ms(10);
-  CHECK_EQUAL(pthread_kill(waiter, SIGUSR1), 0);
-  return x;
-}
-
 int main(void) {
-  waiter = pthread_self();
+  struct Interruptions bell;
   const int flags[] = {0, SA_RESTART};
   for (int i = 0; i < 2; ++i) {
-    handle(SIGUSR1, note, flags[i]);
-    pthread_t t = start(disturber, NULL);
+    begin_interruptions(&bell, flags[i]);
     CHECK_EQUAL(poll(NULL, 0, -1), -1);
     CHECK_EQUAL(errno, EINTR);
-    join(t);
-    t = start(disturber, NULL);
+    end_interruptions(&bell);
+    begin_interruptions(&bell, flags[i]);
     CHECK_EQUAL(select(0, NULL, NULL, NULL, NULL), -1);
     CHECK_EQUAL(errno, EINTR);
-    join(t);
+    end_interruptions(&bell);
   }
   return succeed();
 }

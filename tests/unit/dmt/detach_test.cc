@@ -18,12 +18,6 @@ namespace {
 
 constexpr Operation kOp = 7;
 
-void finish(Layout& w, Slot me) {
-  get_turn(w, me);
-  release_slot(w, me);
-  leave(w, me);
-}
-
 struct Ran {
   std::vector<int> trace;
   std::uint64_t hash;

@@ -18,12 +18,6 @@ namespace {
 constexpr Operation kOp = 7;
 constexpr std::uint64_t kLoop = 0x4000;  // where the threads of these tests spin
 
-void finish(Layout& w, Slot me) {
-  get_turn(w, me);
-  release_slot(w, me);
-  leave(w, me);
-}
-
 void operate(Layout& w, Slot me) {
   get_turn(w, me);
   put_turn(w, me, kOp, 0, false);

@@ -16,13 +16,6 @@ namespace {
 
 constexpr Operation kOp = 7;
 
-// Ends a thread of a test as pthread_exit would.
-void finish(Layout& w, Slot me) {
-  get_turn(w, me);
-  release_slot(w, me);
-  leave(w, me);
-}
-
 // `count` threads note their name once per turn, `turns` times each; what they wrote in all.
 std::vector<int> rotation(Options options, int count, int turns) {
   World world(options);

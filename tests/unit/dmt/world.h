@@ -112,6 +112,13 @@ class World {
   View view_{};
 };
 
+// Ends a thread of a test as pthread_exit would.
+inline void finish(Layout& w, Slot me) {
+  get_turn(w, me);
+  release_slot(w, me);
+  leave(w, me);
+}
+
 // Runs `body` in a child process whose fence handler exits with kFenced; returns the exit status,
 // or 128 + signal.  Messages of the child go nowhere.
 inline constexpr int kFenced = 42;
