@@ -6,6 +6,7 @@ import io
 import os
 import pathlib
 import platform
+import signal
 import socket
 import subprocess
 import sys
@@ -13,6 +14,11 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
+
+
+def end_at_sigterm():
+    """Who is told to end takes its groups with it."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 class Place:
@@ -31,8 +37,9 @@ class Native:
 
     replicas = 1
 
-    def __init__(self, command, port, environment):
+    def __init__(self, command, port, environment, address="127.0.0.1"):
         self.command, self.port, self.environment = command, port, environment
+        self.address = address
 
     def __enter__(self):
         self.process = subprocess.Popen(self.command, env={**os.environ, **self.environment},
@@ -45,7 +52,7 @@ class Native:
         if self.process.poll() is not None:
             raise h.Failure(f"{self.command[0]} ended with status {self.process.returncode}")
         try:
-            socket.create_connection(("127.0.0.1", self.port), 1).close()
+            socket.create_connection((self.address, self.port), 1).close()
             return True
         except OSError:
             return False

@@ -6,7 +6,9 @@ For each: three runs of three replicas with delays, pinning and start order of t
 outputs and schedules are compared; then its load natively, as a group of one and of three, with
 both admission rules, in interleaved repeats. Printed, and written to <out>/bench/servers.{json,md}
 and a plot; `--readme` puts the table between the marks of README.md. A server that is not
-installed, or does not run, is left out by name: then nothing is put into README.md.
+installed, or does not run, is left out by name: then nothing is put into README.md. The comparison
+and the measurement may be two runs (--proof; --speed --compared): then the table says of which
+commits they are.
 """
 import argparse
 import importlib.util
@@ -24,7 +26,7 @@ STORIES = HERE.parent / "tests" / "e2e"
 sys.path.insert(0, str(STORIES))
 import _harness as h  # noqa: E402
 import _matrix as m  # noqa: E402
-from place import Place, machine, pyplot_or_none  # noqa: E402
+from place import Place, end_at_sigterm, machine, pyplot_or_none  # noqa: E402
 from runs import CONFIGURATIONS, bubble_share, median_of, tried  # noqa: E402
 
 BEGIN, END = "<!-- matrix: begin -->", "<!-- matrix: end -->"
@@ -59,6 +61,7 @@ class Judge(Place):
         return bool(good)
 
     check_equal = h.Story.check_equal
+    check_schedule = h.Story.check_schedule
 
 
 def proof(out, work, kind):
@@ -141,6 +144,11 @@ def table(rows):
     return "\n".join(lines)
 
 
+def said_of(about, earlier):
+    text = f"\n\nMeasured at commit {about['commit']}"
+    return text + (f", compared at {earlier['machine']['commit']}." if earlier else ".")
+
+
 def plot(rows, path):
     pyplot = pyplot_or_none()
     if not pyplot:
@@ -165,12 +173,19 @@ def into_readme(text):
     path.write_text(f"{old[:begin]}\n{text}\n{old[end:]}")
 
 
-def measure(out, work, options):
+def commit():
+    """Of the sources, with a mark when they are changed."""
+    done = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=HERE, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def measure(out, work, options, compared):
     rows, left_out = [], []
     for kind in all_kinds(options.only):
         try:
             h.need(*kind.programs)
-            told = None if options.speed else proof(out, work, kind)
+            told = compared.get(kind.name) if options.speed else proof(out, work, kind)
             runs = [] if options.proof else speed(Place(out, work, "servers"), kind, options)
         except (h.CannotRun, h.Failure, OSError, subprocess.SubprocessError) as cause:
             print(f"left out: {kind.name}: {str(cause)[:400]}")
@@ -191,22 +206,30 @@ def main():
     parser.add_argument("--proof", action="store_true", help="compare only, no speed")
     parser.add_argument("--speed", action="store_true", help="speed only, no comparison")
     parser.add_argument("--readme", action="store_true", help="put the table into README.md")
+    parser.add_argument("--compared", type=pathlib.Path, metavar="FILE",
+                        help="with --speed: the comparison of an earlier --proof, in "
+                        "<out>/bench/servers-compared.json")
     options = parser.parse_args()
+    end_at_sigterm()
     out = pathlib.Path(options.out).resolve()
-    about = machine()
+    about = {**machine(), "commit": commit()}
+    earlier = json.loads(options.compared.read_text()) if options.compared else None
+    compared = {row["name"]: row["proof"] for row in earlier["rows"]} if earlier else {}
     with tempfile.TemporaryDirectory(prefix="crane-servers-", dir="/var/tmp") as work:
         path = pathlib.Path(work)
         path.chmod(0o755)
-        rows, left_out = measure(out, path, options)
-    text = table(rows)
+        rows, left_out = measure(out, path, options, compared)
+    text = table(rows) + said_of(about, earlier)
     print(f"{about['processor']}, {about['processors']} processors, {about['memory_mib']} MiB, "
           f"Linux {about['kernel']}; {m.CLIENTS} clients; clients, replicas and load share them\n\n"
           f"{text}")
     results = out / "bench"
     results.mkdir(parents=True, exist_ok=True)
-    (results / "servers.json").write_text(json.dumps({"machine": about, "rows": rows}, indent=1))
-    (results / "servers.md").write_text(text + "\n")
-    plot(rows, results / "servers.png")
+    name = "servers-compared" if options.proof else "servers"
+    (results / f"{name}.json").write_text(json.dumps({"machine": about, "rows": rows}, indent=1))
+    (results / f"{name}.md").write_text(text + "\n")
+    if not options.proof:
+        plot(rows, results / "servers.png")
     if options.readme and not left_out and not options.only:
         into_readme(text)
     return 0 if rows and not left_out and not any(r["proof"]["failures"] for r in rows) else 1

@@ -10,7 +10,7 @@ namespace crane::setup {
 
 // It refuses to run as root without a user to become.
 Profile mariadbd(const Words& args) {
-  Profile p{.name = "mariadbd", .directories = {"mysql:/run/mysqld"}};
+  Profile p{.name = "mariadbd", .directories = {"mysql:/run/mysqld"}, .node_roams = true};
   const bool asked = has(args, {"-V", "--version", "-?", "-I", "--help"});
   if (geteuid() == 0 && !asked && !any_begins(args, {"-u", "--user"})) {
     p.args = {"--user=mysql"};
@@ -20,8 +20,10 @@ Profile mariadbd(const Words& args) {
 
 // It refuses to run as root. Debian's own pg_ctlcluster becomes the owner of the data, postgres.
 Profile postgres(const Words&) {
-  return Profile{
-      .name = "postgres", .directories = {"postgres:/run/postgresql"}, .user = "postgres"};
+  return Profile{.name = "postgres",
+                 .directories = {"postgres:/run/postgresql"},
+                 .node_roams = true,
+                 .user = "postgres"};
 }
 
 // It stays in the foreground only with a debug level; Debian's script gives it user and group.

@@ -50,6 +50,10 @@ class Server:
         """The same server without Crane, in the foreground."""
         return self.program()
 
+    def native_address(self):
+        """Where that one listens."""
+        return "127.0.0.1"
+
     def ready(self):
         """More than an open port: true once the server answers."""
         return True

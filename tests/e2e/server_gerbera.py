@@ -33,7 +33,7 @@ BROWSE = """<?xml version="1.0" encoding="utf-8"?>
 
 
 def own_address():
-    """A native gerbera listens on the address of its interface, not on loopback."""
+    """The address that packets to others come from."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("203.0.113.1", 9))
         return probe.getsockname()[0]
@@ -49,7 +49,6 @@ class Gerbera(m.Server):
         # libupnp takes none below 49152; above 61000 no outgoing connection has one.
         self.port = h.free_port(61001, 65000)
         self.host = "127.0.0.1"
-        self.numbers = {pathlib.Path("/"): "1"}   # of the directories' containers
         (self.work / "home").mkdir()
         self.configuration = self.work / "config.xml"
         self.configuration.write_text(self.stock())
@@ -85,6 +84,13 @@ class Gerbera(m.Server):
 
     def program(self):
         return ["gerbera", "-c", str(self.configuration), "-p", str(self.port)]
+
+    def native_program(self):
+        return ["setpriv", "--reuid=gerbera", "--regid=gerbera", "--init-groups", *self.program()]
+
+    def native_address(self):
+        """It listens on the address of its interface, not on loopback."""
+        return own_address()
 
     # --- asking -----------------------------------------------------------------------------------
 
@@ -140,6 +146,7 @@ class Gerbera(m.Server):
         return self.numbers.get(path)
 
     def ready(self):
+        self.numbers = {pathlib.Path("/"): "1"}   # of the directories' containers
         for find in (lambda: "127.0.0.1", own_address):
             try:
                 self.host = find()

@@ -45,6 +45,7 @@ class Slapd(m.Server):
     requests = (320, 8000)
 
     def prepare(self):
+        self.loads = 0
         (self.work / "data").mkdir()
         (self.work / "slapd.d").mkdir()
         (self.work / "slapd.conf").write_text(configuration(self.work))
@@ -71,6 +72,7 @@ class Slapd(m.Server):
 
     def load(self, requests):
         """Fresh connections; each finds two people, adds, changes, finds and deletes its own."""
+        self.loads += 1
         return m.parallel(self.client, requests, "search/add/modify/delete")
 
     def client(self, who, share, took):
@@ -83,7 +85,7 @@ class Slapd(m.Server):
                 wrong.append(f"client {who}: {what}: {got} instead of {expected}")
 
         for i in range(share // 8):
-            uid = f"c{who}-{i}"
+            uid = f"c{who}-{self.loads}-{i}"
             dn = f"uid={uid},{PEOPLE}"
             with ldap.Ldap(self.port) as client:
                 timed("bind", ldap.SUCCESS, client.bind, *ADMIN)
