@@ -26,7 +26,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 7;
+inline constexpr std::uint32_t kLayoutVersion = 8;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // nobody: the next to CAS it has the turn
 
@@ -385,6 +385,7 @@ struct SchedulerState {
   std::atomic<std::uint32_t> arrivals;  // any: how often a detached thread wanted to come back
   std::uint16_t awaited;                // slot of the ATTACH that cannot be admitted yet, or 0
   std::atomic<std::uint32_t> lined_up;  // any: how many slots wait at soft barriers
+  std::uint32_t file_locks;             // 1 = the server has used locks on files
 };
 
 // --- calls that came past the library (unhooked.h) --------------------------------------------

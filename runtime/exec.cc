@@ -7,6 +7,7 @@
 
 #include "dmt/base/log.h"
 #include "dmt/files.h"
+#include "runtime/file_lock.h"
 #include "runtime/init.h"
 #include "runtime/inside.h"
 #include "runtime/raw.h"
@@ -196,6 +197,7 @@ void settle_after_exec() noexcept {
       dmt::unbind_descriptor(w, self.process, static_cast<int>(fd));
     }
   }
+  file_lock::may_have_gone(w);  // with what was to be closed on exec
   reset_handlers_for_exec();
 }
 

@@ -10,7 +10,6 @@ namespace {
 // Waiters' objects: the process in the way is in the low half, 0 = not known.
 constexpr std::uint64_t kFileLocks = 1ull << 61;
 constexpr std::int64_t kLookAgainNs = 20'000'000;
-bool used = false;  // by this process or its ancestors
 
 std::uint32_t own_pid() noexcept { return static_cast<std::uint32_t>(raw_syscall(SYS_getpid)); }
 
@@ -60,13 +59,13 @@ int block_on(Turn& turn, Attempt attempt, Holder find_holder) noexcept {
 }  // namespace
 
 void may_have_gone(dmt::Layout& w) noexcept {
-  if (!used) return;
+  if (w.scheduler.file_locks == 0) return;
   dmt::signal(w, kFileLocks | own_pid(), dmt::kAll);
   dmt::signal(w, kFileLocks, dmt::kAll);
 }
 
 int record(Turn& turn, int fd, int command, long x) noexcept {
-  used = true;
+  turn.w.scheduler.file_locks = 1;
   const int attempt = command == F_SETLKW       ? F_SETLK
                       : command == F_OFD_SETLKW ? F_OFD_SETLK
                                                 : command;
@@ -79,7 +78,7 @@ int record(Turn& turn, int fd, int command, long x) noexcept {
 }
 
 int whole_file(Turn& turn, int fd, int how) noexcept {
-  used = true;
+  turn.w.scheduler.file_locks = 1;
   auto call = [=] { return raw_syscall(SYS_flock, fd, how | LOCK_NB); };
   const bool blocking = (how & (LOCK_NB | LOCK_UN)) == 0;
   const int result = blocking ? block_on(turn, call, [] { return 0u; }) : static_cast<int>(call());
@@ -89,7 +88,7 @@ int whole_file(Turn& turn, int fd, int how) noexcept {
 }
 
 void end_of_process(dmt::Layout& w) noexcept {
-  if (!used) return;
+  if (w.scheduler.file_locks == 0) return;
   const auto base = static_cast<unsigned>(own_descriptor_base());
   const unsigned end = base + static_cast<unsigned>(kOwnDescriptors);
   raw_syscall(SYS_close_range, STDERR_FILENO + 1, base - 1, 0);

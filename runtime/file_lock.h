@@ -7,6 +7,10 @@
 // seen (EDEADLK), and it looks again when that process releases anything.  Now and then it looks
 // without a reason, for a lock may go with the last copy of a descriptor.
 //
+// A lock outlives the call that took it in ways that a process does not see: over exec, with the
+// copies that fork and messages make of a descriptor.  So one process that locks (file_locks in the
+// segment) makes every process of the server close at a turn.
+//
 // Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
 
 #include "runtime/fd.h"

@@ -127,6 +127,7 @@ int duplicate_to(Op op, int fd, int to, int flags) noexcept {
     await_flushes(to, to);
     if (is_plain(to)) settle_time(to);
     result = finish_int(turn, bind_duplicate(turn, fd, raw_syscall(SYS_dup3, fd, to, flags)));
+    file_lock::may_have_gone(turn.w);  // of what `to` was
   }
   if (result >= 0 && result <= STDERR_FILENO) adopt_standard_stream(result);
   return result;
