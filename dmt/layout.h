@@ -226,7 +226,8 @@ struct ConnectionState {
 // Kernel pipe or one direction of a kernel unix stream, or one eventfd/timerfd's count.
 struct StreamState {
   std::uint32_t peer;   // file of the other end, 0 = gone
-  std::uint64_t bytes;  // written by hooked calls and not yet read (by this end)
+  std::uint64_t bytes;  // written by hooked calls and not yet read (by this end); of a named
+                        // pipe's writers: left by a reader that went
   std::uint64_t fifo;   // which named pipe this is an end of, 0 = none (runtime/fifo.h)
   std::uint64_t capacity;
   bool peer_shut_write, shut_read, shut_write;

@@ -42,6 +42,14 @@ void connect(dmt::Layout& w, std::uint32_t mine, std::uint32_t other) noexcept {
   dmt::refresh_readiness(w, other, true);
 }
 
+// A pipe that nobody of the schedule has open is a new one.  The kernel's may be an old one for a
+// while yet, with what was in it: a process that had it open and has ended goes when it goes.
+void empty(int fd) noexcept {
+  std::byte bytes[4096];
+  while (raw_syscall(SYS_read, fd, bytes, sizeof bytes) > 0) {
+  }
+}
+
 // A reference to this end, which is made when nobody has it open.
 std::uint32_t take_end(Turn& turn, int fd, std::uint64_t name, FileKind kind, bool nonblocking,
                        std::uint32_t other) noexcept {
@@ -57,10 +65,12 @@ std::uint32_t take_end(Turn& turn, int fd, std::uint64_t name, FileKind kind, bo
   f.port = dmt::kFifoAlone;
   f.stream.fifo = name;
   f.stream.capacity = stream::kPipeCapacity;
-  // What was written before a former reader went is still there.
-  int left = 0;
-  if (kind == FileKind::kPipeRead && raw_syscall(SYS_ioctl, fd, FIONREAD, &left) == 0) {
-    f.stream.bytes = static_cast<std::uint64_t>(left);
+  if (kind == FileKind::kPipeRead && other == 0) {
+    empty(fd);
+  } else if (kind == FileKind::kPipeRead) {
+    // What was written before a former reader went is still there (dmt/files.cc).
+    f.stream.bytes = w.files[other].stream.bytes;
+    w.files[other].stream.bytes = 0;
   }
   dmt::refresh_readiness(w, file, false);
   if (other != 0) connect(w, file, other);
@@ -82,12 +92,17 @@ int refuse_both() noexcept {
   return -ENXIO;
 }
 
-// The kernel's end; for writing there must be a reader, unless one is waited for.
+// The kernel's end; for writing there must be a reader, unless one is waited for.  Whether there is
+// one is ours to say: the kernel's may be of a process that has ended.
 long open_in_kernel(Turn& turn, int directory, const char* path, int flags,
                     std::uint64_t name) noexcept {
   for (;;) {
     const long fd = raw_syscall(SYS_openat, directory, path, flags | O_NONBLOCK, 0);
-    if (fd != -ENXIO || (flags & O_NONBLOCK) != 0) return fd;
+    if (fd < 0 && fd != -ENXIO) return fd;
+    const bool writes = (flags & O_ACCMODE) == O_WRONLY;
+    if (!writes || end_of(turn.w, name, FileKind::kPipeRead) != 0) return fd;
+    if (fd >= 0) raw_syscall(SYS_close, fd);
+    if ((flags & O_NONBLOCK) != 0) return -ENXIO;
     const int error = await_opening(turn, opening_object(name, FileKind::kPipeRead));
     if (error == -EINTR) return error;
   }
@@ -117,13 +132,13 @@ int open(Turn& turn, int directory, const char* path, int flags,
   const long fd = open_in_kernel(turn, directory, path, flags & ~kCreates, name);
   if (fd < 0) return static_cast<int>(fd);
   raw_syscall(SYS_fcntl, fd, F_SETPIPE_SZ, stream::kPipeKernelBytes);
-  if (!nonblocking) raw_syscall(SYS_fcntl, fd, F_SETFL, flags & ~(kCreates | O_NONBLOCK));
   const std::uint32_t other = end_of(turn.w, name, awaited);
   const std::uint32_t file = take_end(turn, static_cast<int>(fd), name, kind, nonblocking, other);
   if (file == 0) {
     raw_syscall(SYS_close, fd);
     return -ENFILE;
   }
+  if (!nonblocking) raw_syscall(SYS_fcntl, fd, F_SETFL, flags & ~(kCreates | O_NONBLOCK));
   const int number = bind_new(turn, fd, file);
   if (number < 0) return number;
   dmt::signal(turn.w, opening_object(name, kind), dmt::kAll);
