@@ -293,6 +293,20 @@ int rmdir(const char* p) {
 int mkfifo(const char* p, mode_t m) {
   return at_name(Op::mkfifo, note_made, AT_FDCWD, p, [=] { return real::mkfifo(p, m); });
 }
+int mkfifoat(int d, const char* p, mode_t m) {
+  return at_name(Op::mkfifoat, note_made, d, p, [=] { return real::mkfifoat(d, p, m); });
+}
+int mknod(const char* p, mode_t m, dev_t n) { return wrap::mknodat(AT_FDCWD, p, m, n); }
+int mknodat(int d, const char* p, mode_t m, dev_t n) {
+  return at_name(Op::mknodat, note_made, d, p, [=] { return real::mknodat(d, p, m, n); });
+}
+// As programs call it that were built for an older libc.
+int __xmknod(int v, const char* p, mode_t m, dev_t* n) {
+  return wrap::__xmknodat(v, AT_FDCWD, p, m, n);
+}
+int __xmknodat(int v, int d, const char* p, mode_t m, dev_t* n) {
+  return v == 0 ? wrap::mknodat(d, p, m, *n) : fail(EINVAL);
+}
 int shm_unlink(const char* p) {
   return at_turn(Op::shm_unlink, [=] { return real::shm_unlink(p); });
 }

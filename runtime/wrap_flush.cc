@@ -83,6 +83,9 @@ int fdatasync(int fd) {
 int syncfs(int fd) {
   return flush(Op::syncfs, fd, [=] { return raw_syscall(SYS_syncfs, fd); });
 }
+void sync() {
+  flush(Op::sync, kNoDescriptor, [] { return raw_syscall(SYS_sync); });
+}
 int sync_file_range(int fd, off64_t at, off64_t n, unsigned flags) {
   return flush(Op::sync_file_range, fd,
                [=] { return raw_syscall(SYS_sync_file_range, fd, at, n, flags); });

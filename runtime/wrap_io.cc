@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kCopyChunk = 32 * 1024;
 
 template <typename Call>
-ssize_t plain_write(Op op, int fd, Call call) noexcept {
+auto plain_write(Op op, int fd, Call call) noexcept {
   if (!is_parallel()) {
     note_written(fd);
     return call();
@@ -147,6 +147,44 @@ ssize_t pwritev(int fd, const struct iovec* v, int n, off_t at) {
 }
 ssize_t pwritev64(int fd, const struct iovec* v, int n, off64_t at) {
   return wrap::pwritev(fd, v, n, at);
+}
+
+// At the file's own position these are readv and writev, also of what has none.
+ssize_t preadv2(int fd, const struct iovec* v, int n, off_t at, int flags) {
+  if (is_plain(fd)) return real::preadv2(fd, v, n, at, flags);
+  if (flags != 0) return fail(EOPNOTSUPP);
+  return at == -1 ? wrap::readv(fd, v, n) : not_seekable(Op::preadv2);
+}
+ssize_t preadv64v2(int fd, const struct iovec* v, int n, off64_t at, int flags) {
+  return wrap::preadv2(fd, v, n, at, flags);
+}
+ssize_t pwritev2(int fd, const struct iovec* v, int n, off_t at, int flags) {
+  if (is_plain(fd)) {
+    return plain_write(Op::pwritev2, fd, [=] { return real::pwritev2(fd, v, n, at, flags); });
+  }
+  if (flags != 0) return fail(EOPNOTSUPP);
+  return at == -1 ? wrap::writev(fd, v, n) : not_seekable(Op::pwritev2);
+}
+ssize_t pwritev64v2(int fd, const struct iovec* v, int n, off64_t at, int flags) {
+  return wrap::pwritev2(fd, v, n, at, flags);
+}
+
+// --- room in files: no bytes, but the size and the time change ----------------------------------
+
+int fallocate(int fd, int how, off_t at, off_t n) {
+  return plain_write(Op::fallocate, fd, [=] { return real::fallocate(fd, how, at, n); });
+}
+int fallocate64(int fd, int how, off64_t at, off64_t n) { return wrap::fallocate(fd, how, at, n); }
+int posix_fallocate(int fd, off_t at, off_t n) {
+  return plain_write(Op::posix_fallocate, fd, [=] { return real::posix_fallocate(fd, at, n); });
+}
+int posix_fallocate64(int fd, off64_t at, off64_t n) { return wrap::posix_fallocate(fd, at, n); }
+
+ssize_t copy_file_range(int in, off64_t* in_at, int out, off64_t* out_at, size_t n,
+                        unsigned flags) {
+  if (!is_plain(in) || !is_plain(out)) return fail(EINVAL);
+  return plain_write(Op::copy_file_range, out,
+                     [=] { return real::copy_file_range(in, in_at, out, out_at, n, flags); });
 }
 
 ssize_t sendfile(int out, int in, off_t* at, size_t n) {

@@ -5,7 +5,9 @@
 #include "dmt/base/log.h"
 #include "runtime/fifo.h"
 #include "runtime/inode.h"
+#include "runtime/inside.h"
 #include "runtime/open.h"
+#include "runtime/real.h"
 #include "runtime/vrandom.h"
 #include "runtime/wrappers.h"
 
@@ -74,6 +76,13 @@ int temporary_file(Op op, char* path, int suffix, int flags) noexcept {
   return finish_int(turn, result);
 }
 
+// As mkdir would say it.
+int exists_not(const char* path) noexcept {
+  struct stat status {};
+  const long error = raw_syscall(SYS_newfstatat, AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW);
+  return error == -ENOENT ? 0 : error == 0 ? -EEXIST : static_cast<int>(error);
+}
+
 }  // namespace
 
 int openat(int d, const char* p, int f, mode_t m) {
@@ -126,6 +135,42 @@ char* mkdtemp(char* p) {
       with_fresh_name(p, 0, [&] { return static_cast<int>(raw_syscall(SYS_mkdir, p, 0700)); });
   if (result >= 0) note_made(turn, AT_FDCWD, p);
   return finish(turn, result) < 0 ? nullptr : p;
+}
+
+// Names that nobody has now.
+
+char* mktemp(char* p) {
+  Turn turn(Op::mktemp);
+  const int result = with_fresh_name(p, 0, [=] { return exists_not(p); });
+  if (finish(turn, result) < 0) *p = '\0';
+  return p;
+}
+
+char* tmpnam_r(char* p) {
+  if (p == nullptr) return nullptr;
+  constexpr char kPattern[] = P_tmpdir "/fileXXXXXX";
+  static_assert(sizeof kPattern <= L_tmpnam);
+  std::memcpy(p, kPattern, sizeof kPattern);
+  return *wrap::mktemp(p) == '\0' ? nullptr : p;
+}
+char* tmpnam(char* p) {
+  static char name[L_tmpnam];
+  return wrap::tmpnam_r(p == nullptr ? name : p);
+}
+
+// libc finds the directory and the memory; its letters are not ours.
+char* tempnam(const char* directory, const char* prefix) {
+  Turn turn(Op::tempnam);
+  char* name;
+  {
+    const OutsideCrane outside;
+    name = real::tempnam(directory, prefix);
+  }
+  regain(turn);
+  if (name == nullptr) return nullptr;
+  std::memset(name + std::strlen(name) - kPatternSize, 'X', kPatternSize);
+  return finish(turn, with_fresh_name(name, 0, [=] { return exists_not(name); })) < 0 ? nullptr
+                                                                                      : name;
 }
 
 }  // namespace wrap
