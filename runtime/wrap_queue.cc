@@ -14,6 +14,7 @@
 #include "runtime/fd.h"
 #include "runtime/mapping.h"
 #include "runtime/raw.h"
+#include "runtime/real.h"
 #include "runtime/semaphore_undo.h"
 #include "runtime/wrappers.h"
 
@@ -147,10 +148,30 @@ std::int64_t deadline_of(const Turn& turn, const struct timespec* at) noexcept {
   return at == nullptr ? dmt::kNoDeadline : deadline_at(turn.w, CLOCK_REALTIME, *at);
 }
 
+// The kernel counts what it makes: its numbers are the same on every replica when all is made at
+// turns.  They are of the container, so that they are not folded.
+template <typename Call>
+int make_at_turn(Op op, Call call) noexcept {
+  Turn turn(op);
+  const int made = call();
+  turn.result(made < 0 ? errno : 0);
+  return made;
+}
+
 // The kernel's time-out that has passed: it does what can be done now.
 constexpr struct timespec kNow = {0, 0};
 
 }  // namespace
+
+int semget(key_t k, int n, int flags) {
+  return make_at_turn(Op::semget, [=] { return real::semget(k, n, flags); });
+}
+int msgget(key_t k, int flags) {
+  return make_at_turn(Op::msgget, [=] { return real::msgget(k, flags); });
+}
+int shmget(key_t k, size_t n, int flags) {
+  return make_at_turn(Op::shmget, [=] { return real::shmget(k, n, flags); });
+}
 
 int semtimedop(int id, struct sembuf* ops, size_t n, const struct timespec* t) {
   return static_cast<int>(operate(Op::semtimedop, id, ops, n, t));
@@ -194,6 +215,17 @@ int msgctl(int id, int command, struct msqid_ds* data) {
 }
 
 // --- POSIX message queues: O_NONBLOCK is the kernel's EAGAIN, a time-out of its own is ours ------
+
+mqd_t mq_open(const char* path, int flags, mode_t mode, struct mq_attr* attributes) {
+  Turn turn(Op::mq_open);
+  const mqd_t q = real::mq_open(path, flags, mode, attributes);
+  return finish_int(turn, q < 0 ? -errno : bind_plain(turn, q));
+}
+mqd_t __mq_open_2(const char* path, int flags) { return wrap::mq_open(path, flags, 0, nullptr); }
+int mq_close(mqd_t q) { return wrap::close(q); }
+int mq_unlink(const char* path) {
+  return at_turn(Op::mq_unlink, [=] { return real::mq_unlink(path); });
+}
 
 int mq_timedsend(mqd_t q, const char* message, size_t n, unsigned priority,
                  const struct timespec* at) {
