@@ -56,4 +56,13 @@ void call_on_stack(void* top, const struct sigaction& action, int signo, siginfo
   crane_call_on_stack(top, action.sa_sigaction, signo, info, context);
 }
 
+void keep_alternate_stack(ucontext_t& context) noexcept {
+  constexpr int kAutoDisarm = static_cast<int>(1u << 31);  // SS_AUTODISARM: the kernel took it away
+  stack_t now;
+  if (raw_syscall(SYS_sigaltstack, nullptr, &now) != 0) return;
+  const bool armed_again = (context.uc_stack.ss_flags & kAutoDisarm) != 0;
+  if (armed_again && (now.ss_flags & SS_DISABLE) != 0) return;
+  context.uc_stack = now;
+}
+
 }  // namespace crane

@@ -6,6 +6,8 @@
 //
 // Threads: any.
 
+#include <ucontext.h>
+
 #include <csignal>
 
 namespace crane {
@@ -17,5 +19,9 @@ void* alternate_stack_of(const struct sigaction& action) noexcept;
 // Calls the handler with `top` as its stack.
 void call_on_stack(void* top, const struct sigaction& action, int signo, siginfo_t* info,
                    void* context) noexcept;
+
+// The return from a handler of the kernel's sets the stack that was there when it began: from here
+// on the one that is there now.
+void keep_alternate_stack(ucontext_t& context) noexcept;
 
 }  // namespace crane

@@ -11,6 +11,7 @@
 #include "dmt/admission.h"
 #include "dmt/base/log.h"
 #include "dmt/unhooked.h"
+#include "runtime/alternate_stack.h"
 #include "runtime/by_number.h"
 #include "runtime/inside.h"
 #include "runtime/raw.h"
@@ -228,11 +229,13 @@ bool handle_trap(const siginfo_t* info, void* context) noexcept {
   if (info->si_code != kTrapCode || self.slot == dmt::kNone) return false;
   InsideCrane::set_inside();
   const int saved = errno;
-  auto* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  auto& interrupted = *static_cast<ucontext_t*>(context);
+  auto* registers = interrupted.uc_mcontext.gregs;
   const long arguments[6] = {registers[REG_RDI], registers[REG_RSI], registers[REG_RDX],
                              registers[REG_R10], registers[REG_R8],  registers[REG_R9]};
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_call_addr);
   registers[REG_RAX] = answer(info->si_syscall, arguments, address);
+  keep_alternate_stack(interrupted);
   errno = saved;
   InsideCrane::set_outside();
   return true;
