@@ -16,12 +16,17 @@ std::uint32_t* descriptor(Layout& w, std::uint16_t process, int fd) noexcept {
   return &w.descriptors[static_cast<std::size_t>(process) * kFdsMax + static_cast<unsigned>(fd)];
 }
 
-// The other end of a pipe or unix stream is gone: EOF for its readers, EPIPE for its writers.
-void close_stream(Layout& w, FileRecord& file) noexcept {
+// What was on its way to this socket.
+void drop_rights(Layout& w, FileRecord& file) noexcept {
   const auto index = static_cast<std::uint32_t>(&file - w.files);
   for (Right r = receive_right(w, index); r.found; r = receive_right(w, index)) {
     if (r.file != 0) drop_reference(w, r.file);
   }
+}
+
+// The other end of a pipe or unix stream is gone: EOF for its readers, EPIPE for its writers.
+void close_stream(Layout& w, FileRecord& file) noexcept {
+  drop_rights(w, file);
   const std::uint32_t peer = file.stream.peer;
   if (peer == 0) return;
   file.stream.peer = 0;
@@ -72,6 +77,8 @@ void close_file(Layout& w, std::uint32_t index) noexcept {
       return close_epoll(w, index);
     case FileKind::kDatagram:
       return drop_datagrams(w, index);
+    case FileKind::kKernelSocket:
+      return drop_rights(w, file);
     case FileKind::kFree:
     case FileKind::kSocket:
     case FileKind::kUnixSocket:
@@ -240,6 +247,8 @@ Readiness readiness_of(const Layout& w, std::uint32_t file) noexcept {
       return kIn | kOut;
     case FileKind::kDatagram:
       return datagram_readiness(f);
+    case FileKind::kKernelSocket:
+      return (f.listener.queued > 0 ? kIn : 0) | kOut;
   }
   return 0;
 }

@@ -194,6 +194,8 @@ enum class FileKind : std::uint8_t {
   kSignalFd,      // wholly virtual
   kRandom,        // /dev/urandom and /dev/random (D7)
   kDatagram,      // wholly virtual UDP socket (datagrams.h)
+  kKernelSocket,  // kernel unix datagram or netlink socket; `listener` has its name, and in
+                  // `queued` whether something is there (runtime/ksock.h)
 };
 
 // Readiness bits are poll(2)'s: POLLIN 1, POLLOUT 4, POLLERR 8, POLLHUP 16, POLLRDHUP 0x2000.

@@ -134,10 +134,20 @@ ssize_t write_all(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers
   }
 }
 
+bool carries_rights(const struct msghdr& message) noexcept {
+  auto& m = const_cast<struct msghdr&>(message);
+  for (struct cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 // --- rights ------------------------------------------------------------------------------------
 
 // The message's descriptors are on their way to the other end.
-int note_sent_rights(Turn& turn, std::uint32_t peer, const struct msghdr& message) noexcept {
+int note_sent_rights(Turn& turn, std::uint32_t to, const struct msghdr& message) noexcept {
   auto& m = const_cast<struct msghdr&>(message);
   for (struct cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
@@ -145,20 +155,12 @@ int note_sent_rights(Turn& turn, std::uint32_t peer, const struct msghdr& messag
     for (std::size_t i = 0; i < count; ++i) {
       int fd;
       std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-      if (!dmt::send_right(turn.w, own_slot(), peer, bound_file(fd), i + 1 == count)) {
+      if (!dmt::send_right(turn.w, own_slot(), to, bound_file(fd), i + 1 == count)) {
         return -ETOOMANYREFS;
       }
     }
   }
   return 0;
-}
-
-bool carries_rights(const struct msghdr& message) noexcept {
-  auto& m = const_cast<struct msghdr&>(message);
-  for (struct cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
-    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) return true;
-  }
-  return false;
 }
 
 // Binds the descriptors that the kernel has just installed.
@@ -182,7 +184,7 @@ void bind_received_rights(Turn& turn, std::uint32_t file, struct msghdr& message
   }
 }
 
-}  // namespace
+// --- ends ---------------------------------------------------------------------------------------
 
 void connect_ends(dmt::Layout& w, std::uint32_t a, std::uint32_t b,
                   std::uint64_t capacity) noexcept {

@@ -36,6 +36,10 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message, 
 ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& message,
              int flags) noexcept;
 
+// Descriptors that go along with a message which was sent to the socket `to`, or came from `file`.
+int note_sent_rights(Turn& turn, std::uint32_t to, const struct msghdr& message) noexcept;
+void bind_received_rights(Turn& turn, std::uint32_t file, struct msghdr& message) noexcept;
+
 int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept;
 
 }  // namespace crane::stream

@@ -7,6 +7,7 @@
 #include "runtime/buffers.h"
 #include "runtime/counter.h"
 #include "runtime/dsock.h"
+#include "runtime/ksock.h"
 #include "runtime/stream.h"
 #include "runtime/vsock.h"
 
@@ -28,6 +29,8 @@ inline ssize_t read_bound(Turn& turn, int fd, std::uint32_t file, const Buffers&
       return -EINVAL;
     case FileKind::kDatagram:
       return dsock::read(turn, fd, file, b);
+    case FileKind::kKernelSocket:
+      return ksock::read(turn, fd, file, b);
     default:
       return counter::read(turn, fd, file, b);
   }
@@ -48,6 +51,8 @@ inline ssize_t write_bound(Turn& turn, int fd, std::uint32_t file, const Buffers
       return -ENOTCONN;
     case FileKind::kDatagram:
       return dsock::write(turn, file, b);
+    case FileKind::kKernelSocket:
+      return ksock::write(turn, fd, file, b);
     default:
       return counter::write(turn, fd, file, b);
   }

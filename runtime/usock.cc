@@ -9,6 +9,7 @@
 
 #include "dmt/base/log.h"
 #include "runtime/inode.h"
+#include "runtime/ksock.h"
 #include "runtime/stream.h"
 #include "runtime/vsock.h"
 
@@ -60,10 +61,10 @@ void set_name(FileRecord& f, std::uint64_t name) noexcept {
   f.listener.bound.family = AF_UNIX;
 }
 
-std::uint32_t find_listener(const dmt::Layout& w, std::uint64_t name) noexcept {
+std::uint32_t find_named(const dmt::Layout& w, FileKind kind, std::uint64_t name) noexcept {
   for (std::uint32_t i = 1; i <= w.scheduler.files_used; ++i) {
     const FileRecord& f = w.files[i];
-    if (f.kind != FileKind::kUnixListener) continue;
+    if (f.kind != kind || f.listener.bound.family != AF_UNIX) continue;
     if (std::memcmp(f.listener.bound.ip, &name, sizeof name) == 0) return i;
   }
   return 0;
@@ -94,10 +95,18 @@ long kernel_connect(int fd, const struct sockaddr* a, socklen_t n) noexcept {
 
 }  // namespace
 
+std::uint32_t find(const dmt::Layout& w, FileKind kind, const struct sockaddr* a,
+                   socklen_t n) noexcept {
+  return is_named(a, n) ? find_named(w, kind, name_hash(a, n)) : 0;
+}
+
 int create(Turn& turn, int type, int protocol) noexcept {
-  const long fd = raw_syscall(SYS_socket, AF_UNIX, type, protocol);
   const int kind = type & ~kTypeFlags;
-  if (fd < 0 || (kind != SOCK_STREAM && kind != SOCK_SEQPACKET)) return bind_plain(turn, fd);
+  if (kind != SOCK_STREAM && kind != SOCK_SEQPACKET) {
+    return ksock::create(turn, AF_UNIX, type, protocol);
+  }
+  const long fd = raw_syscall(SYS_socket, AF_UNIX, type, protocol);
+  if (fd < 0) return static_cast<int>(fd);
   const std::uint32_t file = dmt::create_file(turn.w, own_slot(), FileKind::kUnixSocket);
   if (file == 0) {
     raw_syscall(SYS_close, fd);
@@ -156,7 +165,7 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
   const Patience patience = vsock::patience_of(turn.w, file, 0, vsock::send_timeout(file));
   std::uint32_t listener = 0;
   for (;;) {
-    listener = find_listener(turn.w, name);
+    listener = find_named(turn.w, FileKind::kUnixListener, name);
     if (listener == 0) return refuse_outside(a);
     const dmt::ListenerState& l = turn.w.files[listener].listener;
     if (l.queued <= l.backlog) break;

@@ -10,6 +10,10 @@
 
 namespace crane::usock {
 
+// The server's own socket of this kind that is bound to the name; 0 = none.
+std::uint32_t find(const dmt::Layout& w, FileKind kind, const struct sockaddr* a,
+                   socklen_t n) noexcept;
+
 int create(Turn& turn, int type, int protocol) noexcept;
 int pair(Turn& turn, int type, int protocol, int* fds) noexcept;
 int bind(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept;

@@ -102,6 +102,7 @@ int device_control(Turn& turn, int fd, unsigned long command, long x) noexcept {
     case FIONBIO:
       return set_nonblocking(f, fd, *reinterpret_cast<const int*>(x) != 0);
     case FIONREAD:
+      if (f.kind == FileKind::kKernelSocket) break;
       return give(x, unread(turn.w, file));
     case SIOCOUTQ:
       if (f.kind != FileKind::kConnection) return give(x, 0);
@@ -111,8 +112,9 @@ int device_control(Turn& turn, int fd, unsigned long command, long x) noexcept {
     case FIOASYNC:
       return 0;
     default:
-      return static_cast<int>(raw_syscall(SYS_ioctl, fd, command, x));
+      break;
   }
+  return static_cast<int>(raw_syscall(SYS_ioctl, fd, command, x));
 }
 
 int duplicate_to(Op op, int fd, int to, int flags) noexcept {

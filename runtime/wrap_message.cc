@@ -2,6 +2,7 @@
 // recv, send and their kin.
 #include "runtime/dsock.h"
 #include "runtime/init.h"
+#include "runtime/ksock.h"
 #include "runtime/stream.h"
 #include "runtime/vsock.h"
 #include "runtime/vtime.h"
@@ -27,6 +28,7 @@ ssize_t receive_message(Turn& turn, int fd, struct msghdr& m, int flags) noexcep
   const FileKind kind = turn.w.files[file].kind;
   if (kind == FileKind::kUnixStream) return stream::receive(turn, fd, file, m, flags);
   if (kind == FileKind::kDatagram) return dsock::receive(turn, fd, file, m, flags);
+  if (kind == FileKind::kKernelSocket) return ksock::receive(turn, fd, file, m, flags);
   const bool new_stream = kind == FileKind::kUnixSocket && turn.w.files[file].port == SOCK_STREAM;
   if (new_stream) return -EINVAL;
   if (!is_tcp(kind)) return unconnected(kind);
@@ -47,6 +49,7 @@ ssize_t send_message(Turn& turn, int fd, const struct msghdr& m, int flags) noex
   const FileKind kind = turn.w.files[file].kind;
   if (kind == FileKind::kUnixStream) return stream::send(turn, fd, file, m, flags);
   if (kind == FileKind::kDatagram) return dsock::send(turn, file, m, flags);
+  if (kind == FileKind::kKernelSocket) return ksock::send(turn, fd, file, m, flags);
   if (!is_tcp(kind)) return unconnected(kind);
   Buffers b;
   const int bad = make_buffers(m.msg_iov, m.msg_iovlen, b);

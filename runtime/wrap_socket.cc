@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sockets: TCP and UDP are virtual (vsock.h, dsock.h), unix streams are the kernel's but counted
-// (usock.h, stream.h), netlink is libc's own business, everything else is refused by name.
+// (usock.h, stream.h), unix datagrams and netlink too (ksock.h), everything else is refused by
+// name.
 #include "dmt/base/log.h"
 #include "runtime/dsock.h"
 #include "runtime/init.h"
+#include "runtime/ksock.h"
 #include "runtime/stream.h"
 #include "runtime/usock.h"
 #include "runtime/vsock.h"
@@ -21,10 +23,13 @@ bool is_unix(FileKind kind) noexcept {
          kind == FileKind::kUnixStream;
 }
 
+// Names and options are the kernel's.
+bool is_kernels(FileKind kind) noexcept { return is_unix(kind) || kind == FileKind::kKernelSocket; }
+
 // What a call on something that is no socket gives.
 int not_a_socket(int fd) noexcept { return is_open(fd) ? -ENOTSOCK : -EBADF; }
 
-// Plain descriptors are unix datagrams, netlink, or no sockets: the kernel answers.
+// Plain descriptors are sockets from outside of the server, or no sockets: the kernel answers.
 template <typename... Arguments>
 int plain_call(long number, int fd, Arguments... arguments) noexcept {
   if (is_own_descriptor(fd)) return -EBADF;
@@ -52,7 +57,7 @@ int make_socket(Turn& turn, int domain, int type, int protocol) noexcept {
       if (dsock::is_udp(type, protocol)) return dsock::create(turn, domain, type);
       return vsock::create(turn, domain, type, protocol);
     case AF_NETLINK:
-      return bind_plain(turn, raw_syscall(SYS_socket, domain, type, protocol));
+      return ksock::create(turn, domain, type, protocol);
     default:
       return -EAFNOSUPPORT;
   }
@@ -63,7 +68,7 @@ int accept_any(Turn& turn, int fd, struct sockaddr* a, socklen_t* n, int flags) 
   if (file == 0) return not_a_socket(fd);
   const FileKind kind = turn.w.files[file].kind;
   if (is_virtual(kind)) return vsock::accept(turn, fd, file, a, n, flags);
-  if (kind == FileKind::kDatagram) return -EOPNOTSUPP;
+  if (kind == FileKind::kDatagram || kind == FileKind::kKernelSocket) return -EOPNOTSUPP;
   if (is_unix(kind)) return usock::accept(turn, fd, file, a, n, flags);
   return -ENOTSOCK;
 }
@@ -75,7 +80,7 @@ int name_of(Turn& turn, long number, int fd, bool of_peer, struct sockaddr* a,
   const FileKind kind = turn.w.files[file].kind;
   if (is_virtual(kind)) return vsock::name(file, of_peer, a, n);
   if (kind == FileKind::kDatagram) return dsock::name(file, of_peer, a, n);
-  return is_unix(kind) ? static_cast<int>(raw_syscall(number, fd, a, n)) : -ENOTSOCK;
+  return is_kernels(kind) ? static_cast<int>(raw_syscall(number, fd, a, n)) : -ENOTSOCK;
 }
 
 // How long and for how much a call waits is ours also of unix sockets.
@@ -104,6 +109,7 @@ int bind(int fd, const struct sockaddr* a, socklen_t n) {
   if (is_virtual(kind)) return finish_int(turn, vsock::bind(turn, file, a, n));
   if (kind == FileKind::kDatagram) return finish_int(turn, dsock::bind(turn, file, a, n));
   if (kind == FileKind::kUnixSocket) return finish_int(turn, usock::bind(turn, fd, file, a, n));
+  if (kind == FileKind::kKernelSocket) return finish_int(turn, ksock::bind(turn, fd, file, a, n));
   return finish_int(turn, is_unix(kind) ? -EINVAL : -ENOTSOCK);
 }
 
@@ -113,7 +119,9 @@ int listen(int fd, int backlog) {
   if (file == 0) return finish_int(turn, plain_call(SYS_listen, fd, backlog));
   const FileKind kind = turn.w.files[file].kind;
   if (is_virtual(kind)) return finish_int(turn, vsock::listen(turn, file, backlog));
-  if (kind == FileKind::kDatagram) return finish_int(turn, -EOPNOTSUPP);
+  if (kind == FileKind::kDatagram || kind == FileKind::kKernelSocket) {
+    return finish_int(turn, -EOPNOTSUPP);
+  }
   if (is_unix(kind)) return finish_int(turn, usock::listen(turn, fd, file, backlog));
   return finish_int(turn, -ENOTSOCK);
 }
@@ -135,6 +143,9 @@ int connect(int fd, const struct sockaddr* a, socklen_t n) {
   if (kind == FileKind::kConnection) return finish_int(turn, -EISCONN);
   if (is_virtual(kind)) return finish_int(turn, refuse_outbound(a, n));
   if (kind == FileKind::kDatagram) return finish_int(turn, dsock::connect(turn, file, a, n));
+  if (kind == FileKind::kKernelSocket) {
+    return finish_int(turn, plain_call(SYS_connect, fd, a, n));  // says who, and never waits
+  }
   if (is_unix(kind)) return finish_int(turn, usock::connect(turn, fd, file, a, n));
   return finish_int(turn, -ENOTSOCK);
 }
@@ -146,6 +157,9 @@ int shutdown(int fd, int how) {
   const FileKind kind = turn.w.files[file].kind;
   if (is_virtual(kind)) return finish_int(turn, vsock::shutdown(turn, file, how));
   if (kind == FileKind::kDatagram) return finish_int(turn, dsock::shutdown(turn, file, how));
+  if (kind == FileKind::kKernelSocket) {
+    return finish_int(turn, ksock::shutdown(turn, fd, file, how));
+  }
   if (kind == FileKind::kUnixStream) {
     return finish_int(turn, stream::shutdown(turn, fd, file, how));
   }
@@ -166,13 +180,13 @@ int getsockopt(int fd, int level, int name, void* value, socklen_t* n) {
   const std::uint32_t file = bound_file(fd);
   if (file == 0) return finish_int(turn, plain_call(SYS_getsockopt, fd, level, name, value, n));
   const FileKind kind = turn.w.files[file].kind;
-  if (is_virtual(kind) || (is_unix(kind) && is_patience(level, name))) {
+  if (is_virtual(kind) || (is_kernels(kind) && is_patience(level, name))) {
     return finish_int(turn, vsock::get_option(file, level, name, value, n));
   }
   if (kind == FileKind::kDatagram) {
     return finish_int(turn, dsock::get_option(turn, file, level, name, value, n));
   }
-  if (!is_unix(kind)) return finish_int(turn, -ENOTSOCK);
+  if (!is_kernels(kind)) return finish_int(turn, -ENOTSOCK);
   return finish_int(turn, raw_syscall(SYS_getsockopt, fd, level, name, value, n));
 }
 
@@ -181,15 +195,16 @@ int setsockopt(int fd, int level, int name, const void* value, socklen_t n) {
   const std::uint32_t file = bound_file(fd);
   if (file == 0) return finish_int(turn, plain_call(SYS_setsockopt, fd, level, name, value, n));
   const FileKind kind = turn.w.files[file].kind;
-  if (is_virtual(kind) || (is_unix(kind) && is_patience(level, name))) {
+  if (is_virtual(kind) || (is_kernels(kind) && is_patience(level, name))) {
     return finish_int(turn, vsock::set_option(turn, file, level, name, value, n));
   }
   if (kind == FileKind::kDatagram) {
     return finish_int(turn, dsock::set_option(turn, file, level, name, value, n));
   }
-  if (!is_unix(kind)) return finish_int(turn, -ENOTSOCK);
+  if (!is_kernels(kind)) return finish_int(turn, -ENOTSOCK);
   // Time-outs and sizes of ours hold: the kernel's must not make it wait or refuse on its own.
-  const bool size = level == SOL_SOCKET && (name == SO_SNDBUF || name == SO_RCVBUF);
+  const bool size =
+      is_unix(kind) && level == SOL_SOCKET && (name == SO_SNDBUF || name == SO_RCVBUF);
   if (size) return finish_int(turn, 0);
   return finish_int(turn, raw_syscall(SYS_setsockopt, fd, level, name, value, n));
 }
