@@ -32,7 +32,8 @@ bool may_go(const Layout& w, std::uint16_t me, Until until) noexcept {
   const SchedulerState& s = w.scheduler;
   if (s.holder.load(std::memory_order_seq_cst) != me) return false;
   if (until == Until::kHasTurn) return true;
-  return s.clock < s.told.load(std::memory_order_seq_cst) || is_ordered(w, Slot{me});
+  if (s.clock < s.told.load(std::memory_order_seq_cst)) return true;
+  return is_ordered(w, Slot{me}) || is_past_order(w, Slot{me});
 }
 
 void sleep_physically(long ns) noexcept {

@@ -10,7 +10,7 @@
 namespace crane::dmt {
 
 // Returns when `me` has the turn; or, to begin an operation, when the clock is also below what the
-// node has told, or an order concerns `me` (stall.h).
+// node has told, or there is an order for this clock (stall.h).
 enum class Until : std::uint8_t { kHasTurn, kMayOperate };
 void await_turn(Layout& w, std::uint16_t me, Until until) noexcept;
 

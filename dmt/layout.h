@@ -385,10 +385,11 @@ struct SchedulerState {
   std::uint32_t stall_sites;                 // how many there are below
   StallSite stall_site[kStallSitesMax];
   // --- agreed detachment and soft barriers (scheduler.h)
-  std::atomic<std::uint32_t> arrivals;  // any: how often a detached thread wanted to come back
-  std::uint16_t awaited;                // slot of the ATTACH that cannot be admitted yet, or 0
-  std::atomic<std::uint32_t> lined_up;  // any: how many slots wait at soft barriers
-  std::uint32_t file_locks;             // 1 = the server has used locks on files
+  std::atomic<std::uint32_t> arrivals;      // any: how often a detached thread wanted to come back
+  std::uint16_t awaited;                    // slot of the ATTACH that cannot be admitted yet, or 0
+  std::atomic<std::uint32_t> lined_up;      // any: how many slots wait at soft barriers
+  std::uint32_t file_locks;                 // 1 = the server has used locks on files
+  std::atomic<std::uint64_t> orders_given;  // node: how many, raised after order_clock is set
 };
 
 // --- calls that came past the library (unhooked.h) --------------------------------------------

@@ -233,6 +233,8 @@ void get_turn(Layout& w, Slot me) noexcept {
   while (!has_turn(w, me) || w.scheduler.clock >= told_clock(w)) {
     if (is_ordered(w, me)) {
       give_way(w, me);
+    } else if (is_past_order(w, me)) {
+      fence_past_order(w);  // W1
     } else {
       await_turn(w, value(me), Until::kMayOperate);
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "dmt/admission.h"
 #include "dmt/base/assert.h"
 #include "dmt/base/futex.h"
 #include "dmt/hand_off.h"
@@ -75,10 +76,24 @@ bool is_ordered(const Layout& w, Slot me) noexcept {
          s.order_slot.load(std::memory_order_relaxed) == value(me);
 }
 
+void fence_past_order(Layout& w) noexcept {
+  fence(w, "the group preempts a thread that does not have the turn here: the schedules differ");
+}
+
+bool is_past_order(const Layout& w, Slot me) noexcept {
+  const SchedulerState& s = w.scheduler;
+  if (!has_turn(w, me)) return false;
+  // Only who has the turn obeys; the next order is given when that one was obeyed.
+  const std::uint64_t given = s.orders_given.load(std::memory_order_seq_cst);
+  if (given <= s.orders_obeyed.load(std::memory_order_relaxed)) return false;
+  return s.order_clock.load(std::memory_order_seq_cst) <= s.clock && !is_ordered(w, me);
+}
+
 bool probed(Layout& w, Slot me, const Sample& sample, ProbeMemory& memory) noexcept {
   SchedulerState& s = w.scheduler;
   if (w.slots[value(me)].in_operation.load(std::memory_order_relaxed) != 0) return false;
   if (!has_turn(w, me)) return false;
+  if (is_past_order(w, me)) fence_past_order(w);
   const bool ordered = is_ordered(w, me);
   const bool may_decide = s.leading.load(std::memory_order_relaxed) != 0 && s.clock < told_clock(w);
   if (!ordered && !may_decide) return false;
@@ -113,6 +128,7 @@ void order(Layout& w, const PreemptBody& body) noexcept {
   s.order_site = {body.low, body.high};
   s.order_slot.store(body.slot, std::memory_order_relaxed);
   s.order_clock.store(body.clock, std::memory_order_seq_cst);
+  s.orders_given.fetch_add(1, std::memory_order_seq_cst);
   wake_holder(w);
 }
 

@@ -23,7 +23,8 @@
 // Threads / Processes: as said per function.
 //
 // INVARIANT W1  An order is obeyed by the slot that it names, at its clock, holding the turn, in
-//               the application's code or before its next operation; anything else is a divergence.
+//               the application's code or before its next operation; anything else is a divergence:
+//               another slot that is there, with the turn and at that clock or later, fences.
 // INVARIANT W2  told never exceeds the clock of an order that was not obeyed.
 // INVARIANT W3  At most one slot is caught: the one that has the turn.
 
@@ -65,6 +66,11 @@ bool probed(Layout& w, Slot me, const Sample& sample, ProbeMemory& memory) noexc
 
 // `me` has the turn and is named by the order of this clock.
 bool is_ordered(const Layout& w, Slot me) noexcept;
+// `me` has the turn at, or after, the clock of an order that it cannot obey (W1).  REQUIRES that it
+// is in the application's code or about to begin an operation: then it has the turn for good, while
+// who ends one may have moved the clock and not yet passed the turn.
+bool is_past_order(const Layout& w, Slot me) noexcept;
+[[noreturn]] void fence_past_order(Layout& w) noexcept;
 // Obeys it: gives way.  REQUIRES is_ordered.  In serial mode returns with the turn.
 void give_way(Layout& w, Slot me) noexcept;
 

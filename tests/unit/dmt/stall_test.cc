@@ -275,3 +275,42 @@ TEST_CASE("an order that would be missed is a broken invariant", "[stall]") {
   });
   CHECK(status == 128 + SIGABRT);
 }
+
+namespace {
+
+// Of two threads the first has the turn, about to take its third or, `spins`, after its fourth.
+// The order of that clock names it or the other one.
+int give_an_order(Mode mode, bool to_first, bool spins) {
+  return in_child([=] {
+    World world({.mode = mode, .quantum = 100});
+    Layout& w = world.w;
+    const auto turns = [&w, spins](Slot me) {
+      Prober prober(w, me);
+      for (int i = 0; i < 4; ++i) operate(w, me);
+      while (spins && orders_obeyed(w) == 0) prober.at(kLoop);
+      finish(w, me);
+    };
+    const Slot first = world.spawn(turns);
+    const Slot second = world.spawn(turns);
+    world.run_as(world.main, [&w](Slot me) { finish(w, me); });
+    const std::uint64_t clock = spins ? 5 : 3;  // main's end is clock 0
+    tell_clock(w, clock);
+    world.start(kPlenty);
+    admit_from_node(w);
+    // It waits, or spins, where it is: the order comes late.
+    world.until("that clock", [&] { return w.scheduler.clock == clock; });
+    order(w, {clock, kLoop, kLoop, value(to_first ? first : second), 1});
+    world.drive([&](bool) {
+      if (orders_obeyed(w) == 1) tell_clock(w, kNoClock);
+    });
+  });
+}
+
+}  // namespace
+
+TEST_CASE("an order for a slot that does not have the turn fences", "[stall][fence]") {
+  const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
+  const bool spins = GENERATE(false, true);
+  CHECK(give_an_order(mode, true, spins) == 0);
+  CHECK(give_an_order(mode, false, spins) == kFenced);
+}
