@@ -243,6 +243,7 @@ struct DatagramState {
   std::uint32_t blocks;        // how many
   std::int32_t error;          // SO_ERROR, told once: nobody was there for a datagram
   bool reuses, only_v6, shut_read, shut_write;
+  bool chose_address, chose_port;    // by bind: what connect filled in goes when it is dissolved
   std::uint32_t groups[kGroupsMax];  // 0 = free (group_name)
 };
 
@@ -315,6 +316,16 @@ struct InodeTable {
   std::int64_t began_ns;  // virtual wall time of the first look: later files are ours
   std::uint32_t buckets[kInodeBuckets];
   InodeRecord records[kInodesMax];
+};
+
+// --- System V semaphores ----------------------------------------------------------------------
+
+// What the end of a process adds to a semaphore (SEM_UNDO); here, because it outlives exec.
+struct SemaphoreUndo {
+  std::int32_t id;
+  std::int32_t change;  // 0 = free
+  std::uint16_t number;
+  std::uint16_t process;
 };
 
 // --- the stall rule (stall.h) ------------------------------------------------------------------
@@ -459,6 +470,7 @@ struct Layout {
   alignas(64) TurnRecord turns[kTurnHistory];  // the last ones: turn t is at t % kTurnHistory
   // any: names of operations by code, each ended by a 0; written by libcrane.so as it attaches
   char operation_names[kOperationNamesBytes];
+  SemaphoreUndo semaphore_undos[kSemaphoreUndosMax];
 };
 
 static_assert(std::is_standard_layout_v<Layout>);

@@ -19,6 +19,7 @@ inline constexpr std::uint32_t kWaitBuckets = 1024;
 inline constexpr std::uint32_t kConnectionBuckets = 32768;
 inline constexpr std::uint32_t kTimersMax = kSlotsMax + 4096;  // one per slot, the rest timerfds..
 inline constexpr std::uint32_t kQueuedSignalsMax = 4096;       // pending signals with particulars
+inline constexpr std::uint32_t kSemaphoreUndosMax = 1024;      // SEM_UNDO, of all processes
 inline constexpr std::uint32_t kPosixTimersMax = 1024;         // timer_create, of all processes
 inline constexpr int kEpollNestMax = 5;                        // as Linux: epolls that watch epolls
 inline constexpr std::uint32_t kHashHistory = 4096;            // remembered prefixes of the hash

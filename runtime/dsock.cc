@@ -167,6 +167,18 @@ int change_membership(dmt::DatagramState& d, int level, int option, const void* 
   return 0;
 }
 
+// As Linux: what nobody chose goes with the peer.
+void disconnect(FileRecord& f) noexcept {
+  dmt::DatagramState& d = f.datagram;
+  d.peer = {};
+  if (d.chose_address) return;
+  const std::uint16_t port = d.bound.port;
+  d.bound = {};
+  if (!d.chose_port) return;
+  d.bound.family = f.port;
+  d.bound.port = port;
+}
+
 }  // namespace
 
 bool is_udp(int type, int protocol) noexcept {
@@ -187,6 +199,8 @@ int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) 
       !interfaces::is_multicast(address) && !interfaces::is_broadcast(address)) {
     return -EADDRNOTAVAIL;
   }
+  d.chose_address = !dmt::is_wildcard(address);
+  d.chose_port = address.port != 0;
   if (address.port == 0) {
     address.port = dmt::free_datagram_port(turn.w);
     if (address.port == 0) return -EADDRINUSE;
@@ -200,7 +214,7 @@ int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) 
 int connect(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept {
   dmt::DatagramState& d = state(turn.w, file);
   if (a != nullptr && n >= sizeof(sa_family_t) && a->sa_family == AF_UNSPEC) {
-    d.peer = {};
+    disconnect(turn.w.files[file]);
     return 0;
   }
   VirtualAddress to;

@@ -74,23 +74,12 @@ bool first_waits(int id, const struct sembuf* ops, std::size_t n) noexcept {
 
 // --- SEM_UNDO ------------------------------------------------------------------------------------
 
-struct Undo {
-  int id;
-  int number;
-  int change;  // to be added at the end of the process; 0 = free
-};
-constexpr std::size_t kUndoMax = 128;
-Undo undo[kUndoMax];
-long undo_owner = 0;  // the process these are of: a child of fork starts without
-
-void note_undo(int id, const struct sembuf& done) noexcept {
+void note_undo(dmt::Layout& w, int id, const struct sembuf& done) noexcept {
   if ((done.sem_flg & SEM_UNDO) == 0 || done.sem_op == 0) return;
-  const long me = raw_syscall(SYS_getpid);
-  if (undo_owner != me) std::fill(std::begin(undo), std::end(undo), Undo{});
-  undo_owner = me;
-  Undo* place = nullptr;
-  for (Undo& u : undo) {
-    const bool same = u.change != 0 && u.id == id && u.number == done.sem_num;
+  dmt::SemaphoreUndo* place = nullptr;
+  for (dmt::SemaphoreUndo& u : w.semaphore_undos) {
+    const bool same =
+        u.change != 0 && u.process == self.process && u.id == id && u.number == done.sem_num;
     if (same || (u.change == 0 && place == nullptr)) place = &u;
     if (same) break;
   }
@@ -99,22 +88,23 @@ void note_undo(int id, const struct sembuf& done) noexcept {
     return;
   }
   const int before = place->change;
-  *place = {id, done.sem_num, before - done.sem_op};
+  *place = {id, before - done.sem_op, done.sem_num, self.process};
 }
 
-void forget_undo(int id, int number) noexcept {
-  for (Undo& u : undo) {
+// Who sets a semaphore clears what all processes would add to it.
+void forget_undo(dmt::Layout& w, int id, int number) noexcept {
+  for (dmt::SemaphoreUndo& u : w.semaphore_undos) {
     if (u.id == id && (number < 0 || u.number == number)) u.change = 0;
   }
 }
 
-void take_back(const Undo& u) noexcept {
+void take_back(const dmt::SemaphoreUndo& u) noexcept {
   constexpr int kValueMax = 32767;  // SEMVMX
   const long now = raw_syscall(SYS_semctl, u.id, u.number, GETVAL);
   if (now < 0) return;
   const int wanted = std::clamp(static_cast<int>(now) + u.change, 0, kValueMax);
   const auto step = static_cast<short>(wanted - static_cast<int>(now));
-  struct sembuf operation = {static_cast<unsigned short>(u.number), step, IPC_NOWAIT};
+  struct sembuf operation = {u.number, step, IPC_NOWAIT};
   if (step != 0) raw_syscall(SYS_semop, u.id, &operation, 1);
 }
 
@@ -140,7 +130,7 @@ long operate(Op op, int id, const struct sembuf* ops, std::size_t n,
   if (result == -EAGAIN && first_waits(id, ops, n)) {
     result = until_done(turn, object, EAGAIN, true, deadline, EAGAIN, attempt);
   }
-  for (std::size_t i = 0; result >= 0 && i < n; ++i) note_undo(id, ops[i]);
+  for (std::size_t i = 0; result >= 0 && i < n; ++i) note_undo(turn.w, id, ops[i]);
   return finish(turn, result, object, changes);
 }
 
@@ -185,7 +175,7 @@ int semctl(int id, int number, int command, long argument) {
   Turn turn(Op::semctl);
   const long result = raw_syscall(SYS_semctl, id, number, command, argument);
   const bool wakes = command == SETVAL || command == SETALL || command == IPC_RMID;
-  if (result >= 0 && wakes) forget_undo(id, command == SETVAL ? number : -1);
+  if (result >= 0 && wakes) forget_undo(turn.w, id, command == SETVAL ? number : -1);
   return static_cast<int>(finish(turn, result, object_of_id(kSemaphores, id), wakes));
 }
 
@@ -266,11 +256,10 @@ int mq_notify(mqd_t, const struct sigevent*) {
 namespace crane {
 
 void end_semaphore_undo(dmt::Layout& w) noexcept {
-  using wrap::undo, wrap::undo_owner;
-  if (undo_owner == 0 || undo_owner != raw_syscall(SYS_getpid)) return;
-  for (const wrap::Undo& u : undo) {
-    if (u.change == 0) continue;
+  for (dmt::SemaphoreUndo& u : w.semaphore_undos) {
+    if (u.change == 0 || u.process != self.process) continue;
     wrap::take_back(u);
+    u.change = 0;
     dmt::signal(w, wrap::object_of_id(wrap::kSemaphores, u.id), dmt::kAll);
   }
 }

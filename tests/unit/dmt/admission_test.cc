@@ -258,7 +258,7 @@ TEST_CASE("the layout of version 8 is frozen", "[segment]") {
   CHECK(sizeof(FileRecord) == 192);
   CHECK(sizeof(WatchRecord) == 56);
   CHECK(sizeof(SchedulerState) == 1152);
-  CHECK(sizeof(Layout) == 211476480);
+  CHECK(sizeof(Layout) == 211488768);
   CHECK(offsetof(Layout, scheduler) == 1024);
   CHECK(offsetof(Layout, slots) == 284800);
   CHECK(offsetof(Layout, processes) == 809088);
@@ -272,6 +272,7 @@ TEST_CASE("the layout of version 8 is frozen", "[segment]") {
   CHECK(offsetof(Layout, inodes) == 205820504);
   CHECK(sizeof(InodeRecord) == 40);
   CHECK(offsetof(Layout, turns) == 211325568);
+  CHECK(offsetof(Layout, semaphore_undos) == 211473024);
   CHECK(offsetof(SchedulerState, node_asleep) == 384);
   CHECK(offsetof(SchedulerState, fenced) == 436);
 }
