@@ -46,22 +46,31 @@ void* notify_by_thread(void* given) noexcept {
   return nullptr;
 }
 
-void start_notice(const struct sigevent& e) noexcept {
-  for (Notice& n : notices) {
-    if (__atomic_exchange_n(&n.used, true, __ATOMIC_ACQ_REL)) continue;
-    n.function = e.sigev_notify_function;
-    n.value = e.sigev_value;
-    pthread_t thread;
-    const pthread_attr_t* given = static_cast<const pthread_attr_t*>(e.sigev_notify_attributes);
-    if (wrap::pthread_create(&thread, given, notify_by_thread, &n) != 0) {
-      n.used = false;
-      return;
+// One that is free.  When all are taken, threads have been started that have not run yet: they go
+// first.
+Notice& claim_notice() noexcept {
+  for (;;) {
+    for (Notice& n : notices) {
+      if (!__atomic_exchange_n(&n.used, true, __ATOMIC_ACQ_REL)) return n;
     }
-    int state = PTHREAD_CREATE_JOINABLE;
-    if (given != nullptr) pthread_attr_getdetachstate(given, &state);
-    if (state == PTHREAD_CREATE_JOINABLE) wrap::pthread_detach(thread);
+    Turn turn(Op::sched_yield);
+    turn.yield();
+  }
+}
+
+void start_notice(const struct sigevent& e) noexcept {
+  Notice& n = claim_notice();
+  n.function = e.sigev_notify_function;
+  n.value = e.sigev_value;
+  pthread_t thread;
+  const pthread_attr_t* given = static_cast<const pthread_attr_t*>(e.sigev_notify_attributes);
+  if (wrap::pthread_create(&thread, given, notify_by_thread, &n) != 0) {
+    __atomic_store_n(&n.used, false, __ATOMIC_RELEASE);
     return;
   }
+  int state = PTHREAD_CREATE_JOINABLE;
+  if (given != nullptr) pthread_attr_getdetachstate(given, &state);
+  if (state == PTHREAD_CREATE_JOINABLE) wrap::pthread_detach(thread);
 }
 
 // Not within a turn: a thread may be started.
