@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/raw.h"
+#include "runtime/real.h"
 #include "runtime/types.h"
 #include "runtime/wrappers.h"
 
@@ -185,18 +187,42 @@ namespace {
 
 using interfaces::kAll;
 
-// Both lists are the caller's to read and to give back; there is nothing to give back.
+// Lists are the callers' own, to change and to give back: a page for each, which no block of
+// malloc's begins; so one that libc made, before we were there, is told from them.
+constexpr std::size_t kPage = 4096;
+
 struct Listed {
   struct ifaddrs entry;
   char name[IFNAMSIZ];
   struct sockaddr_in address, mask, broadcast;
 };
-Listed listed[2 * std::size(kAll)];
-struct sockaddr_ll stations[std::size(kAll)];
-struct if_nameindex indices[std::size(kAll) + 1];
+struct AddressList {
+  Listed listed[2 * std::size(kAll)];
+  struct sockaddr_ll stations[std::size(kAll)];
+};
+struct NameList {
+  struct if_nameindex entries[std::size(kAll) + 1];
+  char names[std::size(kAll)][IFNAMSIZ];
+};
+static_assert(sizeof(AddressList) <= kPage && sizeof(NameList) <= kPage);
+
+// All zeros; null when there is no memory.
+template <typename List>
+List* make_list() noexcept {
+  const long at = raw_syscall(SYS_mmap, nullptr, kPage, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at > 0) return reinterpret_cast<List*>(at);
+  errno = ENOMEM;
+  return nullptr;
+}
+bool is_list(const void* list) noexcept {
+  return reinterpret_cast<std::uintptr_t>(list) % kPage == 0;
+}
+void free_list(void* list) noexcept {
+  if (list != nullptr) raw_syscall(SYS_munmap, list, kPage);
+}
 
 void describe(const interfaces::Interface& i, Listed& l) noexcept {
-  std::memset(&l, 0, sizeof l);
   interfaces::put_name(i, l.name);
   l.entry.ifa_name = l.name;
   l.entry.ifa_flags = static_cast<unsigned>(i.flags);
@@ -210,10 +236,12 @@ struct sockaddr* as_address(void* a) noexcept {
 
 int getifaddrs(struct ifaddrs** list) {
   constexpr std::size_t n = std::size(kAll);
+  auto* const made = make_list<AddressList>();
+  if (made == nullptr) return -1;
+  auto& [listed, stations] = *made;
   for (std::size_t at = 0; at < n; ++at) {
     const interfaces::Interface& i = kAll[at];
     struct sockaddr_ll& station = stations[at];
-    station = {};
     station.sll_family = AF_PACKET;
     station.sll_ifindex = i.index;
     station.sll_hatype = i.hardware;
@@ -235,7 +263,9 @@ int getifaddrs(struct ifaddrs** list) {
   *list = &listed[0].entry;
   return 0;
 }
-void freeifaddrs(struct ifaddrs*) {}
+void freeifaddrs(struct ifaddrs* list) {
+  is_list(list) ? free_list(list) : real::freeifaddrs(list);
+}
 
 unsigned if_nametoindex(const char* name) {
   const interfaces::Interface* i = interfaces::by_name(name);
@@ -253,14 +283,17 @@ char* if_indextoname(unsigned index, char* name) {
   return name;
 }
 struct if_nameindex* if_nameindex() {
+  auto* const made = make_list<NameList>();
+  if (made == nullptr) return nullptr;
   for (std::size_t at = 0; at < std::size(kAll); ++at) {
-    indices[at].if_index = static_cast<unsigned>(kAll[at].index);
-    indices[at].if_name = const_cast<char*>(kAll[at].name);
+    interfaces::put_name(kAll[at], made->names[at]);
+    made->entries[at] = {static_cast<unsigned>(kAll[at].index), made->names[at]};
   }
-  indices[std::size(kAll)] = {};
-  return indices;
+  return made->entries;
 }
-void if_freenameindex(struct if_nameindex*) {}
+void if_freenameindex(struct if_nameindex* list) {
+  is_list(list) ? free_list(list) : real::if_freenameindex(list);
+}
 
 }  // namespace wrap
 }  // namespace crane
