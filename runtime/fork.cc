@@ -19,6 +19,7 @@
 #include "runtime/flushing.h"
 #include "runtime/init.h"
 #include "runtime/inside.h"
+#include "runtime/line_up.h"
 #include "runtime/raw.h"
 #include "runtime/real.h"
 #include "runtime/semaphore_undo.h"
@@ -82,6 +83,7 @@ void in_child() noexcept {
   forget_other_threads();
   forget_reservations();
   forget_flushes();
+  forget_line_ups();
   if (self.entry == nullptr) {
     self.entry = add_thread(real::pthread_self(), self.slot, false);
   }

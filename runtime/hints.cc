@@ -4,6 +4,7 @@
 
 #include "runtime/blocking.h"
 #include "runtime/inside.h"
+#include "runtime/line_up.h"
 #include "runtime/turn.h"
 
 #define CRANE_HINT extern "C" __attribute__((visibility("default"), used)) void
@@ -11,7 +12,7 @@
 namespace crane {
 namespace {
 
-// Changed only while holding the turn; fork copies it, so line-ups are a process' own.
+// Changed only while holding the turn; fork copies it (line_up.h).
 struct LineUp {
   std::uint32_t count, timeout_us;  // count 0: not set up
   std::uint32_t arrived;
@@ -49,6 +50,11 @@ void line_up(LineUp& l) noexcept {
 bool is_outside() noexcept { return self.slot != dmt::kNone && !InsideCrane::inside(); }
 
 }  // namespace
+
+void forget_line_ups() noexcept {
+  for (LineUp& l : line_ups) l.arrived = 0;
+}
+
 }  // namespace crane
 
 CRANE_HINT crane_hint_line_up_init(unsigned which, unsigned count, unsigned timeout_us) {
