@@ -103,8 +103,8 @@ bool touches_mapping(const void* address, std::size_t size) noexcept {
 
 std::uint64_t name_of_shared(const volatile void* address) noexcept {
   const Mapping* m = find(word_of(address));
-  // Unknown: the processes inherited it at one address.
-  if (m == nullptr) return name_of_address(0, address);
+  // Nobody's but ours: a child of fork has a copy at the same address.
+  if (m == nullptr) return name_of_address(self.space, address);
   const std::uint64_t offset = m->offset + (word_of(address) - m->begin.load());
   return name_of_address(m->identity, reinterpret_cast<const void*>(offset));
 }

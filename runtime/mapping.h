@@ -16,8 +16,7 @@
 
 namespace crane {
 
-// `offset` is that of `address` within what is mapped.  Beyond kMappingsMax mappings the objects
-// are named by their addresses.
+// `offset` is that of `address` within what is mapped.
 void add_mapping(const void* address, std::size_t size, std::uint64_t identity,
                  std::uint64_t offset) noexcept;
 // The range is not that memory any more.
@@ -28,7 +27,8 @@ void move_mapping(const void* from, std::size_t old_size, const void* to,
 // True when part of the range is known.
 bool touches_mapping(const void* address, std::size_t size) noexcept;
 
-// The name of a process-shared object.
+// The name of a process-shared object; in memory that is not known to be shared, that of a private
+// one.
 std::uint64_t name_of_shared(const volatile void* address) noexcept;
 
 std::uint64_t identity_of_file(int fd) noexcept;

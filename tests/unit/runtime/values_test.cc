@@ -104,13 +104,18 @@ TEST_CASE("times saturate instead of wrapping, and a deadline is never `none`") 
   CHECK(deadline_at(*world, CLOCK_MONOTONIC, {INT64_MAX, 0}) < dmt::kNoDeadline);
 }
 
-TEST_CASE("an object's name depends on its address space unless it is shared") {
+TEST_CASE("an object's name depends on its address space unless its memory is shared") {
   Segment segment;
-  int here = 0;
-  const std::uint64_t own = object_of(&here, false), shared = object_of(&here, true);
+  int here = 0, there = 0;
+  add_mapping(&there, sizeof there, 7, 0);
+  const std::uint64_t own = object_of(&here, false), shared = object_of(&there, true);
+  CHECK(object_of(&here, true) == own);
   self.space = 8;
   CHECK(object_of(&here, false) != own);
-  CHECK(object_of(&here, true) == shared);
+  CHECK(object_of(&here, true) == object_of(&here, false));
+  CHECK(object_of(&there, true) == shared);
+  CHECK(object_of(&there, false) != shared);
+  remove_mapping(&there, sizeof there);
   // Never one of the scheduler's own names, which count up from 1 or have bit 62 alone.
   CHECK((own >> 63) == 1);
   std::set<std::uint64_t> names;
