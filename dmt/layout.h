@@ -34,8 +34,16 @@ enum class Mode : std::uint32_t { kSerial = 1, kParallel = 2 };
 // kArrival is the test-only switch that admits at whatever turn an entry happens to arrive.
 enum class Admission : std::uint32_t { kGrant = 1, kClassic = 2, kArrival = 3 };
 
-// Calls that a profile may name for agreed detachment.
-enum DetachedCall : std::uint32_t { kDetachSync = 1 };  // fsync, fdatasync
+// What a profile may name for agreed detachment.
+enum DetachedCall : std::uint32_t {
+  kDetachSync = 1,  // fsync, fdatasync
+  // Long computations (stall.h): of processes that cannot be seen computing, and of all.
+  kDetachComputation = 2,
+  kDetachAnyComputation = 4,
+};
+
+// Who has the turn and takes no operation (stall.h).
+enum class StallRule : std::uint32_t { kOff, kSpins, kComputations };
 
 // Agreed configuration (the same on all replicas but for replica and perturb_seed); constant after
 // creation.
@@ -49,7 +57,9 @@ struct Configuration {
   std::uint32_t perturb_max_us;
   std::uint32_t spin;  // iterations to spin for the turn before sleeping; 0 on one core
   char host_name[64];
-  std::uint32_t stall_rule;      // 1 = who stands still gives way (stall.h)
+  StallRule stall_rule;
+  std::uint64_t
+      processors;  // of this replica, as bits: whom nobody waits for may use them; 0: stay
   std::uint32_t detached_calls;  // bits of DetachedCall: their callers leave the schedule (D3b)
   std::uint32_t trace;           // 1 = every turn is handed to the node (OutputType::kTurns)
 };
@@ -92,8 +102,9 @@ enum class Disposition : std::uint8_t { kDefault, kIgnore, kHandler };
 
 struct alignas(64) ProcessRecord {
   ProcessState state;
-  bool exec_pending;  // between exec's turn and the new image's attach
-  bool foreign;       // has no libcrane.so: no slots
+  bool exec_pending;   // between exec's turn and the new image's attach
+  bool foreign;        // has no libcrane.so: no slots
+  bool shares_memory;  // it mapped memory that others may see, or was forked by one that did
   std::uint16_t parent;
   std::uint16_t main_slot;
   std::uint16_t slots;       // live slots
@@ -392,6 +403,7 @@ struct SchedulerState {
   std::atomic<Caught> caught;              // any
   std::atomic<std::uint64_t> orders_obeyed;  // any
   StallSite order_site;                      // node: before order_clock
+  std::uint64_t order_leaves;                // node: before order_clock; see PreemptBody
   PreemptBody catch_;                        // the caught slot's: before caught
   std::uint32_t stall_sites;                 // how many there are below
   StallSite stall_site[kStallSitesMax];

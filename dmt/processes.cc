@@ -77,6 +77,7 @@ Child create_process(Layout& w, std::uint16_t parent) noexcept {
   ProcessRecord& child = w.processes[process];
   const ProcessRecord& from = w.processes[parent];
   child.group = from.group;
+  child.shares_memory = from.shares_memory;
   std::copy(std::begin(from.dispositions), std::end(from.dispositions), child.dispositions);
   const Slot slot = create_slot(w, process);
   if (slot == kNoSlot) {

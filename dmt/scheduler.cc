@@ -84,7 +84,7 @@ void tick(Layout& w, Slot me, Operation op, std::uint64_t result) noexcept {
   CRANE_ASSERT(s.grant_left > 0);  // T4
   --s.grant_left;
   if (s.grant_left == s.grant_low_mark && s.leading.load(std::memory_order_relaxed) != 0 &&
-      (sequence_empty(w) || w.header.configuration.stall_rule != 0)) {
+      (sequence_empty(w) || w.header.configuration.stall_rule != StallRule::kOff)) {
     // With the stall rule entries that grant nothing may be all there is.
     s.grant_low.store(1, std::memory_order_relaxed);
     ring_doorbell(w);
@@ -191,6 +191,14 @@ void unlink(Layout& w, std::uint16_t slot) noexcept {
   }
 }
 
+void take_out(Layout& w, std::uint16_t slot) noexcept {
+  unlink(w, slot);
+  SlotRecord& s = w.slots[slot];
+  s.state = SlotState::kDetached;
+  s.detachments.fetch_add(1, std::memory_order_relaxed);
+  s.detached.store(1, std::memory_order_relaxed);
+}
+
 void make_runnable(Layout& w, std::uint16_t slot) noexcept {
   w.slots[slot].state = SlotState::kRunnable;
   push_back(w, w.scheduler.run_queue, slot);
@@ -233,6 +241,7 @@ void get_turn(Layout& w, Slot me) noexcept {
   while (!has_turn(w, me) || w.scheduler.clock >= told_clock(w)) {
     if (is_ordered(w, me)) {
       give_way(w, me);
+      if (w.slots[value(me)].detached.load(std::memory_order_relaxed) != 0) return reattach(w, me);
     } else if (is_past_order(w, me)) {
       fence_past_order(w);  // W1
     } else {
@@ -295,10 +304,7 @@ void detach(Layout& w, Slot me, Operation op) noexcept {
   SlotRecord& slot = w.slots[value(me)];
   CRANE_ASSERT(slot.state == SlotState::kRunnable);       // T3
   CRANE_ASSERT(w.scheduler.run_queue.head == value(me));  // T2
-  unlink(w, value(me));
-  slot.state = SlotState::kDetached;
-  slot.detachments.fetch_add(1, std::memory_order_relaxed);
-  slot.detached.store(1, std::memory_order_relaxed);
+  take_out(w, value(me));
   select_next(w, me);
   leave_operation(w, me);
 }
@@ -337,10 +343,16 @@ void give_way(Layout& w, Slot me) noexcept {
   SchedulerState& s = w.scheduler;
   CRANE_ASSERT(is_ordered(w, me));              // W1
   CRANE_ASSERT(s.run_queue.head == value(me));  // T2
-  remember_site(s);
+  const bool leaves = s.order_leaves != 0;
+  if (!leaves) remember_site(s);
   w.slots[value(me)].preempted.fetch_add(1, std::memory_order_relaxed);
-  tick(w, me, kOperationGiveWay, 0);
+  tick(w, me, kOperationGiveWay, leaves ? 1 : 0);
   s.orders_obeyed.fetch_add(1, std::memory_order_release);
+  if (leaves) {
+    take_out(w, value(me));
+    ring_doorbell(w);  // the node may tell a later clock now
+    return select_next(w, me);
+  }
   rotate_head(w);
   // Nobody else can go on: as at quiescence, what waits is admitted.
   if (s.run_queue.head == value(me)) s.grant_left = 0;

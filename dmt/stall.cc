@@ -20,6 +20,16 @@ bool is_known_site(const SchedulerState& s, std::uint64_t instruction) noexcept 
   return false;
 }
 
+// The leader's choice.  Nobody can see such a process compute: one thread, and all of its memory is
+// its own; or the group says that its programs do not race while they compute.
+bool may_leave(const Layout& w, Slot me) noexcept {
+  const Configuration& c = w.header.configuration;
+  if (c.stall_rule != StallRule::kComputations) return false;
+  if ((c.detached_calls & kDetachAnyComputation) != 0) return true;
+  const ProcessRecord& p = w.processes[w.slots[value(me)].process];
+  return p.slots == 1 && !p.shares_memory;
+}
+
 void begin(ProbeMemory& m, std::uint64_t clock, const Sample& sample) noexcept {
   m = {clock, sample.cpu_ns, sample.physical_ns, sample.instruction, sample.instruction, 0, 0};
 }
@@ -45,11 +55,11 @@ bool stands_still(const SchedulerState& s, const Sample& sample, ProbeMemory& m,
 }
 
 // Stays until every replica does the same, or until this one does not lead any more.
-void hold_caught(Layout& w, Slot me, const ProbeMemory& memory) noexcept {
+void hold_caught(Layout& w, Slot me, const ProbeMemory& memory, bool leaves) noexcept {
   SchedulerState& s = w.scheduler;
   SlotRecord& slot = w.slots[value(me)];
   CRANE_ASSERT(s.caught.load() == Caught::kNobody);  // W3
-  s.catch_ = {s.clock, memory.low, memory.high, value(me), slot.generation};
+  s.catch_ = {s.clock, memory.low, memory.high, value(me), slot.generation, leaves ? 1u : 0u};
   s.caught.store(Caught::kHeld, std::memory_order_seq_cst);
   ring_doorbell(w);
   // Dekker with order() and let_go().
@@ -97,8 +107,11 @@ bool probed(Layout& w, Slot me, const Sample& sample, ProbeMemory& memory) noexc
   const bool ordered = is_ordered(w, me);
   const bool may_decide = s.leading.load(std::memory_order_relaxed) != 0 && s.clock < told_clock(w);
   if (!ordered && !may_decide) return false;
-  if (!stands_still(s, sample, memory, ordered)) return false;
-  if (!ordered) hold_caught(w, me, memory);
+  // Who leaves does so wherever it is: it goes on computing.  The node has waited long enough.
+  const bool leaves = ordered ? s.order_leaves != 0 : may_leave(w, me);
+  const bool spins = w.header.configuration.stall_rule == StallRule::kSpins;
+  if (!leaves && !(spins && stands_still(s, sample, memory, ordered))) return false;
+  if (!ordered) hold_caught(w, me, memory, leaves);
   memory = ProbeMemory{};
   if (!is_ordered(w, me)) return false;  // let go
   give_way(w, me);
@@ -126,6 +139,7 @@ void order(Layout& w, const PreemptBody& body) noexcept {
   SchedulerState& s = w.scheduler;
   CRANE_ASSERT(told_clock(w) <= body.clock || s.caught.load() == Caught::kHeld);  // W2
   s.order_site = {body.low, body.high};
+  s.order_leaves = body.leaves;
   s.order_slot.store(body.slot, std::memory_order_relaxed);
   s.order_clock.store(body.clock, std::memory_order_seq_cst);
   s.orders_given.fetch_add(1, std::memory_order_seq_cst);

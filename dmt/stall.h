@@ -20,6 +20,13 @@
 // kernel; and sooner only at a place where one was caught before.  What remains, and is said in
 // runtime/README.md, is a loop that races and gives up by itself after longer than that.
 //
+// Computations (StallRule::kComputations) are the other use of the same agreement: who has had the
+// turn for kComputationNs and is in the application's code need not be waited for.  Its order says
+// that it leaves: at that clock its slot is detached (scheduler.h), its thread computes on beside
+// the turn, and an ATTACH brings it back at its next operation.  Nobody can tell when it computed,
+// if it is the only thread of a process that shares no memory (kDetachComputation); in all other
+// cases somebody has to know that the program does not race there (kDetachAnyComputation).
+//
 // Threads / Processes: as said per function.
 //
 // INVARIANT W1  An order is obeyed by the slot that it names, at its clock, holding the turn, in

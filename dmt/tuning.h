@@ -66,6 +66,8 @@ inline constexpr std::uint32_t kSiteSamples = 2;
 inline constexpr std::int64_t kAsleepNs = 1'000'000'000;
 inline constexpr std::int64_t kAsleepCpuNs = 1'000'000;
 inline constexpr std::uint32_t kStallSitesMax = 32;
+// A computation of this length leaves the schedule, where that is agreed.
+inline constexpr std::int64_t kComputationNs = 1'000'000;
 
 // Every so many clock reads without a turn one is a turn (D17).
 inline constexpr std::uint32_t kClockReadsPerTurn = 64;

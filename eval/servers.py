@@ -43,8 +43,6 @@ def all_kinds(only):
 class Judge(Place):
     """What m.one_run() needs of a story; keeps what it said."""
 
-    full = False
-
     def __init__(self, out, work):
         super().__init__(out, work, "servers")
         self.passed, self.failures, self.texts = 0, [], []
@@ -64,15 +62,30 @@ class Judge(Place):
     check_schedule = h.Story.check_schedule
 
 
-def proof(out, work, kind):
+def compare(out, work, kind, seed, full):
+    """The judge of one run. A run that broke (a leader that starved, say) is made once more and
+    said; a difference is not a run that broke."""
+    for attempt in range(2):
+        with tempfile.TemporaryDirectory(dir=work) as place:
+            path = pathlib.Path(place)
+            path.chmod(0o755)
+            judge = Judge(out, path)
+            judge.full = full
+            try:
+                m.one_run(judge, kind, seed)
+                return judge
+            except (h.Failure, OSError, subprocess.SubprocessError) as failure:
+                print(f"broke: {kind.name}, seed {seed}: {str(failure)[:400]}")
+                if attempt or judge.failures:
+                    judge.failures.append(str(failure))
+                    return judge
+
+
+def proof(out, work, kind, full):
     """{'equal': runs, 'of': runs, 'bytes': compared, 'failures': [...]}"""
     equal, bytes_compared, failures = 0, 0, []
     for seed in m.SEEDS:
-        judge = Judge(out, work)
-        try:
-            m.one_run(judge, kind, seed)
-        except (h.Failure, OSError, subprocess.SubprocessError) as failure:
-            judge.failures.append(str(failure))
+        judge = compare(out, work, kind, seed, full)
         failures += judge.failures
         equal += not judge.failures
         found = [re.search(r"output bytes (\d+)", text) for text in judge.texts]
@@ -185,7 +198,8 @@ def measure(out, work, options, compared):
     for kind in all_kinds(options.only):
         try:
             h.need(*kind.programs)
-            told = compared.get(kind.name) if options.speed else proof(out, work, kind)
+            told = (compared.get(kind.name) if options.speed
+                    else proof(out, work, kind, not options.quick))
             runs = [] if options.proof else speed(Place(out, work, "servers"), kind, options)
         except (h.CannotRun, h.Failure, OSError, subprocess.SubprocessError) as cause:
             print(f"left out: {kind.name}: {str(cause)[:400]}")

@@ -184,6 +184,7 @@ void settle_after_exec() noexcept {
   dmt::Layout& w = *world;
   dmt::ProcessRecord& p = w.processes[self.process];
   p.exec_pending = false;
+  p.shares_memory = false;
   p.main_slot = self.slot;
   for (std::uint16_t i = 1; i < w.scheduler.slots_used; ++i) {
     const dmt::SlotRecord& s = w.slots[i];

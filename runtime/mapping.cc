@@ -64,6 +64,7 @@ const Mapping* find(std::uintptr_t address) noexcept {
 void add_mapping(const void* address, std::size_t size, std::uint64_t identity,
                  std::uint64_t offset) noexcept {
   remove_mapping(address, size);
+  world->processes[self.process].shares_memory = true;
   add(word_of(address), word_of(address) + size, identity, offset);
 }
 

@@ -33,6 +33,14 @@ void pass_on(std::uint32_t holder) noexcept {
   if (thread != 0) raw_syscall(SYS_tgkill, raw_syscall(SYS_getpid), thread, kProbe);
 }
 
+// Who is not waited for computes beside the turn: not on the processor that the others share.
+void roam() noexcept {
+  const std::uint64_t wanted = world->header.configuration.processors;
+  std::uint64_t own[16] = {};
+  if (wanted == 0 || raw_syscall(SYS_sched_getaffinity, 0, sizeof own, own) < 0) return;
+  if (raw_syscall(SYS_sched_setaffinity, 0, sizeof wanted, &wanted) == 0) self.home = own[0];
+}
+
 void on_probe(int, siginfo_t* info, void* context) noexcept {
   const std::uint32_t holder = world->scheduler.holder.load(std::memory_order_acquire);
   if (holder != self.slot) {
@@ -45,14 +53,20 @@ void on_probe(int, siginfo_t* info, void* context) noexcept {
   const auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   const dmt::Sample sample{static_cast<std::uint64_t>(registers[REG_RIP]),
                            clock_ns(CLOCK_THREAD_CPUTIME_ID), clock_ns(CLOCK_MONOTONIC)};
-  (void)dmt::probed(*world, own_slot(), sample, self.probe);
+  const bool gave_way = dmt::probed(*world, own_slot(), sample, self.probe);
+  if (gave_way && world->slots[self.slot].detached.load(std::memory_order_relaxed) != 0) roam();
   errno = saved;
 }
 
 }  // namespace
 
+void come_home() noexcept {
+  raw_syscall(SYS_sched_setaffinity, 0, sizeof self.home, &self.home);
+  self.home = 0;
+}
+
 void install_probe_handler() noexcept {
-  if (world->header.configuration.stall_rule == 0) return;
+  if (world->header.configuration.stall_rule == dmt::StallRule::kOff) return;
   struct sigaction action {};
   action.sa_sigaction = on_probe;
   action.sa_flags = SA_SIGINFO | SA_RESTART;

@@ -58,6 +58,7 @@ struct ThreadBlock {
   const void* caller = nullptr;  // whom the last wrapped call returns to
   std::uint32_t locks = 0;   // mutexes held, roughly: ends the quantum in parallel mode (rule 23)
   dmt::ProbeMemory probe{};  // of the stall rule (probe.cc)
+  std::uint64_t home = 0;    // the processors it goes back to; 0: it is there (probe.cc)
 };
 
 // constinit: reached without a wrapper function or a guard.
@@ -65,6 +66,9 @@ inline thread_local constinit ThreadBlock self{};
 
 // The segment of this replica; null before attaching.
 extern dmt::Layout* world;
+
+// Back to the server's processor, after a computation that nobody waited for.
+void come_home() noexcept;
 
 inline Slot own_slot() noexcept { return Slot{self.slot}; }
 

@@ -11,6 +11,7 @@ using dmt::WakeReason;
 void take_turn() noexcept {
   dmt::get_turn(*world, own_slot());
   let_ending_thread_go();
+  if (self.home != 0) come_home();
 }
 
 WakeReason wait_for_turn(std::uint64_t object, std::int64_t deadline_ns, Op op) noexcept {

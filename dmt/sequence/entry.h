@@ -84,6 +84,7 @@ struct PreemptBody {
   std::uint64_t low, high;  // the instructions between which the leader's thread was found
   std::uint32_t slot;
   std::uint32_t generation;  // of the slot
+  std::uint64_t leaves = 0;  // 0: it gives way; 1: it is detached until its next operation
 };
 
 struct PassedBody {
@@ -107,7 +108,7 @@ struct SequenceHeader {
 };
 
 static_assert(sizeof(StartBody) == 48 && sizeof(ConnectBody) == 56 && sizeof(WindowBody) == 16);
-static_assert(sizeof(PreemptBody) == 32 && sizeof(PassedBody) == 8);
+static_assert(sizeof(PreemptBody) == 40 && sizeof(PassedBody) == 8);
 static_assert(sizeof(AttachBody) == 8);
 static_assert(sizeof(SequenceHeader) == 40);
 

@@ -127,6 +127,8 @@ std::uint32_t detached_calls_of(const std::vector<std::string>& names) {
   std::uint32_t calls = 0;
   for (const auto& name : names) {
     if (name == "fsync") calls |= dmt::kDetachSync;
+    if (name == "computation") calls |= dmt::kDetachComputation;
+    if (name == "any-computation") calls |= dmt::kDetachAnyComputation;
   }
   return calls;
 }

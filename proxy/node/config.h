@@ -42,12 +42,13 @@ struct Config {
   std::vector<std::pair<std::string, std::string>> binds;  // source, target
   std::string libcrane;
   std::uint64_t perturb = 0;
-  bool test_only_flip = false;  // a bit of this replica's output is wrong
-  bool trace = false;           // record every turn
-  int cpu = -1;                 // of the server
-  std::vector<int> cpus;        // of all of the replica, which `cpu` is one of; empty: any
-  int numa_node = -1;           // its memory is preferred; -1: any
-  bool node_roams = false;      // only the server is bound to `cpu`
+  bool test_only_flip = false;   // a bit of this replica's output is wrong
+  bool trace = false;            // record every turn
+  int cpu = -1;                  // of the server
+  std::vector<int> cpus;         // of all of the replica, which `cpu` is one of; empty: any
+  std::uint64_t processors = 0;  // as bits, what `cpus` come to; 0: more than 64 (place_node)
+  int numa_node = -1;            // its memory is preferred; -1: any
+  bool node_roams = false;       // only the server is bound to `cpu`
   std::uint64_t log_id = 0;
   std::array<std::uint64_t, 4> secret{};  // the seed of virtual randomness (D7)
   std::uint64_t send_buffer = 0;          // 0: the default
@@ -69,7 +70,7 @@ struct Config {
 // The words of the command line and the group's file; false: there is no such word.
 bool mode_of(const std::string& name, dmt::Mode& mode);
 bool admission_of(const std::string& name, dmt::Admission& admission);
-// The words of `detach`: "fsync".
+// The words of `detach`.
 std::uint32_t detached_calls_of(const std::vector<std::string>& names);
 
 // kBadArgument: `what` of the error names the field.

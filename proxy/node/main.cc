@@ -41,7 +41,7 @@ void open_log(const Config& config) {
 
 int run_under_launcher(const std::string& path, int control_fd) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  const auto config = crane::node::read_config(path);
+  auto config = crane::node::read_config(path);
   if (!config.ok()) {
     const int status = crane::node::code(ExitStatus::kBadConfiguration);
     const std::string why = path + ": " + config.error().what;

@@ -93,11 +93,14 @@ setup::Problem check_placement(const std::string& path, Config& config) {
   return {};
 }
 
-void place_node(const Config& config) {
+void place_node(Config& config) {
   const sched_param none{};
   (void)::sched_setscheduler(0, SCHED_BATCH, &none);
   if (config.numa_node >= 0) prefer_memory_of(config.numa_node);
   if (!config.cpus.empty()) bind_to(config.cpus);
+  const std::vector<int> mine = usable();
+  for (const int cpu : mine) config.processors |= cpu < 64 ? std::uint64_t{1} << cpu : 0;
+  if (mine.empty() || mine.back() >= 64) config.processors = 0;
   if (config.cpu >= 0 && !config.node_roams) bind_to({config.cpu});
 }
 

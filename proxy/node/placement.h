@@ -26,9 +26,9 @@ namespace crane::node {
 setup::Problem check_placement(const std::string& path, Config& config);
 
 // Makes the calling thread SCHED_BATCH; binds it, and all that it starts later, to `config.cpus`
-// and to memory of `config.numa_node`; and itself to `config.cpu`, unless that is negative or the
-// node roams.
-void place_node(const Config& config);
+// and to memory of `config.numa_node`; sets `config.processors`; and binds itself to `config.cpu`,
+// unless that is negative or the node roams.
+void place_node(Config& config);
 
 // The processors that the calling thread may use, as "0-3,8".
 std::string own_processors();

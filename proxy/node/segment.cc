@@ -27,6 +27,14 @@ constexpr int kCheckinBacklog = 256;
 constexpr std::uint32_t kPerturbMaxUs = 5000;
 constexpr std::uint32_t kSpin = 2000;
 
+// Who computes at length is not looked for where threads wait in loops: both look alike.
+dmt::StallRule stall_rule_of(const Config& config) {
+  if (config.spins) return dmt::StallRule::kSpins;
+  const auto computations = dmt::kDetachComputation | dmt::kDetachAnyComputation;
+  return (config.detached_calls & computations) != 0 ? dmt::StallRule::kComputations
+                                                     : dmt::StallRule::kOff;
+}
+
 dmt::Configuration configuration_of(const Config& config) {
   dmt::Configuration c{};
   c.mode = config.mode;
@@ -42,7 +50,8 @@ dmt::Configuration configuration_of(const Config& config) {
   // Spinning for the turn pays only when the other party runs on another core (D10).
   const bool own_core = config.cpu >= 0 || std::thread::hardware_concurrency() <= 2;
   c.spin = own_core || config.mode == dmt::Mode::kSerial ? 0 : kSpin;
-  c.stall_rule = config.spins ? 1 : 0;
+  c.stall_rule = stall_rule_of(config);
+  c.processors = config.cpu >= 0 ? config.processors : 0;
   c.detached_calls = config.detached_calls;
   std::strncpy(c.host_name, config.group.c_str(), sizeof c.host_name - 1);
   return c;

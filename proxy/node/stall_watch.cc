@@ -36,7 +36,7 @@ bool is_idle(const dmt::Layout& w) noexcept {
 
 StallWatch::StallWatch(dmt::Layout& layout, std::uint8_t replicas, StallActions actions)
     : w_(layout),
-      on_(layout.header.configuration.stall_rule != 0),
+      on_(layout.header.configuration.stall_rule != dmt::StallRule::kOff),
       alone_(replicas == 1),
       actions_(std::move(actions)) {
   if (on_) dmt::tell_clock(w_, 0);
@@ -130,7 +130,11 @@ std::int64_t StallWatch::look(std::int64_t now_ns, Role role) {
   const bool stood_there = lasts >= kLongNs && now.clock >= passed_;
   const bool may_catch = role.leads && (role.decides || stood_there);
   if (!ordered && !role.leads) return kNever;
-  const std::int64_t period = ordered || now.known ? kProbeKnownNs : kProbeNs;
+  const bool computes = w_.header.configuration.stall_rule == dmt::StallRule::kComputations;
+  const std::int64_t period = ordered     ? kProbeKnownNs
+                              : computes  ? dmt::kComputationNs
+                              : now.known ? kProbeKnownNs
+                                          : kProbeNs;
   if (now_ns - probed_at_ns_ >= period) {
     probed_at_ns_ = now_ns;
     PreemptBody caught{};

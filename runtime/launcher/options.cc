@@ -72,8 +72,10 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
                  "with --admission classic: microseconds without input before a bubble")
       ->check(CLI::Range(1U, 1'000'000U));
   app.add_flag("--spins", o.spins, "threads wait in loops without calls: preempt them there");
-  app.add_option("--detach", o.detach, "fsync: calls that nobody waits for")
-      ->check(CLI::IsMember({"fsync"}))
+  app.add_option("--detach", o.detach,
+                 "nobody waits for these. computation: of a process with one thread and no shared "
+                 "memory, after 1 ms; any-computation: of all")
+      ->check(CLI::IsMember({"fsync", "computation", "any-computation"}))
       ->allow_extra_args(false);
   app.add_option("--record", o.record, "record each replica's outputs in this directory");
   app.add_option("--test-only-flip", o.test_only_flip)->group("");

@@ -108,10 +108,13 @@ class Section {
   }
 
   // `name` is all that the list may hold.
-  void only(const char* key, const std::vector<std::string>& values, const char* name) {
+  void only(const char* key, const std::vector<std::string>& values,
+            const std::vector<std::string>& names) {
+    std::string list;
+    for (const auto& name : names) list += (list.empty() ? "" : ", ") + name;
     for (const auto& value : values) {
-      if (value == name) continue;
-      wrong(find(key), key, "names \"" + value + "\"", "it may name: " + std::string(name));
+      if (std::find(names.begin(), names.end(), value) != names.end()) continue;
+      wrong(find(key), key, "names \"" + value + "\"", "it may name: " + list);
     }
   }
 
@@ -213,7 +216,7 @@ void read_server(Section s, GroupFile& f) {
   s.get("strict", f.strict);
   s.get("spins", f.spins);
   s.get("detach", f.detach);
-  s.only("detach", f.detach, "fsync");
+  s.only("detach", f.detach, {"fsync", "computation", "any-computation"});
   s.get("container", f.container);
   s.get("binds", f.binds);
   s.get("working_directory", f.working_directory);

@@ -25,7 +25,7 @@
 //               numa_node = 0                    whose memory is preferred; default: any
 //   [server]    command = ["redis-server", "--port", "7000"]
 //               spins = false                    threads wait in loops without calls
-//               detach = ["fsync"]               calls that nobody waits for; default: the
+//               detach = ["fsync"]               what nobody waits for (--detach); default: the
 //               profile's profile, mode, admission, quantum, n_clock, w_timeout_us, env = { NAME =
 //               "value" }, container = true, binds = ["/srv"], working_directory = "/", record =
 //               "/var/tmp/x" strict = true                    a call past libcrane.so ends it;

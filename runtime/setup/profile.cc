@@ -68,9 +68,10 @@ bool says_daemon(const std::string& directives) {
 // Debian's apache2 wants the variables that apache2ctl reads for it, and stays in the background
 // unless told. Serial: its children say what they do in shared memory, without a call, and the
 // parent decides by that how many there are. Whether it was told: "-D FOREGROUND", "-DFOREGROUND",
-// "-X" (one process), or only a question like "-v".
+// "-X" (one process), or only a question like "-v". Programs of CGI share nothing: what they
+// compute holds nobody up.
 Profile apache2(const Words& args) {
-  Profile p{.name = "apache2", .node_roams = true};
+  Profile p{.name = "apache2", .detach = {"computation"}, .node_roams = true};
   const char* confdir = getenv("APACHE_CONFDIR");
   const std::string directory = confdir != nullptr ? confdir : "/etc/apache2";
   for (const auto& variable : environment_of_script(directory + "/envvars")) {
@@ -185,7 +186,9 @@ Profile php_fpm(const Words& args) {
 }
 
 // It stays in the foreground by itself.
-Profile civetweb(const Words&) { return Profile{.name = "civetweb", .node_roams = true}; }
+Profile civetweb(const Words&) {
+  return Profile{.name = "civetweb", .detach = {"computation"}, .node_roams = true};
+}
 
 Profile plain(const Words&) { return Profile{.name = "default"}; }
 

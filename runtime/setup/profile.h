@@ -21,7 +21,8 @@ struct Profile {
   std::uint32_t quantum = 0;  // 0: the scheduler's default
   // Its threads wait for each other in loops without calls: the stall rule (dmt/stall.h).
   bool spins = false;
-  // Calls whose callers leave the schedule by agreement: nobody waits for them.  "fsync".
+  // What leaves the schedule by agreement: nobody waits for it.  "fsync", "computation",
+  // "any-computation".
   std::vector<std::string> detach = {};
   // The server works long between turns: its node does not share its processor (DESIGN D10).
   bool node_roams = false;

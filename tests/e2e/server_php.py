@@ -38,6 +38,10 @@ class Php(_apache.Apache):
         super().prepare()
         (self.root / "page.php").write_text(PAGE)
 
+    def ready(self):
+        """PHP's own server may come up after apache2."""
+        return super().ready() and _web.get(self.port, "/page.php?n=1")[0] == 200
+
     def load(self, requests):
         rounds = FULL if requests > self.requests[0] else FULL // 10
         self.pages = ((f"page.php?n={rounds}", 1.0, False), ("1k.html", 1.0, True))
@@ -56,6 +60,10 @@ class Php(_apache.Apache):
         if seen[0][0] != seen[1][0] or seen[1][1] != "2":
             raise h.Failure(f"{self.name}: not one session: {seen}")
         return f"{super().state()}; session {seen[0][0]}"
+
+
+# Its processes share memory, but not what a page computes with.
+DETACHED = ("--detach", "any-computation")
 
 
 class PhpCgi(Php):
@@ -78,7 +86,7 @@ class PhpFpm(Php):
     version_of = "php8.2-fpm"
     programs = ("apache2", "ab", "php-fpm8.2")
     modules = ("proxy", "proxy_fcgi")
-    options = ("--profile", "apache2")
+    options = ("--profile", "apache2", *DETACHED)
 
     def prepare(self):
         socket = f"{self.work}/fpm.sock"
@@ -103,6 +111,7 @@ class ModPhp(Php):
     name = "apache2 prefork, mod_php"
     version_of = "php8.2-cgi"
     mpm = "prefork"
+    options = DETACHED
 
     def prepare(self):
         place = h.ROOT / "out/mod_php"

@@ -143,7 +143,7 @@ class Node {
     c.perturb_seed = o.perturb;
     std::strncpy(c.host_name, "solo", sizeof c.host_name - 1);
     c.perturb_max_us = 200;
-    c.stall_rule = o.stalls ? 1 : 0;
+    c.stall_rule = o.stalls ? dmt::StallRule::kSpins : dmt::StallRule::kOff;
     if (o.detach_sync) c.detached_calls = dmt::kDetachSync;
     w_ = &dmt::initialise_segment(memory, c);
     w_->unhooked.strict = o.strict ? 1 : 0;

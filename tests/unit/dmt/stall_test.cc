@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 
+#include "dmt/processes.h"
 #include "dmt/stall.h"
 #include "tests/unit/dmt/world.h"
 
@@ -17,6 +18,11 @@ namespace {
 
 constexpr Operation kOp = 7;
 constexpr std::uint64_t kLoop = 0x4000;  // where the threads of these tests spin
+
+Options spinning(Options o) {
+  o.stall_rule = StallRule::kSpins;
+  return o;
+}
 
 void operate(Layout& w, Slot me) {
   get_turn(w, me);
@@ -51,7 +57,7 @@ struct Ran {
 // leader's replica, which finds out when to preempt; else a follower's, which is told the leader's
 // clock bit by bit.
 Ran ping_pong(Options options, const std::vector<PreemptBody>* orders) {
-  World world(options);
+  World world(spinning(options));
   Layout& w = world.w;
   std::atomic<int> ping{0}, pong{0};
   constexpr int kRounds = 6;
@@ -115,7 +121,7 @@ TEST_CASE("threads that wait for each other in loops go on, alike on a follower"
 }
 
 TEST_CASE("operations wait at the told clock, code between them does not", "[stall]") {
-  World world({.mode = GENERATE(Mode::kSerial, Mode::kParallel), .quantum = 100});
+  World world(spinning({.mode = GENERATE(Mode::kSerial, Mode::kParallel), .quantum = 100}));
   Layout& w = world.w;
   std::atomic<int> between{0};
   world.run_as(world.main, [&](Slot me) {
@@ -140,7 +146,7 @@ TEST_CASE("operations wait at the told clock, code between them does not", "[sta
 }
 
 TEST_CASE("who comes to its next operation gives way there", "[stall]") {
-  World world({.mode = GENERATE(Mode::kSerial, Mode::kParallel), .quantum = 100});
+  World world(spinning({.mode = GENERATE(Mode::kSerial, Mode::kParallel), .quantum = 100}));
   Layout& w = world.w;
   std::vector<int> trace;
   const auto turns = [&](int name) {
@@ -167,7 +173,7 @@ TEST_CASE("who comes to its next operation gives way there", "[stall]") {
 }
 
 TEST_CASE("what counts as standing still", "[stall]") {
-  World world({.mode = Mode::kSerial, .quantum = 100});
+  World world(spinning({.mode = Mode::kSerial, .quantum = 100}));
   Layout& w = world.w;
   world.hold();
   operate(w, world.main);
@@ -224,7 +230,7 @@ TEST_CASE("what counts as standing still", "[stall]") {
 }
 
 TEST_CASE("a preempted thread that is alone lets the entries in that wait", "[stall]") {
-  World world({.mode = Mode::kSerial, .quantum = 100});
+  World world(spinning({.mode = Mode::kSerial, .quantum = 100}));
   Layout& w = world.w;
   world.hold();
   operate(w, world.main);
@@ -240,7 +246,7 @@ TEST_CASE("a preempted thread that is alone lets the entries in that wait", "[st
 }
 
 TEST_CASE("a caught thread is let go when the replica does not lead any more", "[stall]") {
-  World world({.mode = Mode::kSerial, .quantum = 100});
+  World world(spinning({.mode = Mode::kSerial, .quantum = 100}));
   Layout& w = world.w;
   std::atomic<bool> gave_way{false}, released{false};
   world.run_as(world.main, [&](Slot me) {
@@ -269,7 +275,7 @@ TEST_CASE("a caught thread is let go when the replica does not lead any more", "
 
 TEST_CASE("an order that would be missed is a broken invariant", "[stall]") {
   const int status = in_child([] {
-    World world({.mode = Mode::kSerial});
+    World world(spinning({.mode = Mode::kSerial}));
     tell_clock(world.w, 11);
     order(world.w, {10, 0, 0, 1, 1});
   });
@@ -282,7 +288,7 @@ namespace {
 // The order of that clock names it or the other one.
 int give_an_order(Mode mode, bool to_first, bool spins) {
   return in_child([=] {
-    World world({.mode = mode, .quantum = 100});
+    World world(spinning({.mode = mode, .quantum = 100}));
     Layout& w = world.w;
     const auto turns = [&w, spins](Slot me) {
       Prober prober(w, me);
@@ -313,4 +319,118 @@ TEST_CASE("an order for a slot that does not have the turn fences", "[stall][fen
   const bool spins = GENERATE(false, true);
   CHECK(give_an_order(mode, true, spins) == 0);
   CHECK(give_an_order(mode, false, spins) == kFenced);
+}
+
+// --- computations that leave by agreement --------------------------------------------------------
+
+namespace {
+
+struct Computed {
+  std::uint64_t hash;
+  PreemptBody order;
+  std::vector<int> trace;
+};
+
+// Thread 1 computes between two turns until thread 2 has taken three: who waited for it would wait
+// for ever.  Without `told` it is the leader's replica, which finds it; else a follower's, whose
+// thread 1 is found by a probe or comes to its next operation by itself.
+Computed compute(Mode mode, const PreemptBody* told, bool by_itself) {
+  World world({.mode = mode,
+               .quantum = 100,
+               .stall_rule = StallRule::kComputations,
+               .detached = kDetachAnyComputation});
+  Layout& w = world.w;
+  std::vector<int> trace;
+  std::atomic<bool> done{by_itself};
+  const auto turn = [&w, &trace](Slot me, int name) {
+    get_turn(w, me);
+    trace.push_back(name);
+    put_turn(w, me, kOp, 0, false);
+  };
+  const Slot first = world.spawn([&](Slot me) {
+    turn(me, 1);
+    Prober prober(w, me);
+    for (std::uint64_t n = 0; !done.load(); ++n) prober.at(kLoop + n * kSpinBytes);
+    turn(me, 1);
+    finish(w, me);
+  });
+  world.spawn([&](Slot me) {
+    for (int i = 0; i < 3; ++i) turn(me, 2);
+    done.store(true);
+    finish(w, me);
+  });
+  world.run_as(world.main, [&w](Slot me) { finish(w, me); });
+  PreemptBody body{};
+  if (told != nullptr) {
+    body = *told;
+    tell_clock(w, body.clock);
+    order(w, body);
+  }
+  w.scheduler.leading.store(told == nullptr ? 1 : 0);
+  world.start(kPlenty);
+  bool ordered = told != nullptr, attached = false;
+  const AttachBody back{value(first), 1};
+  world.drive([&](bool) {
+    if (!ordered && is_caught(w, body)) {
+      ordered = true;
+      order(w, body);
+    }
+    if (orders_obeyed(w) == 1) tell_clock(w, kNoClock);
+    if (attached || w.slots[value(first)].arrived.load() == 0) return;
+    attached = true;
+    world.push(EntryType::kAttach, kPlenty, &back, sizeof back);
+  });
+  return {w.scheduler.hash, body, trace};
+}
+
+// Whether a process that computes is found, which has another thread or memory that others see.
+bool is_found(std::uint32_t detached, bool alone, bool shares) {
+  World world({.mode = Mode::kSerial,
+               .quantum = 100,
+               .stall_rule = StallRule::kComputations,
+               .detached = detached});
+  Layout& w = world.w;
+  w.processes[kMainProcess].shares_memory = shares;
+  std::atomic<bool> looked{false};
+  bool found = false;
+  if (!alone) world.spawn([&w](Slot me) { finish(w, me); });
+  world.run_as(world.main, [&](Slot me) {
+    operate(w, me);
+    Prober prober(w, me);
+    for (std::uint64_t n = 0; n < 20; ++n) prober.at(kLoop + n * kSpinBytes);
+    looked.store(true);
+    finish(w, me);
+  });
+  w.scheduler.leading.store(1);
+  world.start(kPlenty);
+  world.drive([&](bool) {
+    PreemptBody body{};
+    if (!is_caught(w, body)) return;
+    found = body.leaves == 1;
+    w.scheduler.leading.store(0);
+    let_go(w);
+    world.until("it is let go", [&] { return looked.load(); });
+  });
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("nobody waits for a computation that left, and it comes back at one entry", "[stall]") {
+  const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
+  const Computed leader = compute(mode, nullptr, false);
+  CHECK(leader.order.leaves == 1);
+  CHECK(leader.trace == std::vector<int>{1, 2, 2, 2, 1});
+  for (const bool by_itself : {false, true}) {
+    const Computed follower = compute(mode, &leader.order, by_itself);
+    CHECK(follower.trace == leader.trace);
+    CHECK(follower.hash == leader.hash);
+  }
+}
+
+TEST_CASE("who could be seen computing does not leave, unless all may", "[stall]") {
+  CHECK(is_found(kDetachComputation, true, false));
+  CHECK_FALSE(is_found(kDetachComputation, false, false));
+  CHECK_FALSE(is_found(kDetachComputation, true, true));
+  CHECK(is_found(kDetachAnyComputation, false, true));
 }

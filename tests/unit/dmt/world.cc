@@ -29,6 +29,8 @@ Layout& map_layout(const Options& o) {
   REQUIRE(memory != MAP_FAILED);
   Configuration c{};
   c.mode = o.mode;
+  c.stall_rule = o.stall_rule;
+  c.detached_calls = o.detached;
   c.admission = o.admission;
   c.quantum = o.quantum;
   c.send_buffer = o.send_buffer;

@@ -43,6 +43,8 @@ struct Options {
   std::uint32_t perturb_max_us = 0;
   std::uint32_t spin = 0;
   bool trace = false;
+  StallRule stall_rule = StallRule::kOff;
+  std::uint32_t detached = 0;
 };
 
 class World {

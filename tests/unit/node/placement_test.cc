@@ -31,7 +31,7 @@ bool has_nodes() { return std::filesystem::exists("/sys/devices/system/node/onli
 
 // In a child, so that this process stays where it is.
 template <typename Check>
-bool holds_when_placed(const Config& config, Check check) {
+bool holds_when_placed(Config config, Check check) {
   const pid_t child = ::fork();
   if (child == 0) {
     place_node(config);

@@ -48,7 +48,7 @@ struct Fixture {
     c.mode = dmt::Mode::kSerial;
     c.admission = dmt::Admission::kGrant;
     c.quantum = 1;
-    c.stall_rule = on ? 1 : 0;
+    c.stall_rule = on ? dmt::StallRule::kSpins : dmt::StallRule::kOff;
     return c;
   }
   // Slot `slot` of process 5 has the turn, in the application's code, and others want it.
