@@ -151,7 +151,7 @@ ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_
             $(wildcard tests/linear/linear_*.cc eval/engine/*_main.cc) $(BENCH_SRC) tests/main.cc \
             $(wildcard tests/fuzz/*.cc)
 
-.PHONY: all check test accept demo bench eval-failover eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-sensitivity fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept demo bench eval-failover eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-sensitivity eval-hints fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS) $(FUZZERS) ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS)                 ## build libcrane.so and the crane-* programs
@@ -245,12 +245,15 @@ $(foreach s,$(FUZZ_SRC),$(eval $(call fuzz_program,$(s))))
 .PHONY: fuzzers
 fuzzers: $(FUZZERS)
 
+# Libraries of these two are in the folder, too: built with -shared, found beside them.
+$(OUT)/interpose/line_up_points $(OUT)/interpose/line_up_points_off: \
+  $(OUT)/interpose/crane_line_up_library $(OUT)/interpose/crane_line_up_plugin
 # Extra flags of one program stand in its own text: a line `// build: -static`.
 $(OUT)/interpose/% $(OUT)/e2e/%: build_line = $$(sed -n 's|^// build: ||p' $<)
 $(OUT)/%: tests/%.c $(OUT)/flags
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(STRANGER) -MMD -MP -MF $@.d $< $(build_line) -o $@
+	$(Q)$(CC) $(STRANGER) -MMD -MP -MF $@.d $< -L$(@D) $(build_line) -o $@
 $(OUT)/interpose/%: tests/interpose/%.cc $(OUT)/flags
 	$(call say,CXX,$<)
 	@mkdir -p $(@D)
@@ -333,6 +336,8 @@ eval-servers: programs                            ## the server matrix: equal by
 	@$(PYTHON_PLOT) eval/servers.py --out $(OUT) $(ARGS)
 eval-sensitivity: programs                        ## other W_timeout and N_clock (CRANE fig. 16, 17)
 	@$(PYTHON_PLOT) eval/sensitivity.py --out $(OUT) $(ARGS)
+eval-hints: programs                              ## PHP with and without line-ups (CRANE fig. 15)
+	@$(PYTHON_PLOT) eval/hints.py --out $(OUT) $(ARGS)
 eval-etcd: programs                               ## three replicas of redis beside three of etcd
 	@$(PYTHON_PLOT) eval/etcd.py --out $(OUT) $(ARGS)
 demo: deps                                        ## three replicas of a server, one killed

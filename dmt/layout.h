@@ -26,7 +26,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 8;
+inline constexpr std::uint32_t kLayoutVersion = 9;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // nobody: the next to CAS it has the turn
 
@@ -446,6 +446,24 @@ struct UnhookedCalls {
   UnhookedRecord records[kUnhookedMax];
 };
 
+// --- soft barriers (rule 13) ------------------------------------------------------------------
+
+struct LineUp {
+  std::uint32_t count, timeout_us;  // count 0: not set up
+  std::uint32_t arrived;            // of this round
+  std::uint32_t round;              // raised at each release
+  std::uint64_t arrivals;           // of all rounds
+};
+
+enum class PointState : std::uint32_t { kNotFound, kRefused, kFound };
+
+// An exported function of the server before which its callers, in all processes, line up.
+struct LineUpPoint {
+  char function[kFunctionNameBytes];  // constant after creation; "": none
+  LineUp line_up;                     // count and time-out are constant
+  std::atomic<PointState> state;      // any: only raised
+};
+
 struct SegmentHeader {
   std::uint64_t magic;
   std::atomic<std::uint32_t> version;  // stored last (L2)
@@ -483,6 +501,7 @@ struct Layout {
   // any: names of operations by code, each ended by a 0; written by libcrane.so as it attaches
   char operation_names[kOperationNamesBytes];
   SemaphoreUndo semaphore_undos[kSemaphoreUndosMax];
+  alignas(64) LineUpPoint line_up_points[kLineUpPointsMax];
 };
 
 static_assert(std::is_standard_layout_v<Layout>);

@@ -27,6 +27,8 @@ inline constexpr std::uint32_t kUnhookedMax = 32;      // different unhooked cal
 inline constexpr std::uint32_t kTurnHistory = 4096;    // remembered turns
 inline constexpr std::uint32_t kTurnsPerRecord = 512;  // handed to the node at once
 inline constexpr std::uint32_t kOperationNamesBytes = 16384;
+inline constexpr std::uint32_t kLineUpPointsMax = 4;     // functions that are line-up points
+inline constexpr std::uint32_t kFunctionNameBytes = 64;  // of such a one, its end included
 
 inline constexpr std::uint64_t kSequenceBytes = 16ull << 20;
 inline constexpr std::uint64_t kOutputBytes = 16ull << 20;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a server may tell us about itself: hints/crane.h.  Exported by name, not interposed.
+#include "runtime/line_up.h"
+
 #include <cstddef>
 
 #include "runtime/blocking.h"
 #include "runtime/inside.h"
-#include "runtime/line_up.h"
 #include "runtime/turn.h"
 
 #define CRANE_HINT extern "C" __attribute__((visibility("default"), used)) void
@@ -12,25 +13,24 @@
 namespace crane {
 namespace {
 
-// Changed only while holding the turn; fork copies it (line_up.h).
-struct LineUp {
-  std::uint32_t count, timeout_us;  // count 0: not set up
-  std::uint32_t arrived;
-  std::uint32_t round;  // raised at each release
-};
 constexpr std::size_t kLineUps = 16;  // CRANE_LINE_UPS
-LineUp line_ups[kLineUps];
+// Changed only while holding the turn; fork copies them (line_up.h).
+dmt::LineUp line_ups[kLineUps];
 
-void release(dmt::Layout& w, LineUp& l, std::uint64_t object) noexcept {
+void release(dmt::Layout& w, dmt::LineUp& l, std::uint64_t object) noexcept {
   l.arrived = 0;
   ++l.round;
   dmt::signal(w, object, dmt::kAll);
 }
 
-void line_up(LineUp& l) noexcept {
+bool is_outside() noexcept { return self.slot != dmt::kNone && !InsideCrane::inside(); }
+
+}  // namespace
+
+void line_up(dmt::LineUp& l, std::uint64_t object) noexcept {
   Turn turn(Op::kLineUp);
+  ++l.arrivals;
   if (l.count <= 1) return;
-  const std::uint64_t object = object_of(&l, false);
   if (++l.arrived >= l.count) {
     release(turn.w, l, object);
     let_others_go(turn);
@@ -47,12 +47,8 @@ void line_up(LineUp& l) noexcept {
   turn.result(static_cast<std::uint64_t>(round));
 }
 
-bool is_outside() noexcept { return self.slot != dmt::kNone && !InsideCrane::inside(); }
-
-}  // namespace
-
 void forget_line_ups() noexcept {
-  for (LineUp& l : line_ups) l.arrived = 0;
+  for (dmt::LineUp& l : line_ups) l.arrived = 0;
 }
 
 }  // namespace crane
@@ -61,7 +57,7 @@ CRANE_HINT crane_hint_line_up_init(unsigned which, unsigned count, unsigned time
   if (!crane::is_outside() || which >= crane::kLineUps) return;
   crane::InsideCrane inside;
   crane::Turn turn(crane::Op::kLineUp);
-  crane::LineUp& l = crane::line_ups[which];
+  crane::dmt::LineUp& l = crane::line_ups[which];
   if (l.arrived != 0) crane::release(turn.w, l, crane::object_of(&l, false));
   l.count = count;
   l.timeout_us = timeout_us;
@@ -70,7 +66,8 @@ CRANE_HINT crane_hint_line_up_init(unsigned which, unsigned count, unsigned time
 CRANE_HINT crane_hint_line_up(unsigned which) {
   if (!crane::is_outside() || which >= crane::kLineUps) return;
   crane::InsideCrane inside;
-  crane::line_up(crane::line_ups[which]);
+  crane::dmt::LineUp& l = crane::line_ups[which];
+  crane::line_up(l, crane::object_of(&l, false));
 }
 
 CRANE_HINT crane_hint_section(int begins) {

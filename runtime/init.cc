@@ -15,6 +15,7 @@
 #include "runtime/exec.h"
 #include "runtime/fork.h"
 #include "runtime/inside.h"
+#include "runtime/line_up_point.h"
 #include "runtime/net.h"
 #include "runtime/raw.h"
 #include "runtime/real.h"
@@ -221,6 +222,7 @@ void initialise() noexcept {
   take_over_vdso();
   forbid_tsc();
   install_probe_handler();
+  prepare_line_up_points();
   register_exit_handlers();
   start_image(after_exec);
   replace_random_bytes();

@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Line-ups (hints/crane.h) are a process' own: a child of fork has its parent's as they were set
-// up, and nobody in them.
+// Line-ups: soft barriers before long computations (PARROT's; CRANE section 7.4, rule 13).
 //
-// Threads: REQUIRES the turn; in a child of fork, before it has others.
+// Those of hints/crane.h are a process' own: a child of fork has its parent's as they were set up,
+// and nobody in them.  Those of functions (line_up_point.h) are the replica's, in the segment.
+//
+// Threads: as said.
+
+#include <cstdint>
+
+#include "dmt/layout.h"
 
 namespace crane {
 
+// Waits, as one operation, until l.count threads have come, l.timeout_us of virtual time have
+// passed, or nobody else can come.  `object` is what they wait for.  REQUIRES a slot, that no turn
+// is held, and that the caller is inside Crane.
+void line_up(dmt::LineUp& l, std::uint64_t object) noexcept;
+
+// REQUIRES the turn; in a child of fork, before it has others.
 void forget_line_ups() noexcept;
 
 }  // namespace crane

@@ -21,7 +21,7 @@ struct Mapping {
   std::uint64_t offset;  // of `begin`
 };
 constexpr std::size_t kMappingsMax = 1024;
-Mapping mappings[kMappingsMax];
+constinit Mapping mappings[kMappingsMax] = {};
 std::atomic<std::size_t> used{0};  // high-water mark
 
 std::uintptr_t word_of(const volatile void* address) noexcept {

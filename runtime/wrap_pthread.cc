@@ -35,7 +35,7 @@ struct Start {
   void* argument;
 };
 constexpr std::size_t kStartsMax = 64;
-Start starts[kStartsMax];
+constinit Start starts[kStartsMax] = {};
 
 Start& claim_start() noexcept {
   for (;;) {

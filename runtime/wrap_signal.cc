@@ -14,6 +14,7 @@
 #include "runtime/blocking.h"
 #include "runtime/fork.h"
 #include "runtime/inside.h"
+#include "runtime/line_up_point.h"
 #include "runtime/net.h"
 #include "runtime/raw.h"
 #include "runtime/real.h"
@@ -174,6 +175,7 @@ namespace {
 // operation of the schedule, also when the fault happened while holding the turn.
 void on_fault(int signo, siginfo_t* info, void* context) noexcept {
   if (signo == SIGSYS && handle_trap(info, context)) return;
+  if (signo == SIGTRAP && handle_breakpoint(info, context)) return;
   if (signo == SIGSEGV && handle_tsc(info, context)) return;
   const bool was_inside = InsideCrane::inside();
   // An assertion of ours: no operation, the node sees an end that is not in the schedule and
@@ -199,13 +201,15 @@ void install_fault_handlers() noexcept {
   struct sigaction action {};
   action.sa_sigaction = on_fault;
   for (const int signo : kFaults) {
-    // A call that the net made a signal runs where it was made: it may block, and need the room.
-    action.sa_flags = SA_SIGINFO | SA_NODEFER | (signo == SIGSYS ? 0 : SA_ONSTACK);
+    // A call that the net made a signal, or a line-up, runs where it was made: it may block, and
+    // need the room.
+    const bool blocks = signo == SIGSYS || signo == SIGTRAP;
+    action.sa_flags = SA_SIGINFO | SA_NODEFER | (blocks ? 0 : SA_ONSTACK);
     real::sigaction(signo, &action, nullptr);
   }
-  // Blocked by whoever started the server, the net's signal would end the process.
-  const std::uint64_t net = bit_of(SIGSYS);
-  raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &net, nullptr, 8);
+  // Blocked by whoever started the server, these of ours would end the process.
+  const std::uint64_t ours = bit_of(SIGSYS) | bit_of(SIGTRAP);
+  raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &ours, nullptr, 8);
   dmt::ProcessRecord& p = world->processes[self.process];
   for (int s = 1; s <= kSignals; ++s) {
     if (p.dispositions[s] == dmt::Disposition::kIgnore) actions[s].sa_handler = SIG_IGN;

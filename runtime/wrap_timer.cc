@@ -160,7 +160,7 @@ struct Starting {
   union sigval value;
 };
 constexpr std::size_t kStartingMax = 64;
-Starting starting[kStartingMax];
+constinit Starting starting[kStartingMax] = {};
 std::uint16_t notifier_of = 0;  // the process whose notifying thread was started
 
 timer_t name_of(std::uint32_t timer) noexcept {

@@ -24,6 +24,7 @@ constexpr std::array<const char*, kAgreedItems> kNames{
     "the list of replicas",
     "whether threads spin (--spins)",
     "the calls that leave the schedule (--detach)",
+    "the functions before which threads line up (--line-up)",
 };
 
 std::uint64_t digest(const std::vector<std::string>& words) {
@@ -43,6 +44,8 @@ Agreed digests_of(const Config& c) {
       replicas.push_back(r.address + " " + std::to_string(r.port));
     }
   }
+  std::vector<std::string> line_ups;
+  for (const auto& l : c.line_ups) line_ups.push_back(setup::text_of(l));
   Agreed all{setup::file_digest(c.program),
              digest(command),
              digest(c.env),
@@ -53,7 +56,8 @@ Agreed digests_of(const Config& c) {
              setup::file_digest(c.libcrane),
              digest(replicas),
              static_cast<std::uint64_t>(c.spins),
-             c.detached_calls};
+             c.detached_calls,
+             digest(line_ups)};
   for (auto& item : all) item = crc64(&item, sizeof item) | 1;
   return all;
 }

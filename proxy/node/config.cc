@@ -51,6 +51,19 @@ void get_binds(const Json& json, std::vector<std::pair<std::string, std::string>
   }
 }
 
+// [{"point": "function:8:5000", "origin": "--line-up"}, ...]; false: one is none.
+bool get_line_ups(const Json& json, std::vector<setup::LineUp>& line_ups) {
+  const auto found = json.find("line_ups");
+  if (found == json.end() || found->is_null()) return true;
+  for (const Json& one : *found) {
+    setup::LineUp l;
+    if (!setup::parse_line_up(one.at("point").get<std::string>(), l)) return false;
+    l.origin = one.value("origin", "");
+    line_ups.push_back(std::move(l));
+  }
+  return line_ups.size() <= dmt::kLineUpPointsMax;
+}
+
 bool get_secret(const Json& json, std::array<std::uint64_t, 4>& secret) {
   std::string hex;
   get(json, "secret", hex);
@@ -99,6 +112,7 @@ Result<Config> parse(const Json& json) {
   if (c.n_clock > dmt::kBubbleGrantMax) return bad("n_clock");
   if (!mode_of(mode, c.mode)) return bad("mode");
   if (!admission_of(admission, c.admission)) return bad("admission");
+  if (!get_line_ups(json, c.line_ups)) return bad("line_ups");
   if (!get_secret(json, c.secret)) return bad("secret");
   if (c.replicas == 0 || c.replicas > kReplicasMax) return bad("replicas");
   if (c.replica >= c.replicas) return bad("replica");

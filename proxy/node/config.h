@@ -17,6 +17,7 @@
 #include "dmt/base/result.h"
 #include "dmt/layout.h"
 #include "runtime/setup/group_file.h"
+#include "runtime/setup/line_up.h"
 
 namespace crane::node {
 
@@ -34,10 +35,11 @@ struct Config {
   dmt::Admission admission = dmt::Admission::kGrant;
   std::uint32_t quantum = 0;                    // 0: the mode's default
   std::uint32_t n_clock = 0, w_timeout_us = 0;  // CRANE 4.2; 0: those of dmt/tuning.h
-  bool strict = false;               // a system call that came past libcrane.so ends the replica
-  std::string record;                // directory for recorded outputs; empty: none
-  bool spins = false;                // the stall rule (dmt/stall.h)
-  std::uint32_t detached_calls = 0;  // bits of dmt::DetachedCall
+  bool strict = false;                  // a system call that came past libcrane.so ends the replica
+  std::string record;                   // directory for recorded outputs; empty: none
+  bool spins = false;                   // the stall rule (dmt/stall.h)
+  std::uint32_t detached_calls = 0;     // bits of dmt::DetachedCall
+  std::vector<setup::LineUp> line_ups;  // at most dmt::kLineUpPointsMax
   bool container = true;
   std::vector<std::pair<std::string, std::string>> binds;  // source, target
   std::string libcrane;

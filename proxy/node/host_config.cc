@@ -79,6 +79,7 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   c.strict = f.strict;
   c.spins = f.spins || profile.spins;
   c.detached_calls = detached_calls_of(f.detach) | detached_calls_of(profile.detach);
+  c.line_ups = setup::chosen_line_ups(f.line_ups, profile, c.mode == dmt::Mode::kParallel);
   c.record = f.record;
   c.container = f.container;
   for (const auto& word : f.binds) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/node.h"
+#include "proxy/node/line_ups.h"
 #include "proxy/node/placement.h"
 #include "proxy/node/unhooked.h"
 
@@ -495,6 +496,7 @@ void Node::server_ended(int status) {
   exit_reported_ = true;
   const int exit_code = server_exit_code();
   spdlog::info("the server ended with status {}", exit_code);
+  warn_of_missing_line_ups(config_, *layout_);
   guard_->stop();
   control_.send(
       {{"t", "exit"}, {"status", exit_code}, {"reason", WIFSIGNALED(said) ? "signal" : "exited"}});

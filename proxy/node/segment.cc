@@ -57,6 +57,16 @@ dmt::Configuration configuration_of(const Config& config) {
   return c;
 }
 
+void name_line_up_points(const Config& config, dmt::Layout& layout) {
+  for (std::size_t i = 0; i < config.line_ups.size(); ++i) {
+    const setup::LineUp& l = config.line_ups[i];
+    dmt::LineUpPoint& point = layout.line_up_points[i];
+    std::strncpy(point.function, l.function.c_str(), sizeof point.function - 1);
+    point.line_up.count = l.count;
+    point.line_up.timeout_us = l.timeout_us;
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Segment>> Segment::create(const Config& config) {
@@ -105,6 +115,7 @@ Outcome Segment::map(const Config& config) {
   }
   layout_ = &dmt::initialise_segment(region_.get_address(), configuration_of(config));
   layout_->unhooked.strict = config.strict ? 1 : 0;
+  name_line_up_points(config, *layout_);
   dmt::create_main_process(*layout_);
   return Done{};
 }

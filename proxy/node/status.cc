@@ -78,11 +78,29 @@ nlohmann::json stalls_json(const NodeStatus& s) {
   return {{"spins", s.spins}, {"preempted", s.preempted}, {"standing_still", standing}};
 }
 
+nlohmann::json line_ups_json(const NodeStatus& s) {
+  nlohmann::json points = nlohmann::json::array();
+  for (const LineUpStatus& l : s.line_ups) {
+    points.push_back({{"function", l.function},
+                      {"origin", l.origin},
+                      {"state", l.state},
+                      {"count", l.count},
+                      {"timeout_us", l.timeout_us},
+                      {"arrivals", l.arrivals},
+                      {"rounds", l.rounds}});
+  }
+  return {{"line_ups", std::move(points)}};
+}
+
 nlohmann::json clients_json(const NodeStatus& s) {
   return {{"connections", s.connections},   {"accepted", s.accepted},
           {"refused", s.refused},           {"reset_slow", s.reset_slow},
           {"reset_leader", s.reset_leader}, {"bytes_in", s.bytes_in},
           {"bytes_out", s.bytes_out},       {"forwarded", s.forwarded}};
+}
+
+std::array<nlohmann::json, 5> parts_json(const NodeStatus& s) {
+  return {machine_json(s), unhooked_json(s), stalls_json(s), line_ups_json(s), clients_json(s)};
 }
 
 }  // namespace
@@ -152,9 +170,7 @@ nlohmann::json to_json(const NodeStatus& s) {
       {"entries", entries},
       {"entries_total", total},
       {"inputs", inputs}};
-  for (const auto& part : {machine_json(s), unhooked_json(s), stalls_json(s), clients_json(s)}) {
-    out.update(part);
-  }
+  for (const auto& part : parts_json(s)) out.update(part);
   return out;
 }
 

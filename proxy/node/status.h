@@ -13,6 +13,7 @@
 
 #include "consensus/consensus.h"
 #include "dmt/base/result.h"
+#include "proxy/node/line_ups.h"
 #include "proxy/node/stall_watch.h"
 #include "proxy/node/unhooked.h"
 
@@ -57,6 +58,7 @@ struct NodeStatus {
   std::array<std::uint64_t, 16> entries{};  // committed, by EntryType
   std::uint64_t connections = 0, accepted = 0, refused = 0, reset_slow = 0, reset_leader = 0;
   std::uint64_t bytes_in = 0, bytes_out = 0;
+  std::vector<LineUpStatus> line_ups;
   std::uint64_t unhooked_calls = 0;  // system calls that came past libcrane.so
   std::vector<Unhooked> unhooked;    // the first few different ones
   bool watched = true;               // false: the kernel cannot see such calls

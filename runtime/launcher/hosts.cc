@@ -112,6 +112,7 @@ setup::GroupFile group_file_of(const Options& o) {
   f.strict = o.strict;
   f.spins = o.spins;
   f.detach = o.detach;
+  f.line_ups = o.line_ups;
   f.binds = o.binds;
   f.container = o.container;
   f.record = o.record;

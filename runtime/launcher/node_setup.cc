@@ -95,6 +95,15 @@ Json binds_of(const Options& options) {
   return binds;
 }
 
+Json line_ups_of(const NodeSetup& s) {
+  Json all = Json::array();
+  const bool parallel = mode_of(s.options, s.profile) == "parallel";
+  for (const auto& l : setup::chosen_line_ups(s.options.line_ups, s.profile, parallel)) {
+    all.push_back({{"point", setup::text_of(l)}, {"origin", l.origin}});
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string mode_of(const Options& options, const Profile& profile) {
@@ -131,6 +140,7 @@ std::string node_configuration(const NodeSetup& s) {
               {"w_timeout_us", s.options.w_timeout_us},
               {"strict", s.options.strict},
               {"detach", detach},
+              {"line_ups", line_ups_of(s)},
               {"spins", s.options.spins || s.profile.spins},
               {"admission", s.options.admission},
               {"record", record},

@@ -9,6 +9,7 @@
 
 #include "dmt/tuning.h"
 #include "runtime/setup/group_file.h"
+#include "runtime/setup/line_up.h"
 #include "runtime/setup/profile.h"
 
 namespace crane::launcher {
@@ -77,6 +78,9 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
                  "memory, after 1 ms; any-computation: of all")
       ->check(CLI::IsMember({"fsync", "computation", "any-computation"}))
       ->allow_extra_args(false);
+  app.add_option("--line-up", o.line_ups,
+                 "FUNCTION:COUNT:TIMEOUT_US: callers of this exported function wait for each other")
+      ->allow_extra_args(false);
   app.add_option("--record", o.record, "record each replica's outputs in this directory");
   app.add_option("--test-only-flip", o.test_only_flip)->group("");
   app.add_flag("--trace", o.trace, "record every turn, too: crane-diff --schedule names the first");
@@ -135,6 +139,7 @@ Problem check(Options& o, const std::vector<std::string>& publish) {
     }
     o.publish.push_back(ports);
   }
+  if (auto p = setup::check_line_ups(o.line_ups); !p.none()) return p;
   if (o.trace && o.record.empty()) {
     return problem(Status::kUsage, "command line", "--trace", "there is no place for the turns",
                    "add --record DIR");

@@ -44,8 +44,9 @@ struct Options {
   std::uint32_t quantum = 0;  // 0: the profile's
   // CRANE 4.2's N_clock and W_timeout; 0: the defaults of dmt/tuning.h.
   std::uint32_t n_clock = 0, w_timeout_us = 0;
-  std::vector<std::string> detach;  // and the profile's
-  bool spins = false;               // or the profile's
+  std::vector<std::string> detach;    // and the profile's
+  bool spins = false;                 // or the profile's
+  std::vector<std::string> line_ups;  // FUNCTION:COUNT:TIMEOUT_US, before the profile's
   std::string record;
   std::string dir;  // empty: /run/crane or $XDG_RUNTIME_DIR/crane
   std::vector<std::string> binds;

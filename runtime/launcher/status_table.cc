@@ -210,6 +210,22 @@ std::string unhooked_text(const Json& summary) {
   return most == nullptr ? "" : unhooked_of(*most);
 }
 
+// Of the first replica that tells: arrivals differ only while one is behind.
+std::string line_ups_text(const Json& summary) {
+  for (const Json& row : summary["replicas"]) {
+    if (!row.contains("line_ups")) continue;
+    std::string text;
+    for (const Json& l : row["line_ups"]) {
+      text +=
+          fmt::format("line-up {} ({}): {}; {} threads or {} us; {} arrivals in {} rounds\n",
+                      cell(l, "function"), cell(l, "origin"), cell(l, "state"), cell(l, "count"),
+                      cell(l, "timeout_us"), cell(l, "arrivals"), cell(l, "rounds"));
+    }
+    return text;
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string table_of(const Json& summary) {
@@ -250,7 +266,7 @@ std::string table_of(const Json& summary) {
         cell(e, "view"), cell(e, "cause"), cell(e, "age_ms"), cell(e, "took_us"),
         cell(d, "period_us"), cell(d, "misses_needed"));
   }
-  return text + unhooked_text(summary);
+  return text + line_ups_text(summary) + unhooked_text(summary);
 }
 
 std::string members_of(const Json& summary) {

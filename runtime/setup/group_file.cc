@@ -18,6 +18,7 @@
 #include <toml++/toml.h>
 
 #include "dmt/tuning.h"
+#include "runtime/setup/line_up.h"
 
 namespace crane::setup {
 namespace {
@@ -217,6 +218,11 @@ void read_server(Section s, GroupFile& f) {
   s.get("spins", f.spins);
   s.get("detach", f.detach);
   s.only("detach", f.detach, {"fsync", "computation", "any-computation"});
+  s.get("line_ups", f.line_ups);
+  if (const Problem p = check_line_ups(f.line_ups); !p.none()) {
+    s.wrong(s.find("line_ups"), "line_ups", "is no list of up to 4 points",
+            "write it as [\"function:8:5000\"]");
+  }
   s.get("container", f.container);
   s.get("binds", f.binds);
   s.get("working_directory", f.working_directory);
@@ -355,6 +361,19 @@ Problem read_group_file(const std::string& path, GroupFile& file) {
   return parse_group_file(text, path, file);
 }
 
+namespace {
+
+toml::table table_of(const std::vector<std::string>& variables) {
+  toml::table table;
+  for (const auto& variable : variables) {
+    const auto cut = variable.find('=');
+    table.insert(variable.substr(0, cut), variable.substr(cut + 1));
+  }
+  return table;
+}
+
+}  // namespace
+
 std::string to_toml(const GroupFile& f) {
   const auto list = [](const std::vector<std::string>& words) {
     toml::array array;
@@ -396,13 +415,9 @@ std::string to_toml(const GroupFile& f) {
   if (f.strict) server.insert("strict", true);
   if (f.spins) server.insert("spins", f.spins);
   if (!f.detach.empty()) server.insert("detach", list(f.detach));
+  if (!f.line_ups.empty()) server.insert("line_ups", list(f.line_ups));
   if (!f.binds.empty()) server.insert("binds", list(f.binds));
-  toml::table env;
-  for (const auto& variable : f.env) {
-    const auto cut = variable.find('=');
-    env.insert(variable.substr(0, cut), variable.substr(cut + 1));
-  }
-  if (!env.empty()) server.insert("env", std::move(env));
+  if (!f.env.empty()) server.insert("env", table_of(f.env));
   std::vector<std::string> publish;
   for (const auto& [ours, theirs] : f.publish) {
     publish.push_back(std::to_string(ours) + ":" + std::to_string(theirs));

@@ -25,11 +25,12 @@
 //               numa_node = 0                    whose memory is preferred; default: any
 //   [server]    command = ["redis-server", "--port", "7000"]
 //               spins = false                    threads wait in loops without calls
-//               detach = ["fsync"]               what nobody waits for (--detach); default: the
-//               profile's profile, mode, admission, quantum, n_clock, w_timeout_us, env = { NAME =
-//               "value" }, container = true, binds = ["/srv"], working_directory = "/", record =
-//               "/var/tmp/x" strict = true                    a call past libcrane.so ends it;
-//               default: false
+//               detach = ["fsync"]               what nobody waits for, and the profile's
+//               line_ups = ["f:8:5000"]          callers of f wait for each other, before the
+//                                                profile's; as --line-up
+//               profile, mode, admission, quantum, n_clock, w_timeout_us, env = { NAME = "value" },
+//               container = true, binds = ["/srv"], working_directory = "/", record = "/var/tmp/x"
+//               strict = false                   true: a call past libcrane.so ends it
 //   [clients]   on_follower = "forward"          or "refuse"; default forward
 //               publish = ["8080:80"]            ours : the server's
 //               listen = "any"                   or "clients": the replica's `clients` alone
@@ -78,6 +79,7 @@ struct GroupFile {
   std::vector<std::string> env;  // "NAME=value"
   bool spins = false;
   std::vector<std::string> detach;
+  std::vector<std::string> line_ups;  // FUNCTION:COUNT:TIMEOUT_US
   std::vector<std::string> binds;
   bool container = true;
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/setup/line_up.h"
+
 namespace crane::setup {
 
 struct Profile {
@@ -26,6 +28,8 @@ struct Profile {
   std::vector<std::string> detach = {};
   // The server works long between turns: its node does not share its processor (DESIGN D10).
   bool node_roams = false;
+  // Before long computations that several of its threads or processes do at once; parallel mode.
+  std::vector<LineUp> line_ups = {};
   std::string user = {};  // the server refuses to be root: it starts as this user
 };
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""PHP of the matrix behind apache2: by CGI, by php-fpm, and inside it (mod_php)."""
+"""PHP of the matrix: behind apache2 by CGI and php-fpm, inside it (mod_php), behind civetweb."""
 import pathlib
 import re
 import shutil
@@ -10,6 +10,7 @@ import _apache
 import _harness as h
 import _matrix as m
 import _web
+import server_civetweb
 
 FULL = 552000   # rounds: about 70 ms
 PAGE = """<?php
@@ -27,8 +28,8 @@ unlink($name);
 """
 
 
-class Php(_apache.Apache):
-    """A page that computes, and says what differs natively from one run to the next."""
+class Page:
+    """Over a server: a page that computes, and says what differs natively from run to run."""
     requests = (64, 300)
 
     def prepare(self):
@@ -47,7 +48,7 @@ class Php(_apache.Apache):
         self.pages = ((f"page.php?n={rounds}", 1.0, False), ("1k.html", 1.0, True))
         return super().load(requests)
 
-    def state(self):
+    def session(self):
         """Two requests of one session."""
         cookie, seen = "", []
         for _ in range(2):
@@ -59,7 +60,14 @@ class Php(_apache.Apache):
             cookie = cookie or f"Cookie: {headers['set-cookie'].split(';')[0]}\r\n"
         if seen[0][0] != seen[1][0] or seen[1][1] != "2":
             raise h.Failure(f"{self.name}: not one session: {seen}")
-        return f"{super().state()}; session {seen[0][0]}"
+        return f"session {seen[0][0]}"
+
+    def state(self):
+        return f"{super().state()}; {self.session()}"
+
+
+class Php(Page, _apache.Apache):
+    """Behind apache2, or in it."""
 
 
 # Its processes share memory, but not what a page computes with.
@@ -126,7 +134,19 @@ class ModPhp(Php):
         super().prepare()
 
 
-KINDS = (PhpCgi, PhpFpm, ModPhp)   # the one that may be left out at the end
+class PhpCivetweb(Page, server_civetweb.Civetweb):
+    """A process of php-cgi for each request."""
+    name = "civetweb, php-cgi"
+    programs = ("civetweb", "ab", "php-cgi8.2")
+
+    def program(self):
+        return [*super().program(), "-cgi_interpreter", shutil.which("php-cgi8.2")]
+
+    def state(self):
+        return self.session()
+
+
+KINDS = (PhpCgi, PhpFpm, PhpCivetweb, ModPhp)   # the one that may be left out at the end
 
 if __name__ == "__main__":
     h.tell("server_php", lambda story: m.prove(story, KINDS))

@@ -8,7 +8,8 @@
 //
 // usage: crane_solo [--lib PATH] [--parallel] [--hash] [--perturb SEED] [--signal N [--after MS]]
 //        [--clients SCRIPT] [--strict] [--unhooked] [--stalls] [--detach-sync]
-//        --  PROGRAM ARGS
+//        [--line-up FUNCTION:COUNT:TIMEOUT_US,..] -- PROGRAM ARGS
+// --line-up: at the end, what became of each, on standard output
 // --unhooked: at the end, the calls that came past the library, on standard output
 // exit:  the program's status; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up,
 //        93 stopped by --strict
@@ -29,6 +30,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -59,7 +61,8 @@ struct Options {
   std::uint64_t perturb = 0;
   int signal = 0;          // sent as an operator's, once, when the program waits ..
   std::int64_t after = 0;  // .. and so much virtual time has passed, in ms
-  std::string clients;     // script of crane_clients.h
+  std::vector<std::string> line_ups;
+  std::string clients;  // script of crane_clients.h
   std::vector<char*> command;
 };
 
@@ -97,6 +100,9 @@ Options parse(int argc, char** argv) {
       o.signal = std::atoi(argv[++i]);
     } else if (a == "--clients" && i + 1 < argc) {
       o.clients = argv[++i];
+    } else if (a == "--line-up" && i + 1 < argc) {
+      std::istringstream words(argv[++i]);
+      for (std::string word; std::getline(words, word, ',');) o.line_ups.push_back(word);
     } else if (a == "--after" && i + 1 < argc) {
       o.after = std::atoll(argv[++i]);
     } else {
@@ -147,6 +153,7 @@ class Node {
     if (o.detach_sync) c.detached_calls = dmt::kDetachSync;
     w_ = &dmt::initialise_segment(memory, c);
     w_->unhooked.strict = o.strict ? 1 : 0;
+    name_line_up_points();
     dmt::create_main_process(*w_);
     const std::string bell = directory + "/doorbell";
     if (mkfifo(bell.c_str(), 0600) != 0) die("mkfifo");
@@ -199,6 +206,17 @@ class Node {
   }
 
  private:
+  void name_line_up_points() {
+    if (options_.line_ups.size() > dmt::kLineUpPointsMax) die("too many line-ups");
+    for (std::size_t i = 0; i < options_.line_ups.size(); ++i) {
+      dmt::LineUpPoint& p = w_->line_up_points[i];
+      if (std::sscanf(options_.line_ups[i].c_str(), "%63[^:]:%u:%u", p.function, &p.line_up.count,
+                      &p.line_up.timeout_us) != 3) {
+        die("a line-up");
+      }
+    }
+  }
+
   // Admits what the replica needs to go on; false when it needs nothing now.
   bool step() {
     dmt::SchedulerState& s = w_->scheduler;
@@ -347,6 +365,7 @@ class Node {
     }
     clients_.report();
     if (options_.unhooked) show_unhooked();
+    for (std::size_t i = 0; i < options_.line_ups.size(); ++i) show(w_->line_up_points[i]);
     std::fflush(stdout);
     if (status == kStuck) std::fprintf(stderr, "crane_solo: stuck, nobody can go on\n");
     if (status == kFenced) std::fprintf(stderr, "crane_solo: the replica was fenced\n");
@@ -361,6 +380,13 @@ class Node {
     }
     rmdir(directory.c_str());
     return status;
+  }
+
+  static void show(const dmt::LineUpPoint& p) {
+    static constexpr const char* kStates[] = {"not found", "refused", "found"};
+    std::printf("line-up %s: %s, %llu arrivals, %u rounds\n", p.function,
+                kStates[static_cast<std::uint32_t>(p.state.load())],
+                static_cast<unsigned long long>(p.line_up.arrivals), p.line_up.round);
   }
 
   void show_unhooked() {

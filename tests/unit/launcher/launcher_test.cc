@@ -234,6 +234,30 @@ TEST_CASE("profile: nginx stays in the foreground, and keeps the user's directiv
   }
 }
 
+TEST_CASE("options: line-up points are read, and wrong ones refused", "[launcher]") {
+  Options o, wrong;
+  Problem p;
+  REQUIRE(parse({"--line-up", "f:8:5000", "--line-up", "g:2:0", "--", "true"}, o, p) ==
+          Parsed::kRun);
+  CHECK(o.line_ups == std::vector<std::string>{"f:8:5000", "g:2:0"});
+  CHECK(o.program == std::vector<std::string>{"true"});
+  REQUIRE(parse({"--line-up", "f:8", "--", "true"}, wrong, p) == Parsed::kProblem);
+  CHECK(p.status == Status::kUsage);
+  CHECK(p.text.find("f:8") != std::string::npos);
+}
+
+TEST_CASE("profile: PHP's entry is a line-up point of who runs PHP", "[launcher]") {
+  Profile p;
+  for (const char* program : {"apache2", "php-fpm8.2", "civetweb"}) {
+    CAPTURE(program);
+    REQUIRE(find_profile("", program, {"-v"}, p));
+    REQUIRE(p.line_ups.size() == 1);
+    CHECK(p.line_ups[0].function == "php_execute_script");
+  }
+  REQUIRE(find_profile("", "redis-server", {}, p));
+  CHECK(p.line_ups.empty());
+}
+
 TEST_CASE("profile: php-fpm stays in the foreground", "[launcher]") {
   Profile p;
   REQUIRE(find_profile("", "/usr/sbin/php-fpm8.2", {}, p));

@@ -44,6 +44,21 @@ TEST_CASE("status: all answer, one leads: well", "[ctl]") {
   CHECK(std::count(table.begin(), table.end(), '\n') == 5);
 }
 
+TEST_CASE("status: a line-up point that no process has is named", "[ctl]") {
+  std::map<int, NodeAnswer> answers{{0, node("leader", 0, 0, 7, 7)}};
+  answers[0].status["line_ups"] = Json::array({{{"function", "f"},
+                                                {"origin", "--line-up"},
+                                                {"state", "not found"},
+                                                {"count", 8},
+                                                {"timeout_us", 5000},
+                                                {"arrivals", 0},
+                                                {"rounds", 0}}});
+  const std::string table = table_of(summarise("g", answers));
+  INFO(table);
+  CHECK(table.find("\nline-up f (--line-up): not found; 8 threads or 5000 us; 0 arrivals in 0 "
+                   "rounds\n") != std::string::npos);
+}
+
 TEST_CASE("status: calls that came past the library stand below, by name", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 7, 7)},
                                     {1, node("follower", 1, 0, 7, 7)}};

@@ -59,6 +59,10 @@ TEST_CASE("agreed: every difference has its name", "[agreed]") {
       {[](Config& c) { c.quantum = 3; }, "quantum"},
       {[](Config& c) { c.spins = true; }, "--spins"},
       {[](Config& c) { c.detached_calls = 1; }, "--detach"},
+      {[](Config& c) {
+         c.line_ups = {{"f", 8, 5000, ""}};
+       },
+       "--line-up"},
       {[](Config& c) { c.send_buffer = 4096; }, "send buffer"},
       {[](Config& c) { c.libcrane = "/bin/sh"; }, "libcrane.so"},
       {[](Config& c) { c.host->replicas[1].address = "10.0.0.9"; }, "list of replicas"},

@@ -12,6 +12,7 @@ const char* const kWhole = R"({
   "program": "/bin/true", "args": ["-x"], "env": {"A": "1"}, "dirs": ["/run/a"],
   "mode": "parallel", "quantum": 7, "n_clock": 50, "w_timeout_us": 20, "admission": "classic",
   "record": "/tmp/r", "spins": true, "detach": ["fsync"],
+  "line_ups": [{"point": "f:8:5000", "origin": "--line-up"}],
   "container": false, "binds": ["/a:/b", {"source": "/c", "target": "/d"}], "libcrane": "/l.so",
   "publish": {"80": 8080}, "perturb": 5, "cpu": 1, "log_id": 18446744073709551615,
   "secret": "00000000000000010000000000000002000000000000000300000000000000ff"})";
@@ -32,6 +33,11 @@ TEST_CASE("a whole configuration is read", "[config]") {
   REQUIRE(c.w_timeout_us == 20);
   REQUIRE(c.spins);
   REQUIRE(c.detached_calls == dmt::kDetachSync);
+  REQUIRE(c.line_ups.size() == 1);
+  REQUIRE(c.line_ups[0].function == "f");
+  REQUIRE(c.line_ups[0].count == 8);
+  REQUIRE(c.line_ups[0].timeout_us == 5000);
+  REQUIRE(c.line_ups[0].origin == "--line-up");
   REQUIRE(c.binds.size() == 2);
   REQUIRE(c.binds[0].second == "/b");
   REQUIRE_FALSE(c.container);
@@ -51,6 +57,7 @@ TEST_CASE("a wrong configuration names the field", "[config]") {
   REQUIRE(with("\"replicas\": 3", "\"replicas\": 0") == "replicas");
   REQUIRE(with("parallel", "sideways") == "mode");
   REQUIRE(with("classic", "never") == "admission");
+  REQUIRE(with("f:8:5000", "f:0:5000") == "line_ups");
   REQUIRE(with("00000000000000ff", "0000") == "secret");
   REQUIRE(with("\"/bin/true\"", "\"\"") == "program");
   REQUIRE(with("\"web\"", "7") == "not the JSON of a node's configuration");

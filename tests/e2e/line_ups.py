@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Line-ups without source: processes of PHP behind civetweb line up before PHP's entry, at the same
+turns on three disturbed replicas; status tells what became of each point."""
+import subprocess
+
+import _harness as h
+import _matrix as m
+import server_php
+
+ENTRY, PAGES = "php_execute_script", 64
+
+
+def body(story):
+    kind = server_php.PhpCivetweb
+    h.need(*kind.programs)
+    if not h.can_contain():
+        raise h.CannotRun("needs root and LXC")
+    server = kind(m.place_of(story, kind), h.free_port())
+    points = ["--line-up", f"{ENTRY}:4:20000", "--line-up", "no_such_function:4:1000"]
+    with h.Group(story, server.command, port=server.port, record=True,
+                 options=["--perturb", "1", *points]) as group:
+        h.wait_until(server.ready, 60, "civetweb answers")
+        server.load(PAGES)
+        group.settle(60)
+        for n, status in group.statuses().items():
+            told = {point["function"]: point for point in status["line_ups"]}
+            entry, none = told[ENTRY], told["no_such_function"]
+            story.check(entry["state"] == "found" and entry["arrivals"] == PAGES,
+                        f"replica {n}: every page came to {ENTRY}", repr(entry))
+            # Alone nobody fills a round: there are fewer rounds than pages only if some met.
+            story.check(0 < entry["rounds"] < PAGES, f"replica {n}: processes met there",
+                        repr(entry))
+            story.check(none["state"] == "not found", f"replica {n}: what is not there is named",
+                        repr(none))
+        text = subprocess.run([str(story.out / "crane-ctl"), "--dir", str(group.home), "status",
+                               group.name], stdout=subprocess.PIPE, text=True, timeout=30).stdout
+        story.check("line-up no_such_function (--line-up): not found;" in text,
+                    "crane-ctl status names it", text)
+        group.stop()
+        story.say(story.check_equal(group))
+        story.say(story.check_schedule(group))
+
+
+if __name__ == "__main__":
+    h.tell("line_ups", body)
