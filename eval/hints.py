@@ -33,21 +33,22 @@ KINDS = (php.PhpCgi, php.ModPhp, php.PhpCivetweb)
 PAGE = "page"
 
 
-def page_only(kind):
+def page_only(kind, rounds):
     class Page(kind):
         requests = (_web.AB_LEAST, 200)
 
         def load(self, requests):
-            self.pages = ((f"page.php?n={php.FULL}", 1.0, False),)
+            self.pages = ((f"page.php?n={rounds}", 1.0, False),)
             rows = _web.Web.load(self, max(requests, _web.AB_LEAST))
             return [(PAGE, *row[1:]) for row in rows]
     return Page
 
 
 def measure(place, kind, options):
-    runs, requests = [], page_only(kind).requests[not options.quick]
+    page = page_only(kind, php.FULL // 10 if options.quick else php.FULL)
+    runs, requests = [], page.requests[not options.quick]
     work = m.place_of(place, kind)
-    server = page_only(kind)(work, h.free_port())
+    server = page(work, h.free_port())
     for repeat in range(options.repeats):
         for label in ("native", *SETTINGS):
             run = tried(place, server, label, requests)
@@ -104,7 +105,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--replicas", type=int, default=1)
     parser.add_argument("--only", default="", help="the kinds whose name holds this")
-    parser.add_argument("--quick", action="store_true", help="few requests")
+    parser.add_argument("--quick", action="store_true", help="few requests of a tenth of the page")
     options = parser.parse_args()
     for label, (mode, hint) in SETTINGS.items():
         CONFIGURATIONS[label] = (options.replicas, ["--mode", mode, *hint])
