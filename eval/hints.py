@@ -15,9 +15,9 @@ import statistics
 import sys
 import tempfile
 
-from place import Place, machine, pyplot_or_none
+from place import Place, end_at_sigterm, machine, pyplot_or_none
 from runs import CONFIGURATIONS, median_of, spread, tried
-from servers import HERE, STORIES
+from servers import HERE, STORIES, commit
 
 sys.path.insert(0, str(STORIES))
 import _harness as h  # noqa: E402
@@ -109,7 +109,9 @@ def main():
     options = parser.parse_args()
     for label, (mode, hint) in SETTINGS.items():
         CONFIGURATIONS[label] = (options.replicas, ["--mode", mode, *hint])
-    out, about, rows = pathlib.Path(options.out).resolve(), machine(), {}
+    end_at_sigterm()
+    out, rows = pathlib.Path(options.out).resolve(), {}
+    about = {**machine(), "commit": commit()}
     with tempfile.TemporaryDirectory(prefix="crane-hints-", dir="/var/tmp") as work:
         pathlib.Path(work).chmod(0o755)
         place = Place(out, pathlib.Path(work), "hints")
@@ -121,7 +123,7 @@ def main():
                 print(f"left out: {kind.name}: {str(cause)[:400]}")
     text = table(rows)
     print(f"{about['processor']}, {about['processors']} processors, Linux {about['kernel']}; "
-          f"{m.CLIENTS} clients, {options.replicas} replicas\n\n{text}")
+          f"{m.CLIENTS} clients, {options.replicas} replicas, commit {about['commit']}\n\n{text}")
     results = out / "bench"
     results.mkdir(parents=True, exist_ok=True)
     (results / "hints.json").write_text(json.dumps(
