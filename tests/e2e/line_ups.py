@@ -17,16 +17,17 @@ def body(story):
     if not h.can_contain():
         raise h.CannotRun("needs root and LXC")
     server = kind(m.place_of(story, kind), h.free_port())
-    points = ["--line-up", f"{ENTRY}:4:20000", "--line-up", "no_such_function:4:1000"]
-    with h.Group(story, server.command, port=server.port, record=True,
-                 options=["--perturb", "1", *points]) as group:
+    # The first point is the profile's.
+    options = ["--perturb", "1", "--mode", "parallel", "--line-up", "no_such_function:4:1000"]
+    with h.Group(story, server.command, port=server.port, record=True, options=options) as group:
         h.wait_until(server.ready, 60, "civetweb answers")
         server.load(PAGES)
         group.settle(60)
         for n, status in group.statuses().items():
             told = {point["function"]: point for point in status["line_ups"]}
             entry, none = told[ENTRY], told["no_such_function"]
-            story.check(entry["state"] == "found" and entry["arrivals"] == PAGES,
+            story.check(entry["origin"] == "the profile civetweb" and entry["state"] == "found" and
+                        entry["arrivals"] == PAGES,
                         f"replica {n}: every page came to {ENTRY}", repr(entry))
             # Alone nobody fills a round: there are fewer rounds than pages only if some met.
             story.check(0 < entry["rounds"] < PAGES, f"replica {n}: processes met there",
