@@ -130,7 +130,7 @@ bool admit_next(Layout& w) noexcept {
     if (header.type == EntryType::kTime) release_line_ups(w);
   }
   apply(w, header, body);
-  s.hash = fold(s.hash, value(header.viewstamp.index), s.clock);
+  s.hash = fold_admission(s.hash, value(header.viewstamp.index), s.clock);
   publish_point(w, header.viewstamp.index, header.type == EntryType::kHash);
   s.grant_left = header.grant;
   s.grant_low_mark = header.grant / 2;

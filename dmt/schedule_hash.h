@@ -12,16 +12,9 @@
 
 namespace crane::dmt {
 
-inline std::uint64_t fold(std::uint64_t hash, std::uint64_t a, std::uint64_t b) noexcept {
-  constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15;
-  hash = (hash ^ a) * kMultiplier;
-  hash ^= hash >> 29;
-  return (hash ^ b) * kMultiplier;
-}
-
 inline void fold_turn(SchedulerState& s, HashPoint* history, std::uint16_t slot, std::uint32_t op,
                       std::uint64_t result) noexcept {
-  s.hash = fold(s.hash, (static_cast<std::uint64_t>(slot) << 32) | op, result);
+  s.hash = crane::fold_turn(s.hash, slot, op, result);
   if ((s.clock & (kHashPeriod - 1)) == 0) {
     history[(s.clock / kHashPeriod) % kHashHistory] = {s.clock, s.hash};
   }

@@ -194,15 +194,8 @@ std::string text_of(const std::optional<SchedulePoint>& p) {
 
 constexpr std::uint64_t kTurnsShown = 3;  // before the one that differs
 
-// One turn as a reader wants it: who, what, about what, called from where.
 std::string text_of(const std::optional<TurnRecord>& t, const RecordedSchedule& from) {
-  if (!t) return "had admitted the entry already";
-  std::string text =
-      fmt::format("thread {} of process {}: {} = {}", t->slot, t->process,
-                  from.operation(t->operation), static_cast<std::int64_t>(t->result));
-  if (t->object != 0) text += fmt::format(", object {:x}", t->object);
-  const std::string place = t->caller == 0 ? "" : from.place(t->caller);
-  return place.empty() ? text : text + ", called from " + place;
+  return t ? from.names().text(*t) : "had admitted the entry already";
 }
 
 void print_text(const TurnDifference& d, const std::vector<RecordedSchedule>& all) {

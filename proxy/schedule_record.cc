@@ -2,9 +2,7 @@
 #include "proxy/schedule_record.h"
 
 #include <bit>
-#include <cstdio>
 #include <cstring>
-#include <sstream>
 
 #include "dmt/base/codec.h"
 
@@ -110,13 +108,11 @@ bool RecordedSchedule::take(ScheduleKind kind, std::uint64_t number,
       if (body.empty() || body.size() % sizeof(TurnRecord) != 0) return false;
       turns_[number] = body;
       return true;
-    case ScheduleKind::kNames: {
-      std::istringstream text(text_of(body));
-      for (std::string name; std::getline(text, name, '\0');) names_.push_back(name);
+    case ScheduleKind::kNames:
+      names_.set_operations(text_of(body));
       return true;
-    }
     case ScheduleKind::kMaps:
-      maps_ = text_of(body);
+      names_.set_maps(text_of(body));
       return true;
   }
   return false;
@@ -143,30 +139,6 @@ std::optional<TurnRecord> RecordedSchedule::turn(std::uint64_t number) const {
   TurnRecord record;
   std::memcpy(&record, piece->second.data() + at * sizeof record, sizeof record);
   return record;
-}
-
-std::string RecordedSchedule::operation(std::uint32_t code) const {
-  if (code == kOperationLeave) return "thread leaves";
-  if (code == kOperationGiveWay) return "thread gives way";
-  return code < names_.size() ? names_[code] : "operation " + std::to_string(code);
-}
-
-std::string RecordedSchedule::place(std::uint64_t address) const {
-  std::istringstream lines(maps_);
-  for (std::string line; std::getline(lines, line);) {
-    unsigned long long start = 0, end = 0, offset = 0;
-    int path = 0;
-    if (std::sscanf(line.c_str(), "%llx-%llx %*s %llx %*s %*s %n", &start, &end, &offset, &path) <
-            3 ||
-        address < start || address >= end || path == 0) {
-      continue;
-    }
-    const std::string file = line.substr(static_cast<std::size_t>(path));
-    char number[32];
-    std::snprintf(number, sizeof number, "+0x%llx", address - start + offset);
-    return file.empty() ? "" : file + number;
-  }
-  return "";
 }
 
 bool RecordedSchedule::Cursor::peek(SchedulePoint& point) const noexcept {

@@ -29,6 +29,7 @@
 #include "dmt/base/result.h"
 #include "dmt/sequence/turn_record.h"
 #include "proxy/record_file.h"
+#include "proxy/turn_names.h"
 
 namespace crane::proxy {
 
@@ -100,10 +101,7 @@ class RecordedSchedule {
   bool traced() const noexcept { return !turns_.empty(); }
   // Turn `number` (1 is the first); nullopt: it is not recorded.
   std::optional<TurnRecord> turn(std::uint64_t number) const;
-  // The operation's name, or its code.
-  std::string operation(std::uint32_t code) const;
-  // Where in the server's code an address is: file and offset in it; empty: not known.
-  std::string place(std::uint64_t address) const;
+  const TurnNames& names() const noexcept { return names_; }
 
   // Walks through the points in order.
   class Cursor {
@@ -128,8 +126,7 @@ class RecordedSchedule {
   std::uint64_t size_ = 0, last_ = 0;
   std::optional<SchedulePoint> at_rest_;
   std::map<std::uint64_t, std::span<const std::byte>> turns_;  // by the first one's number
-  std::vector<std::string> names_;
-  std::string maps_;
+  TurnNames names_;
 };
 
 }  // namespace crane::proxy

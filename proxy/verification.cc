@@ -19,7 +19,7 @@ constexpr std::int64_t kPaceNs = 500'000'000;
 // ... which are waited for at most so long.
 constexpr std::int64_t kWaitNs = 2'000'000'000;
 
-constexpr std::uint32_t kHashFormat = 1;
+constexpr std::uint32_t kHashFormat = 2;
 constexpr std::uint8_t kCut = 1, kEvidence = 2, kShortened = 4;
 
 struct Head {
@@ -27,8 +27,18 @@ struct Head {
   std::uint8_t flags;
   std::uint8_t digests;  // replicas 0 .. digests-1: a byte each, then the Digest where it is 1
   std::uint8_t padding[2];
-  std::uint32_t marks, points;
+  std::uint32_t marks, points, turns, unused;
+  std::uint64_t first_turn;
 };
+static_assert(sizeof(Head) == 32);
+
+// What the schedule hash folds of a turn.
+struct SentTurn {
+  std::uint64_t result;
+  std::uint32_t operation;
+  std::uint16_t slot, process;
+};
+static_assert(sizeof(SentTurn) == 16);
 
 template <typename T>
 void put(std::vector<std::byte>& out, const T* data, std::size_t count) {
@@ -106,6 +116,11 @@ Judgement judge(const Digests& digests, std::size_t voters) {
   return j;
 }
 
+bool same_digest(const Digests& digests, std::size_t a, std::size_t b) noexcept {
+  if (a >= digests.size() || b >= digests.size()) return false;
+  return digests[a] && digests[b] && equal(*digests[a], *digests[b]);
+}
+
 std::string difference(const Evidence& own, const Evidence& theirs) {
   const std::string output = different_output(own, theirs);
   const std::string point = different_point(own, theirs);
@@ -114,36 +129,70 @@ std::string difference(const Evidence& own, const Evidence& theirs) {
 
 std::vector<std::byte> encode(const HashBody& body) {
   CRANE_ASSERT(body.digests.size() < 256);
-  Head head{kHashFormat,
-            static_cast<std::uint8_t>(body.cut ? kCut : 0),
-            static_cast<std::uint8_t>(body.digests.size()),
-            {},
-            0,
-            0};
+  Head head{};
+  head.format = kHashFormat;
+  head.flags = static_cast<std::uint8_t>(body.cut ? kCut : 0);
+  head.digests = static_cast<std::uint8_t>(body.digests.size());
+  std::vector<std::byte> digests;
+  for (const auto& d : body.digests) {
+    const std::uint8_t there = d ? 1 : 0;
+    put(digests, &there, 1);
+    if (d) put(digests, &*d, 1);
+  }
   if (body.evidence) {
-    constexpr std::size_t kHalf = kHashBytesMax / 2 - 8192;
+    const Evidence& e = *body.evidence;
+    std::size_t room = kHashBytesMax - sizeof head - digests.size() - 2 * sizeof(SchedulePoint);
+    const std::size_t quarter = room / 4;
+    const auto fit = [&](std::size_t count, std::size_t size, std::size_t most) {
+      count = std::min(count, most / size);
+      room -= count * size;
+      return static_cast<std::uint32_t>(count);
+    };
     head.flags |= kEvidence;
-    head.marks = static_cast<std::uint32_t>(
-        std::min(body.evidence->marks.size(), kHalf / sizeof(OutputMark)));
-    head.points = static_cast<std::uint32_t>(
-        std::min(body.evidence->points.size(), kHalf / sizeof(SchedulePoint)));
-    const bool whole = head.marks == body.evidence->marks.size() && body.evidence->whole;
-    if (!whole) head.flags |= kShortened;
+    head.marks = fit(e.marks.size(), sizeof(OutputMark), quarter);
+    head.points = fit(e.points.size(), sizeof(SchedulePoint), quarter);
+    head.turns = fit(e.turns.size(), sizeof(SentTurn), room);
+    head.first_turn = e.first_turn + e.turns.size() - head.turns;
+    if (head.marks != e.marks.size() || !e.whole) head.flags |= kShortened;
   }
   std::vector<std::byte> out;
   put(out, &head, 1);
-  for (const auto& d : body.digests) {
-    const std::uint8_t there = d ? 1 : 0;
-    put(out, &there, 1);
-    if (d) put(out, &*d, 1);
-  }
+  put(out, digests.data(), digests.size());
   if (body.evidence) {
+    put(out, &body.evidence->base, 1);
+    put(out, &body.evidence->cut, 1);
     put(out, body.evidence->marks.data(), head.marks);
     put(out, body.evidence->points.data(), head.points);
+    for (const TurnRecord& t : std::span(body.evidence->turns).last(head.turns)) {
+      const SentTurn sent{t.result, t.operation, t.slot, t.process};
+      put(out, &sent, 1);
+    }
   }
   CRANE_ASSERT(out.size() <= kHashBytesMax);
   return out;
 }
+
+namespace {
+bool take_evidence(std::span<const std::byte> in, const Head& head, Evidence& e) {
+  const std::uint64_t need = 2 * sizeof(SchedulePoint) +
+                             std::uint64_t{head.marks} * sizeof(OutputMark) +
+                             std::uint64_t{head.points} * sizeof(SchedulePoint) +
+                             std::uint64_t{head.turns} * sizeof(SentTurn);
+  if (need != in.size()) return false;
+  e.whole = (head.flags & kShortened) == 0;
+  e.marks.resize(head.marks);
+  e.points.resize(head.points);
+  e.first_turn = head.first_turn;
+  if (!take(in, &e.base, 1) || !take(in, &e.cut, 1) || !take(in, e.marks.data(), head.marks) ||
+      !take(in, e.points.data(), head.points)) {
+    return false;
+  }
+  for (SentTurn sent{}; take(in, &sent, 1);) {
+    e.turns.push_back({sent.result, 0, 0, sent.operation, sent.slot, sent.process});
+  }
+  return in.empty();
+}
+}  // namespace
 
 bool decode(std::span<const std::byte> in, HashBody& body) {
   Head head{};
@@ -157,14 +206,7 @@ bool decode(std::span<const std::byte> in, HashBody& body) {
     if (there != 0 && !take(in, &d.emplace(), 1)) return false;
   }
   if ((head.flags & kEvidence) == 0) return in.empty();
-  const std::uint64_t need = std::uint64_t{head.marks} * sizeof(OutputMark) +
-                             std::uint64_t{head.points} * sizeof(SchedulePoint);
-  if (need != in.size()) return false;
-  Evidence& e = body.evidence.emplace();
-  e.whole = (head.flags & kShortened) == 0;
-  e.marks.resize(head.marks);
-  e.points.resize(head.points);
-  return take(in, e.marks.data(), head.marks) && take(in, e.points.data(), head.points);
+  return take_evidence(in, head, body.evidence.emplace());
 }
 
 // --- when ----------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "dmt/base/ids.h"
+#include "dmt/sequence/turn_record.h"
 #include "proxy/output_hash.h"
 #include "proxy/schedule_compare.h"
 #include "proxy/schedule_record.h"
@@ -50,6 +51,8 @@ struct Judgement {
 };
 // REQUIRES: voters > 0.
 Judgement judge(const Digests& digests, std::size_t voters);
+// Did both of these replicas send a digest, and the same one?
+bool same_digest(const Digests& digests, std::size_t a, std::size_t b) noexcept;
 
 // What one replica did between two cuts.
 struct Evidence {
@@ -57,6 +60,11 @@ struct Evidence {
   std::vector<SchedulePoint> points;
   bool whole = true;           // nothing was left out for lack of room
   std::size_t marks_done = 0;  // of `marks`: of buckets that are done
+  // For the first turn (first_turn.h).
+  SchedulePoint base{}, cut{};   // before `points`, and where the evidence was taken
+  std::uint64_t first_turn = 0;  // number of turns[0]
+  std::vector<TurnRecord>
+      turns{};  // the newest up to the cut; those of others lack object and caller
 };
 // Where `own` differs from `theirs`, as text; empty: nowhere that the evidence shows.
 std::string difference(const Evidence& own, const Evidence& theirs);
@@ -68,7 +76,8 @@ struct HashBody {
   std::optional<Evidence> evidence;  // the proposer's
 };
 inline constexpr std::size_t kHashBytesMax = 60 * 1024;
-// At most kHashBytesMax: evidence that does not fit is shortened.
+// At most kHashBytesMax: evidence that does not fit is shortened: the first marks and points, and
+// the last turns.
 std::vector<std::byte> encode(const HashBody& body);
 // False: not a HASH entry's payload.
 bool decode(std::span<const std::byte> payload, HashBody& body);

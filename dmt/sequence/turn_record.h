@@ -24,4 +24,20 @@ static_assert(sizeof(TurnRecord) == 32);
 // one that stood still gives way.
 inline constexpr std::uint32_t kOperationLeave = 0xffff0001, kOperationGiveWay = 0xffff0002;
 
+// The steps of the schedule hash (dmt/schedule_hash.h), for whoever goes along a schedule again.
+inline std::uint64_t fold_schedule(std::uint64_t hash, std::uint64_t a, std::uint64_t b) noexcept {
+  constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15;
+  hash = (hash ^ a) * kMultiplier;
+  hash ^= hash >> 29;
+  return (hash ^ b) * kMultiplier;
+}
+inline std::uint64_t fold_turn(std::uint64_t hash, std::uint16_t slot, std::uint32_t operation,
+                               std::uint64_t result) noexcept {
+  return fold_schedule(hash, (static_cast<std::uint64_t>(slot) << 32) | operation, result);
+}
+inline std::uint64_t fold_admission(std::uint64_t hash, std::uint64_t index,
+                                    std::uint64_t clock) noexcept {
+  return fold_schedule(hash, index, clock);
+}
+
 }  // namespace crane

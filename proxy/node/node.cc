@@ -403,9 +403,12 @@ void Node::note_rest() {
   const std::uint64_t first = (s.clock + 1) / dmt::kTurnsPerRecord * dmt::kTurnsPerRecord;
   outputs_->turns(first, std::as_bytes(std::span(&layout_->turns[first % dmt::kTurnHistory],
                                                  s.clock + 1 - first)));
+  outputs_->names({layout_->operation_names, sizeof layout_->operation_names}, server_maps());
+}
+
+std::string Node::server_maps() const {
   std::ifstream maps("/proc/" + std::to_string(guard_->pid()) + "/maps");
-  outputs_->names({layout_->operation_names, sizeof layout_->operation_names},
-                  std::string{std::istreambuf_iterator<char>(maps), {}});
+  return {std::istreambuf_iterator<char>(maps), {}};
 }
 
 void Node::fail(ExitStatus status, const std::string& why) {

@@ -104,7 +104,9 @@ class Node {
   void note_hash(const consensus::EntryView& entry);
   void at_admission(const OutputHeader& header);
   void take_digest(View view, const proxy::SchedulePoint& point);
-  void judge_digests(const proxy::HashBody& body);
+  void judge_digests(const proxy::HashBody& body, ReplicaId proposer);
+  std::string differences(const proxy::HashBody& body, ReplicaId other, std::uint64_t index) const;
+  std::string keep_evidence();
   void on_note(ReplicaId from, std::span<const std::byte> note);
   proxy::VerifyPolicy::Work work_done() const noexcept;
   bool checks() const;
@@ -117,6 +119,7 @@ class Node {
   void start_server();
   void server_started(pid_t pid);
   void server_ended(int status);
+  std::string server_maps() const;
 
   // --- one of several hosts (node_host.cc) ---
   void open_host();

@@ -9,7 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "proxy/encode.h"
+#include "proxy/first_turn.h"
 #include "proxy/node/node.h"
+#include "proxy/node/turns.h"
+#include "proxy/schedule_record.h"
+#include "proxy/turn_names.h"
 
 namespace crane::node {
 
@@ -28,7 +32,7 @@ void Node::at_admission(const OutputHeader& header) {
   if (hashes_.empty() || value(hashes_.front().at.index) != header.conn) return;
   const CommittedHash hash = std::move(hashes_.front());
   hashes_.pop_front();
-  if (!hash.body.digests.empty()) judge_digests(hash.body);
+  if (!hash.body.digests.empty()) judge_digests(hash.body, view_owner(hash.at.view));
   if (hash.body.cut && !done_) {
     take_digest(hash.at.view, {header.conn, header.clock, header.argument});
   }
@@ -37,7 +41,10 @@ void Node::at_admission(const OutputHeader& header) {
 void Node::take_digest(View view, const proxy::SchedulePoint& point) {
   const Digest digest{value(view), point, outputs_->digest()};
   evidence_cut_ = point.index;
-  evidence_ = outputs_->evidence();
+  evidence_ = outputs_->evidence(point);
+  RecentTurns recent = recent_turns(*layout_, point.clock);
+  evidence_.first_turn = recent.first;
+  evidence_.turns = std::move(recent.turns);
   const ReplicaId asks = view_owner(view);
   if (value(asks) == config_.replica) {
     on_note(asks, proxy::bytes_of(digest));
@@ -104,7 +111,48 @@ void Node::propose_hash() {
   digests_.assign(body.cut ? config_.replicas : 0, std::nullopt);
 }
 
-void Node::judge_digests(const HashBody& body) {
+// The first differences from what replica `other`, the leader, did; empty: there is nothing to
+// tell.
+std::string Node::differences(const HashBody& body, ReplicaId other, std::uint64_t index) const {
+  if (!body.evidence || evidence_cut_ != index || value(other) == config_.replica) return "";
+  if (proxy::same_digest(body.digests, config_.replica, value(other))) return "";
+  const std::string where = proxy::difference(evidence_, *body.evidence);
+  const std::string start = where.empty() ? "" : "; different: " + where;
+  const proxy::FirstTurn turn = proxy::first_turn(evidence_, *body.evidence);
+  switch (turn.answer) {
+    case proxy::FirstTurn::Answer::kNone:
+      return start + "; no turn is different";
+    case proxy::FirstTurn::Answer::kUnknown:
+      return start + "; first different turn: unknown, " + turn.why;
+    case proxy::FirstTurn::Answer::kFound:
+      break;
+  }
+  proxy::TurnNames names;
+  names.set_operations({layout_->operation_names, sizeof layout_->operation_names});
+  names.set_maps(server_maps());
+  const auto text = [&](const std::optional<TurnRecord>& t) {
+    return t ? names.text(*t) : std::string("none, the entry was admitted before");
+  };
+  return start + fmt::format("; first different turn: {}, {} here, {} on replica {}", turn.number,
+                             text(turn.own), text(turn.theirs), value(other));
+}
+
+// Beside the log, as far as it is still known: crane-diff --schedule compares replicas' files.
+std::string Node::keep_evidence() {
+  const std::string dir = fmt::format("{}/diverged-{}", config_.replica_dir(), evidence_cut_);
+  auto file = proxy::ScheduleRecorder::open(dir, config_.replica);
+  if (!file.ok()) return "";
+  proxy::ScheduleRecorder& kept = *file.value();
+  if (evidence_.base.index != 0) kept.admitted(evidence_.base);
+  for (const proxy::SchedulePoint& p : evidence_.points) kept.admitted(p);
+  kept.turns(evidence_.first_turn, std::as_bytes(std::span(evidence_.turns)));
+  kept.names({layout_->operation_names, sizeof layout_->operation_names});
+  kept.maps(server_maps());
+  kept.finish();
+  return kept.recording() ? dir : "";
+}
+
+void Node::judge_digests(const HashBody& body, ReplicaId proposer) {
   std::size_t voters = 0;
   for (const consensus::MemberStatus& m : consensus_->members()) {
     if (m.role == consensus::MemberRole::kVoter) ++voters;
@@ -120,24 +168,26 @@ void Node::judge_digests(const HashBody& body) {
     if (evidence_cut_ == j.index) outputs_->verified(evidence_);
   }
   if (j.verdict != Verdict::kDifferent) return;
-  std::string where;
-  if (body.evidence && evidence_cut_ == j.index) {
-    where = proxy::difference(evidence_, *body.evidence);
-  }
   std::string who;
   for (std::size_t i = 0; i < j.replicas.size(); ++i) {
     if (j.replicas[i] != Finding::kMinority) continue;
     who += (who.empty() ? "replica " : ", ") + std::to_string(i);
   }
-  alarm_ = fmt::format("{} between log index {} and {}{}{}",
+  const bool first = alarm_.empty();
+  alarm_ = fmt::format("{} between log index {} and {}{}",
                        j.majority ? who + " diverged from the majority"
                                   : std::string("the replicas differ, none has a majority"),
-                       from, j.index, where.empty() ? "" : "; different: ", where);
+                       from, j.index, differences(body, proposer, j.index));
   spdlog::error("{}", alarm_);
+  if (first && evidence_cut_ == j.index) {
+    if (const std::string dir = keep_evidence(); !dir.empty()) {
+      spdlog::info("the last turns are in {}: crane-diff --schedule, with those of others", dir);
+    }
+  }
   if (own == Finding::kMinority) {
     fail(ExitStatus::kDiverged, alarm_ +
                                     "; this replica is fenced, start the group again; "
-                                    "crane-run --record DIR --trace tells the first turn");
+                                    "crane-run --record DIR --trace keeps every turn");
   }
 }
 

@@ -104,8 +104,12 @@ void Outputs::tick(std::int64_t now_ns) {
 
 std::uint64_t Outputs::digest() const noexcept { return hash_.digest(); }
 
-proxy::Evidence Outputs::evidence() const {
-  return {hash_.marks(), points_, hash_.marks_whole() && points_whole_, hash_.marks_done()};
+proxy::Evidence Outputs::evidence(const proxy::SchedulePoint& cut) const {
+  proxy::Evidence e{hash_.marks(), points_, hash_.marks_whole() && points_whole_,
+                    hash_.marks_done()};
+  e.base = base_;
+  e.cut = cut;
+  return e;
 }
 
 void Outputs::verified(const proxy::Evidence& evidence) {
@@ -113,6 +117,7 @@ void Outputs::verified(const proxy::Evidence& evidence) {
   const auto count = static_cast<std::ptrdiff_t>(std::min(evidence.points.size(), points_.size()));
   points_.erase(points_.begin(), points_.begin() + count);
   points_whole_ = true;
+  base_ = evidence.cut;
 }
 
 }  // namespace crane::node

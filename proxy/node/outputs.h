@@ -41,8 +41,8 @@ class Outputs {
 
   std::uint64_t bytes() const noexcept { return bytes_; }
   std::uint64_t digest() const noexcept;
-  // Outputs and schedule since the last verified().
-  proxy::Evidence evidence() const;
+  // Outputs and schedule since the last verified(), at a cut; without its turns.
+  proxy::Evidence evidence(const proxy::SchedulePoint& cut) const;
   // All replicas were equal where this evidence was taken.
   void verified(const proxy::Evidence& evidence);
 
@@ -52,6 +52,7 @@ class Outputs {
   std::unique_ptr<proxy::ScheduleRecorder> schedule_;
   std::vector<proxy::SchedulePoint> points_;  // since the last verified cut
   bool points_whole_ = true;
+  proxy::SchedulePoint base_{};  // the last verified cut
   std::uint64_t bytes_ = 0;
   std::int64_t flushed_ns_ = 0;
 };

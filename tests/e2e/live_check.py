@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Live checking: equal replicas are verified while they run; one whose output has a wrong byte
 is named with connection and bytes, stops with its own status, and the others go on. Also the
-leader."""
+leader. Of different schedules the first turn is named, with thread, operation and caller."""
+import pathlib
 import re
+import shutil
+import socket
 import subprocess
 
 import _harness as h
@@ -79,9 +82,63 @@ def one_wrong(story, leads):
         named = re.search(r"different: connection \d+, output bytes \d+ to \d+", log + told)
         story.check(named, "connection and bytes are named", log + told)
         story.say(named.group(0) if named else "")
+        # The byte was changed behind the server's back.
+        story.check("no turn is different" in log + told, "no turn is blamed", log + told)
         h.wait_until(lambda: h.redis_answers(port), 30, "the others serve")
         good, text = load(port, 500)
         story.check(good, f"{what} is gone, the group goes on", text)
+
+
+def ask(port, what):
+    with socket.create_connection(("127.0.0.1", port), 20) as s, s.makefile("rwb") as f:
+        f.write(what + b"\n")
+        f.flush()
+        return f.readline()
+
+
+def first_turn(story):
+    """Schedules that differ, with equal outputs: the message names the first different turn."""
+    if "rdrand" not in pathlib.Path("/proc/cpuinfo").read_text():
+        story.say("no rdrand here: nothing that differs between replicas by itself")
+        return
+    port = h.free_port()
+    shutil.copy(story.out / "e2e/racy_server", story.work)   # where every container sees it
+    program = [str(story.work / "racy_server"), str(port), str(story.work)]
+    with h.Group(story, program, port=port) as group:
+        def alarm():
+            return len(group.live()) < 3 or any(
+                s and s["verified"]["alarm"] for s in group.statuses().values())
+
+        def settled(index):
+            return alarm() or all(s and s["verified"]["index"] > index
+                                  for s in group.statuses(range(3)).values())
+        for _ in range(15):   # a throw is equal on all three once in four; else two are a majority
+            before = max(s["last"] for s in group.statuses().values() if s)
+            ask(port, b"dice")
+            h.wait_until(lambda at=before: settled(at), 30, "a verdict about the dice")
+            if alarm():
+                break
+        h.wait_until(lambda: len(group.live()) == 2, 30, "one of two kinds of replicas is fenced")
+        logs = {n: h.tail(group.dir / f"r{n}" / "node.log", 60) for n in range(3)}
+        told = [(n, re.search(r"between log index \d+ and (\d+); different: the schedule at log "
+                              r"index \d+ .*; first different turn: (\d+), (.*) here, (.*) on "
+                              r"replica (\d)", log)) for n, log in logs.items()]
+        told = [(n, found) for n, found in told if found]
+        if not story.check(told, "the first different turn is named", "\n".join(logs.values())):
+            return
+        number, (at, turn, here, there, other) = told[0][0], told[0][1].groups()
+        story.say(f"turn {turn}, replica {number}: {here}; replica {other}: {there}")
+        kinds = [next((k for k in ("sched_yield", "pthread_mutex_lock") if f": {k} = " in side), "")
+                 for side in (here, there)]
+        story.check(all(kinds) and kinds[0] != kinds[1], "thread and operation of both sides",
+                    f"{here}; {there}")
+        story.check(re.search(r"called from /\S+/racy_server\+0x[0-9a-f]+ \(throw_dice\+0x", here),
+                    "the function that called", here)
+        kept = [str(group.dir / f"r{n}" / f"diverged-{at}") for n in (number, other)]
+        done = subprocess.run([str(story.out / "crane-diff"), "--schedule", *kept], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20)
+        story.check(done.returncode == 1 and f"first different turn: {turn}\n" in done.stdout,
+                    "crane-diff finds the same in what was kept", done.stdout)
 
 
 def body(story):
@@ -89,6 +146,7 @@ def body(story):
     equal_replicas(story)
     one_wrong(story, leads=False)
     one_wrong(story, leads=True)
+    first_turn(story)
 
 
 h.tell("live_check", body)

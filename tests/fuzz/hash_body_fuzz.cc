@@ -2,10 +2,25 @@
 // HASH entries: what a leader's payload says is judged and compared by every node, whatever it is.
 
 #include "dmt/base/assert.h"
+#include "proxy/first_turn.h"
 #include "proxy/verification.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace crane::fuzz {
+
+// Of a replica that took three turns to its second entry, the third by operation `third`.
+proxy::Evidence some_evidence(std::uint32_t third) {
+  proxy::Evidence e{{{1, 2, 3}}, {{4, 1, 5}, {5, 4, 0}}, true, 0};
+  e.first_turn = 1;
+  e.turns = {{0, 0, 0, 1, 1, 1}, {1, 0, 0, 2, 1, 1}, {2, 0, 0, third, 2, 1}, {3, 0, 0, 4, 1, 1}};
+  std::uint64_t& hash = e.points[1].hash = e.points[0].hash;
+  for (std::size_t i = 1; i < 4; ++i) {
+    hash = fold_turn(hash, e.turns[i].slot, e.turns[i].operation, e.turns[i].result);
+  }
+  hash = fold_admission(hash, 5, 4);
+  e.cut = e.points[1];
+  return e;
+}
 
 std::vector<std::string> seeds() {
   proxy::HashBody body;
@@ -13,7 +28,7 @@ std::vector<std::string> seeds() {
   body.digests = {proxy::Digest{1, {5, 6, 7}, 8}, std::nullopt, proxy::Digest{1, {5, 6, 7}, 9}};
   std::vector<std::string> out;
   for (const bool evidence : {false, true}) {
-    if (evidence) body.evidence = proxy::Evidence{{{1, 2, 3}}, {{4, 5, 6}}, true, 0};
+    if (evidence) body.evidence = some_evidence(9);
     const auto bytes = proxy::encode(body);
     out.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
@@ -30,6 +45,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Judgement j = judge(body.digests, 3);
     CRANE_ASSERT(j.replicas.size() == body.digests.size());
   }
-  if (body.evidence) (void)difference(*body.evidence, {{{1, 2, 3}}, {{4, 5, 6}}, true, 0});
+  if (!body.evidence) return 0;
+  const Evidence own = crane::fuzz::some_evidence(3);
+  (void)difference(own, *body.evidence);
+  const FirstTurn turn = first_turn(own, *body.evidence);
+  CRANE_ASSERT(turn.answer != FirstTurn::Answer::kFound || turn.own || turn.theirs);
   return 0;
 }

@@ -103,7 +103,7 @@ class Worker {
     for (std::uint64_t n = delay_.below(300); n > 0; --n) sink = sink + n;
     if (delay_.below(40) == 0) std::this_thread::yield();
   }
-  void note(std::uint64_t v) { result_ = fold(result_, v, w_.scheduler.clock); }
+  void note(std::uint64_t v) { result_ = fold_schedule(result_, v, w_.scheduler.clock); }
   void end(Operation op, std::uint64_t v, bool yield = false) {
     note(v);
     put_turn(w_, me_, op, v, yield);
@@ -170,7 +170,7 @@ class Worker {
     EpollReady ready[4];
     const std::uint32_t n = epoll_collect(w_, s_.epoll, ready, 4);
     std::uint64_t sum = n;
-    for (std::uint32_t i = 0; i < n; ++i) sum = fold(sum, ready[i].data, ready[i].events);
+    for (std::uint32_t i = 0; i < n; ++i) sum = fold_schedule(sum, ready[i].data, ready[i].events);
     if (n > 0) return end(6, sum);
     const std::uint32_t watch = watch_by_slot(w_, me_, s_.listener, kIn);
     note(static_cast<std::uint64_t>(wait(w_, me_, 0, w_.scheduler.now_ns + 20'000, 16)));

@@ -14,6 +14,9 @@
 #include "proxy/schedule_compare.h"
 #include "proxy/schedule_record.h"
 
+extern "C" void crane_test_function();
+extern "C" __attribute__((noinline)) void crane_test_function() { __asm__ volatile(""); }
+
 namespace {
 
 using namespace crane;
@@ -272,12 +275,48 @@ TEST_CASE("schedule: turns are read back with names and places", "[schedule][tur
   CHECK(r.turn(9)->result == 7);
   CHECK_FALSE(r.turn(0));
   CHECK_FALSE(r.turn(10));
-  CHECK(r.operation(2) == "unlock");
-  CHECK(r.operation(3) == "operation 3");
-  CHECK(r.operation(kOperationLeave) == "thread leaves");
-  CHECK(r.place(0x401000) == "/usr/bin/server+0x2000");
-  CHECK(r.place(0x7f0000000010).empty());
-  CHECK(r.place(0x500000).empty());
+  CHECK(r.names().operation(2) == "unlock");
+  CHECK(r.names().operation(3) == "operation 3");
+  CHECK(r.names().operation(kOperationLeave) == "thread leaves");
+  CHECK(r.names().place(0x401000) == "/usr/bin/server+0x2000");
+  CHECK(r.names().place(0x7f0000000010).empty());
+  CHECK(r.names().place(0x500000).empty());
+}
+
+TEST_CASE("turns: a place is the main process's, with the function that called", "[turns]") {
+  TurnNames names;
+  names.set_operations(std::string_view("none\0lock\0", 10));
+  std::ifstream maps("/proc/self/maps");
+  names.set_maps({std::istreambuf_iterator<char>(maps), {}});
+  const auto here = reinterpret_cast<std::uint64_t>(&crane_test_function);
+  TurnRecord turn{0, 0xbeef, here + 1, 1, 4, 1};
+  const std::string text = names.text(turn);
+  INFO(text);
+  CHECK(text.starts_with("thread 4 of process 1: lock = 0, object beef, called from /"));
+  CHECK(text.ends_with(" (crane_test_function+0x0)"));
+  turn.process = 2;  // V5
+  CHECK(names.text(turn) == "thread 4 of process 2: lock = 0, object beef");
+}
+
+TEST_CASE("turns: whatever a file is, naming its functions does no harm", "[turns]") {
+  Bed bed;
+  std::ifstream own("/proc/self/exe", std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(own), {}};
+  const std::string path = bed.dir + "/cut";
+  for (const std::size_t size : {std::size_t{0}, std::size_t{4}, std::size_t{63}, std::size_t{64},
+                                 std::size_t{500}, whole.size() / 2, whole.size() - 1}) {
+    std::ofstream(path, std::ios::binary) << whole.substr(0, size);
+    for (std::uint64_t at = 0; at < whole.size(); at += whole.size() / 7) {
+      const std::string name = function_at(path, at);
+      CHECK(name.size() < 10'000);
+    }
+  }
+  std::string wrong = whole.substr(0, 4096);
+  for (std::size_t at = 16; at < 64; ++at) wrong[at] = '\xff';
+  std::ofstream(path, std::ios::binary) << wrong;
+  CHECK(function_at(path, 100).empty());
+  CHECK(function_at(bed.dir, 100).empty());
+  CHECK(function_at(bed.dir + "/none", 100).empty());
 }
 
 TEST_CASE("schedule: the first different turn is found between the points", "[schedule][turns]") {

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// A server whose replicas may differ, for the live check to find.
+//
+//   racy_server PORT DIR
+//
+// A request is a line, and gets its own connection.  The name of a program in DIR is answered by
+// what that prints, and its status.  `dice` throws the processor's own dice, which no two replicas
+// share, and calls one function or another by it; the answer does not tell.
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void say(int fd, const char* text, size_t size) {
+  while (size > 0) {
+    const ssize_t wrote = write(fd, text, size);
+    if (wrote <= 0) return;
+    text += wrote;
+    size -= (size_t)wrote;
+  }
+}
+
+static int dice(void) {
+#ifdef __x86_64__
+  unsigned long drawn = 0;
+  unsigned char good = 0;
+  while (!good) __asm__ volatile("rdrand %0; setc %1" : "=r"(drawn), "=qm"(good) : : "cc");
+  return (int)(drawn & 1);
+#else
+  return 0;
+#endif
+}
+
+// Exported, so that whoever names the caller of a turn finds it.
+__attribute__((noinline, visibility("default"))) void throw_dice(void) {
+  if (dice()) {
+    sched_yield();
+  } else {
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_unlock(&mutex);
+  }
+  sched_yield();
+}
+
+static void run(int client, const char* dir, const char* name) {
+  char path[512], text[4096];
+  int out[2], status = 0;
+  snprintf(path, sizeof path, "%s/%s", dir, name);
+  if (pipe(out) != 0) return;
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(out[1], STDOUT_FILENO);
+    close(out[0]);
+    close(out[1]);
+    close(client);
+    execl(path, name, (char*)NULL);
+    _exit(127);
+  }
+  close(out[1]);
+  for (ssize_t n; (n = read(out[0], text, sizeof text)) > 0;) say(client, text, (size_t)n);
+  close(out[0]);
+  if (child < 0 || waitpid(child, &status, 0) != child) status = -1;
+  const int n = snprintf(text, sizeof text, "%s: status %d\n", name, status);
+  say(client, text, (size_t)n);
+}
+
+static void serve(int client, const char* dir) {
+  char line[128];
+  size_t have = 0;
+  while (have < sizeof line - 1 && memchr(line, '\n', have) == NULL) {
+    const ssize_t got = read(client, line + have, sizeof line - 1 - have);
+    if (got <= 0) return;
+    have += (size_t)got;
+  }
+  line[have] = '\0';
+  line[strcspn(line, "\n")] = '\0';
+  if (strcmp(line, "dice") == 0) {
+    throw_dice();
+    say(client, "thrown\n", 7);
+  } else if (strchr(line, '/') == NULL) {
+    run(client, dir, line);
+  }
+}
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  struct sockaddr_in at = {.sin_family = AF_INET};
+  at.sin_port = htons((unsigned short)atoi(argv[1]));
+  const int on = 1, listener = socket(AF_INET, SOCK_STREAM, 0);
+  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(listener, (const struct sockaddr*)&at, sizeof at) != 0 || listen(listener, 64) != 0) {
+    perror("racy_server");
+    return 1;
+  }
+  for (;;) {
+    const int client = accept(listener, NULL, NULL);
+    if (client < 0) continue;
+    serve(client, argv[2]);
+    close(client);
+  }
+}
