@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Racy programs as servers of a group of three: whenever parallel mode's replicas differ, the live
+check catches it; when they do not, it is silent.
+
+A small server (racy_server.c) runs the programs of tests/interpose/racy, one per request, and
+answers with what they print. A round is a group of its own: a deterministic program first, then a
+racy one (in serial mode: all), then the deterministic one again, behind which a verdict must come.
+What the replicas really did is judged afterwards, without the live check, by crane-diff over their
+recordings. A round whose replicas answered differently without an alarm is missed, an alarm
+without any difference of outputs or schedules is a false one, and so is a name that is wrong.
+
+Quick: a round for each program, and one in serial mode; --full: 20 of each.
+"""
+import json
+import random
+import re
+import shutil
+import socket
+import subprocess
+
+import _harness as h
+
+DIVERGED = 79     # a node's exit status
+SAME = "locked_order"
+VERDICT_SECONDS = 15
+QUICK_ROUNDS, FULL_ROUNDS = 1, 20   # of each program
+COUNTS = ("rounds", "differed", "caught", "fenced", "without a majority", "missed",
+          "other schedules", "equal", "no verdict", "false alarms", "wrong names", "turns named",
+          "wrong turns")
+
+
+def racy_programs():
+    return sorted(p.stem for p in (h.ROOT / "tests/interpose/racy").glob("*.c"))
+
+
+def place_programs(story):
+    """Where every container sees them."""
+    home = story.work / "programs"
+    home.mkdir()
+    for name in racy_programs():
+        shutil.copy(story.out / "interpose/racy" / name, home)
+    for name in (SAME, "racy_server"):
+        shutil.copy(story.out / "e2e" / name, home)
+    return home
+
+
+def ask(port, what):
+    """The answer, or None when the leader went away over it."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), 20) as s:
+            s.sendall(what.encode() + b"\n")
+            answer = b""
+            while part := s.recv(4096):
+                answer += part
+            return answer.decode() if answer.endswith(b"\n") else None
+    except OSError:
+        return None
+
+
+class Round:
+    """One group, and what became of it."""
+
+    def __init__(self, story, home, mode, seed, programs):
+        self.story, self.mode, self.seed, self.programs = story, mode, seed, programs
+        self.port = h.free_port()
+        self.asked, self.alarms, self.turns, self.fenced, self.silent = [], [], [], None, False
+        self.group = h.Group(story, [str(home / "racy_server"), str(self.port), str(home)],
+                             port=self.port, record=True,
+                             options=["--mode", mode, "--perturb", str(seed)])
+
+    def run(self):
+        with self.group as group:
+            self.ask(SAME)
+            for name in self.programs:
+                if self.alarm():
+                    break
+                self.ask(name)
+            if not self.alarm():
+                before = max(s["last"] for s in group.statuses().values() if s)
+                self.ask(SAME)
+                try:
+                    h.wait_until(lambda: self.alarm() or self.verified(before), VERDICT_SECONDS, "")
+                except h.Failure:
+                    self.silent = True
+            self.read_logs()
+            group.stop()
+        self.judge()
+
+    def ask(self, name):
+        answer = ask(self.port, name)
+        self.asked.append(name)
+        if answer is not None and f"{name}: status 0\n" not in answer:
+            raise h.Failure(f"seed {self.seed}, {self.mode}: {name} answers {answer!r}")
+        if answer is None:   # only for a reason
+            h.wait_until(self.alarm, 20, f"seed {self.seed}: a reason why {name} got no answer")
+
+    def alarm(self):
+        """Somebody has said so: a live replica's status, or one that left with its own status."""
+        return (any(s and s["verified"]["alarm"] for s in self.group.statuses().values())
+                or len(self.group.live()) < self.group.replicas)
+
+    def verified(self, index):
+        said = self.group.statuses(range(self.group.replicas))
+        return all(s and s["verified"]["index"] > index for s in said.values())
+
+    def read_logs(self):
+        """Whom the live check named, who has left, and which turn it says was the first."""
+        logs = {n: h.tail(self.group.dir / f"r{n}" / "node.log", 400)
+                for n in range(self.group.replicas)}
+        everything = "\n".join(logs.values())
+        self.alarms = sorted(set(re.findall(r"(replica \d+ diverged from the majority|"
+                                            r"the replicas differ, none has a majority) between",
+                                            everything)))
+        named = re.search(r"replica (\d+) diverged", everything)
+        if named:
+            number = int(named[1])
+            h.wait_until(lambda: number not in self.group.live(), 20, f"replica {number} leaves")
+            log = h.tail(self.group.dir / f"r{number}" / "node.log")
+            if f"leaves with status {DIVERGED}" not in log:
+                raise h.Failure(f"replica {number} left otherwise than by {DIVERGED}: {log}")
+            self.fenced = number
+        elif len(self.group.live()) < self.group.replicas:
+            raise h.Failure(f"seed {self.seed}: somebody left without being named:\n{everything}")
+        for number, log in logs.items():
+            self.compare_turns(number, log)
+
+    def compare_turns(self, number, log):
+        """Is the first turn that a replica tells what crane-diff finds in what both kept?"""
+        told = re.search(r"between log index \d+ and (\d+).* first different turn: (\d+), .* here, "
+                         r".* on replica (\d)", log)
+        if not told:
+            return
+        kept = [self.group.dir / f"r{n}" / f"diverged-{told[1]}" / f"replica-{n}.schedule"
+                for n in (number, int(told[3]))]
+        h.wait_until(lambda: all(k.exists() for k in kept), 10, f"both have kept turns: {kept}")
+        done = subprocess.run([str(self.story.out / "crane-diff"), "--schedule", "-o", "json",
+                               *map(str, kept)], stdout=subprocess.PIPE, text=True, timeout=60)
+        found = json.loads(done.stdout)["turn"]
+        self.turns.append((int(told[2]), found and found["number"]))
+
+    def judge(self):
+        """By what each replica emitted and how it was scheduled, as its recording has it."""
+        self.outputs = self.differ([])
+        self.schedules = self.differ(["--schedule"])
+
+    def differ(self, options, recordings=None):
+        status, text = self.group.diff("--prefix", *options, recordings=recordings)
+        if status not in (0, 1):
+            raise h.Failure(f"crane-diff {options}: exit {status}: {text}")
+        return status == 1
+
+    def wrong_name(self):
+        """Is the one that was fenced no other than the rest?"""
+        others = [n for n in range(self.group.replicas) if n != self.fenced]
+        return self.fenced is not None and not all(
+            self.differ([], [n, self.fenced]) or self.differ(["--schedule"], [n, self.fenced])
+            for n in others)
+
+    def count(self, counts):
+        alarm = bool(self.alarms)
+        missed = self.outputs and not alarm
+        false = alarm and not self.outputs and not self.schedules
+        counts["rounds"] += 1
+        counts["differed"] += self.outputs
+        counts["caught"] += self.outputs and alarm
+        counts["missed"] += missed
+        counts["other schedules"] += alarm and self.schedules and not self.outputs
+        counts["false alarms"] += false
+        counts["equal"] += not alarm and not self.outputs
+        counts["fenced"] += self.fenced is not None
+        counts["without a majority"] += alarm and self.fenced is None
+        counts["wrong names"] += self.wrong_name()
+        counts["no verdict"] += self.silent
+        counts["turns named"] += bool(self.turns)
+        counts["wrong turns"] += any(told != found for told, found in self.turns)
+        said = "; ".join(self.alarms) or "no alarm"
+        turn = f", first different turn {self.turns[0][0]}" if self.turns else ""
+        what = self.programs[0] if len(self.programs) == 1 else f"{len(self.programs)} programs"
+        self.story.say(f"{self.mode}, seed {self.seed}, {what}: {said}{turn}; outputs "
+                       f"{'differ' if self.outputs else 'equal'}, schedules "
+                       f"{'differ' if self.schedules else 'equal'}"
+                       + (" MISSED" if missed else "") + (" FALSE ALARM" if false else ""))
+
+
+def body(story):
+    home = place_programs(story)
+    names = racy_programs()
+    if not h.can_contain():
+        names.remove("toctou_file")   # replicas would meet in one directory
+    seed = story.options.seed
+    rng = random.Random(seed)
+    rng.shuffle(names)
+    story.say(f"{len(names)} racy programs, seed {seed}")
+    counts = dict.fromkeys(COUNTS, 0)
+    rounds = FULL_ROUNDS if story.full else QUICK_ROUNDS
+    for n, name in enumerate(names * rounds):
+        one = Round(story, home, "parallel", seed + n, [name])
+        one.run()
+        one.count(counts)
+    serial = dict.fromkeys(COUNTS, 0)
+    for n in range(rounds):
+        one = Round(story, home, "serial", seed + n, names)
+        one.run()
+        one.count(serial)
+    for mode, found in (("parallel", counts), ("serial", serial)):
+        story.say(f"{mode}: " + ", ".join(f"{found[k]} {k}" for k in COUNTS))
+    story.check(counts["differed"] > 0, "parallel mode: replicas differ")
+    story.check(counts["missed"] == 0, "every difference of outputs is caught", repr(counts))
+    story.check(counts["no verdict"] + serial["no verdict"] == 0, "each round has its verdict")
+    story.check(counts["false alarms"] + counts["wrong names"] == 0,
+                "no alarm without a difference, and the name is right", repr(counts))
+    story.check(counts["wrong turns"] == 0, "the first turn told is the one that crane-diff finds",
+                repr(counts))
+    story.check(serial["equal"] == serial["rounds"],
+                f"serial mode: {serial['rounds']} rounds of all programs, all equal, no alarm",
+                repr(serial))
+
+
+h.tell("racy_live", body, seed={"type": int, "default": 20260201})
