@@ -30,7 +30,7 @@ unlink($name);
 
 class Page:
     """Over a server: a page that computes, and says what differs natively from run to run."""
-    requests = (64, 300)
+    requests = (64, 120)
 
     def prepare(self):
         sessions = self.work / "sessions"
