@@ -2,6 +2,7 @@
 #include "dmt/stall.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "dmt/admission.h"
 #include "dmt/base/assert.h"
@@ -20,11 +21,24 @@ bool is_known_site(const SchedulerState& s, std::uint64_t instruction) noexcept 
   return false;
 }
 
+// How many compute beside the turn.
+std::uint32_t computing_away(const Layout& w) noexcept {
+  std::uint32_t away = 0;
+  for (std::uint32_t i = 1; i < w.scheduler.slots_used; ++i) {
+    const SlotRecord& s = w.slots[i];
+    if (s.state == SlotState::kDetached && s.arrived.load(std::memory_order_relaxed) == 0) ++away;
+  }
+  return away;
+}
+
 // The leader's choice.  Nobody can see such a process compute: one thread, and all of its memory is
-// its own; or the group says that its programs do not race while they compute.
+// its own; or the group says that its programs do not race while they compute.  No more than there
+// are processors: it would gain nothing, and keep the node from them.
 bool may_leave(const Layout& w, Slot me) noexcept {
   const Configuration& c = w.header.configuration;
   if (c.stall_rule != StallRule::kComputations) return false;
+  const auto processors = static_cast<std::uint32_t>(std::popcount(c.processors));
+  if (processors != 0 && computing_away(w) >= processors) return false;
   if ((c.detached_calls & kDetachAnyComputation) != 0) return true;
   const ProcessRecord& p = w.processes[w.slots[value(me)].process];
   return p.slots == 1 && !p.shares_memory;

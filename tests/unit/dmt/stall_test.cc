@@ -384,18 +384,25 @@ Computed compute(Mode mode, const PreemptBody* told, bool by_itself) {
 }
 
 // Whether a process that computes is found, which has another thread or memory that others see.
-bool is_found(std::uint32_t detached, bool alone, bool shares) {
+bool is_found(std::uint32_t detached, bool alone, bool shares, std::uint64_t processors = 0) {
   World world({.mode = Mode::kSerial,
                .quantum = 100,
                .stall_rule = StallRule::kComputations,
-               .detached = detached});
+               .detached = detached,
+               .processors = processors});
   Layout& w = world.w;
+  const auto away = [&w](Slot me) {
+    get_turn(w, me);
+    detach(w, me, kOp);
+  };
+  world.spawn(away, 2);  // of another process
   w.processes[kMainProcess].shares_memory = shares;
   std::atomic<bool> looked{false};
   bool found = false;
   if (!alone) world.spawn([&w](Slot me) { finish(w, me); });
   world.run_as(world.main, [&](Slot me) {
-    operate(w, me);
+    get_turn(w, me);
+    put_turn(w, me, kOp, 0, alone);  // the other process' thread leaves; one of ours would end
     Prober prober(w, me);
     for (std::uint64_t n = 0; n < 20; ++n) prober.at(kLoop + n * kSpinBytes);
     looked.store(true);
@@ -433,4 +440,9 @@ TEST_CASE("who could be seen computing does not leave, unless all may", "[stall]
   CHECK_FALSE(is_found(kDetachComputation, false, false));
   CHECK_FALSE(is_found(kDetachComputation, true, true));
   CHECK(is_found(kDetachAnyComputation, false, true));
+}
+
+TEST_CASE("no more computations leave than there are processors", "[stall]") {
+  CHECK_FALSE(is_found(kDetachComputation, true, false, 0b100));
+  CHECK(is_found(kDetachComputation, true, false, 0b101));
 }

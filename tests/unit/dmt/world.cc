@@ -31,6 +31,7 @@ Layout& map_layout(const Options& o) {
   c.mode = o.mode;
   c.stall_rule = o.stall_rule;
   c.detached_calls = o.detached;
+  c.processors = o.processors;
   c.admission = o.admission;
   c.quantum = o.quantum;
   c.send_buffer = o.send_buffer;

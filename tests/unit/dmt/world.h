@@ -45,6 +45,7 @@ struct Options {
   bool trace = false;
   StallRule stall_rule = StallRule::kOff;
   std::uint32_t detached = 0;
+  std::uint64_t processors = 0;
 };
 
 class World {
