@@ -58,8 +58,7 @@ struct Configuration {
   std::uint32_t spin;  // iterations to spin for the turn before sleeping; 0 on one core
   char host_name[64];
   StallRule stall_rule;
-  std::uint64_t
-      processors;  // of this replica, as bits: whom nobody waits for may use them; 0: stay
+  std::uint64_t processors;      // this replica's, as bits, for who computes away; 0: stay
   std::uint32_t detached_calls;  // bits of DetachedCall: their callers leave the schedule (D3b)
   std::uint32_t trace;           // 1 = every turn is handed to the node (OutputType::kTurns)
 };

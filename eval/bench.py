@@ -24,7 +24,7 @@ sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
 import _matrix as m  # noqa: E402
 from place import Place, machine, pyplot_or_none, redis_benchmark  # noqa: E402
-from runs import CONFIGURATIONS, bubble_share, median_of, spread, tried  # noqa: E402
+from runs import CONFIGURATIONS, bubble_share, median_of, repeated, spread  # noqa: E402
 
 CLIENTS = 16
 
@@ -147,15 +147,8 @@ def measure(place, options, requests):
             continue
         (place.work / kind.__name__).mkdir()
         (place.work / kind.__name__).chmod(0o755)
-        server, mine = kind(place.work / kind.__name__, h.free_port()), []
-        for repeat in range(options.repeats):
-            for label in CONFIGURATIONS:
-                run = tried(place, server, label, requests)
-                if run is None:
-                    continue
-                mine.append({**run, "repeat": repeat})
-                print(f"  . {kind.name}, {label}, repeat {repeat + 1}: " + ", ".join(
-                    f"{r['what']} {r['rate']:.0f}/s" for r in run["results"]), file=sys.stderr)
+        server = kind(place.work / kind.__name__, h.free_port())
+        mine = repeated(place, server, CONFIGURATIONS, requests, options.repeats)
         if mine:
             print_server(kind.name, mine)
         runs += mine
@@ -172,6 +165,7 @@ def main():
     options = parser.parse_args()
     if options.quick:
         options.repeats, options.requests = 1, 5000
+    h.end_at_sigterm()
     out = pathlib.Path(options.out).resolve()
     about = machine()
     print(f"{about['processor']}, {about['processors']} processors, {about['memory_mib']} MiB, "

@@ -15,9 +15,9 @@ import statistics
 import sys
 import tempfile
 
-from place import Place, end_at_sigterm, machine, pyplot_or_none
-from runs import CONFIGURATIONS, median_of, spread, tried
-from servers import HERE, STORIES, commit
+from place import Place, machine, pyplot_or_none
+from runs import CONFIGURATIONS, median_of, repeated, spread
+from servers import HERE, STORIES
 
 sys.path.insert(0, str(STORIES))
 import _harness as h  # noqa: E402
@@ -46,16 +46,10 @@ def page_only(kind, rounds):
 
 def measure(place, kind, options):
     page = page_only(kind, php.FULL // 10 if options.quick else php.FULL)
-    runs, requests = [], page.requests[not options.quick]
     work = m.place_of(place, kind)
     server = page(work, h.free_port())
-    for repeat in range(options.repeats):
-        for label in ("native", *SETTINGS):
-            run = tried(place, server, label, requests)
-            if run:
-                runs.append({**run, "repeat": repeat})
-                rate = run["results"][0]["rate"]
-                print(f"  . {kind.name}, {label}: {rate:.1f}/s", file=sys.stderr)
+    runs = repeated(place, server, ("native", *SETTINGS), page.requests[not options.quick],
+                    options.repeats)
     shutil.rmtree(work)
     return runs
 
@@ -109,9 +103,9 @@ def main():
     options = parser.parse_args()
     for label, (mode, hint) in SETTINGS.items():
         CONFIGURATIONS[label] = (options.replicas, ["--mode", mode, *hint])
-    end_at_sigterm()
+    h.end_at_sigterm()
     out, rows = pathlib.Path(options.out).resolve(), {}
-    about = {**machine(), "commit": commit()}
+    about = machine()
     with tempfile.TemporaryDirectory(prefix="crane-hints-", dir="/var/tmp") as work:
         pathlib.Path(work).chmod(0o755)
         place = Place(out, pathlib.Path(work), "hints")

@@ -6,7 +6,6 @@ import io
 import os
 import pathlib
 import platform
-import signal
 import socket
 import subprocess
 import sys
@@ -14,11 +13,6 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
-
-
-def end_at_sigterm():
-    """Who is told to end takes its groups with it."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 class Place:
@@ -83,7 +77,16 @@ def redis_benchmark(port, clients, requests, tests, *more, address="127.0.0.1"):
             for row in rows]
 
 
+def commit():
+    """Of the sources, with a mark when they are changed."""
+    done = subprocess.run(["git", "describe", "--always", "--dirty"], text=True, check=False,
+                          cwd=pathlib.Path(__file__).parent, stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL)
+    return done.stdout.strip() or "unknown"
+
+
 def machine():
+    """What the figures are of."""
     try:
         model = next(line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo",
                      encoding="utf8") if line.startswith("model name"))
@@ -92,7 +95,7 @@ def machine():
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
     return {"processor": model, "processors": os.cpu_count(), "memory_mib": memory,
             "kernel": platform.release(), "load_at_start": os.getloadavg()[0],
-            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+            "commit": commit(), "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
 
 
 def pyplot_or_none():

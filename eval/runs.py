@@ -50,7 +50,7 @@ def one_run(place, server, label, requests):
     else:
         running = h.Group(place, server.command, replicas=replicas, port=server.port,
                           options=[*server.options, *options])
-    with as_it_was(server.work), running:
+    with as_it_was(server.work) if replicas == 0 else contextlib.nullcontext(), running:
         h.wait_until(server.ready, 60, f"{server.name} answers")
         server.load(max(requests // 10, 16))   # warm
         pids = running.processes()
@@ -106,3 +106,17 @@ def tried(place, server, label, requests):
         except (h.Failure, OSError, subprocess.SubprocessError) as failure:
             print(f"left out: {server.name}, {label}: {str(failure)[:1500]}")
     return None
+
+
+def repeated(place, server, labels, requests, repeats):
+    """Runs of all labels, interleaved: those that could be made."""
+    runs = []
+    for repeat in range(repeats):
+        for label in labels:
+            run = tried(place, server, label, requests)
+            if run:
+                runs.append({**run, "repeat": repeat})
+                print(f"  . {server.name}, {label}: " + ", ".join(
+                    f"{r['what']} {r['rate']:.{1 if r['rate'] < 100 else 0}f}/s"
+                    for r in run["results"]), file=sys.stderr)
+    return runs

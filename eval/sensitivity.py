@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 import servers
-from place import Place, end_at_sigterm, machine, pyplot_or_none
+from place import Place, machine, pyplot_or_none
 from runs import CONFIGURATIONS, tried
 
 sys.path.insert(0, str(servers.STORIES))
@@ -108,7 +108,7 @@ def main():
     parser.add_argument("--only", default="", help="the kinds whose name holds this")
     parser.add_argument("--quick", action="store_true", help="the stories' small loads")
     options = parser.parse_args()
-    end_at_sigterm()
+    h.end_at_sigterm()
     out, rows = pathlib.Path(options.out).resolve(), []
     about = machine()
     with tempfile.TemporaryDirectory(prefix="crane-sensitivity-", dir="/var/tmp") as work:

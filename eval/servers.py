@@ -26,8 +26,8 @@ STORIES = HERE.parent / "tests" / "e2e"
 sys.path.insert(0, str(STORIES))
 import _harness as h  # noqa: E402
 import _matrix as m  # noqa: E402
-from place import Place, end_at_sigterm, machine, pyplot_or_none  # noqa: E402
-from runs import CONFIGURATIONS, bubble_share, median_of, tried  # noqa: E402
+from place import Place, machine, pyplot_or_none  # noqa: E402
+from runs import CONFIGURATIONS, bubble_share, median_of, repeated  # noqa: E402
 
 BEGIN, END = "<!-- matrix: begin -->", "<!-- matrix: end -->"
 
@@ -94,16 +94,10 @@ def proof(out, work, kind, full):
 
 
 def speed(place, kind, options):
-    runs = []
     work = m.place_of(place, kind)
     server = kind(work, h.free_port())
-    for repeat in range(options.repeats):
-        for label in CONFIGURATIONS:
-            run = tried(place, server, label, server.requests[not options.quick])
-            if run:
-                runs.append({**run, "repeat": repeat})
-                print(f"  . {kind.name}, {label}: " + ", ".join(
-                    f"{r['what']} {r['rate']:.0f}/s" for r in run["results"]), file=sys.stderr)
+    runs = repeated(place, server, CONFIGURATIONS, server.requests[not options.quick],
+                    options.repeats)
     shutil.rmtree(work)
     return runs
 
@@ -186,14 +180,8 @@ def into_readme(text):
     path.write_text(f"{old[:begin]}\n{text}\n{old[end:]}")
 
 
-def commit():
-    """Of the sources, with a mark when they are changed."""
-    done = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=HERE, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-    return done.stdout.strip() or "unknown"
-
-
-def measure(out, work, options, compared):
+def measure(out, work, options, compared, save):
+    """Rows and what could not be measured; save() gets the rows so far, after each one."""
     rows, left_out = [], []
     for kind in all_kinds(options.only):
         try:
@@ -208,6 +196,7 @@ def measure(out, work, options, compared):
         rows.append({"name": kind.name, "version": package_version(kind.version_of),
                      "limits": kind.differs, "runs": runs, "proof": told or
                      {"equal": 0, "of": 0, "bytes": 0, "failures": []}})
+        save(rows)
     return rows, left_out
 
 
@@ -224,23 +213,27 @@ def main():
                         help="with --speed: the comparison of an earlier --proof, in "
                         "<out>/bench/servers-compared.json")
     options = parser.parse_args()
-    end_at_sigterm()
+    h.end_at_sigterm()
     out = pathlib.Path(options.out).resolve()
-    about = {**machine(), "commit": commit()}
+    about = machine()
     earlier = json.loads(options.compared.read_text()) if options.compared else None
     compared = {row["name"]: row["proof"] for row in earlier["rows"]} if earlier else {}
+    results = out / "bench"
+    results.mkdir(parents=True, exist_ok=True)
+    name = "servers-compared" if options.proof else "servers"
+
+    def save(rows):
+        (results / f"{name}.json").write_text(json.dumps({"machine": about, "rows": rows},
+                                                         indent=1))
+
     with tempfile.TemporaryDirectory(prefix="crane-servers-", dir="/var/tmp") as work:
         path = pathlib.Path(work)
         path.chmod(0o755)
-        rows, left_out = measure(out, path, options, compared)
+        rows, left_out = measure(out, path, options, compared, save)
     text = table(rows) + said_of(about, earlier)
     print(f"{about['processor']}, {about['processors']} processors, {about['memory_mib']} MiB, "
           f"Linux {about['kernel']}; {m.CLIENTS} clients; clients, replicas and load share them\n\n"
           f"{text}")
-    results = out / "bench"
-    results.mkdir(parents=True, exist_ok=True)
-    name = "servers-compared" if options.proof else "servers"
-    (results / f"{name}.json").write_text(json.dumps({"machine": about, "rows": rows}, indent=1))
     (results / f"{name}.md").write_text(text + "\n")
     if not options.proof:
         plot(rows, results / "servers.png")

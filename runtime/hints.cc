@@ -23,8 +23,6 @@ void release(dmt::Layout& w, dmt::LineUp& l, std::uint64_t object) noexcept {
   dmt::signal(w, object, dmt::kAll);
 }
 
-bool is_outside() noexcept { return self.slot != dmt::kNone && !InsideCrane::inside(); }
-
 }  // namespace
 
 void line_up(dmt::LineUp& l, std::uint64_t object) noexcept {

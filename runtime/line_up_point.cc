@@ -178,8 +178,6 @@ int look_at(dl_phdr_info* object, std::size_t, void*) noexcept {
   return 0;
 }
 
-bool is_outside() noexcept { return self.slot != dmt::kNone && !InsideCrane::inside(); }
-
 // ld.so has put libraries into its list, or taken some out.  It holds its locks, which are
 // recursive; the new ones' constructors have not run.
 void look_again() noexcept {

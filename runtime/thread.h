@@ -15,6 +15,7 @@
 
 #include "dmt/layout.h"
 #include "dmt/stall.h"
+#include "runtime/inside.h"
 #include "runtime/mapping.h"
 #include "runtime/types.h"
 
@@ -69,6 +70,9 @@ extern dmt::Layout* world;
 
 // Back to the server's processor, after a computation that nobody waited for.
 void come_home() noexcept;
+
+// In the application's code, with a slot.
+inline bool is_outside() noexcept { return self.slot != dmt::kNone && !InsideCrane::inside(); }
 
 inline Slot own_slot() noexcept { return Slot{self.slot}; }
 

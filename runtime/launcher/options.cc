@@ -76,7 +76,7 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
   app.add_option("--detach", o.detach,
                  "nobody waits for these. computation: of a process with one thread and no shared "
                  "memory, after 1 ms; any-computation: of all")
-      ->check(CLI::IsMember({"fsync", "computation", "any-computation"}))
+      ->check(CLI::IsMember(setup::detach_names()))
       ->allow_extra_args(false);
   app.add_option("--line-up", o.line_ups,
                  "FUNCTION:COUNT:TIMEOUT_US: callers of this exported function wait for each other")

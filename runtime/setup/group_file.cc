@@ -19,6 +19,7 @@
 
 #include "dmt/tuning.h"
 #include "runtime/setup/line_up.h"
+#include "runtime/setup/profile.h"
 
 namespace crane::setup {
 namespace {
@@ -217,7 +218,7 @@ void read_server(Section s, GroupFile& f) {
   s.get("strict", f.strict);
   s.get("spins", f.spins);
   s.get("detach", f.detach);
-  s.only("detach", f.detach, {"fsync", "computation", "any-computation"});
+  s.only("detach", f.detach, detach_names());
   s.get("line_ups", f.line_ups);
   if (const Problem p = check_line_ups(f.line_ups); !p.none()) {
     s.wrong(s.find("line_ups"), "line_ups", "is no list of up to 4 points",

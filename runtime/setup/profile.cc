@@ -223,6 +223,8 @@ constexpr Row kProfiles[] = {
 
 }  // namespace
 
+std::vector<std::string> detach_names() { return {"fsync", "computation", "any-computation"}; }
+
 std::vector<std::string> profile_names() {
   std::vector<std::string> names;
   for (const auto& row : kProfiles) names.emplace_back(row.name);

@@ -45,6 +45,8 @@ bool find_profile(const std::string& name, const std::string& program,
 
 // Names for --help and messages.
 std::vector<std::string> profile_names();
+// All that `detach` may name.
+std::vector<std::string> detach_names();
 
 // What a shell that reads `script` has in its environment afterwards (Debian's envvars files).
 std::vector<std::string> environment_of_script(const std::string& script);

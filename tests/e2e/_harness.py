@@ -203,6 +203,16 @@ class Group:
     def statuses(self, numbers=None):
         return {n: self.status(n) for n in (self.live() if numbers is None else numbers)}
 
+    def alarm(self):
+        """Live checking found a difference: a live replica says so, or one has left."""
+        return (len(self.live()) < self.replicas
+                or any(s and s["verified"]["alarm"] for s in self.statuses().values()))
+
+    def verified(self, index):
+        """All replicas have been compared beyond this log index."""
+        said = self.statuses(range(self.replicas))
+        return all(s and s["verified"]["index"] > index for s in said.values())
+
     def settle(self, seconds=30, numbers=None):
         """Until the live replicas have done all that the log held when this was called."""
         end = max((s["last"] for s in self.statuses(numbers).values() if s), default=0)
@@ -364,6 +374,11 @@ class Story:
                           f"crane-diff --schedule: exit {status}\n{text}") and text
 
 
+def end_at_sigterm():
+    """Who is told to end takes its groups with it."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
 def tell(name, body, **more):
     """Runs a story's body(story); prints totals; ends the process."""
     parser = argparse.ArgumentParser(description=body.__doc__ or name)
@@ -374,7 +389,7 @@ def tell(name, body, **more):
         parser.add_argument(f"--{option}", **settings)
     options = parser.parse_args()
     story = Story(name, options)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    end_at_sigterm()
     skipped = None
     try:
         if not (story.out / "crane-run").exists():

@@ -105,18 +105,12 @@ def first_turn(story):
     shutil.copy(story.out / "e2e/racy_server", story.work)   # where every container sees it
     program = [str(story.work / "racy_server"), str(port), str(story.work)]
     with h.Group(story, program, port=port) as group:
-        def alarm():
-            return len(group.live()) < 3 or any(
-                s and s["verified"]["alarm"] for s in group.statuses().values())
-
-        def settled(index):
-            return alarm() or all(s and s["verified"]["index"] > index
-                                  for s in group.statuses(range(3)).values())
         for _ in range(15):   # a throw is equal on all three once in four; else two are a majority
             before = max(s["last"] for s in group.statuses().values() if s)
             ask(port, b"dice")
-            h.wait_until(lambda at=before: settled(at), 30, "a verdict about the dice")
-            if alarm():
+            h.wait_until(lambda at=before: group.alarm() or group.verified(at), 30,
+                         "a verdict about the dice")
+            if group.alarm():
                 break
         h.wait_until(lambda: len(group.live()) == 2, 30, "one of two kinds of replicas is fenced")
         logs = {n: h.tail(group.dir / f"r{n}" / "node.log", 60) for n in range(3)}

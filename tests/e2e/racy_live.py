@@ -73,14 +73,15 @@ class Round:
         with self.group as group:
             self.ask(SAME)
             for name in self.programs:
-                if self.alarm():
+                if group.alarm():
                     break
                 self.ask(name)
-            if not self.alarm():
+            if not group.alarm():
                 before = max(s["last"] for s in group.statuses().values() if s)
                 self.ask(SAME)
                 try:
-                    h.wait_until(lambda: self.alarm() or self.verified(before), VERDICT_SECONDS, "")
+                    h.wait_until(lambda: group.alarm() or group.verified(before), VERDICT_SECONDS,
+                                 "")
                 except h.Failure:
                     self.silent = True
             self.read_logs()
@@ -93,16 +94,8 @@ class Round:
         if answer is not None and f"{name}: status 0\n" not in answer:
             raise h.Failure(f"seed {self.seed}, {self.mode}: {name} answers {answer!r}")
         if answer is None:   # only for a reason
-            h.wait_until(self.alarm, 20, f"seed {self.seed}: a reason why {name} got no answer")
-
-    def alarm(self):
-        """Somebody has said so: a live replica's status, or one that left with its own status."""
-        return (any(s and s["verified"]["alarm"] for s in self.group.statuses().values())
-                or len(self.group.live()) < self.group.replicas)
-
-    def verified(self, index):
-        said = self.group.statuses(range(self.group.replicas))
-        return all(s and s["verified"]["index"] > index for s in said.values())
+            h.wait_until(self.group.alarm, 20,
+                         f"seed {self.seed}: a reason why {name} got no answer")
 
     def read_logs(self):
         """Whom the live check named, who has left, and which turn it says was the first."""

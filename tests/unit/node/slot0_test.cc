@@ -1,36 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/slot0.h"
 
-#include <sys/mman.h>
-
 #include <catch2/catch.hpp>
 
 #include "dmt/base/crc.h"
 #include "dmt/scheduler.h"
-#include "dmt/segment.h"
 #include "dmt/sequence/entry.h"
 #include "dmt/tuning.h"
+#include "tests/unit/node/segment_memory.h"
 
 using namespace crane;
 using namespace crane::node;
 
 namespace {
 
-struct Fixture {
-  Fixture()
-      : memory(::mmap(nullptr, sizeof(dmt::Layout), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)),
-        layout(dmt::initialise_segment(memory, configuration())),
-        slot0(layout) {}
-  ~Fixture() { ::munmap(memory, sizeof(dmt::Layout)); }
-  static dmt::Configuration configuration() {
-    dmt::Configuration c{};
-    c.mode = dmt::Mode::kSerial;
-    c.admission = dmt::Admission::kGrant;
-    c.quantum = 1;
-    c.send_buffer = dmt::kSendBufferDefault;
-    return c;
-  }
+struct Fixture : test::SegmentMemory {
   void commit(std::uint64_t index, EntryType type, std::span<const std::byte> body) {
     consensus::EntryView entry;
     entry.at = {make_view(1, ReplicaId{0}), Index{index}};
@@ -40,9 +24,7 @@ struct Fixture {
     slot0.committed(entry);
   }
 
-  void* memory;
-  dmt::Layout& layout;
-  Slot0 slot0;
+  Slot0 slot0{w};
 };
 
 }  // namespace
@@ -56,7 +38,7 @@ TEST_CASE("Z1: what does not fit into the sequence waits and follows in order", 
   REQUIRE_FALSE(f.slot0.pump());
   REQUIRE(f.slot0.waiting_bytes() > dmt::kSequenceBytes);
 
-  Ring reader(f.layout.header.sequence, reinterpret_cast<std::byte*>(&f.layout));
+  Ring reader(f.w.header.sequence, reinterpret_cast<std::byte*>(&f.w));
   for (std::uint64_t expected = 1; expected <= index; ++expected) {
     if (reader.empty()) REQUIRE(f.slot0.pump());
     const auto record = reader.front();
@@ -79,9 +61,9 @@ TEST_CASE("Z2: the node admits only when it has read the server's output", "[slo
   StartBody start{};
   f.commit(1, EntryType::kStart, std::as_bytes(std::span<const StartBody, 1>{&start, 1}));
   const OutputHeader header{OutputType::kConsumed, {}, 1, 2, 3};
-  const auto room = dmt::reserve_output(f.layout, sizeof header);
+  const auto room = dmt::reserve_output(f.w, sizeof header);
   std::memcpy(room.data(), &header, sizeof header);
-  dmt::commit_output(f.layout, sizeof header);
+  dmt::commit_output(f.w, sizeof header);
   REQUIRE_FALSE(f.slot0.admit());
   int seen = 0;
   REQUIRE(f.slot0.drain([&](const OutputHeader& h, std::span<const std::byte> bytes) {
@@ -91,5 +73,5 @@ TEST_CASE("Z2: the node admits only when it has read the server's output", "[slo
   }) == 1);
   REQUIRE(seen == 1);
   REQUIRE(f.slot0.admit());
-  REQUIRE(f.layout.scheduler.applied_index.load() == 1);
+  REQUIRE(f.w.scheduler.applied_index.load() == 1);
 }

@@ -4,15 +4,13 @@
 // CHECKS  W2, N1, the told clock of leaders and followers, orders one by one, divergence.
 #include "proxy/node/stall_watch.h"
 
-#include <sys/mman.h>
-
 #include <catch2/catch.hpp>
 #include <vector>
 
 #include "dmt/scheduler.h"
-#include "dmt/segment.h"
 #include "proxy/encode.h"
 #include "proxy/grants.h"
+#include "tests/unit/node/segment_memory.h"
 
 using namespace crane;
 using namespace crane::node;
@@ -22,11 +20,9 @@ namespace {
 constexpr std::int64_t kMs = 1'000'000;
 constexpr StallWatch::Role kFollower{false, false}, kNewLeader{true, false}, kLeader{true, true};
 
-struct Fixture {
+struct Fixture : test::SegmentMemory {
   explicit Fixture(bool on = true, std::uint8_t replicas = 3)
-      : memory(::mmap(nullptr, sizeof(dmt::Layout), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)),
-        w(dmt::initialise_segment(memory, configuration(on))),
+      : SegmentMemory(configuration(on)),
         watch(w, replicas,
               {[this](std::uint16_t process) { probes.push_back(process); },
                [this](EntryType type, std::span<const std::byte> body) {
@@ -42,12 +38,8 @@ struct Fixture {
                  return true;
                },
                [this](const char*) { diverged = true; }}) {}
-  ~Fixture() { ::munmap(memory, sizeof(dmt::Layout)); }
   static dmt::Configuration configuration(bool on) {
-    dmt::Configuration c{};
-    c.mode = dmt::Mode::kSerial;
-    c.admission = dmt::Admission::kGrant;
-    c.quantum = 1;
+    dmt::Configuration c = serial();
     c.stall_rule = on ? dmt::StallRule::kSpins : dmt::StallRule::kOff;
     return c;
   }
@@ -66,8 +58,6 @@ struct Fixture {
     watch.committed(EntryType::kPassed, proxy::bytes_of(PassedBody{clock}));
   }
 
-  void* memory;
-  dmt::Layout& w;
   std::vector<std::uint16_t> probes;
   std::vector<std::uint64_t> told;
   std::vector<PreemptBody> proposed;

@@ -4,42 +4,25 @@
 // METHOD  A segment whose ring the test fills as a server would.
 #include "proxy/node/turns.h"
 
-#include <sys/mman.h>
-
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <thread>
 
 #include "dmt/scheduler.h"
-#include "dmt/segment.h"
+#include "tests/unit/node/segment_memory.h"
 
 using namespace crane;
 using namespace crane::node;
 
 namespace {
 
-struct Fixture {
-  Fixture()
-      : memory(::mmap(nullptr, sizeof(dmt::Layout), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)),
-        w(dmt::initialise_segment(memory, configuration())) {}
-  ~Fixture() { ::munmap(memory, sizeof(dmt::Layout)); }
-  static dmt::Configuration configuration() {
-    dmt::Configuration c{};
-    c.mode = dmt::Mode::kSerial;
-    c.admission = dmt::Admission::kGrant;
-    c.quantum = 1;
-    return c;
-  }
+struct Fixture : test::SegmentMemory {
   // As dmt/scheduler.cc does at the end of a turn.
   void turn() {
     const std::uint64_t clock = __atomic_add_fetch(&w.scheduler.clock, 1, __ATOMIC_RELEASE);
     w.turns[clock % dmt::kTurnHistory].result = clock;
     w.turns[(clock + 1) % dmt::kTurnHistory].object = 0;
   }
-
-  void* memory;
-  dmt::Layout& w;
 };
 
 }  // namespace
