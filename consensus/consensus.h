@@ -13,9 +13,11 @@
 // it commits: no follower's processor, wake-up or reply is on that path.
 //
 // GUARANTEES
-// K1  on_committed gets every committed entry of the group's log from index 1 on (or from
-//     Options::applied + 1), in index order, without a gap, exactly once per object; the same bytes
-//     on every replica.  START, CONFIG and other entries of the core's own are among them.
+// K1  on_committed gets every committed entry of the group's log from index 1 on (or from behind
+//     Options::checkpoint), in index order, without a gap, exactly once per object; the same bytes
+//     on every replica.  START, CONFIG and other entries of the core's own are among them.  With
+//     Durability::kMemory and no checkpoint given, a replica that was started again begins where
+//     it stood, or where its log does.
 // K2  An entry proposed here is committed at most once, with the Index propose() returned and in
 //     the view of that moment; if leadership is lost first it may or may not be (C8): the caller
 //     must not propose it again in another view.
@@ -23,7 +25,7 @@
 //     earlier views committed was handed out; propose() is allowed from then until
 //     on_role(follower).
 // K4  Callbacks come only from inside poll() and abdicate(), never from propose() or
-//     flush_doorbells(); they may call propose() and status(), nothing else here.
+//     flush_doorbells(); they may call propose(), status() and group_facts(), nothing else here.
 //
 // MEMBERS.  A group has Options::replicas slots and some members (core/membership.h): voters, which
 // are counted, and learners, which only get the log.  The first members are Options::members
@@ -46,6 +48,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -90,6 +93,23 @@ struct MemberStatus {
   Index applied{};                // handed to its application, as it last said
 };
 
+// A place in the log, between two entries: behind entry `at`, whose bytes end at `pos`.  Index 0 is
+// the log's beginning.
+struct LogPlace {
+  Viewstamp at{};
+  std::uint64_t pos = 0;
+  friend bool operator==(const LogPlace&, const LogPlace&) = default;
+};
+
+// Where a server stands that was brought back, and what its replica cannot learn from the log
+// behind that place.  A replica may be given one of any other replica of its group.
+struct Checkpoint {
+  LogPlace place;  // the server holds the effects of all up to here; index 0: it is a new one
+  // What group_facts() gave in on_committed() of the entry at that place, or later; none at index
+  // 0.
+  std::vector<std::byte> facts;
+};
+
 // One committed entry; `payload` is valid during the callback only.
 struct EntryView {
   Viewstamp at;
@@ -97,6 +117,8 @@ struct EntryView {
   std::uint64_t stamp_ns = 0;  // the leader's time stamp, as proposed
   std::uint32_t grant = 0;     // turns, as proposed (DESIGN D3)
   std::span<const std::byte> payload;
+  std::uint64_t end_pos = 0;  // where it ends in the log
+  LogPlace place() const noexcept { return {at, end_pos}; }
 };
 
 inline constexpr std::size_t kNoteBytesMax = 232;
@@ -163,7 +185,11 @@ struct Options {
   // kDisk: a directory on a disk; the store of replica k is in its subdirectory r<k>.  Made if it
   // is not there.
   std::string store_directory;
-  Index applied{};  // the server holds the effects of entries up to here already
+  // Where the server stands (README.md, Checkpoints).  Nothing: it is a new one in disk mode; in
+  // memory mode it outlived its node, or the owner sees by the first entry's index what it missed.
+  std::optional<Checkpoint> checkpoint;
+  // What memory and store hold is given up: this replica comes back as one that lost its memory.
+  bool forget = false;
   Callbacks callbacks;
 };
 
@@ -216,6 +242,8 @@ struct GroupStatus {
 
 class Consensus {
  public:
+  // kGone: the checkpoint is older than what ring or store still hold; another one, or `forget`,
+  // may help.  kDamaged: its facts are none; kBadArgument: it is of another group.
   // kUnsupported: the fence that was chosen is none on this device, or huge pages are required and
   // cannot be had; kBusy, kFull, kNotFound (no device), kBadArgument, kSystem, ...: `what` says
   // which step failed.
@@ -252,6 +280,9 @@ class Consensus {
   // The last entry that `peer` handed to its application, as it last said; leader only, else 0.
   virtual Index peer_applied(ReplicaId peer) const = 0;
   virtual GroupStatus status() const = 0;
+  // What a replica that begins behind the entry handed out last must know beside its place: the
+  // members, and the view in which all that is known.  Opaque; also inside on_committed().
+  virtual std::vector<std::byte> group_facts() const = 0;
   // Entries proposed here and not yet committed.
   virtual std::uint64_t backlog() const = 0;
   // The largest payload propose() takes.

@@ -94,8 +94,12 @@ void Replica::on_behind(const Message& m) {
   if (led && m.view < promised_) return refuse(ReplicaId{m.from}, m.view);
   if (led && (m.view != promised_ || ReplicaId{m.from} != view_owner(promised_))) return;
   if (!disk()) {
-    needs_checkpoint_ = true;  // L4: nobody has a store
-    return;
+    // L4: nobody has a store.  Unless a checkpoint helped, and the leader has not looked since.
+    needs_checkpoint_ = !led || !placed_ || commit_.pos < m.first_pos;
+    if (needs_checkpoint_) return;
+    Message ready = message(MessageType::kReady);
+    ready.view = promised_;
+    return send(ReplicaId{m.from}, ready);
   }
   if (pending_.state == GrantState::kPending || fence_ == FenceState::kPermitting)
     return;  // said before it asked anew

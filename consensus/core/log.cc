@@ -73,6 +73,14 @@ bool LogRing::valid_at(const Cursor& at, EntryHeader& header) const noexcept {
   return follows(at, header) && (trust_bytes_ || crc_of(header) == header.crc);
 }
 
+bool LogRing::holds(const Cursor& from, const Cursor& to) const noexcept {
+  if (from.pos > to.pos || to.pos - from.pos > ring_bytes()) return false;
+  Cursor at = from;
+  EntryHeader h;
+  while (at.last.index < to.last.index && valid_at(at, h)) at = after(h);
+  return at == to;
+}
+
 bool LogRing::valid_bytes(const Cursor& at, std::span<const std::byte> bytes,
                           EntryHeader& header) const noexcept {
   if (bytes.size() < kHeaderBytes) return false;

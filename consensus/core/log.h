@@ -137,6 +137,9 @@ class LogRing {
   // The payload of the entry at header.pos; valid until the next call or until overwritten.
   std::span<const std::byte> payload(const EntryHeader& header) noexcept;
 
+  // True when the ring holds all from `from` to exactly `to`, whole.
+  bool holds(const Cursor& from, const Cursor& to) const noexcept;
+
   // True when `bytes` starts with a whole, valid entry that follows `at`.
   bool valid_bytes(const Cursor& at, std::span<const std::byte> bytes,
                    EntryHeader& header) const noexcept;

@@ -30,6 +30,7 @@ void Replica::on_request(const Message& m) {
   }
   stop_fetch();
   unrepair();
+  placed_ = false;
   follow(from);
   move(pending_.state, GrantState::kPending);
   pending_.from = from;
@@ -74,10 +75,7 @@ void Replica::settle_grant() {
 void Replica::on(const Revoked& e) {
   if (role_ == Role::kStarting) {
     if (revokes_left_ == 0 || --revokes_left_ > 0) return;
-    scan();
-    set_role(votes() ? Role::kFollower : Role::kLearner, kNoReplica);
-    plan_campaign(false);
-    return;
+    return enter();
   }
   if (fence_ != FenceState::kRevoking || e.peer != writer_) return;
   writer_ = kNoReplica;

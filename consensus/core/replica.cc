@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "dmt/base/assert.h"
 
@@ -86,6 +87,10 @@ std::optional<Entry> Replica::deliver() {
     h = ring_.header_at(deliver_.pos);
     CRANE_ASSERT(ring_.follows(deliver_, h));  // L1
   } else if (!ring_.valid_at(deliver_, h)) {
+    if (deliver_.last.index < again_to_) {
+      fail("the log memory changed behind what is committed");
+      return std::nullopt;
+    }
     // C3, U11: seen whole once, then a later write of the same stream, and not whole now: what was
     // seen was a torn copy that happened to match.  Look again from here.
     end_ = commit_ = deliver_;
@@ -103,6 +108,9 @@ std::optional<Entry> Replica::deliver() {
 
 void Replica::on(const Start& e) {
   if (role_ != Role::kStarting || revokes_left_ > 0) return;
+  if (e.checkpoint != nullptr) checkpoint_ = *e.checkpoint;
+  const bool empty = e.kind != StartKind::kSurvived;
+  if (empty && checkpoint_ && checkpoint_->at.pos > 0) begin_log_at(*checkpoint_);
   was_member_ = e.kind == StartKind::kLost || members().member(self());
   join_at_ns_ = now_.now_ns;
   note_lost_leader(ElectionCause::kFirst);
@@ -130,14 +138,72 @@ void Replica::on(const Start& e) {
   publish_promise();
   publish_status();
   if (disk() && e.kind != StartKind::kSurvived) emit(SetCell{kDurableCell, {}});
+  if (empty) checkpoint_.reset();
   if (revokes_left_ > 0) return;
-  scan();
-  set_role(votes() ? Role::kFollower : Role::kLearner, kNoReplica);
-  plan_campaign(false);
+  enter();
   if (role_ == Role::kFollower && config_.campaign_at_once && self() == ReplicaId{0} &&
       e.kind == StartKind::kNew) {
     campaign_at_ns_ = now_.now_ns;
   }
+}
+
+// Nobody may write the ring: what a scan finds is the log.
+void Replica::enter() {
+  const std::optional<Checkpoint> checkpoint = std::exchange(checkpoint_, std::nullopt);
+  if (checkpoint && !stand_at(*checkpoint)) return;
+  scan();
+  set_role(votes() ? Role::kFollower : Role::kLearner, kNoReplica);
+  plan_campaign(false);
+}
+
+// Delivery begins at a checkpoint, on surviving memory whose anchor is the commit cursor.  False:
+// it cannot, this replica has failed.
+bool Replica::stand_at(const Checkpoint& checkpoint) {
+  const Cursor& at = checkpoint.at;
+  if (at.last.index <= commit_.last.index) {
+    if (at == commit_ || disk()) return true;  // disk mode: the driver has them from the store
+    if (!ring_.holds(at, commit_) && !mutant(Mutant::kReplayUnchecked)) {  // C6
+      checkpoint_too_old_ = true;
+      fail("the checkpoint is older than what the ring still holds");
+      return false;
+    }
+    if (mutant(Mutant::kStartLate)) return true;
+    again_to_ = commit_.last.index;
+    deliver_ = at;
+    publish_promise();  // C4: nobody may overwrite them any more
+    publish_status();
+    return true;
+  }
+  Cursor own = commit_;
+  scan();
+  while (own.last.index < at.last.index && own.pos < end_.pos) {
+    own = LogRing::after(ring_.header_at(own.pos));
+  }
+  if (own == at) {
+    learn_commit(at.last.index);
+    if (!mutant(Mutant::kStartEarly)) deliver_ = at;
+    placed_ = true;
+  } else {
+    begin_log_at(checkpoint);
+  }
+  publish_promise();
+  publish_status();
+  return true;
+}
+
+// C5: what was here ends before the checkpoint, or was never committed: an entry of this log that
+// was counted stands in the checkpoint.
+void Replica::begin_log_at(const Checkpoint& checkpoint) {
+  commit_ = deliver_ = end_ = published_ = checkpoint.at;
+  began_ = end_.last.index;
+  store_.begin_at(commit_);
+  high_pos_ = std::max(high_pos_, end_.pos + ring_.ring_bytes());  // nothing before is in the ring
+  placed_ = true;
+  configs_.resize(1);
+  if (configs_.front().at <= checkpoint.config.at) configs_.front() = checkpoint.config;
+  ring_.save_config(configs_.front());
+  unrepair();
+  if (checkpoint.view > promised_ && !mutant(Mutant::kCheckpointAnyView)) promise(checkpoint.view);
 }
 
 void Replica::on(const Tick&) {

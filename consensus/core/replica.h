@@ -23,6 +23,10 @@
 // INVARIANT C3  a commit index from elsewhere counts only from a valid entry or cell of the
 //               promised view, and only once the own log holds an entry of that view.
 // INVARIANT C4  no byte that a follower has not copied out is overwritten.
+// INVARIANT C5  a log that begins at a checkpoint begins behind a committed entry, and nobody is
+//               granted who leads in an older view than that was known in.
+// INVARIANT C6  what a server missed since its checkpoint comes from the own ring only if all of it
+//               is whole there, up to the anchor, after the fence.
 // INVARIANT M3  the members in force are those of the newest CONFIG in the own log, else of the
 //               newest committed one, else the group's first; the list follows truncation.
 // INVARIANT M4  at most one CONFIG of a leader's log is uncommitted, and none was appended before
@@ -101,6 +105,8 @@ class Replica {
   Viewstamp config_at() const noexcept { return configs_.back().at; }
   // The newest CONFIG is not known to be committed.
   bool changing() const noexcept { return configs_.size() > 1; }
+  // The newest one that is known to be committed.
+  const ConfigAt& committed_config() const noexcept { return configs_.front(); }
   // kNotLeader; kBusy: a change or transfer is under way, the learner lags, or too few of the
   // remaining voters are in touch: try again; kBadArgument: the change makes no sense.
   Result<Index> change_members(const MemberChange& change, Now now);
@@ -109,6 +115,8 @@ class Replica {
   Outcome transfer(ReplicaId to, Now now);
   // Lacks entries that left the leader's ring, and no peer's store has them (memory mode: at once).
   bool needs_checkpoint() const noexcept { return needs_checkpoint_; }
+  // Failed at its start: the ring does not hold all that the server missed since its checkpoint.
+  bool checkpoint_too_old() const noexcept { return checkpoint_too_old_; }
   // Takes them from peers' stores.
   bool fetching() const noexcept { return fetch_.state != FetchState::kNone; }
   // The same, of a peer that is kBehind; leader only.
@@ -220,6 +228,9 @@ class Replica {
   void on(const PeerUp& e);
   void on(const Abdicate& e);
   void on(const Fit& e);
+  void enter();
+  bool stand_at(const Checkpoint& checkpoint);
+  void begin_log_at(const Checkpoint& checkpoint);
   void scan();
   void learn_commit(Index index);
   void publish_promise();
@@ -388,10 +399,16 @@ class Replica {
   Cursor end_;
   Cursor commit_;
   Cursor deliver_;
-  Cursor published_;            // what is consumed, as others know it
-  std::uint64_t high_pos_ = 0;  // highest position the ring ever held
-  bool repaired_ = false;       // the log holds an entry of the promised view
-  Index heard_commit_{};        // highest commit index of the promised view
+  Cursor published_;  // what is consumed, as others know it
+  // Highest position the ring ever held; the log is in it from a ring's length before on, at most.
+  std::uint64_t high_pos_ = 0;
+  std::optional<Checkpoint> checkpoint_;  // until the log is entered
+  bool checkpoint_too_old_ = false;
+  Index began_{};          // the log begins behind this entry
+  Index again_to_{};       // delivered again up to here, from what was whole (C6)
+  bool placed_ = false;    // at a checkpoint ahead of what a leader knows of this log
+  bool repaired_ = false;  // the log holds an entry of the promised view
+  Index heard_commit_{};   // highest commit index of the promised view
   std::uint64_t active_until_ns_ = 0;
   std::uint64_t traffic_begin_ns_ = 0;  // of the entries counted
   std::uint64_t traffic_entries_ = 0;

@@ -41,6 +41,7 @@
 #include <variant>
 #include <vector>
 
+#include "consensus/core/log.h"
 #include "consensus/core/membership.h"
 #include "dmt/base/ids.h"
 
@@ -149,10 +150,19 @@ enum class StartKind : std::uint8_t {
   kSurvived,  // log memory and cells are those of the previous incarnation: a pause (C5)
   kLost,      // it existed, its memory is gone: new incarnation, zeroed memory, asks to join (C5)
 };
+// Where a server that was brought back from a checkpoint stands.
+struct Checkpoint {
+  Cursor at;        // it holds the effects of all up to here; index 0: of nothing
+  View view{};      // in this view, or an earlier one, that was known to be committed
+  ConfigAt config;  // committed, and at least as new as the one in force there
+};
 struct Start {
   StartKind kind = StartKind::kNew;
   Cell promise{};         // the surviving kPromiseCell when kSurvived
   View stored_promise{};  // disk mode: the promise that is durable already
+  // Delivery begins behind it; valid during the step.  nullptr: where it stood, or at the log's
+  // beginning.
+  const Checkpoint* checkpoint = nullptr;
 };
 struct Tick {};        // deadline_ns() has come, or any time earlier or later
 struct LogArrived {};  // a peer wrote into the log memory since the last one
@@ -377,6 +387,10 @@ enum class Mutant : std::uint8_t {
   kServeUncommitted,   // catch-up: serve all that is stored, committed or not
   kKeepOwnTail,        // catch-up: keep own entries where others were committed
   kFetchAnyView,       // catch-up: take what a view above the promise committed
+  kStartLate,          // checkpoint: what the server missed before the anchor is not handed out
+  kStartEarly,         // checkpoint: what the server holds beyond the anchor is handed out again
+  kReplayUnchecked,    // checkpoint: the ring is taken to hold what the server missed
+  kCheckpointAnyView,  // checkpoint: the promise stays below the view it is known from
   kReuseKey,           // U6: the fabric gives a peer the key it had before
   kLateCopy,           // U7: a copy under way is not stopped by the fence
   kSilentCommit,       // U10: an idle leader does not tell what is committed

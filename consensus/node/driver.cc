@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "consensus/node/facts.h"
 #include "dmt/base/log.h"
 
 namespace crane::consensus {
@@ -129,6 +130,7 @@ Driver::Driver(Options options, const core::Config& config, std::unique_ptr<Fabr
       random_(options_.seed | 1) {
   actions_.reserve(256);
   step(start);
+  take_own_events();  // the fences of a restart: from here on it is known whether it can start
 }
 
 Driver::~Driver() {
@@ -288,14 +290,18 @@ void Driver::carry_out() {
 // callback.  False when there was nothing.
 bool Driver::take_events() {
   if (next_event_ < events_taken_) return take_fabric_events();
-  while (!own_events_.empty()) {
-    const auto batch = std::exchange(own_events_, {});
-    for (const core::Event& e : batch) step(e);
-  }
+  take_own_events();
   const bool stored = take_stored();
   next_event_ = 0;
   events_taken_ = fabric_->poll(events_);
   return take_fabric_events() || stored;
+}
+
+void Driver::take_own_events() {
+  while (!own_events_.empty()) {
+    const auto batch = std::exchange(own_events_, {});
+    for (const core::Event& e : batch) step(e);
+  }
 }
 
 bool Driver::take_fabric_events() {
@@ -395,14 +401,14 @@ void Driver::deliver() {
   while (const auto e = core_.deliver()) {
     unflushed_ = true;
     carry_out();
-    hand_out({e->at, e->type, e->stamp_ns, e->grant, e->payload});
+    const std::uint64_t end_pos = e->pos + core::entry_bytes(e->payload.size());
+    hand_out({e->at, e->type, e->stamp_ns, e->grant, e->payload, end_pos});
   }
   carry_out();
 }
 
 void Driver::hand_out(const EntryView& entry) {
-  if (entry.at.index <= options_.applied || !options_.callbacks.on_committed) return;
-  options_.callbacks.on_committed(entry);
+  if (options_.callbacks.on_committed) options_.callbacks.on_committed(entry);
 }
 
 // --- actions ------------------------------------------------------------------------------------
@@ -505,6 +511,10 @@ std::vector<MemberStatus> Driver::members() const {
     all.push_back(m);
   }
   return all;
+}
+
+std::vector<std::byte> Driver::group_facts() const {
+  return encode_facts(options_.log_id, core_.promised_view(), core_.committed_config());
 }
 
 GroupStatus Driver::status() const {

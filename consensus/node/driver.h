@@ -34,6 +34,8 @@ class Driver final : public Consensus {
          const core::Start& start, std::unique_ptr<StoreSide> store = nullptr, int event_fd = -1);
   ~Driver() override;
 
+  // The start failed: the ring does not hold what follows the checkpoint.
+  bool checkpoint_too_old() const noexcept { return core_.checkpoint_too_old(); }
   // poll() is its loop's turn; looked after while this object lives.
   void be_urgent(std::shared_ptr<Urgency> urgency) noexcept;
 
@@ -52,6 +54,7 @@ class Driver final : public Consensus {
   bool send_note(ReplicaId to, std::span<const std::byte> bytes) override;
   Index peer_applied(ReplicaId peer) const override;
   GroupStatus status() const override;
+  std::vector<std::byte> group_facts() const override;
   std::uint64_t backlog() const override;
   std::size_t payload_bytes_max() const noexcept override {
     return core_.config().payload_bytes_max;
@@ -64,6 +67,7 @@ class Driver final : public Consensus {
   void carry_out();
   bool take_events();
   bool take_fabric_events();
+  void take_own_events();
   void pump();
   bool something_to_tell() const noexcept;
   void tell();

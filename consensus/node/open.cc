@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <string>
 
 #include "consensus/consensus.h"
@@ -15,6 +16,7 @@
 #include "consensus/fabric/verbs.h"
 #include "consensus/fabric/verbs_links.h"
 #include "consensus/node/driver.h"
+#include "consensus/node/facts.h"
 #include "consensus/node/open_disk.h"
 
 namespace crane::consensus {
@@ -66,9 +68,21 @@ core::Config config_for(const Options& o) {
   return c;
 }
 
+// What memory holds is not this replica's any more.  The cells go first: a memory that says nothing
+// is a lost one.
+void forget_memory(const Options& o, Fabric& fabric) {
+  for (std::uint8_t i = 0; i < o.replicas; ++i) {  // grants of the previous incarnation
+    if (ReplicaId{i} != o.self) fabric.revoke_writes(ReplicaId{i});
+  }
+  for (std::uint8_t i = 0; i < kCellsMax; ++i) fabric.set_cell(i, {});
+  const auto log = fabric.log_memory();
+  std::fill(log.begin(), log.end(), std::byte{0});
+}
+
 // What the core is started with; sets the incarnation in `config`.
-core::Start start_of(const Options& o, const Fabric& fabric, core::Config& config) {
+core::Start start_of(const Options& o, Fabric& fabric, core::Config& config) {
   core::Start start;
+  if (o.forget && fabric.survived()) forget_memory(o, fabric);
   const CellValue promise = fabric.own_cell(core::kPromiseCell);
   if (fabric.survived() && promise.words[core::kIncarnation] != 0) {
     start.kind = core::StartKind::kSurvived;
@@ -77,8 +91,9 @@ core::Start start_of(const Options& o, const Fabric& fabric, core::Config& confi
   } else if (was_member(o)) {  // also a memory that died between its creation and its first Start
     start.kind = core::StartKind::kLost;
     config.incarnation = random_incarnation();
+  } else if (o.checkpoint && value(o.checkpoint->place.at.index) > 0) {
+    config.incarnation = random_incarnation();  // the group is older than it, whoever it was (U2)
   } else {
-    start.kind = core::StartKind::kNew;
     config.campaign_at_once = value(o.self) == 0;
   }
   return start;
@@ -151,15 +166,27 @@ Result<std::unique_ptr<Fabric>> open_fabric(const Options& o, std::shared_ptr<Ur
 
 Result<std::unique_ptr<Driver>> open_driver(Options o, std::unique_ptr<Fabric> fabric) {
   core::Config config = config_for(o);
+  std::optional<core::Checkpoint> checkpoint;
+  if (o.checkpoint) {
+    const auto decoded = decode_checkpoint(*o.checkpoint, o.log_id, config.members);
+    if (!decoded) return decoded.error();
+    checkpoint = decoded.value();
+  }
+  const core::Checkpoint* const place = checkpoint ? &*checkpoint : nullptr;
   if (o.durability == Durability::kDisk) {
-    auto opened = open_disk(o, config, std::move(fabric), was_member(o));
+    auto opened = open_disk(o, config, std::move(fabric), was_member(o), place);
     if (!opened) return opened;
     if (const Outcome marked = mark_member(o); !marked) return marked.error();
     return opened;
   }
-  const core::Start start = start_of(o, *fabric, config);
+  core::Start start = start_of(o, *fabric, config);
+  start.checkpoint = place;
   if (const Outcome marked = mark_member(o); !marked) return marked.error();
-  return std::make_unique<Driver>(std::move(o), config, std::move(fabric), start);
+  auto driver = std::make_unique<Driver>(std::move(o), config, std::move(fabric), start);
+  if (driver->checkpoint_too_old()) {
+    return Error{Code::kGone, 0, "the checkpoint is older than what the ring still holds"};
+  }
+  return driver;
 }
 
 }  // namespace

@@ -38,8 +38,16 @@ std::uint32_t new_incarnation(std::uint32_t first) noexcept {
   return std::max(word, first + 1);
 }
 
+Result<store::Recovered> forgotten() {
+  store::Recovered r;
+  r.start.kind = core::StartKind::kLost;
+  r.why = "it is given up, as its owner asked";
+  return r;
+}
+
 Result<store::Recovered> recover(const Options& o, const core::Config& config, Fabric& fabric,
-                                 store::Store& store, bool was_member) {
+                                 store::Store& store, bool was_member,
+                                 const core::Checkpoint* checkpoint) {
   store::Memory m;
   m.survived = fabric.survived();
   const CellValue cell = fabric.own_cell(core::kPromiseCell);
@@ -50,9 +58,16 @@ Result<store::Recovered> recover(const Options& o, const core::Config& config, F
   for (std::uint8_t i = 0; i < o.replicas; ++i) {  // grants of the previous incarnation
     if (ReplicaId{i} != o.self) fabric.revoke_writes(ReplicaId{i});
   }
-  auto recovered = store::recover(store, m, config.log_id, was_member);
+  auto recovered =
+      o.forget ? forgotten() : store::recover(store, m, config.log_id, was_member, checkpoint);
   if (!recovered) return recovered;
   store::Recovered& r = recovered.value();
+  if (r.begins_anew) {
+    Message() << "the store ended before the checkpoint: r" << static_cast<unsigned>(value(o.self))
+              << ": " << directory_of(o).c_str() << ": it begins anew behind entry "
+              << value(checkpoint->at.last.index);
+  }
+  const bool place = checkpoint != nullptr && checkpoint->at.pos > 0;
   if (r.start.kind == core::StartKind::kLost) {
     Message() << "the store is not whole: r" << static_cast<unsigned>(value(o.self)) << ": "
               << directory_of(o).c_str() << ": " << r.why.c_str()
@@ -61,11 +76,14 @@ Result<store::Recovered> recover(const Options& o, const core::Config& config, F
     std::fill(m.log.begin(), m.log.end(), std::byte{0});
     for (std::uint8_t i = 0; i < kCellsMax; ++i) fabric.set_cell(i, {});
   } else if (r.incarnation == 0) {
-    r.incarnation = config.incarnation;
+    r.incarnation = place ? new_incarnation(config.incarnation) : config.incarnation;
   } else {
     return recovered;
   }
-  if (const Outcome made = store.reset({config.log_id, r.incarnation}); !made) return made.error();
+  const core::Cursor begin = place ? checkpoint->at : core::Cursor{};
+  if (const Outcome made = store.reset_at({config.log_id, r.incarnation}, begin, {}); !made) {
+    return made.error();
+  }
   return recovered;
 }
 
@@ -87,23 +105,27 @@ Result<int> both(int fabric, int store) {
 }  // namespace
 
 Result<std::unique_ptr<Driver>> open_disk(Options o, core::Config config,
-                                          std::unique_ptr<Fabric> fabric, bool was_member) {
+                                          std::unique_ptr<Fabric> fabric, bool was_member,
+                                          const core::Checkpoint* checkpoint) {
   if (o.store_directory.empty()) return Error{Code::kBadArgument, 0, "no store directory"};
   store::BdbOptions bdb;
   bdb.directory = directory_of(o);
   auto opened = store::BdbStore::open(bdb);
   if (!opened) return say(o, opened.error());
   store::Store& store = *opened.value();
-  const auto recovered = recover(o, config, *fabric, store, was_member);
+  auto recovered = recover(o, config, *fabric, store, was_member, checkpoint);
   if (!recovered) return say(o, recovered.error());
-  const store::Recovered& r = recovered.value();
+  store::Recovered& r = recovered.value();
+  r.start.checkpoint = checkpoint;
   config.durability = core::Durability::kDisk;
   config.ask_timeout_ns = kAskTimeoutNs;
   config.incarnation = r.incarnation;
-  config.campaign_at_once = r.start.kind == core::StartKind::kNew && o.self == ReplicaId{0};
+  const Index place = checkpoint == nullptr ? Index{} : checkpoint->at.last.index;
+  config.campaign_at_once =
+      r.start.kind == core::StartKind::kNew && o.self == ReplicaId{0} && place == Index{};
   o.bell_spacing_ns = 0;  // a follower's disk is on the way of each batch
   auto side =
-      StoreSide::start(std::move(opened).value(), bdb.directory, o.self, o.applied, r.replay_to);
+      StoreSide::start(std::move(opened).value(), bdb.directory, o.self, place, r.replay_to);
   if (!side) return say(o, side.error());
   const auto fd = both(fabric->event_fd(), side.value()->event_fd());
   if (!fd) return fd.error();

@@ -13,8 +13,10 @@ namespace crane::consensus {
 
 // Opens the store, puts it and the fabric's memory together (store/recovery.h) and starts the
 // driver.  `config` is that of a new member; `was_member`: something beside store and memory says
-// that this replica was one.  Errors are said in a message that names the directory.
+// that this replica was one; `checkpoint`: where the server stands, or nullptr.  Errors are said in
+// a message that names the directory.
 Result<std::unique_ptr<Driver>> open_disk(Options options, core::Config config,
-                                          std::unique_ptr<Fabric> fabric, bool was_member);
+                                          std::unique_ptr<Fabric> fabric, bool was_member,
+                                          const core::Checkpoint* checkpoint);
 
 }  // namespace crane::consensus

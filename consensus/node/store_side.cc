@@ -23,7 +23,7 @@ Result<std::unique_ptr<StoreSide>> StoreSide::start(std::unique_ptr<store::Store
     Message() << "the store begins at entry " << value(first) << ", the server needs entry "
               << value(next(applied)) << ": r" << static_cast<unsigned>(value(self)) << ": "
               << directory.c_str() << ": start it from a checkpoint";
-    return Error{Code::kNotFound, 0, "entries that the server needs are not in the store"};
+    return Error{Code::kGone, 0, "the checkpoint is older than what the store still holds"};
   }
   auto thread = StoreThread::start(std::move(store));
   if (!thread) return thread.error();
@@ -127,7 +127,12 @@ void StoreSide::replay(const std::function<void(const EntryView&)>& hand_out) {
         std::span<const std::byte>(replay_bytes_).subspan(used + core::kHeaderBytes, h.length);
     next_ = next(next_);
     used += core::entry_bytes(h.length);
-    hand_out({{View{h.view}, Index{h.index}}, h.type, h.stamp_ns, h.grant, payload});
+    hand_out({{View{h.view}, Index{h.index}},
+              h.type,
+              h.stamp_ns,
+              h.grant,
+              payload,
+              core::LogRing::after(h).pos});
   }
   if (replaying()) ask();
 }

@@ -4,6 +4,7 @@
 //
 // Each is told what happened and answers with a complaint, or "" when all is well.
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -33,12 +34,20 @@ class AgreementChecker {
   std::vector<Delivered> entries_;
 };
 
-// NO GAP  A replica's application sees index 1, 2, 3, ... ; repeats only after a restart.
+// NO GAP  A replica's application sees index 1, 2, 3, ... ; repeats only after a restart, and sees
+//         exactly what follows its checkpoint when it was brought back from one.
 class NoGapChecker {
  public:
   explicit NoGapChecker(unsigned nodes) : next_(nodes, 1), floor_(nodes, 1) {}
   std::string on_delivered(unsigned node, Index index);
   void on_restart(unsigned node) { may_repeat_.insert(node); }
+  // Its server is brought back to where it stood behind `index`: nothing is repeated, nothing left
+  // out.
+  void on_restored(unsigned node, Index index) {
+    may_repeat_.erase(node);
+    floor_[node] = value(index) + 1;
+    next_[node] = std::max(next_[node], floor_[node]);
+  }
   std::uint64_t next(unsigned node) const { return next_[node]; }
 
  private:

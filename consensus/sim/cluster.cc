@@ -41,6 +41,7 @@ Outcome Cluster::run() {
   for (unsigned i = 0; i < faults_.replicas; ++i) start(i, core::StartKind::kNew);
   plan_incident();
   plan_change();
+  plan_checkpoint();
   world_.after(faults_.propose_every_ns, [this] { propose(); });
   world_.at(faults_end_ns_, [this] { faults_end(); });
   while (!ended_ && outcome_.ok() && world_.step()) {
@@ -51,7 +52,7 @@ Outcome Cluster::run() {
   return outcome_;
 }
 
-void Cluster::start(unsigned id, core::StartKind kind) {
+void Cluster::start(unsigned id, core::StartKind kind, std::optional<core::Checkpoint> checkpoint) {
   Node& n = nodes_[id];
   core::Config c;
   c.self = ReplicaId{static_cast<std::uint8_t>(id)};
@@ -89,7 +90,15 @@ void Cluster::start(unsigned id, core::StartKind kind) {
   core::Start event;
   event.kind = kind;
   event.promise = n.cells[core::kPromiseCell];
-  if (faults_.disk) begin_disk(id, event);
+  if (checkpoint) {
+    tell("the server of replica %u stands behind entry %llu", id,
+         static_cast<unsigned long long>(value(checkpoint->at.last.index)));
+    no_gap_.on_restored(id, checkpoint->at.last.index);
+    n.stands = checkpoint->at;
+    ++outcome_.restored;
+  }
+  if (faults_.disk) begin_disk(id, event, checkpoint);
+  event.checkpoint = checkpoint ? &*checkpoint : nullptr;
   step(id, event);
   const bool waits = n.core->role() == core::Role::kStarting;
   if (waits && faults_.bad_disk_weight > 0 && !faults_over_ && world_.random.chance(200)) {
@@ -196,6 +205,7 @@ void Cluster::carry_out(unsigned id, const core::Action& action) {
   } else if (const auto* fatal = std::get_if<core::Fatal>(&action)) {
     fatal_seen_ = true;
     tell("replica %u FAILS: %s", id, fatal->why);
+    if (n.core->checkpoint_too_old()) return on_refused(id);
     if (!beyond_ && !n.disk_failed)
       violate("FATAL: replica " + std::to_string(id) + ": " + fatal->why);
   } else if (const auto* promise = std::get_if<core::StorePromise>(&action)) {
@@ -264,6 +274,9 @@ void Cluster::check_delivered(unsigned id, const core::Entry& entry) {
   if (beyond_) return;
   violate(no_gap_.on_delivered(id, entry.at.index));
   violate(agreement_.on_delivered(id, entry.at.index, d));
+  n.stands = {entry.pos + core::entry_bytes(entry.payload.size()), entry.at};
+  n.refused = 0;
+  checkpoint_if_due(id);
   if (!first) return;
   if (entry.type == core::kConfig) on_config(entry);
   violate(at_most_once_.on_committed(d.proposal));
@@ -353,9 +366,10 @@ void Cluster::show_state() {
 }
 
 Faults draw(std::uint64_t seed, const Options& options) {
-  Faults f = options.changes ? Faults::draw_changes(seed)
-             : options.laps  ? Faults::draw_laps(seed)
-                             : Faults::draw(seed);
+  Faults f = options.changes       ? Faults::draw_changes(seed)
+             : options.laps        ? Faults::draw_laps(seed)
+             : options.checkpoints ? Faults::draw_checkpoints(seed)
+                                   : Faults::draw(seed);
   if (options.small) f.condense();
   return f;
 }
@@ -405,6 +419,10 @@ const char* name(core::Mutant mutant) {
                                            "serve-uncommitted",
                                            "keep-own-tail",
                                            "fetch-any-view",
+                                           "start-late",
+                                           "start-early",
+                                           "replay-unchecked",
+                                           "checkpoint-any-view",
                                            "reuse-key",
                                            "late-copy",
                                            "silent-commit",

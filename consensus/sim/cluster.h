@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -48,6 +49,9 @@ struct Outcome {
   std::uint64_t fetches = 0;  // times that a store was read for a peer
   std::uint64_t returns = 0;  // votes given to who had lost its memory
   std::uint64_t views_after_faults = 0;
+  std::uint64_t restored = 0;  // servers that were brought back from a checkpoint ...
+  std::uint64_t refusals = 0;  // ... of those, too old for what the ring held
+  std::uint64_t rescues = 0;   // for who was behind for good
   core::MoveCounts moves;
   bool ok() const { return violation.empty(); }
 };
@@ -56,7 +60,8 @@ struct Options {
   core::Mutant mutant = core::Mutant::kNone;
   std::FILE* trace = nullptr;
   bool changes = false;        // worlds of Faults::draw_changes ...
-  bool laps = false;           // ... or of draw_laps
+  bool laps = false;           // ... or of draw_laps ...
+  bool checkpoints = false;    // ... or of draw_checkpoints
   bool small = false;          // less time, faults closer together (Faults::condense)
   bool all = false;            // trace every operation
   std::string_view without;    // classes of faults to leave out (Faults::without)
@@ -104,6 +109,8 @@ class Cluster {
     std::int64_t skew_ppm = 0;
     std::vector<std::uint64_t> in_flight;  // proposals of the own reign
     bool leads = false;
+    core::Cursor stands;   // its server, in the log
+    unsigned refused = 0;  // checkpoints, one after the other
     // Disk mode.
     store::MemDisk disk;
     std::unique_ptr<store::MemStore> store;  // outlives the core until the next start
@@ -144,7 +151,7 @@ class Cluster {
   };
 
   // cluster.cc: processes, actions
-  void start(unsigned id, core::StartKind kind);
+  void start(unsigned id, core::StartKind kind, std::optional<core::Checkpoint> checkpoint = {});
   void step(unsigned id, const core::Event& event);
   void pump(unsigned id);
   void carry_out(unsigned id, const core::Action& action);
@@ -196,8 +203,8 @@ class Cluster {
   void answer(unsigned id, const core::Event& event);
 
   // disk.cc
-  void begin_disk(unsigned id, core::Start& start);
-  void replay(unsigned id, Index upto);
+  void begin_disk(unsigned id, core::Start& start, std::optional<core::Checkpoint>& checkpoint);
+  void replay(unsigned id, Index from, Index upto);
   void submit(unsigned id, DiskJob job);
   void run_disk(unsigned id);
   void finish_disk(unsigned id);
@@ -236,6 +243,15 @@ class Cluster {
   bool some_majority_needs_none() const;
   std::vector<std::byte> payload(const Node& leader, std::uint64_t number);
   void check_end();
+
+  // checkpoints.cc
+  bool checkpoints_on() const noexcept { return faults_.checkpoint_every_ns != 0; }
+  void plan_checkpoint();
+  void take_checkpoint(unsigned id);
+  void checkpoint_if_due(unsigned id);
+  std::optional<core::Checkpoint> checkpoint_for(unsigned id);
+  void on_refused(unsigned id);
+  void rescue();
 
   // scenes.cc
   void more_incident(std::uint64_t pick, unsigned id, std::uint64_t length);
@@ -277,6 +293,7 @@ class Cluster {
   std::vector<std::uint64_t> again_;      // proposals a mutant repeats
   std::vector<std::uint8_t> committers_;  // by index: who knew first that it is committed
   core::ActionList actions_;
+  std::vector<core::Checkpoint> checkpoints_;  // by index; every replica has all of them
 
   AgreementChecker agreement_;
   NoGapChecker no_gap_;

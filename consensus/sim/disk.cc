@@ -11,7 +11,8 @@
 namespace crane::consensus::sim {
 
 // What a node of disk mode does when it starts (node/open.cc).
-void Cluster::begin_disk(unsigned id, core::Start& start) {
+void Cluster::begin_disk(unsigned id, core::Start& start,
+                         std::optional<core::Checkpoint>& checkpoint) {
   Node& n = nodes_[id];
   const core::Config& c = n.core->config();
   n.jobs.clear();
@@ -24,31 +25,40 @@ void Cluster::begin_disk(unsigned id, core::Start& start) {
   m.log = n.memory;
   m.ring_bytes = c.ring_bytes;
   m.payload_bytes_max = c.payload_bytes_max;
-  const auto recovered = store::recover(*n.store, m, c.log_id, n.process > 1);
+  const core::Checkpoint* place = checkpoint ? &*checkpoint : nullptr;
+  auto recovered = store::recover(*n.store, m, c.log_id, n.process > 1, place);
+  if (!recovered && recovered.error().code == Code::kGone) {  // dropped below the newest one only
+    ++outcome_.refusals;
+    checkpoint = checkpoints_.back();
+    n.stands = checkpoint->at;
+    no_gap_.on_restored(id, checkpoint->at.last.index);
+    recovered = store::recover(*n.store, m, c.log_id, n.process > 1, &*checkpoint);
+  }
   CRANE_ASSERT(recovered.ok());
+  const core::Cursor begin = checkpoint ? checkpoint->at : core::Cursor{};
   const store::Recovered& r = recovered.value();
   if (r.start.kind == core::StartKind::kLost) {
     const bool known = start.kind == core::StartKind::kLost;  // damaged, or another machine
     if (!known && options_.mutant != core::Mutant::kVoteWithShortLog) violate("STORE: " + r.why);
-    CRANE_ASSERT(n.store->reset({c.log_id, c.incarnation}).ok());
+    CRANE_ASSERT(n.store->reset_at({c.log_id, c.incarnation}, begin, {}).ok());
     start = r.start;
     return;
   }
   if (r.incarnation == 0) {
-    CRANE_ASSERT(n.store->reset({c.log_id, c.incarnation}).ok());
+    CRANE_ASSERT(n.store->reset_at({c.log_id, c.incarnation}, begin, {}).ok());
   }
   start = r.start;
-  if (!m.survived) replay(id, r.replay_to);
+  if (!m.survived || checkpoint) replay(id, next(begin.last.index), r.replay_to);
 }
 
-// The server is a new one: it gets everything from the beginning.
-void Cluster::replay(unsigned id, Index upto) {
+// The server is a new one, or brought back: it gets everything from the beginning, or from there.
+void Cluster::replay(unsigned id, Index from, Index upto) {
   Node& n = nodes_[id];
   trace("replica %u replays up to %llu of %llu stored", id,
         static_cast<unsigned long long>(value(upto)),
         static_cast<unsigned long long>(value(n.store->state().last.last.index)));
   std::vector<std::byte> bytes;
-  for (Index at{1}; at <= upto;) {
+  for (Index at = from; at <= upto;) {
     bytes.clear();
     const auto behind = n.store->read(at, 1, bytes);
     if (!behind) return violate("STORE: a committed entry cannot be read");

@@ -109,11 +109,26 @@ Faults Faults::draw_laps(std::uint64_t seed) {
   return f;
 }
 
+Faults Faults::draw_checkpoints(std::uint64_t seed) {
+  Faults f = draw_first(seed);
+  Random r(seed ^ 0xc4ec'4901'0000'0004U);
+  f.ring_bytes = r.chance(600) ? 8192 : 1U << 18;
+  f.payload_max = r.between(8, 400);
+  f.propose_every_ns = r.between(300'000, 4'000'000);
+  f.crash_weight = r.between(3, 8);
+  f.isolate_weight = r.between(1, 4);
+  f.incident_max_ns = r.between(5'000'000, 100'000'000);
+  f.lost_max = r.between(1, 6);
+  f.checkpoint_every_ns = r.between(5'000'000, 80'000'000);
+  return f;
+}
+
 void Faults::condense() {
   if (scene != Scene::kTooMuchLost) duration_ns /= 3;
   incident_every_ns /= 3;
   incident_max_ns /= 2;
   change_every_ns /= 3;
+  checkpoint_every_ns /= 3;
   propose_every_ns /= 2;
   calm_propose_ns = 25'000'000;
 }
@@ -243,6 +258,7 @@ std::string Faults::print() const {
       "write<=%llu notice<=%lluus disk %d sync<=%lluus slow %llu/1000<=%lluus power %llu blackout "
       "%llu rot %llu/1000 change/%lluus "
       "scene %u forge %d mute %llu refuse %llu race %llu flap %llu "
+      "checkpoint/%lluus "
       "jump %llu<=%lluus slow-nic %llu*%llu bad-disk %llu duplicate %llu/1000 late "
       "%llu/1000<=%lluus",
       members, replicas, u(ring_bytes), u(payload_max), u(propose_every_ns / 1000),
@@ -254,9 +270,10 @@ std::string Faults::print() const {
       u(write_bytes_max), u(notice_max_ns / 1000), disk, u(sync_max_ns / 1000),
       u(slow_sync_per_mille), u(slow_sync_max_ns / 1000), u(power_weight), u(blackout_weight),
       u(rot_per_mille), u(change_every_ns / 1000), static_cast<unsigned>(scene), forge,
-      u(mute_weight), u(refuse_weight), u(race_weight), u(flap_weight), u(jump_weight),
-      u(jump_max_ns / 1000), u(slow_nic_weight), u(slow_nic_factor), u(bad_disk_weight),
-      u(duplicate_per_mille), u(late_per_mille), u(late_max_ns / 1000));
+      u(mute_weight), u(refuse_weight), u(race_weight), u(flap_weight),
+      u(checkpoint_every_ns / 1000), u(jump_weight), u(jump_max_ns / 1000), u(slow_nic_weight),
+      u(slow_nic_factor), u(bad_disk_weight), u(duplicate_per_mille), u(late_per_mille),
+      u(late_max_ns / 1000));
   return text;
 }
 

@@ -50,8 +50,9 @@ struct Faults {
   std::uint64_t app_stall_weight = 1;  // the application does not take entries
   std::uint64_t incident_max_ns = 120'000'000;
   std::uint64_t aim_at_leader_per_mille = 500;
-  std::uint64_t lost_max = 0;                 // restarts without memory (C5)
-  std::uint64_t change_every_ns = 0;          // a change of members or leader is asked for; 0: none
+  std::uint64_t lost_max = 0;             // restarts without memory (C5)
+  std::uint64_t change_every_ns = 0;      // a change of members or leader is asked for; 0: none
+  std::uint64_t checkpoint_every_ns = 0;  // a checkpoint is taken; 0: servers outlive their nodes
   std::uint64_t async_fence_per_mille = 300;  // the answer to a revoke comes later
   std::uint64_t skew_ppm_max = 0;
 
@@ -91,6 +92,9 @@ struct Faults {
   static Faults draw_changes(std::uint64_t seed);
   // Disk mode with rings that are small for what is proposed: who is away is lapped, and fetches.
   static Faults draw_laps(std::uint64_t seed);
+  // Servers die with their nodes and are brought back from checkpoints; memory is lost often, rings
+  // are small or large.
+  static Faults draw_checkpoints(std::uint64_t seed);
   // The same plot in less time: what goes wrong comes closer together, and the calm at the end is
   // as long but has fewer entries.
   void condense();

@@ -142,8 +142,10 @@ void Cluster::restart(unsigned id) {
   if (n.life != Life::kDown) return;
   for (unsigned i = 0; i < faults_.replicas; ++i) ++link(id, i).connection;
   for (unsigned i = 0; i < faults_.replicas; ++i) link(id, i).broken = false;
-  no_gap_.on_restart(id);
-  start(id, std::exchange(n.lost, false) ? core::StartKind::kLost : core::StartKind::kSurvived);
+  const auto checkpoint = checkpoint_for(id);
+  if (!checkpoint) no_gap_.on_restart(id);
+  start(id, std::exchange(n.lost, false) ? core::StartKind::kLost : core::StartKind::kSurvived,
+        checkpoint);
   if (!faults_.death_is_seen) return;
   for (unsigned i = 0; i < faults_.replicas; ++i) {
     if (i == id || nodes_[i].life == Life::kDown) continue;
@@ -257,7 +259,8 @@ void Cluster::check_end() {
   // Memory mode: who needs bytes that left the ring is out of reach, a checkpoint's business (L4).
   // With rings that are lapped in moments it is not judged who was.
   const bool small_ring = faults_.ring_bytes < (1U << 16);
-  if (!faults_.disk && (small_ring || !some_majority_needs_none())) {
+  const bool judged = faults_.disk || checkpoints_on();
+  if (!judged && (small_ring || !some_majority_needs_none())) {
     outcome_.given_up = !some_majority_needs_none();
     return;
   }

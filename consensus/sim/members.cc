@@ -157,7 +157,7 @@ bool Cluster::some_catch_up() const {
       if (returns && n.life == Life::kUp) return true;
       if (n.life != Life::kUp || value(n.core->delivered()) >= agreement_.committed()) continue;
       if (leader.core->peer_state(id_of(i)) == core::PeerState::kStreaming) return true;
-      if (faults_.disk) return true;  // behind, or about to be written to again
+      if (faults_.disk || checkpoints_on()) return true;  // behind, or about to be written to again
     }
   }
   return false;
@@ -169,7 +169,7 @@ void Cluster::check_member_at_end(unsigned id) {
   for (const Node& leader : nodes_) {
     if (!leader.leads || leader.life != Life::kUp) continue;
     const bool behind = leader.core->peer_state(id_of(id)) == core::PeerState::kBehind;
-    if (behind && !faults_.disk) return;  // no source (L4)
+    if (behind && !faults_.disk && !checkpoints_on()) return;  // no source (L4)
   }
   const MemberRole role = committed_config_.members.role(id_of(id));
   if (role == MemberRole::kNone) {

@@ -324,7 +324,7 @@ Outcome BdbStore::begin_reset(const Identity& identity) {
   return sync_directory(options_.directory);
 }
 
-Outcome BdbStore::reset(const Identity& identity) {
+Outcome BdbStore::reset_at(const Identity& identity, const core::Cursor& begin, View promise) {
   if (const Outcome o = begin_reset(identity); !o) return o;
   if (const Outcome o = set_aside(); !o) return o;
   std::error_code why;
@@ -332,9 +332,11 @@ Outcome BdbStore::reset(const Identity& identity) {
   if (why) return Error{Code::kSystem, why.value(), "make the store's directory"};
   state_ = {};
   state_.identity = identity;
+  state_.promise = promise;
+  state_.first = state_.last = state_.commit = begin;
   int code = open_env(true);
   if (code == 0) code = open_db("meta.db", true, &meta_);
-  if (code == 0) code = add_segment(1);
+  if (code == 0) code = add_segment(value(begin.last.index) + 1);
   DB_TXN* txn = nullptr;
   if (code == 0) code = env_->txn_begin(env_, nullptr, &txn, 0);
   if (code == 0) code = commit(txn, state_);

@@ -45,7 +45,7 @@ class BdbStore final : public Store {
   ~BdbStore() override;
 
   const State& state() const noexcept override { return state_; }
-  Outcome reset(const Identity& identity) override;
+  Outcome reset_at(const Identity& identity, const core::Cursor& begin, View promise) override;
   Outcome promise(View view) override;
   Result<core::Cursor> append(const core::Cursor& from, std::span<const std::byte> bytes,
                               const core::Cursor& commit) override;

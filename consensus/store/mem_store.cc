@@ -110,6 +110,9 @@ void MemStore::apply(Kind kind, std::size_t at, std::size_t length) {
     case Kind::kEntries:
       apply_entries(at, length);
       break;
+    case Kind::kBegin:
+      state_.first = state_.last = state_.commit = read_as<core::Cursor>(disk_.bytes, at);
+      break;
     case Kind::kDrop:
       state_.first = read_as<core::Cursor>(disk_.bytes, at);
       entries_.erase(entries_.begin(), entries_.upper_bound(value(state_.first.last.index)));
@@ -139,10 +142,12 @@ void MemStore::truncate(Index last) {
   entries_.erase(entries_.upper_bound(value(last)), entries_.end());
 }
 
-Outcome MemStore::reset(const Identity& identity) {
+Outcome MemStore::reset_at(const Identity& identity, const core::Cursor& begin, View promise) {
   disk_.bytes.clear();
   disk_.synced = disk_.mark = 0;
-  const Outcome written = write(Kind::kIdentity, bytes_of(identity), {});
+  Outcome written = write(Kind::kIdentity, bytes_of(identity), {});
+  if (written && value(begin.last.index) > 0) written = write(Kind::kBegin, bytes_of(begin), {});
+  if (written && promise != View{0}) written = write(Kind::kPromise, bytes_of(promise), {});
   return written ? sync() : written;
 }
 

@@ -37,7 +37,7 @@ class MemStore final : public Store {
   explicit MemStore(MemDisk& disk);
 
   const State& state() const noexcept override { return state_; }
-  Outcome reset(const Identity& identity) override;
+  Outcome reset_at(const Identity& identity, const core::Cursor& begin, View promise) override;
   Outcome promise(View view) override;
   Result<core::Cursor> append(const core::Cursor& from, std::span<const std::byte> bytes,
                               const core::Cursor& commit) override;
@@ -50,7 +50,7 @@ class MemStore final : public Store {
                            const core::Cursor& commit);
 
  private:
-  enum class Kind : std::uint32_t { kIdentity = 1, kPromise, kEntries, kDrop };
+  enum class Kind : std::uint32_t { kIdentity = 1, kPromise, kEntries, kDrop, kBegin };
   struct Record {
     std::uint32_t crc = 0;  // over the rest and the body
     Kind kind{};

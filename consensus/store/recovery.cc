@@ -71,11 +71,14 @@ Result<Cursor> fill_ring(Store& store, const Memory& m, std::uint64_t log_id) {
 }
 
 // The members in force at the commit index: an entry of the log like others, but it may have left
-// the ring long ago.  False when the store does not reach back to it.
-Result<bool> restore_members(Store& store, const Memory& m, std::uint64_t log_id) {
+// the ring long ago.  False when neither the store nor the checkpoint reach back to it.
+Result<bool> restore_members(Store& store, const Memory& m, std::uint64_t log_id,
+                             const core::Checkpoint* c) {
   const State& s = store.state();
   core::LogRing ring(m.log, m.ring_bytes, log_id, m.payload_bytes_max);
-  for (std::uint64_t at = value(s.commit.last.index); at > value(s.first.last.index); --at) {
+  const Index known = c == nullptr ? Index{} : std::max(c->at.last.index, c->config.at.index);
+  const Index begin = std::max(known, s.first.last.index);
+  for (std::uint64_t at = value(s.commit.last.index); at > value(begin); --at) {
     const auto h = store.header(Index{at});
     if (!h) return h.error();
     if (h.value().type != core::kConfig) continue;
@@ -88,17 +91,40 @@ Result<bool> restore_members(Store& store, const Memory& m, std::uint64_t log_id
     ring.save_config({{View{h.value().view}, Index{at}}, *members});
     return true;
   }
-  return value(s.first.last.index) == 0;  // the first members, if the log has no CONFIG at all
+  if (value(known) > 0) ring.save_config(c->config);
+  // The first members, if the log has no CONFIG at all.
+  return value(known) > 0 || value(s.first.last.index) == 0;
 }
 
-Result<Recovered> from_store_alone(Store& store, const Memory& m, std::uint64_t log_id) {
+// The replica is what it was, and its log begins at the checkpoint.
+Result<Recovered> begin_at(Store& store, const Memory& m, std::uint64_t log_id, View promised,
+                           const core::Checkpoint& c) {
+  const Identity identity = store.state().identity;
+  const View promise = std::max(promised, c.view);
+  core::LogRing ring(m.log, m.ring_bytes, log_id, m.payload_bytes_max);
+  const auto saved = ring.saved_config();
+  if (!saved || saved->at < c.config.at) ring.save_config(c.config);
+  if (const Outcome made = store.reset_at(identity, c.at, promise); !made) return made.error();
+  Recovered r;
+  r.incarnation = identity.incarnation;
+  r.begins_anew = true;
+  r.start.kind = core::StartKind::kSurvived;
+  r.start.promise = {value(promise),       c.at.pos, value(c.at.last.index), value(c.at.last.view),
+                     identity.incarnation, c.at.pos};
+  r.start.stored_promise = promise;
+  r.replay_to = c.at.last.index;
+  return r;
+}
+
+Result<Recovered> from_store_alone(Store& store, const Memory& m, std::uint64_t log_id,
+                                   const core::Checkpoint* c) {
   const State& s = store.state();
   const auto begin = fill_ring(store, m, log_id);
   if (!begin) return lost("the store cannot be read");
   if (begin.value().last.index > s.commit.last.index) {
     return lost("the store's end is further from its commit index than a ring is long");
   }
-  const auto members = restore_members(store, m, log_id);
+  const auto members = restore_members(store, m, log_id, c);
   if (!members || !members.value()) return lost("the store does not tell who the members are");
   Recovered r;
   r.incarnation = s.identity.incarnation;
@@ -111,7 +137,8 @@ Result<Recovered> from_store_alone(Store& store, const Memory& m, std::uint64_t 
 
 }  // namespace
 
-Result<Recovered> recover(Store& store, const Memory& m, std::uint64_t log_id, bool was_member) {
+Result<Recovered> recover(Store& store, const Memory& m, std::uint64_t log_id, bool was_member,
+                          const core::Checkpoint* c) {
   const State& s = store.state();
   if (!s.damage.empty()) return lost(s.damage);
   const bool remembers = m.survived && m.promise[core::kIncarnation] != 0;
@@ -122,10 +149,29 @@ Result<Recovered> recover(Store& store, const Memory& m, std::uint64_t log_id, b
   if (s.identity.log_id != log_id) {
     return Error{Code::kBadArgument, 0, "the store belongs to another group"};
   }
+  const Index place = c == nullptr ? Index{} : c->at.last.index;
+  if (place < s.first.last.index) {
+    return Error{Code::kGone, 0, "the checkpoint is older than what the store still holds"};
+  }
+  bool ends_before = place > s.last.last.index;  // or holds another entry there, never committed
+  if (!ends_before && c != nullptr) {
+    const auto held = cursor_at(store, place);
+    if (!held) return lost("the store cannot be read");
+    if (held.value() != c->at && place <= s.commit.last.index) {
+      return Error{Code::kBadArgument, 0, "the checkpoint is of another log"};
+    }
+    ends_before = held.value() != c->at;
+  }
   const Viewstamp anchor{View{m.promise[core::kAnchorView]}, Index{m.promise[core::kAnchorIndex]}};
   const bool same = remembers && m.promise[core::kIncarnation] == s.identity.incarnation &&
                     anchor.index >= s.first.last.index;
   Recovered r;
+  if (ends_before) {
+    const bool own = remembers && m.promise[core::kIncarnation] == s.identity.incarnation;
+    if (!own) std::fill(m.log.begin(), m.log.end(), std::byte{0});
+    const View promised{own ? m.promise[core::kPromisedView] : 0};
+    return begin_at(store, m, log_id, std::max(promised, s.promise), *c);
+  }
   if (same) {
     // D4: what the memory says to be consumed is in the store, or the store lost its end (U8).
     const auto held = cursor_at(store, anchor.index);
@@ -139,7 +185,7 @@ Result<Recovered> recover(Store& store, const Memory& m, std::uint64_t log_id, b
     r.incarnation = s.identity.incarnation;
     r.replay_to = anchor.index;
   } else {
-    auto rebuilt = from_store_alone(store, m, log_id);
+    auto rebuilt = from_store_alone(store, m, log_id, c);
     if (!rebuilt || rebuilt.value().start.kind == core::StartKind::kLost) return rebuilt;
     r = std::move(rebuilt).value();
   }

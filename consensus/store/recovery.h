@@ -9,6 +9,9 @@
 //   none     new, nobody's  is new, if it never was a member
 //   any      damaged, less than the memory or the high mark say, or gone: a learner (U8)
 //
+// With a checkpoint beyond the store's end it stays the voter it was, and its log begins there:
+// what it holds and what it promised is not less for that (README.md, Checkpoints).
+//
 // Threads: one.
 
 #include <cstddef>
@@ -35,12 +38,14 @@ struct Recovered {
   std::uint32_t incarnation = 0;
   // Committed entries up to here are delivered from the store, later ones by the core.
   Index replay_to{};
-  std::string why;  // when start.kind is kLost: what was wrong, in words
+  std::string why;           // when start.kind is kLost: what was wrong, in words
+  bool begins_anew = false;  // the store was thrown away, because the checkpoint is beyond its end
 };
 
-// `log_id`: the group's; `was_member`: something beside the store says that this replica was one.
-// kBadArgument: the store is of another group.
-Result<Recovered> recover(Store& store, const Memory& memory, std::uint64_t log_id,
-                          bool was_member);
+// `log_id`: the group's; `was_member`: something beside the store says that this replica was one;
+// `checkpoint`: where the server stands, nullptr: at the beginning.  kBadArgument: store or
+// checkpoint are of another group; kGone: the store does not reach back to the checkpoint.
+Result<Recovered> recover(Store& store, const Memory& memory, std::uint64_t log_id, bool was_member,
+                          const core::Checkpoint* checkpoint = nullptr);
 
 }  // namespace crane::consensus::store

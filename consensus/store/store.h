@@ -53,9 +53,10 @@ class Store {
 
   virtual const State& state() const noexcept = 0;
 
-  // Throws everything away and belongs to `identity` from now on.  Also of a damaged store, whose
-  // files are set aside where there are files.
-  virtual Outcome reset(const Identity& identity) = 0;
+  // Throws everything away, belongs to `identity` from now on and begins at `begin`, behind what is
+  // committed.  Also of a damaged store, whose files are set aside where there are files.
+  virtual Outcome reset_at(const Identity& identity, const core::Cursor& begin, View promise) = 0;
+  Outcome reset(const Identity& identity) { return reset_at(identity, {}, {}); }
   virtual Outcome promise(View view) = 0;
   // `bytes`: whole entries, padded as in the ring, the first of which follows `from`; `commit`:
   // what is committed.  Stops before the first entry that is not valid; the cursor behind the last

@@ -28,6 +28,7 @@ enum class Code : int {
   kRevoked,       // the permission to write was taken away
   kUnsupported,   // this machine cannot do it
   kSystem,        // a system call failed; `detail` is its errno
+  kGone,          // it was there and is not held any more
 };
 
 struct [[nodiscard]] Error {

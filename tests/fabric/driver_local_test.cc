@@ -10,6 +10,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -95,6 +96,138 @@ TEST_CASE("driver: one poll commits all that has completed, and tells each entry
     CHECK(value(group.told[i].entry) == value(first) + i);
     CHECK(group.told[i].committed == group.told[i].entry);
   }
+}
+
+namespace {
+
+// A replica in disk or memory mode whose server is taken down and brought back.
+struct Served {
+  std::vector<std::uint64_t> seen;  // indexes, since it was opened
+  consensus::Checkpoint taken;      // at the entry `take_at`
+  std::uint64_t take_at = 0;
+  std::unique_ptr<Consensus> replica;
+};
+
+struct ServedGroup {
+  TemporaryDirectory directory;
+  consensus::Durability durability;
+  std::array<Served, 3> served;
+  bool leads = false;
+
+  explicit ServedGroup(consensus::Durability d) : durability(d) {
+    for (std::uint8_t i = 0; i < served.size(); ++i) {
+      REQUIRE(open(i, std::nullopt).ok());
+      if (i > 0) served[i].replica->abdicate("replica 0 leads");
+    }
+    REQUIRE(until([&] { return iterate(), leads && streams(1) && streams(2); }));
+  }
+  Outcome open(std::uint8_t id, const std::optional<consensus::Checkpoint>& checkpoint,
+               bool forget = false) {
+    consensus::Options o;
+    o.directory = directory.path();
+    o.store_directory = directory.path() + "/stores";
+    o.durability = durability;
+    o.self = ReplicaId{id};
+    o.ring_bytes = 1U << 16;
+    o.log_id = 99;
+    o.checkpoint = checkpoint;
+    o.forget = forget;
+    Served& s = served[id];
+    s.seen.clear();
+    o.callbacks.on_committed = [&s](const consensus::EntryView& e) {
+      s.seen.push_back(value(e.at.index));
+      if (s.seen.back() == s.take_at) s.taken = {e.place(), s.replica->group_facts()};
+    };
+    if (id == 0) {
+      o.callbacks.on_role = [this](consensus::Role role, auto, auto) {
+        leads = role == consensus::Role::kLeader;
+      };
+    }
+    auto opened = Consensus::open(std::move(o));
+    if (!opened) return opened.error();
+    s.replica = std::move(opened).value();
+    return Done{};
+  }
+  void iterate() {
+    for (const Served& s : served) {
+      if (!s.replica) continue;
+      s.replica->poll(now_ns());
+      s.replica->flush_doorbells();
+    }
+  }
+  bool streams(std::uint8_t id) const {
+    const auto members = served[0].replica->members();
+    return std::any_of(members.begin(), members.end(), [id](const auto& m) {
+      return m.id == ReplicaId{id} && m.streaming && m.role == consensus::MemberRole::kVoter;
+    });
+  }
+  std::uint64_t last(std::uint8_t id) const { return value(served[id].replica->status().applied); }
+  // So many entries of 1000 bytes, which reach all that are there.
+  void work(int entries) {
+    const std::vector<std::byte> payload(1000, std::byte{3});
+    for (int done = 0; done < entries;) {
+      if (served[0].replica->propose(1, 0, 0, payload).ok()) ++done;
+      iterate();
+    }
+    REQUIRE(until([&] {
+      iterate();
+      for (std::uint8_t i = 0; i < 3; ++i) {
+        if (served[i].replica && last(i) != last(0)) return false;
+      }
+      return true;
+    }));
+  }
+  // It was given all behind the place, once, in order.
+  void check_seen(std::uint8_t id, const consensus::LogPlace& place) {
+    std::uint64_t at = value(place.at.index);
+    for (const std::uint64_t i : served[id].seen) REQUIRE(i == ++at);
+    CHECK(at == last(0));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("driver: a server that is brought back from a checkpoint gets all behind it, once",
+          "[driver][checkpoint]") {
+  const auto durability = GENERATE(consensus::Durability::kMemory, consensus::Durability::kDisk);
+  const bool memory = durability == consensus::Durability::kMemory;
+  INFO("memory mode " << memory);
+  ServedGroup g(durability);
+  g.served[1].take_at = g.last(0) + 5;
+  g.work(20);
+  const consensus::Checkpoint c = g.served[1].taken;
+  REQUIRE(value(c.place.at.index) == g.served[1].take_at);
+  CHECK(c.place.pos > 5000);
+
+  g.served[2].replica.reset();
+  REQUIRE(g.open(2, c).ok());
+  g.work(20);
+  g.check_seen(2, c.place);
+
+  g.served[2].replica.reset();
+  g.work(5);
+  REQUIRE(g.open(2, c, true).ok());  // without what it had
+  REQUIRE(until([&] { return g.iterate(), g.streams(2); }));
+  g.work(5);
+  g.check_seen(2, c.place);
+
+  g.work(100);  // more than a ring
+  g.served[2].replica.reset();
+  const Outcome old = g.open(2, c);
+  CHECK(old.ok() == !memory);  // a store has them
+  if (memory) CHECK(old.error().code == Code::kGone);
+  g.served[1].take_at = g.last(0) + 3;
+  g.work(5);
+  g.served[2].replica.reset();
+  REQUIRE(g.open(2, g.served[1].taken).ok());
+  g.work(5);
+  g.check_seen(2, g.served[1].taken.place);
+  CHECK(g.streams(2));
+
+  consensus::Checkpoint bad = c;
+  bad.facts.back() ^= std::byte{1};
+  g.served[2].replica.reset();
+  CHECK(g.open(2, bad).error().code == Code::kDamaged);
 }
 
 }  // namespace crane::test

@@ -126,6 +126,24 @@ TEST_CASE("consensus: no property breaks where whoever is away is lapped", "[sim
   CHECK(fetches > done * 20);
 }
 
+TEST_CASE("consensus: no property breaks where servers are brought back from checkpoints",
+          "[sim]") {
+  sim::Options options;
+  options.checkpoints = true;
+  std::uint64_t restored = 0;
+  std::uint64_t refusals = 0;
+  std::uint64_t rescues = 0;
+  const std::uint64_t done = sweep(options, "--checkpoints", 1000, 30, [&](const sim::Outcome& o) {
+    restored += o.restored;
+    refusals += o.refusals;
+    rescues += o.rescues;
+  });
+  CHECK(restored > done * 3);
+  if (done < 200) return;
+  CHECK(refusals > done / 20);
+  CHECK(rescues > done / 20);
+}
+
 TEST_CASE("consensus: no property breaks in small worlds, which are no smaller than 500 events",
           "[sim]") {
   sim::Options options;

@@ -44,6 +44,10 @@ void declare(CLI::App& app, Arguments& a) {
   app.add_flag("--changes", a.soak.world.changes, "worlds in which members change all the time");
   app.add_flag("--laps", a.soak.world.laps, "worlds with disks in which who is away is lapped")
       ->excludes("--changes");
+  app.add_flag("--checkpoints", a.soak.world.checkpoints,
+               "worlds in which servers are brought back from checkpoints")
+      ->excludes("--changes")
+      ->excludes("--laps");
   app.add_flag("--small", a.soak.world.small, "worlds of less time, faults closer together");
   app.add_flag("--trace", a.trace, "tell the story of the world");
   app.add_flag("--all", a.soak.world.all, "with --trace: every operation");

@@ -286,6 +286,8 @@ unsigned report(const SoakTotals& t) {
 Options options_for(core::Mutant mutant) {
   Options options;
   options.mutant = mutant;
+  options.checkpoints =
+      mutant >= core::Mutant::kStartLate && mutant <= core::Mutant::kCheckpointAnyView;
   options.laps = mutant >= core::Mutant::kServeUncommitted && mutant <= core::Mutant::kFetchAnyView;
   options.changes =
       mutant >= core::Mutant::kConfigBeforeStart && mutant <= core::Mutant::kLearnerVotes;
@@ -296,6 +298,7 @@ std::string replay(std::uint64_t seed, const Options& options) {
   std::string text = "crane-sim --seed " + std::to_string(seed);
   if (options.changes) text += " --changes";
   if (options.laps) text += " --laps";
+  if (options.checkpoints) text += " --checkpoints";
   if (options.small) text += " --small";
   if (options.salt != 0) text += " --salt " + std::to_string(options.salt);
   if (options.until_ns != 0) text += " --until " + std::to_string(options.until_ns / 1'000'000);
@@ -387,6 +390,10 @@ constexpr About kAbout[] = {
     {"L4", "only what is committed is served from stores"},
     {"L4", "what was committed replaces own entries"},
     {"L4", "what a later view committed is not taken"},
+    {"K1", "what a server missed since its checkpoint is handed out"},
+    {"K1", "what a checkpoint's server holds is not handed out again"},
+    {"K1", "a ring is whole where it is replayed from"},
+    {"L4", "a checkpoint's view is promised"},
     {"U6", "a grant has a fresh key"},
     {"U7", "a fence stops a copy under way"},
     {"U10", "an idle leader tells what is committed"},

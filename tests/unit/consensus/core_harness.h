@@ -55,7 +55,8 @@ class InstantGroup {
     }
   }
 
-  void start(unsigned id, StartKind kind = StartKind::kNew) {
+  void start(unsigned id, StartKind kind = StartKind::kNew,
+             const Checkpoint* checkpoint = nullptr) {
     Config c = config;
     c.self = ReplicaId{static_cast<std::uint8_t>(id)};
     Node& n = nodes[id];
@@ -64,7 +65,36 @@ class InstantGroup {
     Start event;
     event.kind = kind;
     event.promise = n.cells[kPromiseCell];
+    event.checkpoint = checkpoint;
     step(id, event);
+  }
+  // Its process dies; what it was to answer is lost.
+  void stop(unsigned id) {
+    Node& n = nodes[id];
+    n.core.reset();
+    n.events.clear();
+    n.mail.clear();
+    n.completions.clear();
+    n.delivered.clear();
+    for (unsigned i = 0; i < nodes.size(); ++i) {
+      if (nodes[i].core) step(i, PeerDown{ReplicaId{static_cast<std::uint8_t>(id)}});
+    }
+  }
+  // Its server is brought back from a checkpoint.
+  void restart(unsigned id, StartKind kind, const Checkpoint* checkpoint) {
+    start(id, kind, checkpoint);
+    for (unsigned i = 0; i < nodes.size(); ++i) {
+      if (i != id && nodes[i].core) step(i, PeerUp{ReplicaId{static_cast<std::uint8_t>(id)}});
+    }
+    settle();
+  }
+  // A checkpoint of what `id` has delivered.
+  Checkpoint take_checkpoint(unsigned id) const {
+    const Node& n = nodes[id];
+    const Entry& e = n.delivered.back();
+    return {{e.pos + entry_bytes(e.payload.size()), e.at},
+            n.core->promised_view(),
+            n.core->committed_config()};
   }
   // What a reboot does to a replica that is not running.
   void lose_memory(unsigned id) {

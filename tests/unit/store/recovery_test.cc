@@ -2,6 +2,7 @@
 // What a start in disk mode finds besides the log's tail.  Under faults: tests/sim.
 #include "consensus/store/recovery.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <vector>
 
@@ -57,4 +58,118 @@ TEST_CASE("recovery: the members are found though their CONFIG is older than a r
   REQUIRE(saved);
   CHECK(saved->members == members);
   CHECK(saved->at.index == Index{4});
+}
+
+namespace {
+
+// A store with 30 entries behind each other, 20 of them known to be committed, of a replica whose
+// memory is gone.
+struct Stored {
+  store::MemDisk disk;
+  store::MemStore s{disk};
+  std::vector<std::byte> memory = std::vector<std::byte>(core::log_memory_bytes(kRing));
+  std::vector<core::Cursor> at = {core::Cursor{}};
+  core::Members members = core::Members::first(3);
+
+  explicit Stored(unsigned entries = 30) {
+    REQUIRE(s.reset({kLogId, 7}).ok());
+    members.set(ReplicaId{4}, core::MemberRole::kVoter, 9);
+    std::vector<std::byte> ring_memory(memory.size());
+    core::LogRing ring(ring_memory, kRing, kLogId, kPayloadMax);
+    for (unsigned i = 0; i < entries; ++i) {
+      core::EntryHeader h;
+      h.view = 256;
+      h.type = 1;
+      core::Cursor next = at.back();
+      ring.append(next, h, std::vector<std::byte>(100, std::byte(i)));
+      std::vector<std::byte> bytes(next.pos - at.back().pos);
+      ring.copy_out(at.back().pos, bytes);
+      at.push_back(next);
+      REQUIRE(s.append(at[i], bytes, at[std::min(i + 1, 20U)]).ok());
+    }
+    REQUIRE(s.promise(View{512}).ok());
+  }
+  core::Checkpoint checkpoint(unsigned index) const {
+    return {at[index], View{768}, {{View{256}, Index{2}}, members}};
+  }
+  Result<store::Recovered> recover(const core::Checkpoint* c) {
+    store::Memory m;
+    m.log = memory;
+    m.ring_bytes = kRing;
+    m.payload_bytes_max = kPayloadMax;
+    return store::recover(s, m, kLogId, true, c);
+  }
+  auto saved_config() { return core::LogRing(memory, kRing, kLogId, kPayloadMax).saved_config(); }
+};
+
+}  // namespace
+
+TEST_CASE("recovery: what a checkpoint's server missed is replayed from the store", "[store]") {
+  Stored d;
+  const core::Checkpoint c = d.checkpoint(12);
+  const auto r = d.recover(&c);
+  REQUIRE(r.ok());
+  CHECK(r.value().start.kind == core::StartKind::kSurvived);
+  CHECK(r.value().replay_to == Index{20});
+  CHECK(r.value().incarnation == 7);
+  CHECK_FALSE(r.value().begins_anew);
+  REQUIRE(d.saved_config());
+  CHECK(d.saved_config()->members == d.members);     // its CONFIG may stand in no store any more
+  const core::Checkpoint beyond = d.checkpoint(25);  // committed, which the store did not know
+  REQUIRE(d.recover(&beyond).ok());
+  CHECK(d.s.state().last == d.at[30]);
+}
+
+TEST_CASE("recovery: a store that ends before the checkpoint begins anew there, its promise kept",
+          "[store][C5]") {
+  Stored d(15);
+  Stored whole;
+  core::Checkpoint c = whole.checkpoint(25);
+  c.view = View{300};  // less than is promised
+  const auto r = d.recover(&c);
+  REQUIRE(r.ok());
+  CHECK(r.value().begins_anew);
+  CHECK(r.value().start.kind == core::StartKind::kSurvived);
+  CHECK(r.value().start.promise[core::kPromisedView] == 512);
+  CHECK(r.value().start.promise[core::kAnchorIndex] == 25);
+  CHECK(r.value().start.promise[core::kAnchorPos] == c.at.pos);
+  CHECK(r.value().replay_to == Index{25});
+  store::MemStore again(d.disk);
+  CHECK(again.state().damage.empty());
+  CHECK(again.state().identity == store::Identity{kLogId, 7});
+  CHECK(again.state().promise == View{512});
+  CHECK(again.state().first == c.at);
+  CHECK(again.state().last == c.at);
+  std::vector<std::byte> bytes;
+  REQUIRE(whole.s.read(Index{26}, 1, bytes).ok());
+  CHECK(again.append(c.at, bytes, c.at).ok());
+  CHECK(again.state().last == whole.at[26]);
+}
+
+TEST_CASE("recovery: an entry that never was committed gives way to the checkpoint", "[store]") {
+  Stored d;
+  core::Checkpoint c = d.checkpoint(25);
+  c.at.last.view = View{300};  // what was committed there
+  const auto r = d.recover(&c);
+  REQUIRE(r.ok());
+  CHECK(r.value().begins_anew);
+  CHECK(r.value().start.promise[core::kPromisedView] == 768);
+  CHECK(d.s.state().last == c.at);
+}
+
+TEST_CASE("recovery: a checkpoint older than the store, or of another log, changes nothing",
+          "[store]") {
+  Stored d;
+  core::Checkpoint foreign = d.checkpoint(12);
+  foreign.at.last.view = View{300};
+  CHECK(d.recover(&foreign).error().code == Code::kBadArgument);
+  REQUIRE(d.s.drop_below(Index{11}).ok());
+  const core::Checkpoint old = d.checkpoint(9);
+  CHECK(d.recover(&old).error().code == Code::kGone);
+  CHECK(d.recover(nullptr).error().code == Code::kGone);
+  const core::Checkpoint c = d.checkpoint(10);
+  const auto r = d.recover(&c);
+  REQUIRE(r.ok());
+  CHECK(r.value().start.kind == core::StartKind::kSurvived);
+  CHECK(d.s.state().last == d.at[30]);
 }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The bytes of Checkpoint::facts: what a replica that begins in the middle of the log must know of
+// its group beside its place.
+//
+// A replica that begins at a checkpoint has not the CONFIG entries before it, and they may have
+// left every ring; and it must not follow a leader of an older view than the one in which the place
+// was known to be committed (core B3, C5).
+//
+// Threads: plain functions.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "consensus/consensus.h"
+#include "consensus/core/step.h"
+#include "dmt/base/result.h"
+
+namespace crane::consensus {
+
+std::vector<std::byte> encode_facts(std::uint64_t log_id, View view, const core::ConfigAt& config);
+
+// At index 0 the members are `first`.  kDamaged: these are no facts; kBadArgument: they are of
+// another group.
+Result<core::Checkpoint> decode_checkpoint(const Checkpoint& checkpoint, std::uint64_t log_id,
+                                           const core::Members& first);
+
+}  // namespace crane::consensus
