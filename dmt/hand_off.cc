@@ -18,6 +18,8 @@ constexpr std::uint64_t kPerturbPeriod = 16;
 
 thread_local std::uint64_t perturb_state = 0;
 std::atomic<FenceHandler> fence_handler{nullptr};
+thread_local std::uint32_t restores_seen = 0;
+std::atomic<RestoreHandler> restore_handler{nullptr};
 
 std::uint64_t next_random() noexcept {
   // xorshift64*: any stream will do, it only disturbs.
@@ -50,6 +52,15 @@ void stop_here(Layout& w) noexcept {
   for (;;) futex_wait(&w.scheduler.fenced, 1);
 }
 
+void set_restore_handler(RestoreHandler handler) noexcept { restore_handler.store(handler); }
+
+void look_for_restore(const Layout& w) noexcept {
+  const std::uint32_t restores = w.scheduler.restores.load(std::memory_order_relaxed);
+  if (restores == restores_seen) return;
+  restores_seen = restores;
+  if (const RestoreHandler handler = restore_handler.load()) handler(restores);
+}
+
 void perturb(const Layout& w) noexcept {
   const Configuration& c = w.header.configuration;
   if (c.perturb_seed == 0) return;
@@ -75,6 +86,7 @@ void await_turn(Layout& w, std::uint16_t me, Until until) noexcept {
   }
   s.parked.store(0, std::memory_order_relaxed);
   if (w.scheduler.fenced.load(std::memory_order_relaxed) != 0) stop_here(w);
+  look_for_restore(w);
 }
 
 void wake_parked(SlotRecord& slot) noexcept {

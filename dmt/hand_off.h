@@ -26,6 +26,15 @@ using FenceHandler = void (*)() noexcept;
 void set_fence_handler(FenceHandler handler) noexcept;
 [[noreturn]] void stop_here(Layout& w) noexcept;
 
+// A server that was restored from a checkpoint has lost part of what the kernel knew of its
+// threads.  The handler of this process is called once in each of them, with the turn, before what
+// it slept in goes on: all were asleep in await_turn() (rest.h).  `restores` counts the restores.
+using RestoreHandler = void (*)(std::uint32_t restores) noexcept;
+void set_restore_handler(RestoreHandler handler) noexcept;
+// Calls it if there was a restore since this thread looked last.  await_turn() does so; who begins
+// may have the turn without it.  REQUIRES the turn.
+void look_for_restore(const Layout& w) noexcept;
+
 // A random delay of this thread, physical only: tests of determinism (Configuration::perturb_seed).
 void perturb(const Layout& w) noexcept;
 

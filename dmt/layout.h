@@ -26,7 +26,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 9;
+inline constexpr std::uint32_t kLayoutVersion = 10;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // nobody: the next to CAS it has the turn
 
@@ -412,6 +412,8 @@ struct SchedulerState {
   std::atomic<std::uint32_t> lined_up;      // any: how many slots wait at soft barriers
   std::uint32_t file_locks;                 // 1 = the server has used locks on files
   std::atomic<std::uint64_t> orders_given;  // node: how many, raised after order_clock is set
+  // --- checkpoints (rest.h)
+  std::atomic<std::uint32_t> restores;  // node: how often this server came from a checkpoint
 };
 
 // --- calls that came past the library (unhooked.h) --------------------------------------------

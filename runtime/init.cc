@@ -19,6 +19,7 @@
 #include "runtime/net.h"
 #include "runtime/raw.h"
 #include "runtime/real.h"
+#include "runtime/restore.h"
 #include "runtime/signals.h"
 #include "runtime/stdio_streams.h"
 #include "runtime/turn.h"
@@ -186,6 +187,7 @@ void start_image(bool after_exec) noexcept {
   p.pid = static_cast<std::uint32_t>(raw_syscall(SYS_getpid));
   p.group = static_cast<std::uint32_t>(raw_syscall(SYS_getpgid, 0));
   turn.w.slots[self.slot].thread_id = self.thread_id;
+  prepare_for_restores();
   publish_operation_names();
   if (after_exec) settle_after_exec();
   self.entry = add_thread(real::pthread_self(), self.slot, false);

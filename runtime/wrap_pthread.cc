@@ -11,6 +11,7 @@
 
 #include "dmt/base/futex.h"
 #include "dmt/base/log.h"
+#include "dmt/hand_off.h"
 #include "dmt/processes.h"
 #include "runtime/blocking.h"
 #include "runtime/inside.h"
@@ -64,6 +65,7 @@ void* run_thread(void* given) noexcept {
   arm_thread_end();
   {
     Turn turn(Op::kThreadStart);
+    dmt::look_for_restore(turn.w);  // its turn may have come before it did
     turn.w.slots[slot].thread_id = self.thread_id;
     entry->thread_id = self.thread_id;
   }

@@ -8,8 +8,10 @@
 //
 // usage: crane_solo [--lib PATH] [--parallel] [--hash] [--perturb SEED] [--signal N [--after MS]]
 //        [--clients SCRIPT] [--strict] [--unhooked] [--stalls] [--detach-sync]
-//        [--line-up FUNCTION:COUNT:TIMEOUT_US,..] -- PROGRAM ARGS
+//        [--restores] [--line-up FUNCTION:COUNT:TIMEOUT_US,..]
+//        -- PROGRAM ARGS
 // --line-up: at the end, what became of each, on standard output
+// --restores: before each entry the replica comes to rest, and is told that it was restored
 // --unhooked: at the end, the calls that came past the library, on standard output
 // exit:  the program's status; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up,
 //        93 stopped by --strict
@@ -36,6 +38,7 @@
 
 #include "dmt/base/crc.h"
 #include "dmt/processes.h"
+#include "dmt/rest.h"
 #include "dmt/scheduler.h"
 #include "dmt/segment.h"
 #include "dmt/sequence/output.h"
@@ -49,6 +52,7 @@ using namespace crane;  // a program of its own
 
 constexpr int kStuck = 90, kFenced = 91, kUsage = 92, kStrict = 93;
 constexpr int kStuckAfterMs = 10'000;
+constexpr int kAwakeMax = 2000;
 constexpr std::int64_t kBubbleNs = 1'000'000;
 constexpr std::int64_t kStartNs = 1'000'000'000;
 constexpr std::int64_t kWallOffsetNs = 1'700'000'000'000'000'000;
@@ -58,6 +62,7 @@ struct Options {
   bool parallel = false, hash = false, strict = false, unhooked = false;
   bool stalls = false;       // who stands still gives way
   bool detach_sync = false;  // fsync leaves the schedule
+  bool restores = false;
   std::uint64_t perturb = 0;
   int signal = 0;          // sent as an operator's, once, when the program waits ..
   std::int64_t after = 0;  // .. and so much virtual time has passed, in ms
@@ -86,6 +91,8 @@ Options parse(int argc, char** argv) {
       o.detach_sync = true;
     } else if (a == "--stalls") {
       o.stalls = true;
+    } else if (a == "--restores") {
+      o.restores = true;
     } else if (a == "--hash") {
       o.hash = true;
     } else if (a == "--strict") {
@@ -222,6 +229,7 @@ class Node {
     dmt::SchedulerState& s = w_->scheduler;
     if (s.holder.load() != dmt::kHolderIdle || s.ended) return false;
     if (s.run_queue.head == dmt::kNone && is_somebody_away()) return false;
+    if (options_.restores && !pretend_restore()) return true;
     if (s.run_queue.head == dmt::kNone && bring_back()) return true;
     if (s.run_queue.head != dmt::kNone) {
       push(EntryType::kBubble, now_ + kBubbleNs, dmt::kStartGrant, nullptr, 0);
@@ -243,6 +251,26 @@ class Node {
     }
     dmt::admit_from_node(*w_);
     return true;
+  }
+
+  // Every thread is asleep, and told when it wakes that the kernel has forgotten it.
+  bool pretend_restore() {
+    dmt::SchedulerState& s = w_->scheduler;
+    std::uint32_t idle = dmt::kHolderIdle;
+    if (!s.holder.compare_exchange_strong(idle, value(dmt::kNodeSlot))) return false;
+    const dmt::Restless restless = dmt::find_restless(*w_);
+    const bool at_rest = restless.why == dmt::Unrest::kNothing;
+    if (at_rest) dmt::announce_restore(*w_);
+    s.holder.store(dmt::kHolderIdle);
+    if (at_rest) {
+      awake_ = 0;
+    } else if (++awake_ < kAwakeMax) {
+      usleep(200);
+    } else {  // in parallel mode a thread may look at memory for ever
+      dmt::describe(*w_, restless, restless_);
+      return true;
+    }
+    return at_rest;
   }
 
   // The schedule shall not depend on how long a detached thread is away.
@@ -368,6 +396,7 @@ class Node {
     for (std::size_t i = 0; i < options_.line_ups.size(); ++i) show(w_->line_up_points[i]);
     std::fflush(stdout);
     if (status == kStuck) std::fprintf(stderr, "crane_solo: stuck, nobody can go on\n");
+    if (restless_[0] != '\0') std::fprintf(stderr, "crane_solo: not at rest: %s\n", restless_);
     if (status == kFenced) std::fprintf(stderr, "crane_solo: the replica was fenced\n");
     show_log();
     if (options_.hash) {
@@ -418,6 +447,8 @@ class Node {
   pid_t child_ = -1;
   std::vector<pid_t> pids_;
   dmt::Glimpse seen_{};
+  int awake_ = 0;            // how often it was not at rest since it last was
+  char restless_[160] = {};  // why it was given up
   std::int64_t now_ = 0;
   std::uint64_t index_ = 0;
   int idle_ms_ = 0;
