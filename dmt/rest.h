@@ -43,7 +43,7 @@ struct Restless {
 
 // REQUIRES nothing: without the turn the answer is kTurn.  A process that has ended for the
 // schedule does not count, though the kernel may be at work on its end: who asks looks for it
-// there.
+// there (node::Guard::ending).
 Restless find_restless(const Layout& w) noexcept;
 
 inline bool at_rest(const Layout& w) noexcept { return find_restless(w).why == Unrest::kNothing; }

@@ -90,7 +90,9 @@ int pick_base() noexcept {
   raw_syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit);
   constexpr rlim_t kHighest = 1u << 20;
   const rlim_t top = limit.rlim_cur < kHighest ? limit.rlim_cur : kHighest;
-  return static_cast<int>(top) - 2 * kOwnDescriptors;
+  // CRIU has descriptors of its own above a process' highest while it restores it.
+  constexpr int kRoomForCriu = 256;
+  return static_cast<int>(top) - (top >= 4 * kRoomForCriu ? kRoomForCriu : 2 * kOwnDescriptors);
 }
 
 // Moves `fd` to its place among our own; inherited by exec, which finds it there.

@@ -190,6 +190,13 @@ void Guard::probe(std::uint32_t process) const noexcept {
   }
 }
 
+std::uint32_t Guard::ending() const noexcept {
+  for (const auto& [host_pid, watch] : watches_) {
+    if (gone_by_schedule(*watch)) return watch->pid;
+  }
+  return 0;
+}
+
 bool Guard::gone_by_schedule(const Watch& watch) const noexcept {
   if (end_expected_) return true;
   const dmt::ProcessRecord& record = segment_.layout().processes[watch.process];

@@ -57,6 +57,9 @@ class Guard {
   pid_t pid() const noexcept { return pid_; }
   // The server's main process has ended at a turn: what still runs is being ended by the kernel.
   void expect_end() noexcept { end_expected_ = true; }
+  // The pid, inside the container, of a process that has ended for the schedule and not yet for the
+  // kernel, whose threads may be anywhere (dmt/rest.h); 0: there is none.
+  std::uint32_t ending() const noexcept;
   // Interrupts the process of this record, for the stall rule (runtime/probe.cc).
   void probe(std::uint32_t process) const noexcept;
 

@@ -8,10 +8,17 @@
 //
 // usage: crane_solo [--lib PATH] [--parallel] [--hash] [--perturb SEED] [--signal N [--after MS]]
 //        [--clients SCRIPT] [--strict] [--unhooked] [--stalls] [--detach-sync]
-//        [--restores] [--line-up FUNCTION:COUNT:TIMEOUT_US,..]
+//        [--restores] [--dump INDEX:PATH] [--resume DIRECTORY:COMMAND [--unannounced]] [--line-up
+//        FUNCTION:COUNT:TIMEOUT_US,..]
 //        -- PROGRAM ARGS
 // --line-up: at the end, what became of each, on standard output
 // --restores: before each entry the replica comes to rest, and is told that it was restored
+// --dump: once, at rest behind entry INDEX: writes "PID DIRECTORY" to the FIFO PATH.ask, and holds
+//         the replica until PATH.answer says +: whoever answers saves the process tree and the
+//         segment's directory
+// --resume: instead of starting PROGRAM: COMMAND brings back what was saved, and lasts as long as
+// it
+// --unannounced: .. and nobody is told
 // --unhooked: at the end, the calls that came past the library, on standard output
 // exit:  the program's status; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up,
 //        93 stopped by --strict
@@ -63,6 +70,9 @@ struct Options {
   bool stalls = false;       // who stands still gives way
   bool detach_sync = false;  // fsync leaves the schedule
   bool restores = false;
+  std::uint64_t dump_index = 0;
+  std::string dump, resume_directory, resume;
+  bool announced = true;
   std::uint64_t perturb = 0;
   int signal = 0;          // sent as an operator's, once, when the program waits ..
   std::int64_t after = 0;  // .. and so much virtual time has passed, in ms
@@ -93,6 +103,15 @@ Options parse(int argc, char** argv) {
       o.stalls = true;
     } else if (a == "--restores") {
       o.restores = true;
+    } else if (a == "--unannounced") {
+      o.announced = false;
+    } else if (a == "--dump" && i + 1 < argc) {
+      o.dump_index = std::strtoull(argv[++i], nullptr, 0);
+      o.dump = std::string(argv[i]).substr(std::string(argv[i]).find(':') + 1);
+    } else if (a == "--resume" && i + 1 < argc) {
+      const std::string both = argv[++i];
+      o.resume_directory = both.substr(0, both.find(':'));
+      o.resume = both.substr(both.find(':') + 1);
     } else if (a == "--hash") {
       o.hash = true;
     } else if (a == "--strict") {
@@ -118,7 +137,7 @@ Options parse(int argc, char** argv) {
     }
   }
   for (++i; i < argc; ++i) o.command.push_back(argv[i]);
-  if (o.command.empty()) {
+  if (o.command.empty() && o.resume.empty()) {
     errno = EINVAL;
     die("no program");
   }
@@ -139,36 +158,15 @@ Options parse(int argc, char** argv) {
 class Node {
  public:
   explicit Node(const Options& o) : options_(o) {
-    char name[] = "/dev/shm/crane-solo.XXXXXX";
-    if (mkdtemp(name) == nullptr) die("mkdtemp");
-    directory = name;
-    if (chmod(name, 0711) != 0) die("chmod");
-    const std::string segment = directory + "/segment";
-    const int fd = open(segment.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0 || ftruncate(fd, sizeof(dmt::Layout)) != 0) die("segment");
-    void* memory = mmap(nullptr, sizeof(dmt::Layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (memory == MAP_FAILED) die("mmap");
-    dmt::Configuration c{};
-    c.mode = o.parallel ? dmt::Mode::kParallel : dmt::Mode::kSerial;
-    c.admission = dmt::Admission::kGrant;
-    c.quantum = o.parallel ? dmt::kQuantumParallel : dmt::kQuantumSerial;
-    c.send_buffer = dmt::kSendBufferDefault;
-    c.perturb_seed = o.perturb;
-    std::strncpy(c.host_name, "solo", sizeof c.host_name - 1);
-    c.perturb_max_us = 200;
-    c.stall_rule = o.stalls ? dmt::StallRule::kSpins : dmt::StallRule::kOff;
-    if (o.detach_sync) c.detached_calls = dmt::kDetachSync;
-    w_ = &dmt::initialise_segment(memory, c);
-    w_->unhooked.strict = o.strict ? 1 : 0;
-    name_line_up_points();
-    dmt::create_main_process(*w_);
+    o.resume.empty() ? create() : take_up();
     const std::string bell = directory + "/doorbell";
-    if (mkfifo(bell.c_str(), 0600) != 0) die("mkfifo");
+    if (mkfifo(bell.c_str(), 0600) != 0 && errno != EEXIST) die("mkfifo");
     doorbell_ = open(bell.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
     check_in_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::snprintf(address.sun_path, sizeof address.sun_path, "%s/checkin.sock", directory.c_str());
+    (void)unlink(address.sun_path);
     if (bind(check_in_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) die("bind");
     chmod(address.sun_path, 0666);
     if (listen(check_in_, 64) != 0) die("listen");
@@ -176,10 +174,17 @@ class Node {
   }
 
   void start() {
-    if (geteuid() == 0) (void)unshare(CLONE_NEWPID);  // the same pids in every run
+    if (options_.resume.empty() && geteuid() == 0) {
+      (void)unshare(CLONE_NEWPID);  // the same pids in every run
+    }
     child_ = fork();
     if (child_ < 0) die("fork");
+    if (child_ == 0 && !options_.resume.empty()) {
+      execl("/bin/sh", "sh", "-c", options_.resume.c_str(), nullptr);
+      _exit(127);
+    }
     if (child_ == 0) {
+      if (!options_.dump.empty()) setsid();  // what is saved has its own
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       personality(ADDR_NO_RANDOMIZE);
       setenv("LD_PRELOAD", options_.library.c_str(), 1);
@@ -190,7 +195,11 @@ class Node {
   }
 
   int run() {
-    push_start();
+    if (options_.resume.empty()) {
+      push_start();
+    } else {
+      w_->scheduler.holder.store(dmt::kHolderIdle);
+    }
     for (;;) {
       if (w_->scheduler.fenced.load() != 0) {
         return finish(w_->unhooked.stopped.load() != 0 ? kStrict : kFenced);
@@ -213,6 +222,47 @@ class Node {
   }
 
  private:
+  static void* map_segment() {
+    const std::string segment = directory + "/segment";
+    const int fd = open(segment.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, sizeof(dmt::Layout)) != 0) die("segment");
+    void* memory = mmap(nullptr, sizeof(dmt::Layout), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) die("mmap");
+    return memory;
+  }
+
+  void create() {
+    char name[] = "/dev/shm/crane-soloptions_.XXXXXX";
+    if (mkdtemp(name) == nullptr) die("mkdtemp");
+    directory = name;
+    if (chmod(name, 0711) != 0) die("chmod");
+    void* memory = map_segment();
+    dmt::Configuration c{};
+    c.mode = options_.parallel ? dmt::Mode::kParallel : dmt::Mode::kSerial;
+    c.admission = dmt::Admission::kGrant;
+    c.quantum = options_.parallel ? dmt::kQuantumParallel : dmt::kQuantumSerial;
+    c.send_buffer = dmt::kSendBufferDefault;
+    c.perturb_seed = options_.perturb;
+    std::strncpy(c.host_name, "solo", sizeof c.host_name - 1);
+    c.perturb_max_us = 200;
+    c.stall_rule = options_.stalls ? dmt::StallRule::kSpins : dmt::StallRule::kOff;
+    if (options_.detach_sync) c.detached_calls = dmt::kDetachSync;
+    w_ = &dmt::initialise_segment(memory, c);
+    w_->unhooked.strict = options_.strict ? 1 : 0;
+    name_line_up_points();
+    dmt::create_main_process(*w_);
+  }
+
+  // The directory is as it was at rest, with the node's hand on the turn.
+  void take_up() {
+    directory = options_.resume_directory;
+    w_ = static_cast<dmt::Layout*>(map_segment());
+    index_ = w_->scheduler.applied_index.load();
+    now_ = w_->scheduler.now_ns;
+    if (!dmt::at_rest(*w_)) die("what was saved is not at rest");
+    if (options_.announced) dmt::announce_restore(*w_);
+  }
+
   void name_line_up_points() {
     if (options_.line_ups.size() > dmt::kLineUpPointsMax) die("too many line-ups");
     for (std::size_t i = 0; i < options_.line_ups.size(); ++i) {
@@ -230,6 +280,7 @@ class Node {
     if (s.holder.load() != dmt::kHolderIdle || s.ended) return false;
     if (s.run_queue.head == dmt::kNone && is_somebody_away()) return false;
     if (options_.restores && !pretend_restore()) return true;
+    if (!options_.dump.empty() && index_ >= options_.dump_index && !dump()) return true;
     if (s.run_queue.head == dmt::kNone && bring_back()) return true;
     if (s.run_queue.head != dmt::kNone) {
       push(EntryType::kBubble, now_ + kBubbleNs, dmt::kStartGrant, nullptr, 0);
@@ -270,6 +321,25 @@ class Node {
       dmt::describe(*w_, restless, restless_);
       return true;
     }
+    return at_rest;
+  }
+
+  bool dump() {
+    dmt::SchedulerState& s = w_->scheduler;
+    std::uint32_t idle = dmt::kHolderIdle;
+    if (!s.holder.compare_exchange_strong(idle, value(dmt::kNodeSlot))) return false;
+    const bool at_rest = dmt::at_rest(*w_);
+    if (at_rest) {
+      std::FILE* ask = std::fopen((options_.dump + ".ask").c_str(), "w");
+      if (ask == nullptr) die("--dump");
+      std::fprintf(ask, "%d %s\n", child_, directory.c_str());
+      std::fclose(ask);
+      std::FILE* answer = std::fopen((options_.dump + ".answer").c_str(), "r");
+      if (answer == nullptr || std::fgetc(answer) != '+') die("--dump");
+      std::fclose(answer);
+      options_.dump.clear();
+    }
+    s.holder.store(dmt::kHolderIdle);
     return at_rest;
   }
 

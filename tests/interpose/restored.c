@@ -107,14 +107,18 @@ static void nap(void) {
   CHECK_EQUAL(nanosleep(&ms, NULL), 0);
 }
 
+// With an argument "looks" it only looks, while somebody restores it from a checkpoint.
+static int forgets = 1;
 static pthread_barrier_t all_looked;
 
 static void* live(void* first) {
   for (int i = 0; i < kRounds; ++i) {
     look();
     pthread_barrier_wait(&all_looked);
-    forget_thread();
-    if (first != NULL) forget_vdso();
+    if (forgets) {
+      forget_thread();
+      if (first != NULL) forget_vdso();
+    }
     nap();
   }
   look();
@@ -131,8 +135,9 @@ static void live_in_threads(void) {
 
 int main(int argc, char** argv) {
   find_vdso();
+  forgets = argc < 2 || strcmp(argv[1], "looks") != 0;
   live_in_threads();
-  if (argc > 1) {
+  if (argc > 2) {
     printf("executed\n");
     fflush(stdout);
     return 7;
@@ -143,7 +148,7 @@ int main(int argc, char** argv) {
     const pid_t child = fork();
     if (child == 0) {
       live_in_threads();
-      if (executes) execl(argv[0], argv[0], "again", (char*)NULL);
+      if (executes) execl(argv[0], argv[0], forgets ? "forgets" : "looks", "again", (char*)NULL);
       _exit(7);
     }
     int status = -1;
