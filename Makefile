@@ -126,6 +126,7 @@ fuzz_name = $(OUT)/fuzz-$(subst _,-,$(patsubst %_fuzz.cc,%,$(notdir $(1))))
 FUZZERS  := $(foreach s,$(FUZZ_SRC),$(call fuzz_name,$(s)))
 fuzz_engine = $(if $(filter fuzz,$(VARIANT)),,tests/fuzz/driver.cc)
 STRANGERS := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/interpose/*.c tests/e2e/*.c \
+               tests/unit/*/*.c \
                $(patsubst %,tests/interpose/%/*.c,traps posix racy))) \
              $(patsubst tests/%.cc,$(OUT)/%,\
                $(filter-out tests/interpose/crane_%.cc,$(wildcard tests/interpose/*.cc \
@@ -225,6 +226,8 @@ $(OUT)/test-$(1): $$(call obj,tests/main.cc $$(src_test_$(1))) $$(call uses,$(1)
 test-$(1): $(OUT)/test-$(1)
 	$(Q)timeout 600 $(RUN_WITH) $(OUT)/test-$(1) $(ARGS)
 endef
+# Its test cases run a server of their own.
+$(OUT)/test-checkpoint: | $(OUT)/unit/checkpoint/patient
 # gcc's tsan cannot map its shadow under this kernel's address randomisation.
 RUN_WITH := $(if $(filter tsan,$(VARIANT)),setarch -R)
 $(foreach a,$(AREAS),$(eval $(call test_program,$(a))))
@@ -279,8 +282,9 @@ $(SHORT): %: $(OUT)/%
 
 # --- checks ---------------------------------------------------------------------------------------
 RUN_TESTS = python3 tests/run.py --out $(OUT) --variant $(VARIANT)
-deps:                                             ## install the missing Debian packages
+deps:                                             ## install the missing Debian packages, and CRIU
 	@tests/install_deps.sh
+	@checkpoint/get_criu.sh $(OUT)/criu || true
 # One sanitizer variant of the parts that have no business with other processes.
 SANITIZED_AREAS := base dmt consensus output proxy linear
 test: deps                                        ## everything; last line: N passed, N failed

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loaded into CRIU (get_criu.sh): answers two questions that some machines refuse to CRIU, although
+// nothing is wrong with the processes it dumps. Where they are not refused, it changes nothing.
+//
+// 1. prlimit(2) of a process of another user needs CAP_SYS_RESOURCE, which containers and virtual
+//    machines may withhold from root. The same numbers stand in /proc/PID/limits.
+// 2. Since Linux 6.16 SO_PASSCRED and SO_PASSSEC exist for unix sockets only; CRIU before 4.2 asks
+//    them of all sockets and gives up. Elsewhere they never had an effect: "off" is the truth.
+//
+// CRIU asks both through libc, prlimit also through libc's syscall(). No library is linked: this
+// one must fit every C library.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+static long kernel(long number, long a, long b, long c, long d, long e, long f) {
+  long result;
+  register long r10 __asm__("r10") = d;
+  register long r8 __asm__("r8") = e;
+  register long r9 __asm__("r9") = f;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+
+static long as_libc(long result) {
+  if (result < 0 && result > -4096) {
+    errno = (int)-result;
+    return -1;
+  }
+  return result;
+}
+
+// --- /proc/PID/limits: "Max open files            1024                 1048576              files"
+
+enum { kNameWidth = 26, kBufferBytes = 4096 };
+
+static const char* const kNames[] = {
+    [RLIMIT_CPU] = "Max cpu time",
+    [RLIMIT_FSIZE] = "Max file size",
+    [RLIMIT_DATA] = "Max data size",
+    [RLIMIT_STACK] = "Max stack size",
+    [RLIMIT_CORE] = "Max core file size",
+    [RLIMIT_RSS] = "Max resident set",
+    [RLIMIT_NPROC] = "Max processes",
+    [RLIMIT_NOFILE] = "Max open files",
+    [RLIMIT_MEMLOCK] = "Max locked memory",
+    [RLIMIT_AS] = "Max address space",
+    [RLIMIT_LOCKS] = "Max file locks",
+    [RLIMIT_SIGPENDING] = "Max pending signals",
+    [RLIMIT_MSGQUEUE] = "Max msgqueue size",
+    [RLIMIT_NICE] = "Max nice priority",
+    [RLIMIT_RTPRIO] = "Max realtime priority",
+    [RLIMIT_RTTIME] = "Max realtime timeout",
+};
+
+static const char* number(const char* text, rlim64_t* value) {
+  while (*text == ' ') ++text;
+  if (*text == 'u') {
+    *value = RLIM64_INFINITY;
+    while (*text >= 'a' && *text <= 'z') ++text;
+    return text;
+  }
+  for (*value = 0; *text >= '0' && *text <= '9'; ++text) {
+    *value = *value * 10 + (rlim64_t)(*text - '0');
+  }
+  return text;
+}
+
+static int starts_with(const char* line, const char* name) {
+  while (*name != '\0' && *line == *name) ++line, ++name;
+  return *name == '\0' && *line == ' ';
+}
+
+static void append(char** end, const char* text) {
+  while (*text != '\0') *(*end)++ = *text++;
+}
+
+static long read_limits(pid_t pid, char* buffer) {
+  char path[64], digits[16];
+  char* end = path;
+  int i = (int)sizeof digits - 1;
+  digits[i] = '\0';
+  for (unsigned left = (unsigned)pid; left != 0; left /= 10) digits[--i] = (char)('0' + left % 10);
+  append(&end, "/proc/");
+  append(&end, digits + i);
+  append(&end, "/limits");
+  *end = '\0';
+  const long fd = kernel(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+  if (fd < 0) return fd;
+  long size = 0;
+  for (long got = 1; got > 0 && size<kBufferBytes - 1; size += got> 0 ? got : 0) {
+    got = kernel(SYS_read, fd, (long)(buffer + size), kBufferBytes - 1 - size, 0, 0, 0);
+  }
+  kernel(SYS_close, fd, 0, 0, 0, 0, 0);
+  buffer[size] = '\0';
+  return size;
+}
+
+static int limits_from_proc(pid_t pid, unsigned resource, struct rlimit64* out) {
+  char buffer[kBufferBytes];
+  if (read_limits(pid, buffer) <= 0) return -1;
+  for (const char* line = buffer; *line != '\0';) {
+    if (starts_with(line, kNames[resource])) {
+      number(number(line + kNameWidth, &out->rlim_cur), &out->rlim_max);
+      return 0;
+    }
+    while (*line != '\0' && *line++ != '\n') {
+    }
+  }
+  return -1;
+}
+
+static long ask_limits(pid_t pid, unsigned resource, const struct rlimit64* set,
+                       struct rlimit64* get) {
+  const long result = kernel(SYS_prlimit64, pid, resource, (long)set, (long)get, 0, 0);
+  const int known = resource < sizeof kNames / sizeof kNames[0];
+  if (result == -EPERM && pid > 0 && set == 0 && get != 0 && known &&
+      limits_from_proc(pid, resource, get) == 0) {
+    return 0;
+  }
+  return as_libc(result);
+}
+
+// --- what CRIU calls ----------------------------------------------------------------------------
+
+int prlimit64(pid_t pid, __rlimit_resource_t resource, const struct rlimit64* set,
+              struct rlimit64* get) {
+  return (int)ask_limits(pid, (unsigned)resource, set, get);
+}
+
+int prlimit(pid_t pid, __rlimit_resource_t resource, const struct rlimit* set, struct rlimit* get) {
+  _Static_assert(sizeof(struct rlimit) == sizeof(struct rlimit64), "the same on 64 bits");
+  return (int)ask_limits(pid, (unsigned)resource, (const struct rlimit64*)set,
+                         (struct rlimit64*)get);
+}
+
+long syscall(long call, ...) {
+  long argument[6];
+  va_list list;
+  va_start(list, call);
+  for (int i = 0; i < 6; ++i) argument[i] = va_arg(list, long);
+  va_end(list);
+  if (call == SYS_prlimit64) {
+    return ask_limits((pid_t)argument[0], (unsigned)argument[1],
+                      (const struct rlimit64*)argument[2], (struct rlimit64*)argument[3]);
+  }
+  return as_libc(
+      kernel(call, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]));
+}
+
+int getsockopt(int fd, int level, int option, void* value, socklen_t* length) {
+  const long result = kernel(SYS_getsockopt, fd, level, option, (long)value, (long)length, 0);
+  if (result == -EOPNOTSUPP && level == SOL_SOCKET &&
+      (option == SO_PASSCRED || option == SO_PASSSEC) && *length == sizeof(int)) {
+    *(int*)value = 0;
+    return 0;
+  }
+  return (int)as_libc(result);
+}

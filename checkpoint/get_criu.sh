@@ -1,0 +1,186 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Finds a CRIU that works on this kernel and makes DIRECTORY/criu run it (checkpoint/criu.h).
+# Debian 12's own is too old for kernels of today, so it is taken from a newer Debian, through the
+# mirror that this system's apt uses, as packages unpacked into DIRECTORY with their own C library:
+# the system's apt, dpkg and libraries stay as they are. One that works already is left alone.
+# Usage: get_criu.sh DIRECTORY. Exit: 0 DIRECTORY/criu works; 1 none does, and the reason is said.
+# `get_criu.sh --mirrors /etc/apt` prints which mirrors it would ask.
+set -u
+
+# Where apt gets main archives from, in both formats of its sources.
+mirrors() {  # mirrors ETC_APT
+  local paragraphs=("$1"/sources.list.d/*.sources)
+  { awk '
+      function done() { if (on && suites !~ /security/) print uris; on = 1; uris = suites = "" }
+      FNR == 1 || /^[ \t]*$/ { done() }
+      { field = tolower($1) }
+      field == "uris:" { $1 = ""; uris = $0 }
+      field == "suites:" { suites = $0 }
+      field == "enabled:" && tolower($2) == "no" { on = 0 }
+      END { done() }' "${paragraphs[@]}" 2>/dev/null
+    sed -nE 's/^deb +(\[[^]]*\] +)?([^ ]+) +([^ ]+) .*\<main\>.*/\2 \3/p' "$1/sources.list" \
+      "$1"/sources.list.d/*.list 2>/dev/null | awk '$2 !~ /security/ { print $1 }'
+  } | tr -s ' ' '\n' | awk 'NF && !seen[$0]++'
+}
+
+if [ "${1:-}" = --mirrors ]; then
+  mirrors "$2"
+  exit 0
+fi
+
+place=$(realpath -m "${1:?a directory}")
+suites="trixie forky sid"
+here=$(dirname "$(realpath "$0")")
+machine=$(uname -m)-linux-gnu
+work=
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+
+say() { echo "get_criu: $*"; }
+
+# What a check of the kernel's features cannot tell: a process with a listening socket is dumped,
+# ends, and comes back.
+round_trip() {
+  local criu=$1 dir=$work/trial pid
+  local options=(-D "$dir" -v1 --network-lock skip)
+  rm -rf "$dir"
+  mkdir -p "$dir"
+  setsid python3 -c '
+import signal, socket
+s = socket.create_server(("127.0.0.1", 0))
+open("'"$dir"'/ready", "w").close()
+signal.pause()' < /dev/null > /dev/null 2>&1 &
+  pid=$!
+  for _ in $(seq 500); do [ -e "$dir/ready" ] && break; sleep 0.01; done
+  if ! "$criu" dump -t $pid -o dump.log "${options[@]}" > "$dir/out" 2>&1; then
+    kill -9 $pid
+    wait $pid
+  else
+    wait $pid
+    if "$criu" restore -o restore.log --restore-detached "${options[@]}" > "$dir/out" 2>&1; then
+      kill -9 $pid
+      return 0
+    fi
+  fi 2>/dev/null
+  why=$(cat "$dir"/{restore.log,dump.log,out} 2>/dev/null | grep -m1 Error | cut -c1-200)
+  return 1
+}
+
+# works CRIU: sets `version`; else `why`.
+works() {
+  version=$("$1" --version 2>/dev/null | sed -n 's/^Version: //p')
+  [ -n "$version" ] || { why="it does not run"; return 1; }
+  [ "$(id -u)" = 0 ] || return 0
+  why=$("$1" check 2>&1) || { why=$(grep -m1 Error <<< "$why"); return 1; }
+  # Its process comes back under its old number, which may have gone to somebody else meanwhile.
+  round_trip "$1" || round_trip "$1"
+}
+
+# Our library answers two questions of CRIU that some machines refuse (criu_shim.c says which).
+# It is loaded into CRIU alone: by the loader's option, not through the environment.
+write_wrapper() {  # write_wrapper LOADER LIBRARIES PROGRAM, relative to the wrapper or absolute
+  cat > "$work/criu" << END
+#!/bin/sh
+# Written by checkpoint/get_criu.sh.
+here=\$(dirname "\$(readlink -f "\$0")")
+exec "$1" --preload "\$here/criu_shim.so" $2 "$3" "\$@"
+END
+  chmod 755 "$work/criu"
+}
+
+build_shim() {
+  gcc -O2 -shared -fPIC -Wall -Wextra -Werror -nostdlib -o "$work/criu_shim.so" \
+    "$here/criu_shim.c" 2> "$work/gcc.log" ||
+    { why="its library does not compile: $(head -n 1 "$work/gcc.log")"; return 1; }
+}
+
+system_criu() {
+  local found
+  found=$(PATH=$PATH:/usr/sbin:/sbin command -v criu) || { why="it is not installed"; return 1; }
+  head -c 4 "$found" | grep -q ELF || { why="$found is no program"; return 1; }
+  write_wrapper /lib64/ld-linux-x86-64.so.2 '' "$found"
+  works "$work/criu"
+}
+
+# Debian's signature tells which of them has Debian's releases.
+fetch() {  # fetch MIRROR SUITE: the packages into $work/apt/cache/archives
+  local apt=$work/apt key=/usr/share/keyrings/debian-archive-keyring.gpg
+  rm -rf "$apt"
+  mkdir -p "$apt"/{state/lists/partial,cache/archives/partial,parts}
+  : > "$apt/status"
+  echo "deb [signed-by=$key] $1 $2 main" > "$apt/sources.list"
+  local options=(-o "Dir::Etc::sourcelist=$apt/sources.list" -o "Dir::Etc::sourceparts=$apt/parts"
+    -o "Dir::Etc::preferences=$apt/none" -o "Dir::Etc::preferencesparts=$apt/parts"
+    -o "Dir::State=$apt/state" -o "Dir::State::status=$apt/status" -o "Dir::Cache=$apt/cache"
+    -o APT::Sandbox::User=root -o Acquire::Check-Valid-Until=false -o Acquire::Languages=none
+    -o APT::Install-Recommends=false -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false
+    -o Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false -o Acquire::Retries=1
+    -o Acquire::http::Timeout=20 -o APT::Update::Error-Mode=any)
+  { timeout 300 apt-get "${options[@]}" -qq update &&
+    timeout 300 apt-get "${options[@]}" -qq -y --download-only install criu; } \
+    > "$work/apt.log" 2>&1 || {
+    why=$(grep -m1 '^[EW]:' "$work/apt.log" || echo "apt gave no answer in time")
+    return 1
+  }
+}
+
+criu_of() {  # criu_of SUITE: its packages unpacked into $work/root
+  local mirror fetched=
+  [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] ||
+    { why="the package debian-archive-keyring is missing"; return 1; }
+  why="apt has no source of a main archive"
+  for mirror in $(mirrors /etc/apt); do fetch "$mirror" "$1" && fetched=1 && break; done
+  [ -n "$fetched" ] || return 1
+  rm -rf "$work/root"
+  mkdir -p "$work/root"
+  local package
+  for package in "$work"/apt/cache/archives/*.deb; do
+    dpkg-deb -x "$package" "$work/root" || { why="$package does not unpack"; return 1; }
+  done
+  rm -rf "$work"/apt "$work"/root/usr/share "$work"/root/usr/{games,include,src} "$work/root/var"
+  # shellcheck disable=SC2016
+  write_wrapper '$here/root/usr/lib64/ld-linux-x86-64.so.2' \
+    '--library-path "$here/root/usr/lib/'"$machine"':$here/root/lib/'"$machine"'"' \
+    '$here/root/usr/sbin/criu'
+  works "$work/criu"
+}
+
+install_it() {
+  rm -rf "$place"
+  mkdir -p "${place%/*}"
+  rm -rf "$work/trial" "$work"/*.log
+  chmod 755 "$work"
+  mv "$work" "$place"
+}
+
+if [ "$(uname -m)" != x86_64 ]; then
+  say "no CRIU: only x86_64 is known here"
+  exit 1
+fi
+mkdir -p "${place%/*}"
+work=$(mktemp -d "$place.XXXXXX")
+if [ -x "$place/criu" ] && [ "$place/criu_shim.so" -nt "$here/criu_shim.c" ] &&
+  works "$place/criu"; then
+  exit 0
+fi
+started=$SECONDS
+build_shim || { say "no CRIU: $why"; exit 1; }
+tried=
+if system_criu; then
+  install_it
+  say "CRIU $version of this system works"
+  exit 0
+fi
+tried="this system's: $why"
+for suite in $suites; do
+  if criu_of "$suite"; then
+    install_it
+    say "CRIU $version of Debian $suite works: $place ($(du -sh "$place" | cut -f1)," \
+      "$((SECONDS - started)) s)"
+    exit 0
+  fi
+  tried="$tried; Debian $suite's: $why"
+done
+say "no CRIU works here, so there are no checkpoints of processes ($tried)"
+exit 1
