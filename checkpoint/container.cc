@@ -4,18 +4,24 @@
 #include "checkpoint/container.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <lxc/lxccontainer.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <filesystem>
 
 #include "checkpoint/container_keeper.h"
@@ -59,6 +65,18 @@ std::string fstab_field(const std::string& path) {
   return field;
 }
 
+// libcrane.so keeps its descriptors at the end of what the server may have (runtime/init.cc), and
+// CRIU needs numbers beyond those of the process that it brings back; it may not always raise the
+// limit. So the server starts with some fewer.
+void leave_numbers_to_criu() noexcept {
+  constexpr rlim_t kForCriu = 1024;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t most = limit.rlim_max - std::min(kForCriu, limit.rlim_max / 2);
+  limit.rlim_cur = std::min(limit.rlim_cur, most);
+  (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 
 // What LXC's monitor learnt; the keeper reads it when the monitor has ended.
@@ -81,14 +99,44 @@ std::string Container::in_root(const std::string& path) const {
   return options_.directory + "/rootfs" + path;
 }
 
-// The server's root: an overlay over the machine's, with a /run of its own (pid files and sockets
-// of the machine's services do not concern it).
-Outcome Container::prepare_root() {
+std::string Container::upper_directory() const {
   const std::string& dir = options_.directory;
+  const std::string nested = dir + "/work/upper";
+  return std::filesystem::exists(nested) ? nested : dir + "/upper";
+}
+
+// Held as long as we live, by a name that no file system keeps.
+Outcome Container::claim_name() {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string name = "crane/container/" + options_.name;
+  if (name.size() + 1 > sizeof address.sun_path) {
+    return Error{Code::kBadArgument, 0, "the container's name is too long"};
+  }
+  name.copy(address.sun_path + 1, name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const int claim = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (claim < 0) return system_error("socket");
+  if (bind(claim, reinterpret_cast<const sockaddr*>(&address), size) == 0) {
+    claim_ = claim;
+    return Done{};
+  }
+  const Error failure = errno == EADDRINUSE
+                            ? Error{Code::kExists, 0, "a container of this name runs"}
+                            : system_error("claim the container's name");
+  close(claim);
+  return failure;
+}
+
+// The overlay over the machine's root; `upper`: a directory that it starts with, or "".
+Outcome Container::mount_root(const std::string& upper) {
+  const std::string& dir = options_.directory;
+  const bool keep = options_.keep_upper && upper.empty();
   for (const char* part : {"/rootfs", "/upper", "/work"}) {
-    if (!options_.keep_upper || std::string("/upper") != part) remove_tree(dir + part);
+    if (!keep || std::string("/upper") != part) remove_tree(dir + part);
     if (auto made = make_directories(dir + part); !made) return made;
   }
+  std::string work = dir + "/work";
   struct statfs info {};
   if (statfs(dir.c_str(), &info) == 0 && info.f_type == kOverlayMagic) {
     // An overlay cannot be another one's upper directory (a container in a container): memory then.
@@ -97,28 +145,48 @@ Outcome Container::prepare_root() {
     }
     if (auto made = make_directories(dir + "/work/upper"); !made) return made;
     if (auto made = make_directories(dir + "/work/work"); !made) return made;
+    work = dir + "/work/work";
   }
-  const bool nested = std::filesystem::exists(dir + "/work/upper");
-  const std::string upper = nested ? dir + "/work/upper" : dir + "/upper";
-  const std::string work = nested ? dir + "/work/work" : dir + "/work";
-  const std::string data = "lowerdir=/,upperdir=" + upper + ",workdir=" + work;
+  if (!upper.empty()) {
+    if (auto copied = copy_tree(upper, upper_directory()); !copied) return copied;
+  }
+  const std::string data = "lowerdir=/,upperdir=" + upper_directory() + ",workdir=" + work;
   if (mount("crane", (dir + "/rootfs").c_str(), "overlay", 0, data.c_str()) != 0) {
     return system_error("mount the overlay");
   }
+  return Done{};
+}
+
+// The server's root, with a /run of its own (pid files and sockets of the machine's services do
+// not concern it).
+Outcome Container::prepare_root() {
+  if (auto mounted = mount_root(""); !mounted) return mounted;
   if (mount("crane", in_root("/run").c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") != 0) {
     return system_error("mount /run");
   }
   return make_directories(in_root("/run/lock"));
 }
 
-Outcome Container::prepare() {
+Outcome Container::prepare_place() {
   if (auto can = available(); !can) return can;
   if (options_.directory.find_first_of(",:\\") != std::string::npos) {
     return Error{Code::kBadArgument, 0, "a replica's directory may not hold , : or backslash"};
   }
+  if (auto claimed = claim_name(); !claimed) return claimed;
   if (auto entered = enter_private_mounts(); !entered) return entered;
   if (auto made = make_directories(options_.directory); !made) return made;
+  for (const auto& bind : options_.binds) {
+    if (access(bind.source.c_str(), F_OK) != 0) {
+      return Error{Code::kNotFound, errno, "bind: its source"};
+    }
+  }
   remove_leftovers();
+  null_ = open("/dev/null", O_RDWR | O_CLOEXEC);
+  return Done{};
+}
+
+Outcome Container::prepare() {
+  if (auto placed = prepare_place(); !placed) return placed;
   if (auto made = prepare_root(); !made) return made;
   for (const auto& word : options_.make_directories) {
     // /var/run/x is a link to /run/x of whoever follows it: resolved before it becomes ours.
@@ -128,11 +196,6 @@ Outcome Container::prepare() {
     const std::string place = in_root(unresolved ? wanted.path : real.string());
     if (auto made = make_directories(place); !made) return made;
     if (auto given = give_to_user(wanted, place); !given) return given;
-  }
-  for (const auto& bind : options_.binds) {
-    if (access(bind.source.c_str(), F_OK) != 0) {
-      return Error{Code::kNotFound, errno, "bind: its source"};
-    }
   }
   // LXC makes the directories of its locks on first use and fails when another process made one
   // between its look and its mkdir: replicas that start at once try again.
@@ -185,6 +248,7 @@ void Container::run_monitor() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // and LXC has the same set for the server's first process
   set_standard_fds(options_.stdout_fd, options_.stderr_fd);
   personality(ADDR_NO_RANDOMIZE);
+  leave_numbers_to_criu();
   umask(022);
   lxc_container* c = handle_->container;
   configure(*handle_);
@@ -213,6 +277,7 @@ Result<pid_t> Container::find_first() {
 }
 
 Result<int> Container::server_status(int child_status) {
+  if (!restore_.images.empty()) return child_status;  // no LXC in between
   if (verdict_ == nullptr) return SIGKILL;
   if (verdict_->started.load() != 0) return verdict_->status.load();
   if (WIFSIGNALED(child_status)) return child_status;
@@ -250,6 +315,7 @@ void Container::remove_leftovers() {
 }
 
 void Container::clean() {
+  if (claim_ < 0) return;  // what is there belongs to another one
   const std::string& dir = options_.directory;
   umount2(in_root("").c_str(), MNT_DETACH);
   umount2((dir + "/work").c_str(), MNT_DETACH);

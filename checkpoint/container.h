@@ -16,6 +16,11 @@
 // PlainProcessTree: the same without a root file system of its own; with root privilege it
 // still has own pid, uts, ipc and mount namespaces, without it is an ordinary process tree.
 //
+// A running server can be dumped (begin_checkpoint) and, with what was kept, come back in any
+// container of any replica on a machine with the same files (begin_restore): CRIU does it, as a
+// child of the keeper. What a server has in the directories of ServerOptions::binds is not dumped:
+// the caller brings its own copy of them, with files of the same names and sizes.
+//
 // Threads: the node's one thread; start() forks, so the caller must be single-threaded.
 // INVARIANT K1: after destroy(), or after the node died, no process of the server is left.
 // INVARIANT K2: nothing is ever mounted in the caller's mount namespace.
@@ -49,6 +54,14 @@ struct ServerOptions {
   bool keep_upper = false;  // keep the overlay's upper directory when the server is gone
 };
 
+struct CheckpointTimes {
+  int total_ms = 0;   // CRIU as a whole; for a dump with the copying
+  int frozen_ms = 0;  // dump: how long the processes did not run, as CRIU says; -1: it did not
+  int copy_ms = 0;    // of the overlay's upper directory
+};
+
+struct CriuCall;
+
 class Server {
  public:
   explicit Server(ServerOptions options) : options_(std::move(options)) {}
@@ -65,7 +78,28 @@ class Server {
   Outcome begin();
   Result<pid_t> started(int timeout_ms);
 
-  // Readable once the server has ended (or its keeper died); for the event loop. -1 before start().
+  // Dumps the server's processes into `images` and copies the overlay's upper directory to `upper`,
+  // while nothing of it runs; then it goes on. Both are empty or do not exist yet. Returns at once,
+  // event_fd() becomes readable when checkpointed() has an answer. kBusy: the last one is under
+  // way; kBadArgument; kNotFound: the server is not running.
+  // REQUIRES: nobody else writes to the upper directory until then.
+  Outcome begin_checkpoint(const std::string& images, const std::string& upper);
+  // kBusy: no answer after `timeout_ms`; any other error: there is no checkpoint, and reason() says
+  // why. What is in the two directories then is worthless.
+  Result<CheckpointTimes> checkpointed(int timeout_ms);
+
+  // Like begin(), but the server comes back from what begin_checkpoint() left: `upper` is copied.
+  // Name, directory, and the sources of the binds may be others; their targets must be the same.
+  // started() answers; when it is refused (kDamaged, kNotFound...) reason() says why.
+  Outcome begin_restore(const std::string& images, const std::string& upper);
+  const CheckpointTimes& restore_times() const noexcept { return restore_times_; }
+
+  // One line about the last refusal, beyond its Error; may be empty.
+  const std::string& reason() const noexcept { return reason_; }
+
+  // Readable when an answer is there: the server has ended (or its keeper died), or was dumped.
+  // Then call wait(0), which takes every answer, and checkpointed(0). For the event loop. -1
+  // before.
   int event_fd() const noexcept { return channel_; }
 
   // The server's status as wait(2) gives it. kBusy: it still runs after `timeout_ms` (-1: wait).
@@ -87,11 +121,26 @@ class Server {
   virtual void end_all() = 0;                               // SIGKILL to everything
   virtual void clean() = 0;                                 // undo prepare()
 
+  // The same for dumps; kUnsupported unless a kind of server says otherwise.
+  virtual Outcome prepare_restore();         // instead of prepare(): restore_ is set
+  virtual Outcome describe(CriuCall& call);  // what of it is external, where its root is
+  virtual std::string upper_directory() const { return ""; }
+
   ServerOptions options_;
   pid_t direct_child_ = -1;  // in the keeper only
   pid_t first_ = -1;
+  struct Kept {
+    std::string images, upper;
+  } restore_;  // begin_restore() was called when there is something in it
 
  private:
+  Outcome fork_keeper();
+  bool take_report(int timeout_ms);
+
+  enum class Dump { kNone, kUnderWay, kAnswered } dump_ = Dump::kNone;
+  Error dump_error_;
+  CheckpointTimes dump_times_, restore_times_;
+  std::string reason_;
   pid_t keeper_ = -1;
   int channel_ = -1;
   bool ended_ = false;
@@ -111,10 +160,16 @@ class Container final : public Server {
   Result<int> server_status(int child_status) override;
   void end_all() override;
   void clean() override;
+  Outcome prepare_restore() override;
+  Outcome describe(CriuCall& call) override;
+  std::string upper_directory() const override;
 
   struct Verdict;
   struct Handle;
   [[noreturn]] void run_monitor();
+  Outcome claim_name();
+  Outcome prepare_place();
+  Outcome mount_root(const std::string& upper);
   Outcome prepare_root();
   void configure(Handle& handle);
   void remove_leftovers();
@@ -122,6 +177,9 @@ class Container final : public Server {
 
   Verdict* verdict_ = nullptr;  // shared by the keeper and LXC's monitor
   Handle* handle_ = nullptr;    // the keeper's view of the container
+  int claim_ = -1;              // of the name
+  int null_ = -1;               // /dev/null as the server has it
+  int network_ = -1;            // a restored server's network namespace
 };
 
 class PlainProcessTree final : public Server {

@@ -27,12 +27,6 @@ constexpr int kStartTimeoutMs = 30'000;
 constexpr int kEndTimeoutMs = 10'000;
 constexpr int kPollStepMs = 2;
 
-std::int64_t now_ms() noexcept {
-  timespec ts{};
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return static_cast<std::int64_t>(ts.tv_sec) * 1000 + ts.tv_nsec / 1'000'000;
-}
-
 int open_pidfd(pid_t pid) noexcept { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
 // Closes everything above 2 except `keep` (sorted, distinct, all above 2).
@@ -49,6 +43,12 @@ void close_all_but(const std::vector<int>& keep) noexcept {
 }  // namespace
 
 bool is_root() noexcept { return geteuid() == 0; }
+
+std::int64_t now_ms() noexcept {
+  timespec ts{};
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return static_cast<std::int64_t>(ts.tv_sec) * 1000 + ts.tv_nsec / 1'000'000;
+}
 
 Outcome make_directories(const std::string& path) {
   std::error_code failure;
@@ -70,6 +70,19 @@ Outcome give_to_user(const OwnedDirectory& directory, const std::string& place) 
   const passwd* user = getpwnam(directory.user.c_str());
   if (user == nullptr) return Done{};  // the server says itself whom it misses
   if (lchown(place.c_str(), user->pw_uid, user->pw_gid) != 0) return system_error("lchown");
+  return Done{};
+}
+
+Outcome copy_tree(const std::string& from, const std::string& to) {
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    execlp("cp", "cp", "-aT", "--", from.c_str(), to.c_str(), nullptr);
+    _exit(1);
+  }
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child) return system_error("run cp");
+  if (status != 0) return Error{Code::kSystem, 0, "copy the upper directory"};
   return Done{};
 }
 
@@ -146,10 +159,15 @@ void Keeper::detach_from_node() {
 }
 
 Outcome Keeper::start() {
+  if (!server_.restore_.images.empty()) return restore();
   if (auto prepared = server_.prepare(); !prepared) return prepared;
   auto launched = server_.launch();
   if (!launched) return launched.error();
   server_.direct_child_ = launched.value();
+  return wait_for_first();
+}
+
+Outcome Keeper::wait_for_first() {
   for (const auto deadline = now_ms() + kStartTimeoutMs; now_ms() < deadline;) {
     auto first = server_.find_first();
     if (first) {
@@ -169,13 +187,13 @@ Outcome Keeper::start() {
   return Error{Code::kSystem, ETIMEDOUT, "wait for the server's first process"};
 }
 
-// Until the server ended, or the node closed its end (destroy, or death).
+// Until the server ended, or the node closed its end (destroy, or death); dumps when asked.
 void Keeper::wait_for_end() {
   const int watch = child_gone_ ? -1 : open_pidfd(server_.direct_child_);
   while (!child_gone_) {
     pollfd fds[2] = {{channel_, POLLIN, 0}, {watch, POLLIN, 0}};
     if (poll(fds, 2, -1) < 0) continue;
-    if (fds[0].revents != 0) break;
+    if (fds[0].revents != 0 && !take_request()) break;
     if (fds[1].revents != 0) {
       child_gone_ = waitpid(server_.direct_child_, &child_status_, 0) == server_.direct_child_;
     }
@@ -204,15 +222,21 @@ int Keeper::finish() {
 void Keeper::run() {
   detach_from_node();
   if (auto started = start(); !started) {
-    const Error error = started.error();
+    Report failed{Report::Kind::kFailed};
+    failed.error = started.error();
+    reason_.copy(failed.reason, kReasonMax - 1);
     (void)finish();
-    report({Report::Kind::kFailed, -1, 0, error});
+    report(failed);
     _exit(1);
   }
-  report({Report::Kind::kStarted, server_.first_, 0, {}});
+  Report running{Report::Kind::kStarted};
+  running.pid = server_.first_;
+  running.times = times_;
+  report(running);
   wait_for_end();
-  const int status = finish();
-  report({Report::Kind::kEnded, server_.first_, status, {}});
+  Report ended{Report::Kind::kEnded};
+  ended.status = finish();
+  report(ended);
   _exit(0);
 }
 
@@ -225,6 +249,10 @@ Outcome Server::begin() {
   if (options_.command[0].empty() || options_.command[0][0] != '/') {
     return Error{Code::kBadArgument, 0, "the program's path is not absolute"};
   }
+  return fork_keeper();
+}
+
+Outcome Server::fork_keeper() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
     return system_error("socketpair");
@@ -253,10 +281,12 @@ Result<pid_t> Server::started(int timeout_ms) {
   const ssize_t got = recv(channel_, &report, sizeof report, 0);
   if (got == sizeof report && report.kind == Report::Kind::kStarted) {
     first_ = report.pid;
+    restore_times_ = report.times;
     return first_;
   }
   const Error error =
       got == sizeof report ? report.error : Error{Code::kSystem, ECHILD, "the keeper died"};
+  reason_ = report.reason;
   ended_ = true;
   (void)destroy();
   return error;
@@ -267,17 +297,34 @@ Result<pid_t> Server::start() {
   return started(-1);
 }
 
-Result<int> Server::wait(int timeout_ms) {
-  CRANE_ASSERT(channel_ >= 0 || ended_);
-  if (ended_) return status_;
+// Whether a report came; notes what it says.
+bool Server::take_report(int timeout_ms) {
   pollfd fd{channel_, POLLIN, 0};
-  const int ready = poll(&fd, 1, timeout_ms);
-  if (ready <= 0) return Error{Code::kBusy, 0, "the server still runs"};
-  Report report{};
+  if (poll(&fd, 1, timeout_ms) <= 0) return false;
+  Report report{Report::Kind::kEnded};
   const ssize_t got = recv(channel_, &report, sizeof report, 0);
+  if (got == sizeof report && report.kind == Report::Kind::kDumped) {
+    dump_ = Dump::kAnswered;
+    dump_error_ = report.error;
+    dump_times_ = report.times;
+    reason_ = report.reason;
+    return true;
+  }
   ended_ = true;
   // A keeper that could not report was killed, and the server with it.
   status_ = got == sizeof report ? report.status : SIGKILL;
+  if (dump_ == Dump::kUnderWay) {
+    dump_ = Dump::kAnswered;
+    dump_error_ = Error{Code::kNotFound, 0, "the server ended"};
+  }
+  return true;
+}
+
+Result<int> Server::wait(int timeout_ms) {
+  CRANE_ASSERT(channel_ >= 0 || ended_);
+  while (!ended_) {
+    if (!take_report(timeout_ms)) return Error{Code::kBusy, 0, "the server still runs"};
+  }
   return status_;
 }
 

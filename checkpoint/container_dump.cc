@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dump and restore: what the node asks, and how the keeper does it with CRIU (criu.h).
+#include <fcntl.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "checkpoint/container_keeper.h"
+#include "checkpoint/criu.h"
+
+namespace crane::checkpoint {
+namespace {
+
+// Names of ours in CRIU's images, and one file of ours among them.
+constexpr const char* kNetworkKey = "crane.network";
+constexpr const char* kStdioKeys = "crane.stdio";
+
+constexpr int kCriuTimeoutMs = 60'000;
+// How long CRIU may go on when the node is gone: it leaves things behind when it is killed.
+constexpr int kOrphanTimeoutMs = 2'000;
+
+// CRIU's log, its script and the like; kept under another name when it failed.
+std::string work_directory(const std::string& directory) { return directory + "/criu"; }
+std::string log_of_failure(const std::string& directory) { return directory + "/criu.log"; }
+
+std::string shell_word(const std::string& path) {
+  std::string out = "'";
+  for (const char c : path) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// What CRIU runs when all processes are dumped and still stopped. Not earlier: only now the names
+// are in the upper directory that CRIU gives for a while to open files whose own are gone.
+Outcome write_copy_script(const std::string& work, const std::string& from, const std::string& to) {
+  const std::string path = work + "/copy";
+  {
+    std::ofstream script(path);
+    script << "#!/bin/sh\n[ \"$CRTOOLS_SCRIPT_ACTION\" = post-dump ] || exit 0\n"
+           << ": > " << shell_word(work + "/copy.begun") << "\n"
+           << "cp -aT -- " << shell_word(from) << " " << shell_word(to) << " 2> "
+           << shell_word(work + "/copy.error") << " || exit 1\n"
+           << ": > " << shell_word(work + "/copy.done") << "\n";
+    if (!script.flush()) return Error{Code::kFull, errno, "write a script"};
+  }
+  if (chmod(path.c_str(), 0755) != 0) return system_error("chmod");
+  return Done{};
+}
+
+int copy_time_ms(const std::string& work) {
+  struct stat begun {
+  }, done{};
+  if (stat((work + "/copy.begun").c_str(), &begun) != 0) return -1;
+  if (stat((work + "/copy.done").c_str(), &done) != 0) return -1;
+  return static_cast<int>((done.st_mtim.tv_sec - begun.st_mtim.tv_sec) * 1000 +
+                          (done.st_mtim.tv_nsec - begun.st_mtim.tv_nsec) / 1'000'000);
+}
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// A network namespace with lo up, like the one LXC made; the caller stays where it is.
+Result<int> make_network() {
+  const int before = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+  if (before < 0 || unshare(CLONE_NEWNET) != 0) return system_error("unshare the network");
+  const int made = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+  ifreq lo{};
+  std::strcpy(lo.ifr_name, "lo");
+  const int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  bool up = any >= 0 && ioctl(any, SIOCGIFFLAGS, &lo) == 0;
+  lo.ifr_flags |= IFF_UP;
+  up = up && ioctl(any, SIOCSIFFLAGS, &lo) == 0;
+  const Error failure = system_error("set up the network");
+  if (any >= 0) close(any);
+  const bool back = setns(before, CLONE_NEWNET) == 0;
+  close(before);
+  if (made < 0 || !up || !back) return failure;
+  return made;
+}
+
+// What CRIU left of a server when it did not bring it back as a whole: children of ours.
+void end_children() {
+  const std::string self = std::to_string(getpid());
+  std::ifstream list("/proc/self/task/" + self + "/children");
+  for (pid_t child; list >> child;) {
+    ::kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  }
+}
+
+bool usable_path(const std::string& path) {
+  return !path.empty() && path[0] == '/' && path.size() < PATH_MAX;
+}
+
+}  // namespace
+
+Outcome Server::prepare_restore() {
+  return Error{Code::kUnsupported, 0, "only a server in a container comes back from a dump"};
+}
+
+Outcome Server::describe(CriuCall&) {
+  return Error{Code::kUnsupported, 0, "only a server in a container can be dumped"};
+}
+
+// --- the keeper ---------------------------------------------------------------------------------
+
+// False: the node is gone.
+bool Keeper::take_request() {
+  Request request{};
+  const ssize_t got = recv(channel_, &request, sizeof request, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+  if (got != sizeof request) return false;
+  times_ = {};
+  reason_.clear();
+  const Outcome dumped = dump(request);
+  Report answer{Report::Kind::kDumped};
+  if (!dumped) answer.error = dumped.error();
+  answer.times = times_;
+  reason_.copy(answer.reason, kReasonMax - 1);
+  report(answer);
+  return !server_spoilt_;
+}
+
+Outcome Keeper::run_criu(CriuCall& call) {
+  const std::string& directory = server_.options_.directory;
+  call.work = work_directory(directory);
+  unlink(log_of_failure(directory).c_str());
+  auto program = find_criu();
+  if (!program) return program.error();
+  const auto began = now_ms();
+  auto child = start_criu(program.value(), call);
+  if (!child) return child.error();
+  const int watch = static_cast<int>(syscall(SYS_pidfd_open, child.value(), 0));
+  auto deadline = began + kCriuTimeoutMs;
+  bool orphan = false;
+  int status = 0;
+  while (waitpid(child.value(), &status, WNOHANG) == 0) {
+    const auto left = deadline - now_ms();
+    if (left <= 0) {
+      ::kill(-child.value(), SIGKILL);
+      waitpid(child.value(), &status, 0);
+      break;
+    }
+    // A request cannot come now, so what comes is the node's end.
+    pollfd fds[2] = {{watch, POLLIN, 0}, {orphan ? -1 : channel_, POLLIN, 0}};
+    (void)poll(fds, 2, static_cast<int>(left));
+    if (fds[1].revents == 0) continue;
+    orphan = true;
+    deadline = std::min(deadline, now_ms() + kOrphanTimeoutMs);
+  }
+  close(watch);
+  times_.total_ms = static_cast<int>(now_ms() - began);
+  if (status == 0) return Done{};
+  server_spoilt_ = WIFSIGNALED(status);
+  reason_ =
+      WIFSIGNALED(status) ? "CRIU was killed or did not end in time" : criu_refusal(call.work);
+  rename((call.work + "/criu.log").c_str(), log_of_failure(directory).c_str());
+  if (server_spoilt_) return Error{Code::kSystem, 0, "CRIU did not end"};
+  if (call.kind == CriuCall::Kind::kDump) {
+    return Error{Code::kUnsupported, 0, "CRIU cannot dump the server"};
+  }
+  return Error{Code::kSystem, 0, "CRIU cannot bring the server back"};
+}
+
+Outcome Keeper::dump(const Request& request) {
+  const std::string work = work_directory(server_.options_.directory);
+  CriuCall call;
+  call.first = server_.first_;
+  call.images = request.images;
+  remove_tree(work);
+  for (const auto& directory : {work, call.images}) {
+    if (auto made = make_directories(directory); !made) return made;
+  }
+  Outcome done = server_.describe(call);
+  if (done) done = write_copy_script(work, server_.upper_directory(), request.upper);
+  if (done) {
+    call.after_dump = work + "/copy";
+    done = run_criu(call);
+    times_.frozen_ms = criu_frozen_ms(work);
+    times_.copy_ms = copy_time_ms(work);
+    const std::string copying = first_line(work + "/copy.error");
+    if (!done && !copying.empty()) reason_ = "copy the upper directory: " + copying;
+  }
+  remove_tree(work);
+  return done;
+}
+
+Outcome Keeper::restore() {
+  const std::string work = work_directory(server_.options_.directory);
+  CriuCall call;
+  call.kind = CriuCall::Kind::kRestore;
+  call.images = server_.restore_.images;
+  struct stat info {};
+  for (const auto& kept : {server_.restore_.images, server_.restore_.upper}) {
+    if (stat(kept.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) continue;
+    reason_ = "no directory " + kept;
+    return Error{Code::kNotFound, errno, "what was kept is not there"};
+  }
+  const auto began = now_ms();
+  if (auto prepared = server_.prepare_restore(); !prepared) return prepared;
+  const auto copied = static_cast<int>(now_ms() - began);
+  remove_tree(work);
+  if (auto made = make_directories(work); !made) return made;
+  Outcome done = server_.describe(call);
+  if (done) done = run_criu(call);
+  times_.copy_ms = copied;
+  int pid = 0;
+  if (done) std::ifstream(work + "/pid") >> pid;
+  remove_tree(work);
+  if (!done) {
+    end_children();
+    return done;
+  }
+  if (pid <= 0) return Error{Code::kSystem, 0, "CRIU did not say which process it made"};
+  server_.direct_child_ = server_.first_ = pid;
+  return Done{};
+}
+
+// --- a container --------------------------------------------------------------------------------
+
+Outcome Container::prepare_restore() {
+  if (auto placed = prepare_place(); !placed) return placed;
+  if (auto mounted = mount_root(restore_.upper); !mounted) return mounted;
+  auto network = make_network();
+  if (!network) return network.error();
+  network_ = network.value();
+  return Done{};
+}
+
+Outcome Container::describe(CriuCall& call) {
+  const bool dump = call.kind == CriuCall::Kind::kDump;
+  for (const auto& bind : options_.binds) {
+    call.externals.push_back("mnt[" + bind.target + "]:" + (dump ? bind.target : bind.source));
+  }
+  const int out = options_.stdout_fd < 0 ? null_ : options_.stdout_fd;
+  const int err = options_.stderr_fd < 0 ? null_ : options_.stderr_fd;
+  const std::string keys = call.images + "/" + kStdioKeys;
+  if (dump) {
+    struct stat network {};
+    if (stat(("/proc/" + std::to_string(first_) + "/ns/net").c_str(), &network) != 0) {
+      return system_error("look at the server's network");
+    }
+    call.externals.push_back("net[" + std::to_string(network.st_ino) + "]:" + kNetworkKey);
+    std::ofstream file(keys);
+    for (const int fd : {null_, out, err}) {
+      const std::string key = external_key(fd);
+      file << key << "\n";
+      if (key.rfind("file[", 0) == 0) call.externals.push_back(key);
+    }
+    if (!file.flush()) return Error{Code::kFull, errno, "write among the images"};
+    return Done{};
+  }
+  call.root = options_.directory + "/rootfs";
+  call.inherited.push_back({network_, kNetworkKey});
+  std::ifstream file(keys);
+  std::set<std::string> known;
+  for (const int fd : {null_, out, err}) {
+    std::string key;
+    if (!std::getline(file, key)) {
+      return Error{Code::kDamaged, 0, "the images lack the server's standard descriptors"};
+    }
+    if (!key.empty() && known.insert(key).second) call.inherited.push_back({fd, key});
+  }
+  return Done{};
+}
+
+// --- the node's side ----------------------------------------------------------------------------
+
+Outcome Server::begin_checkpoint(const std::string& images, const std::string& upper) {
+  if (!usable_path(images) || !usable_path(upper)) {
+    return Error{Code::kBadArgument, 0, "a checkpoint's paths are absolute"};
+  }
+  if (channel_ < 0 || first_ < 0 || ended_)
+    return Error{Code::kNotFound, 0, "the server does not run"};
+  if (dump_ == Dump::kUnderWay) return Error{Code::kBusy, 0, "a dump is under way"};
+  Request request{};
+  images.copy(request.images, PATH_MAX - 1);
+  upper.copy(request.upper, PATH_MAX - 1);
+  if (send(channel_, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof request) {
+    return system_error("ask the keeper");
+  }
+  dump_ = Dump::kUnderWay;
+  reason_.clear();
+  return Done{};
+}
+
+Result<CheckpointTimes> Server::checkpointed(int timeout_ms) {
+  if (dump_ == Dump::kNone) return Error{Code::kBusy, 0, "no dump was asked for"};
+  if (dump_ == Dump::kUnderWay && !take_report(timeout_ms)) {
+    return Error{Code::kBusy, 0, "the dump is under way"};
+  }
+  dump_ = Dump::kNone;
+  if (dump_error_.code != Code::kOk) return dump_error_;
+  return dump_times_;
+}
+
+Outcome Server::begin_restore(const std::string& images, const std::string& upper) {
+  CRANE_ASSERT(keeper_ < 0);
+  if (!usable_path(images) || !usable_path(upper)) {
+    return Error{Code::kBadArgument, 0, "a checkpoint's paths are absolute"};
+  }
+  restore_ = {images, upper};
+  return fork_keeper();
+}
+
+}  // namespace crane::checkpoint

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/criu.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
+namespace crane::checkpoint {
+namespace {
+
+constexpr const char* kLog = "criu.log";
+constexpr const char* kOutput = "criu.out";  // of the program itself: what comes before its log
+// A file without a name is kept in the images, up to this size.
+constexpr const char* kUnnamedFileMax = "1G";
+constexpr int kFirstInherited = 3;
+constexpr int kScratchFd = 100;  // above all that is inherited
+constexpr int kExecFailed = 127;
+
+// What its usual complaints mean to somebody who does not know CRIU.
+struct Complaint {
+  const char* piece;
+  const char* meaning;
+};
+constexpr Complaint kComplaints[] = {
+    {"[io_uring]", "a process has an io_uring"},
+    {"[userfaultfd]", "a process has a userfaultfd"},
+    {"[perf_event]", "a process has a performance counter"},
+    {"External socket is used", "a unix socket is connected to a process outside"},
+    {"Can't lookup mount", "a file lies on no mount of the server's, like a POSIX message queue"},
+    {"Can't dump ghost file", "a file without a name is too big"},
+    {"fsnotify: Can't dump that handle", "a process watches files with inotify or fanotify"},
+    {"send_fds failed", "a process has a descriptor that cannot be handed on, like an io_uring"},
+    {"Unexpected EOF", "an image is missing or cut short"},
+    {"magic doesn't match", "an image is damaged"},
+    {"has bad size", "a mapped file has another size than at the time of the dump"},
+};
+
+// Not the reason of anything: said on machines that withhold CAP_SYS_RESOURCE, and CRIU goes on.
+constexpr std::string_view kHarmless[] = {"Can't setup RLIMIT_NOFILE for self"};
+
+bool executable(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(path.c_str(), X_OK) == 0;
+}
+
+std::string quoted(const std::string& word) {
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// "(00.085902)      1: Error (criu/files.c:1221): Unable to open" -> "Unable to open"
+std::optional<std::string> complaint_in(const std::string& line) {
+  constexpr std::string_view kError = "Error (";
+  const auto error = line.find(kError);
+  if (error == std::string::npos) return std::nullopt;
+  const auto text = line.find("): ", error);
+  if (text == std::string::npos) return std::nullopt;
+  for (const auto harmless : kHarmless) {
+    if (line.find(harmless) != std::string::npos) return std::nullopt;
+  }
+  return line.substr(text + 3);
+}
+
+std::vector<std::string> arguments(const std::string& program, const CriuCall& call) {
+  const bool dump = call.kind == CriuCall::Kind::kDump;
+  std::vector<std::string> words = {program, dump ? "dump" : "restore", "--no-default-config"};
+  const auto add = [&words](std::initializer_list<std::string> more) {
+    words.insert(words.end(), more);
+  };
+  add({"--images-dir", call.images, "--work-dir", call.work, "--log-file", kLog, "-v1"});
+  add({"--manage-cgroups=ignore", "--file-locks"});
+  for (const auto& key : call.externals) add({"--external", key});
+  if (dump) {
+    add({"--tree", std::to_string(call.first), "--leave-running", "--network-lock", "skip"});
+    add({"--link-remap", "--ghost-limit", kUnnamedFileMax});
+    if (!call.after_dump.empty()) add({"--action-script", call.after_dump});
+    return words;
+  }
+  // A sibling of CRIU is a child of the keeper's, which sees its end and is its parent in death.
+  add({"--root", call.root, "--restore-detached", "--restore-sibling", "--pidfile", "pid"});
+  // LXC changes the mode of what a container gets as its standard output.
+  add({"--skip-file-rwx-check"});
+  int fd = kFirstInherited;
+  for (const auto& file : call.inherited) {
+    add({"--inherit-fd", "fd[" + std::to_string(fd++) + "]:" + file.key});
+  }
+  return words;
+}
+
+// It uses numbers beyond those of the processes it brings back (container.cc leaves some).
+void raise_descriptor_limit() noexcept {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+[[noreturn]] void become_criu(const std::vector<std::string>& words, const CriuCall& call) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // A restored process has CRIU's, whatever it had before; its children must get equal addresses.
+  if (call.kind == CriuCall::Kind::kRestore) personality(ADDR_NO_RANDOMIZE);
+  setpgid(0, 0);
+  raise_descriptor_limit();
+  signal(SIGPIPE, SIG_DFL);
+  std::vector<int> high;
+  for (const auto& file : call.inherited) high.push_back(fcntl(file.fd, F_DUPFD, kScratchFd));
+  const int output = open((call.work + "/" + kOutput).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  const int nothing = open("/dev/null", O_RDONLY);
+  dup2(nothing, 0);
+  dup2(output, 1);
+  dup2(output, 2);
+  int fd = kFirstInherited;
+  for (const int source : high) dup2(source, fd++);
+  close_range(static_cast<unsigned>(fd), ~0U, 0);
+  std::vector<char*> argv;
+  for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  execv(argv[0], argv.data());
+  _exit(kExecFailed);
+}
+
+// --- just enough of protobuf for stats-dump -----------------------------------------------------
+
+struct Field {
+  std::uint64_t number;
+  std::uint64_t value;     // a number, or the length of `bytes`
+  std::string_view bytes;  // of a field with a length
+};
+
+std::optional<std::uint64_t> take_varint(std::string_view& text) {
+  std::uint64_t value = 0;
+  for (unsigned shift = 0; shift < 64 && !text.empty(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(text.front());
+    text.remove_prefix(1);
+    value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+    if ((byte & 0x80) == 0) return value;
+  }
+  return std::nullopt;
+}
+
+std::optional<Field> take_field(std::string_view& text) {
+  const auto key = take_varint(text);
+  if (!key) return std::nullopt;
+  const auto value = take_varint(text);
+  const auto type = *key & 7;
+  if (!value || (type != 0 && type != 2)) return std::nullopt;
+  Field field{*key >> 3, *value, {}};
+  if (type == 2) {
+    if (*value > text.size()) return std::nullopt;
+    field.bytes = text.substr(0, *value);
+    text.remove_prefix(*value);
+  }
+  return field;
+}
+
+}  // namespace
+
+Result<std::string> find_criu() {
+  if (const char* named = std::getenv("CRANE_CRIU"); named != nullptr && *named != '\0') {
+    if (executable(named)) return std::string(named);
+    return Error{Code::kNotFound, 0, "CRANE_CRIU names no program that can be run"};
+  }
+  std::error_code unknown;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  if (!unknown) {
+    const std::string ours = self.parent_path().string() + "/criu/criu";
+    if (executable(ours)) return ours;
+  }
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(std::string(path != nullptr ? path : "") + ":/usr/sbin:/sbin");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    if (!folder.empty() && executable(folder + "/criu")) return folder + "/criu";
+  }
+  return Error{Code::kNotFound, 0, "no CRIU is installed (checkpoint/get_criu.sh gets one)"};
+}
+
+Result<std::string> criu_version(const std::string& program) {
+  std::FILE* output = popen((quoted(program) + " --version 2>/dev/null").c_str(), "re");
+  if (output == nullptr) return system_error("run criu --version");
+  char line[128], version[64] = "";
+  while (std::fgets(line, sizeof line, output) != nullptr) {
+    (void)std::sscanf(line, "Version: %63s", version);
+  }
+  pclose(output);
+  if (version[0] == '\0') return Error{Code::kSystem, 0, "criu --version says nothing"};
+  return std::string(version);
+}
+
+Result<pid_t> start_criu(const std::string& program, const CriuCall& call) {
+  const auto words = arguments(program, call);
+  const pid_t child = fork();
+  if (child == 0) become_criu(words, call);
+  if (child < 0) return system_error("fork");
+  return child;
+}
+
+std::string criu_refusal(const std::string& work) {
+  std::string reason, last;
+  for (const char* name : {kLog, kOutput}) {
+    std::ifstream file(work + "/" + name);
+    for (std::string line; reason.empty() && std::getline(file, line);) {
+      if (auto found = complaint_in(line)) reason = *found;
+      if (!line.empty()) last = line;
+    }
+  }
+  if (reason.empty()) reason = last.empty() ? "it left no message" : last;
+  for (const auto& complaint : kComplaints) {
+    if (reason.find(complaint.piece) != std::string::npos) {
+      return std::string(complaint.meaning) + " (CRIU: " + reason + ")";
+    }
+  }
+  return "CRIU: " + reason;
+}
+
+int criu_frozen_ms(const std::string& work) {
+  std::ifstream file(work + "/stats-dump", std::ios::binary);
+  std::stringstream whole;
+  whole << file.rdbuf();
+  const std::string kept = whole.str();
+  constexpr std::size_t kHead = 12;  // two magic numbers and the size
+  if (kept.size() < kHead) return -1;
+  std::string_view text = std::string_view(kept).substr(kHead);
+  const auto dump = take_field(text);
+  if (!dump || dump->number != 1) return -1;
+  for (std::string_view rest = dump->bytes; auto field = take_field(rest);) {
+    constexpr std::uint64_t kFrozenMicroseconds = 2;
+    if (field->number == kFrozenMicroseconds) return static_cast<int>(field->value / 1000);
+  }
+  return -1;
+}
+
+std::string external_key(int fd) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return "";
+  const auto inode = static_cast<unsigned long long>(info.st_ino);
+  if (S_ISFIFO(info.st_mode)) return "pipe:[" + std::to_string(inode) + "]";
+  if (!S_ISREG(info.st_mode) && !S_ISCHR(info.st_mode)) return "";
+  std::ifstream about("/proc/self/fdinfo/" + std::to_string(fd));
+  unsigned mount = 0;
+  for (std::string line; std::getline(about, line);) {
+    if (std::sscanf(line.c_str(), "mnt_id: %u", &mount) == 1) break;
+  }
+  char key[64];
+  std::snprintf(key, sizeof key, "file[%x:%llx]", mount, inode);
+  return key;
+}
+
+}  // namespace crane::checkpoint
