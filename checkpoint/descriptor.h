@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A file descriptor that closes itself, and the few things that files here are for.
+//
+// Threads: one object, one thread.
+
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+
+#include "checkpoint/why.h"
+
+namespace crane::checkpoint {
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) noexcept : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const noexcept { return fd_; }
+  explicit operator bool() const noexcept { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+// All of `size` bytes, or false with errno.
+bool write_all(int fd, const void* data, std::size_t size) noexcept;
+// Up to `size` bytes, less only at the end of the file; -1 with errno.
+ssize_t read_all(int fd, void* data, std::size_t size) noexcept;
+
+// What a directory lists, and the names of files in it, survive a loss of power.
+Outcome sync_directory(const std::string& path, Why& why);
+// Writes PATH.tmp, syncs and renames it to PATH; the directory itself is not synced.
+// `fault`: a fault point between the two.
+Outcome write_file(const std::string& path, const std::string& text, Why& why,
+                   const char* fault = nullptr);
+// A whole file of at most `limit` bytes; more is kDamaged.
+Result<std::string> read_file(const std::string& path, std::size_t limit, Why& why);
+
+}  // namespace crane::checkpoint

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include "checkpoint/tree.h"
+
+namespace crane::checkpoint {
+namespace {
+
+timespec mtime_of(const Inode& inode) noexcept {
+  return {static_cast<time_t>(inode.mtime_s), static_cast<long>(inode.mtime_ns)};
+}
+
+}  // namespace
+
+std::string Extractor::path_of(const std::string& name) const {
+  return (open_.empty() ? parent_ : open_.back().path) + "/" + name;
+}
+
+Result<int> Extractor::directory() {
+  if (!open_.empty()) return open_.back().fd.get();
+  if (!root_) root_ = Descriptor(::open(parent_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root_) return why_.system("open", parent_);
+  return root_.get();
+}
+
+Outcome Extractor::inode(const std::string& name, const Inode& inode) {
+  const auto at = directory();
+  if (!at) return at.error();
+  const std::string path = path_of(name);
+  if (inode.link != 0) links_[inode.link] = path;
+  if (S_ISDIR(inode.mode)) {
+    if (open_.size() >= kDepthMax)
+      return why_.is(Code::kUnsupported, "unpack", path + ": too deep");
+    if (::mkdirat(at.value(), name.c_str(), 0700) != 0) return why_.system("create", path);
+    Descriptor fd(
+        ::openat(at.value(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!fd) return why_.system("open", path);
+    open_.push_back({std::move(fd), inode, path});
+    return Done{};
+  }
+  if (S_ISREG(inode.mode)) {
+    Descriptor fd(::openat(at.value(), name.c_str(),
+                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fd) return why_.system("create", path);
+    open_.push_back({std::move(fd), inode, path});
+    return Done{};
+  }
+  if (auto made = make_special(at.value(), name, inode); !made) return made;
+  return dress_special(at.value(), name, inode);
+}
+
+Outcome Extractor::data(std::uint64_t offset, std::span<const std::byte> bytes) {
+  Open& file = open_.back();
+  while (!bytes.empty()) {
+    const ssize_t n =
+        ::pwrite(file.fd.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return why_.system("write", file.path);
+    offset += static_cast<std::uint64_t>(n);
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
+  file.end = offset;
+  return Done{};
+}
+
+Outcome Extractor::leave() {
+  const Open last = std::move(open_.back());
+  open_.pop_back();
+  if (S_ISREG(last.inode.mode) && last.end != last.inode.size &&
+      ::ftruncate(last.fd.get(), static_cast<off_t>(last.inode.size)) != 0) {
+    return why_.system("write", last.path);
+  }
+  return dress(last.fd.get(), last.path, last.inode);
+}
+
+// A directory is dressed when all is in it: its default ACL would else be inherited, and its mtime
+// change.  Owner first: a change of owner clears set-user-id and capabilities.
+Outcome Extractor::dress(int fd, const std::string& path, const Inode& inode) {
+  if (::fchown(fd, inode.uid, inode.gid) != 0) return why_.system("give to its owner", path);
+  if (::fchmod(fd, inode.mode & 07777) != 0) return why_.system("set the mode of", path);
+  for (const auto& [name, value] : inode.attributes) {
+    if (::fsetxattr(fd, name.c_str(), value.data(), value.size(), 0) != 0) {
+      return why_.system("set the attribute", name + " of " + path);
+    }
+  }
+  const timespec times[2] = {{0, UTIME_OMIT}, mtime_of(inode)};
+  if (::futimens(fd, times) != 0) return why_.system("set the time of", path);
+  return Done{};
+}
+
+Outcome Extractor::make_special(int directory, const std::string& name, const Inode& inode) {
+  const int made = S_ISLNK(inode.mode)
+                       ? ::symlinkat(inode.target.c_str(), directory, name.c_str())
+                       : ::mknodat(directory, name.c_str(), (inode.mode & S_IFMT) | 0600,
+                                   static_cast<dev_t>(inode.device));
+  if (made != 0) return why_.system("create", path_of(name));
+  return Done{};
+}
+
+Outcome Extractor::dress_special(int directory, const std::string& name, const Inode& inode) {
+  if (::fchownat(directory, name.c_str(), inode.uid, inode.gid, AT_SYMLINK_NOFOLLOW) != 0) {
+    return why_.system("give to its owner", path_of(name));
+  }
+  if (!S_ISLNK(inode.mode) && ::fchmodat(directory, name.c_str(), inode.mode & 07777, 0) != 0) {
+    return why_.system("set the mode of", path_of(name));
+  }
+  const std::string via = "/proc/self/fd/" + std::to_string(directory) + "/" + name;
+  for (const auto& [attribute, value] : inode.attributes) {
+    if (::lsetxattr(via.c_str(), attribute.c_str(), value.data(), value.size(), 0) != 0) {
+      return why_.system("set the attribute", attribute + " of " + path_of(name));
+    }
+  }
+  const timespec times[2] = {{0, UTIME_OMIT}, mtime_of(inode)};
+  if (::utimensat(directory, name.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0) {
+    return why_.system("set the time of", path_of(name));
+  }
+  return Done{};
+}
+
+Outcome Extractor::link(const std::string& name, std::uint32_t number) {
+  const auto at = directory();
+  if (!at) return at.error();
+  const auto first = links_.find(number);
+  if (first == links_.end()) {
+    return why_.is(Code::kDamaged, "unpack", path_of(name) + " is a link to a file not there");
+  }
+  if (::linkat(AT_FDCWD, first->second.c_str(), at.value(), name.c_str(), 0) != 0) {
+    return why_.system("link", path_of(name));
+  }
+  return Done{};
+}
+
+}  // namespace crane::checkpoint

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/fault_points.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <string>
+
+namespace crane::checkpoint {
+namespace {
+
+const char* chosen = nullptr;
+long passes_left = 0;
+
+void die_when_chosen(const char* name) {
+  if (std::string(name) == chosen && --passes_left == 0) ::kill(::getpid(), SIGKILL);
+}
+
+}  // namespace
+
+FaultHook fault_hook = nullptr;
+
+bool die_at(const char* spec) {
+  const std::string text = spec;
+  const auto colon = text.find(':');
+  const long pass = colon == std::string::npos ? 1 : std::atol(text.c_str() + colon + 1);
+  if (pass < 1) return false;
+  for (const char* name : kFaultPoints) {
+    if (text.substr(0, colon) != name) continue;
+    chosen = name;
+    passes_left = pass;
+    fault_hook = die_when_chosen;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace crane::checkpoint
