@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/manifest.h"
+
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/pack_format.h"
+#include "dmt/base/crc.h"
+
+namespace crane::checkpoint {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string hexadecimal(std::uint64_t v, int digits) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%0*llx", digits, static_cast<unsigned long long>(v));
+  return text;
+}
+
+// The end of every manifest: the CRC of what comes before.
+std::string seal_of(std::string_view body) {
+  return ",\n \"crc32c\": \"" + hexadecimal(crc32c(body.data(), body.size()), 8) + "\"\n}\n";
+}
+const std::size_t kSealBytes = seal_of("").size();
+
+// Members of a JSON object, of which each must be there and of its type.
+class Members {
+ public:
+  explicit Members(const Json& object) : object_(object) {}
+  void get(const char* name, std::string& v) { take(name, v, &Json::is_string); }
+  template <typename Integer>
+  void get(const char* name, Integer& v) {
+    take(name, v, &Json::is_number_integer);
+  }
+  void get_hex(const char* name, std::uint64_t& v) {
+    std::string text;
+    get(name, text);
+    char* end = nullptr;
+    v = std::strtoull(text.c_str(), &end, 16);
+    if (text.empty() || text.size() > 16 || *end != '\0') ok_ = false;
+  }
+  const Json* array(const char* name) {
+    const auto at = object_.find(name);
+    if (at != object_.end() && at->is_array()) return &*at;
+    ok_ = false;
+    return nullptr;
+  }
+  const Json* object(const char* name) {
+    const auto at = object_.find(name);
+    if (at != object_.end() && at->is_object()) return &*at;
+    ok_ = false;
+    return nullptr;
+  }
+  bool ok() const { return ok_; }
+
+ private:
+  template <typename Value>
+  void take(const char* name, Value& v, bool (Json::*is)() const noexcept) {
+    const auto at = object_.find(name);
+    if (at == object_.end() || !((*at).*is)()) {
+      ok_ = false;
+      return;
+    }
+    v = at->get<Value>();
+  }
+
+  const Json& object_;
+  bool ok_ = true;
+};
+
+bool take_files(const Json& array, std::vector<PackedFile>& files) {
+  for (const Json& one : array) {
+    if (!one.is_object()) return false;
+    PackedFile file;
+    Members m(one);
+    std::uint64_t crc = 0;
+    m.get("name", file.name);
+    m.get("bytes", file.bytes);
+    m.get("unpacked", file.unpacked);
+    m.get_hex("crc32c", crc);
+    file.crc = static_cast<std::uint32_t>(crc);
+    if (!m.ok() || !is_pack_name(file.name) || crc > UINT32_MAX) return false;
+    for (const PackedFile& other : files) {
+      if (other.name == file.name) return false;
+    }
+    files.push_back(std::move(file));
+  }
+  return true;
+}
+
+bool take_all(const Json& json, Manifest& to) {
+  Members m(json);
+  std::uint64_t view = 0, index = 0;
+  std::string tier;
+  m.get("group", to.group);
+  m.get("log", to.log_digest);
+  m.get("view", view);
+  m.get("index", index);
+  m.get("cursor", to.cursor);
+  m.get("replica", to.replica);
+  m.get("time", to.time);
+  m.get("layout_version", to.layout_version);
+  m.get("libcrane", to.library_digest);
+  m.get("kernel", to.kernel);
+  m.get("criu", to.criu);
+  m.get("program", to.program);
+  m.get("tier", tier);
+  m.get_hex("schedule_hash", to.schedule_hash);
+  m.get("clock", to.clock);
+  m.get("output", to.output_digest);
+  const Json* node = m.object("node");
+  const Json* files = m.array("files");
+  if (!m.ok() || (tier != "criu" && tier != "restart")) return false;
+  to.at = {View{view}, Index{index}};
+  to.tier = tier == "criu" ? Tier::kCriu : Tier::kRestart;
+  to.node_state = node->dump();
+  return take_files(*files, to.files);
+}
+
+Error foreign(Why& why, const std::string& name, const std::string& what, const std::string& theirs,
+              const std::string& ours) {
+  return why.is(Code::kBadArgument, "compare a checkpoint",
+                "checkpoint " + name + " is of another " + what + " (" + theirs + ", this is " +
+                    ours + "); name a checkpoint of this group");
+}
+
+Error other_version(Why& why, const std::string& name, const std::string& what,
+                    const std::string& theirs, const std::string& ours) {
+  return why.is(Code::kWrongVersion, "compare a checkpoint",
+                "checkpoint " + name + " was made with another " + what + " (" + theirs +
+                    ", this is " + ours +
+                    "); restore it with the version of Crane that made it, or start without it");
+}
+
+}  // namespace
+
+bool is_pack_name(const std::string& name) {
+  const std::string ending = kPackEnding;
+  return name.size() > ending.size() && name.size() <= 100 && name[0] != '.' &&
+         name.compare(name.size() - ending.size(), ending.size(), ending) == 0 &&
+         name.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+             "._-") == std::string::npos;
+}
+
+const char* name_of(Tier tier) { return tier == Tier::kCriu ? "criu" : "restart"; }
+
+std::string name_of(const Viewstamp& at) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%08llu.%012llu",
+                static_cast<unsigned long long>(view_counter(at.view)),
+                static_cast<unsigned long long>(value(at.index)));
+  return text;
+}
+
+bool parse_name(const std::string& name, std::uint64_t& counter, std::uint64_t& index) {
+  unsigned long long c = 0, i = 0;
+  if (std::sscanf(name.c_str(), "%llu.%llu", &c, &i) != 2 || (c >> 56) != 0) return false;
+  counter = c;
+  index = i;
+  return name == name_of(Viewstamp{make_view(c, ReplicaId{0}), Index{i}});
+}
+
+std::string to_text(const Manifest& m) {
+  // In the order in which a reader wants them.
+  nlohmann::ordered_json json = {{"crane_checkpoint", kManifestVersion},
+                                 {"group", m.group},
+                                 {"log", m.log_digest},
+                                 {"view", value(m.at.view)},
+                                 {"index", value(m.at.index)},
+                                 {"cursor", m.cursor},
+                                 {"replica", m.replica},
+                                 {"time", m.time},
+                                 {"tier", name_of(m.tier)},
+                                 {"program", m.program},
+                                 {"layout_version", m.layout_version},
+                                 {"libcrane", m.library_digest},
+                                 {"kernel", m.kernel},
+                                 {"criu", m.criu},
+                                 {"schedule_hash", hexadecimal(m.schedule_hash, 16)},
+                                 {"clock", m.clock},
+                                 {"output", m.output_digest}};
+  auto node = nlohmann::ordered_json::parse(m.node_state, nullptr, false);
+  CRANE_ASSERT(node.is_object());
+  json["node"] = std::move(node);
+  json["files"] = nlohmann::ordered_json::array();
+  for (const PackedFile& f : m.files) {
+    json["files"].push_back({{"name", f.name},
+                             {"bytes", f.bytes},
+                             {"crc32c", hexadecimal(f.crc, 8)},
+                             {"unpacked", f.unpacked}});
+  }
+  // Text of the system's that is no UTF-8 must not stop a checkpoint.
+  std::string body = json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  body.resize(body.size() - 2);  // "\n}"
+  return body + seal_of(body);
+}
+
+Result<Manifest> parse_manifest(const std::string& text, const std::string& path, Why& why) {
+  const auto damaged = [&](const std::string& how) {
+    return why.is(Code::kDamaged, "read a manifest",
+                  path + " is damaged (" + how + "); use another checkpoint, or another replica's");
+  };
+  if (text.size() < kSealBytes) return damaged("it is too short");
+  const std::string_view body(text.data(), text.size() - kSealBytes);
+  if (text.compare(body.size(), kSealBytes, seal_of(body)) != 0) {
+    return damaged("its checksum differs");
+  }
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return damaged("it is not JSON");
+  int version = 0;
+  Members head(json);
+  head.get("crane_checkpoint", version);
+  if (!head.ok()) return damaged("it says no version");
+  if (version != kManifestVersion) {
+    return other_version(why, path, "format", "version " + std::to_string(version),
+                         std::to_string(kManifestVersion));
+  }
+  Manifest manifest;
+  if (!take_all(json, manifest)) return damaged("something is missing");
+  return manifest;
+}
+
+std::string crc_of(const std::string& text) {
+  CRANE_ASSERT(text.size() >= kSealBytes);
+  return text.substr(text.size() - 12, 8);
+}
+
+std::string digest_of_log(std::string_view group, std::uint64_t log_id) {
+  std::string text = "crane checkpoint log\n";
+  text += group;
+  text += '\n' + hexadecimal(log_id, 16);
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  CRANE_ASSERT(EVP_Digest(text.data(), text.size(), digest, nullptr, EVP_sha256(), nullptr) == 1);
+  std::string hex;
+  for (int i = 0; i < 16; ++i) hex += hexadecimal(digest[i], 2);
+  return hex;
+}
+
+std::string digest_of_file(const std::string& path) {
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return {};
+  std::vector<char> piece(1 << 16);
+  std::uint64_t crc = 0;
+  for (;;) {
+    const ssize_t n = read_all(fd.get(), piece.data(), piece.size());
+    if (n < 0) return {};
+    if (n == 0) return hexadecimal(crc, 16);
+    crc = crc64(piece.data(), static_cast<std::size_t>(n), crc);
+  }
+}
+
+Outcome compare(const Manifest& m, const Expected& e, const std::string& name, Why& why) {
+  if (!e.group.empty() && e.group != m.group) return foreign(why, name, "group", m.group, e.group);
+  if (!e.log_digest.empty() && e.log_digest != m.log_digest) {
+    return foreign(why, name, "log", m.log_digest, e.log_digest);
+  }
+  if (!e.program.empty() && e.program != m.program) {
+    return foreign(why, name, "program", m.program, e.program);
+  }
+  if (e.layout_version != 0 && e.layout_version != m.layout_version) {
+    return other_version(why, name, "layout of the segment", std::to_string(m.layout_version),
+                         std::to_string(e.layout_version));
+  }
+  if (!e.library_digest.empty() && e.library_digest != m.library_digest) {
+    return other_version(why, name, "libcrane.so", m.library_digest, e.library_digest);
+  }
+  return Done{};
+}
+
+}  // namespace crane::checkpoint

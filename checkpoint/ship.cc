@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "checkpoint/container_keeper.h"
+#include "checkpoint/directory_lock.h"
+#include "checkpoint/fault_points.h"
+#include "checkpoint/image.h"
+
+namespace crane::checkpoint {
+namespace {
+
+constexpr std::size_t kShipPiece = 1 << 20;
+constexpr int kAttempts = 2;  // bytes that a loss of power garbled are fetched once more
+
+}  // namespace
+
+Outcome Incoming::begin(const std::string& manifest_text) {
+  Why& why = here_.why_;
+  auto manifest = parse_manifest(manifest_text, "the manifest that arrived", why);
+  if (!manifest) return manifest.error();
+  manifest_ = std::move(manifest).value();
+  text_ = manifest_text;
+  name_ = name_of(manifest_.at);
+  path_ = here_.path_of(".ship-" + name_);
+  const auto present = here_.find(name_);
+  if (present && (present.value().verified || here_.verify(name_))) {
+    return why.is(Code::kExists, "receive",
+                  "there is a verified checkpoint " + name_ + " in " + here_.options_.directory);
+  }
+  if (present) {
+    // It is damaged: what arrives is better.
+    if (auto gone = here_.remove(name_); !gone) return gone;
+  }
+  const auto all = here_.lock_all();
+  if (!all) return all.error();
+  std::error_code ignored;
+  if (!std::filesystem::exists(path_, ignored) && ::mkdir(path_.c_str(), 0700) != 0) {
+    return why.system("create", path_);
+  }
+  auto lock = lock_directory(path_, LOCK_EX, why);
+  if (!lock) return lock.error();
+  lock_ = std::move(lock).value();
+  ::flock(all.value().get(), LOCK_UN);
+  // One at a time: what is left of another is not gone on with any more.
+  for (const auto& entry : std::filesystem::directory_iterator(here_.options_.directory, ignored)) {
+    const std::string other = entry.path().string();
+    if (entry.path().filename().string().rfind(".ship-", 0) != 0 || other == path_) continue;
+    if (lock_directory(other, LOCK_EX, why)) remove_tree(other);
+  }
+  const std::string at = path_ + "/" + kManifestName;
+  Why none;
+  const auto before = read_file(at, kManifestMax, none);
+  if (!before || before.value() != text_) {
+    // Nothing, or pieces of another one of this viewstamp.
+    for (const auto& entry : std::filesystem::directory_iterator(path_, ignored)) {
+      remove_tree(entry.path().string());
+    }
+    if (auto written = write_file(at, text_, why); !written) return written;
+  }
+  fault_point("ship.manifest");
+  return find_wanted();
+}
+
+Outcome Incoming::find_wanted() {
+  wanted_ = {};
+  file_ = {};
+  for (const PackedFile& file : manifest_.files) {
+    const std::string path = path_ + "/" + file.name;
+    Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd) return here_.why_.system("create", path);
+    struct stat s {};
+    if (::fstat(fd.get(), &s) != 0) return here_.why_.system("look at", path);
+    auto size = static_cast<std::uint64_t>(s.st_size);
+    if (size == file.bytes) continue;
+    if (size > file.bytes) {
+      if (::ftruncate(fd.get(), 0) != 0) return here_.why_.system("write", path);
+      size = 0;
+    }
+    if (::lseek(fd.get(), static_cast<off_t>(size), SEEK_SET) < 0) {
+      return here_.why_.system("seek in", path);
+    }
+    wanted_ = {file.name, size, file.bytes - size};
+    file_ = std::move(fd);
+    break;
+  }
+  return Done{};
+}
+
+Outcome Incoming::add(std::span<const std::byte> bytes) {
+  CRANE_ASSERT(!wanted_.file.empty() && bytes.size() <= wanted_.bytes);
+  const std::string path = path_ + "/" + wanted_.file;
+  if (!write_all(file_.get(), bytes.data(), bytes.size())) {
+    const Error failed = here_.why_.system("write", path);
+    // A full disk is not helped by half a checkpoint.
+    if (failed.code == Code::kFull) remove_tree(path_);
+    return failed;
+  }
+  fault_point("ship.bytes");
+  wanted_.offset += bytes.size();
+  wanted_.bytes -= bytes.size();
+  if (wanted_.bytes > 0) return Done{};
+  if (::fsync(file_.get()) != 0) return here_.why_.system("sync", path);
+  return find_wanted();
+}
+
+Outcome Incoming::finish() {
+  CRANE_ASSERT(wanted_.file.empty());
+  for (const PackedFile& file : manifest_.files) {
+    here_.tell("verifying " + file.name + ", which arrived");
+    Nowhere sink;
+    const std::string path = path_ + "/" + file.name;
+    const auto read = read_pack(path, file, sink, here_.why_);
+    if (read) continue;
+    if (read.error().code == Code::kDamaged && ::truncate(path.c_str(), 0) == 0) {
+      Why saved = here_.why_;
+      if (auto found = find_wanted(); !found) return found;
+      here_.why_ = saved;
+    }
+    return read;
+  }
+  // What an earlier, killed process wrote may not have been synced.
+  for (const PackedFile& file : manifest_.files) {
+    const std::string path = path_ + "/" + file.name;
+    const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd || ::fsync(fd.get()) != 0) return here_.why_.system("sync", path);
+  }
+  if (auto marked = here_.mark(path_, text_); !marked) return marked;
+  fault_point("ship.verified");
+  if (auto named = here_.rename_published(path_, name_, "ship.renamed"); !named) return named;
+  here_.tell("received " + name_);
+  return Done{};
+}
+
+Outcome Checkpoints::ship(const std::string& name, const std::string& to) {
+  const auto lock = read_lock(name);
+  if (!lock) return lock.error();
+  std::string text;
+  const auto manifest = read_manifest(name, text);
+  if (!manifest) return manifest.error();
+  Checkpoints there(Options{to, options_.level, options_.progress});
+  Incoming incoming(there);
+  const auto failed = [&](Error error) {
+    why_ = there.why_;
+    return error;
+  };
+  if (auto begun = incoming.begin(text); !begun) {
+    if (begun.error().code == Code::kExists) return Done{};
+    return failed(begun.error());
+  }
+  std::vector<std::byte> piece(kShipPiece);
+  for (int attempt = 1;; ++attempt) {
+    while (!incoming.wanted().file.empty()) {
+      const Incoming::Wanted wanted = incoming.wanted();
+      const std::string from = path_of(name) + "/" + wanted.file;
+      const Descriptor fd(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
+      if (!fd) return why_.system("open", from);
+      const std::size_t size = std::min<std::uint64_t>(piece.size(), wanted.bytes);
+      const ssize_t n = ::pread(fd.get(), piece.data(), size, static_cast<off_t>(wanted.offset));
+      if (n < 0) return why_.system("read", from);
+      if (n == 0) {
+        return why_.is(Code::kDamaged, "ship",
+                       from + " is damaged (it ends early); ship another replica's");
+      }
+      if (auto added = incoming.add({piece.data(), static_cast<std::size_t>(n)}); !added) {
+        return failed(added.error());
+      }
+    }
+    const auto finished = incoming.finish();
+    if (finished) return Done{};
+    const bool may_help = finished.error().code == Code::kDamaged && attempt < kAttempts;
+    if (!may_help) return failed(finished.error());
+  }
+}
+
+}  // namespace crane::checkpoint

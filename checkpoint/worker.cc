@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/worker.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace crane::checkpoint {
+namespace {
+
+constexpr int kChannel = 3;  // in the child
+// ioprio_set(2); <linux/ioprio.h> is not C++.
+constexpr int kOneProcess = 1, kLastOfAll = (2 << 13) | 7;
+
+// A message is a letter, fields, and a zero; sentences hold none.
+void send(char letter, const std::string& text) {
+  std::string line = letter + text;
+  std::replace(line.begin(), line.end(), '\0', ' ');
+  // A reader that is gone has our end with it.
+  (void)write_all(kChannel, line.c_str(), line.size() + 1);
+}
+
+// Not SCHED_IDLE and its kin of disks: on a busy machine that is never.
+void yield_to_others() noexcept {
+  (void)::setpriority(PRIO_PROCESS, 0, 19);
+  (void)::syscall(SYS_ioprio_set, kOneProcess, 0, kLastOfAll);
+}
+
+[[noreturn]] void run(const Worker::Job& job, int channel, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(1);
+  ::prctl(PR_SET_NAME, "crane-ckpt");
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (channel != kChannel) ::dup2(channel, kChannel);
+  ::close_range(kChannel + 1, ~0U, 0);
+  ::fcntl(kChannel, F_SETFD, FD_CLOEXEC);
+  yield_to_others();
+  Why why;
+  const auto result = job([](const std::string& line) { send('p', line); }, why);
+  if (result) {
+    send('r', result.value());
+  } else {
+    send('e', std::to_string(static_cast<int>(result.error().code)) + " " + why.text);
+  }
+  ::_exit(0);
+}
+
+}  // namespace
+
+Outcome Worker::start(const Job& job) {
+  CRANE_ASSERT(idle());
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return system_error("pipe2");
+  channel_ = Descriptor(ends[0]);
+  const Descriptor theirs(ends[1]);
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  arrived_.clear();
+  progress_.clear();
+  why_.text.clear();
+  answered_ = false;
+  const pid_t parent = ::getpid();
+  child_ = ::fork();
+  if (child_ == 0) run(job, theirs.get(), parent);
+  if (child_ < 0) {
+    channel_ = {};
+    return system_error("fork");
+  }
+  return Done{};
+}
+
+void Worker::take(const std::string& line) {
+  const std::string text = line.substr(1);
+  if (line[0] == 'p') progress_ = text;
+  if (line[0] == 'r') result_ = text;
+  if (line[0] == 'e') {
+    const auto space = text.find(' ');
+    why_.text = text.substr(space + 1);
+    result_ = Error{static_cast<Code>(std::atoi(text.c_str())), 0, "checkpoint"};
+  }
+  answered_ = answered_ || line[0] != 'p';
+}
+
+bool Worker::advance() {
+  if (idle()) return false;
+  char piece[4096];
+  for (;;) {
+    const ssize_t n = ::read(channel_.get(), piece, sizeof piece);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return false;
+    if (n <= 0) break;
+    arrived_.append(piece, static_cast<std::size_t>(n));
+    for (std::size_t end = 0; (end = arrived_.find('\0')) != std::string::npos;) {
+      take(arrived_.substr(0, end));
+      arrived_.erase(0, end + 1);
+    }
+  }
+  if (!answered_) {
+    result_ = why_.is(Code::kSystem, "checkpoint",
+                      "the process that worked on the checkpoint was killed while " +
+                          (progress_.empty() ? "starting" : progress_) +
+                          "; what it left is removed when the node cleans up");
+  }
+  reap();
+  return true;
+}
+
+void Worker::reap() noexcept {
+  while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  child_ = -1;
+  channel_ = {};
+}
+
+void Worker::stop() noexcept {
+  if (idle()) return;
+  ::kill(child_, SIGKILL);
+  reap();
+}
+
+}  // namespace crane::checkpoint

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Runs what blocks (packing, verifying, shipping) beside a node: in a child process with the
+// lowest priority for the processor and the disk, that dies with the node.
+//
+// A process and not a thread: a thread that starves while it holds the memory map's lock, or
+// malloc's, would hold up the node; a process is also killed at any moment without harm (image.h,
+// G4).
+//
+// Threads: the node's one thread; start() forks, so the caller must be single-threaded.  The job
+// runs in a copy of the caller's memory with all descriptors but 0, 1 and 2 closed, and ends with
+// _exit(): it opens what it needs, and nothing that it changes is seen here but its answer.
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+
+#include "checkpoint/descriptor.h"
+
+namespace crane::checkpoint {
+
+class Worker {
+ public:
+  // What a job says, at once or at its end.
+  using Say = std::function<void(const std::string& line)>;
+  // Returns its result; of an error, `why` has the sentence.
+  using Job = std::function<Result<std::string>(const Say& progress, Why& why)>;
+
+  Worker() = default;
+  ~Worker() { stop(); }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Errors: kSystem.  REQUIRES: idle().
+  Outcome start(const Job& job);
+  bool idle() const noexcept { return child_ < 0; }
+
+  // Readable when advance() has something to do; -1 when idle.
+  int event_fd() const noexcept { return channel_.get(); }
+  // Takes what arrived; never waits for the job.  True: it has ended, result() has its answer, and
+  // the worker is idle.
+  bool advance();
+  const std::string& progress() const { return progress_; }  // the last line it said
+  // After advance() said so.  Of an error: why() has the sentence; kSystem also when it was killed.
+  const Result<std::string>& result() const { return result_; }
+  const std::string& why() const { return why_.text; }
+
+  // Kills it, if it runs; the worker is idle.
+  void stop() noexcept;
+
+ private:
+  void take(const std::string& line);
+  void reap() noexcept;
+
+  pid_t child_ = -1;
+  Descriptor channel_;
+  std::string arrived_, progress_;
+  bool answered_ = false;
+  Result<std::string> result_{std::string()};
+  Why why_;
+};
+
+}  // namespace crane::checkpoint

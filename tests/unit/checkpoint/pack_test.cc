@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    A tree that was copied, or packed and unpacked, is the tree: every attribute of every
+// file. METHOD  A tree with whatever a file can have; a description of each file, made with other
+// code. CHECKS  Equal descriptions; holes stay holes; equal trees make equal packs; damage is
+// found. REPLAY  --rng-seed repeats the contents.
+#include "checkpoint/pack.h"
+
+#include "tests/unit/checkpoint/image_harness.h"
+
+using namespace crane;
+using namespace crane::test;
+
+namespace {
+
+void compare_trees(const std::string& one, const std::string& other) {
+  const auto a = snapshot(one), b = snapshot(other);
+  CHECK(a.size() == b.size());
+  for (const auto& [name, text] : a) {
+    INFO(name);
+    const auto at = b.find(name);
+    REQUIRE(at != b.end());
+    CHECK(at->second == text);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("pack: a copied tree is the tree", "[root]") {
+  std::mt19937_64 random(Catch::rngSeed());
+  INFO("seed " << Catch::rngSeed());
+  Scratch scratch;
+  make_hostile_tree(scratch.path() + "/upper", random);
+  Why why;
+  const auto copied = copy_tree(scratch.path() + "/upper", scratch.path() + "/copy", why);
+  INFO(why.text);
+  REQUIRE(copied.ok());
+  compare_trees(scratch.path() + "/upper", scratch.path() + "/copy");
+  CHECK(copy_tree(scratch.path() + "/upper", scratch.path() + "/copy", why).error().code ==
+        Code::kExists);
+}
+
+TEST_CASE("pack: an unpacked tree is the tree", "[root]") {
+  std::mt19937_64 random(Catch::rngSeed());
+  INFO("seed " << Catch::rngSeed());
+  Scratch scratch;
+  make_hostile_tree(scratch.path() + "/upper", random);
+  Why why;
+  fs::create_directory(scratch.path() + "/out");
+  const std::string file = scratch.path() + "/upper.pack";
+  const auto packed = pack(scratch.path() + "/upper", file, 1, why);
+  INFO(why.text);
+  REQUIRE(packed.ok());
+  CHECK(packed.value().bytes == fs::file_size(file));
+  Extractor out(scratch.path() + "/out", why);
+  const auto unpacked = read_pack(file, packed.value(), out, why);
+  INFO(why.text);
+  REQUIRE(unpacked.ok());
+  compare_trees(scratch.path() + "/upper", scratch.path() + "/out/upper");
+  // Packed again, from the copy, it is the same bytes.
+  fs::create_directory(scratch.path() + "/again");
+  REQUIRE(pack(scratch.path() + "/out/upper", scratch.path() + "/again/upper.pack", 1, why).ok());
+  CHECK(slurp(file) == slurp(scratch.path() + "/again/upper.pack"));
+}
+
+TEST_CASE("pack: the holes of a large segment cost nothing and stay holes") {
+  std::mt19937_64 random(Catch::rngSeed());
+  INFO("seed " << Catch::rngSeed());
+  Scratch scratch;
+  const std::string segment = scratch.path() + "/segment";
+  make_sparse(segment, 400U << 20, 300, random);
+  Why why;
+  const std::string file = scratch.path() + "/segment.pack";
+  const auto packed = pack(segment, file, 1, why);
+  INFO(why.text);
+  REQUIRE(packed.ok());
+  CHECK(packed.value().unpacked < (300U * 3 * 4096) + 100'000);
+  fs::create_directory(scratch.path() + "/out");
+  Extractor out(scratch.path() + "/out", why);
+  REQUIRE(read_pack(file, packed.value(), out, why).ok());
+  CHECK(describe(segment) == describe(scratch.path() + "/out/segment"));
+  REQUIRE(copy_tree(segment, scratch.path() + "/copy", why).ok());
+  CHECK(describe(segment) == describe(scratch.path() + "/copy"));
+}
+
+TEST_CASE("pack: every flipped bit and every truncation is found") {
+  std::mt19937_64 random(Catch::rngSeed());
+  INFO("seed " << Catch::rngSeed());
+  Scratch scratch;
+  fs::create_directory(scratch.path() + "/part");
+  spill(scratch.path() + "/part/a", "some text, some text, some text");
+  spill(scratch.path() + "/part/b", random_bytes(random, 100));
+  Why why;
+  const std::string file = scratch.path() + "/part.pack";
+  const auto packed = pack(scratch.path() + "/part", file, 1, why);
+  REQUIRE(packed.ok());
+  const std::string good = slurp(file);
+  Nowhere nowhere;
+  for (std::size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] = static_cast<char>(bad[i] ^ (1 << (random() % 8)));
+    spill(file, bad);
+    INFO("byte " << i);
+    const auto read = read_pack(file, packed.value(), nowhere, why);
+    REQUIRE(!read.ok());
+    CHECK(read.error().code == Code::kDamaged);
+    CHECK(why.text.find(file) != std::string::npos);
+    spill(file, good.substr(0, i));
+    CHECK(!read_pack(file, packed.value(), nowhere, why).ok());
+    // Also when the manifest was made of it.
+    PackedFile shorter = packed.value();
+    shorter.bytes = i;
+    shorter.crc = 0;
+    CHECK(!read_pack(file, shorter, nowhere, why).ok());
+  }
+  spill(file, good + "more");
+  PackedFile longer = packed.value();
+  longer.bytes += 4;
+  CHECK(!read_pack(file, longer, nowhere, why).ok());
+  spill(file, good);
+  CHECK(read_pack(file, packed.value(), nowhere, why).ok());
+  PackedFile other = packed.value();
+  other.name = "other.pack";
+  CHECK(!read_pack(file, other, nowhere, why).ok());
+  // Another one of the same size, healthy in itself.
+  fs::create_directory(scratch.path() + "/other");
+  spill(scratch.path() + "/part/b", random_bytes(random, 100));
+  REQUIRE(pack(scratch.path() + "/part", scratch.path() + "/other/part.pack", 1, why).ok());
+  PackedFile same_size = packed.value();
+  const std::string twin = slurp(scratch.path() + "/other/part.pack");
+  same_size.bytes = twin.size();
+  spill(file, twin);
+  CHECK(read_pack(file, same_size, nowhere, why).error().code == Code::kDamaged);
+}
+
+namespace {
+
+// Records as pack.h describes them, made by hand.
+struct Bytes {
+  std::string text = "CRNPACK1";
+  template <typename Integer>
+  Bytes& put(Integer v) {
+    text.append(reinterpret_cast<const char*>(&v), sizeof v);
+    return *this;
+  }
+  Bytes& name(const std::string& n) {
+    put(static_cast<std::uint16_t>(n.size()));
+    text += n;
+    return *this;
+  }
+  Bytes& inode(const std::string& n, std::uint32_t mode, std::uint64_t size = 0) {
+    put('i').name(n).put(mode).put(0U).put(0U).put(0U).put(std::int64_t{0}).put(std::uint64_t{0});
+    return put(size).put(0U).name(S_ISLNK(mode) ? "target" : "").put(0U);
+  }
+  Bytes& data(std::uint64_t offset, const std::string& bytes) {
+    put('d').put(offset).put(static_cast<std::uint32_t>(bytes.size()));
+    text += bytes;
+    return *this;
+  }
+  // All directories and files that are open end, then the pack.
+  std::string end(int open, std::uint64_t records) {
+    for (int i = 0; i < open; ++i) put('u');
+    return put('z').put(records).text;
+  }
+};
+
+bool accepts(const std::string& bytes) {
+  std::size_t at = 0;
+  const ByteSource source = [&](void* to, std::size_t size) -> Outcome {
+    if (size > bytes.size() - at) return Error{Code::kDamaged, 0, "it ends"};
+    if (size > 0) std::memcpy(to, bytes.data() + at, size);
+    at += size;
+    return Done{};
+  };
+  Nowhere nowhere;
+  Why why;
+  return decode(source, "part", "by hand", nowhere, why).ok() && at == bytes.size();
+}
+
+}  // namespace
+
+TEST_CASE("pack: no name leaves its directory, no data its file", "[G2]") {
+  const auto named = [](const std::string& name) {
+    return Bytes{}.inode("part", S_IFDIR).inode(name, S_IFIFO).end(1, 3);
+  };
+  CHECK(accepts(named("name")));
+  CHECK(accepts(named("...")));
+  CHECK(accepts(named(std::string(255, 'n'))));
+  for (const std::string& bad :
+       {std::string(".."), std::string("."), std::string("../x"), std::string("/x"),
+        std::string("x/y"), std::string(), std::string("x\0y", 3), std::string(256, 'n')}) {
+    INFO(bad);
+    CHECK(!accepts(named(bad)));
+  }
+  CHECK(!accepts(Bytes{}.inode("other", S_IFDIR).end(1, 2)));
+  CHECK(!accepts(Bytes{}.inode("part", S_IFIFO).inode("part", S_IFIFO).end(0, 2)));
+  CHECK(!accepts(Bytes{}.end(0, 0)));
+
+  const auto file = [] { return Bytes{}.inode("part", S_IFREG, 10); };
+  CHECK(accepts(file().data(0, "abc").data(3, "d").data(9, "e").end(1, 5)));
+  CHECK(!accepts(file().data(3, "abc").data(2, "d").end(1, 4)));
+  CHECK(!accepts(file().data(3, "abc").data(5, "d").end(1, 4)));
+  CHECK(!accepts(file().data(8, "abc").end(1, 3)));
+  CHECK(!accepts(file().data(11, "a").end(1, 3)));
+  CHECK(!accepts(file().data(~std::uint64_t{0}, "a").end(1, 3)));
+  CHECK(!accepts(file().data(0, "").end(1, 3)));
+  CHECK(!accepts(file().data(0, "abc").end(1, 4)));
+  CHECK(!accepts(file().data(0, "abc").end(2, 4)));
+  CHECK(!accepts(file().data(0, "abc").end(0, 2)));
+  CHECK(!accepts(file().inode("in a file", S_IFIFO).end(1, 3)));
+  CHECK(!accepts(Bytes{}.inode("part", S_IFDIR).data(0, "a").end(1, 3)));
+  CHECK(!accepts(Bytes{}.inode("part", S_IFREG, ~std::uint64_t{0}).end(1, 2)));
+  CHECK(!accepts(Bytes{}.inode("part", 0xf000).end(0, 1)));
+  CHECK(!accepts(Bytes{}.inode("part", S_IFDIR).put('l').name("x").put(1U).end(1, 3)));
+  Bytes down;
+  down.inode("part", S_IFDIR);
+  for (int i = 0; i < 1000; ++i) down.inode("d", S_IFDIR);
+  CHECK(!accepts(down.end(1001, 2002)));
+}
