@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <lxc/lxccontainer.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -34,6 +35,7 @@ constexpr long kOverlayMagic = 0x794c7630;
 
 // Each failed try means that somebody else made one more directory of the path.
 constexpr int kNewTriesMax = 16;
+constexpr int kOldKeeperMs = 10'000;
 
 using NewContainer = lxc_container* (*)(const char*, const char*);
 
@@ -172,7 +174,12 @@ Outcome Container::prepare_place() {
   if (options_.directory.find_first_of(",:\\") != std::string::npos) {
     return Error{Code::kBadArgument, 0, "a replica's directory may not hold , : or backslash"};
   }
-  if (auto claimed = claim_name(); !claimed) return claimed;
+  // The keeper of a node that was killed a moment ago may still be at its end.
+  const auto deadline = now_ms() + (restore_.images.empty() ? 0 : kOldKeeperMs);
+  for (auto claimed = claim_name(); !claimed; claimed = claim_name()) {
+    if (claimed.error().code != Code::kExists || now_ms() >= deadline) return claimed;
+    poll(nullptr, 0, 5);
+  }
   if (auto entered = enter_private_mounts(); !entered) return entered;
   if (auto made = make_directories(options_.directory); !made) return made;
   for (const auto& bind : options_.binds) {

@@ -71,7 +71,8 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
     case EntryType::kPreempt:  // the node has seen to it (stall.h)
     case EntryType::kPassed:
     case EntryType::kHash:
-      return;  // they carry time and grants only
+    case EntryType::kCheckpoint:  // the node holds back what follows
+      return;                     // they carry time and grants only
     case EntryType::kAttach: {
       const auto who = body_as<AttachBody>(w, body);
       return attach(w, who.slot, who.number);

@@ -61,6 +61,25 @@ InodeRecord& find_inode(Layout& w, std::uint64_t device, std::uint64_t inode) no
   return known != nullptr ? *known : give_number(w, device, inode);
 }
 
+void rename_inodes(Layout& w, RenameInode rename, void* context) noexcept {
+  InodeTable& t = w.inodes;
+  for (std::uint32_t& bucket : t.buckets) bucket = 0;
+  // The youngest first, so that it is the one that is kept.
+  const std::uint64_t oldest = t.last_number > kInodesMax ? t.last_number - kInodesMax : 0;
+  for (std::uint64_t number = t.last_number; number > oldest; --number) {
+    InodeRecord& r = record_of(w, number);
+    if (r.number != number) continue;
+    rename(context, r.device, r.inode);
+    if (known_inode(w, r.device, r.inode) != nullptr) {
+      r.number = 0;
+      continue;
+    }
+    std::uint32_t& bucket = bucket_of(w, r.device, r.inode);
+    r.next = bucket;
+    bucket = index_of(w, r) + 1;
+  }
+}
+
 InodeRecord& make_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {
   InodeRecord* const stale = known_inode(w, device, inode);
   if (stale != nullptr) {

@@ -25,6 +25,11 @@ InodeRecord& find_inode(Layout& w, std::uint64_t device, std::uint64_t inode) no
 // The same for a file that was just created: always a new number, and no time yet.
 InodeRecord& make_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept;
 
+// After a restore: what the kernel calls each file now.  `rename` changes device and inode of a
+// record in place.  Where two come to be called the same, the older one was gone: it is forgotten.
+using RenameInode = void (*)(void* context, std::uint64_t& device, std::uint64_t& inode) noexcept;
+void rename_inodes(Layout& w, RenameInode rename, void* context) noexcept;
+
 // A record remembered by index is still that of the number remembered with it.
 inline bool is_inode(const Layout& w, std::uint32_t record, std::uint64_t number) noexcept {
   return number != 0 && w.inodes.records[record].number == number;

@@ -525,6 +525,17 @@ bool admit_from_node(Layout& w) noexcept {
   return true;
 }
 
+bool take_lying_turn(Layout& w) noexcept {
+  std::uint32_t idle = kHolderIdle;
+  return w.scheduler.holder.compare_exchange_strong(idle, value(kNodeSlot),
+                                                    std::memory_order_seq_cst);
+}
+
+void lay_turn_down(Layout& w) noexcept {
+  CRANE_ASSERT(has_turn(w, kNodeSlot));
+  select_next(w, kNodeSlot);
+}
+
 void set_doorbell(Doorbell ring) noexcept { doorbell.store(ring, std::memory_order_release); }
 
 void ring_doorbell(Layout& w) noexcept {

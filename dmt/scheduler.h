@@ -156,6 +156,11 @@ void fire_timers(Layout& w) noexcept;
 // and hands the turn to the first runnable thread.  True when it did.
 bool admit_from_node(Layout& w) noexcept;
 
+// The node takes the turn where it lies, so that nobody goes on until lay_turn_down(); false:
+// somebody has it.  For checkpoints (rest.h): no entry may be pushed in between.
+bool take_lying_turn(Layout& w) noexcept;
+void lay_turn_down(Layout& w) noexcept;
+
 // Rings the node's doorbell if it sleeps.  Set by the runtime (and by tests); null = nobody.
 using Doorbell = void (*)() noexcept;
 void set_doorbell(Doorbell ring) noexcept;

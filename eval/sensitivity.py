@@ -105,7 +105,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default=str(servers.HERE.parent / "out/release"))
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--only", default="", help="the kinds whose name holds this")
+    parser.add_argument("--only", default="",
+                        help="a regular expression: the kinds whose name it finds")
     parser.add_argument("--quick", action="store_true", help="the stories' small loads")
     options = parser.parse_args()
     h.end_at_sigterm()

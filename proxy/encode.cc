@@ -70,6 +70,8 @@ const char* name(EntryType type) noexcept {
       return "time";
     case EntryType::kSignal:
       return "signal";
+    case EntryType::kCheckpoint:
+      return "checkpoint";
     case EntryType::kPreempt:
       return "preempt";
     case EntryType::kPassed:

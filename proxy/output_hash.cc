@@ -62,6 +62,25 @@ std::uint64_t OutputHash::finish(std::uint64_t conn, const Stream& stream, bool 
   return fold(hash, (stream.buckets * kHashBucketBytes + stream.filled) * 2 + (closed ? 1 : 0));
 }
 
+OutputHash::State OutputHash::state() const {
+  State state{closed_sum_, {}};
+  for (const auto& [conn, s] : open_) {
+    state.open.push_back({conn, s.chain, s.buckets, s.crc, s.filled});
+  }
+  return state;
+}
+
+void OutputHash::restore(const State& state) {
+  closed_sum_ = state.closed_sum;
+  open_.clear();
+  for (const OutputStream& s : state.open) {
+    CRANE_ASSERT(s.filled < kHashBucketBytes);
+    open_[s.conn] = {s.chain, s.buckets, s.crc, static_cast<std::size_t>(s.filled)};
+  }
+  marks_.clear();
+  marks_lost_ = true;
+}
+
 std::uint64_t OutputHash::digest() const noexcept {
   std::uint64_t sum = closed_sum_;
   for (const auto& [conn, stream] : open_) sum += finish(conn, stream, false);

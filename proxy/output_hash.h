@@ -28,8 +28,26 @@ struct OutputMark {
   std::uint64_t value;   // over it and, when the connection ended in it, over that
 };
 
+// One open connection, as a checkpoint keeps it.
+struct OutputStream {
+  std::uint64_t conn = 0;
+  std::uint64_t chain = 0;    // over the complete buckets
+  std::uint64_t buckets = 0;  // how many they are
+  std::uint64_t crc = 0;      // CRC64 of the bucket that fills
+  std::uint64_t filled = 0;   // its bytes, < kHashBucketBytes
+};
+
 class OutputHash {
  public:
+  // All that digest() depends on.
+  struct State {
+    std::uint64_t closed_sum = 0;
+    std::vector<OutputStream> open;
+  };
+  State state() const;
+  // Goes on from there; marks before it are gone (marks_whole() is false until forget()).
+  void restore(const State& state);
+
   void bytes(ConnId conn, std::span<const std::byte> bytes);
   // The connection writes no more; its memory is freed.
   void closed(ConnId conn);

@@ -17,20 +17,21 @@ namespace crane {
 inline constexpr std::uint32_t kEntryFormatVersion = 1;
 
 enum class EntryType : std::uint8_t {
-  kStart = 1,     // START(view): first entry of a leader; resets every older connection (C8)
-  kConfig = 2,    // CONFIG(members): known to consensus; admission ignores it
-  kConnect = 3,   // body: ConnectBody; conn = index of this entry
-  kData = 4,      // body: DataBody + bytes
-  kShutdown = 5,  // the client sent FIN; body: ConnBody
-  kReset = 6,     // the connection broke; body: ConnBody
-  kWindow = 7,    // the client took `total` bytes of output in all; body: WindowBody (D15)
-  kBubble = 8,    // grants turns, and carries time
-  kTime = 9,      // carries time: a deadline has passed on the leader (D17)
-  kSignal = 10,   // an operator's signal; body: SignalBody (D11)
-  kPreempt = 12,  // a thread that stands still gives way; body: PreemptBody (dmt/stall.h)
-  kPassed = 13,   // the leader's server has passed a clock; body: PassedBody (dmt/stall.h)
-  kAttach = 14,   // a detached thread of the leader's arrived; body: AttachBody (D3b)
-  kHash = 15,     // the replicas' digests at a cut, and a cut; for nodes (proxy/verification.h)
+  kStart = 1,        // START(view): first entry of a leader; resets every older connection (C8)
+  kConfig = 2,       // CONFIG(members): known to consensus; admission ignores it
+  kConnect = 3,      // body: ConnectBody; conn = index of this entry
+  kData = 4,         // body: DataBody + bytes
+  kShutdown = 5,     // the client sent FIN; body: ConnBody
+  kReset = 6,        // the connection broke; body: ConnBody
+  kWindow = 7,       // the client took `total` bytes of output in all; body: WindowBody (D15)
+  kBubble = 8,       // grants turns, and carries time
+  kTime = 9,         // carries time: a deadline has passed on the leader (D17)
+  kSignal = 10,      // an operator's signal; body: SignalBody (D11)
+  kCheckpoint = 11,  // one replica keeps its state as of here; body: CheckpointBody
+  kPreempt = 12,     // a thread that stands still gives way; body: PreemptBody (dmt/stall.h)
+  kPassed = 13,      // the leader's server has passed a clock; body: PassedBody (dmt/stall.h)
+  kAttach = 14,      // a detached thread of the leader's arrived; body: AttachBody (D3b)
+  kHash = 15,        // the replicas' digests at a cut, and a cut; for nodes (proxy/verification.h)
 };
 
 // Turns that an entry grants after its admission; 0 = admit the next entry at the same clock (D3).
@@ -96,6 +97,11 @@ struct AttachBody {
   std::uint32_t number;  // which detachment of the slot
 };
 
+struct CheckpointBody {
+  std::uint32_t replica;  // who does it; nobody else stops
+  std::uint32_t unused = 0;
+};
+
 // What precedes a body in the Paxos sequence.  `stamp_ns` is the leader's virtual monotonic time.
 struct SequenceHeader {
   std::uint32_t body_bytes;
@@ -109,7 +115,7 @@ struct SequenceHeader {
 
 static_assert(sizeof(StartBody) == 48 && sizeof(ConnectBody) == 56 && sizeof(WindowBody) == 16);
 static_assert(sizeof(PreemptBody) == 40 && sizeof(PassedBody) == 8);
-static_assert(sizeof(AttachBody) == 8);
+static_assert(sizeof(AttachBody) == 8 && sizeof(CheckpointBody) == 8);
 static_assert(sizeof(SequenceHeader) == 40);
 
 // DATA larger than this is split by the proxy.

@@ -106,6 +106,8 @@ Result<Config> parse(const Json& json) {
   get(json, "log_id", c.log_id);
   get(json, "send_buffer", c.send_buffer);
   get(json, "working_directory", c.working_directory);
+  get(json, "restore", c.restore);
+  get(json, "checkpoint_every_s", c.checkpoint_every_s);
   std::string mode = "serial", admission = "grant";
   get(json, "mode", mode);
   get(json, "admission", admission);

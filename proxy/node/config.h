@@ -55,6 +55,8 @@ struct Config {
   std::array<std::uint64_t, 4> secret{};  // the seed of virtual randomness (D7)
   std::uint64_t send_buffer = 0;          // 0: the default
   std::string working_directory = "/";
+  std::uint32_t checkpoint_every_s = 0;  // the leader asks for one so often; 0: never by itself
+  bool restore = false;  // begin with the newest checkpoint of the group that is whole
   // Set when the node runs by itself, one per host.
   std::optional<setup::GroupFile> host;
   std::array<std::byte, 32> links{};  // authenticates replicas to each other

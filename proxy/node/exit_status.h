@@ -22,6 +22,7 @@ enum class ExitStatus : int {
   kUnhooked = 77,          // strict mode: a system call of the server came past libcrane.so
   kNotHere = 78,           // the fence or the huge pages that were chosen cannot be had here
   kDiverged = 79,          // its outputs or its schedule were not the majority's
+  kNoCheckpoint = 80,      // it was to come back, and no checkpoint can be used
 };
 
 inline constexpr int code(ExitStatus s) noexcept { return static_cast<int>(s); }

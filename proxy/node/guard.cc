@@ -18,6 +18,7 @@
 
 #include "dmt/processes.h"
 #include "dmt/segment.h"
+#include "proxy/node/server_pids.h"
 
 namespace crane::node {
 namespace {
@@ -64,7 +65,7 @@ checkpoint::ServerOptions Guard::options() const {
   return o;
 }
 
-Outcome Guard::start() {
+Outcome Guard::prepare() {
   const std::string log = config_.replica_dir() + "/server.log";
   log_ = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (log_ < 0) return system_error("open server.log");
@@ -73,14 +74,66 @@ Outcome Guard::start() {
   } else {
     server_ = std::make_unique<checkpoint::PlainProcessTree>(options());
   }
+  return Done{};
+}
+
+void Guard::watch_server() {
+  event_assign(&server_event_, base_, server_->event_fd(), EV_READ | EV_PERSIST, on_server, this);
+  event_add(&server_event_, nullptr);
+}
+
+Outcome Guard::start() {
+  if (const Outcome prepared = prepare(); !prepared.ok()) return prepared;
   // Setting up a container takes long enough for the others to think that this node is dead.
   if (const Outcome begun = server_->begin(); !begun.ok()) {
     server_.reset();
     return begun.error();
   }
-  event_assign(&server_event_, base_, server_->event_fd(), EV_READ | EV_PERSIST, on_server, this);
-  event_add(&server_event_, nullptr);
+  watch_server();
   return Done{};
+}
+
+Outcome Guard::restore(const std::string& checkpoint) {
+  if (const Outcome prepared = prepare(); !prepared.ok()) return prepared;
+  restored_ = checked_in_ = true;  // its processes have checked in where they were dumped
+  const Outcome begun = server_->begin_restore(checkpoint + "/images", checkpoint + "/upper");
+  if (!begun.ok()) {
+    server_.reset();
+    return begun.error();
+  }
+  watch_server();
+  return Done{};
+}
+
+Outcome Guard::checkpoint(const std::string& staging) {
+  const Outcome begun = server_->begin_checkpoint(staging + "/images", staging + "/upper");
+  dumping_ = begun.ok();
+  return begun;
+}
+
+void Guard::take_dump() {
+  if (!dumping_) return;
+  const auto times = server_->checkpointed(0);
+  if (!times.ok() && times.error().code == Code::kBusy) return;
+  dumping_ = false;
+  const std::string reason = times.ok() ? "" : server_->reason();
+  callbacks_.on_dumped(times.ok()       ? ""
+                       : reason.empty() ? times.error().what
+                                        : fmt::format("{}: {}", times.error().what, reason));
+}
+
+void Guard::watch_all() {
+  const dmt::Layout& w = segment_.layout();
+  const auto pids = server_pids(w, pid_);
+  for (std::uint32_t process = 1; process < dmt::kProcessesMax; ++process) {
+    const dmt::ProcessRecord& p = w.processes[process];
+    if (p.state != dmt::ProcessState::kAlive || p.foreign) continue;
+    if (const auto found = pids.find(p.pid); found != pids.end()) {
+      watch(process, p.pid, found->second);
+    } else if (p.gone.load() == 0) {
+      callbacks_.on_killed(process, p.pid);
+    }
+  }
 }
 
 void Guard::started() {
@@ -88,15 +141,19 @@ void Guard::started() {
   if (pid.ok()) {
     pid_ = pid.value();
     if (!checked_in_) event_add(&timeout_event_, &kCheckinTimeout);
+    if (restored_) watch_all();
     callbacks_.on_started(pid_);
     return;
   }
   const Error e = pid.error();
   if (e.code == Code::kBusy) return;
   event_del(&server_event_);
-  callbacks_.on_failed(ExitStatus::kServerNotStarted,
-                       fmt::format("{}: {}{}{}", config_.program, e.what, e.detail != 0 ? ": " : "",
-                                   e.detail != 0 ? std::strerror(e.detail) : ""));
+  const std::string& reason = server_->reason();
+  callbacks_.on_failed(
+      ExitStatus::kServerNotStarted,
+      fmt::format("{}: {}{}{}{}{}", config_.program, e.what, e.detail != 0 ? ": " : "",
+                  e.detail != 0 ? std::strerror(e.detail) : "", reason.empty() ? "" : ": ",
+                  reason));
 }
 
 void Guard::stop() {
@@ -227,6 +284,7 @@ void Guard::on_server(int, short, void* argument) {
     return;
   }
   const Result<int> status = guard.server_->wait(0);
+  guard.take_dump();
   if (!status.ok() && status.error().code == Code::kBusy) return;
   event_del(&guard.server_event_);
   guard.callbacks_.drain();

@@ -33,6 +33,8 @@ struct GuardCallbacks {
   std::function<void(pid_t pid)> on_started;
   // The whole server is gone; `status` as wait(2) gives it.
   std::function<void(int status)> on_ended;
+  // A checkpoint that was begun: why there is none; empty: it is there.
+  std::function<void(const std::string& why_not)> on_dumped;
   // A process is gone although the schedule does not know it, after its output was read.
   std::function<void(std::uint32_t process, std::uint32_t pid)> on_killed;
   std::function<void(ExitStatus status, std::string why)> on_failed;
@@ -49,6 +51,11 @@ class Guard {
 
   // Begins to start the server; on_started or on_failed follows.
   Outcome start();
+  // The same, but the server comes back from an unpacked checkpoint's images/ and upper/.
+  Outcome restore(const std::string& checkpoint);
+  // Begins to dump the server into images/ and upper/ of `staging`; on_dumped follows.  REQUIRES:
+  // it is at rest, and stays so until then.
+  Outcome checkpoint(const std::string& staging);
   // Kills what is left and cleans up; blocks until nothing is left.
   void stop();
   bool running() const noexcept { return server_ != nullptr; }
@@ -77,7 +84,11 @@ class Guard {
   static void on_process(int fd, short what, void* watch);
   static void on_checkin_timeout(int fd, short what, void* guard);
 
+  Outcome prepare();
+  void watch_server();
   void started();
+  void watch_all();
+  void take_dump();
   void take_checkin(int fd);
   void watch(std::uint32_t process, std::uint32_t pid, pid_t host_pid);
   bool gone_by_schedule(const Watch& watch) const noexcept;
@@ -93,6 +104,8 @@ class Guard {
   pid_t pid_ = -1;
   int log_ = -1;
   bool checked_in_ = false;
+  bool restored_ = false;
+  bool dumping_ = false;
   bool end_expected_ = false;
   event checkin_event_;
   event server_event_;

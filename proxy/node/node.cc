@@ -114,7 +114,10 @@ bool Node::open() {
     fail(ExitStatus::kNoSegment, "no event loop");
     return false;
   }
-  auto segment = Segment::create(config_);
+  open_checkpointer();
+  if (config_.restore && !find_checkpoint()) return false;
+  auto segment =
+      restored_from_.empty() ? Segment::create(config_) : Segment::adopt(config_, restored_from_);
   if (!segment.ok()) {
     const Error e = segment.error();
     fail(ExitStatus::kNoSegment,
@@ -125,7 +128,9 @@ bool Node::open() {
   layout_ = &segment_->layout();
   slot0_ = std::make_unique<Slot0>(*layout_);
   open_stall_watch();
-  auto outputs = Outputs::open(config_.record, config_.replica);
+  // What a recording held before the checkpoint cannot be told from what followed it.
+  const bool records = restored_from_.empty();
+  auto outputs = Outputs::open(records ? config_.record : "", config_.replica);
   if (!outputs.ok()) {
     const Error e = outputs.error();
     fail(ExitStatus::kBadConfiguration,
@@ -133,6 +138,7 @@ bool Node::open() {
     return false;
   }
   outputs_ = std::move(outputs).value();
+  if (!restored_from_.empty()) take_up_state();
 
   proxy::ProxyOptions options;
   options.connection.send_buffer = layout_->header.configuration.send_buffer;
@@ -159,12 +165,27 @@ void Node::open_guard() {
   callbacks.on_started = [this](pid_t pid) { server_started(pid); };
   callbacks.on_ended = [this](int status) { server_ended(status); };
   callbacks.on_failed = [this](ExitStatus status, const std::string& why) { fail(status, why); };
+  callbacks.on_dumped = [this](const std::string& why_not) {
+    checkpointer_->dumped(monotonic_ns(), why_not);
+  };
   callbacks.on_killed = [this](std::uint32_t process, std::uint32_t pid) {
     fail(ExitStatus::kServerDied,
          fmt::format("process {} (pid {} of the server) was killed on this replica only", process,
                      pid));
   };
   guard_ = std::make_unique<Guard>(base_, config_, *segment_, std::move(callbacks));
+}
+
+// At the checkpoint's place, if there is one.
+Result<std::unique_ptr<consensus::Consensus>> Node::open_log(consensus::Options options) {
+  if (!restored_from_.empty()) {
+    options.checkpoint = consensus::Checkpoint{{restored_.at, restored_.position}, restored_.facts};
+  }
+  auto opened = consensus::Consensus::open(options);
+  if (opened.ok() || opened.error().code != Code::kGone) return opened;
+  spdlog::warn("what this replica missed is not in its own log any more: the others have it");
+  options.forget = true;
+  return consensus::Consensus::open(std::move(options));
 }
 
 bool Node::open_consensus() {
@@ -189,7 +210,7 @@ bool Node::open_consensus() {
     removed_ = consensus_ != nullptr && consensus_->status().removed;
     fail(ExitStatus::kLeftGroup, why);
   };
-  auto opened = consensus::Consensus::open(std::move(options));
+  auto opened = open_log(std::move(options));
   if (!opened.ok()) {
     const Error e = opened.error();
     if (e.code == Code::kUnsupported && config_.host) {
@@ -283,6 +304,8 @@ bool Node::round() {
   propose_on_own();
   look_for_stalls();
   propose_hash();
+  if (checkpointer_->holds()) look_after_checkpoint();
+  ask_now_and_then();
   consensus_due_ns_ = consensus_->poll(static_cast<std::uint64_t>(now_ns_));
   if (stalls_->has_news()) look_for_stalls();
   if (done_) return false;  // fenced: to admit an entry would be to wait for ever
@@ -350,7 +373,7 @@ void Node::arm_timer() {
   if (slot0_->spooling() || busy_ || proxy_->paused()) due = std::min(due, now_ns_ + kPollNs);
   if (stopping_) due = std::min(due, now_ns_ + kSettleNs / 4);
   if (checks()) due = std::min(due, verify_.look_again_ns(now_ns_, work_done()));
-  due = std::min({due, leave_at_ns_, fit_at_ns_, stall_due_ns_});
+  due = std::min({due, leave_at_ns_, fit_at_ns_, stall_due_ns_, checkpoint_due_ns_});
   if (due >= armed_ns_) return;
   armed_ns_ = due;
   const std::int64_t at = std::max<std::int64_t>(due, 1);
@@ -381,6 +404,7 @@ void Node::shut_down() {
     layout_->scheduler.fenced.store(1, std::memory_order_seq_cst);
     if (consensus_ != nullptr) report_status();
   }
+  stop_packing();
   if (guard_ != nullptr) guard_->stop();
   if (outputs_ != nullptr) {
     outputs_->flush();
@@ -472,7 +496,8 @@ int Node::server_exit_code() const noexcept {
 
 void Node::start_server() {
   const ServerPlacement there(config_);
-  if (const Outcome begun = guard_->start(); !begun.ok()) {
+  const Outcome begun = restored_from_.empty() ? guard_->start() : guard_->restore(restored_from_);
+  if (!begun.ok()) {
     const Error e = begun.error();
     fail(ExitStatus::kServerNotStarted,
          fmt::format("{}: {}: {}", config_.program, e.what, std::strerror(e.detail)));
@@ -481,6 +506,7 @@ void Node::start_server() {
 
 void Node::server_started(pid_t pid) {
   spdlog::info("server started, pid {}", pid);
+  if (!restored_from_.empty()) take_up_server();
   control_.send({{"t", "server"}, {"pid", pid}});
   control_.send({{"t", "ready"}});
 }

@@ -25,18 +25,23 @@
 #include <deque>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "checkpoint/image.h"
+#include "checkpoint/worker.h"
 #include "consensus/consensus.h"
 #include "dmt/sequence/output.h"
 #include "proxy/grants.h"
 #include "proxy/node/agreed.h"
+#include "proxy/node/checkpointer.h"
 #include "proxy/node/config.h"
 #include "proxy/node/control.h"
 #include "proxy/node/exit_status.h"
 #include "proxy/node/forwarder.h"
 #include "proxy/node/guard.h"
+#include "proxy/node/node_state.h"
 #include "proxy/node/outputs.h"
 #include "proxy/node/role_hook.h"
 #include "proxy/node/segment.h"
@@ -73,6 +78,7 @@ class Node {
   // --- setting up (node.cc) ---
   bool open();
   bool open_consensus();
+  Result<std::unique_ptr<consensus::Consensus>> open_log(consensus::Options options);
   void open_guard();
   void watch(event& e, int fd, event_callback_fn callback);
 
@@ -89,6 +95,7 @@ class Node {
 
   // --- the log (node_log.cc) ---
   void on_committed(const consensus::EntryView& entry);
+  void take_entry(const consensus::EntryView& entry, bool was_held);
   void on_role(consensus::Role role, View view, ReplicaId leader);
   void follow_role();
   void propose_start();
@@ -99,6 +106,28 @@ class Node {
   void open_stall_watch();
   void look_for_stalls();
   Index applied() const noexcept;
+
+  // --- checkpoints (node_checkpoint.cc) ---
+  void open_checkpointer();
+  void checkpoint_at(const consensus::EntryView& entry);
+  void look_after_checkpoint();
+  std::string unrest();
+  Outcome dump();
+  Index slide();
+  void note_place(const consensus::EntryView& entry);
+  void release_log();
+  Outcome publish();
+  void take_published();
+  void discard();
+  std::string ask_for_checkpoint(const nlohmann::json& request);
+  void ask_now_and_then();
+  void stop_packing();
+  void distrust_checkpoints();
+  Result<std::string> pack(checkpoint::Why& why);
+  Error told(const Error& error) const;
+  bool find_checkpoint();
+  void take_up_state();
+  void take_up_server();
 
   // --- live checking (node_verify.cc) ---
   void note_hash(const consensus::EntryView& entry);
@@ -210,7 +239,29 @@ class Node {
   bool done_ = false;
   ExitStatus result_ = ExitStatus::kStopped;
 
-  std::array<std::uint64_t, 16> entries_{};  // committed, by type
+  std::array<std::uint64_t, kEntryTypes> entries_{};  // committed, by type
+
+  // Behind a CHECKPOINT entry, until the dump is there.
+  struct HeldEntry {
+    consensus::EntryView entry;
+    std::vector<std::byte> payload;
+  };
+  std::unique_ptr<Checkpointer> checkpointer_;
+  std::deque<HeldEntry> held_;
+  std::int64_t checkpoint_due_ns_ = proxy::kNever;  // CLOCK_MONOTONIC
+  NodeState noted_;                                 // as of the entry
+  std::string noted_files_;                         // file_names() then
+  std::unique_ptr<checkpoint::Checkpoints> checkpoints_;
+  std::optional<checkpoint::Staging> staging_;  // of the one under way
+  checkpoint::Worker packer_;
+  event packed_event_{};
+  std::uint8_t last_asked_ = 0;    // leader: who took the last one,
+  std::int64_t ask_at_ns_ = 0;     // when to ask for the next by itself,
+  std::uint64_t asked_after_ = 0;  // and how many inputs there were before the last
+  // Restored from: the unpacked checkpoint, and its state.
+  std::string restored_from_;
+  NodeState restored_;
+  std::string restored_json_;
 
   struct CommittedHash {
     Viewstamp at;

@@ -124,6 +124,7 @@ std::string Node::reply_to(const std::string& text) {
   }
   if (what == "member") return change_member(request);
   if (what == "signal") return signal_server(request);
+  if (what == "checkpoint") return ask_for_checkpoint(request);
   return nlohmann::json{{"ok", false},
                         {"error", "unknown"},
                         {"message", "this version of crane-node does not know that request"}}
@@ -281,6 +282,8 @@ NodeStatus Node::status() const {
   s.outputs_bytes = outputs_->bytes();
   s.outputs_digest = outputs_->digest();
   s.entries = entries_;
+  s.checkpoint = checkpointer_->status();
+  s.restored_at = value(restored_.at.index);
   s.group = config_.group;
   s.replicas = config_.replicas;
   s.fabric = config_.host ? config_.host->fabric : "shm";

@@ -38,6 +38,16 @@ void Node::on_committed(const consensus::EntryView& entry) {
   committed_ = entry.at.index;
   if (entry.type >= kConsensusTypes) return;
   clock_.committed(static_cast<std::int64_t>(entry.stamp_ns), now_ns_);
+  if (checkpointer_->holds()) {
+    // What is about clocks, not places of the log, is what the server may need to come to rest.
+    stalls_->committed(static_cast<EntryType>(entry.type), entry.payload);
+    held_.push_back({entry, {entry.payload.begin(), entry.payload.end()}});
+    return;
+  }
+  take_entry(entry, false);
+}
+
+void Node::take_entry(const consensus::EntryView& entry, bool was_held) {
   const auto type = static_cast<EntryType>(entry.type);
   ++entries_[entry.type % entries_.size()];
   if (type == EntryType::kStart) {
@@ -52,7 +62,7 @@ void Node::on_committed(const consensus::EntryView& entry) {
   if (type == EntryType::kConnect && proxy::read_body(entry.payload, body)) {
     outputs_->connected(ConnId{value(entry.at.index)}, body);
   }
-  stalls_->committed(type, entry.payload);
+  if (!was_held) stalls_->committed(type, entry.payload);
   if (type == EntryType::kHash) {
     note_hash(entry);
     consensus::EntryView bare = entry;
@@ -60,6 +70,7 @@ void Node::on_committed(const consensus::EntryView& entry) {
     return slot0_->committed(bare);
   }
   slot0_->committed(entry);
+  if (type == EntryType::kCheckpoint) checkpoint_at(entry);
 }
 
 void Node::on_role(consensus::Role role, View view, ReplicaId leader) {

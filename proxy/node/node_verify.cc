@@ -65,6 +65,7 @@ proxy::VerifyPolicy::Work Node::work_done() const noexcept {
   done.bytes = outputs_->bytes();
   for (std::size_t type = 0; type < entries_.size(); ++type) {
     if (static_cast<EntryType>(type) == EntryType::kHash) continue;
+    if (static_cast<EntryType>(type) == EntryType::kCheckpoint) continue;
     done.entries += entries_[type];
     const auto t = static_cast<EntryType>(type);
     const bool own = t == EntryType::kBubble || t == EntryType::kTime || t == EntryType::kWindow;
@@ -185,6 +186,7 @@ void Node::judge_digests(const HashBody& body, ReplicaId proposer) {
     }
   }
   if (own == Finding::kMinority) {
+    distrust_checkpoints();
     fail(ExitStatus::kDiverged, alarm_ +
                                     "; this replica is fenced, start the group again; "
                                     "crane-run --record DIR --trace keeps every turn");

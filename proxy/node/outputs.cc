@@ -102,6 +102,14 @@ void Outputs::tick(std::int64_t now_ns) {
   flush();
 }
 
+void Outputs::restore(const State& state, const proxy::SchedulePoint& point) {
+  hash_.restore(state.hash);
+  bytes_ = state.bytes;
+  points_.clear();
+  points_whole_ = false;
+  base_ = point;
+}
+
 std::uint64_t Outputs::digest() const noexcept { return hash_.digest(); }
 
 proxy::Evidence Outputs::evidence(const proxy::SchedulePoint& cut) const {

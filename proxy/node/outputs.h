@@ -39,6 +39,14 @@ class Outputs {
   void at_rest(const proxy::SchedulePoint& point);
   void tick(std::int64_t now_ns);
 
+  // For a checkpoint; restore() makes what was before it unknown to evidence().
+  struct State {
+    proxy::OutputHash::State hash;
+    std::uint64_t bytes = 0;
+  };
+  State state() const { return {hash_.state(), bytes_}; }
+  void restore(const State& state, const proxy::SchedulePoint& point);
+
   std::uint64_t bytes() const noexcept { return bytes_; }
   std::uint64_t digest() const noexcept;
   // Outputs and schedule since the last verified(), at a cut; without its turns.

@@ -12,7 +12,10 @@
 #include <filesystem>
 #include <thread>
 
+#include "checkpoint/tree.h"
 #include "dmt/processes.h"
+#include "dmt/rest.h"
+#include "dmt/scheduler.h"
 #include "dmt/segment.h"
 
 namespace crane::node {
@@ -72,10 +75,23 @@ void name_line_up_points(const Config& config, dmt::Layout& layout) {
 Result<std::unique_ptr<Segment>> Segment::create(const Config& config) {
   std::unique_ptr<Segment> segment(new Segment(config.replica_shm_dir()));
   Outcome done = segment->make_directory();
-  if (done.ok()) done = segment->map(config);
+  if (done.ok()) done = segment->create_file(config);
   if (done.ok()) done = segment->open_doorbell();
   if (done.ok()) done = segment->open_checkin();
   if (done.ok()) done = segment->copy_library(config.libcrane);
+  if (!done.ok()) return done.error();
+  return segment;
+}
+
+Result<std::unique_ptr<Segment>> Segment::adopt(const Config& config,
+                                                const std::string& checkpoint) {
+  std::unique_ptr<Segment> segment(new Segment(config.replica_shm_dir()));
+  Outcome done = segment->make_directory();
+  if (done.ok()) done = segment->adopt_file(config, checkpoint + "/segment");
+  if (done.ok()) done = segment->open_doorbell();
+  if (done.ok()) done = segment->open_checkin();
+  if (done.ok()) done = segment->copy_library(checkpoint + "/libcrane.so");
+  if (done.ok()) done = segment->adopt_log(checkpoint + "/runtime.log");
   if (!done.ok()) return done.error();
   return segment;
 }
@@ -97,7 +113,60 @@ Outcome Segment::make_directory() {
   return Done{};
 }
 
-Outcome Segment::map(const Config& config) {
+Outcome Segment::map() {
+  try {
+    const ipc::file_mapping file((directory_ + "/segment").c_str(), ipc::read_write);
+    region_ = ipc::mapped_region(file, ipc::read_write, 0, sizeof(dmt::Layout));
+  } catch (const ipc::interprocess_exception& e) {
+    return Error{Code::kSystem, e.get_native_error(), "map the segment"};
+  }
+  return Done{};
+}
+
+// What is the replica's own is set anew; the rest is agreed, and as of the checkpoint's entry.
+Outcome Segment::adopt_file(const Config& config, const std::string& from) {
+  const std::string path = directory_ + "/segment";
+  ::unlink(path.c_str());
+  checkpoint::Why why;
+  if (const Outcome copied = checkpoint::copy_tree(from, path, why); !copied.ok()) return copied;
+  if (::chmod(path.c_str(), kShared) != 0) return system_error("chmod the segment");
+  std::error_code failed;
+  if (std::filesystem::file_size(path, failed) != sizeof(dmt::Layout) || failed) {
+    return Error{Code::kWrongVersion, 0, "the checkpoint's segment is of another size"};
+  }
+  if (const Outcome mapped = map(); !mapped.ok()) return mapped;
+  auto* w = static_cast<dmt::Layout*>(region_.get_address());
+  if (w->header.magic != dmt::kSegmentMagic || w->header.version.load() != dmt::kLayoutVersion) {
+    return Error{Code::kWrongVersion, 0, "the checkpoint's segment is of another version"};
+  }
+  layout_ = w;
+  w->header.configuration = configuration_of(config);
+  dmt::SchedulerState& s = w->scheduler;
+  if (s.holder.load() != value(dmt::kNodeSlot) || !dmt::at_rest(*w)) {
+    return Error{Code::kDamaged, 0, "the checkpoint's server was not at rest"};
+  }
+  s.node_asleep.store(0);
+  s.leading.store(0);
+  s.fenced.store(0);
+  s.node_timer.store(INT64_MAX);
+  s.told.store(UINT64_MAX);
+  // Orders that were not obeyed yet stand in the log behind the checkpoint.
+  s.order_clock.store(UINT64_MAX);
+  s.orders_given.store(s.orders_obeyed.load());
+  dmt::announce_restore(*w);
+  return Done{};
+}
+
+// The server has it open, and CRIU wants it as long as it was.
+Outcome Segment::adopt_log(const std::string& from) {
+  const std::string to = directory_ + "/runtime.log";
+  ::unlink(to.c_str());
+  if (!std::filesystem::exists(from)) return Done{};
+  checkpoint::Why why;
+  return checkpoint::copy_tree(from, to, why);
+}
+
+Outcome Segment::create_file(const Config& config) {
   const std::string path = directory_ + "/segment";
   ::unlink(path.c_str());
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kShared);
@@ -107,12 +176,7 @@ Outcome Segment::map(const Config& config) {
   const Error failed = sized ? Error{} : system_error("size the segment");
   ::close(fd);
   if (!sized) return failed;
-  try {
-    const ipc::file_mapping file(path.c_str(), ipc::read_write);
-    region_ = ipc::mapped_region(file, ipc::read_write, 0, sizeof(dmt::Layout));
-  } catch (const ipc::interprocess_exception& e) {
-    return Error{Code::kSystem, e.get_native_error(), "map the segment"};
-  }
+  if (const Outcome mapped = map(); !mapped.ok()) return mapped;
   layout_ = &dmt::initialise_segment(region_.get_address(), configuration_of(config));
   layout_->unhooked.strict = config.strict ? 1 : 0;
   name_line_up_points(config, *layout_);

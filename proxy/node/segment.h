@@ -17,11 +17,17 @@
 namespace crane::node {
 
 inline constexpr const char* kServerDirectory = "/run/crane";
+// What the server maps or has open there, and a checkpoint keeps: it must be found with its size.
+inline constexpr const char* kSharedFiles[] = {"segment", "libcrane.so", "runtime.log"};
 
 class Segment {
  public:
   // Makes <shm_dir>/r<i> anew.  Errors: kFull, kDenied, kSystem; `what` names the step.
   static Result<std::unique_ptr<Segment>> create(const Config& config);
+  // The same with the segment and the library of an unpacked checkpoint, for a server that is
+  // restored from it.  Besides: kDamaged, kWrongVersion.
+  static Result<std::unique_ptr<Segment>> adopt(const Config& config,
+                                                const std::string& checkpoint);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
@@ -34,7 +40,10 @@ class Segment {
  private:
   explicit Segment(std::string directory) : directory_(std::move(directory)) {}
   Outcome make_directory();
-  Outcome map(const Config& config);
+  Outcome create_file(const Config& config);
+  Outcome adopt_file(const Config& config, const std::string& from);
+  Outcome adopt_log(const std::string& from);
+  Outcome map();
   Outcome open_doorbell();
   Outcome open_checkin();
   Outcome copy_library(const std::string& from);

@@ -50,9 +50,15 @@ void StallWatch::committed(EntryType type, std::span<const std::byte> body) {
   }
   if (PreemptBody preempt; type == EntryType::kPreempt && proxy::read_body(body, preempt)) {
     passed_ = std::max(passed_, preempt.clock);
-    orders_.push_back(preempt);
+    if (preempt.clock >= restored_) orders_.push_back(preempt);
     news_ = true;
   }
+}
+
+void StallWatch::restore(std::uint64_t passed, std::uint64_t clock) noexcept {
+  passed_ = told_ = passed;
+  restored_ = clock;
+  obeyed_ = dmt::orders_obeyed(w_);
 }
 
 std::int64_t StallWatch::step(std::int64_t now_ns, Role role) {

@@ -63,6 +63,12 @@ class StallWatch {
   // Does what there is to do; returns when to look again, kNever: after the next event.
   std::int64_t step(std::int64_t now_ns, Role role);
 
+  // For a checkpoint: as far as the log says up to its entry.
+  std::uint64_t passed() const noexcept { return passed_; }
+  // The server came back from one, at `clock`; the log behind the entry follows.  It may have
+  // obeyed orders that stand there: the server went on to its rest with them.
+  void restore(std::uint64_t passed, std::uint64_t clock) noexcept;
+
   const Standing& standing() const noexcept { return standing_; }
 
  private:
@@ -81,6 +87,7 @@ class StallWatch {
   std::deque<PreemptBody> orders_;  // committed, not yet obeyed here
   bool published_ = false;          // the first of them
   std::uint64_t obeyed_ = 0;        // orders_obeyed() as of the last look
+  std::uint64_t restored_ = 0;      // orders before this clock were obeyed before a checkpoint
   std::uint64_t passed_ = 0;        // the leader's server's clock, as far as the log says
 
   std::uint64_t proposed_clock_ = dmt::kNoClock;  // of the last PREEMPT proposed here

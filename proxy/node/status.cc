@@ -99,8 +99,23 @@ nlohmann::json clients_json(const NodeStatus& s) {
           {"bytes_out", s.bytes_out},       {"forwarded", s.forwarded}};
 }
 
-std::array<nlohmann::json, 5> parts_json(const NodeStatus& s) {
-  return {machine_json(s), unhooked_json(s), stalls_json(s), line_ups_json(s), clients_json(s)};
+nlohmann::json checkpoint_json(const NodeStatus& s) {
+  const CheckpointStatus& c = s.checkpoint;
+  return {{"checkpoint",
+           {{"taken", c.taken},
+            {"failed", c.failed},
+            {"last", value(c.last)},
+            {"gave_up", value(c.gave_up)},
+            {"why_not", c.why},
+            {"rest_us", c.rest_ns / 1000},
+            {"held_us", c.held_ns / 1000},
+            {"pack_us", c.pack_ns / 1000},
+            {"restored_at", s.restored_at}}}};
+}
+
+std::array<nlohmann::json, 6> parts_json(const NodeStatus& s) {
+  return {machine_json(s),  unhooked_json(s), stalls_json(s),
+          line_ups_json(s), clients_json(s),  checkpoint_json(s)};
 }
 
 }  // namespace

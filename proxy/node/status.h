@@ -13,7 +13,9 @@
 
 #include "consensus/consensus.h"
 #include "dmt/base/result.h"
+#include "proxy/node/checkpointer.h"
 #include "proxy/node/line_ups.h"
+#include "proxy/node/node_state.h"
 #include "proxy/node/stall_watch.h"
 #include "proxy/node/unhooked.h"
 
@@ -55,7 +57,9 @@ struct NodeStatus {
   }
   std::uint64_t outputs_bytes = 0;
   std::uint64_t outputs_digest = 0;
-  std::array<std::uint64_t, 16> entries{};  // committed, by EntryType
+  std::array<std::uint64_t, kEntryTypes> entries{};  // committed, by EntryType
+  CheckpointStatus checkpoint;
+  std::uint64_t restored_at = 0;  // the entry whose checkpoint this node began with; 0: none
   std::uint64_t connections = 0, accepted = 0, refused = 0, reset_slow = 0, reset_leader = 0;
   std::uint64_t bytes_in = 0, bytes_out = 0;
   std::vector<LineUpStatus> line_ups;

@@ -45,6 +45,7 @@ struct Told {
   int status = 0;
   std::string message;
   bool busy = false;  // refused now, maybe not later
+  Json answer{};      // the whole of it, when status is 0
 };
 
 void print(const std::string& text) { (void)!write(STDOUT_FILENO, text.data(), text.size()); }
@@ -146,7 +147,7 @@ Told tell_leader(const Request& request, const std::string& group, const Json& s
   }
   const Json answer = Json::parse(text, nullptr, false);
   const std::string message = answer.is_object() ? answer.value("message", "") : "not understood";
-  if (answer.is_object() && answer.value("ok", false)) return {0, message};
+  if (answer.is_object() && answer.value("ok", false)) return {0, message, false, answer};
   const std::string error = answer.is_object() ? answer.value("error", "") : "";
   return {kRefused, "refused: " + group + ": " + message, error == "busy" || error == "not_leader"};
 }
@@ -264,6 +265,44 @@ int send_signal(const Request& request) {
   return ask_leader(request, {{"do", "signal"}, {"signo", signo}});
 }
 
+// Asks for a checkpoint and waits for what becomes of it.
+int checkpoint_now(const Request& request) {
+  std::string group;
+  if (const int bad = choose_one(request, group); bad != 0) return bad;
+  const Json summary = summarise(group, ask_all(request, group));
+  const Told told =
+      tell_leader(request, group, summary, {{"do", "checkpoint"}, {"replica", request.replica}});
+  if (told.status != 0) {
+    say(told.message);
+    return told.status;
+  }
+  print(told.message + "\n");
+  const int who = told.answer.value("replica", -1);
+  const auto at = told.answer.value("index", std::uint64_t{0});
+  for (;; poll(nullptr, 0, kReplaceLookMs)) {
+    const auto answers = ask_all(request, group);
+    const auto found = answers.find(who);
+    if (found == answers.end() || found->second.reply != Reply::kAnswer) {
+      say("no answer: " + group + ": replica " + std::to_string(who) + "; see its node.log");
+      return static_cast<int>(Health::kDegraded);
+    }
+    const Json told_of = found->second.status.value("checkpoint", Json::object());
+    if (told_of.value("last", std::uint64_t{0}) >= at) {
+      const auto ms = [&told_of](const char* key) {
+        return std::to_string(told_of.value(key, std::uint64_t{0}) / 1000) + " ms";
+      };
+      print("published: at rest after " + ms("rest_us") + ", held for " + ms("held_us") +
+            ", packed in " + ms("pack_us") + "\n");
+      return 0;
+    }
+    if (told_of.value("gave_up", std::uint64_t{0}) >= at) {
+      say("no checkpoint: " + group + ": replica " + std::to_string(who) + ": " +
+          told_of.value("why_not", ""));
+      return kRefused;
+    }
+  }
+}
+
 int make_secret(const Request& request) {
   const auto problem = crane::setup::make_secret(request.secret);
   if (!problem.none()) {
@@ -279,6 +318,15 @@ CLI::App* declare_signal(CLI::App& app, Request& request) {
   command->add_option("signal", request.signal, "HUP, USR1, ...")->required();
   command->add_option("group", request.group, "the group's name (default: the only one)");
   return command;
+}
+
+CLI::App* declare_checkpoint(CLI::App& app, Request& request) {
+  auto* checkpoint = app.add_subcommand("checkpoint", "the server's state, kept by a follower");
+  checkpoint->require_subcommand(1);
+  auto* now = checkpoint->add_subcommand("now", "one more, by the next follower");
+  now->add_option("group", request.group, "the group's name (default: the only one)");
+  now->add_option("--replica", request.replica, "which one takes it");
+  return now;
 }
 
 void declare_secret(CLI::App& app, Request& request) {
@@ -336,6 +384,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, kReplicaMost));
   replace->add_option("group", request.group, "the group's name (default: the only one)");
   auto* signalled = declare_signal(app, request);
+  auto* checkpointed = declare_checkpoint(app, request);
   declare_secret(app, request);
   app.footer(
       "Exit status: 0 done, all is well; 1 a replica of this host does not answer; 2 no leader;\n"
@@ -356,5 +405,6 @@ int main(int argc, char** argv) {
   if (*remove) return change_member(request, "remove");
   if (*replace) return replace_member(request);
   if (*signalled) return send_signal(request);
+  if (*checkpointed) return checkpoint_now(request);
   return make_secret(request);
 }

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "runtime/launcher/channel.h"
@@ -26,6 +27,22 @@ using Json = nlohmann::json;
 
 constexpr int kStopTimeoutMs = 5'000;   // for nodes to stop their servers in order
 constexpr int kExitTimeoutMs = 10'000;  // for the other replicas, once one server ended by itself
+// Who comes back so often in a row without lasting so long is given up.
+constexpr int kReturnsMax = 3;
+constexpr std::int64_t kLastsMs = 30'000;
+
+// Some replica of the group has published a checkpoint; its node looks whether it is whole.
+bool has_checkpoint(const std::string& directory) {
+  std::error_code unreadable;
+  for (const auto& replica : std::filesystem::directory_iterator(directory, unreadable)) {
+    std::error_code none;
+    for (const auto& one :
+         std::filesystem::directory_iterator(replica.path() / "checkpoints", none)) {
+      if (one.path().filename().native()[0] != '.') return true;
+    }
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -35,6 +52,8 @@ Group::Group(const Options& options, const Parts& parts, const Profile& profile,
       parts_(parts),
       profile_(profile),
       program_(program),
+      log_id_(random_log_id()),
+      secret_(random_secret()),
       directories_(directories),
       listeners_(options.publish) {
   for (int i = 0; i < options.replicas; ++i) {
@@ -54,17 +73,17 @@ Group::~Group() {
 
 // --- start --------------------------------------------------------------------------------------
 
-std::string Group::configuration(int number, const std::string& log_id,
-                                 const std::string& secret) const {
-  NodeSetup setup{options_, profile_, parts_, directories_.dir(), directories_.shm_dir(), program_,
-                  number,   log_id,   secret};
+std::string Group::configuration(int number, bool restores) const {
+  NodeSetup setup{
+      options_, profile_, parts_,  directories_.dir(), directories_.shm_dir(), program_, number,
+      log_id_,  secret_,  restores};
   return node_configuration(setup);
 }
 
-Problem Group::start_node(Replica& replica, const std::string& log_id, const std::string& secret) {
+Problem Group::start_node(Replica& replica, bool restores) {
   const std::string home = directories_.dir() + "/r" + std::to_string(replica.number);
   const std::string file = home + "/config.json";
-  if (auto p = write_file(file, configuration(replica.number, log_id, secret)); !p.none()) return p;
+  if (auto p = write_file(file, configuration(replica.number, restores)); !p.none()) return p;
   auto channel = make_channel();
   if (!channel) {
     return problem(Status::kSystem, "cannot start a node", channel.error().what,
@@ -78,6 +97,7 @@ Problem Group::start_node(Replica& replica, const std::string& log_id, const std
     return problem(Status::kSystem, "cannot start a node", parts_.node, strerror(errno),
                    "see the limits of this machine");
   }
+  if (replica.log >= 0) close(replica.log);
   replica.log = open((home + "/server.log").c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
   if (changes_ >= 0) inotify_add_watch(changes_, (home + "/server.log").c_str(), IN_MODIFY);
   detail("replica " + std::to_string(replica.number) + ": node " + std::to_string(replica.node));
@@ -93,12 +113,11 @@ Problem Group::start() {
   changes_ = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   signal(SIGPIPE, SIG_IGN);
-  const std::string log_id = random_log_id(), secret = random_secret();
   // A perturbed group starts in an order of its seed.
   const std::size_t first = options_.perturb % replicas_.size();
   for (std::size_t i = 0; i < replicas_.size(); ++i) {
     Replica& replica = replicas_[(first + i) % replicas_.size()];
-    if (auto p = start_node(replica, log_id, secret); !p.none()) return p;
+    if (auto p = start_node(replica, false); !p.none()) return p;
   }
   write_state();
   return {};
@@ -312,7 +331,34 @@ void Group::on_node_end(Replica& replica, int status) {
     replica.problem = problem(Status::kNodeFailed, "replica " + std::to_string(replica.number),
                               "its node is lost", how_ended(status), "its log: " + log_of(replica));
   }
+  if (comes_back(replica)) return;
   judge();
+}
+
+// A replica of a group that serves returns with the newest checkpoint of the group, if there is
+// one.
+bool Group::comes_back(Replica& replica) {
+  const Status status = replica.problem.status;
+  const bool hopeless = status == Status::kNeverCheckedIn || status == Status::kUnhooked;
+  const bool goes_on = alive() * 2 > static_cast<int>(replicas_.size());
+  if (phase_ != Phase::kServing || hopeless || !goes_on) return false;
+  if (!has_checkpoint(directories_.dir())) return false;
+  if (now_ms() - replica.returned_ms > kLastsMs) replica.returns = 0;
+  if (++replica.returns > kReturnsMax) return false;
+  directories_.keep_logs();
+  say(replica.problem.text);
+  const std::string who = "replica " + std::to_string(replica.number);
+  if (const Problem p = start_node(replica, true); !p.none()) {
+    replica.problem = p;
+    return false;
+  }
+  say(who + " comes back from a checkpoint");
+  replica.problem = {};
+  replica.returned_ms = now_ms();
+  replica.server = -1;
+  replica.ready = false;
+  write_state();
+  return true;
 }
 
 void Group::judge() {

@@ -54,14 +54,17 @@ class Group {
     std::uint64_t view = 0;
     bool leads = false, ready = false, exited = false;
     int exit_status = 0;  // of its server, when `exited`
+    int returns = 0;      // how often its node was started again without lasting
+    std::int64_t returned_ms = 0;
     int node_status = 0;  // of its node, as wait(2) gives it, once `node` is -1
     Problem problem;      // what its node reported as fatal
   };
   enum class Phase { kStarting, kServing, kStopping };
 
   Problem start();
-  Problem start_node(Replica& replica, const std::string& log_id, const std::string& secret);
-  std::string configuration(int number, const std::string& log_id, const std::string& secret) const;
+  Problem start_node(Replica& replica, bool restores);
+  std::string configuration(int number, bool restores) const;
+  bool comes_back(Replica& replica);
   void serve();
   void on_signals();
   void on_message(Replica& replica, const std::string& json);
@@ -86,6 +89,7 @@ class Group {
   const Parts& parts_;
   const Profile& profile_;
   const std::string program_;
+  const std::string log_id_, secret_;
   GroupDirectories& directories_;
   Listeners listeners_;
   std::vector<Replica> replicas_;

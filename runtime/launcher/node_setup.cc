@@ -145,7 +145,8 @@ std::string node_configuration(const NodeSetup& s) {
               {"admission", s.options.admission},
               {"record", record},
               {"trace", s.options.trace},
-              {"test_only_flip", s.options.test_only_flip == s.replica},
+              {"test_only_flip", s.options.test_only_flip == s.replica && !s.restores},
+              {"checkpoint_every_s", s.options.checkpoint_every_s},
               {"container", s.options.container},
               {"binds", binds_of(s.options)},
               {"libcrane", s.parts.library},
@@ -155,6 +156,7 @@ std::string node_configuration(const NodeSetup& s) {
               {"node_roams", s.profile.node_roams},
               {"log_id", std::stoull(s.log_id)},
               {"secret", s.secret},
+              {"restore", s.restores},
               {"working_directory", working_directory(s.options)}}
       .dump(1, ' ', false, Json::error_handler_t::replace);
 }

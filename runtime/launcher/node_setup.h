@@ -29,6 +29,7 @@ struct NodeSetup {
   int replica;
   const std::string& log_id;  // decimal
   const std::string& secret;  // 64 hexadecimal digits
+  bool restores;              // begins with the newest checkpoint of the group
 };
 
 std::string node_configuration(const NodeSetup& setup);

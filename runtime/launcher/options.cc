@@ -82,6 +82,10 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
                  "FUNCTION:COUNT:TIMEOUT_US: callers of this exported function wait for each other")
       ->allow_extra_args(false);
   app.add_option("--record", o.record, "record each replica's outputs in this directory");
+  app.add_option("--checkpoint-every", o.checkpoint_every_s,
+                 "a follower keeps the server's state every so many seconds in which clients did "
+                 "something (default: only when crane-ctl checkpoint now asks)")
+      ->check(CLI::Range(1, 86'400));
   app.add_option("--test-only-flip", o.test_only_flip)->group("");
   app.add_flag("--trace", o.trace, "record every turn, too: crane-diff --schedule names the first");
   app.add_option("--dir", o.dir, "where the group's files live while it runs");
@@ -106,7 +110,7 @@ Problem check_hosts(const CLI::App& app, Options& o, const std::string& hosts) {
                    "leave -n out");
   }
   o.replicas = count;
-  for (const char* option : {"--no-pin", "--perturb", "--trace"}) {
+  for (const char* option : {"--no-pin", "--perturb", "--trace", "--checkpoint-every"}) {
     if (app.count(option) == 0) continue;
     return problem(Status::kUsage, "command line", option, "it is for replicas of one machine",
                    "leave it out with --hosts");

@@ -55,7 +55,8 @@ struct Options {
   std::uint64_t perturb = 0;
   bool strict = false;
   bool trace = false;
-  int test_only_flip = -1;  // the replica whose output is made wrong
+  std::uint32_t checkpoint_every_s = 0;  // 0: only when asked for
+  int test_only_flip = -1;               // the replica whose output is made wrong
   bool verbose = false;
   HostsOptions remote;
   std::vector<std::string> program;  // name and arguments, as typed

@@ -130,6 +130,7 @@ std::vector<std::string> seeds() {
   piece(all, EntryType::kSignal, SignalBody{15, 0});
   piece(all, EntryType::kTime, std::uint64_t{0});
   piece(all, EntryType::kPreempt, PreemptBody{7, 1, 2, 1, 1});
+  piece(all, EntryType::kCheckpoint, CheckpointBody{0});
   piece(all, EntryType::kPassed, PassedBody{7});
   piece(all, EntryType::kAttach, AttachBody{1, 1});
   piece(all, EntryType::kShutdown, ConnBody{ConnId{2}});

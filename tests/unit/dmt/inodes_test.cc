@@ -58,5 +58,29 @@ TEST_CASE("every record that is not free is in one bucket (N2)", "[inodes]") {
   CHECK(chained(w) == kInodesMax);
 }
 
+TEST_CASE("renamed files keep their numbers, and the gone one gives way", "[inodes]") {
+  test::World world;
+  Layout& w = world.w;
+  const std::uint64_t kept = find_inode(w, 1, 100).number;
+  const std::uint64_t gone = find_inode(w, 1, 101).number;
+  const std::uint64_t young = find_inode(w, 1, 102).number;
+  const std::uint64_t other = find_inode(w, 9, 100).number;
+  // 102 is called 201 now, and so would be 101, whose path it has.
+  rename_inodes(
+      w,
+      [](void*, std::uint64_t& device, std::uint64_t& inode) noexcept {
+        if (device != 1) return;
+        device = 5;
+        inode = inode == 100 ? 200 : 201;
+      },
+      nullptr);
+  CHECK(find_inode(w, 5, 200).number == kept);
+  CHECK(find_inode(w, 5, 201).number == young);
+  CHECK(find_inode(w, 9, 100).number == other);
+  CHECK(chained(w) == 3);
+  CHECK(find_inode(w, 1, 101).number > gone);  // as a file that nobody has seen
+  CHECK(chained(w) == 4);
+}
+
 }  // namespace
 }  // namespace crane::dmt

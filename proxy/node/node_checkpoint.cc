@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node's part in checkpoints (checkpointer.h): what one holds, and coming back from one.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/criu.h"
+#include "checkpoint/tree.h"
+#include "dmt/rest.h"
+#include "dmt/scheduler.h"
+#include "proxy/encode.h"
+#include "proxy/node/file_names.h"
+#include "proxy/node/node.h"
+#include "proxy/node/server_pids.h"
+
+namespace crane::node {
+namespace {
+
+constexpr unsigned kCheckpointsKept = 3;
+
+}  // namespace
+
+// --- taking one ---------------------------------------------------------------------------------
+
+void Node::open_checkpointer() {
+  CheckpointActions actions;
+  actions.admitted = [this] {
+    slot0_->pump();
+    slot0_->admit();
+    drain();
+    return applied() >= checkpointer_->at();
+  };
+  actions.unrest = [this] { return unrest(); };
+  actions.slide = [this] { return slide(); };
+  actions.dump = [this] { return dump(); };
+  actions.release = [this] { release_log(); };
+  actions.publish = [this] { return publish(); };
+  actions.discard = [this] { discard(); };
+  checkpointer_ = std::make_unique<Checkpointer>(std::move(actions));
+  checkpoints_ = std::make_unique<checkpoint::Checkpoints>(
+      checkpoint::Checkpoints::Options{config_.replica_dir() + "/checkpoints", 1, {}});
+  (void)checkpoints_->clean(checkpoint::Leftovers::kAllButShipments).ok();
+}
+
+// Somebody asks the leader, who chooses the replica: never itself, unless it is alone.
+std::string Node::ask_for_checkpoint(const nlohmann::json& request) {
+  const auto refuse = [](const char* error, const std::string& why) {
+    return nlohmann::json{{"ok", false}, {"error", error}, {"message", why}}.dump();
+  };
+  if (!leads_ || started_view_ != view_) return refuse("not_leader", "this replica does not lead");
+  const int named = request.value("replica", -1);
+  std::vector<std::uint8_t> able;
+  for (const consensus::MemberStatus& m : consensus_->members()) {
+    const bool own = value(m.id) == config_.replica;
+    if (own ? config_.replicas == 1 : m.connected && m.streaming) able.push_back(value(m.id));
+  }
+  if (named >= 0 && std::find(able.begin(), able.end(), named) == able.end()) {
+    return refuse("busy", fmt::format("replica {} is the leader, or does not follow", named));
+  }
+  if (able.empty()) return refuse("busy", "no other replica follows");
+  auto chosen = std::upper_bound(able.begin(), able.end(), last_asked_);
+  if (chosen == able.end()) chosen = able.begin();
+  const auto who = named >= 0 ? static_cast<std::uint8_t>(named) : *chosen;
+  const CheckpointBody body{who};
+  const Result<Index> index = propose(EntryType::kCheckpoint, 0, proxy::bytes_of(body));
+  if (!index.ok()) return refuse("busy", index.error().what);
+  last_asked_ = who;
+  return nlohmann::json{{"ok", true},
+                        {"replica", who},
+                        {"index", value(index.value())},
+                        {"message", fmt::format("replica {} takes a checkpoint at entry {}", who,
+                                                value(index.value()))}}
+      .dump();
+}
+
+// The leader's: every so often, when clients have done something since the last one.
+void Node::ask_now_and_then() {
+  if (config_.checkpoint_every_s == 0 || !proxy_->leading() || now_ns_ < ask_at_ns_) return;
+  const std::int64_t period = config_.checkpoint_every_s * 1'000'000'000LL;
+  const bool first = ask_at_ns_ == 0;
+  ask_at_ns_ = now_ns_ + period;
+  const std::uint64_t inputs = work_done().inputs;
+  if (first || inputs == asked_after_) return;
+  asked_after_ = inputs;
+  (void)ask_for_checkpoint(nlohmann::json::object());
+}
+
+void Node::checkpoint_at(const consensus::EntryView& entry) {
+  CheckpointBody body;
+  if (!proxy::read_body(entry.payload, body) || body.replica != config_.replica) return;
+  if (!checkpointer_->asked(now_ns_, entry.at.index)) return;
+  noted_ = {};
+  noted_.passed = stalls_->passed();
+  note_place(entry);
+  look_after_checkpoint();
+}
+
+void Node::note_place(const consensus::EntryView& entry) {
+  noted_.at = entry.at;
+  noted_.position = entry.end_pos;
+  noted_.facts = consensus_->group_facts();
+  noted_.stamp_ns = entry.stamp_ns;
+  // stalls_ has heard of what is held already.
+  const auto type = static_cast<EntryType>(entry.type);
+  if (PassedBody b; type == EntryType::kPassed && proxy::read_body(entry.payload, b)) {
+    noted_.passed = std::max(noted_.passed, b.clock);
+  }
+  if (PreemptBody b; type == EntryType::kPreempt && proxy::read_body(entry.payload, b)) {
+    noted_.passed = std::max(noted_.passed, b.clock);
+  }
+}
+
+Index Node::slide() {
+  if (held_.empty()) return Index{0};
+  HeldEntry next = std::move(held_.front());
+  held_.pop_front();
+  next.entry.payload = next.payload;
+  note_place(next.entry);
+  take_entry(next.entry, true);
+  return next.entry.at.index;
+}
+
+void Node::look_after_checkpoint() {
+  const bool leads_others = config_.replicas > 1 && role_ != consensus::Role::kFollower;
+  checkpoint_due_ns_ = checkpointer_->step(now_ns_, leads_others);
+}
+
+// When it is at rest this node has the turn, until release_log().
+std::string Node::unrest() {
+  if (server_exited_ || !guard_->running() || guard_->pid() < 0) return "no server runs";
+  if (guard_->ending() != 0) return "a process of it is being ended by the kernel";
+  if (!dmt::take_lying_turn(*layout_)) return "a thread has the turn";
+  drain();
+  const dmt::Restless restless = dmt::find_restless(*layout_);
+  if (restless.why == dmt::Unrest::kNothing) return "";
+  char text[160];
+  dmt::describe(*layout_, restless, text);
+  dmt::lay_turn_down(*layout_);
+  return text;
+}
+
+// REQUIRES: at rest (Q2).
+Outcome Node::dump() {
+  const dmt::SchedulerState& s = layout_->scheduler;
+  CRANE_ASSERT(s.applied_index.load() == value(noted_.at.index));
+  noted_.clock = s.clock;
+  noted_.hash = s.hash;
+  noted_.first_start = first_start_;
+  noted_.verified = verified_;
+  noted_.entries = entries_;
+  noted_.outputs = outputs_->state();
+  const auto pid = last_pid(guard_->pid());
+  if (!pid.ok()) return pid.error();
+  noted_.last_pid = pid.value();
+  noted_files_ = file_names(*layout_, guard_->pid(), config_.replica_dir() + "/upper").dump();
+  auto staging = checkpoints_->begin(noted_.at.index);
+  if (!staging.ok()) return told(staging.error());
+  staging_.emplace(std::move(staging).value());
+  const std::string shared = config_.replica_shm_dir();
+  checkpoint::Why why;
+  for (const char* name : kSharedFiles) {
+    const std::string from = shared + "/" + name;
+    if (!std::filesystem::exists(from)) continue;
+    if (const Outcome copied = checkpoint::copy_tree(from, staging_->path + "/" + name, why);
+        !copied.ok()) {
+      spdlog::error("{}", why.text);
+      return copied;
+    }
+  }
+  return guard_->checkpoint(staging_->path);
+}
+
+Error Node::told(const Error& error) const {
+  spdlog::error("{}", checkpoints_->why());
+  return error;
+}
+
+// What was held is taken in its order; one of them may be the next CHECKPOINT.
+void Node::release_log() {
+  if (dmt::has_turn(*layout_, dmt::kNodeSlot)) dmt::lay_turn_down(*layout_);
+  while (!held_.empty() && !checkpointer_->holds()) {
+    HeldEntry next = std::move(held_.front());
+    held_.pop_front();
+    next.entry.payload = next.payload;
+    take_entry(next.entry, true);
+  }
+}
+
+// --- packing it ---------------------------------------------------------------------------------
+
+Outcome Node::publish() {
+  const Outcome begun = packer_.start(
+      [this](const checkpoint::Worker::Say&, checkpoint::Why& why) { return pack(why); });
+  if (!begun.ok()) return begun;
+  event_assign(
+      &packed_event_, base_, packer_.event_fd(), EV_READ | EV_PERSIST,
+      [](int, short, void* node) { static_cast<Node*>(node)->take_published(); }, this);
+  event_add(&packed_event_, nullptr);
+  return Done{};
+}
+
+// In the packer's process.  The name of the checkpoint, which was read once more.
+Result<std::string> Node::pack(checkpoint::Why& why) {
+  checkpoint::Manifest m;
+  m.group = config_.group;
+  m.log_digest = checkpoint::digest_of_log(config_.group, config_.log_id);
+  m.at = noted_.at;
+  m.cursor = noted_.position;
+  m.replica = config_.replica;
+  m.layout_version = dmt::kLayoutVersion;
+  utsname machine{};
+  if (::uname(&machine) == 0) m.kernel = machine.release;
+  if (const auto criu = checkpoint::find_criu(); criu.ok()) {
+    if (auto version = checkpoint::criu_version(criu.value()); version.ok()) {
+      m.criu = std::move(version).value();
+    }
+  }
+  m.program = config_.program;
+  m.schedule_hash = noted_.hash;
+  m.clock = noted_.clock;
+  m.output_digest = fmt::format("{:016x}", outputs_->digest());
+  nlohmann::json state = to_json(noted_);
+  state["files"] = nlohmann::json::parse(noted_files_);
+  m.node_state = state.dump();
+  auto name = checkpoints_->publish(*staging_, std::move(m));
+  const Outcome well = name.ok() ? checkpoints_->verify(name.value()) : Outcome{name.error()};
+  if (!well.ok()) {
+    why.text = checkpoints_->why();
+    return well.error();
+  }
+  // What cannot be removed now is looked at the next time.
+  (void)checkpoints_->keep(kCheckpointsKept).ok();
+  return name;
+}
+
+void Node::take_published() {
+  awake();
+  // It watches the descriptor until the worker has closed it.
+  event_del(&packed_event_);
+  if (!packer_.advance()) {
+    event_add(&packed_event_, nullptr);
+    return;
+  }
+  const bool well = packer_.result().ok();
+  checkpointer_->published(monotonic_ns(), well ? "" : packer_.why());
+  if (well) staging_.reset();
+}
+
+void Node::discard() {
+  if (!staging_) return;
+  checkpoints_->abandon(*staging_);
+  staging_.reset();
+}
+
+void Node::stop_packing() {
+  if (!packer_.idle()) event_del(&packed_event_);
+  packer_.stop();
+  if (checkpointer_ != nullptr) discard();
+}
+
+// This replica has differed from the others since some point behind the last verified cut: what it
+// kept since then may differ as well (FALCON 6.2).
+void Node::distrust_checkpoints() {
+  stop_packing();
+  const auto all = checkpoints_->list();
+  if (!all.ok()) return;
+  for (const checkpoint::Listed& one : all.value()) {
+    if (value(one.manifest.at.index) <= verified_) continue;
+    const Outcome gone = checkpoints_->remove(one.name);
+    spdlog::warn("checkpoint {} is younger than the last verified entry {}: {}", one.name,
+                 verified_, gone.ok() ? "removed" : checkpoints_->why());
+  }
+}
+
+// --- coming back from one -----------------------------------------------------------------------
+
+// The newest of the group's that can be used; on one machine any replica's will do.
+bool Node::find_checkpoint() {
+  std::vector<checkpoint::Listed> all;
+  for (unsigned replica = 0; replica < config_.replicas; ++replica) {
+    const std::string directory = fmt::format("{}/r{}/checkpoints", config_.dir, replica);
+    if (!std::filesystem::exists(directory)) continue;
+    auto listed = checkpoint::Checkpoints({directory, 1, {}}).list();
+    if (!listed.ok()) continue;
+    for (auto& one : listed.value()) all.push_back(std::move(one));
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return a.manifest.at.index > b.manifest.at.index;
+  });
+  checkpoint::Expected expected;
+  expected.group = config_.group;
+  expected.log_digest = checkpoint::digest_of_log(config_.group, config_.log_id);
+  expected.layout_version = dmt::kLayoutVersion;
+  expected.library_digest = checkpoint::digest_of_file(config_.libcrane);
+  expected.program = config_.program;
+  const std::string target = config_.replica_dir() + "/restored";
+  std::error_code ignored;
+  std::filesystem::remove_all(target, ignored);
+  for (const checkpoint::Listed& one : all) {
+    const std::string directory = std::filesystem::path(one.path).parent_path();
+    checkpoint::Checkpoints place({directory, 1, {}});
+    auto manifest = place.unpack(one.name, target, expected);
+    if (!manifest.ok()) {
+      spdlog::warn("a checkpoint cannot be used: {}", place.why());
+      continue;
+    }
+    restored_json_ = manifest.value().node_state;
+    auto state = node_state(nlohmann::json::parse(restored_json_, nullptr, false));
+    if (!state.ok()) {
+      spdlog::warn("a checkpoint cannot be used: {}: {}", one.path, state.error().what);
+      std::filesystem::remove_all(target, ignored);
+      continue;
+    }
+    restored_ = std::move(state).value();
+    restored_from_ = target;
+    spdlog::info("this replica comes back from the checkpoint at entry {} ({})",
+                 value(restored_.at.index), one.path);
+    return true;
+  }
+  fail(ExitStatus::kNoCheckpoint,
+       fmt::format("no checkpoint in {}/r*/checkpoints can be used: {}", config_.dir,
+                   all.empty() ? "there is none" : "see the lines before"));
+  return false;
+}
+
+void Node::take_up_state() {
+  const NodeState& s = restored_;
+  outputs_->restore(s.outputs, {value(s.at.index), s.clock, s.hash});
+  stalls_->restore(s.passed, s.clock);
+  entries_ = s.entries;
+  first_start_ = s.first_start;
+  committed_ = s.at.index;
+  verified_ = s.verified;
+  clock_.committed(static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
+}
+
+// The restored server's threads sleep, and go on with the next entry.
+void Node::take_up_server() {
+  const auto before = nlohmann::json::parse(restored_json_, nullptr, false);
+  const auto now = file_names(*layout_, guard_->pid(), config_.replica_dir() + "/upper");
+  const auto files = before.find("files");
+  const Outcome renamed = files == before.end() ? Outcome{Error{Code::kDamaged, 0, "no files"}}
+                                                : rename_files(*layout_, *files, now);
+  if (!renamed.ok()) {
+    return fail(ExitStatus::kNoCheckpoint, "the checkpoint does not tell the names of files");
+  }
+  if (const Outcome numbered = set_last_pid(guard_->pid(), restored_.last_pid); !numbered.ok()) {
+    return fail(ExitStatus::kNoCheckpoint, numbered.error().what);
+  }
+  restored_json_.clear();
+  for (std::uint32_t i = 1; i <= layout_->scheduler.files_used; ++i) {
+    const dmt::FileRecord& f = layout_->files[i];
+    if (f.kind != dmt::FileKind::kListener) continue;
+    ask_for_listener(f.listener.port, f.listener.backlog);
+    proxy_->output({OutputType::kListen, {}, f.listener.port, f.listener.backlog, 0}, {});
+  }
+  dmt::lay_turn_down(*layout_);
+}
+
+}  // namespace crane::node

@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints of a follower under load; a killed replica that comes back from one, and then leads.
+
+Quick: redis with clients that never disconnect, and one server of each kind of process tree;
+--full: every server of the matrix, 20 checkpoints each, with a table of times (CRANE, table 2).
+CRANE_KIND chooses among them.
+"""
+import importlib
+import os
+import signal
+import statistics
+import subprocess
+import threading
+
+import _harness as h
+import _matrix as m
+
+QUICK = ("redis-server", "apache2 event", "apache2 prefork", "postgresql")
+STORIES = ("redis", "apache", "memcached", "nginx", "postgresql", "mariadb", "slapd", "clamd",
+           "gerbera", "civetweb", "engine", "php", "tls")
+
+
+def control(group, *words):
+    done = subprocess.run([str(group.story.out / "crane-ctl"), "--dir", str(group.home), *words],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200,
+                          check=False)
+    return done.returncode, done.stdout.strip()
+
+
+def checkpoint(group, number):
+    """Times in ms of a checkpoint that replica `number` takes now."""
+    status, text = control(group, "checkpoint", "now", group.name, "--replica", str(number))
+    if status != 0:
+        raise h.Failure(f"crane-ctl checkpoint now: {status}: {text}")
+    said = group.status(number)["checkpoint"]
+    return {what: said[f"{what}_us"] / 1000 for what in ("rest", "held", "pack")}
+
+
+def come_back(group, number):
+    """Kills the node of a replica, and with it its server; until it is back and has caught up."""
+    before = group.replica(number)["node_pid"]
+    end = max(s["last"] for s in group.statuses().values() if s)
+    group.signal_node(number, signal.SIGKILL)
+
+    def is_back():
+        state = group.replica(number)
+        if state["node_pid"] in (before, -1) or not h.alive(state["node_pid"]):
+            return None
+        said = group.status(number)
+        return said if said and said["applied"] >= end and said["server_pid"] > 0 else None
+    return h.wait_until(is_back, 30, f"replica {number} comes back and catches up")
+
+
+def lead(group, number):
+    def leads():
+        if group.leader() == number:
+            return True
+        control(group, "leader", "transfer", group.name, "--to", str(number))
+        return False
+    h.wait_until(leads, 30, f"replica {number} leads")
+
+
+class Worker(threading.Thread):
+    """The server's load, once, beside what the caller does."""
+
+    def __init__(self, server, problems):
+        super().__init__(daemon=True)
+        self.server, self.problems = server, problems
+
+    def run(self):
+        try:
+            self.server.load(self.server.requests[0])
+        except (OSError, h.Failure, subprocess.SubprocessError) as failure:
+            self.problems.append(str(failure)[:600])
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.join(120)
+
+
+def check_equal(story, group, what):
+    said = group.settle(60)
+    story.check(len(said) == 3, f"{what}: three replicas live", repr(group.brief()))
+    same = {(s["clock"], s["schedule_hash"]) for s in said.values() if s["settled"]}
+    story.check(len(same) == 1, f"{what}: schedules are equal", repr(group.brief()))
+    story.check(not any(s["verified"]["alarm"] for s in said.values()), f"{what}: no alarm",
+                repr({n: s["verified"] for n, s in said.items()}))
+
+
+def one_kind(story, kind, count):
+    """`count` checkpoints under load, a return from the last, and the lead for who returned."""
+    server = kind(m.place_of(story, kind), h.free_port())
+    what = kind.name
+    with h.Group(story, server.command, port=server.port, options=server.options) as group:
+        h.wait_until(server.ready, 60, f"{what}: it answers")
+        follower = (group.leader() + 1) % 3
+        problems, times = [], []
+        for _ in range(count):
+            with Worker(server, problems):
+                times.append(checkpoint(group, follower))
+        story.check(not problems, f"{what}: clients see nothing of checkpoints",
+                    "; ".join(problems))
+        check_equal(story, group, f"{what}: after {count} checkpoints")
+        said = come_back(group, follower)
+        story.check(said["checkpoint"]["restored_at"] > 0, f"{what}: it came from a checkpoint",
+                    repr(said["checkpoint"]))
+        server.load(server.requests[0])
+        check_equal(story, group, f"{what}: after the return")
+        lead(group, follower)
+        server.load(server.requests[0])
+        check_equal(story, group, f"{what}: with the returned replica as leader")
+        held = server.state()
+        if held:
+            story.say(f"{what}: {held}")
+    for part in ("rest", "held", "pack"):
+        all_of = [t[part] for t in times]
+        story.say(f"{what}: {part} {statistics.median(all_of):.0f} ms "
+                  f"({min(all_of):.0f} .. {max(all_of):.0f}) of {count}")
+    h.shutil.rmtree(server.work)
+
+
+def counting(story):
+    """Acknowledged increments survive a return and the returned replica's reign."""
+    port = h.free_port()
+    with h.Group(story, h.redis_program(port), port=port) as group:
+        with h.Load(port) as load:
+            follower = (group.leader() + 1) % 3
+            checkpoint(group, follower)
+            load.progress()
+            come_back(group, follower)
+            load.progress()
+            lead(group, follower)
+            load.progress()
+            load.stop()
+            problems = load.problems()
+            story.check(not problems, "no acknowledged increment is lost", "; ".join(problems[:5]))
+        check_equal(story, group, "counting clients")
+
+
+def drill(story):
+    """A wrong bit in one replica's output: it is fenced, comes back, and is equal again."""
+    port = h.free_port()
+    flipped = 2
+    with h.Group(story, h.redis_program(port), port=port,
+                 options=["--test-only-flip", str(flipped)]) as group:
+        first = group.replica(flipped)["node_pid"]
+        takes = next(n for n in (0, 1) if n != group.leader())
+        checkpoint(group, takes)
+        client = h.Redis(port, 10)
+        client("SET", "long", "x" * 5000)
+        for _ in range(8):   # more than the node of the flipped one lets pass
+            client("GET", "long")
+
+        def is_back():
+            client("INCR", "more")
+            state = group.replica(flipped)
+            said = group.status(flipped) if state["node_pid"] not in (first, -1) else None
+            return said and said["checkpoint"]["restored_at"] > 0 and said["verified"]["index"] > \
+                said["checkpoint"]["restored_at"]
+        h.wait_until(is_back, 60, "the fenced replica comes back and is verified")
+        client.close()
+        alarms = (group.dir / f"r{flipped}" / "node.log").read_text()
+        story.check(f"replica {flipped} diverged from the majority" in alarms,
+                    "the wrong replica was found", alarms[-2000:])
+        said = group.settle(60)
+        same = {(s["clock"], s["schedule_hash"]) for s in said.values() if s["settled"]}
+        story.check(len(said) == 3 and len(same) == 1, "drill: all are equal again",
+                    repr(group.brief()))
+
+
+def kinds():
+    found = []
+    for name in STORIES:
+        found += importlib.import_module(f"server_{name}").KINDS
+    return found
+
+
+def body(story):
+    if not h.can_contain():
+        raise h.CannotRun("checkpoints need root and LXC")
+    counting(story)
+    drill(story)
+    chosen = os.environ.get("CRANE_KIND", "")
+    for kind in kinds():
+        named = chosen in kind.name if chosen else story.full or kind.name in QUICK
+        if not named:
+            continue
+        h.need(*kind.programs)
+        one_kind(story, kind, 20 if story.full else 3)
+
+
+if __name__ == "__main__":
+    h.tell("checkpoints", body)

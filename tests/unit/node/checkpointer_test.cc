@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state machine of a checkpoint: when the log is held, and every way out.
+//
+// CHECKS  Q1, Q2.
+// METHOD  Actions that count and say what the test tells them.
+#include "proxy/node/checkpointer.h"
+
+#include <catch2/catch.hpp>
+#include <limits>
+
+using namespace crane;
+using crane::node::Checkpointer;
+using State = crane::node::Checkpointer::State;
+
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000, kNoLook = std::numeric_limits<std::int64_t>::max();
+
+struct Fixture {
+  bool admitted = true;
+  std::string unrest = "slot 3 computes";
+  Outcome can_dump = Done{}, can_publish = Done{};
+  std::uint64_t held_until = 0;  // entries up to here can be slid to
+  std::uint64_t at = 7;
+  int dumps = 0, releases = 0, publishes = 0, discards = 0;
+  Checkpointer c{{[this] { return admitted; }, [this] { return unrest; },
+                  [this] { return at < held_until ? Index{++at} : Index{0}; },
+                  [this] {
+                    REQUIRE(unrest.empty());  // Q2
+                    ++dumps;
+                    return can_dump;
+                  },
+                  [this] { ++releases; },
+                  [this] {
+                    ++publishes;
+                    return can_publish;
+                  },
+                  [this] { ++discards; }}};
+};
+
+}  // namespace
+
+TEST_CASE("checkpoint: the log is held from the entry until the dump is there", "[Q1]") {
+  Fixture f;
+  REQUIRE(f.c.asked(0, Index{7}));
+  REQUIRE(f.c.holds());
+  REQUIRE(f.c.step(1 * kMs, false) != kNoLook);
+  f.unrest.clear();
+  REQUIRE(f.c.step(2 * kMs, false) == kNoLook);
+  REQUIRE(f.c.holds());
+  REQUIRE(f.dumps == 1);
+  f.c.dumped(90 * kMs, "");
+  REQUIRE_FALSE(f.c.holds());
+  REQUIRE(f.releases == 1);
+  REQUIRE(f.publishes == 1);
+  f.c.published(200 * kMs, "");
+  REQUIRE(f.c.state() == State::kIdle);
+  REQUIRE(f.releases == 1);
+  REQUIRE(f.discards == 0);
+  REQUIRE(f.c.status().taken == 1);
+  REQUIRE(f.c.status().last == Index{7});
+  REQUIRE(f.c.status().rest_ns == 1 * kMs);
+  REQUIRE(f.c.status().held_ns == 88 * kMs);
+  REQUIRE(f.c.status().pack_ns == 110 * kMs);
+}
+
+TEST_CASE("checkpoint: a server that is far behind is waited for", "[Q1]") {
+  Fixture f;
+  f.admitted = false;
+  f.unrest.clear();
+  REQUIRE(f.c.asked(0, Index{7}));
+  for (std::int64_t now = 0; now < 60'000 * kMs; now += 100 * kMs) {
+    REQUIRE(f.c.step(now, false) != kNoLook);
+  }
+  REQUIRE(f.dumps == 0);
+  f.admitted = true;
+  REQUIRE(f.c.step(60'001 * kMs, false) == kNoLook);
+  REQUIRE(f.dumps == 1);
+}
+
+TEST_CASE("checkpoint: a place that is none to stop at is left behind", "[Q1]") {
+  Fixture f;
+  f.held_until = 9;
+  REQUIRE(f.c.asked(0, Index{7}));
+  for (std::int64_t now = 0; now < 1000 * kMs; now += 1 * kMs) {
+    REQUIRE(f.c.step(now, false) != kNoLook);
+  }
+  REQUIRE(f.at == 9);
+  REQUIRE(f.c.at() == Index{9});
+  REQUIRE(f.c.holds());
+  f.unrest.clear();
+  REQUIRE(f.c.step(1001 * kMs, false) == kNoLook);
+  f.c.dumped(1002 * kMs, "");
+  f.c.published(1003 * kMs, "");
+  REQUIRE(f.c.status().last == Index{9});
+}
+
+TEST_CASE("checkpoint: every way out of it lets the log go on once", "[Q1]") {
+  Fixture f;
+  REQUIRE(f.c.asked(0, Index{7}));
+  SECTION("no rest in time") {
+    std::int64_t now = 0;
+    for (std::int64_t next = 0; next != kNoLook; now = next) next = f.c.step(now, false);
+    REQUIRE(f.dumps == 0);
+    REQUIRE(f.c.status().why.find("slot 3 computes") != std::string::npos);
+  }
+  SECTION("the lead comes to this replica") {
+    REQUIRE(f.c.step(1, true) == kNoLook);
+    REQUIRE(f.c.status().why == "this replica leads now");
+  }
+  SECTION("the dump cannot begin") {
+    f.unrest.clear();
+    f.can_dump = Error{Code::kUnsupported, 0, "no CRIU"};
+    REQUIRE(f.c.step(1, false) == kNoLook);
+    REQUIRE(f.c.status().why == "no CRIU");
+  }
+  SECTION("the dump is refused") {
+    f.unrest.clear();
+    REQUIRE(f.c.step(1, false) == kNoLook);
+    f.c.dumped(2, "io_uring");
+    REQUIRE(f.publishes == 0);
+    REQUIRE(f.c.status().why == "io_uring");
+  }
+  SECTION("it cannot be packed") {
+    f.unrest.clear();
+    REQUIRE(f.c.step(1, false) == kNoLook);
+    f.can_publish = Error{Code::kFull, 0, "the disk is full"};
+    f.c.dumped(2, "");
+    REQUIRE(f.c.status().why == "the disk is full");
+  }
+  SECTION("packing fails") {
+    f.unrest.clear();
+    REQUIRE(f.c.step(1, false) == kNoLook);
+    f.c.dumped(2, "");
+    f.c.published(3, "the disk is full");
+  }
+  REQUIRE(f.c.state() == State::kIdle);
+  REQUIRE(f.releases == 1);
+  REQUIRE(f.discards == 1);
+  REQUIRE(f.c.status().taken == 0);
+  REQUIRE(f.c.status().failed == 1);
+  REQUIRE(f.c.asked(10, Index{9}));  // the next one is not hindered
+}
+
+TEST_CASE("checkpoint: a second one while one is under way is not begun", "[Q1]") {
+  Fixture f;
+  REQUIRE(f.c.asked(0, Index{7}));
+  f.unrest.clear();
+  (void)f.c.step(1, false);
+  f.c.dumped(2, "");
+  REQUIRE_FALSE(f.c.asked(3, Index{8}));
+  REQUIRE_FALSE(f.c.holds());
+  REQUIRE(f.releases == 1);
+  f.c.published(4, "");
+  REQUIRE(f.c.status().last == Index{7});
+}
