@@ -3,8 +3,8 @@
 // things.
 //
 // Exit status: 0 done, or all is well; 1 the group serves, but a replica of this host does not
-// answer; 2 there is no leader; 3 there is no such group; 4 not permitted; 5 the node refused, the
-// message says why; 100 and 119 as crane-run's.
+// answer; 2 there is no leader; 3 there is no such group or checkpoint; 4 not permitted; 5 the node
+// refused, or a checkpoint is damaged, the message says why; 100 and 119 as crane-run's.
 #include <poll.h>
 #include <unistd.h>
 
@@ -15,6 +15,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "runtime/launcher/checkpoints.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/replace.h"
 #include "runtime/launcher/status_table.h"
@@ -28,12 +29,13 @@ using namespace crane::launcher;
 using crane::setup::say;
 using Json = nlohmann::json;
 
-constexpr int kNoSuchGroup = 3, kNotPermitted = 4, kRefused = 5;
+constexpr int kNoSuchGroup = 3, kNoSuchCheckpoint = 3, kNotPermitted = 4, kRefused = 5;
+constexpr int kDamaged = 5;
 constexpr int kReplicaMost = 126;
 constexpr int kAskTimeoutMs = 2'000, kWatchMs = 1'000, kReplaceLookMs = 50;
 
 struct Request {
-  std::string dir, group, output = "table", secret, signal;
+  std::string dir, group, output = "table", secret, signal, checkpoint;
   bool watch = false;
   int to = -1;
   int replica = -1;
@@ -303,6 +305,67 @@ int checkpoint_now(const Request& request) {
   }
 }
 
+// Says what could not be looked at; an exit status.
+int say_problems(const AllKept& found) {
+  for (const std::string& problem : found.problems) say(problem);
+  return found.denied ? kNotPermitted : found.problems.empty() ? 0 : kDamaged;
+}
+
+int list_checkpoints(const Request& request) {
+  std::vector<std::string> groups;
+  if (const int bad = choose_groups(request, groups); bad != 0) return bad;
+  int worst = 0;
+  for (const auto& group : groups) {
+    const AllKept found = find_checkpoints(request.dir, group);
+    worst = std::max(worst, say_problems(found));
+    if (found.checkpoints.empty() && !found.problems.empty()) continue;
+    const Json listed = checkpoints_json(group, found.checkpoints);
+    print(request.output == "json" ? listed.dump(2) + "\n" : checkpoints_table(listed));
+  }
+  return worst;
+}
+
+// All of a group, or all replicas' of one name.
+int verify_checkpoints(Request request) {
+  bool denied = false;
+  if (request.checkpoint.empty() && !checkpoint_name(request.group).empty() &&
+      find_replicas(request.dir, request.group, denied).empty()) {
+    std::swap(request.group, request.checkpoint);
+  }
+  const std::string name = checkpoint_name(request.checkpoint);
+  if (name.empty() && !request.checkpoint.empty()) {
+    say("command line: crane-ctl: " + request.checkpoint +
+        " names no checkpoint; they are named VIEW.INDEX, see crane-ctl checkpoint list");
+    return static_cast<int>(crane::setup::Status::kUsage);
+  }
+  std::string group;
+  if (const int bad = choose_one(request, group); bad != 0) return bad;
+  const AllKept found = find_checkpoints(request.dir, group);
+  int worst = say_problems(found);
+  bool any = false;
+  for (const Kept& kept : found.checkpoints) {
+    if (!name.empty() && kept.listed.name != name) continue;
+    any = true;
+    std::string sentence;
+    const Verdict verdict = verify_checkpoint(kept, sentence);
+    if (verdict == Verdict::kWell || verdict == Verdict::kRemoved) {
+      print(sentence + "\n");
+      continue;
+    }
+    const bool bad = verdict == Verdict::kDamaged;
+    say((bad ? "damaged: " : "cannot verify: ") + group + ": " + sentence);
+    worst = std::max(worst, verdict == Verdict::kDenied ? kNotPermitted : kDamaged);
+  }
+  if (any || worst != 0) return worst;
+  if (name.empty()) {
+    print(checkpoints_table(checkpoints_json(group, {})));
+    return 0;
+  }
+  say("no such checkpoint: " + group + ": " + name +
+      ": no replica has it here; see crane-ctl checkpoint list " + group);
+  return kNoSuchCheckpoint;
+}
+
 int make_secret(const Request& request) {
   const auto problem = crane::setup::make_secret(request.secret);
   if (!problem.none()) {
@@ -313,6 +376,13 @@ int make_secret(const Request& request) {
   return 0;
 }
 
+// Of a command that only looks.
+void declare_all_groups(CLI::App& command, Request& request) {
+  command.add_option("group", request.group, "the group's name (default: all)");
+  command.add_option("-o,--output", request.output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}));
+}
+
 CLI::App* declare_signal(CLI::App& app, Request& request) {
   auto* command = app.add_subcommand("signal", "the server's main process gets a signal");
   command->add_option("signal", request.signal, "HUP, USR1, ...")->required();
@@ -320,13 +390,22 @@ CLI::App* declare_signal(CLI::App& app, Request& request) {
   return command;
 }
 
-CLI::App* declare_checkpoint(CLI::App& app, Request& request) {
+struct CheckpointCommands {
+  CLI::App *now, *list, *verify;
+};
+
+CheckpointCommands declare_checkpoint(CLI::App& app, Request& request) {
   auto* checkpoint = app.add_subcommand("checkpoint", "the server's state, kept by a follower");
   checkpoint->require_subcommand(1);
   auto* now = checkpoint->add_subcommand("now", "one more, by the next follower");
   now->add_option("group", request.group, "the group's name (default: the only one)");
   now->add_option("--replica", request.replica, "which one takes it");
-  return now;
+  auto* list = checkpoint->add_subcommand("list", "those on this machine, newest first");
+  declare_all_groups(*list, request);
+  auto* verify = checkpoint->add_subcommand("verify", "reads all of them on this machine");
+  verify->add_option("group", request.group, "the group's name (default: the only one)");
+  verify->add_option("name", request.checkpoint, "only this one, VIEW.INDEX");
+  return {now, list, verify};
 }
 
 void declare_secret(CLI::App& app, Request& request) {
@@ -347,9 +426,7 @@ int main(int argc, char** argv) {
   app.fallthrough();
   app.require_subcommand(1);
   auto* status_command = app.add_subcommand("status", "roles, indexes, lag, servers");
-  status_command->add_option("group", request.group, "the group's name (default: all)");
-  status_command->add_option("-o,--output", request.output, "table or json")
-      ->check(CLI::IsMember({"table", "json"}));
+  declare_all_groups(*status_command, request);
   status_command->add_flag("--watch", request.watch, "again every second");
   auto* leader = app.add_subcommand("leader", "who leads");
   leader->require_subcommand(1);
@@ -359,9 +436,7 @@ int main(int argc, char** argv) {
   auto* member = app.add_subcommand("member", "who belongs to the group");
   member->require_subcommand(1);
   auto* list = member->add_subcommand("list", "the members, and how far they are");
-  list->add_option("group", request.group, "the group's name (default: all)");
-  list->add_option("-o,--output", request.output, "table or json")
-      ->check(CLI::IsMember({"table", "json"}));
+  declare_all_groups(*list, request);
   const auto change = [&](const char* name, const char* what) {
     auto* command = member->add_subcommand(name, what);
     command->add_option("replica", request.replica, "its number")
@@ -384,11 +459,12 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, kReplicaMost));
   replace->add_option("group", request.group, "the group's name (default: the only one)");
   auto* signalled = declare_signal(app, request);
-  auto* checkpointed = declare_checkpoint(app, request);
+  const auto checkpoint = declare_checkpoint(app, request);
   declare_secret(app, request);
   app.footer(
       "Exit status: 0 done, all is well; 1 a replica of this host does not answer; 2 no leader;\n"
-      "3 no such group; 4 not permitted; 5 the node refused; 100 wrong command line; 119 secret.");
+      "3 no such group or checkpoint; 4 not permitted; 5 the node refused, or damage was found;\n"
+      "100 wrong command line; 119 secret.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
@@ -405,6 +481,8 @@ int main(int argc, char** argv) {
   if (*remove) return change_member(request, "remove");
   if (*replace) return replace_member(request);
   if (*signalled) return send_signal(request);
-  if (*checkpointed) return checkpoint_now(request);
+  if (*checkpoint.now) return checkpoint_now(request);
+  if (*checkpoint.list) return list_checkpoints(request);
+  if (*checkpoint.verify) return verify_checkpoints(request);
   return make_secret(request);
 }

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
+
+#include "runtime/launcher/text_table.h"
 
 namespace crane::launcher {
 namespace {
 
 using Json = nlohmann::json;
-using Row = std::vector<std::string>;
 
 constexpr int kNobody = 255;
 
@@ -59,49 +59,6 @@ Json remote(int replica, const Json* leader, std::uint64_t commit) {
     row["lag"] = commit > applied ? commit - applied : 0;
   }
   return row;
-}
-
-std::string cell(const Json& row, const char* key) {
-  const auto found = row.find(key);
-  if (found == row.end() || found->is_null()) return "-";
-  if (found->is_string()) return found->get<std::string>();
-  if (found->is_number() && found->get<std::int64_t>() < 0) return "-";
-  return found->dump();
-}
-
-struct Column {
-  const char* title;
-  const char* key;
-  bool right;
-};
-
-std::string table(std::span<const Column> columns, const Json& lines) {
-  std::vector<Row> rows(1);
-  for (const Column& c : columns) rows[0].push_back(c.title);
-  for (const Json& line : lines) {
-    rows.emplace_back();
-    for (const Column& c : columns) rows.back().push_back(cell(line, c.key));
-  }
-  std::vector<std::size_t> widths(columns.size(), 0);
-  std::vector<bool> shown(columns.size(), false);
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-      if (&row != &rows[0] && row[i] != "-") shown[i] = true;  // columns nobody fills are left out
-    }
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      if (!shown[i]) continue;
-      line += columns[i].right ? fmt::format("  {:>{}}", row[i], widths[i])
-                               : fmt::format("  {:<{}}", row[i], widths[i]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
 }
 
 // Somebody tells the members, and it is none: nobody misses its node.
@@ -226,6 +183,41 @@ std::string line_ups_text(const Json& summary) {
   return "";
 }
 
+// What the replicas of this machine made of checkpoints: the newest that was published, the newest
+// that was given up unless there is a later one, and who came back from one.
+std::string checkpoints_text(const Json& summary) {
+  const Json *published = nullptr, *failed = nullptr;
+  std::uint64_t last = 0, gave_up = 0;
+  std::string returned;
+  for (const Json& row : summary["replicas"]) {
+    const auto found = row.find("checkpoint");
+    if (found == row.end()) continue;
+    if (number(*found, "last") > last) {
+      published = &row;
+      last = number(*found, "last");
+    }
+    if (number(*found, "gave_up") > gave_up) {
+      failed = &row;
+      gave_up = number(*found, "gave_up");
+    }
+    if (number(*found, "restored_at") > 0) {
+      returned += fmt::format("replica {} came back from the checkpoint at entry {}\n",
+                              cell(row, "replica"), number(*found, "restored_at"));
+    }
+  }
+  std::string text;
+  if (published != nullptr) {
+    text = fmt::format("entry {} by replica {}, held for {} ms", last, cell(*published, "replica"),
+                       number((*published)["checkpoint"], "held_us") / 1000);
+  }
+  if (failed != nullptr && gave_up > last) {
+    text +=
+        fmt::format("{}replica {} gave up the one at entry {}: {}", text.empty() ? "" : "; ",
+                    cell(*failed, "replica"), gave_up, cell((*failed)["checkpoint"], "why_not"));
+  }
+  return (text.empty() ? "" : "checkpoint: " + text + "\n") + returned;
+}
+
 }  // namespace
 
 std::string table_of(const Json& summary) {
@@ -266,7 +258,7 @@ std::string table_of(const Json& summary) {
         cell(e, "view"), cell(e, "cause"), cell(e, "age_ms"), cell(e, "took_us"),
         cell(d, "period_us"), cell(d, "misses_needed"));
   }
-  return text + line_ups_text(summary) + unhooked_text(summary);
+  return text + checkpoints_text(summary) + line_ups_text(summary) + unhooked_text(summary);
 }
 
 std::string members_of(const Json& summary) {

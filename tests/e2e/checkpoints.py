@@ -7,7 +7,9 @@ Quick: redis with clients that never disconnect, and one server of each kind of 
 CRANE_KIND chooses among them.
 """
 import importlib
+import json
 import os
+import pathlib
 import signal
 import statistics
 import subprocess
@@ -123,6 +125,46 @@ def one_kind(story, kind, count):
     h.shutil.rmtree(server.work)
 
 
+def listed(group):
+    status, text = control(group, "checkpoint", "list", group.name, "-o", "json")
+    if status != 0:
+        raise h.Failure(f"crane-ctl checkpoint list: {status}: {text}")
+    return json.loads(text)["checkpoints"]
+
+
+def flip(file):
+    with open(file, "r+b") as f:
+        f.seek(file.stat().st_size // 2)
+        byte = f.read(1)[0]
+        f.seek(-1, os.SEEK_CUR)
+        f.write(bytes([byte ^ 1]))
+
+
+def look_at_files(story, group, number):
+    """crane-ctl lists and verifies the one checkpoint there is; names a file that is damaged."""
+    one, at = listed(group), group.status(number)["checkpoint"]["last"]
+    story.check([(c["replica"], c["index"], c["verified"], c["damage"]) for c in one]
+                == [(number, at, True, None)] and one[0]["bytes"] > 0, "listed as verified",
+                repr(one))
+    status, text = control(group, "checkpoint", "verify", group.name)
+    story.check(status == 0 and one[0]["name"] in text, "verified well", f"{status}: {text}")
+    file = pathlib.Path(one[0]["path"]) / "images.pack"
+    flip(file)
+    status, text = control(group, "checkpoint", "verify", group.name, f"{one[0]['view']}.{at}")
+    story.check(status == 5 and str(file) in text, "damage is found, and its file named",
+                f"{status}: {text}")
+    story.check(not listed(group)[0]["verified"], "its mark is gone")
+    flip(file)
+    status, text = control(group, "checkpoint", "verify", group.name)
+    story.check(status == 0 and listed(group)[0]["verified"], "mended", f"{status}: {text}")
+    status, text = control(group, "checkpoint", "verify", group.name, "1.999999")
+    story.check(status == 3 and "no such checkpoint" in text, "none of that name",
+                f"{status}: {text}")
+    text = control(group, "status", group.name)[1]
+    story.check(f"checkpoint: entry {at} by replica {number}, held for " in text,
+                "status tells of it", text)
+
+
 def counting(story):
     """Acknowledged increments survive a return and the returned replica's reign."""
     port = h.free_port()
@@ -131,14 +173,20 @@ def counting(story):
             follower = (group.leader() + 1) % 3
             checkpoint(group, follower)
             load.progress()
-            come_back(group, follower)
+            look_at_files(story, group, follower)
+            at = come_back(group, follower)["checkpoint"]["restored_at"]
             load.progress()
+            text = control(group, "status", group.name)[1]
+            story.check(f"replica {follower} came back from the checkpoint at entry {at}" in text,
+                        "status tells who came back", text)
             lead(group, follower)
             load.progress()
             load.stop()
             problems = load.problems()
             story.check(not problems, "no acknowledged increment is lost", "; ".join(problems[:5]))
         check_equal(story, group, "counting clients")
+        there = listed(group)
+    story.check(listed(group) == there and there, "listed when the group has ended", repr(there))
 
 
 def drill(story):

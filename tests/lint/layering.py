@@ -16,7 +16,7 @@ MAY = {
     "dmt": ["dmt/**"],
     "runtime/setup": ["dmt", "dmt/base"],
     "runtime": ["dmt/**", "hints"],
-    "runtime/launcher": ["runtime/setup", "dmt/**", "hints"],
+    "runtime/launcher": ["runtime/setup", "checkpoint", "dmt/**", "hints"],
     "consensus/core": ["dmt/base"],
     "consensus": ["consensus/**", "dmt/base"],
     "checkpoint": ["dmt/base", "dmt/sequence"],

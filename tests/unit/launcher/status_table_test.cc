@@ -59,6 +59,42 @@ TEST_CASE("status: a line-up point that no process has is named", "[ctl]") {
                    "rounds\n") != std::string::npos);
 }
 
+TEST_CASE("status: checkpoints: the newest, one given up since, and who came back", "[ctl]") {
+  std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 900, 900)},
+                                    {1, node("follower", 1, 0, 900, 900)},
+                                    {2, node("follower", 1, 0, 900, 900)}};
+  const auto lines = [&] {
+    const std::string text = table_of(summarise("g", answers));
+    const std::size_t at = text.find("checkpoint");
+    return at == std::string::npos ? "" : text.substr(text.rfind('\n', at) + 1);
+  };
+  for (auto& [replica, answer] : answers) {
+    answer.status["checkpoint"] = {{"last", 0},     {"gave_up", 0}, {"held_us", 0},
+                                   {"why_not", ""}, {"taken", 0},   {"restored_at", 0}};
+  }
+  CHECK(lines().empty());  // nothing to tell
+  answers[1].status["checkpoint"].update({{"last", 300}, {"held_us", 100'000}});
+  answers[2].status["checkpoint"].update({{"last", 483}, {"held_us", 240'999}});
+  CHECK(lines() == "checkpoint: entry 483 by replica 2, held for 240 ms\n");
+  answers[1].status["checkpoint"].update({{"gave_up", 400}, {"why_not", "long ago"}});
+  CHECK(lines() == "checkpoint: entry 483 by replica 2, held for 240 ms\n");
+  answers[1].status["checkpoint"].update({{"gave_up", 500}, {"why_not", "it has an io_uring"}});
+  CHECK(lines() ==
+        "checkpoint: entry 483 by replica 2, held for 240 ms; replica 1 gave up the one at entry "
+        "500: it has an io_uring\n");
+  answers[1].status["checkpoint"]["last"] = 600;
+  CHECK(lines() == "checkpoint: entry 600 by replica 1, held for 100 ms\n");
+  answers[2].status["checkpoint"]["last"] = 0;
+  answers[1].status["checkpoint"].update({{"last", 0}, {"restored_at", 483}});
+  CHECK(lines() ==
+        "checkpoint: replica 1 gave up the one at entry 500: it has an io_uring\n"
+        "replica 1 came back from the checkpoint at entry 483\n");
+  answers[0].status["checkpoint"] = 7;
+  answers[1].status["checkpoint"] = {{"last", "x"}, {"gave_up", 9}, {"why_not", {1}}};
+  answers[2].status["checkpoint"] = nullptr;
+  CHECK(lines() == "checkpoint: replica 1 gave up the one at entry 9: [1]\n");
+}
+
 TEST_CASE("status: calls that came past the library stand below, by name", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 7, 7)},
                                     {1, node("follower", 1, 0, 7, 7)}};

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/checkpoints.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <ctime>
+#include <filesystem>
+#include <tuple>
+
+#include "runtime/launcher/control_client.h"
+#include "runtime/launcher/text_table.h"
+
+namespace crane::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoint::Checkpoints;
+using Json = nlohmann::json;
+
+// To say "there is none" of what one may not see would be wrong.
+bool is_denied(const std::string& path) {
+  const checkpoint::Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return !fd && errno == EACCES;
+}
+
+std::string size_text(std::uint64_t bytes) {
+  if (bytes < 1000) return fmt::format("{} B", bytes);
+  static constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB"};
+  double size = static_cast<double>(bytes) / 1000;
+  std::size_t unit = 0;
+  for (; size >= 999.95 && unit + 1 < std::size(kUnits); size /= 1000) ++unit;
+  return fmt::format("{:.1f} {}", size, kUnits[unit]);
+}
+
+// In UTC: hosts of a group need not agree on anything else.
+std::string time_text(std::int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm parts{};
+  char text[32];
+  if (gmtime_r(&time, &parts) == nullptr) return "?";
+  return std::string(text, std::strftime(text, sizeof text, "%F %T", &parts));
+}
+
+bool read_number(const std::string& text, std::uint64_t& number) {
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  return read.ec == std::errc() && read.ptr == end;
+}
+
+}  // namespace
+
+AllKept find_checkpoints(const std::string& dir, const std::string& group) {
+  AllKept found;
+  bool hidden = false;
+  const auto deny = [&found](const std::string& path) {
+    found.denied = true;
+    found.problems.push_back("cannot look at checkpoints: " + path +
+                             ": not permitted; run it as the user who started the group");
+  };
+  for (const auto& [replica, socket] : find_replicas(dir, group, hidden)) {
+    const std::string directory = (fs::path(socket).parent_path() / "checkpoints").string();
+    if (is_denied(directory)) {
+      deny(directory);
+      continue;
+    }
+    Checkpoints place({directory, 1, {}});
+    auto listed = place.list();
+    if (!listed) {
+      found.problems.push_back(place.why());
+      continue;
+    }
+    for (auto& one : listed.value()) {
+      if (!one.damage.empty() && is_denied(one.path)) {
+        deny(one.path);
+      } else {
+        found.checkpoints.push_back({replica, std::move(one)});
+      }
+    }
+  }
+  const auto key = [](const Kept& kept) {
+    std::uint64_t view = 0, index = 0;
+    checkpoint::parse_name(kept.listed.name, view, index);
+    return std::tuple{view, index, -kept.replica};
+  };
+  std::sort(found.checkpoints.begin(), found.checkpoints.end(),
+            [&](const Kept& a, const Kept& b) { return key(a) > key(b); });
+  return found;
+}
+
+Json checkpoints_json(const std::string& group, const std::vector<Kept>& all) {
+  Json rows = Json::array();
+  for (const auto& [replica, listed] : all) {
+    std::uint64_t view = 0, index = 0;
+    checkpoint::parse_name(listed.name, view, index);
+    Json row{{"replica", replica},
+             {"name", listed.name},
+             {"view", view},
+             {"index", index},
+             {"verified", listed.verified},
+             {"damage", nullptr},
+             {"time", nullptr},
+             {"bytes", nullptr},
+             {"tier", nullptr},
+             {"path", listed.path}};
+    if (listed.damage.empty()) {
+      row["time"] = listed.manifest.time;
+      row["bytes"] = listed.bytes();
+      row["tier"] = checkpoint::name_of(listed.manifest.tier);
+    } else {
+      row["damage"] = listed.damage;
+    }
+    rows.push_back(std::move(row));
+  }
+  return {{"group", group}, {"checkpoints", std::move(rows)}};
+}
+
+std::string checkpoints_table(const Json& listed) {
+  static constexpr Column kColumns[] = {
+      {"REPLICA", "replica", false}, {"CHECKPOINT", "name", false}, {"WHEN (UTC)", "when", false},
+      {"SIZE", "size", true},        {"TIER", "tier", false},       {"STATE", "state", false}};
+  const std::string group = listed.at("group").get<std::string>();
+  Json rows = listed.at("checkpoints");
+  if (rows.empty()) return group + ": no checkpoint here; crane-ctl checkpoint now makes one\n";
+  std::string damages;
+  for (Json& row : rows) {
+    const Json& damage = row.at("damage");
+    row["state"] = row.at("verified").get<bool>() ? "verified" : "not verified";
+    if (damage.is_null()) {
+      row["when"] = time_text(row.at("time").get<std::int64_t>());
+      row["size"] = size_text(row.at("bytes").get<std::uint64_t>());
+    } else {
+      row["state"] = "damaged";
+      damages += "damaged: " + damage.get<std::string>() + "\n";
+    }
+  }
+  return group + ":\n" + table(kColumns, rows) + damages;
+}
+
+std::string checkpoint_name(const std::string& given) {
+  const std::size_t dot = given.find('.');
+  std::uint64_t view = 0, index = 0;
+  if (dot == std::string::npos || !read_number(given.substr(0, dot), view) ||
+      !read_number(given.substr(dot + 1), index) || (view >> 56) != 0) {
+    return "";
+  }
+  return checkpoint::name_of(Viewstamp{make_view(view, ReplicaId{0}), Index{index}});
+}
+
+Verdict verify_checkpoint(const Kept& kept, std::string& sentence) {
+  const std::string& path = kept.listed.path;
+  Checkpoints place({fs::path(path).parent_path().string(), 1, {}});
+  const Outcome verified = place.verify(kept.listed.name);
+  const std::string who =
+      fmt::format("replica {}, checkpoint {}: ", kept.replica, kept.listed.name);
+  if (verified) {
+    sentence = who + "well, " + size_text(kept.listed.bytes()) + " read";
+    return Verdict::kWell;
+  }
+  sentence = who + place.why();
+  if (verified.error().code == Code::kDenied || is_denied(path)) return Verdict::kDenied;
+  // Its node keeps some; who removes one holds its lock until it is gone.
+  const bool gone = ::access(path.c_str(), F_OK) != 0 && errno == ENOENT;
+  if (gone || verified.error().code == Code::kBusy) {
+    sentence = who + "removed meanwhile";
+    return Verdict::kRemoved;
+  }
+  return verified.error().code == Code::kDamaged ? Verdict::kDamaged : Verdict::kFailed;
+}
+
+}  // namespace crane::launcher
