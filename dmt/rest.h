@@ -10,7 +10,7 @@
 //
 // Threads / Processes: the node, which has the turn itself: it took it where it lay.
 //
-// INVARIANT N1  SlotRecord::parked is 1 only while the slot's thread is in the loop of await_turn()
+// INVARIANT R2  SlotRecord::parked is 1 only while the slot's thread is in the loop of await_turn()
 //               that sleeps until it may go: set before the sleep, cleared on the way out and by
 //               who wakes it.  Between the store and the sleep, and after a sleep that ended for
 //               nothing, it touches nothing but that word.

@@ -453,7 +453,7 @@ Slot create_slot(Layout& w, std::uint16_t process) noexcept {
   r.blocked_signals = 0;
   r.operations = 0;
   r.cpu_ns = 0;
-  // Its thread has not come yet (N1); one that was killed in its sleep has left a 1.
+  // Its thread has not come yet (R2); one that was killed in its sleep has left a 1.
   r.parked.store(0, std::memory_order_relaxed);
   r.in_operation.store(0, std::memory_order_relaxed);
   r.preempted.store(0, std::memory_order_relaxed);

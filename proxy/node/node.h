@@ -133,7 +133,8 @@ class Node {
   void note_hash(const consensus::EntryView& entry);
   void at_admission(const OutputHeader& header);
   void take_digest(View view, const proxy::SchedulePoint& point);
-  void judge_digests(const proxy::HashBody& body, ReplicaId proposer);
+  void judge_digests(proxy::HashBody body, ReplicaId proposer);
+  void replace_own_digest(proxy::Digests& digests) const;
   std::string differences(const proxy::HashBody& body, ReplicaId other, std::uint64_t index) const;
   std::string keep_evidence();
   void on_note(ReplicaId from, std::span<const std::byte> note);
@@ -269,9 +270,10 @@ class Node {
   };
   std::deque<CommittedHash> hashes_;  // not yet admitted by the own server
   proxy::VerifyPolicy verify_;
-  std::uint64_t cut_ = 0;           // the last one proposed here
-  proxy::Digests digests_;          // leader: of that cut
-  std::uint64_t evidence_cut_ = 0;  // where the evidence ends
+  std::uint64_t cut_ = 0;                    // the last one proposed here
+  proxy::Digests digests_;                   // leader: of that cut
+  std::optional<proxy::Digest> own_digest_;  // at the last cut
+  std::uint64_t evidence_cut_ = 0;           // where the evidence ends
   proxy::Evidence evidence_;
   std::uint64_t verified_ = 0;
   std::int64_t verified_ns_ = 0;

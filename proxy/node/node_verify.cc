@@ -40,6 +40,7 @@ void Node::at_admission(const OutputHeader& header) {
 
 void Node::take_digest(View view, const proxy::SchedulePoint& point) {
   const Digest digest{value(view), point, outputs_->digest()};
+  own_digest_ = digest;
   evidence_cut_ = point.index;
   evidence_ = outputs_->evidence(point);
   RecentTurns recent = recent_turns(*layout_, point.clock);
@@ -153,7 +154,22 @@ std::string Node::keep_evidence() {
   return kept.recording() ? dir : "";
 }
 
-void Node::judge_digests(const HashBody& body, ReplicaId proposer) {
+// The log behind a checkpoint tells of this replica's earlier life: what counts is what it has made
+// of the same entries now.
+void Node::replace_own_digest(proxy::Digests& digests) const {
+  if (config_.replica >= digests.size()) return;
+  std::optional<Digest>& own = digests[config_.replica];
+  if (!own) return;
+  if (own_digest_ && own_digest_->point.index == own->point.index) {
+    own->point = own_digest_->point;
+    own->outputs = own_digest_->outputs;
+  } else if (own->point.index <= value(restored_.at.index)) {
+    own.reset();
+  }
+}
+
+void Node::judge_digests(HashBody body, ReplicaId proposer) {
+  if (!restored_from_.empty()) replace_own_digest(body.digests);
   std::size_t voters = 0;
   for (const consensus::MemberStatus& m : consensus_->members()) {
     if (m.role == consensus::MemberRole::kVoter) ++voters;
