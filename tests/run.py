@@ -406,6 +406,7 @@ def failure_text(xml, case):
 
 
 def main():
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)   # under nohup it would be ignored by all programs
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default="out/release")
     parser.add_argument("--variant", default="release")

@@ -116,6 +116,11 @@ void Guard::take_dump() {
   const auto times = server_->checkpointed(0);
   if (!times.ok() && times.error().code == Code::kBusy) return;
   dumping_ = false;
+  if (times.ok()) {
+    const checkpoint::CheckpointTimes& t = times.value();
+    spdlog::info("dumped in {} ms: {} ms without the processes running, {} ms for their files",
+                 t.total_ms, t.frozen_ms, t.copy_ms);
+  }
   const std::string reason = times.ok() ? "" : server_->reason();
   callbacks_.on_dumped(times.ok()       ? ""
                        : reason.empty() ? times.error().what

@@ -252,6 +252,7 @@ class Node {
   std::int64_t checkpoint_due_ns_ = proxy::kNever;  // CLOCK_MONOTONIC
   NodeState noted_;                                 // as of the entry
   std::string noted_files_;                         // file_names() then
+  std::string noted_digest_;                        // of the outputs
   std::unique_ptr<checkpoint::Checkpoints> checkpoints_;
   std::optional<checkpoint::Staging> staging_;  // of the one under way
   checkpoint::Worker packer_;

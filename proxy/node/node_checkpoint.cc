@@ -149,12 +149,14 @@ std::string Node::unrest() {
 Outcome Node::dump() {
   const dmt::SchedulerState& s = layout_->scheduler;
   CRANE_ASSERT(s.applied_index.load() == value(noted_.at.index));
+  const std::int64_t begin_ns = monotonic_ns();
   noted_.clock = s.clock;
   noted_.hash = s.hash;
   noted_.first_start = first_start_;
   noted_.verified = verified_;
   noted_.entries = entries_;
   noted_.outputs = outputs_->state();
+  noted_digest_ = fmt::format("{:016x}", outputs_->digest());
   const auto pid = last_pid(guard_->pid());
   if (!pid.ok()) return pid.error();
   noted_.last_pid = pid.value();
@@ -173,6 +175,7 @@ Outcome Node::dump() {
       return copied;
     }
   }
+  spdlog::info("noted and copied in {} ms", (monotonic_ns() - begin_ns) / 1'000'000);
   return guard_->checkpoint(staging_->path);
 }
 
@@ -224,7 +227,7 @@ Result<std::string> Node::pack(checkpoint::Why& why) {
   m.program = config_.program;
   m.schedule_hash = noted_.hash;
   m.clock = noted_.clock;
-  m.output_digest = fmt::format("{:016x}", outputs_->digest());
+  m.output_digest = noted_digest_;
   nlohmann::json state = to_json(noted_);
   state["files"] = nlohmann::json::parse(noted_files_);
   m.node_state = state.dump();
@@ -361,6 +364,8 @@ void Node::take_up_server() {
     proxy_->output({OutputType::kListen, {}, f.listener.port, f.listener.backlog, 0}, {});
   }
   dmt::lay_turn_down(*layout_);
+  std::error_code ignored;  // what was unpacked has served
+  std::filesystem::remove_all(restored_from_, ignored);
 }
 
 }  // namespace crane::node
