@@ -26,6 +26,7 @@
 #include <filesystem>
 
 #include "checkpoint/container_keeper.h"
+#include "checkpoint/tree.h"
 
 namespace crane::checkpoint {
 namespace {
@@ -150,7 +151,10 @@ Outcome Container::mount_root(const std::string& upper) {
     work = dir + "/work/work";
   }
   if (!upper.empty()) {
-    if (auto copied = copy_tree(upper, upper_directory()); !copied) return copied;
+    const std::string place = upper_directory();
+    remove_tree(place);  // it comes with the attributes of the one that is copied
+    Why why;
+    if (auto copied = copy_tree(upper, place, why); !copied) return copied;
   }
   const std::string data = "lowerdir=/,upperdir=" + upper_directory() + ",workdir=" + work;
   if (mount("crane", (dir + "/rootfs").c_str(), "overlay", 0, data.c_str()) != 0) {

@@ -73,19 +73,6 @@ Outcome give_to_user(const OwnedDirectory& directory, const std::string& place) 
   return Done{};
 }
 
-Outcome copy_tree(const std::string& from, const std::string& to) {
-  const pid_t child = fork();
-  if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    execlp("cp", "cp", "-aT", "--", from.c_str(), to.c_str(), nullptr);
-    _exit(1);
-  }
-  int status = 0;
-  if (child < 0 || waitpid(child, &status, 0) != child) return system_error("run cp");
-  if (status != 0) return Error{Code::kSystem, 0, "copy the upper directory"};
-  return Done{};
-}
-
 void remove_tree(const std::string& path) noexcept {
   struct stat top {};
   if (lstat(path.c_str(), &top) != 0) return;

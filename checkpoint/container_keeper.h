@@ -70,8 +70,6 @@ struct OwnedDirectory {
 };
 // Gives `place`, where the directory was made, to its user and the user's group, if there are any.
 Outcome give_to_user(const OwnedDirectory& directory, const std::string& place);
-// An exact copy of a directory, with owners, times, holes and extended attributes.
-Outcome copy_tree(const std::string& from, const std::string& to);
 // rm -rf that never crosses into another file system.
 void remove_tree(const std::string& path) noexcept;
 // Puts stdin, stdout and stderr of the calling process in place, for the server to inherit.

@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/launcher/channel.h"
+#include "runtime/launcher/checkpoints.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/node_setup.h"
 
@@ -30,19 +31,6 @@ constexpr int kExitTimeoutMs = 10'000;  // for the other replicas, once one serv
 // Who comes back so often in a row without lasting so long is given up.
 constexpr int kReturnsMax = 3;
 constexpr std::int64_t kLastsMs = 30'000;
-
-// Some replica of the group has published a checkpoint; its node looks whether it is whole.
-bool has_checkpoint(const std::string& directory) {
-  std::error_code unreadable;
-  for (const auto& replica : std::filesystem::directory_iterator(directory, unreadable)) {
-    std::error_code none;
-    for (const auto& one :
-         std::filesystem::directory_iterator(replica.path() / "checkpoints", none)) {
-      if (one.path().filename().native()[0] != '.') return true;
-    }
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -342,7 +330,9 @@ bool Group::comes_back(Replica& replica) {
   const bool hopeless = status == Status::kNeverCheckedIn || status == Status::kUnhooked;
   const bool goes_on = alive() * 2 > static_cast<int>(replicas_.size());
   if (phase_ != Phase::kServing || hopeless || !goes_on) return false;
-  if (!has_checkpoint(directories_.dir())) return false;
+  const std::filesystem::path home(directories_.dir());
+  // Its node looks which one of them is whole.
+  if (find_checkpoints(home.parent_path(), home.filename()).checkpoints.empty()) return false;
   if (now_ms() - replica.returned_ms > kLastsMs) replica.returns = 0;
   if (++replica.returns > kReturnsMax) return false;
   directories_.keep_logs();

@@ -4,6 +4,7 @@
 // CHECKS  K1 (no process left), K2 (no mount in our namespace), status, isolation, errors told
 // apart.
 #include "checkpoint/container.h"
+#include "tests/unit/waiting.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -30,6 +31,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+using crane::test::slurp;
+
 constexpr int kLimitMs = 20'000;
 
 bool containers_work(const char* test) {
@@ -39,18 +42,7 @@ bool containers_work(const char* test) {
 }
 
 bool eventually(const std::function<bool()>& condition) {
-  for (int waited = 0; waited < kLimitMs; waited += 5) {
-    if (condition()) return true;
-    poll(nullptr, 0, 5);  // poll
-  }
-  return false;
-}
-
-std::string slurp(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
+  return crane::test::eventually(condition, kLimitMs);
 }
 
 // A scratch directory, a pipe for the server's output, and the options of one server.

@@ -24,6 +24,7 @@
 #include "checkpoint/container.h"
 #include "checkpoint/criu.h"
 #include "patient.h"
+#include "tests/unit/waiting.h"
 
 using crane::Code;
 using crane::checkpoint::CheckpointTimes;
@@ -33,6 +34,8 @@ using crane::checkpoint::ServerOptions;
 namespace fs = std::filesystem;
 
 namespace {
+
+using crane::test::slurp;
 
 constexpr int kLimitMs = 60'000;
 
@@ -45,18 +48,7 @@ bool dumps_work(const char* test) {
 }
 
 bool eventually(const std::function<bool()>& condition) {
-  for (int waited = 0; waited < kLimitMs; waited += 5) {
-    if (condition()) return true;
-    poll(nullptr, 0, 5);  // poll
-  }
-  return false;
-}
-
-std::string slurp(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
+  return crane::test::eventually(condition, kLimitMs);
 }
 
 bool dead(pid_t pid) { return ::kill(pid, 0) != 0 && errno == ESRCH; }

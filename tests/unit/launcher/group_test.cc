@@ -3,6 +3,7 @@
 // METHOD  The real Group in a child process, over fake_node.py, which speaks the control protocol.
 // CHECKS  exit status passed through; one socket for all; losses judged; everything removed.
 #include "runtime/launcher/group.h"
+#include "tests/unit/waiting.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -28,22 +29,13 @@ using Json = nlohmann::json;
 
 namespace {
 
+using crane::test::slurp;
+
 constexpr int kLimitMs = 20'000;
 constexpr const char* kFakeNode = "tests/unit/launcher/fake_node.py";
 
 bool eventually(const std::function<bool()>& condition) {
-  for (int waited = 0; waited < kLimitMs; waited += 5) {
-    if (condition()) return true;
-    poll(nullptr, 0, 5);  // poll
-  }
-  return false;
-}
-
-std::string slurp(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
+  return crane::test::eventually(condition, kLimitMs);
 }
 
 // A group in a child process, as crane-run would have it.
