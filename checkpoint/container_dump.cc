@@ -20,6 +20,7 @@
 
 #include "checkpoint/container_keeper.h"
 #include "checkpoint/criu.h"
+#include "checkpoint/fault_points.h"
 
 namespace crane::checkpoint {
 namespace {
@@ -128,7 +129,9 @@ bool Keeper::take_request() {
   if (got != sizeof request) return false;
   times_ = {};
   reason_.clear();
+  fault_point("dump.begun");
   const Outcome dumped = dump(request);
+  fault_point("dump.done");
   Report answer{Report::Kind::kDumped};
   if (!dumped) answer.error = dumped.error();
   answer.times = times_;
@@ -146,6 +149,7 @@ Outcome Keeper::run_criu(CriuCall& call) {
   const auto began = now_ms();
   auto child = start_criu(program.value(), call);
   if (!child) return child.error();
+  fault_point(call.kind == CriuCall::Kind::kDump ? "dump.running" : "restore.running");
   const int watch = static_cast<int>(syscall(SYS_pidfd_open, child.value(), 0));
   auto deadline = began + kCriuTimeoutMs;
   bool orphan = false;
@@ -214,6 +218,7 @@ Outcome Keeper::restore() {
   }
   const auto began = now_ms();
   if (auto prepared = server_.prepare_restore(); !prepared) return prepared;
+  fault_point("restore.mounted");
   const auto copied = static_cast<int>(now_ms() - began);
   remove_tree(work);
   if (auto made = make_directories(work); !made) return made;
@@ -228,6 +233,7 @@ Outcome Keeper::restore() {
     return done;
   }
   if (pid <= 0) return Error{Code::kSystem, 0, "CRIU did not say which process it made"};
+  fault_point("restore.done");
   server_.direct_child_ = server_.first_ = pid;
   return Done{};
 }

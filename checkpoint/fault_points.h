@@ -6,10 +6,11 @@
 // Threads: the hook is set before others run.
 
 #include <array>
+#include <string>
 
 namespace crane::checkpoint {
 
-// Every name that fault_point() is called with; tests walk through them all.
+// Every name that fault_point() is called with; tests walk through them all.  Those of the files:
 inline constexpr std::array kFaultPoints = {
     "begin.made",        // the staging directory is there, not yet locked
     "publish.packing",   // before each part
@@ -29,6 +30,23 @@ inline constexpr std::array kFaultPoints = {
     "ship.verified",     // all is there and verified, under the wrong name
     "ship.renamed",      // published there
 };
+// And those of a running replica, in its node and in its server's keeper.
+inline constexpr std::array kReplicaFaultPoints = {
+    "take.held",        // node: the log is held
+    "take.resting",     // node: at rest; nothing was noted
+    "take.asked",       // node: CRIU was asked for
+    "take.dumped",      // node: the dump is there, the log is still held
+    "take.released",    // node: the log goes on, nothing is packed
+    "dump.begun",       // keeper: CRIU is to be started
+    "dump.running",     // keeper: it runs, and is killed with us
+    "dump.done",        // keeper: it has ended, the node does not know
+    "return.unpacked",  // node: what it comes back from is unpacked
+    "return.asked",     // node: the keeper is to bring the server back
+    "return.running",   // node: the server runs, and has none of the log yet
+    "restore.mounted",  // keeper: its files are in place
+    "restore.running",  // keeper: CRIU runs, and is killed with us
+    "restore.done",     // keeper: CRIU has ended, the node does not know
+};
 
 using FaultHook = void (*)(const char* name);
 extern FaultHook fault_hook;  // null: none
@@ -37,8 +55,12 @@ inline void fault_point(const char* name) {
   if (fault_hook != nullptr) fault_hook(name);
 }
 
-// For stories: a hook that kills this process at the n-th time the place is passed, if `spec` is
+// For unit tests: a hook that kills this process at the n-th time the place is passed, if `spec` is
 // "name" or "name:n" with a name from above.  False: it is neither.
 bool die_at(const char* spec);
+
+// For stories: a hook, in this process and its children, that kills whoever passes a place of which
+// `directory` holds a file of that name, and removes the file.
+void die_where_told(const std::string& directory);
 
 }  // namespace crane::checkpoint

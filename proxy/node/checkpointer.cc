@@ -25,11 +25,16 @@ void Checkpointer::enter(State state, std::int64_t now_ns) {
   since_ns_ = now_ns;
 }
 
+void Checkpointer::refuse(Index at, const std::string& why) {
+  spdlog::info("no checkpoint at entry {}: {}", value(at), why);
+  ++status_.failed;
+  status_.gave_up = at;
+  status_.why = why;
+}
+
 bool Checkpointer::asked(std::int64_t now_ns, Index at) {
   if (state_ != State::kIdle) {
-    ++status_.failed;
-    status_.gave_up = at;
-    status_.why = "the one before was not finished";
+    refuse(at, "the one before was not finished");
     return false;
   }
   at_ = at;

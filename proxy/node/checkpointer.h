@@ -71,6 +71,8 @@ class Checkpointer {
   // A CHECKPOINT entry for this replica was handed to the server.  False: one is under way (then
   // nothing is held).
   bool asked(std::int64_t now_ns, Index at);
+  // It is not even tried.
+  void refuse(Index at, const std::string& why);
   // Does what there is to do; when to look again at the latest, INT64_MAX: after the next event.
   std::int64_t step(std::int64_t now_ns, bool leads_others);
   void dumped(std::int64_t now_ns, const std::string& why_not);

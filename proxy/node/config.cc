@@ -101,6 +101,7 @@ Result<Config> parse(const Json& json) {
   get(json, "perturb", c.perturb);
   get(json, "trace", c.trace);
   get(json, "test_only_flip", c.test_only_flip);
+  get(json, "test_only_faults", c.test_only_faults);
   get(json, "cpu", c.cpu);
   get(json, "node_roams", c.node_roams);
   get(json, "log_id", c.log_id);

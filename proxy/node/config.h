@@ -44,13 +44,14 @@ struct Config {
   std::vector<std::pair<std::string, std::string>> binds;  // source, target
   std::string libcrane;
   std::uint64_t perturb = 0;
-  bool test_only_flip = false;   // a bit of this replica's output is wrong
-  bool trace = false;            // record every turn
-  int cpu = -1;                  // of the server
-  std::vector<int> cpus;         // of all of the replica, which `cpu` is one of; empty: any
-  std::uint64_t processors = 0;  // as bits, what `cpus` come to; 0: more than 64 (place_node)
-  int numa_node = -1;            // its memory is preferred; -1: any
-  bool node_roams = false;       // only the server is bound to `cpu`
+  bool test_only_flip = false;    // a bit of this replica's output is wrong
+  bool test_only_faults = false;  // it dies where replica_dir()/faults says (fault_points.h)
+  bool trace = false;             // record every turn
+  int cpu = -1;                   // of the server
+  std::vector<int> cpus;          // of all of the replica, which `cpu` is one of; empty: any
+  std::uint64_t processors = 0;   // as bits, what `cpus` come to; 0: more than 64 (place_node)
+  int numa_node = -1;             // its memory is preferred; -1: any
+  bool node_roams = false;        // only the server is bound to `cpu`
   std::uint64_t log_id = 0;
   std::array<std::uint64_t, 4> secret{};  // the seed of virtual randomness (D7)
   std::uint64_t send_buffer = 0;          // 0: the default

@@ -22,6 +22,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/fault_points.h"
 #include "dmt/scheduler.h"
 #include "dmt/tuning.h"
 #include "proxy/tuning.h"
@@ -114,6 +115,7 @@ bool Node::open() {
     fail(ExitStatus::kNoSegment, "no event loop");
     return false;
   }
+  if (config_.test_only_faults) checkpoint::die_where_told(config_.replica_dir() + "/faults");
   open_checkpointer();
   if (config_.restore && !find_checkpoint()) return false;
   auto segment =
@@ -166,6 +168,7 @@ void Node::open_guard() {
   callbacks.on_ended = [this](int status) { server_ended(status); };
   callbacks.on_failed = [this](ExitStatus status, const std::string& why) { fail(status, why); };
   callbacks.on_dumped = [this](const std::string& why_not) {
+    checkpoint::fault_point("take.dumped");
     checkpointer_->dumped(monotonic_ns(), why_not);
   };
   callbacks.on_killed = [this](std::uint32_t process, std::uint32_t pid) {
@@ -224,6 +227,7 @@ bool Node::open_consensus() {
     return false;
   }
   consensus_ = std::move(opened).value();
+  if (!restored_from_.empty()) missed_ = consensus_->status().last;
 
   have_events_ = true;
   watch(consensus_event_, consensus_->event_fd(),
@@ -502,6 +506,7 @@ void Node::start_server() {
     fail(ExitStatus::kServerNotStarted,
          fmt::format("{}: {}: {}", config_.program, e.what, std::strerror(e.detail)));
   }
+  if (!restored_from_.empty()) checkpoint::fault_point("return.asked");
 }
 
 void Node::server_started(pid_t pid) {

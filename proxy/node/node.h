@@ -264,6 +264,7 @@ class Node {
   std::string restored_from_;
   NodeState restored_;
   std::string restored_json_;
+  Index missed_{};  // what the own log held already
 
   struct CommittedHash {
     Viewstamp at;

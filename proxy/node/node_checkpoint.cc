@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/criu.h"
+#include "checkpoint/fault_points.h"
 #include "checkpoint/tree.h"
 #include "dmt/rest.h"
 #include "dmt/scheduler.h"
@@ -94,7 +95,13 @@ void Node::ask_now_and_then() {
 void Node::checkpoint_at(const consensus::EntryView& entry) {
   CheckpointBody body;
   if (!proxy::read_body(entry.payload, body) || body.replica != config_.replica) return;
+  // One that ended the life before would end this one.
+  if (entry.at.index <= missed_ || role_ == consensus::Role::kLearner) {
+    checkpointer_->refuse(entry.at.index, "this replica came back after it was asked");
+    return;
+  }
   if (!checkpointer_->asked(now_ns_, entry.at.index)) return;
+  checkpoint::fault_point("take.held");
   noted_ = {};
   noted_.passed = stalls_->passed();
   note_place(entry);
@@ -149,6 +156,7 @@ std::string Node::unrest() {
 Outcome Node::dump() {
   const dmt::SchedulerState& s = layout_->scheduler;
   CRANE_ASSERT(s.applied_index.load() == value(noted_.at.index));
+  checkpoint::fault_point("take.resting");
   const std::int64_t begin_ns = monotonic_ns();
   noted_.clock = s.clock;
   noted_.hash = s.hash;
@@ -176,7 +184,9 @@ Outcome Node::dump() {
     }
   }
   spdlog::info("noted and copied in {} ms", (monotonic_ns() - begin_ns) / 1'000'000);
-  return guard_->checkpoint(staging_->path);
+  const Outcome asked = guard_->checkpoint(staging_->path);
+  checkpoint::fault_point("take.asked");
+  return asked;
 }
 
 Error Node::told(const Error& error) const {
@@ -198,6 +208,7 @@ void Node::release_log() {
 // --- packing it ---------------------------------------------------------------------------------
 
 Outcome Node::publish() {
+  checkpoint::fault_point("take.released");
   const Outcome begun = packer_.start(
       [this](const checkpoint::Worker::Say&, checkpoint::Why& why) { return pack(why); });
   if (!begun.ok()) return begun;
@@ -231,6 +242,8 @@ Result<std::string> Node::pack(checkpoint::Why& why) {
   nlohmann::json state = to_json(noted_);
   state["files"] = nlohmann::json::parse(noted_files_);
   m.node_state = state.dump();
+  // What a packer before this one left.
+  (void)checkpoints_->clean(checkpoint::Leftovers::kAllButShipments).ok();
   auto name = checkpoints_->publish(*staging_, std::move(m));
   const Outcome well = name.ok() ? checkpoints_->verify(name.value()) : Outcome{name.error()};
   if (!well.ok()) {
@@ -322,6 +335,7 @@ bool Node::find_checkpoint() {
     }
     restored_ = std::move(state).value();
     restored_from_ = target;
+    checkpoint::fault_point("return.unpacked");
     spdlog::info("this replica comes back from the checkpoint at entry {} ({})",
                  value(restored_.at.index), one.path);
     return true;
@@ -356,6 +370,7 @@ void Node::take_up_server() {
   if (const Outcome numbered = set_last_pid(guard_->pid(), restored_.last_pid); !numbered.ok()) {
     return fail(ExitStatus::kNoCheckpoint, numbered.error().what);
   }
+  checkpoint::fault_point("return.running");
   restored_json_.clear();
   for (std::uint32_t i = 1; i <= layout_->scheduler.files_used; ++i) {
     const dmt::FileRecord& f = layout_->files[i];

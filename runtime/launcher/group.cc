@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/orphans.h"
 #include "runtime/launcher/channel.h"
 #include "runtime/launcher/checkpoints.h"
 #include "runtime/launcher/child.h"
@@ -194,6 +195,7 @@ void Group::reap() {
       if (replica.node == pid) on_node_end(replica, status);
     }
   }
+  checkpoint::end_orphans(directories_.dir());
 }
 
 // --- what nodes say -----------------------------------------------------------------------------

@@ -17,6 +17,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/orphans.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/node_setup.h"
@@ -227,6 +228,7 @@ void HostAgent::on_node_end(int status) {
   // What the node left (keepers that clean up) has become ours.
   const auto deadline = now_ms() + kLeftMs;
   while (now_ms() < deadline) {
+    checkpoint::end_orphans(fs::path(directories_.host_dir()).parent_path());
     const pid_t left = waitpid(-1, nullptr, WNOHANG);
     if (left < 0) break;
     if (left == 0) poll(nullptr, 0, 5);

@@ -146,6 +146,7 @@ std::string node_configuration(const NodeSetup& s) {
               {"record", record},
               {"trace", s.options.trace},
               {"test_only_flip", s.options.test_only_flip == s.replica && !s.restores},
+              {"test_only_faults", s.options.test_only_faults},
               {"checkpoint_every_s", s.options.checkpoint_every_s},
               {"container", s.options.container},
               {"binds", binds_of(s.options)},

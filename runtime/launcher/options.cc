@@ -87,6 +87,7 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
                  "something (default: only when crane-ctl checkpoint now asks)")
       ->check(CLI::Range(1, 86'400));
   app.add_option("--test-only-flip", o.test_only_flip)->group("");
+  app.add_flag("--test-only-faults", o.test_only_faults)->group("");
   app.add_flag("--trace", o.trace, "record every turn, too: crane-diff --schedule names the first");
   app.add_option("--dir", o.dir, "where the group's files live while it runs");
   app.add_option("--bind", o.binds, "DIR or SOURCE:TARGET, shared with the containers")

@@ -57,6 +57,7 @@ struct Options {
   bool trace = false;
   std::uint32_t checkpoint_every_s = 0;  // 0: only when asked for
   int test_only_flip = -1;               // the replica whose output is made wrong
+  bool test_only_faults = false;         // nodes die where their directories tell them
   bool verbose = false;
   HostsOptions remote;
   std::vector<std::string> program;  // name and arguments, as typed

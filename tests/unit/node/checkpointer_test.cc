@@ -154,3 +154,14 @@ TEST_CASE("checkpoint: a second one while one is under way is not begun", "[Q1]"
   f.c.published(4, "");
   REQUIRE(f.c.status().last == Index{7});
 }
+
+TEST_CASE("checkpoint: one that is refused holds nothing and is told") {
+  Fixture f;
+  f.c.refuse(Index{7}, "why not");
+  REQUIRE_FALSE(f.c.holds());
+  REQUIRE(f.releases == 0);
+  REQUIRE(f.discards == 0);
+  REQUIRE(f.c.status().gave_up == Index{7});
+  REQUIRE(f.c.status().why == "why not");
+  REQUIRE(f.c.asked(10, Index{9}));
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What is left of a keeper that was killed while CRIU was bringing its server back: parts of CRIU
+// that outlive it, and a server that is not whole.
+//
+// Threads: any.
+
+#include <string>
+
+namespace crane::checkpoint {
+
+// Ends those among the calling process' children: it is the subreaper that they came to.
+// `directory`: the replicas' ServerOptions::directory are in it.  Everything else that a node or a
+// keeper leaves cleans up and ends by itself.
+void end_orphans(const std::string& directory);
+
+}  // namespace crane::checkpoint

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Kill -9 at every named place of taking a checkpoint, packing it and coming back from it.
+
+The group serves all the time, is whole again afterwards, takes a checkpoint that is verified, and
+nothing is left behind.  The names are those of checkpoint/fault_points.h; a new one that is not
+walked through here fails the story.
+"""
+import contextlib
+import os
+import pathlib
+import random
+import re
+import signal
+import time
+
+import _harness as h
+from checkpoints import check_equal, checkpoint, control, listed
+
+# Where whose process dies: the node itself (with its server), the server's keeper (and so the
+# node), or the packer, which the node outlives.
+TAKING = ("begin.made", "take.held", "take.resting", "take.asked", "take.dumped", "take.released",
+          "dump.begun", "dump.running", "dump.done")
+PACKING = ("publish.packing", "publish.part", "publish.packed", "publish.manifest",
+           "publish.renamed", "publish.cleaning", "verify.checked", "verify.mark",
+           "remove.renamed", "remove.removing")
+RETURNING = ("unpack.part", "unpack.unpacked", "return.unpacked", "return.asked",
+             "return.running", "restore.mounted", "restore.running", "restore.done")
+# Only crane-ctl and hosts ship.
+ELSEWHERE = ("ship.manifest", "ship.bytes", "ship.verified", "ship.renamed")
+# A replica that comes back three times in a row without lasting is given up by crane-run.
+RETURNS_MAX = 3
+KEPT = 3
+
+
+def named_in_header():
+    text = (pathlib.Path(__file__).parents[2] / "checkpoint/fault_points.h").read_text()
+    return set(re.findall(r'^    "([a-z.]+)",', text, re.M))
+
+
+class Walk:
+    """A group at a time, which is replaced before crane-run gives one of its replicas up."""
+
+    def __init__(self, story):
+        self.story, self.group, self.load = story, None, None
+        self.returns = {}
+
+    def begin(self):
+        port = h.free_port()
+        self.group = h.Group(self.story, h.redis_program(port), port=port,
+                             options=["--test-only-faults"])
+        self.group.__enter__()
+        self.load = h.Load(port, clients=3)
+        self.load.__enter__()
+        self.returns = {n: 0 for n in range(3)}
+
+    def end(self):
+        """Judges what the group has lived through."""
+        self.load.stop()
+        problems = self.load.problems()
+        self.story.check(not problems, "no acknowledged increment is lost", "; ".join(problems[:5]))
+        check_equal(self.story, self.group, "after the faults")
+        self.group.__exit__(None, None, None)
+        self.group = None
+
+    def follower(self, returns):
+        """One that can still come back so often, with the group that it belongs to."""
+        if self.group is not None:
+            able = [n for n, had in self.returns.items()
+                    if had + returns <= RETURNS_MAX and n != self.group.leader()]
+            if able:
+                return min(able, key=self.returns.get)
+            self.end()
+        self.begin()
+        return self.follower(returns)
+
+    def arm(self, number, place):
+        directory = self.group.dir / f"r{number}/faults"
+        directory.mkdir(exist_ok=True)
+        fault = directory / place
+        fault.touch()
+        return fault
+
+    def whole(self, number, before, what):
+        """Until the replica's node is another than `before`, if that is given, and follows."""
+        end = max(s["last"] for s in self.group.statuses().values() if s)
+
+        def follows():
+            state = self.group.replica(number)
+            if state["node_pid"] in (before, -1) or not h.alive(state["node_pid"]):
+                return None
+            said = self.group.status(number)
+            return said and said["server_pid"] > 0 and said["applied"] >= end
+        h.wait_until(follows, 40, f"{what}: replica {number} follows again")
+
+    def judge(self, number, place, fault):
+        """The group serves, and keeps a checkpoint of this replica that is well."""
+        group, check = self.group, self.story.check
+        self.load.progress()
+        checkpoint(group, number)
+        status, text = control(group, "checkpoint", "verify", group.name)
+        check(not fault.exists() and status == 0, f"{place}: a good checkpoint afterwards",
+              f"{fault} {fault.exists()}; {status}: {text}")
+        own = group.dir / f"r{number}"
+        left = [p.name for p in (own / "checkpoints").iterdir()
+                if p.name.startswith(".") and p.name != ".lock"]
+        left += [p for p in ("restored", "criu") if (own / p).exists()]
+        kept = [c for c in listed(group) if c["replica"] == number]
+        check(not left and len(kept) <= KEPT, f"{place}: nothing is left of the other",
+              repr((left, kept)))
+        servers = self.servers()
+        check(len(servers) == 3, f"{place}: three servers run", repr(servers))
+
+    def servers(self):
+        """Pids of all processes that have the server's command line."""
+        found, own = [], str(self.group.port)
+        for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                words = entry.read_text(errors="replace")
+                if words.startswith("/usr/bin/redis-server") and own in words:
+                    found.append(int(entry.parent.name))
+        return found
+
+    def taking(self, place):
+        number = self.follower(1)
+        checkpoint(self.group, number)   # what it comes back from
+        before, fault = self.group.replica(number)["node_pid"], self.arm(number, place)
+        control(self.group, "checkpoint", "now", self.group.name, "--replica", str(number))
+        self.returns[number] += 1
+        self.whole(number, before, place)
+        self.judge(number, place, fault)
+
+    def packing(self, place):
+        number = self.follower(0)
+        before = self.group.replica(number)["node_pid"]
+        if place.startswith("remove."):   # of too many
+            for _ in range(KEPT):
+                checkpoint(self.group, number)
+        fault = self.arm(number, place)
+        status, text = control(self.group, "checkpoint", "now", self.group.name, "--replica",
+                               str(number))
+        self.story.check(status != 0 and "was killed" in text, f"{place}: told", f"{status} {text}")
+        self.judge(number, place, fault)
+        self.story.check(self.group.replica(number)["node_pid"] == before,
+                         f"{place}: the replica outlives it")
+
+    def returning(self, place):
+        number = self.follower(2)
+        checkpoint(self.group, number)
+        before, fault = self.group.replica(number)["node_pid"], self.arm(number, place)
+        self.group.signal_node(number, signal.SIGKILL)
+        h.wait_until(lambda: not fault.exists(), 40, f"{place}: it dies there")
+        self.returns[number] += 2
+        self.whole(number, before, place)
+        self.judge(number, place, fault)
+
+    def orphans(self):
+        """The keeper dies anywhere in CRIU's work: of that nothing is left, either."""
+        seed = int(os.environ.get("CRANE_SEED", 0)) or random.SystemRandom().randrange(1, 1 << 31)
+        self.story.say(f"keepers are killed at times of CRANE_SEED={seed}")
+        random_times = random.Random(seed)
+        for _ in range(4):
+            number = self.follower(2)
+            checkpoint(self.group, number)
+            before = self.group.replica(number)["node_pid"]
+            self.group.signal_node(number, signal.SIGKILL)
+            self.returns[number] += 2
+
+            def restoring():
+                node = self.group.replica(number)["node_pid"]
+                keepers = [] if node in (before, -1) else [
+                    p for p in children(node) if name_of(p) == "crane-keeper" and children(p)]
+                return (node, keepers[0]) if keepers else None
+            node, keeper = h.wait_until(restoring, 20, "a server is brought back")
+            time.sleep(random_times.random() * 0.08)   # what is hit, not what is waited for
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(keeper, signal.SIGKILL)
+            self.whole(number, node, "a killed keeper")
+            servers = self.servers()
+            self.story.check(len(servers) == 3, "a killed keeper: three servers run", repr(servers))
+
+
+def children(pid):
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += [int(word) for word in task.read_text().split()]
+    return found
+
+
+def name_of(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def body(story):
+    if not h.can_contain():
+        raise h.CannotRun("checkpoints need root and LXC")
+    known = set(TAKING + PACKING + RETURNING + ELSEWHERE)
+    story.check(named_in_header() == known, "every named place is walked through",
+                repr(named_in_header() ^ known))
+    walk = Walk(story)
+    try:
+        for places, way in ((TAKING, walk.taking), (PACKING, walk.packing),
+                            (RETURNING, walk.returning)):
+            for place in places:
+                way(place)
+        walk.orphans()
+        walk.end()
+    finally:
+        if walk.group is not None:
+            walk.group.explain()
+            walk.group.kill_all()
+
+
+if __name__ == "__main__":
+    h.tell("checkpoint_faults", body)
