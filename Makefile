@@ -152,7 +152,7 @@ ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_
             $(wildcard tests/linear/linear_*.cc eval/engine/*_main.cc) $(BENCH_SRC) tests/main.cc \
             $(wildcard tests/fuzz/*.cc)
 
-.PHONY: all check test accept demo bench eval-failover eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-suites eval-sensitivity eval-hints fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept demo bench eval-failover eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-suites eval-sensitivity eval-hints eval-soak fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS) $(FUZZERS) ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS)                 ## build libcrane.so and the crane-* programs
@@ -346,6 +346,8 @@ eval-hints: programs                              ## PHP with and without line-u
 	@$(PYTHON_PLOT) eval/hints.py --out $(OUT) $(ARGS)
 eval-etcd: programs                               ## three replicas of redis beside three of etcd
 	@$(PYTHON_PLOT) eval/etcd.py --out $(OUT) $(ARGS)
+eval-soak: programs                               ## redis and apache2 under load, checkpoints and faults, hours
+	@$(PYTHON_PLOT) eval/soak.py --out $(OUT) $(ARGS)
 demo: deps                                        ## three replicas of a server, one killed
 	@$(MAKE) --no-print-directory -j$(JOBS) programs
 	@python3 eval/demo.py --out $(OUT) $(ARGS)

@@ -54,6 +54,9 @@ InodeRecord& give_number(Layout& w, std::uint64_t device, std::uint64_t inode) n
   return r;
 }
 
+// A record's `next`, while all are placed anew.
+constexpr std::uint32_t kUnplaced = ~0U;
+
 }  // namespace
 
 InodeRecord& find_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {
@@ -64,19 +67,29 @@ InodeRecord& find_inode(Layout& w, std::uint64_t device, std::uint64_t inode) no
 void rename_inodes(Layout& w, RenameInode rename, void* context) noexcept {
   InodeTable& t = w.inodes;
   for (std::uint32_t& bucket : t.buckets) bucket = 0;
-  // The youngest first, so that it is the one that is kept.
   const std::uint64_t oldest = t.last_number > kInodesMax ? t.last_number - kInodesMax : 0;
-  for (std::uint64_t number = t.last_number; number > oldest; --number) {
-    InodeRecord& r = record_of(w, number);
-    if (r.number != number) continue;
-    rename(context, r.device, r.inode);
-    if (known_inode(w, r.device, r.inode) != nullptr) {
-      r.number = 0;
-      continue;
+  // Those that are there come first, and of each kind the youngest: the first is kept.
+  for (const bool there : {true, false}) {
+    for (std::uint64_t number = t.last_number; number > oldest; --number) {
+      InodeRecord& r = record_of(w, number);
+      if (r.number != number) continue;
+      std::uint64_t device = r.device, inode = r.inode;
+      if (!there && r.next != kUnplaced) continue;
+      if (rename(context, device, inode) != there) {
+        CRANE_ASSERT(there);  // asked twice, the same answer
+        r.next = kUnplaced;
+        continue;
+      }
+      if (known_inode(w, device, inode) != nullptr) {
+        r.number = 0;
+        continue;
+      }
+      std::uint32_t& bucket = bucket_of(w, device, inode);
+      r.device = device;
+      r.inode = inode;
+      r.next = bucket;
+      bucket = index_of(w, r) + 1;
     }
-    std::uint32_t& bucket = bucket_of(w, r.device, r.inode);
-    r.next = bucket;
-    bucket = index_of(w, r) + 1;
   }
 }
 

@@ -26,8 +26,10 @@ InodeRecord& find_inode(Layout& w, std::uint64_t device, std::uint64_t inode) no
 InodeRecord& make_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept;
 
 // After a restore: what the kernel calls each file now.  `rename` changes device and inode of a
-// record in place.  Where two come to be called the same, the older one was gone: it is forgotten.
-using RenameInode = void (*)(void* context, std::uint64_t& device, std::uint64_t& inode) noexcept;
+// record in place; true: the file is there, false: as far as that can be told (it may be gone, then
+// another one may have its name meanwhile).  Where two come to be called the same, the one that is
+// not there is forgotten, else the older one.
+using RenameInode = bool (*)(void* context, std::uint64_t& device, std::uint64_t& inode) noexcept;
 void rename_inodes(Layout& w, RenameInode rename, void* context) noexcept;
 
 // A record remembered by index is still that of the number remembered with it.

@@ -111,12 +111,14 @@ Outcome rename_files(dmt::Layout& w, const Json& before, const Json& now) {
           if (const auto file = files->second.find(inode); file != files->second.end()) {
             device = file->second.first;
             inode = file->second.second;
-            return;
+            return true;
           }
         }
+        // Of the machine's layer, where nothing goes away; or the server's own, and gone.
         if (const auto other = r.devices.find(device); other != r.devices.end()) {
           device = other->second;
         }
+        return false;
       },
       &renaming);
   return Done{};

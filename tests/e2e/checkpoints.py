@@ -18,6 +18,8 @@ import threading
 
 import _harness as h
 import _matrix as m
+from _pages import Pages
+from dav_race import dav_configuration
 
 QUICK = ("redis-server", "apache2 event", "apache2 prefork", "postgresql")
 STORIES = ("redis", "apache", "memcached", "nginx", "postgresql", "mariadb", "slapd", "clamd",
@@ -231,6 +233,25 @@ def drill(story):
         check_equal(story, group, "drill", alarmed=True)
 
 
+def pages(story):
+    """Files that are replaced all the time keep what a restored server knows of them."""
+    port = h.free_port()
+    conf = dav_configuration(story.work, port)
+    with h.Group(story, ["apache2", "-f", str(conf)], port=port) as group:
+        with Pages(port, 1) as load:
+            load.progress(200)
+            follower = (group.leader() + 1) % 3
+            checkpoint(group, follower)
+            load.progress(50)
+            come_back(group, follower)
+            load.progress(200)
+            load.stop()
+            problems = load.problems()
+            story.check(not problems, "pages: no acknowledged page is lost",
+                        "; ".join(problems[:5]))
+        check_equal(story, group, "pages")
+
+
 STAT_SERVER = """
 import os, socket, sys
 own = '/var/tmp/crane-stat-own'
@@ -281,6 +302,8 @@ def body(story):
     counting(story)
     drill(story)
     same_names(story)
+    h.need("apache2")
+    pages(story)
     chosen = os.environ.get("CRANE_KIND", "")
     for kind in kinds():
         named = chosen in kind.name if chosen else story.full or kind.name in QUICK

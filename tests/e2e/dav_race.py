@@ -25,6 +25,14 @@ Alias /dav {work}/dav
 """
 
 
+def dav_configuration(work, port):
+    """Of an apache2 that takes PUTs below /dav; its directories are in `work`."""
+    for name in ("dav", "davlock"):
+        (work / name).mkdir()
+        (work / name).chmod(0o777)
+    return h.apache_configuration(work, port, DAV.format(work=work))
+
+
 def rounds(story, port, count):
     """What each GET answered: 'new', 'absent' or what else it was."""
     seen = []
@@ -70,10 +78,7 @@ def body(story):
         raise h.CannotRun("each replica needs its own file system: root and LXC")
     count = 100 if story.full else 12
     port = h.free_port()
-    for name in ("dav", "davlock"):
-        (story.work / name).mkdir()
-        (story.work / name).chmod(0o777)
-    conf = h.apache_configuration(story.work, port, DAV.format(work=story.work))
+    conf = dav_configuration(story.work, port)
     seed = story.options.seed
     story.say(f"{count} rounds, perturbed by seed {seed}")
     with group_for(story, conf, port, "grant", seed) as group:
@@ -102,4 +107,5 @@ def body(story):
         group.kill_all()
 
 
-h.tell("dav_race", body, seed={"type": int, "default": 20260101})
+if __name__ == "__main__":
+    h.tell("dav_race", body, seed={"type": int, "default": 20260101})

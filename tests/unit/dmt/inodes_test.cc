@@ -69,9 +69,10 @@ TEST_CASE("renamed files keep their numbers, and the gone one gives way", "[inod
   rename_inodes(
       w,
       [](void*, std::uint64_t& device, std::uint64_t& inode) noexcept {
-        if (device != 1) return;
+        if (device != 1) return false;
         device = 5;
         inode = inode == 100 ? 200 : 201;
+        return true;
       },
       nullptr);
   CHECK(find_inode(w, 5, 200).number == kept);
@@ -80,6 +81,27 @@ TEST_CASE("renamed files keep their numbers, and the gone one gives way", "[inod
   CHECK(chained(w) == 3);
   CHECK(find_inode(w, 1, 101).number > gone);  // as a file that nobody has seen
   CHECK(chained(w) == 4);
+}
+
+TEST_CASE("a file that is there keeps its number when a gone one gets its name", "[inodes]") {
+  test::World world;
+  Layout& w = world.w;
+  const std::uint64_t there = find_inode(w, 1, 100).number;
+  const std::uint64_t gone = find_inode(w, 1, 300).number;  // younger, and nobody knows it
+  const std::uint64_t lower = find_inode(w, 1, 400).number;
+  rename_inodes(
+      w,
+      [](void*, std::uint64_t& device, std::uint64_t& inode) noexcept {
+        device = 5;
+        if (inode != 100) return false;
+        inode = 300;
+        return true;
+      },
+      nullptr);
+  CHECK(find_inode(w, 5, 300).number == there);
+  CHECK(find_inode(w, 5, 400).number == lower);
+  CHECK(chained(w) == 2);
+  CHECK(gone != there);
 }
 
 }  // namespace

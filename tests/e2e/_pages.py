@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients of apache2 that PUT pages and read them back, and know what each page may hold."""
+import collections
+import http.client
+import random
+import threading
+import time
+
+import _harness as h
+
+CLIENTS = 4
+PAGES = 40             # of each writer
+ANSWER_SECONDS = 5.0
+REST_SECONDS = 0.002   # of a client between two requests
+
+
+class Writer(threading.Thread):
+    """PUTs numbered contents to its own pages of apache2 and reads them back."""
+
+    def __init__(self, port, number, seed):
+        super().__init__(daemon=True)
+        self.port, self.name = port, number
+        self.random = random.Random(seed)
+        self.stopping = threading.Event()
+        self.allowed = collections.defaultdict(lambda: {0})   # page: contents that it may have
+        self.answers = self.reconnects = self.sent = 0
+        self.problems = []
+
+    def run(self):
+        while not self.stopping.is_set() and not self.problems:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_SECONDS)
+            try:
+                while not self.stopping.is_set() and not self.problems:
+                    self.one(connection)
+                    self.answers += 1
+                    time.sleep(REST_SECONDS)
+            except (OSError, http.client.HTTPException):
+                self.reconnects += 1
+                self.stopping.wait(0.005)
+            finally:
+                connection.close()
+
+    def one(self, connection):
+        page = self.random.randrange(PAGES)
+        if self.random.random() < 0.5:
+            self.put(connection, page)
+        else:
+            self.get(connection, page)
+
+    def put(self, connection, page):
+        self.sent += 1
+        mine = self.sent
+        self.allowed[page].add(mine)   # from now on, whatever becomes of the answer
+        connection.request("PUT", f"/dav/{self.name}-{page}", body=b"%d\n" % mine * 50)
+        answer = connection.getresponse()
+        answer.read()
+        if answer.status in (201, 204):
+            self.allowed[page] = {mine}
+        else:
+            self.problems.append(f"PUT of page {page}: {answer.status}")
+
+    def get(self, connection, page):
+        connection.request("GET", f"/dav/{self.name}-{page}")
+        answer = connection.getresponse()
+        text = answer.read()
+        held = 0 if answer.status == 404 else int(text.split()[0])
+        if answer.status not in (200, 404) or held not in self.allowed[page]:
+            self.problems.append(f"page {self.name}-{page}: {answer.status}, holds {held}, may "
+                                 f"hold {sorted(self.allowed[page])}")
+        elif held:
+            # A write that broke off is done, or never will be.
+            self.allowed[page] = {m for m in self.allowed[page] if m >= held}
+
+    def verify(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        for page in range(PAGES):
+            self.get(connection, page)
+        connection.close()
+        return self.problems
+
+
+class Pages:
+    """Several Writers, in the role of h.Load."""
+
+    def __init__(self, port, seed):
+        self.clients = [Writer(port, n, seed + n) for n in range(CLIENTS)]
+
+    def __enter__(self):
+        for c in self.clients:
+            c.start()
+        return self
+
+    def progress(self, each, seconds=60):
+        """Until every client got `each` more answers."""
+        before = [c.answers for c in self.clients]
+        h.wait_until(lambda: all(c.answers >= b + each or c.problems
+                                 for c, b in zip(self.clients, before)), seconds,
+                     "every client goes on")
+
+    def stop(self):
+        for c in self.clients:
+            c.stopping.set()
+        for c in self.clients:
+            c.join(20)
+
+    def problems(self):
+        return [p for c in self.clients for p in c.verify()]
+
+    def __exit__(self, *_):
+        self.stop()
