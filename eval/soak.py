@@ -263,8 +263,8 @@ def one_soak(place, name, port, program, load, options):
             clients.stop()
             problems = clients.problems() + equal(group)
         answers = sum(c.answers for c in clients.clients)
-    return {"server": name, "seconds": end, "seed": options.seed, "answers": answers, "faults": done,
-            "rows": notes.rows, "problems": problems,
+    return {"server": name, "seconds": end, "seed": options.seed, "answers": answers,
+            "faults": done, "rows": notes.rows, "problems": problems,
             "reconnects": sum(c.reconnects for c in clients.clients)}
 
 
