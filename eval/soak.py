@@ -249,6 +249,9 @@ def one_soak(place, name, port, program, load, options):
             h.wait_until(lambda: all(c.answers > 5 for c in clients.clients), 30, "all are served")
             notes, faults, done = Notes(group, clients), Faults(group, options.seed), []
             notes.start()
+            h.wait_until(lambda: any(said["checkpoint"]["taken"] for said in
+                                     group.statuses().values() if said),
+                         60 + options.checkpoint_every, "the first checkpoint")
             end = options.minutes * 60
             while notes.now() < end:
                 due = notes.now() + options.fault_every

@@ -227,7 +227,7 @@ bool Node::open_consensus() {
     return false;
   }
   consensus_ = std::move(opened).value();
-  if (!restored_from_.empty()) missed_ = consensus_->status().last;
+  if (!restored_from_.empty()) begin_catching_up();
 
   have_events_ = true;
   watch(consensus_event_, consensus_->event_fd(),
@@ -290,8 +290,9 @@ void Node::iterate() {
   if (now_ns_ >= leave_at_ns_) done_ = true;
   if (now_ns_ >= fit_at_ns_) {
     fit_at_ns_ = proxy::kNever;
-    consensus_->fit();
+    if (catch_up_until_ns_ == 0) consensus_->fit();
   }
+  if (catch_up_until_ns_ != 0) look_whether_caught_up();
   consensus_->flush_doorbells();
 }
 
@@ -378,6 +379,7 @@ void Node::arm_timer() {
   if (stopping_) due = std::min(due, now_ns_ + kSettleNs / 4);
   if (checks()) due = std::min(due, verify_.look_again_ns(now_ns_, work_done()));
   due = std::min({due, leave_at_ns_, fit_at_ns_, stall_due_ns_, checkpoint_due_ns_});
+  if (catch_up_until_ns_ != 0) due = std::min(due, catch_up_until_ns_);
   if (due >= armed_ns_) return;
   armed_ns_ = due;
   const std::int64_t at = std::max<std::int64_t>(due, 1);

@@ -128,6 +128,8 @@ class Node {
   bool find_checkpoint();
   void take_up_state();
   void take_up_server();
+  void begin_catching_up();
+  void look_whether_caught_up();
 
   // --- live checking (node_verify.cc) ---
   void note_hash(const consensus::EntryView& entry);
@@ -265,6 +267,8 @@ class Node {
   NodeState restored_;
   std::string restored_json_;
   Index missed_{};  // what the own log held already
+  // It does not seek the lead until it has caught up, or until then; 0: it is not coming back.
+  std::int64_t catch_up_until_ns_ = 0;
 
   struct CommittedHash {
     Viewstamp at;

@@ -24,6 +24,8 @@ namespace crane::node {
 namespace {
 
 constexpr unsigned kCheckpointsKept = 3;
+// However far behind a returning server still is: somebody has to lead.
+constexpr std::int64_t kCatchUpNs = 20'000'000'000;
 
 }  // namespace
 
@@ -355,6 +357,25 @@ void Node::take_up_state() {
   committed_ = s.at.index;
   verified_ = s.verified;
   clock_.committed(static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
+}
+
+// A server that is far behind cannot serve as leader until it has run what it missed; clients would
+// wait for that, although another replica might serve at once.
+void Node::begin_catching_up() {
+  missed_ = consensus_->status().last;
+  if (config_.replicas == 1) return;
+  catch_up_until_ns_ = monotonic_ns() + kCatchUpNs;
+  consensus_->abdicate("its server comes back");
+}
+
+void Node::look_whether_caught_up() {
+  const bool follows =
+      view_ != View{0} && role_ == consensus::Role::kFollower && value(leader_) < config_.replicas;
+  const bool there = leads_ || (follows && applied() >= consensus_->status().committed);
+  if (!there && now_ns_ < catch_up_until_ns_) return;
+  spdlog::info("{} at entry {}", there ? "caught up" : "still behind", value(applied()));
+  catch_up_until_ns_ = 0;
+  consensus_->fit();
 }
 
 // The restored server's threads sleep, and go on with the next entry.
