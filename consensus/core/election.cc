@@ -152,7 +152,10 @@ void Replica::on_refuse(const Message& m) {
   const ReplicaId hint{m.leader};
   if (role_ == Role::kFollower && m.view == prevote_view_ && m.view != View{0}) {
     const bool usable = m.leader < config_.replicas && hint != self() && hint != leader_;
-    if (leader_ == kNoReplica && usable && peers_[m.leader].up) follow(hint);
+    if (leader_ != kNoReplica || !usable || !peers_[m.leader].up) return;
+    follow(hint);
+    // A process that was started again in the view it knew: nothing else would tell its owner.
+    if (repaired_ && view_owner(promised_) == hint) emit(RoleChange{role_, promised_, leader_});
     return;
   }
   if (phase_ == Phase::kNone || m.view != promised_ || m.promised <= promised_) return;
