@@ -117,6 +117,11 @@ Outcome ShmFabric::open_own() {
   }
   Control* const c = own();
   for (auto& hello : c->hello) hello.store(0);
+  // What was said to the process before is not this one's: it may be another member of this place.
+  for (std::uint8_t i = 0; i < options_.replicas; ++i) {
+    shm::Mailbox* const box = mailbox(control_, ReplicaId{i});
+    box->head.store(box->tail.load());
+  }
   c->sleeping.store(0);
   c->pid_start.store(process_start(::getpid()));
   c->pid.store(static_cast<std::uint32_t>(::getpid()));

@@ -108,6 +108,11 @@ Result<Config> parse(const Json& json) {
   get(json, "send_buffer", c.send_buffer);
   get(json, "working_directory", c.working_directory);
   get(json, "restore", c.restore);
+  get(json, "checkpoint", c.checkpoint);
+  get(json, "may_begin", c.may_begin);
+  get(json, "forget", c.forget);
+  get(json, "members", c.members);
+  get(json, "ring_bytes", c.ring_bytes);
   get(json, "checkpoint_every_s", c.checkpoint_every_s);
   std::string mode = "serial", admission = "grant";
   get(json, "mode", mode);
@@ -119,6 +124,7 @@ Result<Config> parse(const Json& json) {
   if (!get_secret(json, c.secret)) return bad("secret");
   if (c.replicas == 0 || c.replicas > kReplicasMax) return bad("replicas");
   if (c.replica >= c.replicas) return bad("replica");
+  if (c.members > c.replicas) return bad("members");
   if (c.dir.empty() || c.dir[0] != '/') return bad("dir");
   if (c.shm_dir.empty() || c.shm_dir[0] != '/') return bad("shm_dir");
   if (c.program.empty()) return bad("program");

@@ -57,7 +57,12 @@ struct Config {
   std::uint64_t send_buffer = 0;          // 0: the default
   std::string working_directory = "/";
   std::uint32_t checkpoint_every_s = 0;  // the leader asks for one so often; 0: never by itself
-  bool restore = false;  // begin with the newest checkpoint of the group that is whole
+  bool restore = false;          // begin with the newest checkpoint of the group that is whole,
+  std::string checkpoint;        // or with this one
+  bool may_begin = false;        // if there is none: begin with the log, and run all inputs
+  bool forget = false;           // what the log's memory holds is not this replica's any more
+  std::uint8_t members = 0;      // the first so many replicas vote from the beginning; 0: all
+  std::uint64_t ring_bytes = 0;  // of the log in memory; 0: the default
   // Set when the node runs by itself, one per host.
   std::optional<setup::GroupFile> host;
   std::array<std::byte, 32> links{};  // authenticates replicas to each other

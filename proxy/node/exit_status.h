@@ -23,6 +23,7 @@ enum class ExitStatus : int {
   kNotHere = 78,           // the fence or the huge pages that were chosen cannot be had here
   kDiverged = 79,          // its outputs or its schedule were not the majority's
   kNoCheckpoint = 80,      // it was to come back, and no checkpoint can be used
+  kTooFarBehind = 81,      // what it lacks left the others' logs; it begins anew at a checkpoint
 };
 
 inline constexpr int code(ExitStatus s) noexcept { return static_cast<int>(s); }

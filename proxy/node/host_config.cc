@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "checkpoint/kept.h"
 #include "dmt/base/assert.h"
 #include "proxy/node/placement.h"
 #include "runtime/setup/profile.h"
@@ -132,12 +133,27 @@ Problem host_config(const std::string& path, int replica, setup::GroupDirectorie
   return {};
 }
 
+// In memory mode a node that is started again has a log that goes on where it stood; what its
+// server missed before that is in a checkpoint.  A new one that records runs all inputs if it can:
+// a recording holds the whole history.
+void choose_begin(Config& c) {
+  if (c.host->durability != "memory") return;
+  const bool was_here = std::filesystem::exists(c.dir + "/member-" + std::to_string(c.replica));
+  if (!c.record.empty() && !was_here) return;
+  const auto kept = checkpoint::find_kept(c.dir).checkpoints;
+  const std::string digest = checkpoint::digest_of_log(c.group, c.log_id);
+  c.restore = c.may_begin = std::any_of(kept.begin(), kept.end(), [&](const auto& k) {
+    return k.listed.damage.empty() && k.listed.manifest.log_digest == digest;
+  });
+}
+
 void forget_group(const Config& c) {
   std::error_code ignored;
   const std::string directory = c.consensus_dir();
   const std::string number = std::to_string(c.replica);
   std::filesystem::remove_all(c.store_dir() + "/r" + number, ignored);
   std::filesystem::remove_all(c.dir + "/member-" + number, ignored);
+  std::filesystem::remove_all(c.replica_dir() + "/checkpoints", ignored);
   if (c.host->fabric != "shm") {
     std::filesystem::remove_all(directory, ignored);
     return;

@@ -17,7 +17,11 @@ namespace crane::node {
 setup::Problem host_config(const std::string& path, int replica,
                            setup::GroupDirectories& directories, Config& config);
 
-// Removes the replica's memory of the log: it takes part in a new group, with an empty log.  Only
+// Of a node that goes on in its group: whether it begins at a checkpoint.
+void choose_begin(Config& config);
+
+// Removes the replica's memory of the log: it takes part in a new group, with an empty log
+// and no checkpoint.  Only
 // when every host does so: one that forgets alone could let an answered write be lost (C5).
 void forget_group(const Config& config);
 

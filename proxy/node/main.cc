@@ -64,7 +64,12 @@ int run_by_itself(const std::string& path, int replica, bool new_group) {
     crane::setup::say(problem.text);
     return static_cast<int>(problem.status);
   }
-  if (new_group) crane::node::forget_group(config);
+  // What other nodes of this machine have not forgotten yet is no checkpoint of the new group.
+  if (new_group) {
+    crane::node::forget_group(config);
+  } else {
+    crane::node::choose_begin(config);
+  }
   open_log(config);
   crane::node::place_node(config);
   crane::node::Node node(config, -1);

@@ -115,6 +115,8 @@ bool Node::open() {
     fail(ExitStatus::kNoSegment, "no event loop");
     return false;
   }
+  std::error_code ignored;
+  std::filesystem::remove(config_.replica_dir() + "/" + kDrainedMark, ignored);
   if (config_.test_only_faults) checkpoint::die_where_told(config_.replica_dir() + "/faults");
   open_checkpointer();
   if (config_.restore && !find_checkpoint()) return false;
@@ -191,6 +193,23 @@ Result<std::unique_ptr<consensus::Consensus>> Node::open_log(consensus::Options 
   return consensus::Consensus::open(std::move(options));
 }
 
+void Node::set_callbacks(consensus::Callbacks& callbacks) {
+  callbacks.on_committed = [this](const consensus::EntryView& e) { on_committed(e); };
+  callbacks.on_role = [this](consensus::Role role, View view, ReplicaId leader) {
+    on_role(role, view, leader);
+  };
+  callbacks.on_note = [this](ReplicaId from, std::span<const std::byte> note) {
+    on_note(from, note);
+  };
+  callbacks.on_members = [this] { tell_members(); };
+  callbacks.on_fatal = [this](const char* why) {
+    leads_ = false;  // there is nothing to hand over any more
+    removed_ = consensus_ != nullptr && consensus_->status().removed;
+    if (removed_) control_.send({{"t", "removed"}});
+    fail(ExitStatus::kLeftGroup, why);
+  };
+}
+
 bool Node::open_consensus() {
   consensus::Options options;
   options.directory = config_.consensus_dir();
@@ -199,20 +218,13 @@ bool Node::open_consensus() {
   options.self = ReplicaId{config_.replica};
   options.replicas = config_.replicas;
   options.log_id = config_.log_id;
+  options.members = config_.members;
+  if (config_.ring_bytes != 0) options.ring_bytes = config_.ring_bytes;
+  // A server that begins with the log is nobody's that stood elsewhere.
+  options.forget = config_.forget || (config_.restore && restored_from_.empty());
   if (config_.host) set_host_options(options);
-  options.callbacks.on_committed = [this](const consensus::EntryView& e) { on_committed(e); };
+  set_callbacks(options.callbacks);
   options.urgent = true;
-  options.callbacks.on_role = [this](consensus::Role role, View view, ReplicaId leader) {
-    on_role(role, view, leader);
-  };
-  options.callbacks.on_note = [this](ReplicaId from, std::span<const std::byte> note) {
-    on_note(from, note);
-  };
-  options.callbacks.on_fatal = [this](const char* why) {
-    leads_ = false;  // there is nothing to hand over any more
-    removed_ = consensus_ != nullptr && consensus_->status().removed;
-    fail(ExitStatus::kLeftGroup, why);
-  };
   auto opened = open_log(std::move(options));
   if (!opened.ok()) {
     const Error e = opened.error();
@@ -311,6 +323,8 @@ bool Node::round() {
   propose_hash();
   if (checkpointer_->holds()) look_after_checkpoint();
   ask_now_and_then();
+  help_lagging();
+  look_for_newer();
   consensus_due_ns_ = consensus_->poll(static_cast<std::uint64_t>(now_ns_));
   if (stalls_->has_news()) look_for_stalls();
   if (done_) return false;  // fenced: to admit an entry would be to wait for ever

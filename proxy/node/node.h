@@ -78,6 +78,7 @@ class Node {
   // --- setting up (node.cc) ---
   bool open();
   bool open_consensus();
+  void set_callbacks(consensus::Callbacks& callbacks);
   Result<std::unique_ptr<consensus::Consensus>> open_log(consensus::Options options);
   void open_guard();
   void watch(event& e, int fd, event_callback_fn callback);
@@ -122,14 +123,23 @@ class Node {
   std::string ask_for_checkpoint(const nlohmann::json& request);
   void ask_now_and_then();
   void stop_packing();
+  bool alone() const;
   void distrust_checkpoints();
   Result<std::string> pack(checkpoint::Why& why);
   Error told(const Error& error) const;
+
+  // --- beginning at a checkpoint, and leaving (node_return.cc) ---
   bool find_checkpoint();
+  void take_up_log() const;
   void take_up_state();
   void take_up_server();
   void begin_catching_up();
   void look_whether_caught_up();
+  void look_for_newer();
+  void help_lagging();
+  std::string leave_for_a_while();
+  std::string bring_back(const nlohmann::json& request);
+  void tell_members();
 
   // --- live checking (node_verify.cc) ---
   void note_hash(const consensus::EntryView& entry);
@@ -266,7 +276,9 @@ class Node {
   std::string restored_from_;
   NodeState restored_;
   std::string restored_json_;
-  Index missed_{};  // what the own log held already
+  bool lacking_ = false;            // entries that left the others' logs
+  std::int64_t lacking_at_ns_ = 0;  // when to look again whether somebody does
+  Index missed_{};                  // what the own log held already
   // It does not seek the lead until it has caught up, or until then; 0: it is not coming back.
   std::int64_t catch_up_until_ns_ = 0;
 

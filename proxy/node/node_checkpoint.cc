@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node's part in checkpoints (checkpointer.h): what one holds, and coming back from one.
+// The node's part in checkpoints (checkpointer.h): taking one, and what it holds.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/utsname.h>
@@ -24,8 +24,6 @@ namespace crane::node {
 namespace {
 
 constexpr unsigned kCheckpointsKept = 3;
-// However far behind a returning server still is: somebody has to lead.
-constexpr std::int64_t kCatchUpNs = 20'000'000'000;
 
 }  // namespace
 
@@ -51,6 +49,14 @@ void Node::open_checkpointer() {
   (void)checkpoints_->clean(checkpoint::Leftovers::kAllButShipments).ok();
 }
 
+// Nobody else votes.
+bool Node::alone() const {
+  const auto members = consensus_->members();
+  return std::none_of(members.begin(), members.end(), [this](const consensus::MemberStatus& m) {
+    return m.role == consensus::MemberRole::kVoter && value(m.id) != config_.replica;
+  });
+}
+
 // Somebody asks the leader, who chooses the replica: never itself, unless it is alone.
 std::string Node::ask_for_checkpoint(const nlohmann::json& request) {
   const auto refuse = [](const char* error, const std::string& why) {
@@ -60,9 +66,10 @@ std::string Node::ask_for_checkpoint(const nlohmann::json& request) {
   const int named = request.value("replica", -1);
   std::vector<std::uint8_t> able;
   for (const consensus::MemberStatus& m : consensus_->members()) {
-    const bool own = value(m.id) == config_.replica;
-    if (own ? config_.replicas == 1 : m.connected && m.streaming) able.push_back(value(m.id));
+    if (m.role != consensus::MemberRole::kVoter || value(m.id) == config_.replica) continue;
+    if (m.connected && m.streaming) able.push_back(value(m.id));
   }
+  if (alone()) able.push_back(config_.replica);
   if (named >= 0 && std::find(able.begin(), able.end(), named) == able.end()) {
     return refuse("busy", fmt::format("replica {} is the leader, or does not follow", named));
   }
@@ -136,7 +143,7 @@ Index Node::slide() {
 }
 
 void Node::look_after_checkpoint() {
-  const bool leads_others = config_.replicas > 1 && role_ != consensus::Role::kFollower;
+  const bool leads_others = role_ != consensus::Role::kFollower && !alone();
   checkpoint_due_ns_ = checkpointer_->step(now_ns_, leads_others);
 }
 
@@ -166,6 +173,9 @@ Outcome Node::dump() {
   noted_.verified = verified_;
   noted_.entries = entries_;
   noted_.outputs = outputs_->state();
+  std::error_code ignored;
+  const auto size = std::filesystem::file_size(config_.replica_dir() + "/server.log", ignored);
+  noted_.log_bytes = ignored ? 0 : size;
   noted_digest_ = fmt::format("{:016x}", outputs_->digest());
   const auto pid = last_pid(guard_->pid());
   if (!pid.ok()) return pid.error();
@@ -294,114 +304,6 @@ void Node::distrust_checkpoints() {
     spdlog::warn("checkpoint {} is younger than the last verified entry {}: {}", one.name,
                  verified_, gone.ok() ? "removed" : checkpoints_->why());
   }
-}
-
-// --- coming back from one -----------------------------------------------------------------------
-
-// The newest of the group's that can be used; on one machine any replica's will do.
-bool Node::find_checkpoint() {
-  std::vector<checkpoint::Listed> all;
-  for (unsigned replica = 0; replica < config_.replicas; ++replica) {
-    const std::string directory = fmt::format("{}/r{}/checkpoints", config_.dir, replica);
-    if (!std::filesystem::exists(directory)) continue;
-    auto listed = checkpoint::Checkpoints({directory, 1, {}}).list();
-    if (!listed.ok()) continue;
-    for (auto& one : listed.value()) all.push_back(std::move(one));
-  }
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return a.manifest.at.index > b.manifest.at.index;
-  });
-  checkpoint::Expected expected;
-  expected.group = config_.group;
-  expected.log_digest = checkpoint::digest_of_log(config_.group, config_.log_id);
-  expected.layout_version = dmt::kLayoutVersion;
-  expected.library_digest = checkpoint::digest_of_file(config_.libcrane);
-  expected.program = config_.program;
-  const std::string target = config_.replica_dir() + "/restored";
-  std::error_code ignored;
-  std::filesystem::remove_all(target, ignored);
-  for (const checkpoint::Listed& one : all) {
-    const std::string directory = std::filesystem::path(one.path).parent_path();
-    checkpoint::Checkpoints place({directory, 1, {}});
-    auto manifest = place.unpack(one.name, target, expected);
-    if (!manifest.ok()) {
-      spdlog::warn("a checkpoint cannot be used: {}", place.why());
-      continue;
-    }
-    restored_json_ = manifest.value().node_state;
-    auto state = node_state(nlohmann::json::parse(restored_json_, nullptr, false));
-    if (!state.ok()) {
-      spdlog::warn("a checkpoint cannot be used: {}: {}", one.path, state.error().what);
-      std::filesystem::remove_all(target, ignored);
-      continue;
-    }
-    restored_ = std::move(state).value();
-    restored_from_ = target;
-    checkpoint::fault_point("return.unpacked");
-    spdlog::info("this replica comes back from the checkpoint at entry {} ({})",
-                 value(restored_.at.index), one.path);
-    return true;
-  }
-  fail(ExitStatus::kNoCheckpoint,
-       fmt::format("no checkpoint in {}/r*/checkpoints can be used: {}", config_.dir,
-                   all.empty() ? "there is none" : "see the lines before"));
-  return false;
-}
-
-void Node::take_up_state() {
-  const NodeState& s = restored_;
-  outputs_->restore(s.outputs, {value(s.at.index), s.clock, s.hash});
-  stalls_->restore(s.passed, s.clock);
-  entries_ = s.entries;
-  first_start_ = s.first_start;
-  committed_ = s.at.index;
-  verified_ = s.verified;
-  clock_.committed(static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
-}
-
-// A server that is far behind cannot serve as leader until it has run what it missed; clients would
-// wait for that, although another replica might serve at once.
-void Node::begin_catching_up() {
-  missed_ = consensus_->status().last;
-  if (config_.replicas == 1) return;
-  catch_up_until_ns_ = monotonic_ns() + kCatchUpNs;
-  consensus_->abdicate("its server comes back");
-}
-
-void Node::look_whether_caught_up() {
-  const bool follows =
-      view_ != View{0} && role_ == consensus::Role::kFollower && value(leader_) < config_.replicas;
-  const bool there = leads_ || (follows && applied() >= consensus_->status().committed);
-  if (!there && now_ns_ < catch_up_until_ns_) return;
-  spdlog::info("{} at entry {}", there ? "caught up" : "still behind", value(applied()));
-  catch_up_until_ns_ = 0;
-  consensus_->fit();
-}
-
-// The restored server's threads sleep, and go on with the next entry.
-void Node::take_up_server() {
-  const auto before = nlohmann::json::parse(restored_json_, nullptr, false);
-  const auto now = file_names(*layout_, guard_->pid(), config_.replica_dir() + "/upper");
-  const auto files = before.find("files");
-  const Outcome renamed = files == before.end() ? Outcome{Error{Code::kDamaged, 0, "no files"}}
-                                                : rename_files(*layout_, *files, now);
-  if (!renamed.ok()) {
-    return fail(ExitStatus::kNoCheckpoint, "the checkpoint does not tell the names of files");
-  }
-  if (const Outcome numbered = set_last_pid(guard_->pid(), restored_.last_pid); !numbered.ok()) {
-    return fail(ExitStatus::kNoCheckpoint, numbered.error().what);
-  }
-  checkpoint::fault_point("return.running");
-  restored_json_.clear();
-  for (std::uint32_t i = 1; i <= layout_->scheduler.files_used; ++i) {
-    const dmt::FileRecord& f = layout_->files[i];
-    if (f.kind != dmt::FileKind::kListener) continue;
-    ask_for_listener(f.listener.port, f.listener.backlog);
-    proxy_->output({OutputType::kListen, {}, f.listener.port, f.listener.backlog, 0}, {});
-  }
-  dmt::lay_turn_down(*layout_);
-  std::error_code ignored;  // what was unpacked has served
-  std::filesystem::remove_all(restored_from_, ignored);
 }
 
 }  // namespace crane::node

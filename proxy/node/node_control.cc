@@ -125,6 +125,8 @@ std::string Node::reply_to(const std::string& text) {
   if (what == "member") return change_member(request);
   if (what == "signal") return signal_server(request);
   if (what == "checkpoint") return ask_for_checkpoint(request);
+  if (what == "leave") return leave_for_a_while();
+  if (what == "bring_back") return bring_back(request);
   return nlohmann::json{{"ok", false},
                         {"error", "unknown"},
                         {"message", "this version of crane-node does not know that request"}}

@@ -91,6 +91,7 @@ void Node::on_role(consensus::Role role, View view, ReplicaId leader) {
                  {"role", consensus::name(role)},
                  {"view", view_counter(view)},
                  {"leader", value(leader)}});
+  if (leads_ && consensus_ != nullptr) tell_members();
 }
 
 // Carries out what on_role noted, at a point where no connection is in use.

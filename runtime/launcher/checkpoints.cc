@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launcher/checkpoints.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <ctime>
 #include <filesystem>
-#include <tuple>
 
-#include "runtime/launcher/control_client.h"
 #include "runtime/launcher/text_table.h"
 
 namespace crane::launcher {
@@ -20,13 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using checkpoint::Checkpoints;
+using checkpoint::is_denied;
 using Json = nlohmann::json;
-
-// To say "there is none" of what one may not see would be wrong.
-bool is_denied(const std::string& path) {
-  const checkpoint::Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return !fd && errno == EACCES;
-}
 
 std::string size_text(std::uint64_t bytes) {
   if (bytes < 1000) return fmt::format("{} B", bytes);
@@ -53,44 +44,6 @@ bool read_number(const std::string& text, std::uint64_t& number) {
 }
 
 }  // namespace
-
-AllKept find_checkpoints(const std::string& dir, const std::string& group) {
-  AllKept found;
-  bool hidden = false;
-  const auto deny = [&found](const std::string& path) {
-    found.denied = true;
-    found.problems.push_back("cannot look at checkpoints: " + path +
-                             ": not permitted; run it as the user who started the group");
-  };
-  for (const auto& [replica, socket] : find_replicas(dir, group, hidden)) {
-    const std::string directory = (fs::path(socket).parent_path() / "checkpoints").string();
-    if (is_denied(directory)) {
-      deny(directory);
-      continue;
-    }
-    Checkpoints place({directory, 1, {}});
-    auto listed = place.list();
-    if (!listed) {
-      found.problems.push_back(place.why());
-      continue;
-    }
-    for (auto& one : listed.value()) {
-      if (!one.damage.empty() && is_denied(one.path)) {
-        deny(one.path);
-      } else {
-        found.checkpoints.push_back({replica, std::move(one)});
-      }
-    }
-  }
-  const auto key = [](const Kept& kept) {
-    std::uint64_t view = 0, index = 0;
-    checkpoint::parse_name(kept.listed.name, view, index);
-    return std::tuple{view, index, -kept.replica};
-  };
-  std::sort(found.checkpoints.begin(), found.checkpoints.end(),
-            [&](const Kept& a, const Kept& b) { return key(a) > key(b); });
-  return found;
-}
 
 Json checkpoints_json(const std::string& group, const std::vector<Kept>& all) {
   Json rows = Json::array();

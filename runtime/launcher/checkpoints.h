@@ -1,31 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The checkpoints that a group's replicas keep on this machine, for crane-ctl: whether the group
-// runs or not, and beside nodes that make and remove some meanwhile (checkpoint/image.h).
+// The checkpoints that a group's replicas keep on this machine (checkpoint/kept.h), as crane-ctl
+// shows and verifies them.
 //
-// Threads: plain functions; all block on the disk, verify_checkpoint() for as long as reading
-// takes.
+// Threads: plain functions; verify_checkpoint() blocks for as long as reading takes.
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "checkpoint/image.h"
+#include "checkpoint/kept.h"
 
 namespace crane::launcher {
 
-struct Kept {
-  int replica = -1;  // in whose directory it is
-  checkpoint::Listed listed;
-};
-
-struct AllKept {
-  std::vector<Kept> checkpoints;      // newest first, then by replica
-  std::vector<std::string> problems;  // sentences: what could not be looked at
-  bool denied = false;                // one of them: not permitted
-};
-// Of <dir>/<group>/r*/checkpoints.
-AllKept find_checkpoints(const std::string& dir, const std::string& group);
+using checkpoint::AllKept;
+using checkpoint::Kept;
 
 // {"group", "checkpoints": [{"replica", "name", "view", "index", "time", "bytes", "tier",
 // "verified", "damage", "path"}]}: time in seconds since 1970, damage a sentence or null; of a

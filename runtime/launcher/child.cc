@@ -121,8 +121,9 @@ setup::Status status_of_node_code(int code) {
   using setup::Status;
   constexpr int kNeverCheckedInCode = 68, kServerDiedCode = 69;
   constexpr int kUnhookedCode = 77;
-  constexpr int kDivergedCode = 79;
+  constexpr int kDivergedCode = 79, kTooFarBehindCode = 81;
   if (code == kDivergedCode) return Status::kReplicaDiverged;
+  if (code == kTooFarBehindCode) return Status::kTooFarBehind;
   if (code == kNeverCheckedInCode) return Status::kNeverCheckedIn;
   if (code == kUnhookedCode) return Status::kUnhooked;
   return code >= kServerDiedCode ? Status::kReplicaStopped : Status::kNodeFailed;

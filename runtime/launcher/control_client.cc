@@ -11,19 +11,13 @@
 #include <cstring>
 #include <filesystem>
 
+#include "checkpoint/kept.h"
+
 namespace crane::launcher {
 namespace {
 
 namespace fs = std::filesystem;
 constexpr std::size_t kAnswerMax = 256 * 1024;
-
-// "r12" as 12, anything else as -1.
-int number_of(const std::string& name) {
-  const bool good =
-      name.size() >= 2 && name.size() <= 4 && name[0] == 'r' &&
-      std::all_of(name.begin() + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; });
-  return good ? std::stoi(name.substr(1)) : -1;
-}
 
 bool is_denied(const std::error_code& failure) {
   return failure == std::errc::permission_denied || failure == std::errc::operation_not_permitted;
@@ -62,13 +56,8 @@ Reply ask_node(const std::string& path, const std::string& request, int timeout_
 
 std::map<int, std::string> find_replicas(const std::string& dir, const std::string& group,
                                          bool& denied) {
-  std::map<int, std::string> found;
-  std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(dir + "/" + group, failure)) {
-    const int number = number_of(entry.path().filename().string());
-    if (number >= 0) found[number] = entry.path().string() + "/control.sock";
-  }
-  denied = is_denied(failure);
+  auto found = checkpoint::replica_directories(dir + "/" + group, denied);
+  for (auto& [replica, path] : found) path += "/control.sock";
   return found;
 }
 

@@ -13,7 +13,8 @@
 
 namespace crane::launcher {
 
-enum class Reply { kAnswer, kAbsent, kDenied, kSilent };
+// kDrained: absent, because an operator asked for it.
+enum class Reply { kAnswer, kAbsent, kDenied, kSilent, kDrained };
 
 // Sends `request`, waits at most `timeout_ms` for the answer.
 Reply ask_node(const std::string& socket, const std::string& request, int timeout_ms,

@@ -13,14 +13,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/orphans.h"
 #include "runtime/launcher/channel.h"
-#include "runtime/launcher/checkpoints.h"
 #include "runtime/launcher/child.h"
-#include "runtime/launcher/node_setup.h"
 
 namespace crane::launcher {
 namespace {
@@ -29,9 +26,6 @@ using Json = nlohmann::json;
 
 constexpr int kStopTimeoutMs = 5'000;   // for nodes to stop their servers in order
 constexpr int kExitTimeoutMs = 10'000;  // for the other replicas, once one server ended by itself
-// Who comes back so often in a row without lasting so long is given up.
-constexpr int kReturnsMax = 3;
-constexpr std::int64_t kLastsMs = 30'000;
 
 }  // namespace
 
@@ -45,9 +39,10 @@ Group::Group(const Options& options, const Parts& parts, const Profile& profile,
       secret_(random_secret()),
       directories_(directories),
       listeners_(options.publish) {
-  for (int i = 0; i < options.replicas; ++i) {
+  for (int i = 0; i < options.places(); ++i) {
     replicas_.emplace_back();
     replicas_.back().number = i;
+    replicas_.back().member = replicas_.back().votes = i < options.replicas;
   }
 }
 
@@ -62,17 +57,17 @@ Group::~Group() {
 
 // --- start --------------------------------------------------------------------------------------
 
-std::string Group::configuration(int number, bool restores) const {
+std::string Group::configuration(int number, const Begin& begin) const {
   NodeSetup setup{
-      options_, profile_, parts_,  directories_.dir(), directories_.shm_dir(), program_, number,
-      log_id_,  secret_,  restores};
+      options_, profile_, parts_, directories_.dir(), directories_.shm_dir(), program_, number,
+      log_id_,  secret_,  begin};
   return node_configuration(setup);
 }
 
-Problem Group::start_node(Replica& replica, bool restores) {
+Problem Group::start_node(Replica& replica, const Begin& begin) {
   const std::string home = directories_.dir() + "/r" + std::to_string(replica.number);
   const std::string file = home + "/config.json";
-  if (auto p = write_file(file, configuration(replica.number, restores)); !p.none()) return p;
+  if (auto p = write_file(file, configuration(replica.number, begin)); !p.none()) return p;
   auto channel = make_channel();
   if (!channel) {
     return problem(Status::kSystem, "cannot start a node", channel.error().what,
@@ -103,18 +98,18 @@ Problem Group::start() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   signal(SIGPIPE, SIG_IGN);
   // A perturbed group starts in an order of its seed.
-  const std::size_t first = options_.perturb % replicas_.size();
-  for (std::size_t i = 0; i < replicas_.size(); ++i) {
-    Replica& replica = replicas_[(first + i) % replicas_.size()];
-    if (auto p = start_node(replica, false); !p.none()) return p;
+  const auto count = static_cast<std::size_t>(options_.replicas);
+  for (std::size_t i = 0; i < count; ++i) {
+    Replica& replica = replicas_[(options_.perturb + i) % count];
+    if (auto p = start_node(replica, {}); !p.none()) return p;
   }
   write_state();
   return {};
 }
 
 int Group::run() {
-  say("starting " + std::to_string(replicas_.size()) +
-      (replicas_.size() == 1 ? " replica of " : " replicas of ") + program_ + " (group " +
+  say("starting " + std::to_string(options_.replicas) +
+      (options_.replicas == 1 ? " replica of " : " replicas of ") + program_ + " (group " +
       options_.name + ", profile " + profile_.name + ", " + mode_of(options_, profile_) +
       (options_.container ? ", in containers)" : ", without containers)"));
   if (auto p = start(); !p.none()) end_with(p);
@@ -149,21 +144,7 @@ void Group::serve() {
       continue;
     }
     if (fds[1].revents != 0) show_output();
-    for (auto& replica : replicas_) {
-      std::string json;
-      while (replica.channel >= 0) {
-        const Got got = receive_message(replica.channel, json);
-        if (got == Got::kMessage) {
-          on_message(replica, json);
-        } else {
-          if (got == Got::kGone) {
-            close(replica.channel);
-            replica.channel = -1;
-          }
-          break;
-        }
-      }
-    }
+    for (auto& replica : replicas_) hear(replica);
     if (fds[0].revents != 0) on_signals();
   }
   // What the nodes left (keepers that clean up) has become ours: wait for it.
@@ -200,6 +181,23 @@ void Group::reap() {
 
 // --- what nodes say -----------------------------------------------------------------------------
 
+// All that it has said until now.
+void Group::hear(Replica& replica) {
+  std::string json;
+  while (replica.channel >= 0) {
+    const Got got = receive_message(replica.channel, json);
+    if (got == Got::kMessage) {
+      on_message(replica, json);
+      continue;
+    }
+    if (got == Got::kGone) {
+      close(replica.channel);
+      replica.channel = -1;
+    }
+    break;
+  }
+}
+
 void Group::on_message(Replica& replica, const std::string& json) {
   const Json message = Json::parse(json, nullptr, false);
   if (!message.is_object() || !message.contains("t") || !message["t"].is_string()) return;
@@ -214,14 +212,22 @@ void Group::on_message(Replica& replica, const std::string& json) {
       replica.server = message.at("pid");
     } else if (type == "ready") {
       replica.ready = true;
-      const bool all =
-          std::all_of(replicas_.begin(), replicas_.end(), [](const Replica& r) { return r.ready; });
+      const bool all = std::all_of(replicas_.begin(), replicas_.end(),
+                                   [](const Replica& r) { return r.ready || !r.member; });
       if (all && phase_ == Phase::kStarting) {
         phase_ = Phase::kServing;
         say("all replicas run");
       }
     } else if (type == "exit") {
       on_exit(replica, message.at("status"));
+    } else if (type == "members") {
+      if (replica.leads) on_members(message.at("members"));
+    } else if (type == "removed") {
+      replica.removed = true;
+    } else if (type == "drained") {
+      replica.drained = true;
+    } else if (type == "bring_back") {
+      on_bring_back(message);
     } else if (type == "fatal") {
       on_fatal(replica, message.value("code", 0), message.value("message", "no reason given"));
     }
@@ -302,11 +308,7 @@ void Group::on_fatal(Replica& replica, int code, const std::string& message) {
 // --- ends ---------------------------------------------------------------------------------------
 
 void Group::on_node_end(Replica& replica, int status) {
-  // What it said last is read before it is judged.
-  for (std::string json; replica.channel >= 0;) {
-    if (receive_message(replica.channel, json) != Got::kMessage) break;
-    on_message(replica, json);
-  }
+  hear(replica);  // what it said last is read before it is judged
   replica.node = -1;
   replica.leads = false;
   replica.node_status = status;
@@ -317,6 +319,7 @@ void Group::on_node_end(Replica& replica, int status) {
     if (phase_ != Phase::kStopping && replica.exited) on_exit(replica, replica.exit_status);
     return;
   }
+  if (is_gone(replica)) return;
   if (replica.problem.none()) {
     replica.problem = problem(Status::kNodeFailed, "replica " + std::to_string(replica.number),
                               "its node is lost", how_ended(status), "its log: " + log_of(replica));
@@ -325,39 +328,11 @@ void Group::on_node_end(Replica& replica, int status) {
   judge();
 }
 
-// A replica of a group that serves returns with the newest checkpoint of the group, if there is
-// one.
-bool Group::comes_back(Replica& replica) {
-  const Status status = replica.problem.status;
-  const bool hopeless = status == Status::kNeverCheckedIn || status == Status::kUnhooked;
-  const bool goes_on = alive() * 2 > static_cast<int>(replicas_.size());
-  if (phase_ != Phase::kServing || hopeless || !goes_on) return false;
-  const std::filesystem::path home(directories_.dir());
-  // Its node looks which one of them is whole.
-  if (find_checkpoints(home.parent_path(), home.filename()).checkpoints.empty()) return false;
-  if (now_ms() - replica.returned_ms > kLastsMs) replica.returns = 0;
-  if (++replica.returns > kReturnsMax) return false;
-  directories_.keep_logs();
-  say(replica.problem.text);
-  const std::string who = "replica " + std::to_string(replica.number);
-  if (const Problem p = start_node(replica, true); !p.none()) {
-    replica.problem = p;
-    return false;
-  }
-  say(who + " comes back from a checkpoint");
-  replica.problem = {};
-  replica.returned_ms = now_ms();
-  replica.server = -1;
-  replica.ready = false;
-  write_state();
-  return true;
-}
-
 void Group::judge() {
   const auto lost = std::find_if(replicas_.rbegin(), replicas_.rend(), [](const Replica& r) {
     return r.node < 0 && !r.exited && !r.problem.none();
   });
-  const int total = static_cast<int>(replicas_.size());
+  const int total = voters();
   // A program that one replica cannot preload is the same program on the others.
   const bool hopeless =
       lost->problem.status == Status::kNeverCheckedIn || lost->problem.status == Status::kUnhooked;
@@ -411,8 +386,13 @@ int Group::running() const {
 
 int Group::alive() const {
   return static_cast<int>(std::count_if(replicas_.begin(), replicas_.end(), [](const Replica& r) {
-    return r.node > 0 && r.problem.none();
+    return r.node > 0 && r.votes && r.problem.none();
   }));
+}
+
+int Group::voters() const {
+  return static_cast<int>(
+      std::count_if(replicas_.begin(), replicas_.end(), [](const Replica& r) { return r.votes; }));
 }
 
 int Group::leader() const {
@@ -459,9 +439,7 @@ void Group::write_state() {
                                  {"node_pid", r.node},
                                  {"server_pid", r.server},
                                  {"view", r.view},
-                                 {"role", r.node < 0 ? "dead"
-                                          : r.leads  ? "leader"
-                                                     : "follower"},
+                                 {"role", role_of(r)},
                                  {"ready", r.ready},
                                  {"exited", r.exited}});
   }

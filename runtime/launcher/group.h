@@ -7,8 +7,15 @@
 //                 {"t":"role","role":"leader","view":3}      {"t":"server","pid":p}
 //                 {"t":"ready"} {"t":"exit","status":n,"reason":"..."}
 //                 {"t":"fatal","code":n,"message":"..."}      code: proxy/node/exit_status.h
+//                 {"t":"members","members":[{"replica":0,"member":"voter"},..]}  who belongs to it
+//                 {"t":"removed"}: this one does not any more
+//                 {"t":"drained"}: it ends, and is not missed
+//                 {"t":"bring_back","replica":2,"checkpoint":"","forget":false}
 //   run -> node   {"t":"listener","port":80} with the socket  {"t":"listen_failed","port":80,...}
 //                 {"t":"stop"}                                {"t":"signal","signo":n}
+//
+// The members decide which nodes run: who is added to the group gets a node, at a checkpoint if
+// there is one; who is removed ends by itself (members.cc).
 //
 // When crane-run dies, however, a node sees the end of its channel and stops its server.
 //
@@ -18,10 +25,13 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/launcher/listeners.h"
+#include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
@@ -53,8 +63,11 @@ class Group {
     int log = -1;  // the server's output, read to be shown
     std::uint64_t view = 0;
     bool leads = false, ready = false, exited = false;
-    int exit_status = 0;  // of its server, when `exited`
-    int returns = 0;      // how often its node was started again without lasting
+    bool member = false, votes = false;
+    bool removed = false, drained = false;  // said by its node, which ends
+    std::optional<Begin> next;              // then it comes back so
+    int exit_status = 0;                    // of its server, when `exited`
+    int returns = 0;                        // how often its node was started again without lasting
     std::int64_t returned_ms = 0;
     int node_status = 0;  // of its node, as wait(2) gives it, once `node` is -1
     Problem problem;      // what its node reported as fatal
@@ -62,16 +75,23 @@ class Group {
   enum class Phase { kStarting, kServing, kStopping };
 
   Problem start();
-  Problem start_node(Replica& replica, bool restores);
-  std::string configuration(int number, bool restores) const;
+  Problem start_node(Replica& replica, const Begin& begin);
+  std::string configuration(int number, const Begin& begin) const;
   bool comes_back(Replica& replica);
   void serve();
   void on_signals();
+  void hear(Replica& replica);
   void on_message(Replica& replica, const std::string& json);
   void on_listen(Replica& replica, std::uint16_t port, const std::string& address, int backlog);
   void on_role(Replica& replica, const std::string& role, std::uint64_t view);
   void on_exit(Replica& replica, int status);
   void on_fatal(Replica& replica, int code, const std::string& message);
+  // members.cc
+  void on_members(const nlohmann::json& members);
+  void on_bring_back(const nlohmann::json& message);
+  void bring_back(Replica& replica, const Begin& begin);
+  bool is_gone(Replica& replica);
+  bool start_again(Replica& replica, const Begin& begin);
   void reap();
   void on_node_end(Replica& replica, int status);
   void judge();  // after a replica was lost
@@ -81,6 +101,8 @@ class Group {
   void show_output();
   void write_state();
   int alive() const;
+  int voters() const;
+  const char* role_of(const Replica& replica) const;
   int running() const;
   int leader() const;
   std::string log_of(const Replica& replica) const;

@@ -17,6 +17,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/image.h"
 #include "checkpoint/orphans.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/control_client.h"
@@ -34,13 +35,16 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using setup::GroupFile;
 
-constexpr int kAskMs = 1000;               // a node's answer to a question
-constexpr int kAskEveryMs = 100;           // until it serves
-constexpr int kAskServingMs = 1000;        // afterwards
-constexpr int kStopMs = 8'000;             // for each of SIGINT, SIGTERM, SIGKILL
-constexpr int kLeftMs = 10'000;            // for what a killed node left behind
-constexpr int kFlushMs = 5'000;            // for the last words to crane-run
-constexpr int kEndMs = 45'000;             // for another agent to end
+constexpr int kAskMs = 1000;         // a node's answer to a question
+constexpr int kAskEveryMs = 100;     // until it serves
+constexpr int kAskServingMs = 1000;  // afterwards
+constexpr int kStopMs = 8'000;       // for each of SIGINT, SIGTERM, SIGKILL
+constexpr int kLeftMs = 10'000;      // for what a killed node left behind
+constexpr int kFlushMs = 5'000;      // for the last words to crane-run
+constexpr int kEndMs = 45'000;       // for another agent to end
+// Who comes back so often in a row without lasting so long is given up.
+constexpr int kReturnsMax = 3;
+constexpr std::int64_t kLastsMs = 30'000;
 constexpr std::size_t kBacklog = 1 << 20;  // bytes for a crane-run that does not read
 
 // What goes to crane-run.  Never waits for it: a node must not stand still because a terminal does.
@@ -112,12 +116,14 @@ class HostAgent {
  private:
   void on_command(const Json& command);
   Problem prepare(const Json& command);
-  void start();
+  void start(bool anew);
   void stop();
+  bool comes_back(int status);
   void on_disconnect();
   void on_signals();
   void on_node_end(int status);
   void ask_node_state();
+  std::string replica_home() const;
   int timeout() const;
   void fail(const Problem& problem);
 
@@ -134,6 +140,8 @@ class HostAgent {
   int stop_signal_ = 0;  // the one that was sent last
   std::int64_t deadline_ms_ = 0, ask_ms_ = 0;
   int status_ = 0;
+  int returns_ = 0;  // how often its node was started again without lasting
+  std::int64_t returned_ms_ = 0;
 };
 
 void HostAgent::fail(const Problem& problem) {
@@ -167,11 +175,11 @@ Problem HostAgent::prepare(const Json& command) {
   return write_file(home + "/group.toml", setup::to_toml(file_));
 }
 
-void HostAgent::start() {
+void HostAgent::start(bool anew) {
   std::vector<std::string> words{parts_.node, "--config", directories_.host_dir() + "/group.toml",
                                  "--replica", std::to_string(replica_)};
   // Memory is gone when all were stopped; here all begin anew together.
-  if (file_.durability == "memory") words.push_back("--force-new-group");
+  if (anew && file_.durability == "memory") words.push_back("--force-new-group");
   if (!spawn_child(words, Leash::kParent, node_)) {
     return fail(problem(Status::kSystem, "cannot start a node", parts_.node, strerror(errno),
                         "see the limits of this machine"));
@@ -200,7 +208,7 @@ void HostAgent::on_command(const Json& command) {
                   static_cast<unsigned long long>(setup::file_digest(program_)));
     wire_.send({{"t", "ready"}, {"program", program_}, {"digest", digest}});
   } else if (type == "start" && replica_ >= 0 && !started_) {
-    start();
+    start(true);
   } else if (type == "stop" && stop_signal_ == 0) {
     stop();
   } else if (type == "kill") {
@@ -222,6 +230,32 @@ void HostAgent::on_disconnect() {
   (void)!write(lookout_, "", 1);
 }
 
+std::string HostAgent::replica_home() const {
+  return fs::path(directories_.host_dir()).parent_path().string() + "/r" + std::to_string(replica_);
+}
+
+// A node that was killed, or fenced its replica, begins anew at its own newest checkpoint.
+bool HostAgent::comes_back(int status) {
+  constexpr int kServerDied = 69, kFenced = 70, kLagging = 73, kDiverged = 79, kTooFarBehind = 81;
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kServerDied;
+  const bool helps = code == kServerDied || code == kFenced || code == kLagging ||
+                     code == kDiverged || code == kTooFarBehind;
+  if (!helps || !serves_ || stop_signal_ != 0) return false;
+  const auto kept = checkpoint::Checkpoints({replica_home() + "/checkpoints", 1, {}}).list();
+  if (!kept || kept.value().empty()) return false;
+  if (now_ms() - returned_ms_ > kLastsMs) returns_ = 0;
+  if (code != kTooFarBehind && ++returns_ > kReturnsMax) return false;
+  returned_ms_ = now_ms();
+  if (node_.out >= 0) close(node_.out);
+  node_.out = -1;
+  wire_.send({{"t", "line"},
+              {"text", "its node " + how_ended(status) + (said_.empty() ? "" : ": " + said_) +
+                           "; it comes back from its own checkpoint"}});
+  last_state_.clear();
+  start(false);
+  return node_.pid >= 0;
+}
+
 void HostAgent::on_node_end(int status) {
   lines_.read_from(node_.out, [this](const std::string& line) { said_ = line; });
   node_.pid = -1;
@@ -233,8 +267,8 @@ void HostAgent::on_node_end(int status) {
     if (left < 0) break;
     if (left == 0) poll(nullptr, 0, 5);
   }
-  const std::string home =
-      fs::path(directories_.host_dir()).parent_path().string() + "/r" + std::to_string(replica_);
+  if (comes_back(status)) return;
+  const std::string home = replica_home();
   std::ifstream in(home + "/status.json");
   const Json state = Json::parse(in, nullptr, false);
   const int server_exit = state.is_object() ? state.value("server_exit", -1) : -1;

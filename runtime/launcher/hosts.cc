@@ -98,6 +98,7 @@ setup::GroupFile group_file_of(const Options& o) {
   f.state_dir = o.dir;
   f.fabric = o.remote.fabric;
   f.durability = o.remote.durability;
+  if (o.ring_mb != 0) f.ring_mb = o.ring_mb;
   f.forward = o.remote.on_follower == "forward";
   for (const auto& host : o.remote.hosts) {
     f.replicas.push_back({host.address, host.port, host.address, -1});

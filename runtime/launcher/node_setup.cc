@@ -127,7 +127,9 @@ std::string node_configuration(const NodeSetup& s) {
   const std::uint32_t quantum = s.options.quantum != 0 ? s.options.quantum : s.profile.quantum;
   return Json{{"group", s.options.name},
               {"replica", s.replica},
-              {"replicas", s.options.replicas},
+              {"replicas", s.options.places()},
+              {"members", s.options.replicas},
+              {"ring_bytes", std::uint64_t{s.options.ring_mb} << 20},
               {"dir", s.dir},
               {"shm_dir", s.shm_dir},
               {"program", program},
@@ -145,7 +147,7 @@ std::string node_configuration(const NodeSetup& s) {
               {"admission", s.options.admission},
               {"record", record},
               {"trace", s.options.trace},
-              {"test_only_flip", s.options.test_only_flip == s.replica && !s.restores},
+              {"test_only_flip", s.options.test_only_flip == s.replica && !s.begin.restores},
               {"test_only_faults", s.options.test_only_faults},
               {"checkpoint_every_s", s.options.checkpoint_every_s},
               {"container", s.options.container},
@@ -157,7 +159,10 @@ std::string node_configuration(const NodeSetup& s) {
               {"node_roams", s.profile.node_roams},
               {"log_id", std::stoull(s.log_id)},
               {"secret", s.secret},
-              {"restore", s.restores},
+              {"restore", s.begin.restores},
+              {"checkpoint", s.begin.checkpoint},
+              {"may_begin", s.begin.may_begin},
+              {"forget", s.begin.forgets},
               {"working_directory", working_directory(s.options)}}
       .dump(1, ' ', false, Json::error_handler_t::replace);
 }

@@ -19,6 +19,14 @@ namespace crane::launcher {
 using setup::Parts;
 using setup::Profile;
 
+// How a node begins: with a new server, or with what was kept of it.
+struct Begin {
+  bool restores = false;   // with the newest checkpoint of the group,
+  std::string checkpoint;  // or the one of this name;
+  bool may_begin = false;  // if there is none, with the log
+  bool forgets = false;    // what the log's memory holds is not its any more
+};
+
 struct NodeSetup {
   const Options& options;
   const Profile& profile;
@@ -29,7 +37,7 @@ struct NodeSetup {
   int replica;
   const std::string& log_id;  // decimal
   const std::string& secret;  // 64 hexadecimal digits
-  bool restores;              // begins with the newest checkpoint of the group
+  const Begin& begin;
 };
 
 std::string node_configuration(const NodeSetup& setup);

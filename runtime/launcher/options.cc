@@ -57,6 +57,9 @@ std::string profiles() {
 void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool& no_container,
              bool& no_pin) {
   app.add_option("-n,--replicas", o.replicas, "number of replicas, odd (default 3)");
+  app.add_option("--spares", o.spares,
+                 "places for replicas that crane-ctl member add or replace starts (default 0)")
+      ->check(CLI::Range(0, kReplicasMost - 1));
   app.add_option("--name", o.name, "name of the group (default: the program's)");
   app.add_option("--profile", o.profile, "the program's defaults: " + profiles());
   app.add_option("--publish", publish, "OURS:SERVERS, the port clients use for the server's port")
@@ -86,6 +89,9 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
                  "a follower keeps the server's state every so many seconds in which clients did "
                  "something (default: only when crane-ctl checkpoint now asks)")
       ->check(CLI::Range(1, 86'400));
+  app.add_option("--ring-mb", o.ring_mb,
+                 "memory for the log, per replica: 16, 32, ... 1024 (default 128)")
+      ->check(CLI::IsMember({16U, 32U, 64U, 128U, 256U, 512U, 1024U}));
   app.add_option("--test-only-flip", o.test_only_flip)->group("");
   app.add_flag("--test-only-faults", o.test_only_faults)->group("");
   app.add_flag("--trace", o.trace, "record every turn, too: crane-diff --schedule names the first");
@@ -111,7 +117,8 @@ Problem check_hosts(const CLI::App& app, Options& o, const std::string& hosts) {
                    "leave -n out");
   }
   o.replicas = count;
-  for (const char* option : {"--no-pin", "--perturb", "--trace", "--checkpoint-every"}) {
+  for (const char* option :
+       {"--no-pin", "--perturb", "--trace", "--checkpoint-every", "--spares"}) {
     if (app.count(option) == 0) continue;
     return problem(Status::kUsage, "command line", option, "it is for replicas of one machine",
                    "leave it out with --hosts");
@@ -135,6 +142,11 @@ Problem check(Options& o, const std::vector<std::string>& publish) {
     return problem(Status::kReplicas, "number of replicas", std::to_string(o.replicas),
                    "a group needs an odd number, so that a majority is one",
                    "use 1, 3, 5, 7 or " + std::to_string(kReplicasMost));
+  }
+  if (o.places() > kReplicasMost) {
+    return problem(Status::kReplicas, "number of replicas",
+                   std::to_string(o.replicas) + " and " + std::to_string(o.spares) + " spares",
+                   "a group has at most " + std::to_string(kReplicasMost) + " places", "use fewer");
   }
   for (const auto& text : publish) {
     std::pair<std::uint16_t, std::uint16_t> ports;

@@ -36,8 +36,10 @@ struct HostsOptions {
 
 struct Options {
   int replicas = 3;
-  std::string name;                                              // default: the program's base name
-  std::string profile;                                           // empty: by the program's name
+  int spares = 0;             // places for replicas that come later
+  std::uint32_t ring_mb = 0;  // of the log in memory, per replica; 0: the default
+  std::string name;           // default: the program's base name
+  std::string profile;        // empty: by the program's name
   std::vector<std::pair<std::uint16_t, std::uint16_t>> publish;  // ours, the server's
   std::string mode;                                              // empty: the profile's
   std::string admission = "grant";
@@ -62,7 +64,8 @@ struct Options {
   HostsOptions remote;
   std::vector<std::string> program;  // name and arguments, as typed
 
-  setup::GroupPlace place() const { return {name, dir, replicas, record}; }
+  setup::GroupPlace place() const { return {name, dir, places(), record}; }
+  int places() const { return replicas + spares; }
 };
 
 enum class Parsed { kRun, kShown, kProblem };

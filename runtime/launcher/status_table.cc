@@ -24,6 +24,8 @@ const char* name(Reply reply) {
       return "not permitted";
     case Reply::kSilent:
       return "does not answer";
+    case Reply::kDrained:
+      return "drained";
   }
   return "?";
 }
@@ -119,6 +121,11 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
       for (const Json& peer : answer.status.value("peers", Json::array())) {
         if (peer.value("replica", -1) == member.value("replica", -2)) member.update(peer);
       }
+    }
+  }
+  for (Json& row : summary["replicas"]) {
+    if (row["state"] == name(Reply::kAbsent) && was_removed(summary, row["replica"].get<int>())) {
+      row["state"] = "no member";
     }
   }
   const bool whole = std::all_of(answers.begin(), answers.end(), [&](const auto& a) {

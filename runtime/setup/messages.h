@@ -32,6 +32,7 @@
 //   121     a host has no Crane, or another; or another    install the same on all hosts
 //           build of the server
 //   123     a replica diverged from the majority           see its log; start the group again
+//   124     a replica lacks what left the others' logs    start the group again
 //
 // Form of a message: `crane-run: <what>: <object>: <cause>; <what to do>`.
 
@@ -65,6 +66,7 @@ enum class Status : int {
   kHostDiffers = 121,
   kUnhooked = 122,
   kReplicaDiverged = 123,
+  kTooFarBehind = 124,
 };
 
 // Why crane-run ends before or instead of the server. `status` kOk: nothing is wrong.

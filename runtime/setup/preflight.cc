@@ -239,9 +239,11 @@ Problem GroupDirectories::create_replica(const GroupPlace& place, int replica) {
     if (auto p = check_room(top, top == dir ? kRoomForFiles : kRoomForMemory); !p.none()) return p;
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(top + own, ignored)) {
-      // Its log goes on; a server starts with nothing that an earlier one left.
+      // Its log and its checkpoints stay; a new server starts with nothing that an earlier one
+      // left.
       const auto name = entry.path().filename();
-      if (name != "lock" && name != "node.log") fs::remove_all(entry.path(), ignored);
+      const bool stays = name == "lock" || name == "node.log" || name == "checkpoints";
+      if (!stays) fs::remove_all(entry.path(), ignored);
     }
   }
   // Not ours to remove: other replicas of the group may run here.

@@ -54,7 +54,8 @@ class GroupDirectories {
   // Statuses: kDirectory, kDiskFull, kGroupExists, kSharedVersion.
   Problem create(const GroupPlace& place);
   // The same for the one replica of a node that runs by itself: its r<replica> is emptied (but for
-  // node.log), and nothing is removed at the end, for other replicas of the group may be here.
+  // node.log and checkpoints), and nothing is removed at the end, for other replicas of the group
+  // may be here.
   Problem create_replica(const GroupPlace& place, int replica);
   // What crane-run --hosts keeps on a host beside its replica: host_dir(), <dir>/<name>/h<replica>,
   // held alone and emptied.  Statuses as create(); kGroupExists also when a node runs by itself

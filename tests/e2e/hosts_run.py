@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import signal
+import subprocess
 
 import _harness as h
 from _network import Network
@@ -107,6 +108,46 @@ def comes_back_from_disk(story, network):
             story.check(group.stop() == 0, "and the group is stopped", group.said())
         left = [p for p in group.leftovers() if not re.search(r"/(r\d|member-\d|store|lock)$", p)]
         story.check(not left, "what lasts stays on the hosts, nothing else does", left)
+
+
+def comes_back_from_checkpoint(story, network):
+    """A replica whose node was killed comes back on its host, from what it kept there."""
+    port = h.free_port()
+    with Remote(story, network, program(port), port=port) as group:
+        for i in range(50):
+            group.incr(i % HOSTS)
+        far = (group.leader() + 1) % HOSTS
+        ctl = [str(story.out / "crane-ctl"), "--dir", str(group.state)]
+        done = subprocess.run([*ctl, "checkpoint", "now", group.name, "--replica", str(far)],
+                              capture_output=True, text=True, timeout=60, check=False)
+        story.check(done.returncode == 0, "a follower takes a checkpoint",
+                    done.stdout + done.stderr)
+        other = (far + 1) % HOSTS
+        for turn in range(2):
+            before = group.status(far)["pid"]
+            expected = group.incr(other) + 1
+            os.kill(before, signal.SIGKILL)
+            got = group.incr(other)
+            story.check(got == expected, "its node is killed: the others go on", got)
+
+            def is_back():
+                said = group.status(far)
+                return said and said["pid"] != before and said["server_pid"] > 0 \
+                    and said["checkpoint"]["restored_at"] > 0 and said["role"] == "follower"
+            h.wait_until(is_back, 60, "it comes back from its checkpoint")
+            story.check("it comes back from its own checkpoint" in group.said(),
+                        "crane-run tells", group.said())
+            if turn == 0:
+                subprocess.run([*ctl, "leader", "transfer", group.name, "--to", str(far)],
+                               capture_output=True, timeout=60, check=False)
+                h.wait_until(lambda: group.leader() == far, 30, "who came back leads")
+                story.check(group.incr(far) == expected + 1, "and serves clients")
+        group.settle(60)
+        same = {(s["outputs_digest"], s["outputs_bytes"]) for s in group.statuses().values()}
+        story.check(len(same) == 1 and len(group.live()) == HOSTS, "the replicas are equal",
+                    group.brief())
+        story.check(group.stop() == 0, "Ctrl-C ends it with status 0", group.said())
+        gone(story, group, "and all is gone")
 
 
 def connection_is_lost(story, network):
@@ -213,6 +254,8 @@ def body(story):
         serve_and_lose(story, network)
         crane_run_is_killed(story, network)
         comes_back_from_disk(story, network)
+        if h.can_contain():
+            comes_back_from_checkpoint(story, network)
         connection_is_lost(story, network)
         server_ends(story, network)
         majority_is_lost(story, network)

@@ -24,7 +24,7 @@ class Directory {
     if (verified) REQUIRE(place.verify(name).ok());
     return home(replica) + "/checkpoints/" + name;
   }
-  AllKept find() const { return find_checkpoints(dir(), "web"); }
+  AllKept find() const { return crane::checkpoint::find_kept(dir() + "/web"); }
 
  private:
   Scratch scratch_;

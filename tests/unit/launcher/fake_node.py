@@ -8,6 +8,8 @@ What it plays is told by variables in the configured environment:
   FAKE_FATAL=k   replica k reports a fatal error (status 68: the server never checked in)
   FAKE_DIE=k     replica k kills itself once the group is asked for (a file <dir>/die appears)
   FAKE_STUBBORN=k  replica k ignores "stop"
+  FAKE_WORDS=1   replica k says what stands in <dir>/say-<k>, once it appears, and removes it; after
+                 "removed" it ends with status 71, after "drained" with 0 once <dir>/end-<k> appears
 """
 import json
 import os
@@ -38,8 +40,16 @@ def main():
         say(t="listen", port=int(play["FAKE_PORT"]), addr="127.0.0.1", backlog=5)
     if "FAKE_EXIT" in play:
         say(t="exit", status=int(play["FAKE_EXIT"]), reason="exited")
-    listener = None
+    listener, leaves = None, None
+    words, end = f"{config['dir']}/say-{me}", f"{config['dir']}/end-{me}"
     while True:
+        if "FAKE_WORDS" in play and os.path.exists(words):
+            message = json.load(open(words))
+            say(**message)
+            os.unlink(words)
+            leaves = {"removed": 71, "drained": 0}.get(message["t"], leaves)
+        if leaves is not None and (leaves != 0 or os.path.exists(end)):
+            return leaves
         readable = select.select([control] + ([listener] if listener and me == 0 else []), [], [],
                                  0.02)[0]
         if play.get("FAKE_DIE") == str(me) and os.path.exists(f"{config['dir']}/die"):

@@ -44,11 +44,12 @@ struct Running {
   Options options;
   pid_t pid = -1;
 
-  explicit Running(int replicas, std::vector<std::string> play, const std::string& tag) {
+  Running(int replicas, std::vector<std::string> play, const std::string& tag, int spares = 0) {
     char name[] = "/tmp/crane-group-XXXXXX";
     REQUIRE(mkdtemp(name) != nullptr);
     scratch = name;
     options.replicas = replicas;
+    options.spares = spares;
     options.name = "test-" + tag + "-" + std::to_string(getpid());
     options.dir = scratch;
     options.container = false;
@@ -99,7 +100,24 @@ struct Running {
     return !fs::exists(dir()) && !fs::exists("/dev/shm/crane." + options.name);
   }
   std::string said() const { return slurp(scratch + "/err"); }
+  bool has_said(const std::string& part) const { return said().find(part) != std::string::npos; }
+  std::string role(unsigned replica) const { return state()["replicas"][replica]["role"]; }
+  // With FAKE_WORDS: replica k says this to crane-run.
+  void let_say(int k, const Json& message) const {
+    const std::string path = dir() + "/say-" + std::to_string(k);
+    std::ofstream(path + ".new") << message.dump();
+    fs::rename(path + ".new", path);
+  }
+  Json configuration(int replica) const {
+    return Json::parse(slurp(dir() + "/r" + std::to_string(replica) + "/config.json"));
+  }
 };
+
+Json members(const std::vector<std::pair<int, const char*>>& all) {
+  Json list = Json::array();
+  for (const auto& [replica, role] : all) list.push_back({{"replica", replica}, {"member", role}});
+  return {{"t", "members"}, {"members", list}};
+}
 
 bool dead(pid_t pid) { return kill(pid, 0) != 0; }
 
@@ -167,6 +185,60 @@ TEST_CASE("group: goes on without one replica, ends without a majority", "[launc
   kill(group.node(0), SIGKILL);
   CHECK(group.wait() == static_cast<int>(Status::kMajorityLost));
   CHECK_FALSE(fs::exists("/dev/shm/crane." + group.options.name));
+}
+
+TEST_CASE("group: who is added gets a node, who is removed is not missed", "[launcher]") {
+  Running group(3, {"FAKE_WORDS=1"}, "members", 1);
+  REQUIRE(eventually([&] { return group.ready(); }));
+  CHECK(group.role(3) == "spare");
+  group.let_say(1, members({{0, "voter"}, {1, "voter"}, {2, "voter"}, {3, "learner"}}));
+  group.let_say(0, members({{0, "voter"}, {1, "voter"}, {2, "voter"}, {3, "learner"}}));
+  REQUIRE(eventually([&] { return group.node(3) > 0; }));
+  const Json begins = group.configuration(3);
+  CHECK(begins["restore"] == true);
+  CHECK(begins["may_begin"] == true);  // no checkpoint: it runs all inputs
+  CHECK(begins["forget"] == true);     // its place may have been another's
+  CHECK(begins["members"] == 3);
+  CHECK(begins["replicas"] == 4);
+  group.let_say(0, members({{0, "voter"}, {1, "voter"}, {2, "voter"}, {3, "voter"}}));
+  REQUIRE(eventually([&] { return group.has_said("replica 3 votes from now on"); }));
+  group.let_say(2, {{"t", "removed"}});
+  REQUIRE(eventually([&] { return group.has_said("replica 2 has left the group"); }));
+  CHECK(group.role(2) == "spare");
+  group.let_say(0, members({{0, "voter"}, {1, "voter"}, {3, "voter"}}));
+  // Of three voters, one more may be lost.
+  kill(group.node(3), SIGKILL);
+  REQUIRE(eventually([&] { return group.has_said("2 of 3 replicas"); }));
+  group.let_say(0, members({{0, "voter"}, {1, "voter"}, {2, "learner"}, {3, "voter"}}));
+  REQUIRE(eventually([&] { return group.node(2) > 0; }));
+  kill(group.pid, SIGTERM);
+  CHECK(group.wait() == 0);
+}
+
+TEST_CASE("group: one that is drained is not missed, and comes back when asked for", "[launcher]") {
+  Running group(3, {"FAKE_WORDS=1"}, "drained");
+  REQUIRE(eventually([&] { return group.ready(); }));
+  const Json wanted{{"t", "bring_back"}, {"replica", 2}, {"checkpoint", "00000001.000000000007"}};
+  group.let_say(0, wanted);  // it runs: nothing to do
+  const pid_t first = group.node(2);
+  group.let_say(2, {{"t", "drained"}});
+  // Asked for between its last word and its end: it comes back once it has ended.
+  REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-2"); }));
+  REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-0"); }));
+  group.let_say(0, wanted);
+  REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-0"); }));
+  CHECK(group.node(2) == first);
+  std::ofstream(group.dir() + "/end-2") << "";
+  REQUIRE(eventually([&] { return group.has_said("replica 2 is brought back"); }));
+  CHECK(group.has_said("replica 2 is drained"));
+  CHECK_FALSE(group.has_said("of 3 replicas"));
+  CHECK(group.node(2) != first);
+  const Json begins = group.configuration(2);
+  CHECK(begins["checkpoint"] == "00000001.000000000007");
+  CHECK(begins["may_begin"] == false);  // that one or none
+  CHECK(begins["forget"] == false);
+  kill(group.pid, SIGTERM);
+  CHECK(group.wait() == 0);
 }
 
 TEST_CASE("group: a node's fatal report at the start becomes message and status", "[launcher]") {

@@ -55,6 +55,7 @@ TEST_CASE("a wrong configuration names the field", "[config]") {
   };
   REQUIRE(with("\"replica\": 1", "\"replica\": 3") == "replica");
   REQUIRE(with("\"replicas\": 3", "\"replicas\": 0") == "replicas");
+  REQUIRE(with("\"replicas\": 3", "\"replicas\": 3, \"members\": 4") == "members");
   REQUIRE(with("parallel", "sideways") == "mode");
   REQUIRE(with("classic", "never") == "admission");
   REQUIRE(with("f:8:5000", "f:0:5000") == "line_ups");

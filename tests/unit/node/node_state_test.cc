@@ -20,6 +20,7 @@ NodeState some_state() {
   s.clock = 1'000'001;
   s.hash = 0xffff'ffff'ffff'fff0;
   s.last_pid = 321;
+  s.log_bytes = 77;
   s.first_start = Index{2};
   s.passed = 77;
   s.verified = 4000;

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a node begins otherwise than with a new server: from a checkpoint; and how it ends so that
+// it, or its successor, may begin so again.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/descriptor.h"
+#include "checkpoint/fault_points.h"
+#include "checkpoint/kept.h"
+#include "dmt/scheduler.h"
+#include "proxy/node/file_names.h"
+#include "proxy/node/node.h"
+#include "proxy/node/server_pids.h"
+
+namespace crane::node {
+namespace {
+
+// How often a replica looks whether it lacks what only a checkpoint has, and the leader for such.
+constexpr std::int64_t kLookNs = 50'000'000;
+// A checkpoint that was asked for and did not come is asked for again after this long.
+constexpr std::int64_t kAskAgainNs = 5'000'000'000;
+// However far behind a returning server still is: somebody has to lead.
+constexpr std::int64_t kCatchUpNs = 20'000'000'000;
+
+}  // namespace
+
+// --- coming back from one -----------------------------------------------------------------------
+
+// The newest of the group's that can be used, or the one that is named; on one machine any
+// replica's will do.  False: the node cannot begin.
+bool Node::find_checkpoint() {
+  checkpoint::Expected expected;
+  expected.group = config_.group;
+  expected.log_digest = checkpoint::digest_of_log(config_.group, config_.log_id);
+  expected.layout_version = dmt::kLayoutVersion;
+  expected.library_digest = checkpoint::digest_of_file(config_.libcrane);
+  expected.program = config_.program;
+  const std::string target = config_.replica_dir() + "/restored";
+  std::error_code ignored;
+  std::filesystem::remove_all(target, ignored);
+  const std::string& name = config_.checkpoint;
+  bool any = false;
+  for (const auto& [replica, one] : checkpoint::find_kept(config_.dir).checkpoints) {
+    if (!name.empty() && one.name != name) continue;
+    any = true;
+    const std::string directory = std::filesystem::path(one.path).parent_path();
+    checkpoint::Checkpoints place({directory, 1, {}});
+    auto manifest = place.unpack(one.name, target, expected);
+    if (!manifest.ok()) {
+      spdlog::warn("a checkpoint cannot be used: {}", place.why());
+      continue;
+    }
+    restored_json_ = manifest.value().node_state;
+    auto state = node_state(nlohmann::json::parse(restored_json_, nullptr, false));
+    if (!state.ok()) {
+      spdlog::warn("a checkpoint cannot be used: {}: {}", one.path, state.error().what);
+      std::filesystem::remove_all(target, ignored);
+      continue;
+    }
+    restored_ = std::move(state).value();
+    restored_from_ = target;
+    take_up_log();
+    checkpoint::fault_point("return.unpacked");
+    spdlog::info("this replica begins at the checkpoint at entry {} ({})",
+                 value(restored_.at.index), one.path);
+    return true;
+  }
+  if (config_.may_begin) {
+    spdlog::info("no checkpoint can be used: this replica runs all inputs from the beginning");
+    return true;
+  }
+  fail(ExitStatus::kNoCheckpoint,
+       fmt::format("no checkpoint {}in {}/r*/checkpoints can be used: {}",
+                   name.empty() ? "" : name + " ", config_.dir,
+                   any ? "see the lines before" : "there is none"));
+  return false;
+}
+
+// What the server said behind the checkpoint it will say again; what it said before stands in the
+// log of who took it.  So every replica's log has the same bytes at the same places.
+void Node::take_up_log() const {
+  const std::string log = config_.replica_dir() + "/server.log";
+  const checkpoint::Descriptor fd(::open(log.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+  if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(restored_.log_bytes)) != 0) {
+    spdlog::warn("{}: {}", log, std::strerror(errno));
+  }
+}
+
+void Node::take_up_state() {
+  const NodeState& s = restored_;
+  outputs_->restore(s.outputs, {value(s.at.index), s.clock, s.hash});
+  stalls_->restore(s.passed, s.clock);
+  entries_ = s.entries;
+  first_start_ = s.first_start;
+  committed_ = s.at.index;
+  verified_ = s.verified;
+  clock_.committed(static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
+}
+
+// A server that is far behind cannot serve as leader until it has run what it missed; clients would
+// wait for that, although another replica might serve at once.
+void Node::begin_catching_up() {
+  missed_ = consensus_->status().last;
+  if (config_.replicas == 1) return;
+  catch_up_until_ns_ = monotonic_ns() + kCatchUpNs;
+  consensus_->abdicate("its server comes back");
+}
+
+void Node::look_whether_caught_up() {
+  const bool follows =
+      view_ != View{0} && role_ == consensus::Role::kFollower && value(leader_) < config_.replicas;
+  const bool there = leads_ || (follows && applied() >= consensus_->status().committed);
+  if (!there && now_ns_ < catch_up_until_ns_) return;
+  spdlog::info("{} at entry {}", there ? "caught up" : "still behind", value(applied()));
+  catch_up_until_ns_ = 0;
+  consensus_->fit();
+}
+
+// The restored server's threads sleep, and go on with the next entry.
+void Node::take_up_server() {
+  const auto before = nlohmann::json::parse(restored_json_, nullptr, false);
+  const auto now = file_names(*layout_, guard_->pid(), config_.replica_dir() + "/upper");
+  const auto files = before.find("files");
+  const Outcome renamed = files == before.end() ? Outcome{Error{Code::kDamaged, 0, "no files"}}
+                                                : rename_files(*layout_, *files, now);
+  if (!renamed.ok()) {
+    return fail(ExitStatus::kNoCheckpoint, "the checkpoint does not tell the names of files");
+  }
+  if (const Outcome numbered = set_last_pid(guard_->pid(), restored_.last_pid); !numbered.ok()) {
+    return fail(ExitStatus::kNoCheckpoint, numbered.error().what);
+  }
+  checkpoint::fault_point("return.running");
+  restored_json_.clear();
+  for (std::uint32_t i = 1; i <= layout_->scheduler.files_used; ++i) {
+    const dmt::FileRecord& f = layout_->files[i];
+    if (f.kind != dmt::FileKind::kListener) continue;
+    ask_for_listener(f.listener.port, f.listener.backlog);
+    proxy_->output({OutputType::kListen, {}, f.listener.port, f.listener.backlog, 0}, {});
+  }
+  dmt::lay_turn_down(*layout_);
+  std::error_code ignored;  // what was unpacked has served
+  std::filesystem::remove_all(restored_from_, ignored);
+}
+
+// --- lacking one --------------------------------------------------------------------------------
+
+// What this replica lacks has left the others' logs.  Its leader has one more checkpoint taken for
+// it (help_lagging()); with that it begins anew.
+void Node::look_for_newer() {
+  if (leads_ || stopping_ || now_ns_ < lacking_at_ns_) return;
+  lacking_at_ns_ = now_ns_ + kLookNs;
+  if (!consensus_->status().needs_checkpoint) return;
+  if (!std::exchange(lacking_, true)) {
+    spdlog::warn(
+        "entries behind {} have left the logs of the others: this replica waits for a "
+        "newer checkpoint",
+        value(committed_));
+  }
+  const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
+  for (const auto& [replica, one] : checkpoint::find_kept(config_.dir).checkpoints) {
+    const checkpoint::Manifest& m = one.manifest;
+    if (!one.damage.empty() || m.log_digest != digest) continue;
+    if (m.at.index <= std::max(committed_, restored_.at.index)) return;
+    return fail(ExitStatus::kTooFarBehind,
+                fmt::format("entries behind {} have left the logs of the others; it begins anew at "
+                            "a checkpoint, which is at entry {}",
+                            value(committed_), value(m.at.index)));
+  }
+}
+
+// The leader's part.
+void Node::help_lagging() {
+  if (!proxy_->leading() || now_ns_ < lacking_at_ns_) return;
+  lacking_at_ns_ = now_ns_ + kLookNs;
+  for (const consensus::MemberStatus& m : consensus_->members()) {
+    if (!m.needs_checkpoint || value(m.id) == config_.replica) continue;
+    const auto answer = nlohmann::json::parse(ask_for_checkpoint(nlohmann::json::object()));
+    if (!answer.value("ok", false)) return;
+    spdlog::info("replica {} lacks entries that left the log: {}", value(m.id),
+                 answer.value("message", ""));
+    lacking_at_ns_ = now_ns_ + kAskAgainNs;
+    return;
+  }
+}
+
+// --- leaving for a while ------------------------------------------------------------------------
+
+// For maintenance, or to begin anew elsewhere in the log: in order, and without being missed.
+std::string Node::leave_for_a_while() {
+  const auto refuse = [](const char* error, const std::string& why) {
+    return nlohmann::json{{"ok", false}, {"error", error}, {"message", why}}.dump();
+  };
+  const std::string who = fmt::format("replica {}", config_.replica);
+  if (leads_) return refuse("busy", who + " leads: hand the lead over first");
+  if (checkpointer_->state() != Checkpointer::State::kIdle) {
+    return refuse("busy", who + " takes a checkpoint");
+  }
+  int voters = 0, others = 0;
+  for (const consensus::MemberStatus& m : consensus_->members()) {
+    if (m.role != consensus::MemberRole::kVoter) continue;
+    ++voters;
+    others += value(m.id) != config_.replica && m.connected;
+  }
+  if (others * 2 <= voters) {
+    return refuse("needed", fmt::format("{} is needed: without it {} of {} voters are there, no "
+                                        "majority; bring another one back first",
+                                        who, others, voters));
+  }
+  spdlog::info("an operator drains this replica");
+  control_.send({{"t", "drained"}});
+  const Outcome marked = write_file(config_.replica_dir() + "/" + kDrainedMark, "");
+  if (!marked.ok()) spdlog::warn("{}: {}", kDrainedMark, std::strerror(marked.error().detail));
+  done_ = true;
+  return nlohmann::json{{"ok", true}, {"message", who + " leaves"}}.dump();
+}
+
+// To crane-run, which starts nodes; the leader hears of it because it is there.
+std::string Node::bring_back(const nlohmann::json& request) {
+  const auto refuse = [](const char* error, const std::string& why) {
+    return nlohmann::json{{"ok", false}, {"error", error}, {"message", why}}.dump();
+  };
+  const auto number = request.find("replica");
+  const bool named = number != request.end() && number->is_number_unsigned() &&
+                     number->get<std::uint64_t>() < config_.replicas;
+  if (!named) return refuse("bad_argument", "the group has no replica of this number");
+  const auto who = number->get<unsigned>();
+  if (control_.fd() < 0) {
+    return refuse("unsupported",
+                  fmt::format("no crane-run here starts nodes: start the node of replica {} where "
+                              "it runs",
+                              who));
+  }
+  control_.send({{"t", "bring_back"},
+                 {"replica", who},
+                 {"forget", request.value("forget", false)},
+                 {"checkpoint", request.value("checkpoint", "")}});
+  return nlohmann::json{{"ok", true}, {"message", fmt::format("replica {} is started", who)}}
+      .dump();
+}
+
+// Who belongs to the group, for crane-run, which starts the nodes of those who come.
+void Node::tell_members() {
+  if (control_.fd() < 0) return;
+  nlohmann::json all = nlohmann::json::array();
+  for (const consensus::MemberStatus& m : consensus_->status().members) {
+    all.push_back({{"replica", value(m.id)}, {"member", consensus::name(m.role)}});
+  }
+  control_.send({{"t", "members"}, {"members", std::move(all)}});
+}
+
+}  // namespace crane::node

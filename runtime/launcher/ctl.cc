@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/ctl.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "runtime/launcher/control_client.h"
+
+namespace crane::launcher {
+
+using setup::say;
+using Json = nlohmann::json;
+
+namespace {
+constexpr int kAskTimeoutMs = 2'000, kWatchMs = 1'000;
+}  // namespace
+
+void print(const std::string& text) { (void)!write(STDOUT_FILENO, text.data(), text.size()); }
+
+int choose_groups(const Request& request, std::vector<std::string>& groups) {
+  bool denied = false;
+  if (!request.group.empty()) {
+    if (!find_replicas(request.dir, request.group, denied).empty()) {
+      groups = {request.group};
+      return 0;
+    }
+  } else {
+    groups = find_groups(request.dir, denied);
+    if (!groups.empty()) return 0;
+  }
+  if (denied) {
+    say("cannot look at groups: " + request.dir +
+        ": not permitted; run it as the user who started the group");
+    return kNotPermitted;
+  }
+  say(request.group.empty()
+          ? "no group: " + request.dir + ": nothing runs there; name another place with --dir"
+          : "no such group: " + request.group + ": it is not in " + request.dir +
+                "; see crane-ctl status, or name another place with --dir");
+  return kNoSuchGroup;
+}
+
+std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& group) {
+  std::map<int, NodeAnswer> answers;
+  bool denied = false;
+  for (const auto& [replica, socket] : find_replicas(request.dir, group, denied)) {
+    NodeAnswer& answer = answers[replica];
+    std::string text;
+    answer.reply = ask_node(socket, Json{{"do", "status"}}.dump(), kAskTimeoutMs, text);
+    const std::string home = socket.substr(0, socket.rfind('/'));
+    if (answer.reply == Reply::kAbsent && access((home + "/drained").c_str(), F_OK) == 0) {
+      answer.reply = Reply::kDrained;
+    }
+    if (answer.reply != Reply::kAnswer) continue;
+    answer.status = Json::parse(text, nullptr, false);
+    if (!answer.status.is_object()) answer = {Reply::kSilent, {}};
+  }
+  return answers;
+}
+
+Json summary_of(const Request& request, const std::string& group) {
+  return summarise(group, ask_all(request, group));
+}
+
+namespace {
+
+int status_once(const Request& request) {
+  std::vector<std::string> groups;
+  if (const int bad = choose_groups(request, groups); bad != 0) return bad;
+  std::string text;
+  int worst = 0;
+  for (const auto& group : groups) {
+    const Json summary = summary_of(request, group);
+    worst = std::max(worst, static_cast<int>(health_of(summary)));
+    text += request.output == "json" ? summary.dump(request.watch ? -1 : 2) + "\n"
+                                     : (text.empty() ? "" : "\n") + table_of(summary);
+  }
+  const bool redraw = request.watch && request.output == "table" && isatty(STDOUT_FILENO) != 0;
+  print((redraw ? "\033[H\033[2J" : "") + text);
+  return worst;
+}
+
+}  // namespace
+
+int status(const Request& request) {
+  for (;;) {
+    const int result = status_once(request);
+    if (!request.watch || result >= kNoSuchGroup) return result;
+    poll(nullptr, 0, kWatchMs);
+  }
+}
+
+// Fills in the one group that is meant; 0, or the exit status after a message.
+int choose_one(const Request& request, std::string& group) {
+  std::vector<std::string> groups;
+  if (const int bad = choose_groups(request, groups); bad != 0) return bad;
+  group = groups[0];
+  if (groups.size() == 1) return 0;
+  std::string names;
+  for (const auto& name : groups) names += (names.empty() ? "" : ", ") + name;
+  say("which group: there are several: " + names + "; name one");
+  return kNoSuchGroup;
+}
+
+Told tell_replica(const Request& request, const std::string& group, int replica, const Json& what) {
+  bool denied = false;
+  const auto sockets = find_replicas(request.dir, group, denied);
+  const std::string who = "replica " + std::to_string(replica);
+  if (sockets.count(replica) == 0) {
+    return {kRefused, "not here: " + group + ": " + who + " is on another host; run this there"};
+  }
+  std::string text;
+  if (ask_node(sockets.at(replica), what.dump(), kAskTimeoutMs, text) != Reply::kAnswer) {
+    return {static_cast<int>(Health::kDegraded),
+            "no answer: " + group + ": " + who + " does not answer; see its node.log", true};
+  }
+  const Json answer = Json::parse(text, nullptr, false);
+  const std::string message = answer.is_object() ? answer.value("message", "") : "not understood";
+  if (answer.is_object() && answer.value("ok", false)) return {0, message, false, answer};
+  const std::string error = answer.is_object() ? answer.value("error", "") : "";
+  return {kRefused, "refused: " + group + ": " + message, error == "busy" || error == "not_leader"};
+}
+
+Told tell_leader(const Request& request, const std::string& group, const Json& summary,
+                 const Json& what) {
+  constexpr int kNoLeader = static_cast<int>(Health::kNoLeader);
+  if (health_of(summary) == Health::kNoLeader || !summary["leader"].is_number()) {
+    return {kNoLeader, "no leader: " + group + ": nobody leads now; see crane-ctl status " + group,
+            true};
+  }
+  Told told = tell_replica(request, group, summary["leader"].get<int>(), what);
+  if (told.status == static_cast<int>(Health::kDegraded)) told.status = kNoLeader;
+  return told;
+}
+
+int ask_leader(const Request& request, const Json& what) {
+  std::string group;
+  if (const int bad = choose_one(request, group); bad != 0) return bad;
+  const Told told = tell_leader(request, group, summary_of(request, group), what);
+  if (told.status == 0) {
+    print(told.message + "\n");
+  } else {
+    say(told.message);
+  }
+  return told.status;
+}
+
+int list_members(const Request& request) {
+  std::vector<std::string> groups;
+  if (const int bad = choose_groups(request, groups); bad != 0) return bad;
+  int worst = 0;
+  for (const auto& group : groups) {
+    const Json summary = summary_of(request, group);
+    worst = std::max(worst, static_cast<int>(health_of(summary)));
+    print(request.output == "json" ? summary.value("members", Json::array()).dump(2) + "\n"
+                                   : members_of(summary));
+  }
+  return worst;
+}
+
+}  // namespace crane::launcher

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// crane-ctl's commands.  Each returns crane-ctl's exit status, and has said what there is to say.
+//
+// Exit status: 0 done, or all is well; 1 the group serves, but a replica of this host does not
+// answer; 2 there is no leader; 3 there is no such group or checkpoint; 4 not permitted; 5 the node
+// refused, or a checkpoint is damaged, the message says why; 100 and 119 as crane-run's.
+//
+// Threads: plain functions; those that wait say for what.
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/launcher/status_table.h"
+#include "runtime/setup/messages.h"
+
+namespace crane::launcher {
+
+inline constexpr int kNoSuchGroup = 3, kNoSuchCheckpoint = 3, kNotPermitted = 4, kRefused = 5;
+inline constexpr int kDamaged = 5;
+inline constexpr int kLookEveryMs = 50;  // of commands that wait for what becomes of them
+
+struct Request {
+  std::string dir, group, output = "table", secret, signal, checkpoint;
+  bool watch = false;
+  int to = -1;
+  int replica = -1;
+  int fresh = -1;  // member replace: who comes
+};
+
+// What the leader said to a request; `status` is crane-ctl's.
+struct Told {
+  int status = 0;
+  std::string message;
+  bool busy = false;        // refused now, maybe not later
+  nlohmann::json answer{};  // the whole of it, when status is 0
+};
+
+void print(const std::string& text);
+
+// --- whom it is about (ctl.cc); 0, or the exit status after a message
+int choose_groups(const Request& request, std::vector<std::string>& groups);
+int choose_one(const Request& request, std::string& group);
+
+std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& group);
+nlohmann::json summary_of(const Request& request, const std::string& group);
+// What one node of this machine says to a request.
+Told tell_replica(const Request& request, const std::string& group, int replica,
+                  const nlohmann::json& what);
+Told tell_leader(const Request& request, const std::string& group, const nlohmann::json& summary,
+                 const nlohmann::json& what);
+// Asks the node that leads, and says what it answered.
+int ask_leader(const Request& request, const nlohmann::json& what);
+
+// --- commands
+int status(const Request& request);
+int list_members(const Request& request);
+int checkpoint_now(const Request& request);  // ctl_checkpoint.cc
+int list_checkpoints(const Request& request);
+int verify_checkpoints(Request request);
+int change_member(const Request& request, const char* change);  // ctl_replica.cc
+int replace_member(const Request& request);
+int drain_replica(const Request& request);
+int resume_replica(const Request& request);
+int replace_replica(const Request& request);
+int restore_replica(Request request);
+
+// VIEW.INDEX as a user gave it, in `request.checkpoint` or in place of the group, becomes a name;
+// 0, or the exit status after a message.  Empty: none was given.
+int name_checkpoint(Request& request);
+
+}  // namespace crane::launcher

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// crane-ctl member, replica and restore: who belongs to the group, and where its replicas begin.
+//
+// Each command looks what the group is like and does the next step, so it can be broken off and
+// run again at any point.
+#include <poll.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "checkpoint/kept.h"
+#include "runtime/launcher/checkpoints.h"
+#include "runtime/launcher/child.h"
+#include "runtime/launcher/ctl.h"
+#include "runtime/launcher/replace.h"
+
+namespace crane::launcher {
+
+using setup::say;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr int kNoLeader = static_cast<int>(Health::kNoLeader);
+constexpr std::int64_t kPatienceMs = 30'000;  // with a step that does not come about
+constexpr std::int64_t kGoneMs = 5'000;       // a node that is away for so long does not come
+
+std::string name_of(int replica) { return "replica " + std::to_string(replica); }
+
+// Says each thing once.
+class Teller {
+ public:
+  void operator()(const std::string& text) {
+    if (text != said_) print((said_ = text) + "\n");
+  }
+
+ private:
+  std::string said_;
+};
+
+// Who leads says that a change is not committed yet.
+bool is_changing(const std::map<int, NodeAnswer>& answers) {
+  return std::any_of(answers.begin(), answers.end(), [](const auto& a) {
+    const Json& status = a.second.status;
+    return status.is_object() && status.value("role", "") == "leader" &&
+           status.value("changing_members", false);
+  });
+}
+
+std::string role_of(const Json& summary, int replica) {
+  for (const Json& member : summary.value("members", Json::array())) {
+    if (member.value("replica", -1) == replica) return member.value("member", "");
+  }
+  return "";
+}
+
+// What is known of a replica here; an empty object: nothing.
+Json row_of(const Json& summary, int replica) {
+  for (const Json& row : summary.at("replicas")) {
+    if (row.value("replica", -1) == replica) return row;
+  }
+  return Json::object();
+}
+
+std::uint64_t number(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+}
+
+// A new replica that begins at a checkpoint is there in seconds: there should be one.
+void keep_one(const Request& request, const std::string& group) {
+  const auto kept = checkpoint::find_kept(request.dir + "/" + group).checkpoints;
+  const bool any =
+      std::any_of(kept.begin(), kept.end(), [](const Kept& k) { return k.listed.damage.empty(); });
+  if (any) return;
+  Request now = request;
+  now.group = group;
+  now.replica = -1;
+  if (checkpoint_now(now) != 0) {
+    print("the new replica runs all inputs since the group began\n");
+  }
+}
+
+int refuse(const std::string& group, const std::string& why) {
+  say("refused: " + group + ": " + why);
+  return kRefused;
+}
+
+// Hands the lead over when this replica has it.
+int hand_over(const Request& request, const std::string& group, int replica) {
+  const auto deadline = now_ms() + kPatienceMs;
+  for (Teller tell; now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
+    const Json summary = summary_of(request, group);
+    if (!summary["leader"].is_number()) continue;
+    if (summary["leader"] != replica) return 0;
+    const Told told = tell_leader(request, group, summary, {{"do", "transfer"}});
+    if (told.status != 0 && !told.busy) {
+      say(told.message);
+      return told.status;
+    }
+    tell("the lead is handed over");
+  }
+  return refuse(group, name_of(replica) + " leads still; see crane-ctl status " + group);
+}
+
+// Its node and server end, in order.
+int drain(const Request& request, const std::string& group, int replica) {
+  const auto deadline = now_ms() + kPatienceMs;
+  bool asked = false;
+  pid_t node = 0;
+  for (Teller tell;; poll(nullptr, 0, kLookEveryMs)) {
+    const Json summary = summary_of(request, group);
+    const std::string state = row_of(summary, replica).value("state", "");
+    // It says goodbye before it has ended its server.
+    const bool ended = node <= 0 || (kill(node, 0) != 0 && errno == ESRCH);
+    if (state == "drained" && ended) return 0;
+    if (state == "node is gone" && !asked) {
+      return refuse(group, name_of(replica) + " does not run; crane-ctl replica resume " +
+                               std::to_string(replica) + " brings it back");
+    }
+    if (now_ms() >= deadline) {
+      return refuse(group, name_of(replica) + " does not end; see its node.log");
+    }
+    if (asked) continue;
+    if (const int bad = hand_over(request, group, replica); bad != 0) return bad;
+    node = row_of(summary, replica).value("pid", 0);
+    const Told told = tell_replica(request, group, replica, {{"do", "leave"}});
+    asked = told.status == 0;
+    if (asked) {
+      tell(told.message);
+    } else if (told.busy) {
+      tell("waiting: " + told.message);
+    } else {
+      say(told.message);
+      return told.status;
+    }
+  }
+}
+
+// Until it runs, votes, and has done what the group had done when this was called.
+int wait_until_back(const Request& request, const std::string& group, int replica,
+                    const std::string& checkpoint) {
+  const std::uint64_t goal = number(summary_of(request, group), "commit");
+  std::int64_t gone_ms = 0;
+  for (Teller tell;; poll(nullptr, 0, kLookEveryMs)) {
+    const Json summary = summary_of(request, group);
+    const Json row = row_of(summary, replica);
+    if (row.value("state", "") != "ok") {
+      if (gone_ms == 0) gone_ms = now_ms();
+      if (now_ms() - gone_ms < kGoneMs) continue;
+      return refuse(group, name_of(replica) + " did not come back; see its node.log");
+    }
+    gone_ms = 0;
+    const std::string role = role_of(summary, replica);
+    const bool there = row.value("server_pid", -1) > 0 && number(row, "applied") >= goal;
+    if (!there || role != "voter") {
+      tell(there ? "waiting: it votes once its log has caught up"
+                 : "waiting: its server takes in what it missed");
+      continue;
+    }
+    const std::uint64_t at = number(row.value("checkpoint", Json::object()), "restored_at");
+    std::uint64_t view = 0, wanted = 0;
+    checkpoint::parse_name(checkpoint, view, wanted);
+    if (!checkpoint.empty() && at != wanted) {
+      return refuse(group, name_of(replica) + " came back from entry " + std::to_string(at) +
+                               ", not from " + checkpoint + "; its node.log says why");
+    }
+    print(name_of(replica) + " is back" +
+          (at > 0 ? ", from the checkpoint at entry " + std::to_string(at)
+                  : ", it ran all inputs since the group began") +
+          "\n");
+    return 0;
+  }
+}
+
+int bring_back(const Request& request, const std::string& group, int replica, bool forgets) {
+  const auto deadline = now_ms() + kPatienceMs;
+  for (;; poll(nullptr, 0, kLookEveryMs)) {
+    const Told told = tell_leader(request, group, summary_of(request, group),
+                                  {{"do", "bring_back"},
+                                   {"replica", replica},
+                                   {"forget", forgets},
+                                   {"checkpoint", request.checkpoint}});
+    if (told.status == 0) {
+      print(told.message + "\n");
+      return wait_until_back(request, group, replica, request.checkpoint);
+    }
+    if (told.busy && now_ms() < deadline) continue;
+    say(told.message);
+    return told.status;
+  }
+}
+
+// The group, and that the replica is a member of it.
+int choose_member(const Request& request, std::string& group) {
+  if (const int bad = choose_one(request, group); bad != 0) return bad;
+  const Json summary = summary_of(request, group);
+  if (summary.value("members", Json::array()).empty()) {
+    say("no leader: " + group + ": nobody tells the members; see crane-ctl status " + group);
+    return kNoLeader;
+  }
+  if (!role_of(summary, request.replica).empty()) return 0;
+  return refuse(group, name_of(request.replica) + " is no member; see crane-ctl member list");
+}
+
+bool runs(const Request& request, const std::string& group, int replica) {
+  return row_of(summary_of(request, group), replica).value("state", "") == "ok";
+}
+
+// The named checkpoint is here and well; 0, or the exit status after a message.
+int check_named(const Request& request, const std::string& group) {
+  std::string sentence;
+  bool found = false;
+  for (const Kept& kept : checkpoint::find_kept(request.dir + "/" + group).checkpoints) {
+    if (kept.listed.name != request.checkpoint) continue;
+    found = true;
+    if (verify_checkpoint(kept, sentence) == Verdict::kWell) return 0;
+  }
+  if (found) {
+    say("damaged: " + group + ": " + sentence);
+    return kDamaged;
+  }
+  say("no such checkpoint: " + group + ": " + request.checkpoint +
+      ": no replica has it here; see crane-ctl checkpoint list " + group);
+  return kNoSuchCheckpoint;
+}
+
+// What `member replace` asks the leader for.  `goal`: what the new one must have done to vote.
+Told next_change(const Request& request, const std::string& group, const Json& summary,
+                 ReplaceStep step, std::uint64_t goal) {
+  const bool removes = step == ReplaceStep::kRemove;
+  const char* change = removes ? "remove" : step == ReplaceStep::kAdd ? "add" : "promote";
+  const Json row = row_of(summary, request.fresh);
+  const bool runs = row.value("server_pid", 1) > 0;  // of another host nobody tells
+  if (step == ReplaceStep::kPromote && (!runs || number(row, "applied") < goal)) {
+    return {kRefused, name_of(request.fresh) + " takes in what the others have done", true};
+  }
+  return tell_leader(request, group, summary,
+                     {{"do", "member"},
+                      {"change", change},
+                      {"replica", removes ? request.replica : request.fresh}});
+}
+
+}  // namespace
+
+int change_member(const Request& request, const char* change) {
+  if (std::string(change) == "add") {
+    std::string group;
+    if (const int bad = choose_one(request, group); bad != 0) return bad;
+    if (role_of(summary_of(request, group), request.replica).empty()) keep_one(request, group);
+  }
+  return ask_leader(request, {{"do", "member"}, {"change", change}, {"replica", request.replica}});
+}
+
+// Says everything once: what goes on, and what it waits for.
+int replace_member(const Request& request) {
+  std::string group;
+  if (const int bad = choose_one(request, group); bad != 0) return bad;
+  const std::string old = std::to_string(request.replica), fresh = std::to_string(request.fresh);
+  if (old == fresh) {
+    say("command line: crane-ctl: a replica cannot replace itself; name two, or use crane-ctl "
+        "replica replace " +
+        old);
+    return static_cast<int>(setup::Status::kUsage);
+  }
+  bool leaving = false;
+  std::uint64_t goal = 0;
+  for (Teller tell;; poll(nullptr, 0, kLookEveryMs)) {
+    const auto answers = ask_all(request, group);
+    const Json summary = summarise(group, answers);
+    const Json members = summary.value("members", Json::array());
+    if (members.empty() || is_changing(answers)) {
+      if (members.empty() && leaving) {
+        print("replica " + old + " leaves; nobody on this host is in the group any more\n");
+        return 0;
+      }
+      if (members.empty()) tell("waiting: nobody tells the members; see crane-ctl status " + group);
+      continue;
+    }
+    const ReplaceStep step = next_step(members, request.replica, request.fresh);
+    if (step == ReplaceStep::kDone) {
+      print("replica " + fresh + " has replaced replica " + old + "\n");
+      return 0;
+    }
+    if (step == ReplaceStep::kNoMember) {
+      return refuse(group, "replica " + old + " is no member; see crane-ctl member list");
+    }
+    if (step == ReplaceStep::kAdd) keep_one(request, group);
+    if (step == ReplaceStep::kPromote && goal == 0) goal = number(summary, "commit");
+    const Told told = next_change(request, group, summary, step, goal);
+    leaving |= step == ReplaceStep::kRemove && told.status == 0;
+    if (told.status == 0) {
+      tell(told.message);
+    } else if (told.busy) {
+      tell("waiting: " + told.message +
+           (step == ReplaceStep::kPromote ? "; does its node run?" : ""));
+    } else {
+      say(told.message + "; the same command goes on from here, wherever it was broken off");
+      return told.status;
+    }
+  }
+}
+
+int drain_replica(const Request& request) {
+  std::string group;
+  if (const int bad = choose_member(request, group); bad != 0) return bad;
+  if (const int bad = drain(request, group, request.replica); bad != 0) return bad;
+  const std::string who = std::to_string(request.replica);
+  print("replica " + who + " is drained; crane-ctl replica resume " + who + " brings it back\n");
+  return 0;
+}
+
+int resume_replica(const Request& request) {
+  std::string group;
+  if (const int bad = choose_member(request, group); bad != 0) return bad;
+  if (runs(request, group, request.replica)) {
+    print(name_of(request.replica) + " runs\n");
+    return 0;
+  }
+  return bring_back(request, group, request.replica, false);
+}
+
+// In its own place: it is drained, and comes back as somebody who has nothing but a checkpoint.
+int replace_replica(const Request& request) {
+  std::string group;
+  if (const int bad = choose_member(request, group); bad != 0) return bad;
+  keep_one(request, group);
+  if (runs(request, group, request.replica)) {
+    if (const int bad = drain(request, group, request.replica); bad != 0) return bad;
+  }
+  return bring_back(request, group, request.replica, true);
+}
+
+int restore_replica(Request request) {
+  std::string group;
+  if (const int bad = name_checkpoint(request); bad != 0) return bad;
+  if (const int bad = choose_member(request, group); bad != 0) return bad;
+  if (!request.checkpoint.empty()) {
+    if (const int bad = check_named(request, group); bad != 0) return bad;
+  } else if (checkpoint::find_kept(request.dir + "/" + group).checkpoints.empty()) {
+    say("no such checkpoint: " + group + ": there is none; crane-ctl checkpoint now makes one");
+    return kNoSuchCheckpoint;
+  }
+  if (runs(request, group, request.replica)) {
+    if (const int bad = drain(request, group, request.replica); bad != 0) return bad;
+  }
+  return bring_back(request, group, request.replica, false);
+}
+
+}  // namespace crane::launcher

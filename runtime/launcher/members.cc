@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who of a running group has a node: those who come, return, leave for a while, or for good.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/kept.h"
+#include "runtime/launcher/child.h"
+#include "runtime/launcher/group.h"
+
+namespace crane::launcher {
+namespace {
+
+using Json = nlohmann::json;
+
+// Who comes back so often in a row without lasting so long is given up.
+constexpr int kReturnsMax = 3;
+constexpr std::int64_t kLastsMs = 30'000;
+
+std::string name_of(int number) { return "replica " + std::to_string(number); }
+
+}  // namespace
+
+bool Group::start_again(Replica& replica, const Begin& begin) {
+  if (const Problem p = start_node(replica, begin); !p.none()) {
+    replica.problem = p;
+    return false;
+  }
+  replica.problem = {};
+  replica.server = -1;
+  replica.ready = replica.drained = replica.removed = false;
+  write_state();
+  return true;
+}
+
+// A replica of a group that serves returns with the newest checkpoint of the group, if there is
+// one.
+bool Group::comes_back(Replica& replica) {
+  const Status status = replica.problem.status;
+  const bool hopeless = status == Status::kNeverCheckedIn || status == Status::kUnhooked;
+  const bool goes_on = alive() * 2 > voters();
+  if (phase_ != Phase::kServing || hopeless || !goes_on) return false;
+  // Its node looks which one of them is whole.
+  if (checkpoint::find_kept(directories_.dir()).checkpoints.empty()) return false;
+  if (now_ms() - replica.returned_ms > kLastsMs) replica.returns = 0;
+  // Who waited for a newer checkpoint has made no attempt that failed.
+  const bool waited = status == Status::kTooFarBehind;
+  if (!waited && ++replica.returns > kReturnsMax) return false;
+  directories_.keep_logs();
+  say(replica.problem.text);
+  Begin begin;
+  begin.restores = true;
+  if (!start_again(replica, begin)) return false;
+  say(name_of(replica.number) + " comes back from a checkpoint");
+  replica.returned_ms = now_ms();
+  return true;
+}
+
+// Its node ended because it was told to: nobody misses it.
+bool Group::is_gone(Replica& replica) {
+  if (!replica.removed && !replica.drained) return false;
+  replica.problem = {};
+  replica.ready = false;
+  if (replica.removed) {
+    replica.member = replica.votes = false;
+    say(name_of(replica.number) + " has left the group");
+  } else {
+    say(name_of(replica.number) + " is drained; crane-ctl replica resume " +
+        std::to_string(replica.number) + " brings it back");
+  }
+  write_state();
+  if (replica.drained && replica.next) bring_back(replica, *std::exchange(replica.next, {}));
+  return true;
+}
+
+// Who was added gets a node.  Its place may have been another's before.
+void Group::on_members(const Json& members) {
+  if (phase_ == Phase::kStopping) return;
+  for (Replica& replica : replicas_) {
+    const auto found = std::find_if(members.begin(), members.end(), [&](const Json& m) {
+      return m.value("replica", -1) == replica.number;
+    });
+    const bool is_member = found != members.end();
+    const bool votes = is_member && found->value("member", "") == "voter";
+    if (votes && !replica.votes) say(name_of(replica.number) + " votes from now on");
+    replica.votes = votes;
+    if (std::exchange(replica.member, is_member) || !is_member || replica.node >= 0) continue;
+    Begin begin;
+    begin.restores = begin.may_begin = begin.forgets = true;
+    if (start_again(replica, begin)) {
+      say(name_of(replica.number) + " was added to the group and starts");
+    } else {
+      say(replica.problem.text);
+    }
+  }
+}
+
+void Group::on_bring_back(const Json& message) {
+  const auto number = static_cast<std::size_t>(message.at("replica").get<int>());
+  if (number >= replicas_.size() || phase_ != Phase::kServing) return;
+  Replica& replica = replicas_[number];
+  if (!replica.member) return;
+  hear(replica);  // who asks for it has seen that it says goodbye
+  Begin begin;
+  begin.restores = true;
+  begin.checkpoint = message.value("checkpoint", "");
+  begin.forgets = message.value("forget", false);
+  begin.may_begin = begin.checkpoint.empty();
+  if (replica.node < 0) {
+    bring_back(replica, begin);
+  } else if (replica.drained) {
+    replica.next = begin;  // its node has said goodbye and is about to end
+  }
+}
+
+void Group::bring_back(Replica& replica, const Begin& begin) {
+  replica.returns = 0;
+  if (start_again(replica, begin)) {
+    say(name_of(replica.number) + " is brought back");
+  } else {
+    say(replica.problem.text);
+  }
+}
+
+const char* Group::role_of(const Replica& replica) const {
+  if (replica.node >= 0) return replica.leads ? "leader" : "follower";
+  return !replica.member ? "spare" : replica.drained ? "drained" : "dead";
+}
+
+}  // namespace crane::launcher

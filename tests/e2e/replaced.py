@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Replicas that are replaced, drained and rolled back under a counting load (redis INCR).
+
+The log's ring is overrun first, so that nobody can begin without a checkpoint: all three replicas
+are replaced one after another, by way of one spare place; then one that was stopped until its
+entries had left the ring comes back by itself; then the operator's commands, with their wrong uses.
+"""
+import os
+import pathlib
+import signal
+
+import _harness as h
+from checkpoints import check_equal, control, lead, listed
+
+RING_MB = 16
+VALUE = 400_000   # bytes; a payload is at most a sixteenth of a ring
+
+
+def overrun(group, laps=1.3):
+    """So much goes through the log that its ring holds nothing of before."""
+    client = h.Redis(group.port, 20)
+    before = group.status(group.leader())["last"]
+    for i in range(int(laps * RING_MB * 1_000_000 / VALUE)):
+        client("SET", f"big:{i % 4}", "x" * VALUE)
+    client.close()
+    return before
+
+
+def run(story, group, what, *words, status=0, says=()):
+    got, text = control(group, *words)
+    story.check(got == status and all(s in text for s in says), what, f"{got}: {text}")
+    return text
+
+
+def roles(group):
+    said = group.status(group.leader())
+    return {m["replica"]: m["member"] for m in said["members"]} if said else None
+
+
+def replace_all(story, group, load):
+    """0 by 3, 1 by 0, 2 by 1: a place is used again once its replica has left."""
+    begin = overrun(group)
+    first = {r["node_pid"] for r in group.state()["replicas"]} - {-1}
+    first |= {r["server_pid"] for r in group.state()["replicas"]} - {-1}
+    for old, new in ((0, 3), (1, 0), (2, 1)):
+        text = run(story, group, f"replica {new} replaces replica {old}", "member", "replace",
+                   str(old), str(new), group.name,
+                   says=[f"replica {new} has replaced replica {old}"])
+        at = group.status(new)["checkpoint"]["restored_at"]
+        story.check(at > begin, f"replica {new} began at a checkpoint", f"{at}: {text}")
+        load.progress()
+        overrun(group)
+    story.check(roles(group) == {0: "voter", 1: "voter", 3: "voter"}, "three voters",
+                repr(roles(group)))
+    h.wait_until(lambda: not any(h.alive(pid) for pid in first), 20, "the old processes are gone")
+    story.check(True, "the old nodes and servers are gone")
+
+
+def lag(story, group, load, number):
+    """A follower stands still until what it lacks has left the ring."""
+    before = group.replica(number)["node_pid"]
+    group.signal_node(number, signal.SIGSTOP)
+    overrun(group, 4)   # what was written to it before it was given up is not lost to it
+    load.progress()
+    group.signal_node(number, signal.SIGCONT)
+
+    def is_back():
+        state = group.replica(number)
+        said = group.status(number) if state["node_pid"] not in (before, -1) else None
+        return said and said["server_pid"] > 0 and said["checkpoint"]["restored_at"] > 0
+    h.wait_until(is_back, 30, f"replica {number} comes back by itself")
+    said = group.log.read_text(errors="replace")
+    story.check("have left the logs of the others" in said, "crane-run says why", said[-800:])
+
+
+def drain(story, group, load, number):
+    lead(group, number)
+    who = str(number)
+    pids = [group.replica(number)[p] for p in ("node_pid", "server_pid")]
+    run(story, group, "who leads is drained", "replica", "drain", who, group.name,
+        says=["the lead is handed over", f"replica {who} is drained"])
+    story.check(not any(h.alive(p) for p in pids), "its node and server have ended")
+    run(story, group, "drained is drained", "replica", "drain", who, group.name)
+    text = run(story, group, "status shows it", "status", group.name, status=1, says=["drained"])
+    story.check("does not answer" not in text, "it is not missed", text)
+    other = next(n for n in group.live() if n != group.leader())
+    run(story, group, "who is needed is not drained", "replica", "drain", str(other), group.name,
+        status=5, says=[f"replica {other} is needed", ";"])
+    overrun(group)
+    load.progress()
+    run(story, group, "it is brought back", "replica", "resume", who, group.name,
+        says=[f"replica {who} is back, from the checkpoint at entry"])
+    run(story, group, "who runs needs nothing", "replica", "resume", who, group.name, says=["runs"])
+    load.progress()
+
+
+def restore(story, group, load, number):
+    """Rolled back to a named checkpoint, not the newest; replaced in its own place."""
+    who = str(number)
+    for _ in range(2):
+        run(story, group, "a checkpoint", "checkpoint", "now", group.name)
+        load.progress()
+    kept = sorted({(c["index"], c["name"]) for c in listed(group)})
+    index, name = kept[-2]
+    run(story, group, f"rolled back to {name}", "restore", who, group.name, name,
+        says=[f"replica {who} is back, from the checkpoint at entry {index}"])
+    load.progress()
+    run(story, group, "from the newest", "restore", who, group.name,
+        says=[f"replica {who} is back, from the checkpoint at entry"])
+    at = group.status(number)["checkpoint"]["restored_at"]
+    story.check(at >= kept[-1][0], "which is newer", f"{at} {kept}")
+    before = {m["replica"]: m["incarnation"] for m in group.status(group.leader())["members"]}
+    run(story, group, "replaced in its own place", "replica", "replace", who, group.name,
+        says=[f"replica {who} is back, from the checkpoint at entry"])
+    after = {m["replica"]: m["incarnation"] for m in group.status(group.leader())["members"]}
+    story.check(before[number] != after[number] and roles(group)[number] == "voter",
+                "as another incarnation, which votes", f"{before} {after}")
+    load.progress()
+    return name
+
+
+def wrong_uses(story, group, name):
+    """(words, exit status, what it says)"""
+    g = group.name
+    spare = next(n for n in range(4) if n not in roles(group))
+    member = group.leader()
+    damaged = next(c for c in listed(group) if c["name"] == name)
+    rows = [
+        (["replica", "drain", "nine", g], 100, "--help"),
+        (["replica", "drain"], 100, "--help"),
+        (["replica"], 100, "--help"),
+        (["replica", "drain", "0", "no-such-group"], 3, "no such group"),
+        (["replica", "drain", str(spare), g], 5, "is no member"),
+        (["replica", "resume", str(spare), g], 5, "is no member"),
+        (["replica", "replace", "9", g], 5, "is no member"),
+        (["restore", str(spare), g], 5, "is no member"),
+        (["restore", str(member), g, "nonsense"], 100, "names no checkpoint"),
+        (["restore", str(member), g, "1.999999"], 3, "no such checkpoint"),
+        (["restore", "0", "no-such-group"], 3, "no such group"),
+        (["member", "replace", "0", "0", g], 100, "replica replace 0"),
+        (["member", "replace", str(member), "7", g], 5, "no slot"),
+        (["member", "replace", "7", str(spare), g], 5, "is no member"),
+        (["member", "add", str(member), g], 5, "it is a member"),
+    ]
+    for words, status, says in rows:
+        run(story, group, f"crane-ctl {' '.join(w for w in words if w != g)}: {status}", *words,
+            status=status, says=[says])
+    for c in (c for c in listed(group) if c["name"] == name):
+        os.truncate(pathlib.Path(c["path"]) / "images.pack", 100)
+    run(story, group, "a damaged checkpoint is refused before anything ends", "restore",
+        str(damaged["replica"]), g, name, status=5, says=["damaged", "images.pack"])
+
+
+def body(story):
+    if not h.can_contain():
+        raise h.CannotRun("checkpoints need root and LXC")
+    port = h.free_port()
+    with h.Group(story, h.redis_program(port), port=port,
+                 options=["--spares", "1", "--ring-mb", str(RING_MB)]) as group:
+        with h.Load(port) as load:
+            replace_all(story, group, load)
+            follower = next(n for n in group.live() if n != group.leader())
+            lag(story, group, load, follower)
+            drain(story, group, load, follower)
+            name = restore(story, group, load,
+                           next(n for n in group.live() if n != group.leader()))
+            wrong_uses(story, group, name)
+            load.progress()
+            load.stop()
+            problems = load.problems()
+            story.check(not problems, f"no acknowledged increment of {load.answers()} is lost",
+                        "; ".join(problems[:5]))
+        check_equal(story, group, "replaced")
+
+
+if __name__ == "__main__":
+    h.tell("replaced", body)
