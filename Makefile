@@ -66,7 +66,7 @@ src_sim        := $(wildcard consensus/sim/*.cc)
 src_consensus  := $(wildcard consensus/*.cc consensus/fabric/*.cc consensus/node/*.cc \
                              consensus/store/*.cc)
 src_proxy      := $(filter-out proxy/crane_%.cc,$(wildcard proxy/*.cc))
-src_node       := $(filter-out proxy/node/main.cc,$(wildcard proxy/node/*.cc))
+src_node       := $(filter-out proxy/node/main.cc proxy/node/crane_%.cc,$(wildcard proxy/node/*.cc))
 src_checkpoint := $(filter-out checkpoint/crane_%.cc,$(wildcard checkpoint/*.cc))
 src_engine     := $(filter-out %_main.cc,$(wildcard eval/engine/*.cc))
 src_eval       := $(filter-out %_bench.cc eval/engine/%,$(wildcard eval/*/*.cc))
@@ -136,19 +136,20 @@ main_crane-node := proxy/node/main.cc
 main_crane-run  := runtime/launcher/crane_run.cc
 main_crane-ctl  := runtime/launcher/crane_ctl.cc
 main_crane-diff := proxy/crane_diff.cc
+main_crane-replay := proxy/node/crane_replay.cc
 main_crane-sim  := tests/sim/crane_sim.cc tests/sim/soak.cc
 main_crane-solo := tests/interpose/crane_solo.cc
 main_linear-client := tests/linear/linear_client.cc
 main_linear-check := tests/linear/linear_check.cc
 main_engine     := eval/engine/engine_main.cc
 main_engine-load := eval/engine/load_main.cc
-PROGRAMS := $(foreach p,crane-node crane-run crane-ctl crane-diff crane-sim \
+PROGRAMS := $(foreach p,crane-node crane-run crane-ctl crane-diff crane-replay crane-sim \
               crane-solo linear-client linear-check engine engine-load,\
               $(if $(wildcard $(main_$(p))),$(OUT)/$(p)))
 LIBCRANE := $(if $(wildcard runtime/interposed.def),$(OUT)/libcrane.so)
 
 ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_$(a))) \
-            $(foreach p,node run ctl diff sim solo,$(wildcard $(main_crane-$(p)))) \
+            $(foreach p,node run ctl diff replay sim solo,$(wildcard $(main_crane-$(p)))) \
             $(wildcard tests/linear/linear_*.cc eval/engine/*_main.cc) $(BENCH_SRC) tests/main.cc \
             $(wildcard tests/fuzz/*.cc)
 
@@ -211,6 +212,7 @@ $(eval $(call program,crane-node,node,$(LIBS_core)))
 $(eval $(call program,crane-run,launcher,$(LIBS_core)))
 $(eval $(call program,crane-ctl,launcher,$(LIBS_core)))
 $(eval $(call program,crane-diff,proxy,$(LIBS_core)))
+$(eval $(call program,crane-replay,node,$(LIBS_core)))
 $(eval $(call program,crane-sim,sim,$(LIBS_core)))
 $(eval $(call program,crane-solo,dmt))
 $(eval $(call program,linear-client,linear,$(LIBS_core)))
@@ -275,7 +277,7 @@ $(OUT)/linear-porcupine: $(wildcard $(PORCUPINE)/*)
 	  echo '$(@F) is left out: see above'
 
 # Short names: `make crane-run` is `make out/<variant>/crane-run`.
-SHORT := libcrane.so crane-node crane-run crane-ctl crane-diff crane-sim crane-solo \
+SHORT := libcrane.so crane-node crane-run crane-ctl crane-diff crane-replay crane-sim crane-solo \
          linear-porcupine $(notdir $(BENCHES))
 .PHONY: $(SHORT)
 $(SHORT): %: $(OUT)/%

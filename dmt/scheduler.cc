@@ -11,6 +11,7 @@
 #include "dmt/admission.h"
 #include "dmt/base/assert.h"
 #include "dmt/base/memory_fence.h"
+#include "dmt/base/valgrind.h"
 #include "dmt/files.h"
 #include "dmt/hand_off.h"
 #include "dmt/processes.h"
@@ -277,7 +278,10 @@ void pass_on(Layout& w, Slot me, Operation op) noexcept {
 
 WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_ns,
                 Operation op) noexcept {
-  if (object != 0) note_object(w, object);
+  if (object != 0) {
+    note_object(w, object);
+    order_in_valgrind(object);
+  }
   tick(w, me, op, object != 0 ? 1 : 0);
   SchedulerState& s = w.scheduler;
   SlotRecord& slot = w.slots[value(me)];
@@ -296,6 +300,7 @@ WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_
   }
   select_next(w, me);
   await_turn(w, value(me), Until::kHasTurn);  // still the same operation
+  if (object != 0) order_in_valgrind(object);
   return slot.wake_reason;
 }
 
@@ -403,6 +408,7 @@ std::uint32_t each_waiter(Layout& w, std::uint64_t object, std::uint32_t count, 
 
 std::uint32_t signal(Layout& w, std::uint64_t object, std::uint32_t count) noexcept {
   note_object(w, object);
+  order_in_valgrind(object);
   return each_waiter(
       w, object, count, [](const SlotRecord&) { return true; },
       [&w](std::uint16_t slot) { wake(w, Slot{slot}, WakeReason::kSignalled); });
@@ -410,6 +416,7 @@ std::uint32_t signal(Layout& w, std::uint64_t object, std::uint32_t count) noexc
 
 std::uint32_t signal_bits(Layout& w, std::uint64_t object, std::uint32_t count,
                           std::uint32_t bits) noexcept {
+  order_in_valgrind(object);
   return each_waiter(
       w, object, count, [bits](const SlotRecord& s) { return (s.wait_bits & bits) != 0; },
       [&w](std::uint16_t slot) { wake(w, Slot{slot}, WakeReason::kSignalled); });

@@ -10,6 +10,7 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/base/log.h"
+#include "dmt/base/valgrind.h"
 #include "dmt/processes.h"
 #include "dmt/segment.h"
 #include "runtime/exec.h"
@@ -201,6 +202,7 @@ void initialise() noexcept {
   register_atfork_handlers();
   const char* path = variable("CRANE_SEGMENT");
   if (path == nullptr) return;  // not started by a node: stay out of the way
+  look_for_valgrind();
   copy_text(path, segment_path, sizeof segment_path);
   const char* loaded = variable("LD_PRELOAD");
   copy_text(loaded == nullptr ? "" : loaded, preload, sizeof preload);

@@ -11,6 +11,7 @@
 
 #include "dmt/base/futex.h"
 #include "dmt/base/log.h"
+#include "dmt/base/valgrind.h"
 #include "dmt/hand_off.h"
 #include "dmt/processes.h"
 #include "runtime/blocking.h"
@@ -75,6 +76,10 @@ void* run_thread(void* given) noexcept {
   return reinterpret_cast<void*>(static_cast<std::intptr_t>(c11_routine(argument)));
 }
 
+// Helgrind's pthread_create yields until the new thread is up: as often as it takes, so that is
+// none of the server's operations.
+constinit thread_local bool creates_in_valgrind = false;
+
 int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x,
            bool is_c11) noexcept {
   Start& start = claim_start();
@@ -88,7 +93,9 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
   int error;
   {
     OutsideCrane outside;  // libc allocates here
+    creates_in_valgrind = in_valgrind;
     error = real::pthread_create(&handle, a, run_thread, &start);
+    creates_in_valgrind = false;
   }
   if (error != 0) {
     start.state.store(kFree, std::memory_order_release);
@@ -280,6 +287,7 @@ int pthread_setschedparam(pthread_t, int, const struct sched_param*) { return 0;
 int pthread_setschedprio(pthread_t, int) { return 0; }
 
 int sched_yield() {
+  if (creates_in_valgrind) return static_cast<int>(raw_syscall(SYS_sched_yield));
   Turn turn(Op::sched_yield);
   turn.yield();
   return 0;

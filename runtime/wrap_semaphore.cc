@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Semaphores: libc's object, taken by sem_trywait at a turn; who has to wait does so in the
 // scheduler.
+#include "dmt/base/valgrind.h"
 #include "runtime/blocking.h"
 #include "runtime/real.h"
 #include "runtime/wrappers.h"
@@ -24,6 +25,7 @@ int attempt(sem_t* s) noexcept {
   const int result = real::sem_trywait(s);
   const int error = result == 0 ? 0 : errno;
   errno = saved;
+  if (error == 0) order_in_valgrind(object_of_semaphore(s));
   return error;
 }
 

@@ -63,6 +63,10 @@ struct Config {
   bool forget = false;           // what the log's memory holds is not this replica's any more
   std::uint8_t members = 0;      // the first so many replicas vote from the beginning; 0: all
   std::uint64_t ring_bytes = 0;  // of the log in memory; 0: the default
+  // Of a replay (proxy/node/replay.h): the name of its container instead of the replica's, the
+  // checkpoint to begin with, and the digest of the recorded group's log.
+  bool replays = false;
+  std::string container_name, restore_from, log_digest;
   // Set when the node runs by itself, one per host.
   std::optional<setup::GroupFile> host;
   std::array<std::byte, 32> links{};  // authenticates replicas to each other

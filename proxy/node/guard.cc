@@ -24,6 +24,7 @@ namespace crane::node {
 namespace {
 
 constexpr timeval kCheckinTimeout{10, 0};
+constexpr timeval kReplaysCheckinTimeout{300, 0};  // valgrind may have to come up first
 constexpr std::size_t kLogTailBytes = 600;
 constexpr int kExecFailed = 127;
 constexpr int kRefusedByLibrary = 125;  // libcrane.so could not attach and says why
@@ -45,7 +46,8 @@ Guard::~Guard() {
 
 checkpoint::ServerOptions Guard::options() const {
   checkpoint::ServerOptions o;
-  o.name = fmt::format("crane.{}.r{}", config_.group, config_.replica);
+  o.name = config_.replays ? config_.container_name
+                           : fmt::format("crane.{}.r{}", config_.group, config_.replica);
   o.host_name = config_.group;
   o.directory = config_.replica_dir();
   o.command.push_back(config_.program);
@@ -145,7 +147,9 @@ void Guard::started() {
   const Result<pid_t> pid = server_->started(0);
   if (pid.ok()) {
     pid_ = pid.value();
-    if (!checked_in_) event_add(&timeout_event_, &kCheckinTimeout);
+    if (!checked_in_) {
+      event_add(&timeout_event_, config_.replays ? &kReplaysCheckinTimeout : &kCheckinTimeout);
+    }
     if (restored_) watch_all();
     callbacks_.on_started(pid_);
     return;

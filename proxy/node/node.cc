@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/node.h"
+#include "proxy/node/history_about.h"
 #include "proxy/node/line_ups.h"
 #include "proxy/node/placement.h"
+#include "proxy/node/replay.h"
 #include "proxy/node/unhooked.h"
 
 #include <fmt/format.h>
@@ -77,9 +79,10 @@ proxy::GrantOptions grant_options(const Config& config) noexcept {
 std::int64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
 std::int64_t realtime_ns() noexcept { return clock_ns(CLOCK_REALTIME); }
 
-Node::Node(const Config& config, int control_fd)
+Node::Node(const Config& config, int control_fd, Replay* replay)
     : config_(config),
       control_(control_fd),
+      replay_(replay),
       agreed_(digests_of(config)),
       policy_(grant_options(config)) {}
 
@@ -134,7 +137,8 @@ bool Node::open() {
   open_stall_watch();
   // What a recording held before the checkpoint cannot be told from what followed it.
   const bool records = restored_from_.empty();
-  auto outputs = Outputs::open(records ? config_.record : "", config_.replica);
+  auto outputs =
+      Outputs::open(records ? config_.record : "", config_.replica, history_about(config_));
   if (!outputs.ok()) {
     const Error e = outputs.error();
     fail(ExitStatus::kBadConfiguration,
@@ -143,6 +147,7 @@ bool Node::open() {
   }
   outputs_ = std::move(outputs).value();
   if (!restored_from_.empty()) take_up_state();
+  if (replay_ != nullptr && config_.replicas == 1) replay_->foretell(*stalls_);
 
   proxy::ProxyOptions options;
   options.connection.send_buffer = layout_->header.configuration.send_buffer;
@@ -183,6 +188,12 @@ void Node::open_guard() {
 
 // At the checkpoint's place, if there is one.
 Result<std::unique_ptr<consensus::Consensus>> Node::open_log(consensus::Options options) {
+  if (replay_ != nullptr) {
+    return replay_->open_log(options, restored_.at.index, [this] {
+      const bool begun = value(first_start_) != 0;
+      return !slot0_->spooling() && !(begun && replay_->holds());
+    });
+  }
   if (!restored_from_.empty()) {
     options.checkpoint = consensus::Checkpoint{{restored_.at, restored_.position}, restored_.facts};
   }
@@ -265,7 +276,11 @@ bool Node::open_consensus() {
       [](int, short, void* node) { static_cast<Node*>(node)->done_ = true; }, this);
   evsignal_assign(
       &interrupt_event_, base_, SIGINT,
-      [](int, short, void* node) { static_cast<Node*>(node)->begin_stop(); }, this);
+      [](int, short, void* argument) {
+        Node& node = *static_cast<Node*>(argument);
+        if (node.replay_ == nullptr || !node.replay_->interactive()) node.begin_stop();
+      },
+      this);
   event_add(&terminate_event_, nullptr);
   event_add(&interrupt_event_, nullptr);
   return true;
@@ -319,14 +334,15 @@ bool Node::round() {
   follow_role();
   propose_inputs();
   propose_on_own();
-  look_for_stalls();
+  if (watches_stalls()) look_for_stalls();
+  if (replay_ != nullptr) look_after_replay();
   propose_hash();
   if (checkpointer_->holds()) look_after_checkpoint();
   ask_now_and_then();
   help_lagging();
   look_for_newer();
   consensus_due_ns_ = consensus_->poll(static_cast<std::uint64_t>(now_ns_));
-  if (stalls_->has_news()) look_for_stalls();
+  if (stalls_->has_news() && watches_stalls()) look_for_stalls();
   if (done_) return false;  // fenced: to admit an entry would be to wait for ever
   slot0_->pump();
   slot0_->admit();
@@ -344,8 +360,8 @@ bool Node::round() {
 }
 
 bool Node::work_waiting() const noexcept {
-  if (slot0_->outputs_waiting() || stalls_->has_news() || deposed_ || role_changed_ ||
-      (!proxy_->batch().empty() && !busy_))
+  if (slot0_->outputs_waiting() || (stalls_->has_news() && watches_stalls()) || deposed_ ||
+      role_changed_ || (!proxy_->batch().empty() && !busy_))
     return true;
   if (!leads_ || busy_ || server_exited_ || stopping_) return false;
   if (view_ != started_view_) return true;
@@ -425,6 +441,7 @@ void Node::shut_down() {
     if (consensus_ != nullptr) report_status();
   }
   stop_packing();
+  if (replay_ != nullptr) replay_->stop_tool();
   if (guard_ != nullptr) guard_->stop();
   if (outputs_ != nullptr) {
     outputs_->flush();
@@ -434,16 +451,23 @@ void Node::shut_down() {
 
 // Where the schedule stands at the end, if nobody runs: what followed the last admission is then
 // compared, too.
-void Node::note_rest() {
-  if (slot0_ == nullptr || outputs_ == nullptr || result_ != ExitStatus::kStopped) return;
+std::optional<proxy::SchedulePoint> Node::rest_point() {
   drain();
   const dmt::SchedulerState& s = layout_->scheduler;
-  if (s.holder.load(std::memory_order_acquire) != dmt::kHolderIdle) return;
+  if (s.holder.load(std::memory_order_acquire) != dmt::kHolderIdle) return std::nullopt;
   const proxy::SchedulePoint rest{value(applied()), s.clock, s.hash};
   std::atomic_thread_fence(std::memory_order_acquire);
-  if (s.holder.load(std::memory_order_relaxed) != dmt::kHolderIdle) return;
-  outputs_->at_rest(rest);
+  if (s.holder.load(std::memory_order_relaxed) != dmt::kHolderIdle) return std::nullopt;
+  return rest;
+}
+
+void Node::note_rest() {
+  if (slot0_ == nullptr || outputs_ == nullptr || result_ != ExitStatus::kStopped) return;
+  const auto rest = rest_point();
+  if (!rest) return;
+  outputs_->at_rest(*rest);
   if (layout_->header.configuration.trace == 0) return;
+  const dmt::SchedulerState& s = layout_->scheduler;
   const std::uint64_t first = (s.clock + 1) / dmt::kTurnsPerRecord * dmt::kTurnsPerRecord;
   outputs_->turns(first, std::as_bytes(std::span(&layout_->turns[first % dmt::kTurnHistory],
                                                  s.clock + 1 - first)));
@@ -460,6 +484,7 @@ void Node::fail(ExitStatus status, const std::string& why) {
   spdlog::error("{}", why);
   done_ = true;
   result_ = status;
+  if (replay_ != nullptr) replay_->fail(why);
   // First nobody goes on here, then another one leads (D18), then it is told.
   if (layout_ != nullptr) layout_->scheduler.fenced.store(1, std::memory_order_seq_cst);
   if (consensus_ != nullptr && leads_) {
@@ -488,6 +513,7 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
     bytes = wrong;
   }
   outputs_->output(header, bytes);
+  if (replay_ != nullptr) check_output(header, bytes);
   switch (header.type) {
     case OutputType::kListen:
       ask_for_listener(static_cast<std::uint16_t>(header.conn), header.argument);
@@ -515,6 +541,7 @@ int Node::server_exit_code() const noexcept {
 }
 
 void Node::start_server() {
+  if (replay_ != nullptr) hold_for_tool();
   const ServerPlacement there(config_);
   const Outcome begun = restored_from_.empty() ? guard_->start() : guard_->restore(restored_from_);
   if (!begun.ok()) {
@@ -528,6 +555,7 @@ void Node::start_server() {
 void Node::server_started(pid_t pid) {
   spdlog::info("server started, pid {}", pid);
   if (!restored_from_.empty()) take_up_server();
+  if (replay_ != nullptr) replay_server_started(pid);
   control_.send({{"t", "server"}, {"pid", pid}});
   control_.send({{"t", "ready"}});
 }

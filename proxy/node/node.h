@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "checkpoint/image.h"
+#include "checkpoint/kept.h"
 #include "checkpoint/worker.h"
 #include "consensus/consensus.h"
 #include "dmt/sequence/output.h"
@@ -55,9 +56,12 @@
 
 namespace crane::node {
 
+class Replay;
+
 class Node {
  public:
-  Node(const Config& config, int control_fd);
+  // `replay`: runs this history again instead of joining a group; outlives the node.
+  Node(const Config& config, int control_fd, Replay* replay = nullptr);
   ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -92,6 +96,7 @@ class Node {
   void awake() noexcept;
   void begin_stop();
   void shut_down();
+  std::optional<proxy::SchedulePoint> rest_point();
   void note_rest();
 
   // --- the log (node_log.cc) ---
@@ -129,6 +134,7 @@ class Node {
   Error told(const Error& error) const;
 
   // --- beginning at a checkpoint, and leaving (node_return.cc) ---
+  std::vector<checkpoint::Kept> checkpoints_to_try() const;
   bool find_checkpoint();
   void take_up_log() const;
   void take_up_state();
@@ -140,6 +146,14 @@ class Node {
   std::string leave_for_a_while();
   std::string bring_back(const nlohmann::json& request);
   void tell_members();
+
+  // --- running a history again (node_replay.cc)
+  void check_output(const OutputHeader& header, std::span<const std::byte> bytes);
+  void hold_for_tool();
+  void replay_server_started(pid_t pid);
+  bool replay_at_rest();
+  bool watches_stalls() const noexcept;
+  void look_after_replay();
 
   // --- live checking (node_verify.cc) ---
   void note_hash(const consensus::EntryView& entry);
@@ -192,6 +206,7 @@ class Node {
 
   const Config config_;
   Control control_;
+  Replay* const replay_;
   std::vector<std::unique_ptr<Asker>> askers_;
   event_base* base_ = nullptr;
   std::unique_ptr<Segment> segment_;

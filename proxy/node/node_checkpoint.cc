@@ -18,6 +18,7 @@
 #include "proxy/encode.h"
 #include "proxy/node/file_names.h"
 #include "proxy/node/node.h"
+#include "proxy/node/replay.h"
 #include "proxy/node/server_pids.h"
 
 namespace crane::node {
@@ -261,6 +262,11 @@ Result<std::string> Node::pack(checkpoint::Why& why) {
   if (!well.ok()) {
     why.text = checkpoints_->why();
     return well.error();
+  }
+  // Recordings outlive the group: a replay can begin there.
+  if (!config_.record.empty()) {
+    const Outcome kept = checkpoints_->ship(name.value(), config_.record + "/checkpoints");
+    if (!kept.ok()) spdlog::warn("not kept with the recording: {}", checkpoints_->why());
   }
   // What cannot be removed now is looked at the next time.
   (void)checkpoints_->keep(kCheckpointsKept).ok();

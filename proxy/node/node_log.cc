@@ -12,6 +12,7 @@
 #include "dmt/tuning.h"
 #include "proxy/encode.h"
 #include "proxy/node/node.h"
+#include "proxy/node/replay.h"
 #include "proxy/tuning.h"
 
 namespace crane::node {
@@ -36,6 +37,7 @@ void Node::on_committed(const consensus::EntryView& entry) {
     return;
   }
   committed_ = entry.at.index;
+  outputs_->committed(entry);
   if (entry.type >= kConsensusTypes) return;
   clock_.committed(static_cast<std::int64_t>(entry.stamp_ns), now_ns_);
   if (checkpointer_->holds()) {
@@ -52,7 +54,8 @@ void Node::take_entry(const consensus::EntryView& entry, bool was_held) {
   ++entries_[entry.type % entries_.size()];
   if (type == EntryType::kStart) {
     if (value(first_start_) == 0) first_start_ = entry.at.index;
-    if (const char* what = first_difference(agreed_, entry.payload)) {
+    const char* what = replay_ != nullptr ? nullptr : first_difference(agreed_, entry.payload);
+    if (what != nullptr) {
       const unsigned leader = value(view_owner(entry.at.view));
       disagree(what, leader);
       return;
@@ -61,8 +64,10 @@ void Node::take_entry(const consensus::EntryView& entry, bool was_held) {
   ConnectBody body;
   if (type == EntryType::kConnect && proxy::read_body(entry.payload, body)) {
     outputs_->connected(ConnId{value(entry.at.index)}, body);
+    if (replay_ != nullptr) replay_->check().connected(ConnId{value(entry.at.index)}, body);
   }
-  if (!was_held) stalls_->committed(type, entry.payload);
+  const bool foretold = replay_ != nullptr && config_.replicas == 1;
+  if (!was_held && !foretold) stalls_->committed(type, entry.payload);
   if (type == EntryType::kHash) {
     note_hash(entry);
     consensus::EntryView bare = entry;
@@ -70,7 +75,7 @@ void Node::take_entry(const consensus::EntryView& entry, bool was_held) {
     return slot0_->committed(bare);
   }
   slot0_->committed(entry);
-  if (type == EntryType::kCheckpoint) checkpoint_at(entry);
+  if (type == EntryType::kCheckpoint && replay_ == nullptr) checkpoint_at(entry);
 }
 
 void Node::on_role(consensus::Role role, View view, ReplicaId leader) {

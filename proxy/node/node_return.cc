@@ -19,6 +19,7 @@
 #include "dmt/scheduler.h"
 #include "proxy/node/file_names.h"
 #include "proxy/node/node.h"
+#include "proxy/node/replay.h"
 #include "proxy/node/server_pids.h"
 
 namespace crane::node {
@@ -35,12 +36,22 @@ constexpr std::int64_t kCatchUpNs = 20'000'000'000;
 
 // --- coming back from one -----------------------------------------------------------------------
 
+// Of this machine, newest first; of a replay the one that it begins with.
+std::vector<checkpoint::Kept> Node::checkpoints_to_try() const {
+  if (!config_.replays) return checkpoint::find_kept(config_.dir).checkpoints;
+  const std::filesystem::path path = config_.restore_from;
+  auto found = checkpoint::Checkpoints({path.parent_path(), 1, {}}).find(path.filename());
+  if (!found.ok()) return {};
+  return {{-1, std::move(found).value()}};
+}
+
 // The newest of the group's that can be used, or the one that is named; on one machine any
 // replica's will do.  False: the node cannot begin.
 bool Node::find_checkpoint() {
   checkpoint::Expected expected;
   expected.group = config_.group;
-  expected.log_digest = checkpoint::digest_of_log(config_.group, config_.log_id);
+  expected.log_digest = config_.replays ? config_.log_digest
+                                        : checkpoint::digest_of_log(config_.group, config_.log_id);
   expected.layout_version = dmt::kLayoutVersion;
   expected.library_digest = checkpoint::digest_of_file(config_.libcrane);
   expected.program = config_.program;
@@ -49,7 +60,7 @@ bool Node::find_checkpoint() {
   std::filesystem::remove_all(target, ignored);
   const std::string& name = config_.checkpoint;
   bool any = false;
-  for (const auto& [replica, one] : checkpoint::find_kept(config_.dir).checkpoints) {
+  for (const auto& [replica, one] : checkpoints_to_try()) {
     if (!name.empty() && one.name != name) continue;
     any = true;
     const std::string directory = std::filesystem::path(one.path).parent_path();
@@ -79,8 +90,8 @@ bool Node::find_checkpoint() {
     return true;
   }
   fail(ExitStatus::kNoCheckpoint,
-       fmt::format("no checkpoint {}in {}/r*/checkpoints can be used: {}",
-                   name.empty() ? "" : name + " ", config_.dir,
+       fmt::format("no checkpoint {}{} can be used: {}", name.empty() ? "" : name + " ",
+                   config_.replays ? config_.restore_from : "in " + config_.dir + "/r*/checkpoints",
                    any ? "see the lines before" : "there is none"));
   return false;
 }
@@ -104,6 +115,7 @@ void Node::take_up_state() {
   committed_ = s.at.index;
   verified_ = s.verified;
   clock_.committed(static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
+  if (replay_ != nullptr) replay_->check().begin_behind(value(s.at.index), s.outputs.hash.open);
 }
 
 // A server that is far behind cannot serve as leader until it has run what it missed; clients would
@@ -166,7 +178,7 @@ void Node::look_for_newer() {
         value(committed_));
   }
   const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
-  for (const auto& [replica, one] : checkpoint::find_kept(config_.dir).checkpoints) {
+  for (const auto& [replica, one] : checkpoints_to_try()) {
     const checkpoint::Manifest& m = one.manifest;
     if (!one.damage.empty() || m.log_digest != digest) continue;
     if (m.at.index <= std::max(committed_, restored_.at.index)) return;

@@ -11,6 +11,7 @@
 #include "proxy/encode.h"
 #include "proxy/first_turn.h"
 #include "proxy/node/node.h"
+#include "proxy/node/replay.h"
 #include "proxy/node/turns.h"
 #include "proxy/schedule_record.h"
 #include "proxy/turn_names.h"
@@ -32,7 +33,13 @@ void Node::at_admission(const OutputHeader& header) {
   if (hashes_.empty() || value(hashes_.front().at.index) != header.conn) return;
   const CommittedHash hash = std::move(hashes_.front());
   hashes_.pop_front();
-  if (!hash.body.digests.empty()) judge_digests(hash.body, view_owner(hash.at.view));
+  if (replay_ != nullptr) {
+    const bool told = config_.replica < hash.body.digests.size();
+    const auto& recorded = told ? hash.body.digests[config_.replica] : std::nullopt;
+    if (recorded && own_digest_) replay_->check().digest(*own_digest_, *recorded);
+  } else if (!hash.body.digests.empty()) {
+    judge_digests(hash.body, view_owner(hash.at.view));
+  }
   if (hash.body.cut && !done_) {
     take_digest(hash.at.view, {header.conn, header.clock, header.argument});
   }

@@ -15,7 +15,8 @@ constexpr std::int64_t kFlushPeriodNs = 200'000'000;
 constexpr std::size_t kPointsMax = 16384;
 }  // namespace
 
-Result<std::unique_ptr<Outputs>> Outputs::open(const std::string& record, std::uint8_t replica) {
+Result<std::unique_ptr<Outputs>> Outputs::open(const std::string& record, std::uint8_t replica,
+                                               const std::string& about) {
   auto outputs = std::make_unique<Outputs>();
   if (record.empty()) return outputs;
   auto recorder = proxy::OutputRecorder::open(record, replica);
@@ -24,7 +25,15 @@ Result<std::unique_ptr<Outputs>> Outputs::open(const std::string& record, std::u
   auto schedule = proxy::ScheduleRecorder::open(record, replica);
   if (!schedule.ok()) return schedule.error();
   outputs->schedule_ = std::move(schedule).value();
+  auto history = proxy::HistoryRecorder::open(record, replica);
+  if (!history.ok()) return history.error();
+  outputs->history_ = std::move(history).value();
+  outputs->history_->about(about);
   return outputs;
+}
+
+void Outputs::committed(const consensus::EntryView& entry) {
+  if (history_ != nullptr) history_->committed(entry);
 }
 
 void Outputs::connected(ConnId conn, const ConnectBody& body) {
@@ -88,12 +97,14 @@ void Outputs::flush() {
   };
   flush(recorder_);
   flush(schedule_);
+  flush(history_);
 }
 
 void Outputs::finish() {
   flush();
   if (recorder_ != nullptr) recorder_->finish();
   if (schedule_ != nullptr) schedule_->finish();
+  if (history_ != nullptr) history_->finish();
 }
 
 void Outputs::tick(std::int64_t now_ns) {

@@ -13,6 +13,7 @@
 #include "dmt/base/result.h"
 #include "dmt/sequence/entry.h"
 #include "dmt/sequence/output.h"
+#include "proxy/history_record.h"
 #include "proxy/output_hash.h"
 #include "proxy/output_record.h"
 #include "proxy/schedule_record.h"
@@ -22,8 +23,13 @@ namespace crane::node {
 
 class Outputs {
  public:
-  // `record`: the directory for recorded outputs; empty: none are kept.
-  static Result<std::unique_ptr<Outputs>> open(const std::string& record, std::uint8_t replica);
+  // `record`: the directory for recordings; empty: none are kept.  `about`: what the recorded
+  // history says of the server.
+  static Result<std::unique_ptr<Outputs>> open(const std::string& record, std::uint8_t replica,
+                                               const std::string& about);
+
+  // An entry of the log, of consensus' own too, in the order of the log.
+  void committed(const consensus::EntryView& entry);
 
   void connected(ConnId conn, const ConnectBody& body);
   void output(const OutputHeader& header, std::span<const std::byte> bytes);
@@ -58,6 +64,7 @@ class Outputs {
   proxy::OutputHash hash_;
   std::unique_ptr<proxy::OutputRecorder> recorder_;
   std::unique_ptr<proxy::ScheduleRecorder> schedule_;
+  std::unique_ptr<proxy::HistoryRecorder> history_;
   std::vector<proxy::SchedulePoint> points_;  // since the last verified cut
   bool points_whole_ = true;
   proxy::SchedulePoint base_{};  // the last verified cut

@@ -49,7 +49,7 @@ dmt::Configuration configuration_of(const Config& config) {
   c.send_buffer = config.send_buffer != 0 ? config.send_buffer : dmt::kSendBufferDefault;
   c.perturb_seed = config.perturb;
   c.perturb_max_us = kPerturbMaxUs;
-  c.trace = config.trace && !config.record.empty() ? 1 : 0;
+  c.trace = config.trace && (config.replays || !config.record.empty()) ? 1 : 0;
   // Spinning for the turn pays only when the other party runs on another core (D10).
   const bool own_core = config.cpu >= 0 || std::thread::hardware_concurrency() <= 2;
   c.spin = own_core || config.mode == dmt::Mode::kSerial ? 0 : kSpin;

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Whether this process runs in valgrind (crane-replay --valgrind), and what its helgrind is told.
+//
+// Valgrind makes a process' system calls for it and reads the processor's clock itself: what would
+// have the kernel stop either at it must not be asked for.  Helgrind sees what libcrane.so takes
+// from libc under the turn (mutexes, threads).  Who is woken for a condition, a semaphore, a
+// barrier or a byte is decided by the scheduler, so it is told of that: whoever signals an object
+// or waits for it comes after all who did so before.
+//
+// Threads: any.
+
+#include <cstdint>
+
+namespace crane {
+
+// The instructions that valgrind takes for a request (valgrind.h of version 3); a processor is not
+// changed by them.
+inline unsigned long ask_valgrind(unsigned long request, unsigned long argument) noexcept {
+  unsigned long answer = 0;
+#if defined(__x86_64__)
+  const unsigned long words[6] = {request, argument, 0, 0, 0, 0};
+  asm volatile(
+      "rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
+      : "+d"(answer)
+      : "a"(&words[0])
+      : "cc", "memory");
+#else
+  (void)request;
+  (void)argument;
+#endif
+  return answer;
+}
+
+// Set by look_for_valgrind(), before there is a second thread.
+inline bool in_valgrind = false;
+inline void look_for_valgrind() noexcept {
+  constexpr unsigned long kRunning = 0x1001;
+  in_valgrind = ask_valgrind(kRunning, 0) != 0;
+}
+
+inline void order_in_valgrind(std::uint64_t object) noexcept {
+  if (!in_valgrind) return;
+  constexpr unsigned long kHelgrind = ('H' << 24 | 'G' << 16) + 0x100;
+  constexpr unsigned long kSend = kHelgrind + 0x21, kReceive = kHelgrind + 0x22;
+  ask_valgrind(kReceive, object);
+  ask_valgrind(kSend, object);
+}
+
+}  // namespace crane
