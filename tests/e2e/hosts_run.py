@@ -138,9 +138,11 @@ def comes_back_from_checkpoint(story, network):
             story.check("it comes back from its own checkpoint" in group.said(),
                         "crane-run tells", group.said())
             if turn == 0:
-                subprocess.run([*ctl, "leader", "transfer", group.name, "--to", str(far)],
-                               capture_output=True, timeout=60, check=False)
-                h.wait_until(lambda: group.leader() == far, 30, "who came back leads")
+                def leads():   # it does not seek the lead before it has caught up
+                    subprocess.run([*ctl, "leader", "transfer", group.name, "--to", str(far)],
+                                   capture_output=True, timeout=60, check=False)
+                    return group.leader() == far
+                h.wait_until(leads, 30, "who came back leads")
                 story.check(group.incr(far) == expected + 1, "and serves clients")
         group.settle(60)
         same = {(s["outputs_digest"], s["outputs_bytes"]) for s in group.statuses().values()}
