@@ -153,7 +153,7 @@ ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_
             $(wildcard tests/linear/linear_*.cc eval/engine/*_main.cc) $(BENCH_SRC) tests/main.cc \
             $(wildcard tests/fuzz/*.cc)
 
-.PHONY: all check test accept demo bench eval-failover eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-suites eval-sensitivity eval-hints eval-soak fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept demo bench eval-failover eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-hints eval-soak fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS) $(FUZZERS) ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS)                 ## build libcrane.so and the crane-* programs
@@ -340,6 +340,8 @@ eval-scale: $(OUT)/bench-scale $(OUT)/bench-shm-group ## 3..105 replicas: comput
 	@$(PYTHON_PLOT) eval/figures.py $(OUT)/bench
 eval-servers: programs                            ## the server matrix: equal bytes, overhead, bubbles
 	@$(PYTHON_PLOT) eval/servers.py --out $(OUT) $(ARGS)
+eval-checkpoints: programs                        ## checkpoints and returns of every server (CRANE table 2)
+	@$(PYTHON_PLOT) eval/checkpoints.py --out $(OUT) $(ARGS)
 eval-suites: programs                             ## Debian's packaged suite of MariaDB, natively and here
 	@python3 eval/suites.py --out $(OUT) $(ARGS)
 eval-sensitivity: programs                        ## other W_timeout and N_clock (CRANE fig. 16, 17)

@@ -27,6 +27,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -54,10 +55,17 @@ struct ServerOptions {
   bool keep_upper = false;  // keep the overlay's upper directory when the server is gone
 };
 
+// In us. Of a dump the five from `stopping` on follow each other, from the request to go on.
 struct CheckpointTimes {
-  int total_ms = 0;   // CRIU as a whole; for a dump with the copying
-  int frozen_ms = 0;  // dump: how long the processes did not run, as CRIU says; -1: it did not
-  int copy_ms = 0;    // of the overlay's upper directory
+  std::int64_t starting = 0;  // dump: until CRIU is ready
+  std::int64_t stopping = 0;  // dump: until no process runs any more
+  std::int64_t dumping = 0;   // dump: until CRIU has written all
+  std::int64_t copying = 0;   // of the overlay's upper directory
+  std::int64_t waiting = 0;   // dump: for thaw()
+  std::int64_t thawing = 0;   // dump: until they run again
+  std::int64_t frozen = -1;   // dump: how long they did not run, as CRIU says; -1: it did not
+  std::int64_t memory = -1;   // dump: of that, for their memory
+  std::int64_t criu = 0;      // restore: CRIU as a whole
 };
 
 struct CriuCall;
@@ -79,10 +87,23 @@ class Server {
   Result<pid_t> started(int timeout_ms);
 
   // Dumps the server's processes into `images` and copies the overlay's upper directory to `upper`,
-  // while nothing of it runs; then it goes on. Both are empty or do not exist yet. Returns at once,
-  // event_fd() becomes readable when checkpointed() has an answer. kBusy: the last one is under
-  // way; kBadArgument; kNotFound: the server is not running.
-  // REQUIRES: nobody else writes to the upper directory until then.
+  // while nothing of it runs; then it goes on. Both are empty or do not exist yet. In steps, each
+  // of which returns at once, while event_fd() becomes readable when there is something new:
+  //   prepare_checkpoint()  CRIU starts, the server is not touched: prepared() or checkpointed()
+  //   freeze()              the dump begins; nobody else writes to the upper directory from here.
+  //   In
+  //                         a hurry: if it takes long, nobody else runs on the server's processors
+  //   thaw(well)            what the caller copies in the meantime is there, or is not to be had:
+  //                         only now, and when all is dumped, the server goes on: checkpointed()
+  //   cancel_checkpoint()   before freeze(): there is none, and no answer follows
+  // kBusy: the last one is under way (also a moment after it was cancelled); kBadArgument;
+  // kNotFound: the server is not running.
+  Outcome prepare_checkpoint(const std::string& images, const std::string& upper);
+  bool prepared() const noexcept { return dump_ == Dump::kPrepared; }
+  Outcome freeze(bool hurry);
+  Outcome thaw(bool well);
+  void cancel_checkpoint() noexcept;
+  // The whole of it at once.
   Outcome begin_checkpoint(const std::string& images, const std::string& upper);
   // kBusy: no answer after `timeout_ms`; any other error: there is no checkpoint, and reason() says
   // why. What is in the two directories then is worthless.
@@ -97,9 +118,9 @@ class Server {
   // One line about the last refusal, beyond its Error; may be empty.
   const std::string& reason() const noexcept { return reason_; }
 
-  // Readable when an answer is there: the server has ended (or its keeper died), or was dumped.
-  // Then call wait(0), which takes every answer, and checkpointed(0). For the event loop. -1
-  // before.
+  // Readable when an answer is there: the server has ended (or its keeper died), can be dumped, or
+  // was dumped. Then call wait(0), which takes every answer, and look at prepared() and
+  // checkpointed(0). For the event loop. -1 before.
   int event_fd() const noexcept { return channel_; }
 
   // The server's status as wait(2) gives it. kBusy: it still runs after `timeout_ms` (-1: wait).
@@ -137,7 +158,12 @@ class Server {
   Outcome fork_keeper();
   bool take_report(int timeout_ms);
 
-  enum class Dump { kNone, kUnderWay, kAnswered } dump_ = Dump::kNone;
+  Outcome begin_dump(int what, const std::string& images, const std::string& upper);
+  Outcome ask(int what, bool hurry = false, const std::string& images = "",
+              const std::string& upper = "");
+
+  enum class Dump { kNone, kPreparing, kPrepared, kUnderWay, kCancelled, kAnswered };
+  Dump dump_ = Dump::kNone;
   Error dump_error_;
   CheckpointTimes dump_times_, restore_times_;
   std::string reason_;

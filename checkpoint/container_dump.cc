@@ -29,53 +29,6 @@ namespace {
 constexpr const char* kNetworkKey = "crane.network";
 constexpr const char* kStdioKeys = "crane.stdio";
 
-constexpr int kCriuTimeoutMs = 60'000;
-// How long CRIU may go on when the node is gone: it leaves things behind when it is killed.
-constexpr int kOrphanTimeoutMs = 2'000;
-
-// CRIU's log, its script and the like; kept under another name when it failed.
-std::string work_directory(const std::string& directory) { return directory + "/criu"; }
-std::string log_of_failure(const std::string& directory) { return directory + "/criu.log"; }
-
-std::string shell_word(const std::string& path) {
-  std::string out = "'";
-  for (const char c : path) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
-// What CRIU runs when all processes are dumped and still stopped. Not earlier: only now the names
-// are in the upper directory that CRIU gives for a while to open files whose own are gone.
-Outcome write_copy_script(const std::string& work, const std::string& from, const std::string& to) {
-  const std::string path = work + "/copy";
-  {
-    std::ofstream script(path);
-    script << "#!/bin/sh\n[ \"$CRTOOLS_SCRIPT_ACTION\" = post-dump ] || exit 0\n"
-           << ": > " << shell_word(work + "/copy.begun") << "\n"
-           << "cp -aT -- " << shell_word(from) << " " << shell_word(to) << " 2> "
-           << shell_word(work + "/copy.error") << " || exit 1\n"
-           << ": > " << shell_word(work + "/copy.done") << "\n";
-    if (!script.flush()) return Error{Code::kFull, errno, "write a script"};
-  }
-  if (chmod(path.c_str(), 0755) != 0) return system_error("chmod");
-  return Done{};
-}
-
-int copy_time_ms(const std::string& work) {
-  struct stat begun {
-  }, done{};
-  if (stat((work + "/copy.begun").c_str(), &begun) != 0) return -1;
-  if (stat((work + "/copy.done").c_str(), &done) != 0) return -1;
-  return static_cast<int>((done.st_mtim.tv_sec - begun.st_mtim.tv_sec) * 1000 +
-                          (done.st_mtim.tv_nsec - begun.st_mtim.tv_nsec) / 1'000'000);
-}
-
-std::string first_line(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 // A network namespace with lo up, like the one LXC made; the caller stays where it is.
 Result<int> make_network() {
   const int before = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -121,24 +74,8 @@ Outcome Server::describe(CriuCall&) {
 
 // --- the keeper ---------------------------------------------------------------------------------
 
-// False: the node is gone.
-bool Keeper::take_request() {
-  Request request{};
-  const ssize_t got = recv(channel_, &request, sizeof request, MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return true;
-  if (got != sizeof request) return false;
-  times_ = {};
-  reason_.clear();
-  fault_point("dump.begun");
-  const Outcome dumped = dump(request);
-  fault_point("dump.done");
-  Report answer{Report::Kind::kDumped};
-  if (!dumped) answer.error = dumped.error();
-  answer.times = times_;
-  reason_.copy(answer.reason, kReasonMax - 1);
-  report(answer);
-  return !server_spoilt_;
-}
+std::string work_directory(const std::string& directory) { return directory + "/criu"; }
+std::string log_of_failure(const std::string& directory) { return directory + "/criu.log"; }
 
 Outcome Keeper::run_criu(CriuCall& call) {
   const std::string& directory = server_.options_.directory;
@@ -149,7 +86,7 @@ Outcome Keeper::run_criu(CriuCall& call) {
   const auto began = now_ms();
   auto child = start_criu(program.value(), call);
   if (!child) return child.error();
-  fault_point(call.kind == CriuCall::Kind::kDump ? "dump.running" : "restore.running");
+  fault_point("restore.running");
   const int watch = static_cast<int>(syscall(SYS_pidfd_open, child.value(), 0));
   auto deadline = began + kCriuTimeoutMs;
   bool orphan = false;
@@ -161,7 +98,7 @@ Outcome Keeper::run_criu(CriuCall& call) {
       waitpid(child.value(), &status, 0);
       break;
     }
-    // A request cannot come now, so what comes is the node's end.
+    // A request cannot come before the server runs, so what comes is the node's end.
     pollfd fds[2] = {{watch, POLLIN, 0}, {orphan ? -1 : channel_, POLLIN, 0}};
     (void)poll(fds, 2, static_cast<int>(left));
     if (fds[1].revents == 0) continue;
@@ -169,40 +106,13 @@ Outcome Keeper::run_criu(CriuCall& call) {
     deadline = std::min(deadline, now_ms() + kOrphanTimeoutMs);
   }
   close(watch);
-  times_.total_ms = static_cast<int>(now_ms() - began);
+  times_.criu = (now_ms() - began) * 1000;
   if (status == 0) return Done{};
-  server_spoilt_ = WIFSIGNALED(status);
   reason_ =
       WIFSIGNALED(status) ? "CRIU was killed or did not end in time" : criu_refusal(call.work);
   rename((call.work + "/criu.log").c_str(), log_of_failure(directory).c_str());
-  if (server_spoilt_) return Error{Code::kSystem, 0, "CRIU did not end"};
-  if (call.kind == CriuCall::Kind::kDump) {
-    return Error{Code::kUnsupported, 0, "CRIU cannot dump the server"};
-  }
+  if (WIFSIGNALED(status)) return Error{Code::kSystem, 0, "CRIU did not end"};
   return Error{Code::kSystem, 0, "CRIU cannot bring the server back"};
-}
-
-Outcome Keeper::dump(const Request& request) {
-  const std::string work = work_directory(server_.options_.directory);
-  CriuCall call;
-  call.first = server_.first_;
-  call.images = request.images;
-  remove_tree(work);
-  for (const auto& directory : {work, call.images}) {
-    if (auto made = make_directories(directory); !made) return made;
-  }
-  Outcome done = server_.describe(call);
-  if (done) done = write_copy_script(work, server_.upper_directory(), request.upper);
-  if (done) {
-    call.after_dump = work + "/copy";
-    done = run_criu(call);
-    times_.frozen_ms = criu_frozen_ms(work);
-    times_.copy_ms = copy_time_ms(work);
-    const std::string copying = first_line(work + "/copy.error");
-    if (!done && !copying.empty()) reason_ = "copy the upper directory: " + copying;
-  }
-  remove_tree(work);
-  return done;
 }
 
 Outcome Keeper::restore() {
@@ -216,15 +126,14 @@ Outcome Keeper::restore() {
     reason_ = "no directory " + kept;
     return Error{Code::kNotFound, errno, "what was kept is not there"};
   }
-  const auto began = now_ms();
+  const auto began = now_us();
   if (auto prepared = server_.prepare_restore(); !prepared) return prepared;
   fault_point("restore.mounted");
-  const auto copied = static_cast<int>(now_ms() - began);
+  times_.copying = now_us() - began;
   remove_tree(work);
   if (auto made = make_directories(work); !made) return made;
   Outcome done = server_.describe(call);
   if (done) done = run_criu(call);
-  times_.copy_ms = copied;
   int pid = 0;
   if (done) std::ifstream(work + "/pid") >> pid;
   remove_tree(work);
@@ -288,28 +197,64 @@ Outcome Container::describe(CriuCall& call) {
 
 // --- the node's side ----------------------------------------------------------------------------
 
-Outcome Server::begin_checkpoint(const std::string& images, const std::string& upper) {
-  if (!usable_path(images) || !usable_path(upper)) {
-    return Error{Code::kBadArgument, 0, "a checkpoint's paths are absolute"};
-  }
-  if (channel_ < 0 || first_ < 0 || ended_)
-    return Error{Code::kNotFound, 0, "the server does not run"};
-  if (dump_ == Dump::kUnderWay) return Error{Code::kBusy, 0, "a dump is under way"};
+Outcome Server::ask(int what, bool hurry, const std::string& images, const std::string& upper) {
   Request request{};
+  request.hurry = hurry;
+  request.what = static_cast<Request::What>(what);
   images.copy(request.images, PATH_MAX - 1);
   upper.copy(request.upper, PATH_MAX - 1);
   if (send(channel_, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof request) {
     return system_error("ask the keeper");
   }
-  dump_ = Dump::kUnderWay;
+  return Done{};
+}
+
+Outcome Server::begin_dump(int what, const std::string& images, const std::string& upper) {
+  if (!usable_path(images) || !usable_path(upper)) {
+    return Error{Code::kBadArgument, 0, "a checkpoint's paths are absolute"};
+  }
+  if (channel_ < 0 || first_ < 0 || ended_)
+    return Error{Code::kNotFound, 0, "the server does not run"};
+  if (dump_ != Dump::kNone && dump_ != Dump::kAnswered) {
+    return Error{Code::kBusy, 0, "a dump is under way"};
+  }
+  if (auto asked = ask(what, false, images, upper); !asked) return asked;
+  dump_ = what == Request::kPrepare ? Dump::kPreparing : Dump::kUnderWay;
   reason_.clear();
   return Done{};
 }
 
+Outcome Server::prepare_checkpoint(const std::string& images, const std::string& upper) {
+  return begin_dump(Request::kPrepare, images, upper);
+}
+
+Outcome Server::begin_checkpoint(const std::string& images, const std::string& upper) {
+  return begin_dump(Request::kAllAtOnce, images, upper);
+}
+
+Outcome Server::freeze(bool hurry) {
+  if (dump_ != Dump::kPrepared) return Error{Code::kBusy, 0, "no dump was prepared"};
+  if (auto asked = ask(Request::kFreeze, hurry); !asked) return asked;
+  dump_ = Dump::kUnderWay;
+  return Done{};
+}
+
+Outcome Server::thaw(bool well) {
+  if (dump_ != Dump::kUnderWay) return Error{Code::kBusy, 0, "no dump is under way"};
+  return ask(well ? Request::kThaw : Request::kGiveUp);
+}
+
+void Server::cancel_checkpoint() noexcept {
+  if (dump_ != Dump::kPreparing && dump_ != Dump::kPrepared) return;
+  dump_ = ask(Request::kCancel).ok() ? Dump::kCancelled : Dump::kNone;
+}
+
 Result<CheckpointTimes> Server::checkpointed(int timeout_ms) {
-  if (dump_ == Dump::kNone) return Error{Code::kBusy, 0, "no dump was asked for"};
-  if (dump_ == Dump::kUnderWay && !take_report(timeout_ms)) {
-    return Error{Code::kBusy, 0, "the dump is under way"};
+  if (dump_ == Dump::kNone || dump_ == Dump::kCancelled) {
+    return Error{Code::kBusy, 0, "no dump was asked for"};
+  }
+  while (dump_ != Dump::kAnswered) {
+    if (!take_report(timeout_ms)) return Error{Code::kBusy, 0, "the dump is under way"};
   }
   dump_ = Dump::kNone;
   if (dump_error_.code != Code::kOk) return dump_error_;

@@ -50,6 +50,12 @@ std::int64_t now_ms() noexcept {
   return static_cast<std::int64_t>(ts.tv_sec) * 1000 + ts.tv_nsec / 1'000'000;
 }
 
+std::int64_t now_us() noexcept {
+  timespec ts{};
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return static_cast<std::int64_t>(ts.tv_sec) * 1'000'000 + ts.tv_nsec / 1'000;
+}
+
 Outcome make_directories(const std::string& path) {
   std::error_code failure;
   std::filesystem::create_directories(path, failure);
@@ -174,17 +180,25 @@ Outcome Keeper::wait_for_first() {
   return Error{Code::kSystem, ETIMEDOUT, "wait for the server's first process"};
 }
 
-// Until the server ended, or the node closed its end (destroy, or death); dumps when asked.
+// Until the server ended, or the node closed its end (destroy, or death); dumps when asked. CRIU
+// that has the server in its hands is waited for.
 void Keeper::wait_for_end() {
   const int watch = child_gone_ ? -1 : open_pidfd(server_.direct_child_);
-  while (!child_gone_) {
-    pollfd fds[2] = {{channel_, POLLIN, 0}, {watch, POLLIN, 0}};
-    if (poll(fds, 2, -1) < 0) continue;
-    if (fds[0].revents != 0 && !take_request()) break;
+  const auto in_its_hands = [this] {
+    return dump_ && dump_->place != Dump::Place::kStarting && dump_->place != Dump::Place::kReady;
+  };
+  while (!child_gone_ && !server_spoilt_ && (!node_gone_ || in_its_hands())) {
+    pollfd fds[3] = {{node_gone_ ? -1 : channel_, POLLIN, 0},
+                     {in_its_hands() ? -1 : watch, POLLIN, 0},
+                     {dump_ ? dump_->channel : -1, POLLIN, 0}};
+    if (poll(fds, 3, dump_timeout_ms()) < 0) continue;
+    if (fds[0].revents != 0) take_requests();
+    if (dump_) listen_to_criu();
     if (fds[1].revents != 0) {
       child_gone_ = waitpid(server_.direct_child_, &child_status_, 0) == server_.direct_child_;
     }
   }
+  if (dump_) leave_dump();
   if (watch >= 0) close(watch);
 }
 
@@ -290,8 +304,12 @@ bool Server::take_report(int timeout_ms) {
   if (poll(&fd, 1, timeout_ms) <= 0) return false;
   Report report{Report::Kind::kEnded};
   const ssize_t got = recv(channel_, &report, sizeof report, 0);
+  if (got == sizeof report && report.kind == Report::Kind::kPrepared) {
+    if (dump_ == Dump::kPreparing) dump_ = Dump::kPrepared;
+    return true;
+  }
   if (got == sizeof report && report.kind == Report::Kind::kDumped) {
-    dump_ = Dump::kAnswered;
+    dump_ = dump_ == Dump::kCancelled ? Dump::kNone : Dump::kAnswered;
     dump_error_ = report.error;
     dump_times_ = report.times;
     reason_ = report.reason;
@@ -300,7 +318,7 @@ bool Server::take_report(int timeout_ms) {
   ended_ = true;
   // A keeper that could not report was killed, and the server with it.
   status_ = got == sizeof report ? report.status : SIGKILL;
-  if (dump_ == Dump::kUnderWay) {
+  if (dump_ == Dump::kPreparing || dump_ == Dump::kPrepared || dump_ == Dump::kUnderWay) {
     dump_ = Dump::kAnswered;
     dump_error_ = Error{Code::kNotFound, 0, "the server ended"};
   }

@@ -6,7 +6,10 @@
 // Processes: a keeper is a fork of the node that never executes another program, so pointers to
 // static text mean the same in both and may travel in a report.
 
+#include <sched.h>
+
 #include <climits>
+#include <optional>
 #include <string>
 
 #include "checkpoint/container.h"
@@ -17,7 +20,7 @@ constexpr std::size_t kReasonMax = 400;
 
 // What the keeper tells the node, one datagram each.
 struct Report {
-  enum class Kind : int { kStarted, kFailed, kEnded, kDumped } kind;
+  enum class Kind : int { kStarted, kFailed, kEnded, kPrepared, kDumped } kind;
   pid_t pid = -1;                // kStarted
   int status = 0;                // kEnded: as wait(2) gives it
   Error error = {};              // kFailed; kDumped, unless it is kOk
@@ -25,9 +28,11 @@ struct Report {
   char reason[kReasonMax] = "";  // of the error, if there is more to say
 };
 
-// What the node asks of the keeper, one datagram.
+// What the node asks of the keeper, one datagram each (container.h: the steps of a checkpoint).
 struct Request {
-  char images[PATH_MAX], upper[PATH_MAX];
+  enum What : int { kPrepare, kFreeze, kThaw, kGiveUp, kCancel, kAllAtOnce } what;
+  bool hurry;                              // kFreeze
+  char images[PATH_MAX], upper[PATH_MAX];  // kPrepare, kAllAtOnce
 };
 
 class Keeper {
@@ -44,22 +49,59 @@ class Keeper {
   void report(const Report& report);
 
   // container_dump.cc
-  bool take_request();
-  Outcome dump(const Request& request);
   Outcome restore();
   Outcome run_criu(CriuCall& call);
+
+  // keeper_dump.cc: the dump that is under way, if there is one
+  void take_requests();
+  void take_request(const Request& request);
+  Outcome begin_dump(const Request& request);
+  Outcome start_conversation();
+  void listen_to_criu();
+  void answer_criu(bool go_on);
+  void go_on();
+  void hurry(bool on);
+  Outcome copy_upper();
+  void end_dump(bool said_well);
+  void leave_dump();
+  int dump_timeout_ms();
 
   Server& server_;
   int channel_;
   int child_status_ = 0;
   bool child_gone_ = false;
+  bool node_gone_ = false;
   bool server_spoilt_ = false;  // CRIU was stopped while it had the server in its hands
+  struct Dump {
+    enum class Place { kStarting, kReady, kWorking, kDumped } place = Place::kStarting;
+    pid_t criu = -1;
+    int channel = -1;  // the conversation with CRIU
+    int images = -1, work = -1;
+    std::string upper;
+    bool freeze = false, thaw = false;  // what the node has asked for already
+    bool hurry = false, hurries = false;
+    std::int64_t hurry_at_ms = 0;
+    bool well = true;              // what it or we copied is there
+    std::int64_t since_us = 0;     // of the last step
+    std::int64_t deadline_ms = 0;  // until when CRIU has to say something; 0: it waits for us
+  };
+  std::optional<Dump> dump_;
+  int policy_ = 0;  // ours, before and after a dump in a hurry
+  cpu_set_t processors_;
   CheckpointTimes times_;
   std::string reason_;
 };
 
+// CRIU's log, its options and the like; the log is kept under another name when it failed.
+std::string work_directory(const std::string& directory);
+std::string log_of_failure(const std::string& directory);
+constexpr int kCriuTimeoutMs = 60'000;
+// How long CRIU may go on when the node is gone: it leaves things behind when it is killed.
+constexpr int kOrphanTimeoutMs = 2'000;
+
 bool is_root() noexcept;
 std::int64_t now_ms() noexcept;  // monotonic
+std::int64_t now_us() noexcept;  // likewise
 // mkdir -p with mode 0755.
 Outcome make_directories(const std::string& path);
 // A word of ServerOptions::make_directories, and what it stands for.

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,16 +20,19 @@
 #include <sstream>
 #include <string_view>
 
+#include "checkpoint/protobuf.h"
+
 namespace crane::checkpoint {
 namespace {
 
 constexpr const char* kLog = "criu.log";
 constexpr const char* kOutput = "criu.out";  // of the program itself: what comes before its log
 // A file without a name is kept in the images, up to this size.
-constexpr const char* kUnnamedFileMax = "1G";
+constexpr std::uint32_t kUnnamedFileMax = 1U << 30;
 constexpr int kFirstInherited = 3;
 constexpr int kScratchFd = 100;  // above all that is inherited
 constexpr int kExecFailed = 127;
+constexpr std::uint64_t kDumpMessage = 1, kNotifyMessage = 6;  // types of CRIU's messages
 
 // What its usual complaints mean to somebody who does not know CRIU.
 struct Complaint {
@@ -77,20 +81,16 @@ std::optional<std::string> complaint_in(const std::string& line) {
 }
 
 std::vector<std::string> arguments(const std::string& program, const CriuCall& call) {
-  const bool dump = call.kind == CriuCall::Kind::kDump;
-  std::vector<std::string> words = {program, dump ? "dump" : "restore", "--no-default-config"};
+  if (call.kind == CriuCall::Kind::kDump) {
+    return {program, "swrk", std::to_string(kFirstInherited)};
+  }
+  std::vector<std::string> words = {program, "restore", "--no-default-config"};
   const auto add = [&words](std::initializer_list<std::string> more) {
     words.insert(words.end(), more);
   };
   add({"--images-dir", call.images, "--work-dir", call.work, "--log-file", kLog, "-v1"});
   add({"--manage-cgroups=ignore", "--file-locks"});
   for (const auto& key : call.externals) add({"--external", key});
-  if (dump) {
-    add({"--tree", std::to_string(call.first), "--leave-running", "--network-lock", "skip"});
-    add({"--link-remap", "--ghost-limit", kUnnamedFileMax});
-    if (!call.after_dump.empty()) add({"--action-script", call.after_dump});
-    return words;
-  }
   // A sibling of CRIU is a child of the keeper's, which sees its end and is its parent in death.
   add({"--root", call.root, "--restore-detached", "--restore-sibling", "--pidfile", "pid"});
   // LXC changes the mode of what a container gets as its standard output.
@@ -110,7 +110,8 @@ void raise_descriptor_limit() noexcept {
   (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-[[noreturn]] void become_criu(const std::vector<std::string>& words, const CriuCall& call) {
+[[noreturn]] void become_criu(const std::vector<std::string>& words, const CriuCall& call,
+                              int channel) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   // A restored process has CRIU's, whatever it had before; its children must get equal addresses.
   if (call.kind == CriuCall::Kind::kRestore) personality(ADDR_NO_RANDOMIZE);
@@ -118,6 +119,7 @@ void raise_descriptor_limit() noexcept {
   raise_descriptor_limit();
   signal(SIGPIPE, SIG_DFL);
   std::vector<int> high;
+  if (channel >= 0) high.push_back(fcntl(channel, F_DUPFD, kScratchFd));
   for (const auto& file : call.inherited) high.push_back(fcntl(file.fd, F_DUPFD, kScratchFd));
   const int output = open((call.work + "/" + kOutput).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   const int nothing = open("/dev/null", O_RDONLY);
@@ -130,42 +132,10 @@ void raise_descriptor_limit() noexcept {
   std::vector<char*> argv;
   for (const auto& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
+  // It looks for tar there; the caller's may be long.
+  setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
   execv(argv[0], argv.data());
   _exit(kExecFailed);
-}
-
-// --- just enough of protobuf for stats-dump -----------------------------------------------------
-
-struct Field {
-  std::uint64_t number;
-  std::uint64_t value;     // a number, or the length of `bytes`
-  std::string_view bytes;  // of a field with a length
-};
-
-std::optional<std::uint64_t> take_varint(std::string_view& text) {
-  std::uint64_t value = 0;
-  for (unsigned shift = 0; shift < 64 && !text.empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(text.front());
-    text.remove_prefix(1);
-    value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-    if ((byte & 0x80) == 0) return value;
-  }
-  return std::nullopt;
-}
-
-std::optional<Field> take_field(std::string_view& text) {
-  const auto key = take_varint(text);
-  if (!key) return std::nullopt;
-  const auto value = take_varint(text);
-  const auto type = *key & 7;
-  if (!value || (type != 0 && type != 2)) return std::nullopt;
-  Field field{*key >> 3, *value, {}};
-  if (type == 2) {
-    if (*value > text.size()) return std::nullopt;
-    field.bytes = text.substr(0, *value);
-    text.remove_prefix(*value);
-  }
-  return field;
 }
 
 }  // namespace
@@ -201,10 +171,10 @@ Result<std::string> criu_version(const std::string& program) {
   return std::string(version);
 }
 
-Result<pid_t> start_criu(const std::string& program, const CriuCall& call) {
+Result<pid_t> start_criu(const std::string& program, const CriuCall& call, int channel) {
   const auto words = arguments(program, call);
   const pid_t child = fork();
-  if (child == 0) become_criu(words, call);
+  if (child == 0) become_criu(words, call, channel);
   if (child < 0) return system_error("fork");
   return child;
 }
@@ -227,21 +197,74 @@ std::string criu_refusal(const std::string& work) {
   return "CRIU: " + reason;
 }
 
-int criu_frozen_ms(const std::string& work) {
-  std::ifstream file(work + "/stats-dump", std::ios::binary);
-  std::stringstream whole;
-  whole << file.rdbuf();
-  const std::string kept = whole.str();
-  constexpr std::size_t kHead = 12;  // two magic numbers and the size
-  if (kept.size() < kHead) return -1;
-  std::string_view text = std::string_view(kept).substr(kHead);
-  const auto dump = take_field(text);
-  if (!dump || dump->number != 1) return -1;
-  for (std::string_view rest = dump->bytes; auto field = take_field(rest);) {
-    constexpr std::uint64_t kFrozenMicroseconds = 2;
-    if (field->number == kFrozenMicroseconds) return static_cast<int>(field->value / 1000);
-  }
-  return -1;
+CriuStats criu_stats(const std::string& work) {
+  CriuStats stats;
+  const auto read = [&work](const char* name, std::uint64_t part) -> std::string {
+    std::ifstream file(work + "/" + name, std::ios::binary);
+    std::stringstream whole;
+    whole << file.rdbuf();
+    constexpr std::size_t kHead = 12;  // two magic numbers and the size
+    const std::string kept = whole.str();
+    if (kept.size() < kHead) return "";
+    const auto found = find_field(std::string_view(kept).substr(kHead), part);
+    return found ? std::string(found->bytes) : "";
+  };
+  const auto number = [](const std::string& text, std::uint64_t field) -> std::int64_t {
+    const auto found = find_field(text, field);
+    return found ? static_cast<std::int64_t>(found->value) : -1;
+  };
+  const std::string dump = read("stats-dump", 1), restore = read("stats-restore", 2);
+  stats.stopping = number(dump, 1);
+  stats.frozen = number(dump, 2);
+  const std::int64_t read_us = number(dump, 3), written_us = number(dump, 4);
+  if (read_us >= 0) stats.memory = read_us + std::max<std::int64_t>(written_us, 0);
+  stats.forking = number(restore, 3);
+  stats.restore = number(restore, 4);
+  return stats;
+}
+
+// --- the conversation of a dump: fields of criu_req, criu_opts, criu_resp and criu_notify --------
+
+std::string dump_request(const CriuCall& call, int images, int work) {
+  std::string options;
+  put_number(options, 1, static_cast<std::uint64_t>(images));
+  put_number(options, 2, static_cast<std::uint64_t>(call.first));
+  put_number(options, 3, 1);  // leave it running
+  put_number(options, 8, 1);  // file locks
+  put_number(options, 9, 1);  // log: errors
+  put_bytes(options, 10, kLog);
+  put_number(options, 12, 1);  // say where it is
+  put_number(options, 17, static_cast<std::uint64_t>(work));
+  put_number(options, 18, 1);  // a name for a file that has none
+  put_number(options, 34, 0);  // control groups: ignored
+  put_number(options, 35, kUnnamedFileMax);
+  for (const auto& key : call.externals) put_bytes(options, 37, key);
+  put_number(options, 64, 3);  // the network is not locked: nothing comes through it
+  std::string request;
+  put_number(request, 1, kDumpMessage);
+  put_bytes(request, 2, options);
+  return request;
+}
+
+CriuSays criu_says(std::string_view message) {
+  using What = CriuSays::What;
+  const auto type = find_field(message, 1), well = find_field(message, 2);
+  if (!type || !well || well->value == 0) return {What::kRefused};
+  if (type->value == kDumpMessage) return {What::kDone};
+  const auto notification = find_field(message, 5);
+  const auto place = notification ? find_field(notification->bytes, 1) : std::nullopt;
+  if (type->value != kNotifyMessage || !place) return {What::kRefused};
+  if (place->bytes == "pre-dump") return {What::kReady};
+  if (place->bytes == "network-lock") return {What::kStopped};
+  if (place->bytes == "post-dump") return {What::kDumped};
+  return {What::kOther};
+}
+
+std::string criu_answer(bool go_on) {
+  std::string answer;
+  put_number(answer, 1, kNotifyMessage);
+  put_number(answer, 3, go_on ? 1 : 0);
+  return answer;
 }
 
 std::string external_key(int fd) {

@@ -32,16 +32,25 @@ void Checkpointer::refuse(Index at, const std::string& why) {
   status_.why = why;
 }
 
-bool Checkpointer::asked(std::int64_t now_ns, Index at) {
+void Checkpointer::asked(std::int64_t now_ns, Index at) {
   if (state_ != State::kIdle) {
     refuse(at, "the one before was not finished");
-    return false;
+    return;
   }
   at_ = at;
+  enter(State::kPreparing, now_ns);
+  if (const Outcome begun = actions_.prepare(); !begun.ok()) give_up(begun.error().what);
+}
+
+void Checkpointer::prepared(std::int64_t now_ns) {
+  if (state_ != State::kPreparing) return;  // given up
+  prepare_ns_ = now_ns - since_ns_;
+  const Index place = actions_.place();
+  CRANE_ASSERT(place >= at_);
+  at_ = place;
   admitted_ = false;
   asked_ns_ = 0;
   enter(State::kResting, now_ns);
-  return true;
 }
 
 void Checkpointer::give_up(const std::string& why) {
@@ -90,8 +99,11 @@ std::int64_t Checkpointer::step(std::int64_t now_ns, bool leads_others) {
 }
 
 void Checkpointer::dumped(std::int64_t now_ns, const std::string& why_not) {
+  if (!why_not.empty()) {
+    CRANE_ASSERT(state_ == State::kPreparing || holds());
+    return give_up(why_not);
+  }
   CRANE_ASSERT(state_ == State::kDumping);
-  if (!why_not.empty()) return give_up(why_not);
   held_ns_ = now_ns - since_ns_;
   enter(State::kPublishing, now_ns);
   actions_.release();  // Q1
@@ -103,12 +115,16 @@ void Checkpointer::published(std::int64_t now_ns, const std::string& why_not) {
   if (!why_not.empty()) return give_up(why_not);
   ++status_.taken;
   status_.last = at_;
+  status_.prepare_ns = prepare_ns_;
   status_.rest_ns = rest_ns_;
   status_.held_ns = held_ns_;
   status_.pack_ns = now_ns - since_ns_;
   state_ = State::kIdle;
-  spdlog::info("checkpoint at entry {}: at rest after {} ms, held for {} ms, packed in {} ms",
-               value(at_), rest_ns_ / 1'000'000, held_ns_ / 1'000'000, status_.pack_ns / 1'000'000);
+  constexpr std::int64_t kMs = 1'000'000;
+  spdlog::info(
+      "checkpoint at entry {}: prepared in {} ms, at rest after {} ms, held for {} ms, packed in "
+      "{} ms",
+      value(at_), prepare_ns_ / kMs, rest_ns_ / kMs, held_ns_ / kMs, status_.pack_ns / kMs);
 }
 
 }  // namespace crane::node

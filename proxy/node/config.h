@@ -48,6 +48,7 @@ struct Config {
   bool test_only_faults = false;  // it dies where replica_dir()/faults says (fault_points.h)
   bool trace = false;             // record every turn
   int cpu = -1;                   // of the server
+  std::vector<int> server_cpus;   // of the servers of all replicas of this machine; may be empty
   std::vector<int> cpus;          // of all of the replica, which `cpu` is one of; empty: any
   std::uint64_t processors = 0;   // as bits, what `cpus` come to; 0: more than 64 (place_node)
   int numa_node = -1;             // its memory is preferred; -1: any

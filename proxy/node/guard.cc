@@ -107,22 +107,35 @@ Outcome Guard::restore(const std::string& checkpoint) {
   return Done{};
 }
 
-Outcome Guard::checkpoint(const std::string& staging) {
-  const Outcome begun = server_->begin_checkpoint(staging + "/images", staging + "/upper");
-  dumping_ = begun.ok();
+Outcome Guard::prepare_checkpoint(const std::string& staging) {
+  const Outcome begun = server_->prepare_checkpoint(staging + "/images", staging + "/upper");
+  if (begun.ok()) dumping_ = Dumping::kPreparing;
   return begun;
 }
 
+Outcome Guard::freeze(bool hurry) { return server_->freeze(hurry); }
+
+void Guard::thaw(bool well) {
+  if (const Outcome asked = server_->thaw(well); !asked.ok()) {
+    spdlog::warn("the keeper does not hear that the copies are there: {}", asked.error().what);
+  }
+}
+
+void Guard::cancel_checkpoint() {
+  dumping_ = Dumping::kNo;
+  if (server_ != nullptr) server_->cancel_checkpoint();
+}
+
 void Guard::take_dump() {
-  if (!dumping_) return;
+  if (dumping_ == Dumping::kPreparing && server_->prepared()) {
+    dumping_ = Dumping::kPrepared;
+    callbacks_.on_prepared();
+  }
+  if (dumping_ == Dumping::kNo) return;
   const auto times = server_->checkpointed(0);
   if (!times.ok() && times.error().code == Code::kBusy) return;
-  dumping_ = false;
-  if (times.ok()) {
-    const checkpoint::CheckpointTimes& t = times.value();
-    spdlog::info("dumped in {} ms: {} ms without the processes running, {} ms for their files",
-                 t.total_ms, t.frozen_ms, t.copy_ms);
-  }
+  dumping_ = Dumping::kNo;
+  if (times.ok()) dump_times_ = times.value();
   const std::string reason = times.ok() ? "" : server_->reason();
   callbacks_.on_dumped(times.ok()       ? ""
                        : reason.empty() ? times.error().what

@@ -33,7 +33,9 @@ struct GuardCallbacks {
   std::function<void(pid_t pid)> on_started;
   // The whole server is gone; `status` as wait(2) gives it.
   std::function<void(int status)> on_ended;
-  // A checkpoint that was begun: why there is none; empty: it is there.
+  // A checkpoint that was begun: it can be made,
+  std::function<void()> on_prepared;
+  // or why there is none; empty: it is there.
   std::function<void(const std::string& why_not)> on_dumped;
   // A process is gone although the schedule does not know it, after its output was read.
   std::function<void(std::uint32_t process, std::uint32_t pid)> on_killed;
@@ -53,9 +55,21 @@ class Guard {
   Outcome start();
   // The same, but the server comes back from an unpacked checkpoint's images/ and upper/.
   Outcome restore(const std::string& checkpoint);
-  // Begins to dump the server into images/ and upper/ of `staging`; on_dumped follows.  REQUIRES:
-  // it is at rest, and stays so until then.
-  Outcome checkpoint(const std::string& staging);
+  // Prepares to dump the server into images/ and upper/ of `staging`; on_prepared or on_dumped
+  // follows.
+  Outcome prepare_checkpoint(const std::string& staging);
+  // Begins with it; on_dumped follows, not before thaw().  REQUIRES: the server is at rest, and
+  // stays so until then.
+  Outcome freeze(bool hurry);
+  // What is copied meanwhile is there, or is not to be had.
+  void thaw(bool well);
+  // Of one that was not begun with; nothing follows.
+  void cancel_checkpoint();
+  // Of the last dump, and of the restore.
+  const checkpoint::CheckpointTimes& dump_times() const noexcept { return dump_times_; }
+  checkpoint::CheckpointTimes restore_times() const {
+    return server_ == nullptr ? checkpoint::CheckpointTimes{} : server_->restore_times();
+  }
   // Kills what is left and cleans up; blocks until nothing is left.
   void stop();
   bool running() const noexcept { return server_ != nullptr; }
@@ -105,7 +119,8 @@ class Guard {
   int log_ = -1;
   bool checked_in_ = false;
   bool restored_ = false;
-  bool dumping_ = false;
+  enum class Dumping { kNo, kPreparing, kPrepared } dumping_ = Dumping::kNo;
+  checkpoint::CheckpointTimes dump_times_;
   bool end_expected_ = false;
   event checkin_event_;
   event server_event_;

@@ -118,6 +118,7 @@ bool Node::open() {
     fail(ExitStatus::kNoSegment, "no event loop");
     return false;
   }
+  began_ns_ = monotonic_ns();
   std::error_code ignored;
   std::filesystem::remove(config_.replica_dir() + "/" + kDrainedMark, ignored);
   if (config_.test_only_faults) checkpoint::die_where_told(config_.replica_dir() + "/faults");
@@ -174,10 +175,11 @@ void Node::open_guard() {
   callbacks.on_started = [this](pid_t pid) { server_started(pid); };
   callbacks.on_ended = [this](int status) { server_ended(status); };
   callbacks.on_failed = [this](ExitStatus status, const std::string& why) { fail(status, why); };
-  callbacks.on_dumped = [this](const std::string& why_not) {
-    checkpoint::fault_point("take.dumped");
-    checkpointer_->dumped(monotonic_ns(), why_not);
+  callbacks.on_prepared = [this] {
+    checkpointer_->prepared(monotonic_ns());
+    look_after_checkpoint();
   };
+  callbacks.on_dumped = [this](const std::string& why_not) { dumped(why_not); };
   callbacks.on_killed = [this](std::uint32_t process, std::uint32_t pid) {
     fail(ExitStatus::kServerDied,
          fmt::format("process {} (pid {} of the server) was killed on this replica only", process,

@@ -118,7 +118,12 @@ class Node {
   void checkpoint_at(const consensus::EntryView& entry);
   void look_after_checkpoint();
   std::string unrest();
+  Outcome prepare_dump();
+  Index begin_place();
   Outcome dump();
+  Outcome copy_shared();
+  bool shares_processor(unsigned a, unsigned b) const;
+  void dumped(const std::string& why_not);
   Index slide();
   void note_place(const consensus::EntryView& entry);
   void release_log();
@@ -277,9 +282,16 @@ class Node {
   std::unique_ptr<Checkpointer> checkpointer_;
   std::deque<HeldEntry> held_;
   std::int64_t checkpoint_due_ns_ = proxy::kNever;  // CLOCK_MONOTONIC
-  NodeState noted_;                                 // as of the entry
-  std::string noted_files_;                         // file_names() then
-  std::string noted_digest_;                        // of the outputs
+  struct Taken {
+    Viewstamp at;
+    std::uint64_t position = 0, stamp_ns = 0;
+  } taken_;                                      // the last entry that the server was given
+  NodeState noted_;                              // as of the checkpoint's
+  DumpTimes times_;                              // of the one under way
+  DumpTimes last_times_;                         // of the last published one
+  std::string no_copies_;                        // why the copies of what it maps are not there
+  std::unique_ptr<nlohmann::json> noted_files_;  // file_names() then
+  std::string noted_digest_;                     // of the outputs
   std::unique_ptr<checkpoint::Checkpoints> checkpoints_;
   std::optional<checkpoint::Staging> staging_;  // of the one under way
   checkpoint::Worker packer_;
@@ -296,6 +308,8 @@ class Node {
   Index missed_{};                  // what the own log held already
   // It does not seek the lead until it has caught up, or until then; 0: it is not coming back.
   std::int64_t catch_up_until_ns_ = 0;
+  std::int64_t began_ns_ = 0;  // when this node was opened
+  ReturnTimes returned_;
 
   struct CommittedHash {
     Viewstamp at;

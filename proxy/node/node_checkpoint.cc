@@ -26,12 +26,16 @@ namespace {
 
 constexpr unsigned kCheckpointsKept = 3;
 
+double ms(std::int64_t us) { return static_cast<double>(us) / 1000; }
+
 }  // namespace
 
 // --- taking one ---------------------------------------------------------------------------------
 
 void Node::open_checkpointer() {
   CheckpointActions actions;
+  actions.prepare = [this] { return prepare_dump(); };
+  actions.place = [this] { return begin_place(); };
   actions.admitted = [this] {
     slot0_->pump();
     slot0_->admit();
@@ -75,6 +79,9 @@ std::string Node::ask_for_checkpoint(const nlohmann::json& request) {
     return refuse("busy", fmt::format("replica {} is the leader, or does not follow", named));
   }
   if (able.empty()) return refuse("busy", "no other replica follows");
+  // One with a processor of its own can hurry.
+  const auto beside = [this](std::uint8_t r) { return shares_processor(r, config_.replica); };
+  if (named < 0 && !std::all_of(able.begin(), able.end(), beside)) std::erase_if(able, beside);
   auto chosen = std::upper_bound(able.begin(), able.end(), last_asked_);
   if (chosen == able.end()) chosen = able.begin();
   const auto who = named >= 0 ? static_cast<std::uint8_t>(named) : *chosen;
@@ -110,12 +117,30 @@ void Node::checkpoint_at(const consensus::EntryView& entry) {
     checkpointer_->refuse(entry.at.index, "this replica came back after it was asked");
     return;
   }
-  if (!checkpointer_->asked(now_ns_, entry.at.index)) return;
-  checkpoint::fault_point("take.held");
+  checkpointer_->asked(now_ns_, entry.at.index);
+  checkpoint::fault_point("take.preparing");
+}
+
+Outcome Node::prepare_dump() {
+  if (server_exited_ || !guard_->running() || guard_->pid() < 0) {
+    return Error{Code::kNotFound, 0, "no server runs"};
+  }
+  auto staging = checkpoints_->begin(checkpointer_->at());
+  if (!staging.ok()) return told(staging.error());
+  staging_.emplace(std::move(staging).value());
+  return guard_->prepare_checkpoint(staging_->path);
+}
+
+// Nothing is held yet: what was taken last is the place.
+Index Node::begin_place() {
   noted_ = {};
   noted_.passed = stalls_->passed();
-  note_place(entry);
-  look_after_checkpoint();
+  noted_.at = taken_.at;
+  noted_.position = taken_.position;
+  noted_.stamp_ns = taken_.stamp_ns;
+  noted_.facts = consensus_->group_facts();
+  checkpoint::fault_point("take.held");
+  return taken_.at.index;
 }
 
 void Node::note_place(const consensus::EntryView& entry) {
@@ -181,10 +206,33 @@ Outcome Node::dump() {
   const auto pid = last_pid(guard_->pid());
   if (!pid.ok()) return pid.error();
   noted_.last_pid = pid.value();
-  noted_files_ = file_names(*layout_, guard_->pid(), config_.replica_dir() + "/upper").dump();
-  auto staging = checkpoints_->begin(noted_.at.index);
-  if (!staging.ok()) return told(staging.error());
-  staging_.emplace(std::move(staging).value());
+  // Before CRIU has descriptors of its own in the processes.
+  noted_files_ = std::make_unique<nlohmann::json>(
+      file_names(*layout_, guard_->pid(), config_.replica_dir() + "/upper"));
+  times_ = {};
+  times_.noting = (monotonic_ns() - begin_ns) / 1000;
+  // Nobody but this replica pays for the hurry; that of a group of one is what its clients wait
+  // for.
+  const unsigned leader = value(leader_);
+  const bool alone = config_.replicas == 1 || (config_.host && config_.host->fabric != "shm");
+  const bool hurry = alone || !shares_processor(config_.replica, leader);
+  if (const Outcome begun = guard_->freeze(hurry); !begun.ok()) return begun;
+  checkpoint::fault_point("take.asked");
+  const Outcome copied = copy_shared();
+  no_copies_ = copied.ok() ? "" : copied.error().what;
+  guard_->thaw(copied.ok());
+  return Done{};
+}
+
+// Whether the servers of two replicas of this machine run on one processor, for all that is known.
+bool Node::shares_processor(unsigned a, unsigned b) const {
+  const auto& cpus = config_.server_cpus;
+  return a >= cpus.size() || b >= cpus.size() || cpus[a] < 0 || cpus[b] < 0 || cpus[a] == cpus[b];
+}
+
+// What the server maps, while CRIU dumps its processes: we have the turn, so nobody writes to it.
+Outcome Node::copy_shared() {
+  const std::int64_t begin_ns = monotonic_ns();
   const std::string shared = config_.replica_shm_dir();
   checkpoint::Why why;
   for (const char* name : kSharedFiles) {
@@ -196,10 +244,23 @@ Outcome Node::dump() {
       return copied;
     }
   }
-  spdlog::info("noted and copied in {} ms", (monotonic_ns() - begin_ns) / 1'000'000);
-  const Outcome asked = guard_->checkpoint(staging_->path);
-  checkpoint::fault_point("take.asked");
-  return asked;
+  times_.segment = (monotonic_ns() - begin_ns) / 1000;
+  return Done{};
+}
+
+void Node::dumped(const std::string& why_not) {
+  if (why_not.empty()) {
+    checkpoint::fault_point("take.dumped");
+    times_.keeper = guard_->dump_times();
+    const checkpoint::CheckpointTimes& t = times_.keeper;
+    spdlog::info(
+        "dumped: noted in {:.1f} ms, stopped after {:.1f}, dumped in {:.1f} (memory {:.1f}), files "
+        "copied in {:.1f}, thawed after {:.1f} and {:.1f}; segment copied in {:.1f}",
+        ms(times_.noting), ms(t.stopping), ms(t.dumping), ms(t.memory), ms(t.copying),
+        ms(t.waiting), ms(t.thawing), ms(times_.segment));
+  }
+  checkpointer_->dumped(monotonic_ns(),
+                        no_copies_.empty() || why_not.empty() ? why_not : no_copies_);
 }
 
 Error Node::told(const Error& error) const {
@@ -253,7 +314,7 @@ Result<std::string> Node::pack(checkpoint::Why& why) {
   m.clock = noted_.clock;
   m.output_digest = noted_digest_;
   nlohmann::json state = to_json(noted_);
-  state["files"] = nlohmann::json::parse(noted_files_);
+  state["files"] = std::move(*noted_files_);
   m.node_state = state.dump();
   // What a packer before this one left.
   (void)checkpoints_->clean(checkpoint::Leftovers::kAllButShipments).ok();
@@ -282,11 +343,13 @@ void Node::take_published() {
     return;
   }
   const bool well = packer_.result().ok();
+  if (well) last_times_ = times_;
   checkpointer_->published(monotonic_ns(), well ? "" : packer_.why());
   if (well) staging_.reset();
 }
 
 void Node::discard() {
+  guard_->cancel_checkpoint();
   if (!staging_) return;
   checkpoints_->abandon(*staging_);
   staging_.reset();

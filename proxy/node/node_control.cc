@@ -285,6 +285,8 @@ NodeStatus Node::status() const {
   s.outputs_digest = outputs_->digest();
   s.entries = entries_;
   s.checkpoint = checkpointer_->status();
+  s.dump = last_times_;
+  s.returned = returned_;
   s.restored_at = value(restored_.at.index);
   s.group = config_.group;
   s.replicas = config_.replicas;

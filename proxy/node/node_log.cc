@@ -68,6 +68,7 @@ void Node::take_entry(const consensus::EntryView& entry, bool was_held) {
   }
   const bool foretold = replay_ != nullptr && config_.replicas == 1;
   if (!was_held && !foretold) stalls_->committed(type, entry.payload);
+  taken_ = {entry.at, entry.end_pos, entry.stamp_ns};
   if (type == EntryType::kHash) {
     note_hash(entry);
     consensus::EntryView bare = entry;

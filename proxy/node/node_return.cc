@@ -79,6 +79,7 @@ bool Node::find_checkpoint() {
     }
     restored_ = std::move(state).value();
     restored_from_ = target;
+    returned_.unpacking = (monotonic_ns() - began_ns_) / 1000;
     take_up_log();
     checkpoint::fault_point("return.unpacked");
     spdlog::info("this replica begins at the checkpoint at entry {} ({})",
@@ -159,6 +160,12 @@ void Node::take_up_server() {
     proxy_->output({OutputType::kListen, {}, f.listener.port, f.listener.backlog, 0}, {});
   }
   dmt::lay_turn_down(*layout_);
+  returned_.running = (monotonic_ns() - began_ns_) / 1000;
+  returned_.keeper = guard_->restore_times();
+  const auto ms = [](std::int64_t us) { return static_cast<double>(us) / 1000; };
+  spdlog::info("came back: unpacked in {:.1f} ms, files copied in {:.1f}, CRIU {:.1f}; all {:.1f}",
+               ms(returned_.unpacking), ms(returned_.keeper.copying), ms(returned_.keeper.criu),
+               ms(returned_.running));
   std::error_code ignored;  // what was unpacked has served
   std::filesystem::remove_all(restored_from_, ignored);
 }

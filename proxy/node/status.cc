@@ -101,6 +101,7 @@ nlohmann::json clients_json(const NodeStatus& s) {
 
 nlohmann::json checkpoint_json(const NodeStatus& s) {
   const CheckpointStatus& c = s.checkpoint;
+  const checkpoint::CheckpointTimes &d = s.dump.keeper, &r = s.returned.keeper;
   return {{"checkpoint",
            {{"taken", c.taken},
             {"failed", c.failed},
@@ -110,7 +111,23 @@ nlohmann::json checkpoint_json(const NodeStatus& s) {
             {"rest_us", c.rest_ns / 1000},
             {"held_us", c.held_ns / 1000},
             {"pack_us", c.pack_ns / 1000},
-            {"restored_at", s.restored_at}}}};
+            {"prepare_us", c.prepare_ns / 1000},
+            {"phases_us",
+             {{"noting", s.dump.noting},
+              {"stopping", d.stopping},
+              {"dumping", d.dumping},
+              {"copying", d.copying},
+              {"waiting", d.waiting},
+              {"thawing", d.thawing},
+              {"segment", s.dump.segment},
+              {"frozen", d.frozen},
+              {"memory", d.memory}}},
+            {"restored_at", s.restored_at},
+            {"return_us",
+             {{"unpacking", s.returned.unpacking},
+              {"copying", r.copying},
+              {"criu", r.criu},
+              {"running", s.returned.running}}}}}};
 }
 
 std::array<nlohmann::json, 6> parts_json(const NodeStatus& s) {

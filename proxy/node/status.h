@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/container.h"
 #include "consensus/consensus.h"
 #include "dmt/base/result.h"
 #include "proxy/node/checkpointer.h"
@@ -20,6 +21,18 @@
 #include "proxy/node/unhooked.h"
 
 namespace crane::node {
+
+// Where the time of the last published checkpoint went, and of coming back from one; in us.
+struct DumpTimes {
+  std::int64_t noting = 0;   // at rest, before anything was stopped
+  std::int64_t segment = 0;  // copying it, beside CRIU
+  checkpoint::CheckpointTimes keeper;
+};
+struct ReturnTimes {
+  std::int64_t unpacking = 0;  // from this node's start on: until the files were there,
+  std::int64_t running = 0;    // and until the server could go on
+  checkpoint::CheckpointTimes keeper;
+};
 
 struct NodeStatus {
   std::string group, fabric, durability;
@@ -59,6 +72,8 @@ struct NodeStatus {
   std::uint64_t outputs_digest = 0;
   std::array<std::uint64_t, kEntryTypes> entries{};  // committed, by EntryType
   CheckpointStatus checkpoint;
+  DumpTimes dump;
+  ReturnTimes returned;
   std::uint64_t restored_at = 0;  // the entry whose checkpoint this node began with; 0: none
   std::uint64_t connections = 0, accepted = 0, refused = 0, reset_slow = 0, reset_leader = 0;
   std::uint64_t bytes_in = 0, bytes_out = 0;

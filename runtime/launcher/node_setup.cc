@@ -125,6 +125,10 @@ std::string node_configuration(const NodeSetup& s) {
   const std::string record =
       s.options.record.empty() ? "" : std::filesystem::absolute(s.options.record).string();
   const std::uint32_t quantum = s.options.quantum != 0 ? s.options.quantum : s.profile.quantum;
+  std::vector<int> server_cpus;
+  for (int replica = 0; replica < s.options.replicas; ++replica) {
+    server_cpus.push_back(processor_of(s.options, s.profile, replica));
+  }
   return Json{{"group", s.options.name},
               {"replica", s.replica},
               {"replicas", s.options.places()},
@@ -156,6 +160,7 @@ std::string node_configuration(const NodeSetup& s) {
               {"publish", publish},
               {"perturb", perturb},
               {"cpu", processor_of(s.options, s.profile, s.replica)},
+              {"server_cpus", server_cpus},
               {"node_roams", s.profile.node_roams},
               {"log_id", std::stoull(s.log_id)},
               {"secret", s.secret},

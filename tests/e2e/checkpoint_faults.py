@@ -19,8 +19,8 @@ from checkpoints import check_equal, checkpoint, control, listed
 
 # Where whose process dies: the node itself (with its server), the server's keeper (and so the
 # node), or the packer, which the node outlives.
-TAKING = ("begin.made", "take.held", "take.resting", "take.asked", "take.dumped", "take.released",
-          "dump.begun", "dump.running", "dump.done")
+TAKING = ("begin.made", "take.preparing", "take.held", "take.resting", "take.asked", "take.dumped",
+          "take.released", "dump.begun", "dump.preparing", "dump.running", "dump.done")
 PACKING = ("publish.packing", "publish.part", "publish.packed", "publish.manifest",
            "publish.renamed", "publish.cleaning", "verify.checked", "verify.mark",
            "remove.renamed", "remove.removing")

@@ -187,9 +187,36 @@ struct Dumped : Fixture {
     const auto times = dump(original);
     INFO(original.reason());
     REQUIRE(times.ok());
-    CHECK(times.value().total_ms >= times.value().frozen_ms);
-    CHECK(times.value().frozen_ms >= 0);
-    CHECK(times.value().copy_ms >= 0);
+    CHECK(times.value().dumping > 0);
+    CHECK(times.value().copying > 0);
+    CHECK(times.value().frozen >= times.value().memory);
+    CHECK(times.value().memory > 0);
+  }
+};
+
+// A server whose dump is made in steps.
+struct Stepped : Fixture {
+  Place place{dir, "r0"};
+  Container server{place.options};
+
+  Stepped() {
+    place.make_segment();
+    REQUIRE(server.start().ok());
+    REQUIRE(place.ask(kPatientCheck) == kPatientAll);
+  }
+  // What the keeper has said is taken; the server runs.
+  bool busy() { return server.wait(0).error().code == Code::kBusy; }
+  void prepare() {
+    const std::string target = dir + "/checkpoint" + std::to_string(++checkpoints);
+    images = target + "/images";
+    upper = target + "/upper";
+    fs::create_directories(target);
+    // One that was cancelled may be on its way out.
+    REQUIRE(eventually([&] { return busy() && server.prepare_checkpoint(images, upper).ok(); }));
+    CHECK(server.freeze(false).error().code == Code::kBusy);
+    REQUIRE(eventually([&] { return busy() && server.prepared(); }));
+    CHECK(server.prepare_checkpoint(images, upper).error().code == Code::kBusy);
+    CHECK(place.ask(kPatientCheck) == kPatientAll);
   }
 };
 
@@ -238,6 +265,57 @@ TEST_CASE("dump: the server goes on and comes back elsewhere as it was", "[dump]
   REQUIRE(last.destroy().ok());
   CHECK(second.left_nothing());
   CHECK(third.left_nothing());
+  CHECK(criu_leftovers() == f.leftovers);
+}
+
+TEST_CASE("dump: in steps, at the caller's pace", "[dump]") {
+  if (!dumps_work("dump: in steps")) return;
+  const bool hurry = GENERATE(false, true);
+  Stepped f;
+  f.prepare();
+  REQUIRE(f.place.ask(kPatientChange) == 1);
+  REQUIRE(f.server.freeze(hurry).ok());
+  // All is dumped, and it still does not run: what it is asked stays unanswered.
+  REQUIRE(eventually([&] { return fs::exists(f.upper); }));
+  f.place.tell(kPatientCheck);
+  CHECK_FALSE(f.server.checkpointed(50).ok());
+  CHECK_FALSE(f.place.answered());
+  SECTION("it is there") {
+    REQUIRE(f.server.thaw(true).ok());
+    REQUIRE(f.server.checkpointed(kLimitMs).ok());
+    REQUIRE(eventually([&] { return f.place.answered(); }));
+    Place second(f.dir, "r1");
+    second.make_segment(&f.place);
+    second.segment->answered = second.segment->asked;
+    Container again(second.options);
+    const auto pid = restore(again, f);
+    INFO(again.reason());
+    REQUIRE(pid.ok());
+    CHECK(second.ask(kPatientCheck) == kPatientAll);
+  }
+  SECTION("what the caller copies is not to be had") {
+    REQUIRE(f.server.thaw(false).ok());
+    CHECK(f.server.checkpointed(kLimitMs).error().code == Code::kUnsupported);
+    REQUIRE(eventually([&] { return f.place.answered(); }));
+  }
+  CHECK(f.place.ask(kPatientCheck) == kPatientAll);
+}
+
+TEST_CASE("dump: one that is given up leaves the server as it was", "[dump]") {
+  if (!dumps_work("dump: given up")) return;
+  Stepped f;
+  f.prepare();
+  f.server.cancel_checkpoint();
+  CHECK(f.server.checkpointed(0).error().code == Code::kBusy);
+  CHECK(f.place.ask(kPatientChange) == 1);
+  f.prepare();
+  REQUIRE(f.server.freeze(true).ok());
+  REQUIRE(f.server.thaw(true).ok());
+  REQUIRE(f.server.checkpointed(kLimitMs).ok());
+  CHECK(f.place.ask(kPatientCheck) == kPatientAll);
+  f.prepare();  // the server's end does not wait for it
+  REQUIRE(f.server.destroy().ok());
+  CHECK(f.place.left_nothing());
   CHECK(criu_leftovers() == f.leftovers);
 }
 

@@ -19,11 +19,16 @@ constexpr std::int64_t kMs = 1'000'000, kNoLook = std::numeric_limits<std::int64
 struct Fixture {
   bool admitted = true;
   std::string unrest = "slot 3 computes";
-  Outcome can_dump = Done{}, can_publish = Done{};
+  Outcome can_prepare = Done{}, can_dump = Done{}, can_publish = Done{};
   std::uint64_t held_until = 0;  // entries up to here can be slid to
   std::uint64_t at = 7;
-  int dumps = 0, releases = 0, publishes = 0, discards = 0;
-  Checkpointer c{{[this] { return admitted; }, [this] { return unrest; },
+  int prepares = 0, dumps = 0, releases = 0, publishes = 0, discards = 0;
+  Checkpointer c{{[this] {
+                    ++prepares;
+                    return can_prepare;
+                  },
+                  [this] { return Index{at}; }, [this] { return admitted; },
+                  [this] { return unrest; },
                   [this] { return at < held_until ? Index{++at} : Index{0}; },
                   [this] {
                     REQUIRE(unrest.empty());  // Q2
@@ -36,13 +41,25 @@ struct Fixture {
                     return can_publish;
                   },
                   [this] { ++discards; }}};
+
+  // As if CRIU had been started at once.
+  void hold(std::int64_t now, Index entry) {
+    c.asked(now, entry);
+    REQUIRE(c.state() == State::kPreparing);
+    REQUIRE_FALSE(c.holds());
+    c.prepared(now);
+  }
 };
 
 }  // namespace
 
-TEST_CASE("checkpoint: the log is held from the entry until the dump is there", "[Q1]") {
+TEST_CASE("checkpoint: the log is held from what is prepared until the dump is there", "[Q1]") {
   Fixture f;
-  REQUIRE(f.c.asked(0, Index{7}));
+  f.c.asked(-50 * kMs, Index{7});
+  REQUIRE(f.prepares == 1);
+  REQUIRE_FALSE(f.c.holds());
+  REQUIRE(f.c.step(-20 * kMs, false) == kNoLook);
+  f.c.prepared(0);
   REQUIRE(f.c.holds());
   REQUIRE(f.c.step(1 * kMs, false) != kNoLook);
   f.unrest.clear();
@@ -59,16 +76,52 @@ TEST_CASE("checkpoint: the log is held from the entry until the dump is there", 
   REQUIRE(f.discards == 0);
   REQUIRE(f.c.status().taken == 1);
   REQUIRE(f.c.status().last == Index{7});
+  REQUIRE(f.c.status().prepare_ns == 50 * kMs);
   REQUIRE(f.c.status().rest_ns == 1 * kMs);
   REQUIRE(f.c.status().held_ns == 88 * kMs);
   REQUIRE(f.c.status().pack_ns == 110 * kMs);
+}
+
+TEST_CASE("checkpoint: it is as of the last entry that the server was given", "[Q1]") {
+  Fixture f;
+  f.c.asked(0, Index{7});
+  f.at = 30;  // the log went on
+  f.unrest.clear();
+  f.c.prepared(1 * kMs);
+  REQUIRE(f.c.at() == Index{30});
+  REQUIRE(f.c.step(1 * kMs, false) == kNoLook);
+  f.c.dumped(2 * kMs, "");
+  f.c.published(3 * kMs, "");
+  REQUIRE(f.c.status().last == Index{30});
+}
+
+TEST_CASE("checkpoint: given up before anything is held, nothing is released", "[Q1]") {
+  Fixture f;
+  SECTION("it cannot be prepared") {
+    f.can_prepare = Error{Code::kNotFound, 0, "no CRIU"};
+    f.c.asked(0, Index{7});
+    REQUIRE(f.c.status().why == "no CRIU");
+  }
+  SECTION("preparing fails") {
+    f.c.asked(0, Index{7});
+    f.c.dumped(1, "CRIU was killed");
+    REQUIRE(f.c.status().why == "CRIU was killed");
+  }
+  REQUIRE(f.c.state() == State::kIdle);
+  REQUIRE(f.releases == 0);
+  REQUIRE(f.discards == 1);
+  f.c.prepared(2);  // what was on its way
+  REQUIRE_FALSE(f.c.holds());
+  f.can_prepare = Done{};
+  f.at = 8;
+  f.hold(3, Index{8});
 }
 
 TEST_CASE("checkpoint: a server that is far behind is waited for", "[Q1]") {
   Fixture f;
   f.admitted = false;
   f.unrest.clear();
-  REQUIRE(f.c.asked(0, Index{7}));
+  f.hold(0, Index{7});
   for (std::int64_t now = 0; now < 60'000 * kMs; now += 100 * kMs) {
     REQUIRE(f.c.step(now, false) != kNoLook);
   }
@@ -81,7 +134,7 @@ TEST_CASE("checkpoint: a server that is far behind is waited for", "[Q1]") {
 TEST_CASE("checkpoint: a place that is none to stop at is left behind", "[Q1]") {
   Fixture f;
   f.held_until = 9;
-  REQUIRE(f.c.asked(0, Index{7}));
+  f.hold(0, Index{7});
   for (std::int64_t now = 0; now < 1000 * kMs; now += 1 * kMs) {
     REQUIRE(f.c.step(now, false) != kNoLook);
   }
@@ -97,7 +150,7 @@ TEST_CASE("checkpoint: a place that is none to stop at is left behind", "[Q1]") 
 
 TEST_CASE("checkpoint: every way out of it lets the log go on once", "[Q1]") {
   Fixture f;
-  REQUIRE(f.c.asked(0, Index{7}));
+  f.hold(0, Index{7});
   SECTION("no rest in time") {
     std::int64_t now = 0;
     for (std::int64_t next = 0; next != kNoLook; now = next) next = f.c.step(now, false);
@@ -107,6 +160,11 @@ TEST_CASE("checkpoint: every way out of it lets the log go on once", "[Q1]") {
   SECTION("the lead comes to this replica") {
     REQUIRE(f.c.step(1, true) == kNoLook);
     REQUIRE(f.c.status().why == "this replica leads now");
+  }
+  SECTION("what was prepared is gone before it is at rest") {
+    f.c.dumped(1, "CRIU was killed");
+    REQUIRE(f.dumps == 0);
+    REQUIRE(f.c.status().why == "CRIU was killed");
   }
   SECTION("the dump cannot begin") {
     f.unrest.clear();
@@ -139,16 +197,19 @@ TEST_CASE("checkpoint: every way out of it lets the log go on once", "[Q1]") {
   REQUIRE(f.discards == 1);
   REQUIRE(f.c.status().taken == 0);
   REQUIRE(f.c.status().failed == 1);
-  REQUIRE(f.c.asked(10, Index{9}));  // the next one is not hindered
+  f.at = 9;
+  f.hold(10, Index{9});  // the next one is not hindered
 }
 
 TEST_CASE("checkpoint: a second one while one is under way is not begun", "[Q1]") {
   Fixture f;
-  REQUIRE(f.c.asked(0, Index{7}));
+  f.hold(0, Index{7});
   f.unrest.clear();
   (void)f.c.step(1, false);
   f.c.dumped(2, "");
-  REQUIRE_FALSE(f.c.asked(3, Index{8}));
+  f.c.asked(3, Index{8});
+  REQUIRE(f.prepares == 1);
+  REQUIRE(f.c.status().why == "the one before was not finished");
   REQUIRE_FALSE(f.c.holds());
   REQUIRE(f.releases == 1);
   f.c.published(4, "");
@@ -163,5 +224,6 @@ TEST_CASE("checkpoint: one that is refused holds nothing and is told") {
   REQUIRE(f.discards == 0);
   REQUIRE(f.c.status().gave_up == Index{7});
   REQUIRE(f.c.status().why == "why not");
-  REQUIRE(f.c.asked(10, Index{9}));
+  f.c.asked(10, Index{9});
+  REQUIRE(f.c.state() == Checkpointer::State::kPreparing);
 }

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    What CRIU says is understood, whatever it is; what it is told is what it reads.
+// METHOD  Messages made by hand, cut at every place, with bytes of every value; no CRIU runs.
+// CHECKS  protobuf.h, and the conversation of criu.h.
+#include "checkpoint/criu.h"
+
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "checkpoint/protobuf.h"
+
+using namespace crane::checkpoint;
+using What = CriuSays::What;
+
+namespace {
+
+std::string notification(const std::string& place) {
+  std::string notify, message;
+  put_bytes(notify, 1, place);
+  put_number(message, 1, 6);
+  put_number(message, 2, 1);
+  put_bytes(message, 5, notify);
+  return message;
+}
+
+std::string response(unsigned type, bool well) {
+  std::string message;
+  put_number(message, 1, type);
+  put_number(message, 2, well ? 1 : 0);
+  return message;
+}
+
+}  // namespace
+
+TEST_CASE("criu: fields are read as they were written", "[criu]") {
+  std::string text;
+  put_number(text, 1, 0);
+  put_number(text, 300, 1ULL << 63);
+  put_bytes(text, 2, std::string(200, 'x'));
+  put_number(text, 1, 7);
+  CHECK(find_field(text, 1)->value == 7);  // the last one counts
+  CHECK(find_field(text, 300)->value == 1ULL << 63);
+  CHECK(find_field(text, 2)->bytes == std::string(200, 'x'));
+  CHECK_FALSE(find_field(text, 3));
+  // Cut anywhere nothing is read beyond the end.
+  for (std::size_t size = 0; size < text.size(); ++size) {
+    std::string_view cut = std::string_view(text).substr(0, size);
+    while (const auto field = take_field(cut)) CHECK(field->bytes.size() <= size);
+  }
+}
+
+TEST_CASE("criu: its places are told apart, and what is none is a refusal", "[criu]") {
+  CHECK(criu_says(notification("pre-dump")).what == What::kReady);
+  CHECK(criu_says(notification("network-lock")).what == What::kStopped);
+  CHECK(criu_says(notification("post-dump")).what == What::kDumped);
+  CHECK(criu_says(notification("network-unlock")).what == What::kOther);
+  CHECK(criu_says(response(1, true)).what == What::kDone);
+  CHECK(criu_says(response(1, false)).what == What::kRefused);
+  CHECK(criu_says(response(0, true)).what == What::kRefused);
+  CHECK(criu_says("").what == What::kRefused);
+  const std::string whole = notification("pre-dump");
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    CHECK(criu_says(whole.substr(0, size)).what != What::kReady);
+  }
+  for (int byte = 0; byte < 256; ++byte) {
+    CHECK(criu_says(std::string(40, static_cast<char>(byte))).what == What::kRefused);
+  }
+  CHECK(find_field(criu_answer(true), 1)->value == 6);
+  CHECK(find_field(criu_answer(true), 3)->value == 1);
+  CHECK(find_field(criu_answer(false), 3)->value == 0);
+}
+
+TEST_CASE("criu: a dump is asked for with all that is external", "[criu]") {
+  CriuCall call;
+  call.first = 4711;
+  call.externals = {"mnt[/run/crane]:/run/crane", "net[1]:crane.network"};
+  const std::string asked = dump_request(call, 8, 9);
+  CHECK(find_field(asked, 1)->value == 1);
+  const std::string options(find_field(asked, 2)->bytes);
+  CHECK(find_field(options, 1)->value == 8);
+  CHECK(find_field(options, 2)->value == 4711);
+  CHECK(find_field(options, 3)->value == 1);
+  CHECK(find_field(options, 12)->value == 1);
+  CHECK(find_field(options, 17)->value == 9);
+  CHECK(find_field(options, 37)->bytes == call.externals[1]);
+  CHECK(find_field(options, 64)->value == 3);
+}
+
+TEST_CASE("criu: its figures, if it left any", "[criu]") {
+  char directory[] = "/tmp/crane-criu-XXXXXX";
+  REQUIRE(mkdtemp(directory) != nullptr);
+  const std::string work = directory;
+  CHECK(criu_stats(work).frozen == -1);
+  CHECK(criu_stats(work).memory == -1);
+  std::string dump, entry;
+  put_number(dump, 1, 100);
+  put_number(dump, 2, 5000);
+  put_number(dump, 3, 700);
+  put_number(dump, 4, 60);
+  put_bytes(entry, 1, dump);
+  std::ofstream(work + "/stats-dump") << std::string(12, '\0') << entry;
+  const CriuStats stats = criu_stats(work);
+  CHECK(stats.stopping == 100);
+  CHECK(stats.frozen == 5000);
+  CHECK(stats.memory == 760);
+  CHECK(stats.restore == -1);
+  std::ofstream(work + "/stats-dump") << "short";
+  CHECK(criu_stats(work).frozen == -1);
+  std::filesystem::remove_all(work);
+}
