@@ -24,8 +24,6 @@ void die_if_told(const char* name) {
 
 }  // namespace
 
-FaultHook fault_hook = nullptr;
-
 bool die_at(const char* spec) {
   const std::string text = spec;
   const auto colon = text.find(':');

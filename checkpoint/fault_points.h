@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Named places where a test kills the process, to see what is found afterwards.  In production no
-// hook is set, and a place costs one load.
+// The places where tests kill a process (dmt/base/fault_point.h), and how.
 //
 // Threads: the hook is set before others run.
 
 #include <array>
 #include <string>
+
+#include "dmt/base/fault_point.h"
 
 namespace crane::checkpoint {
 
@@ -32,13 +33,15 @@ inline constexpr std::array kFaultPoints = {
 };
 // And those of a running replica, in its node and in its server's keeper.
 inline constexpr std::array kReplicaFaultPoints = {
-    "take.held",        // node: the log is held
+    "take.preparing",   // node: the keeper is to start CRIU
+    "take.held",        // node: the log is to be held
     "take.resting",     // node: at rest; nothing was noted
-    "take.asked",       // node: CRIU was asked for
+    "take.asked",       // node: the dump is to be made
     "take.dumped",      // node: the dump is there, the log is still held
     "take.released",    // node: the log goes on, nothing is packed
     "dump.begun",       // keeper: CRIU is to be started
-    "dump.running",     // keeper: it runs, and is killed with us
+    "dump.preparing",   // keeper: it was started
+    "dump.running",     // keeper: it works, and is killed with us
     "dump.done",        // keeper: it has ended, the node does not know
     "return.unpacked",  // node: what it comes back from is unpacked
     "return.asked",     // node: the keeper is to bring the server back
@@ -48,12 +51,19 @@ inline constexpr std::array kReplicaFaultPoints = {
     "restore.done",     // keeper: CRIU has ended, the node does not know
 };
 
-using FaultHook = void (*)(const char* name);
-extern FaultHook fault_hook;  // null: none
+// And those of the log on disk, in a node: what checkpoints cover leaves its store.
+inline constexpr std::array kStoreFaultPoints = {
+    "truncate.holds",     // the group is to be told of a checkpoint
+    "truncate.told",      // consensus knows it
+    "truncate.covered",   // the entry that says so was handed out
+    "truncate.cut",       // store's thread: a segment was closed, nothing is dropped
+    "truncate.dropping",  // the store says that it begins later, its files are there
+    "truncate.dropped",   // one of them is gone
+};
 
-inline void fault_point(const char* name) {
-  if (fault_hook != nullptr) fault_hook(name);
-}
+using crane::fault_hook;
+using crane::fault_point;
+using crane::FaultHook;
 
 // For unit tests: a hook that kills this process at the n-th time the place is passed, if `spec` is
 // "name" or "name:n" with a name from above.  False: it is neither.

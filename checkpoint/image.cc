@@ -320,7 +320,7 @@ Outcome Checkpoints::unpack_into(const std::string& from, const std::string& to,
 
 // --- having fewer
 
-Result<int> Checkpoints::keep(unsigned count) {
+Result<int> Checkpoints::keep(unsigned count, Index relied) {
   const auto all = list();
   if (!all) return all.error();
   bool verified = false;
@@ -330,7 +330,7 @@ Result<int> Checkpoints::keep(unsigned count) {
   for (const Listed& one : all.value()) {
     if (!one.damage.empty()) {
       damaged.push_back(&one);
-    } else if (kept < count || (one.verified && !verified)) {
+    } else if (kept < count || (one.verified && !verified) || one.manifest.at.index == relied) {
       ++kept;
       verified = verified || one.verified;
     } else {

@@ -15,6 +15,8 @@
 // INVARIANT G2  A checkpoint is unpacked entirely or not at all, and only when every byte of it
 //               was checked and it is of this group, log, layout and libcrane.so.
 // INVARIANT G3  The newest verified checkpoint is never removed by keep().
+// INVARIANT G5  One that the group was told of, so that stores of the log may be cut there, stays
+//               until a newer one was told.
 // INVARIANT G4  An operation that fails or is killed leaves what was published before as it was;
 //               what else it leaves, clean() removes once its process is dead (a lock on the
 //               directory tells; the kernel drops it with the process).
@@ -91,9 +93,10 @@ class Checkpoints {
                           const Expected& expected);
 
   // --- having fewer
-  // Removes all but the `count` newest and the newest verified one; damaged ones only when a
-  // verified one stays.  What is being read stays, too.  How many were removed.
-  Result<int> keep(unsigned count);
+  // Removes all but the `count` newest, the newest verified one and the one at `relied`, on which
+  // stores of the log rely (G5; 0: none); damaged ones only when a verified one stays.  What is
+  // being read stays, too.  How many were removed.
+  Result<int> keep(unsigned count, Index relied = Index{0});
   Outcome remove(const std::string& name);  // kBusy: it is being read
   // Removes what dead processes left.
   Outcome clean(Leftovers which);

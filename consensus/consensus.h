@@ -228,6 +228,8 @@ struct GroupStatus {
   Index committed{};
   Index durable{};                // kDisk: of the own log, in the own store
   Index applied{};                // handed to on_committed
+  Index first{};                  // kDisk: the oldest entry in the own store
+  Index covered{};                // kDisk: stores may lose what is up to here
   std::uint8_t connected = 0;     // peers whose process is there
   bool failed = false;            // after on_fatal
   bool removed = false;           // failed, because the group removed this replica
@@ -263,6 +265,11 @@ class Consensus {
   // The own server died or is stuck (C6): hands leadership over, and does not seek it until fit().
   virtual void abdicate(const char* reason) = 0;
   virtual void fit() = 0;
+  // The own server's state at entry `at` is kept in files of this replica, whole and verified, and
+  // stays until a newer one was told; also at a start, of the newest one there is.  In disk mode,
+  // once a majority of the voters have such a checkpoint at an entry or behind it, all stores lose
+  // what is up to that entry (README.md, What stores may lose).  The earlier one again: nothing.
+  virtual void checkpointed(Index at) = 0;
   // Appends a change of members, which counts at once and is final when committed (on_members).
   // kNotLeader: status().leader may know; kBusy: a change or transfer is under way, the learner
   // lags, or too few of the remaining voters are in touch: try again; kBadArgument: it makes no

@@ -49,7 +49,7 @@ def one_run(place, server, label, requests):
         running = Native(server.native, server.port, server.environment, server.native_address())
     else:
         running = h.Group(place, server.command, replicas=replicas, port=server.port,
-                          options=[*server.options, *options])
+                          options=[*server.options, "--checkpoint-every", "0", *options])
     with as_it_was(server.work) if replicas == 0 else contextlib.nullcontext(), running:
         h.wait_until(server.ready, 60, f"{server.name} answers")
         server.load(max(requests // 10, 16))   # warm

@@ -38,6 +38,7 @@ void Replica::pump_store() {
     }
     if (to.pos > from.pos) {
       const std::uint64_t sequence = store_.begin(to);
+      giving_commit_ = std::min(commit_.last.index, to.last.index);
       emit(StoreEntries{sequence, from.pos, to.pos, from.last, to.last, commit_.last, commit_.pos});
       if (mutant(Mutant::kAckBeforeSync)) {
         store_.finish_early();
@@ -140,6 +141,7 @@ void Replica::on(const PromiseStored& e) {
 // --- what the store answers ---------------------------------------------------------------------
 
 void Replica::on(const Stored& e) {
+  stored_commit_ = std::max(stored_commit_, giving_commit_);
   if (store_.finish(e.sequence, {e.end_pos, e.last})) return count_commit();
   if (!following()) return;
   end_ = commit_;  // a torn copy that happened to match once (U11): look again

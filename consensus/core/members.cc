@@ -16,6 +16,7 @@ void Replica::note_config(const EntryHeader& h, std::span<const std::byte> paylo
   const auto members = Members::decode(payload);
   if (!members) return;  // the bytes changed since their CRC was checked: they are scanned again
   configs_.push_back({{View{h.view}, Index{h.index}}, *members});
+  count_held_ = true;
   was_member_ |= members->member(self());
 }
 

@@ -45,7 +45,7 @@ void Replica::promise(View view) {
   note_view(view);
   stop_fetch();
   unrepair();
-  heard_commit_ = Index{0};
+  heard_commit_ = held_known_ = Index{0};
   move(pending_.state, GrantState::kNone);
   publish_promise();
   store_promise();

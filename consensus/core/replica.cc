@@ -47,6 +47,7 @@ void Replica::step(const Event& event, Now now) {
   std::visit([this](const auto& e) { on(e); }, event);
   pump_fetch();
   pump_store();
+  pump_covered();
   CRANE_ASSERT(deliver_.pos <= commit_.pos && commit_.pos <= end_.pos);  // C1
   plan_deadline();
 }
@@ -99,6 +100,7 @@ std::optional<Entry> Replica::deliver() {
   }
   deliver_ = LogRing::after(h);
   CRANE_ASSERT(deliver_.pos <= commit_.pos);  // C1
+  if (h.type == kCovered) note_covered(ring_.payload(h));
   return Entry{
       {View{h.view}, Index{h.index}}, h.type, h.grant, h.stamp_ns, h.pos, ring_.payload(h)};
 }
@@ -212,6 +214,7 @@ void Replica::on(const Tick&) {
     publish_status();
   }
   if (following()) {
+    tell_held();
     if (role_ == Role::kLearner) ask_to_join();
     if (writer_ != kNoReplica && fence_ == FenceState::kNone) scan();
     tick_follower();
@@ -283,7 +286,10 @@ void Replica::on(const MessageArrived& e) {
   if (m.log_id != config_.log_id || ReplicaId{m.from} != e.from) return;
   if (m.from >= config_.replicas || e.from == self()) return;
   if (role_ == Role::kStarting || !screen(m)) return;
+  note_held(m);
   switch (m.type) {
+    case MessageType::kHolds:
+      return on_holds(m);
     case MessageType::kJoin:
       return on_join(m);
     case MessageType::kNotMember:
@@ -391,6 +397,7 @@ void Replica::scan() {
   while (ring_.valid_at(at, h)) {
     at = LogRing::after(h);
     if (h.type == kConfig) note_config(h, ring_.payload(h));
+    if (h.type == kCovered && mutant(Mutant::kDropUncommitted)) note_covered(ring_.payload(h));
     if (View{h.view} == promised_) heard_commit_ = std::max(heard_commit_, Index{h.commit});
   }
   end_ = at;
@@ -459,6 +466,10 @@ void Replica::publish_if_moved() {
 
 void Replica::set_role(Role role, ReplicaId leader) {
   move(role_, role);
+  if (role == Role::kLeader) {
+    count_held_ = true;
+    covering_ = {};
+  }
   emit(RoleChange{role, promised_, leader});
 }
 
@@ -486,6 +497,7 @@ Message Replica::message(MessageType type) const {
   m.commit = commit_.last;
   m.commit_pos = commit_.pos;
   m.config = config_at();
+  m.held = held_;
   return m;
 }
 
@@ -506,6 +518,7 @@ void Replica::plan_deadline() {
     if (prevote_view_ != View{0}) at = std::min(at, deadline_phase_ns_);
     const bool timed = fetch_.state == FetchState::kWanting || fetch_.state == FetchState::kAsking;
     if (timed) at = std::min(at, fetch_.retry_at_ns);
+    if (held_to_tell()) at = std::min(at, std::max(held_at_ns_, now_.now_ns + 1));
     if (at == kNever) at = now_.now_ns + config_.period_idle_ns;
   } else if (phase_ != Phase::kNone) {
     at = beat_at_ns_;

@@ -11,8 +11,8 @@
 //
 // The files: permission.cc (promise, fence, grant), election.cc (pull-score, pre-vote, back-off),
 // takeover.cc (adopt, match), stream.cc (write, count, commit), commit.cc (the durable log of disk
-// mode: commit.h names its invariants), catch_up.cc (entries from peers' stores), members.cc
-// (CONFIG, join, leave), replica.cc (the rest).
+// mode: commit.h names its invariants), catch_up.cc (entries from peers' stores),
+// covered.cc (what stores may lose), members.cc (CONFIG, join, leave), replica.cc (the rest).
 //
 // INVARIANT P1  the promised view never falls; a grant is for the promised view only.
 // INVARIANT P2  the old writer is fenced and the log re-scanned between promise and grant.
@@ -27,6 +27,9 @@
 //               granted who leads in an older view than that was known in.
 // INVARIANT C6  what a server missed since its checkpoint comes from the own ring only if all of it
 //               is whole there, up to the anchor, after the fence.
+// INVARIANT D5  what leaves a store is covered: a committed COVERED entry names its index or a
+// later
+//               one, and a majority of the voters in force there held checkpoints at it or later.
 // INVARIANT M3  the members in force are those of the newest CONFIG in the own log, else of the
 //               newest committed one, else the group's first; the list follows truncation.
 // INVARIANT M4  at most one CONFIG of a leader's log is uncommitted, and none was appended before
@@ -99,6 +102,9 @@ class Replica {
   Index peer_applied(ReplicaId peer) const { return peers_[value(peer)].applied; }
   // Disk mode: everything up to here is in the own store.
   Viewstamp durable() const noexcept { return store_.stored().last; }
+  // The newest checkpoint that this replica holds, and up to where stores may lose their entries.
+  Index held() const noexcept { return held_; }
+  Index covered() const noexcept { return covered_; }
   // --- membership (members.cc) ---
   // The members in force (M3), and where the CONFIG that says so stands.
   const Members& members() const noexcept { return configs_.back().members; }
@@ -168,6 +174,8 @@ class Replica {
     Index told{};     // the highest commit index sent to it
     Index durable{};  // disk mode: what it told to be durable in this view
     std::uint64_t durable_read_ns = 0;
+    Index held{};  // the newest checkpoint that it said to hold, under this incarnation
+    std::uint32_t held_incarnation = kAnyIncarnation;
     std::array<InFlight, kWindowMax> in_flight{};
     std::uint32_t first = 0;  // ring of in_flight
     std::uint32_t count = 0;
@@ -292,6 +300,17 @@ class Replica {
   void put_fetched(const Cursor& at, const EntryHeader& header, std::span<const std::byte> entry);
   bool fetched_enough() const;
   void stop_fetch() { fetch_.state = FetchState::kNone; }
+
+  // covered.cc
+  void on(const Checkpointed& e);
+  void on_holds(const Message& m);
+  void note_held(const Message& m);
+  void tell_held();
+  bool held_to_tell() const;
+  void pump_covered();
+  Index held_by_majority() const;
+  void note_covered(std::span<const std::byte> payload);
+  void drop_stored();
 
   // permission.cc
   void on(const Revoked& e);
@@ -419,6 +438,15 @@ class Replica {
   View promise_stored_{};  // in memory mode always the promise
   Fetch fetch_;            // from a peer's store ...
   Serve serve_;            // ... and for one, from the own
+  // What stores may lose (disk mode).
+  Index held_{};                             // the own newest checkpoint
+  Index held_known_{};                       // ... as the leader of the promised view said to know
+  std::uint64_t held_at_ns_ = 0;             // when to tell it again
+  Index covered_{};                          // by COVERED entries that were delivered
+  Index covering_{};                         // ... or proposed here, in this view
+  bool count_held_ = false;                  // leader: there may be more that is covered
+  Index dropped_{};                          // from the own store
+  Index giving_commit_{}, stored_commit_{};  // which the store was told, is being told
   // Membership: the newest committed CONFIG, then those behind it in the log.
   std::vector<ConfigAt> configs_;
   bool was_member_ = false;  // under any incarnation

@@ -88,8 +88,9 @@ enum DurableWord : std::size_t {
 };
 
 // Entry types that the core knows; all others are the application's (DESIGN section 5).
-inline constexpr std::uint8_t kStart = 0xf0;   // a leader's first entry
-inline constexpr std::uint8_t kConfig = 0xf1;  // the members from here on (membership.h)
+inline constexpr std::uint8_t kStart = 0xf0;    // a leader's first entry
+inline constexpr std::uint8_t kConfig = 0xf1;   // the members from here on (membership.h)
+inline constexpr std::uint8_t kCovered = 0xf2;  // what stores may lose (covered.cc)
 inline constexpr std::uint8_t kOwnTypesMin = 0xf0;
 
 // Time and chance, given with every event.  now_ns never goes back within one incarnation.
@@ -117,6 +118,7 @@ enum class MessageType : std::uint8_t {
              // it
   kReady,    // to the leader of `view`: I have fetched what I missed, write to me
   kCannot,   // to the leader of `view`: nobody holds what I miss, a checkpoint must help
+  kHolds,    // to the leader of `view`: I hold a checkpoint at `held`; its answer: you hold `size`
 };
 struct Message {
   MessageType type{};
@@ -138,6 +140,7 @@ struct Message {
   std::uint64_t size = 0;
   std::uint64_t sequence = 0;  // of kFetch, in its answer
   Viewstamp config{};  // the newest CONFIG in the sender's log; zero: the group's first members
+  Index held{};        // disk mode: the sender's newest checkpoint; 0: it holds none
 };
 inline constexpr std::size_t kMessageBytes = sizeof(Message);
 static_assert(kMessageBytes <= 240, "fits a fabric request");
@@ -194,6 +197,11 @@ struct PeerUp {
 // The own server died or is stuck: hand leadership over and do not seek it until fit again.
 struct Abdicate {};
 struct Fit {};
+// The own server's state at entry `at` is kept in files of this replica's own, whole, and stays
+// there until a newer one was told (disk mode).
+struct Checkpointed {
+  Index at{};
+};
 struct PromiseStored {
   View view{};
 };
@@ -213,9 +221,9 @@ struct StoreFailed {
   const char* why = "";
 };
 
-using Event =
-    std::variant<Start, Tick, LogArrived, Flush, Completion, MessageArrived, Revoked, Permitted,
-                 PeerDown, PeerUp, Abdicate, Fit, PromiseStored, Stored, Fetched, StoreFailed>;
+using Event = std::variant<Start, Tick, LogArrived, Flush, Completion, MessageArrived, Revoked,
+                           Permitted, PeerDown, PeerUp, Abdicate, Fit, Checkpointed, PromiseStored,
+                           Stored, Fetched, StoreFailed>;
 
 // --- actions
 // --------------------------------------------------------------------------------------
@@ -313,6 +321,11 @@ struct FetchEntries {
   std::uint64_t bytes_max = 0;
 };
 
+// Entries up to `upto` are not needed in the own store any more.
+struct DropStored {
+  Index upto{};
+};
+
 // Why there was an election, as this replica saw it.
 enum class ElectionCause : std::uint8_t { kFirst, kDeath, kSuspicion, kTransfer, kStepDown };
 struct Election {
@@ -324,7 +337,7 @@ struct Election {
 
 using Action = std::variant<WriteLog, ReadLog, ReadCell, CloseLog, SetCell, SendMessage,
                             PermitWrites, RevokeWrites, Committed, RoleChange, MembersChange, Fatal,
-                            StorePromise, StoreEntries, FetchEntries>;
+                            StorePromise, StoreEntries, FetchEntries, DropStored>;
 using ActionList = std::vector<Action>;
 
 // --- what is proposed and delivered
@@ -391,6 +404,10 @@ enum class Mutant : std::uint8_t {
   kStartEarly,         // checkpoint: what the server holds beyond the anchor is handed out again
   kReplayUnchecked,    // checkpoint: the ring is taken to hold what the server missed
   kCheckpointAnyView,  // checkpoint: the promise stays below the view it is known from
+  kCoverMinority,      // stores: a checkpoint that one voter less than a majority holds will do
+  kCoverTheLost,       // stores: what was held before a replica was lost counts for who came back
+  kDropUncovered,      // stores: a replica's own checkpoint is enough for its own store
+  kDropUncommitted,    // stores: COVERED counts before it is committed
   kReuseKey,           // U6: the fabric gives a peer the key it had before
   kLateCopy,           // U7: a copy under way is not stopped by the fence
   kSilentCommit,       // U10: an idle leader does not tell what is committed

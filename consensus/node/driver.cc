@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "consensus/node/facts.h"
+#include "dmt/base/fault_point.h"
 #include "dmt/base/log.h"
 
 namespace crane::consensus {
@@ -203,6 +204,10 @@ void Driver::abdicate(const char* reason) {
 }
 
 void Driver::fit() { step(core::Fit{}); }
+
+void Driver::checkpointed(Index at) {
+  if (fatal_ == nullptr) step(core::Checkpointed{at});
+}
 
 // --- the loop -----------------------------------------------------------------------------------
 
@@ -474,6 +479,11 @@ void Driver::carry_out(const core::StoreEntries& a) { store_->submit(a, core_.ri
 
 void Driver::carry_out(const core::FetchEntries& a) { store_->submit(a); }
 
+void Driver::carry_out(const core::DropStored& a) {
+  fault_point("truncate.covered");
+  store_->submit(a);
+}
+
 // --- looking ------------------------------------------------------------------------------------
 
 Index Driver::peer_applied(ReplicaId peer) const {
@@ -526,6 +536,8 @@ GroupStatus Driver::status() const {
   s.committed = core_.committed();
   s.durable = core_.durable().index;
   s.applied = replaying() ? store_->replayed() : core_.delivered();
+  s.first = store_ ? store_->first() : Index{};
+  s.covered = core_.covered();
   s.failed = fatal_ != nullptr;
   s.removed = core_.role() == core::Role::kRemoved;
   s.needs_checkpoint = core_.needs_checkpoint();

@@ -48,6 +48,7 @@ class Driver final : public Consensus {
   void flush_doorbells() override;
   void abdicate(const char* reason) override;
   void fit() override;
+  void checkpointed(Index at) override;
   Result<Index> change_members(const MemberChange& change) override;
   Outcome transfer(ReplicaId to) override;
   std::vector<MemberStatus> members() const override;
@@ -96,6 +97,7 @@ class Driver final : public Consensus {
   void carry_out(const core::StorePromise& a);
   void carry_out(const core::StoreEntries& a);
   void carry_out(const core::FetchEntries& a);
+  void carry_out(const core::DropStored& a);
 
   Options options_;
   std::unique_ptr<Fabric> fabric_;

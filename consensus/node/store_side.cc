@@ -29,6 +29,7 @@ Result<std::unique_ptr<StoreSide>> StoreSide::start(std::unique_ptr<store::Store
   if (!thread) return thread.error();
   std::unique_ptr<StoreSide> side(
       new StoreSide(std::move(thread).value(), std::move(directory), self));
+  side->first_ = first;
   side->next_ = next(applied);
   side->replay_to_ = replay_to;
   if (side->replaying()) side->ask();
@@ -65,6 +66,13 @@ void StoreSide::submit(const core::FetchEntries& a) {
   thread_->push(std::move(job));
 }
 
+void StoreSide::submit(const core::DropStored& a) {
+  StoreJob job;
+  job.kind = StoreJob::Kind::kDrop;
+  job.index = a.upto;
+  thread_->push(std::move(job));
+}
+
 bool StoreSide::take(const std::function<void(const core::Event&)>& step) {
   thread_->take(results_);
   for (StoreResult& r : results_) {
@@ -86,6 +94,14 @@ std::optional<core::Event> StoreSide::event_of(StoreResult& r) {
     case StoreJob::Kind::kRead:
       replay_bytes_ = std::move(r.job.bytes);
       ready_ = true;
+      break;
+    case StoreJob::Kind::kDrop:
+      if (r.behind > first_) {
+        Message() << "the store begins at entry " << value(r.behind) << " now: r"
+                  << static_cast<unsigned>(value(self_)) << ": checkpoints of a majority cover "
+                  << value(r.job.index);
+      }
+      first_ = r.behind;
       break;
     case StoreJob::Kind::kFetch:
       fetched_ = std::move(r.job.bytes);

@@ -36,6 +36,7 @@ class StoreSide {
   void submit(const core::StorePromise& a);
   void submit(const core::StoreEntries& a, const core::LogRing& ring);
   void submit(const core::FetchEntries& a);
+  void submit(const core::DropStored& a);
   // What the store answered, as events; true when there was something.
   bool take(const std::function<void(const core::Event&)>& step);
   int event_fd() const noexcept { return thread_->event_fd(); }
@@ -47,6 +48,8 @@ class StoreSide {
   // Hands out what is there.
   void replay(const std::function<void(const EntryView&)>& hand_out);
   Index replayed() const noexcept { return Index{value(next_) - 1}; }
+  // The oldest entry that the store holds.
+  Index first() const noexcept { return first_; }
 
  private:
   StoreSide(std::unique_ptr<StoreThread> thread, std::string directory, ReplicaId self)
@@ -60,7 +63,8 @@ class StoreSide {
   const ReplicaId self_;
   std::vector<StoreResult> results_;
   std::vector<std::byte> spare_;  // the buffer of the last transaction
-  Index next_{1};                 // to be replayed
+  Index first_{};
+  Index next_{1};  // to be replayed
   Index replay_to_{};
   bool ready_ = false;
   std::vector<std::byte> replay_bytes_;

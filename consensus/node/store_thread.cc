@@ -42,12 +42,12 @@ StoreThread::~StoreThread() {
 void StoreThread::push(StoreJob job) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (job.kind == StoreJob::Kind::kPromise) {
-      const auto waits = std::find_if(jobs_.begin(), jobs_.end(), [](const StoreJob& j) {
-        return j.kind == StoreJob::Kind::kPromise;
-      });
+    if (job.kind == StoreJob::Kind::kPromise || job.kind == StoreJob::Kind::kDrop) {
+      const auto waits = std::find_if(jobs_.begin(), jobs_.end(),
+                                      [&](const StoreJob& j) { return j.kind == job.kind; });
       if (waits != jobs_.end()) {
         waits->view = std::max(waits->view, job.view);
+        waits->index = std::max(waits->index, job.index);
         return;
       }
     }
@@ -119,6 +119,10 @@ void StoreThread::carry_out(StoreResult& r) {
       }
       break;
     }
+    case StoreJob::Kind::kDrop:
+      if (const Outcome o = store_->drop_below(next(r.job.index)); !o) r.error = o.error();
+      r.behind = next(store_->state().first.last.index);
+      break;
     case StoreJob::Kind::kRead:
     case StoreJob::Kind::kFetch: {
       r.job.bytes.clear();

@@ -5,8 +5,8 @@
 // The idea: jobs in, results out, each through a short list under a mutex that is held for a move
 // only; an eventfd says that there are results.  The lists are bounded by the protocol: one
 // transaction of entries at a time (core D4), promises that wait are merged into the newest, one
-// read for the own server and one for a peer at a time.  After an error nothing more is done (store
-// T5).
+// read for the own server and one for a peer at a time; drops are merged, too.
+// After an error nothing more is done (store T5).
 //
 // Threads: all members from the loop's thread, except where the comment says store thread.
 
@@ -26,13 +26,13 @@
 namespace crane::consensus {
 
 struct StoreJob {
-  enum class Kind : std::uint8_t { kPromise, kAppend, kRead, kFetch };
+  enum class Kind : std::uint8_t { kPromise, kAppend, kRead, kFetch, kDrop };
   Kind kind{};
   View view{};                 // kPromise
   std::uint64_t sequence = 0;  // kAppend, kFetch: the core's
   core::Cursor from;
   core::Cursor commit;
-  Index index{};  // kRead, kFetch: from here on, up to about bytes_max
+  Index index{};  // kRead, kFetch: from here on, up to about bytes_max; kDrop: up to here
   std::size_t bytes_max = 0;
   std::vector<std::byte> bytes;  // kAppend: the entries; else where they go
 };
@@ -41,8 +41,9 @@ struct StoreJob {
 struct StoreResult {
   StoreJob job;
   core::Cursor last;  // kAppend: durable up to here
-  Index behind{};     // kRead, kFetch: the index behind the last one that was read
-  Error error;        // kOk: it is done.  A read may fail without consequences.
+  // kRead, kFetch: the index behind the last one that was read; kDrop: of the first one held.
+  Index behind{};
+  Error error;  // kOk: it is done.  A read may fail without consequences.
 };
 
 class StoreThread {

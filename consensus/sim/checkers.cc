@@ -110,6 +110,21 @@ std::string StableChecker::at_end(std::uint64_t views_after_faults, std::uint64_
   return "STABLE: " + std::to_string(views_after_faults) + " new leaders after the last fault";
 }
 
+std::string CoveredChecker::on_covered(Index upto, const core::Members& members) {
+  covered_ = std::max(covered_, upto);
+  const bool majority = members.quorum_of([&](ReplicaId voter) {
+    const auto held = held_.find({value(voter), members.incarnation(voter)});
+    return held != held_.end() && held->second >= upto;
+  });
+  if (majority) return "";
+  return "COVERED: no majority of the voters holds a checkpoint at " + std::to_string(value(upto));
+}
+
+std::string CoveredChecker::on_dropped(unsigned node, Index upto) const {
+  if (upto <= covered_) return "";
+  return "COVERED: " + at(node, value(upto)) + " drops what is not covered";
+}
+
 std::string NoticedChecker::at_end(bool somebody_failed) const {
   return somebody_failed ? "" : "NOTICED: committed entries are lost and nobody failed";
 }

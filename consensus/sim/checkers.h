@@ -9,8 +9,10 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "consensus/core/membership.h"
 #include "consensus/core/step.h"
 
 namespace crane::consensus::sim {
@@ -117,6 +119,23 @@ class LivenessChecker {
 class StableChecker {
  public:
   std::string at_end(std::uint64_t views_after_faults, std::uint64_t views_max) const;
+};
+
+// COVERED  Stores lose entries only below a checkpoint that a majority of the voters in force hold
+//          (D5).
+class CoveredChecker {
+ public:
+  void on_held(unsigned node, std::uint32_t incarnation, Index at) {
+    Index& held = held_[{node, incarnation}];
+    held = std::max(held, at);
+  }
+  // The entry that says so was delivered for the first time, under these members.
+  std::string on_covered(Index upto, const core::Members& members);
+  std::string on_dropped(unsigned node, Index upto) const;
+
+ private:
+  std::map<std::pair<unsigned, std::uint32_t>, Index> held_;
+  Index covered_{};
 };
 
 // NOTICED  A group that lost what was committed says so and stops, rather than going on without.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints of a simulated group: its application's state is where it stands in the log.  A
 // replica that is started again gets its server back from one of them, its own or another
-// replica's, older or newer than what its memory says; who is behind for good, too.
+// replica's, older or newer than what its memory says; who is behind for good, too.  With disks
+// stores are cut below what a majority holds: one of them must always do.
 #include <algorithm>
 
 #include "consensus/sim/cluster.h"
@@ -10,12 +11,17 @@ namespace crane::consensus::sim {
 
 namespace {
 
-constexpr std::size_t kKept = 4;
+constexpr std::size_t kKept = 3;
 // So often nothing newer was found for a replica whose ring has moved on.
 constexpr unsigned kRefusedLost = 3;
 constexpr unsigned kRefusedMax = 20;
 // A checkpoint is due when this part of a ring was delivered since.
 constexpr std::uint64_t kDueDivisor = 4;
+constexpr std::uint64_t kPublishMaxNs = 10'000'000;
+
+bool older(const core::Checkpoint& a, const core::Checkpoint& b) {
+  return a.at.last.index < b.at.last.index;
+}
 
 }  // namespace
 
@@ -30,36 +36,93 @@ void Cluster::plan_checkpoint() {
   });
 }
 
+// Those of all replicas, by index: on one machine any will do.
+std::vector<core::Checkpoint> Cluster::kept_by_all() const {
+  std::vector<core::Checkpoint> all;
+  for (const Node& n : nodes_) all.insert(all.end(), n.kept.begin(), n.kept.end());
+  std::sort(all.begin(), all.end(), older);
+  return all;
+}
+
 void Cluster::take_checkpoint(unsigned id) {
-  const Node& n = nodes_[id];
+  Node& n = nodes_[id];
   if (n.life != Life::kUp || n.core->role() == core::Role::kStarting) return;
-  if (n.stands.last.index == Index{0}) return;
+  if (n.stands.last.index == Index{0} || n.packing) return;
+  if (!n.kept.empty() && n.kept.back().at.last.index >= last_input_) return;  // nothing was done
+  n.packing = true;
   tell("replica %u takes a checkpoint behind entry %llu", id,
        static_cast<unsigned long long>(value(n.stands.last.index)));
-  checkpoints_.push_back({n.stands, n.core->promised_view(), n.core->committed_config()});
-  std::sort(checkpoints_.begin(), checkpoints_.end(),
-            [](const auto& a, const auto& b) { return a.at.last.index < b.at.last.index; });
-  if (checkpoints_.size() > kKept) checkpoints_.erase(checkpoints_.begin());
+  const core::Checkpoint made{n.stands, n.core->promised_view(), n.core->committed_config()};
+  const std::uint32_t process = n.process;
+  world_.after(world_.random.below(kPublishMaxNs), [this, id, process, made] {
+    for_process(id, process, [this, id, made] { publish_checkpoint(id, made); });
+  });
+}
+
+// What truncation relies on stays: the one that was told last.
+void Cluster::publish_checkpoint(unsigned id, const core::Checkpoint& made) {
+  nodes_[id].packing = false;
+  keep(id, made);
+  tell_held(id);
+}
+
+void Cluster::keep(unsigned id, const core::Checkpoint& one) {
+  std::vector<core::Checkpoint>& kept = nodes_[id].kept;
+  kept.push_back(one);
+  std::sort(kept.begin(), kept.end(), older);
+  if (kept.size() > kKept) kept.erase(kept.begin());
+}
+
+void Cluster::tell_held(unsigned id) {
+  const Node& n = nodes_[id];
+  if (!faults_.disk || n.kept.empty()) return;
+  const Index at = n.kept.back().at.last.index;
+  covered_.on_held(id, n.incarnation, at);
+  step(id, core::Checkpointed{at});
 }
 
 // As a node does when the log has grown by enough.
 void Cluster::checkpoint_if_due(unsigned id) {
   if (!checkpoints_on()) return;
-  const std::uint64_t before = checkpoints_.empty() ? 0 : checkpoints_.back().at.pos;
+  std::uint64_t before = 0;
+  for (const Node& n : nodes_) before = std::max(before, n.kept.empty() ? 0 : n.kept.back().at.pos);
   if (nodes_[id].stands.pos > before + faults_.ring_bytes / kDueDivisor) take_checkpoint(id);
 }
 
-// Where the server of `id` is brought back to; nothing: it outlived its node.
+// Where the server of `id` is brought back to; nothing: it outlived its node.  Whose log may begin
+// there keeps a copy.
 std::optional<core::Checkpoint> Cluster::checkpoint_for(unsigned id) {
+  auto chosen = choose_checkpoint(id);
+  const std::vector<core::Checkpoint>& own = nodes_[id].kept;
+  const Index at = chosen ? chosen->at.last.index : Index{0};
+  if (at > (own.empty() ? Index{0} : own.back().at.last.index)) keep(id, *chosen);
+  return chosen;
+}
+
+std::optional<core::Checkpoint> Cluster::choose_checkpoint(unsigned id) {
   const Node& n = nodes_[id];
   if (!checkpoints_on() || n.refused > kRefusedMax) return std::nullopt;
   core::Checkpoint none;
   none.config.members = core::Members::first(faults_.members);
-  if (checkpoints_.empty()) return none;
+  const std::vector<core::Checkpoint> all = kept_by_all();
+  if (all.empty()) return none;
   Random& r = world_.random;
-  if (n.refused > 0 || r.chance(500)) return checkpoints_.back();
+  if (n.refused > 0 || n.no_disk || r.chance(500)) return all.back();
   if (r.chance(100)) return none;
-  return checkpoints_[r.below(checkpoints_.size())];
+  return all[r.below(all.size())];
+}
+
+// Its store begins behind the one that was chosen: the newest must do (D5).
+std::optional<core::Checkpoint> Cluster::checkpoint_reaching(unsigned id) {
+  const Index first = nodes_[id].store->state().first.last.index;
+  const std::vector<core::Checkpoint> all = kept_by_all();
+  if (!all.empty() && all.back().at.last.index >= first) {
+    keep(id, all.back());
+    return all.back();
+  }
+  violate("COVERED: no checkpoint reaches the store of replica " + std::to_string(id) +
+          ", which begins behind " + std::to_string(value(first)));
+  return std::nullopt;
 }
 
 // Its ring does not hold what follows: it tries with a newer one, or gives up what it has.
@@ -80,10 +143,12 @@ void Cluster::on_refused(unsigned id) {
 
 // Who needs a checkpoint and can be given one is started from it.
 void Cluster::rescue() {
+  const std::vector<core::Checkpoint> all = kept_by_all();
+  if (all.empty()) return;
   for (unsigned i = 0; i < faults_.replicas; ++i) {
     Node& n = nodes_[i];
-    if (n.life != Life::kUp || !n.core->needs_checkpoint() || checkpoints_.empty()) continue;
-    if (checkpoints_.back().at.last.index <= n.core->committed()) continue;
+    if (n.life != Life::kUp || !n.core->needs_checkpoint()) continue;
+    if (all.back().at.last.index <= n.core->committed()) continue;
     ++outcome_.rescues;
     crash(i);
     n.refused = std::max(n.refused, 1U);  // the newest

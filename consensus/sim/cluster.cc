@@ -99,7 +99,9 @@ void Cluster::start(unsigned id, core::StartKind kind, std::optional<core::Check
   }
   if (faults_.disk) begin_disk(id, event, checkpoint);
   event.checkpoint = checkpoint ? &*checkpoint : nullptr;
+  n.packing = false;
   step(id, event);
+  if (n.life == Life::kUp) tell_held(id);
   const bool waits = n.core->role() == core::Role::kStarting;
   if (waits && faults_.bad_disk_weight > 0 && !faults_over_ && world_.random.chance(200)) {
     bad_disk(id, 10'000'000);
@@ -209,12 +211,18 @@ void Cluster::carry_out(unsigned id, const core::Action& action) {
     if (!beyond_ && !n.disk_failed)
       violate("FATAL: replica " + std::to_string(id) + ": " + fatal->why);
   } else if (const auto* promise = std::get_if<core::StorePromise>(&action)) {
-    submit(id, {promise->view, {}, {}, {}});
+    submit(id, {promise->view, {}, {}, {}, {}});
   } else if (const auto* fetch = std::get_if<core::FetchEntries>(&action)) {
     ++outcome_.fetches;
-    submit(id, {View{0}, *fetch, {}, {}});
+    submit(id, {View{0}, *fetch, {}, {}, {}});
+  } else if (const auto* drop = std::get_if<core::DropStored>(&action)) {
+    ++outcome_.drops;
+    if (!beyond_) violate(covered_.on_dropped(id, drop->upto));
+    submit(id, {View{0}, {}, {}, {}, drop->upto});
   } else if (const auto* entries = std::get_if<core::StoreEntries>(&action)) {
-    DiskJob job{View{0}, {}, *entries, std::vector<std::byte>(entries->to_pos - entries->from_pos)};
+    DiskJob job;
+    job.entries = *entries;
+    job.bytes.resize(entries->to_pos - entries->from_pos);
     n.core->ring().copy_out(entries->from_pos, job.bytes);
     submit(id, std::move(job));
   }
@@ -263,6 +271,7 @@ void Cluster::check_delivered(unsigned id, const core::Entry& entry) {
                  static_cast<std::uint32_t>(entry.type + entry.grant * 256U + entry.stamp_ns));
   if (entry.type < core::kOwnTypesMin && entry.payload.size() >= 8) {
     std::memcpy(&d.proposal, entry.payload.data(), 8);
+    last_input_ = std::max(last_input_, entry.at.index);
   }
   const bool first = value(entry.at.index) > agreement_.committed();
   trace("replica %u delivers %llu of view %llu proposal %llu", id,
@@ -279,6 +288,11 @@ void Cluster::check_delivered(unsigned id, const core::Entry& entry) {
   checkpoint_if_due(id);
   if (!first) return;
   if (entry.type == core::kConfig) on_config(entry);
+  if (entry.type == core::kCovered) {
+    std::uint64_t upto = 0;
+    std::memcpy(&upto, entry.payload.data(), sizeof upto);
+    violate(covered_.on_covered(Index{upto}, committed_config_.members));
+  }
   violate(at_most_once_.on_committed(d.proposal));
   std::erase(n.in_flight, d.proposal);
   // Who was the first to know has counted; a candidate may only have heard it, under other members.
@@ -423,6 +437,10 @@ const char* name(core::Mutant mutant) {
                                            "start-early",
                                            "replay-unchecked",
                                            "checkpoint-any-view",
+                                           "cover-minority",
+                                           "cover-the-lost",
+                                           "drop-uncovered",
+                                           "drop-uncommitted",
                                            "reuse-key",
                                            "late-copy",
                                            "silent-commit",

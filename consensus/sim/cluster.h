@@ -52,6 +52,7 @@ struct Outcome {
   std::uint64_t restored = 0;  // servers that were brought back from a checkpoint ...
   std::uint64_t refusals = 0;  // ... of those, too old for what the ring held
   std::uint64_t rescues = 0;   // for who was behind for good
+  std::uint64_t drops = 0;     // times that a store lost what is covered
   core::MoveCounts moves;
   bool ok() const { return violation.empty(); }
 };
@@ -87,6 +88,7 @@ class Cluster {
     core::FetchEntries fetch;
     core::StoreEntries entries;
     std::vector<std::byte> bytes;
+    Index drop{};  // else, up to here
   };
   struct Node {
     Life life = Life::kDown;
@@ -109,8 +111,10 @@ class Cluster {
     std::int64_t skew_ppm = 0;
     std::vector<std::uint64_t> in_flight;  // proposals of the own reign
     bool leads = false;
-    core::Cursor stands;   // its server, in the log
-    unsigned refused = 0;  // checkpoints, one after the other
+    core::Cursor stands;                 // its server, in the log
+    unsigned refused = 0;                // checkpoints, one after the other
+    std::vector<core::Checkpoint> kept;  // its checkpoints, by index
+    bool packing = false;                // another one is about to be published
     // Disk mode.
     store::MemDisk disk;
     std::unique_ptr<store::MemStore> store;  // outlives the core until the next start
@@ -250,6 +254,12 @@ class Cluster {
   void take_checkpoint(unsigned id);
   void checkpoint_if_due(unsigned id);
   std::optional<core::Checkpoint> checkpoint_for(unsigned id);
+  std::optional<core::Checkpoint> choose_checkpoint(unsigned id);
+  void keep(unsigned id, const core::Checkpoint& one);
+  std::optional<core::Checkpoint> checkpoint_reaching(unsigned id);
+  std::vector<core::Checkpoint> kept_by_all() const;
+  void publish_checkpoint(unsigned id, const core::Checkpoint& made);
+  void tell_held(unsigned id);
   void on_refused(unsigned id);
   void rescue();
 
@@ -279,6 +289,7 @@ class Cluster {
   std::vector<Link> links_;
   std::uint64_t next_key_ = 1;
   std::uint64_t next_proposal_ = 1;
+  Index last_input_{};  // of clients, delivered
   std::uint64_t lost_count_ = 0;
   core::ConfigAt committed_config_;
   bool faults_over_ = false;
@@ -293,7 +304,6 @@ class Cluster {
   std::vector<std::uint64_t> again_;      // proposals a mutant repeats
   std::vector<std::uint8_t> committers_;  // by index: who knew first that it is committed
   core::ActionList actions_;
-  std::vector<core::Checkpoint> checkpoints_;  // by index; every replica has all of them
 
   AgreementChecker agreement_;
   NoGapChecker no_gap_;
@@ -305,6 +315,7 @@ class Cluster {
   LivenessChecker liveness_;
   StableChecker stable_;
   NoticedChecker noticed_;
+  CoveredChecker covered_;
   Story story_;
   Outcome outcome_;
 };

@@ -29,7 +29,8 @@ void Cluster::begin_disk(unsigned id, core::Start& start,
   auto recovered = store::recover(*n.store, m, c.log_id, n.process > 1, place);
   if (!recovered && recovered.error().code == Code::kGone) {  // dropped below the newest one only
     ++outcome_.refusals;
-    checkpoint = checkpoints_.back();
+    checkpoint = checkpoint_reaching(id);
+    if (!checkpoint) return;
     n.stands = checkpoint->at;
     no_gap_.on_restored(id, checkpoint->at.last.index);
     recovered = store::recover(*n.store, m, c.log_id, n.process > 1, &*checkpoint);
@@ -99,6 +100,10 @@ void Cluster::finish_disk(unsigned id) {
     return step(id, core::PromiseStored{job.promise});
   }
   if (job.fetch.sequence != 0) return finish_fetch(id, job.fetch);
+  if (job.drop != Index{0}) {
+    CRANE_ASSERT(n.store->drop_below(next(job.drop)).ok());
+    return;
+  }
   const core::StoreEntries& e = job.entries;
   const auto last = n.store->append({e.from_pos, e.before}, job.bytes, {e.commit_pos, e.commit});
   CRANE_ASSERT(last.ok());
@@ -128,6 +133,10 @@ void Cluster::crash_disk(unsigned id) {
   const std::uint64_t how = world_.random.below(3);
   if (how == 0) return;
   if (job.fetch.sequence != 0) return;
+  if (job.drop != Index{0}) {
+    CRANE_ASSERT(n.store->drop_below(next(job.drop)).ok());
+    return;
+  }
   if (job.promise != View{0}) {
     CRANE_ASSERT(n.store->promise(job.promise).ok());
     return;

@@ -120,6 +120,11 @@ Faults Faults::draw_checkpoints(std::uint64_t seed) {
   f.incident_max_ns = r.between(5'000'000, 100'000'000);
   f.lost_max = r.between(1, 6);
   f.checkpoint_every_ns = r.between(5'000'000, 80'000'000);
+  if (!f.disk && r.chance(500)) {
+    f.disk = true;
+    f.power_weight = r.below(4);
+    f.blackout_weight = r.below(3);
+  }
   return f;
 }
 

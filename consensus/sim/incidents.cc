@@ -135,6 +135,7 @@ void Cluster::lose_memory(unsigned id) {
 void Cluster::lose_machine(unsigned id) {
   lose_memory(id);
   nodes_[id].no_disk = true;
+  nodes_[id].kept.clear();
 }
 
 void Cluster::restart(unsigned id) {

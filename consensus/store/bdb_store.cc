@@ -12,6 +12,7 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/base/crc.h"
+#include "dmt/base/fault_point.h"
 #include "dmt/base/log.h"
 
 namespace crane::consensus::store {
@@ -337,9 +338,7 @@ Outcome BdbStore::reset_at(const Identity& identity, const core::Cursor& begin, 
   int code = open_env(true);
   if (code == 0) code = open_db("meta.db", true, &meta_);
   if (code == 0) code = add_segment(value(begin.last.index) + 1);
-  DB_TXN* txn = nullptr;
-  if (code == 0) code = env_->txn_begin(env_, nullptr, &txn, 0);
-  if (code == 0) code = commit(txn, state_);
+  if (code == 0) code = commit(nullptr, state_);
   if (code != 0) return failed(code, "make the store");
   if (const Outcome o = sync_directory(env_path()); !o) return o;
   if (const Outcome o = write_high(); !o) return o;
@@ -379,6 +378,8 @@ int BdbStore::put_meta(DB_TXN* txn, const State& state) {
 
 // Writes the new state with the transaction and syncs it.
 int BdbStore::commit(DB_TXN* txn, const State& state) {
+  const int begun = txn != nullptr ? 0 : env_->txn_begin(env_, nullptr, &txn, 0);
+  if (begun != 0) return begun;
   if (const int code = put_meta(txn, state); code != 0) {
     txn->abort(txn);
     return code;
@@ -414,11 +415,8 @@ Outcome BdbStore::idle() {
 Outcome BdbStore::promise(View view) {
   State state = state_;
   state.promise = view;
-  DB_TXN* txn = nullptr;
   if (broken_) return failed(DB_RUNRECOVERY, "store a promise after an error");
-  int code = env_->txn_begin(env_, nullptr, &txn, 0);
-  if (code == 0) code = commit(txn, state);
-  if (code != 0) return failed(code, "store a promise");
+  if (const int code = commit(nullptr, state); code != 0) return failed(code, "store a promise");
   return write_high();
 }
 
@@ -503,30 +501,36 @@ int BdbStore::add_segment(std::uint64_t first) {
 Outcome BdbStore::drop_below(Index index) {
   State state = state_;
   std::size_t gone = 0;
-  if (broken_) return failed(DB_RUNRECOVERY, "drop a segment of the store after an error");
+  int code = broken_ ? DB_RUNRECOVERY : 0;
+  if (code == 0 && segment_used_ >= options_.cut_bytes && value(index) > segments_.back().first) {
+    code = add_segment(value(state.last.last.index) + 1);
+    fault_point("truncate.cut");
+  }
+  if (code != 0) return failed(code, "drop a segment of the store");
   while (gone + 1 < segments_.size() && segments_[gone + 1].first <= value(index)) ++gone;
   if (gone == 0) return Done{};
   const Index first{segments_[gone].first - 1};
   CRANE_ASSERT(first <= state.commit.last.index);
-  const auto before = header(first);
-  if (!before) return before.error();
-  state.first = core::LogRing::after(before.value());
-  DB_TXN* txn = nullptr;
-  int code = env_->txn_begin(env_, nullptr, &txn, 0);
-  if (code != 0) return failed(code, "drop a segment of the store");
+  if (first > state.first.last.index) {  // else these files were left by a process that was killed
+    const auto before = header(first);
+    if (!before) return before.error();
+    state.first = core::LogRing::after(before.value());
+  }
+  if (code = commit(nullptr, state); code != 0) return failed(code, "drop a segment of the store");
+  if (const Outcome o = write_high(); !o) return o;
+  fault_point("truncate.dropping");
+  // Afterwards: killed while a transaction removed files, it could not be opened.  The next ones
+  // take what is left.
   for (std::size_t i = 0; i < gone && code == 0; ++i) {
     segments_[i].db->close(segments_[i].db, 0);
     segments_[i].db = nullptr;
-    code = env_->dbremove(env_, txn, segment_name(segments_[i].first).c_str(), nullptr, 0);
+    code = env_->dbremove(env_, nullptr, segment_name(segments_[i].first).c_str(), nullptr,
+                          DB_AUTO_COMMIT);
+    fault_point("truncate.dropped");
   }
-  if (code == 0) {
-    code = commit(txn, state);
-  } else {
-    txn->abort(txn);
-  }
-  if (code != 0) return failed(code, "drop a segment of the store");
+  if (code != 0) return failed(code, "remove a segment of the store");
   segments_.erase(segments_.begin(), segments_.begin() + static_cast<std::ptrdiff_t>(gone));
-  return write_high();
+  return Done{};
 }
 
 // --- reading ------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ namespace crane::consensus::store {
 struct BdbOptions {
   std::string directory;  // made if it is not there
   std::uint64_t segment_bytes = 64U << 20;
+  std::uint64_t cut_bytes = 1U << 20;  // drop_below() closes a segment so large, for the next one
   std::uint64_t checkpoint_bytes = 16U << 20;  // of the write-ahead log
   std::uint32_t cache_bytes = 16U << 20;
   std::uint32_t log_file_bytes = 32U << 20;
@@ -84,7 +85,7 @@ class BdbStore final : public Store {
   int get(std::uint64_t index, std::vector<std::byte>& bytes, std::size_t bytes_max);
   int put_entry(DB_TXN* txn, const core::EntryHeader& h, std::span<const std::byte> bytes);
   int put_meta(DB_TXN* txn, const State& state);
-  int commit(DB_TXN* txn, const State& state);
+  int commit(DB_TXN* txn, const State& state);  // nullptr: of its own
   Outcome write_high();
   Outcome failed(int code, const char* what);
   void damaged(const std::string& what);

@@ -115,6 +115,7 @@ Result<Config> parse(const Json& json) {
   get(json, "members", c.members);
   get(json, "ring_bytes", c.ring_bytes);
   get(json, "checkpoint_every_s", c.checkpoint_every_s);
+  get(json, "checkpoint_log_mb", c.checkpoint_log_mb);
   std::string mode = "serial", admission = "grant";
   get(json, "mode", mode);
   get(json, "admission", admission);

@@ -57,7 +57,8 @@ struct Config {
   std::array<std::uint64_t, 4> secret{};  // the seed of virtual randomness (D7)
   std::uint64_t send_buffer = 0;          // 0: the default
   std::string working_directory = "/";
-  std::uint32_t checkpoint_every_s = 0;  // the leader asks for one so often; 0: never by itself
+  std::uint32_t checkpoint_every_s = 0;  // the leader asks for one so often; 0: not by the clock
+  std::uint32_t checkpoint_log_mb = 0;   // and when the log has grown by so much; 0: not for that
   bool restore = false;          // begin with the newest checkpoint of the group that is whole,
   std::string checkpoint;        // or with this one
   bool may_begin = false;        // if there is none: begin with the log, and run all inputs
@@ -78,6 +79,8 @@ struct Config {
     const bool shared = !host || host->fabric == "shm";
     return shm_dir + (shared ? "/consensus" : "/consensus-" + std::to_string(replica));
   }
+  bool on_disk() const { return host && host->durability == "disk"; }
+  std::string checkpoints_dir() const { return replica_dir() + "/checkpoints"; }
   std::string store_dir() const { return dir + "/store"; }
   std::string replica_shm_dir() const { return shm_dir + "/r" + std::to_string(replica); }
 };

@@ -90,6 +90,11 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   }
   c.node_roams = profile.node_roams;
   c.working_directory = f.working_directory;
+  // One alone in memory has nothing to come back with: its clients need not wait for checkpoints.
+  const bool useful = f.replicas.size() > 1 || f.durability == "disk";
+  c.checkpoint_every_s = useful ? f.checkpoint_every_s : 0;
+  c.checkpoint_log_mb = useful ? f.checkpoint_log_mb : 0;
+  c.test_only_faults = f.test_only_faults;
 }
 
 }  // namespace
@@ -153,7 +158,7 @@ void forget_group(const Config& c) {
   const std::string number = std::to_string(c.replica);
   std::filesystem::remove_all(c.store_dir() + "/r" + number, ignored);
   std::filesystem::remove_all(c.dir + "/member-" + number, ignored);
-  std::filesystem::remove_all(c.replica_dir() + "/checkpoints", ignored);
+  std::filesystem::remove_all(c.checkpoints_dir(), ignored);
   if (c.host->fabric != "shm") {
     std::filesystem::remove_all(directory, ignored);
     return;

@@ -38,6 +38,8 @@ constexpr GrantTurns kSpinningGrant = 16;
 constexpr int kRoundsMax = 16;
 // While something waits for the server to make room, which rings no bell.
 constexpr std::int64_t kPollNs = 1'000'000;
+// How often a replica that comes back looks whether it has caught up.
+constexpr std::int64_t kCatchUpLookNs = 50'000'000;
 // How long output may lie while the server computes without a turn.
 constexpr std::int64_t kBusyLookNs = 2'000'000;
 // How long to stay after the server's end, so that followers learn what was committed.
@@ -72,6 +74,26 @@ proxy::GrantOptions grant_options(const Config& config) noexcept {
   if (config.w_timeout_us != 0) o.classic_wait_ns = config.w_timeout_us * 1000LL;
   o.granularity_ns = proxy::kTimerGranularityNs;
   return o;
+}
+
+// Why the log could not be opened, and with which status the node ends.
+std::pair<ExitStatus, std::string> why_no_log(const Error& e, const Config& config, bool restored) {
+  if (e.code == Code::kUnsupported && config.host) {
+    return {ExitStatus::kNotHere,
+            fmt::format("[group] asks for what this host does not have: {}; see the line before",
+                        e.what)};
+  }
+  if (e.code == Code::kGone) {
+    return {ExitStatus::kNoCheckpoint,
+            fmt::format("the log of this replica begins behind {} (see the line before): {}; copy "
+                        "the newest directory of another replica's checkpoints into {} and start "
+                        "this one again",
+                        restored ? "the newest checkpoint that can be used"
+                                 : "its first entry, and there is no checkpoint",
+                        config.store_dir(), config.checkpoints_dir())};
+  }
+  return {ExitStatus::kNoConsensus,
+          fmt::format("consensus in {}: {}: {}", config.shm_dir, e.what, std::strerror(e.detail))};
 }
 
 }  // namespace
@@ -123,7 +145,7 @@ bool Node::open() {
   std::filesystem::remove(config_.replica_dir() + "/" + kDrainedMark, ignored);
   if (config_.test_only_faults) checkpoint::die_where_told(config_.replica_dir() + "/faults");
   open_checkpointer();
-  if (config_.restore && !find_checkpoint()) return false;
+  if ((config_.restore || config_.on_disk()) && !find_checkpoint()) return false;
   auto segment =
       restored_from_.empty() ? Segment::create(config_) : Segment::adopt(config_, restored_from_);
   if (!segment.ok()) {
@@ -188,24 +210,6 @@ void Node::open_guard() {
   guard_ = std::make_unique<Guard>(base_, config_, *segment_, std::move(callbacks));
 }
 
-// At the checkpoint's place, if there is one.
-Result<std::unique_ptr<consensus::Consensus>> Node::open_log(consensus::Options options) {
-  if (replay_ != nullptr) {
-    return replay_->open_log(options, restored_.at.index, [this] {
-      const bool begun = value(first_start_) != 0;
-      return !slot0_->spooling() && !(begun && replay_->holds());
-    });
-  }
-  if (!restored_from_.empty()) {
-    options.checkpoint = consensus::Checkpoint{{restored_.at, restored_.position}, restored_.facts};
-  }
-  auto opened = consensus::Consensus::open(options);
-  if (opened.ok() || opened.error().code != Code::kGone) return opened;
-  spdlog::warn("what this replica missed is not in its own log any more: the others have it");
-  options.forget = true;
-  return consensus::Consensus::open(std::move(options));
-}
-
 void Node::set_callbacks(consensus::Callbacks& callbacks) {
   callbacks.on_committed = [this](const consensus::EntryView& e) { on_committed(e); };
   callbacks.on_role = [this](consensus::Role role, View view, ReplicaId leader) {
@@ -241,18 +245,13 @@ bool Node::open_consensus() {
   auto opened = open_log(std::move(options));
   if (!opened.ok()) {
     const Error e = opened.error();
-    if (e.code == Code::kUnsupported && config_.host) {
-      fail(ExitStatus::kNotHere,
-           fmt::format("[group] asks for what this host does not have: {}; see the line before",
-                       e.what));
-      return false;
-    }
-    fail(ExitStatus::kNoConsensus,
-         fmt::format("consensus in {}: {}: {}", config_.shm_dir, e.what, std::strerror(e.detail)));
+    const auto [status, why] = why_no_log(e, config_, !restored_from_.empty());
+    fail(status, why);
     return false;
   }
   consensus_ = std::move(opened).value();
   if (!restored_from_.empty()) begin_catching_up();
+  find_own_checkpoints();
 
   have_events_ = true;
   watch(consensus_event_, consensus_->event_fd(),
@@ -343,6 +342,7 @@ bool Node::round() {
   ask_now_and_then();
   help_lagging();
   look_for_newer();
+  tell_of_checkpoints();
   consensus_due_ns_ = consensus_->poll(static_cast<std::uint64_t>(now_ns_));
   if (stalls_->has_news() && watches_stalls()) look_for_stalls();
   if (done_) return false;  // fenced: to admit an entry would be to wait for ever
@@ -411,7 +411,7 @@ void Node::arm_timer() {
   if (stopping_) due = std::min(due, now_ns_ + kSettleNs / 4);
   if (checks()) due = std::min(due, verify_.look_again_ns(now_ns_, work_done()));
   due = std::min({due, leave_at_ns_, fit_at_ns_, stall_due_ns_, checkpoint_due_ns_});
-  if (catch_up_until_ns_ != 0) due = std::min(due, catch_up_until_ns_);
+  if (catch_up_until_ns_ != 0) due = std::min(due, now_ns_ + kCatchUpLookNs);
   if (due >= armed_ns_) return;
   armed_ns_ = due;
   const std::int64_t at = std::max<std::int64_t>(due, 1);

@@ -135,6 +135,9 @@ class Node {
   void stop_packing();
   bool alone() const;
   void distrust_checkpoints();
+  void find_own_checkpoints();
+  void tell_of_checkpoints();
+  std::string why_no_checkpoints() const;
   Result<std::string> pack(checkpoint::Why& why);
   Error told(const Error& error) const;
 
@@ -297,8 +300,14 @@ class Node {
   checkpoint::Worker packer_;
   event packed_event_{};
   std::uint8_t last_asked_ = 0;    // leader: who took the last one,
-  std::int64_t ask_at_ns_ = 0;     // when to ask for the next by itself,
-  std::uint64_t asked_after_ = 0;  // and how many inputs there were before the last
+  std::int64_t ask_at_ns_ = 0;     // when to ask for the next by itself, 0: not planned yet,
+  std::uint64_t asked_pos_ = 0;    // where the log ended at the last,
+  std::uint64_t asked_after_ = 0;  // and how many inputs there were before
+  std::uint64_t log_pos_ = 0;      // the end of what is committed
+  std::string no_checkpoints_;     // why none are taken here; empty: they are
+  // Verified on disk and not told to consensus yet, ascending; and the last one that was (G5).
+  std::vector<Index> own_checkpoints_;
+  Index relied_{};
   // Restored from: the unpacked checkpoint, and its state.
   std::string restored_from_;
   NodeState restored_;

@@ -50,8 +50,52 @@ void Node::open_checkpointer() {
   actions.discard = [this] { discard(); };
   checkpointer_ = std::make_unique<Checkpointer>(std::move(actions));
   checkpoints_ = std::make_unique<checkpoint::Checkpoints>(
-      checkpoint::Checkpoints::Options{config_.replica_dir() + "/checkpoints", 1, {}});
+      checkpoint::Checkpoints::Options{config_.checkpoints_dir(), 1, {}});
   (void)checkpoints_->clean(checkpoint::Leftovers::kAllButShipments).ok();
+  no_checkpoints_ = why_no_checkpoints();
+  const bool wanted = config_.checkpoint_every_s != 0 || config_.checkpoint_log_mb != 0;
+  if (wanted && !no_checkpoints_.empty()) {
+    spdlog::warn("no checkpoints are taken: {}", no_checkpoints_);
+  }
+}
+
+std::string Node::why_no_checkpoints() const {
+  if (!config_.container) return "the server runs without a container";
+  const auto criu = checkpoint::find_criu();
+  return criu.ok() ? "" : criu.error().what;
+}
+
+// --- what stores may be cut by
+// --------------------------------------------------------------------
+
+// Those that a former run left.
+void Node::find_own_checkpoints() {
+  if (!config_.on_disk()) return;
+  const auto all = checkpoints_->list();
+  if (!all.ok()) return;
+  const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
+  for (const checkpoint::Listed& one : all.value()) {
+    const bool ours = one.manifest.group == config_.group && one.manifest.log_digest == digest;
+    if (one.verified && one.damage.empty() && ours) {
+      own_checkpoints_.push_back(one.manifest.at.index);
+    }
+  }
+  std::sort(own_checkpoints_.begin(), own_checkpoints_.end());
+}
+
+// A checkpoint that this replica might have to distrust later is none to rely on: it is told once
+// the replica was compared with the others behind it.  Not while one is packed, because the packer
+// keeps the one that was relied on when it began.
+void Node::tell_of_checkpoints() {
+  if (own_checkpoints_.empty() || !packer_.idle()) return;
+  const Index trusted{config_.replicas > 1 ? verified_ : ~std::uint64_t{0}};
+  const auto behind = std::upper_bound(own_checkpoints_.begin(), own_checkpoints_.end(), trusted);
+  if (behind == own_checkpoints_.begin()) return;
+  relied_ = *std::prev(behind);
+  own_checkpoints_.erase(own_checkpoints_.begin(), behind);
+  checkpoint::fault_point("truncate.holds");
+  consensus_->checkpointed(relied_);
+  checkpoint::fault_point("truncate.told");
 }
 
 // Nobody else votes.
@@ -97,12 +141,17 @@ std::string Node::ask_for_checkpoint(const nlohmann::json& request) {
       .dump();
 }
 
-// The leader's: every so often, when clients have done something since the last one.
+// The leader's: every so often, or when the log has grown by so much, if clients have done
+// something since the last one.
 void Node::ask_now_and_then() {
-  if (config_.checkpoint_every_s == 0 || !proxy_->leading() || now_ns_ < ask_at_ns_) return;
-  const std::int64_t period = config_.checkpoint_every_s * 1'000'000'000LL;
+  if (!proxy_->leading() || !no_checkpoints_.empty()) return;
+  const bool by_clock = config_.checkpoint_every_s != 0 && now_ns_ >= ask_at_ns_;
+  const std::uint64_t bytes = std::uint64_t{config_.checkpoint_log_mb} << 20;
+  const bool by_log = bytes != 0 && log_pos_ >= asked_pos_ + bytes;
   const bool first = ask_at_ns_ == 0;
-  ask_at_ns_ = now_ns_ + period;
+  if (!by_clock && !by_log && !first) return;
+  ask_at_ns_ = now_ns_ + std::max<std::int64_t>(config_.checkpoint_every_s, 1) * 1'000'000'000LL;
+  asked_pos_ = log_pos_;
   const std::uint64_t inputs = work_done().inputs;
   if (first || inputs == asked_after_) return;
   asked_after_ = inputs;
@@ -330,7 +379,7 @@ Result<std::string> Node::pack(checkpoint::Why& why) {
     if (!kept.ok()) spdlog::warn("not kept with the recording: {}", checkpoints_->why());
   }
   // What cannot be removed now is looked at the next time.
-  (void)checkpoints_->keep(kCheckpointsKept).ok();
+  (void)checkpoints_->keep(kCheckpointsKept, relied_).ok();
   return name;
 }
 
@@ -345,7 +394,9 @@ void Node::take_published() {
   const bool well = packer_.result().ok();
   if (well) last_times_ = times_;
   checkpointer_->published(monotonic_ns(), well ? "" : packer_.why());
-  if (well) staging_.reset();
+  if (!well) return;
+  staging_.reset();
+  if (config_.on_disk()) own_checkpoints_.push_back(noted_.at.index);
 }
 
 void Node::discard() {
@@ -369,6 +420,7 @@ void Node::distrust_checkpoints() {
   if (!all.ok()) return;
   for (const checkpoint::Listed& one : all.value()) {
     if (value(one.manifest.at.index) <= verified_) continue;
+    CRANE_ASSERT(one.manifest.at.index != relied_);  // G5
     const Outcome gone = checkpoints_->remove(one.name);
     spdlog::warn("checkpoint {} is younger than the last verified entry {}: {}", one.name,
                  verified_, gone.ok() ? "removed" : checkpoints_->why());

@@ -38,6 +38,7 @@ void Node::on_committed(const consensus::EntryView& entry) {
   }
   committed_ = entry.at.index;
   outputs_->committed(entry);
+  log_pos_ = entry.end_pos;
   if (entry.type >= kConsensusTypes) return;
   clock_.committed(static_cast<std::int64_t>(entry.stamp_ns), now_ns_);
   if (checkpointer_->holds()) {

@@ -31,6 +31,8 @@ constexpr std::int64_t kLookNs = 50'000'000;
 constexpr std::int64_t kAskAgainNs = 5'000'000'000;
 // However far behind a returning server still is: somebody has to lead.
 constexpr std::int64_t kCatchUpNs = 20'000'000'000;
+// Who leads is heard at once, if somebody does.
+constexpr std::int64_t kHearNs = 1'000'000'000;
 
 }  // namespace
 
@@ -86,6 +88,7 @@ bool Node::find_checkpoint() {
                  value(restored_.at.index), one.path);
     return true;
   }
+  if (!config_.restore) return true;  // consensus knows whether one is needed
   if (config_.may_begin) {
     spdlog::info("no checkpoint can be used: this replica runs all inputs from the beginning");
     return true;
@@ -95,6 +98,24 @@ bool Node::find_checkpoint() {
                    config_.replays ? config_.restore_from : "in " + config_.dir + "/r*/checkpoints",
                    any ? "see the lines before" : "there is none"));
   return false;
+}
+
+// At the checkpoint's place, if there is one.
+Result<std::unique_ptr<consensus::Consensus>> Node::open_log(consensus::Options options) {
+  if (replay_ != nullptr) {
+    return replay_->open_log(options, restored_.at.index, [this] {
+      const bool begun = value(first_start_) != 0;
+      return !slot0_->spooling() && !(begun && replay_->holds());
+    });
+  }
+  if (!restored_from_.empty()) {
+    options.checkpoint = consensus::Checkpoint{{restored_.at, restored_.position}, restored_.facts};
+  }
+  auto opened = consensus::Consensus::open(options);
+  if (opened.ok() || opened.error().code != Code::kGone || config_.on_disk()) return opened;
+  spdlog::warn("what this replica missed is not in its own log any more: the others have it");
+  options.forget = true;
+  return consensus::Consensus::open(std::move(options));
 }
 
 // What the server said behind the checkpoint it will say again; what it said before stands in the
@@ -131,7 +152,9 @@ void Node::begin_catching_up() {
 void Node::look_whether_caught_up() {
   const bool follows =
       view_ != View{0} && role_ == consensus::Role::kFollower && value(leader_) < config_.replicas;
-  const bool there = leads_ || (follows && applied() >= consensus_->status().committed);
+  // When all have died together nobody leads before somebody is fit again.
+  const bool heard = follows || now_ns_ >= catch_up_until_ns_ - kCatchUpNs + kHearNs;
+  const bool there = leads_ || (heard && applied() >= consensus_->status().committed);
   if (!there && now_ns_ < catch_up_until_ns_) return;
   spdlog::info("{} at entry {}", there ? "caught up" : "still behind", value(applied()));
   catch_up_until_ns_ = 0;

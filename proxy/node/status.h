@@ -74,6 +74,7 @@ struct NodeStatus {
   CheckpointStatus checkpoint;
   DumpTimes dump;
   ReturnTimes returned;
+  std::string no_checkpoints;     // why none are taken here; empty: they are
   std::uint64_t restored_at = 0;  // the entry whose checkpoint this node began with; 0: none
   std::uint64_t connections = 0, accepted = 0, refused = 0, reset_slow = 0, reset_leader = 0;
   std::uint64_t bytes_in = 0, bytes_out = 0;

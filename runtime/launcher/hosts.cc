@@ -99,10 +99,10 @@ setup::GroupFile group_file_of(const Options& o) {
   f.fabric = o.remote.fabric;
   f.durability = o.remote.durability;
   if (o.ring_mb != 0) f.ring_mb = o.ring_mb;
+  f.checkpoint_every_s = o.checkpoint_every_s;
+  f.checkpoint_log_mb = o.checkpoint_log_mb;
   f.forward = o.remote.on_follower == "forward";
-  for (const auto& host : o.remote.hosts) {
-    f.replicas.push_back({host.address, host.port, host.address, -1});
-  }
+  for (const auto& h : o.remote.hosts) f.replicas.push_back({h.address, h.port, h.address, -1});
   f.command = o.program;
   f.profile = o.profile;
   f.mode = o.mode;

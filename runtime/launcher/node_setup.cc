@@ -154,6 +154,7 @@ std::string node_configuration(const NodeSetup& s) {
               {"test_only_flip", s.options.test_only_flip == s.replica && !s.begin.restores},
               {"test_only_faults", s.options.test_only_faults},
               {"checkpoint_every_s", s.options.checkpoint_every_s},
+              {"checkpoint_log_mb", s.options.checkpoint_log_mb},
               {"container", s.options.container},
               {"binds", binds_of(s.options)},
               {"libcrane", s.parts.library},

@@ -87,8 +87,11 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
   app.add_option("--record", o.record, "record each replica's outputs in this directory");
   app.add_option("--checkpoint-every", o.checkpoint_every_s,
                  "a follower keeps the server's state every so many seconds in which clients did "
-                 "something (default: only when crane-ctl checkpoint now asks)")
-      ->check(CLI::Range(1, 86'400));
+                 "something (default 60; 0: not by the clock)")
+      ->check(CLI::Range(0U, setup::kCheckpointEveryMostS));
+  app.add_option("--checkpoint-log", o.checkpoint_log_mb,
+                 "and when the log has grown by so many MB (default 64; 0: not for that)")
+      ->check(CLI::Range(0U, setup::kCheckpointLogMostMb));
   app.add_option("--ring-mb", o.ring_mb,
                  "memory for the log, per replica: 16, 32, ... 1024 (default 128)")
       ->check(CLI::IsMember({16U, 32U, 64U, 128U, 256U, 512U, 1024U}));
@@ -117,8 +120,7 @@ Problem check_hosts(const CLI::App& app, Options& o, const std::string& hosts) {
                    "leave -n out");
   }
   o.replicas = count;
-  for (const char* option :
-       {"--no-pin", "--perturb", "--trace", "--checkpoint-every", "--spares"}) {
+  for (const char* option : {"--no-pin", "--perturb", "--trace", "--spares"}) {
     if (app.count(option) == 0) continue;
     return problem(Status::kUsage, "command line", option, "it is for replicas of one machine",
                    "leave it out with --hosts");
@@ -133,6 +135,24 @@ Problem check_hosts(const CLI::App& app, Options& o, const std::string& hosts) {
     if (path.empty() || path[0] == '/') continue;
     return problem(Status::kUsage, option, path, "other hosts are not where this one is",
                    "begin it with /");
+  }
+  return {};
+}
+
+// Who asks for checkpoints must be able to have them; who does not ask has them where they help.
+Problem choose_checkpoints(const CLI::App& app, Options& o) {
+  for (const auto& [option, value] : {std::pair{"--checkpoint-every", &o.checkpoint_every_s},
+                                      std::pair{"--checkpoint-log", &o.checkpoint_log_mb}}) {
+    const bool asked = app.count(option) > 0;
+    if (asked && *value != 0 && !o.container) {
+      return problem(Status::kUsage, "command line", option,
+                     "only a server in a container can be kept", "leave out --no-container");
+    }
+    if (!asked && (!o.container || (o.replicas == 1 && app.count("--hosts") == 0))) *value = 0;
+  }
+  // Only one of the two was asked for: the other one does not come along.
+  if (app.count("--checkpoint-every") > 0 && app.count("--checkpoint-log") == 0) {
+    o.checkpoint_log_mb = 0;
   }
   return {};
 }
@@ -210,6 +230,9 @@ Parsed parse_options(int argc, const char* const* argv, Options& options, Proble
   options.program.insert(options.program.end(), theirs.begin(), theirs.end());
   options.container = !no_container;
   options.pin = !no_pin;
+  if (problem_out = choose_checkpoints(app, options); !problem_out.none()) {
+    return Parsed::kProblem;
+  }
   if (app.count("--hosts") > 0) {
     if (problem_out = check_hosts(app, options, hosts); !problem_out.none()) {
       return Parsed::kProblem;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/setup/group_file.h"
 #include "runtime/setup/host_list.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
@@ -57,9 +58,12 @@ struct Options {
   std::uint64_t perturb = 0;
   bool strict = false;
   bool trace = false;
-  std::uint32_t checkpoint_every_s = 0;  // 0: only when asked for
-  int test_only_flip = -1;               // the replica whose output is made wrong
-  bool test_only_faults = false;         // nodes die where their directories tell them
+  // By default those of setup::GroupFile, but a single replica, which nothing brings back, and a
+  // server without a container take none.
+  std::uint32_t checkpoint_every_s = setup::kCheckpointEveryS;  // 0: not by the clock
+  std::uint32_t checkpoint_log_mb = setup::kCheckpointLogMb;    // 0: not for the log's length
+  int test_only_flip = -1;        // the replica whose output is made wrong
+  bool test_only_faults = false;  // nodes die where their directories tell them
   bool verbose = false;
   HostsOptions remote;
   std::vector<std::string> program;  // name and arguments, as typed

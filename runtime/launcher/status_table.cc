@@ -213,6 +213,13 @@ std::string checkpoints_text(const Json& summary) {
     }
   }
   std::string text;
+  for (const Json& row : summary["replicas"]) {
+    const auto found = row.find("checkpoint");
+    if (found == row.end() || !found->is_object()) continue;
+    const auto none = found->find("none_because");
+    if (none == found->end() || !none->is_string() || *none == "") continue;
+    text = "none are taken: " + none->get<std::string>();
+  }
   if (published != nullptr) {
     text = fmt::format("entry {} by replica {}, held for {} ms", last, cell(*published, "replica"),
                        number((*published)["checkpoint"], "held_us") / 1000);

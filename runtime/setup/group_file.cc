@@ -176,6 +176,9 @@ void read_group(Section s, GroupFile& f) {
     s.wrong(s.find("ring_mb"), "ring_mb", "is no power of two", "use 16, 32, 64, ... 1024");
   }
   s.get("state_dir", f.state_dir);
+  s.get_number("checkpoint_every_s", f.checkpoint_every_s, 0, kCheckpointEveryMostS);
+  s.get_number("checkpoint_log_mb", f.checkpoint_log_mb, 0, kCheckpointLogMostMb);
+  s.get("test_only_faults", f.test_only_faults);
   if (!f.name.empty() && !good_group_name(f.name)) {
     s.wrong(s.find("name"), "name", "is no name for a group",
             "use up to 32 letters, digits, '-', '_' and '.'");
@@ -385,7 +388,9 @@ std::string to_toml(const GroupFile& f) {
                     {"secret_file", f.secret_file},
                     {"fabric", f.fabric},
                     {"durability", f.durability},
-                    {"ring_mb", f.ring_mb}};
+                    {"ring_mb", f.ring_mb},
+                    {"checkpoint_every_s", f.checkpoint_every_s},
+                    {"checkpoint_log_mb", f.checkpoint_log_mb}};
   if (!f.device.empty()) group.insert("device", f.device);
   if (f.fence != "deregister") group.insert("fence", f.fence);
   if (f.huge_pages != "auto") group.insert("huge_pages", f.huge_pages);

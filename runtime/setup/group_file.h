@@ -18,6 +18,9 @@
 //               ring_mb = 128                    of the log in memory, per replica: a power of
 //                                                two from 16 to 1024; default 128
 //               state_dir = "/run/crane"         logs, control.sock, stores
+//               checkpoint_every_s = 60          a follower keeps the server's state so often, if
+//                                                clients did something; 0: not by the clock
+//               checkpoint_log_mb = 64           and when the log grew by so much; 0: not for that
 //   [[replica]] address, port                    a table per replica, in the order of numbers
 //               clients = "192.0.2.1"            where clients reach it; default: address
 //               cpu = 0                          for the server's threads; default: not bound
@@ -52,6 +55,11 @@ namespace crane::setup {
 
 inline constexpr int kProcessorMost = 1023;
 inline constexpr int kNumaNodeMost = 1023;
+// When a follower takes a checkpoint by itself.
+inline constexpr std::uint32_t kCheckpointEveryS = 60;
+inline constexpr std::uint32_t kCheckpointLogMb = 64;
+inline constexpr std::uint32_t kCheckpointEveryMostS = 86'400;
+inline constexpr std::uint32_t kCheckpointLogMostMb = 1 << 20;
 
 struct HostReplica {
   std::string address;
@@ -70,6 +78,8 @@ struct GroupFile {
   std::string state_dir;     // empty: default_directory()
   std::uint8_t members = 0;  // 0: all
   std::uint32_t ring_mb = 128;
+  std::uint32_t checkpoint_every_s = kCheckpointEveryS, checkpoint_log_mb = kCheckpointLogMb;
+  bool test_only_faults = false;  // Config::test_only_faults
   std::vector<HostReplica> replicas;
 
   std::vector<std::string> command;

@@ -239,8 +239,8 @@ Problem GroupDirectories::create_replica(const GroupPlace& place, int replica) {
     if (auto p = check_room(top, top == dir ? kRoomForFiles : kRoomForMemory); !p.none()) return p;
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(top + own, ignored)) {
-      // Its log and its checkpoints stay; a new server starts with nothing that an earlier one
-      // left.
+      // Its log goes on, and may need its checkpoints; a server starts with nothing else that an
+      // earlier one left.
       const auto name = entry.path().filename();
       const bool stays = name == "lock" || name == "node.log" || name == "checkpoints";
       if (!stays) fs::remove_all(entry.path(), ignored);

@@ -26,8 +26,10 @@ PACKING = ("publish.packing", "publish.part", "publish.packed", "publish.manifes
            "remove.renamed", "remove.removing")
 RETURNING = ("unpack.part", "unpack.unpacked", "return.unpacked", "return.asked",
              "return.running", "restore.mounted", "restore.running", "restore.done")
-# Only crane-ctl and hosts ship.
-ELSEWHERE = ("ship.manifest", "ship.bytes", "ship.verified", "ship.renamed")
+# Nobody ships here; logs on disk are cut in cut_logs.py.
+ELSEWHERE = ("ship.manifest", "ship.bytes", "ship.verified", "ship.renamed", "truncate.holds",
+             "truncate.told", "truncate.covered", "truncate.cut", "truncate.dropping",
+             "truncate.dropped")
 # A replica that comes back three times in a row without lasting is given up by crane-run.
 RETURNS_MAX = 3
 KEPT = 3

@@ -254,6 +254,35 @@ def pages(story):
         check_equal(story, group, "pages")
 
 
+def by_themselves(story):
+    """Followers take turns by the clock, or when the log has grown; a single replica if asked."""
+    for options, replicas in ((["--checkpoint-every", "1"], 3),
+                              (["--checkpoint-every", "0", "--checkpoint-log", "1"], 3),
+                              (["--checkpoint-every", "1"], 1)):
+        port = h.free_port()
+        what = " ".join(options) + f", {replicas} replicas"
+        with h.Group(story, h.redis_program(port), port=port, replicas=replicas,
+                     options=options) as group:
+            client = h.Redis(port, 30)
+            takers = {n for n in range(replicas) if replicas == 1 or n != group.leader()}
+
+            def all_took():
+                client("SET", "k", "x" * 100_000)
+                said = group.statuses()
+                return all(said[n] and said[n]["checkpoint"]["taken"] > 0 for n in takers) \
+                    and said
+            said = h.wait_until(all_took, 60, f"{what}: checkpoints of {takers}")
+            client.close()
+            story.check(all(not s["checkpoint"]["taken"] for n, s in said.items()
+                            if n not in takers), f"{what}: by followers only",
+                        repr({n: s["checkpoint"] for n, s in said.items()}))
+    port = h.free_port()
+    with h.Group(story, h.redis_program(port), port=port, container=False) as group:
+        text = control(group, "status", group.name)[1]
+        story.check("checkpoint: none are taken: the server runs without a container" in text,
+                    "status says why there are none", text)
+
+
 STAT_SERVER = """
 import os, socket, sys
 own = '/var/tmp/crane-stat-own'
@@ -304,6 +333,7 @@ def body(story):
     counting(story)
     drill(story)
     same_names(story)
+    by_themselves(story)
     h.need("apache2")
     pages(story)
     chosen = os.environ.get("CRANE_KIND", "")

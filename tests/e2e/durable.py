@@ -110,5 +110,6 @@ def body(story):
                     "others at most once", bad)
 
 
-h.tell("durable", body, rounds={"type": int, "default": 0},
-       fabric={"default": "tcp", "choices": ["tcp", "shm"]})
+if __name__ == "__main__":
+    h.tell("durable", body, rounds={"type": int, "default": 0},
+           fabric={"default": "tcp", "choices": ["tcp", "shm"]})

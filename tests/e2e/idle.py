@@ -41,13 +41,23 @@ def body(story):
     seconds = 30 if story.full else 6
     port = h.free_port()
     conf = h.apache_configuration(story.work, port)
-    with h.Group(story, ["apache2", "-f", str(conf)], port=port) as group:
+    # Checkpoints by themselves, every second: none when clients do nothing.
+    every = ["--checkpoint-every", "1"] if h.can_contain() else []
+    with h.Group(story, ["apache2", "-f", str(conf)], port=port, options=every) as group:
         h.http(port, b"GET /1k.html HTTP/1.0\r\n\r\n")
+
+        def taken():
+            return sum(s["checkpoint"]["taken"] for s in group.statuses().values() if s)
+        able = every and not group.status(0)["checkpoint"]["none_because"]
+        if able:
+            h.wait_until(lambda: taken() == 1, 60, "the request's checkpoint is taken")
         group.settle()
         pids = group.processes()
         before, begin = ticks(pids), time.monotonic()
         h.wait_until(lambda: time.monotonic() > begin + seconds, seconds + 5, "the time is over")
         after, took = ticks(group.processes()), time.monotonic() - begin
+        if able:
+            story.check(taken() == 1, f"no checkpoint in {took:.0f} idle seconds", str(taken()))
         per_second = os.sysconf("SC_CLK_TCK")
         used = {pid: (t - before.get(pid, 0)) / per_second for pid, t in after.items()}
         percent = 100 * sum(used.values()) / took

@@ -287,7 +287,7 @@ Options options_for(core::Mutant mutant) {
   Options options;
   options.mutant = mutant;
   options.checkpoints =
-      mutant >= core::Mutant::kStartLate && mutant <= core::Mutant::kCheckpointAnyView;
+      mutant >= core::Mutant::kStartLate && mutant <= core::Mutant::kDropUncommitted;
   options.laps = mutant >= core::Mutant::kServeUncommitted && mutant <= core::Mutant::kFetchAnyView;
   options.changes =
       mutant >= core::Mutant::kConfigBeforeStart && mutant <= core::Mutant::kLearnerVotes;
@@ -394,6 +394,10 @@ constexpr About kAbout[] = {
     {"K1", "what a checkpoint's server holds is not handed out again"},
     {"K1", "a ring is whole where it is replayed from"},
     {"L4", "a checkpoint's view is promised"},
+    {"C9", "a majority of the voters hold what stores are cut by"},
+    {"C9", "what a lost replica held is lost"},
+    {"C9", "stores are cut by what is covered only"},
+    {"C9", "COVERED counts when it is committed"},
     {"U6", "a grant has a fresh key"},
     {"U7", "a fence stops a copy under way"},
     {"U10", "an idle leader tells what is committed"},

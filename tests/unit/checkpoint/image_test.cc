@@ -248,6 +248,10 @@ TEST_CASE("image: retention keeps the newest, and the newest verified", "[root][
   REQUIRE(left() == std::vector<std::string>(names.rbegin(), names.rend()));
   REQUIRE(all.verify(names[0]).ok());
   REQUIRE(all.verify(names[1]).ok());
+  // G5: what stores rely on stays, however old it is.
+  const Index oldest = all.find(names[0]).value().manifest.at.index;
+  CHECK(all.keep(4, oldest).value() == 0);
+  CHECK(left() == std::vector<std::string>(names.rbegin(), names.rend()));
   // Nobody removes what is being read.
   const Descriptor reading(
       ::open((scratch.path() + "/checkpoints/" + names[2]).c_str(), O_RDONLY | O_DIRECTORY));

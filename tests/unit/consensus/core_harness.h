@@ -25,6 +25,7 @@ class InstantGroup {
     std::vector<View> promises;
     std::vector<StoreEntries> stores;
     std::map<std::uint64_t, std::vector<std::byte>> held;  // entries in the store, by index
+    Index dropped{};                                       // from the store, up to here
     unsigned served = 0;                                   // reads of the store for a peer
     std::vector<std::byte> for_peer;
     std::vector<std::uint64_t> keys;  // by writer; 0: none
@@ -283,6 +284,11 @@ class InstantGroup {
       n.for_peer.insert(n.for_peer.end(), at->second.begin(), at->second.end());
     }
     n.events.push_back(Fetched{f.sequence, n.for_peer});
+  }
+  void carry_out(unsigned id, const DropStored& d) {
+    Node& n = nodes[id];
+    n.dropped = d.upto;
+    n.held.erase(n.held.begin(), n.held.upper_bound(value(d.upto)));
   }
   void carry_out(unsigned, const Committed&) {}
   void carry_out(unsigned, const MembersChange&) {}

@@ -105,6 +105,39 @@ TEST_CASE("options: wrong ones are told apart by status", "[launcher]") {
   }
 }
 
+TEST_CASE("options: checkpoints by themselves where they help", "[launcher]") {
+  struct Row {
+    std::vector<const char*> words;
+    std::uint32_t every_s, log_mb;
+  };
+  const Row rows[] = {
+      {{"--", "true"}, 60, 64},
+      {{"--checkpoint-every", "5", "--", "true"}, 5, 0},  // the clock alone
+      {{"--checkpoint-every", "0", "--", "true"}, 0, 0},  // off
+      {{"--checkpoint-log", "7", "--", "true"}, 60, 7},
+      {{"--checkpoint-every", "0", "--checkpoint-log", "7", "--", "true"}, 0, 7},
+      {{"-n", "1", "--", "true"}, 0, 0},  // its clients would wait, and nothing brings it back
+      {{"-n", "1", "--checkpoint-every", "9", "--", "true"}, 9, 0},
+      {{"--no-container", "--", "true"}, 0, 0},
+      {{"--no-container", "--checkpoint-every", "0", "--", "true"}, 0, 0},
+  };
+  for (const auto& row : rows) {
+    Options o;
+    Problem p;
+    CAPTURE(row.words[0], row.every_s, row.log_mb);
+    REQUIRE(parse(row.words, o, p) == Parsed::kRun);
+    CHECK(o.checkpoint_every_s == row.every_s);
+    CHECK(o.checkpoint_log_mb == row.log_mb);
+  }
+  for (const char* option : {"--checkpoint-every", "--checkpoint-log"}) {
+    Options o;
+    Problem p;
+    CHECK(parse({"--no-container", option, "5", "--", "true"}, o, p) == Parsed::kProblem);
+    CHECK(p.status == Status::kUsage);
+    CHECK(p.text.find(option) != std::string::npos);
+  }
+}
+
 TEST_CASE("options: several hosts", "[launcher]") {
   Options options;
   Problem problem;

@@ -16,7 +16,9 @@
 #include <csignal>
 #include <cstdio>
 #include <random>
+#include <string>
 
+#include "dmt/base/fault_point.h"
 #include "tests/unit/store/store_harness.h"
 
 namespace {
@@ -207,4 +209,66 @@ TEST_CASE("store: a full disk is said to be full, and loses nothing", "[T5]") {
   CHECK(again.value()->state().last.last.index >= stored.last.index);
   again.value().reset();
   CHECK(::umount2(disk.path().c_str(), MNT_DETACH) == 0);
+}
+
+namespace {
+
+std::string dies_at;
+
+// A store of `count` entries of about a kilobyte, one transaction each.
+void fill(Store& s, std::uint64_t count) {
+  Log log;
+  log.back_to(s.state().last);
+  for (std::uint64_t n = 0; n < count; ++n) {
+    const Cursor from = log.end();
+    log.append(1, 1000, value(from.last.index) + 1);
+    REQUIRE(s.append(from, log.between(from, log.end()), log.end()).ok());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("store: killed at every place of dropping what checkpoints cover",
+          "[T1][T4][C9][processes]") {
+  for (const char* place : {"truncate.cut", "truncate.dropping", "truncate.dropped"}) {
+    INFO(place);
+    TemporaryDisk disk;
+    BdbOptions options = small(disk.path());
+    options.segment_bytes = 40'000;
+    options.cut_bytes = 1'000;
+    {
+      auto opened = BdbStore::open(options);
+      REQUIRE(opened.ok());
+      REQUIRE(opened.value()->reset(kOwner).ok());
+      fill(*opened.value(), 100);
+    }
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      auto again = BdbStore::open(options);
+      dies_at = place;
+      fault_hook = [](const char* name) {
+        if (dies_at == name) ::kill(::getpid(), SIGKILL);
+      };
+      ::_exit(again && again.value()->drop_below(Index{90}).ok() ? 0 : 2);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
+    auto opened = BdbStore::open(options);
+    REQUIRE(opened.ok());
+    Store& s = *opened.value();
+    CHECK(s.state().damage == "");
+    CHECK(s.state().last.last.index == Index{100});
+    CHECK(numbers(s) == range(value(s.state().first.last.index) + 1, 100));
+    fill(s, 50);
+    REQUIRE(s.drop_below(Index{90}).ok());
+    const std::uint64_t first = value(s.state().first.last.index);
+    CHECK((first > 0 && first < 90));
+    CHECK(numbers(s) == range(first + 1, 150));
+    // What was cut is a segment of its own, and goes whole the next time.
+    REQUIRE(s.drop_below(Index{150}).ok());
+    CHECK(value(s.state().first.last.index) >= 100);
+    CHECK(numbers(s).back() == 150);
+  }
 }

@@ -8,39 +8,6 @@
 using namespace crane;
 using namespace crane::test;
 
-namespace {
-
-// Entries first..last as read back, each checked against what a log holds.
-std::vector<std::uint64_t> numbers(Store& store) {
-  std::vector<std::uint64_t> out;
-  Cursor at = store.state().first;
-  for (Index i = next(at.last.index); i <= store.state().last.last.index;) {
-    std::vector<std::byte> bytes;
-    const auto behind = store.read(i, 1000, bytes);
-    REQUIRE(behind.ok());
-    std::size_t used = 0;
-    while (i < behind.value()) {
-      EntryHeader h;
-      REQUIRE(consensus::core::valid_entry(at, kLogId, std::span(bytes).subspan(used), h));
-      out.push_back(h.stamp_ns);
-      at = LogRing::after(h);
-      used += consensus::core::entry_bytes(h.length);
-      i = next(i);
-    }
-    CHECK(used == bytes.size());
-  }
-  CHECK(at == store.state().last);
-  return out;
-}
-
-std::vector<std::uint64_t> range(std::uint64_t from, std::uint64_t to) {
-  std::vector<std::uint64_t> out;
-  for (std::uint64_t i = from; i <= to; ++i) out.push_back(i);
-  return out;
-}
-
-}  // namespace
-
 TEMPLATE_TEST_CASE("store: what was stored is there after it is opened again", "[T1][T2]", OnMemory,
                    OnBdb) {
   TestType disk;
