@@ -300,6 +300,7 @@ class Node {
   checkpoint::Worker packer_;
   event packed_event_{};
   std::uint8_t last_asked_ = 0;    // leader: who took the last one,
+  std::int64_t asked_ns_ = 0;      // when that was,
   std::int64_t ask_at_ns_ = 0;     // when to ask for the next by itself, 0: not planned yet,
   std::uint64_t asked_pos_ = 0;    // where the log ended at the last,
   std::uint64_t asked_after_ = 0;  // and how many inputs there were before

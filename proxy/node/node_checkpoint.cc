@@ -25,6 +25,8 @@ namespace crane::node {
 namespace {
 
 constexpr unsigned kCheckpointsKept = 3;
+// However fast the log grows: the one before should be done.
+constexpr std::int64_t kAskSpacingNs = 2'000'000'000;
 
 double ms(std::int64_t us) { return static_cast<double>(us) / 1000; }
 
@@ -123,9 +125,7 @@ std::string Node::ask_for_checkpoint(const nlohmann::json& request) {
     return refuse("busy", fmt::format("replica {} is the leader, or does not follow", named));
   }
   if (able.empty()) return refuse("busy", "no other replica follows");
-  // One with a processor of its own can hurry.
-  const auto beside = [this](std::uint8_t r) { return shares_processor(r, config_.replica); };
-  if (named < 0 && !std::all_of(able.begin(), able.end(), beside)) std::erase_if(able, beside);
+  // In turn: stores are cut below checkpoints of a majority.
   auto chosen = std::upper_bound(able.begin(), able.end(), last_asked_);
   if (chosen == able.end()) chosen = able.begin();
   const auto who = named >= 0 ? static_cast<std::uint8_t>(named) : *chosen;
@@ -147,9 +147,11 @@ void Node::ask_now_and_then() {
   if (!proxy_->leading() || !no_checkpoints_.empty()) return;
   const bool by_clock = config_.checkpoint_every_s != 0 && now_ns_ >= ask_at_ns_;
   const std::uint64_t bytes = std::uint64_t{config_.checkpoint_log_mb} << 20;
-  const bool by_log = bytes != 0 && log_pos_ >= asked_pos_ + bytes;
+  const bool by_log =
+      bytes != 0 && log_pos_ >= asked_pos_ + bytes && now_ns_ >= asked_ns_ + kAskSpacingNs;
   const bool first = ask_at_ns_ == 0;
   if (!by_clock && !by_log && !first) return;
+  asked_ns_ = now_ns_;
   ask_at_ns_ = now_ns_ + std::max<std::int64_t>(config_.checkpoint_every_s, 1) * 1'000'000'000LL;
   asked_pos_ = log_pos_;
   const std::uint64_t inputs = work_done().inputs;

@@ -247,6 +247,9 @@ void Node::handle(const std::string& text, int fd) {
     spdlog::error("no listener for port {}: {}", command.port, command.message);
   } else if (type == "signal" && command.signo != 0 && leads_) {
     proxy_->batch().add_signal({command.signo, command.pid});
+  } else if (type == "checkpoint") {  // unless its operator wants none
+    const bool wanted = config_.checkpoint_every_s != 0 || config_.checkpoint_log_mb != 0;
+    if (wanted && no_checkpoints_.empty()) (void)ask_for_checkpoint(nlohmann::json::object());
   }
 }
 

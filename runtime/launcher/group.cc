@@ -25,6 +25,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kStopTimeoutMs = 5'000;   // for nodes to stop their servers in order
+constexpr int kLookTimeoutMs = 500;     // between two looks for what somebody waits for
 constexpr int kExitTimeoutMs = 10'000;  // for the other replicas, once one server ended by itself
 
 }  // namespace
@@ -134,7 +135,13 @@ void Group::serve() {
     if (stop_deadline_ms_ != 0) {
       timeout = static_cast<int>(std::max<std::int64_t>(0, stop_deadline_ms_ - now_ms()));
     }
+    if (somebody_waits()) {
+      timeout = timeout < 0 ? kLookTimeoutMs : std::min(timeout, kLookTimeoutMs);
+    }
     const int ready = poll(fds.data(), fds.size(), timeout);
+    look_for_checkpoints();
+    const bool due = stop_deadline_ms_ != 0 && now_ms() >= stop_deadline_ms_;
+    if (ready == 0 && !due) continue;
     if (ready == 0) {
       if (phase_ == Phase::kStopping) {
         kill_nodes();

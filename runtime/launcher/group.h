@@ -12,6 +12,7 @@
 //                 {"t":"drained"}: it ends, and is not missed
 //                 {"t":"bring_back","replica":2,"checkpoint":"","forget":false}
 //   run -> node   {"t":"listener","port":80} with the socket  {"t":"listen_failed","port":80,...}
+//                 {"t":"checkpoint"}: somebody waits for one
 //                 {"t":"stop"}                                {"t":"signal","signo":n}
 //
 // The members decide which nodes run: who is added to the group gets a node, at a checkpoint if
@@ -67,7 +68,8 @@ class Group {
     bool removed = false, drained = false;  // said by its node, which ends
     std::optional<Begin> next;              // then it comes back so
     int exit_status = 0;                    // of its server, when `exited`
-    int returns = 0;                        // how often its node was started again without lasting
+    bool waits = false;  // lost, and there is no checkpoint yet that it could come back from
+    int returns = 0;     // how often its node was started again without lasting
     std::int64_t returned_ms = 0;
     int node_status = 0;  // of its node, as wait(2) gives it, once `node` is -1
     Problem problem;      // what its node reported as fatal
@@ -78,6 +80,8 @@ class Group {
   Problem start_node(Replica& replica, const Begin& begin);
   std::string configuration(int number, const Begin& begin) const;
   bool comes_back(Replica& replica);
+  bool somebody_waits() const;
+  void look_for_checkpoints();
   void serve();
   void on_signals();
   void hear(Replica& replica);
@@ -119,7 +123,8 @@ class Group {
   int signals_ = -1;  // signalfd
   int changes_ = -1;  // inotify on the servers' logs
   std::int64_t stop_deadline_ms_ = 0;
-  std::uint64_t shown_ = 0;  // bytes of the servers' output that were passed on
+  std::int64_t asked_ms_ = 0;  // when a checkpoint was asked for, for those who wait
+  std::uint64_t shown_ = 0;    // bytes of the servers' output that were passed on
   int status_ = 0;
   Problem problem_;
 };

@@ -2,8 +2,10 @@
 // Who of a running group has a node: those who come, return, leave for a while, or for good.
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "checkpoint/kept.h"
+#include "runtime/launcher/channel.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/group.h"
 
@@ -15,6 +17,8 @@ using Json = nlohmann::json;
 // Who comes back so often in a row without lasting so long is given up.
 constexpr int kReturnsMax = 3;
 constexpr std::int64_t kLastsMs = 30'000;
+// A checkpoint that was asked for and is not there is asked for again.
+constexpr std::int64_t kAskAgainMs = 5'000;
 
 std::string name_of(int number) { return "replica " + std::to_string(number); }
 
@@ -27,7 +31,7 @@ bool Group::start_again(Replica& replica, const Begin& begin) {
   }
   replica.problem = {};
   replica.server = -1;
-  replica.ready = replica.drained = replica.removed = false;
+  replica.ready = replica.drained = replica.removed = replica.waits = false;
   write_state();
   return true;
 }
@@ -40,7 +44,8 @@ bool Group::comes_back(Replica& replica) {
   const bool goes_on = alive() * 2 > voters();
   if (phase_ != Phase::kServing || hopeless || !goes_on) return false;
   // Its node looks which one of them is whole.
-  if (checkpoint::find_kept(directories_.dir()).checkpoints.empty()) return false;
+  replica.waits = checkpoint::find_kept(directories_.dir()).checkpoints.empty();
+  if (replica.waits) return false;
   if (now_ms() - replica.returned_ms > kLastsMs) replica.returns = 0;
   // Who waited for a newer checkpoint has made no attempt that failed.
   const bool waited = status == Status::kTooFarBehind;
@@ -53,6 +58,34 @@ bool Group::comes_back(Replica& replica) {
   say(name_of(replica.number) + " comes back from a checkpoint");
   replica.returned_ms = now_ms();
   return true;
+}
+
+bool Group::somebody_waits() const {
+  return phase_ == Phase::kServing &&
+         std::any_of(replicas_.begin(), replicas_.end(), [](const Replica& r) { return r.waits; });
+}
+
+// For those who were lost before there was any.
+void Group::look_for_checkpoints() {
+  if (!somebody_waits()) return;
+  if (checkpoint::find_kept(directories_.dir()).checkpoints.empty()) {
+    if (now_ms() - asked_ms_ < kAskAgainMs || leader() < 0) return;
+    asked_ms_ = now_ms();
+    const auto to = static_cast<std::size_t>(leader());
+    send_message(replicas_[to].channel, Json{{"t", "checkpoint"}}.dump());
+    return;
+  }
+  for (Replica& replica : replicas_) {
+    if (!std::exchange(replica.waits, false) || replica.node >= 0) continue;
+    Begin begin;
+    begin.restores = true;
+    if (start_again(replica, begin)) {
+      say(name_of(replica.number) + " comes back from a checkpoint");
+      replica.returned_ms = now_ms();
+    } else {
+      say(replica.problem.text);
+    }
+  }
 }
 
 // Its node ended because it was told to: nobody misses it.
@@ -83,6 +116,7 @@ void Group::on_members(const Json& members) {
     const bool votes = is_member && found->value("member", "") == "voter";
     if (votes && !replica.votes) say(name_of(replica.number) + " votes from now on");
     replica.votes = votes;
+    replica.waits = replica.waits && is_member;
     if (std::exchange(replica.member, is_member) || !is_member || replica.node >= 0) continue;
     Begin begin;
     begin.restores = begin.may_begin = begin.forgets = true;

@@ -283,6 +283,17 @@ def by_themselves(story):
                     "status says why there are none", text)
 
 
+def lost_early(story):
+    """A replica that is lost before there is any checkpoint comes back when there is one."""
+    port = h.free_port()
+    with h.Group(story, h.redis_program(port), port=port) as group:
+        follower = (group.leader() + 1) % 3
+        said = come_back(group, follower)
+        story.check(said["checkpoint"]["restored_at"] > 0 and said["checkpoint"]["taken"] == 0,
+                    "lost early: it came from another's checkpoint", repr(said["checkpoint"]))
+        check_equal(story, group, "lost early")
+
+
 STAT_SERVER = """
 import os, socket, sys
 own = '/var/tmp/crane-stat-own'
@@ -334,6 +345,7 @@ def body(story):
     drill(story)
     same_names(story)
     by_themselves(story)
+    lost_early(story)
     h.need("apache2")
     pages(story)
     chosen = os.environ.get("CRANE_KIND", "")
