@@ -377,8 +377,10 @@ Result<std::string> Node::pack(checkpoint::Why& why) {
   }
   // Recordings outlive the group: a replay can begin there.
   if (!config_.record.empty()) {
-    const Outcome kept = checkpoints_->ship(name.value(), config_.record + "/checkpoints");
+    const std::string there = config_.record + "/checkpoints";
+    const Outcome kept = checkpoints_->ship(name.value(), there);
     if (!kept.ok()) spdlog::warn("not kept with the recording: {}", checkpoints_->why());
+    (void)checkpoint::Checkpoints({there, 1, {}}).keep(kCheckpointsKept).ok();
   }
   // What cannot be removed now is looked at the next time.
   (void)checkpoints_->keep(kCheckpointsKept, relied_).ok();
