@@ -132,6 +132,7 @@ class Node {
   void discard();
   std::string ask_for_checkpoint(const nlohmann::json& request);
   void ask_now_and_then();
+  std::uint64_t inputs_of_clients() const noexcept;
   void stop_packing();
   bool alone() const;
   void distrust_checkpoints();
