@@ -110,20 +110,6 @@ class Notes(threading.Thread):
 
 # --- faults -------------------------------------------------------------------------------------
 
-def children(pid):
-    found = []
-    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found += [int(word) for word in task.read_text().split()]
-    return found
-
-
-def named(pid, name):
-    with contextlib.suppress(OSError):
-        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == name
-    return False
-
-
 class Faults:
     """What happens to a group; each returns what it did, empty: there was nothing to do it to."""
 
@@ -157,8 +143,8 @@ class Faults:
 
     def keeper(self):
         number = self.any_replica()
-        keepers = [p for p in children(self.group.replica(number)["node_pid"])
-                   if named(p, "crane-keeper")]
+        keepers = [p for p in h.children(self.group.replica(number)["node_pid"])
+                   if h.name_of(p) == "crane-keeper"]
         for pid in keepers:
             os.kill(pid, signal.SIGKILL)
         return f"keeper of replica {number} killed" if keepers else ""
@@ -174,8 +160,8 @@ class Faults:
 
     def a_packer(self):
         for number in range(3):
-            for pid in children(self.group.replica(number)["node_pid"]):
-                if named(pid, "crane-ckpt"):
+            for pid in h.children(self.group.replica(number)["node_pid"]):
+                if h.name_of(pid) == "crane-ckpt":
                     return pid
         return None
 

@@ -80,6 +80,7 @@ class Group {
   Problem start_node(Replica& replica, const Begin& begin);
   std::string configuration(int number, const Begin& begin) const;
   bool comes_back(Replica& replica);
+  bool start_at_checkpoint(Replica& replica);
   bool somebody_waits() const;
   void look_for_checkpoints();
   void serve();

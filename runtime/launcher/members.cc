@@ -52,6 +52,10 @@ bool Group::comes_back(Replica& replica) {
   if (!waited && ++replica.returns > kReturnsMax) return false;
   directories_.keep_logs();
   say(replica.problem.text);
+  return start_at_checkpoint(replica);
+}
+
+bool Group::start_at_checkpoint(Replica& replica) {
   Begin begin;
   begin.restores = true;
   if (!start_again(replica, begin)) return false;
@@ -77,14 +81,7 @@ void Group::look_for_checkpoints() {
   }
   for (Replica& replica : replicas_) {
     if (!std::exchange(replica.waits, false) || replica.node >= 0) continue;
-    Begin begin;
-    begin.restores = true;
-    if (start_again(replica, begin)) {
-      say(name_of(replica.number) + " comes back from a checkpoint");
-      replica.returned_ms = now_ms();
-    } else {
-      say(replica.problem.text);
-    }
+    if (!start_at_checkpoint(replica)) say(replica.problem.text);
   }
 }
 

@@ -97,6 +97,21 @@ def descendants(roots):
     return found
 
 
+def children(pid):
+    """Those of all its threads, no grandchildren."""
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += [int(word) for word in task.read_text().split()]
+    return found
+
+
+def name_of(pid):
+    """As a process calls itself; None: it is gone."""
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
+
+
 def alive(pid):
     stat = process_stat(pid)
     return stat is not None and stat[2] not in "ZX"

@@ -171,7 +171,8 @@ class Walk:
             def restoring():
                 node = self.group.replica(number)["node_pid"]
                 keepers = [] if node in (before, -1) else [
-                    p for p in children(node) if name_of(p) == "crane-keeper" and children(p)]
+                    p for p in h.children(node)
+                    if h.name_of(p) == "crane-keeper" and h.children(p)]
                 return (node, keepers[0]) if keepers else None
             node, keeper = h.wait_until(restoring, 20, "a server is brought back")
             time.sleep(random_times.random() * 0.08)   # what is hit, not what is waited for
@@ -180,19 +181,6 @@ class Walk:
             self.whole(number, node, "a killed keeper")
             servers = self.servers()
             self.story.check(len(servers) == 3, "a killed keeper: three servers run", repr(servers))
-
-
-def children(pid):
-    found = []
-    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            found += [int(word) for word in task.read_text().split()]
-    return found
-
-
-def name_of(pid):
-    with contextlib.suppress(OSError):
-        return pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
 
 
 def body(story):
