@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Long runs under load with checkpoints and faults all the time (`make eval-soak`).
 
-Redis (INCR) and apache2 (PUT and GET of pages), one after the other, three replicas each; a
-checkpoint every --checkpoint-every seconds, a fault every --fault-every seconds: a node, a server,
+Redis (INCR) and apache2 (PUT and GET of pages), one after the other or --together, three replicas
+each; a checkpoint every --checkpoint-every seconds, a fault every --fault-every seconds: a node, a server,
 a keeper or a packer killed, a replica stopped for a while, the lead handed over.  At the end no
 acknowledged write may be lost, schedules of all replicas must be equal, and no replica may ever
 have differed.  Every second the rate, the errors, and what is held in memory and on disk are noted.
@@ -31,26 +31,31 @@ from _pages import ANSWER_SECONDS, CLIENTS, REST_SECONDS, Pages  # noqa: E402
 from dav_race import dav_configuration  # noqa: E402
 from place import Place, machine, pyplot_or_none  # noqa: E402
 
+SERVERS = ("redis", "apache2")
 WHOLE_SECONDS = 60     # until all replicas follow again after a fault
 
 
 class PacedCounter(h.Counter):
     """One that rests between two requests."""
 
+    def __init__(self, port, name, rest):
+        super().__init__(port, name, ANSWER_SECONDS)
+        self.rest = rest
+
     def connect(self):
         client = super().connect()
 
         def ask(*words):
-            time.sleep(REST_SECONDS)
+            time.sleep(self.rest)
             return client(*words)
         ask.close = client.close
         return ask
 
 
 class Counters(Pages):
-    def __init__(self, port, _seed):
-        super().__init__(port, 0)
-        self.clients = [PacedCounter(port, n, ANSWER_SECONDS) for n in range(CLIENTS)]
+    def __init__(self, port, _seed, rest):
+        super().__init__(port, 0, rest)
+        self.clients = [PacedCounter(port, n, rest) for n in range(CLIENTS)]
         self.port = port
 
     def problems(self):
@@ -233,7 +238,7 @@ def servers(place):
 def one_soak(place, name, port, program, load, options):
     with h.Group(place, program, port=port,
                  options=["--checkpoint-every", str(options.checkpoint_every)]) as group:
-        with load(port, options.seed) as clients:
+        with load(port, options.seed, options.rest) as clients:
             h.wait_until(lambda: all(c.answers > 5 for c in clients.clients), 30, "all are served")
             notes, faults, done = Notes(group, clients), Faults(group, options.seed), []
             notes.start()
@@ -254,7 +259,8 @@ def one_soak(place, name, port, program, load, options):
             clients.stop()
             problems = clients.problems() + equal(group)
         answers = sum(c.answers for c in clients.clients)
-    return {"server": name, "seconds": end, "seed": options.seed, "answers": answers,
+    return {"server": name, "seconds": end, "seed": options.seed, "rest": options.rest,
+            "load_average": os.getloadavg()[0], "answers": answers,
             "faults": done, "rows": notes.rows, "problems": problems,
             "reconnects": sum(c.reconnects for c in clients.clients)}
 
@@ -288,6 +294,42 @@ def plot(path, runs):
     print(f"plot: {path}")
 
 
+def one_after_the_other(options, out, results):
+    runs, about = [], machine()
+    work = pathlib.Path(tempfile.mkdtemp(prefix="crane-soak-", dir="/var/tmp"))
+    work.chmod(0o755)
+    try:
+        place = Place(out, work, "soak")
+        for name, port, program, load in servers(place):
+            if options.only not in ("", name):
+                continue
+            runs.append(one_soak(place, name, port, program, load, options))
+            tell(runs[-1])
+            (results / "soak.json").write_text(json.dumps({"machine": about, "runs": runs}))
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return runs
+
+
+def together(options, results):
+    """Each server by a program of its own."""
+    apart = {name: results / name for name in SERVERS}
+    same = [word for word in sys.argv[1:] if word != "--together"]
+    begun = [subprocess.Popen([sys.executable, __file__, *same, "--only", name, "--results",
+                               str(directory)]) for name, directory in apart.items()]
+    try:
+        for process in begun:
+            process.wait()
+    finally:
+        for process in begun:
+            process.terminate()
+            process.wait()
+    found = [json.loads((directory / "soak.json").read_text()) for directory in apart.values()]
+    (results / "soak.json").write_text(json.dumps(
+        {"machine": found[0]["machine"], "runs": [run for one in found for run in one["runs"]]}))
+    return [run for one in found for run in one["runs"]]
+
+
 def tell(run):
     rows = run["rows"]
     half = len(rows) // 2
@@ -312,26 +354,18 @@ def main():
     parser.add_argument("--fault-every", type=float, default=30, help="seconds")
     parser.add_argument("--only", default="", help="redis or apache2")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 1 << 31))
+    parser.add_argument("--rest", type=float, default=REST_SECONDS,
+                        help=f"seconds between an answer and the next request ({REST_SECONDS})")
+    parser.add_argument("--together", action="store_true", help="both at the same time")
+    parser.add_argument("--results", help="directory for raw data and plot (<out>/soak)")
     options = parser.parse_args()
     h.need("redis-server", "apache2")
-    about = machine()
     h.end_at_sigterm()
     out = pathlib.Path(options.out).resolve()
-    work = pathlib.Path(tempfile.mkdtemp(prefix="crane-soak-", dir="/var/tmp"))
-    work.chmod(0o755)
-    results = out / "soak"
+    results = pathlib.Path(options.results or out / "soak").resolve()
     results.mkdir(parents=True, exist_ok=True)
-    runs = []
-    try:
-        place = Place(out, work, "soak")
-        for name, port, program, load in servers(place):
-            if options.only not in ("", name):
-                continue
-            runs.append(one_soak(place, name, port, program, load, options))
-            tell(runs[-1])
-            (results / "soak.json").write_text(json.dumps({"machine": about, "runs": runs}))
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    runs = (together(options, results) if options.together
+            else one_after_the_other(options, out, results))
     print(f"raw: {results}/soak.json")
     plot(results / "soak.png", runs)
     return 1 if any(run["problems"] for run in runs) else 0

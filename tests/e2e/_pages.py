@@ -11,15 +11,15 @@ import _harness as h
 CLIENTS = 4
 PAGES = 40             # of each writer
 ANSWER_SECONDS = 5.0
-REST_SECONDS = 0.002   # of a client between two requests
+REST_SECONDS = 0.002   # of a client between two requests, unless it is told otherwise
 
 
 class Writer(threading.Thread):
     """PUTs numbered contents to its own pages of apache2 and reads them back."""
 
-    def __init__(self, port, number, seed):
+    def __init__(self, port, number, seed, rest):
         super().__init__(daemon=True)
-        self.port, self.name = port, number
+        self.port, self.name, self.rest = port, number, rest
         self.random = random.Random(seed)
         self.stopping = threading.Event()
         self.allowed = collections.defaultdict(lambda: {0})   # page: contents that it may have
@@ -33,7 +33,7 @@ class Writer(threading.Thread):
                 while not self.stopping.is_set() and not self.problems:
                     self.one(connection)
                     self.answers += 1
-                    time.sleep(REST_SECONDS)
+                    time.sleep(self.rest)
             except (OSError, http.client.HTTPException):
                 self.reconnects += 1
                 self.stopping.wait(0.005)
@@ -82,8 +82,8 @@ class Writer(threading.Thread):
 class Pages:
     """Several Writers, in the role of h.Load."""
 
-    def __init__(self, port, seed):
-        self.clients = [Writer(port, n, seed + n) for n in range(CLIENTS)]
+    def __init__(self, port, seed, rest=REST_SECONDS):
+        self.clients = [Writer(port, n, seed + n, rest) for n in range(CLIENTS)]
 
     def __enter__(self):
         for c in self.clients:
