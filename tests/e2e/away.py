@@ -6,6 +6,7 @@ It comes back with its store, and then as another machine with nothing; both tim
 it missed from a peer's store, runs its server up to date, and can lead. Printed, not asserted: how
 fast the others served without it, while it fetched, and after.
 """
+import contextlib
 import itertools
 import shutil
 import signal
@@ -19,18 +20,38 @@ VALUE = b"v" * 200_000
 NUMBERS = itertools.count()
 
 
-def fill(group, leader, megabytes):
-    """Sets so many megabytes in values, and gives megabytes/s."""
-    client = h.Redis(group.port, 30, group.addresses[leader])
-    try:
+class Filler:
+    """Sets values at whoever leads, as clients do: the lead may change on a crowded machine."""
+
+    def __init__(self, group):
+        self.group, self.client = group, None
+
+    def __call__(self, megabytes):
+        """Sets so many megabytes in values, and gives megabytes/s."""
         begin = time.monotonic()
         for _ in range(megabytes * 1_000_000 // len(VALUE)):
             n = next(NUMBERS)
-            if client("SET", f"key:{n % 50}", b"%d:" % n + VALUE) != "OK":
-                raise h.Failure("SET was not answered with OK")
+            h.wait_until(lambda n=n: self.set(n), 60, "a SET is answered")
         return megabytes / (time.monotonic() - begin)
-    finally:
-        client.close()
+
+    def set(self, n):
+        """Idempotent: asked again when the answer is lost."""
+        try:
+            if self.client is None:
+                self.client = h.Redis(self.group.port, 30,
+                                      self.group.addresses[self.group.leader()])
+            answer = self.client("SET", f"key:{n % 50}", b"%d:" % n + VALUE)
+        except OSError:
+            self.close()
+            return False
+        if answer != "OK":
+            raise h.Failure(f"SET was answered with {answer}")
+        return True
+
+    def close(self):
+        if self.client is not None:
+            self.client.close()
+        self.client = None
 
 
 def has_all(group, number, end):
@@ -38,42 +59,47 @@ def has_all(group, number, end):
     return status is not None and status["applied"] >= end and not status["needs_checkpoint"]
 
 
-def digest_of(group, leader):
-    client = h.Redis(group.port, 30, group.addresses[leader])
-    try:
-        return client("DEBUG", "DIGEST")
-    finally:
-        client.close()
+def digest_at_leader(group):
+    def digest():
+        try:
+            client = h.Redis(group.port, 30, group.addresses[group.leader()])
+        except OSError:
+            return None
+        with contextlib.closing(client):
+            with contextlib.suppress(OSError):
+                return client("DEBUG", "DIGEST")
+    return h.wait_until(digest, 30, "the leader's server tells its digest")
 
 
-def away(story, group, megabytes, lost):
-    leader = group.leader()
-    victim = (leader + 1) % 3
+def away(story, group, fill, megabytes, lost):
+    victim = (group.leader() + 1) % 3
     group.stop_one(victim, signal.SIGKILL)
     h.wait_until(lambda: not [m for m in group.leftovers() if f"/r{victim}/" in m + "/"], 20,
                  "the killed node's server is gone")
     if lost:
         shutil.rmtree(f"/dev/shm/crane.{group.name}/r{victim}")
         shutil.rmtree(group.dir / "store" / f"r{victim}")
-    without = fill(group, leader, megabytes)
-    end = group.status(leader)["last"]
+    without = fill(megabytes)
+    end = max(s["last"] for s in group.statuses().values() if s)
     group.start(victim)
-    during = fill(group, leader, megabytes // 4)
+    during = fill(megabytes // 4)
     h.wait_until(lambda: has_all(group, victim, end), 60,
                  f"replica {victim} has what it missed: {group.brief()}")
-    after = fill(group, leader, megabytes // 4)
+    after = fill(megabytes // 4)
     group.settle(60)
     what = "with nothing" if lost else "with its store"
     story.say(f"away for {megabytes} MB (ring {RING_MB} MB), back {what}: the others took "
               f"{without:.0f} MB/s without it, {during:.0f} when it came, {after:.0f} after")
     story.check(True, f"back {what}, it has every byte, and its outputs are those of the others")
-    digest = digest_of(group, leader)
+    digest = digest_at_leader(group)
 
-    def transferred():
-        return group.ctl("leader", "transfer", group.name, "--to", str(victim))[0] == 0
-    h.wait_until(transferred, 30, f"replica {victim} may lead")
-    h.wait_until(lambda: group.leader() == victim, 30, f"replica {victim} leads")
-    mine = digest_of(group, victim)
+    def leads():
+        if group.leader() == victim:
+            return True
+        group.ctl("leader", "transfer", group.name, "--to", str(victim))
+        return False
+    h.wait_until(leads, 30, f"replica {victim} leads")
+    mine = digest_at_leader(group)
     story.check(mine == digest, f"back {what}, it leads, with the same data", f"{mine} {digest}")
 
 
@@ -83,9 +109,10 @@ def body(story):
     megabytes = 200 if story.full else 40
     with Hosts(story, h.redis_program(port), port=port, fabric=story.options.fabric,
                group={"durability": "disk", "ring_mb": RING_MB}) as group:
-        fill(group, group.leader(), 2)
-        away(story, group, megabytes, lost=False)
-        away(story, group, megabytes, lost=True)
+        with contextlib.closing(Filler(group)) as fill:
+            fill(2)
+            away(story, group, fill, megabytes, lost=False)
+            away(story, group, fill, megabytes, lost=True)
 
 
 h.tell("away", body, fabric={"default": "tcp", "choices": ["tcp", "shm"]})
