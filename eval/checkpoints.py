@@ -39,24 +39,17 @@ AIM_MS, SLOW_AIM_MS = 150, 500
 SLOW = ("mariadb", "clamav")
 
 
-class Continuous(threading.Thread):
-    """The server's load, again and again; `problems` are its failures."""
+class Continuous(story.Worker):
+    """The server's load again and again; `problems` are its failures."""
 
     def __init__(self, server):
-        super().__init__(daemon=True)
-        self.server, self.problems, self.rounds, self.ended = server, [], 0, threading.Event()
+        super().__init__(server, [])
+        self.rounds, self.ended = 0, threading.Event()
 
     def run(self):
         while not self.ended.is_set() and not self.problems:
-            try:
-                self.server.load(self.server.requests[0])
-                self.rounds += 1
-            except (OSError, h.Failure, subprocess.SubprocessError) as failure:
-                self.problems.append(str(failure)[:600])
-
-    def __enter__(self):
-        self.start()
-        return self
+            super().run()
+            self.rounds += not self.problems
 
     def __exit__(self, *_):
         self.ended.set()

@@ -29,27 +29,17 @@ inline constexpr std::uint32_t kHistoryVersion = 1;
 
 enum class HistoryKind : std::uint8_t { kAbout = 1, kEntry = 2 };
 
-class HistoryRecorder {
+class HistoryRecorder final : public Recorder {
  public:
   static Result<std::unique_ptr<HistoryRecorder>> open(const std::string& dir,
                                                        std::uint8_t replica);
-  HistoryRecorder(const HistoryRecorder&) = delete;
-  HistoryRecorder& operator=(const HistoryRecorder&) = delete;
 
   // Once, before the first entry.
   void about(std::string_view json);
   void committed(const consensus::EntryView& entry);
 
-  // As of RecordWriter.
-  void flush() { file_->flush(); }
-  void finish() { file_->finish(); }
-  bool recording() const noexcept { return file_->recording(); }
-  std::string take_message() { return file_->take_message(); }
-  void test_only_room(std::uint64_t bytes) noexcept { file_->test_only_room(bytes); }
-
  private:
-  explicit HistoryRecorder(std::unique_ptr<RecordWriter> file) : file_(std::move(file)) {}
-  std::unique_ptr<RecordWriter> file_;
+  using Recorder::Recorder;
 };
 
 // A recorded history, read back.  The payloads stay in the mapped file.

@@ -28,7 +28,7 @@ inline constexpr std::uint32_t kRecordingVersion = 1;
 
 enum class RecordKind : std::uint8_t { kConnected = 1, kBytes = 2, kClosed = 3 };
 
-class OutputRecorder {
+class OutputRecorder final : public Recorder {
  public:
   // Creates `dir` if it is missing and replaces an older recording of this replica.
   static Result<std::unique_ptr<OutputRecorder>> open(const std::string& dir, std::uint8_t replica);
@@ -36,16 +36,8 @@ class OutputRecorder {
   void bytes(ConnId conn, std::span<const std::byte> bytes);
   void closed(ConnId conn, std::string_view how);
 
-  // As of RecordWriter.
-  void flush() { file_->flush(); }
-  void finish() { file_->finish(); }
-  bool recording() const noexcept { return file_->recording(); }
-  std::string take_message() { return file_->take_message(); }
-  void test_only_room(std::uint64_t bytes) noexcept { file_->test_only_room(bytes); }
-
  private:
-  explicit OutputRecorder(std::unique_ptr<RecordWriter> file) : file_(std::move(file)) {}
-  std::unique_ptr<RecordWriter> file_;
+  using Recorder::Recorder;
 };
 
 // A recording, read back and indexed by connection.  The bytes stay in the mapped file.

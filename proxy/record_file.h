@@ -85,6 +85,26 @@ class RecordWriter {
   std::uint64_t test_room_ = UINT64_MAX;
 };
 
+// What writes one kind of record file; its owner ends it and hears of failures as RecordWriter
+// says.
+class Recorder {
+ public:
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  void flush() { file_->flush(); }
+  void finish() { file_->finish(); }
+  bool recording() const noexcept { return file_->recording(); }
+  std::string take_message() { return file_->take_message(); }
+  void test_only_room(std::uint64_t bytes) noexcept { file_->test_only_room(bytes); }
+
+ protected:
+  explicit Recorder(std::unique_ptr<RecordWriter> file) : file_(std::move(file)) {}
+  ~Recorder() = default;
+
+  std::unique_ptr<RecordWriter> file_;
+};
+
 // A file of records, mapped.  What it hands out lives as long as it does.
 class RecordFile {
  public:

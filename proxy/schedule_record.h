@@ -52,13 +52,11 @@ struct SchedulePoint {
 };
 static_assert(sizeof(SchedulePoint) == 24);
 
-class ScheduleRecorder {
+class ScheduleRecorder final : public Recorder {
  public:
   static Result<std::unique_ptr<ScheduleRecorder>> open(const std::string& dir,
                                                         std::uint8_t replica);
   ~ScheduleRecorder() { flush(); }
-  ScheduleRecorder(const ScheduleRecorder&) = delete;
-  ScheduleRecorder& operator=(const ScheduleRecorder&) = delete;
 
   void admitted(const SchedulePoint& point);
   // Nobody has the turn; nothing follows.  Left out unless it belongs to the last point admitted.
@@ -69,19 +67,15 @@ class ScheduleRecorder {
   void names(std::string_view names);
   void maps(std::string_view maps);
 
-  // As of RecordWriter.
+  // With the points that are not in the file's buffer yet.
   void flush();
   void finish();
-  bool recording() const noexcept { return file_->recording(); }
-  std::string take_message() { return file_->take_message(); }
-  void test_only_room(std::uint64_t bytes) noexcept { file_->test_only_room(bytes); }
 
  private:
-  explicit ScheduleRecorder(std::unique_ptr<RecordWriter> file) : file_(std::move(file)) {}
+  using Recorder::Recorder;
   void append_points();
   void append(ScheduleKind kind, std::uint64_t number, std::span<const std::byte> body);
 
-  std::unique_ptr<RecordWriter> file_;
   std::vector<SchedulePoint> points_;  // not yet in the file's buffer
   std::uint64_t last_ = 0;
 };

@@ -41,6 +41,14 @@ Command parse_command(const std::string& json) {
           number_of<std::uint32_t>(message, "pid")};
 }
 
+std::string accepted(const std::string& message) {
+  return nlohmann::json{{"ok", true}, {"message", message}}.dump();
+}
+
+std::string refused(const std::string& error, const std::string& message) {
+  return nlohmann::json{{"ok", false}, {"error", error}, {"message", message}}.dump();
+}
+
 Control::~Control() {
   if (fd_ >= 0) ::close(fd_);
 }

@@ -34,6 +34,11 @@ struct Command {
 };
 Command parse_command(const std::string& json);
 
+// What an operator who asked at the control socket is told.  Of a refusal `error` is the kind, for
+// programs, and the message says why.
+std::string accepted(const std::string& message);
+std::string refused(const std::string& error, const std::string& message);
+
 class Control {
  public:
   // Takes over `fd`; -1: there is nobody, messages are dropped.

@@ -110,10 +110,7 @@ bool Node::alone() const {
 
 // Somebody asks the leader, who chooses the replica: never itself, unless it is alone.
 std::string Node::ask_for_checkpoint(const nlohmann::json& request) {
-  const auto refuse = [](const char* error, const std::string& why) {
-    return nlohmann::json{{"ok", false}, {"error", error}, {"message", why}}.dump();
-  };
-  if (!leads_ || started_view_ != view_) return refuse("not_leader", "this replica does not lead");
+  if (!leads_ || started_view_ != view_) return refused("not_leader", "this replica does not lead");
   const int named = request.value("replica", -1);
   std::vector<std::uint8_t> able;
   for (const consensus::MemberStatus& m : consensus_->members()) {
@@ -122,16 +119,16 @@ std::string Node::ask_for_checkpoint(const nlohmann::json& request) {
   }
   if (alone()) able.push_back(config_.replica);
   if (named >= 0 && std::find(able.begin(), able.end(), named) == able.end()) {
-    return refuse("busy", fmt::format("replica {} is the leader, or does not follow", named));
+    return refused("busy", fmt::format("replica {} is the leader, or does not follow", named));
   }
-  if (able.empty()) return refuse("busy", "no other replica follows");
+  if (able.empty()) return refused("busy", "no other replica follows");
   // In turn: stores are cut below checkpoints of a majority.
   auto chosen = std::upper_bound(able.begin(), able.end(), last_asked_);
   if (chosen == able.end()) chosen = able.begin();
   const auto who = named >= 0 ? static_cast<std::uint8_t>(named) : *chosen;
   const CheckpointBody body{who};
   const Result<Index> index = propose(EntryType::kCheckpoint, 0, proxy::bytes_of(body));
-  if (!index.ok()) return refuse("busy", index.error().what);
+  if (!index.ok()) return refused("busy", index.error().what);
   last_asked_ = who;
   return nlohmann::json{{"ok", true},
                         {"replica", who},

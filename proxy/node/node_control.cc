@@ -22,16 +22,12 @@ namespace {
 constexpr std::size_t kAskersMax = 32;
 constexpr std::size_t kRequestMax = 4096;
 constexpr timeval kAskTimeout{2, 0};
+
 std::string refusal(const Error& why, const std::string& what) {
   const char* error = why.code == Code::kNotLeader ? "not_leader"
                       : why.code == Code::kBusy    ? "busy"
                                                    : "bad_argument";
-  return nlohmann::json{{"ok", false}, {"error", error}, {"message", what + ": " + why.what}}
-      .dump();
-}
-
-std::string accepted(const std::string& message) {
-  return nlohmann::json{{"ok", true}, {"message", message}}.dump();
+  return refused(error, what + ": " + why.what);
 }
 
 // How long an operator's abdication lasts when nobody else can lead.
@@ -127,10 +123,7 @@ std::string Node::reply_to(const std::string& text) {
   if (what == "checkpoint") return ask_for_checkpoint(request);
   if (what == "leave") return leave_for_a_while();
   if (what == "bring_back") return bring_back(request);
-  return nlohmann::json{{"ok", false},
-                        {"error", "unknown"},
-                        {"message", "this version of crane-node does not know that request"}}
-      .dump();
+  return refused("unknown", "this version of crane-node does not know that request");
 }
 
 // Through the log, so that every replica's server gets it at the same turn (DESIGN D11).
@@ -176,15 +169,11 @@ std::string Node::change_member(const nlohmann::json& request) {
 // The others elect one of themselves; this replica may lead again once they have, or after a while
 // when nobody could.
 std::string Node::transfer(int to) {
-  nlohmann::json no{{"ok", false}};
   if (!leads_) {
-    no["error"] = "not_leader";
-    no["message"] = fmt::format("replica {} does not lead", config_.replica);
-    return no.dump();
+    return refused("not_leader", fmt::format("replica {} does not lead", config_.replica));
   }
   if (to == config_.replica) {
-    return nlohmann::json{{"ok", true}, {"message", fmt::format("replica {} leads already", to)}}
-        .dump();
+    return accepted(fmt::format("replica {} leads already", to));
   }
   if (to >= 0) {
     const bool known = to < config_.replicas;
@@ -197,18 +186,12 @@ std::string Node::transfer(int to) {
     consensus_->flush_doorbells();
     return accepted(fmt::format("replica {} is asked to lead", to));
   }
-  if (config_.replicas == 1) {
-    no["error"] = "unsupported";
-    no["message"] = "there is no other replica";
-    return no.dump();
-  }
+  if (config_.replicas == 1) return refused("unsupported", "there is no other replica");
   spdlog::info("an operator hands the lead over");
   fit_at_ns_ = monotonic_ns() + kTransferNs;
   consensus_->abdicate("an operator hands the lead over");
   consensus_->flush_doorbells();
-  return nlohmann::json{
-      {"ok", true}, {"message", fmt::format("replica {} does not lead any more", config_.replica)}}
-      .dump();
+  return accepted(fmt::format("replica {} does not lead any more", config_.replica));
 }
 
 void Node::on_control_message() {

@@ -238,13 +238,10 @@ void Node::help_lagging() {
 
 // For maintenance, or to begin anew elsewhere in the log: in order, and without being missed.
 std::string Node::leave_for_a_while() {
-  const auto refuse = [](const char* error, const std::string& why) {
-    return nlohmann::json{{"ok", false}, {"error", error}, {"message", why}}.dump();
-  };
   const std::string who = fmt::format("replica {}", config_.replica);
-  if (leads_) return refuse("busy", who + " leads: hand the lead over first");
+  if (leads_) return refused("busy", who + " leads: hand the lead over first");
   if (checkpointer_->state() != Checkpointer::State::kIdle) {
-    return refuse("busy", who + " takes a checkpoint");
+    return refused("busy", who + " takes a checkpoint");
   }
   int voters = 0, others = 0;
   for (const consensus::MemberStatus& m : consensus_->members()) {
@@ -253,40 +250,36 @@ std::string Node::leave_for_a_while() {
     others += value(m.id) != config_.replica && m.connected;
   }
   if (others * 2 <= voters) {
-    return refuse("needed", fmt::format("{} is needed: without it {} of {} voters are there, no "
-                                        "majority; bring another one back first",
-                                        who, others, voters));
+    return refused("needed", fmt::format("{} is needed: without it {} of {} voters are there, no "
+                                         "majority; bring another one back first",
+                                         who, others, voters));
   }
   spdlog::info("an operator drains this replica");
   control_.send({{"t", "drained"}});
   const Outcome marked = write_file(config_.replica_dir() + "/" + kDrainedMark, "");
   if (!marked.ok()) spdlog::warn("{}: {}", kDrainedMark, std::strerror(marked.error().detail));
   done_ = true;
-  return nlohmann::json{{"ok", true}, {"message", who + " leaves"}}.dump();
+  return accepted(who + " leaves");
 }
 
 // To crane-run, which starts nodes; the leader hears of it because it is there.
 std::string Node::bring_back(const nlohmann::json& request) {
-  const auto refuse = [](const char* error, const std::string& why) {
-    return nlohmann::json{{"ok", false}, {"error", error}, {"message", why}}.dump();
-  };
   const auto number = request.find("replica");
   const bool named = number != request.end() && number->is_number_unsigned() &&
                      number->get<std::uint64_t>() < config_.replicas;
-  if (!named) return refuse("bad_argument", "the group has no replica of this number");
+  if (!named) return refused("bad_argument", "the group has no replica of this number");
   const auto who = number->get<unsigned>();
   if (control_.fd() < 0) {
-    return refuse("unsupported",
-                  fmt::format("no crane-run here starts nodes: start the node of replica {} where "
-                              "it runs",
-                              who));
+    return refused("unsupported",
+                   fmt::format("no crane-run here starts nodes: start the node of replica {} where "
+                               "it runs",
+                               who));
   }
   control_.send({{"t", "bring_back"},
                  {"replica", who},
                  {"forget", request.value("forget", false)},
                  {"checkpoint", request.value("checkpoint", "")}});
-  return nlohmann::json{{"ok", true}, {"message", fmt::format("replica {} is started", who)}}
-      .dump();
+  return accepted(fmt::format("replica {} is started", who));
 }
 
 // Who belongs to the group, for crane-run, which starts the nodes of those who come.
