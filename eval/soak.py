@@ -3,11 +3,11 @@
 """Long runs under load with checkpoints and faults all the time (`make eval-soak`).
 
 Redis (INCR) and apache2 (PUT and GET of pages), one after the other or --together, three replicas
-each; a checkpoint every --checkpoint-every seconds, a fault every --fault-every seconds: a node, a server,
-a keeper or a packer killed, a replica stopped for a while, the lead handed over.  At the end no
-acknowledged write may be lost, schedules of all replicas must be equal, and no replica may ever
-have differed.  Every second the rate, the errors, and what is held in memory and on disk are noted.
-Raw data: <out>/soak/soak.json, the plot beside it.
+each; a checkpoint every --checkpoint-every seconds, a fault every --fault-every seconds: a node, a
+server, a keeper or a packer killed, a replica stopped for a while, the lead handed over.  At the
+end no acknowledged write may be lost, schedules of all replicas must be equal, and no replica may
+ever have differed.  Every second the rate, the errors, and what is held in memory and on disk are
+noted.  Raw data: <out>/soak/soak.json, the plot beside it.
 """
 import argparse
 import contextlib

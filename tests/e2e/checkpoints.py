@@ -7,10 +7,12 @@ Quick: redis with clients that never disconnect, and one server of each kind of 
 CRANE_KIND chooses among them.
 """
 import contextlib
+import datetime
 import importlib
 import json
 import os
 import pathlib
+import re
 import signal
 import statistics
 import subprocess
@@ -233,7 +235,24 @@ def drill(story):
         alarms = (group.dir / f"r{flipped}" / "node.log").read_text()
         story.check(f"replica {flipped} diverged from the majority" in alarms,
                     "the wrong replica was found", alarms[-2000:])
+        found_within_a_period(story, flipped, alarms)
         check_equal(story, group, "drill", alarmed=True)
+
+
+def found_within_a_period(story, flipped, log):
+    """The cut that found it is the first one behind the wrong bit: the last cut at which all were
+    equal was before."""
+    wrong = re.search(r"\[([\d:. -]+)\].* behind entry (\d+) is wrong", log)
+    alarm = re.search(rf"\[([\d:. -]+)\].*replica {flipped} diverged from the majority between "
+                      r"log index (\d+) and (\d+)", log)
+    if not wrong or not alarm:
+        return story.check(False, "the log tells the wrong bit and the alarm", log[-2000:])
+    at, (before, cut) = int(wrong[2]), (int(alarm[2]), int(alarm[3]))
+    when = [datetime.datetime.fromisoformat(found[1]) for found in (wrong, alarm)]
+    story.say(f"a wrong bit behind entry {at}, found by the cut at {cut} (the one before: "
+              f"{before}), {(when[1] - when[0]).total_seconds() * 1000:.0f} ms later")
+    story.check(before <= at <= cut, "drill: found by the first cut behind it",
+                f"{before} {at} {cut}")
 
 
 def pages(story):
