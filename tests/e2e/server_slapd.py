@@ -22,7 +22,8 @@ def configuration(work):
         "moduleload back_mdb\nsizelimit unlimited\ntool-threads 1\ndatabase mdb\n"
         f"suffix {SUFFIX}\nrootdn {ADMIN[0]}\nrootpw {ADMIN[1]}\ndirectory {work}/data\n"
         "index objectClass eq\nindex cn,uid eq\nindex uidNumber,gidNumber eq\n"
-        "checkpoint 512 30\n")
+        # Its default of 10 MiB is full after some 400 loads.
+        "checkpoint 512 30\nmaxsize 268435456\n")
 
 
 def person(uid, mail):
