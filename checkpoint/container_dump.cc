@@ -21,6 +21,7 @@
 #include "checkpoint/container_keeper.h"
 #include "checkpoint/criu.h"
 #include "checkpoint/fault_points.h"
+#include "checkpoint/orphans.h"
 
 namespace crane::checkpoint {
 namespace {
@@ -108,6 +109,7 @@ Outcome Keeper::run_criu(CriuCall& call) {
   close(watch);
   times_.criu = (now_ms() - began) * 1000;
   if (status == 0) return Done{};
+  remove_directories_of_criu();
   reason_ =
       WIFSIGNALED(status) ? "CRIU was killed or did not end in time" : criu_refusal(call.work);
   rename((call.work + "/criu.log").c_str(), log_of_failure(directory).c_str());

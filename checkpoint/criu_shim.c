@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loaded into CRIU (get_criu.sh): answers two questions that some machines refuse to CRIU, although
 // nothing is wrong with the processes it dumps (where they are not refused, that changes nothing),
-// and spares it two things that take long while a server stands still.
+// spares it two things that take long while a server stands still, and lets others clean up after
+// it.
 //
 // 1. prlimit(2) of a process of another user needs CAP_SYS_RESOURCE, which containers and virtual
 //    machines may withhold from root. The same numbers stand in /proc/PID/limits.
 // 2. Since Linux 6.16 SO_PASSCRED and SO_PASSSEC exist for unix sockets only; CRIU before 4.2 asks
 //    them of all sockets and gives up. Elsewhere they never had an effect: "off" is the truth.
 //
-// 3. CRIU reads the kernel's connection tracking for a server's network even if the network is
-// external,
+// 3. CRIU reads the kernel's connection tracking for a server's network even if that is external,
 //    as ours always is. The kernel goes through the table of the whole machine for it, twice: 20
 //    ms. It is asked for the list of dying connections instead, which is as empty and at hand.
 // 4. The content of a container's tmpfs goes through tar, gzip and the shell between them. Without
-// gzip
-//    it is one program instead of three; checkpoints are packed anyway.
+//    gzip it is one program instead of three; checkpoints are packed anyway.
+//
+// 5. Directories that CRIU makes in /tmp, and leaves there when it is killed, have its process id
+//    in their names instead of a random number (orphans.cc reads it).
 //
 // CRIU asks all through libc, prlimit also through libc's syscall(). No library is linked: this
 // one must fit every C library.
@@ -203,6 +205,30 @@ ssize_t sendmsg(int fd, const struct msghdr* message, int flags) {
   return as_libc(kernel(SYS_sendmsg, fd, (long)&instead, flags, 0, 0, 0));
 unchanged:
   return as_libc(kernel(SYS_sendmsg, fd, (long)message, flags, 0, 0, 0));
+}
+
+// --- directories in /tmp ------------------------------------------------------------------------
+
+// "/tmp/.criu.mntns.XXXXXX" -> "/tmp/.criu.mntns.cr" and four digits to the base of 62; "cs" and so
+// on if that is there.
+char* mkdtemp(char* path) {
+  static const char kDigits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  enum { kBase = 62, kVaried = 6, kMode = 0700 };
+  char* end = path;
+  while (*end != '\0') ++end;
+  if (end - path < kVaried) {
+    errno = EINVAL;
+    return 0;
+  }
+  long left = kernel(SYS_getpid, 0, 0, 0, 0, 0, 0);
+  for (int i = 1; i <= 4; ++i, left /= kBase) end[-i] = kDigits[left % kBase];
+  end[-6] = 'c';
+  long result = -EEXIST;
+  for (char c = 'r'; c <= 'z' && result == -EEXIST; ++c) {
+    end[-5] = c;
+    result = kernel(SYS_mkdir, (long)path, kMode, 0, 0, 0, 0);
+  }
+  return as_libc(result) == 0 ? path : 0;
 }
 
 // --- programs that CRIU runs --------------------------------------------------------------------

@@ -15,6 +15,7 @@
 #include "checkpoint/container_keeper.h"
 #include "checkpoint/criu.h"
 #include "checkpoint/fault_points.h"
+#include "checkpoint/orphans.h"
 #include "checkpoint/tree.h"
 
 namespace crane::checkpoint {
@@ -287,6 +288,7 @@ void Keeper::leave_dump() {
     int status = 0;
     (void)ended_in_time(dump_->criu, kEndMs, status);
   }
+  remove_directories_of_criu();
   for (const int fd : {dump_->channel, dump_->images, dump_->work}) {
     if (fd >= 0) close(fd);
   }

@@ -4,9 +4,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 
 namespace crane::checkpoint {
 namespace {
@@ -29,7 +33,35 @@ bool is_criu(const std::string& process, const std::string& directory) {
          words.find(directory + "/") != std::string::npos;
 }
 
+// Who made this directory; -1: not a CRIU of ours.
+pid_t maker_of(const std::string& name) {
+  constexpr std::string_view kFamilies[] = {".criu.", "cr-tmpfs.", "crtools-"};
+  const auto begins = [&](std::string_view family) { return name.rfind(family, 0) == 0; };
+  const auto dot = name.rfind('.');
+  const bool ours = std::any_of(std::begin(kFamilies), std::end(kFamilies), begins) &&
+                    name.size() - dot == 7 && name[dot + 1] == 'c' && name[dot + 2] >= 'r';
+  if (!ours) return -1;
+  pid_t pid = 0;
+  for (const char c : name.substr(dot + 3)) {
+    const int digit = c >= '0' && c <= '9'   ? c - '0'
+                      : c >= 'A' && c <= 'Z' ? c - 'A' + 10
+                      : c >= 'a' && c <= 'z' ? c - 'a' + 36
+                                             : -1;
+    if (digit < 0) return -1;
+    pid = pid * 62 + digit;
+  }
+  return pid;
+}
+
 }  // namespace
+
+void remove_directories_of_criu() {
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("/tmp", none)) {
+    const pid_t maker = maker_of(entry.path().filename());
+    if (maker > 0 && ::kill(maker, 0) != 0 && errno == ESRCH) (void)::rmdir(entry.path().c_str());
+  }
+}
 
 void end_orphans(const std::string& directory) {
   std::ifstream children("/proc/self/task/" + std::to_string(getpid()) + "/children");
@@ -37,6 +69,7 @@ void end_orphans(const std::string& directory) {
     const std::string process = "/proc/" + std::to_string(child);
     if (is_first(process) || is_criu(process, directory)) ::kill(child, SIGKILL);
   }
+  remove_directories_of_criu();
 }
 
 }  // namespace crane::checkpoint

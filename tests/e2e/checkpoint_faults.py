@@ -7,11 +7,13 @@ nothing is left behind.  The names are those of checkpoint/fault_points.h; a new
 walked through here fails the story.
 """
 import contextlib
+import glob
 import os
 import pathlib
 import random
 import re
 import signal
+import string
 import time
 
 import _harness as h
@@ -40,6 +42,18 @@ def named_in_header():
     return set(re.findall(r'^    "([a-z.]+)",', text, re.M))
 
 
+def left_by_criu():
+    """Directories in /tmp of a CRIU that has ended: its process id is in their names."""
+    digits = string.digits + string.ascii_uppercase + string.ascii_lowercase
+    found = []
+    for path in [*glob.glob("/tmp/.criu.*.c[r-z]????"), *glob.glob("/tmp/cr-tmpfs.c[r-z]????")]:
+        maker = 0
+        for digit in path[-4:]:
+            maker = maker * 62 + digits.index(digit)
+        found += [path] if not h.alive(maker) else []
+    return found
+
+
 class Walk:
     """A group at a time, which is replaced before crane-run gives one of its replicas up."""
 
@@ -64,6 +78,8 @@ class Walk:
         check_equal(self.story, self.group, "after the faults")
         self.group.__exit__(None, None, None)
         self.group = None
+        self.story.check(not left_by_criu(), "a killed CRIU leaves no directories in /tmp",
+                         repr(left_by_criu()))
 
     def follower(self, returns):
         """One that can still come back so often, with the group that it belongs to."""

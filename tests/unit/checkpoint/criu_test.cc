@@ -4,6 +4,8 @@
 // CHECKS  protobuf.h, and the conversation of criu.h.
 #include "checkpoint/criu.h"
 
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -11,6 +13,7 @@
 #include <fstream>
 #include <string>
 
+#include "checkpoint/orphans.h"
 #include "checkpoint/protobuf.h"
 
 using namespace crane::checkpoint;
@@ -34,7 +37,40 @@ std::string response(unsigned type, bool well) {
   return message;
 }
 
+// As criu_shim.c names it.
+std::string directory_of(pid_t pid, const std::string& family) {
+  static const std::string kDigits =
+      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  std::string digits;
+  for (int i = 0; i < 4; ++i, pid /= 62) {
+    digits.insert(digits.begin(), kDigits[static_cast<std::size_t>(pid % 62)]);
+  }
+  return "/tmp/" + family + "cr" + digits;
+}
+
+pid_t ended_process() {
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+  return child;
+}
+
 }  // namespace
+
+TEST_CASE("criu: empty directories of one that has ended go, and no others", "[criu]") {
+  const pid_t gone = ended_process();
+  const std::string left[] = {directory_of(gone, ".criu.test."), directory_of(gone, "cr-tmpfs.")};
+  const std::string kept[] = {
+      directory_of(getpid(), ".criu.test."), directory_of(gone, "another-program."),
+      directory_of(gone, ".criu.x.") + "y", directory_of(gone, ".criu.full.")};
+  for (const auto& path : left) REQUIRE(mkdir(path.c_str(), 0700) == 0);
+  for (const auto& path : kept) REQUIRE(mkdir(path.c_str(), 0700) == 0);
+  std::ofstream(kept[3] + "/file") << "x";
+  remove_directories_of_criu();
+  for (const auto& path : left) CHECK_FALSE(std::filesystem::exists(path));
+  for (const auto& path : kept) CHECK(std::filesystem::exists(path));
+  for (const auto& path : kept) std::filesystem::remove_all(path);
+}
 
 TEST_CASE("criu: fields are read as they were written", "[criu]") {
   std::string text;
