@@ -53,6 +53,7 @@ class Keeper {
   Outcome run_criu(CriuCall& call);
 
   // keeper_dump.cc: the dump that is under way, if there is one
+  enum class Pace { kIdle, kCommon, kHurry };
   void take_requests();
   void take_request(const Request& request);
   Outcome begin_dump(const Request& request);
@@ -60,7 +61,9 @@ class Keeper {
   void listen_to_criu();
   void answer_criu(bool go_on);
   void go_on();
-  void hurry(bool on);
+  void set_pace(Pace pace);
+  void hurry();
+  void leave_hurry();
   Outcome copy_upper();
   void end_dump(bool said_well);
   void leave_dump();
@@ -79,11 +82,12 @@ class Keeper {
     int images = -1, work = -1;
     std::string upper;
     bool freeze = false, thaw = false;  // what the node has asked for already
-    bool hurry = false, hurries = false;
-    std::int64_t hurry_at_ms = 0;
-    bool well = true;              // what it or we copied is there
-    std::int64_t since_us = 0;     // of the last step
-    std::int64_t deadline_ms = 0;  // until when CRIU has to say something; 0: it waits for us
+    bool may_hurry = false;
+    Pace pace = Pace::kCommon;
+    std::int64_t faster_at_ms = 0;  // when the pace goes up; 0: not any more
+    bool well = true;               // what it or we copied is there
+    std::int64_t since_us = 0;      // of the last step
+    std::int64_t deadline_ms = 0;   // until when CRIU has to say something; 0: it waits for us
   };
   std::optional<Dump> dump_;
   int policy_ = 0;  // ours, before and after a dump in a hurry

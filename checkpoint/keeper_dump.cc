@@ -21,6 +21,9 @@
 namespace crane::checkpoint {
 namespace {
 
+// CRIU takes only what others leave of the processors, for so long: a server that runs feels
+// nothing of it, but on a busy machine that is never.
+constexpr int kIdleMs = 1'000;
 // A dump that takes no longer disturbs nobody.
 constexpr int kPatienceMs = 80;
 // How long CRIU may take to end when it has said its last word.
@@ -79,7 +82,7 @@ void Keeper::take_request(const Request& request) {
       return;
     case Request::kFreeze:
       if (dump_) dump_->freeze = true;
-      if (dump_) dump_->hurry = request.hurry;
+      if (dump_) dump_->may_hurry = request.hurry;
       return go_on();
     case Request::kThaw:
     case Request::kGiveUp:
@@ -127,6 +130,7 @@ Outcome Keeper::begin_dump(const Request& request) {
   close(ends[1]);
   if (!child) return child.error();
   dump_->criu = child.value();
+  if (!dump_->freeze) set_pace(Pace::kIdle);
   // If it is gone already, its end of the channel tells.
   (void)send(dump_->channel, asked.data(), asked.size(), MSG_NOSIGNAL);
   fault_point("dump.preparing");
@@ -138,12 +142,14 @@ void Keeper::answer_criu(bool go_on) {
   (void)send(dump_->channel, answer.data(), answer.size(), MSG_NOSIGNAL);
 }
 
-// Until CRIU is too late, or has to hurry; -1: never.
+// Until CRIU is too late, or has to be faster; -1: never.
 int Keeper::dump_timeout_ms() {
   if (!dump_ || dump_->deadline_ms == 0) return -1;
-  const bool will_hurry = dump_->hurry && !dump_->hurries && dump_->place == Dump::Place::kWorking;
-  const auto due =
-      will_hurry ? std::min(dump_->deadline_ms, dump_->hurry_at_ms) : dump_->deadline_ms;
+  const bool works =  // otherwise it waits for us
+      dump_->place == Dump::Place::kStarting || dump_->place == Dump::Place::kWorking;
+  const auto due = works && dump_->faster_at_ms != 0
+                       ? std::min(dump_->deadline_ms, dump_->faster_at_ms)
+                       : dump_->deadline_ms;
   return static_cast<int>(std::max<std::int64_t>(due - now_ms(), 0));
 }
 
@@ -155,7 +161,7 @@ void Keeper::go_on() {
     d.place = Dump::Place::kWorking;
     d.deadline_ms = now_ms() + kCriuTimeoutMs;
     d.since_us = now_us();
-    d.hurry_at_ms = now_ms() + kPatienceMs;
+    set_pace(Pace::kCommon);
     answer_criu(true);
     fault_point("dump.running");
   } else if (d.place == Dump::Place::kDumped && d.thaw) {
@@ -170,24 +176,39 @@ void Keeper::go_on() {
 // them waits its turn, and the dump takes five times as long. One that does gets a real-time
 // priority, and so do we, but only where the server runs: it stands still, so this time is its own.
 // Not from the start: it is felt by whoever else happens to be on that processor, 50 ms long.
-void Keeper::hurry(bool on) {
+void Keeper::hurry() {
   sched_param priority{};
-  if (!on) {
-    (void)sched_setscheduler(0, policy_, &priority);
-    (void)sched_setaffinity(0, sizeof processors_, &processors_);
-    return;
-  }
   cpu_set_t its;
   policy_ = sched_getscheduler(0);
   const bool known = policy_ >= 0 && sched_getaffinity(0, sizeof processors_, &processors_) == 0 &&
                      sched_getaffinity(server_.first_, sizeof its, &its) == 0;
-  dump_->hurry = dump_->hurries = known;
   if (!known) return;
+  dump_->pace = Pace::kHurry;
   priority.sched_priority = 1;
   for (const pid_t who : {0, dump_->criu}) {
     (void)sched_setaffinity(who, sizeof its, &its);
     (void)sched_setscheduler(who, SCHED_RR, &priority);
   }
+}
+
+void Keeper::leave_hurry() {
+  const sched_param none{};
+  (void)sched_setscheduler(0, policy_, &none);
+  (void)sched_setaffinity(0, sizeof processors_, &processors_);
+}
+
+// And when it goes up next: CRIU is behind the server's clients until it has taken long.
+void Keeper::set_pace(Pace pace) {
+  Dump& d = *dump_;
+  d.faster_at_ms = 0;
+  if (pace == Pace::kHurry) return hurry();
+  d.pace = pace;
+  const bool works = d.place == Dump::Place::kWorking;
+  if (pace == Pace::kIdle || (works && d.may_hurry)) {
+    d.faster_at_ms = now_ms() + (works ? kPatienceMs : kIdleMs);
+  }
+  const sched_param none{};
+  (void)sched_setscheduler(d.criu, pace == Pace::kIdle ? SCHED_IDLE : sched_getscheduler(0), &none);
 }
 
 void Keeper::listen_to_criu() {
@@ -202,7 +223,8 @@ void Keeper::listen_to_criu() {
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
       if (dump_timeout_ms() != 0) return;
       if (now_ms() >= dump_->deadline_ms) return end_dump(false);
-      return hurry(true);
+      return set_pace(dump_->may_hurry && dump_->place == Dump::Place::kWorking ? Pace::kHurry
+                                                                                : Pace::kCommon);
     }
     if (got <= 0) return end_dump(false);
     switch (criu_says({message, static_cast<std::size_t>(got)}).what) {
@@ -292,7 +314,7 @@ void Keeper::leave_dump() {
   for (const int fd : {dump_->channel, dump_->images, dump_->work}) {
     if (fd >= 0) close(fd);
   }
-  if (dump_->hurries) hurry(false);
+  if (dump_->pace == Pace::kHurry) leave_hurry();
   dump_.reset();
   remove_tree(work_directory(server_.options_.directory));
 }

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -27,9 +28,26 @@ void send(char letter, const std::string& text) {
   (void)write_all(kChannel, line.c_str(), line.size() + 1);
 }
 
-// Not SCHED_IDLE and its kin of disks: on a busy machine that is never.
+// On a busy machine SCHED_IDLE is never; so it lasts only for this long.
+constexpr unsigned kIdleSeconds = 3;
+
+void be_common(int) {
+  const sched_param none{};
+  (void)::sched_setscheduler(0, SCHED_BATCH, &none);
+}
+
+// A server's threads are SCHED_BATCH (proxy/node/placement.h): one that wakes up does not preempt
+// another process however nice that is, but for a SCHED_IDLE one.  Not the kin of that for disks:
+// nothing would end it.
 void yield_to_others() noexcept {
   (void)::setpriority(PRIO_PROCESS, 0, 19);
+  const sched_param none{};
+  (void)::sched_setscheduler(0, SCHED_IDLE, &none);
+  struct sigaction later {};
+  later.sa_handler = be_common;
+  later.sa_flags = SA_RESTART;
+  ::sigaction(SIGALRM, &later, nullptr);
+  ::alarm(kIdleSeconds);
   (void)::syscall(SYS_ioprio_set, kOneProcess, 0, kLastOfAll);
 }
 
