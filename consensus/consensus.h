@@ -67,6 +67,7 @@ enum class MemberRole : std::uint8_t {
   kLearner,    // gets the log, does not count
   kReturning,  // lost its memory; votes again once it has caught up
   kVoter,
+  kAnalysis,  // a learner that is never promoted: its server is watched by a tool
 };
 const char* name(MemberRole role) noexcept;
 
@@ -75,6 +76,7 @@ struct MemberChange {
     kAdd,      // a slot that is no member becomes a learner; its process may be started later
     kPromote,  // a learner that has caught up becomes a voter
     kRemove,   // of any member, the leader too: it hands over once that is committed, and leaves
+    kAddAnalysis,  // as kAdd, and it is never promoted; its process has Options::analysis
   };
   Kind kind{};
   ReplicaId id{};
@@ -188,6 +190,8 @@ struct Options {
   // Where the server stands (README.md, Checkpoints).  Nothing: it is a new one in disk mode; in
   // memory mode it outlived its node, or the owner sees by the first entry's index what it missed.
   std::optional<Checkpoint> checkpoint;
+  // It never votes or leads, and is a member as MemberRole::kAnalysis only.
+  bool analysis = false;
   // What memory and store hold is given up: this replica comes back as one that lost its memory.
   bool forget = false;
   Callbacks callbacks;

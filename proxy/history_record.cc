@@ -12,15 +12,13 @@
 namespace crane::proxy {
 namespace {
 
-constexpr RecordFormat kFormat{"CRANEHIS", ".history", kHistoryVersion, 2,
-                               "not a recorded history"};
 constexpr std::size_t kHeadBytes = 32;
 
 }  // namespace
 
 Result<std::unique_ptr<HistoryRecorder>> HistoryRecorder::open(const std::string& dir,
                                                                std::uint8_t replica) {
-  auto file = RecordWriter::open(kFormat, dir, replica);
+  auto file = RecordWriter::open(kHistoryFormat, dir, replica);
   if (!file.ok()) return file.error();
   return std::unique_ptr<HistoryRecorder>(new HistoryRecorder(std::move(file).value()));
 }
@@ -49,15 +47,10 @@ void HistoryRecorder::committed(const consensus::EntryView& entry) {
 }
 
 Result<History> History::open(const std::string& path, std::string& why) {
-  auto file = RecordFile::open(kFormat, path);
+  auto file = RecordFile::open(kHistoryFormat, path);
   if (!file.ok()) {
-    const Error e = file.error();
-    why = e.code == Code::kSystem ? std::generic_category().message(e.detail)
-          : e.code == Code::kWrongVersion
-              ? "recorded by another version of Crane (format " + std::to_string(e.detail) +
-                    ", this one reads " + std::to_string(kHistoryVersion) + ")"
-              : e.what;
-    return e;
+    why = why_no_history(file.error());
+    return file.error();
   }
   History history;
   history.file_ = std::move(file).value();
@@ -72,6 +65,17 @@ Result<History> History::open(const std::string& path, std::string& why) {
                                          : " behind entry " + std::to_string(last));
   }
   return read.error();
+}
+
+std::uint64_t history_entry_bytes(const consensus::EntryView& entry) noexcept {
+  return kRecordHeadBytes + kHeadBytes + entry.payload.size();
+}
+
+std::string why_no_history(const Error& e) {
+  if (e.code == Code::kSystem) return std::generic_category().message(e.detail);
+  if (e.code != Code::kWrongVersion) return e.what;
+  return "recorded by another version of Crane (format " + std::to_string(e.detail) +
+         ", this one reads " + std::to_string(kHistoryVersion) + ")";
 }
 
 bool History::take(HistoryKind kind, std::uint64_t number, std::span<const std::byte> body,
@@ -100,9 +104,17 @@ bool History::take(HistoryKind kind, std::uint64_t number, std::span<const std::
 
 consensus::EntryView History::entry(std::uint64_t index) const {
   CRANE_ASSERT(index >= first_ && index <= last());
-  Reader reader(entries_[index - first_]);
+  return *history_entry(static_cast<std::uint8_t>(HistoryKind::kEntry), index,
+                        entries_[index - first_]);
+}
+
+std::optional<consensus::EntryView> history_entry(std::uint8_t kind, std::uint64_t number,
+                                                  std::span<const std::byte> body) {
+  const bool is_entry = kind == static_cast<std::uint8_t>(HistoryKind::kEntry);
+  if (!is_entry || body.size() < kHeadBytes || number == 0) return std::nullopt;
+  Reader reader(body);
   consensus::EntryView entry;
-  entry.at = {View{reader.get<std::uint64_t>()}, Index{index}};
+  entry.at = {View{reader.get<std::uint64_t>()}, Index{number}};
   entry.stamp_ns = reader.get<std::uint64_t>();
   entry.end_pos = reader.get<std::uint64_t>();
   entry.grant = reader.get<std::uint32_t>();

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,8 +27,20 @@
 namespace crane::proxy {
 
 inline constexpr std::uint32_t kHistoryVersion = 1;
+inline constexpr RecordFormat kHistoryFormat{"CRANEHIS", ".history", kHistoryVersion, 2,
+                                             "not a recorded history"};
+// Entry types from here on are consensus' own, and no server's.
+inline constexpr std::uint8_t kConsensusTypes = 0xf0;
 
 enum class HistoryKind : std::uint8_t { kAbout = 1, kEntry = 2 };
+
+// Of a record; nullopt: it is no entry's.  The payload is the body's.
+std::optional<consensus::EntryView> history_entry(std::uint8_t kind, std::uint64_t number,
+                                                  std::span<const std::byte> body);
+// What an entry takes in the file.
+std::uint64_t history_entry_bytes(const consensus::EntryView& entry) noexcept;
+// Why a file could not be opened as a history, in words.
+std::string why_no_history(const Error& error);
 
 class HistoryRecorder final : public Recorder {
  public:

@@ -56,6 +56,8 @@ class Recording {
   // kSystem: cannot be opened; kDamaged: not a recording, or a record inside it is broken;
   // kWrongVersion.
   static Result<Recording> open(const std::string& path);
+  // Of a replica that has not recorded any: nothing is known of it.
+  static Recording none() { return {}; }
 
   const std::string& path() const noexcept { return file_.path(); }
   std::uint32_t replica() const noexcept { return file_.replica(); }

@@ -23,7 +23,6 @@ namespace {
 constexpr std::size_t kMagicBytes = 8;
 constexpr std::size_t kHeaderBytes = 32;
 constexpr std::size_t kEndOffset = 24;
-constexpr std::size_t kRecordBytes = 24;
 constexpr std::size_t kBufferBytes = 256 * 1024;
 
 }  // namespace
@@ -77,8 +76,8 @@ void RecordWriter::append(std::uint8_t kind, std::uint64_t number, std::span<con
   const std::size_t body = head.size() + rest.size();
   CRANE_ASSERT(body <= kBodyMax);
   const std::size_t at = buffer_.size();
-  buffer_.resize(at + kRecordBytes + body);
-  const std::span<std::byte> record(buffer_.data() + at, kRecordBytes + body);
+  buffer_.resize(at + kRecordHeadBytes + body);
+  const std::span<std::byte> record(buffer_.data() + at, kRecordHeadBytes + body);
   Writer writer(record.subspan(4));
   writer.put(static_cast<std::uint32_t>(body));
   writer.put(std::uint64_t{kind});
@@ -212,30 +211,30 @@ Result<bool> RecordFile::next(std::size_t& at, Record& record) {
   const auto kind = reader.get<std::uint64_t>();
   record.number = reader.get<std::uint64_t>();
   record.body = reader.get_bytes(body_bytes);
-  if (!reader.ok() || crc32c(file_.data() + at + 4, kRecordBytes - 4 + body_bytes) != crc) {
+  if (!reader.ok() || crc32c(file_.data() + at + 4, kRecordHeadBytes - 4 + body_bytes) != crc) {
     if (record_follows(at + 1)) return Error{Code::kDamaged, 0, "a record is damaged"};
     torn_ = true;
     return false;
   }
   if (kind < 1 || kind > kinds_) return Error{Code::kDamaged, 0, "a record of an unknown kind"};
   record.kind = static_cast<std::uint8_t>(kind);
-  at += kRecordBytes + body_bytes;
+  at += kRecordHeadBytes + body_bytes;
   return true;
 }
 
 // Whether a whole, correct record starts anywhere at or after `at`: tells damage inside a file from
 // a torn end.
 bool RecordFile::record_follows(std::size_t at) const {
-  for (; at + kRecordBytes <= file_.size(); ++at) {
+  for (; at + kRecordHeadBytes <= file_.size(); ++at) {
     Reader reader(file_.subspan(at));
     const auto crc = reader.get<std::uint32_t>();
     const auto body = reader.get<std::uint32_t>();
     const auto kind = reader.get<std::uint64_t>();
     if (kind < 1 || kind > kinds_ || body > RecordWriter::kBodyMax ||
-        at + kRecordBytes + body > file_.size()) {
+        at + kRecordHeadBytes + body > file_.size()) {
       continue;
     }
-    if (crc32c(file_.data() + at + 4, kRecordBytes - 4 + body) == crc) return true;
+    if (crc32c(file_.data() + at + 4, kRecordHeadBytes - 4 + body) == crc) return true;
   }
   return false;
 }

@@ -27,6 +27,9 @@
 
 namespace crane::proxy {
 
+// Of a record, before its body.
+inline constexpr std::size_t kRecordHeadBytes = 24;
+
 enum class RecordingEnd : std::uint32_t {
   kEndsEarly = 0,  // still being written, or its writer was killed
   kWhole = 1,      // the replica stopped in order

@@ -199,9 +199,12 @@ void ReplayCheck::closed(std::uint64_t conn, const char* how) {
 void ReplayCheck::digest(const Digest& own, const Digest& recorded) {
   if (difference_ || own.point.index != recorded.point.index) return;
   ++digests_;
-  if (own.point == recorded.point && own.outputs == recorded.outputs) return;
+  if (own.point == recorded.point && own.outputs == recorded.outputs) {
+    equal_cut_ = own.point.index;
+    return;
+  }
   differs(ReplayPart::kDigest, own.point.index,
-          fmt::format("here {}, outputs {:016x}; this replica's digest in the log: {}, outputs "
+          fmt::format("here {}, outputs {:016x}; the digest in the log: {}, outputs "
                       "{:016x}",
                       text_of(own.point), own.outputs, text_of(recorded.point), recorded.outputs));
 }

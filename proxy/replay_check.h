@@ -49,7 +49,8 @@ class ReplayCheck {
 
   void connected(ConnId conn, const ConnectBody& body);
   void output(const OutputHeader& header, std::span<const std::byte> bytes);
-  // The server's own digest at a cut, and what this replica said at the same cut then.
+  // The server's own digest at a cut, and what the log says of the same one: this replica's, or the
+  // group's.
   void digest(const Digest& own, const Digest& recorded);
   // Nobody has the turn, and nothing follows.  `whole`: the history ran to its end.
   void at_rest(const SchedulePoint& point, bool whole);
@@ -60,10 +61,11 @@ class ReplayCheck {
   // Looks for it among these turns of the server, `first`, `first` + 1, ...
   void compare_turns(std::uint64_t first, std::span<const TurnRecord> turns);
 
-  std::uint64_t points() const noexcept { return points_; }    // compared
-  std::uint64_t bytes() const noexcept { return bytes_; }      // compared
-  std::uint64_t digests() const noexcept { return digests_; }  // compared
-  std::uint64_t last() const noexcept { return last_.index; }  // admitted and equal
+  std::uint64_t points() const noexcept { return points_; }        // compared
+  std::uint64_t bytes() const noexcept { return bytes_; }          // compared
+  std::uint64_t digests() const noexcept { return digests_; }      // compared
+  std::uint64_t last() const noexcept { return last_.index; }      // admitted and equal
+  std::uint64_t equal_cut() const noexcept { return equal_cut_; }  // the last equal digest's
   bool rest_compared() const noexcept { return rest_compared_; }
   bool beyond() const noexcept { return beyond_; }  // something was not compared (V6)
 
@@ -86,7 +88,7 @@ class ReplayCheck {
   std::unordered_map<std::uint64_t, Place> places_;
   SchedulePoint last_{};
   std::uint64_t began_ = 0;  // behind this index
-  std::uint64_t points_ = 0, bytes_ = 0, digests_ = 0;
+  std::uint64_t points_ = 0, bytes_ = 0, digests_ = 0, equal_cut_ = 0;
   bool rest_compared_ = false, beyond_ = false;
   std::optional<ReplayDifference> difference_;
   std::optional<TurnDifference> turn_;

@@ -86,6 +86,8 @@ class RecordedSchedule {
   // kSystem: cannot be opened; kDamaged: not a schedule, a record inside it is broken, or its
   // indexes do not rise; kWrongVersion.
   static Result<RecordedSchedule> open(const std::string& path);
+  // Of a replica that has not recorded any: nothing is known of it.
+  static RecordedSchedule none() { return {}; }
 
   const RecordFile& file() const noexcept { return file_; }
   std::uint64_t size() const noexcept { return size_; }  // points

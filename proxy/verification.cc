@@ -116,6 +116,16 @@ Judgement judge(const Digests& digests, std::size_t voters) {
   return j;
 }
 
+std::optional<Digest> most_common(const Digests& digests) {
+  const auto sent = static_cast<std::size_t>(
+      std::count_if(digests.begin(), digests.end(), [](const auto& d) { return d.has_value(); }));
+  const Judgement j = judge(digests, std::max<std::size_t>(sent, 1));
+  for (std::size_t i = 0; i < j.replicas.size(); ++i) {
+    if (j.replicas[i] == Finding::kAgrees) return digests[i];
+  }
+  return std::nullopt;
+}
+
 bool same_digest(const Digests& digests, std::size_t a, std::size_t b) noexcept {
   if (a >= digests.size() || b >= digests.size()) return false;
   return digests[a] && digests[b] && equal(*digests[a], *digests[b]);

@@ -51,6 +51,8 @@ struct Judgement {
 };
 // REQUIRES: voters > 0.
 Judgement judge(const Digests& digests, std::size_t voters);
+// The one that more than half of those who sent any have; nullopt: there is none.
+std::optional<Digest> most_common(const Digests& digests);
 // Did both of these replicas send a digest, and the same one?
 bool same_digest(const Digests& digests, std::size_t a, std::size_t b) noexcept;
 

@@ -93,7 +93,7 @@ bool Replica::screen(const Message& m) {
   // C5: who lost its memory has no say, until a CONFIG admits what it is now.
   if (!known(self(), config_.incarnation)) return false;
   if (known(ReplicaId{m.from}, m.incarnation)) return true;
-  if (role_ == Role::kLeader && members().role(ReplicaId{m.from}) == MemberRole::kLearner) {
+  if (role_ == Role::kLeader && learns(ReplicaId{m.from})) {
     on_join(m);  // invited, and does not know that it was away: whatever it says will do
     return false;
   }
@@ -117,23 +117,32 @@ void Replica::ask_to_join() {
   }
 }
 
+// M7: an analysis replica in its own place, and nobody else there.
+bool Replica::fits(ReplicaId id, const Message& m) const {
+  const bool own = members().role(id) == MemberRole::kAnalysis;
+  return own == (m.analysis != 0) || mutant(Mutant::kAddAsLearner);
+}
+
 void Replica::on_join(const Message& m) {
   const ReplicaId id{m.from};
   if (role_ != Role::kLeader) return;
   Peer& p = peers_[m.from];
   p.asks = m.incarnation;
+  p.asks_analysis = m.analysis != 0;
   p.up = true;
   if (members().admits(id, m.incarnation)) {
     if (p.state == PeerState::kIdle) p.retry_at_ns = now_.now_ns;
     return;
   }
   if (changing()) return;  // it asks again
-  if (!members().member(id)) return send(id, message(MessageType::kNotMember));
+  if (!members().member(id) || !fits(id, m)) return send(id, message(MessageType::kNotMember));
   // The earlier incarnation is dead, or this one would not be: one CONFIG takes its vote and lets
   // the new one in as a learner.
   Members next = members();
-  const bool learns = members().role(id) == MemberRole::kLearner;
-  next.set(id, learns ? MemberRole::kLearner : MemberRole::kReturning, m.incarnation);
+  const MemberRole role = members().role(id);
+  const bool voted = role == MemberRole::kVoter ||
+                     (role == MemberRole::kAnalysis && mutant(Mutant::kAnalysisReturns));
+  next.set(id, voted ? MemberRole::kReturning : role, m.incarnation);
   if (in_touch(next)) propose_config(next);
 }
 
@@ -171,6 +180,8 @@ bool Replica::in_touch(const Members& next) const {
 void Replica::propose_config(const Members& next) {
   const bool allowed = role_ == Role::kLeader && !changing();
   CRANE_ASSERT(allowed || mutant(Mutant::kConfigBeforeStart));  // M4
+  CRANE_ASSERT(next.keeps_analysis(members()) || mutant(Mutant::kPromoteAnalysis) ||
+               mutant(Mutant::kAnalysisReturns));  // M7
   const std::size_t size = next.encode(config_bytes_);
   if (!room_for(entry_bytes(size), ring_.ring_bytes() / kReserveDivisor)) return;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
@@ -199,11 +210,19 @@ Result<Index> Replica::change_members(const MemberChange& change, Now now) {
   const Peer& p = peers_[value(change.id)];
   switch (change.kind) {
     case MemberChange::Kind::kAdd:
+    case MemberChange::Kind::kAddAnalysis: {
       if (role != MemberRole::kNone) return Error{Code::kBadArgument, 0, "it is a member"};
-      next.set(change.id, MemberRole::kLearner, p.asks);
+      const bool analysis = change.kind == MemberChange::Kind::kAddAnalysis;
+      const bool fits = p.asks_analysis == analysis || mutant(Mutant::kAddAsLearner);
+      next.set(change.id, analysis ? MemberRole::kAnalysis : MemberRole::kLearner,
+               fits ? p.asks : kAnyIncarnation);
       break;
+    }
     case MemberChange::Kind::kPromote:
-      if (role != MemberRole::kLearner && role != MemberRole::kReturning) {
+      if (role == MemberRole::kAnalysis && !mutant(Mutant::kPromoteAnalysis)) {
+        return Error{Code::kBadArgument, 0, "an analysis replica never votes"};
+      }
+      if (role == MemberRole::kNone || role == MemberRole::kVoter) {
         return Error{Code::kBadArgument, 0, "it is no learner"};
       }
       if (!caught_up(p)) return Error{Code::kBusy, 0, "the learner has not caught up"};
@@ -291,6 +310,9 @@ ReplicaId Replica::heir() const {
 
 Outcome Replica::transfer(ReplicaId to, Now now) {
   if (role_ != Role::kLeader) return Error{Code::kNotLeader, 0, "transfer"};
+  if (value(to) < config_.replicas && members().role(to) == MemberRole::kAnalysis) {
+    return Error{Code::kBadArgument, 0, "an analysis replica never leads"};
+  }
   if (value(to) >= config_.replicas || to == self() || !members().voter(to)) {
     return Error{Code::kBadArgument, 0, "only another voter can lead"};
   }

@@ -44,6 +44,15 @@ void Members::set(ReplicaId id, MemberRole role, std::uint32_t incarnation) noex
   voters_ = static_cast<std::uint8_t>(voters_ + one(role == MemberRole::kVoter));
 }
 
+bool Members::keeps_analysis(const Members& before) const noexcept {
+  for (std::uint8_t i = 0; i < kReplicasMax; ++i) {
+    const MemberRole was = before.members_[i].role, is = members_[i].role;
+    if (was == is || was == MemberRole::kNone || is == MemberRole::kNone) continue;
+    if (was == MemberRole::kAnalysis || is == MemberRole::kAnalysis) return false;
+  }
+  return true;
+}
+
 std::size_t Members::encode(std::span<std::byte> out) const noexcept {
   CRANE_ASSERT(out.size() >= members_bytes(count_));
   const Head head{kMagic, count_};
@@ -70,7 +79,7 @@ std::optional<Members> Members::decode(std::span<const std::byte> bytes) noexcep
     Item item;
     std::memcpy(&item, bytes.data() + members_bytes(i), sizeof item);
     const auto role = static_cast<MemberRole>(item.role);
-    const bool known = role > MemberRole::kNone && role <= MemberRole::kVoter;
+    const bool known = role > MemberRole::kNone && role <= MemberRole::kAnalysis;
     if (item.id >= kReplicasMax || item.id <= before || !known || item.zero != 0) {
       return std::nullopt;
     }

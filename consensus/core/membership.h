@@ -12,6 +12,8 @@
 //
 // INVARIANT M1  an encoded list decodes to itself; bytes that are no list decode to none.
 // INVARIANT M2  a quorum is more than half of the voters, and only voters count.
+// INVARIANT M7  who is in a list as kAnalysis stays so in the lists that follow until it is left
+//               out, and nobody becomes it who was in the list before (keeps_analysis).
 //
 // Threads: plain values.
 
@@ -30,6 +32,7 @@ enum class MemberRole : std::uint8_t {
   kLearner,    // gets the stream; never counts or leads
   kReturning,  // a learner that voted before it lost its memory: votes again once it caught up
   kVoter,
+  kAnalysis,  // a learner for ever: its server is watched by a tool, and could not serve (M7)
 };
 
 // The incarnation of every member of a new group.
@@ -73,6 +76,9 @@ class Members {
     }
     return voters_ > 0 && n >= quorum();
   }
+
+  // This list may follow `before` (M7).
+  bool keeps_analysis(const Members& before) const noexcept;
 
   // REQUIRES: out.size() >= members_bytes(count()).  Returns the bytes used.
   std::size_t encode(std::span<std::byte> out) const noexcept;

@@ -498,6 +498,7 @@ Message Replica::message(MessageType type) const {
   m.commit_pos = commit_.pos;
   m.config = config_at();
   m.held = held_;
+  m.analysis = config_.analysis ? 1 : 0;
   return m;
 }
 

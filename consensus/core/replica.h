@@ -37,6 +37,9 @@
 // INVARIANT M5  whoever leads has grants of a majority of the CONFIG in the log it adopted, each of
 //               the very incarnation that CONFIG names.
 // INVARIANT M6  only voters count, campaign and lead; learners are written to like followers.
+// INVARIANT M7  an analysis replica never votes: no CONFIG makes its member anything else
+//               (membership.h), its process takes no other member's place, and does not vote
+//               whatever list it holds.
 //
 // Threads: one.  See step.h for the contracts with the driver.
 
@@ -180,7 +183,8 @@ class Replica {
     std::uint32_t first = 0;  // ring of in_flight
     std::uint32_t count = 0;
     bool cannot = false;                   // behind, and no store has what it needs
-    std::uint32_t asks = kAnyIncarnation;  // the incarnation that last asked to join
+    std::uint32_t asks = kAnyIncarnation;  // the incarnation that last asked to join,
+    bool asks_analysis = false;            // and whether it is an analysis replica
     Cursor match;                          // the follower's log equals ours up to here
     std::uint64_t have = 0;
     std::array<std::byte, kMatchBytes> match_bytes;
@@ -382,12 +386,17 @@ class Replica {
   void members_changed();
   bool is(ReplicaId id, std::uint32_t incarnation) const;
   bool admitted() const { return is(self(), config_.incarnation); }
-  bool votes() const { return admitted() && members().voter(self()); }
+  bool votes() const { return admitted() && members().voter(self()) && !config_.analysis; }
   bool granted_quorum() const;
   bool alone() const { return votes() && members().quorum() == 1; }
   bool caught_up(const Peer& p) const;
   bool screen(const Message& m);
   void ask_to_join();
+  bool fits(ReplicaId id, const Message& m) const;
+  bool learns(ReplicaId id) const {
+    const MemberRole role = members().role(id);
+    return role == MemberRole::kLearner || role == MemberRole::kAnalysis;
+  }
   void on_join(const Message& m);
   void on_not_member(const Message& m);
   void propose_config(const Members& next);

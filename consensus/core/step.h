@@ -141,6 +141,7 @@ struct Message {
   std::uint64_t sequence = 0;  // of kFetch, in its answer
   Viewstamp config{};  // the newest CONFIG in the sender's log; zero: the group's first members
   Index held{};        // disk mode: the sender's newest checkpoint; 0: it holds none
+  std::uint64_t analysis = 0;  // 1: the sender is an analysis replica (M7)
 };
 inline constexpr std::size_t kMessageBytes = sizeof(Message);
 static_assert(kMessageBytes <= 240, "fits a fabric request");
@@ -353,9 +354,10 @@ struct Proposal {
 // the new one, promote it, remove the old one.
 struct MemberChange {
   enum class Kind : std::uint8_t {
-    kAdd,      // as a learner; its incarnation is taken from what it says when it asks to join
-    kPromote,  // a learner that caught up becomes a voter
-    kRemove,   // also of the leader: it hands over once the CONFIG is committed, and leaves
+    kAdd,          // as a learner; its incarnation is taken from what it says when it asks to join
+    kPromote,      // a learner that caught up becomes a voter
+    kRemove,       // also of the leader: it hands over once the CONFIG is committed, and leaves
+    kAddAnalysis,  // as a learner that is never promoted (M7)
   };
   Kind kind{};
   ReplicaId id{};
@@ -408,6 +410,9 @@ enum class Mutant : std::uint8_t {
   kCoverTheLost,       // stores: what was held before a replica was lost counts for who came back
   kDropUncovered,      // stores: a replica's own checkpoint is enough for its own store
   kDropUncommitted,    // stores: COVERED counts before it is committed
+  kPromoteAnalysis,    // M7: an operator may give an analysis replica a vote
+  kAnalysisReturns,    // M7: one that lost its memory comes back as a voter would
+  kAddAsLearner,       // M7: nobody looks what the process is that asks for a learner's place
   kReuseKey,           // U6: the fabric gives a peer the key it had before
   kLateCopy,           // U7: a copy under way is not stopped by the fence
   kSilentCommit,       // U10: an idle leader does not tell what is committed
@@ -452,6 +457,7 @@ struct Config {
   std::uint64_t retry_ns = 20'000'000;        // leader: ask a lost follower again after this
   std::uint64_t progress_timeout_ns = 1'000'000'000;  // leader: work outstanding, no majority
   bool campaign_at_once = false;                      // replica 0 of a new group does not wait
+  bool analysis = false;  // it never votes, and takes no place but an analysis replica's (M7)
 
   Mutant test_only_mutant = Mutant::kNone;
   MoveCounts* test_only_moves = nullptr;  // counts the moves of the state machines

@@ -67,6 +67,8 @@ Role role_of(core::Role role) noexcept {
 
 // The numbers of the core's enumerations are those of the interface.
 static_assert(static_cast<int>(core::MemberRole::kVoter) == static_cast<int>(MemberRole::kVoter));
+static_assert(static_cast<int>(core::MemberRole::kAnalysis) ==
+              static_cast<int>(MemberRole::kAnalysis));
 static_assert(static_cast<int>(core::MemberRole::kLearner) ==
               static_cast<int>(MemberRole::kLearner));
 static_assert(static_cast<int>(core::ElectionCause::kFirst) ==
@@ -86,6 +88,8 @@ const char* name(MemberRole role) noexcept {
       return "returning";
     case MemberRole::kVoter:
       return "voter";
+    case MemberRole::kAnalysis:
+      return "analysis";
   }
   return "?";
 }
@@ -168,9 +172,10 @@ Result<Index> Driver::change_members(const MemberChange& change) {
   if (fatal_ != nullptr) return Error{Code::kNotLeader, 0, fatal_};
   advance_clock(monotonic_ns());
   using Kind = core::MemberChange::Kind;
-  const Kind kind = change.kind == MemberChange::Kind::kAdd       ? Kind::kAdd
-                    : change.kind == MemberChange::Kind::kPromote ? Kind::kPromote
-                                                                  : Kind::kRemove;
+  const Kind kind = change.kind == MemberChange::Kind::kAdd           ? Kind::kAdd
+                    : change.kind == MemberChange::Kind::kAddAnalysis ? Kind::kAddAnalysis
+                    : change.kind == MemberChange::Kind::kPromote     ? Kind::kPromote
+                                                                      : Kind::kRemove;
   const auto index = core_.change_members({kind, change.id}, now());
   carry_out();
   return index;

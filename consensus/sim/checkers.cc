@@ -125,6 +125,18 @@ std::string CoveredChecker::on_dropped(unsigned node, Index upto) const {
   return "COVERED: " + at(node, value(upto)) + " drops what is not covered";
 }
 
+std::string AnalysisChecker::on_role(unsigned node, core::Role role) const {
+  if (role != core::Role::kCandidate && role != core::Role::kLeader) return "";
+  return "ANALYSIS: replica " + std::to_string(node) + " seeks the lead";
+}
+
+std::string AnalysisChecker::on_config(unsigned slot, const core::Members& members) const {
+  if (slot >= kReplicasMax) return "";
+  const core::MemberRole role = members.role(ReplicaId{static_cast<std::uint8_t>(slot)});
+  if (role != core::MemberRole::kVoter && role != core::MemberRole::kReturning) return "";
+  return "ANALYSIS: replica " + std::to_string(slot) + " is given a vote";
+}
+
 std::string NoticedChecker::at_end(bool somebody_failed) const {
   return somebody_failed ? "" : "NOTICED: committed entries are lost and nobody failed";
 }

@@ -138,6 +138,14 @@ class CoveredChecker {
   Index covered_{};
 };
 
+// ANALYSIS  An analysis replica never campaigns or leads, and no list gives it a vote (M7).
+class AnalysisChecker {
+ public:
+  std::string on_role(unsigned node, core::Role role) const;
+  // A CONFIG that was delivered; `slot`: where the analysis replica is.
+  std::string on_config(unsigned slot, const core::Members& members) const;
+};
+
 // NOTICED  A group that lost what was committed says so and stops, rather than going on without.
 class NoticedChecker {
  public:

@@ -72,6 +72,7 @@ void Cluster::start(unsigned id, core::StartKind kind, std::optional<core::Check
   c.retry_ns = 10'000'000;
   c.progress_timeout_ns = 100'000'000;
   c.test_only_mutant = options_.mutant;
+  c.analysis = id == faults_.analysis_slot();
   if (faults_.disk) {
     c.durability = core::Durability::kDisk;
     c.store_bytes_max = 4096;
@@ -238,6 +239,7 @@ void Cluster::on_role(unsigned id, const core::RoleChange& change) {
        value(view_owner(n.core->last().view)),
        static_cast<unsigned long long>(value(n.core->committed())));
   note(value(change.view), static_cast<std::uint64_t>(change.role));
+  if (id == faults_.analysis_slot()) violate(analysis_.on_role(id, change.role));
   if (change.role == core::Role::kLeader) {
     ++outcome_.views;
     violate(unique_views_.on_leads(id, n.process, change.view));
@@ -380,7 +382,8 @@ void Cluster::show_state() {
 }
 
 Faults draw(std::uint64_t seed, const Options& options) {
-  Faults f = options.changes       ? Faults::draw_changes(seed)
+  Faults f = options.analysis      ? Faults::draw_analysis(seed)
+             : options.changes     ? Faults::draw_changes(seed)
              : options.laps        ? Faults::draw_laps(seed)
              : options.checkpoints ? Faults::draw_checkpoints(seed)
                                    : Faults::draw(seed);
@@ -441,6 +444,9 @@ const char* name(core::Mutant mutant) {
                                            "cover-the-lost",
                                            "drop-uncovered",
                                            "drop-uncommitted",
+                                           "promote-analysis",
+                                           "analysis-returns",
+                                           "add-as-learner",
                                            "reuse-key",
                                            "late-copy",
                                            "silent-commit",

@@ -62,7 +62,8 @@ struct Options {
   std::FILE* trace = nullptr;
   bool changes = false;        // worlds of Faults::draw_changes ...
   bool laps = false;           // ... or of draw_laps ...
-  bool checkpoints = false;    // ... or of draw_checkpoints
+  bool checkpoints = false;    // ... or of draw_checkpoints ...
+  bool analysis = false;       // ... or of draw_analysis
   bool small = false;          // less time, faults closer together (Faults::condense)
   bool all = false;            // trace every operation
   std::string_view without;    // classes of faults to leave out (Faults::without)
@@ -316,6 +317,7 @@ class Cluster {
   StableChecker stable_;
   NoticedChecker noticed_;
   CoveredChecker covered_;
+  AnalysisChecker analysis_;
   Story story_;
   Outcome outcome_;
 };

@@ -86,6 +86,15 @@ Faults Faults::draw_changes(std::uint64_t seed) {
   return f;
 }
 
+Faults Faults::draw_analysis(std::uint64_t seed) {
+  Faults f = draw_changes(seed);
+  Random r(seed ^ 0xa4a1'7515'0000'0005U);
+  f.analysis = true;
+  f.lost_max = r.between(1, 4);
+  f.crash_weight = r.between(1, 4);
+  return f;
+}
+
 Faults Faults::draw_laps(std::uint64_t seed) {
   Faults f = draw_first(seed);
   Random r(seed ^ 0x1a95'0000'0000'0003U);
@@ -229,7 +238,7 @@ constexpr FaultClass kClasses[] = {
     {"five",
      [](Faults& f) {
        f.replicas = 3;
-       f.members = std::min<std::uint8_t>(f.members, 3);
+       f.members = std::min<std::uint8_t>(f.members, f.analysis ? 2 : 3);
      }},
 };
 

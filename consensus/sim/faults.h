@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "consensus/sim/world.h"
+#include "dmt/base/ids.h"
 
 namespace crane::consensus::sim {
 
@@ -53,6 +54,7 @@ struct Faults {
   std::uint64_t lost_max = 0;             // restarts without memory (C5)
   std::uint64_t change_every_ns = 0;      // a change of members or leader is asked for; 0: none
   std::uint64_t checkpoint_every_ns = 0;  // a checkpoint is taken; 0: servers outlive their nodes
+  bool analysis = false;                  // the last slot is an analysis replica's
   std::uint64_t async_fence_per_mille = 300;  // the answer to a revoke comes later
   std::uint64_t skew_ppm_max = 0;
 
@@ -95,6 +97,10 @@ struct Faults {
   // Servers die with their nodes and are brought back from checkpoints; memory is lost often, rings
   // are small or large.
   static Faults draw_checkpoints(std::uint64_t seed);
+  // As draw_changes, and an analysis replica comes, goes and loses its memory; operators err, too.
+  static Faults draw_analysis(std::uint64_t seed);
+  // Its number; kReplicasMax: there is none.
+  unsigned analysis_slot() const { return analysis ? replicas - 1U : unsigned{kReplicasMax}; }
   // The same plot in less time: what goes wrong comes closer together, and the calm at the end is
   // as long but has fewer entries.
   void condense();

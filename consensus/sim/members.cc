@@ -46,7 +46,9 @@ void Cluster::change_by(unsigned leader) {
   const MemberRole role = members.role(id_of(about));
   MemberChange change{MemberChange::Kind::kRemove, id_of(about)};
   if (role == MemberRole::kNone) {
-    change.kind = MemberChange::Kind::kAdd;
+    // Now and then an operator takes one for the other.
+    const bool analysis = faults_.analysis && (about == faults_.analysis_slot()) != r.chance(150);
+    change.kind = analysis ? MemberChange::Kind::kAddAnalysis : MemberChange::Kind::kAdd;
     if (nodes_[about].life == Life::kDown && r.chance(700)) {
       if (r.chance(500) && may_lose(about)) lose_machine(about);
       restart(about);
@@ -69,6 +71,7 @@ void Cluster::on_config(const core::Entry& entry) {
   const auto members = core::Members::decode(entry.payload);
   if (!members) return violate("MEMBERS: a CONFIG that is none");
   ++outcome_.changes;
+  violate(analysis_.on_config(faults_.analysis_slot(), *members));
   for (unsigned i = 0; i < faults_.replicas; ++i) {
     const core::Members& before = committed_config_.members;
     if (members->voter(id_of(i)) && before.role(id_of(i)) == MemberRole::kReturning) {

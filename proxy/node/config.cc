@@ -114,6 +114,10 @@ Result<Config> parse(const Json& json) {
   get(json, "forget", c.forget);
   get(json, "members", c.members);
   get(json, "ring_bytes", c.ring_bytes);
+  get(json, "analysis_replica", c.analysis_replica);
+  get(json, "analysis", c.analysis);
+  get(json, "analysis_dir", c.analysis_dir);
+  get(json, "analysis_spool_mb", c.analysis_spool_mb);
   get(json, "checkpoint_every_s", c.checkpoint_every_s);
   get(json, "checkpoint_log_mb", c.checkpoint_log_mb);
   std::string mode = "serial", admission = "grant";
@@ -127,6 +131,7 @@ Result<Config> parse(const Json& json) {
   if (c.replicas == 0 || c.replicas > kReplicasMax) return bad("replicas");
   if (c.replica >= c.replicas) return bad("replica");
   if (c.members > c.replicas) return bad("members");
+  if (!c.analysis.empty() && c.analysis_dir.empty()) return bad("analysis_dir");
   if (c.dir.empty() || c.dir[0] != '/') return bad("dir");
   if (c.shm_dir.empty() || c.shm_dir[0] != '/') return bad("shm_dir");
   if (c.program.empty()) return bad("program");

@@ -59,10 +59,14 @@ struct Config {
   std::string working_directory = "/";
   std::uint32_t checkpoint_every_s = 0;  // the leader asks for one so often; 0: not by the clock
   std::uint32_t checkpoint_log_mb = 0;   // and when the log has grown by so much; 0: not for that
-  bool restore = false;          // begin with the newest checkpoint of the group that is whole,
-  std::string checkpoint;        // or with this one
-  bool may_begin = false;        // if there is none: begin with the log, and run all inputs
-  bool forget = false;           // what the log's memory holds is not this replica's any more
+  bool restore = false;       // begin with the newest checkpoint of the group that is whole,
+  std::string checkpoint;     // or with this one
+  bool may_begin = false;     // if there is none: begin with the log, and run all inputs
+  bool forget = false;        // what the log's memory holds is not this replica's any more
+  int analysis_replica = -1;  // the place of the group's analysis replica; -1: it has none
+  // Of that one: valgrind's tool, where it keeps what it gets, and how much.
+  std::string analysis, analysis_dir;
+  std::uint32_t analysis_spool_mb = 0;
   std::uint8_t members = 0;      // the first so many replicas vote from the beginning; 0: all
   std::uint64_t ring_bytes = 0;  // of the log in memory; 0: the default
   // Of a replay (proxy/node/replay.h): the name of its container instead of the replica's, the

@@ -6,8 +6,10 @@
 //   node -> run   {"t":"ready"} {"t":"role","role":R,"view":V} {"t":"listen","port":P,"addr":A,
 //                 "backlog":N} {"t":"server","pid":P} {"t":"exit","status":N,"reason":S}
 //                 {"t":"fatal","code":N,"message":S} {"t":"status",...}
+//                 {"t":"analysis","text":S}: news of an analysis replica, for people
 //   run -> node   {"t":"listener","port":P} + fd   {"t":"listen_failed","port":P,"message":S}
 //                 {"t":"stop"}  {"t":"status"}  {"t":"signal","signo":N}
+//                 {"t":"member","change":"add"|"remove","replica":N}
 //
 // Threads: one.
 

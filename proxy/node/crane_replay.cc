@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "proxy/node/replay_bisect.h"
+#include "proxy/node/replay_follow.h"
 #include "proxy/node/replay_setup.h"
 #include "runtime/setup/messages.h"
 
@@ -36,7 +37,8 @@ struct Words {
   std::string directory, from, record, output = "text", perf, valgrind, log;
   int replica = -1;
   std::uint64_t to = 0;
-  bool gdb = false, wait = false, verbose = false, trace = false;
+  std::string place_dir, place_name;
+  bool gdb = false, wait = false, verbose = false, trace = false, follow = false;
   std::vector<std::string> commands;
 };
 
@@ -155,6 +157,19 @@ int replay(const Words& words) {
   return end(report.verdict);
 }
 
+int follow(const Words& words) {
+  FollowRequest request;
+  request.directory = words.directory;
+  request.replica = words.replica;
+  request.valgrind = words.valgrind;
+  request.log = words.log;
+  request.place_dir = words.place_dir;
+  request.place_name = words.place_name;
+  request.json = words.output == "json";
+  request.verbose = words.verbose;
+  return end(follow_history(request));
+}
+
 // --- two recordings ---------------------------------------------------------------------------
 
 std::string text_of(const std::optional<proxy::SchedulePoint>& p) {
@@ -235,6 +250,15 @@ int main(int argc, char** argv) {
       ->excludes(gdb)
       ->excludes(wait);
   app.add_option("--log", words.log, "with --valgrind: FILE for what it reports");
+  app.add_flag("--follow", words.follow,
+               "with --valgrind and --replica: while the history is still being recorded")
+      ->needs("--valgrind")
+      ->needs("--replica")
+      ->excludes("--from")
+      ->excludes("--to")
+      ->excludes("--record");
+  app.add_option("--place-dir", words.place_dir)->group("");
+  app.add_option("--place-name", words.place_name)->group("");
   app.add_option("-o,--output", words.output, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
   app.add_flag("-v,--verbose", words.verbose, "show the log of the node");
@@ -246,5 +270,5 @@ int main(int argc, char** argv) {
     complain(std::string("command line: ") + error.what() + "; see crane-replay --help");
     return end(ReplayStatus::kUsage);
   }
-  return replay(words);
+  return words.follow ? follow(words) : replay(words);
 }

@@ -14,6 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "proxy/node/analysis_node.h"
 #include "proxy/node/config.h"
 #include "proxy/node/control.h"
 #include "proxy/node/host_config.h"
@@ -51,6 +52,9 @@ int run_under_launcher(const std::string& path, int control_fd) {
   }
   open_log(config.value());
   crane::node::place_node(config.value());
+  if (!config.value().analysis.empty()) {
+    return crane::node::code(crane::node::AnalysisNode(config.value(), control_fd).run());
+  }
   crane::node::Node node(config.value(), control_fd);
   return crane::node::code(node.run());
 }

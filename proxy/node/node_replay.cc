@@ -46,6 +46,7 @@ bool Node::replay_at_rest() {
 
 void Node::look_after_replay() {
   if (done_) return;
+  replay_->progress(now_ns_, applied());
   // With a stall rule the clock that is told is the watch's alone: no operation may come past it.
   const bool watched = layout_->header.configuration.stall_rule != dmt::StallRule::kOff;
   if (replay_->lets_go() && !watched) dmt::tell_clock(*layout_, dmt::kNoClock);

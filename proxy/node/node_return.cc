@@ -224,6 +224,8 @@ void Node::help_lagging() {
   if (!proxy_->leading() || now_ns_ < lacking_at_ns_) return;
   lacking_at_ns_ = now_ns_ + kLookNs;
   for (const consensus::MemberStatus& m : consensus_->members()) {
+    // A server in valgrind cannot begin at one.
+    if (m.role == consensus::MemberRole::kAnalysis) continue;
     if (!m.needs_checkpoint || value(m.id) == config_.replica) continue;
     const auto answer = nlohmann::json::parse(ask_for_checkpoint(nlohmann::json::object()));
     if (!answer.value("ok", false)) return;

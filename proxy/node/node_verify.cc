@@ -34,8 +34,10 @@ void Node::at_admission(const OutputHeader& header) {
   const CommittedHash hash = std::move(hashes_.front());
   hashes_.pop_front();
   if (replay_ != nullptr) {
-    const bool told = config_.replica < hash.body.digests.size();
-    const auto& recorded = told ? hash.body.digests[config_.replica] : std::nullopt;
+    const auto recorded = replay_->follows() ? proxy::most_common(hash.body.digests)
+                          : config_.replica < hash.body.digests.size()
+                              ? hash.body.digests[config_.replica]
+                              : std::nullopt;
     if (recorded && own_digest_) replay_->check().digest(*own_digest_, *recorded);
   } else if (!hash.body.digests.empty()) {
     judge_digests(hash.body, view_owner(hash.at.view));

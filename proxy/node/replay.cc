@@ -8,20 +8,20 @@
 
 namespace crane::node {
 namespace {
-// Entry types from here on are consensus' own.
-constexpr std::uint8_t kConsensusTypes = 0xf0;
+constexpr std::int64_t kTellEveryNs = 300'000'000;
 }  // namespace
-
 std::unique_ptr<consensus::Consensus> Replay::open_log(const consensus::Options& options,
                                                        Index behind, std::function<bool()> room) {
   last_for_server_ = behind;
-  for (std::uint64_t i = value(to_); i > value(behind) && i >= recorded_.history.first(); --i) {
-    if (recorded_.history.entry(i).type >= kConsensusTypes) continue;
+  for (std::uint64_t i = value(to_);
+       !follows() && i > value(behind) && i >= recorded_.history->first(); --i) {
+    if (recorded_.history->entry(i).type >= proxy::kConsensusTypes) continue;
     last_for_server_ = Index{i};
     break;
   }
   ReplayLog::Options log;
-  log.history = &recorded_.history;
+  log.history = recorded_.history;
+  log.follower = recorded_.follower;
   log.behind = behind;
   log.to = to_;
   log.replicas = options.replicas;
@@ -33,7 +33,7 @@ std::unique_ptr<consensus::Consensus> Replay::open_log(const consensus::Options&
 }
 
 void Replay::foretell(StallWatch& stalls) const {
-  const proxy::History& h = recorded_.history;
+  const proxy::History& h = *recorded_.history;
   for (std::uint64_t i = h.first(); i <= h.last() && i != 0; ++i) {
     const consensus::EntryView entry = h.entry(i);
     const auto type = static_cast<EntryType>(entry.type);
@@ -54,7 +54,14 @@ bool Replay::lets_go() {
 }
 
 bool Replay::whole() const noexcept {
-  return value(to_) == recorded_.history.last() && !recorded_.history.file().ends_early();
+  return !follows() && value(to_) == recorded_.history->last() &&
+         !recorded_.history->file().ends_early();
+}
+
+void Replay::progress(std::int64_t now_ns, Index applied) {
+  if (!tell_ || now_ns - told_ns_ < kTellEveryNs) return;
+  told_ns_ = now_ns;
+  tell_(applied);
 }
 
 bool Replay::over() {

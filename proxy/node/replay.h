@@ -14,6 +14,7 @@
 #include <string>
 
 #include "consensus/consensus.h"
+#include "proxy/history_follow.h"
 #include "proxy/history_record.h"
 #include "proxy/node/replay_log.h"
 #include "proxy/node/replay_tool.h"
@@ -26,7 +27,9 @@ class Replay {
  public:
   // All outlive it.
   struct Recorded {
-    const proxy::History& history;
+    // One of these: a whole history, or one that is followed while it is written.
+    const proxy::History* history;
+    proxy::HistoryFollower* follower;
     const proxy::Recording& outputs;
     const proxy::RecordedSchedule& schedule;
   };
@@ -58,9 +61,16 @@ class Replay {
   bool lets_go();
   bool at_end() const noexcept { return log_ != nullptr && log_->at_end(); }
   // The last entry that the server is to admit, once at_end(); consensus' own do not count.
-  Index last_for_server() const noexcept { return last_for_server_; }
+  Index last_for_server() const noexcept {
+    return follows() && log_ != nullptr ? log_->last_for_server() : last_for_server_;
+  }
+  bool follows() const noexcept { return recorded_.follower != nullptr; }
   // The history is run to the end of what was recorded, which its replica reached in order.
   bool whole() const noexcept;
+
+  // In a replay that follows: called now and then, with the last entry that was admitted.
+  void on_progress(std::function<void(Index)> tell) { tell_ = std::move(tell); }
+  void progress(std::int64_t now_ns, Index applied);
 
   // The comparison is done: the tool is told.  True when it does not look at the server any more.
   bool over();
@@ -83,6 +93,8 @@ class Replay {
   Index last_for_server_{};
   bool goes_on_ = false, started_ = false, let_go_ = false, over_ = false, reached_end_ = false;
   std::string failure_;
+  std::function<void(Index)> tell_;
+  std::int64_t told_ns_ = 0;
 };
 
 }  // namespace crane::node

@@ -10,10 +10,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "consensus/consensus.h"
+#include "proxy/history_follow.h"
 #include "proxy/history_record.h"
 
 namespace crane::node {
@@ -21,9 +23,11 @@ namespace crane::node {
 class ReplayLog final : public consensus::Consensus {
  public:
   struct Options {
-    const proxy::History* history = nullptr;  // outlives it
-    Index behind{};                           // begins behind this entry
-    Index to{};                               // hands out no more than up to this one
+    // One of these; it outlives the log.
+    const proxy::History* history = nullptr;
+    proxy::HistoryFollower* follower = nullptr;
+    Index behind{};  // begins behind this entry
+    Index to{};      // hands out no more than up to this one
     std::uint8_t replicas = 1;
     // May the next entry come?  False: asked again a millisecond later.
     std::function<bool()> room;
@@ -34,7 +38,11 @@ class ReplayLog final : public consensus::Consensus {
   ReplayLog(const ReplayLog&) = delete;
   ReplayLog& operator=(const ReplayLog&) = delete;
 
-  bool at_end() const noexcept { return next_ > value(options_.to); }
+  bool at_end() const noexcept {
+    return options_.follower != nullptr ? options_.follower->ended() : next_ > value(options_.to);
+  }
+  // Of those handed out; consensus' own are not for it.
+  Index last_for_server() const noexcept { return last_for_server_; }
   Index handed_out() const noexcept { return Index{next_ - 1}; }
 
   Result<Index> propose(std::uint8_t type, std::uint64_t stamp_ns, std::uint32_t grant,
@@ -56,10 +64,14 @@ class ReplayLog final : public consensus::Consensus {
   std::size_t payload_bytes_max() const noexcept override { return 0; }
 
  private:
+  std::optional<consensus::EntryView> next_entry();
+
   const Options options_;
   std::uint64_t next_;
   View view_{};
-  int event_ = -1;  // never readable: nobody else is there
+  Index last_for_server_{};
+  std::uint64_t came_ns_ = 0;  // when there was an entry last
+  int event_ = -1;             // never readable: nobody else is there
 };
 
 }  // namespace crane::node

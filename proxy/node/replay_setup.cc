@@ -31,7 +31,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kPlacesMax = 10;  // replays at the same time, on this machine
-constexpr std::uint8_t kConsensusTypes = 0xf0;
 
 ReplayProblem bad(const std::string& object, const std::string& cause, const std::string& todo) {
   return {ReplayStatus::kBadRecording, object + ": " + cause + "; " + todo};
@@ -136,11 +135,14 @@ std::string place_name(const std::string& group, int number) {
   return name;
 }
 
-ReplayProblem make_place(const Config& config, setup::GroupDirectories& directories) {
+ReplayProblem make_place(const Config& config, const ReplayRequest& request,
+                         setup::GroupDirectories& directories) {
   setup::Problem problem;
-  for (int i = 0; i < kPlacesMax; ++i) {
+  const int places = request.place_name.empty() ? kPlacesMax : 1;
+  for (int i = 0; i < places; ++i) {
     setup::GroupPlace place;
-    place.name = place_name(config.group, i);
+    place.name = places == 1 ? request.place_name : place_name(config.group, i);
+    place.dir = request.place_dir;
     place.replicas = config.replica + 1;
     place.record = config.record;
     problem = directories.create(place);
@@ -215,11 +217,17 @@ std::int64_t recorded_time(const proxy::History& history, std::uint64_t first, s
   std::uint64_t begin = 0, end = 0;
   for (std::uint64_t i = first; i <= last; ++i) {
     const consensus::EntryView entry = history.entry(i);
-    if (entry.type >= kConsensusTypes) continue;
+    if (entry.type >= proxy::kConsensusTypes) continue;
     if (begin == 0) begin = entry.stamp_ns;
     end = entry.stamp_ns;
   }
   return static_cast<std::int64_t>(end - begin);
+}
+
+std::int64_t recorded_time(const LoadedRecording& loaded, const ReplayReport& report) {
+  if (loaded.history) return recorded_time(*loaded.history, report.first, report.last);
+  return static_cast<std::int64_t>(loaded.follower->last_stamp_ns() -
+                                   loaded.follower->first_stamp_ns());
 }
 
 void fill_report(const Replay& replay, const LoadedRecording& loaded, bool to_the_end,
@@ -233,9 +241,11 @@ void fill_report(const Replay& replay, const LoadedRecording& loaded, bool to_th
   report.digests = check.digests();
   report.equal_to = check.last();
   report.rest_compared = check.rest_compared();
-  report.recorded_ns = recorded_time(*loaded.history, report.first, report.last);
-  const bool early = loaded.history->file().ends_early() || loaded.outputs->ends_early() ||
-                     loaded.schedule->file().ends_early();
+  report.recorded_ns = recorded_time(loaded, report);
+  // Of a history that is followed the digests are all there is.
+  const bool early =
+      loaded.history && (loaded.history->file().ends_early() || loaded.outputs->ends_early() ||
+                         loaded.schedule->file().ends_early());
   if (report.difference) {
     report.verdict = ReplayStatus::kDifferent;
   } else if (!replay.reached_end()) {
@@ -246,7 +256,7 @@ void fill_report(const Replay& replay, const LoadedRecording& loaded, bool to_th
             ? fmt::format("entry {}: interrupted; equal so far", report.equal_to)
             : fmt::format("entry {}: {}; equal until then", report.equal_to, replay.failure())};
   } else {
-    const bool short_of_it = check.beyond() || (to_the_end && early);
+    const bool short_of_it = loaded.history && (check.beyond() || (to_the_end && early));
     report.verdict = short_of_it ? ReplayStatus::kEndsEarly : ReplayStatus::kEqual;
   }
 }
@@ -306,6 +316,26 @@ ReplayProblem load_recording(const std::string& directory, int replica, LoadedRe
   return {};
 }
 
+ReplayProblem load_growing(const std::string& directory, int replica, LoadedRecording& loaded) {
+  const std::string path = file_of(directory, replica, "history");
+  std::string why;
+  auto follower = proxy::HistoryFollower::open(path, why);
+  if (!follower.ok()) return bad(path, why, "name the directory it is recorded in");
+  loaded.follower = std::make_unique<proxy::HistoryFollower>(std::move(follower).value());
+  loaded.directory = directory;
+  loaded.replica = static_cast<std::uint8_t>(replica);
+  auto about = parse_history_about(loaded.follower->about());
+  if (!about.ok()) return bad(path, about.error().what, "record it again");
+  loaded.about = std::move(about).value();
+  if (loaded.about.config.replicas == 1) {
+    return bad(path, "its group has one place only, whose leader tells nobody what it decides",
+               "replay it when it has ended");
+  }
+  loaded.outputs = proxy::Recording::none();
+  loaded.schedule = proxy::RecordedSchedule::none();
+  return {};
+}
+
 ReplayReport run_replay(const LoadedRecording& loaded, ReplayRequest request) {
   ReplayReport report;
   ReplayProblem& problem = report.problem;
@@ -316,9 +346,11 @@ ReplayReport run_replay(const LoadedRecording& loaded, ReplayRequest request) {
   }
   Config config = loaded.about.config;
   std::uint64_t behind = 0;
-  const std::uint64_t to = request.to == 0 ? loaded.history->last() : request.to;
+  const std::uint64_t to = loaded.follower   ? UINT64_MAX
+                           : request.to == 0 ? loaded.history->last()
+                                             : request.to;
   problem = find_named_checkpoint(loaded, request, config, behind);
-  if (problem.none()) problem = check_range(loaded, behind, to);
+  if (problem.none() && loaded.history) problem = check_range(loaded, behind, to);
   if (problem.none()) problem = check_here(loaded, parts);
   if (!problem.none()) return report;
   config.libcrane = parts.library;
@@ -328,7 +360,7 @@ ReplayReport run_replay(const LoadedRecording& loaded, ReplayRequest request) {
   std::error_code ignored;
   if (!request.record.empty()) config.record = fs::absolute(request.record, ignored).string();
   setup::GroupDirectories directories;
-  if (problem = make_place(config, directories); !problem.none()) return report;
+  if (problem = make_place(config, request, directories); !problem.none()) return report;
   config.dir = directories.dir();
   config.shm_dir = directories.shm_dir();
   config.container_name = "crane." + fs::path(config.dir).filename().string();
@@ -342,8 +374,23 @@ ReplayReport run_replay(const LoadedRecording& loaded, ReplayRequest request) {
   open_log(config, request.verbose);
   place_node(config);
   report.first = behind + 1;
-  Replay replay({*loaded.history, *loaded.outputs, *loaded.schedule}, Index{to},
-                std::move(request.tool));
+  Replay replay({loaded.history ? &*loaded.history : nullptr, loaded.follower.get(),
+                 *loaded.outputs, *loaded.schedule},
+                Index{to}, std::move(request.tool));
+  std::uint64_t admitted = 0;
+  const auto tell = [&] {
+    const proxy::ReplayCheck& check = replay.check();
+    const auto& d = check.difference();
+    const std::uint64_t unequal = d && d->part == proxy::ReplayPart::kDigest ? 1 : 0;
+    request.on_progress({admitted, loaded.follower->position(), check.digests() - unequal,
+                         check.equal_cut(), d, &config});
+  };
+  if (request.on_progress) {
+    replay.on_progress([&](Index applied) {
+      admitted = value(applied);
+      tell();
+    });
+  }
   if (!request.valgrind.empty()) replay.go_on();
   const std::int64_t begin_ns = monotonic_ns();
   ExitStatus status;
@@ -352,7 +399,8 @@ ReplayReport run_replay(const LoadedRecording& loaded, ReplayRequest request) {
     status = node.run();
   }
   report.took_ns = monotonic_ns() - begin_ns;
-  if (!request.valgrind.empty()) report.valgrind = valgrind_reports(config);
+  if (request.on_progress) tell();  // what the tool said last
+  if (!request.valgrind.empty() && loaded.history) report.valgrind = valgrind_reports(config);
   if (!replay.failure().empty()) replay.fail(replay.failure() + last_words(config));
   fill_report(replay, loaded, request.to == 0, status, report);
   return report;

@@ -9,10 +9,12 @@
 // Threads: one; run_replay() at most once per process (it enters mounts of its own).
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "proxy/history_follow.h"
 #include "proxy/history_record.h"
 #include "proxy/node/history_about.h"
 #include "proxy/node/replay_tool.h"
@@ -44,7 +46,9 @@ struct ReplayProblem {
 struct LoadedRecording {
   std::string directory;
   std::uint8_t replica = 0;
+  // One of these: load_recording() gives the first, load_growing() the second.
   std::optional<proxy::History> history;
+  std::unique_ptr<proxy::HistoryFollower> follower;
   std::optional<proxy::Recording> outputs;
   std::optional<proxy::RecordedSchedule> schedule;
   HistoryAbout about;
@@ -52,6 +56,20 @@ struct LoadedRecording {
 
 // `replica` negative: the first whose history is whole, else the one whose history is longest.
 ReplayProblem load_recording(const std::string& directory, int replica, LoadedRecording& loaded);
+
+// A history that is still being written, of this replica.  Its server is compared with the digests
+// in the log only.
+ReplayProblem load_growing(const std::string& directory, int replica, LoadedRecording& loaded);
+
+// Where a replay that follows stands.
+struct ReplayProgress {
+  std::uint64_t entry = 0;      // the last one that the server admitted
+  std::uint64_t position = 0;   // in the history's file: what is before was read
+  std::uint64_t digests = 0;    // compared and equal
+  std::uint64_t equal_cut = 0;  // the last one that was equal
+  std::optional<proxy::ReplayDifference> difference;
+  const Config* config = nullptr;  // of the node that runs it
+};
 
 struct ReplayRequest {
   std::string from;      // a checkpoint's directory, or its name in <recording>/checkpoints; or ""
@@ -61,6 +79,10 @@ struct ReplayRequest {
   bool verbose = false;
   std::string valgrind;  // its tool; empty: without
   std::unique_ptr<ReplayTool> tool;
+  // Of a growing history: where the server's directories are made, and the name of them; empty: as
+  // for any replay.
+  std::string place_dir, place_name;
+  std::function<void(const ReplayProgress&)> on_progress;
 };
 
 struct ReplayReport {

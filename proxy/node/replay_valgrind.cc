@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/replay_valgrind.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <string_view>
 
 #include "proxy/node/segment.h"
+#include "runtime/setup/analysis.h"
 
 namespace crane::node {
 namespace {
 
-constexpr const char* kLibraries[] = {"/usr/libexec/valgrind", "/usr/lib/valgrind",
-                                      "/usr/lib/x86_64-linux-gnu/valgrind"};
-constexpr const char* kLaunchers[] = {"/usr/bin/valgrind.bin", "/usr/bin/valgrind"};
 constexpr const char* kFile = "/valgrind.supp";
 
 // Crane's own memory is the turn holder's.
@@ -44,37 +40,28 @@ constexpr const char* kSuppressions = R"({
 }
 )";
 
-// First lines of a report; helgrind's other sections say who the threads are.
 constexpr const char* kReports[] = {
     "Possible data race",   "Invalid ",       "Conditional jump",
     "Use of uninitialised", "Syscall param ", "Source and dest",
     "Mismatched free",      "Argument ",      "lock order",
 };
 
-std::string first_there(const char* const (&paths)[3], const std::string& name) {
-  for (const char* path : paths) {
-    if (::access((path + name).c_str(), X_OK) == 0) return path;
-  }
-  return "";
-}
-
 bool is_report(const std::string& line) {
   const auto text = line.find("== ");
-  if (text == std::string::npos) return false;
-  const std::string_view said = std::string_view(line).substr(text + 3);
-  return std::any_of(std::begin(kReports), std::end(kReports),
-                     [said](const char* head) { return said.starts_with(head); });
+  return text != std::string::npos && begins_report(std::string_view(line).substr(text + 3));
 }
 
 }  // namespace
 
+bool begins_report(std::string_view said) {
+  return std::any_of(std::begin(kReports), std::end(kReports),
+                     [said](const char* head) { return said.starts_with(head); });
+}
+
 // The tool itself is started, not its launcher: libcrane.so would be loaded into that.
 Outcome put_in_valgrind(const std::string& tool, Config& config, std::string& why) {
-  const std::string name = "/" + tool + "-amd64-linux";
-  const std::string library = first_there(kLibraries, name);
-  const auto* launcher = std::find_if(std::begin(kLaunchers), std::end(kLaunchers),
-                                      [](const char* p) { return ::access(p, X_OK) == 0; });
-  if (library.empty() || launcher == std::end(kLaunchers)) {
+  setup::Valgrind found;
+  if (!setup::find_valgrind(tool, found)) {
     why = "valgrind (" + tool + "): not installed; install the package valgrind";
     return Error{Code::kNotFound, 0, "valgrind"};
   }
@@ -89,9 +76,9 @@ Outcome put_in_valgrind(const std::string& tool, Config& config, std::string& wh
   config.args.insert(config.args.begin(),
                      {"--tool=" + tool, "--suppressions=" + there,
                       "--soname-synonyms=somalloc=nouserintercepts", config.program});
-  config.program = library + name;
-  config.env.push_back(std::string("VALGRIND_LAUNCHER=") + *launcher);
-  config.env.push_back("VALGRIND_LIB=" + library);
+  config.program = found.tool;
+  config.env.push_back("VALGRIND_LAUNCHER=" + found.launcher);
+  config.env.push_back("VALGRIND_LIB=" + found.library);
   return Done{};
 }
 

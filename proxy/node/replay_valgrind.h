@@ -8,6 +8,7 @@
 // Threads: plain functions.
 
 #include <string>
+#include <string_view>
 
 #include "dmt/base/result.h"
 #include "proxy/node/config.h"
@@ -16,6 +17,10 @@ namespace crane::node {
 
 // Makes the server of `config` one of valgrind's.  kNotFound: `why` says what is not installed.
 Outcome put_in_valgrind(const std::string& tool, Config& config, std::string& why);
+
+// The first line of a report, without the process it begins with; helgrind's other sections say who
+// the threads are.
+bool begins_report(std::string_view said);
 
 // What the tool said of the server, which wrote it to its log, and how many reports are in it.
 struct ValgrindReports {

@@ -9,6 +9,7 @@
 #include "runtime/launcher/hosts.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
+#include "runtime/setup/analysis.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/profile.h"
@@ -63,6 +64,11 @@ int main(int argc, char** argv) {
   if (problem = check_machine(options.container, options.publish); !problem.none())
     return fail(problem);
   if (problem = directories.create(options.place()); !problem.none()) return fail(problem);
+  if (!options.analysis.empty()) {
+    if (problem = make_analysis_directory(options.analysis_dir); !problem.none()) {
+      return fail(problem);
+    }
+  }
   give_way();
   Group group(options, parts, profile, program, directories);
   return group.run();

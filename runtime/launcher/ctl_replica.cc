@@ -200,7 +200,14 @@ int choose_member(const Request& request, std::string& group) {
     say("no leader: " + group + ": nobody tells the members; see crane-ctl status " + group);
     return kNoLeader;
   }
-  if (!role_of(summary, request.replica).empty()) return 0;
+  const std::string role = role_of(summary, request.replica);
+  if (role == "analysis") {
+    return refuse(group, name_of(request.replica) +
+                             " is an analysis replica: it serves nobody, and crane-run brings it "
+                             "back; crane-ctl member remove " +
+                             std::to_string(request.replica) + " ends it");
+  }
+  if (!role.empty()) return 0;
   return refuse(group, name_of(request.replica) + " is no member; see crane-ctl member list");
 }
 
@@ -277,6 +284,9 @@ int replace_member(const Request& request) {
       }
       if (members.empty()) tell("waiting: nobody tells the members; see crane-ctl status " + group);
       continue;
+    }
+    if (role_of(summary, request.fresh) == "analysis") {
+      return refuse(group, "replica " + fresh + " is an analysis replica, which never votes");
     }
     const ReplaceStep step = next_step(members, request.replica, request.fresh);
     if (step == ReplaceStep::kDone) {

@@ -116,6 +116,7 @@ int Group::run() {
   if (auto p = start(); !p.none()) end_with(p);
   serve();
   show_output();
+  end_analysis();
   if (!problem_.none()) {
     say(problem_.text);
     directories_.keep_logs();
@@ -135,11 +136,12 @@ void Group::serve() {
     if (stop_deadline_ms_ != 0) {
       timeout = static_cast<int>(std::max<std::int64_t>(0, stop_deadline_ms_ - now_ms()));
     }
-    if (somebody_waits()) {
+    if (somebody_waits() || analysis_differs()) {
       timeout = timeout < 0 ? kLookTimeoutMs : std::min(timeout, kLookTimeoutMs);
     }
     const int ready = poll(fds.data(), fds.size(), timeout);
     look_for_checkpoints();
+    look_after_analysis();
     const bool due = stop_deadline_ms_ != 0 && now_ms() >= stop_deadline_ms_;
     if (ready == 0 && !due) continue;
     if (ready == 0) {
@@ -219,8 +221,9 @@ void Group::on_message(Replica& replica, const std::string& json) {
       replica.server = message.at("pid");
     } else if (type == "ready") {
       replica.ready = true;
-      const bool all = std::all_of(replicas_.begin(), replicas_.end(),
-                                   [](const Replica& r) { return r.ready || !r.member; });
+      const bool all = std::all_of(replicas_.begin(), replicas_.end(), [&](const Replica& r) {
+        return r.ready || !r.member || analyses(r);
+      });
       if (all && phase_ == Phase::kStarting) {
         phase_ = Phase::kServing;
         say("all replicas run");
@@ -229,6 +232,8 @@ void Group::on_message(Replica& replica, const std::string& json) {
       on_exit(replica, message.at("status"));
     } else if (type == "members") {
       if (replica.leads) on_members(message.at("members"));
+    } else if (type == "analysis") {
+      say("analysis replica " + std::to_string(replica.number) + ": " + message.value("text", ""));
     } else if (type == "removed") {
       replica.removed = true;
     } else if (type == "drained") {
@@ -291,8 +296,9 @@ void Group::on_exit(Replica& replica, int status) {
           " with " + std::to_string(status));
     }
   }
-  const bool all = std::all_of(replicas_.begin(), replicas_.end(),
-                               [](const Replica& r) { return r.exited || r.node < 0; });
+  const bool all = std::all_of(replicas_.begin(), replicas_.end(), [&](const Replica& r) {
+    return r.exited || r.node < 0 || analyses(r);
+  });
   if (all) {
     const bool crashed = status >= 128;
     if (crashed) directories_.keep_logs();
@@ -326,6 +332,7 @@ void Group::on_node_end(Replica& replica, int status) {
     if (phase_ != Phase::kStopping && replica.exited) on_exit(replica, replica.exit_status);
     return;
   }
+  if (analyses(replica)) return on_analysis_end(replica, status);
   if (is_gone(replica)) return;
   if (replica.problem.none()) {
     replica.problem = problem(Status::kNodeFailed, "replica " + std::to_string(replica.number),

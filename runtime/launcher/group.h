@@ -94,6 +94,18 @@ class Group {
   // members.cc
   void on_members(const nlohmann::json& members);
   void on_bring_back(const nlohmann::json& message);
+  // analysis.cc
+  bool analyses(const Replica& replica) const {
+    return replica.number == options_.analysis_place();
+  }
+  std::string report_of_analysis() const;
+  bool analysis_differs() const;
+  void look_after_analysis();
+  void analysis_changed(Replica& replica, bool is_member);
+  void start_analysis(Replica& replica, const std::string& how);
+  void let_analysis_go(Replica& replica, const std::string& why);
+  void on_analysis_end(Replica& replica, int status);
+  void end_analysis() const;
   void bring_back(Replica& replica, const Begin& begin);
   bool is_gone(Replica& replica);
   bool start_again(Replica& replica, const Begin& begin);
@@ -124,8 +136,11 @@ class Group {
   int signals_ = -1;  // signalfd
   int changes_ = -1;  // inotify on the servers' logs
   std::int64_t stop_deadline_ms_ = 0;
-  std::int64_t asked_ms_ = 0;  // when a checkpoint was asked for, for those who wait
-  std::uint64_t shown_ = 0;    // bytes of the servers' output that were passed on
+  std::int64_t asked_ms_ = 0;      // when a checkpoint was asked for, for those who wait
+  bool analysis_gone_ = false;     // nobody is to be in the analysis replica's place,
+  bool analysis_settled_ = false;  // and the group's list says so; or somebody is, and it says that
+  std::int64_t analysis_asked_ms_ = 0;
+  std::uint64_t shown_ = 0;  // bytes of the servers' output that were passed on
   int status_ = 0;
   Problem problem_;
 };

@@ -114,7 +114,12 @@ void Group::on_members(const Json& members) {
     if (votes && !replica.votes) say(name_of(replica.number) + " votes from now on");
     replica.votes = votes;
     replica.waits = replica.waits && is_member;
-    if (std::exchange(replica.member, is_member) || !is_member || replica.node >= 0) continue;
+    const bool was_member = std::exchange(replica.member, is_member);
+    if (analyses(replica)) {
+      analysis_changed(replica, is_member);
+      continue;
+    }
+    if (was_member || !is_member || replica.node >= 0) continue;
     Begin begin;
     begin.restores = begin.may_begin = begin.forgets = true;
     if (start_again(replica, begin)) {
@@ -129,7 +134,7 @@ void Group::on_bring_back(const Json& message) {
   const auto number = static_cast<std::size_t>(message.at("replica").get<int>());
   if (number >= replicas_.size() || phase_ != Phase::kServing) return;
   Replica& replica = replicas_[number];
-  if (!replica.member) return;
+  if (!replica.member || analyses(replica)) return;
   hear(replica);  // who asks for it has seen that it says goodbye
   Begin begin;
   begin.restores = true;
@@ -153,6 +158,7 @@ void Group::bring_back(Replica& replica, const Begin& begin) {
 }
 
 const char* Group::role_of(const Replica& replica) const {
+  if (analyses(replica)) return replica.node >= 0 ? "analysis" : "spare";
   if (replica.node >= 0) return replica.leads ? "leader" : "follower";
   return !replica.member ? "spare" : replica.drained ? "drained" : "dead";
 }

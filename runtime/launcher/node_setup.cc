@@ -129,6 +129,7 @@ std::string node_configuration(const NodeSetup& s) {
   for (int replica = 0; replica < s.options.replicas; ++replica) {
     server_cpus.push_back(processor_of(s.options, s.profile, replica));
   }
+  const bool analyses = s.replica == s.options.analysis_place();
   return Json{{"group", s.options.name},
               {"replica", s.replica},
               {"replicas", s.options.places()},
@@ -155,12 +156,16 @@ std::string node_configuration(const NodeSetup& s) {
               {"test_only_faults", s.options.test_only_faults},
               {"checkpoint_every_s", s.options.checkpoint_every_s},
               {"checkpoint_log_mb", s.options.checkpoint_log_mb},
+              {"analysis_replica", s.options.analysis_place()},
+              {"analysis", analyses ? s.options.analysis : ""},
+              {"analysis_dir", s.options.analysis_dir},
+              {"analysis_spool_mb", s.options.analysis_spool_mb},
               {"container", s.options.container},
               {"binds", binds_of(s.options)},
               {"libcrane", s.parts.library},
               {"publish", publish},
               {"perturb", perturb},
-              {"cpu", processor_of(s.options, s.profile, s.replica)},
+              {"cpu", analyses ? -1 : processor_of(s.options, s.profile, s.replica)},
               {"server_cpus", server_cpus},
               {"node_roams", s.profile.node_roams},
               {"log_id", std::stoull(s.log_id)},

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "dmt/tuning.h"
+#include "runtime/setup/analysis.h"
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/line_up.h"
 #include "runtime/setup/profile.h"
@@ -60,6 +61,18 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
   app.add_option("--spares", o.spares,
                  "places for replicas that crane-ctl member add or replace starts (default 0)")
       ->check(CLI::Range(0, kReplicasMost - 1));
+  app.add_option("--analysis", o.analysis,
+                 "helgrind or memcheck: one more replica, which never serves, runs the server in "
+                 "this tool of valgrind and tells what it finds")
+      ->check(CLI::IsMember({"helgrind", "memcheck"}));
+  app.add_option("--analysis-dir", o.analysis_dir,
+                 "where its report lies, and what it has not run yet (default: "
+                 "/var/tmp/crane-analysis.NAME)")
+      ->needs("--analysis");
+  app.add_option("--analysis-spool-mb", o.analysis_spool_mb,
+                 "how much of that it keeps at most (default 4096)")
+      ->check(CLI::Range(1U, 1U << 20))
+      ->needs("--analysis");
   app.add_option("--name", o.name, "name of the group (default: the program's)");
   app.add_option("--profile", o.profile, "the program's defaults: " + profiles());
   app.add_option("--publish", publish, "OURS:SERVERS, the port clients use for the server's port")
@@ -120,7 +133,7 @@ Problem check_hosts(const CLI::App& app, Options& o, const std::string& hosts) {
                    "leave -n out");
   }
   o.replicas = count;
-  for (const char* option : {"--no-pin", "--perturb", "--trace", "--spares"}) {
+  for (const char* option : {"--no-pin", "--perturb", "--trace", "--spares", "--analysis"}) {
     if (app.count(option) == 0) continue;
     return problem(Status::kUsage, "command line", option, "it is for replicas of one machine",
                    "leave it out with --hosts");
@@ -157,6 +170,18 @@ Problem choose_checkpoints(const CLI::App& app, Options& o) {
   return {};
 }
 
+// Before anything is started: what is missing is said now, not by a replica that is gone at once.
+Problem check_analysis(Options& o) {
+  if (setup::Valgrind found; !setup::find_valgrind(o.analysis, found)) {
+    return problem(Status::kPartMissing, "--analysis", o.analysis, "valgrind is not installed",
+                   "install the package valgrind");
+  }
+  if (o.analysis_dir.empty()) o.analysis_dir = "/var/tmp/crane-analysis." + o.name;
+  std::error_code ignored;
+  o.analysis_dir = std::filesystem::absolute(o.analysis_dir, ignored).lexically_normal().string();
+  return {};
+}
+
 Problem check(Options& o, const std::vector<std::string>& publish) {
   if (o.replicas < 1 || o.replicas % 2 == 0 || o.replicas > kReplicasMost) {
     return problem(Status::kReplicas, "number of replicas", std::to_string(o.replicas),
@@ -165,7 +190,8 @@ Problem check(Options& o, const std::vector<std::string>& publish) {
   }
   if (o.places() > kReplicasMost) {
     return problem(Status::kReplicas, "number of replicas",
-                   std::to_string(o.replicas) + " and " + std::to_string(o.spares) + " spares",
+                   std::to_string(o.replicas) + " and " + std::to_string(o.places() - o.replicas) +
+                       " places for others",
                    "a group has at most " + std::to_string(kReplicasMost) + " places", "use fewer");
   }
   for (const auto& text : publish) {
@@ -186,6 +212,7 @@ Problem check(Options& o, const std::vector<std::string>& publish) {
     return problem(Status::kUsage, "--name", o.name, "not a name for a group",
                    "use up to 32 letters, digits, '-', '_' and '.'");
   }
+  if (!o.analysis.empty()) return check_analysis(o);
   return {};
 }
 

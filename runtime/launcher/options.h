@@ -37,7 +37,10 @@ struct HostsOptions {
 
 struct Options {
   int replicas = 3;
-  int spares = 0;             // places for replicas that come later
+  int spares = 0;            // places for replicas that come later
+  std::string analysis;      // valgrind's tool for an analysis replica; empty: there is none
+  std::string analysis_dir;  // of its report and spool
+  std::uint32_t analysis_spool_mb = 4096;
   std::uint32_t ring_mb = 0;  // of the log in memory, per replica; 0: the default
   std::string name;           // default: the program's base name
   std::string profile;        // empty: by the program's name
@@ -69,7 +72,9 @@ struct Options {
   std::vector<std::string> program;  // name and arguments, as typed
 
   setup::GroupPlace place() const { return {name, dir, places(), record}; }
-  int places() const { return replicas + spares; }
+  int places() const { return replicas + spares + (analysis.empty() ? 0 : 1); }
+  // The last place; -1: there is none.
+  int analysis_place() const { return analysis.empty() ? -1 : replicas + spares; }
 };
 
 enum class Parsed { kRun, kShown, kProblem };

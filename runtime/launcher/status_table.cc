@@ -232,6 +232,35 @@ std::string checkpoints_text(const Json& summary) {
   return (text.empty() ? "" : "checkpoint: " + text + "\n") + returned;
 }
 
+// What analysis replicas have found, and how far they are.
+std::string analysis_text(const Json& summary) {
+  std::string text;
+  for (const Json& row : summary["replicas"]) {
+    const auto found = row.find("analysis");
+    if (found == row.end() || !found->is_object()) continue;
+    const Json& a = *found;
+    text += fmt::format(
+        "analysis by replica {}: {}, entry {} of {}, {} behind ({} MB on disk); {} "
+        "findings",
+        cell(row, "replica"), cell(a, "tool"), cell(a, "entry"), cell(a, "got"), cell(a, "behind"),
+        number(a, "spooled_bytes") >> 20, cell(a, "findings"));
+    if (number(a, "reports") > 0) text += ", report: " + cell(a, "report");
+    const Json& differs = a.value("differs", Json());
+    text += differs.is_object()
+                ? fmt::format("; differs from the group's at entry {}: {}\n",
+                              cell(differs, "index"), cell(differs, "text"))
+                : fmt::format("; {} digests equal to the group's, the last at entry {}\n",
+                              cell(a, "digests_equal"), cell(a, "equal_to"));
+    for (const Json& line : a.value("first_findings", Json::array())) {
+      text += "  " + line.get<std::string>() + "\n";
+    }
+    if (const std::string why = a.value("ended", ""); !why.empty()) {
+      text += "  it goes no further: " + why + "\n";
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string table_of(const Json& summary) {
@@ -272,7 +301,8 @@ std::string table_of(const Json& summary) {
         cell(e, "view"), cell(e, "cause"), cell(e, "age_ms"), cell(e, "took_us"),
         cell(d, "period_us"), cell(d, "misses_needed"));
   }
-  return text + checkpoints_text(summary) + line_ups_text(summary) + unhooked_text(summary);
+  return text + checkpoints_text(summary) + analysis_text(summary) + line_ups_text(summary) +
+         unhooked_text(summary);
 }
 
 std::string members_of(const Json& summary) {

@@ -117,6 +117,15 @@ TEST_CASE("consensus: no property breaks while members change all the time", "[s
   CHECK(changes > done * 5);
 }
 
+TEST_CASE("consensus: an analysis replica never votes or leads, whatever fails (M7)", "[sim]") {
+  sim::Options options;
+  options.analysis = true;
+  std::uint64_t changes = 0;
+  const std::uint64_t done =
+      sweep(options, "--analysis", 1000, 30, [&](const sim::Outcome& o) { changes += o.changes; });
+  CHECK(changes > done * 5);
+}
+
 TEST_CASE("consensus: no property breaks where whoever is away is lapped", "[sim]") {
   sim::Options options;
   options.laps = true;

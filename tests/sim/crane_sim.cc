@@ -48,6 +48,11 @@ void declare(CLI::App& app, Arguments& a) {
                "worlds in which servers are brought back from checkpoints")
       ->excludes("--changes")
       ->excludes("--laps");
+  app.add_flag("--analysis", a.soak.world.analysis,
+               "worlds in which members change, one of which is an analysis replica")
+      ->excludes("--changes")
+      ->excludes("--laps")
+      ->excludes("--checkpoints");
   app.add_flag("--small", a.soak.world.small, "worlds of less time, faults closer together");
   app.add_flag("--trace", a.trace, "tell the story of the world");
   app.add_flag("--all", a.soak.world.all, "with --trace: every operation");

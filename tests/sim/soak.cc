@@ -291,6 +291,8 @@ Options options_for(core::Mutant mutant) {
   options.laps = mutant >= core::Mutant::kServeUncommitted && mutant <= core::Mutant::kFetchAnyView;
   options.changes =
       mutant >= core::Mutant::kConfigBeforeStart && mutant <= core::Mutant::kLearnerVotes;
+  options.analysis =
+      mutant >= core::Mutant::kPromoteAnalysis && mutant <= core::Mutant::kAddAsLearner;
   return options;
 }
 
@@ -299,6 +301,7 @@ std::string replay(std::uint64_t seed, const Options& options) {
   if (options.changes) text += " --changes";
   if (options.laps) text += " --laps";
   if (options.checkpoints) text += " --checkpoints";
+  if (options.analysis) text += " --analysis";
   if (options.small) text += " --small";
   if (options.salt != 0) text += " --salt " + std::to_string(options.salt);
   if (options.until_ns != 0) text += " --until " + std::to_string(options.until_ns / 1'000'000);
@@ -398,6 +401,9 @@ constexpr About kAbout[] = {
     {"C9", "what a lost replica held is lost"},
     {"C9", "stores are cut by what is covered only"},
     {"C9", "COVERED counts when it is committed"},
+    {"M7", "nobody promotes an analysis replica"},
+    {"M7", "an analysis replica that lost its memory comes back as one"},
+    {"M7", "an analysis replica takes no learner's place"},
     {"U6", "a grant has a fresh key"},
     {"U7", "a fence stops a copy under way"},
     {"U10", "an idle leader tells what is committed"},

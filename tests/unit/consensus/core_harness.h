@@ -37,9 +37,10 @@ class InstantGroup {
     std::vector<RoleChange> roles;
     std::string fatal;
     std::uint32_t incarnation = kFirstIncarnation;
-    bool cut = false;      // nothing reaches it, nothing leaves it
-    bool stalled = false;  // its application takes no entries
-    bool late = false;     // writes to it land, and their completions wait for release()
+    bool cut = false;       // nothing reaches it, nothing leaves it
+    bool stalled = false;   // its application takes no entries
+    bool analysis = false;  // an analysis replica
+    bool late = false;      // writes to it land, and their completions wait for release()
     std::vector<Completion> waiting;
     unsigned closed = 0;  // CloseLogs of it
   };
@@ -62,6 +63,7 @@ class InstantGroup {
     c.self = ReplicaId{static_cast<std::uint8_t>(id)};
     Node& n = nodes[id];
     c.incarnation = n.incarnation;
+    c.analysis = n.analysis;
     n.core = std::make_unique<Replica>(c, n.memory);
     Start event;
     event.kind = kind;
@@ -105,6 +107,13 @@ class InstantGroup {
     std::fill(n.keys.begin(), n.keys.end(), 0);
     n.cells = {};
     ++n.incarnation;
+  }
+  // What runs there from now on is an analysis replica.
+  void start_analysis(unsigned id) {
+    stop(id);
+    lose_memory(id);
+    nodes[id].analysis = true;
+    restart(id, StartKind::kLost, nullptr);
   }
   Result<Index> change(unsigned leader, MemberChange::Kind kind, unsigned id) {
     const auto index = nodes[leader].core->change_members(

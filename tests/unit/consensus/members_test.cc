@@ -22,7 +22,7 @@ Members any_members() {
   const auto n = *rc::gen::inRange(1, 40);
   for (int i = 0; i < n; ++i) {
     const auto id = id_of(static_cast<unsigned>(*rc::gen::inRange(0, int{kReplicasMax})));
-    m.set(id, static_cast<MemberRole>(*rc::gen::inRange(0, 4)),
+    m.set(id, static_cast<MemberRole>(*rc::gen::inRange(0, 5)),
           *rc::gen::arbitrary<std::uint32_t>());
   }
   m.set(id_of(5), MemberRole::kVoter, 9);
@@ -115,6 +115,74 @@ TEST_CASE("members: 3 grow to 5, which outlive two", "[members]") {
   REQUIRE(g.leader() >= 2);
   CHECK(g.propose(static_cast<unsigned>(g.leader())).ok());
   CHECK(g.nodes[static_cast<unsigned>(g.leader())].core->backlog() == 0);
+}
+
+TEST_CASE("members: an analysis replica gets the log and never a vote (M7)", "[members]") {
+  Changing g(4, 2);
+  g.start_analysis(3);
+  REQUIRE(g.change(0, Kind::kAddAnalysis, 3).ok());
+  g.run_for(200 * kMs);
+  for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());
+  g.run_for(100 * kMs);
+  g.flush(0);
+  CHECK(g.members(0).role(ReplicaId{3}) == MemberRole::kAnalysis);
+  CHECK(g.nodes[3].delivered.size() == g.nodes[0].delivered.size());
+  const auto promoted = g.change(0, Kind::kPromote, 3);
+  CHECK(promoted.error().code == Code::kBadArgument);
+  CHECK(std::string(promoted.error().what) == "an analysis replica never votes");
+  CHECK(g.nodes[0].core->transfer(ReplicaId{3}, {g.now_ns, 0}).error().code == Code::kBadArgument);
+  // It is no majority with the leader, and none without it.
+  g.nodes[1].cut = true;
+  REQUIRE(g.propose(0).ok());
+  g.run_for(50 * kMs);
+  CHECK(g.nodes[0].core->backlog() > 0);
+  g.nodes[0].core.reset();
+  for (unsigned i = 1; i < 4; ++i) g.step(i, PeerDown{ReplicaId{0}});
+  g.run_for(2000 * kMs);
+  CHECK(g.nodes[3].core->role() == Role::kLearner);
+  CHECK(g.nodes[3].core->leading_view() == View{0});
+}
+
+TEST_CASE("members: an analysis replica and a learner take no other's place (M7)", "[members]") {
+  Changing g(5, 2);
+  REQUIRE(g.change(0, Kind::kAdd, 3).ok());
+  g.start_analysis(3);
+  g.run_for(200 * kMs);
+  CHECK(g.members(0).role(ReplicaId{3}) == MemberRole::kLearner);
+  CHECK(g.members(0).incarnation(ReplicaId{3}) != g.nodes[3].incarnation);
+  CHECK(g.nodes[3].delivered.empty());
+  CHECK(g.nodes[3].core->role() == Role::kRemoved);
+  CHECK(g.change(0, Kind::kPromote, 3).error().code == Code::kBusy);
+  REQUIRE(g.change(0, Kind::kAddAnalysis, 4).ok());
+  g.run_for(200 * kMs);
+  CHECK(g.members(0).incarnation(ReplicaId{4}) == kAnyIncarnation);
+  CHECK(g.nodes[4].delivered.empty());
+  // Each in its own place.
+  REQUIRE(g.change(0, Kind::kRemove, 3).ok());
+  g.run_for(100 * kMs);
+  REQUIRE(g.change(0, Kind::kAddAnalysis, 3).ok());
+  g.start_analysis(3);
+  g.run_for(200 * kMs);
+  CHECK(g.members(0).role(ReplicaId{3}) == MemberRole::kAnalysis);
+  CHECK_FALSE(g.nodes[3].delivered.empty());
+}
+
+TEST_CASE("members: no list takes an analysis replica for another (M7)", "[members]") {
+  Members before = Members::first(3);
+  before.set(ReplicaId{3}, MemberRole::kAnalysis, 7);
+  Members next = before;
+  CHECK(next.keeps_analysis(before));
+  next.set(ReplicaId{3}, MemberRole::kAnalysis, 8);
+  CHECK(next.keeps_analysis(before));
+  next.remove(ReplicaId{3});
+  CHECK(next.keeps_analysis(before));
+  CHECK(before.keeps_analysis(next));
+  for (const auto role : {MemberRole::kLearner, MemberRole::kReturning, MemberRole::kVoter}) {
+    next = before;
+    next.set(ReplicaId{3}, role, 7);
+    CHECK_FALSE(next.keeps_analysis(before));
+    CHECK_FALSE(before.keeps_analysis(next));
+  }
 }
 
 TEST_CASE("members: what makes no sense is refused, one change at a time (M4)", "[members]") {

@@ -7,6 +7,7 @@ What it plays is told by variables in the configured environment:
   FAKE_EXIT=n    every replica reports that its server exited with status n
   FAKE_FATAL=k   replica k reports a fatal error (status 68: the server never checked in)
   FAKE_DIE=k     replica k kills itself once the group is asked for (a file <dir>/die appears)
+  What crane-run asks of members is kept in <dir>/asked-<k>.
   FAKE_STUBBORN=k  replica k ignores "stop"
   FAKE_WORDS=1   replica k says what stands in <dir>/say-<k>, once it appears, and removes it; after
                  "removed" it ends with status 71, after "drained" with 0 once <dir>/end-<k> appears
@@ -64,6 +65,9 @@ def main():
         if not data:
             return 72
         message = json.loads(data)
+        if message["t"] == "member":
+            with open(f"{config['dir']}/asked-{me}", "a") as asked:
+                asked.write(data.decode() + "\n")
         if message["t"] == "stop" and play.get("FAKE_STUBBORN") != str(me):
             return 0
         if message["t"] == "listener":

@@ -44,12 +44,15 @@ struct Running {
   Options options;
   pid_t pid = -1;
 
-  Running(int replicas, std::vector<std::string> play, const std::string& tag, int spares = 0) {
+  Running(int replicas, std::vector<std::string> play, const std::string& tag, int spares = 0,
+          const std::string& analysis = "") {
     char name[] = "/tmp/crane-group-XXXXXX";
     REQUIRE(mkdtemp(name) != nullptr);
     scratch = name;
     options.replicas = replicas;
     options.spares = spares;
+    options.analysis = analysis;
+    options.analysis_dir = scratch + "/analysis";
     options.name = "test-" + tag + "-" + std::to_string(getpid());
     options.dir = scratch;
     options.container = false;
@@ -288,4 +291,48 @@ TEST_CASE("group: a node that ignores stop is killed", "[launcher]") {
   kill(group.pid, SIGINT);  // asked twice: at once
   CHECK(group.wait() == 0);
   CHECK(group.left_nothing());
+}
+
+TEST_CASE("group: an analysis replica is let in, comes back, and is not missed", "[launcher]") {
+  Running group(3, {"FAKE_WORDS=1"}, "analysis", 0, "helgrind");
+  REQUIRE(eventually([&] { return group.ready(); }));
+  // Crane-run asks who leads to let it in, and starts it when the group's list says so.
+  const std::string asked = group.dir() + "/asked-0";
+  REQUIRE(eventually([&] { return slurp(asked).find("\"add\"") != std::string::npos; }));
+  CHECK(group.node(3) == -1);
+  const Json with = members({{0, "voter"}, {1, "voter"}, {2, "voter"}, {3, "analysis"}});
+  group.let_say(0, with);
+  REQUIRE(eventually([&] { return group.node(3) > 0; }));
+  CHECK(group.configuration(3)["analysis"] == "helgrind");
+  CHECK(group.configuration(0)["analysis"] == "");
+  CHECK(group.configuration(0)["analysis_replica"] == 3);
+  REQUIRE(eventually([&] { return group.role(3) == "analysis"; }));
+  group.let_say(3, Json{{"t", "analysis"}, {"text", "helgrind finding 1: x"}});
+  REQUIRE(eventually([&] { return group.has_said("analysis replica 3: helgrind finding 1: x"); }));
+  const pid_t first = group.node(3);
+  kill(first, SIGKILL);
+  REQUIRE(eventually([&] { return group.node(3) > 0 && group.node(3) != first; }));
+  REQUIRE(eventually([&] { return group.has_said("begins again"); }));
+  CHECK_FALSE(group.has_said("of 3 replicas"));
+  // What it cannot go on without is gone: it is let go, and the group's list is told.
+  fs::remove(asked);
+  group.let_say(3, Json{{"t", "fatal"}, {"code", 76}, {"message", "the log begins at entry 9"}});
+  REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-3"); }));
+  kill(group.node(3), SIGKILL);
+  REQUIRE(eventually([&] { return group.has_said("analysis replica 3 is gone: "); }));
+  REQUIRE(eventually([&] { return group.has_said("the log begins at entry 9"); }));
+  REQUIRE(eventually([&] { return slurp(asked).find("\"remove\"") != std::string::npos; }));
+  group.let_say(0, with);  // of before
+  REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-0"); }));
+  group.let_say(0, members({{0, "voter"}, {1, "voter"}, {2, "voter"}}));
+  REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-0"); }));
+  REQUIRE(eventually([&] { return group.role(3) == "spare"; }));
+  fs::remove(asked);
+  CHECK(group.node(3) == -1);
+  // Until an operator lets it in again.
+  group.let_say(0, with);
+  REQUIRE(eventually([&] { return group.node(3) > 0; }));
+  CHECK_FALSE(fs::exists(asked));
+  kill(group.pid, SIGTERM);
+  CHECK(group.wait() == 0);
 }

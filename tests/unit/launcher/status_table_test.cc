@@ -190,3 +190,35 @@ TEST_CASE("status: who was removed is not missed", "[ctl]") {
   answers[0].status["members"].push_back({{"replica", 2}});
   CHECK(health_of(summarise("g", answers)) == Health::kDegraded);
 }
+
+TEST_CASE("status: an analysis replica tells what it found, and that it differs", "[ctl]") {
+  std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 100, 100)},
+                                    {1, node("analysis", 1, 0, 100, 40)}};
+  Json& a = answers[1].status["analysis"];
+  a = {{"tool", "helgrind"},
+       {"entry", 40},
+       {"got", 100},
+       {"behind", 60},
+       {"findings", 1},
+       {"reports", 3},
+       {"report", "/r.txt"},
+       {"first_findings", {"race at f"}},
+       {"digests_equal", 2},
+       {"equal_to", 31},
+       {"differs", nullptr},
+       {"ended", ""},
+       {"spooled_bytes", 5U << 20}};
+  const auto text = [&] { return table_of(summarise("g", answers)); };
+  CHECK(health_of(summarise("g", answers)) == Health::kWell);
+  INFO(text());
+  CHECK(
+      text().find("\nanalysis by replica 1: helgrind, entry 40 of 100, 60 behind (5 MB on disk); 1 "
+                  "findings, report: /r.txt; 2 digests equal to the group's, the last at entry 31"
+                  "\n  race at f\n") != std::string::npos);
+  CHECK(text().find("goes no further") == std::string::npos);
+  a["differs"] = {{"index", 35}, {"text", "clock"}};
+  a["ended"] = "the spool is full";
+  INFO(text());
+  CHECK(text().find("; differs from the group's at entry 35: clock\n") != std::string::npos);
+  CHECK(text().find("\n  it goes no further: the spool is full\n") != std::string::npos);
+}

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "proxy/history_follow.h"
 #include "proxy/history_record.h"
 #include "proxy/replay_check.h"
 
@@ -287,4 +288,87 @@ TEST_CASE("replay check: behind a checkpoint only what follows it is compared", 
   CHECK_FALSE(again.check.difference());
   CHECK(again.check.bytes() == 6);
   CHECK(again.check.points() == 1);
+}
+
+TEST_CASE("history: followed at every length, what is whole is handed out and no more",
+          "[history]") {
+  const Bed bed;
+  bed.record(1, 30);
+  const std::string all = bed.text();
+  std::string why;
+  std::uint64_t before = 0;
+  bool about = false;
+  for (std::size_t size = 32; size <= all.size(); ++size) {
+    std::string part = all.substr(0, size);
+    if (size < all.size()) part[24] = 0;  // its writer goes on
+    bed.write(part);
+    auto follower = HistoryFollower::open(bed.path(), why);
+    REQUIRE(follower.ok());
+    HistoryFollower& f = follower.value();
+    while (f.next()) {
+    }
+    REQUIRE(f.damage().empty());
+    REQUIRE(f.last() >= before);
+    REQUIRE(f.last() <= before + 1);
+    REQUIRE(f.ended() == (size == all.size()));
+    REQUIRE((!about || !f.about().empty()));
+    about = !f.about().empty();
+    before = f.last();
+  }
+  CHECK(before == 30);
+}
+
+TEST_CASE("history: followed while it is written, entries are the very same", "[history]") {
+  const Bed bed;
+  bed.record(1, 1, false);
+  std::string why;
+  auto opened = HistoryFollower::open(bed.path(), why);
+  REQUIRE(opened.ok());
+  bed.record(1, 30);
+  auto whole = History::open(bed.path(), why);
+  REQUIRE(whole.ok());
+  auto again = HistoryFollower::open(bed.path(), why);
+  REQUIRE(again.ok());
+  for (std::uint64_t i = 1; i <= 30; ++i) {
+    const auto there = again.value().next();
+    REQUIRE(there);
+    const auto known = whole.value().entry(i);
+    CHECK(there->at == known.at);
+    CHECK(there->type == known.type);
+    CHECK(there->grant == known.grant);
+    CHECK(there->stamp_ns == known.stamp_ns);
+    CHECK(there->end_pos == known.end_pos);
+    CHECK(std::equal(there->payload.begin(), there->payload.end(), known.payload.begin(),
+                     known.payload.end()));
+  }
+}
+
+TEST_CASE("history: a follower names damage and gaps, and hands out nothing behind", "[history]") {
+  const Bed bed;
+  bed.record(1, 30);
+  const std::string all = bed.text();
+  std::string why;
+  for (std::size_t at = 32; at < all.size(); ++at) {
+    std::string part = all;
+    part[at] = static_cast<char>(part[at] ^ 1);
+    bed.write(part);
+    auto follower = HistoryFollower::open(bed.path(), why);
+    if (!follower.ok()) continue;  // in what it says of the server
+    while (follower.value().next()) {
+    }
+    INFO("byte " << at);
+    // A length that has become longer than the file is no damage yet: more may come.
+    REQUIRE((!follower.value().damage().empty() || follower.value().last() < 30));
+  }
+  {
+    auto recorder = HistoryRecorder::open(bed.dir, 3);
+    REQUIRE(recorder.ok());
+    for (const std::uint64_t i : {1, 2, 4}) recorder.value()->committed(Bed::entry(i, "x"));
+  }
+  auto follower = HistoryFollower::open(bed.path(), why);
+  REQUIRE(follower.ok());
+  while (follower.value().next()) {
+  }
+  CHECK(follower.value().last() == 2);
+  CHECK(follower.value().damage() == "entry 2 is followed by entry 4");
 }

@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""crane-run --analysis: one more replica, whose server runs in valgrind while the group serves.
+
+A planted race is found under load, by a replica that can neither be promoted nor lead, whatever is
+asked for or dies; killed, it begins again, and is let go in the end; what it cannot keep is said.
+"""
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+
+import _harness as h
+from checkpoints import control
+
+PLACE = 3   # of the analysis replica: behind the voters
+
+
+class Asker(threading.Thread):
+    """Asks the group's server again and again, whoever leads it; counts answers."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.port, self.answers, self.over = port, 0, threading.Event()
+
+    def run(self):
+        while not self.over.wait(0.02):   # the machine is for others, too
+            with contextlib.suppress(OSError), \
+                    socket.create_connection(("127.0.0.1", self.port), 5) as s:
+                s.settimeout(5)
+                s.sendall(b"anything\n")
+                s.shutdown(socket.SHUT_WR)
+                got = b""
+                while part := s.recv(4096):
+                    got += part
+                self.answers += got.endswith(b"\n")
+
+    def progress(self, count=5):
+        goal = self.answers + count
+        h.wait_until(lambda: self.answers >= goal, 60, f"{count} more answers")
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
+
+
+def start(story, program, port, tool, *options):
+    place = story.work / f"analysis-{story.next_number()}"
+    group = h.Group(story, program, port=port,
+                    options=["--analysis", tool, "--analysis-dir", str(place), *options])
+    return group, place
+
+
+def analysis(group):
+    said = group.status(PLACE)
+    return said.get("analysis") if said else None
+
+
+def log(group):
+    return group.log.read_text(errors="replace")
+
+
+def engine(group):
+    """The crane-replay of the analysis replica, or None."""
+    node = group.replica(PLACE)["node_pid"]
+    return next((p for p in h.children(node) if h.name_of(p) == "crane-replay"), None) \
+        if node > 0 else None
+
+
+def until(group, condition, seconds, what):
+    """As wait_until(); what runs in valgrind gets its share of a crowded machine meanwhile."""
+    def hurried():
+        pid = engine(group)
+        for p in h.descendants([pid] if pid else []):
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, p, 0)
+        return condition()
+    return h.wait_until(hurried, seconds, what)
+
+
+def is_member(group):
+    said = group.status(group.leader())
+    return bool(said) and any(m["replica"] == PLACE and m["member"] == "analysis"
+                              for m in said["members"])
+
+
+def check_found(story, group, place, load):
+    before = load.answers
+    pid = h.wait_until(lambda: engine(group), 60, "its server is started")
+    story.check(os.getpriority(os.PRIO_PROCESS, pid) == 19
+                and "1000" in open(f"/proc/{pid}/oom_score_adj").read(),
+                "it is what the machine can best do without")
+    until(group, lambda: "helgrind finding 1: " in log(group), 150, "helgrind finds the race")
+    load.progress()
+    found = re.findall(r"analysis replica 3: helgrind finding \d+: (.*?); report: ", log(group))
+    story.check(all(f.startswith("Possible data race during ") and " at work (" in f
+                    for f in found), "the race is named in a line, with its place", repr(found))
+    story.check(len(set(found)) == len(found), "each finding is told once", repr(found))
+    report = place / "report.txt"
+    until(group, lambda: "inside data symbol" in report.read_text(), 60, "the report says what")
+    names = set(re.findall(r'inside data symbol "(\w+)"', report.read_text()))
+    story.check(names == {"planted"}, "it is the planted one, and no other", repr(names))
+    story.check(report.stat().st_mode & 0o77 == 0, "the report is nobody else's")
+    node_log = (group.dir / f"r{PLACE}" / "node.log").read_text()
+    story.check("helgrind finding 1: " in node_log, "node.log has it too", node_log[-600:])
+    story.say(f"{load.answers - before} answers until the race was found")
+
+
+def check_follows(story, group, load):
+    """What it does is what the group does, as far as it is."""
+    until(group, lambda: (analysis(group) or {}).get("digests_equal", 0) >= 3, 150,
+          "it is compared with the group")
+    load.progress()
+    said = analysis(group)
+    story.check(said["differs"] is None, "its server does what the group's do", repr(said))
+    story.check(said["entry"] > 0 and said["got"] >= said["entry"], "it says how far it is",
+                repr(said))
+    status, text = control(group, "status", group.name)
+    story.check(status == 0 and "well" in text
+                and re.search(r"analysis by replica 3: helgrind, entry \d+ of \d+, \d+ behind",
+                              text) and "Possible data race" in text and "report: " in text
+                and "digests equal to the group's" in text,
+                "crane-ctl status tells it, and the group is well", f"{status}: {text}")
+    voters = group.statuses(range(3))
+    story.check(all(s["verified"]["alarm"] == "" for s in voters.values()), "no alarm")
+
+
+def check_refused(story, group):
+    for what, words, says in (
+            ("promote", ("member", "promote", "3", group.name), "never votes"),
+            ("transfer", ("leader", "transfer", group.name, "--to", "3"), "never leads"),
+            ("drain", ("replica", "drain", "3", group.name), "is an analysis replica"),
+            ("replace", ("replica", "replace", "3", group.name), "is an analysis replica"),
+            ("member replace", ("member", "replace", "1", "3", group.name), "never votes"),
+            ("add", ("member", "add", "3", group.name), "it is a member")):
+        status, text = control(group, *words)
+        story.check(status == 5 and says in text, f"{what} is refused, and why",
+                    f"{status}: {text}")
+    story.check(is_member(group), "it is what it was")
+
+
+def check_killed(story, group, load):
+    """Its processes are killed, one after the other; the group does not notice."""
+    leader = group.leader()
+    pid = engine(group)
+    for what, victim in (("crane-replay", pid), ("its node", None)):
+        node = group.replica(PLACE)["node_pid"]
+        os.kill(victim or node, signal.SIGKILL)
+
+        def began_again():
+            now = group.replica(PLACE)["node_pid"]
+            return (now > 0 and now != node and engine(group)
+                    and (analysis(group) or {}).get("entry"))
+        until(group, began_again, 90, f"it begins again after {what} was killed")
+        load.progress()
+        story.check(group.leader() == leader and group.live()[:3] == [0, 1, 2],
+                    f"{what} is killed: it begins again, and the group is as it was")
+    until(group, lambda: (analysis(group) or {}).get("findings", 0) > 0, 150, "it finds it again")
+    story.check("of 3 replicas" not in log(group), "nobody counts it")
+
+
+def check_paused(story, group, load):
+    """Stopped, it holds up nobody."""
+    node = group.replica(PLACE)["node_pid"]
+    os.kill(node, signal.SIGSTOP)
+    load.progress(20)
+    os.kill(node, signal.SIGCONT)
+    h.wait_until(lambda: analysis(group), 20, "it goes on")
+    story.check(group.replica(PLACE)["node_pid"] == node, "stopped for a while, it goes on")
+
+
+def check_leader_killed(story, group, load):
+    old = group.leader()
+    group.signal_node(old, signal.SIGKILL)
+    h.wait_until(lambda: group.state()["leader"] not in (-1, old), 30, "another one leads")
+    load.progress()
+    story.check(group.leader() in {0, 1, 2} - {old} and is_member(group)
+                and group.replica(PLACE)["role"] == "analysis",
+                "the leader is killed: a voter leads, the analysis replica is what it was",
+                repr(group.state()["replicas"]))
+    before = analysis(group)["got"]
+    load.progress()
+    h.wait_until(lambda: analysis(group)["got"] > before, 30, "it gets the new leader's entries")
+
+
+def check_let_go(story, group, load):
+    """Who is killed again and again is let go, and said to be."""
+    while "analysis replica 3 is gone: " not in log(group):
+        node = group.replica(PLACE)["node_pid"]
+        if node > 0:
+            os.kill(node, signal.SIGKILL)
+
+        def changed():
+            return group.replica(PLACE)["node_pid"] != node or "is gone: " in log(group)
+        h.wait_until(changed, 30, "crane-run has noticed")
+    h.wait_until(lambda: not is_member(group), 30, "it is no member any more")
+    load.progress()
+    story.check(True, "killed too often it is let go, and the group goes on")
+
+
+def planted_race(story):
+    program = story.work / "planted_race"
+    shutil.copy(story.out / "e2e" / "planted_race", program)
+    port = h.free_port()
+    group, place = start(story, [str(program), str(port)], port, "helgrind")
+    with group, Asker(port) as load:
+        check_found(story, group, place, load)
+        check_follows(story, group, load)
+        check_refused(story, group)
+        check_paused(story, group, load)
+        check_killed(story, group, load)
+        check_leader_killed(story, group, load)
+        check_let_go(story, group, load)
+        load.over.set()
+        load.join()
+        group.stop()
+    check_left(story, place, {"report.txt"})
+
+
+def check_left(story, place, files):
+    left = {p.name for p in place.iterdir()} if place.exists() else set()
+    story.check(left == files, f"what is left of it: {', '.join(files) or 'nothing'}", repr(left))
+
+
+def redis(story):
+    """A server that takes other turns in valgrind: said, and nobody's alarm."""
+    port = h.free_port()
+    group, place = start(story, h.redis_program(port), port, "memcheck", "--ring-mb", "16",
+                         "--analysis-spool-mb", "64")
+    with group:
+        client = h.Redis(port, 60)
+        for i in range(2000):
+            client("INCR", f"key:{i % 10}")
+        until(group, lambda: (analysis(group) or {}).get("entry", 0) > 100, 180,
+              "redis runs in memcheck")
+        group.settle(numbers=range(3))
+        group.check_calm()
+        said = analysis(group)
+        story.say(f"redis in memcheck: {json.dumps(said)}")
+        alarms = [s["verified"]["alarm"] for s in group.statuses(range(3)).values()]
+        story.check(said["ended"] == "" and alarms == [""] * 3,
+                    "redis runs on, and nobody is alarmed", repr((said, alarms)))
+        # More than it may keep: it says so and the group goes on.
+        for i in range(350):
+            client("SET", f"big:{i % 4}", "x" * 400_000)
+        h.wait_until(lambda: "is not analysed: " in log(group), 60, "the spool's limit is said")
+        story.check(re.search(r"what follows entry \d+ is not analysed: .* 64 MB .*"
+                              r"--analysis-spool-mb", log(group)), "with the limit and its option",
+                    log(group)[-800:])
+        story.check(client("INCR", "key:0") == 201 and analysis(group)["spooled_bytes"] <= 64 << 20,
+                    "the group goes on, and no more is kept")
+        group.check_calm()
+        # Let in again it would need what has left the logs.
+        status, text = control(group, "member", "remove", "3", group.name)
+        story.check(status == 0, "an operator lets it go", f"{status}: {text}")
+        h.wait_until(lambda: group.replica(PLACE)["node_pid"] < 0, 30, "its node has ended")
+        status, text = control(group, "member", "add", "3", group.name)
+        h.wait_until(lambda: "can begin at no checkpoint" in log(group), 60, "too late, and why")
+        h.wait_until(lambda: not is_member(group), 30, "it is no member")
+        story.check(re.search(r"analysis replica 3 is gone: .*the others' log begins ",
+                              log(group)), "let in too late, it is refused with the reason",
+                    log(group)[-800:])
+        story.check(client("INCR", "key:0") == 202, "the group goes on")
+        client.close()
+        group.stop()
+    story.check("replica-3.history" not in {p.name for p in place.iterdir()} if place.exists()
+                else True, "clients' bytes are not left behind")
+
+
+def wrong_uses(story):
+    def run(*words):
+        done = subprocess.run([str(story.out / "crane-run"), *words, "--", "/bin/true"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=60, check=False)
+        return done.returncode, done.stdout.strip()
+    status, text = run("--analysis", "valgrind")
+    story.check(status == 100 and "--analysis" in text, "an unknown tool is refused", text)
+    other = story.work / "open"
+    other.mkdir()
+    other.chmod(0o755)
+    status, text = run("--analysis", "helgrind", "--analysis-dir", str(other), "--no-container",
+                       "--name", f"wrong-{os.getpid()}", "--dir", str(story.work))
+    story.check(status == 108 and "others can look into it" in text,
+                "a directory that others can read is refused", f"{status}: {text}")
+
+
+def body(story):
+    h.need("valgrind", "redis-server")
+    wrong_uses(story)
+    planted_race(story)
+    redis(story)
+
+
+h.tell("analysis", body)
