@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <string>
@@ -29,14 +30,15 @@ bool die_at(const char* spec) {
   const auto colon = text.find(':');
   const long pass = colon == std::string::npos ? 1 : std::atol(text.c_str() + colon + 1);
   if (pass < 1) return false;
-  for (const char* name : kFaultPoints) {
-    if (text.substr(0, colon) != name) continue;
+  const auto choose = [&](const char* name) {
+    if (text.substr(0, colon) != name) return false;
     chosen = name;
     passes_left = pass;
     fault_hook = die_when_chosen;
     return true;
-  }
-  return false;
+  };
+  return std::any_of(kFaultPoints.begin(), kFaultPoints.end(), choose) ||
+         std::any_of(kTransferFaultPoints.begin(), kTransferFaultPoints.end(), choose);
 }
 
 void die_where_told(const std::string& directory) {

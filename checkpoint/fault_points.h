@@ -61,6 +61,15 @@ inline constexpr std::array kStoreFaultPoints = {
     "truncate.dropped",   // one of them is gone
 };
 
+// And those of a checkpoint that travels between hosts; what arrives passes those of "ship", too.
+inline constexpr std::array kTransferFaultPoints = {
+    "send.asked",      // sender: somebody asks, nothing is said
+    "send.manifest",   // sender: its manifest is on the way
+    "send.piece",      // sender: after each piece of bytes
+    "fetch.answered",  // receiver: it knows what the others have
+    "fetch.agreed",    // receiver: the manifest is what it wants, nothing is written
+};
+
 using crane::fault_hook;
 using crane::fault_point;
 using crane::FaultHook;

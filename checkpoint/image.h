@@ -27,6 +27,7 @@
 // Errors: why() has the sentence of the last one.
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -105,9 +106,12 @@ class Checkpoints {
   // Copies one into the directory of checkpoints `to`, where it is verified.  What an interrupted
   // one left there is gone on with.  Done at once when `to` has it, verified.
   Outcome ship(const std::string& name, const std::string& to);
+  // The name of one of which a part has arrived, and nobody goes on with it; empty: none.
+  std::string arriving();
 
  private:
   friend class Incoming;
+  friend class Outgoing;
   std::string path_of(const std::string& name) const { return options_.directory + "/" + name; }
   void tell(const std::string& step) {
     if (options_.progress) options_.progress(step);
@@ -129,6 +133,26 @@ class Checkpoints {
   Why why_;
 };
 
+// Gives a checkpoint piece by piece; it is not removed meanwhile.
+class Outgoing {
+ public:
+  // `here`: where it is.
+  explicit Outgoing(Checkpoints& here) : here_(here) {}
+
+  Outcome begin(const std::string& name);  // kNotFound, kBusy, kDamaged
+  const std::string& manifest_text() const { return text_; }
+  const Manifest& manifest() const { return manifest_; }
+  // Fills `to`, or less at the end of `file`, one of its manifest's; kDamaged: it ends before.
+  Result<std::size_t> read(const std::string& file, std::uint64_t offset, std::span<std::byte> to);
+
+ private:
+  Checkpoints& here_;
+  std::string path_, text_;
+  Manifest manifest_;
+  Descriptor lock_, file_;
+  std::string open_;  // the name of file_
+};
+
 // Receives a checkpoint piece by piece, whatever brings the pieces, and goes on where a former
 // one was interrupted.  The directory is locked meanwhile.
 class Incoming {
@@ -145,6 +169,8 @@ class Incoming {
     std::uint64_t offset = 0, bytes = 0;  // bytes: up to its end
   };
   const Wanted& wanted() const { return wanted_; }
+  // How much of it is there.
+  std::uint64_t arrived() const;
   // The next bytes of wanted(), at most wanted().bytes of them.
   Outcome add(std::span<const std::byte> bytes);
   // Verifies, publishes and marks it.  kDamaged: the file that differs is wanted() again.

@@ -69,6 +69,7 @@ struct Expected {
   std::uint32_t layout_version = 0;
   std::string library_digest;
   std::string program;
+  friend bool operator==(const Expected&, const Expected&) = default;
 };
 // Whether a checkpoint is one of ours: kBadArgument foreign (another group, log or program),
 // kWrongVersion (another layout or libcrane.so), each with what to do.

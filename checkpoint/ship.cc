@@ -66,6 +66,16 @@ Outcome Incoming::begin(const std::string& manifest_text) {
   return find_wanted();
 }
 
+std::uint64_t Incoming::arrived() const {
+  std::uint64_t all = 0;
+  for (const PackedFile& file : manifest_.files) {
+    struct stat s {};
+    if (::stat((path_ + "/" + file.name).c_str(), &s) != 0) continue;
+    all += std::min(file.bytes, static_cast<std::uint64_t>(s.st_size));
+  }
+  return all;
+}
+
 Outcome Incoming::find_wanted() {
   wanted_ = {};
   file_ = {};
@@ -136,37 +146,68 @@ Outcome Incoming::finish() {
   return Done{};
 }
 
-Outcome Checkpoints::ship(const std::string& name, const std::string& to) {
-  const auto lock = read_lock(name);
+std::string Checkpoints::arriving() {
+  const std::string beginning = ".ship-";
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(options_.directory, none)) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind(beginning, 0) != 0) continue;
+    if (lock_directory(entry.path().string(), LOCK_EX, why_)) return name.substr(beginning.size());
+  }
+  return "";
+}
+
+Outcome Outgoing::begin(const std::string& name) {
+  auto lock = here_.read_lock(name);
   if (!lock) return lock.error();
-  std::string text;
-  const auto manifest = read_manifest(name, text);
+  auto manifest = here_.read_manifest(name, text_);
   if (!manifest) return manifest.error();
+  lock_ = std::move(lock).value();
+  manifest_ = std::move(manifest).value();
+  path_ = here_.path_of(name);
+  open_.clear();
+  return Done{};
+}
+
+Result<std::size_t> Outgoing::read(const std::string& file, std::uint64_t offset,
+                                   std::span<std::byte> to) {
+  const std::string path = path_ + "/" + file;
+  if (open_ != file) {
+    open_.clear();
+    file_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!file_) return here_.why_.system("open", path);
+    open_ = file;
+  }
+  const ssize_t n = ::pread(file_.get(), to.data(), to.size(), static_cast<off_t>(offset));
+  if (n < 0) return here_.why_.system("read", path);
+  if (n == 0) {
+    return here_.why_.is(Code::kDamaged, "ship",
+                         path + " is damaged (it ends early); ship another replica's");
+  }
+  return static_cast<std::size_t>(n);
+}
+
+Outcome Checkpoints::ship(const std::string& name, const std::string& to) {
+  Outgoing outgoing(*this);
+  if (auto begun = outgoing.begin(name); !begun) return begun;
   Checkpoints there(Options{to, options_.level, options_.progress});
   Incoming incoming(there);
   const auto failed = [&](Error error) {
     why_ = there.why_;
     return error;
   };
-  if (auto begun = incoming.begin(text); !begun) {
+  if (auto begun = incoming.begin(outgoing.manifest_text()); !begun) {
     if (begun.error().code == Code::kExists) return Done{};
     return failed(begun.error());
   }
   std::vector<std::byte> piece(kShipPiece);
   for (int attempt = 1;; ++attempt) {
     while (!incoming.wanted().file.empty()) {
-      const Incoming::Wanted wanted = incoming.wanted();
-      const std::string from = path_of(name) + "/" + wanted.file;
-      const Descriptor fd(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
-      if (!fd) return why_.system("open", from);
+      const Incoming::Wanted& wanted = incoming.wanted();
       const std::size_t size = std::min<std::uint64_t>(piece.size(), wanted.bytes);
-      const ssize_t n = ::pread(fd.get(), piece.data(), size, static_cast<off_t>(wanted.offset));
-      if (n < 0) return why_.system("read", from);
-      if (n == 0) {
-        return why_.is(Code::kDamaged, "ship",
-                       from + " is damaged (it ends early); ship another replica's");
-      }
-      if (auto added = incoming.add({piece.data(), static_cast<std::size_t>(n)}); !added) {
+      const auto read = outgoing.read(wanted.file, wanted.offset, {piece.data(), size});
+      if (!read) return read.error();
+      if (auto added = incoming.add({piece.data(), read.value()}); !added) {
         return failed(added.error());
       }
     }

@@ -51,7 +51,7 @@ void yield_to_others() noexcept {
   (void)::syscall(SYS_ioprio_set, kOneProcess, 0, kLastOfAll);
 }
 
-[[noreturn]] void run(const Worker::Job& job, int channel, pid_t parent) {
+[[noreturn]] void run(const Worker::Job& job, int channel, int keep, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
   ::prctl(PR_SET_NAME, "crane-ckpt");
@@ -59,7 +59,9 @@ void yield_to_others() noexcept {
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (channel != kChannel) ::dup2(channel, kChannel);
-  ::close_range(kChannel + 1, ~0U, 0);
+  const auto kept = static_cast<unsigned>(std::max(keep, kChannel));
+  if (kept > kChannel + 1) ::close_range(kChannel + 1, kept - 1, 0);
+  ::close_range(kept + 1, ~0U, 0);
   ::fcntl(kChannel, F_SETFD, FD_CLOEXEC);
   yield_to_others();
   Why why;
@@ -74,8 +76,10 @@ void yield_to_others() noexcept {
 
 }  // namespace
 
-Outcome Worker::start(const Job& job) {
+Outcome Worker::start(const Job& job, Told told, int keep) {
   CRANE_ASSERT(idle());
+  CRANE_ASSERT(keep < 0 || keep > kChannel);
+  told_ = std::move(told);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return system_error("pipe2");
   channel_ = Descriptor(ends[0]);
@@ -87,7 +91,7 @@ Outcome Worker::start(const Job& job) {
   answered_ = false;
   const pid_t parent = ::getpid();
   child_ = ::fork();
-  if (child_ == 0) run(job, theirs.get(), parent);
+  if (child_ == 0) run(job, theirs.get(), keep, parent);
   if (child_ < 0) {
     channel_ = {};
     return system_error("fork");
@@ -97,7 +101,10 @@ Outcome Worker::start(const Job& job) {
 
 void Worker::take(const std::string& line) {
   const std::string text = line.substr(1);
-  if (line[0] == 'p') progress_ = text;
+  if (line[0] == 'p') {
+    progress_ = text;
+    if (told_) told_(text);
+  }
   if (line[0] == 'r') result_ = text;
   if (line[0] == 'e') {
     const auto space = text.find(' ');

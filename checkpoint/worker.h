@@ -8,8 +8,9 @@
 // G4).
 //
 // Threads: the node's one thread; start() forks, so the caller must be single-threaded.  The job
-// runs in a copy of the caller's memory with all descriptors but 0, 1 and 2 closed, and ends with
-// _exit(): it opens what it needs, and nothing that it changes is seen here but its answer.
+// runs in a copy of the caller's memory with all descriptors but 0, 1 and 2, and one that the
+// caller names, closed, and ends with _exit(): it opens what it needs, and nothing that it changes
+// is seen here but its answer.
 
 #include <sys/types.h>
 
@@ -32,8 +33,11 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Errors: kSystem.  REQUIRES: idle().
-  Outcome start(const Job& job);
+  // What happens to each line that the job says, in advance(); may be empty.
+  using Told = std::function<void(const std::string& line)>;
+
+  // `keep`: one more descriptor that the job has.  Errors: kSystem.  REQUIRES: idle().
+  Outcome start(const Job& job, Told told = {}, int keep = -1);
   bool idle() const noexcept { return child_ < 0; }
 
   // Readable when advance() has something to do; -1 when idle.
@@ -57,6 +61,7 @@ class Worker {
   Descriptor channel_;
   std::string arrived_, progress_;
   bool answered_ = false;
+  Told told_;
   Result<std::string> result_{std::string()};
   Why why_;
 };

@@ -59,6 +59,8 @@
 
 namespace crane::consensus {
 
+class SecureLink;  // fabric/secure_link.h
+
 enum class Role : std::uint8_t { kFollower, kCandidate, kLeader, kLearner };
 const char* name(Role role) noexcept;
 
@@ -134,6 +136,9 @@ struct Callbacks {
   std::function<void()> on_members;
   // A peer's send_note().  Optional.
   std::function<void(ReplicaId from, std::span<const std::byte> note)> on_note;
+  // kTcp, kVerbs: a replica came for something else than the log (fabric/secure_link.h,
+  // kVisitPlane), over an open link.  Optional.
+  std::function<void(ReplicaId from, std::unique_ptr<SecureLink> link)> on_visitor;
 };
 
 // What the replicas reach each other's memory with.

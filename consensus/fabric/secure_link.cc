@@ -229,7 +229,7 @@ SecureLink::SecureLink(LinkContext& context, int fd, unsigned user_timeout_ms) n
 SecureLink::~SecureLink() {
   SSL_free(ssl_);
   // A forked child may hold a copy of the descriptor: shut down explicitly.
-  ::shutdown(fd_, SHUT_RDWR);
+  if (!handed_over_) ::shutdown(fd_, SHUT_RDWR);
   ::close(fd_);
 }
 

@@ -29,6 +29,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -128,6 +129,9 @@ class SecureLink {
     return state_ == State::kConnecting || wire_at_ < wire_.size();
   }
 
+  // A forked child goes on with it: here it is only closed, not ended.
+  void hand_over() noexcept { handed_over_ = true; }
+
   // At most so many bytes wait in the kernel unsent: what is flushed next overtakes the rest of
   // out().
   void limit_unsent(unsigned bytes) noexcept;
@@ -155,6 +159,7 @@ class SecureLink {
   Failure failure_ = Failure::kNone;
   bool accepting_ = false;
   bool ended_ = false;  // the other side closed, or the socket failed
+  bool handed_over_ = false;
   LinkName name_;
   std::string identity_;        // what a dialler sends
   std::vector<std::byte> out_;  // plain, from out_at_ on
@@ -166,5 +171,12 @@ class SecureLink {
   std::size_t in_end_ = 0;
   std::uint64_t passes_ = 0;  // encryption passes, for key updates
 };
+
+// Links of this plane are no fabric's: a replica of the group comes for something else than the
+// log, at the same port and with the same secret.  Anyone may dial anyone.
+inline constexpr std::uint8_t kVisitPlane = 32;
+// Gets such a link once it is open (S1); without it they are refused.  It is called from the
+// fabric's poll(), and must be quick.
+using TakeVisitor = std::function<void(ReplicaId from, std::unique_ptr<SecureLink> link)>;
 
 }  // namespace crane::consensus

@@ -31,6 +31,9 @@
 // replica takes part only while it polls: whoever does not poll for silence_ns is dead to others.
 // Writes that failed may still land, as long as their key lives.
 //
+// A third kind of link is not the fabric's (kVisitPlane): it is handed out as soon as it is open,
+// and whatever goes over it delays nothing here.
+//
 // Threads: one.  Errors: of a peer, as events; of the own address or directory, from open().
 
 #include <array>
@@ -59,6 +62,7 @@ struct TcpOptions {
   // A peer that is not heard for so long is given up.  Pings go four times as often.
   std::uint64_t silence_ns = 1'000'000'000;
   std::uint64_t backlog_bytes = 0;  // of writes on their way to one peer; 0: from log_bytes
+  TakeVisitor take_visitor;
 };
 
 class TcpFabric final : public Fabric {
@@ -188,6 +192,7 @@ class TcpFabric final : public Fabric {
   void add_lane(std::unique_ptr<Lane> lane) noexcept;
   void pump(Lane& lane) noexcept;
   void name_lane(Lane& lane) noexcept;
+  void forget_lane(Lane& lane) noexcept;
   void take_frames(Lane& lane) noexcept;
   void send_hello(Lane& lane) noexcept;
   bool greet(Lane& lane, const tcp::Frame& frame) noexcept;

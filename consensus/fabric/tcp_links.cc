@@ -214,6 +214,14 @@ void TcpFabric::pump(Lane& lane) noexcept {
 // The handshake is over: the link's name is true (S1), but it must be one that we would accept.
 void TcpFabric::name_lane(Lane& lane) noexcept {
   const LinkName& name = lane.link->name();
+  if (name.plane == kVisitPlane && options_.take_visitor) {
+    lane.dead = true;
+    ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, lane.link->fd(), nullptr);
+    const ReplicaId from = name.from;
+    options_.take_visitor(from, std::move(lane.link));
+    forget_lane(lane);
+    return;
+  }
   if (value(name.from) >= value(options_.self) || name.plane >= tcp::kPlanes) {
     complain(lane, "it is not a replica of this group");
     close_lane(lane);
@@ -412,6 +420,10 @@ void TcpFabric::close_lane(Lane& lane) noexcept {
       due_ns_ = std::min(due_ns_, p.dial_at_ns[plane]);
     }
   }
+  forget_lane(lane);
+}
+
+void TcpFabric::forget_lane(Lane& lane) noexcept {
   const auto at =
       std::find_if(lanes_.begin(), lanes_.end(), [&](const auto& l) { return l.get() == &lane; });
   if (at == lanes_.end()) return;

@@ -174,6 +174,11 @@ void Links::on_open(std::unique_ptr<SecureLink>& link) {
     watch(*link, false);  // ours: until they close it
     return;
   }
+  if (name.plane == kVisitPlane && theirs && options_.take_visitor) {
+    ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, link->fd(), nullptr);
+    options_.take_visitor(peer, std::move(link));
+    return;
+  }
   if (name.plane != kPlane || theirs == dials(peer)) {
     link.reset();
     return;

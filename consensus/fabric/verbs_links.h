@@ -26,6 +26,7 @@ struct LinksOptions {
   std::vector<Endpoint> endpoints;  // one per replica; own: where to listen
   GroupSecret secret{};             // not all zeros
   unsigned user_timeout_ms = 3000;  // how long the network may keep bytes unacknowledged
+  TakeVisitor take_visitor;
 };
 
 class Links final : public Bootstrap {

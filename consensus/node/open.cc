@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Consensus::open: finds out what became of this replica's memory, and puts the pieces together.
-#include <fcntl.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -15,6 +13,7 @@
 #include "consensus/fabric/tcp.h"
 #include "consensus/fabric/verbs.h"
 #include "consensus/fabric/verbs_links.h"
+#include "consensus/member_mark.h"
 #include "consensus/node/driver.h"
 #include "consensus/node/facts.h"
 #include "consensus/node/open_disk.h"
@@ -22,32 +21,13 @@
 namespace crane::consensus {
 namespace {
 
-// A file beside the replica's memory, not in it: says that this replica was a member of the group
-// once, so that empty memory is lost memory (C5) and not a first start.
-std::string member_mark(const Options& o) {
-  const std::string& directory = o.lasting_directory.empty() ? o.directory : o.lasting_directory;
-  return directory + "/member-" + std::to_string(value(o.self));
+const std::string& lasting(const Options& o) {
+  return o.lasting_directory.empty() ? o.directory : o.lasting_directory;
 }
 
-bool was_member(const Options& o) {
-  const int fd = ::open(member_mark(o).c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  std::uint64_t id = 0;
-  const bool whole = ::read(fd, &id, sizeof id) == sizeof id;
-  ::close(fd);
-  return whole && id == o.log_id;
-}
-
+bool was_member(const Options& o) { return consensus::was_member(lasting(o), o.self, o.log_id); }
 Outcome mark_member(const Options& o) {
-  if (was_member(o)) return Done{};
-  const std::string path = member_mark(o);
-  const int fd = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
-  if (fd < 0) return system_error("mark the replica as a member");
-  const bool whole = ::write(fd, &o.log_id, sizeof o.log_id) == sizeof o.log_id && ::fsync(fd) == 0;
-  const Error why = system_error("mark the replica as a member");
-  ::close(fd);
-  if (!whole) return why;
-  return Done{};
+  return consensus::mark_member(lasting(o), o.self, o.log_id);
 }
 
 std::uint32_t random_incarnation() noexcept {
@@ -126,6 +106,7 @@ Result<std::unique_ptr<Fabric>> open_tcp(const Options& o) {
   tcp.log_bytes = core::log_memory_bytes(o.ring_bytes);
   tcp.endpoints = o.endpoints;
   tcp.secret = o.secret;
+  tcp.take_visitor = o.callbacks.on_visitor;
   return as_fabric(TcpFabric::open(tcp));
 }
 
@@ -148,6 +129,7 @@ Result<std::unique_ptr<Fabric>> open_verbs(const Options& o) {
   links.self = o.self;
   links.endpoints = o.endpoints;
   links.secret = o.secret;
+  links.take_visitor = o.callbacks.on_visitor;
   auto bootstrap = verbs::Links::open(links);
   if (!bootstrap) return bootstrap.error();
   return as_fabric(VerbsFabric::open(verbs, std::move(bootstrap).value()));

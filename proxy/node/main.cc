@@ -6,6 +6,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
@@ -17,6 +18,7 @@
 #include "proxy/node/analysis_node.h"
 #include "proxy/node/config.h"
 #include "proxy/node/control.h"
+#include "proxy/node/fetch.h"
 #include "proxy/node/host_config.h"
 #include "proxy/node/node.h"
 #include "proxy/node/placement.h"
@@ -59,7 +61,23 @@ int run_under_launcher(const std::string& path, int control_fd) {
   return crane::node::code(node.run());
 }
 
-int run_by_itself(const std::string& path, int replica, bool new_group) {
+// As if it was started once more, by whoever did.  Comes back only when that fails.
+void begin_again(const std::string& path, int replica) {
+  const std::string number = std::to_string(replica);
+  const char* const words[] = {"crane-node", "--config",     path.c_str(),
+                               "--replica",  number.c_str(), nullptr};
+  spdlog::info("this replica begins again");
+  spdlog::shutdown();
+  ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  ::execv("/proc/self/exe", const_cast<char* const*>(words));
+}
+
+struct Begin {
+  bool new_group = false;  // forget what there is
+  bool fetch = false;      // at another replica's checkpoint, or not at all
+};
+
+int run_by_itself(const std::string& path, int replica, const Begin& begin) {
   crane::setup::set_program("crane-node");
   crane::setup::GroupDirectories directories;
   Config config;
@@ -68,17 +86,24 @@ int run_by_itself(const std::string& path, int replica, bool new_group) {
     crane::setup::say(problem.text);
     return static_cast<int>(problem.status);
   }
-  // What other nodes of this machine have not forgotten yet is no checkpoint of the new group.
-  if (new_group) {
+  open_log(config);
+  // What other nodes have not forgotten yet is no checkpoint of the new group.
+  if (begin.new_group) {
     crane::node::forget_group(config);
+  } else if (!crane::node::fetch_before_start(config, begin.fetch)) {
+    return crane::node::code(ExitStatus::kNoCheckpoint);
   } else {
     crane::node::choose_begin(config);
   }
-  open_log(config);
   crane::node::place_node(config);
-  crane::node::Node node(config, -1);
-  const ExitStatus status = node.run();
-  return status == ExitStatus::kStopped ? node.server_exit_code() : crane::node::code(status);
+  ExitStatus status;
+  {
+    crane::node::Node node(config, -1);
+    status = node.run();
+    if (status == ExitStatus::kStopped) return node.server_exit_code();
+  }
+  if (crane::node::fetch_after(config, status)) begin_again(path, replica);
+  return crane::node::code(status);
 }
 
 }  // namespace
@@ -90,15 +115,19 @@ int main(int argc, char** argv) {
   app.add_option("--config", path, "the group's file (TOML; from crane-run: JSON)")->required();
   auto* mine = app.add_option("--replica", replica, "the number of this host's replica");
   app.add_option("--control-fd", control_fd, "socket to crane-run, which sets it")->excludes(mine);
-  bool new_group = false;
-  app.add_flag("--force-new-group", new_group,
-               "forget what this replica holds of the group; only when all hosts begin anew")
-      ->needs(mine);
+  Begin begin;
+  auto* anew = app.add_flag("--force-new-group", begin.new_group,
+                            "forget what this replica holds of the group; only when all hosts "
+                            "begin anew");
+  anew->needs(mine);
+  app.add_flag("--fetch", begin.fetch,
+               "begin at a checkpoint, if this host has none at another replica's, or not at all")
+      ->needs(mine)
+      ->excludes(anew);
   app.footer(
       "Example: crane-node --config /etc/crane/group.toml --replica 2\n"
       "Exit status: the server's own; 64 to 79, 100 to 123 are Crane's (README: When it says).");
   CLI11_PARSE(app, argc, argv);
   ::signal(SIGPIPE, SIG_IGN);
-  return replica >= 0 ? run_by_itself(path, replica, new_group)
-                      : run_under_launcher(path, control_fd);
+  return replica >= 0 ? run_by_itself(path, replica, begin) : run_under_launcher(path, control_fd);
 }

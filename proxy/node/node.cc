@@ -4,6 +4,7 @@
 #include "proxy/node/line_ups.h"
 #include "proxy/node/placement.h"
 #include "proxy/node/replay.h"
+#include "proxy/node/shipping.h"
 #include "proxy/node/unhooked.h"
 
 #include <fmt/format.h>
@@ -109,6 +110,7 @@ Node::Node(const Config& config, int control_fd, Replay* replay)
       policy_(grant_options(config)) {}
 
 Node::~Node() {
+  shipping_.reset();
   guard_.reset();
   proxy_.reset();
   forwarder_.reset();
@@ -217,6 +219,9 @@ void Node::set_callbacks(consensus::Callbacks& callbacks) {
   };
   callbacks.on_note = [this](ReplicaId from, std::span<const std::byte> note) {
     on_note(from, note);
+  };
+  callbacks.on_visitor = [this](ReplicaId from, std::unique_ptr<consensus::SecureLink> link) {
+    if (shipping_ != nullptr) shipping_->take_visitor(from, std::move(link));
   };
   callbacks.on_members = [this] { tell_members(); };
   callbacks.on_fatal = [this](const char* why) {
@@ -344,6 +349,7 @@ bool Node::round() {
   look_for_newer();
   tell_of_checkpoints();
   consensus_due_ns_ = consensus_->poll(static_cast<std::uint64_t>(now_ns_));
+  if (shipping_ != nullptr) shipping_->step();
   if (stalls_->has_news() && watches_stalls()) look_for_stalls();
   if (done_) return false;  // fenced: to admit an entry would be to wait for ever
   slot0_->pump();

@@ -57,6 +57,7 @@
 namespace crane::node {
 
 class Replay;
+class Shipping;
 
 class Node {
  public:
@@ -155,6 +156,11 @@ class Node {
   std::string leave_for_a_while();
   std::string bring_back(const nlohmann::json& request);
   void tell_members();
+
+  // --- checkpoints of other hosts (node_ship.cc) ---
+  void open_shipping();
+  bool knows(ReplicaId who) const;
+  void take_one_for(ReplicaId who, Index behind);
 
   // --- running a history again (node_replay.cc)
   void check_output(const OutputHeader& header, std::span<const std::byte> bytes);
@@ -314,9 +320,11 @@ class Node {
   std::string restored_from_;
   NodeState restored_;
   std::string restored_json_;
-  bool lacking_ = false;            // entries that left the others' logs
-  std::int64_t lacking_at_ns_ = 0;  // when to look again whether somebody does
-  Index missed_{};                  // what the own log held already
+  bool lacking_ = false;                // entries that left the others' logs
+  std::int64_t lacking_at_ns_ = 0;      // when to look again whether somebody does
+  std::unique_ptr<Shipping> shipping_;  // none: all replicas' are on this machine
+  std::int64_t helped_ns_ = 0;          // when one was last asked for, for another replica
+  Index missed_{};                      // what the own log held already
   // It does not seek the lead until it has caught up, or until then; 0: it is not coming back.
   std::int64_t catch_up_until_ns_ = 0;
   std::int64_t began_ns_ = 0;  // when this node was opened

@@ -20,6 +20,7 @@
 #include "proxy/node/node.h"
 #include "proxy/node/replay.h"
 #include "proxy/node/server_pids.h"
+#include "proxy/node/shipping.h"
 
 namespace crane::node {
 namespace {
@@ -374,8 +375,8 @@ Result<std::string> Node::pack(checkpoint::Why& why) {
   nlohmann::json state = to_json(noted_);
   state["files"] = std::move(*noted_files_);
   m.node_state = state.dump();
-  // What a packer before this one left.
-  (void)checkpoints_->clean(checkpoint::Leftovers::kAllButShipments).ok();
+  // What a packer before this one left, and a shipment that is older than what is packed now.
+  (void)checkpoints_->clean(checkpoint::Leftovers::kAll).ok();
   auto name = checkpoints_->publish(*staging_, std::move(m));
   const Outcome well = name.ok() ? checkpoints_->verify(name.value()) : Outcome{name.error()};
   if (!well.ok()) {
@@ -420,6 +421,7 @@ void Node::discard() {
 void Node::stop_packing() {
   if (!packer_.idle()) event_del(&packed_event_);
   packer_.stop();
+  if (shipping_ != nullptr) shipping_->stop();
   if (checkpointer_ != nullptr) discard();
 }
 

@@ -22,6 +22,7 @@ std::uint16_t published(const setup::Ports& publish, std::uint16_t port) {
 }  // namespace
 
 void Node::open_host() {
+  open_shipping();
   forwarder_ = std::make_unique<Forwarder>(base_, [this] { awake(); });
   role_hook_ = std::make_unique<RoleHook>(base_, config_.host->role_change);
   proxy_->set_strangers([this](int fd, std::uint16_t port, const std::string& peer) {

@@ -21,6 +21,7 @@
 #include "proxy/node/node.h"
 #include "proxy/node/replay.h"
 #include "proxy/node/server_pids.h"
+#include "proxy/node/shipping.h"
 
 namespace crane::node {
 namespace {
@@ -50,13 +51,7 @@ std::vector<checkpoint::Kept> Node::checkpoints_to_try() const {
 // The newest of the group's that can be used, or the one that is named; on one machine any
 // replica's will do.  False: the node cannot begin.
 bool Node::find_checkpoint() {
-  checkpoint::Expected expected;
-  expected.group = config_.group;
-  expected.log_digest = config_.replays ? config_.log_digest
-                                        : checkpoint::digest_of_log(config_.group, config_.log_id);
-  expected.layout_version = dmt::kLayoutVersion;
-  expected.library_digest = checkpoint::digest_of_file(config_.libcrane);
-  expected.program = config_.program;
+  const checkpoint::Expected expected = expected_of(config_);
   const std::string target = config_.replica_dir() + "/restored";
   std::error_code ignored;
   std::filesystem::remove_all(target, ignored);
@@ -211,12 +206,13 @@ void Node::look_for_newer() {
   for (const auto& [replica, one] : checkpoints_to_try()) {
     const checkpoint::Manifest& m = one.manifest;
     if (!one.damage.empty() || m.log_digest != digest) continue;
-    if (m.at.index <= std::max(committed_, restored_.at.index)) return;
+    if (m.at.index <= std::max(committed_, restored_.at.index)) break;
     return fail(ExitStatus::kTooFarBehind,
                 fmt::format("entries behind {} have left the logs of the others; it begins anew at "
                             "a checkpoint, which is at entry {}",
                             value(committed_), value(m.at.index)));
   }
+  if (shipping_ != nullptr) shipping_->fetch(std::max(committed_, restored_.at.index), now_ns_);
 }
 
 // The leader's part.

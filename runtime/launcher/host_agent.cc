@@ -16,6 +16,9 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "checkpoint/image.h"
 #include "checkpoint/orphans.h"
@@ -116,7 +119,8 @@ class HostAgent {
  private:
   void on_command(const Json& command);
   Problem prepare(const Json& command);
-  void start(bool anew);
+  enum class Begin { kAnew, kHere, kFetched };  // the last: at another replica's checkpoint
+  void start(Begin how);
   void stop();
   bool comes_back(int status);
   void on_disconnect();
@@ -142,6 +146,8 @@ class HostAgent {
   int status_ = 0;
   int returns_ = 0;  // how often its node was started again without lasting
   std::int64_t returned_ms_ = 0;
+  // How its node ended, and its last words, before it was started to fetch a checkpoint.
+  std::optional<std::pair<int, std::string>> before_fetch_;
 };
 
 void HostAgent::fail(const Problem& problem) {
@@ -175,11 +181,13 @@ Problem HostAgent::prepare(const Json& command) {
   return write_file(home + "/group.toml", setup::to_toml(file_));
 }
 
-void HostAgent::start(bool anew) {
+void HostAgent::start(Begin how) {
   std::vector<std::string> words{parts_.node, "--config", directories_.host_dir() + "/group.toml",
                                  "--replica", std::to_string(replica_)};
   // Memory is gone when all were stopped; here all begin anew together.
-  if (anew && file_.durability == "memory") words.push_back("--force-new-group");
+  const bool anew = how == Begin::kAnew && file_.durability == "memory";
+  if (anew) words.push_back("--force-new-group");
+  if (how == Begin::kFetched) words.push_back("--fetch");
   if (!spawn_child(words, Leash::kParent, node_)) {
     return fail(problem(Status::kSystem, "cannot start a node", parts_.node, strerror(errno),
                         "see the limits of this machine"));
@@ -208,7 +216,7 @@ void HostAgent::on_command(const Json& command) {
                   static_cast<unsigned long long>(setup::file_digest(program_)));
     wire_.send({{"t", "ready"}, {"program", program_}, {"digest", digest}});
   } else if (type == "start" && replica_ >= 0 && !started_) {
-    start(true);
+    start(Begin::kAnew);
   } else if (type == "stop" && stop_signal_ == 0) {
     stop();
   } else if (type == "kill") {
@@ -234,7 +242,8 @@ std::string HostAgent::replica_home() const {
   return fs::path(directories_.host_dir()).parent_path().string() + "/r" + std::to_string(replica_);
 }
 
-// A node that was killed, or fenced its replica, begins anew at its own newest checkpoint.
+// A node that was killed, or fenced its replica, begins anew at its own newest checkpoint, or at
+// another replica's.
 bool HostAgent::comes_back(int status) {
   constexpr int kServerDied = 69, kFenced = 70, kLagging = 73, kDiverged = 79, kTooFarBehind = 81;
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kServerDied;
@@ -242,7 +251,8 @@ bool HostAgent::comes_back(int status) {
                      code == kDiverged || code == kTooFarBehind;
   if (!helps || !serves_ || stop_signal_ != 0) return false;
   const auto kept = checkpoint::Checkpoints({replica_home() + "/checkpoints", 1, {}}).list();
-  if (!kept || kept.value().empty()) return false;
+  const bool own = kept && !kept.value().empty();
+  if (!own && file_.fabric == "shm") return false;
   if (now_ms() - returned_ms_ > kLastsMs) returns_ = 0;
   if (code != kTooFarBehind && ++returns_ > kReturnsMax) return false;
   returned_ms_ = now_ms();
@@ -250,9 +260,11 @@ bool HostAgent::comes_back(int status) {
   node_.out = -1;
   wire_.send({{"t", "line"},
               {"text", "its node " + how_ended(status) + (said_.empty() ? "" : ": " + said_) +
-                           "; it comes back from its own checkpoint"}});
+                           (own ? "; it comes back from its own checkpoint"
+                                : "; it comes back if another replica has a checkpoint")}});
   last_state_.clear();
-  start(false);
+  if (!own) before_fetch_ = {status, said_};
+  start(own ? Begin::kHere : Begin::kFetched);
   return node_.pid >= 0;
 }
 
@@ -267,7 +279,13 @@ void HostAgent::on_node_end(int status) {
     if (left < 0) break;
     if (left == 0) poll(nullptr, 0, 5);
   }
-  if (comes_back(status)) return;
+  constexpr int kNoCheckpoint = 80;
+  const auto before = std::exchange(before_fetch_, std::nullopt);
+  if (before && WIFEXITED(status) && WEXITSTATUS(status) == kNoCheckpoint) {
+    std::tie(status, said_) = *before;  // nobody has any: that is what ended it
+  } else if (comes_back(status)) {
+    return;
+  }
   const std::string home = replica_home();
   std::ifstream in(home + "/status.json");
   const Json state = Json::parse(in, nullptr, false);
@@ -315,6 +333,7 @@ void HostAgent::ask_node_state() {
   if (state.dump() == last_state_) return;
   last_state_ = state.dump();
   serves_ = state["server"].get<bool>() && !state["ports"].empty();
+  if (serves_) before_fetch_.reset();
   wire_.send(state);
 }
 

@@ -31,7 +31,8 @@ RETURNING = ("unpack.part", "unpack.unpacked", "return.unpacked", "return.asked"
 # Nobody ships here; logs on disk are cut in cut_logs.py.
 ELSEWHERE = ("ship.manifest", "ship.bytes", "ship.verified", "ship.renamed", "truncate.holds",
              "truncate.told", "truncate.covered", "truncate.cut", "truncate.dropping",
-             "truncate.dropped")
+             "truncate.dropped", "send.asked", "send.manifest", "send.piece", "fetch.answered",
+             "fetch.agreed")
 # A replica that comes back three times in a row without lasting is given up by crane-run.
 RETURNS_MAX = 3
 KEPT = 3

@@ -110,6 +110,34 @@ def comes_back_from_disk(story, network):
         story.check(not left, "what lasts stays on the hosts, nothing else does", left)
 
 
+def comes_back_from_another(story, group, ctl, lost):
+    """Its own checkpoints are gone as well; another replica has one."""
+    def run(*words):
+        return subprocess.run([*ctl, *words], capture_output=True, timeout=60, check=False)
+
+    def taken():
+        leader = group.leader()
+        if leader == lost:
+            run("leader", "transfer", group.name)
+            return False
+        giver = next(i for i in range(HOSTS) if i not in (lost, leader))
+        return run("checkpoint", "now", group.name, "--replica", str(giver)).returncode == 0
+    h.wait_until(taken, 60, "another follower takes a checkpoint")
+    shutil.rmtree(group.state / group.name / f"r{lost}/checkpoints")
+    before = group.status(lost)["pid"]
+    expected = group.incr((lost + 1) % HOSTS) + 1
+    os.kill(before, signal.SIGKILL)
+
+    def is_back():
+        said = group.status(lost)
+        return said and said["pid"] != before and said["server_pid"] > 0 \
+            and said["checkpoint"]["restored_at"] > 0 and said["role"] == "follower"
+    h.wait_until(is_back, 60, "it comes back from another's checkpoint")
+    story.check("it comes back if another replica has a checkpoint" in group.said(),
+                "crane-run tells that it has none of its own", group.said())
+    story.check(group.incr((lost + 1) % HOSTS) == expected, "nothing is lost")
+
+
 def comes_back_from_checkpoint(story, network):
     """A replica whose node was killed comes back on its host, from what it kept there."""
     port = h.free_port()
@@ -144,6 +172,7 @@ def comes_back_from_checkpoint(story, network):
                     return group.leader() == far
                 h.wait_until(leads, 30, "who came back leads")
                 story.check(group.incr(far) == expected + 1, "and serves clients")
+        comes_back_from_another(story, group, ctl, far)
         group.settle(60)
         same = {(s["outputs_digest"], s["outputs_bytes"]) for s in group.statuses().values()}
         story.check(len(same) == 1 and len(group.live()) == HOSTS, "the replicas are equal",

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/transfer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <tuple>
+
+#include "checkpoint/fault_points.h"
+
+namespace crane::checkpoint {
+namespace {
+
+using transfer::Ask;
+using transfer::Decoded;
+using transfer::Frame;
+using transfer::Have;
+using transfer::Kind;
+using transfer::Want;
+
+constexpr std::size_t kReadStep = 64U << 10;
+constexpr int kAttempts = 2;           // at a checkpoint whose bytes were garbled on the way
+constexpr std::size_t kWhyMax = 2000;  // of a sentence that is handed on
+constexpr int kDecimal = 10;           // of a megabyte: one digit behind the point
+
+// A message at a time.
+class Talk {
+ public:
+  Talk(Wire& wire, Why& why) : wire_(wire), why_(why) {}
+
+  Outcome say(Kind kind, std::span<const std::byte> body) {
+    out_.clear();
+    transfer::encode(out_, kind, body);
+    const Outcome sent = wire_.put(out_);
+    return sent ? sent : lost(sent.error());
+  }
+  Outcome say(Kind kind, const std::string& text) {
+    return say(kind, std::as_bytes(std::span(text)));
+  }
+  // A refusal is an answer, too.
+  Outcome refuse(const std::string& sentence) {
+    return say(Kind::kRefusal, sentence.substr(0, kWhyMax));
+  }
+
+  // The next message; its body is valid until the next call.  False: there is none any more.
+  Result<bool> hear(Frame& frame) {
+    in_.erase(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(taken_));
+    taken_ = 0;
+    for (;;) {
+      const Decoded found = transfer::decode(in_, frame);
+      if (found == Decoded::kFrame) break;
+      if (found == Decoded::kBad) {
+        return why_.is(Code::kBadArgument, "listen", "it does not speak this version's protocol");
+      }
+      const std::size_t before = in_.size();
+      in_.resize(before + kReadStep);
+      const auto got = wire_.get({in_.data() + before, kReadStep});
+      in_.resize(before + (got ? got.value() : 0));
+      if (!got) return lost(got.error());
+      if (got.value() == 0) return false;
+    }
+    taken_ = frame.bytes;
+    return true;
+  }
+  // One of this kind; anything else is an error, and a refusal one with its sentence.
+  Outcome hear(Kind kind, Frame& frame) {
+    const auto heard = hear(frame);
+    if (!heard) return heard.error();
+    if (!heard.value()) {
+      return why_.is(Code::kPeerFailed, "listen", "it ended the connection");
+    }
+    if (frame.kind == Kind::kRefusal) return why_.is(Code::kBusy, "listen", frame.text());
+    if (frame.kind == kind) return Done{};
+    return why_.is(Code::kBadArgument, "listen", "it does not speak this version's protocol");
+  }
+
+ private:
+  Error lost(const Error& error) {
+    return why_.is(Code::kPeerFailed, "talk", std::string("the connection broke: ") + error.what);
+  }
+
+  Wire& wire_;
+  Why& why_;
+  std::vector<std::byte> in_, out_;
+  std::size_t taken_ = 0;
+};
+
+std::string megabytes(std::uint64_t bytes) {
+  const std::uint64_t tenths = (bytes * kDecimal + 999'999) / 1'000'000;
+  return std::to_string(tenths / kDecimal) + "." + std::to_string(tenths % kDecimal) + " MB";
+}
+
+std::string entry(Index index) { return "the checkpoint at entry " + std::to_string(value(index)); }
+
+// --- the sending half ---------------------------------------------------------------------------
+
+// Whether `one` may be given; else `why` says what speaks against it.
+bool fits(const Listed& one, const Ask& ask, Why& why) {
+  if (!one.damage.empty()) {
+    why.text = one.damage;
+    return false;
+  }
+  if (!compare(one.manifest, ask.expected, one.name, why)) return false;
+  if (!one.verified) {
+    why.text = "checkpoint " + one.name + " was not read back yet";
+    return false;
+  }
+  if (one.manifest.at.index > ask.behind) return true;
+  why.text = "its newest, at entry " + std::to_string(value(one.manifest.at.index)) +
+             ", is not behind entry " + std::to_string(value(ask.behind));
+  return false;
+}
+
+Have look(Checkpoints& here, const Ask& ask) {
+  Have have;
+  const auto all = here.list();
+  if (!all) {
+    have.why = here.why().substr(0, kWhyMax);
+    return have;
+  }
+  for (const Listed& one : all.value()) {
+    Why why;
+    if (!fits(one, ask, why)) {
+      if (have.why.empty()) have.why = why.text.substr(0, kWhyMax);
+      continue;
+    }
+    have.resumes = have.resumes || one.name == ask.resume;
+    if (!have.name.empty()) continue;
+    have.name = one.name;
+    have.index = one.manifest.at.index;
+    for (const PackedFile& file : one.manifest.files) have.bytes += file.bytes;
+  }
+  if (!have.name.empty()) have.why.clear();
+  if (have.name.empty() && have.why.empty()) have.why = "it has none";
+  return have;
+}
+
+bool is_part(const Manifest& manifest, const Want& want) {
+  return std::any_of(manifest.files.begin(), manifest.files.end(), [&](const PackedFile& file) {
+    return file.name == want.file && want.offset < file.bytes &&
+           want.bytes <= file.bytes - want.offset;
+  });
+}
+
+Outcome give(Talk& talk, Outgoing& outgoing, const Checkpoints& here, const Want& want,
+             std::vector<std::byte>& piece, std::uint64_t& given, Why& why) {
+  for (std::uint64_t done = 0; done < want.bytes;) {
+    const std::size_t size = std::min<std::uint64_t>(piece.size(), want.bytes - done);
+    const auto read = outgoing.read(want.file, want.offset + done, {piece.data(), size});
+    if (!read) {
+      (void)talk.refuse(here.why()).ok();
+      why.text = here.why();
+      return read.error();
+    }
+    const auto said = talk.say(Kind::kPiece, {piece.data(), read.value()});
+    if (!said) return said;
+    fault_point("send.piece");
+    done += read.value();
+    given += read.value();
+  }
+  return Done{};
+}
+
+// --- the receiving half -------------------------------------------------------------------------
+
+struct Offer {
+  int replica = -1;
+  Have have;
+  bool operator<(const Offer& other) const {  // worse
+    return std::tuple(have.resumes, have.index) < std::tuple(other.have.resumes, other.have.index);
+  }
+};
+
+Outcome ask_one(Wire& wire, const Ask& ask, Have& have, Why& why) {
+  Talk talk(wire, why);
+  Frame frame;
+  if (auto said = talk.say(Kind::kAsk, to_text(ask)); !said) return said;
+  if (auto heard = talk.hear(Kind::kHave, frame); !heard) return heard;
+  if (parse(frame.text(), have)) return Done{};
+  return why.is(Code::kBadArgument, "listen", "it does not speak this version's protocol");
+}
+
+// Its manifest came: is it what was asked for?
+Outcome judge(const std::string& text, const Ask& ask, const std::string& name, Why& why) {
+  const auto manifest = parse_manifest(text, "the manifest that arrived", why);
+  if (!manifest) return manifest.error();
+  const Manifest& m = manifest.value();
+  if (auto same = compare(m, ask.expected, name, why); !same) return same;
+  if (name_of(m.at) == name && m.at.index > ask.behind) return Done{};
+  return why.is(Code::kBadArgument, "receive",
+                "checkpoint " + name_of(m.at) + " arrived instead of " + name);
+}
+
+// All that is wanted, until it is there.
+Outcome take(Talk& talk, Incoming& incoming, const Checkpoints& here, Fetched& fetched, Why& why) {
+  while (!incoming.wanted().file.empty()) {
+    const Want want{incoming.wanted().file, incoming.wanted().offset, incoming.wanted().bytes};
+    if (auto said = talk.say(Kind::kWant, to_text(want)); !said) return said;
+    for (std::uint64_t left = want.bytes; left > 0;) {
+      Frame frame;
+      if (auto heard = talk.hear(Kind::kPiece, frame); !heard) return heard;
+      if (frame.body.size() > left) {
+        return why.is(Code::kBadArgument, "receive",
+                      "more of " + want.file + " came than there is");
+      }
+      if (auto added = incoming.add(frame.body); !added) {
+        why.text = here.why();
+        return added;
+      }
+      fetched.bytes += frame.body.size();
+      left -= frame.body.size();
+    }
+  }
+  return Done{};
+}
+
+Outcome receive(Wire& wire, const Ask& ask, const std::string& name, Checkpoints& here,
+                Fetched& fetched, const SayLine& say, Why& why) {
+  Have have;
+  if (auto asked = ask_one(wire, ask, have, why); !asked) return asked;
+  Talk talk(wire, why);
+  Frame frame;
+  if (auto said = talk.say(Kind::kFetch, name); !said) return said;
+  if (auto heard = talk.hear(Kind::kManifest, frame); !heard) return heard;
+  const std::string text = frame.text();
+  if (auto good = judge(text, ask, name, why); !good) return good;
+  fault_point("fetch.agreed");
+  Incoming incoming(here);
+  const auto failed = [&](const Outcome& outcome) {
+    why.text = here.why();
+    return outcome.error();
+  };
+  if (auto begun = incoming.begin(text); !begun) return failed(begun);
+  const Manifest manifest = parse_manifest(text, "the manifest that arrived", why).value();
+  std::uint64_t whole = 0;
+  for (const PackedFile& file : manifest.files) whole += file.bytes;
+  fetched.index = manifest.at.index;
+  fetched.had = incoming.arrived();
+  say("fetching " + entry(fetched.index) + " from replica " + std::to_string(fetched.from) + ": " +
+      megabytes(whole) +
+      (fetched.had > 0 ? ", of which " + megabytes(fetched.had) + " are here already" : ""));
+  for (int attempt = 1;; ++attempt) {
+    if (auto taken = take(talk, incoming, here, fetched, why); !taken) return taken;
+    const auto finished = incoming.finish();
+    if (finished) return Done{};
+    const bool may_help = finished.error().code == Code::kDamaged && attempt < kAttempts;
+    if (!may_help) return failed(finished);
+    say(here.why() + "; it is fetched once more");
+  }
+}
+
+}  // namespace
+
+Result<Served> serve(Wire& wire, Checkpoints& here, bool known, Why& why) {
+  Talk talk(wire, why);
+  Frame frame;
+  Ask ask;
+  Served served;
+  if (auto heard = talk.hear(Kind::kAsk, frame); !heard) return heard.error();
+  if (!parse(frame.text(), ask)) {
+    (void)talk.refuse("the question is none of this version's").ok();
+    return why.is(Code::kBadArgument, "listen", "it does not speak this version's protocol");
+  }
+  fault_point("send.asked");
+  Have have = look(here, ask);
+  have.known = known;
+  served.lacks = have.name.empty();
+  served.behind = ask.behind;
+  if (auto said = talk.say(Kind::kHave, to_text(have)); !said) return said.error();
+  auto heard = talk.hear(frame);
+  if (!heard) return heard.error();
+  if (!heard.value()) return served;
+  const std::string name = frame.kind == Kind::kFetch ? frame.text() : "";
+  const auto found = here.find(name);
+  Why against;
+  if (!found || !fits(found.value(), ask, against)) {
+    (void)talk.refuse(found ? against.text : "there is no checkpoint " + name + " any more").ok();
+    return served;
+  }
+  Outgoing outgoing(here);
+  if (auto begun = outgoing.begin(name); !begun) {
+    (void)talk.refuse(here.why()).ok();
+    why.text = here.why();
+    return begun.error();
+  }
+  served.name = name;
+  if (auto said = talk.say(Kind::kManifest, outgoing.manifest_text()); !said) return said.error();
+  fault_point("send.manifest");
+  std::vector<std::byte> piece(transfer::kPieceMax);
+  for (;;) {
+    heard = talk.hear(frame);
+    if (!heard) return heard.error();
+    if (!heard.value()) return served;
+    Want want;
+    const bool good = frame.kind == Kind::kWant && parse(frame.text(), want);
+    if (!good || !is_part(outgoing.manifest(), want)) {
+      (void)talk.refuse("checkpoint " + name + " has no such part").ok();
+      return why.is(Code::kBadArgument, "listen", "it asked for what the checkpoint does not have");
+    }
+    if (auto given = give(talk, outgoing, here, want, piece, served.bytes, why); !given) {
+      return given.error();
+    }
+  }
+}
+
+Result<Fetched> fetch_newest(const Others& others, const Expected& expected, Index behind,
+                             Checkpoints& here, const SayLine& say, Why& why) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Ask ask{expected, behind, here.arriving()};
+  std::vector<Offer> offers;
+  std::string sentences;
+  bool answered = false, known = false;
+  const auto note = [&](int replica, const std::string& what) {
+    sentences +=
+        (sentences.empty() ? "replica " : "; replica ") + std::to_string(replica) + ": " + what;
+  };
+  for (const int replica : others.replicas) {
+    Offer offer{replica, {}};
+    const auto wire = others.dial(replica, why);
+    const Outcome asked =
+        wire ? ask_one(*wire.value(), ask, offer.have, why) : Outcome(wire.error());
+    answered = answered || asked.ok();
+    known = known || offer.have.known;
+    if (asked && !offer.have.name.empty() && (offer.have.resumes || offer.have.index > behind)) {
+      offers.push_back(std::move(offer));
+    } else {
+      note(replica, asked ? offer.have.why : why.text);
+    }
+  }
+  fault_point("fetch.answered");
+  if (offers.empty()) {
+    const Code code = known ? Code::kGone : answered ? Code::kNotFound : Code::kPeerFailed;
+    return why.is(code, "fetch a checkpoint", sentences);
+  }
+  std::stable_sort(offers.rbegin(), offers.rend());
+  Error last{Code::kPeerFailed, 0, "fetch a checkpoint"};
+  for (const Offer& offer : offers) {
+    Fetched fetched;
+    fetched.from = offer.replica;
+    fetched.name = offer.have.resumes ? ask.resume : offer.have.name;
+    const auto wire = others.dial(offer.replica, why);
+    const Outcome received =
+        wire ? receive(*wire.value(), ask, fetched.name, here, fetched, say, why)
+             : Outcome(wire.error());
+    if (received) {
+      fetched.ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                       std::chrono::steady_clock::now() - begin)
+                       .count();
+      return fetched;
+    }
+    note(offer.replica, why.text);
+    last = received.error();
+    if (last.code == Code::kPeerFailed) last.code = Code::kBusy;  // it has one
+    // Another one's would not help.
+    if (last.code == Code::kFull || last.code == Code::kExists) break;
+  }
+  return why.is(last.code, "fetch a checkpoint", sentences);
+}
+
+}  // namespace crane::checkpoint

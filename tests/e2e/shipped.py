@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints travel between hosts: a replica that has none of its own fetches one, and comes back.
+
+Three nodes by themselves over tcp, each with directories of its own; redis under an INCR load whose
+acknowledged values are recorded. A host loses all that it had and begins again; so does one whose
+node is killed in the middle of fetching, and one whose sender is; a replica that stood still until
+what it missed had left the others' logs fetches one while it runs; one that needs a checkpoint
+which nobody has gets one taken. Then the same with logs on disk that were cut. Who came back
+leads, and nothing acknowledged is lost.
+"""
+import contextlib
+import os
+import re
+import shutil
+import signal
+import time
+
+import _harness as h
+from _hosts import Hosts, RoamingCounter, served, under_way
+from checkpoints import check_equal
+from cut_logs import checkpoint, cut_all, Pushing
+from durable import held
+
+RING_MB = 16
+VALUE = 400_000        # bytes; a payload is at most a sixteenth of a ring
+BEGINS_ANEW = 81       # the status of a node that whoever watches it starts again
+CLIENTS = 4
+
+
+class Apart(Hosts):
+    """Each host has directories of its own; those of the replicas are linked where tools look."""
+
+    def __init__(self, story, program, **options):
+        own = {i: {"group": {"state_dir": str(story.work / f"host{i}")}} for i in range(3)}
+        super().__init__(story, program, fabric="tcp", own=own, **options)
+        self.dir.mkdir(parents=True)
+        for i in range(3):
+            (self.dir / f"r{i}").symlink_to(self.own_dir(i) / f"r{i}")
+
+    def own_dir(self, number):
+        return self.story.work / f"host{number}" / self.name
+
+    def checkpoints(self, number):
+        return self.own_dir(number) / f"r{number}/checkpoints"
+
+    def wipe(self, number):
+        """All that a host knows of the group, as when its machine is replaced."""
+        h.wait_until(lambda: not self.leftovers_of(number), 30, "its server is gone")
+
+        def gone():   # what cleans up after its server may remove some of it meanwhile
+            shutil.rmtree(self.own_dir(number), ignore_errors=True)
+            return not self.own_dir(number).exists()
+        h.wait_until(gone, 30, "its directories are gone")
+        for part in ("r", "consensus-"):
+            shutil.rmtree(f"/dev/shm/crane.{self.name}/{part}{number}", ignore_errors=True)
+
+    def leftovers_of(self, number):
+        return [m for m in self.mounts() if f"/host{number}/" in m]
+
+    def mounts(self):
+        return [m for m in open("/proc/mounts", encoding="utf-8").read().split()
+                if f"/{self.name}/" in m + "/"]
+
+    def news(self, number):
+        """What its node has said since it was started last."""
+        return self.said(number)[self.begins[number]:]
+
+    def kill(self, number):
+        self.stop_one(number, signal.SIGKILL)
+
+    def fault(self, number, place):
+        path = self.own_dir(number) / f"r{number}/faults" / place
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        return path
+
+    def fresh(self, number):
+        """A client of the leader's host, or of the given one's."""
+        return h.Redis(self.port, 30, self.addresses[number])
+
+
+def put(group, megabytes):
+    """So much goes through the log, and as much of it as fits in four values stays."""
+    client = group.fresh(group.leader())
+    for i in range(int(megabytes * 1_000_000 / VALUE)):
+        client("SET", f"big:{i % 4}", os.urandom(VALUE // 2).hex())
+    client.close()
+
+
+def overrun(group):
+    put(group, 1.3 * RING_MB)
+
+
+def is_back(group, number):
+    """It runs, from a checkpoint, has caught up, and votes; who begins anew is started again."""
+    if not group.alive(number) and group.nodes[number].returncode == BEGINS_ANEW:
+        group.start(number)
+    said = group.status(number) if group.alive(number) else None
+    if not said or said["server_pid"] <= 0 or said["checkpoint"]["restored_at"] == 0:
+        return False
+    leader = group.status(group.leader())
+    roles = {m["replica"]: m["member"] for m in leader["members"]} if leader else {}
+    return roles.get(number) == "voter" and said["applied"] + 1000 >= leader["commit"]
+
+
+def comes_back(story, group, number, what):
+    begin = time.monotonic()
+    h.wait_until(lambda: is_back(group, number), 120, f"{what}: replica {number} is back")
+    story.check(True, f"{what}: replica {number} is back and votes")
+    story.say(f"{what}: back after {time.monotonic() - begin:.1f} s")
+
+
+def fetched(said):
+    """(entry, replica, megabytes, milliseconds) of each that a node says to have fetched."""
+    return [(int(e), int(r), float(m), int(t)) for e, r, m, t in re.findall(
+        r"fetched the checkpoint at entry (\d+) from replica (\d+): ([\d.]+) MB in (\d+) ms",
+        said)]
+
+
+def leads(story, group, number, clients, what):
+    def leading():
+        if group.leader() == number:
+            return True
+        group.ctl("leader", "transfer", group.name, "--to", str(number))
+        return False
+    h.wait_until(leading, 60, f"{what}: replica {number} leads")
+    served(clients)
+    story.check(True, f"{what}: who came back leads, and serves")
+
+
+def others(group):
+    leader = group.leader()
+    return leader, [i for i in range(3) if i != leader]
+
+
+def wiped(story, group, clients):
+    _, (giver, lost) = others(group)
+    checkpoint(group, giver)
+    group.kill(lost)
+    group.wipe(lost)
+    served(clients)
+    group.start(lost)
+    comes_back(story, group, lost, "all gone")
+    got = fetched(group.news(lost))
+    story.check(len(got) == 1 and got[0][1] == giver, "all gone: it fetched one, and says from whom",
+                group.news(lost)[-2000:])
+    story.say(f"all gone: {got}")
+    story.check(f"to replica {lost}: " in group.said(giver) and "gave checkpoint" in
+                group.said(giver), "all gone: who gave it says so", group.said(giver)[-2000:])
+    h.wait_until(lambda: served(clients) or True, 30, "clients go on")
+    leads(story, group, lost, clients, "all gone")
+
+
+def parts(group, number):
+    place = group.checkpoints(number)
+    return [p for p in place.iterdir() if p.name.startswith(".ship-")] if place.exists() else []
+
+
+def arrived(group, number):
+    """Bytes of a part."""
+    return sum(f.stat().st_size for p in parts(group, number) for f in p.glob("*.pack"))
+
+
+def break_off(story, group, receiver_dies, what):
+    """The sender's process dies after the first piece; before it is tried again one of the two
+    nodes is killed. Who began with nothing; None: the other was faster."""
+    leader, (giver, lost) = others(group)
+    checkpoint(group, giver)
+    shutil.rmtree(group.checkpoints(leader), ignore_errors=True)   # nobody else has any
+    group.kill(lost)
+    group.wipe(lost)
+    fault = group.fault(giver, "send.piece")
+    group.start(lost)
+    h.wait_until(lambda: not fault.exists(), 60, f"{what}: the sender's process dies")
+    h.wait_until(lambda: arrived(group, lost) > 0 or fetched(group.news(lost)), 30,
+                 f"{what}: something has arrived")
+    victim = lost if receiver_dies else giver
+    group.kill(victim)
+    found = arrived(group, lost) > 0
+    if found:
+        story.check("fetching the checkpoint" in group.news(lost), f"{what}: a part has arrived",
+                    group.news(lost)[-2000:])
+    group.start(victim)
+    comes_back(story, group, lost, what)
+    return lost if found else None
+
+
+def interrupted(story, group, clients, receiver_dies):
+    """The transfer breaks after its first piece; then the receiver, or the sender, is killed."""
+    what = "receiver killed" if receiver_dies else "sender killed"
+    for _ in range(5):
+        lost = break_off(story, group, receiver_dies, what)
+        h.wait_until(group.serves, 60, f"{what}: all serve")
+        served(clients)
+        if lost is not None:
+            break
+    else:
+        raise h.Failure(f"{what}: the transfer was never broken off")
+    story.check(" MB were here already" in group.news(lost), f"{what}: it goes on where it stopped",
+                group.news(lost)[-2000:])
+    story.check(not parts(group, lost), f"{what}: nothing is left of it")
+
+
+def far_behind(story, group, clients):
+    """While it runs: what it misses leaves the others' logs; nobody has a checkpoint behind it."""
+    _, (_, lost) = others(group)
+    node = group.nodes[lost]
+    before = len(group.said(lost))
+    os.kill(node.pid, signal.SIGSTOP)
+    for _ in range(4):   # what was written to it before it was given up is not lost to it
+        overrun(group)
+    served(clients)
+    os.kill(node.pid, signal.SIGCONT)
+    status = group.wait(lost)
+    said = group.said(lost)[before:]
+    story.check(status == BEGINS_ANEW and "have left the logs of the others" in said
+                and len(fetched(said)) == 1,
+                "far behind: it fetches one while it runs, and begins anew",
+                f"{status}: {said[-2000:]}")
+    comes_back(story, group, lost, "far behind")
+    leads(story, group, lost, clients, "far behind")
+
+
+def nobody_has_any(story, group, clients):
+    """All checkpoints are gone, the rings were overrun, and a host begins with nothing."""
+    _, (_, lost) = others(group)
+    group.kill(lost)
+    group.wipe(lost)
+    overrun(group)
+    for i in group.live():
+        shutil.rmtree(group.checkpoints(i))
+    group.start(lost)
+    comes_back(story, group, lost, "nobody has any")
+    story.check(any(f"replica {lost} " in group.said(i) and "takes a checkpoint" in group.said(i)
+                    for i in group.live()), "nobody has any: who leads had one taken",
+                repr({i: group.said(i)[-800:] for i in group.live()}))
+    story.check("as one that lost its memory" in group.said(lost),
+                "nobody has any: it does not take itself for new", group.said(lost)[-2000:])
+    served(clients)
+
+
+def in_memory(story):
+    port = h.free_port()
+    with Apart(story, h.redis_program(port), port=port,
+               group={"checkpoint_every_s": 0, "checkpoint_log_mb": 0, "ring_mb": RING_MB,
+                      "test_only_faults": True}) as group:
+        clients = [RoamingCounter(group, f"c{i}") for i in range(CLIENTS)]
+        with under_way(clients):
+            put(group, 4)
+            wiped(story, group, clients)
+            for receiver_dies in (True, False):
+                interrupted(story, group, clients, receiver_dies)
+            far_behind(story, group, clients)
+            nobody_has_any(story, group, clients)
+        address = group.addresses[group.leader()]
+        problems = [p for c in clients for p in c.verify(port, address)]
+        story.check(not problems, f"no acknowledged increment of "
+                    f"{sum(c.answers for c in clients)} is lost", "; ".join(problems[:5]))
+        check_equal(story, group, "in memory")
+
+
+def on_disk(story):
+    """Stores that were cut: a host that lost its own begins at another's checkpoint."""
+    port = h.free_port()
+    sent, told = set(), set()
+    with Apart(story, h.redis_program(port), port=port,
+               group={"checkpoint_every_s": 0, "checkpoint_log_mb": 0, "durability": "disk",
+                      "test_only_faults": True}) as group:
+        with Pushing(group, "before", sent, told) as pushing:
+            cut_all(group, pushing)
+        _, (_, lost) = others(group)
+        for name, gone in (("all gone", True), ("checkpoints gone", False)):
+            with Pushing(group, name, sent, told):
+                group.kill(lost)
+                if gone:
+                    group.wipe(lost)
+                else:
+                    h.wait_until(lambda: not group.leftovers_of(lost), 30, "its server is gone")
+                    shutil.rmtree(group.checkpoints(lost))
+                group.start(lost)
+                comes_back(story, group, lost, f"on disk, {name}")
+            story.check(fetched(group.news(lost)) != [], f"on disk, {name}: it fetched one",
+                        group.news(lost)[-2000:])
+        found = held(group)
+        wrong = [i for i in told if found[i] != 1]
+        story.check(not wrong, f"on disk: {len(told)} acknowledged ids exactly once", wrong[:5])
+        check_equal(story, group, "on disk")
+
+
+def body(story):
+    h.need("redis-server")
+    if not h.can_contain():
+        raise h.CannotRun("checkpoints need root and LXC")
+    with contextlib.ExitStack() as at_end:
+        at_end.callback(lambda: [shutil.rmtree(story.work / f"host{i}", ignore_errors=True)
+                                 for i in range(3)])
+        in_memory(story)
+        on_disk(story)
+
+
+if __name__ == "__main__":
+    h.tell("shipped", body)
