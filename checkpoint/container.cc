@@ -163,10 +163,38 @@ Outcome Container::mount_root(const std::string& upper) {
   return Done{};
 }
 
+// What the server wrote last has the time of this replica's machine where the schedule has another:
+// the next server would see the difference.
+Outcome Container::move_upper(const std::string& to) {
+  namespace fs = std::filesystem;
+  const std::string from = upper_directory();
+  std::error_code failed;
+  const auto settle = [this, &from](const fs::path& path) {
+    struct stat info {};
+    std::int64_t ns = 0;
+    const std::string seen = in_root(path.native().substr(from.size()));
+    if (lstat(seen.c_str(), &info) != 0) return;  // what the server has removed
+    if (!options_.modified || !options_.modified(info.st_dev, info.st_ino, ns)) return;
+    const timespec time{ns / 1'000'000'000, ns % 1'000'000'000};
+    const timespec times[2] = {time, time};
+    (void)utimensat(AT_FDCWD, path.c_str(), times, AT_SYMLINK_NOFOLLOW);
+  };
+  for (auto it = fs::recursive_directory_iterator(from, failed);
+       !failed && it != fs::recursive_directory_iterator(); it.increment(failed)) {
+    settle(it->path());
+  }
+  settle(from);
+  if (failed) return Error{Code::kSystem, failed.value(), "look at the server's files"};
+  umount2(in_root("").c_str(), MNT_DETACH);
+  if (rename(from.c_str(), to.c_str()) == 0) return Done{};
+  Why why;
+  return copy_tree(from, to, why);
+}
+
 // The server's root, with a /run of its own (pid files and sockets of the machine's services do
 // not concern it).
 Outcome Container::prepare_root() {
-  if (auto mounted = mount_root(""); !mounted) return mounted;
+  if (auto mounted = mount_root(options_.upper); !mounted) return mounted;
   if (mount("crane", in_root("/run").c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") != 0) {
     return system_error("mount /run");
   }

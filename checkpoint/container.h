@@ -28,6 +28,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,10 @@ struct ServerOptions {
   int stdout_fd = -1;       // inherited by the server; -1: /dev/null
   int stderr_fd = -1;       // likewise
   bool keep_upper = false;  // keep the overlay's upper directory when the server is gone
+  std::string upper;        // a directory that the overlay's begins as a copy of; "": empty
+  // When a file of the server's was modified, by device and inode, in ns since 1970; false: its own
+  // time counts.  Asked when the server is gone, by the keeper; see keep_files().
+  std::function<bool(std::uint64_t device, std::uint64_t inode, std::int64_t& ns)> modified;
 };
 
 // In us. Of a dump the five from `stopping` on follow each other, from the request to go on.
@@ -126,6 +131,14 @@ class Server {
   // The server's status as wait(2) gives it. kBusy: it still runs after `timeout_ms` (-1: wait).
   Result<int> wait(int timeout_ms);
 
+  // When the server is gone, by itself or not, its upper directory becomes `upper`, which does not
+  // exist, each file with the time that ServerOptions::modified tells.  After wait() has told the
+  // end, kept() says whether it is there.  Only before that.
+  Outcome keep_files(const std::string& upper);
+  const Error& kept() const noexcept { return keep_error_; }
+  // Ends the server; wait() tells when it is gone, and nothing is cleaned up twice.
+  Outcome end();
+
   // Sends a signal to the server's first process; SIGKILL ends the whole tree.
   void kill(int signo) noexcept;
 
@@ -146,6 +159,8 @@ class Server {
   virtual Outcome prepare_restore();         // instead of prepare(): restore_ is set
   virtual Outcome describe(CriuCall& call);  // what of it is external, where its root is
   virtual std::string upper_directory() const { return ""; }
+  // Moves it; nobody uses the overlay any more.
+  virtual Outcome move_upper(const std::string& to);
 
   ServerOptions options_;
   pid_t direct_child_ = -1;  // in the keeper only
@@ -164,7 +179,7 @@ class Server {
 
   enum class Dump { kNone, kPreparing, kPrepared, kUnderWay, kCancelled, kAnswered };
   Dump dump_ = Dump::kNone;
-  Error dump_error_;
+  Error dump_error_, keep_error_;
   CheckpointTimes dump_times_, restore_times_;
   std::string reason_;
   pid_t keeper_ = -1;
@@ -189,6 +204,7 @@ class Container final : public Server {
   Outcome prepare_restore() override;
   Outcome describe(CriuCall& call) override;
   std::string upper_directory() const override;
+  Outcome move_upper(const std::string& to) override;
 
   struct Verdict;
   struct Handle;

@@ -149,6 +149,10 @@ Outcome Keeper::restore() {
   return Done{};
 }
 
+Outcome Server::move_upper(const std::string&) {
+  return Error{Code::kUnsupported, 0, "only a server in a container has files of its own"};
+}
+
 // --- a container --------------------------------------------------------------------------------
 
 Outcome Container::prepare_restore() {
@@ -261,6 +265,17 @@ Result<CheckpointTimes> Server::checkpointed(int timeout_ms) {
   dump_ = Dump::kNone;
   if (dump_error_.code != Code::kOk) return dump_error_;
   return dump_times_;
+}
+
+Outcome Server::keep_files(const std::string& upper) {
+  if (!usable_path(upper)) return Error{Code::kBadArgument, 0, "a directory to keep is absolute"};
+  if (channel_ < 0 || ended_) return Error{Code::kNotFound, 0, "the server does not run"};
+  return ask(Request::kKeep, false, "", upper);
+}
+
+Outcome Server::end() {
+  if (channel_ < 0 || ended_) return Error{Code::kNotFound, 0, "the server does not run"};
+  return ask(Request::kEnd);
 }
 
 Outcome Server::begin_restore(const std::string& images, const std::string& upper) {

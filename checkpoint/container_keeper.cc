@@ -187,7 +187,7 @@ void Keeper::wait_for_end() {
   const auto in_its_hands = [this] {
     return dump_ && dump_->place != Dump::Place::kStarting && dump_->place != Dump::Place::kReady;
   };
-  while (!child_gone_ && !server_spoilt_ && (!node_gone_ || in_its_hands())) {
+  while (!child_gone_ && !server_spoilt_ && !told_to_end_ && (!node_gone_ || in_its_hands())) {
     pollfd fds[3] = {{node_gone_ ? -1 : channel_, POLLIN, 0},
                      {in_its_hands() ? -1 : watch, POLLIN, 0},
                      {dump_ ? dump_->channel : -1, POLLIN, 0}};
@@ -216,8 +216,15 @@ int Keeper::finish() {
     poll(nullptr, 0, kPollStepMs);
   }
   const auto status = server_.server_status(child_status_);
+  take_requests();  // what was said before its end
+  if (!kept_.empty()) keep_files();
   server_.clean();
   return status ? status.value() : SIGKILL;
+}
+
+// Nothing of the server runs any more.
+void Keeper::keep_files() {
+  if (const Outcome kept = server_.move_upper(kept_); !kept) keep_error_ = kept.error();
 }
 
 void Keeper::run() {
@@ -237,6 +244,7 @@ void Keeper::run() {
   wait_for_end();
   Report ended{Report::Kind::kEnded};
   ended.status = finish();
+  ended.error = keep_error_;
   report(ended);
   _exit(0);
 }
@@ -318,6 +326,7 @@ bool Server::take_report(int timeout_ms) {
   ended_ = true;
   // A keeper that could not report was killed, and the server with it.
   status_ = got == sizeof report ? report.status : SIGKILL;
+  keep_error_ = got == sizeof report ? report.error : Error{Code::kSystem, 0, "the keeper died"};
   if (dump_ == Dump::kPreparing || dump_ == Dump::kPrepared || dump_ == Dump::kUnderWay) {
     dump_ = Dump::kAnswered;
     dump_error_ = Error{Code::kNotFound, 0, "the server ended"};

@@ -23,16 +23,16 @@ struct Report {
   enum class Kind : int { kStarted, kFailed, kEnded, kPrepared, kDumped } kind;
   pid_t pid = -1;                // kStarted
   int status = 0;                // kEnded: as wait(2) gives it
-  Error error = {};              // kFailed; kDumped, unless it is kOk
+  Error error = {};              // kFailed; kDumped, unless it is kOk; kEnded: of keep_files()
   CheckpointTimes times = {};    // kDumped; kStarted of a restored server
   char reason[kReasonMax] = "";  // of the error, if there is more to say
 };
 
 // What the node asks of the keeper, one datagram each (container.h: the steps of a checkpoint).
 struct Request {
-  enum What : int { kPrepare, kFreeze, kThaw, kGiveUp, kCancel, kAllAtOnce } what;
+  enum What : int { kPrepare, kFreeze, kThaw, kGiveUp, kCancel, kAllAtOnce, kKeep, kEnd } what;
   bool hurry;                              // kFreeze
-  char images[PATH_MAX], upper[PATH_MAX];  // kPrepare, kAllAtOnce
+  char images[PATH_MAX], upper[PATH_MAX];  // kPrepare, kAllAtOnce; kKeep: upper
 };
 
 class Keeper {
@@ -46,6 +46,7 @@ class Keeper {
   Outcome wait_for_first();
   void wait_for_end();
   int finish();
+  void keep_files();
   void report(const Report& report);
 
   // container_dump.cc
@@ -74,6 +75,9 @@ class Keeper {
   int child_status_ = 0;
   bool child_gone_ = false;
   bool node_gone_ = false;
+  bool told_to_end_ = false;
+  std::string kept_;  // where the upper directory is kept; "": nowhere
+  Error keep_error_;
   bool server_spoilt_ = false;  // CRIU was stopped while it had the server in its hands
   struct Dump {
     enum class Place { kStarting, kReady, kWorking, kDumped } place = Place::kStarting;

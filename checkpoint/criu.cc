@@ -38,16 +38,20 @@ constexpr std::uint64_t kDumpMessage = 1, kNotifyMessage = 6;  // types of CRIU'
 struct Complaint {
   const char* piece;
   const char* meaning;
+  bool lasting = false;  // what the server is, not what it happens to do
 };
 constexpr Complaint kComplaints[] = {
-    {"[io_uring]", "a process has an io_uring"},
-    {"[userfaultfd]", "a process has a userfaultfd"},
-    {"[perf_event]", "a process has a performance counter"},
-    {"External socket is used", "a unix socket is connected to a process outside"},
-    {"Can't lookup mount", "a file lies on no mount of the server's, like a POSIX message queue"},
-    {"Can't dump ghost file", "a file without a name is too big"},
-    {"fsnotify: Can't dump that handle", "a process watches files with inotify or fanotify"},
-    {"send_fds failed", "a process has a descriptor that cannot be handed on, like an io_uring"},
+    {"[io_uring]", "a process has an io_uring", true},
+    {"[userfaultfd]", "a process has a userfaultfd", true},
+    {"[perf_event]", "a process has a performance counter", true},
+    {"External socket is used", "a unix socket is connected to a process outside", true},
+    {"Can't lookup mount", "a file lies on no mount of the server's, like a POSIX message queue",
+     true},
+    {"Can't dump ghost file", "a file without a name is too big", true},
+    {"fsnotify: Can't dump that handle", "a process watches files with inotify or fanotify", true},
+    {"send_fds failed", "a process has a descriptor that cannot be handed on, like an io_uring",
+     true},
+    {"in-flight socket", "a connection between processes of the server is only being made"},
     {"Unexpected EOF", "an image is missing or cut short"},
     {"magic doesn't match", "an image is damaged"},
     {"has bad size", "a mapped file has another size than at the time of the dump"},
@@ -195,6 +199,12 @@ std::string criu_refusal(const std::string& work) {
     }
   }
   return "CRIU: " + reason;
+}
+
+bool is_lasting(std::string_view refusal) {
+  return std::any_of(std::begin(kComplaints), std::end(kComplaints), [&](const Complaint& c) {
+    return c.lasting && refusal.starts_with(c.meaning);
+  });
 }
 
 CriuStats criu_stats(const std::string& work) {

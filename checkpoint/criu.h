@@ -73,6 +73,9 @@ std::string criu_answer(bool go_on);
 
 // After it ended with an error: why, in one line, for people. Never empty.
 std::string criu_refusal(const std::string& work);
+// Of what criu_refusal() said of a dump: the server is of a kind that CRIU does not dump, so that
+// the next one will be refused as well.
+bool is_lasting(std::string_view refusal);
 // What CRIU itself measured, in us; -1: it did not say.
 struct CriuStats {
   std::int64_t stopping = -1;  // dump: until no process ran any more

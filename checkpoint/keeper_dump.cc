@@ -91,6 +91,12 @@ void Keeper::take_request(const Request& request) {
         dump_->well = dump_->well && request.what == Request::kThaw;
       }
       return go_on();
+    case Request::kKeep:
+      kept_ = request.upper;
+      return;
+    case Request::kEnd:
+      told_to_end_ = true;
+      return;
     case Request::kCancel:
       if (!dump_) return;  // it has been answered already
       leave_dump();

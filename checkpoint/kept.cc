@@ -39,6 +39,36 @@ bool is_denied(const std::string& path) {
   return !fd && errno == EACCES;
 }
 
+const Listed* Newest::look(const std::string& group_directory, const std::string& log_digest) {
+  bool hidden = false;
+  std::map<std::tuple<std::uint64_t, std::uint64_t, int>, fs::path> there;
+  for (const auto& [replica, home] : replica_directories(group_directory, hidden)) {
+    std::error_code failure;
+    for (const auto& entry : fs::directory_iterator(home + "/checkpoints", failure)) {
+      std::uint64_t view = 0, index = 0;
+      if (!parse_name(entry.path().filename(), view, index)) continue;
+      there[{view, index, -replica}] = entry.path();
+    }
+  }
+  std::erase_if(known_, [&](const auto& known) {
+    return std::none_of(there.begin(), there.end(),
+                        [&](const auto& one) { return one.second == known.first; });
+  });
+  for (auto one = there.rbegin(); one != there.rend(); ++one) {
+    const fs::path& path = one->second;
+    auto known = known_.find(path);
+    if (known == known_.end()) {
+      auto found = Checkpoints({path.parent_path(), 1, {}}).find(path.filename());
+      if (!found) continue;  // removed meanwhile
+      known = known_.emplace(path, std::move(found).value()).first;
+      known->second.manifest.node_state.clear();  // it may be long, and is no use here
+    }
+    const Listed& listed = known->second;
+    if (listed.damage.empty() && listed.manifest.log_digest == log_digest) return &listed;
+  }
+  return nullptr;
+}
+
 AllKept find_kept(const std::string& group_directory) {
   AllKept found;
   bool hidden = false;

@@ -33,4 +33,15 @@ struct AllKept {
 // Of <group_directory>/r*/checkpoints; makes nothing where there is none.
 AllKept find_kept(const std::string& group_directory);
 
+// Which one a replica would come back from, for who asks often: a manifest is read once.
+class Newest {
+ public:
+  // The newest of the group's, or nullptr, with this digest of its log, that is whole as far as its
+  // manifest tells.
+  const Listed* look(const std::string& group_directory, const std::string& log_digest);
+
+ private:
+  std::map<std::string, Listed> known_;  // by path
+};
+
 }  // namespace crane::checkpoint

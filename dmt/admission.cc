@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dmt/admission.h"
 
+#include <csignal>
 #include <cstring>
 
 #include "dmt/base/assert.h"
@@ -63,6 +64,11 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
       if (sent.signo < 1 || sent.signo > kSignalMax) fence(w, "an entry names no signal");
       const std::uint16_t target = sent.pid == 0 ? kMainProcess : find_process(w, sent.pid);
       if (target != kNoProcess) send_signal(w, target, static_cast<int>(sent.signo));
+      return;
+    }
+    case EntryType::kRestart: {  // the node sees to the rest
+      const auto restart = body_as<RestartBody>(w, body);
+      if (restart.step == RestartBody::kEnd) send_signal(w, kMainProcess, SIGTERM);
       return;
     }
     case EntryType::kConfig:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dmt/inodes.h"
 
+#include "dmt/anew.h"
 #include "dmt/base/assert.h"
 
 namespace crane::dmt {
@@ -91,6 +92,13 @@ void rename_inodes(Layout& w, RenameInode rename, void* context) noexcept {
       bucket = index_of(w, r) + 1;
     }
   }
+}
+
+Modified last_modified(const Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {
+  // Looking changes nothing.
+  const InodeRecord* r = known_inode(const_cast<Layout&>(w), device, inode);
+  if (r == nullptr || r->unseen) return {true, w.scheduler.now_ns + w.scheduler.wall_offset_ns};
+  return {r->modified_ns != kNotModified, r->modified_ns};
 }
 
 InodeRecord& make_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {

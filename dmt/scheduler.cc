@@ -97,7 +97,7 @@ void tick(Layout& w, Slot me, Operation op, std::uint64_t result) noexcept {
 void flush_output(Layout& w) noexcept {
   SchedulerState& s = w.scheduler;
   if (s.output_pending == 0) return;
-  if (s.run_queue.head != kNone && s.output_pending++ < kHandOffsPerDoorbell) return;
+  if (s.run_queue.head != kNone && !s.ended && s.output_pending++ < kHandOffsPerDoorbell) return;
   s.output_pending = 0;
   ring_doorbell(w);
 }
@@ -106,7 +106,7 @@ void flush_output(Layout& w) noexcept {
 // again because an entry came meanwhile.
 bool leave_turn_lying(Layout& w, Slot me) noexcept {
   SchedulerState& s = w.scheduler;
-  const bool wants_turns = s.run_queue.head != kNone;
+  const bool wants_turns = s.run_queue.head != kNone && !s.ended;
   s.stalled.store(wants_turns ? 1 : 0, std::memory_order_relaxed);
   s.published_clock.store(s.clock, std::memory_order_relaxed);
   const bool tell_leader = s.leading.load(std::memory_order_relaxed) != 0 &&
@@ -142,7 +142,9 @@ void select_next(Layout& w, Slot me) noexcept {
       }
       s.grant_left = s.admitted.index == Index{0} ? 0 : 1;
     }
-    if (s.run_queue.head == kNone) s.grant_left = 0;  // D4: the rest is dropped, in O(1)
+    // D4: the rest is dropped, in O(1).  What the kernel has not ended yet of a server that has
+    // ended takes no part any more.
+    if (s.run_queue.head == kNone || s.ended) s.grant_left = 0;
     if (s.grant_left > 0) {
       s.quantum_left = w.header.configuration.quantum;
       pass_turn(w, s.run_queue.head);

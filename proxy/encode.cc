@@ -78,6 +78,8 @@ const char* name(EntryType type) noexcept {
       return "passed";
     case EntryType::kAttach:
       return "attach";
+    case EntryType::kRestart:
+      return "restart";
     case EntryType::kHash:
       return "hash";
   }

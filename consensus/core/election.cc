@@ -155,7 +155,7 @@ void Replica::on_refuse(const Message& m) {
     if (leader_ != kNoReplica || !usable || !peers_[m.leader].up) return;
     follow(hint);
     // A process that was started again in the view it knew: nothing else would tell its owner.
-    if (repaired_ && view_owner(promised_) == hint) emit(RoleChange{role_, promised_, leader_});
+    if (repaired_ && view_owner(promised_) == hint) tell_role(leader_);
     return;
   }
   if (phase_ == Phase::kNone || m.view != promised_ || m.promised <= promised_) return;

@@ -92,6 +92,9 @@ void Replica::on(const Permitted& e) {
   if (asked && pending_.from == e.peer && pending_.view == promised_) {
     move(pending_.state, e.ok ? GrantState::kGiven : GrantState::kNone);
     if (e.ok) answer_grant(e.key);
+    // A process that was started again in the view it knew, with a log that needs no repair:
+    // nothing else would tell its owner.
+    if (e.ok && repaired_ && told_leader_ != leader_ && leader_ == e.peer) tell_role(leader_);
     return;
   }
   settle_grant();  // the promise moved on meanwhile: fence this one too

@@ -415,7 +415,7 @@ void Replica::scan() {
     needs_checkpoint_ = false;
     if (following() && writer_ != kNoReplica) {
       note_elected();
-      emit(RoleChange{role_, promised_, leader_});
+      tell_role(leader_);
     }
   }
   heard_commit_ = std::max(heard_commit_, ring_.commit_cell(promised_));
@@ -470,7 +470,12 @@ void Replica::set_role(Role role, ReplicaId leader) {
     count_held_ = true;
     covering_ = {};
   }
-  emit(RoleChange{role, promised_, leader});
+  tell_role(leader);
+}
+
+void Replica::tell_role(ReplicaId leader) {
+  told_leader_ = leader;
+  emit(RoleChange{role_, promised_, leader});
 }
 
 void Replica::fail(const char* why) {

@@ -251,6 +251,7 @@ class Replica {
   void note_traffic(std::uint64_t entries);
   bool active() const noexcept { return now_.now_ns < active_until_ns_; }
   void set_role(Role role, ReplicaId leader);
+  void tell_role(ReplicaId leader);
   void fail(const char* why);
   void send(ReplicaId to, Message message);
   Message message(MessageType type) const;
@@ -479,6 +480,7 @@ class Replica {
   Phase phase_ = Phase::kNone;
   bool fit_ = true;
   ReplicaId leader_ = kNoReplica;
+  ReplicaId told_leader_ = kNoReplica;  // whom our owner takes for it
   PullScore score_;
   std::uint64_t heartbeat_seen_ = 0;
   std::uint64_t heartbeat_period_ns_ = 0;

@@ -32,6 +32,7 @@ enum class EntryType : std::uint8_t {
   kPassed = 13,      // the leader's server has passed a clock; body: PassedBody (dmt/stall.h)
   kAttach = 14,      // a detached thread of the leader's arrived; body: AttachBody (D3b)
   kHash = 15,        // the replicas' digests at a cut, and a cut; for nodes (proxy/verification.h)
+  kRestart = 16,     // the server ends, or another takes its place; body: RestartBody
 };
 
 // Turns that an entry grants after its admission; 0 = admit the next entry at the same clock (D3).
@@ -96,6 +97,15 @@ struct AttachBody {
   std::uint32_t slot;
   std::uint32_t number;  // which detachment of the slot
 };
+
+// kEnd tells the main process to end (SIGTERM).  kBegin, when the leader's has ended or does not:
+// nothing of that server goes on behind this entry, a new one on the files that it left does.
+struct RestartBody {
+  static constexpr std::uint32_t kEnd = 1, kBegin = 2;
+  std::uint32_t step;
+  std::uint32_t unused = 0;
+};
+static_assert(sizeof(RestartBody) == 8);
 
 struct CheckpointBody {
   std::uint32_t replica;  // who does it; nobody else stops

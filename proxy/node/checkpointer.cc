@@ -32,6 +32,15 @@ void Checkpointer::refuse(Index at, const std::string& why) {
   status_.why = why;
 }
 
+void Checkpointer::restarted(Index at, std::int64_t pack_ns) {
+  ++status_.taken;
+  status_.last = at;
+  status_.prepare_ns = status_.rest_ns = status_.held_ns = 0;
+  status_.pack_ns = pack_ns;
+  spdlog::info("checkpoint at entry {}: the server's files, packed in {} ms", value(at),
+               pack_ns / 1'000'000);
+}
+
 void Checkpointer::asked(std::int64_t now_ns, Index at) {
   if (state_ != State::kIdle) {
     refuse(at, "the one before was not finished");

@@ -81,6 +81,8 @@ class Checkpointer {
   // It is not even tried.
   void refuse(Index at, const std::string& why);
   void prepared(std::int64_t now_ns);
+  // One without processes is there (restarter.h), which this machine has no part in.
+  void restarted(Index at, std::int64_t pack_ns);
   // Does what there is to do; when to look again at the latest, INT64_MAX: after the next event.
   std::int64_t step(std::int64_t now_ns, bool leads_others);
   // In any state from kPreparing to kDumping if there is a `why_not`.

@@ -108,6 +108,8 @@ Result<Config> parse(const Json& json) {
   get(json, "log_id", c.log_id);
   get(json, "send_buffer", c.send_buffer);
   get(json, "working_directory", c.working_directory);
+  get(json, "restart_checkpoints", c.restart_checkpoints);
+  get(json, "restart_every_s", c.restart_every_s);
   get(json, "restore", c.restore);
   get(json, "checkpoint", c.checkpoint);
   get(json, "may_begin", c.may_begin);

@@ -59,6 +59,8 @@ struct Config {
   std::string working_directory = "/";
   std::uint32_t checkpoint_every_s = 0;  // the leader asks for one so often; 0: not by the clock
   std::uint32_t checkpoint_log_mb = 0;   // and when the log has grown by so much; 0: not for that
+  bool restart_checkpoints = false;      // the server may be ended to keep its files,
+  std::uint32_t restart_every_s = 0;     // and is, where CRIU refuses, so often; 0: if asked for
   bool restore = false;       // begin with the newest checkpoint of the group that is whole,
   std::string checkpoint;     // or with this one
   bool may_begin = false;     // if there is none: begin with the log, and run all inputs

@@ -16,6 +16,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "checkpoint/criu.h"
+#include "dmt/anew.h"
 #include "dmt/processes.h"
 #include "dmt/segment.h"
 #include "proxy/node/server_pids.h"
@@ -62,6 +64,13 @@ checkpoint::ServerOptions Guard::options() const {
   for (const auto& [source, target] : config_.binds) o.binds.push_back({source, target});
   o.make_directories = config_.dirs;
   o.working_directory = config_.working_directory;
+  o.upper = upper_;
+  o.modified = [&w = segment_.layout()](std::uint64_t device, std::uint64_t inode,
+                                        std::int64_t& ns) {
+    const dmt::Modified modified = dmt::last_modified(w, device, inode);
+    ns = modified.ns;
+    return modified.known;
+  };
   o.stdout_fd = log_;
   o.stderr_fd = log_;
   return o;
@@ -84,13 +93,33 @@ void Guard::watch_server() {
   event_add(&server_event_, nullptr);
 }
 
-Outcome Guard::start() {
+void Guard::tell_where_to_keep() {
+  if (server_ == nullptr || kept_.empty()) return;
+  if (const Outcome told = server_->keep_files(kept_); !told.ok()) {
+    spdlog::warn("the keeper does not hear where the server's files are kept: {}",
+                 told.error().what);
+  }
+}
+
+void Guard::keep_files(const std::string& upper) {
+  kept_ = upper;
+  tell_where_to_keep();
+}
+
+Outcome Guard::end() {
+  end_expected_ = true;
+  return server_->end();
+}
+
+Outcome Guard::start(const std::string& upper) {
+  upper_ = upper;
   if (const Outcome prepared = prepare(); !prepared.ok()) return prepared;
   // Setting up a container takes long enough for the others to think that this node is dead.
   if (const Outcome begun = server_->begin(); !begun.ok()) {
     server_.reset();
     return begun.error();
   }
+  tell_where_to_keep();
   watch_server();
   return Done{};
 }
@@ -103,6 +132,7 @@ Outcome Guard::restore(const std::string& checkpoint) {
     server_.reset();
     return begun.error();
   }
+  tell_where_to_keep();
   watch_server();
   return Done{};
 }
@@ -137,9 +167,12 @@ void Guard::take_dump() {
   dumping_ = Dumping::kNo;
   if (times.ok()) dump_times_ = times.value();
   const std::string reason = times.ok() ? "" : server_->reason();
+  const bool lasting =
+      !times.ok() && times.error().code == Code::kUnsupported && checkpoint::is_lasting(reason);
   callbacks_.on_dumped(times.ok()       ? ""
                        : reason.empty() ? times.error().what
-                                        : fmt::format("{}: {}", times.error().what, reason));
+                                        : fmt::format("{}: {}", times.error().what, reason),
+                       lasting ? reason : "");
 }
 
 void Guard::watch_all() {
@@ -195,6 +228,10 @@ void Guard::stop() {
   }
   if (log_ >= 0) ::close(log_);
   log_ = -1;
+  pid_ = -1;
+  checked_in_ = restored_ = end_expected_ = false;
+  dumping_ = Dumping::kNo;
+  kept_.clear();
 }
 
 // --- check-ins

@@ -35,8 +35,8 @@ struct GuardCallbacks {
   std::function<void(int status)> on_ended;
   // A checkpoint that was begun: it can be made,
   std::function<void()> on_prepared;
-  // or why there is none; empty: it is there.
-  std::function<void(const std::string& why_not)> on_dumped;
+  // or why there is none; empty: it is there.  `refusal`: CRIU does not dump such a server.
+  std::function<void(const std::string& why_not, const std::string& refusal)> on_dumped;
   // A process is gone although the schedule does not know it, after its output was read.
   std::function<void(std::uint32_t process, std::uint32_t pid)> on_killed;
   std::function<void(ExitStatus status, std::string why)> on_failed;
@@ -51,8 +51,9 @@ class Guard {
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
-  // Begins to start the server; on_started or on_failed follows.
-  Outcome start();
+  // Begins to start the server; on_started or on_failed follows.  `upper`: what its overlay begins
+  // with, or "".  Again after stop().
+  Outcome start(const std::string& upper = "");
   // The same, but the server comes back from an unpacked checkpoint's images/ and upper/.
   Outcome restore(const std::string& checkpoint);
   // Prepares to dump the server into images/ and upper/ of `staging`; on_prepared or on_dumped
@@ -70,6 +71,12 @@ class Guard {
   checkpoint::CheckpointTimes restore_times() const {
     return server_ == nullptr ? checkpoint::CheckpointTimes{} : server_->restore_times();
   }
+  // When the server is gone, its files are kept there (container.h); also for one that is only
+  // begun after this.
+  void keep_files(const std::string& upper);
+  // Ends the server; on_ended follows.  Then: whether its files are kept.
+  Outcome end();
+  Error kept() const { return server_ == nullptr ? Error{} : server_->kept(); }
   // Kills what is left and cleans up; blocks until nothing is left.
   void stop();
   bool running() const noexcept { return server_ != nullptr; }
@@ -109,6 +116,7 @@ class Guard {
   std::string log_tail() const;
   std::string why_no_checkin(int status) const;
   checkpoint::ServerOptions options() const;
+  void tell_where_to_keep();
 
   event_base* base_;
   const Config& config_;
@@ -117,6 +125,7 @@ class Guard {
   std::unique_ptr<checkpoint::Server> server_;
   pid_t pid_ = -1;
   int log_ = -1;
+  std::string upper_, kept_;  // of start() and keep_files()
   bool checked_in_ = false;
   bool restored_ = false;
   enum class Dumping { kNo, kPreparing, kPrepared } dumping_ = Dumping::kNo;

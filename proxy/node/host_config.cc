@@ -94,6 +94,8 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   const bool useful = f.replicas.size() > 1 || f.durability == "disk";
   c.checkpoint_every_s = useful ? f.checkpoint_every_s : 0;
   c.checkpoint_log_mb = useful ? f.checkpoint_log_mb : 0;
+  c.restart_checkpoints = useful && f.restart_checkpoints;
+  c.restart_every_s = c.restart_checkpoints ? f.restart_every_s : 0;
   c.test_only_faults = f.test_only_faults;
 }
 

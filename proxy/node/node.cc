@@ -142,14 +142,14 @@ bool Node::open() {
     fail(ExitStatus::kNoSegment, "no event loop");
     return false;
   }
-  began_ns_ = monotonic_ns();
+  began_ns_ = now_ns_ = monotonic_ns();  // the log's first entries may come while it is opened
   std::error_code ignored;
   std::filesystem::remove(config_.replica_dir() + "/" + kDrainedMark, ignored);
   if (config_.test_only_faults) checkpoint::die_where_told(config_.replica_dir() + "/faults");
   open_checkpointer();
+  open_restarter();
   if ((config_.restore || config_.on_disk()) && !find_checkpoint()) return false;
-  auto segment =
-      restored_from_.empty() ? Segment::create(config_) : Segment::adopt(config_, restored_from_);
+  auto segment = make_segment();
   if (!segment.ok()) {
     const Error e = segment.error();
     fail(ExitStatus::kNoSegment,
@@ -203,7 +203,10 @@ void Node::open_guard() {
     checkpointer_->prepared(monotonic_ns());
     look_after_checkpoint();
   };
-  callbacks.on_dumped = [this](const std::string& why_not) { dumped(why_not); };
+  callbacks.on_dumped = [this](const std::string& why_not, const std::string& refusal) {
+    note_refusal(why_not.empty(), refusal);
+    dumped(why_not);
+  };
   callbacks.on_killed = [this](std::uint32_t process, std::uint32_t pid) {
     fail(ExitStatus::kServerDied,
          fmt::format("process {} (pid {} of the server) was killed on this replica only", process,
@@ -344,6 +347,7 @@ bool Node::round() {
   if (replay_ != nullptr) look_after_replay();
   propose_hash();
   if (checkpointer_->holds()) look_after_checkpoint();
+  look_after_restart();
   ask_now_and_then();
   help_lagging();
   look_for_newer();
@@ -416,7 +420,8 @@ void Node::arm_timer() {
   if (slot0_->spooling() || busy_ || proxy_->paused()) due = std::min(due, now_ns_ + kPollNs);
   if (stopping_) due = std::min(due, now_ns_ + kSettleNs / 4);
   if (checks()) due = std::min(due, verify_.look_again_ns(now_ns_, work_done()));
-  due = std::min({due, leave_at_ns_, fit_at_ns_, stall_due_ns_, checkpoint_due_ns_});
+  due =
+      std::min({due, leave_at_ns_, fit_at_ns_, stall_due_ns_, checkpoint_due_ns_, restart_due_ns_});
   if (catch_up_until_ns_ != 0) due = std::min(due, now_ns_ + kCatchUpLookNs);
   if (due >= armed_ns_) return;
   armed_ns_ = due;
@@ -455,36 +460,6 @@ void Node::shut_down() {
     outputs_->flush();
     if (result_ == ExitStatus::kStopped) outputs_->finish();  // in order: the recording is whole
   }
-}
-
-// Where the schedule stands at the end, if nobody runs: what followed the last admission is then
-// compared, too.
-std::optional<proxy::SchedulePoint> Node::rest_point() {
-  drain();
-  const dmt::SchedulerState& s = layout_->scheduler;
-  if (s.holder.load(std::memory_order_acquire) != dmt::kHolderIdle) return std::nullopt;
-  const proxy::SchedulePoint rest{value(applied()), s.clock, s.hash};
-  std::atomic_thread_fence(std::memory_order_acquire);
-  if (s.holder.load(std::memory_order_relaxed) != dmt::kHolderIdle) return std::nullopt;
-  return rest;
-}
-
-void Node::note_rest() {
-  if (slot0_ == nullptr || outputs_ == nullptr || result_ != ExitStatus::kStopped) return;
-  const auto rest = rest_point();
-  if (!rest) return;
-  outputs_->at_rest(*rest);
-  if (layout_->header.configuration.trace == 0) return;
-  const dmt::SchedulerState& s = layout_->scheduler;
-  const std::uint64_t first = (s.clock + 1) / dmt::kTurnsPerRecord * dmt::kTurnsPerRecord;
-  outputs_->turns(first, std::as_bytes(std::span(&layout_->turns[first % dmt::kTurnHistory],
-                                                 s.clock + 1 - first)));
-  outputs_->names({layout_->operation_names, sizeof layout_->operation_names}, server_maps());
-}
-
-std::string Node::server_maps() const {
-  std::ifstream maps("/proc/" + std::to_string(guard_->pid()) + "/maps");
-  return {std::istreambuf_iterator<char>(maps), {}};
 }
 
 void Node::fail(ExitStatus status, const std::string& why) {
@@ -528,9 +503,10 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
       ask_for_listener(static_cast<std::uint16_t>(header.conn), header.argument);
       break;
     case OutputType::kExit:
+      guard_->expect_end();
+      if (restarter_->server_ended()) break;
       server_exited_ = true;
       server_status_ = static_cast<int>(header.argument);
-      guard_->expect_end();
       layout_->scheduler.leading.store(0, std::memory_order_relaxed);
       break;
     case OutputType::kAdmitted:
@@ -552,7 +528,8 @@ int Node::server_exit_code() const noexcept {
 void Node::start_server() {
   if (replay_ != nullptr) hold_for_tool();
   const ServerPlacement there(config_);
-  const Outcome begun = restored_from_.empty() ? guard_->start() : guard_->restore(restored_from_);
+  const bool dumped = !restored_from_.empty() && server_upper_.empty();
+  const Outcome begun = dumped ? guard_->restore(restored_from_) : guard_->start(server_upper_);
   if (!begun.ok()) {
     const Error e = begun.error();
     fail(ExitStatus::kServerNotStarted,
@@ -563,13 +540,17 @@ void Node::start_server() {
 
 void Node::server_started(pid_t pid) {
   spdlog::info("server started, pid {}", pid);
-  if (!restored_from_.empty()) take_up_server();
+  if (!restored_json_.empty()) server_upper_.empty() ? take_up_server() : take_up_new_server();
   if (replay_ != nullptr) replay_server_started(pid);
   control_.send({{"t", "server"}, {"pid", pid}});
   control_.send({{"t", "ready"}});
 }
 
 void Node::server_ended(int status) {
+  if (restarter_->ended() || restarter_->state() == Restarter::State::kWaiting) {
+    server_gone_ = true;
+    return;
+  }
   if (!server_exited_) {
     fail(ExitStatus::kServerDied,
          WIFSIGNALED(status)

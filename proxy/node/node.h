@@ -33,6 +33,7 @@
 #include "checkpoint/kept.h"
 #include "checkpoint/worker.h"
 #include "consensus/consensus.h"
+#include "dmt/anew.h"
 #include "dmt/sequence/output.h"
 #include "proxy/grants.h"
 #include "proxy/node/agreed.h"
@@ -44,6 +45,7 @@
 #include "proxy/node/guard.h"
 #include "proxy/node/node_state.h"
 #include "proxy/node/outputs.h"
+#include "proxy/node/restarter.h"
 #include "proxy/node/role_hook.h"
 #include "proxy/node/segment.h"
 #include "proxy/node/slot0.h"
@@ -142,6 +144,31 @@ class Node {
   std::string why_no_checkpoints() const;
   Result<std::string> pack(checkpoint::Why& why);
   Error told(const Error& error) const;
+
+  // --- ending the server and starting another one on its files (node_restart.cc) ---
+  void open_restarter();
+  std::string ask_for_restart();
+  void restart_now_and_then();
+  void propose_begin();
+  void restart_at(const consensus::EntryView& entry);
+  void look_after_restart();
+  bool is_over();
+  void end_server();
+  void begin_server_anew();
+  void forget_files();
+  void publish_restart();
+  bool holds_log() const { return checkpointer_->holds() || restarter_->holds(); }
+  Result<std::unique_ptr<Segment>> make_segment() const;
+  nlohmann::json carried_json() const;
+  bool take_carried(const nlohmann::json& state);
+  void take_up_new_server();
+
+  // --- what a replica comes back by (node_tier.cc) ---
+  void note_refusal(bool dumped, const std::string& refusal);
+  bool hear_refusal(std::span<const std::byte> note);
+  void set_refusal(const std::string& refusal);
+  RecoveryStatus recovery() const;
+  bool reaches_beginning() const;
 
   // --- beginning at a checkpoint, and leaving (node_return.cc) ---
   std::vector<checkpoint::Kept> checkpoints_to_try() const;
@@ -313,9 +340,26 @@ class Node {
   std::uint64_t asked_after_ = 0;  // and how many inputs there were before
   std::uint64_t log_pos_ = 0;      // the end of what is committed
   std::string no_checkpoints_;     // why none are taken here; empty: they are
+  std::string refused_;            // why CRIU does not dump this server, once it was tried
+  const char* came_back_by_ = "";  // RecoveryStatus
+  mutable checkpoint::Newest newest_;
   // Verified on disk and not told to consensus yet, ascending; and the last one that was (G5).
   std::vector<Index> own_checkpoints_;
   Index relied_{};
+  std::unique_ptr<Restarter> restarter_;
+  std::string restart_files_;    // of the server that ends, or has ended
+  std::string server_upper_;     // what the server's files began as; "": the machine's
+  bool server_gone_ = false;     // for the kernel, while another one is to take its place
+  bool restart_is_due_ = false;  // to be published
+  std::string restart_digest_;   // of the outputs then
+  NodeState restart_noted_;      // as of the place where it ended
+  dmt::Carried carried_;         // likewise
+  checkpoint::Tier packs_tier_ = checkpoint::Tier::kCriu;
+  std::int64_t packing_ns_ = 0;  // since when
+  View begin_proposed_{};        // here, for the server that ends
+  std::int64_t told_ns_ = 0;     // since when it ends; 0: it does not
+  std::int64_t restarted_ns_ = 0, restart_due_ns_ = proxy::kNever;
+  std::uint64_t restarted_after_ = 0;  // how many inputs there were before
   // Restored from: the unpacked checkpoint, and its state.
   std::string restored_from_;
   NodeState restored_;

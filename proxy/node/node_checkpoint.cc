@@ -60,6 +60,7 @@ void Node::open_checkpointer() {
   if (wanted && !no_checkpoints_.empty()) {
     spdlog::warn("no checkpoints are taken: {}", no_checkpoints_);
   }
+  if (config_.container && !no_checkpoints_.empty()) note_refusal(false, no_checkpoints_);
 }
 
 std::string Node::why_no_checkpoints() const {
@@ -74,6 +75,7 @@ std::string Node::why_no_checkpoints() const {
 // Those that a former run left.
 void Node::find_own_checkpoints() {
   if (!config_.on_disk()) return;
+  if (restored_from_.empty() && value(consensus_->status().last) > 0) came_back_by_ = "replay";
   const auto all = checkpoints_->list();
   if (!all.ok()) return;
   const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
@@ -112,6 +114,7 @@ bool Node::alone() const {
 // Somebody asks the leader, who chooses the replica: never itself, unless it is alone.
 std::string Node::ask_for_checkpoint(const nlohmann::json& request) {
   if (!leads_ || started_view_ != view_) return refused("not_leader", "this replica does not lead");
+  if (request.value("tier", "") == "restart") return ask_for_restart();
   const int named = request.value("replica", -1);
   std::vector<std::uint8_t> able;
   for (const consensus::MemberStatus& m : consensus_->members()) {
@@ -174,6 +177,10 @@ void Node::checkpoint_at(const consensus::EntryView& entry) {
   // One that ended the life before would end this one.
   if (entry.at.index <= missed_ || role_ == consensus::Role::kLearner) {
     checkpointer_->refuse(entry.at.index, "this replica came back after it was asked");
+    return;
+  }
+  if (restarter_->state() != Restarter::State::kIdle || restart_is_due_ || staging_) {
+    checkpointer_->refuse(entry.at.index, "the one before was not finished");
     return;
   }
   checkpointer_->asked(now_ns_, entry.at.index);
@@ -330,7 +337,7 @@ Error Node::told(const Error& error) const {
 // What was held is taken in its order; one of them may be the next CHECKPOINT.
 void Node::release_log() {
   if (dmt::has_turn(*layout_, dmt::kNodeSlot)) dmt::lay_turn_down(*layout_);
-  while (!held_.empty() && !checkpointer_->holds()) {
+  while (!held_.empty() && !holds_log()) {
     HeldEntry next = std::move(held_.front());
     held_.pop_front();
     next.entry.payload = next.payload;
@@ -369,11 +376,14 @@ Result<std::string> Node::pack(checkpoint::Why& why) {
     }
   }
   m.program = config_.program;
+  m.tier = packs_tier_;
+  m.library_digest = checkpoint::digest_of_file(config_.libcrane);
   m.schedule_hash = noted_.hash;
   m.clock = noted_.clock;
   m.output_digest = noted_digest_;
   nlohmann::json state = to_json(noted_);
   state["files"] = std::move(*noted_files_);
+  if (m.tier == checkpoint::Tier::kRestart) state["carried"] = carried_json();
   m.node_state = state.dump();
   // What a packer before this one left, and a shipment that is older than what is packed now.
   (void)checkpoints_->clean(checkpoint::Leftovers::kAll).ok();
@@ -404,8 +414,17 @@ void Node::take_published() {
     return;
   }
   const bool well = packer_.result().ok();
-  if (well) last_times_ = times_;
-  checkpointer_->published(monotonic_ns(), well ? "" : packer_.why());
+  const bool dumped =
+      std::exchange(packs_tier_, checkpoint::Tier::kCriu) == checkpoint::Tier::kCriu;
+  if (well && dumped) last_times_ = times_;
+  if (dumped) {
+    checkpointer_->published(monotonic_ns(), well ? "" : packer_.why());
+  } else if (well) {
+    checkpointer_->restarted(noted_.at.index, monotonic_ns() - packing_ns_);
+  } else {
+    checkpointer_->refuse(noted_.at.index, packer_.why());
+    discard();
+  }
   if (!well) return;
   staging_.reset();
   if (config_.on_disk()) own_checkpoints_.push_back(noted_.at.index);

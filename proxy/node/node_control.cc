@@ -278,6 +278,7 @@ NodeStatus Node::status() const {
   s.checkpoint = checkpointer_->status();
   s.dump = last_times_;
   s.returned = returned_;
+  s.recovery = recovery();
   s.no_checkpoints = no_checkpoints_;
   s.restored_at = value(restored_.at.index);
   s.group = config_.group;

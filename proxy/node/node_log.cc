@@ -41,7 +41,7 @@ void Node::on_committed(const consensus::EntryView& entry) {
   log_pos_ = entry.end_pos;
   if (entry.type >= kConsensusTypes) return;
   clock_.committed(static_cast<std::int64_t>(entry.stamp_ns), now_ns_);
-  if (checkpointer_->holds()) {
+  if (holds_log()) {
     // What is about clocks, not places of the log, is what the server may need to come to rest.
     stalls_->committed(static_cast<EntryType>(entry.type), entry.payload);
     held_.push_back({entry, {entry.payload.begin(), entry.payload.end()}});
@@ -76,6 +76,7 @@ void Node::take_entry(const consensus::EntryView& entry, bool was_held) {
     bare.payload = {};  // the server has no use for it
     return slot0_->committed(bare);
   }
+  if (type == EntryType::kRestart) restart_at(entry);
   slot0_->committed(entry);
   if (type == EntryType::kCheckpoint && replay_ == nullptr) checkpoint_at(entry);
 }

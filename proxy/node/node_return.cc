@@ -75,8 +75,17 @@ bool Node::find_checkpoint() {
       continue;
     }
     restored_ = std::move(state).value();
+    const bool files_only = manifest.value().tier == checkpoint::Tier::kRestart;
+    if (files_only && !take_carried(nlohmann::json::parse(restored_json_, nullptr, false))) {
+      spdlog::warn("a checkpoint cannot be used: {}: what goes on with a new server", one.path);
+      std::filesystem::remove_all(target, ignored);
+      restored_ = {};
+      continue;
+    }
+    if (files_only) server_upper_ = target + "/upper";
     restored_from_ = target;
     returned_.unpacking = (monotonic_ns() - began_ns_) / 1000;
+    came_back_by_ = checkpoint::name_of(manifest.value().tier);
     take_up_log();
     checkpoint::fault_point("return.unpacked");
     spdlog::info("this replica begins at the checkpoint at entry {} ({})",
@@ -86,6 +95,7 @@ bool Node::find_checkpoint() {
   if (!config_.restore) return true;  // consensus knows whether one is needed
   if (config_.may_begin) {
     spdlog::info("no checkpoint can be used: this replica runs all inputs from the beginning");
+    came_back_by_ = "replay";
     return true;
   }
   fail(ExitStatus::kNoCheckpoint,
@@ -125,6 +135,7 @@ void Node::take_up_log() const {
 
 void Node::take_up_state() {
   const NodeState& s = restored_;
+  if (!server_upper_.empty()) dmt::go_on_from(*layout_, carried_);
   outputs_->restore(s.outputs, {value(s.at.index), s.clock, s.hash});
   stalls_->restore(s.passed, s.clock);
   entries_ = s.entries;

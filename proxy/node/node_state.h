@@ -17,7 +17,7 @@
 
 namespace crane::node {
 
-inline constexpr std::size_t kEntryTypes = 16;
+inline constexpr std::size_t kEntryTypes = 17;
 
 struct NodeState {
   Viewstamp at;                  // of the CHECKPOINT entry

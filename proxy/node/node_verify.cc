@@ -4,7 +4,10 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 #include <nlohmann/json.hpp>
 
@@ -30,6 +33,7 @@ void Node::note_hash(const consensus::EntryView& entry) {
 
 // The own server admitted an entry; what it wrote before is in the digest, what follows is not.
 void Node::at_admission(const OutputHeader& header) {
+  restarter_->admitted(Index{header.conn});
   if (hashes_.empty() || value(hashes_.front().at.index) != header.conn) return;
   const CommittedHash hash = std::move(hashes_.front());
   hashes_.pop_front();
@@ -64,6 +68,7 @@ void Node::take_digest(View view, const proxy::SchedulePoint& point) {
 }
 
 void Node::on_note(ReplicaId from, std::span<const std::byte> note) {
+  if (hear_refusal(note)) return;
   Digest digest;
   if (note.size() != sizeof digest || !proxy::read_body(note, digest)) return;
   if (!leads_ || View{digest.view} != view_ || digest.point.index != cut_) return;
@@ -216,6 +221,36 @@ void Node::judge_digests(HashBody body, ReplicaId proposer) {
                                     "; this replica is fenced, start the group again; "
                                     "crane-run --record DIR --trace keeps every turn");
   }
+}
+
+// Where the schedule stands at the end, if nobody runs: what followed the last admission is then
+// compared, too.
+std::optional<proxy::SchedulePoint> Node::rest_point() {
+  drain();
+  const dmt::SchedulerState& s = layout_->scheduler;
+  if (s.holder.load(std::memory_order_acquire) != dmt::kHolderIdle) return std::nullopt;
+  const proxy::SchedulePoint rest{value(applied()), s.clock, s.hash};
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (s.holder.load(std::memory_order_relaxed) != dmt::kHolderIdle) return std::nullopt;
+  return rest;
+}
+
+void Node::note_rest() {
+  if (slot0_ == nullptr || outputs_ == nullptr || result_ != ExitStatus::kStopped) return;
+  const auto rest = rest_point();
+  if (!rest) return;
+  outputs_->at_rest(*rest);
+  if (layout_->header.configuration.trace == 0) return;
+  const dmt::SchedulerState& s = layout_->scheduler;
+  const std::uint64_t first = (s.clock + 1) / dmt::kTurnsPerRecord * dmt::kTurnsPerRecord;
+  outputs_->turns(first, std::as_bytes(std::span(&layout_->turns[first % dmt::kTurnHistory],
+                                                 s.clock + 1 - first)));
+  outputs_->names({layout_->operation_names, sizeof layout_->operation_names}, server_maps());
+}
+
+std::string Node::server_maps() const {
+  std::ifstream maps("/proc/" + std::to_string(guard_->pid()) + "/maps");
+  return {std::istreambuf_iterator<char>(maps), {}};
 }
 
 }  // namespace crane::node

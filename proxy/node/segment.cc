@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "checkpoint/descriptor.h"
 #include "checkpoint/tree.h"
 #include "dmt/processes.h"
 #include "dmt/rest.h"
@@ -177,10 +178,25 @@ Outcome Segment::create_file(const Config& config) {
   ::close(fd);
   if (!sized) return failed;
   if (const Outcome mapped = map(); !mapped.ok()) return mapped;
+  initialise(config);
+  return Done{};
+}
+
+void Segment::initialise(const Config& config) {
   layout_ = &dmt::initialise_segment(region_.get_address(), configuration_of(config));
   layout_->unhooked.strict = config.strict ? 1 : 0;
   name_line_up_points(config, *layout_);
   dmt::create_main_process(*layout_);
+}
+
+Outcome Segment::renew(const Config& config) {
+  const checkpoint::Descriptor fd(::open((directory_ + "/segment").c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd) return system_error("open the segment");
+  constexpr auto kHole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;  // reads as zeros from now on
+  if (::fallocate(fd.get(), kHole, 0, static_cast<off_t>(sizeof(dmt::Layout))) != 0) {
+    return system_error("clear the segment");
+  }
+  initialise(config);
   return Done{};
 }
 

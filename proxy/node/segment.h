@@ -32,6 +32,9 @@ class Segment {
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
+  // As create() left it, at the same place.  REQUIRES: no process of a server maps it.
+  Outcome renew(const Config& config);
+
   dmt::Layout& layout() noexcept { return *layout_; }
   const std::string& directory() const noexcept { return directory_; }
   int doorbell_fd() const noexcept { return doorbell_; }  // readable after a ring
@@ -40,6 +43,7 @@ class Segment {
  private:
   explicit Segment(std::string directory) : directory_(std::move(directory)) {}
   Outcome make_directory();
+  void initialise(const Config& config);
   Outcome create_file(const Config& config);
   Outcome adopt_file(const Config& config, const std::string& from);
   Outcome adopt_log(const std::string& from);

@@ -133,9 +133,19 @@ nlohmann::json checkpoint_json(const NodeStatus& s) {
               {"running", s.returned.running}}}}}};
 }
 
-std::array<nlohmann::json, 6> parts_json(const NodeStatus& s) {
-  return {machine_json(s),  unhooked_json(s), stalls_json(s),
-          line_ups_json(s), clients_json(s),  checkpoint_json(s)};
+nlohmann::json recovery_json(const NodeStatus& s) {
+  const RecoveryStatus& r = s.recovery;
+  return {{"recovery",
+           {{"tier", r.tier},
+            {"entry", r.entry},
+            {"why", r.why},
+            {"refused", r.refused},
+            {"came_back_by", r.came_back_by}}}};
+}
+
+std::array<nlohmann::json, 7> parts_json(const NodeStatus& s) {
+  return {machine_json(s), unhooked_json(s),   stalls_json(s),  line_ups_json(s),
+          clients_json(s), checkpoint_json(s), recovery_json(s)};
 }
 
 }  // namespace

@@ -34,6 +34,15 @@ struct ReturnTimes {
   checkpoint::CheckpointTimes keeper;
 };
 
+// What a replica that is lost now would come back by, and what this one came back by.
+struct RecoveryStatus {
+  const char* tier = "none";      // "criu", "restart", "replay" (all inputs again), or "none"
+  std::uint64_t entry = 0;        // of the checkpoint; 0: of none
+  std::string why;                // why it is not "criu"
+  std::string refused;            // what CRIU has against this server, as far as it is known here
+  const char* came_back_by = "";  // as `tier`; "": it began with the group
+};
+
 struct NodeStatus {
   std::string group, fabric, durability;
   std::string cpus;    // of the node, where it is bound to some
@@ -74,6 +83,7 @@ struct NodeStatus {
   CheckpointStatus checkpoint;
   DumpTimes dump;
   ReturnTimes returned;
+  RecoveryStatus recovery;
   std::string no_checkpoints;     // why none are taken here; empty: they are
   std::uint64_t restored_at = 0;  // the entry whose checkpoint this node began with; 0: none
   std::uint64_t connections = 0, accepted = 0, refused = 0, reset_slow = 0, reset_leader = 0;

@@ -79,6 +79,12 @@ CheckpointCommands declare_checkpoint(CLI::App& app, Request& request) {
   auto* now = checkpoint->add_subcommand("now", "one more, by the next follower");
   now->add_option("group", request.group, "the group's name (default: the only one)");
   now->add_option("--replica", request.replica, "which one takes it");
+  now->add_option(
+         "--tier", request.tier,
+         "criu: its processes (default); restart: the server of every replica is ended and "
+         "started again on its files, which are kept; clients are disconnected")
+      ->check(CLI::IsMember({"criu", "restart"}))
+      ->excludes("--replica");
   auto* list = checkpoint->add_subcommand("list", "those on this machine, newest first");
   declare_all_groups(*list, request);
   auto* verify = checkpoint->add_subcommand("verify", "reads all of them on this machine");

@@ -23,7 +23,7 @@ inline constexpr int kDamaged = 5;
 inline constexpr int kLookEveryMs = 50;  // of commands that wait for what becomes of them
 
 struct Request {
-  std::string dir, group, output = "table", secret, signal, checkpoint;
+  std::string dir, group, output = "table", secret, signal, checkpoint, tier;
   bool watch = false;
   int to = -1;
   int replica = -1;

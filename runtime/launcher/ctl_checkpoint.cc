@@ -19,7 +19,8 @@ int checkpoint_now(const Request& request) {
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   const Json summary = summary_of(request, group);
   const Told told =
-      tell_leader(request, group, summary, {{"do", "checkpoint"}, {"replica", request.replica}});
+      tell_leader(request, group, summary,
+                  {{"do", "checkpoint"}, {"replica", request.replica}, {"tier", request.tier}});
   if (told.status != 0) {
     say(told.message);
     return told.status;
@@ -45,6 +46,10 @@ int checkpoint_now(const Request& request) {
       const auto ms = [&told_of](const char* key) {
         return std::to_string(told_of.value(key, std::uint64_t{0}) / 1000) + " ms";
       };
+      if (request.tier == "restart") {
+        print("published: packed in " + ms("pack_us") + "\n");
+        return 0;
+      }
       print("published: at rest after " + ms("rest_us") + ", held for " + ms("held_us") +
             ", packed in " + ms("pack_us") + "\n");
       return 0;

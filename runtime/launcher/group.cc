@@ -240,6 +240,8 @@ void Group::on_message(Replica& replica, const std::string& json) {
       replica.drained = true;
     } else if (type == "bring_back") {
       on_bring_back(message);
+    } else if (type == "refused") {
+      refused_ = message.value("why", "");
     } else if (type == "fatal") {
       on_fatal(replica, message.value("code", 0), message.value("message", "no reason given"));
     }

@@ -11,6 +11,7 @@
 //                 {"t":"removed"}: this one does not any more
 //                 {"t":"drained"}: it ends, and is not missed
 //                 {"t":"bring_back","replica":2,"checkpoint":"","forget":false}
+//                 {"t":"refused","why":"..."}: the server cannot be dumped; "": it can
 //   run -> node   {"t":"listener","port":80} with the socket  {"t":"listen_failed","port":80,...}
 //                 {"t":"checkpoint"}: somebody waits for one
 //                 {"t":"stop"}                                {"t":"signal","signo":n}
@@ -81,6 +82,7 @@ class Group {
   std::string configuration(int number, const Begin& begin) const;
   bool comes_back(Replica& replica);
   bool start_at_checkpoint(Replica& replica);
+  void start_from_beginning(Replica& replica);
   bool somebody_waits() const;
   void look_for_checkpoints();
   void serve();
@@ -136,8 +138,9 @@ class Group {
   int signals_ = -1;  // signalfd
   int changes_ = -1;  // inotify on the servers' logs
   std::int64_t stop_deadline_ms_ = 0;
-  std::int64_t asked_ms_ = 0;      // when a checkpoint was asked for, for those who wait
-  bool analysis_gone_ = false;     // nobody is to be in the analysis replica's place,
+  std::string refused_;         // why the server cannot be dumped; empty: it can, for all we know
+  std::int64_t asked_ms_ = 0;   // when a checkpoint was asked for, for those who wait
+  bool analysis_gone_ = false;  // nobody is to be in the analysis replica's place,
   bool analysis_settled_ = false;  // and the group's list says so; or somebody is, and it says that
   std::int64_t analysis_asked_ms_ = 0;
   std::uint64_t shown_ = 0;  // bytes of the servers' output that were passed on

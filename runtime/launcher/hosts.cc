@@ -101,6 +101,7 @@ setup::GroupFile group_file_of(const Options& o) {
   if (o.ring_mb != 0) f.ring_mb = o.ring_mb;
   f.checkpoint_every_s = o.checkpoint_every_s;
   f.checkpoint_log_mb = o.checkpoint_log_mb;
+  f.restart_checkpoints = o.restart_checkpoints, f.restart_every_s = o.restart_every_s;
   f.forward = o.remote.on_follower == "forward";
   for (const auto& h : o.remote.hosts) f.replicas.push_back({h.address, h.port, h.address, -1});
   f.command = o.program;

@@ -64,6 +64,19 @@ bool Group::start_at_checkpoint(Replica& replica) {
   return true;
 }
 
+// There will be no checkpoint: it runs all inputs, if the others' logs still have them.
+void Group::start_from_beginning(Replica& replica) {
+  if (now_ms() - replica.returned_ms > kLastsMs) replica.returns = 0;
+  if (++replica.returns > kReturnsMax) return;
+  directories_.keep_logs();
+  Begin begin;
+  begin.restores = begin.may_begin = true;
+  if (!start_again(replica, begin)) return say(replica.problem.text);
+  say(name_of(replica.number) + " runs all inputs again: there is no checkpoint, because " +
+      refused_);
+  replica.returned_ms = now_ms();
+}
+
 bool Group::somebody_waits() const {
   return phase_ == Phase::kServing &&
          std::any_of(replicas_.begin(), replicas_.end(), [](const Replica& r) { return r.waits; });
@@ -73,6 +86,12 @@ bool Group::somebody_waits() const {
 void Group::look_for_checkpoints() {
   if (!somebody_waits()) return;
   if (checkpoint::find_kept(directories_.dir()).checkpoints.empty()) {
+    if (!refused_.empty()) {
+      for (Replica& replica : replicas_) {
+        if (std::exchange(replica.waits, false) && replica.node < 0) start_from_beginning(replica);
+      }
+      return;
+    }
     if (now_ms() - asked_ms_ < kAskAgainMs || leader() < 0) return;
     asked_ms_ = now_ms();
     const auto to = static_cast<std::size_t>(leader());

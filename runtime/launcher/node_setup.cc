@@ -160,6 +160,8 @@ std::string node_configuration(const NodeSetup& s) {
               {"analysis", analyses ? s.options.analysis : ""},
               {"analysis_dir", s.options.analysis_dir},
               {"analysis_spool_mb", s.options.analysis_spool_mb},
+              {"restart_checkpoints", s.options.restart_checkpoints},
+              {"restart_every_s", s.options.restart_every_s},
               {"container", s.options.container},
               {"binds", binds_of(s.options)},
               {"libcrane", s.parts.library},

@@ -105,6 +105,15 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
   app.add_option("--checkpoint-log", o.checkpoint_log_mb,
                  "and when the log has grown by so many MB (default 64; 0: not for that)")
       ->check(CLI::Range(0U, setup::kCheckpointLogMostMb));
+  app.add_flag("--restart-checkpoints", o.restart_checkpoints,
+               "where CRIU refuses the server, it may be ended on all replicas at once and started "
+               "again on its files, which are kept: clients are disconnected; for crane-ctl "
+               "checkpoint now --tier restart");
+  app.add_option("--restart-every", o.restart_every_s,
+                 "and is, every so many seconds in which clients did something (default 0: never "
+                 "by itself)")
+      ->needs("--restart-checkpoints")
+      ->check(CLI::Range(0U, setup::kCheckpointEveryMostS));
   app.add_option("--ring-mb", o.ring_mb,
                  "memory for the log, per replica: 16, 32, ... 1024 (default 128)")
       ->check(CLI::IsMember({16U, 32U, 64U, 128U, 256U, 512U, 1024U}));
@@ -162,6 +171,11 @@ Problem choose_checkpoints(const CLI::App& app, Options& o) {
                      "only a server in a container can be kept", "leave out --no-container");
     }
     if (!asked && (!o.container || (o.replicas == 1 && app.count("--hosts") == 0))) *value = 0;
+  }
+  if (o.restart_checkpoints && !o.container) {
+    return problem(Status::kUsage, "command line", "--restart-checkpoints",
+                   "only the files of a server in a container can be kept",
+                   "leave out --no-container");
   }
   // Only one of the two was asked for: the other one does not come along.
   if (app.count("--checkpoint-every") > 0 && app.count("--checkpoint-log") == 0) {

@@ -64,7 +64,9 @@ struct Options {
   // By default those of setup::GroupFile, but a single replica, which nothing brings back, and a
   // server without a container take none.
   std::uint32_t checkpoint_every_s = setup::kCheckpointEveryS;  // 0: not by the clock
-  std::uint32_t checkpoint_log_mb = setup::kCheckpointLogMb;    // 0: not for the log's length
+  bool restart_checkpoints = false;
+  std::uint32_t restart_every_s = 0;                          // 0: only if asked for
+  std::uint32_t checkpoint_log_mb = setup::kCheckpointLogMb;  // 0: not for the log's length
   int test_only_flip = -1;        // the replica whose output is made wrong
   bool test_only_faults = false;  // nodes die where their directories tell them
   bool verbose = false;

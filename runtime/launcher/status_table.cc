@@ -190,6 +190,14 @@ std::string line_ups_text(const Json& summary) {
   return "";
 }
 
+// Of a row, a text about what its replica comes back by; "": it has none.
+std::string of_recovery(const Json& row, const char* what) {
+  const auto found = row.find("recovery");
+  if (found == row.end() || !found->is_object()) return "";
+  const auto text = found->find(what);
+  return text != found->end() && text->is_string() ? text->get<std::string>() : "";
+}
+
 // What the replicas of this machine made of checkpoints: the newest that was published, the newest
 // that was given up unless there is a later one, and who came back from one.
 std::string checkpoints_text(const Json& summary) {
@@ -208,8 +216,10 @@ std::string checkpoints_text(const Json& summary) {
       gave_up = number(*found, "gave_up");
     }
     if (number(*found, "restored_at") > 0) {
-      returned += fmt::format("replica {} came back from the checkpoint at entry {}\n",
-                              cell(row, "replica"), number(*found, "restored_at"));
+      const bool restarted = of_recovery(row, "came_back_by") == "restart";
+      returned += fmt::format("replica {} came back from the checkpoint at entry {}{}\n",
+                              cell(row, "replica"), number(*found, "restored_at"),
+                              restarted ? ", with a new server on its files" : "");
     }
   }
   std::string text;
@@ -261,6 +271,34 @@ std::string analysis_text(const Json& summary) {
   return text;
 }
 
+// What a replica that is lost now would come back by, and who came back without a checkpoint.
+std::string recovery_text(const Json& summary) {
+  const Json* best = nullptr;
+  std::pair<std::uint64_t, bool> best_rank;
+  std::string returned;
+  for (const Json& row : summary["replicas"]) {
+    if (of_recovery(row, "tier").empty()) continue;
+    if (of_recovery(row, "came_back_by") == "replay") {
+      returned += "replica " + cell(row, "replica") + " came back by running all inputs again\n";
+    }
+    // Who has tried knows why.
+    const std::pair rank{number(row["recovery"], "entry"), !of_recovery(row, "refused").empty()};
+    if (best == nullptr || rank > best_rank) {
+      best = &row;
+      best_rank = rank;
+    }
+  }
+  if (best == nullptr) return "";
+  const std::string tier = of_recovery(*best, "tier"), why = of_recovery(*best, "why");
+  std::string text = "recovery: " + tier;
+  if (tier == "criu") text += fmt::format(", the server as at entry {}", best_rank.first);
+  if (tier == "restart") {
+    text += fmt::format(", a new server on the files as at entry {}", best_rank.first);
+  }
+  if (tier == "replay") text += ", all inputs again";
+  return text + (why.empty() ? "" : ": " + why) + "\n" + returned;
+}
+
 }  // namespace
 
 std::string table_of(const Json& summary) {
@@ -301,8 +339,8 @@ std::string table_of(const Json& summary) {
         cell(e, "view"), cell(e, "cause"), cell(e, "age_ms"), cell(e, "took_us"),
         cell(d, "period_us"), cell(d, "misses_needed"));
   }
-  return text + checkpoints_text(summary) + analysis_text(summary) + line_ups_text(summary) +
-         unhooked_text(summary);
+  return text + checkpoints_text(summary) + recovery_text(summary) + analysis_text(summary) +
+         line_ups_text(summary) + unhooked_text(summary);
 }
 
 std::string members_of(const Json& summary) {

@@ -178,6 +178,12 @@ void read_group(Section s, GroupFile& f) {
   s.get("state_dir", f.state_dir);
   s.get_number("checkpoint_every_s", f.checkpoint_every_s, 0, kCheckpointEveryMostS);
   s.get_number("checkpoint_log_mb", f.checkpoint_log_mb, 0, kCheckpointLogMostMb);
+  s.get("restart_checkpoints", f.restart_checkpoints);
+  s.get_number("restart_every_s", f.restart_every_s, 0, kCheckpointEveryMostS);
+  if (f.restart_every_s != 0 && !f.restart_checkpoints) {
+    s.wrong(s.find("restart_every_s"), "restart_every_s", "is for restart_checkpoints = true",
+            "say so, too, or leave it out");
+  }
   s.get("test_only_faults", f.test_only_faults);
   if (!f.name.empty() && !good_group_name(f.name)) {
     s.wrong(s.find("name"), "name", "is no name for a group",
@@ -391,6 +397,8 @@ std::string to_toml(const GroupFile& f) {
                     {"ring_mb", f.ring_mb},
                     {"checkpoint_every_s", f.checkpoint_every_s},
                     {"checkpoint_log_mb", f.checkpoint_log_mb}};
+  if (f.restart_checkpoints) group.insert("restart_checkpoints", true);
+  if (f.restart_every_s != 0) group.insert("restart_every_s", f.restart_every_s);
   if (!f.device.empty()) group.insert("device", f.device);
   if (f.fence != "deregister") group.insert("fence", f.fence);
   if (f.huge_pages != "auto") group.insert("huge_pages", f.huge_pages);

@@ -21,6 +21,11 @@
 //               checkpoint_every_s = 60          a follower keeps the server's state so often, if
 //                                                clients did something; 0: not by the clock
 //               checkpoint_log_mb = 64           and when the log grew by so much; 0: not for that
+//               restart_checkpoints = false      where CRIU refuses the server, it may be ended on
+//                                                all replicas at once, and started again on its
+//                                                files, which are kept: clients are disconnected
+//               restart_every_s = 0              and is, so often, if clients did something; 0:
+//                                                only for crane-ctl checkpoint now --tier restart
 //   [[replica]] address, port                    a table per replica, in the order of numbers
 //               clients = "192.0.2.1"            where clients reach it; default: address
 //               cpu = 0                          for the server's threads; default: not bound
@@ -79,6 +84,8 @@ struct GroupFile {
   std::uint8_t members = 0;  // 0: all
   std::uint32_t ring_mb = 128;
   std::uint32_t checkpoint_every_s = kCheckpointEveryS, checkpoint_log_mb = kCheckpointLogMb;
+  bool restart_checkpoints = false;
+  std::uint32_t restart_every_s = 0;
   bool test_only_faults = false;  // Config::test_only_faults
   std::vector<HostReplica> replicas;
 

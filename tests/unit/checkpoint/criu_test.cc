@@ -89,6 +89,27 @@ TEST_CASE("criu: fields are read as they were written", "[criu]") {
   }
 }
 
+TEST_CASE("criu: what a server is lasts, what it happens to do does not", "[criu]") {
+  const auto said = [](const std::string& line) {
+    const std::string work = "/tmp/crane-criu-test-" + std::to_string(::getpid());
+    std::filesystem::create_directories(work);
+    std::ofstream(work + "/criu.log") << "(00.085902)      1: Error (criu/x.c:1): " << line << "\n";
+    std::string refusal = criu_refusal(work);
+    std::filesystem::remove_all(work);
+    return refusal;
+  };
+  const std::string queue = said("Can't lookup mount=14 for fd=3 path=/q");
+  CHECK(queue.find("POSIX message queue (CRIU: Can't lookup mount=14") != std::string::npos);
+  CHECK(is_lasting(queue));
+  CHECK(is_lasting(said("fsnotify: Can't dump that handle")));
+  const std::string flight = said("unix: Non-empty write queue on an in-flight socket 0x1 (0x2)");
+  CHECK(flight.find("is only being made (CRIU: unix: Non-empty") != std::string::npos);
+  CHECK_FALSE(is_lasting(flight));
+  CHECK_FALSE(is_lasting(said("something nobody has heard of")));
+  CHECK_FALSE(is_lasting("CRIU was killed or did not end in time"));
+  CHECK_FALSE(is_lasting(""));
+}
+
 TEST_CASE("criu: its places are told apart, and what is none is a refusal", "[criu]") {
   CHECK(criu_says(notification("pre-dump")).what == What::kReady);
   CHECK(criu_says(notification("network-lock")).what == What::kStopped);

@@ -190,6 +190,9 @@ TEST_CASE("consensus: a restart on surviving memory is a pause (C5)", "[R=3]") {
   CHECK(g.nodes[1].core->last() == last);
   g.step(0, PeerUp{ReplicaId{1}});
   g.run_for(100 * kMs);
+  // Its owner knows who leads although nothing was said in the log meanwhile.
+  CHECK(g.nodes[1].roles.back().role == Role::kFollower);
+  CHECK(g.nodes[1].roles.back().leader == ReplicaId{0});
   REQUIRE(g.propose(0).ok());
   g.flush(0);
   CHECK(g.nodes[1].core->last() == g.nodes[0].core->last());

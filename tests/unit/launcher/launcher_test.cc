@@ -138,6 +138,23 @@ TEST_CASE("options: checkpoints by themselves where they help", "[launcher]") {
   }
 }
 
+TEST_CASE("options: a server is ended for its files only where that is allowed", "[launcher]") {
+  Options o;
+  Problem p;
+  REQUIRE(parse({"--", "true"}, o, p) == Parsed::kRun);
+  CHECK_FALSE(o.restart_checkpoints);
+  REQUIRE(parse({"--restart-checkpoints", "--restart-every", "900", "--", "true"}, o, p) ==
+          Parsed::kRun);
+  CHECK(o.restart_checkpoints);
+  CHECK(o.restart_every_s == 900);
+  for (const std::vector<const char*>& words :
+       {std::vector{"--restart-every", "900", "--", "true"},
+        std::vector{"--no-container", "--restart-checkpoints", "--", "true"}}) {
+    Options wrong;
+    CHECK(parse(words, wrong, p) == Parsed::kProblem);
+  }
+}
+
 TEST_CASE("options: several hosts", "[launcher]") {
   Options options;
   Problem problem;

@@ -95,6 +95,45 @@ TEST_CASE("status: checkpoints: the newest, one given up since, and who came bac
   CHECK(lines() == "checkpoint: replica 1 gave up the one at entry 9: [1]\n");
 }
 
+TEST_CASE("status: what a replica would come back by, as whoever has tried knows it", "[ctl]") {
+  std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 900, 900)},
+                                    {1, node("follower", 1, 0, 900, 900)},
+                                    {2, node("follower", 1, 0, 900, 900)}};
+  const auto lines = [&] {
+    const std::string text = table_of(summarise("g", answers));
+    const std::size_t at = text.find("recovery");
+    return at == std::string::npos ? "" : text.substr(at);
+  };
+  CHECK(lines().empty());
+  for (auto& [replica, answer] : answers) {
+    answer.status["recovery"] = {{"tier", "replay"},
+                                 {"entry", 0},
+                                 {"why", "no checkpoint was taken yet"},
+                                 {"refused", ""},
+                                 {"came_back_by", ""}};
+  }
+  CHECK(lines() == "recovery: replay, all inputs again: no checkpoint was taken yet\n");
+  answers[1].status["recovery"].update({{"why", "an io_uring"}, {"refused", "an io_uring"}});
+  answers[2].status["recovery"].update({{"came_back_by", "replay"}});
+  CHECK(lines() ==
+        "recovery: replay, all inputs again: an io_uring\n"
+        "replica 2 came back by running all inputs again\n");
+  answers[2].status["recovery"].update(
+      {{"tier", "restart"}, {"entry", 80}, {"why", "an io_uring"}});
+  answers[2].status["checkpoint"] = {{"restored_at", 80}};
+  answers[2].status["recovery"]["came_back_by"] = "restart";
+  CHECK(lines() == "recovery: restart, a new server on the files as at entry 80: an io_uring\n");
+  CHECK(table_of(summarise("g", answers))
+            .find("replica 2 came back from the checkpoint at entry 80, with a new server on its "
+                  "files\n") != std::string::npos);
+  answers[0].status["recovery"].update({{"tier", "criu"}, {"entry", 90}, {"why", ""}});
+  CHECK(lines() == "recovery: criu, the server as at entry 90\n");
+  answers[0].status["recovery"] = 7;
+  answers[1].status["recovery"] = nullptr;
+  answers[2].status["recovery"] = {{"tier", 7}, {"entry", "x"}, {"came_back_by", {1}}};
+  CHECK(lines().empty());
+}
+
 TEST_CASE("status: calls that came past the library stand below, by name", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 7, 7)},
                                     {1, node("follower", 1, 0, 7, 7)}};

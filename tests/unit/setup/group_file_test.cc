@@ -18,6 +18,8 @@ fence_flags_devices = ["mlx5", "rxe0"]
 huge_pages = "require"
 durability = "disk"
 ring_mb = 64
+restart_checkpoints = true
+restart_every_s = 900
 state_dir = "/var/lib/crane"
 [[replica]]
 address = "10.0.0.1"
@@ -73,6 +75,8 @@ void check_whole(const GroupFile& f) {
   CHECK(f.durability == "disk");
   CHECK(f.state_dir == "/var/lib/crane");
   CHECK(f.ring_mb == 64);
+  CHECK(f.restart_checkpoints);
+  CHECK(f.restart_every_s == 900);
   REQUIRE(f.replicas.size() == 3);
   CHECK(f.replicas[0].clients == "192.0.2.1");
   CHECK(f.replicas[0].cpu == 1);
@@ -184,6 +188,7 @@ TEST_CASE("group file: what is wrong is named with its line", "[setup]") {
       {"interface = \"eth0\"", "", {"virtual_ip and interface", "both"}},
       {"\"8080:80\"", "\"8080:\"", {"publish", "8080:80"}},
       {"\"/usr/local/bin/moved\"", "\"moved\"", {"role_change", "absolute"}},
+      {"restart_checkpoints = true\n", "", {"restart_every_s", "restart_checkpoints = true"}},
       {"[server]", "[server", {"g.toml:"}},
   };
   for (const Row& row : rows) {

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a replica comes back by, and that status says so: the processes as they were, a new server
+on the files as they were, or all inputs again."""
+import contextlib
+import json
+import time
+
+import _harness as h
+from checkpoints import check_equal, come_back, control, lead
+
+# CRIU refuses it for its message queue.  Its number is in memory, and in its file when it was ended
+# in order.
+SERVER = """
+import ctypes, json, os, signal, socket, sys, time
+ctypes.CDLL(None).mq_open(b'/crane-tiers', os.O_CREAT | os.O_RDWR, 0o600, None)
+own = '/var/tmp/crane-tiers-number'
+number = int(open(own).read()) if os.path.exists(own) else 0
+born = (os.getpid(), os.urandom(4).hex(), time.time(),
+        os.stat(own).st_mtime if number else 0, os.stat('/var/tmp').st_mtime)
+def end(*_): raise SystemExit(0)
+signal.signal(signal.SIGTERM, end)
+s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(('127.0.0.1', int(sys.argv[1]))); s.listen(8)
+try:
+    while True:
+        c, _ = s.accept()
+        if c.recv(100): number += 1
+        c.sendall(json.dumps((number, born)).encode())
+        c.close()
+finally:
+    with open(own, 'w') as f: f.write(str(number))
+"""
+
+
+def asked(port):
+    """(number, what the server saw when it began), or None."""
+    with contextlib.suppress(OSError, ValueError):
+        return json.loads(h.http(port, b"?", 10))
+    return None
+
+
+def ask(port):
+    return h.wait_until(lambda: asked(port), 30, "the server answers")
+
+
+def recovery(group, number):
+    return group.status(number)["recovery"]
+
+
+def said(group):
+    return control(group, "status", group.name)[1]
+
+
+def not_allowed(story):
+    """CRIU refuses the server, and nothing else is allowed: a lost replica runs all inputs."""
+    port = h.free_port()
+    with h.Group(story, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port) as group:
+        for i in range(5):
+            story.check(ask(port)[0] == i + 1, f"replay: answer {i + 1}")
+        text = said(group)
+        story.check("recovery: replay, all inputs again: no checkpoint was taken yet" in text,
+                    "replay: before anybody tried", text)
+        follower = (group.leader() + 1) % 3
+        status, text = control(group, "checkpoint", "now", group.name, "--replica", str(follower))
+        story.check(status == 5 and "POSIX message queue" in text, "replay: refused with its name",
+                    f"{status}: {text}")
+        text = said(group)
+        story.check("recovery: replay, all inputs again: a file lies on no mount of the server's, "
+                    "like a POSIX message queue" in text, "replay: the tier and its reason", text)
+        status, text = control(group, "checkpoint", "now", group.name, "--tier", "restart")
+        story.check(status == 5 and "--restart-checkpoints" in text, "replay: restarts are refused",
+                    f"{status}: {text}")
+        back = come_back(group, follower)
+        story.check(back["recovery"]["came_back_by"] == "replay"
+                    and back["checkpoint"]["restored_at"] == 0, "replay: it ran all inputs",
+                    json.dumps(back["recovery"]))
+        text = said(group)
+        story.check(f"replica {follower} came back by running all inputs again" in text,
+                    "replay: status tells who came back", text)
+        check_equal(story, group, "replay")
+        lead(group, follower)
+        story.check(ask(port)[0] == 6, "replay: who came back leads, and knows all")
+        check_equal(story, group, "replay: with it as leader")
+
+
+def restart(group):
+    """The server of all replicas is ended and started again; the entry of the checkpoint."""
+    status, text = control(group, "checkpoint", "now", group.name, "--tier", "restart")
+    if status != 0:
+        raise h.Failure(f"crane-ctl checkpoint now --tier restart: {status}: {text}")
+    return group.status(group.leader())["checkpoint"]["last"]
+
+
+def published(group, entry):
+    """All replicas have kept their own."""
+    h.wait_until(lambda: all(s and s["checkpoint"]["last"] == entry
+                             for s in group.statuses().values()), 60, "all replicas publish")
+
+
+def allowed(story):
+    """CRIU refuses the server: it is ended, and begins again on its files, everywhere alike."""
+    port = h.free_port()
+    with h.Group(story, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port,
+                 options=["--restart-checkpoints"]) as group:
+        born = [ask(port)[1] for _ in range(5)][-1]
+        entry = restart(group)
+        number, again = ask(port)
+        story.check(number == 6, "restart: what it had in memory was in its files", repr(number))
+        story.check(again[0] == born[0] and again[1] != born[1] and again[2] > born[2],
+                    "restart: pids as ever, other random numbers, time goes on",
+                    f"{born} {again}")
+        story.check(abs(again[2] - time.time()) < 600, "restart: its clock is right", repr(again))
+        text = said(group)
+        story.check(f"recovery: restart, a new server on the files as at entry {entry}" in text,
+                    "restart: the tier", text)
+        published(group, entry)
+        check_equal(story, group, "restart")
+        follower = (group.leader() + 1) % 3
+        back = come_back(group, follower)
+        story.check(back["recovery"]["came_back_by"] == "restart"
+                    and back["checkpoint"]["restored_at"] == entry,
+                    "restart: it came back on its files", json.dumps(back["recovery"]))
+        text = said(group)
+        story.check(f"replica {follower} came back from the checkpoint at entry {entry}, with a "
+                    "new server on its files" in text, "restart: status tells who came back", text)
+        check_equal(story, group, "restart: after the return")
+        lead(group, follower)
+        story.check(ask(port) == [7, again], "restart: who came back leads, its server was "
+                    "born as the others'", repr(again))
+        entry = restart(group)
+        number, again = ask(port)
+        story.check(number == 8, "restart: again, with it as leader")
+        story.check(abs(again[2] - time.time()) < 600, "restart: its clock is right, too",
+                    repr(again))
+        published(group, entry)
+        check_equal(story, group, "restart: again")
+
+
+def is_cut_off(client):
+    try:
+        return not client("PING")
+    except OSError:
+        return True
+
+
+def redis(story):
+    """Clients of redis reconnect; what it has saved at its end is there."""
+    port = h.free_port()
+    program = ["redis-server", "--port", str(port), "--dir", "/var/tmp", "--save", "3600 1",
+               "--appendonly", "no"]
+    with h.Group(story, program, port=port, options=["--restart-checkpoints"]) as group:
+        h.wait_until(lambda: h.redis_answers(port), 30, "redis answers")
+        client = h.Redis(port, 20)
+        for i in range(50):
+            client("INCR", "kept")
+        entry = restart(group)
+        story.check(is_cut_off(client), "redis: its clients are disconnected")
+        client.close()
+        h.wait_until(lambda: h.redis_answers(port), 30, "redis answers again")
+        client = h.Redis(port, 20)
+        story.check(client("INCR", "kept") == 51, "redis: what it saved is there")
+        published(group, entry)
+        follower = (group.leader() + 1) % 3
+        back = come_back(group, follower)
+        story.check(back["checkpoint"]["restored_at"] == entry, "redis: it came back from there",
+                    json.dumps(back["checkpoint"]))
+        story.check(client("INCR", "kept") == 52, "redis: nobody noticed")
+        check_equal(story, group, "redis: after the return")
+        client.close()
+        lead(group, follower)
+        h.wait_until(lambda: h.redis_answers(port), 30, "redis answers under the returned one")
+        client = h.Redis(port, 20)
+        story.check(client("INCR", "kept") == 53, "redis: who came back leads")
+        client.close()
+        check_equal(story, group, "redis: with it as leader")
+
+
+def body(story):
+    if not h.can_contain():
+        raise h.CannotRun("checkpoints need root and LXC")
+    not_allowed(story)
+    allowed(story)
+    h.need("redis-server")
+    redis(story)
+
+
+if __name__ == "__main__":
+    h.tell("tiers", body)
