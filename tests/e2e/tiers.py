@@ -4,6 +4,8 @@
 on the files as they were, or all inputs again."""
 import contextlib
 import json
+import signal
+import threading
 import time
 
 import _harness as h
@@ -137,6 +139,61 @@ def allowed(story):
         check_equal(story, group, "restart: again")
 
 
+def by_the_clock(story):
+    """Where CRIU refuses, and clients did something: so often, by itself."""
+    port = h.free_port()
+    with h.Group(story, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port,
+                 options=["--restart-checkpoints", "--restart-every", "1",
+                          "--checkpoint-every", "1"]) as group:
+        def restarted():
+            ask(port)
+            return all(s and s["checkpoint"]["last"] and s["recovery"]["tier"] == "restart"
+                       for s in group.statuses().values())
+        h.wait_until(restarted, 60, "all replicas keep the files of a restart")
+        number = ask(port)[0]
+        story.check(ask(port)[0] == number + 1, "by the clock: it goes on with its number")
+        check_equal(story, group, "by the clock")
+
+
+TOLD = "the server ends, and another one takes its place"
+
+
+def lose_leader_in_a_restart(group):
+    """Kills its node when its server is told to end, and waits until it is back."""
+    leader = group.leader()
+    before, log = group.replica(leader)["node_pid"], group.dir / f"r{leader}/node.log"
+    told = log.read_text().count(TOLD)
+    asking = threading.Thread(target=control, daemon=True, args=(
+        group, "checkpoint", "now", group.name, "--tier", "restart"))
+    asking.start()
+    h.wait_until(lambda: log.read_text().count(TOLD) > told, 30, "the server is told to end")
+    group.signal_node(leader, signal.SIGKILL)
+    asking.join(60)
+
+    def back():
+        state, mine = group.replica(leader), group.status(leader)
+        return state["node_pid"] not in (before, -1) and mine and mine["server_pid"] > 0
+    h.wait_until(back, 60, "the killed leader is back")
+
+
+def leader_lost(story):
+    """The leader's node dies in the middle of a restart: the next leader finishes it."""
+    port = h.free_port()
+    with h.Group(story, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port,
+                 options=["--restart-checkpoints"]) as group:
+        ask(port)
+        published(group, restart(group))
+        number, born = ask(port)
+        for turn in (1, 2):
+            lose_leader_in_a_restart(group)
+            later, again = ask(port)
+            story.check(later > number and again[1] != born[1],
+                        f"leader lost, {turn}: another server, that knows its number",
+                        f"{number} {born}, {later} {again}")
+            number, born = later, again
+            check_equal(story, group, f"leader lost, {turn}")
+
+
 def is_cut_off(client):
     try:
         return not client("PING")
@@ -181,6 +238,8 @@ def body(story):
         raise h.CannotRun("checkpoints need root and LXC")
     not_allowed(story)
     allowed(story)
+    by_the_clock(story)
+    leader_lost(story)
     h.need("redis-server")
     redis(story)
 
