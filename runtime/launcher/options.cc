@@ -55,6 +55,25 @@ std::string profiles() {
   return names;
 }
 
+void declare_checkpoints(CLI::App& app, Options& o) {
+  app.add_option("--checkpoint-every", o.checkpoint_every_s,
+                 "a follower keeps the server's state every so many seconds in which clients did "
+                 "something (default 60; 0: not by the clock)")
+      ->check(CLI::Range(0U, setup::kCheckpointEveryMostS));
+  app.add_option("--checkpoint-log", o.checkpoint_log_mb,
+                 "and when the log has grown by so many MB (default 64; 0: not for that)")
+      ->check(CLI::Range(0U, setup::kCheckpointLogMostMb));
+  app.add_flag("--restart-checkpoints", o.restart_checkpoints,
+               "where CRIU refuses the server, it may be ended on all replicas at once and started "
+               "again on its files, which are kept: clients are disconnected; for crane-ctl "
+               "checkpoint now --tier restart");
+  app.add_option("--restart-every", o.restart_every_s,
+                 "and is, every so many seconds in which clients did something (default 0: never "
+                 "by itself)")
+      ->needs("--restart-checkpoints")
+      ->check(CLI::Range(0U, setup::kCheckpointEveryMostS));
+}
+
 void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool& no_container,
              bool& no_pin) {
   app.add_option("-n,--replicas", o.replicas, "number of replicas, odd (default 3)");
@@ -98,22 +117,7 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
                  "FUNCTION:COUNT:TIMEOUT_US: callers of this exported function wait for each other")
       ->allow_extra_args(false);
   app.add_option("--record", o.record, "record each replica's outputs in this directory");
-  app.add_option("--checkpoint-every", o.checkpoint_every_s,
-                 "a follower keeps the server's state every so many seconds in which clients did "
-                 "something (default 60; 0: not by the clock)")
-      ->check(CLI::Range(0U, setup::kCheckpointEveryMostS));
-  app.add_option("--checkpoint-log", o.checkpoint_log_mb,
-                 "and when the log has grown by so many MB (default 64; 0: not for that)")
-      ->check(CLI::Range(0U, setup::kCheckpointLogMostMb));
-  app.add_flag("--restart-checkpoints", o.restart_checkpoints,
-               "where CRIU refuses the server, it may be ended on all replicas at once and started "
-               "again on its files, which are kept: clients are disconnected; for crane-ctl "
-               "checkpoint now --tier restart");
-  app.add_option("--restart-every", o.restart_every_s,
-                 "and is, every so many seconds in which clients did something (default 0: never "
-                 "by itself)")
-      ->needs("--restart-checkpoints")
-      ->check(CLI::Range(0U, setup::kCheckpointEveryMostS));
+  declare_checkpoints(app, o);
   app.add_option("--ring-mb", o.ring_mb,
                  "memory for the log, per replica: 16, 32, ... 1024 (default 128)")
       ->check(CLI::IsMember({16U, 32U, 64U, 128U, 256U, 512U, 1024U}));

@@ -5,7 +5,8 @@
 Three nodes by themselves with durability disk, redis in containers, clients that push unique ids.
 All nodes are killed at once when all stores have lost their beginning, then again with the memory
 of the replicas gone; every acknowledged id is there exactly once. A replica without checkpoints of
-its own takes another one's; when nobody has any it says what is missing, has one taken, and begins there.
+its own takes another one's; when nobody has any it says what is missing, has one taken, and begins
+there.
 Then nodes are killed at each named place of cutting a log.
 """
 import pathlib
@@ -161,9 +162,11 @@ def without_checkpoints(story, group, sent, told):
         begin_again(group)
         pushing.more()
     said = group.said(number)[group.begins[number]:]
-    story.check("there is no checkpoint" in said and str(own) in said and "it asks the others" in said
-                and "this replica begins again" in said and group.status(number)["checkpoint"]
-                ["restored_at"] > 0, "when nobody has any it says what is missing, and gets one", said)
+    restored = group.status(number)["checkpoint"]["restored_at"]
+    story.check(all(words in said for words in ("there is no checkpoint", str(own),
+                                                "it asks the others", "this replica begins again"))
+                and restored > 0, "when nobody has any it says what is missing, and gets one",
+                f"{restored} {said}")
     judge(story, group, sent, told, "when nobody has any")
 
 

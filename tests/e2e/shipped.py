@@ -143,8 +143,8 @@ def wiped(story, group, clients):
     group.start(lost)
     comes_back(story, group, lost, "all gone")
     got = fetched(group.news(lost))
-    story.check(len(got) == 1 and got[0][1] == giver, "all gone: it fetched one, and says from whom",
-                group.news(lost)[-2000:])
+    story.check(len(got) == 1 and got[0][1] == giver,
+                "all gone: it fetched one, and says from whom", group.news(lost)[-2000:])
     story.say(f"all gone: {got}")
     story.check(f"to replica {lost}: " in group.said(giver) and "gave checkpoint" in
                 group.said(giver), "all gone: who gave it says so", group.said(giver)[-2000:])
