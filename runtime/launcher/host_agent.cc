@@ -141,7 +141,8 @@ class HostAgent {
   Lines commands_, lines_;
   int lookout_, signals_ = -1;
   bool connected_ = true, started_ = false, serves_ = false, done_ = false;
-  int stop_signal_ = 0;  // the one that was sent last
+  bool has_served_ = false;  // at some time: what ends a node then is no mistake of who started it
+  int stop_signal_ = 0;      // the one that was sent last
   std::int64_t deadline_ms_ = 0, ask_ms_ = 0;
   int status_ = 0;
   int returns_ = 0;  // how often its node was started again without lasting
@@ -249,7 +250,7 @@ bool HostAgent::comes_back(int status) {
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kServerDied;
   const bool helps = code == kServerDied || code == kFenced || code == kLagging ||
                      code == kDiverged || code == kTooFarBehind;
-  if (!helps || !serves_ || stop_signal_ != 0) return false;
+  if (!helps || !has_served_ || stop_signal_ != 0) return false;
   const auto kept = checkpoint::Checkpoints({replica_home() + "/checkpoints", 1, {}}).list();
   const bool own = kept && !kept.value().empty();
   if (!own && file_.fabric == "shm") return false;
@@ -333,6 +334,7 @@ void HostAgent::ask_node_state() {
   if (state.dump() == last_state_) return;
   last_state_ = state.dump();
   serves_ = state["server"].get<bool>() && !state["ports"].empty();
+  has_served_ = has_served_ || serves_;
   if (serves_) before_fetch_.reset();
   wire_.send(state);
 }
