@@ -16,9 +16,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 
 namespace crane::checkpoint {
 namespace {
@@ -26,6 +28,8 @@ namespace {
 constexpr int kStartTimeoutMs = 30'000;
 constexpr int kEndTimeoutMs = 10'000;
 constexpr int kPollStepMs = 2;
+// While CRIU works: how often it is looked whether the server is still there.
+constexpr int kLookMs = 50;
 
 int open_pidfd(pid_t pid) noexcept { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
@@ -38,6 +42,22 @@ void close_all_but(const std::vector<int>& keep) noexcept {
     next = kept + 1;
   }
   close_range(next, ~0U, 0);
+}
+
+// Of a container's first process: the others are being killed, and it is waited for them. Those
+// that CRIU traces are not gone before CRIU takes note of it, which it may never do.
+bool is_ending(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  if (!std::getline(file, text)) return true;
+  constexpr unsigned kExiting = 0x4;  // PF_EXITING of the kernel
+  char state = '?';
+  unsigned flags = 0;
+  const auto name_end = text.rfind(')');
+  const bool known =
+      name_end != std::string::npos &&
+      std::sscanf(text.c_str() + name_end + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2;
+  return known && (state == 'Z' || state == 'X' || (flags & kExiting) != 0);
 }
 
 }  // namespace
@@ -181,7 +201,7 @@ Outcome Keeper::wait_for_first() {
 }
 
 // Until the server ended, or the node closed its end (destroy, or death); dumps when asked. CRIU
-// that has the server in its hands is waited for.
+// that has the server in its hands is waited for, unless there is no server to speak of any more.
 void Keeper::wait_for_end() {
   const int watch = child_gone_ ? -1 : open_pidfd(server_.direct_child_);
   const auto in_its_hands = [this] {
@@ -191,8 +211,11 @@ void Keeper::wait_for_end() {
     pollfd fds[3] = {{node_gone_ ? -1 : channel_, POLLIN, 0},
                      {in_its_hands() ? -1 : watch, POLLIN, 0},
                      {dump_ ? dump_->channel : -1, POLLIN, 0}};
-    if (poll(fds, 3, dump_timeout_ms()) < 0) continue;
+    int wait_ms = dump_timeout_ms();
+    if (in_its_hands()) wait_ms = wait_ms < 0 ? kLookMs : std::min(wait_ms, kLookMs);
+    if (poll(fds, 3, wait_ms) < 0) continue;
     if (fds[0].revents != 0) take_requests();
+    if (in_its_hands() && is_ending(server_.first_)) ::kill(-dump_->criu, SIGKILL);
     if (dump_) listen_to_criu();
     if (fds[1].revents != 0) {
       child_gone_ = waitpid(server_.direct_child_, &child_status_, 0) == server_.direct_child_;

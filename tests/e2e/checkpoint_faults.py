@@ -14,10 +14,12 @@ import random
 import re
 import signal
 import string
+import threading
 import time
 
 import _harness as h
 from checkpoints import check_equal, checkpoint, control, listed
+from dav_race import dav_configuration
 
 # Where whose process dies: the node itself (with its server), the server's keeper (and so the
 # node), or the packer, which the node outlives.
@@ -200,6 +202,35 @@ class Walk:
             self.story.check(len(servers) == 3, "a killed keeper: three servers run", repr(servers))
 
 
+def killed_servers(story):
+    """A server of several processes is killed anywhere in a dump: its replica does not wait for
+    CRIU, which may wait for processes that it traces."""
+    seed = int(os.environ.get("CRANE_SEED", 0)) or random.SystemRandom().randrange(1, 1 << 31)
+    story.say(f"servers are killed at times of CRANE_SEED={seed}")
+    random_times = random.Random(seed)
+    port = h.free_port()
+    conf = dav_configuration(story.work, port)
+    for _ in range(5):
+        with h.Group(story, ["apache2", "-f", str(conf)], port=port) as group:
+            checkpoint(group, (group.leader() + 1) % 3)
+            for turn in range(4):
+                number = [n for n in range(3) if n != group.leader()][turn % 2]
+                before = group.replica(number)["node_pid"]
+                asking = threading.Thread(target=control, daemon=True, args=(
+                    group, "checkpoint", "now", group.name, "--replica", str(number)))
+                asking.start()
+                time.sleep(random_times.uniform(0.05, 0.25))   # what is hit, not what is waited for
+                group.signal_server(number, signal.SIGKILL)
+
+                def back(number=number, before=before):
+                    state, said = group.replica(number), group.status(number)
+                    return state["node_pid"] not in (before, -1) and said \
+                        and said["server_pid"] > 0
+                h.wait_until(back, 40, f"replica {number} is back")   # CRIU's limit is 60 s
+                asking.join(60)
+    story.check(True, "20 servers killed in dumps: all are back")
+
+
 def body(story):
     if not h.can_contain():
         raise h.CannotRun("checkpoints need root and LXC")
@@ -214,6 +245,8 @@ def body(story):
                 way(place)
         walk.orphans()
         walk.end()
+        h.need("apache2")
+        killed_servers(story)
     finally:
         if walk.group is not None:
             walk.group.explain()
