@@ -36,6 +36,7 @@ bool ended_in_time(pid_t pid, int timeout_ms, int& status) {
   if (watch >= 0) close(watch);
   if (!in_time) ::kill(-pid, SIGKILL);
   waitpid(pid, &status, 0);
+  if (WIFSIGNALED(status)) remove_directories_of_criu();
   return in_time;
 }
 
@@ -316,7 +317,6 @@ void Keeper::leave_dump() {
     int status = 0;
     (void)ended_in_time(dump_->criu, kEndMs, status);
   }
-  remove_directories_of_criu();
   for (const int fd : {dump_->channel, dump_->images, dump_->work}) {
     if (fd >= 0) close(fd);
   }

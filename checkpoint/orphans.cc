@@ -69,7 +69,6 @@ void end_orphans(const std::string& directory) {
     const std::string process = "/proc/" + std::to_string(child);
     if (is_first(process) || is_criu(process, directory)) ::kill(child, SIGKILL);
   }
-  remove_directories_of_criu();
 }
 
 }  // namespace crane::checkpoint

@@ -14,7 +14,8 @@ namespace crane::checkpoint {
 // keeper leaves cleans up and ends by itself.
 void end_orphans(const std::string& directory);
 
-// Removes the empty directories in /tmp of every CRIU that has ended (criu_shim.c names them).
+// Removes the empty directories in /tmp of every CRIU that has ended (criu_shim.c names them),
+// which one that was killed leaves.
 void remove_directories_of_criu();
 
 }  // namespace crane::checkpoint

@@ -21,8 +21,6 @@ namespace crane::proxy {
 namespace {
 
 constexpr std::size_t kMagicBytes = 8;
-constexpr std::size_t kHeaderBytes = 32;
-constexpr std::size_t kEndOffset = 24;
 constexpr std::size_t kBufferBytes = 256 * 1024;
 
 }  // namespace
@@ -41,14 +39,14 @@ Result<std::unique_ptr<RecordWriter>> RecordWriter::open(const RecordFormat& for
   ::unlink(path.c_str());
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return system_error("create a recording");
-  std::array<std::byte, kHeaderBytes> header{};
+  std::array<std::byte, kRecordingHeaderBytes> header{};
   Writer writer(header);
   writer.put_bytes(format.magic, kMagicBytes);
   writer.put(format.version);
   writer.put(std::uint32_t{replica});
   writer.put(std::uint32_t{0});
   writer.put(crc32c(header.data(), writer.used()));
-  CRANE_ASSERT(writer.ok() && writer.used() == kEndOffset);
+  CRANE_ASSERT(writer.ok() && writer.used() == kRecordingEndOffset);
   std::unique_ptr<RecordWriter> recorder(new RecordWriter(fd, path));
   if (!recorder->write_all(header.data(), header.size())) {
     recorder->stopped_ = true;
@@ -134,7 +132,7 @@ void RecordWriter::stop(int error) {
 void RecordWriter::mark(RecordingEnd end, int error) {
   const std::uint32_t words[2] = {static_cast<std::uint32_t>(end),
                                   static_cast<std::uint32_t>(error)};
-  (void)!::pwrite(fd_, words, sizeof words, kEndOffset);
+  (void)!::pwrite(fd_, words, sizeof words, kRecordingEndOffset);
 }
 
 std::string RecordWriter::take_message() { return std::exchange(message_, {}); }
@@ -194,7 +192,7 @@ Outcome RecordFile::read_header(const RecordFormat& format) {
   if (version != format.version) {
     return Error{Code::kWrongVersion, static_cast<int>(version), "recording of another version"};
   }
-  if (crc32c(file_.data(), kEndOffset - 4) != header_crc || end > 2) {
+  if (crc32c(file_.data(), kRecordingEndOffset - 4) != header_crc || end > 2) {
     return Error{Code::kDamaged, 0, "the header is damaged"};
   }
   end_ = static_cast<RecordingEnd>(end);

@@ -27,7 +27,9 @@
 
 namespace crane::proxy {
 
-// Of a record, before its body.
+// Of the file; where its `end` stands; and of a record, before its body.
+inline constexpr std::size_t kRecordingHeaderBytes = 32;
+inline constexpr std::size_t kRecordingEndOffset = 24;
 inline constexpr std::size_t kRecordHeadBytes = 24;
 
 enum class RecordingEnd : std::uint32_t {
@@ -124,7 +126,7 @@ class RecordFile {
   template <typename Take>
   Outcome for_each(Take&& take) {
     Record record;
-    for (std::size_t at = kFirstRecord;;) {
+    for (std::size_t at = kRecordingHeaderBytes;;) {
       const Result<bool> more = next(at, record);
       if (!more.ok()) return more.error();
       if (!more.value()) return Done{};
@@ -149,7 +151,6 @@ class RecordFile {
     std::uint64_t number = 0;
     std::span<const std::byte> body;
   };
-  static constexpr std::size_t kFirstRecord = 32;
 
   Outcome read_header(const RecordFormat& format);
   Result<bool> next(std::size_t& at, Record& record);

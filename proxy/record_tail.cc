@@ -14,7 +14,6 @@
 namespace crane::proxy {
 namespace {
 
-constexpr std::size_t kHeaderBytes = 32, kEndOffset = 24;
 constexpr std::size_t kReadBytes = 256 * 1024;
 
 }  // namespace
@@ -28,7 +27,7 @@ Result<RecordTail> RecordTail::open(const RecordFormat& format, const std::strin
   RecordTail tail(fd);
   tail.kinds_ = format.kinds;
   tail.replica_ = file.value().replica();
-  tail.buffer_at_ = kHeaderBytes;
+  tail.buffer_at_ = kRecordingHeaderBytes;
   return tail;
 }
 
@@ -64,7 +63,7 @@ Result<bool> RecordTail::fill(std::size_t size) {
 
 bool RecordTail::has_end() {
   std::uint32_t end = 0;
-  return ::pread(fd_, &end, sizeof end, kEndOffset) == sizeof end &&
+  return ::pread(fd_, &end, sizeof end, kRecordingEndOffset) == sizeof end &&
          end != static_cast<std::uint32_t>(RecordingEnd::kEndsEarly);
 }
 

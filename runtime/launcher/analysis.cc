@@ -15,8 +15,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kReturnsMax = 3;
-constexpr std::int64_t kLastsMs = 30'000;
 constexpr std::int64_t kAskAgainMs = 500;
 
 }  // namespace
@@ -47,12 +45,12 @@ void Group::analysis_changed(Replica& replica, bool is_member) {
   if (analysis_gone_ && !analysis_settled_) return;  // its removal is on its way
   analysis_gone_ = false;
   analysis_settled_ = true;
-  replica.returns = 0;
+  replica.returns.forget();
   start_analysis(replica, " runs the server in " + options_.analysis + ", beside the group");
 }
 
 void Group::start_analysis(Replica& replica, const std::string& how) {
-  replica.returned_ms = now_ms();
+  replica.returns.begins();
   if (start_again(replica, {})) {
     say("analysis replica " + std::to_string(replica.number) + how);
   } else {
@@ -79,8 +77,7 @@ void Group::on_analysis_end(Replica& replica, int status) {
   if (is_gone(replica)) return;
   if (!replica.problem.none()) return let_analysis_go(replica, replica.problem.text);
   const std::string why = "its processes ended: " + how_ended(status);
-  if (now_ms() - replica.returned_ms > kLastsMs) replica.returns = 0;
-  if (++replica.returns > kReturnsMax) return let_analysis_go(replica, why);
+  if (!replica.returns.once_more()) return let_analysis_go(replica, why);
   say("analysis replica " + std::to_string(replica.number) + ": " + why);
   start_analysis(replica, " begins again");
 }

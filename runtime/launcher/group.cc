@@ -186,6 +186,7 @@ void Group::reap() {
     }
   }
   checkpoint::end_orphans(directories_.dir());
+  checkpoint::remove_directories_of_criu();
 }
 
 // --- what nodes say -----------------------------------------------------------------------------

@@ -35,6 +35,7 @@
 #include "runtime/launcher/listeners.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
+#include "runtime/launcher/returns.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/profile.h"
@@ -70,8 +71,7 @@ class Group {
     std::optional<Begin> next;              // then it comes back so
     int exit_status = 0;                    // of its server, when `exited`
     bool waits = false;  // lost, and there is no checkpoint yet that it could come back from
-    int returns = 0;     // how often its node was started again without lasting
-    std::int64_t returned_ms = 0;
+    Returns returns;
     int node_status = 0;  // of its node, as wait(2) gives it, once `node` is -1
     Problem problem;      // what its node reported as fatal
   };

@@ -25,6 +25,7 @@
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/node_setup.h"
+#include "runtime/launcher/returns.h"
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
@@ -46,8 +47,6 @@ constexpr int kLeftMs = 10'000;      // for what a killed node left behind
 constexpr int kFlushMs = 5'000;      // for the last words to crane-run
 constexpr int kEndMs = 45'000;       // for another agent to end
 // Who comes back so often in a row without lasting so long is given up.
-constexpr int kReturnsMax = 3;
-constexpr std::int64_t kLastsMs = 30'000;
 constexpr std::size_t kBacklog = 1 << 20;  // bytes for a crane-run that does not read
 
 // What goes to crane-run.  Never waits for it: a node must not stand still because a terminal does.
@@ -145,8 +144,7 @@ class HostAgent {
   int stop_signal_ = 0;      // the one that was sent last
   std::int64_t deadline_ms_ = 0, ask_ms_ = 0;
   int status_ = 0;
-  int returns_ = 0;  // how often its node was started again without lasting
-  std::int64_t returned_ms_ = 0;
+  Returns returns_;
   // How its node ended, and its last words, before it was started to fetch a checkpoint.
   std::optional<std::pair<int, std::string>> before_fetch_;
 };
@@ -254,9 +252,8 @@ bool HostAgent::comes_back(int status) {
   const auto kept = checkpoint::Checkpoints({replica_home() + "/checkpoints", 1, {}}).list();
   const bool own = kept && !kept.value().empty();
   if (!own && file_.fabric == "shm") return false;
-  if (now_ms() - returned_ms_ > kLastsMs) returns_ = 0;
-  if (code != kTooFarBehind && ++returns_ > kReturnsMax) return false;
-  returned_ms_ = now_ms();
+  if (!returns_.once_more(code != kTooFarBehind)) return false;
+  returns_.begins();
   if (node_.out >= 0) close(node_.out);
   node_.out = -1;
   wire_.send({{"t", "line"},
@@ -280,6 +277,7 @@ void HostAgent::on_node_end(int status) {
     if (left < 0) break;
     if (left == 0) poll(nullptr, 0, 5);
   }
+  checkpoint::remove_directories_of_criu();
   constexpr int kNoCheckpoint = 80;
   const auto before = std::exchange(before_fetch_, std::nullopt);
   if (before && WIFEXITED(status) && WEXITSTATUS(status) == kNoCheckpoint) {

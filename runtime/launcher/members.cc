@@ -15,8 +15,6 @@ namespace {
 using Json = nlohmann::json;
 
 // Who comes back so often in a row without lasting so long is given up.
-constexpr int kReturnsMax = 3;
-constexpr std::int64_t kLastsMs = 30'000;
 // A checkpoint that was asked for and is not there is asked for again.
 constexpr std::int64_t kAskAgainMs = 5'000;
 
@@ -46,10 +44,8 @@ bool Group::comes_back(Replica& replica) {
   // Its node looks which one of them is whole.
   replica.waits = checkpoint::find_kept(directories_.dir()).checkpoints.empty();
   if (replica.waits) return false;
-  if (now_ms() - replica.returned_ms > kLastsMs) replica.returns = 0;
   // Who waited for a newer checkpoint has made no attempt that failed.
-  const bool waited = status == Status::kTooFarBehind;
-  if (!waited && ++replica.returns > kReturnsMax) return false;
+  if (!replica.returns.once_more(status != Status::kTooFarBehind)) return false;
   directories_.keep_logs();
   say(replica.problem.text);
   return start_at_checkpoint(replica);
@@ -60,21 +56,20 @@ bool Group::start_at_checkpoint(Replica& replica) {
   begin.restores = true;
   if (!start_again(replica, begin)) return false;
   say(name_of(replica.number) + " comes back from a checkpoint");
-  replica.returned_ms = now_ms();
+  replica.returns.begins();
   return true;
 }
 
 // There will be no checkpoint: it runs all inputs, if the others' logs still have them.
 void Group::start_from_beginning(Replica& replica) {
-  if (now_ms() - replica.returned_ms > kLastsMs) replica.returns = 0;
-  if (++replica.returns > kReturnsMax) return;
+  if (!replica.returns.once_more()) return;
   directories_.keep_logs();
   Begin begin;
   begin.restores = begin.may_begin = true;
   if (!start_again(replica, begin)) return say(replica.problem.text);
   say(name_of(replica.number) + " runs all inputs again: there is no checkpoint, because " +
       refused_);
-  replica.returned_ms = now_ms();
+  replica.returns.begins();
 }
 
 bool Group::somebody_waits() const {
@@ -168,7 +163,7 @@ void Group::on_bring_back(const Json& message) {
 }
 
 void Group::bring_back(Replica& replica, const Begin& begin) {
-  replica.returns = 0;
+  replica.returns.forget();
   if (start_again(replica, begin)) {
     say(name_of(replica.number) + " is brought back");
   } else {

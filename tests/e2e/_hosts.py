@@ -182,6 +182,15 @@ class Hosts:
             return [max(known)[1]] if known else None
         return h.wait_until(found, 30, f"{self.name} has a leader")[0]
 
+    def lead(self, number, seconds=30):
+        """Hands it the lead, until it has it: who has not caught up does not take it."""
+        def leads():
+            if self.leader() == number:
+                return True
+            self.ctl("leader", "transfer", self.name, "--to", str(number))
+            return False
+        h.wait_until(leads, seconds, f"replica {number} leads")
+
     def stop_one(self, number, signo=signal.SIGTERM):
         self.nodes[number].send_signal(signo)
         return self.wait(number)

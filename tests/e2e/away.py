@@ -92,13 +92,7 @@ def away(story, group, fill, megabytes, lost):
               f"{without:.0f} MB/s without it, {during:.0f} when it came, {after:.0f} after")
     story.check(True, f"back {what}, it has every byte, and its outputs are those of the others")
     digest = digest_at_leader(group)
-
-    def leads():
-        if group.leader() == victim:
-            return True
-        group.ctl("leader", "transfer", group.name, "--to", str(victim))
-        return False
-    h.wait_until(leads, 30, f"replica {victim} leads")
+    group.lead(victim)
     mine = digest_at_leader(group)
     story.check(mine == digest, f"back {what}, it leads, with the same data", f"{mine} {digest}")
 

@@ -110,6 +110,15 @@ def comes_back_from_disk(story, network):
         story.check(not left, "what lasts stays on the hosts, nothing else does", left)
 
 
+def is_back(group, number, before, what):
+    """Another node than the one of pid `before` runs, from a checkpoint."""
+    def there():
+        said = group.status(number)
+        return said and said["pid"] != before and said["server_pid"] > 0 \
+            and said["checkpoint"]["restored_at"] > 0 and said["role"] == "follower"
+    h.wait_until(there, 60, what)
+
+
 def comes_back_from_another(story, group, ctl, lost):
     """Its own checkpoints are gone as well; another replica has one."""
     def run(*words):
@@ -127,12 +136,7 @@ def comes_back_from_another(story, group, ctl, lost):
     before = group.status(lost)["pid"]
     expected = group.incr((lost + 1) % HOSTS) + 1
     os.kill(before, signal.SIGKILL)
-
-    def is_back():
-        said = group.status(lost)
-        return said and said["pid"] != before and said["server_pid"] > 0 \
-            and said["checkpoint"]["restored_at"] > 0 and said["role"] == "follower"
-    h.wait_until(is_back, 60, "it comes back from another's checkpoint")
+    is_back(group, lost, before, "it comes back from another's checkpoint")
     story.check("it comes back if another replica has a checkpoint" in group.said(),
                 "crane-run tells that it has none of its own", group.said())
     story.check(group.incr((lost + 1) % HOSTS) == expected, "nothing is lost")
@@ -157,12 +161,7 @@ def comes_back_from_checkpoint(story, network):
             os.kill(before, signal.SIGKILL)
             got = group.incr(other)
             story.check(got == expected, "its node is killed: the others go on", got)
-
-            def is_back():
-                said = group.status(far)
-                return said and said["pid"] != before and said["server_pid"] > 0 \
-                    and said["checkpoint"]["restored_at"] > 0 and said["role"] == "follower"
-            h.wait_until(is_back, 60, "it comes back from its checkpoint")
+            is_back(group, far, before, "it comes back from its checkpoint")
             story.check("it comes back from its own checkpoint" in group.said(),
                         "crane-run tells", group.said())
             if turn == 0:

@@ -119,12 +119,7 @@ def fetched(said):
 
 
 def leads(story, group, number, clients, what):
-    def leading():
-        if group.leader() == number:
-            return True
-        group.ctl("leader", "transfer", group.name, "--to", str(number))
-        return False
-    h.wait_until(leading, 60, f"{what}: replica {number} leads")
+    group.lead(number, 60)
     served(clients)
     story.check(True, f"{what}: who came back leads, and serves")
 
