@@ -136,7 +136,10 @@ void select_next(Layout& w, Slot me) noexcept {
   flush_output(w);
   if (me != kNodeSlot) perturb(w);  // the schedule is disturbed, not consensus
   for (;;) {
-    if (s.fenced.load(std::memory_order_relaxed) != 0) stop_here(w);
+    if (s.fenced.load(std::memory_order_relaxed) != 0) {
+      if (me == kNodeSlot) return;  // it keeps the turn, and has a server to end
+      stop_here(w);
+    }
     if (by_arrival(w)) {
       while (admit_next(w)) {
       }

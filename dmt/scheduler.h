@@ -153,7 +153,8 @@ void fire_timers(Layout& w) noexcept;
 // --- the node --------------------------------------------------------------------------------
 
 // Called by the node after it pushed entries: if nobody has the turn, admits what can be admitted
-// and hands the turn to the first runnable thread.  True when it did.
+// and hands the turn to the first runnable thread.  True when it did.  On a fenced replica the node
+// keeps the turn, here and in lay_turn_down(): it never sleeps among the threads that it is to end.
 bool admit_from_node(Layout& w) noexcept;
 
 // The node takes the turn where it lies, so that nobody goes on until lay_turn_down(); false:

@@ -26,6 +26,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/fault_points.h"
+#include "dmt/hand_off.h"
 #include "dmt/scheduler.h"
 #include "dmt/tuning.h"
 #include "proxy/tuning.h"
@@ -97,6 +98,13 @@ std::pair<ExitStatus, std::string> why_no_log(const Error& e, const Config& conf
           fmt::format("consensus in {}: {}: {}", config.shm_dir, e.what, std::strerror(e.detail))};
 }
 
+// What this node admits by itself cannot be admitted (its standard error says why), and there is no
+// way back from there.  The keeper ends the server; that a process ended deposes a leader.
+void leave_at_once() noexcept {
+  spdlog::error("this replica is fenced, by its node");
+  ::_exit(code(ExitStatus::kFenced));
+}
+
 }  // namespace
 
 std::int64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
@@ -158,6 +166,7 @@ bool Node::open() {
   }
   segment_ = std::move(segment).value();
   layout_ = &segment_->layout();
+  dmt::set_fence_handler(leave_at_once);
   slot0_ = std::make_unique<Slot0>(*layout_);
   open_stall_watch();
   // What a recording held before the checkpoint cannot be told from what followed it.

@@ -130,6 +130,32 @@ TEST_CASE("nobody leaves rest while the node has the turn", "[rest]") {
   CHECK(on.load() == 1);
 }
 
+TEST_CASE("on a fenced replica the node keeps the turn and goes on", "[rest]") {
+  const bool holds = GENERATE(true, false);
+  CHECK(in_child([holds] {
+          Server s;
+          std::atomic<int> on{0};
+          s.spawn([&](Slot me) {
+            get_turn(s.w, me);
+            wait(s.w, me, kObject, kNoDeadline, kOp);
+            on.store(1);
+            finish(s.w, me);
+          });
+          s.start(kPlenty);
+          admit_from_node(s.w);
+          at_last(s, Unrest::kNothing);
+          if (holds) take_turn(s);
+          s.bubble(kPlenty);
+          s.w.scheduler.fenced.store(1);
+          if (holds) {
+            lay_turn_down(s.w);
+          } else {
+            admit_from_node(s.w);
+          }
+          ::_exit(has_turn(s.w, kNodeSlot) && on.load() == 0 ? 0 : 1);
+        }) == 0);
+}
+
 TEST_CASE("a thread in the application's code is not at rest", "[rest]") {
   // In serial mode it would have the turn.
   Server s({.mode = Mode::kParallel});
