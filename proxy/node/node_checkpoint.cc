@@ -275,6 +275,7 @@ Outcome Node::dump() {
   // Before CRIU has descriptors of its own in the processes.
   noted_files_ = std::make_unique<nlohmann::json>(
       file_names(*layout_, guard_->pid(), config_.replica_dir() + "/upper"));
+  slot0_->forget_read();
   times_ = {};
   times_.noting = (monotonic_ns() - begin_ns) / 1000;
   // Nobody but this replica pays for the hurry; that of a group of one is what its clients wait

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/slot0.h"
 
+#include <sys/mman.h>
+
 #include "dmt/base/crc.h"
 #include "dmt/scheduler.h"
 #include "dmt/sequence/entry.h"
@@ -47,6 +49,15 @@ bool Slot0::admit() {
   // Nobody writes to the ring while the turn lies; a server thread that has it makes this a no-op.
   if (outputs_waiting()) return false;  // Z2
   return dmt::admit_from_node(layout_);
+}
+
+void Slot0::forget_read() noexcept {
+  auto* const base = reinterpret_cast<std::byte*>(&layout_);
+  for (const RingLayout* ring : {&layout_.header.sequence, &layout_.header.output}) {
+    if (ring->read_position.load() != ring->write_position.load()) continue;
+    // A system that refuses has a larger checkpoint.
+    (void)::madvise(base + ring->data_offset, ring->capacity, MADV_REMOVE);
+  }
 }
 
 std::uint64_t Slot0::waiting_bytes() const noexcept {

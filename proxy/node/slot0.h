@@ -55,6 +55,11 @@ class Slot0 {
     return count;
   }
 
+  // Gives the memory of records that were read back to the system, where none is unread: up to the
+  // size of both rings less for a checkpoint to copy and to pack.  REQUIRES: at rest (dmt/rest.h),
+  // so that nobody is about to write.
+  void forget_read() noexcept;
+
   bool outputs_waiting() const noexcept { return !output_.empty(); }
   bool spooling() const noexcept { return !spool_.empty(); }
   std::uint64_t spooled_bytes() const noexcept { return spooled_bytes_; }

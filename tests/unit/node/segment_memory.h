@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A fresh segment in this process' own memory, for tests that play the server.
+// A fresh segment in memory of this process, shared as the real one is, for tests that play the
+// server.
 
 #include <sys/mman.h>
 
@@ -13,7 +14,7 @@ class SegmentMemory {
  public:
   explicit SegmentMemory(const dmt::Configuration& c = serial())
       : memory_(::mmap(nullptr, sizeof(dmt::Layout), PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)),
+                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)),
         w(dmt::initialise_segment(memory_, c)) {}
   ~SegmentMemory() { ::munmap(memory_, sizeof(dmt::Layout)); }
   SegmentMemory(const SegmentMemory&) = delete;
