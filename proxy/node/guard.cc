@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,17 +33,18 @@ constexpr int kRefusedByLibrary = 125;  // libcrane.so could not attach and says
 }  // namespace
 
 Guard::Guard(event_base* base, const Config& config, Segment& segment, GuardCallbacks callbacks)
-    : base_(base), config_(config), segment_(segment), callbacks_(std::move(callbacks)) {
-  event_assign(&checkin_event_, base_, segment_.checkin_fd(), EV_READ | EV_PERSIST, on_checkin,
-               this);
-  event_add(&checkin_event_, nullptr);
+    : base_(base),
+      config_(config),
+      segment_(segment),
+      callbacks_(std::move(callbacks)),
+      check_ins_(base, segment.checkin_fd(), [this](const dmt::CheckIn& in, pid_t host_pid) {
+        callbacks_.on_event();
+        take_checkin(in, host_pid);
+      }) {
   event_assign(&timeout_event_, base_, -1, 0, on_checkin_timeout, this);
 }
 
-Guard::~Guard() {
-  stop();
-  event_del(&checkin_event_);
-}
+Guard::~Guard() { stop(); }
 
 checkpoint::ServerOptions Guard::options() const {
   checkpoint::ServerOptions o;
@@ -217,6 +217,7 @@ void Guard::stop() {
     ::close(watch->pidfd);
   }
   watches_.clear();
+  check_ins_.forget();
   event_del(&timeout_event_);
   if (server_ != nullptr) {
     event_del(&server_event_);
@@ -237,29 +238,7 @@ void Guard::stop() {
 // --- check-ins
 // ---------------------------------------------------------------------------------------
 
-void Guard::on_checkin(int fd, short, void* argument) {
-  Guard& guard = *static_cast<Guard*>(argument);
-  guard.callbacks_.on_event();
-  for (;;) {
-    const int connection = ::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC);
-    if (connection < 0) return;
-    guard.take_checkin(connection);
-    ::close(connection);
-  }
-}
-
-void Guard::take_checkin(int fd) {
-  // The sender writes right after it connected; a stranger must not hold up the loop.
-  const timeval patience{1, 0};
-  (void)::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  dmt::CheckIn in{};
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  if (::recv(fd, &in, sizeof in, 0) != sizeof in ||
-      ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
-    spdlog::warn("a check-in could not be read: {}", std::strerror(errno));
-    return;
-  }
+void Guard::take_checkin(const dmt::CheckIn& in, pid_t host_pid) {
   if (in.version != dmt::kLayoutVersion || in.process >= dmt::kProcessesMax) {
     callbacks_.on_failed(
         ExitStatus::kNeverCheckedIn,
@@ -271,7 +250,7 @@ void Guard::take_checkin(int fd) {
     checked_in_ = true;
     event_del(&timeout_event_);
   }
-  watch(in.process, in.pid, credentials.pid);
+  watch(in.process, in.pid, host_pid);
 }
 
 void Guard::watch(std::uint32_t process, std::uint32_t pid, pid_t host_pid) {

@@ -21,6 +21,7 @@
 #include "checkpoint/container.h"
 #include "dmt/base/result.h"
 #include "dmt/layout.h"
+#include "proxy/node/check_ins.h"
 #include "proxy/node/config.h"
 #include "proxy/node/exit_status.h"
 #include "proxy/node/segment.h"
@@ -100,7 +101,6 @@ class Guard {
     event event_;
   };
 
-  static void on_checkin(int fd, short what, void* guard);
   static void on_server(int fd, short what, void* guard);
   static void on_process(int fd, short what, void* watch);
   static void on_checkin_timeout(int fd, short what, void* guard);
@@ -110,7 +110,7 @@ class Guard {
   void started();
   void watch_all();
   void take_dump();
-  void take_checkin(int fd);
+  void take_checkin(const dmt::CheckIn& in, pid_t host_pid);
   void watch(std::uint32_t process, std::uint32_t pid, pid_t host_pid);
   bool gone_by_schedule(const Watch& watch) const noexcept;
   std::string log_tail() const;
@@ -131,10 +131,10 @@ class Guard {
   enum class Dumping { kNo, kPreparing, kPrepared } dumping_ = Dumping::kNo;
   checkpoint::CheckpointTimes dump_times_;
   bool end_expected_ = false;
-  event checkin_event_;
   event server_event_;
   event timeout_event_;
   std::unordered_map<pid_t, std::unique_ptr<Watch>> watches_;  // by host pid
+  CheckIns check_ins_;
 };
 
 }  // namespace crane::node

@@ -9,6 +9,7 @@ import _matrix as m
 import server_php
 
 ENTRY, PAGES = "php_execute_script", 64
+TRIES = 5
 
 
 def points(status):
@@ -27,17 +28,22 @@ def body(story):
         h.wait_until(server.ready, 60, "civetweb answers")
         group.settle(60)
         before = {n: points(status)[ENTRY] for n, status in group.statuses().items()}
-        server.load(PAGES)
-        group.settle(60)
-        for n, status in group.statuses().items():
-            entry, none = points(status)[ENTRY], points(status)["no_such_function"]
-            arrivals = entry["arrivals"] - before[n]["arrivals"]
-            rounds = entry["rounds"] - before[n]["rounds"]
+        # Alone nobody fills a round: there are fewer rounds than pages only if some met.  On a
+        # crowded machine they may come too far apart: more pages then.
+        for tries in range(1, TRIES + 1):
+            server.load(PAGES)
+            group.settle(60)
+            now = {n: points(status) for n, status in group.statuses().items()}
+            arrivals, rounds = ({n: now[n][ENTRY][what] - before[n][what] for n in now}
+                                for what in ("arrivals", "rounds"))
+            if any(rounds[n] < arrivals[n] for n in now):
+                break
+        for n, found in now.items():
+            entry, none = found[ENTRY], found["no_such_function"]
             story.check(entry["origin"] == "the profile civetweb" and entry["state"] == "found" and
-                        arrivals == PAGES,
+                        arrivals[n] == PAGES * tries,
                         f"replica {n}: every page came to {ENTRY}", repr(entry))
-            # Alone nobody fills a round: there are fewer rounds than pages only if some met.
-            story.check(0 < rounds < PAGES, f"replica {n}: processes met there",
+            story.check(0 < rounds[n] < arrivals[n], f"replica {n}: processes met there",
                         repr(entry))
             story.check(none["state"] == "not found", f"replica {n}: what is not there is named",
                         repr(none))

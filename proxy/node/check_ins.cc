@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/check_ins.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace crane::node {
+namespace {
+
+// A process may have to wait for a processor for so long.
+constexpr timeval kPatience{60, 0};
+
+}  // namespace
+
+CheckIns::Connection::~Connection() {
+  if (event_initialized(&event_)) event_del(&event_);
+  ::close(fd);
+}
+
+CheckIns::CheckIns(event_base* base, int listener, Take take)
+    : base_(base), take_(std::move(take)) {
+  event_assign(&listener_event_, base_, listener, EV_READ | EV_PERSIST, on_connection, this);
+  event_add(&listener_event_, nullptr);
+}
+
+CheckIns::~CheckIns() { event_del(&listener_event_); }
+
+void CheckIns::forget() { silent_.clear(); }
+
+void CheckIns::on_connection(int fd, short, void* argument) {
+  CheckIns& all = *static_cast<CheckIns*>(argument);
+  for (;;) {
+    const int connection = ::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (connection < 0) return;
+    if (all.read(connection)) {
+      ::close(connection);
+    } else {
+      all.wait_for(connection);
+    }
+  }
+}
+
+void CheckIns::wait_for(int fd) {
+  if (silent_.size() >= kSilentMax) {
+    spdlog::warn("{} processes have connected and said nothing: the oldest is sent away",
+                 silent_.size());
+    silent_.pop_front();
+  }
+  Connection& waits = *silent_.emplace_back(std::make_unique<Connection>(this, fd));
+  event_assign(&waits.event_, base_, fd, EV_READ, on_message, &waits);
+  event_add(&waits.event_, &kPatience);
+}
+
+void CheckIns::on_message(int, short what, void* argument) {
+  auto* const said = static_cast<Connection*>(argument);
+  CheckIns& all = *said->owner;
+  const auto at =
+      std::find_if(all.silent_.begin(), all.silent_.end(),
+                   [said](const std::unique_ptr<Connection>& c) { return c.get() == said; });
+  const std::unique_ptr<Connection> connection = std::move(*at);
+  all.silent_.erase(at);
+  if ((what & EV_READ) != 0) {
+    all.read(connection->fd);
+  } else {
+    spdlog::warn("a process connected and said nothing for {} s", kPatience.tv_sec);
+  }
+}
+
+bool CheckIns::read(int fd) {
+  dmt::CheckIn in{};
+  const ssize_t got = ::recv(fd, &in, sizeof in, MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (got != sizeof in || ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    spdlog::warn("a check-in could not be read: {}", got == 0  ? "its process ended"
+                                                     : got < 0 ? std::strerror(errno)
+                                                               : "it is too short");
+    return true;
+  }
+  take_(in, credentials.pid);
+  return true;
+}
+
+}  // namespace crane::node

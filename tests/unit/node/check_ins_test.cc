@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    The node hears of every process that checks in, and waits for none of them.
+// METHOD  Clients of a listening socket in this process, and passes of the event loop that never
+//         wait: a reader that blocked would hang the test.
+// CHECKS  Who sends later, who never does, who ends, who sends too little, too many at once.
+#include "proxy/node/check_ins.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace crane;
+using namespace crane::node;
+
+namespace {
+
+struct Node {
+  Node() {
+    listener = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    // A name that the kernel chooses.
+    sockaddr_un any{};
+    any.sun_family = AF_UNIX;
+    REQUIRE(::bind(listener, reinterpret_cast<sockaddr*>(&any), sizeof any.sun_family) == 0);
+    REQUIRE(::listen(listener, 512) == 0);
+    base = event_base_new();
+    check_ins = std::make_unique<CheckIns>(base, listener, [this](const dmt::CheckIn& in, pid_t p) {
+      taken.emplace_back(in.process, p);
+    });
+  }
+  ~Node() {
+    check_ins.reset();
+    event_base_free(base);
+    for (const int fd : clients) ::close(fd);
+    ::close(listener);
+  }
+  int connect() {
+    sockaddr_un name{};
+    socklen_t size = sizeof name;
+    REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr*>(&name), &size) == 0);
+    const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    REQUIRE(::connect(fd, reinterpret_cast<sockaddr*>(&name), size) == 0);
+    clients.push_back(fd);
+    return fd;
+  }
+  void send(int fd, std::uint16_t process, std::size_t bytes = sizeof(dmt::CheckIn)) {
+    const dmt::CheckIn in{dmt::kLayoutVersion, process, 1};
+    REQUIRE(::send(fd, &in, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes));
+  }
+  void turn() { event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK); }
+
+  int listener = -1;
+  event_base* base = nullptr;
+  std::unique_ptr<CheckIns> check_ins;
+  std::vector<std::pair<std::uint16_t, pid_t>> taken;
+  std::vector<int> clients;
+};
+
+}  // namespace
+
+TEST_CASE("who has not sent yet holds up nobody, and is heard when it sends", "[check_ins]") {
+  Node node;
+  const int late = node.connect();
+  node.send(node.connect(), 2);
+  node.turn();
+  REQUIRE(node.taken == std::vector<std::pair<std::uint16_t, pid_t>>{{2, ::getpid()}});
+  REQUIRE(node.check_ins->silent() == 1);
+  node.turn();
+  REQUIRE(node.taken.size() == 1);
+  node.send(late, 3);
+  node.turn();
+  REQUIRE(node.taken.back() == std::pair<std::uint16_t, pid_t>{3, ::getpid()});
+  REQUIRE(node.check_ins->silent() == 0);
+}
+
+TEST_CASE("who ends before it has sent, or sends too little, is not taken", "[check_ins]") {
+  Node node;
+  const int ends = node.connect();
+  const int little = node.connect();
+  node.turn();
+  REQUIRE(node.check_ins->silent() == 2);
+  ::shutdown(ends, SHUT_RDWR);
+  node.send(little, 4, 3);
+  node.turn();
+  CHECK(node.taken.empty());
+  CHECK(node.check_ins->silent() == 0);
+}
+
+TEST_CASE("of too many that say nothing the oldest is sent away", "[check_ins]") {
+  Node node;
+  const int first = node.connect();
+  node.turn();
+  std::vector<int> others;
+  for (std::size_t i = 0; i < CheckIns::kSilentMax; ++i) others.push_back(node.connect());
+  node.turn();
+  REQUIRE(node.check_ins->silent() == CheckIns::kSilentMax);
+  char byte = 0;
+  CHECK(::recv(first, &byte, 1, 0) == 0);  // its connection was closed
+  node.send(others.front(), 5);
+  node.turn();
+  CHECK(node.taken.size() == 1);
+}
+
+TEST_CASE("of a server that has ended nothing follows", "[check_ins]") {
+  Node node;
+  const int fd = node.connect();
+  node.turn();
+  node.check_ins->forget();
+  node.turn();
+  char byte = 0;
+  CHECK(::recv(fd, &byte, 1, 0) == 0);
+  CHECK(node.taken.empty());
+}
