@@ -49,6 +49,7 @@ CASE = re.compile(r'<TestCase name="([^"]*)"|<OverallResult success="(true|false
 TOTALS = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$")
 SKIPPED = re.compile(r"^SKIPPED: (.*)$", re.M)
 TAIL_LINES = 60
+E2E_SECONDS = 600   # of one story; most take 5 to 60, linear builds a program on a crowded machine
 NATIVE_ATTEMPTS = 3
 REPORT_MARK = "=== report of Catch2"
 # But for the idle group's: an emulated machine says nothing of processor time.
@@ -372,7 +373,7 @@ class Runner:
                 continue
             if not story.name.startswith("_"):
                 self.simple(f"e2e/{story.stem}", ["python3", str(story.relative_to(ROOT)),
-                                                  "--out", str(self.out)], 300)
+                                                  "--out", str(self.out)], E2E_SECONDS)
 
     def wanted(self, name):
         return not self.options.names or any(n in name for n in self.options.names)
