@@ -75,6 +75,7 @@ void begin_again(const std::string& path, int replica) {
 struct Begin {
   bool new_group = false;  // forget what there is
   bool fetch = false;      // at another replica's checkpoint, or not at all
+  bool forget = false;     // as a new member, at a checkpoint
 };
 
 int run_by_itself(const std::string& path, int replica, const Begin& begin) {
@@ -95,6 +96,7 @@ int run_by_itself(const std::string& path, int replica, const Begin& begin) {
   } else {
     crane::node::choose_begin(config);
   }
+  config.forget = begin.forget;
   crane::node::place_node(config);
   ExitStatus status;
   {
@@ -122,6 +124,11 @@ int main(int argc, char** argv) {
   anew->needs(mine);
   app.add_flag("--fetch", begin.fetch,
                "begin at a checkpoint, if this host has none at another replica's, or not at all")
+      ->needs(mine)
+      ->excludes(anew);
+  app.add_flag("--forget-log", begin.forget,
+               "forget the log that this host holds: the replica comes back as a new member, at a "
+               "checkpoint")
       ->needs(mine)
       ->excludes(anew);
   app.footer(

@@ -4,16 +4,16 @@
 // Each command looks what the group is like and does the next step, so it can be broken off and
 // run again at any point.
 #include <poll.h>
-#include <signal.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <fstream>
 
 #include "checkpoint/kept.h"
 #include "runtime/launcher/checkpoints.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/ctl.h"
 #include "runtime/launcher/replace.h"
+#include "runtime/launcher/starter.h"
 
 namespace crane::launcher {
 
@@ -25,6 +25,7 @@ namespace {
 constexpr int kNoLeader = static_cast<int>(Health::kNoLeader);
 constexpr std::int64_t kPatienceMs = 30'000;  // with a step that does not come about
 constexpr std::int64_t kGoneMs = 5'000;       // a node that is away for so long does not come
+constexpr int kLooks = 10;                    // at one who has caught up, in a row
 
 std::string name_of(int replica) { return "replica " + std::to_string(replica); }
 
@@ -104,27 +105,42 @@ int hand_over(const Request& request, const std::string& group, int replica) {
   return refuse(group, name_of(replica) + " leads still; see crane-ctl status " + group);
 }
 
+// Whoever started it may take its time to hear of its end.
+bool has_ended(pid_t pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(in, text);
+  const auto state = text.rfind(") ");
+  return state == std::string::npos || text.compare(state, 3, ") Z") == 0;
+}
+
 // Its node and server end, in order.
 int drain(const Request& request, const std::string& group, int replica) {
   const auto deadline = now_ms() + kPatienceMs;
+  const Starter starter = starter_of(request, group, replica);
   bool asked = false;
   pid_t node = 0;
   for (Teller tell;; poll(nullptr, 0, kLookEveryMs)) {
     const Json summary = summary_of(request, group);
-    const std::string state = row_of(summary, replica).value("state", "");
+    const Json row = row_of(summary, replica);
+    const std::string state = row.value("state", "");
     // It says goodbye before it has ended its server.
-    const bool ended = node <= 0 || (kill(node, 0) != 0 && errno == ESRCH);
+    const bool ended = node <= 0 || has_ended(node);
     if (state == "drained" && ended) return 0;
     if (state == "node is gone" && !asked) {
-      return refuse(group, name_of(replica) + " does not run; crane-ctl replica resume " +
-                               std::to_string(replica) + " brings it back");
+      return refuse(group, name_of(replica) + " does not run; " + way_back(starter, replica));
+    }
+    if (asked && state == "ok" && row.value("pid", node) != node) {
+      return refuse(group, name_of(replica) +
+                               " left, and its node was started again at once; tell what watches "
+                               "the node to stop it instead");
     }
     if (now_ms() >= deadline) {
       return refuse(group, name_of(replica) + " does not end; see its node.log");
     }
     if (asked) continue;
     if (const int bad = hand_over(request, group, replica); bad != 0) return bad;
-    node = row_of(summary, replica).value("pid", 0);
+    node = row.value("pid", 0);
     const Told told = tell_replica(request, group, replica, {{"do", "leave"}});
     asked = told.status == 0;
     if (asked) {
@@ -138,22 +154,49 @@ int drain(const Request& request, const std::string& group, int replica) {
   }
 }
 
+// While its node does not answer: why it will not; empty: it may.
+std::string why_gone(const Request& request, const std::string& group, int replica,
+                     std::int64_t& gone_ms) {
+  if (gone_ms == 0) gone_ms = now_ms();
+  const std::string what = name_of(replica) + " did not come back";
+  const std::string see = "; see its node.log";
+  const Told agent = tell_agent(request, group, replica, {{"do", "state"}});
+  if (agent.status == 0 && !agent.message.empty()) return what + ": " + agent.message + see;
+  // One that fetches a checkpoint cannot be asked itself.
+  const bool begins = agent.status == 0 && agent.answer.value("node", false);
+  if (begins || agent.busy) gone_ms = now_ms();
+  return now_ms() - gone_ms < kGoneMs ? "" : what + see;
+}
+
+// It follows or leads, and lacks nothing that only a checkpoint has.
+bool is_fed(const Json& summary, const Json& row) {
+  return summary["leader"].is_number() && row.value("server_pid", -1) > 0 &&
+         !row.value("needs_checkpoint", false) && !row.value("catching_up", false);
+}
+
 // Until it runs, votes, and has done what the group had done when this was called.
 int wait_until_back(const Request& request, const std::string& group, int replica,
                     const std::string& checkpoint) {
-  const std::uint64_t goal = number(summary_of(request, group), "commit");
+  const bool alone = starter_of(request, group, replica) != Starter::kCraneRun;
+  std::uint64_t goal = number(summary_of(request, group), "commit");
   std::int64_t gone_ms = 0;
+  int looks = 0;
   for (Teller tell;; poll(nullptr, 0, kLookEveryMs)) {
     const Json summary = summary_of(request, group);
     const Json row = row_of(summary, replica);
     if (row.value("state", "") != "ok") {
-      if (gone_ms == 0) gone_ms = now_ms();
-      if (now_ms() - gone_ms < kGoneMs) continue;
-      return refuse(group, name_of(replica) + " did not come back; see its node.log");
+      const std::string why = why_gone(request, group, replica, gone_ms);
+      looks = 0;
+      if (why.empty()) continue;
+      return refuse(group, why);
     }
     gone_ms = 0;
     const std::string role = role_of(summary, replica);
-    const bool there = row.value("server_pid", -1) > 0 && number(row, "applied") >= goal;
+    // Alone on its host it hears from the leader how far the group is, not at once.
+    looks = is_fed(summary, row) ? looks + 1 : 0;
+    if (alone && looks == kLooks) goal = number(row, "commit");
+    const bool knows = alone ? looks >= kLooks : looks > 0;
+    const bool there = knows && number(row, "applied") >= goal;
     if (!there || role != "voter") {
       tell(there ? "waiting: it votes once its log has caught up"
                  : "waiting: its server takes in what it missed");
@@ -174,14 +217,29 @@ int wait_until_back(const Request& request, const std::string& group, int replic
   }
 }
 
+// Asks whoever starts nodes.
+Told ask_to_start(const Request& request, const std::string& group, int replica, bool forgets) {
+  switch (starter_of(request, group, replica)) {
+    case Starter::kCraneRun:
+      return tell_leader(request, group, summary_of(request, group),
+                         {{"do", "bring_back"},
+                          {"replica", replica},
+                          {"forget", forgets},
+                          {"checkpoint", request.checkpoint}});
+    case Starter::kAgent:
+      return tell_agent(request, group, replica, {{"do", "resume"}, {"forget", forgets}});
+    case Starter::kNobody:
+      break;
+  }
+  return {kRefused, "refused: " + group + ": " + name_of(replica) +
+                        " does not run, and nothing here starts nodes; " +
+                        way_back(Starter::kNobody, replica)};
+}
+
 int bring_back(const Request& request, const std::string& group, int replica, bool forgets) {
   const auto deadline = now_ms() + kPatienceMs;
   for (;; poll(nullptr, 0, kLookEveryMs)) {
-    const Told told = tell_leader(request, group, summary_of(request, group),
-                                  {{"do", "bring_back"},
-                                   {"replica", replica},
-                                   {"forget", forgets},
-                                   {"checkpoint", request.checkpoint}});
+    const Told told = ask_to_start(request, group, replica, forgets);
     if (told.status == 0) {
       print(told.message + "\n");
       return wait_until_back(request, group, replica, request.checkpoint);
@@ -211,8 +269,16 @@ int choose_member(const Request& request, std::string& group) {
   return refuse(group, name_of(request.replica) + " is no member; see crane-ctl member list");
 }
 
-bool runs(const Request& request, const std::string& group, int replica) {
-  return row_of(summary_of(request, group), replica).value("state", "") == "ok";
+// A member whose files are on this machine.
+int choose_here(const Request& request, std::string& group) {
+  if (const int bad = choose_member(request, group); bad != 0) return bad;
+  if (is_here(request, group, request.replica)) return 0;
+  return refuse(group, name_of(request.replica) + " is on another host; run this there");
+}
+
+// "ok": it runs; "drained"; ..
+std::string state_of(const Request& request, const std::string& group, int replica) {
+  return row_of(summary_of(request, group), replica).value("state", "");
 }
 
 // The named checkpoint is here and well; 0, or the exit status after a message.
@@ -314,17 +380,27 @@ int replace_member(const Request& request) {
 
 int drain_replica(const Request& request) {
   std::string group;
-  if (const int bad = choose_member(request, group); bad != 0) return bad;
-  if (const int bad = drain(request, group, request.replica); bad != 0) return bad;
-  const std::string who = std::to_string(request.replica);
-  print("replica " + who + " is drained; crane-ctl replica resume " + who + " brings it back\n");
+  if (const int bad = choose_one(request, group); bad != 0) return bad;
+  const int replica = request.replica;
+  // Alone on its host nobody tells the members then.
+  if (state_of(request, group, replica) != "drained") {
+    if (const int bad = choose_here(request, group); bad != 0) return bad;
+    if (const int bad = drain(request, group, replica); bad != 0) return bad;
+  }
+  print(name_of(replica) + " is drained; " +
+        way_back(starter_of(request, group, replica), replica) + "\n");
   return 0;
 }
 
 int resume_replica(const Request& request) {
   std::string group;
-  if (const int bad = choose_member(request, group); bad != 0) return bad;
-  if (runs(request, group, request.replica)) {
+  if (const int bad = choose_one(request, group); bad != 0) return bad;
+  const bool alone = is_here(request, group, request.replica) &&
+                     starter_of(request, group, request.replica) != Starter::kCraneRun;
+  if (!alone) {
+    if (const int bad = choose_here(request, group); bad != 0) return bad;
+  }
+  if (state_of(request, group, request.replica) == "ok") {
     print(name_of(request.replica) + " runs\n");
     return 0;
   }
@@ -334,9 +410,19 @@ int resume_replica(const Request& request) {
 // In its own place: it is drained, and comes back as somebody who has nothing but a checkpoint.
 int replace_replica(const Request& request) {
   std::string group;
-  if (const int bad = choose_member(request, group); bad != 0) return bad;
-  keep_one(request, group);
-  if (runs(request, group, request.replica)) {
+  if (const int bad = choose_one(request, group); bad != 0) return bad;
+  const Starter starter = starter_of(request, group, request.replica);
+  const bool drained = state_of(request, group, request.replica) == "drained";
+  if (!drained || starter == Starter::kCraneRun) {
+    if (const int bad = choose_here(request, group); bad != 0) return bad;
+  }
+  if (starter == Starter::kNobody) {
+    return refuse(group, "nothing here starts nodes: stop the node of " + name_of(request.replica) +
+                             ", and start it with crane-node --forget-log");
+  }
+  // Of several hosts the leader has one taken when it is needed.
+  if (starter == Starter::kCraneRun) keep_one(request, group);
+  if (state_of(request, group, request.replica) == "ok") {
     if (const int bad = drain(request, group, request.replica); bad != 0) return bad;
   }
   return bring_back(request, group, request.replica, true);
@@ -346,13 +432,18 @@ int restore_replica(Request request) {
   std::string group;
   if (const int bad = name_checkpoint(request); bad != 0) return bad;
   if (const int bad = choose_member(request, group); bad != 0) return bad;
+  if (starter_of(request, group, request.replica) != Starter::kCraneRun) {
+    return refuse(group,
+                  "only crane-run on one host does that; with several hosts crane-ctl "
+                  "replica drain and resume begin at the host's own newest checkpoint");
+  }
   if (!request.checkpoint.empty()) {
     if (const int bad = check_named(request, group); bad != 0) return bad;
   } else if (checkpoint::find_kept(request.dir + "/" + group).checkpoints.empty()) {
     say("no such checkpoint: " + group + ": there is none; crane-ctl checkpoint now makes one");
     return kNoSuchCheckpoint;
   }
-  if (runs(request, group, request.replica)) {
+  if (state_of(request, group, request.replica) == "ok") {
     if (const int bad = drain(request, group, request.replica); bad != 0) return bad;
   }
   return bring_back(request, group, request.replica, false);

@@ -22,6 +22,7 @@
 
 #include "checkpoint/image.h"
 #include "checkpoint/orphans.h"
+#include "runtime/launcher/agent_door.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/node_setup.h"
@@ -39,14 +40,13 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using setup::GroupFile;
 
-constexpr int kAskMs = 1000;         // a node's answer to a question
-constexpr int kAskEveryMs = 100;     // until it serves
-constexpr int kAskServingMs = 1000;  // afterwards
-constexpr int kStopMs = 8'000;       // for each of SIGINT, SIGTERM, SIGKILL
-constexpr int kLeftMs = 10'000;      // for what a killed node left behind
-constexpr int kFlushMs = 5'000;      // for the last words to crane-run
-constexpr int kEndMs = 45'000;       // for another agent to end
-// Who comes back so often in a row without lasting so long is given up.
+constexpr int kAskMs = 1000;               // a node's answer to a question
+constexpr int kAskEveryMs = 100;           // until it serves
+constexpr int kAskServingMs = 1000;        // afterwards
+constexpr int kStopMs = 8'000;             // for each of SIGINT, SIGTERM, SIGKILL
+constexpr int kLeftMs = 10'000;            // for what a killed node left behind
+constexpr int kFlushMs = 5'000;            // for the last words to crane-run
+constexpr int kEndMs = 45'000;             // for another agent to end
 constexpr std::size_t kBacklog = 1 << 20;  // bytes for a crane-run that does not read
 
 // What goes to crane-run.  Never waits for it: a node must not stand still because a terminal does.
@@ -118,10 +118,16 @@ class HostAgent {
  private:
   void on_command(const Json& command);
   Problem prepare(const Json& command);
-  enum class Begin { kAnew, kHere, kFetched };  // the last: at another replica's checkpoint
+  // At another replica's checkpoint; at a checkpoint, as a new member.
+  enum class Begin { kAnew, kHere, kFetched, kForgets };
   void start(Begin how);
   void stop();
+  bool has_checkpoint() const;
   bool comes_back(int status);
+  bool stays_drained(int status);
+  Json answer(const Json& request);
+  Json resume(bool forgets);
+  void leave(int status);
   void on_disconnect();
   void on_signals();
   void on_node_end(int status);
@@ -131,6 +137,7 @@ class HostAgent {
   void fail(const Problem& problem);
 
   Wire wire_;
+  AgentDoor door_;
   setup::Parts parts_;
   setup::GroupDirectories directories_;
   GroupFile file_;
@@ -147,6 +154,9 @@ class HostAgent {
   Returns returns_;
   // How its node ended, and its last words, before it was started to fetch a checkpoint.
   std::optional<std::pair<int, std::string>> before_fetch_;
+  std::optional<int> drained_;  // how its node ended, which an operator wanted (H4)
+  bool resumes_ = false;        // brought back, and does not serve yet
+  std::string in_vain_;         // why it did not come back
 };
 
 void HostAgent::fail(const Problem& problem) {
@@ -177,6 +187,7 @@ Problem HostAgent::prepare(const Json& command) {
   file_.secret_file = home + "/secret";
   if (auto p = setup::write_secret(file_.secret_file, command.at("secret")); !p.none()) return p;
   if (auto p = write_file(home + "/pid", std::to_string(getpid()) + "\n"); !p.none()) return p;
+  if (auto p = door_.open(home); !p.none()) wire_.send({{"t", "line"}, {"text", p.text}});
   return write_file(home + "/group.toml", setup::to_toml(file_));
 }
 
@@ -187,6 +198,7 @@ void HostAgent::start(Begin how) {
   const bool anew = how == Begin::kAnew && file_.durability == "memory";
   if (anew) words.push_back("--force-new-group");
   if (how == Begin::kFetched) words.push_back("--fetch");
+  if (how == Begin::kForgets) words.push_back("--forget-log");
   if (!spawn_child(words, Leash::kParent, node_)) {
     return fail(problem(Status::kSystem, "cannot start a node", parts_.node, strerror(errno),
                         "see the limits of this machine"));
@@ -196,6 +208,7 @@ void HostAgent::start(Begin how) {
 
 // Asks the node to leave, more firmly each time.
 void HostAgent::stop() {
+  if (drained_) return leave(*drained_);
   if (node_.pid < 0) {
     directories_.remove_host(setup::GroupDirectories::Goes::kNothing);
     done_ = true;
@@ -241,6 +254,11 @@ std::string HostAgent::replica_home() const {
   return fs::path(directories_.host_dir()).parent_path().string() + "/r" + std::to_string(replica_);
 }
 
+bool HostAgent::has_checkpoint() const {
+  const auto kept = checkpoint::Checkpoints({replica_home() + "/checkpoints", 1, {}}).list();
+  return kept && !kept.value().empty();
+}
+
 // A node that was killed, or fenced its replica, begins anew at its own newest checkpoint, or at
 // another replica's.
 bool HostAgent::comes_back(int status) {
@@ -249,8 +267,7 @@ bool HostAgent::comes_back(int status) {
   const bool helps = code == kServerDied || code == kFenced || code == kLagging ||
                      code == kDiverged || code == kTooFarBehind;
   if (!helps || !has_served_ || stop_signal_ != 0) return false;
-  const auto kept = checkpoint::Checkpoints({replica_home() + "/checkpoints", 1, {}}).list();
-  const bool own = kept && !kept.value().empty();
+  const bool own = has_checkpoint();
   if (!own && file_.fabric == "shm") return false;
   if (!returns_.once_more(code != kTooFarBehind)) return false;
   returns_.begins();
@@ -285,12 +302,19 @@ void HostAgent::on_node_end(int status) {
   } else if (comes_back(status)) {
     return;
   }
+  if (!stays_drained(status)) leave(status);
+}
+
+// The group goes on without this host: what is not kept for the next start goes.
+void HostAgent::leave(int status) {
   const std::string home = replica_home();
   std::ifstream in(home + "/status.json");
   const Json state = Json::parse(in, nullptr, false);
   const int server_exit = state.is_object() ? state.value("server_exit", -1) : -1;
   const bool well = WIFEXITED(status) && WEXITSTATUS(status) == std::max(server_exit, 0) &&
                     WEXITSTATUS(status) < 128;
+  std::error_code ignored;
+  fs::remove(home + "/" + kDrainedMark, ignored);  // nothing here to bring back
   using Goes = setup::GroupDirectories::Goes;
   directories_.remove_host(file_.durability != "memory" ? Goes::kMemory
                            : well                       ? Goes::kAll
@@ -301,6 +325,63 @@ void HostAgent::on_node_end(int status) {
               {"said", said_},
               {"log", well ? "" : home + "/node.log"}});
   done_ = true;
+}
+
+// H4.  An operator ended its node, or brought it back in vain.
+bool HostAgent::stays_drained(int status) {
+  const std::string mark = replica_home() + "/" + kDrainedMark;
+  const bool failed = std::exchange(resumes_, false);
+  if (stop_signal_ != 0 || (!failed && access(mark.c_str(), F_OK) != 0)) return false;
+  in_vain_.clear();
+  if (failed) {
+    in_vain_ = "its node " + how_ended(status) + (said_.empty() ? "" : ": " + said_);
+    if (auto p = write_file(mark, ""); !p.none()) return false;
+  }
+  if (node_.out >= 0) close(node_.out);
+  node_.out = -1;
+  drained_ = status;
+  serves_ = false;
+  last_state_.clear();
+  wire_.send({{"t", "drained"}, {"why", in_vain_}});
+  return true;
+}
+
+// An operator brings it back, from its own checkpoint.  Without one a log in memory is of no use to
+// a new server: it takes all of it from the others or, if they lack some, their checkpoint.
+Json HostAgent::resume(bool forgets) {
+  std::error_code ignored;
+  fs::remove(replica_home() + "/" + kDrainedMark, ignored);
+  returns_.forget();
+  before_fetch_.reset();
+  drained_.reset();
+  said_.clear();
+  in_vain_.clear();
+  resumes_ = true;
+  const bool anew = forgets || (file_.durability == "memory" && !has_checkpoint());
+  start(anew ? Begin::kForgets : Begin::kHere);
+  if (done_) return {{"ok", false}, {"error", "failed"}, {"message", "its node cannot be started"}};
+  ask_ms_ = 0;
+  wire_.send({{"t", "resumed"}});
+  return {{"ok", true}, {"message", "replica " + std::to_string(replica_) + " is started"}};
+}
+
+Json HostAgent::answer(const Json& request) {
+  const auto asked = [&request](const char* key, const Json& value) {
+    return request.is_object() && request.contains(key) && request[key] == value;
+  };
+  const std::string who = "replica " + std::to_string(replica_);
+  const auto refused = [](const char* error, const std::string& message) {
+    return Json{{"ok", false}, {"error", error}, {"message", message}};
+  };
+  if (asked("do", "state")) {
+    return {{"ok", true}, {"message", in_vain_}, {"node", node_.pid >= 0}};
+  }
+  if (!asked("do", "resume")) {
+    return refused("unknown", "this version of the agent does not know that request");
+  }
+  if (stop_signal_ != 0) return refused("stopping", who + " is being stopped");
+  if (!drained_) return refused("busy", "the node of " + who + " runs, or is about to end");
+  return resume(asked("forget", true));
 }
 
 void HostAgent::on_signals() {
@@ -317,7 +398,7 @@ void HostAgent::on_signals() {
 // Tells crane-run what changed.
 void HostAgent::ask_node_state() {
   ask_ms_ = now_ms() + (serves_ ? kAskServingMs : kAskEveryMs);
-  if (!connected_) return;
+  if (!connected_ && !resumes_) return;
   const std::string socket = fs::path(directories_.host_dir()).parent_path().string() + "/r" +
                              std::to_string(replica_) + "/control.sock";
   std::string answer;
@@ -333,7 +414,10 @@ void HostAgent::ask_node_state() {
   last_state_ = state.dump();
   serves_ = state["server"].get<bool>() && !state["ports"].empty();
   has_served_ = has_served_ || serves_;
-  if (serves_) before_fetch_.reset();
+  if (serves_) {
+    before_fetch_.reset();
+    resumes_ = false;
+  }
   wire_.send(state);
 }
 
@@ -365,7 +449,8 @@ int HostAgent::run() {
     pollfd fds[] = {{connected_ ? STDIN_FILENO : -1, POLLIN, 0},
                     {signals_, POLLIN, 0},
                     {node_.out, POLLIN, 0},
-                    {wire_.waiting() ? STDOUT_FILENO : -1, POLLOUT, 0}};
+                    {wire_.waiting() ? STDOUT_FILENO : -1, POLLOUT, 0},
+                    {door_.fd(), POLLIN, 0}};
     poll(fds, std::size(fds), timeout());
     if (fds[3].revents != 0) wire_.flush();
     if (fds[2].revents != 0) {
@@ -386,6 +471,9 @@ int HostAgent::run() {
       if (!more && !done_) on_disconnect();
     }
     if (!done_ && fds[1].revents != 0) on_signals();
+    if (!done_ && fds[4].revents != 0) {
+      door_.answer([this](const Json& request) { return answer(request); });
+    }
     if (done_ || node_.pid < 0) continue;
     if (deadline_ms_ != 0 && now_ms() >= deadline_ms_) stop();
     if (now_ms() >= ask_ms_) ask_node_state();

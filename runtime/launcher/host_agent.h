@@ -10,6 +10,8 @@
 //                 {"t":"problem","status":n,"text":"..."}     100 and above, as crane-run's
 //                 {"t":"status","role":"leader","view":n,"server":true,"ports":[[80,8080]]}
 //                 {"t":"line","text":"..."}                   the node said
+//                 {"t":"drained","why":""}   an operator ended it (why: it did not come back)
+//                 {"t":"resumed"}            and brings it back
 //                 {"t":"ended","wait":n,"server_exit":n,"said":"...","log":"..."}
 //                 {"t":"stopped","groups":n}
 //   run -> agent  {"t":"group","file":TOML,"secret":"...","replica":n}  once `hello` was right
@@ -24,6 +26,8 @@
 // H3: what the remote shell started is a process before the agent, which ends as the agent does, or
 //     when the connection is lost: no remote shell waits for a group that it has nothing to do
 //     with.
+// H4: a replica that an operator drained has no node until an operator brings it back, or its group
+//     is started again (agent_door.h).
 
 namespace crane::launcher {
 

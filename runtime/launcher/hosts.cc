@@ -373,6 +373,10 @@ void Hosts::on_line(Host& host, const std::string& line) {
       on_status(host, message);
     } else if (type == "line") {
       on_said(host, message.at("text"));
+    } else if (type == "drained") {
+      on_drained(host, message);
+    } else if (type == "resumed") {
+      on_resumed(host);
     } else if (type == "ended") {
       on_ended(host, message);
     } else if (type == "stopped") {
@@ -425,7 +429,7 @@ void Hosts::on_status(Host& host, const Json& message) {
   }
   show_ports();
   const bool all =
-      std::all_of(hosts_.begin(), hosts_.end(), [](const Host& h) { return h.server; });
+      std::all_of(hosts_.begin(), hosts_.end(), [](auto& h) { return h.server || h.drained; });
   if (phase_ == Phase::kStarting && all && shown_view_ > 0) {
     enter(Phase::kServing);
     say("all replicas run");
@@ -438,7 +442,7 @@ void Hosts::show_ports() {
   for (const Host& host : hosts_) known.insert(known.end(), host.ports.begin(), host.ports.end());
   for (const auto& port : known) {
     const auto open = [&](const Host& host) {
-      return host.state != State::kRuns ||
+      return host.state != State::kRuns || host.drained ||
              std::find(host.ports.begin(), host.ports.end(), port) != host.ports.end();
     };
     const bool shown =
@@ -460,7 +464,7 @@ void Hosts::on_ended(Host& host, const Json& message) {
   host.state = State::kEnded;
   host.server_exit = message.at("server_exit");
   host.log = message.at("log");
-  host.server = false;
+  host.server = host.drained = false;
   const std::string said = message.at("said");
   const std::string cause =
       how_ended(wait) + (WIFEXITED(wait) && !said.empty() ? " (" + said + ")" : "");
@@ -486,7 +490,7 @@ void Hosts::on_server_end() {
   for (const Host& host : hosts_) {
     if (host.server_exit >= 0) status_ = host.server_exit;
   }
-  if (count(State::kRuns) > 0) return;
+  if (maybe_running() > count(State::kLost)) return;
   for (const Host& host : hosts_) {
     if (host.server_exit >= 0 && host.server_exit != status_) {
       say("the servers ended differently: on " + host.name + " with " +
@@ -525,6 +529,7 @@ void Hosts::on_shell_end(Host& host, int status) {
                     " " + host.name + " true");
   } else {
     host.state = State::kLost;
+    host.drained = false;  // an operator may bring it back, and nobody would tell
     if (phase_ == Phase::kStopping) return;
     host.problem = problem(Status::kHost, "the connection to the host is lost", host.name, cause,
                            "its replica may go on without it");
@@ -533,27 +538,6 @@ void Hosts::on_shell_end(Host& host, int status) {
   if (options_.remote.stop) {
     say(host.problem.text);
     if (status_ == 0) status_ = static_cast<int>(host.problem.status);
-  }
-}
-
-// After a replica was lost, or the connection to one.
-void Hosts::judge(Host& host) {
-  // A server that strict mode stops here is the same server on the others.
-  if (phase_ == Phase::kStarting || host.problem.status == Status::kUnhooked) {
-    return end_with(host.problem);
-  }
-  const int total = static_cast<int>(hosts_.size());
-  const int maybe = count(State::kRuns) + count(State::kLost);
-  say(host.problem.text);
-  if (maybe * 2 <= total) {
-    return end_with(problem(Status::kMajorityLost, "the group cannot go on", options_.name,
-                            std::to_string(maybe) + " of " + std::to_string(total) +
-                                " replicas are left, fewer than a majority",
-                            "start it again"));
-  }
-  if (phase_ == Phase::kServing && host.state == State::kEnded) {
-    say("the group goes on with " + std::to_string(maybe) + " of " + std::to_string(total) +
-        " replicas");
   }
 }
 
@@ -585,16 +569,6 @@ void Hosts::say_what_is_left() {
               "stop them with " + stop_command(options_));
   say(left.text);
   if (problem_.none()) status_ = static_cast<int>(left.status);
-}
-
-int Hosts::count(State state) const {
-  return static_cast<int>(std::count_if(hosts_.begin(), hosts_.end(),
-                                        [state](const Host& h) { return h.state == state; }));
-}
-
-int Hosts::connected() const {
-  return static_cast<int>(
-      std::count_if(hosts_.begin(), hosts_.end(), [](const Host& h) { return h.shell.pid > 0; }));
 }
 
 }  // namespace crane::launcher

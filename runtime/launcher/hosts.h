@@ -45,6 +45,7 @@ class Hosts {
     std::string role, log;
     std::uint64_t view = 0;
     bool server = false, told = false;
+    bool drained = false;                    // its agent waits, without a node
     std::vector<std::pair<int, int>> ports;  // the server's, the host's
     int server_exit = -1;
   };
@@ -59,6 +60,10 @@ class Hosts {
   void on_status(Host& host, const nlohmann::json& message);
   void on_said(Host& host, const std::string& line);
   void on_ended(Host& host, const nlohmann::json& message);
+  // hosts_left.cc
+  void on_drained(Host& host, const nlohmann::json& message);
+  void on_resumed(Host& host);
+  int maybe_running() const;
   void on_shell_end(Host& host, int status);
   void on_server_end();
   void on_deadline();

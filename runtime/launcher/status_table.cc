@@ -72,6 +72,25 @@ bool was_removed(const Json& summary, int replica) {
                       [&](const Json& m) { return m.value("replica", -1) == replica; });
 }
 
+// The replicas of this machine are drained: they cannot tell of a leader, which may well be there.
+bool all_drained(const std::map<int, NodeAnswer>& answers) {
+  return !answers.empty() && std::all_of(answers.begin(), answers.end(), [](const auto& a) {
+    return a.second.reply == Reply::kDrained;
+  });
+}
+
+// As health_of() reads it.  `named`: who leads, as the newest view that answers has it.
+const char* health_word(const Json& summary, const std::map<int, NodeAnswer>& answers,
+                        std::uint64_t named) {
+  const bool whole = std::all_of(answers.begin(), answers.end(), [&](const auto& a) {
+    return a.second.reply == Reply::kAnswer || was_removed(summary, a.first);
+  });
+  // The nodes here know a leader although it answers nowhere: it is on another host, or gone.
+  const auto at = answers.find(static_cast<int>(named));
+  const bool led = named < kNobody && (at == answers.end() || at->second.reply == Reply::kAnswer);
+  return all_drained(answers) ? "drained" : !led ? "no leader" : whole ? "well" : "degraded";
+}
+
 }  // namespace
 
 Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers) {
@@ -128,26 +147,17 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
       row["state"] = "no member";
     }
   }
-  const bool whole = std::all_of(answers.begin(), answers.end(), [&](const auto& a) {
-    return a.second.reply == Reply::kAnswer || was_removed(summary, a.first);
-  });
-  // The nodes here know a leader although it answers nowhere: it is on another host, or gone.
-  const auto at = answers.find(static_cast<int>(named));
-  const bool led = named < kNobody && (at == answers.end() || at->second.reply == Reply::kAnswer);
-  const Health health = !led ? Health::kNoLeader : whole ? Health::kWell : Health::kDegraded;
   summary["view"] = view;
   summary["commit"] = commit;
-  summary["health"] = health == Health::kWell       ? "well"
-                      : health == Health::kDegraded ? "degraded"
-                                                    : "no leader";
+  summary["health"] = health_word(summary, answers, named);
   return summary;
 }
 
 Health health_of(const Json& summary) {
   const std::string word = summary.value("health", "");
-  return word == "well"       ? Health::kWell
-         : word == "degraded" ? Health::kDegraded
-                              : Health::kNoLeader;
+  return word == "well"                            ? Health::kWell
+         : word == "degraded" || word == "drained" ? Health::kDegraded
+                                                   : Health::kNoLeader;
 }
 
 namespace {

@@ -195,11 +195,9 @@ def connection_is_lost(story, network):
                     and f"replicas may still run: {network.names[far]}" in group.said(),
                     "what could not be told to stop is named (120)", group.said())
         story.check(h.alive(pid), "and still runs")
-        # The hosts of this story share files, so any agent could end it: that one is asked first.
-        group.hosts.insert(0, group.hosts.pop(far))
+        # The hosts of this story share files: whichever agent comes first ends it.
         status, text = group.run("--stop")
-        story.check(status == 0 and f"{network.names[far]}: stopped" in text,
-                    "--stop ends it", text)
+        story.check(status == 0 and text.count(": stopped") >= 1, "--stop ends it", text)
         gone(story, group, "and all is gone after --stop")
 
 

@@ -168,6 +168,14 @@ TEST_CASE("status: one does not answer: degraded; the leader does not: no leader
   CHECK(health_of(summarise("g", {{0, {Reply::kDenied, {}}}})) == Health::kNoLeader);
 }
 
+TEST_CASE("status: alone on its host and drained: nobody is missed", "[ctl]") {
+  Json s = summarise("g", {{1, {Reply::kDrained, {}}}});
+  CHECK((health_of(s) == Health::kDegraded && s["health"] == "drained"));
+  CHECK(table_of(s).find("g: drained, ") == 0);
+  s = summarise("g", {{1, {Reply::kDrained, {}}}, {2, {Reply::kAbsent, {}}}});
+  CHECK(health_of(s) == Health::kNoLeader);
+}
+
 TEST_CASE("status: a deposed leader that does not know yet does not count", "[ctl]") {
   const Json s = summarise("g", {{0, node("leader", 1, 0, 7, 7)},
                                  {1, node("follower", 2, 2, 9, 9)},

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/starter.h"
+
+#include <unistd.h>
+
+#include "runtime/launcher/agent_door.h"
+#include "runtime/launcher/control_client.h"
+
+namespace crane::launcher {
+namespace {
+
+using Json = nlohmann::json;
+constexpr int kAskMs = 2'000;
+
+std::string door_of(const Request& request, const std::string& group, int replica) {
+  return request.dir + "/" + group + "/h" + std::to_string(replica) + "/" + kAgentDoor;
+}
+
+}  // namespace
+
+Starter starter_of(const Request& request, const std::string& group, int replica) {
+  const std::string state = request.dir + "/" + group + "/state.json";
+  if (access(state.c_str(), F_OK) == 0) return Starter::kCraneRun;
+  const Told told = tell_agent(request, group, replica, {{"do", "state"}});
+  return told.status == 0 || told.busy ? Starter::kAgent : Starter::kNobody;
+}
+
+bool is_here(const Request& request, const std::string& group, int replica) {
+  bool denied = false;
+  return find_replicas(request.dir, group, denied).count(replica) != 0;
+}
+
+Told tell_agent(const Request& request, const std::string& group, int replica, const Json& what) {
+  const std::string who = "the agent of replica " + std::to_string(replica);
+  std::string text;
+  const Reply reply = ask_node(door_of(request, group, replica), what.dump(), kAskMs, text);
+  if (reply != Reply::kAnswer) {
+    return {kRefused, "no answer: " + group + ": " + who + " does not answer",
+            reply == Reply::kSilent};
+  }
+  const Json answer = Json::parse(text, nullptr, false);
+  if (!answer.is_object()) return {kRefused, "refused: " + group + ": not understood by " + who};
+  const std::string message = answer.value("message", "");
+  if (answer.value("ok", false)) return {0, message, false, answer};
+  return {kRefused, "refused: " + group + ": " + message, answer.value("error", "") == "busy"};
+}
+
+std::string way_back(Starter starter, int replica) {
+  const std::string number = std::to_string(replica);
+  return starter != Starter::kNobody
+             ? "crane-ctl replica resume " + number + " brings it back"
+             : "start its node to bring it back (crane-node --config FILE --replica " + number +
+                   ", or crane-run --hosts)";
+}
+
+}  // namespace crane::launcher
