@@ -51,6 +51,14 @@ inline constexpr std::array kReplicaFaultPoints = {
     "restore.done",     // keeper: CRIU has ended, the node does not know
 };
 
+// And those of a node that ends its server and starts another one on its files.
+inline constexpr std::array kRestartFaultPoints = {
+    "restart.noted",    // it is over for the log, and not for the kernel
+    "restart.kept",     // it has ended, its files are kept; nothing is as new yet
+    "restart.renewed",  // the segment is as new; no server runs, the log is held
+    "restart.running",  // another one runs, the files are not published
+};
+
 // And those of the log on disk, in a node: what checkpoints cover leaves its store.
 inline constexpr std::array kStoreFaultPoints = {
     "truncate.holds",     // the group is to be told of a checkpoint

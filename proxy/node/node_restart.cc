@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/fault_points.h"
 #include "dmt/scheduler.h"
 #include "proxy/encode.h"
 #include "proxy/node/node.h"
@@ -21,6 +22,18 @@ namespace {
 constexpr std::int64_t kEndNs = 20'000'000'000;
 // How often a server that should come to its end is looked at: nobody rings then.
 constexpr std::int64_t kLookNs = 500'000;
+// Of the directory that a server's files are moved to; the entry's index follows.
+constexpr const char* kKept = "kept-";
+
+// What a node left that was killed in the middle of a restart: whoever comes back has its files
+// from a checkpoint.
+void remove_kept(const std::string& replica_dir) {
+  std::error_code ignored;
+  for (const auto& one : std::filesystem::directory_iterator(replica_dir, ignored)) {
+    if (one.path().filename().string().rfind(kKept, 0) != 0) continue;
+    std::filesystem::remove_all(one.path(), ignored);
+  }
+}
 
 }  // namespace
 
@@ -30,6 +43,7 @@ void Node::open_restarter() {
   actions.end = [this] { end_server(); };
   actions.begin = [this] { begin_server_anew(); };
   restarter_ = std::make_unique<Restarter>(std::move(actions));
+  remove_kept(config_.replica_dir());
 }
 
 // --- the leader's -------------------------------------------------------------------------------
@@ -95,7 +109,7 @@ void Node::restart_at(const consensus::EntryView& entry) {
   const Index at = entry.at.index;
   if (body.step == RestartBody::kEnd && restarter_->end_committed(at)) {
     begin_proposed_ = View{};
-    restart_files_ = fmt::format("{}/kept-{}", config_.replica_dir(), value(at));
+    restart_files_ = fmt::format("{}/{}{}", config_.replica_dir(), kKept, value(at));
     std::error_code ignored;
     std::filesystem::remove_all(restart_files_, ignored);
     guard_->keep_files(restart_files_);
@@ -141,6 +155,7 @@ void Node::end_server() {
   n.entries = entries_;
   n.outputs = outputs_->state();
   restart_digest_ = fmt::format("{:016x}", outputs_->digest());
+  checkpoint::fault_point("restart.noted");
   if (server_gone_ || restarter_->ended()) return;  // the kernel is at it
   if (const Outcome told = guard_->end(); !told.ok()) {
     fail(ExitStatus::kServerNotStarted,
@@ -178,6 +193,7 @@ void Node::begin_server_anew() {
     return fail(ExitStatus::kServerNotStarted,
                 fmt::format("the server's files cannot be kept: {}", kept.what));
   }
+  checkpoint::fault_point("restart.kept");
   std::error_code ignored;
   const auto size = std::filesystem::file_size(config_.replica_dir() + "/server.log", ignored);
   restart_noted_.log_bytes = ignored ? 0 : size;
@@ -198,6 +214,7 @@ void Node::begin_server_anew() {
                value(restart_noted_.at.index));
   restart_is_due_ =
       replay_ == nullptr && role_ != consensus::Role::kLearner && restart_noted_.at.index > missed_;
+  checkpoint::fault_point("restart.renewed");
   release_log();
 }
 
@@ -213,6 +230,7 @@ void Node::publish_restart() {
   if (!restart_is_due_ || !guard_->running() || guard_->pid() < 0) return;
   if (!packer_.idle() || checkpointer_->state() != Checkpointer::State::kIdle || staging_) return;
   restart_is_due_ = false;
+  checkpoint::fault_point("restart.running");
   const auto give_up = [this](const std::string& why) {
     checkpointer_->refuse(restart_noted_.at.index, why);
     discard();

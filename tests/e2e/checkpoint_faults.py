@@ -30,11 +30,12 @@ PACKING = ("publish.packing", "publish.part", "publish.packed", "publish.manifes
            "remove.renamed", "remove.removing")
 RETURNING = ("unpack.part", "unpack.unpacked", "return.unpacked", "return.asked",
              "return.running", "restore.mounted", "restore.running", "restore.done")
-# Nobody ships here; logs on disk are cut in cut_logs.py.
+# Nobody ships here; logs on disk are cut in cut_logs.py, servers are started again in tiers.py.
 ELSEWHERE = ("ship.manifest", "ship.bytes", "ship.verified", "ship.renamed", "truncate.holds",
              "truncate.told", "truncate.covered", "truncate.cut", "truncate.dropping",
              "truncate.dropped", "send.asked", "send.manifest", "send.piece", "fetch.answered",
-             "fetch.agreed")
+             "fetch.agreed", "restart.noted", "restart.kept", "restart.renewed",
+             "restart.running")
 # A replica that comes back three times in a row without lasting is given up by crane-run.
 RETURNS_MAX = 3
 KEPT = 3

@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import statistics
 import subprocess
@@ -178,7 +179,8 @@ def look_at_files(story, group, number):
 
 
 def counting(story):
-    """Acknowledged increments survive a return and the returned replica's reign."""
+    """Acknowledged increments survive a return and the returned replica's reign. A copy of a
+    checkpoint, for drill()."""
     port = h.free_port()
     with h.Group(story, h.redis_program(port), port=port) as group:
         with h.Load(port) as load:
@@ -202,10 +204,13 @@ def counting(story):
         check_equal(story, group, "counting clients")
         there = listed(group)
     story.check(listed(group) == there and there, "listed when the group has ended", repr(there))
+    newest = pathlib.Path(max(there, key=lambda c: c["index"])["path"])
+    return pathlib.Path(shutil.copytree(newest, story.work / "younger" / newest.name))
 
 
-def drill(story):
-    """A wrong bit in one replica's output: it is fenced, comes back, and is equal again."""
+def drill(story, younger):
+    """A wrong bit in one replica's output: it is fenced, comes back, and is equal again. What it
+    had kept behind the last verified entry, here one that was put there, is gone."""
     port = h.free_port()
     flipped = 2
     with h.Group(story, h.redis_program(port), port=port,
@@ -213,6 +218,8 @@ def drill(story):
         first = group.replica(flipped)["node_pid"]
         takes = next(n for n in (0, 1) if n != group.leader())
         checkpoint(group, takes)
+        kept = group.dir / f"r{flipped}/checkpoints" / younger.name
+        shutil.copytree(younger, kept)
 
         def ask(*words):   # by a connection of its own: the flipped one may lead
             with contextlib.suppress(OSError):
@@ -235,6 +242,9 @@ def drill(story):
         alarms = (group.dir / f"r{flipped}" / "node.log").read_text()
         story.check(f"replica {flipped} diverged from the majority" in alarms,
                     "the wrong replica was found", alarms[-2000:])
+        story.check(f"checkpoint {kept.name} is younger than the last verified entry" in alarms
+                    and not kept.exists(), "what it had kept behind the last verified entry is "
+                    "gone", alarms[-2000:])
         found_within_a_period(story, flipped, alarms)
         check_equal(story, group, "drill", alarmed=True)
 
@@ -361,8 +371,7 @@ def kinds():
 def body(story):
     if not h.can_contain():
         raise h.CannotRun("checkpoints need root and LXC")
-    counting(story)
-    drill(story)
+    drill(story, counting(story))
     same_names(story)
     by_themselves(story)
     lost_early(story)

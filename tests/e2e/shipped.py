@@ -11,6 +11,7 @@ leads, and nothing acknowledged is lost.
 """
 import contextlib
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -26,6 +27,7 @@ RING_MB = 16
 VALUE = 400_000        # bytes; a payload is at most a sixteenth of a ring
 BEGINS_ANEW = 81       # the status of a node that whoever watches it starts again
 CLIENTS = 4
+LATER_VIEWS = 15       # more than a group has seen whose logs were cut
 
 
 class Apart(Hosts):
@@ -224,7 +226,7 @@ def nobody_has_any(story, group, clients):
     group.wipe(lost)
     overrun(group)
     for i in group.live():
-        shutil.rmtree(group.checkpoints(i))
+        shutil.rmtree(group.checkpoints(i), ignore_errors=True)
     group.start(lost)
     comes_back(story, group, lost, "nobody has any")
     story.check(any(f"replica {lost} " in group.said(i) and "takes a checkpoint" in group.said(i)
@@ -235,7 +237,24 @@ def nobody_has_any(story, group, clients):
     served(clients)
 
 
+def newest(group, number):
+    return max((p for p in group.checkpoints(number).iterdir() if not p.name.startswith(".")),
+               key=lambda p: p.name)
+
+
+def keep_one(story, group):
+    """Another group's, for on_disk(): of the same program, and of a later view and entry."""
+    for _ in range(LATER_VIEWS):
+        group.lead(others(group)[1][0], 60)
+    taker = others(group)[1][0]
+    checkpoint(group, taker)
+    one = newest(group, taker)
+    h.wait_until((one / "verified").exists, 30, "it was read back")
+    return pathlib.Path(shutil.copytree(one, story.work / "foreign" / one.name))
+
+
 def in_memory(story):
+    """A checkpoint of the group, which the caller keeps."""
     port = h.free_port()
     with Apart(story, h.redis_program(port), port=port,
                group={"checkpoint_every_s": 0, "checkpoint_log_mb": 0, "ring_mb": RING_MB,
@@ -253,10 +272,12 @@ def in_memory(story):
         story.check(not problems, f"no acknowledged increment of "
                     f"{sum(c.answers for c in clients)} is lost", "; ".join(problems[:5]))
         check_equal(story, group, "in memory")
+        return keep_one(story, group)
 
 
-def on_disk(story):
-    """Stores that were cut: a host that lost its own begins at another's checkpoint."""
+def on_disk(story, foreign):
+    """Stores that were cut: a host that lost its own begins at another's checkpoint, and takes
+    none of another group, which the others have as well."""
     port = h.free_port()
     sent, told = set(), set()
     with Apart(story, h.redis_program(port), port=port,
@@ -265,18 +286,27 @@ def on_disk(story):
         with Pushing(group, "before", sent, told) as pushing:
             cut_all(group, pushing)
         _, (_, lost) = others(group)
-        for name, gone in (("all gone", True), ("checkpoints gone", False)):
+        for number in set(range(3)) - {lost}:
+            if newest(group, number).name >= foreign.name:
+                raise h.Failure(f"{foreign} is not the newest")
+            shutil.copytree(foreign, group.checkpoints(number) / foreign.name)
+        for name in ("all gone", "checkpoints gone", "nobody has any"):
             with Pushing(group, name, sent, told):
                 group.kill(lost)
-                if gone:
+                if name == "all gone":
                     group.wipe(lost)
                 else:
                     h.wait_until(lambda: not group.leftovers_of(lost), 30, "its server is gone")
-                    shutil.rmtree(group.checkpoints(lost))
+                    for i in range(3) if name == "nobody has any" else [lost]:
+                        shutil.rmtree(group.checkpoints(i), ignore_errors=True)
                 group.start(lost)
                 comes_back(story, group, lost, f"on disk, {name}")
             story.check(fetched(group.news(lost)) != [], f"on disk, {name}: it fetched one",
                         group.news(lost)[-2000:])
+            story.check(not (group.checkpoints(lost) / foreign.name).exists(),
+                        f"on disk, {name}: and none of another group")
+        story.check(any(f"replica {lost} asks for a checkpoint" in group.said(i)
+                        for i in group.live()), "on disk, nobody has any: who leads had one taken")
         found = held(group)
         wrong = [i for i in told if found[i] != 1]
         story.check(not wrong, f"on disk: {len(told)} acknowledged ids exactly once", wrong[:5])
@@ -290,8 +320,7 @@ def body(story):
     with contextlib.ExitStack() as at_end:
         at_end.callback(lambda: [shutil.rmtree(story.work / f"host{i}", ignore_errors=True)
                                  for i in range(3)])
-        in_memory(story)
-        on_disk(story)
+        on_disk(story, in_memory(story))
 
 
 if __name__ == "__main__":

@@ -194,6 +194,59 @@ def leader_lost(story):
             check_equal(story, group, f"leader lost, {turn}")
 
 
+# Where a node dies, in this order: checkpoint/fault_points.h says what is there by then.
+PLACES = ("restart.noted", "restart.kept", "restart.renewed", "restart.running")
+
+
+def die_in_a_restart(group, number, place):
+    """The node of a replica is killed at a named place of the next restart; until it is back."""
+    directory = group.dir / f"r{number}/faults"
+    directory.mkdir(exist_ok=True)
+    fault, before = directory / place, group.replica(number)["node_pid"]
+    fault.touch()
+    asking = threading.Thread(target=control, daemon=True, args=(
+        group, "checkpoint", "now", group.name, "--tier", "restart"))
+    asking.start()
+    h.wait_until(lambda: not fault.exists(), 60, f"{place}: replica {number} dies there")
+    asking.join(60)
+
+    def back():
+        state, said = group.replica(number), group.statuses()
+        return state["node_pid"] not in (before, -1) and said.get(number) \
+            and said[number]["server_pid"] > 0 \
+            and said[number]["applied"] >= max(s["commit"] for s in said.values() if s)
+    h.wait_until(back, 60, f"{place}: replica {number} is back")
+
+
+def killed_at_its_places(story):
+    """A node dies at each named place of a restart, a follower's and then the leader's: the group
+    serves, with another server that knows its number, and nothing is left of what was broken."""
+    for place in PLACES:
+        port = h.free_port()
+        with h.Group(story, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port,
+                     options=["--restart-checkpoints", "--test-only-faults"]) as group:
+            ask(port)
+            published(group, restart(group))
+            number, born = ask(port)
+            for who in ("follower", "leader"):
+                victim = group.leader() if who == "leader" else (group.leader() + 1) % 3
+                die_in_a_restart(group, victim, place)
+                later, again = ask(port)
+                story.check(later > number and again[1] != born[1],
+                            f"{place}, {who}: another server, that knows its number",
+                            f"{number} {born}, {later} {again}")
+                check_equal(story, group, f"{place}, {who}")
+                lead(group, victim)
+                story.check(ask(port)[1] == again, f"{place}, {who}: who came back leads, its "
+                            "server was born as the others'", repr(again))
+                number, born = ask(port)
+            published(group, restart(group))
+            left = [str(p) for n in range(3) for p in (group.dir / f"r{n}").glob("kept-*")]
+            left += [str(p) for n in range(3) for p in (group.dir / f"r{n}/checkpoints").iterdir()
+                     if p.name.startswith(".") and p.name != ".lock"]
+            story.check(not left, f"{place}: nothing is left of it", repr(left))
+
+
 def is_cut_off(client):
     try:
         return not client("PING")
@@ -240,6 +293,7 @@ def body(story):
     allowed(story)
     by_the_clock(story)
     leader_lost(story)
+    killed_at_its_places(story)
     h.need("redis-server")
     redis(story)
 

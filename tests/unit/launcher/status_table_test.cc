@@ -134,6 +134,40 @@ TEST_CASE("status: what a replica would come back by, as whoever has tried knows
   CHECK(lines().empty());
 }
 
+TEST_CASE("status: what was verified, the alarm, and the last election, as the leader has them",
+          "[ctl]") {
+  std::map<int, NodeAnswer> answers{{0, node("follower", 3, 1, 900, 900)},
+                                    {1, node("leader", 3, 1, 900, 900)},
+                                    {2, node("follower", 3, 1, 900, 900)}};
+  CHECK(table_of(summarise("g", answers)).find("verified") == std::string::npos);
+  for (auto& [replica, answer] : answers) {
+    answer.status["verified"] = {{"index", 800 + replica},
+                                 {"age_ms", 70},
+                                 {"alarm", ""},
+                                 {"entries_since", 12},
+                                 {"verdict", "equal"}};
+    answer.status["last_election"] = {
+        {"view", 3}, {"cause", "suspicion"}, {"age_ms", 5000 + replica}, {"took_us", 840}};
+    answer.status["detection"] = {{"period_us", 200}, {"misses_needed", 6}};
+    answer.status["members"] = Json::array();
+  }
+  const auto text = [&] { return table_of(summarise("g", answers)); };
+  INFO(text());
+  CHECK(text().find("\nverified: log index 801, 70 ms ago, 12 entries since; last verdict: equal\n"
+                    "last election: view 3 (suspicion), 5001 ms ago, took 840 us; heartbeat every "
+                    "200 us, suspected after 6 missed in a row\n") != std::string::npos);
+  answers[1].status["verified"]["alarm"] = "replica 2 diverged";
+  CHECK(text().find("; last verdict: equal\nalarm: replica 2 diverged\n") != std::string::npos);
+}
+
+TEST_CASE("status: why no checkpoints are taken", "[ctl]") {
+  std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 900, 900)}};
+  answers[0].status["checkpoint"] = {{"last", 0}, {"none_because", "there is no CRIU"}};
+  CHECK(
+      table_of(summarise("g", answers)).find("\ncheckpoint: none are taken: there is no CRIU\n") !=
+      std::string::npos);
+}
+
 TEST_CASE("status: calls that came past the library stand below, by name", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 7, 7)},
                                     {1, node("follower", 1, 0, 7, 7)}};
@@ -182,6 +216,10 @@ TEST_CASE("status: a deposed leader that does not know yet does not count", "[ct
                                  {2, node("leader", 2, 2, 9, 9)}});
   CHECK(s["leader"] == 2);
   CHECK(health_of(s) == Health::kWell);
+  std::map<int, NodeAnswer> answers{{1, node("leader", 1, 1, 7, 7)},
+                                    {2, node("leader", 2, 2, 100, 100)}};
+  answers[1].status["peers"][0]["applied"] = 5;
+  CHECK(summarise("g", answers)["replicas"][0]["applied"] == 90);  // as the newer one has it
 }
 
 TEST_CASE("status: replicas of other hosts stand as the leader knows them", "[ctl]") {
@@ -234,8 +272,10 @@ TEST_CASE("status: who was removed is not missed", "[ctl]") {
                                     {2, {Reply::kAbsent, {}}}};
   answers[0].status["members"] = Json::array({{{"replica", 0}}, {{"replica", 1}}});
   CHECK(health_of(summarise("g", answers)) == Health::kWell);
+  CHECK(summarise("g", answers)["replicas"][2]["state"] == "no member");
   answers[0].status["members"].push_back({{"replica", 2}});
   CHECK(health_of(summarise("g", answers)) == Health::kDegraded);
+  CHECK(summarise("g", answers)["replicas"][2]["state"] == "node is gone");
 }
 
 TEST_CASE("status: an analysis replica tells what it found, and that it differs", "[ctl]") {

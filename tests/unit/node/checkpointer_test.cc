@@ -148,12 +148,59 @@ TEST_CASE("checkpoint: a place that is none to stop at is left behind", "[Q1]") 
   REQUIRE(f.c.status().last == Index{9});
 }
 
+TEST_CASE("checkpoint: a place is left only when the server had time, and its entry is admitted",
+          "[Q1]") {
+  Fixture f;
+  f.held_until = 9;
+  f.hold(0, Index{7});
+  REQUIRE(f.c.step(0, false) != kNoLook);
+  REQUIRE(f.c.step(5 * kMs, false) != kNoLook);
+  REQUIRE(f.at == 7);  // it may still come to rest here
+  REQUIRE(f.c.step(20 * kMs, false) != kNoLook);
+  REQUIRE(f.at == 8);
+  f.admitted = false;
+  f.unrest.clear();  // behind the entry before: not yet where it is to be dumped
+  REQUIRE(f.c.step(21 * kMs, false) != kNoLook);
+  REQUIRE(f.dumps == 0);
+  f.admitted = true;
+  REQUIRE(f.c.step(22 * kMs, false) == kNoLook);
+  REQUIRE(f.dumps == 1);
+}
+
+TEST_CASE("checkpoint: the time for rest is from the first place on, of this checkpoint", "[Q1]") {
+  Fixture f;
+  f.held_until = 1'000'000;
+  for (const std::uint64_t entry : {7, 2'000'000}) {  // nothing is held behind the second
+    f.at = entry;
+    f.admitted = true;
+    const std::int64_t begin = entry == 7 ? 0 : 60'000 * kMs;
+    f.hold(begin, Index{entry});
+    f.admitted = false;
+    f.unrest.clear();
+    REQUIRE(f.c.step(begin, false) != kNoLook);  // each waits for admission of its own
+    f.admitted = true;
+    f.unrest = "slot 3 computes";
+    std::int64_t now = begin;
+    for (std::int64_t next = begin; next != kNoLook; next = f.c.step(now, false)) {
+      now = next;
+      REQUIRE(now < begin + 60'000 * kMs);
+    }
+    REQUIRE(now >= begin + 1'000 * kMs);
+    REQUIRE(f.c.status().why.find("slot 3 computes") != std::string::npos);
+  }
+  REQUIRE(f.dumps == 0);
+  REQUIRE(f.c.status().failed == 2);
+}
+
 TEST_CASE("checkpoint: every way out of it lets the log go on once", "[Q1]") {
   Fixture f;
   f.hold(0, Index{7});
   SECTION("no rest in time") {
     std::int64_t now = 0;
-    for (std::int64_t next = 0; next != kNoLook; now = next) next = f.c.step(now, false);
+    for (std::int64_t next = 0; next != kNoLook; now = next) {
+      REQUIRE(now < 60'000 * kMs);
+      next = f.c.step(now, false);
+    }
     REQUIRE(f.dumps == 0);
     REQUIRE(f.c.status().why.find("slot 3 computes") != std::string::npos);
   }
@@ -197,6 +244,7 @@ TEST_CASE("checkpoint: every way out of it lets the log go on once", "[Q1]") {
   REQUIRE(f.discards == 1);
   REQUIRE(f.c.status().taken == 0);
   REQUIRE(f.c.status().failed == 1);
+  REQUIRE(f.c.status().gave_up == Index{7});
   f.at = 9;
   f.hold(10, Index{9});  // the next one is not hindered
 }

@@ -88,6 +88,25 @@ TEST_CASE("findings: pieces cut anywhere are the same", "[analysis]") {
   }
 }
 
+TEST_CASE("findings: neither a line without an end nor ever new ones take all memory",
+          "[analysis]") {
+  Findings f;
+  f.take("==1== ");
+  for (int i = 0; i < 10; ++i) f.take(std::string(20'000, 'x'));
+  f.take("\n");
+  CHECK(f.report().size() < 70'000);
+  std::size_t told = 0;
+  for (int i = 0; i < 100'100; ++i) {
+    const std::string number = std::to_string(i);
+    f.take("==1== Invalid read of size 4\n==1==    at 0x1: f" + number + " (a.c:1)\n==1== \n");
+    told += f.fresh().size();
+    f.report();
+  }
+  CHECK(told == 100'000);
+  CHECK(f.count() == 100'000);
+  CHECK(f.reports() == 100'100);
+}
+
 TEST_CASE("analysis: what its engine says is in the status, each news told once", "[analysis]") {
   using Json = nlohmann::json;
   AnalysisStatus s;

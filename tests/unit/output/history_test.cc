@@ -361,6 +361,21 @@ TEST_CASE("history: a follower names damage and gaps, and hands out nothing behi
     REQUIRE((!follower.value().damage().empty() || follower.value().last() < 30));
   }
   {
+    std::size_t at = kRecordingHeaderBytes, last = at;  // the last record says that it is huge
+    for (std::uint32_t body = 0; at < all.size(); at += kRecordHeadBytes + body) {
+      last = at;
+      std::memcpy(&body, all.data() + at + 4, sizeof body);
+    }
+    std::string part = all;
+    part.replace(last + 4, 4, "\xff\xff\xff\x7f");
+    bed.write(part);
+    auto follower = HistoryFollower::open(bed.path(), why);
+    REQUIRE(follower.ok());
+    while (follower.value().next()) {
+    }
+    CHECK(follower.value().damage() == "a record is damaged behind entry 29");  // no more is due
+  }
+  {
     auto recorder = HistoryRecorder::open(bed.dir, 3);
     REQUIRE(recorder.ok());
     for (const std::uint64_t i : {1, 2, 4}) recorder.value()->committed(Bed::entry(i, "x"));
