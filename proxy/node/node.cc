@@ -78,6 +78,10 @@ proxy::GrantOptions grant_options(const Config& config) noexcept {
   return o;
 }
 
+std::string reason_of(const Error& e) {
+  return e.detail == 0 ? e.what : fmt::format("{}: {}", e.what, std::strerror(e.detail));
+}
+
 // Why the log could not be opened, and with which status the node ends.
 std::pair<ExitStatus, std::string> why_no_log(const Error& e, const Config& config, bool restored) {
   if (e.code == Code::kUnsupported && config.host) {
@@ -95,7 +99,7 @@ std::pair<ExitStatus, std::string> why_no_log(const Error& e, const Config& conf
                         config.store_dir(), config.checkpoints_dir())};
   }
   return {ExitStatus::kNoConsensus,
-          fmt::format("consensus in {}: {}: {}", config.shm_dir, e.what, std::strerror(e.detail))};
+          fmt::format("consensus in {}: {}", config.shm_dir, reason_of(e))};
 }
 
 // What this node admits by itself cannot be admitted (its standard error says why), and there is no
@@ -160,8 +164,7 @@ bool Node::open() {
   auto segment = make_segment();
   if (!segment.ok()) {
     const Error e = segment.error();
-    fail(ExitStatus::kNoSegment,
-         fmt::format("{}: {}: {}", config_.replica_shm_dir(), e.what, std::strerror(e.detail)));
+    fail(ExitStatus::kNoSegment, fmt::format("{}: {}", config_.replica_shm_dir(), reason_of(e)));
     return false;
   }
   segment_ = std::move(segment).value();
@@ -175,8 +178,7 @@ bool Node::open() {
       Outputs::open(records ? config_.record : "", config_.replica, history_about(config_));
   if (!outputs.ok()) {
     const Error e = outputs.error();
-    fail(ExitStatus::kBadConfiguration,
-         fmt::format("record {}: {}: {}", config_.record, e.what, std::strerror(e.detail)));
+    fail(ExitStatus::kBadConfiguration, fmt::format("record {}: {}", config_.record, reason_of(e)));
     return false;
   }
   outputs_ = std::move(outputs).value();
@@ -541,8 +543,7 @@ void Node::start_server() {
   const Outcome begun = dumped ? guard_->restore(restored_from_) : guard_->start(server_upper_);
   if (!begun.ok()) {
     const Error e = begun.error();
-    fail(ExitStatus::kServerNotStarted,
-         fmt::format("{}: {}: {}", config_.program, e.what, std::strerror(e.detail)));
+    fail(ExitStatus::kServerNotStarted, fmt::format("{}: {}", config_.program, reason_of(e)));
   }
   if (!restored_from_.empty()) checkpoint::fault_point("return.asked");
 }
