@@ -5,9 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace crane::node {
@@ -15,6 +15,8 @@ namespace {
 
 // A process may have to wait for a processor for so long.
 constexpr timeval kPatience{60, 0};
+// Connections of one pass: the loop has more to do.
+constexpr int kTakenAtOnce = 64;
 
 }  // namespace
 
@@ -35,14 +37,21 @@ void CheckIns::forget() { silent_.clear(); }
 
 void CheckIns::on_connection(int fd, short, void* argument) {
   CheckIns& all = *static_cast<CheckIns*>(argument);
-  for (;;) {
+  for (int taken = 0; taken < kTakenAtOnce; ++taken) {
     const int connection = ::accept4(fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (connection < 0) return;
+    all.hear_silent();  // the same process may have sent there before it connected here
     if (all.read(connection)) {
       ::close(connection);
     } else {
       all.wait_for(connection);
     }
+  }
+}
+
+void CheckIns::hear_silent() {
+  for (auto at = silent_.begin(); at != silent_.end();) {
+    at = read((*at)->fd) ? silent_.erase(at) : std::next(at);
   }
 }
 
@@ -54,22 +63,20 @@ void CheckIns::wait_for(int fd) {
   }
   Connection& waits = *silent_.emplace_back(std::make_unique<Connection>(this, fd));
   event_assign(&waits.event_, base_, fd, EV_READ, on_message, &waits);
-  event_add(&waits.event_, &kPatience);
+  if (event_add(&waits.event_, &kPatience) != 0) {
+    spdlog::warn("a process that connected cannot be waited for");
+    silent_.pop_back();
+  }
 }
 
-void CheckIns::on_message(int, short what, void* argument) {
+void CheckIns::on_message(int fd, short what, void* argument) {
   auto* const said = static_cast<Connection*>(argument);
   CheckIns& all = *said->owner;
-  const auto at =
-      std::find_if(all.silent_.begin(), all.silent_.end(),
-                   [said](const std::unique_ptr<Connection>& c) { return c.get() == said; });
-  const std::unique_ptr<Connection> connection = std::move(*at);
-  all.silent_.erase(at);
-  if ((what & EV_READ) != 0) {
-    all.read(connection->fd);
-  } else {
+  if (!all.read(fd)) {
+    if ((what & EV_READ) != 0 && event_add(&said->event_, &kPatience) == 0) return;
     spdlog::warn("a process connected and said nothing for {} s", kPatience.tv_sec);
   }
+  all.silent_.remove_if([said](const auto& c) { return c.get() == said; });
 }
 
 bool CheckIns::read(int fd) {
@@ -78,13 +85,15 @@ bool CheckIns::read(int fd) {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   ucred credentials{};
   socklen_t size = sizeof credentials;
-  if (got != sizeof in || ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
-    spdlog::warn("a check-in could not be read: {}", got == 0  ? "its process ended"
-                                                     : got < 0 ? std::strerror(errno)
-                                                               : "it is too short");
-    return true;
+  if (got == 0) {
+    spdlog::warn("a process ended before it checked in");
+  } else if (got > 0 && got != sizeof in) {
+    spdlog::warn("a check-in is too short: {} bytes", got);
+  } else if (got < 0 || ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    spdlog::warn("a check-in could not be read: {}", std::strerror(errno));
+  } else {
+    take_(in, credentials.pid);
   }
-  take_(in, credentials.pid);
   return true;
 }
 

@@ -25,7 +25,7 @@ namespace crane::node {
 class CheckIns {
  public:
   // A process of which the node is told, and its pid on this host, which the kernel vouches for.
-  // In the order of sending, for each process.
+  // In the order of sending, for each process.  REQUIRES that it does not call forget().
   using Take = std::function<void(const dmt::CheckIn& in, pid_t host_pid)>;
   // Connections that have said nothing yet; one more ends the oldest.
   static constexpr std::size_t kSilentMax = 256;
@@ -53,6 +53,7 @@ class CheckIns {
   static void on_connection(int fd, short what, void* check_ins);
   static void on_message(int fd, short what, void* connection);
   bool read(int fd);  // false: there is nothing to read yet
+  void hear_silent();
   void wait_for(int fd);
 
   event_base* base_;

@@ -29,7 +29,7 @@
 namespace crane::node {
 
 struct GuardCallbacks {
-  std::function<void()> on_event;  // first in every callback of the event loop
+  std::function<void()> on_event;  // before whatever an event brings
   // The server's first process runs; host pid.
   std::function<void(pid_t pid)> on_started;
   // The whole server is gone; `status` as wait(2) gives it.

@@ -15,6 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/orphans.h"
 #include "proxy/node/analysis_node.h"
 #include "proxy/node/config.h"
 #include "proxy/node/control.h"
@@ -88,6 +89,7 @@ int run_by_itself(const std::string& path, int replica, const Begin& begin) {
     return static_cast<int>(problem.status);
   }
   open_log(config);
+  crane::checkpoint::remove_directories_of_criu();
   // What other nodes have not forgotten yet is no checkpoint of the new group.
   if (begin.new_group) {
     crane::node::forget_group(config);

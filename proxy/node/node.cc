@@ -366,7 +366,7 @@ bool Node::round() {
   consensus_due_ns_ = consensus_->poll(static_cast<std::uint64_t>(now_ns_));
   if (shipping_ != nullptr) shipping_->step();
   if (stalls_->has_news() && watches_stalls()) look_for_stalls();
-  if (done_) return false;  // fenced: to admit an entry would be to wait for ever
+  if (done_) return false;  // fenced: nothing is admitted any more
   slot0_->pump();
   slot0_->admit();
   if (guard_ != nullptr && !guard_->running() && !exit_reported_ && value(first_start_) != 0 &&

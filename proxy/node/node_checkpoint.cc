@@ -432,7 +432,7 @@ void Node::take_published() {
 }
 
 void Node::discard() {
-  guard_->cancel_checkpoint();
+  if (guard_ != nullptr) guard_->cancel_checkpoint();
   if (!staging_) return;
   checkpoints_->abandon(*staging_);
   staging_.reset();

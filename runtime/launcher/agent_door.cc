@@ -36,8 +36,12 @@ setup::Problem AgentDoor::open(const std::string& home) {
       chmod(path.c_str(), 0600) == 0 && listen(fd_, kBacklog) == 0) {
     return {};
   }
-  return setup::problem(setup::Status::kDirectory, "cannot make a socket", path, strerror(errno),
-                        "name another place with --dir");
+  const std::string why = strerror(errno);
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+  return setup::problem(setup::Status::kDirectory, "cannot make a socket", path, why,
+                        "crane-ctl replica resume and replace will not work there until the group "
+                        "is started again");
 }
 
 void AgentDoor::answer(const std::function<nlohmann::json(const nlohmann::json&)>& reply) const {
@@ -45,7 +49,8 @@ void AgentDoor::answer(const std::function<nlohmann::json(const nlohmann::json&)
   if (asker < 0) return;
   std::string text(kRequestMax, '\0');
   pollfd there{asker, POLLIN, 0};
-  const bool speaks = poll(&there, 1, kSpeakMs) > 0;
+  // Whoever has left does not wait for it any more, and may have changed its mind.
+  const bool speaks = poll(&there, 1, kSpeakMs) > 0 && (there.revents & POLLHUP) == 0;
   const ssize_t got = speaks ? recv(asker, text.data(), text.size(), MSG_DONTWAIT) : -1;
   if (got > 0) {
     text.resize(static_cast<std::size_t>(got));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "runtime/launcher/agent_door.h"
 #include "runtime/launcher/control_client.h"
 
 namespace crane::launcher {
@@ -50,7 +51,7 @@ std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& gro
     std::string text;
     answer.reply = ask_node(socket, Json{{"do", "status"}}.dump(), kAskTimeoutMs, text);
     const std::string home = socket.substr(0, socket.rfind('/'));
-    if (answer.reply == Reply::kAbsent && access((home + "/drained").c_str(), F_OK) == 0) {
+    if (answer.reply == Reply::kAbsent && access((home + "/" + kDrainedMark).c_str(), F_OK) == 0) {
       answer.reply = Reply::kDrained;
     }
     if (answer.reply != Reply::kAnswer) continue;

@@ -238,12 +238,18 @@ Told ask_to_start(const Request& request, const std::string& group, int replica,
 
 int bring_back(const Request& request, const std::string& group, int replica, bool forgets) {
   const auto deadline = now_ms() + kPatienceMs;
+  bool unheard = false;
   for (;; poll(nullptr, 0, kLookEveryMs)) {
     const Told told = ask_to_start(request, group, replica, forgets);
-    if (told.status == 0) {
-      print(told.message + "\n");
+    // Its answer to an earlier request may have come too late.
+    const bool begun =
+        told.busy && unheard &&
+        tell_agent(request, group, replica, {{"do", "state"}}).answer.value("node", false);
+    if (told.status == 0 || begun) {
+      print((begun ? name_of(replica) + " is started" : told.message) + "\n");
       return wait_until_back(request, group, replica, request.checkpoint);
     }
+    unheard = unheard || (told.busy && !told.answer.is_object());
     if (told.busy && now_ms() < deadline) continue;
     say(told.message);
     return told.status;

@@ -194,6 +194,10 @@ Problem HostAgent::prepare(const Json& command) {
 void HostAgent::start(Begin how) {
   std::vector<std::string> words{parts_.node, "--config", directories_.host_dir() + "/group.toml",
                                  "--replica", std::to_string(replica_)};
+  if (how == Begin::kAnew) {
+    std::error_code ignored;
+    fs::remove(replica_home() + "/" + kDrainedMark, ignored);  // of the group's life before
+  }
   // Memory is gone when all were stopped; here all begin anew together.
   const bool anew = how == Begin::kAnew && file_.durability == "memory";
   if (anew) words.push_back("--force-new-group");
@@ -302,7 +306,7 @@ void HostAgent::on_node_end(int status) {
   } else if (comes_back(status)) {
     return;
   }
-  if (!stays_drained(status)) leave(status);
+  if (!done_ && !stays_drained(status)) leave(status);
 }
 
 // The group goes on without this host: what is not kept for the next start goes.
@@ -330,8 +334,9 @@ void HostAgent::leave(int status) {
 // H4.  An operator ended its node, or brought it back in vain.
 bool HostAgent::stays_drained(int status) {
   const std::string mark = replica_home() + "/" + kDrainedMark;
-  const bool failed = std::exchange(resumes_, false);
-  if (stop_signal_ != 0 || (!failed && access(mark.c_str(), F_OK) != 0)) return false;
+  const bool marked = access(mark.c_str(), F_OK) == 0;
+  const bool failed = std::exchange(resumes_, false) && !marked;
+  if (stop_signal_ != 0 || (!failed && !marked)) return false;
   in_vain_.clear();
   if (failed) {
     in_vain_ = "its node " + how_ended(status) + (said_.empty() ? "" : ": " + said_);

@@ -276,7 +276,8 @@ void Hosts::on_deadline() {
   if (phase_ == Phase::kPreparing || phase_ == Phase::kStarting) {
     std::string late;
     for (const Host& host : hosts_) {
-      const bool runs = phase_ == Phase::kStarting ? host.server : host.state == State::kReady;
+      const bool runs =
+          phase_ == Phase::kStarting ? host.server || host.drained : host.state == State::kReady;
       if (!runs) late += (late.empty() ? "" : ", ") + host.name;
     }
     end_with(problem(Status::kNodeFailed, "the group did not start", options_.name,
@@ -427,6 +428,10 @@ void Hosts::on_status(Host& host, const Json& message) {
     say("replica " + std::to_string(host.number) + " on " + host.name + " leads (view " +
         std::to_string(host.view) + ")");
   }
+  look_whether_all_run();
+}
+
+void Hosts::look_whether_all_run() {
   show_ports();
   const bool all =
       std::all_of(hosts_.begin(), hosts_.end(), [](auto& h) { return h.server || h.drained; });

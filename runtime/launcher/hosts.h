@@ -58,6 +58,7 @@ class Hosts {
   void on_error_line(Host& host, const std::string& line);
   void on_hello(Host& host, const nlohmann::json& message);
   void on_status(Host& host, const nlohmann::json& message);
+  void look_whether_all_run();
   void on_said(Host& host, const std::string& line);
   void on_ended(Host& host, const nlohmann::json& message);
   // hosts_left.cc

@@ -27,7 +27,8 @@ void Hosts::on_drained(Host& host, const nlohmann::json& message) {
         (why.empty() ? " is drained" : " did not come back, and is drained as before: " + why) +
         "; crane-ctl replica resume " + std::to_string(host.number) + " there brings it back");
   }
-  if (phase_ == Phase::kEnding) on_server_end();
+  if (phase_ == Phase::kEnding) return on_server_end();
+  look_whether_all_run();
 }
 
 void Hosts::on_resumed(Host& host) {

@@ -14,7 +14,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Who comes back so often in a row without lasting so long is given up.
 // A checkpoint that was asked for and is not there is asked for again.
 constexpr std::int64_t kAskAgainMs = 5'000;
 

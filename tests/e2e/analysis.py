@@ -172,8 +172,10 @@ def check_paused(story, group, load):
     """Stopped, it holds up nobody."""
     node = group.replica(PLACE)["node_pid"]
     os.kill(node, signal.SIGSTOP)
-    load.progress(20)
-    os.kill(node, signal.SIGCONT)
+    try:
+        load.progress(20)
+    finally:
+        os.kill(node, signal.SIGCONT)
     h.wait_until(lambda: analysis(group), 20, "it goes on")
     story.check(group.replica(PLACE)["node_pid"] == node, "stopped for a while, it goes on")
 
@@ -182,10 +184,12 @@ def check_leader_killed(story, group, load):
     """Nor is it missed: it stands still until two of the three serve again."""
     old, node = group.leader(), group.replica(PLACE)["node_pid"]
     os.kill(node, signal.SIGSTOP)
-    group.signal_node(old, signal.SIGKILL)
-    h.wait_until(lambda: group.state()["leader"] not in (-1, old), 30, "another one leads")
-    load.progress()
-    os.kill(node, signal.SIGCONT)
+    try:
+        group.signal_node(old, signal.SIGKILL)
+        h.wait_until(lambda: group.state()["leader"] not in (-1, old), 30, "another one leads")
+        load.progress()
+    finally:
+        os.kill(node, signal.SIGCONT)
     story.check(group.leader() in {0, 1, 2} - {old} and is_member(group)
                 and group.replica(PLACE)["role"] == "analysis",
                 "the leader is killed: a voter leads, the analysis replica is what it was",

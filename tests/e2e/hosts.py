@@ -216,12 +216,13 @@ def refusals(story):
     """What is found wrong before a node starts, with its exit status and words."""
     group = Hosts(story, h.redis_program(h.free_port()))
 
-    def node(status, words, config, number=0):
+    def node(status, words, config, number=0, lines=1):
         group.log(number).unlink(missing_ok=True)
         group.start(number, config=config)
         got = group.wait(number)
         said = group.said(number)
-        story.check(got == status and all(w in said for w in words) and said.count("\n") == 1,
+        story.check(got == status and all(w in said for w in words)
+                    and said.count("\n") == lines,
                     f"status {status}: {', '.join(words)}", f"{got}: {said}")
 
     node(118, ["cannot read the group's file"], group.home / "none.toml")
@@ -233,6 +234,9 @@ def refusals(story):
         group.replicas[0][key] = value
         node(118, [f"[[replica]] 0 {key}: 1023", "; name another"], group.write("place.toml"))
         del group.replicas[0][key]
+    node(75, ["virtual address", "there is no such interface"],
+         group.write("virtual.toml", clients={"listen": "any", "virtual_ip": "10.99.99.99/24",
+                                              "interface": "crane-none"}), lines=2)
     node(102, ["no such program"], group.write("p.toml", server={"command": ["no-such-server"]}))
     group.secret.chmod(0o644)
     node(119, ["others may read", "chmod 600"], group.config)

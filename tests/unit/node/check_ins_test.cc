@@ -11,6 +11,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,6 +79,18 @@ TEST_CASE("who has not sent yet holds up nobody, and is heard when it sends", "[
   REQUIRE(node.check_ins->silent() == 0);
 }
 
+TEST_CASE("a process is heard in the order of its sending", "[check_ins]") {
+  Node node;
+  const int first = node.connect();
+  node.turn();
+  node.send(first, 2);
+  node.send(node.connect(), 3);  // as after exec
+  node.turn();
+  REQUIRE(node.taken.size() == 2);
+  CHECK(node.taken[0].first == 2);
+  CHECK(node.taken[1].first == 3);
+}
+
 TEST_CASE("who ends before it has sent, or sends too little, is not taken", "[check_ins]") {
   Node node;
   const int ends = node.connect();
@@ -96,8 +109,10 @@ TEST_CASE("of too many that say nothing the oldest is sent away", "[check_ins]")
   const int first = node.connect();
   node.turn();
   std::vector<int> others;
-  for (std::size_t i = 0; i < CheckIns::kSilentMax; ++i) others.push_back(node.connect());
-  node.turn();
+  for (std::size_t i = 0; i < CheckIns::kSilentMax; ++i) {
+    others.push_back(node.connect());
+    node.turn();
+  }
   REQUIRE(node.check_ins->silent() == CheckIns::kSilentMax);
   char byte = 0;
   CHECK(::recv(first, &byte, 1, 0) == 0);  // its connection was closed
