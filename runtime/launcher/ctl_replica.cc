@@ -114,6 +114,11 @@ bool has_ended(pid_t pid) {
   return state == std::string::npos || text.compare(state, 3, ") Z") == 0;
 }
 
+// "ok": it runs; "drained"; ..
+std::string state_of(const Request& request, const std::string& group, int replica) {
+  return row_of(summary_of(request, group), replica).value("state", "");
+}
+
 // Its node and server end, in order.
 int drain(const Request& request, const std::string& group, int replica) {
   const auto deadline = now_ms() + kPatienceMs;
@@ -238,18 +243,14 @@ Told ask_to_start(const Request& request, const std::string& group, int replica,
 
 int bring_back(const Request& request, const std::string& group, int replica, bool forgets) {
   const auto deadline = now_ms() + kPatienceMs;
-  bool unheard = false;
   for (;; poll(nullptr, 0, kLookEveryMs)) {
     const Told told = ask_to_start(request, group, replica, forgets);
-    // Its answer to an earlier request may have come too late.
-    const bool begun =
-        told.busy && unheard &&
-        tell_agent(request, group, replica, {{"do", "state"}}).answer.value("node", false);
+    // The answer to an earlier request may have come too late.
+    const bool begun = told.busy && state_of(request, group, replica) == "ok";
     if (told.status == 0 || begun) {
       print((begun ? name_of(replica) + " is started" : told.message) + "\n");
       return wait_until_back(request, group, replica, request.checkpoint);
     }
-    unheard = unheard || (told.busy && !told.answer.is_object());
     if (told.busy && now_ms() < deadline) continue;
     say(told.message);
     return told.status;
@@ -280,11 +281,6 @@ int choose_here(const Request& request, std::string& group) {
   if (const int bad = choose_member(request, group); bad != 0) return bad;
   if (is_here(request, group, request.replica)) return 0;
   return refuse(group, name_of(request.replica) + " is on another host; run this there");
-}
-
-// "ok": it runs; "drained"; ..
-std::string state_of(const Request& request, const std::string& group, int replica) {
-  return row_of(summary_of(request, group), replica).value("state", "");
 }
 
 // The named checkpoint is here and well; 0, or the exit status after a message.

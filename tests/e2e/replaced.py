@@ -6,9 +6,12 @@ The log's ring is overrun first, so that nobody can begin without a checkpoint: 
 are replaced one after another, by way of one spare place; then one that was stopped until its
 entries had left the ring comes back by itself; then the operator's commands, with their wrong uses.
 """
+import json
 import os
 import pathlib
 import signal
+import socket
+import subprocess
 
 import _harness as h
 from checkpoints import check_equal, control, lead, listed
@@ -87,12 +90,43 @@ def drain(story, group, load, number):
     other = next(n for n in group.live() if n != group.leader())
     run(story, group, "who is needed is not drained", "replica", "drain", str(other), group.name,
         status=5, says=[f"replica {other} is needed", ";"])
+    asked_again(story, group, number)
     overrun(group)
     load.progress()
     run(story, group, "it is brought back", "replica", "resume", who, group.name,
         says=[f"replica {who} is back, from the checkpoint at entry"])
     run(story, group, "who runs needs nothing", "replica", "resume", who, group.name, says=["runs"])
     load.progress()
+
+
+def asked_again(story, group, number):
+    """Who is busy is asked again, until it says something else: a leader's node of our own, with the
+    status of the real one, in a directory of its own."""
+    leader = group.leader()
+    status = json.dumps(group.status(leader)).encode()
+    home = story.work / "asked" / group.name
+    for n in (leader, number):
+        (home / f"r{n}").mkdir(parents=True)
+    (home / f"r{number}" / "drained").touch()
+    (home / "state.json").touch()
+    answers = [b'{"ok":false,"error":"busy","message":"not now"}'] * 3
+    answers += [b'{"ok":false,"error":"failed","message":"never"}']
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as node:
+        node.bind(str(home / f"r{leader}" / "control.sock"))
+        node.listen(8)
+        node.settimeout(20)
+        words = [str(story.out / "crane-ctl"), "--dir", str(home.parent), "replica", "resume",
+                 str(number), group.name]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True) as asking:
+            while answers and asking.poll() is None:
+                asker, _ = node.accept()
+                with asker:
+                    asked = json.loads(asker.recv(4096))["do"]
+                    asker.send(answers.pop(0) if asked == "bring_back" else status)
+            text = asking.communicate(timeout=20)[0]
+    story.check(asking.returncode == 5 and not answers and "never" in text,
+                "who is busy is asked again", f"{asking.returncode}: {text}")
 
 
 def restore(story, group, load, number):
