@@ -105,9 +105,10 @@ struct Running {
   std::string said() const { return slurp(scratch + "/err"); }
   bool has_said(const std::string& part) const { return said().find(part) != std::string::npos; }
   std::string role(unsigned replica) const { return state()["replicas"][replica]["role"]; }
-  // With FAKE_WORDS: replica k says this to crane-run.
+  // With FAKE_WORDS: replica k says this to crane-run, once it has said what it was told before.
   void let_say(int k, const Json& message) const {
     const std::string path = dir() + "/say-" + std::to_string(k);
+    REQUIRE(eventually([&] { return !fs::exists(path); }));
     std::ofstream(path + ".new") << message.dump();
     fs::rename(path + ".new", path);
   }
