@@ -33,6 +33,9 @@ namespace {
 
 constexpr const char* kLibrary = "liblxc.so.1";
 constexpr long kOverlayMagic = 0x794c7630;
+// The overlay's, in the container's directory; where both must be in memory, in a tmpfs at kWork.
+constexpr const char* kUpper = "/upper";
+constexpr const char* kWork = "/work";
 
 // Each failed try means that somebody else made one more directory of the path.
 constexpr int kNewTriesMax = 16;
@@ -103,9 +106,8 @@ std::string Container::in_root(const std::string& path) const {
 }
 
 std::string Container::upper_directory() const {
-  const std::string& dir = options_.directory;
-  const std::string nested = dir + "/work/upper";
-  return std::filesystem::exists(nested) ? nested : dir + "/upper";
+  const std::string nested = options_.directory + kWork + kUpper;
+  return std::filesystem::exists(nested) ? nested : options_.directory + kUpper;
 }
 
 // Held as long as we live, by a name that no file system keeps.
@@ -135,20 +137,21 @@ Outcome Container::claim_name() {
 Outcome Container::mount_root(const std::string& upper) {
   const std::string& dir = options_.directory;
   const bool keep = options_.keep_upper && upper.empty();
-  for (const char* part : {"/rootfs", "/upper", "/work"}) {
-    if (!keep || std::string("/upper") != part) remove_tree(dir + part);
+  for (const std::string part : {"/rootfs", kUpper, kWork}) {
+    if (!keep || part != kUpper) remove_tree(dir + part);
     if (auto made = make_directories(dir + part); !made) return made;
   }
-  std::string work = dir + "/work";
+  std::string work = dir + kWork;
   struct statfs info {};
   if (statfs(dir.c_str(), &info) == 0 && info.f_type == kOverlayMagic) {
     // An overlay cannot be another one's upper directory (a container in a container): memory then.
-    if (mount("crane", (dir + "/work").c_str(), "tmpfs", 0, "mode=755") != 0) {
+    const std::string nested = dir + kWork;
+    if (mount("crane", nested.c_str(), "tmpfs", 0, "mode=755") != 0) {
       return system_error("mount a tmpfs for the overlay");
     }
-    if (auto made = make_directories(dir + "/work/upper"); !made) return made;
-    if (auto made = make_directories(dir + "/work/work"); !made) return made;
-    work = dir + "/work/work";
+    work = nested + kWork;
+    if (auto made = make_directories(nested + kUpper); !made) return made;
+    if (auto made = make_directories(work); !made) return made;
   }
   if (!upper.empty()) {
     const std::string place = upper_directory();
@@ -357,11 +360,11 @@ void Container::clean() {
   if (claim_ < 0) return;  // what is there belongs to another one
   const std::string& dir = options_.directory;
   umount2(in_root("").c_str(), MNT_DETACH);
-  umount2((dir + "/work").c_str(), MNT_DETACH);
+  umount2((dir + kWork).c_str(), MNT_DETACH);
   remove_leftovers();
-  remove_tree(dir + "/work");
+  remove_tree(dir + kWork);
   remove_tree(dir + "/rootfs");
-  if (!options_.keep_upper) remove_tree(dir + "/upper");
+  if (!options_.keep_upper) remove_tree(dir + kUpper);
   if (server_status(0)) unlink((dir + "/lxc.log").c_str());  // it says why, when it failed
 }
 

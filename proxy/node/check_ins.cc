@@ -62,21 +62,20 @@ void CheckIns::wait_for(int fd) {
     silent_.pop_front();
   }
   Connection& waits = *silent_.emplace_back(std::make_unique<Connection>(this, fd));
-  event_assign(&waits.event_, base_, fd, EV_READ, on_message, &waits);
+  event_assign(&waits.event_, base_, fd, EV_READ | EV_PERSIST, on_message, &waits);
   if (event_add(&waits.event_, &kPatience) != 0) {
     spdlog::warn("a process that connected cannot be waited for");
     silent_.pop_back();
   }
 }
 
-void CheckIns::on_message(int fd, short what, void* argument) {
-  auto* const said = static_cast<Connection*>(argument);
-  CheckIns& all = *said->owner;
-  if (!all.read(fd)) {
-    if ((what & EV_READ) != 0 && event_add(&said->event_, &kPatience) == 0) return;
-    spdlog::warn("a process connected and said nothing for {} s", kPatience.tv_sec);
-  }
-  all.silent_.remove_if([said](const auto& c) { return c.get() == said; });
+void CheckIns::on_message(int, short what, void* argument) {
+  auto* const waits = static_cast<Connection*>(argument);
+  CheckIns& all = *waits->owner;
+  all.hear_silent();  // this one may be gone then
+  if ((what & EV_TIMEOUT) == 0) return;
+  if (all.silent_.remove_if([waits](const auto& c) { return c.get() == waits; }) == 0) return;
+  spdlog::warn("a process connected and said nothing for {} s", kPatience.tv_sec);
 }
 
 bool CheckIns::read(int fd) {

@@ -48,7 +48,6 @@ class CheckIns {
     int fd;
     event event_{};
   };
-  using Connections = std::list<std::unique_ptr<Connection>>;
 
   static void on_connection(int fd, short what, void* check_ins);
   static void on_message(int fd, short what, void* connection);
@@ -59,7 +58,7 @@ class CheckIns {
   event_base* base_;
   Take take_;
   event listener_event_{};
-  Connections silent_;  // the oldest first
+  std::list<std::unique_ptr<Connection>> silent_;  // the oldest first
 };
 
 }  // namespace crane::node

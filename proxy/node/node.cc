@@ -30,6 +30,7 @@
 #include "dmt/scheduler.h"
 #include "dmt/tuning.h"
 #include "proxy/tuning.h"
+#include "runtime/setup/preflight.h"
 
 namespace crane::node {
 namespace {
@@ -156,7 +157,7 @@ bool Node::open() {
   }
   began_ns_ = now_ns_ = monotonic_ns();  // the log's first entries may come while it is opened
   std::error_code ignored;
-  std::filesystem::remove(config_.replica_dir() + "/" + kDrainedMark, ignored);
+  std::filesystem::remove(config_.replica_dir() + "/" + setup::kDrainedMark, ignored);
   if (config_.test_only_faults) checkpoint::die_where_told(config_.replica_dir() + "/faults");
   open_checkpointer();
   open_restarter();

@@ -22,6 +22,7 @@
 #include "proxy/node/replay.h"
 #include "proxy/node/server_pids.h"
 #include "proxy/node/shipping.h"
+#include "runtime/setup/preflight.h"
 
 namespace crane::node {
 namespace {
@@ -265,8 +266,9 @@ std::string Node::leave_for_a_while() {
   }
   spdlog::info("an operator drains this replica");
   control_.send({{"t", "drained"}});
-  const Outcome marked = write_file(config_.replica_dir() + "/" + kDrainedMark, "");
-  if (!marked.ok()) spdlog::warn("{}: {}", kDrainedMark, std::strerror(marked.error().detail));
+  const Outcome marked = write_file(config_.replica_dir() + "/" + setup::kDrainedMark, "");
+  if (!marked.ok())
+    spdlog::warn("{}: {}", setup::kDrainedMark, std::strerror(marked.error().detail));
   done_ = true;
   return accepted(who + " leaves");
 }

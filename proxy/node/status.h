@@ -94,9 +94,6 @@ struct NodeStatus {
   bool watched = true;               // false: the kernel cannot see such calls
 };
 
-// In the replica's directory while it is drained.
-inline constexpr char kDrainedMark[] = "drained";
-
 nlohmann::json to_json(const NodeStatus& status);
 // Replaces `path` atomically.
 Outcome write_file(const std::string& path, const std::string& text);

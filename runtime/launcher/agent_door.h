@@ -19,8 +19,6 @@ namespace crane::launcher {
 
 // In the agent's directory.
 inline constexpr char kAgentDoor[] = "agent.sock";
-// In a replica's directory while it is drained; its node makes it (proxy/node/status.h).
-inline constexpr char kDrainedMark[] = "drained";
 
 class AgentDoor {
  public:

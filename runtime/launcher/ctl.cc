@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "runtime/launcher/agent_door.h"
 #include "runtime/launcher/control_client.h"
+#include "runtime/setup/preflight.h"
 
 namespace crane::launcher {
 
@@ -51,7 +51,8 @@ std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& gro
     std::string text;
     answer.reply = ask_node(socket, Json{{"do", "status"}}.dump(), kAskTimeoutMs, text);
     const std::string home = socket.substr(0, socket.rfind('/'));
-    if (answer.reply == Reply::kAbsent && access((home + "/" + kDrainedMark).c_str(), F_OK) == 0) {
+    if (answer.reply == Reply::kAbsent &&
+        access((home + "/" + setup::kDrainedMark).c_str(), F_OK) == 0) {
       answer.reply = Reply::kDrained;
     }
     if (answer.reply != Reply::kAnswer) continue;
@@ -105,6 +106,14 @@ int choose_one(const Request& request, std::string& group) {
   return kNoSuchGroup;
 }
 
+Told told_by(const std::string& group, const std::string& text) {
+  const Json answer = Json::parse(text, nullptr, false);
+  const std::string message = answer.is_object() ? answer.value("message", "") : "not understood";
+  if (answer.is_object() && answer.value("ok", false)) return {0, message, false, answer};
+  const std::string error = answer.is_object() ? answer.value("error", "") : "";
+  return {kRefused, "refused: " + group + ": " + message, error == "busy" || error == "not_leader"};
+}
+
 Told tell_replica(const Request& request, const std::string& group, int replica, const Json& what) {
   bool denied = false;
   const auto sockets = find_replicas(request.dir, group, denied);
@@ -117,11 +126,7 @@ Told tell_replica(const Request& request, const std::string& group, int replica,
     return {static_cast<int>(Health::kDegraded),
             "no answer: " + group + ": " + who + " does not answer; see its node.log", true};
   }
-  const Json answer = Json::parse(text, nullptr, false);
-  const std::string message = answer.is_object() ? answer.value("message", "") : "not understood";
-  if (answer.is_object() && answer.value("ok", false)) return {0, message, false, answer};
-  const std::string error = answer.is_object() ? answer.value("error", "") : "";
-  return {kRefused, "refused: " + group + ": " + message, error == "busy" || error == "not_leader"};
+  return told_by(group, text);
 }
 
 Told tell_leader(const Request& request, const std::string& group, const Json& summary,

@@ -46,6 +46,8 @@ int choose_one(const Request& request, std::string& group);
 
 std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& group);
 nlohmann::json summary_of(const Request& request, const std::string& group);
+// What an answer of a node, or of an agent, says.
+Told told_by(const std::string& group, const std::string& text);
 // What one node of this machine says to a request.
 Told tell_replica(const Request& request, const std::string& group, int replica,
                   const nlohmann::json& what);

@@ -120,9 +120,8 @@ std::string state_of(const Request& request, const std::string& group, int repli
 }
 
 // Its node and server end, in order.
-int drain(const Request& request, const std::string& group, int replica) {
+int drain(const Request& request, const std::string& group, int replica, Starter starter) {
   const auto deadline = now_ms() + kPatienceMs;
-  const Starter starter = starter_of(request, group, replica);
   bool asked = false;
   pid_t node = 0;
   for (Teller tell;; poll(nullptr, 0, kLookEveryMs)) {
@@ -181,8 +180,8 @@ bool is_fed(const Json& summary, const Json& row) {
 
 // Until it runs, votes, and has done what the group had done when this was called.
 int wait_until_back(const Request& request, const std::string& group, int replica,
-                    const std::string& checkpoint) {
-  const bool alone = starter_of(request, group, replica) != Starter::kCraneRun;
+                    Starter starter) {
+  const bool alone = starter != Starter::kCraneRun;
   std::uint64_t goal = number(summary_of(request, group), "commit");
   std::int64_t gone_ms = 0;
   int looks = 0;
@@ -209,10 +208,10 @@ int wait_until_back(const Request& request, const std::string& group, int replic
     }
     const std::uint64_t at = number(row.value("checkpoint", Json::object()), "restored_at");
     std::uint64_t view = 0, wanted = 0;
-    checkpoint::parse_name(checkpoint, view, wanted);
-    if (!checkpoint.empty() && at != wanted) {
+    checkpoint::parse_name(request.checkpoint, view, wanted);
+    if (!request.checkpoint.empty() && at != wanted) {
       return refuse(group, name_of(replica) + " came back from entry " + std::to_string(at) +
-                               ", not from " + checkpoint + "; its node.log says why");
+                               ", not from " + request.checkpoint + "; its node.log says why");
     }
     print(name_of(replica) + " is back" +
           (at > 0 ? ", from the checkpoint at entry " + std::to_string(at)
@@ -223,8 +222,9 @@ int wait_until_back(const Request& request, const std::string& group, int replic
 }
 
 // Asks whoever starts nodes.
-Told ask_to_start(const Request& request, const std::string& group, int replica, bool forgets) {
-  switch (starter_of(request, group, replica)) {
+Told ask_to_start(const Request& request, const std::string& group, int replica, Starter starter,
+                  bool forgets) {
+  switch (starter) {
     case Starter::kCraneRun:
       return tell_leader(request, group, summary_of(request, group),
                          {{"do", "bring_back"},
@@ -241,15 +241,16 @@ Told ask_to_start(const Request& request, const std::string& group, int replica,
                         way_back(Starter::kNobody, replica)};
 }
 
-int bring_back(const Request& request, const std::string& group, int replica, bool forgets) {
+int bring_back(const Request& request, const std::string& group, int replica, Starter starter,
+               bool forgets) {
   const auto deadline = now_ms() + kPatienceMs;
   for (;; poll(nullptr, 0, kLookEveryMs)) {
-    const Told told = ask_to_start(request, group, replica, forgets);
+    const Told told = ask_to_start(request, group, replica, starter, forgets);
     // The answer to an earlier request may have come too late.
     const bool begun = told.busy && state_of(request, group, replica) == "ok";
     if (told.status == 0 || begun) {
       print((begun ? name_of(replica) + " is started" : told.message) + "\n");
-      return wait_until_back(request, group, replica, request.checkpoint);
+      return wait_until_back(request, group, replica, starter);
     }
     if (told.busy && now_ms() < deadline) continue;
     say(told.message);
@@ -384,21 +385,21 @@ int drain_replica(const Request& request) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   const int replica = request.replica;
+  const Starter starter = starter_of(request, group, replica);
   // Alone on its host nobody tells the members then.
   if (state_of(request, group, replica) != "drained") {
     if (const int bad = choose_here(request, group); bad != 0) return bad;
-    if (const int bad = drain(request, group, replica); bad != 0) return bad;
+    if (const int bad = drain(request, group, replica, starter); bad != 0) return bad;
   }
-  print(name_of(replica) + " is drained; " +
-        way_back(starter_of(request, group, replica), replica) + "\n");
+  print(name_of(replica) + " is drained; " + way_back(starter, replica) + "\n");
   return 0;
 }
 
 int resume_replica(const Request& request) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
-  const bool alone = is_here(request, group, request.replica) &&
-                     starter_of(request, group, request.replica) != Starter::kCraneRun;
+  const Starter starter = starter_of(request, group, request.replica);
+  const bool alone = is_here(request, group, request.replica) && starter != Starter::kCraneRun;
   if (!alone) {
     if (const int bad = choose_here(request, group); bad != 0) return bad;
   }
@@ -406,7 +407,7 @@ int resume_replica(const Request& request) {
     print(name_of(request.replica) + " runs\n");
     return 0;
   }
-  return bring_back(request, group, request.replica, false);
+  return bring_back(request, group, request.replica, starter, false);
 }
 
 // In its own place: it is drained, and comes back as somebody who has nothing but a checkpoint.
@@ -425,16 +426,17 @@ int replace_replica(const Request& request) {
   // Of several hosts the leader has one taken when it is needed.
   if (starter == Starter::kCraneRun) keep_one(request, group);
   if (state_of(request, group, request.replica) == "ok") {
-    if (const int bad = drain(request, group, request.replica); bad != 0) return bad;
+    if (const int bad = drain(request, group, request.replica, starter); bad != 0) return bad;
   }
-  return bring_back(request, group, request.replica, true);
+  return bring_back(request, group, request.replica, starter, true);
 }
 
 int restore_replica(Request request) {
   std::string group;
   if (const int bad = name_checkpoint(request); bad != 0) return bad;
   if (const int bad = choose_member(request, group); bad != 0) return bad;
-  if (starter_of(request, group, request.replica) != Starter::kCraneRun) {
+  const Starter starter = starter_of(request, group, request.replica);
+  if (starter != Starter::kCraneRun) {
     return refuse(group,
                   "only crane-run on one host does that; with several hosts crane-ctl "
                   "replica drain and resume begin at the host's own newest checkpoint");
@@ -446,9 +448,9 @@ int restore_replica(Request request) {
     return kNoSuchCheckpoint;
   }
   if (state_of(request, group, request.replica) == "ok") {
-    if (const int bad = drain(request, group, request.replica); bad != 0) return bad;
+    if (const int bad = drain(request, group, request.replica, starter); bad != 0) return bad;
   }
-  return bring_back(request, group, request.replica, false);
+  return bring_back(request, group, request.replica, starter, false);
 }
 
 }  // namespace crane::launcher

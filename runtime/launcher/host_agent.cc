@@ -133,6 +133,7 @@ class HostAgent {
   void on_node_end(int status);
   void ask_node_state();
   std::string replica_home() const;
+  std::string drained_mark() const;
   int timeout() const;
   void fail(const Problem& problem);
 
@@ -192,12 +193,10 @@ Problem HostAgent::prepare(const Json& command) {
 }
 
 void HostAgent::start(Begin how) {
+  std::error_code ignored;
   std::vector<std::string> words{parts_.node, "--config", directories_.host_dir() + "/group.toml",
                                  "--replica", std::to_string(replica_)};
-  if (how == Begin::kAnew) {
-    std::error_code ignored;
-    fs::remove(replica_home() + "/" + kDrainedMark, ignored);  // of the group's life before
-  }
+  if (how == Begin::kAnew) fs::remove(drained_mark(), ignored);  // of the group's life before
   // Memory is gone when all were stopped; here all begin anew together.
   const bool anew = how == Begin::kAnew && file_.durability == "memory";
   if (anew) words.push_back("--force-new-group");
@@ -257,6 +256,8 @@ void HostAgent::on_disconnect() {
 std::string HostAgent::replica_home() const {
   return fs::path(directories_.host_dir()).parent_path().string() + "/r" + std::to_string(replica_);
 }
+
+std::string HostAgent::drained_mark() const { return replica_home() + "/" + setup::kDrainedMark; }
 
 bool HostAgent::has_checkpoint() const {
   const auto kept = checkpoint::Checkpoints({replica_home() + "/checkpoints", 1, {}}).list();
@@ -318,7 +319,7 @@ void HostAgent::leave(int status) {
   const bool well = WIFEXITED(status) && WEXITSTATUS(status) == std::max(server_exit, 0) &&
                     WEXITSTATUS(status) < 128;
   std::error_code ignored;
-  fs::remove(home + "/" + kDrainedMark, ignored);  // nothing here to bring back
+  fs::remove(drained_mark(), ignored);  // nothing here to bring back
   using Goes = setup::GroupDirectories::Goes;
   directories_.remove_host(file_.durability != "memory" ? Goes::kMemory
                            : well                       ? Goes::kAll
@@ -333,14 +334,13 @@ void HostAgent::leave(int status) {
 
 // H4.  An operator ended its node, or brought it back in vain.
 bool HostAgent::stays_drained(int status) {
-  const std::string mark = replica_home() + "/" + kDrainedMark;
-  const bool marked = access(mark.c_str(), F_OK) == 0;
+  const bool marked = access(drained_mark().c_str(), F_OK) == 0;
   const bool failed = std::exchange(resumes_, false) && !marked;
   if (stop_signal_ != 0 || (!failed && !marked)) return false;
   in_vain_.clear();
   if (failed) {
     in_vain_ = "its node " + how_ended(status) + (said_.empty() ? "" : ": " + said_);
-    if (auto p = write_file(mark, ""); !p.none()) return false;
+    if (auto p = write_file(drained_mark(), ""); !p.none()) return false;
   }
   if (node_.out >= 0) close(node_.out);
   node_.out = -1;
@@ -355,7 +355,7 @@ bool HostAgent::stays_drained(int status) {
 // a new server: it takes all of it from the others or, if they lack some, their checkpoint.
 Json HostAgent::resume(bool forgets) {
   std::error_code ignored;
-  fs::remove(replica_home() + "/" + kDrainedMark, ignored);
+  fs::remove(drained_mark(), ignored);
   returns_.forget();
   before_fetch_.reset();
   drained_.reset();
@@ -404,10 +404,10 @@ void HostAgent::on_signals() {
 void HostAgent::ask_node_state() {
   ask_ms_ = now_ms() + (serves_ ? kAskServingMs : kAskEveryMs);
   if (!connected_ && !resumes_) return;
-  const std::string socket = fs::path(directories_.host_dir()).parent_path().string() + "/r" +
-                             std::to_string(replica_) + "/control.sock";
   std::string answer;
-  if (ask_node(socket, R"({"do":"status"})", kAskMs, answer) != Reply::kAnswer) return;
+  if (ask_node(replica_home() + "/control.sock", R"({"do":"status"})", kAskMs, answer) !=
+      Reply::kAnswer)
+    return;
   const Json all = Json::parse(answer, nullptr, false);
   if (!all.is_object()) return;
   const Json state{{"t", "status"},

@@ -413,8 +413,7 @@ void Hosts::on_hello(Host& host, const Json& message) {
 
 void Hosts::on_said(Host& host, const std::string& line) {
   const bool always = is_noteworthy(line);
-  const std::string text =
-      "replica " + std::to_string(host.number) + " on " + host.name + ": " + line;
+  const std::string text = place_of(host) + ": " + line;
   always ? say(text) : detail(text);
 }
 
@@ -425,8 +424,7 @@ void Hosts::on_status(Host& host, const Json& message) {
   host.ports = message.at("ports").get<std::vector<std::pair<int, int>>>();
   if (host.role == "leader" && host.view > shown_view_) {
     shown_view_ = host.view;
-    say("replica " + std::to_string(host.number) + " on " + host.name + " leads (view " +
-        std::to_string(host.view) + ")");
+    say(place_of(host) + " leads (view " + std::to_string(host.view) + ")");
   }
   look_whether_all_run();
 }
@@ -475,17 +473,14 @@ void Hosts::on_ended(Host& host, const Json& message) {
       how_ended(wait) + (WIFEXITED(wait) && !said.empty() ? " (" + said + ")" : "");
   if (phase_ == Phase::kStopping) {
     if (!host.log.empty() && !killed_) {
-      say("replica " + std::to_string(host.number) + " on " + host.name + " " + cause +
-          "; its log: " + host.log);
+      say(place_of(host) + " " + cause + "; its log: " + host.log);
     }
     return;
   }
   if (host.server_exit >= 0) return on_server_end();
-  host.problem =
-      problem(status_of_end(wait), "replica " + std::to_string(host.number) + " on " + host.name,
-              "its node is lost", cause,
-              host.log.empty() ? "it comes back when the group is started again"
-                               : "its log there: " + host.log);
+  host.problem = problem(status_of_end(wait), place_of(host), "its node is lost", cause,
+                         host.log.empty() ? "it comes back when the group is started again"
+                                          : "its log there: " + host.log);
   judge(host);
 }
 

@@ -62,6 +62,7 @@ class Hosts {
   void on_said(Host& host, const std::string& line);
   void on_ended(Host& host, const nlohmann::json& message);
   // hosts_left.cc
+  static std::string place_of(const Host& host);  // for people
   void on_drained(Host& host, const nlohmann::json& message);
   void on_resumed(Host& host);
   int maybe_running() const;

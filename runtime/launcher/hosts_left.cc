@@ -7,13 +7,10 @@
 #include "runtime/launcher/hosts.h"
 
 namespace crane::launcher {
-namespace {
 
-std::string place_of(int number, const std::string& host) {
-  return "replica " + std::to_string(number) + " on " + host;
+std::string Hosts::place_of(const Host& host) {
+  return "replica " + std::to_string(host.number) + " on " + host.name;
 }
-
-}  // namespace
 
 // Its node ended because it was told to, and nobody misses it; or it was brought back in vain.
 void Hosts::on_drained(Host& host, const nlohmann::json& message) {
@@ -21,9 +18,8 @@ void Hosts::on_drained(Host& host, const nlohmann::json& message) {
   host.server = false;
   host.ports.clear();
   const std::string why = message.at("why");
-  const std::string who = place_of(host.number, host.name);
   if (phase_ != Phase::kStopping) {
-    say(who +
+    say(place_of(host) +
         (why.empty() ? " is drained" : " did not come back, and is drained as before: " + why) +
         "; crane-ctl replica resume " + std::to_string(host.number) + " there brings it back");
   }
@@ -33,7 +29,7 @@ void Hosts::on_drained(Host& host, const nlohmann::json& message) {
 
 void Hosts::on_resumed(Host& host) {
   host.drained = false;
-  say(place_of(host.number, host.name) + " is brought back");
+  say(place_of(host) + " is brought back");
 }
 
 // After a replica was lost, or the connection to one.

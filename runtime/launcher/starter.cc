@@ -31,18 +31,15 @@ bool is_here(const Request& request, const std::string& group, int replica) {
 }
 
 Told tell_agent(const Request& request, const std::string& group, int replica, const Json& what) {
-  const std::string who = "the agent of replica " + std::to_string(replica);
   std::string text;
   const Reply reply = ask_node(door_of(request, group, replica), what.dump(), kAskMs, text);
   if (reply != Reply::kAnswer) {
-    return {kRefused, "no answer: " + group + ": " + who + " does not answer",
+    return {kRefused,
+            "no answer: " + group + ": the agent of replica " + std::to_string(replica) +
+                " does not answer",
             reply == Reply::kSilent};
   }
-  const Json answer = Json::parse(text, nullptr, false);
-  if (!answer.is_object()) return {kRefused, "refused: " + group + ": not understood by " + who};
-  const std::string message = answer.value("message", "");
-  if (answer.value("ok", false)) return {0, message, false, answer};
-  return {kRefused, "refused: " + group + ": " + message, answer.value("error", "") == "busy"};
+  return told_by(group, text);
 }
 
 std::string way_back(Starter starter, int replica) {

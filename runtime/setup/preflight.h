@@ -26,6 +26,10 @@ Problem find_parts(Parts& parts);
 // Of the programs' bytes: equal on all hosts of a group.
 std::uint64_t digest_of(const Parts& parts);
 
+// In a replica's directory while it is drained: its node makes it, an agent that brings it back in
+// vain as well.
+inline constexpr char kDrainedMark[] = "drained";
+
 // Root privilege and LXC when containers are wanted; published ports that are named.
 // `ports`: ours, the server's.
 using Ports = std::vector<std::pair<std::uint16_t, std::uint16_t>>;

@@ -100,8 +100,8 @@ def drain(story, group, load, number):
 
 
 def asked_again(story, group, number):
-    """Who is busy is asked again, until it says something else: a leader's node of our own, with the
-    status of the real one, in a directory of its own."""
+    """Who is busy is asked again, until it says something else: a leader's node of our own, with
+    the status of the real one, in a directory of its own."""
     leader = group.leader()
     status = json.dumps(group.status(leader)).encode()
     home = story.work / "asked" / group.name

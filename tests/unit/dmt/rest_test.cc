@@ -71,6 +71,19 @@ struct Server : World {
   }
 };
 
+// At rest, with one more thread, which counts in `on` when it goes on.
+void rest_with_another(Server& s, std::atomic<int>& on) {
+  s.spawn([&](Slot me) {
+    get_turn(s.w, me);
+    wait(s.w, me, kObject, kNoDeadline, kOp);
+    on.store(1);
+    finish(s.w, me);
+  });
+  s.start(kPlenty);
+  admit_from_node(s.w);
+  at_last(s, Unrest::kNothing);
+}
+
 ProcessRecord& add_process(World& world, std::uint16_t process, Slot slot, std::uint32_t pid) {
   ProcessRecord& p = world.w.processes[process];
   p.pid = pid;
@@ -106,15 +119,7 @@ TEST_CASE("at rest is who sleeps for the turn, whatever for", "[rest]") {
 TEST_CASE("nobody leaves rest while the node has the turn", "[rest]") {
   Server s;
   std::atomic<int> on{0};
-  s.spawn([&](Slot me) {
-    get_turn(s.w, me);
-    wait(s.w, me, kObject, kNoDeadline, kOp);
-    on.store(1);
-    finish(s.w, me);
-  });
-  s.start(kPlenty);
-  admit_from_node(s.w);
-  at_last(s, Unrest::kNothing);
+  rest_with_another(s, on);
   take_turn(s);
   s.bubble(kPlenty);
   for (int i = 0; i < 200; ++i) {
@@ -135,15 +140,7 @@ TEST_CASE("on a fenced replica the node keeps the turn and goes on", "[rest]") {
   CHECK(in_child([holds] {
           Server s;
           std::atomic<int> on{0};
-          s.spawn([&](Slot me) {
-            get_turn(s.w, me);
-            wait(s.w, me, kObject, kNoDeadline, kOp);
-            on.store(1);
-            finish(s.w, me);
-          });
-          s.start(kPlenty);
-          admit_from_node(s.w);
-          at_last(s, Unrest::kNothing);
+          rest_with_another(s, on);
           if (holds) take_turn(s);
           s.bubble(kPlenty);
           s.w.scheduler.fenced.store(1);
