@@ -338,6 +338,7 @@ void Container::end_all() {
 // Control groups and lock files that LXC leaves when its monitor is killed.
 void Container::remove_leftovers() {
   namespace fs = std::filesystem;
+  Background::remove_left();
   std::error_code ignored;
   for (const char* kind : {"lxc.payload.", "lxc.monitor."}) {
     const std::string group = kind + options_.name;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "checkpoint/background.h"
 #include "checkpoint/container.h"
 
 namespace crane::checkpoint {
@@ -82,7 +83,8 @@ class Keeper {
   struct Dump {
     enum class Place { kStarting, kReady, kWorking, kDumped } place = Place::kStarting;
     pid_t criu = -1;
-    int channel = -1;  // the conversation with CRIU
+    Background background;  // for CRIU
+    int channel = -1;       // the conversation with CRIU
     int images = -1, work = -1;
     std::string upper;
     bool freeze = false, thaw = false;  // what the node has asked for already

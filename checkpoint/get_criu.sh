@@ -83,7 +83,8 @@ write_wrapper() {  # write_wrapper LOADER LIBRARIES PROGRAM, relative to the wra
   cat > "$work/criu" << END
 #!/bin/sh
 # Written by checkpoint/get_criu.sh.
-here=\$(dirname "\$(readlink -f "\$0")")
+here=\${0%/*}  # without a process of its own: clients of a server feel each
+if [ -L "\$0" ] || [ "\$here" = "\$0" ]; then here=\$(dirname "\$(readlink -f "\$0")"); fi
 exec "$1" --preload "\$here/criu_shim.so" $2 "$3" "\$@"
 END
   chmod 755 "$work/criu"

@@ -137,7 +137,10 @@ Outcome Keeper::begin_dump(const Request& request) {
   close(ends[1]);
   if (!child) return child.error();
   dump_->criu = child.value();
-  if (!dump_->freeze) set_pace(Pace::kIdle);
+  if (!dump_->freeze) {
+    (void)dump_->background.enter(dump_->criu);
+    set_pace(Pace::kIdle);
+  }
   // If it is gone already, its end of the channel tells.
   (void)send(dump_->channel, asked.data(), asked.size(), MSG_NOSIGNAL);
   fault_point("dump.preparing");
@@ -191,6 +194,7 @@ void Keeper::hurry() {
                      sched_getaffinity(server_.first_, sizeof its, &its) == 0;
   if (!known) return;
   dump_->pace = Pace::kHurry;
+  (void)dump_->background.leave(dump_->criu);  // where nobody may have such a priority
   priority.sched_priority = 1;
   for (const pid_t who : {0, dump_->criu}) {
     (void)sched_setaffinity(who, sizeof its, &its);
@@ -216,6 +220,7 @@ void Keeper::set_pace(Pace pace) {
   }
   const sched_param none{};
   (void)sched_setscheduler(d.criu, pace == Pace::kIdle ? SCHED_IDLE : sched_getscheduler(0), &none);
+  (void)d.background.be_last(pace == Pace::kIdle);
 }
 
 void Keeper::listen_to_criu() {

@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "checkpoint/background.h"
+
 namespace crane::checkpoint {
 namespace {
 
@@ -28,12 +30,18 @@ void send(char letter, const std::string& text) {
   (void)write_all(kChannel, line.c_str(), line.size() + 1);
 }
 
-// On a busy machine SCHED_IDLE is never; so it lasts only for this long.
+// On a busy machine that is never; so it lasts only for this long.
 constexpr unsigned kIdleSeconds = 3;
 
+// In the child, until it ends.
+const Background* background;
+
 void be_common(int) {
+  const int kept = errno;
   const sched_param none{};
   (void)::sched_setscheduler(0, SCHED_BATCH, &none);
+  (void)background->be_last(false);
+  errno = kept;
 }
 
 // A server's threads are SCHED_BATCH (proxy/node/placement.h): one that wakes up does not preempt
@@ -43,6 +51,10 @@ void yield_to_others() noexcept {
   (void)::setpriority(PRIO_PROCESS, 0, 19);
   const sched_param none{};
   (void)::sched_setscheduler(0, SCHED_IDLE, &none);
+  Background::remove_left();
+  static Background place;
+  background = &place;
+  (void)place.enter(::getpid());
   struct sigaction later {};
   later.sa_handler = be_common;
   later.sa_flags = SA_RESTART;
@@ -143,6 +155,12 @@ void Worker::reap() noexcept {
   }
   child_ = -1;
   channel_ = {};
+}
+
+// Not whenever one has ended: the kernel may let who removes a group wait for others that move.
+Worker::~Worker() {
+  stop();
+  Background::remove_left();
 }
 
 void Worker::stop() noexcept {

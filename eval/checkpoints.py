@@ -10,6 +10,7 @@ checkpoints and in those of returns. Printed, and written to <out>/bench/checkpo
 plot, after each server; --keep leaves the rows of servers that are not measured now.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -283,6 +284,8 @@ def main():
     parser.add_argument("--returns", type=int, default=4,
                         help="returns of each (4: a replica may come back thrice within 30 s)")
     parser.add_argument("--no-clients", action="store_true", help="no latencies of clients")
+    parser.add_argument("--dir", help="a directory, maybe on another file system, for what the "
+                        "groups keep (beside the servers' files, in /var/tmp)")
     parser.add_argument("--keep", action="store_true",
                         help="the rows of earlier runs stay where nothing is measured now")
     options = parser.parse_args()
@@ -293,9 +296,15 @@ def main():
     file, about = results / "checkpoints.json", machine()
     rows = json.loads(file.read_text())["rows"] if options.keep and file.exists() else []
     left_out = []
-    with tempfile.TemporaryDirectory(prefix="crane-checkpoints-", dir="/var/tmp") as work:
+    with contextlib.ExitStack() as cleanup:
+        work = cleanup.enter_context(
+            tempfile.TemporaryDirectory(prefix="crane-checkpoints-", dir="/var/tmp"))
         path = pathlib.Path(work)
         path.chmod(0o755)
+        if options.dir:
+            kept = cleanup.enter_context(
+                tempfile.TemporaryDirectory(prefix="crane-checkpoints-", dir=options.dir))
+            (path / "groups").symlink_to(kept)
         for kind in all_kinds(options.only):
             try:
                 h.need(*kind.programs)

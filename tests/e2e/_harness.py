@@ -289,12 +289,16 @@ class Group:
                 from None
 
     def leftovers(self):
-        """What should be gone after stop(): processes, mounts, shared memory."""
+        """What should be gone after stop(): processes, mounts, shared memory, control groups."""
         left = [f"process {pid}" for pid in self.known if alive(pid)]
         mounts = pathlib.Path("/proc/mounts").read_text()
         left += [f"mount {m}" for m in re.findall(r"^\S+ (\S+)", mounts, re.M)
                  if f"/{self.name}/" in m + "/"]
         left += [str(p) for p in pathlib.Path("/dev/shm").glob(f"crane.{self.name}*")]
+        groups = [p for pattern in ("*.crane.*", "*/*.crane.*", "crane.*", "*/crane.*")
+                  for p in pathlib.Path("/sys/fs/cgroup").glob(pattern)]
+        left += [str(p) for p in groups if f".crane.{self.name}." in p.name
+                 or p.name in {f"crane.background.{pid}" for pid in self.known}]
         return left
 
     def kill_all(self):

@@ -24,6 +24,7 @@
 #include "checkpoint/container.h"
 #include "checkpoint/criu.h"
 #include "patient.h"
+#include "tests/unit/checkpoint/behind.h"
 #include "tests/unit/waiting.h"
 
 using crane::Code;
@@ -194,6 +195,26 @@ struct Dumped : Fixture {
   }
 };
 
+pid_t parent_of(pid_t pid) {
+  const std::string stat = slurp("/proc/" + std::to_string(pid) + "/stat");
+  const auto name_end = stat.rfind(") ");
+  return name_end == std::string::npos ? 0 : std::atoi(stat.c_str() + name_end + 4);
+}
+
+// The CRIU that a keeper of ours talks to; 0: none.
+pid_t our_criu() {
+  for (const auto& process : fs::directory_iterator("/proc")) {
+    const pid_t pid = std::atoi(process.path().filename().c_str());
+    // Where it has a C library of its own, the loader's is its name.
+    const std::string name = slurp(process.path() / "comm");
+    if (pid <= 0 || (name != "criu\n" && !has(name, "ld-linux"))) continue;
+    pid_t ancestor = pid;
+    while (ancestor > 1 && ancestor != ::getpid()) ancestor = parent_of(ancestor);
+    if (ancestor == ::getpid()) return pid;
+  }
+  return 0;
+}
+
 // A server whose dump is made in steps.
 struct Stepped : Fixture {
   Place place{dir, "r0"};
@@ -273,10 +294,15 @@ TEST_CASE("dump: in steps, at the caller's pace", "[dump]") {
   const bool hurry = GENERATE(false, true);
   Stepped f;
   f.prepare();
+  const pid_t criu = our_criu();
+  REQUIRE(criu > 0);
+  const bool can = crane::test::can_be_last();
+  CHECK(crane::test::is_last(criu) == can);
   REQUIRE(f.place.ask(kPatientChange) == 1);
   REQUIRE(f.server.freeze(hurry).ok());
   // All is dumped, and it still does not run: what it is asked stays unanswered.
   REQUIRE(eventually([&] { return fs::exists(f.upper); }));
+  CHECK_FALSE(crane::test::is_last(criu));
   f.place.tell(kPatientCheck);
   CHECK_FALSE(f.server.checkpointed(50).ok());
   CHECK_FALSE(f.place.answered());
@@ -299,6 +325,7 @@ TEST_CASE("dump: in steps, at the caller's pace", "[dump]") {
     REQUIRE(eventually([&] { return f.place.answered(); }));
   }
   CHECK(f.place.ask(kPatientCheck) == kPatientAll);
+  CHECK(eventually([&] { return crane::test::group_of(criu).empty(); }));
 }
 
 TEST_CASE("dump: one that is given up leaves the server as it was", "[dump]") {

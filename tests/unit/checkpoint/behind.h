@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Where the kernel says that a process is, for tests of checkpoint/background.h and of who uses it.
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "checkpoint/background.h"
+#include "tests/unit/waiting.h"
+
+namespace crane::test {
+
+// A process that waits until it is killed.
+class Waiting {
+ public:
+  Waiting() : pid_(::fork()) {
+    if (pid_ == 0) {
+      for (;;) ::pause();
+    }
+  }
+  ~Waiting() { end(); }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  void end() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+inline std::string groups_of(pid_t pid) {
+  return slurp("/proc/" + std::to_string(pid) + "/cgroup");
+}
+
+inline std::string group_of(pid_t pid) {
+  for (const char* place : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup"}) {
+    const std::string group = place + std::string("/crane.background.") + std::to_string(pid);
+    if (std::filesystem::exists(group + "/cpu.idle")) return group;
+  }
+  return "";
+}
+inline bool is_last(pid_t pid) {
+  const std::string line = ":/crane.background." + std::to_string(pid) + "\n";
+  return groups_of(pid).find(line) != std::string::npos &&
+         slurp(group_of(pid) + "/cpu.idle") == "1\n";
+}
+
+// What this kernel, and this place, let one do at all.
+inline bool can_be_last() {
+  const Waiting one;
+  const bool entered = checkpoint::Background().enter(one.pid());
+  if (!entered) WARN("no control group for the background here: skipped");
+  return entered;
+}
+
+}  // namespace crane::test
