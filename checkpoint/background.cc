@@ -22,10 +22,10 @@ bool is_split() { return ::access((std::string(kOfProcessors) + kProcesses).c_st
 
 std::string root() { return is_split() ? kOfProcessors : kOneForAll; }
 
-// The caller's group, below the root; a line is 4:cpu,cpuacct:/path, or 0::/path.
-std::string own_group() {
+// Below the root; a line is 4:cpu,cpuacct:/path, or 0::/path.
+std::string group_of(const std::string& process) {
   const bool split = is_split();
-  std::ifstream groups("/proc/self/cgroup");
+  std::ifstream groups("/proc/" + process + "/cgroup");
   for (std::string line; std::getline(groups, line);) {
     const auto first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
@@ -68,7 +68,13 @@ bool Background::be_last(bool last) const noexcept {
 }
 
 bool Background::leave(pid_t process) {
-  return idle_ && write_to(root() + own_group() + kProcesses, std::to_string(process));
+  return idle_ && write_to(root() + group_of("self") + kProcesses, std::to_string(process));
+}
+
+bool Background::put_group_last(pid_t process) {
+  const std::string group = group_of(std::to_string(process)), own = group_of("self");
+  if ((own + "/").rfind(group == "/" ? group : group + "/", 0) == 0) return false;
+  return write_to(root() + group + "/cpu.idle", "1");
 }
 
 void Background::remove_left() noexcept {

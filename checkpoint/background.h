@@ -38,6 +38,9 @@ class Background {
   // Back to where the caller is.
   bool leave(pid_t process);
 
+  // The whole group that the process is in, like a container's; false if the caller is in it, too.
+  static bool put_group_last(pid_t process);
+
   // What was left, by whoever was killed: the groups without a process.
   static void remove_left() noexcept;
 

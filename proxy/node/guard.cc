@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@ namespace {
 constexpr timeval kCheckinTimeout{10, 0};
 constexpr timeval kReplaysCheckinTimeout{300, 0};  // valgrind may have to come up first
 constexpr std::size_t kLogTailBytes = 600;
+constexpr int kLowestNice = 19;  // nice(2)
 constexpr int kExecFailed = 127;
 constexpr int kRefusedByLibrary = 125;  // libcrane.so could not attach and says why
 
@@ -65,6 +67,7 @@ checkpoint::ServerOptions Guard::options() const {
   o.make_directories = config_.dirs;
   o.working_directory = config_.working_directory;
   o.upper = upper_;
+  o.last = ::getpriority(PRIO_PROCESS, 0) >= kLowestNice;  // which a container does not inherit
   o.modified = [&w = segment_.layout()](std::uint64_t device, std::uint64_t inode,
                                         std::int64_t& ns) {
     const dmt::Modified modified = dmt::last_modified(w, device, inode);

@@ -7,6 +7,8 @@
 
 #include <poll.h>
 
+#include <ctime>
+
 #include "checkpoint/worker.h"
 #include "tests/unit/checkpoint/behind.h"
 
@@ -40,6 +42,29 @@ TEST_CASE("background: last of all, until it is told otherwise", "[processes]") 
   other.end();
   Background::remove_left();
   CHECK(group_of(gone).empty());
+}
+
+TEST_CASE("background: a group as a whole, but not one's own", "[processes]") {
+  if (!can_be_last()) return;
+  Waiting one;
+  Background place;
+  REQUIRE(place.enter(one.pid()));
+  REQUIRE(place.be_last(false));
+  CHECK(Background::put_group_last(one.pid()));
+  CHECK(is_last(one.pid()));
+  CHECK_FALSE(Background::put_group_last(::getpid()));
+  one.end();
+  const pid_t inside = ::fork();
+  if (inside == 0) {
+    Background own;
+    const bool well = own.enter(::getpid()) && own.be_last(false) &&
+                      !Background::put_group_last(::getpid()) && !is_last(::getpid());
+    ::_exit(well ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(inside, &status, 0) == inside);
+  CHECK(status == 0);
+  Background::remove_left();
 }
 
 TEST_CASE("background: who has ended, or was never there, enters nothing", "[processes]") {
@@ -84,10 +109,16 @@ TEST_CASE("background: a worker is there, but not for ever", "[processes]") {
   {
     Worker worker;
     const auto job = [](const Worker::Say&, Why&) -> Result<std::string> {
-      const bool first = is_last(::getpid());
-      ::raise(SIGALRM);  // as when it has lasted long
-      return std::to_string(::getpid()) + (first ? " last" : " not last") +
-             (is_last(::getpid()) ? ", for ever" : ", and then no more");
+      ::alarm(0);
+      std::string text = std::to_string(::getpid());
+      text += is_last(::getpid()) ? " last" : " not last";
+      while (std::clock() < CLOCKS_PER_SEC / 4) continue;
+      ::raise(SIGALRM);  // as after a second of which it has had a quarter
+      ::alarm(0);
+      text += is_last(::getpid()) ? ", still" : ", not for long";
+      ::raise(SIGALRM);  // and after one of which it has had nothing
+      text += is_last(::getpid()) ? ", for ever" : ", and then no more";
+      return text;
     };
     REQUIRE(worker.start(job).ok());
     for (int i = 0; i < 20 && !worker.advance(); ++i) {
@@ -97,6 +128,6 @@ TEST_CASE("background: a worker is there, but not for ever", "[processes]") {
     REQUIRE(worker.idle());
     said = worker.result().value();
   }
-  CHECK(said.find(" last, and then no more") != std::string::npos);
+  CHECK(said.find(" last, still, and then no more") != std::string::npos);
   CHECK(group_of(std::stoi(said)).empty());
 }

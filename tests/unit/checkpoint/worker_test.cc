@@ -12,7 +12,11 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/unit/checkpoint/behind.h"
+
 using namespace crane;
+using namespace crane::test;
+using crane::checkpoint::Background;
 using crane::checkpoint::Descriptor;
 using crane::checkpoint::Why;
 using crane::checkpoint::Worker;
@@ -92,6 +96,8 @@ TEST_CASE("worker: a job does not outlive the node", "[processes]") {
     ::dup2(alive[1], 2);  // the job keeps its standard error
     Worker worker;
     const auto started = worker.start([](const Worker::Say& progress, Why&) -> Result<std::string> {
+      const pid_t own = ::getpid();
+      (void)!::write(2, &own, sizeof own);
       progress("started");
       for (;;) ::pause();
     });
@@ -103,8 +109,12 @@ TEST_CASE("worker: a job does not outlive the node", "[processes]") {
   int status = 0;
   REQUIRE(::waitpid(node, &status, 0) == node);
   CHECK(WTERMSIG(status) == SIGKILL);
-  pollfd fd{alive[0], POLLIN, 0};
+  pollfd fd{alive[0], 0, 0};
   CHECK(::poll(&fd, 1, 20'000) == 1);  // the last writer is gone
   CHECK((fd.revents & POLLHUP) != 0);
+  pid_t job = 0;
+  REQUIRE(::read(alive[0], &job, sizeof job) == sizeof job);
   ::close(alive[0]);
+  // It cannot remove its control group itself.
+  CHECK(eventually([&] { return Background::remove_left(), group_of(job).empty(); }, 20'000));
 }
