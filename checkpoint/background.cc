@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 namespace crane::checkpoint {
 namespace {
@@ -17,6 +18,11 @@ constexpr const char* kPrefix = "crane.background.";
 constexpr const char* kProcesses = "/cgroup.procs";
 // Each failed try means that somebody else removed it in between.
 constexpr int kTriesMax = 16;
+// What nice(2) 19 weighs, in the words of either version.
+struct Weight {
+  const char *file, *text;
+};
+constexpr Weight kLittle[] = {{"/cpu.weight.nice", "19"}, {"/cpu.shares", "15"}};
 
 bool is_split() { return ::access((std::string(kOfProcessors) + kProcesses).c_str(), F_OK) == 0; }
 
@@ -36,10 +42,19 @@ std::string group_of(const std::string& process) {
   return "/";
 }
 
-bool write_to(const std::string& path, const std::string& text) {
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  return file && write_all(file.get(), text.data(), text.size());
+Descriptor open_to_write(const std::string& path) {
+  return Descriptor(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
 }
+
+bool write_to(int fd, std::string_view text) noexcept {
+  return fd >= 0 && ::pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+}
+
+bool move(pid_t process, const std::string& group) {
+  return write_to(open_to_write(group + kProcesses).get(), std::to_string(process));
+}
+
+std::string group_for(pid_t process) { return root() + "/" + kPrefix + std::to_string(process); }
 
 }  // namespace
 
@@ -48,33 +63,41 @@ Background::~Background() {
 }
 
 bool Background::enter(pid_t process) {
-  const std::string number = std::to_string(process);
-  group_ = root() + "/" + kPrefix + number;
+  group_ = group_for(process);
   for (int i = 0; i < kTriesMax && !idle_; ++i) {
     if (::mkdir(group_.c_str(), 0755) != 0 && errno != EEXIST) return false;
-    Descriptor idle(::open((group_ + "/cpu.idle").c_str(), O_WRONLY | O_CLOEXEC));
-    if (idle && write_all(idle.get(), "1", 1) && write_to(group_ + kProcesses, number)) {
+    Descriptor idle = open_to_write(group_ + "/cpu.idle");
+    if (write_to(idle.get(), "1") && move(process, group_)) {
       idle_ = std::move(idle);
-    } else if (errno != ENOENT && errno != ENODEV) {
+    } else if (::access(group_.c_str(), F_OK) == 0) {
       break;
     }
   }
-  if (!idle_) (void)::rmdir(group_.c_str());
-  return static_cast<bool>(idle_);
+  if (!idle_) return ::rmdir(group_.c_str()), false;
+  for (const Weight& weight : kLittle) {
+    weight_ = open_to_write(group_ + weight.file);
+    little_ = weight.text;
+    if (weight_) break;
+  }
+  return true;
 }
 
-bool Background::be_last(bool last) const noexcept {
-  return idle_ && ::pwrite(idle_.get(), last ? "1" : "0", 1, 0) == 1;
+bool Background::set(Share share) const noexcept {
+  if (share == Share::kLeft) return write_to(idle_.get(), "1");
+  if (!write_to(idle_.get(), "0")) return false;  // with which it weighs as much as any
+  return share == Share::kUsual || write_to(weight_.get(), little_);
 }
 
-bool Background::leave(pid_t process) {
-  return idle_ && write_to(root() + group_of("self") + kProcesses, std::to_string(process));
+bool Background::leave(pid_t process) { return idle_ && move(process, root() + group_of("self")); }
+
+void Background::lift(pid_t process) noexcept {
+  (void)write_to(open_to_write(group_for(process) + "/cpu.idle").get(), "0");
 }
 
-bool Background::put_group_last(pid_t process) {
+bool Background::set_group(pid_t process, bool left) {
   const std::string group = group_of(std::to_string(process)), own = group_of("self");
   if ((own + "/").rfind(group == "/" ? group : group + "/", 0) == 0) return false;
-  return write_to(root() + group + "/cpu.idle", "1");
+  return write_to(open_to_write(root() + group + "/cpu.idle").get(), left ? "1" : "0");
 }
 
 void Background::remove_left() noexcept {

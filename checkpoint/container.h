@@ -54,7 +54,6 @@ struct ServerOptions {
   int stdout_fd = -1;       // inherited by the server; -1: /dev/null
   int stderr_fd = -1;       // likewise
   bool keep_upper = false;  // keep the overlay's upper directory when the server is gone
-  bool last = false;        // a container gets only what others leave of the processors
   std::string upper;        // a directory that the overlay's begins as a copy of; "": empty
   // When a file of the server's was modified, by device and inode, in ns since 1970; false: its own
   // time counts.  Asked when the server is gone, by the keeper; see keep_files().

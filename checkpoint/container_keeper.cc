@@ -185,7 +185,6 @@ Outcome Keeper::wait_for_first() {
     auto first = server_.find_first();
     if (first) {
       server_.first_ = first.value();
-      if (server_.options_.last) (void)Background::put_group_last(server_.first_);
       return Done{};
     }
     if (first.error().code != Code::kBusy) return first.error();

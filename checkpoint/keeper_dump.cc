@@ -194,11 +194,12 @@ void Keeper::hurry() {
                      sched_getaffinity(server_.first_, sizeof its, &its) == 0;
   if (!known) return;
   dump_->pace = Pace::kHurry;
-  (void)dump_->background.leave(dump_->criu);  // where nobody may have such a priority
   priority.sched_priority = 1;
   for (const pid_t who : {0, dump_->criu}) {
     (void)sched_setaffinity(who, sizeof its, &its);
-    (void)sched_setscheduler(who, SCHED_RR, &priority);
+    if (sched_setscheduler(who, SCHED_RR, &priority) == 0 || who == 0) continue;
+    // Kernels with CONFIG_RT_GROUP_SCHED: in a new control group nobody may.
+    if (dump_->background.leave(who)) (void)sched_setscheduler(who, SCHED_RR, &priority);
   }
 }
 
@@ -220,7 +221,8 @@ void Keeper::set_pace(Pace pace) {
   }
   const sched_param none{};
   (void)sched_setscheduler(d.criu, pace == Pace::kIdle ? SCHED_IDLE : sched_getscheduler(0), &none);
-  (void)d.background.be_last(pace == Pace::kIdle);
+  using Share = Background::Share;
+  (void)d.background.set(pace == Pace::kIdle ? Share::kLeft : Share::kUsual);
 }
 
 void Keeper::listen_to_criu() {
@@ -318,6 +320,7 @@ void Keeper::leave_dump() {
   const bool untouched =
       dump_->place == Dump::Place::kStarting || dump_->place == Dump::Place::kReady;
   if (dump_->criu > 0) {
+    Background::lift(dump_->criu);
     if (untouched) ::kill(dump_->criu, SIGKILL);
     int status = 0;
     (void)ended_in_time(dump_->criu, kEndMs, status);

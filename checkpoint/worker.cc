@@ -32,7 +32,8 @@ void send(char letter, const std::string& text) {
   (void)write_all(kChannel, line.c_str(), line.size() + 1);
 }
 
-// On a busy machine that is never; so it lasts only while that is at least so much of each second.
+// On a busy machine that is nothing; so it lasts only while it uses so much of each second.  One
+// that waits for a disk or a peer uses less: it loses nothing by it, and is a burden to nobody.
 constexpr unsigned kLookSeconds = 1;
 constexpr std::int64_t kLeastNs = 200'000'000;
 
@@ -50,7 +51,7 @@ void look_at_share(int) {
   } else {
     const sched_param none{};
     (void)::sched_setscheduler(0, SCHED_BATCH, &none);
-    (void)background->be_last(false);
+    (void)background->set(Background::Share::kLittle);
   }
   errno = kept;
 }
@@ -62,7 +63,7 @@ void yield_to_others() noexcept {
   (void)::setpriority(PRIO_PROCESS, 0, 19);
   const sched_param none{};
   (void)::sched_setscheduler(0, SCHED_IDLE, &none);
-  Background::remove_left();
+  Background::remove_left();  // here, where nobody waits for it
   static Background place;
   background = &place;
   (void)place.enter(::getpid());
@@ -168,14 +169,9 @@ void Worker::reap() noexcept {
   channel_ = {};
 }
 
-// Not whenever one has ended: the kernel may let who removes a group wait for others that move.
-Worker::~Worker() {
-  stop();
-  Background::remove_left();
-}
-
 void Worker::stop() noexcept {
   if (idle()) return;
+  Background::lift(child_);
   ::kill(child_, SIGKILL);
   reap();
 }

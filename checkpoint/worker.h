@@ -29,7 +29,7 @@ class Worker {
   using Job = std::function<Result<std::string>(const Say& progress, Why& why)>;
 
   Worker() = default;
-  ~Worker();
+  ~Worker() { stop(); }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 

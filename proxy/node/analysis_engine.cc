@@ -16,8 +16,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/background.h"
-
 namespace crane::node {
 namespace {
 
@@ -56,8 +54,6 @@ Outcome Engine::start() {
 
 void Engine::run(int said) const {
   (void)::setpriority(PRIO_PROCESS, 0, kLowest);
-  checkpoint::Background behind;  // its group is left to clean_up(): this process becomes another
-  (void)behind.enter(::getpid());
   write_text("/proc/self/oom_score_adj", kFirstToGo);
   sigset_t none;
   ::sigemptyset(&none);
@@ -134,7 +130,6 @@ void Engine::stop() {
 // One that was killed could not do it itself.
 void Engine::clean_up() {
   std::error_code ignored;
-  checkpoint::Background::remove_left();
   std::filesystem::remove_all("/dev/shm/crane." + options_.place_name, ignored);
   std::filesystem::remove_all(options_.place_dir + "/" + options_.place_name, ignored);
 }

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "checkpoint/background.h"
 #include "checkpoint/criu.h"
 #include "dmt/anew.h"
 #include "dmt/processes.h"
@@ -67,7 +68,6 @@ checkpoint::ServerOptions Guard::options() const {
   o.make_directories = config_.dirs;
   o.working_directory = config_.working_directory;
   o.upper = upper_;
-  o.last = ::getpriority(PRIO_PROCESS, 0) >= kLowestNice;  // which a container does not inherit
   o.modified = [&w = segment_.layout()](std::uint64_t device, std::uint64_t inode,
                                         std::int64_t& ns) {
     const dmt::Modified modified = dmt::last_modified(w, device, inode);
@@ -224,6 +224,8 @@ void Guard::stop() {
   event_del(&timeout_event_);
   if (server_ != nullptr) {
     event_del(&server_event_);
+    if (behind_ > 0) (void)checkpoint::Background::set_group(behind_, false);  // as we wait for it
+    behind_ = 0;
     server_->kill(SIGKILL);
     if (const Outcome gone = server_->destroy(); !gone.ok()) {
       spdlog::warn("the server's container was not cleaned up: {}", gone.error().what);
@@ -241,6 +243,13 @@ void Guard::stop() {
 // --- check-ins
 // ---------------------------------------------------------------------------------------
 
+// An offline replay that was started as the last of all, as an analysis replica's is: a nice value
+// counts only within a container.  Not earlier: until the server is there, somebody waits.
+void Guard::put_behind(pid_t host_pid) {
+  const bool last = config_.replays && ::getpriority(PRIO_PROCESS, 0) >= kLowestNice;
+  if (last && checkpoint::Background::set_group(host_pid, true)) behind_ = host_pid;
+}
+
 void Guard::take_checkin(const dmt::CheckIn& in, pid_t host_pid) {
   if (in.version != dmt::kLayoutVersion || in.process >= dmt::kProcessesMax) {
     callbacks_.on_failed(
@@ -252,6 +261,7 @@ void Guard::take_checkin(const dmt::CheckIn& in, pid_t host_pid) {
   if (!checked_in_) {
     checked_in_ = true;
     event_del(&timeout_event_);
+    put_behind(host_pid);
   }
   watch(in.process, in.pid, host_pid);
 }

@@ -112,6 +112,7 @@ class Guard {
   void take_dump();
   void take_checkin(const dmt::CheckIn& in, pid_t host_pid);
   void watch(std::uint32_t process, std::uint32_t pid, pid_t host_pid);
+  void put_behind(pid_t host_pid);
   bool gone_by_schedule(const Watch& watch) const noexcept;
   std::string log_tail() const;
   std::string why_no_checkin(int status) const;
@@ -128,6 +129,7 @@ class Guard {
   std::string upper_, kept_;  // of start() and keep_files()
   bool checked_in_ = false;
   bool restored_ = false;
+  pid_t behind_ = 0;  // whose container gets only what others leave of the processors
   enum class Dumping { kNo, kPreparing, kPrepared } dumping_ = Dumping::kNo;
   checkpoint::CheckpointTimes dump_times_;
   bool end_expected_ = false;

@@ -12,6 +12,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "checkpoint/background.h"
 #include "tests/unit/checkpoint/behind.h"
 
 using namespace crane;
