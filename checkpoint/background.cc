@@ -16,8 +16,9 @@ constexpr const char* kOneForAll = "/sys/fs/cgroup";         // cgroups(7), vers
 constexpr const char* kOfProcessors = "/sys/fs/cgroup/cpu";  // version 1
 constexpr const char* kPrefix = "crane.background.";
 constexpr const char* kProcesses = "/cgroup.procs";
-// Each failed try means that somebody else removed it in between.
-constexpr int kTriesMax = 16;
+// A failed try means that somebody else removed it in between, or that the kernel knows no
+// cpu.idle: while a group is being removed, both look alike.
+constexpr int kTriesMax = 64;
 // What nice(2) 19 weighs, in the words of either version.
 struct Weight {
   const char *file, *text;
@@ -69,7 +70,7 @@ bool Background::enter(pid_t process) {
     Descriptor idle = open_to_write(group_ + "/cpu.idle");
     if (write_to(idle.get(), "1") && move(process, group_)) {
       idle_ = std::move(idle);
-    } else if (::access(group_.c_str(), F_OK) == 0) {
+    } else if (errno != ENOENT && errno != ENODEV) {
       break;
     }
   }

@@ -219,6 +219,8 @@ void Node::look_for_newer() {
     const checkpoint::Manifest& m = one.manifest;
     if (!one.damage.empty() || m.log_digest != digest) continue;
     if (m.at.index <= std::max(committed_, restored_.at.index)) break;
+    // Who fetched it has not said so yet, and may not be done.
+    if (replica == config_.replica && shipping_ != nullptr && shipping_->fetches()) return;
     return fail(ExitStatus::kTooFarBehind,
                 fmt::format("entries behind {} have left the logs of the others; it begins anew at "
                             "a checkpoint, which is at entry {}",

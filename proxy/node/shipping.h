@@ -54,6 +54,7 @@ class Shipping {
   void step();
   // Fetches one behind that entry, unless it does so or has just tried.
   void fetch(Index behind, std::int64_t now_ns);
+  bool fetches() const noexcept { return !fetching_.worker.idle(); }
   // All of it, at once; what has arrived stays, and is gone on with.
   void stop();
 
