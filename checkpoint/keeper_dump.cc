@@ -320,7 +320,7 @@ void Keeper::leave_dump() {
   const bool untouched =
       dump_->place == Dump::Place::kStarting || dump_->place == Dump::Place::kReady;
   if (dump_->criu > 0) {
-    Background::lift(dump_->criu);
+    (void)dump_->background.set(Background::Share::kUsual);  // somebody waits for its end
     if (untouched) ::kill(dump_->criu, SIGKILL);
     int status = 0;
     (void)ended_in_time(dump_->criu, kEndMs, status);

@@ -16,10 +16,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "proxy/node/placement.h"
+
 namespace crane::node {
 namespace {
 
-constexpr int kLowest = 19;                 // nice(2)
 constexpr const char* kFirstToGo = "1000";  // oom_score_adj
 constexpr int kStopMs = 3'000, kLookMs = 10;
 
@@ -53,7 +54,7 @@ Outcome Engine::start() {
 }
 
 void Engine::run(int said) const {
-  (void)::setpriority(PRIO_PROCESS, 0, kLowest);
+  (void)::setpriority(PRIO_PROCESS, 0, kLowestNice);
   write_text("/proc/self/oom_score_adj", kFirstToGo);
   sigset_t none;
   ::sigemptyset(&none);

@@ -21,6 +21,7 @@
 #include "dmt/anew.h"
 #include "dmt/processes.h"
 #include "dmt/segment.h"
+#include "proxy/node/placement.h"
 #include "proxy/node/server_pids.h"
 
 namespace crane::node {
@@ -29,7 +30,6 @@ namespace {
 constexpr timeval kCheckinTimeout{10, 0};
 constexpr timeval kReplaysCheckinTimeout{300, 0};  // valgrind may have to come up first
 constexpr std::size_t kLogTailBytes = 600;
-constexpr int kLowestNice = 19;  // nice(2)
 constexpr int kExecFailed = 127;
 constexpr int kRefusedByLibrary = 125;  // libcrane.so could not attach and says why
 

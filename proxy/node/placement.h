@@ -21,6 +21,9 @@
 
 namespace crane::node {
 
+// nice(2).  Who runs so, an analysis replica, also has its server behind all others (guard.cc).
+inline constexpr int kLowestNice = 19;
+
 // Looks whether this machine has the processors and the NUMA node that the group's file `path`
 // gives the replica; `config.cpus` become those of the node where the file names none.
 setup::Problem check_placement(const std::string& path, Config& config);

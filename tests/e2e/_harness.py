@@ -297,8 +297,8 @@ class Group:
         left += [str(p) for p in pathlib.Path("/dev/shm").glob(f"crane.{self.name}*")]
         groups = [p for pattern in ("*.crane.*", "*/*.crane.*", "crane.*", "*/crane.*")
                   for p in pathlib.Path("/sys/fs/cgroup").glob(pattern)]
-        left += [str(p) for p in groups if f".crane.{self.name}." in p.name
-                 or p.name in {f"crane.background.{pid}" for pid in self.known}]
+        ours = {f"crane.background.{pid}" for pid in self.known}
+        left += [str(p) for p in groups if f".crane.{self.name}." in p.name or p.name in ours]
         return left
 
     def kill_all(self):

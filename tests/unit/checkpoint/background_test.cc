@@ -164,19 +164,15 @@ TEST_CASE("background: a worker is there, but not for ever", "[processes]") {
 TEST_CASE("background: a worker that is stopped is not waited for as the last", "[processes]") {
   if (!can_be_last()) return;
   Worker worker;
-  std::string pid;
-  REQUIRE(worker
-              .start(
-                  [](const Worker::Say& progress, Why&) -> Result<std::string> {
-                    progress(std::to_string(::getpid()));
-                    for (;;) ::pause();
-                  },
-                  [&](const std::string& line) { pid = line; })
-              .ok());
-  REQUIRE(eventually([&] { return worker.advance() || !pid.empty(); }, 60'000));
+  const auto job = [](const Worker::Say& progress, Why&) -> Result<std::string> {
+    progress(std::to_string(::getpid()));
+    for (;;) ::pause();
+  };
+  REQUIRE(worker.start(job).ok());
+  REQUIRE(eventually([&] { return worker.advance() || !worker.progress().empty(); }, 60'000));
+  const pid_t pid = std::stoi(worker.progress());
   worker.stop();
-  const std::string group = group_of(std::stoi(pid));
-  CHECK(slurp(group + "/cpu.idle") == "0\n");
+  CHECK(slurp(group_of(pid) + "/cpu.idle") == "0\n");
   Background::remove_left();
-  CHECK(group_of(std::stoi(pid)).empty());
+  CHECK(group_of(pid).empty());
 }
