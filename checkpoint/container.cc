@@ -159,7 +159,10 @@ Outcome Container::mount_root(const std::string& upper) {
     Why why;
     if (auto copied = copy_tree(upper, place, why); !copied) return copied;
   }
-  const std::string data = "lowerdir=/,upperdir=" + upper_directory() + ",workdir=" + work;
+  // xino: directories keep their inode numbers also where the layers are on two file systems;
+  // without it each look after their inodes were forgotten, and each mount, gives them others.
+  const std::string data =
+      "lowerdir=/,upperdir=" + upper_directory() + ",workdir=" + work + ",xino=on";
   if (mount("crane", (dir + "/rootfs").c_str(), "overlay", 0, data.c_str()) != 0) {
     return system_error("mount the overlay");
   }

@@ -171,7 +171,7 @@ ReplayProblem cover_binds(Config& config) {
     } else {
       for (const char* part : {"/upper", "/work", "/all"}) fs::create_directories(place + part);
       const std::string data =
-          fmt::format("lowerdir={},upperdir={}/upper,workdir={}/work", source, place, place);
+          fmt::format("lowerdir={},upperdir={}/upper,workdir={}/work,xino=on", source, place, place);
       if (::mount("crane", (place + "/all").c_str(), "overlay", 0, data.c_str()) != 0) {
         return not_here(source, std::strerror(errno), "an overlay over it is needed");
       }
