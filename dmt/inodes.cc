@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dmt/inodes.h"
 
+#include <cstring>
+
 #include "dmt/anew.h"
 #include "dmt/base/assert.h"
 
@@ -49,6 +51,8 @@ InodeRecord& give_number(Layout& w, std::uint64_t device, std::uint64_t inode) n
        .device = device,
        .number = number,
        .modified_ns = kNotModified,
+       .path = 0,
+       .path_bytes = 0,
        .next = bucket,
        .unseen = false};
   bucket = index_of(w, r) + 1;
@@ -65,8 +69,29 @@ InodeRecord& find_inode(Layout& w, std::uint64_t device, std::uint64_t inode) no
   return known != nullptr ? *known : give_number(w, device, inode);
 }
 
+// A path that would cross the end of the bytes begins at their start.
+void remember_path(Layout& w, InodeRecord& r, std::string_view path) noexcept {
+  InodeTable& t = w.inodes;
+  const auto bytes = static_cast<std::uint32_t>(path.size());
+  CRANE_ASSERT(bytes <= kPathsBytes);
+  if (const std::uint64_t left = kPathsBytes - t.paths_end % kPathsBytes; left < bytes) {
+    t.paths_end += left;
+  }
+  std::memcpy(t.paths + t.paths_end % kPathsBytes, path.data(), bytes);
+  r.path = t.paths_end;
+  r.path_bytes = bytes;
+  t.paths_end += bytes;
+}
+
+std::string_view path_of(const Layout& w, const InodeRecord& r) noexcept {
+  const InodeTable& t = w.inodes;
+  if (r.path_bytes == 0 || r.path + kPathsBytes < t.paths_end) return {};
+  return {t.paths + r.path % kPathsBytes, r.path_bytes};
+}
+
 void rename_inodes(Layout& w, RenameInode rename, void* context) noexcept {
   InodeTable& t = w.inodes;
+  (void)rename(context, "/", t.root_device, t.root_inode);
   for (std::uint32_t& bucket : t.buckets) bucket = 0;
   const std::uint64_t oldest = t.last_number > kInodesMax ? t.last_number - kInodesMax : 0;
   // Those that are there come first, and of each kind the youngest: the first is kept.
@@ -76,7 +101,7 @@ void rename_inodes(Layout& w, RenameInode rename, void* context) noexcept {
       if (r.number != number) continue;
       std::uint64_t device = r.device, inode = r.inode;
       if (!there && r.next != kUnplaced) continue;
-      if (rename(context, device, inode) != there) {
+      if (rename(context, path_of(w, r), device, inode) != there) {
         CRANE_ASSERT(there);  // asked twice, the same answer
         r.next = kUnplaced;
         continue;

@@ -14,6 +14,7 @@
 // INVARIANT N2  A record that is not free is in the bucket of its (device, inode), once.
 
 #include <cstdint>
+#include <string_view>
 
 #include "dmt/layout.h"
 
@@ -25,11 +26,19 @@ InodeRecord& find_inode(Layout& w, std::uint64_t device, std::uint64_t inode) no
 // The same for a file that was just created: always a new number, and no time yet.
 InodeRecord& make_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept;
 
-// After a restore: what the kernel calls each file now.  `rename` changes device and inode of a
-// record in place; true: the file is there, false: as far as that can be told (it may be gone, then
-// another one may have its name meanwhile).  Where two come to be called the same, the one that is
-// not there is forgotten, else the older one.
-using RenameInode = bool (*)(void* context, std::uint64_t& device, std::uint64_t& inode) noexcept;
+// Where the file of a record was when it was first looked at: a path from the root of the server's
+// file system, without links in it.  It tells a restored server's files from each other on a
+// machine that keeps them under other inode numbers.  "": not known, or forgotten: so are the
+// oldest beyond kPathsBytes, of which no path may have more than PATH_MAX.
+void remember_path(Layout& w, InodeRecord& r, std::string_view path) noexcept;
+std::string_view path_of(const Layout& w, const InodeRecord& r) noexcept;
+
+// After a restore: what the kernel calls each file now, the root of the file system among them.
+// `rename` changes device and inode of a record in place (path: path_of); true: the file is there,
+// false: as far as that can be told (it may be gone, then another one may have its name meanwhile).
+// Where two come to be called the same, the one that is not there is forgotten, else the older one.
+using RenameInode = bool (*)(void* context, std::string_view path, std::uint64_t& device,
+                             std::uint64_t& inode) noexcept;
 void rename_inodes(Layout& w, RenameInode rename, void* context) noexcept;
 
 // A record remembered by index is still that of the number remembered with it.

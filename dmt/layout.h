@@ -26,7 +26,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 10;
+inline constexpr std::uint32_t kLayoutVersion = 11;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // nobody: the next to CAS it has the turn
 
@@ -316,6 +316,8 @@ struct InodeRecord {
   std::uint64_t inode, device;  // the kernel's
   std::uint64_t number;         // the virtual one; 0 = free
   std::int64_t modified_ns;     // or kNotModified: its time is the kernel's
+  std::uint64_t path;           // where it begins among all that were ever remembered
+  std::uint32_t path_bytes;     // 0 = not known
   std::uint32_t next;           // of its bucket: index + 1
   bool unseen;                  // written since anybody looked at its time
 };
@@ -324,8 +326,11 @@ inline constexpr std::int64_t kNotModified = INT64_MIN;
 struct InodeTable {
   std::uint64_t last_number;
   std::int64_t began_ns;  // virtual wall time of the first look: later files are ours
+  std::uint64_t root_device, root_inode;  // the kernel's; 0, 0 = nobody has looked
   std::uint32_t buckets[kInodeBuckets];
   InodeRecord records[kInodesMax];
+  std::uint64_t paths_end;  // bytes of paths remembered so far, the newest kPathsBytes are here
+  char paths[kPathsBytes];  // the own of each replica: no other value of the segment depends on it
 };
 
 // --- System V semaphores ----------------------------------------------------------------------

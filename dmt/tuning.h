@@ -15,6 +15,7 @@ inline constexpr std::uint32_t kBlocksMax = 32768;    // inbound blocks of kBloc
 inline constexpr std::uint32_t kBlockBytes = 4096;
 inline constexpr std::uint32_t kInodesMax = 131072;  // files whose number is remembered
 inline constexpr std::uint32_t kInodeBuckets = 65536;
+inline constexpr std::uint32_t kPathsBytes = 8u << 20;  // of where those files were found
 inline constexpr std::uint32_t kWaitBuckets = 1024;
 inline constexpr std::uint32_t kConnectionBuckets = 32768;
 inline constexpr std::uint32_t kTimersMax = kSlotsMax + 4096;  // one per slot, the rest timerfds..

@@ -36,6 +36,54 @@ bool look(int directory, const char* path, int flags, struct stat& s) noexcept {
   return raw_syscall(SYS_newfstatat, directory, path, &s, flags) == 0;
 }
 
+// The link of an open file names it from this process's root: that must be the server's.
+bool has_servers_root(dmt::InodeTable& t) noexcept {
+  struct stat root {};
+  if (!look(AT_FDCWD, "/", 0, root)) return false;
+  if (t.root_inode == 0) {
+    t.root_device = root.st_dev;
+    t.root_inode = root.st_ino;
+  }
+  return t.root_device == root.st_dev && t.root_inode == root.st_ino;
+}
+
+// Digits of `value` before `end`.
+char* digits_before(char* end, unsigned value) noexcept {
+  do *--end = static_cast<char>('0' + value % 10);
+  while ((value /= 10) != 0);
+  return end;
+}
+
+// Of its own frame: stat has no need of these bytes afterwards.
+[[gnu::noinline]] void note_path(dmt::Layout& w, InodeRecord& r, const Place& place) noexcept {
+  if (!has_servers_root(w.inodes)) return;
+  const bool by_name = place.path != nullptr && place.path[0] != '\0';
+  const int follow = (place.flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;
+  const long fd =
+      by_name ? raw_syscall(SYS_openat, place.directory, place.path, O_PATH | O_CLOEXEC | follow, 0)
+              : place.directory;
+  if (fd < 0) return;
+  char link[32] = "/proc/self/fd/", number[12], path[PATH_MAX];
+  constexpr std::size_t kPrefix = sizeof "/proc/self/fd/" - 1;
+  char* const end = number + sizeof number - 1;
+  *end = '\0';
+  const char* const digits = digits_before(end, static_cast<unsigned>(fd));
+  std::memcpy(link + kPrefix, digits, static_cast<std::size_t>(end - digits) + 1);
+  const long size = raw_syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof path);
+  if (by_name) raw_syscall(SYS_close, fd);
+  // A socket has a link, too, but no path.
+  if (size <= 0 || size == sizeof path || path[0] != '/') return;
+  dmt::remember_path(w, r, {path, static_cast<std::size_t>(size)});
+}
+
+InodeRecord& record_of(Turn& turn, const Place& place, std::uint64_t device,
+                       std::uint64_t inode) noexcept {
+  const std::uint64_t last = turn.w.inodes.last_number;
+  InodeRecord& r = dmt::find_inode(turn.w, device, inode);
+  if (turn.w.inodes.last_number != last) note_path(turn.w, r, place);
+  return r;
+}
+
 void remember(int fd, const dmt::Layout& w, const InodeRecord& r) noexcept {
   writables[fd] = {r.number, dmt::index_of(w, r)};
 }
@@ -99,7 +147,7 @@ void note_opened(Turn& turn, int fd, bool is_new) noexcept {
   forget_writable(fd);
   if (!look(fd, "", AT_EMPTY_PATH, s) || !S_ISREG(s.st_mode)) return;
   InodeRecord& r = is_new ? dmt::make_inode(turn.w, s.st_dev, s.st_ino)
-                          : dmt::find_inode(turn.w, s.st_dev, s.st_ino);
+                          : record_of(turn, {fd, nullptr, 0}, s.st_dev, s.st_ino);
   r.unseen = r.unseen || is_new;
   r.modified_ns = time_of(turn.w, r, to_ns(s.st_mtim));
   if (fd < static_cast<int>(dmt::kFdsMax)) remember(fd, turn.w, r);
@@ -156,7 +204,7 @@ void note_parent(Turn& turn, int directory, const char* path) noexcept {
   char parent[PATH_MAX];
   struct stat s {};
   if (!parent_of(path, parent) || !look(directory, parent, 0, s)) return;
-  InodeRecord& r = dmt::find_inode(turn.w, s.st_dev, s.st_ino);
+  InodeRecord& r = record_of(turn, {directory, parent, 0}, s.st_dev, s.st_ino);
   r.modified_ns = wall_now(turn.w);
   set_kernel_time(directory, parent, r.modified_ns, 0);
 }
@@ -165,7 +213,7 @@ void note_times_set(Turn& turn, int directory, const char* path, int flags) noex
   struct stat s {};
   const int empty = path == nullptr ? AT_EMPTY_PATH : 0;
   if (!look(directory, path == nullptr ? "" : path, flags | empty, s)) return;
-  InodeRecord& r = dmt::find_inode(turn.w, s.st_dev, s.st_ino);
+  InodeRecord& r = record_of(turn, {directory, path, flags}, s.st_dev, s.st_ino);
   r.modified_ns = to_ns(s.st_mtim);
   r.unseen = false;
 }
@@ -173,11 +221,15 @@ void note_times_set(Turn& turn, int directory, const char* path, int flags) noex
 void note_truncated(Turn& turn, const char* path) noexcept {
   struct stat s {};
   if (!look(AT_FDCWD, path, 0, s)) return;
-  dmt::find_inode(turn.w, s.st_dev, s.st_ino).unseen = true;
+  record_of(turn, {AT_FDCWD, path, 0}, s.st_dev, s.st_ino).unseen = true;
 }
 
-void describe_plain(Turn& turn, struct stat& s) noexcept {
-  InodeRecord& r = dmt::find_inode(turn.w, s.st_dev, s.st_ino);
+std::uint64_t inode_number(Turn& turn, const Place& place, const struct stat& s) noexcept {
+  return record_of(turn, place, s.st_dev, s.st_ino).number;
+}
+
+void describe_plain(Turn& turn, const Place& place, struct stat& s) noexcept {
+  InodeRecord& r = record_of(turn, place, s.st_dev, s.st_ino);
   s.st_mtim = to_timespec(modified(turn.w, r, s.st_mode, to_ns(s.st_mtim)));
   // When it was read or renamed, and how its directory is kept, is this replica's own.
   s.st_atim = s.st_ctim = s.st_mtim;
@@ -191,8 +243,8 @@ void describe_plain(Turn& turn, struct stat& s) noexcept {
   }
 }
 
-void describe_plain(Turn& turn, struct statx& s) noexcept {
-  InodeRecord& r = dmt::find_inode(turn.w, makedev(s.stx_dev_major, s.stx_dev_minor), s.stx_ino);
+void describe_plain(Turn& turn, const Place& place, struct statx& s) noexcept {
+  InodeRecord& r = record_of(turn, place, makedev(s.stx_dev_major, s.stx_dev_minor), s.stx_ino);
   const std::int64_t kernel_ns =
       saturating_add(s.stx_mtime.tv_sec * kNsPerSecond, s.stx_mtime.tv_nsec);
   const struct timespec time = to_timespec(modified(turn.w, r, s.stx_mode, kernel_ns));

@@ -38,12 +38,23 @@ void note_times_set(Turn& turn, int directory, const char* path, int flags) noex
 void note_truncated(Turn& turn, const char* path) noexcept;
 bool exists(int directory, const char* path) noexcept;
 
-// Replaces what the kernel said of a file by what is the same on every replica.
-void describe_plain(Turn& turn, struct stat& s) noexcept;
-void describe_plain(Turn& turn, struct statx& s) noexcept;
-inline void describe_plain(Turn& turn, struct stat64& s) noexcept {
+// A file as the calls name it: `path` from `directory`, which is the file itself when there is no
+// path; flags: AT_SYMLINK_NOFOLLOW.
+struct Place {
+  int directory;
+  const char* path;
+  int flags;
+};
+
+// The number of the file of `s` at `place`.
+std::uint64_t inode_number(Turn& turn, const Place& place, const struct stat& s) noexcept;
+
+// Replaces what the kernel said of the file at `place` by what is the same on every replica.
+void describe_plain(Turn& turn, const Place& place, struct stat& s) noexcept;
+void describe_plain(Turn& turn, const Place& place, struct statx& s) noexcept;
+inline void describe_plain(Turn& turn, const Place& place, struct stat64& s) noexcept {
   static_assert(sizeof(struct stat64) == sizeof(struct stat));
-  describe_plain(turn, reinterpret_cast<struct stat&>(s));
+  describe_plain(turn, place, reinterpret_cast<struct stat&>(s));
 }
 
 }  // namespace crane

@@ -12,7 +12,6 @@
 #include <cstring>
 
 #include "dmt/base/assert.h"
-#include "dmt/inodes.h"
 #include "runtime/inode.h"
 #include "runtime/inside.h"
 #include "runtime/open.h"
@@ -122,7 +121,7 @@ void describe(Turn* turn, const Directory& d, struct dirent64& e) noexcept {
     return;
   }
   e.d_type = type_of(s.st_mode);
-  e.d_ino = dmt::find_inode(turn->w, s.st_dev, s.st_ino).number;
+  e.d_ino = inode_number(*turn, {d.fd, e.d_name, AT_SYMLINK_NOFOLLOW}, s);
 }
 
 // The next entry, null at the end; `error` otherwise.

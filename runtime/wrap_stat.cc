@@ -36,11 +36,11 @@ bool describe_bound(int fd, Status* s) noexcept {
 
 // What the call said of a file, as every replica says it.
 template <typename Status, typename Call>
-int status_by_name(Op op, Status* s, Call call) noexcept {
+int status_by_name(Op op, const Place& place, Status* s, Call call) noexcept {
   Turn turn(op);
   const int result = call();
   if (result == 0) {
-    describe_plain(turn, *s);
+    describe_plain(turn, place, *s);
     turn.result(static_cast<std::uint64_t>(s->st_ino) ^
                 static_cast<std::uint64_t>(to_ns(s->st_mtim)));
   }
@@ -53,7 +53,7 @@ int status_of(Op op, int fd, Status* s, Call call) noexcept {
     Turn turn(op);
     if (describe_bound(fd, s)) return finish_int(turn, 0);
   }
-  return status_by_name(op, s, call);
+  return status_by_name(op, {fd, nullptr, 0}, s, call);
 }
 
 constexpr const struct timespec* kNow = nullptr;
@@ -89,16 +89,18 @@ int set_times(Op op, int d, const char* p, const struct timeval* t, int flags) n
 }  // namespace
 
 int stat(const char* p, struct stat* s) {
-  return status_by_name(Op::stat, s, [=] { return real::stat(p, s); });
+  return status_by_name(Op::stat, {AT_FDCWD, p, 0}, s, [=] { return real::stat(p, s); });
 }
 int stat64(const char* p, struct stat64* s) {
-  return status_by_name(Op::stat64, s, [=] { return real::stat64(p, s); });
+  return status_by_name(Op::stat64, {AT_FDCWD, p, 0}, s, [=] { return real::stat64(p, s); });
 }
 int lstat(const char* p, struct stat* s) {
-  return status_by_name(Op::lstat, s, [=] { return real::lstat(p, s); });
+  return status_by_name(Op::lstat, {AT_FDCWD, p, AT_SYMLINK_NOFOLLOW}, s,
+                        [=] { return real::lstat(p, s); });
 }
 int lstat64(const char* p, struct stat64* s) {
-  return status_by_name(Op::lstat64, s, [=] { return real::lstat64(p, s); });
+  return status_by_name(Op::lstat64, {AT_FDCWD, p, AT_SYMLINK_NOFOLLOW}, s,
+                        [=] { return real::lstat64(p, s); });
 }
 int fstat(int fd, struct stat* s) {
   return status_of(Op::fstat, fd, s, [=] { return real::fstat(fd, s); });
@@ -108,11 +110,11 @@ int fstat64(int fd, struct stat64* s) {
 }
 int fstatat(int d, const char* p, struct stat* s, int f) {
   if (p != nullptr && p[0] == '\0' && (f & AT_EMPTY_PATH) != 0) return wrap::fstat(d, s);
-  return status_by_name(Op::fstatat, s, [=] { return real::fstatat(d, p, s, f); });
+  return status_by_name(Op::fstatat, {d, p, f}, s, [=] { return real::fstatat(d, p, s, f); });
 }
 int fstatat64(int d, const char* p, struct stat64* s, int f) {
   if (p != nullptr && p[0] == '\0' && (f & AT_EMPTY_PATH) != 0) return wrap::fstat64(d, s);
-  return status_by_name(Op::fstatat64, s, [=] { return real::fstatat64(d, p, s, f); });
+  return status_by_name(Op::fstatat64, {d, p, f}, s, [=] { return real::fstatat64(d, p, s, f); });
 }
 // As programs of older libraries call them.
 int __xstat(int, const char* p, struct stat* s) { return wrap::stat(p, s); }
@@ -132,7 +134,7 @@ int statx(int d, const char* p, int f, unsigned mask, struct statx* s) {
   Turn turn(Op::statx);
   const int result = real::statx(d, p, f, mask | STATX_BASIC_STATS, s);
   if (result == 0) {
-    describe_plain(turn, *s);
+    describe_plain(turn, {d, p, f}, *s);
     turn.result(static_cast<std::uint64_t>(s->stx_ino));
   }
   return result;

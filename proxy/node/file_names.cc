@@ -2,7 +2,11 @@
 #include "proxy/node/file_names.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -62,9 +66,11 @@ void note_descriptors(Json& names, pid_t host_pid, std::uint32_t pid) {
   }
 }
 
-std::unordered_map<std::uint64_t, std::unordered_map<std::uint64_t, Name>> pairs_of(
-    const Json& before, const Json& now, std::map<std::uint64_t, std::uint64_t>& devices) {
-  std::unordered_map<std::uint64_t, std::unordered_map<std::uint64_t, Name>> pairs;
+using Pairs = std::unordered_map<std::uint64_t, std::unordered_map<std::uint64_t, Name>>;
+
+Pairs pairs_of(const Json& before, const Json& now,
+               std::map<std::uint64_t, std::uint64_t>& devices) {
+  Pairs pairs;
   for (const char* kind : {"descriptors", "paths"}) {
     for (const auto& [key, old] : before.at(kind).items()) {
       const auto found = now.at(kind).find(key);
@@ -76,6 +82,48 @@ std::unordered_map<std::uint64_t, std::unordered_map<std::uint64_t, Name>> pairs
     }
   }
   return pairs;
+}
+
+struct Renaming {
+  Pairs pairs;
+  std::map<std::uint64_t, std::uint64_t> devices;
+  const Json* listed = nullptr;  // the paths of before
+  int root = -1;
+};
+
+// What lies at `path` of the server, where no part of it is a link by now.
+bool find_below(int root, const std::string& path, Name& name) {
+  open_how how{};
+  how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  const auto fd = static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how));
+  if (fd < 0) return false;
+  struct stat info {};
+  const int failed = ::fstat(fd, &info);
+  ::close(fd);
+  name = {info.st_dev, info.st_ino};
+  return failed == 0;
+}
+
+bool rename(const Renaming& r, const std::string& path, std::uint64_t& device,
+            std::uint64_t& inode) {
+  Name name;
+  bool found = false;
+  if (const auto files = r.pairs.find(device); files != r.pairs.end()) {
+    const auto file = files->second.find(inode);
+    found = file != files->second.end();
+    if (found) name = file->second;
+  }
+  // What is listed at its path was another file by then.
+  found = found || (!path.empty() && !r.listed->contains(path) && find_below(r.root, path, name));
+  if (found) {
+    device = name.first;
+    inode = name.second;
+    return true;
+  }
+  // Of the machine's layer, where nothing goes away; or the server's own, and gone.
+  if (const auto other = r.devices.find(device); other != r.devices.end()) device = other->second;
+  return false;
 }
 
 }  // namespace
@@ -92,35 +140,25 @@ Json file_names(const dmt::Layout& w, pid_t first, const std::string& upper) {
   return {{"paths", std::move(paths)}, {"descriptors", std::move(descriptors)}};
 }
 
-Outcome rename_files(dmt::Layout& w, const Json& before, const Json& now) {
-  struct Renaming {
-    std::unordered_map<std::uint64_t, std::unordered_map<std::uint64_t, Name>> files;
-    std::map<std::uint64_t, std::uint64_t> devices;
-  } renaming;
+Outcome rename_files(dmt::Layout& w, const Json& before, const Json& now, pid_t first) {
+  Renaming renaming;
   try {
-    renaming.files = pairs_of(before, now, renaming.devices);
+    renaming.pairs = pairs_of(before, now, renaming.devices);
+    renaming.listed = &before.at("paths");
   } catch (const Json::exception&) {
     return Error{Code::kDamaged, 0, "the names of files in a checkpoint"};
   }
+  const std::string root = "/proc/" + std::to_string(first) + "/root";
+  renaming.root = ::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (renaming.root < 0) return system_error("open the root of a restored server");
   dmt::rename_inodes(
       w,
-      [](void* context, std::uint64_t& device, std::uint64_t& inode) noexcept {
-        const auto& r = *static_cast<const Renaming*>(context);
-        const auto files = r.files.find(device);
-        if (files != r.files.end()) {
-          if (const auto file = files->second.find(inode); file != files->second.end()) {
-            device = file->second.first;
-            inode = file->second.second;
-            return true;
-          }
-        }
-        // Of the machine's layer, where nothing goes away; or the server's own, and gone.
-        if (const auto other = r.devices.find(device); other != r.devices.end()) {
-          device = other->second;
-        }
-        return false;
+      [](void* context, std::string_view path, std::uint64_t& device,
+         std::uint64_t& inode) noexcept {
+        return rename(*static_cast<const Renaming*>(context), std::string(path), device, inode);
       },
       &renaming);
+  ::close(renaming.root);
   return Done{};
 }
 

@@ -3,8 +3,9 @@
 // What the kernel calls the server's files, before a checkpoint and after a restore.
 //
 // Virtual inode numbers are remembered by the kernel's (device, inode) (dmt/inodes.h).  A restored
-// server has another overlay and copies of what it had changed, so both differ; the same paths, and
-// the same descriptors of files that have no path any more, tell which is which.
+// server has another overlay, copies of what it had changed, and maybe another machine's files, so
+// both differ; the same paths, and the same descriptors of files that have no path any more, tell
+// which is which.
 //
 // Threads: the node's; the server is at rest, or its threads have not got a turn yet.
 
@@ -23,8 +24,10 @@ namespace crane::node {
 // what the processes of the server have open.  pid is the one inside of the container.
 nlohmann::json file_names(const dmt::Layout& w, pid_t first, const std::string& upper);
 
-// Renames the records of the segment by what both lists have in common.  kDamaged: `before` is no
-// such list.
-Outcome rename_files(dmt::Layout& w, const nlohmann::json& before, const nlohmann::json& now);
+// Renames the records of the segment by what both lists have in common, and those of files that
+// are in neither by where they were found first: as process `first` sees that path.  kDamaged:
+// `before` is no such list.
+Outcome rename_files(dmt::Layout& w, const nlohmann::json& before, const nlohmann::json& now,
+                     pid_t first);
 
 }  // namespace crane::node

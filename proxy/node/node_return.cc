@@ -173,8 +173,9 @@ void Node::take_up_server() {
   const auto before = nlohmann::json::parse(restored_json_, nullptr, false);
   const auto now = file_names(*layout_, guard_->pid(), config_.replica_dir() + "/upper");
   const auto files = before.find("files");
-  const Outcome renamed = files == before.end() ? Outcome{Error{Code::kDamaged, 0, "no files"}}
-                                                : rename_files(*layout_, *files, now);
+  const Outcome renamed = files == before.end()
+                              ? Outcome{Error{Code::kDamaged, 0, "no files"}}
+                              : rename_files(*layout_, *files, now, guard_->pid());
   if (!renamed.ok()) {
     return fail(ExitStatus::kNoCheckpoint, "the checkpoint does not tell the names of files");
   }

@@ -170,8 +170,8 @@ ReplayProblem cover_binds(Config& config) {
       if (failed) return not_here(source, failed.message(), "it was bound into the server");
     } else {
       for (const char* part : {"/upper", "/work", "/all"}) fs::create_directories(place + part);
-      const std::string data =
-          fmt::format("lowerdir={},upperdir={}/upper,workdir={}/work,xino=on", source, place, place);
+      const std::string data = fmt::format("lowerdir={},upperdir={}/upper,workdir={}/work,xino=on",
+                                           source, place, place);
       if (::mount("crane", (place + "/all").c_str(), "overlay", 0, data.c_str()) != 0) {
         return not_here(source, std::strerror(errno), "an overlay over it is needed");
       }

@@ -68,7 +68,7 @@ TEST_CASE("renamed files keep their numbers, and the gone one gives way", "[inod
   // 102 is called 201 now, and so would be 101, whose path it has.
   rename_inodes(
       w,
-      [](void*, std::uint64_t& device, std::uint64_t& inode) noexcept {
+      [](void*, std::string_view, std::uint64_t& device, std::uint64_t& inode) noexcept {
         if (device != 1) return false;
         device = 5;
         inode = inode == 100 ? 200 : 201;
@@ -91,7 +91,7 @@ TEST_CASE("a file that is there keeps its number when a gone one gets its name",
   const std::uint64_t lower = find_inode(w, 1, 400).number;
   rename_inodes(
       w,
-      [](void*, std::uint64_t& device, std::uint64_t& inode) noexcept {
+      [](void*, std::string_view, std::uint64_t& device, std::uint64_t& inode) noexcept {
         device = 5;
         if (inode != 100) return false;
         inode = 300;
@@ -102,6 +102,52 @@ TEST_CASE("a file that is there keeps its number when a gone one gets its name",
   CHECK(find_inode(w, 5, 400).number == lower);
   CHECK(chained(w) == 2);
   CHECK(gone != there);
+}
+
+TEST_CASE("the newest kPathsBytes of paths are known, each whole", "[inodes]") {
+  test::World world;
+  Layout& w = world.w;
+  const auto path = [](std::uint64_t i) {
+    return "/" + std::string(i % 1000, 'x') + std::to_string(i);
+  };
+  CHECK(path_of(w, find_inode(w, 1, 1)).empty());
+  constexpr std::uint64_t kFirst = 100, kCount = 40'000;
+  std::uint64_t bytes = 0;
+  for (std::uint64_t i = 0; i < kCount; ++i)
+    remember_path(w, find_inode(w, 1, kFirst + i), path(i));
+  for (std::uint64_t i = kCount; i-- > 0;) {
+    bytes += path(i).size();
+    const std::string_view known = path_of(w, find_inode(w, 1, kFirst + i));
+    if (bytes + 2 * path(i).size() > kPathsBytes) {
+      CHECK((known.empty() || known == path(i)));
+    } else {
+      REQUIRE(known == path(i));
+    }
+  }
+  CHECK(bytes > 2 * kPathsBytes);
+  CHECK(path_of(w, find_inode(w, 1, kFirst)).empty());
+}
+
+TEST_CASE("who renames is told the path, and renames the root", "[inodes]") {
+  test::World world;
+  Layout& w = world.w;
+  w.inodes.root_device = 1;
+  w.inodes.root_inode = 2;
+  InodeRecord& file = find_inode(w, 1, 100);
+  const std::uint64_t number = file.number;
+  remember_path(w, file, "/etc/passwd");
+  rename_inodes(
+      w,
+      [](void*, std::string_view path, std::uint64_t& device, std::uint64_t& inode) noexcept {
+        device = 7;
+        inode = path == "/" ? 20 : path == "/etc/passwd" ? 1000 : 0;
+        return true;
+      },
+      nullptr);
+  CHECK(find_inode(w, 7, 1000).number == number);
+  CHECK(path_of(w, find_inode(w, 7, 1000)) == "/etc/passwd");
+  CHECK(w.inodes.root_device == 7);
+  CHECK(w.inodes.root_inode == 20);
 }
 
 }  // namespace

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A replica that returns finds its files under other inode numbers, and the schedules stay equal.
+
+apache2, whose ETags show the numbers it sees.  First the group lies on another file system than the
+server's files, where an overlay may number directories as it likes.  Then the files themselves are
+copies by the time a replica returns, as on another host: they are in a directory bound into the
+containers, which is exchanged while one replica is drained.
+"""
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+
+import _apache
+import _harness as h
+import _matrix as m
+import _web
+from checkpoints import check_equal, checkpoint, come_back, control, lead
+
+PAGES = ("1k.html", "list/")
+
+
+class Apache(_apache.Apache):
+    name = "apache2 event"
+
+
+class Bound(Apache):
+    """Its pages are in a directory of their own."""
+    name = "apache2 event, pages bound"
+
+    def prepare(self):
+        super().prepare()
+        self.options = ("--bind", str(self.root))
+
+
+@contextlib.contextmanager
+def other_file_system():
+    with tempfile.TemporaryDirectory(prefix="crane-other-", dir="/var/tmp") as place:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "crane-test", place], check=True,
+                       timeout=20)
+        try:
+            yield place
+        finally:
+            subprocess.run(["umount", place], check=True, timeout=20)
+
+
+def numbers(server):
+    """What clients see: an ETag has inode, size and time of its page."""
+    return server.state()
+
+
+def over_two(story):
+    with other_file_system() as place:
+        server = Apache(m.place_of(story, Apache), h.free_port())
+        (story.work / "groups").symlink_to(place)
+        try:
+            with h.Group(story, server.command, port=server.port,
+                         options=server.options) as group:
+                h.wait_until(server.ready, 60, "it answers")
+                before = numbers(server)
+                follower = (group.leader() + 1) % 3
+                checkpoint(group, follower)
+                come_back(group, follower)
+                server.load(server.requests[0])
+                check_equal(story, group, "the group on another file system")
+                lead(group, follower)
+                story.check(numbers(server) == before, "who returned sees the same numbers",
+                            f"{before}; {numbers(server)}")
+                check_equal(story, group, "who returned has led")
+        finally:
+            (story.work / "groups").unlink()
+
+
+def exchange(directory):
+    """Equal files in its place, every one with another inode number."""
+    old = directory.with_name(directory.name + ".old")
+    os.rename(directory, old)
+    shutil.copytree(old, directory, copy_function=shutil.copy2, symlinks=True)
+    shutil.copystat(old, directory)
+    of = {p.relative_to(old): p.stat().st_ino for p in old.rglob("*")}
+    same = [str(p) for p, number in of.items() if (directory / p).stat().st_ino == number]
+    if same:
+        raise h.Failure(f"copies have the numbers of the originals: {same}")
+
+
+def exchanged(story):
+    server = Bound(m.place_of(story, Bound), h.free_port())
+    with h.Group(story, server.command, port=server.port, options=server.options) as group:
+        h.wait_until(server.ready, 60, "it answers")
+        before = numbers(server)
+        server.load(server.requests[0])
+        follower = (group.leader() + 1) % 3
+        checkpoint(group, follower)
+        for word in ("drain", "resume"):
+            status, text = control(group, "replica", word, str(follower), group.name)
+            story.check(status == 0, f"replica {word}", text)
+            if word == "drain":
+                exchange(server.root)
+        server.load(server.requests[0])
+        check_equal(story, group, "a replica that returns to copies of its files")
+        lead(group, follower)
+        story.check(numbers(server) == before, "clients see the same numbers",
+                    f"{before}; {numbers(server)}")
+        check_equal(story, group, "who returned has led")
+
+
+def body(story):
+    h.need(*Apache.programs, "mount")
+    over_two(story)
+    exchanged(story)
+
+
+if __name__ == "__main__":
+    h.tell("other-files", body)
