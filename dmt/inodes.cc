@@ -43,7 +43,10 @@ InodeRecord& give_number(Layout& w, std::uint64_t device, std::uint64_t inode) n
     w.inodes.last_number = 1;  // 0 and 1 are no inodes
     w.inodes.began_ns = w.scheduler.now_ns + w.scheduler.wall_offset_ns;
   }
-  const std::uint64_t number = ++w.inodes.last_number;
+  // At most kInodesHeldMax of the places are held.
+  while (record_of(w, ++w.inodes.last_number).held) {
+  }
+  const std::uint64_t number = w.inodes.last_number;
   InodeRecord& r = record_of(w, number);
   if (r.number != 0) leave_bucket(w, r);
   std::uint32_t& bucket = bucket_of(w, device, inode);
@@ -54,9 +57,16 @@ InodeRecord& give_number(Layout& w, std::uint64_t device, std::uint64_t inode) n
        .path = 0,
        .path_bytes = 0,
        .next = bucket,
-       .unseen = false};
+       .unseen = false,
+       .held = false};
   bucket = index_of(w, r) + 1;
   return r;
+}
+
+void forget(InodeTable& t, InodeRecord& r) noexcept {
+  if (r.held) --t.held;
+  r.held = false;
+  r.number = 0;
 }
 
 // A record's `next`, while all are placed anew.
@@ -67,6 +77,12 @@ constexpr std::uint32_t kUnplaced = ~0U;
 InodeRecord& find_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {
   InodeRecord* const known = known_inode(w, device, inode);
   return known != nullptr ? *known : give_number(w, device, inode);
+}
+
+void hold_inode(Layout& w, InodeRecord& r) noexcept {
+  if (r.held || w.inodes.held >= kInodesHeldMax) return;
+  r.held = true;
+  ++w.inodes.held;
 }
 
 // A path that would cross the end of the bytes begins at their start.
@@ -98,7 +114,7 @@ void rename_inodes(Layout& w, RenameInode rename, void* context) noexcept {
   for (const bool there : {true, false}) {
     for (std::uint64_t number = t.last_number; number > oldest; --number) {
       InodeRecord& r = record_of(w, number);
-      if (r.number != number) continue;
+      if (r.number == 0) continue;
       std::uint64_t device = r.device, inode = r.inode;
       if (!there && r.next != kUnplaced) continue;
       if (rename(context, path_of(w, r), device, inode) != there) {
@@ -107,7 +123,7 @@ void rename_inodes(Layout& w, RenameInode rename, void* context) noexcept {
         continue;
       }
       if (known_inode(w, device, inode) != nullptr) {
-        r.number = 0;
+        forget(t, r);
         continue;
       }
       std::uint32_t& bucket = bucket_of(w, device, inode);
@@ -130,7 +146,7 @@ InodeRecord& make_inode(Layout& w, std::uint64_t device, std::uint64_t inode) no
   InodeRecord* const stale = known_inode(w, device, inode);
   if (stale != nullptr) {
     leave_bucket(w, *stale);
-    stale->number = 0;
+    forget(w.inodes, *stale);
   }
   return give_number(w, device, inode);
 }

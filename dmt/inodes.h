@@ -10,7 +10,8 @@
 // Threads: everything REQUIRES the turn.
 //
 // INVARIANT N1  Whether a file has a number, and which, is a function of the turns' order: a number
-//               is forgotten when kInodesMax younger ones have been given, wherever it lies.
+//               is forgotten when the numbering comes round to its place again, after kInodesMax,
+//               wherever it lies; unless it is held: then that place is passed over.
 // INVARIANT N2  A record that is not free is in the bucket of its (device, inode), once.
 
 #include <cstdint>
@@ -25,6 +26,11 @@ InodeRecord& find_inode(Layout& w, std::uint64_t device, std::uint64_t inode) no
 
 // The same for a file that was just created: always a new number, and no time yet.
 InodeRecord& make_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept;
+
+// From now on the number is not forgotten before another file is made under the kernel's number: a
+// FIFO and memory that processes share by a file go by it.  Of kInodesHeldMax files; the others'
+// are forgotten like any.
+void hold_inode(Layout& w, InodeRecord& r) noexcept;
 
 // Where the file of a record was when it was first looked at: a path from the root of the server's
 // file system, without links in it.  It tells a restored server's files from each other on a

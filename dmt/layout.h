@@ -320,12 +320,14 @@ struct InodeRecord {
   std::uint32_t path_bytes;     // 0 = not known
   std::uint32_t next;           // of its bucket: index + 1
   bool unseen;                  // written since anybody looked at its time
+  bool held;                    // kept as long as its file may be there
 };
 inline constexpr std::int64_t kNotModified = INT64_MIN;
 
 struct InodeTable {
   std::uint64_t last_number;
   std::int64_t began_ns;  // virtual wall time of the first look: later files are ours
+  std::uint32_t held;     // records that are
   std::uint64_t root_device, root_inode;  // the kernel's; 0, 0 = nobody has looked
   std::uint32_t buckets[kInodeBuckets];
   InodeRecord records[kInodesMax];

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "dmt/base/log.h"
+#include "runtime/inode.h"
 #include "runtime/stream.h"
 
 namespace crane::fifo {
@@ -12,10 +13,6 @@ namespace {
 // Those who wait in open: for a reader, and for a writer.
 constexpr std::uint64_t kOpening = (1ull << 61) | (3ull << 56);
 constexpr std::uint64_t kLow = (1ull << 55) - 1;
-
-std::uint64_t name_of(const struct stat& s) noexcept {
-  return ((s.st_ino * 0x9E3779B97F4A7C15) ^ s.st_dev) | 1;
-}
 
 std::uint64_t opening_object(std::uint64_t name, FileKind awaited) noexcept {
   const std::uint64_t side = awaited == FileKind::kPipeRead ? 0 : 1;
@@ -128,7 +125,8 @@ int open(Turn& turn, int directory, const char* path, int flags,
   const bool nonblocking = (flags & O_NONBLOCK) != 0;
   const FileKind kind = access == O_RDONLY ? FileKind::kPipeRead : FileKind::kPipeWrite;
   const FileKind awaited = access == O_RDONLY ? FileKind::kPipeWrite : FileKind::kPipeRead;
-  const std::uint64_t name = name_of(status);
+  const int follow = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
+  const std::uint64_t name = held_inode_number(turn, {directory, path, follow}, status);
   const long fd = open_in_kernel(turn, directory, path, flags & ~kCreates, name);
   if (fd < 0) return static_cast<int>(fd);
   raw_syscall(SYS_fcntl, fd, F_SETPIPE_SZ, stream::kPipeKernelBytes);

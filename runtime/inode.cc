@@ -228,6 +228,12 @@ std::uint64_t inode_number(Turn& turn, const Place& place, const struct stat& s)
   return record_of(turn, place, s.st_dev, s.st_ino).number;
 }
 
+std::uint64_t held_inode_number(Turn& turn, const Place& place, const struct stat& s) noexcept {
+  InodeRecord& r = record_of(turn, place, s.st_dev, s.st_ino);
+  dmt::hold_inode(turn.w, r);
+  return r.number;
+}
+
 void describe_plain(Turn& turn, const Place& place, struct stat& s) noexcept {
   InodeRecord& r = record_of(turn, place, s.st_dev, s.st_ino);
   s.st_mtim = to_timespec(modified(turn.w, r, s.st_mode, to_ns(s.st_mtim)));

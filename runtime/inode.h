@@ -48,6 +48,8 @@ struct Place {
 
 // The number of the file of `s` at `place`.
 std::uint64_t inode_number(Turn& turn, const Place& place, const struct stat& s) noexcept;
+// The same, and the file keeps it: for the names of what processes meet at.
+std::uint64_t held_inode_number(Turn& turn, const Place& place, const struct stat& s) noexcept;
 
 // Replaces what the kernel said of the file at `place` by what is the same on every replica.
 void describe_plain(Turn& turn, const Place& place, struct stat& s) noexcept;

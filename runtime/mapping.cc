@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "dmt/admission.h"
+#include "runtime/inode.h"
 #include "runtime/raw.h"
 #include "runtime/thread.h"
 
@@ -110,10 +111,11 @@ std::uint64_t name_of_shared(const volatile void* address) noexcept {
   return name_of_address(m->identity, reinterpret_cast<const void*>(offset));
 }
 
-std::uint64_t identity_of_file(int fd) noexcept {
+std::uint64_t identity_of_file(Turn& turn, int fd) noexcept {
   struct stat status;
   if (raw_syscall(SYS_fstat, fd, &status) != 0) return 0;
-  return (status.st_ino * 0x9E3779B97F4A7C15) ^ status.st_dev ^ (1ull << 63);
+  const std::uint64_t number = held_inode_number(turn, {fd, nullptr, 0}, status);
+  return (number * 0x9E3779B97F4A7C15) ^ (1ull << 63);
 }
 
 std::uint64_t identity_of_segment(int id) noexcept {

@@ -3,10 +3,10 @@
 // Memory that processes share: which mapping an address belongs to, so that a mutex, condition or
 // futex in it has one name wherever each process has mapped it (DESIGN D2).
 //
-// An identity is the file's (device and inode), the segment's (System V), or a name that was given
-// out when anonymous memory was mapped; children of fork inherit the table with the memory.  Names
-// of objects decide nothing (queues are first in, first out), so that they need not be equal on two
-// replicas.
+// An identity is the file's (its virtual inode number), the segment's (System V), or a name that
+// was given out when anonymous memory was mapped; children of fork inherit the table with the
+// memory.  Names of objects decide nothing (queues are first in, first out), so that they need not
+// be equal on two replicas.
 //
 // Threads: add_mapping REQUIRES the turn; the others any: an entry does not change while its memory
 // is in use.
@@ -15,6 +15,8 @@
 #include <cstdint>
 
 namespace crane {
+
+class Turn;
 
 // `offset` is that of `address` within what is mapped.
 void add_mapping(const void* address, std::size_t size, std::uint64_t identity,
@@ -31,7 +33,8 @@ bool touches_mapping(const void* address, std::size_t size) noexcept;
 // one.
 std::uint64_t name_of_shared(const volatile void* address) noexcept;
 
-std::uint64_t identity_of_file(int fd) noexcept;
+// The file's, also after a restore.  REQUIRES the turn.  0: not to be had.
+std::uint64_t identity_of_file(Turn& turn, int fd) noexcept;
 std::uint64_t identity_of_segment(int id) noexcept;
 
 }  // namespace crane

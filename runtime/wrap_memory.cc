@@ -33,7 +33,7 @@ void* mmap(void* a, size_t n, int protection, int flags, int fd, off_t at) {
   turn.result(made == MAP_FAILED ? errno : 0);
   if (made == MAP_FAILED) return made;
   const bool anonymous = (flags & MAP_ANONYMOUS) != 0;
-  add_mapping(made, n, anonymous ? dmt::new_object(turn.w, own_slot()) : identity_of_file(fd),
+  add_mapping(made, n, anonymous ? dmt::new_object(turn.w, own_slot()) : identity_of_file(turn, fd),
               anonymous ? 0 : static_cast<std::uint64_t>(at));
   return made;
 }
@@ -75,7 +75,7 @@ void* shmat(int id, const void* a, int flags) {
 namespace {
 
 // libc maps them itself: a file of one page behind the name.
-void add_semaphore(const char* name, const sem_t* s) noexcept {
+void add_semaphore(Turn& turn, const char* name, const sem_t* s) noexcept {
   char path[300] = "/dev/shm/sem.";
   std::size_t n = 13;
   while (*name == '/') ++name;
@@ -83,7 +83,7 @@ void add_semaphore(const char* name, const sem_t* s) noexcept {
   path[n] = '\0';
   const long fd = raw_syscall(SYS_open, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return;
-  add_mapping(s, sizeof *s, identity_of_file(static_cast<int>(fd)), 0);
+  add_mapping(s, sizeof *s, identity_of_file(turn, static_cast<int>(fd)), 0);
   raw_syscall(SYS_close, fd);
 }
 
@@ -98,7 +98,7 @@ sem_t* sem_open(const char* p, int flags, mode_t m, unsigned v) {
   }
   regain(turn);
   turn.result(made == SEM_FAILED ? errno : 0);
-  if (made != SEM_FAILED) add_semaphore(p, made);
+  if (made != SEM_FAILED) add_semaphore(turn, p, made);
   return made;
 }
 

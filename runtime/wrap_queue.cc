@@ -220,7 +220,7 @@ int mq_unlink(const char* path) {
 int mq_timedsend(mqd_t q, const char* message, size_t n, unsigned priority,
                  const struct timespec* at) {
   Turn turn(Op::mq_timedsend, Turn::kCancellationPoint);
-  const std::uint64_t object = object_of_id(identity_of_file(q), 0);
+  const std::uint64_t object = object_of_id(identity_of_file(turn, q), 0);
   const long result =
       until_done(turn, object, ETIMEDOUT, true, deadline_of(turn, at), ETIMEDOUT,
                  [&] { return raw_syscall(SYS_mq_timedsend, q, message, n, priority, &kNow); });
@@ -234,7 +234,7 @@ int mq_send(mqd_t q, const char* message, size_t n, unsigned priority) {
 ssize_t mq_timedreceive(mqd_t q, char* message, size_t n, unsigned* priority,
                         const struct timespec* at) {
   Turn turn(Op::mq_timedreceive, Turn::kCancellationPoint);
-  const std::uint64_t object = object_of_id(identity_of_file(q), 0);
+  const std::uint64_t object = object_of_id(identity_of_file(turn, q), 0);
   const long result =
       until_done(turn, object, ETIMEDOUT, true, deadline_of(turn, at), ETIMEDOUT,
                  [&] { return raw_syscall(SYS_mq_timedreceive, q, message, n, priority, &kNow); });

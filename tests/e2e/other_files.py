@@ -5,11 +5,14 @@
 apache2, whose ETags show the numbers it sees.  First the group lies on another file system than the
 server's files, where an overlay may number directories as it likes.  Then the files themselves are
 copies by the time a replica returns, as on another host: they are in a directory bound into the
-containers, which is exchanged while one replica is drained.
+containers, which is exchanged while one replica is drained.  Last, processes of a server that meet at
+a FIFO, at a semaphore's name and in a mapped file still do when some of them are older than the
+checkpoint and some are not.
 """
 import contextlib
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 
@@ -106,10 +109,32 @@ def exchanged(story):
         check_equal(story, group, "who returned has led")
 
 
+def meeting(story):
+    port, place = h.free_port(), story.work / "meeting"
+    place.mkdir()
+
+    def met():
+        with socket.create_connection(("127.0.0.1", port), 20) as client:
+            client.sendall(b"meet\n" * 3)
+            answers = client.makefile("rb")
+            return [answers.readline().decode().split()[0] for _ in range(3)]
+    program = [str(story.out / "e2e/meeting_server"), str(port), str(place)]
+    with h.Group(story, program, port=port) as group:
+        story.check(met() == ["met"] * 3, "processes meet")
+        follower = (group.leader() + 1) % 3
+        checkpoint(group, follower)
+        come_back(group, follower)
+        story.check(met() == ["met"] * 3, "they meet beside a replica that returned")
+        check_equal(story, group, "a new process meets an older one")
+        lead(group, follower)
+        story.check(met() == ["met"] * 3, "they meet under one that returned")
+        check_equal(story, group, "it has led")
+
+
 def body(story):
     h.need(*Apache.programs, "mount")
-    over_two(story)
-    exchanged(story)
+    for part in (over_two, exchanged, meeting):
+        part(story)
 
 
 if __name__ == "__main__":

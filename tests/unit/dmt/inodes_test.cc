@@ -37,6 +37,44 @@ TEST_CASE("numbers are forgotten by age alone (N1)", "[inodes]") {
   CHECK(find_inode(w, 1, 7).number == next + 1);
 }
 
+TEST_CASE("a held number is not forgotten, and given to nobody else", "[inodes]") {
+  test::World world;
+  Layout& w = world.w;
+  InodeRecord& kept = find_inode(w, 1, 7);
+  const std::uint64_t number = kept.number;
+  hold_inode(w, kept);
+  std::uint64_t last = number;
+  for (std::uint64_t i = 0; i < 3 * kInodesMax; ++i) {
+    const std::uint64_t given = find_inode(w, 3, 1000 + i).number;
+    REQUIRE(given > last);
+    REQUIRE((given - number) % kInodesMax != 0);
+    last = given;
+  }
+  CHECK(find_inode(w, 1, 7).number == number);
+  rename_inodes(
+      w,
+      [](void*, std::string_view, std::uint64_t& device, std::uint64_t&) noexcept {
+        ++device;
+        return true;
+      },
+      nullptr);
+  CHECK(find_inode(w, 2, 7).number == number);
+  CHECK(w.inodes.held == 1);
+  CHECK(make_inode(w, 2, 7).number > last);
+  CHECK(w.inodes.held == 0);
+}
+
+TEST_CASE("so many numbers are held, and no more", "[inodes]") {
+  test::World world;
+  Layout& w = world.w;
+  for (std::uint64_t i = 0; i < kInodesMax; ++i) hold_inode(w, find_inode(w, 1, i));
+  CHECK(w.inodes.held == kInodesHeldMax);
+  const std::uint64_t first = find_inode(w, 1, 0).number;
+  for (std::uint64_t i = 0; i < kInodesMax; ++i) find_inode(w, 2, i);
+  CHECK(find_inode(w, 1, 0).number == first);
+  CHECK(find_inode(w, 1, kInodesHeldMax).number > first + kInodesMax);
+}
+
 // Records reached through the buckets; one more than there are when a chain has gone astray.
 std::uint32_t chained(const Layout& w) {
   std::uint32_t count = 0;
