@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams: opened by our own open (numbers at turns), then handed to libc, which
 // allocates outside of the turn.
+#include <sys/mman.h>
+
+#include <cstdio>
 #include <cstring>
 
 #include "runtime/flushing.h"
@@ -108,6 +111,45 @@ void adopt_standard_streams() noexcept {
 }
 
 namespace wrap {
+
+// libc's own would write past us.  The text is made before: on the stack, or, where it does not
+// fit, in pages of its own.
+int vdprintf(int fd, const char* form, va_list list) {
+  if (is_plain(fd)) {
+    const OutsideCrane outside;
+    return real::vdprintf(fd, form, list);
+  }
+  char small[2048];
+  va_list again;
+  va_copy(again, list);
+  const int size = std::vsnprintf(small, sizeof small, form, list);
+  const auto bytes = static_cast<std::size_t>(size) + 1;
+  char* text = small;
+  if (size >= 0 && bytes > sizeof small) {
+    const long pages = raw_syscall(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    text = pages < 0 ? nullptr : reinterpret_cast<char*>(pages);
+    if (text != nullptr) std::vsnprintf(text, bytes, form, again);
+  }
+  va_end(again);
+  if (size < 0) return -1;
+  if (text == nullptr) return fail(ENOMEM);
+  ssize_t put = 0;
+  for (std::size_t done = 0; put >= 0 && done + 1 < bytes; done += static_cast<std::size_t>(put)) {
+    put = wrap::write(fd, text + done, bytes - 1 - done);
+    if (put < 0) break;
+  }
+  if (text != small) raw_syscall(SYS_munmap, text, bytes);
+  return put < 0 ? -1 : size;
+}
+int __vdprintf_chk(int fd, int, const char* form, va_list list) {
+  return wrap::vdprintf(fd, form, list);
+}
+// Through the stub, which knows whether this thread has a slot.
+int dprintf(int fd, const char* form, va_list list) { return ::vdprintf(fd, form, list); }
+int __dprintf_chk(int fd, int, const char* form, va_list list) {
+  return ::vdprintf(fd, form, list);
+}
 
 FILE* fdopen(int fd, const char* m) {
   if (is_plain(fd)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // stdio on pipes: a child whose stdout is a pipe, before and after exec, fdopen on both ends.
 #define _GNU_SOURCE
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -62,6 +63,28 @@ static void long_output(const char* self) {
   close(out[0]);
 }
 
+static void print(int fd, const char* form, ...) {
+  va_list list;
+  va_start(list, form);
+  printf("vdprintf %d\n", vdprintf(fd, form, list));
+  va_end(list);
+}
+
+// libc formats, and writes without asking anybody.
+static void to_descriptor(void) {
+  int ends[2];
+  char text[9000];
+  pipe(ends);
+  printf("dprintf %d\n", dprintf(ends[1], "%s %d\n", "answer", 42));
+  print(ends[1], "%*d|", 7000, 7);
+  close(ends[1]);
+  size_t total = 0;
+  for (ssize_t n; (n = read(ends[0], text + total, sizeof text - total)) > 0;) total += (size_t)n;
+  printf("%zu bytes: %.9s .. %.2s\n", total, text, text + total - 2);
+  printf("closed %d\n", dprintf(ends[1], "nobody"));
+  close(ends[0]);
+}
+
 int main(int argc, char** argv) {
   if (argc > 1 && strcmp(argv[1], "child") == 0) {
     printf("after exec\n");
@@ -77,6 +100,7 @@ int main(int argc, char** argv) {
   lines_of_child(argv[0], 1);
   lines_of_child(argv[0], 0);
   long_output(argv[0]);
+  to_descriptor();
   printf("EXIT-SUCCESS\n");
   return 0;
 }
