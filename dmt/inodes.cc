@@ -63,12 +63,6 @@ InodeRecord& give_number(Layout& w, std::uint64_t device, std::uint64_t inode) n
   return r;
 }
 
-void forget(InodeTable& t, InodeRecord& r) noexcept {
-  if (r.held) --t.held;
-  r.held = false;
-  r.number = 0;
-}
-
 // A record's `next`, while all are placed anew.
 constexpr std::uint32_t kUnplaced = ~0U;
 
@@ -122,9 +116,13 @@ void rename_inodes(Layout& w, RenameInode rename, void* context) noexcept {
         r.next = kUnplaced;
         continue;
       }
-      if (known_inode(w, device, inode) != nullptr) {
-        forget(t, r);
-        continue;
+      if (InodeRecord* const known = known_inode(w, device, inode); known != nullptr) {
+        if (!there || known->number > r.number) {
+          r.number = 0;
+          continue;
+        }
+        leave_bucket(w, *known);  // a held one, met before its time
+        known->number = 0;
       }
       std::uint32_t& bucket = bucket_of(w, device, inode);
       r.device = device;
@@ -146,7 +144,7 @@ InodeRecord& make_inode(Layout& w, std::uint64_t device, std::uint64_t inode) no
   InodeRecord* const stale = known_inode(w, device, inode);
   if (stale != nullptr) {
     leave_bucket(w, *stale);
-    forget(w.inodes, *stale);
+    stale->number = 0;
   }
   return give_number(w, device, inode);
 }

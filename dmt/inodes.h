@@ -11,7 +11,8 @@
 //
 // INVARIANT N1  Whether a file has a number, and which, is a function of the turns' order: a number
 //               is forgotten when the numbering comes round to its place again, after kInodesMax,
-//               wherever it lies; unless it is held: then that place is passed over.
+//               wherever it lies.  A place that is held is passed over for ever: when its file
+//               goes, and what the kernel calls by its name then, is each replica's own.
 // INVARIANT N2  A record that is not free is in the bucket of its (device, inode), once.
 
 #include <cstdint>
@@ -27,9 +28,8 @@ InodeRecord& find_inode(Layout& w, std::uint64_t device, std::uint64_t inode) no
 // The same for a file that was just created: always a new number, and no time yet.
 InodeRecord& make_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept;
 
-// From now on the number is not forgotten before another file is made under the kernel's number: a
-// FIFO and memory that processes share by a file go by it.  Of kInodesHeldMax files; the others'
-// are forgotten like any.
+// From now on the number is not forgotten: a FIFO and memory that processes share by a file go by
+// it.  Of the first kInodesHeldMax files; the others' are forgotten like any.
 void hold_inode(Layout& w, InodeRecord& r) noexcept;
 
 // Where the file of a record was when it was first looked at: a path from the root of the server's

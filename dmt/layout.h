@@ -320,7 +320,7 @@ struct InodeRecord {
   std::uint32_t path_bytes;     // 0 = not known
   std::uint32_t next;           // of its bucket: index + 1
   bool unseen;                  // written since anybody looked at its time
-  bool held;                    // kept as long as its file may be there
+  bool held;                    // the place is not used for another number
 };
 inline constexpr std::int64_t kNotModified = INT64_MIN;
 

@@ -18,7 +18,6 @@
 #include <nlohmann/json.hpp>
 
 #include "dmt/inodes.h"
-#include "proxy/node/server_pids.h"
 
 namespace crane::node {
 namespace {
@@ -128,15 +127,14 @@ bool rename(const Renaming& r, const std::string& path, std::uint64_t& device,
 
 }  // namespace
 
-Json file_names(const dmt::Layout& w, pid_t first, const std::string& upper) {
+Json file_names(const std::map<std::uint32_t, pid_t>& server, pid_t first,
+                const std::string& upper) {
   const std::string root = "/proc/" + std::to_string(first) + "/root";
   Json paths = Json::object(), descriptors = Json::object();
   for (const char* place : kOtherPlaces) note(paths, place, root + place, false);
   for (const char* place : kOwnPlaces) note_tree(paths, root + place, root, place);
   note_tree(paths, upper, root, "");
-  for (const auto& [pid, host_pid] : server_pids(w, first)) {
-    note_descriptors(descriptors, host_pid, pid);
-  }
+  for (const auto& [pid, host_pid] : server) note_descriptors(descriptors, host_pid, pid);
   return {{"paths", std::move(paths)}, {"descriptors", std::move(descriptors)}};
 }
 

@@ -11,6 +11,9 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <map>
+
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -21,8 +24,10 @@ namespace crane::node {
 
 // {"paths": {path: [device, inode]}, "descriptors": {"pid/fd": [device, inode]}}: what lies in
 // `upper`, the overlay's, and in the container's own file systems, as process `first` sees it; and
-// what the processes of the server have open.  pid is the one inside of the container.
-nlohmann::json file_names(const dmt::Layout& w, pid_t first, const std::string& upper);
+// what the processes of the `server` have open.  pid is the one inside of the container, the
+// server's have that of the host beside it.
+nlohmann::json file_names(const std::map<std::uint32_t, pid_t>& server, pid_t first,
+                          const std::string& upper);
 
 // Renames the records of the segment by what both lists have in common, and those of files that
 // are in neither by where they were found first: as process `first` sees that path.  kDamaged:

@@ -290,6 +290,12 @@ void Guard::watch(std::uint32_t process, std::uint32_t pid, pid_t host_pid) {
   event_add(&entry->event_, nullptr);
 }
 
+std::map<std::uint32_t, pid_t> Guard::processes() const {
+  std::map<std::uint32_t, pid_t> all;
+  for (const auto& [host_pid, watch] : watches_) all.emplace(watch->pid, host_pid);
+  return all;
+}
+
 void Guard::probe(std::uint32_t process) const noexcept {
   for (const auto& [host_pid, watch] : watches_) {
     if (watch->process == process) {

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -89,6 +90,9 @@ class Guard {
   // The pid, inside the container, of a process that has ended for the schedule and not yet for the
   // kernel, whose threads may be anywhere (dmt/rest.h); 0: there is none.
   std::uint32_t ending() const noexcept;
+  // The server's processes: pid inside the container, and on the host.
+  std::map<std::uint32_t, pid_t> processes() const;
+
   // Interrupts the process of this record, for the stall rule (runtime/probe.cc).
   void probe(std::uint32_t process) const noexcept;
 

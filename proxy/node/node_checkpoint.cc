@@ -274,7 +274,7 @@ Outcome Node::dump() {
   noted_.last_pid = pid.value();
   // Before CRIU has descriptors of its own in the processes.
   noted_files_ = std::make_unique<nlohmann::json>(
-      file_names(*layout_, guard_->pid(), config_.replica_dir() + "/upper"));
+      file_names(guard_->processes(), guard_->pid(), config_.replica_dir() + "/upper"));
   slot0_->forget_read();
   times_ = {};
   times_.noting = (monotonic_ns() - begin_ns) / 1000;

@@ -171,7 +171,7 @@ void Node::look_whether_caught_up() {
 // The restored server's threads sleep, and go on with the next entry.
 void Node::take_up_server() {
   const auto before = nlohmann::json::parse(restored_json_, nullptr, false);
-  const auto now = file_names(*layout_, guard_->pid(), config_.replica_dir() + "/upper");
+  const auto now = file_names(guard_->processes(), guard_->pid(), config_.replica_dir() + "/upper");
   const auto files = before.find("files");
   const Outcome renamed = files == before.end()
                               ? Outcome{Error{Code::kDamaged, 0, "no files"}}

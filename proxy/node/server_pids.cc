@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,10 +16,10 @@
 #include <sstream>
 #include <string>
 
+#include "dmt/base/assert.h"
+
 namespace crane::node {
 namespace {
-
-constexpr int kNotEntered = 99;
 
 // The last number of NSpid: the pid in the innermost namespace.  0: no such process any more.
 std::uint32_t inner_pid(const std::filesystem::path& process) {
@@ -46,24 +47,40 @@ bool write_last_pid(std::uint32_t last) noexcept {
   return written;
 }
 
-// Runs `inside` in a process of the namespace of `first`, whose number it then gives back: the next
-// one that the server makes gets it.  The status that it exited with is `inside`'s; -1: not run.
-template <typename Inside>
-int run_inside(pid_t first, Inside inside) {
-  const std::string path = "/proc/" + std::to_string(first) + "/ns/pid";
-  const pid_t outer = ::fork();
-  if (outer == 0) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || ::setns(fd, CLONE_NEWPID) != 0) ::_exit(kNotEntered);
-    const pid_t inner = ::fork();
-    if (inner == 0) ::_exit(inside());
-    int status = 0;
-    const bool ran = inner > 0 && ::waitpid(inner, &status, 0) == inner && WIFEXITED(status);
-    ::_exit(ran ? WEXITSTATUS(status) : kNotEntered);
+struct Inside {
+  std::uint32_t last;  // to be set; 0: to be told
+  bool written;
+};
+
+// A process of the namespace, on memory of ours: nothing but system calls.
+int inside(void* argument) {
+  Inside& in = *static_cast<Inside*>(argument);
+  if (in.last == 0) in.last = static_cast<std::uint32_t>(::getpid()) - 1;
+  in.written = write_last_pid(in.last);
+  ::_exit(0);
+}
+
+// A child in the namespace of `first`, whose number it gives back: the next one that the server
+// makes gets it.  It shares our memory: a copy would take milliseconds in which the server stands
+// still.
+bool run_inside(pid_t first, Inside& in) {
+  const int own = ::open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+  const int theirs =
+      ::open(("/proc/" + std::to_string(first) + "/ns/pid").c_str(), O_RDONLY | O_CLOEXEC);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // a handler would run on our memory
+  pid_t child = -1;
+  if (own >= 0 && theirs >= 0 && ::setns(theirs, CLONE_NEWPID) == 0) {
+    alignas(16) char stack[16384];
+    child = ::clone(inside, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &in);
+    // Every later child would be the server's.
+    CRANE_ASSERT(::setns(own, CLONE_NEWPID) == 0);
   }
-  int status = 0;
-  if (outer < 0 || ::waitpid(outer, &status, 0) != outer || !WIFEXITED(status)) return kNotEntered;
-  return WEXITSTATUS(status);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (own >= 0) ::close(own);
+  if (theirs >= 0) ::close(theirs);
+  return child > 0 && ::waitpid(child, nullptr, 0) == child && in.written;
 }
 
 std::uint64_t namespace_of(const std::filesystem::path& process) {
@@ -93,23 +110,14 @@ std::map<std::uint32_t, pid_t> server_pids(const dmt::Layout& w, pid_t first) {
 }
 
 Result<std::uint32_t> last_pid(pid_t first) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return system_error("make a pipe");
-  const int status = run_inside(first, [&ends] {
-    const auto last = static_cast<std::uint32_t>(::getpid()) - 1;
-    return write_last_pid(last) && ::write(ends[1], &last, sizeof last) == sizeof last ? 0 : 1;
-  });
-  ::close(ends[1]);
-  std::uint32_t last = 0;
-  const bool whole = ::read(ends[0], &last, sizeof last) == sizeof last;
-  ::close(ends[0]);
-  if (status != 0 || !whole) return Error{Code::kDenied, 0, "read the server's last pid"};
-  return last;
+  Inside in{0, false};
+  if (!run_inside(first, in)) return Error{Code::kDenied, 0, "read the server's last pid"};
+  return in.last;
 }
 
 Outcome set_last_pid(pid_t first, std::uint32_t last) {
-  const int status = run_inside(first, [last] { return write_last_pid(last) ? 0 : 1; });
-  if (status != 0) return Error{Code::kDenied, 0, "set the server's last pid"};
+  Inside in{last, false};
+  if (!run_inside(first, in)) return Error{Code::kDenied, 0, "set the server's last pid"};
   return Done{};
 }
 

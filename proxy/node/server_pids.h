@@ -2,7 +2,8 @@
 #pragma once
 // The processes of a server as the machine and as its container number them.
 //
-// Threads: plain functions; the second ones fork, so the caller must be single-threaded.
+// Threads: plain functions; the second ones make a child that shares the memory, with the caller
+// waiting and its signals blocked.
 
 #include <sys/types.h>
 
