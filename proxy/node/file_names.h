@@ -13,7 +13,6 @@
 
 #include <cstdint>
 #include <map>
-
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 

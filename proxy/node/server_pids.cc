@@ -74,8 +74,8 @@ bool run_inside(pid_t first, Inside& in) {
   if (own >= 0 && theirs >= 0 && ::setns(theirs, CLONE_NEWPID) == 0) {
     alignas(16) char stack[16384];
     child = ::clone(inside, stack + sizeof stack, CLONE_VM | CLONE_VFORK | SIGCHLD, &in);
-    // Every later child would be the server's.
-    CRANE_ASSERT(::setns(own, CLONE_NEWPID) == 0);
+    const int back = ::setns(own, CLONE_NEWPID);
+    CRANE_ASSERT(back == 0);  // else every later child would be the server's
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (own >= 0) ::close(own);
