@@ -49,6 +49,7 @@ CASE = re.compile(r'<TestCase name="([^"]*)"|<OverallResult success="(true|false
 TOTALS = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$")
 SKIPPED = re.compile(r"^SKIPPED: (.*)$", re.M)
 TAIL_LINES = 60
+TELLING, TELLING_LINES = re.compile(r"^FAIL |\[(error|critical)\]"), 12
 E2E_SECONDS = 600   # of one story; most take 5 to 60, linear builds a program on a crowded machine
 NATIVE_ATTEMPTS = 3
 REPORT_MARK = "=== report of Catch2"
@@ -66,7 +67,12 @@ class Tally:
     def fail(self, name, replay, text=""):
         self.failures.append((name, replay))
         print(f"FAILED {name}\n  replay: {replay}", flush=True)
-        for line in text.splitlines()[-TAIL_LINES:]:
+        lines = text.splitlines()
+        # What failed and what the nodes called an error come first, wherever they were said.
+        said = [n for n, line in enumerate(lines) if TELLING.search(line)]
+        for n in said[:TELLING_LINES]:
+            print(f"  ! {lines[n]}")
+        for line in lines[-TAIL_LINES:]:
             print(f"  | {line}")
         sys.stdout.flush()
 

@@ -5,8 +5,8 @@
 apache2, whose ETags show the numbers it sees.  First the group lies on another file system than the
 server's files, where an overlay may number directories as it likes.  Then the files themselves are
 copies by the time a replica returns, as on another host: they are in a directory bound into the
-containers, which is exchanged while one replica is drained.  Last, processes of a server that meet at
-a FIFO, at a semaphore's name and in a mapped file still do when some of them are older than the
+containers, which is exchanged while one replica is drained.  Last, processes of a server that meet
+at a FIFO, at a semaphore's name and in a mapped file still do when some of them are older than the
 checkpoint and some are not.
 """
 import contextlib
