@@ -55,6 +55,7 @@ void init() noexcept {
   CRANE_FIND(fflush, "");
   CRANE_FIND(setvbuf, "");
   CRANE_FIND(fopencookie, "");
+  CRANE_FIND(vsnprintf, "");
   CRANE_FIND(pthread_key_create, "");
   CRANE_FIND(pthread_setspecific, "");
   CRANE_FIND(pthread_attr_getdetachstate, "");

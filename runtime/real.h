@@ -42,6 +42,7 @@ inline int (*on_exit)(void (*)(int, void*), void*) = nullptr;
 inline int (*__cxa_at_quick_exit)(void (*)(void*), void*) = nullptr;
 inline int (*fflush)(FILE*) = nullptr;
 inline int (*setvbuf)(FILE*, char*, int, size_t) = nullptr;
+inline int (*vsnprintf)(char*, size_t, const char*, va_list) = nullptr;
 inline FILE* (*fopencookie)(void*, const char*, cookie_io_functions_t) = nullptr;
 inline int (*pthread_key_create)(pthread_key_t*, void (*)(void*)) = nullptr;
 inline int (*pthread_setspecific)(pthread_key_t, const void*) = nullptr;

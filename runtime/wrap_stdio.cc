@@ -3,7 +3,6 @@
 // allocates outside of the turn.
 #include <sys/mman.h>
 
-#include <cstdio>
 #include <cstring>
 
 #include "runtime/flushing.h"
@@ -122,14 +121,14 @@ int vdprintf(int fd, const char* form, va_list list) {
   char small[2048];
   va_list again;
   va_copy(again, list);
-  const int size = std::vsnprintf(small, sizeof small, form, list);
+  const int size = real::vsnprintf(small, sizeof small, form, list);
   const auto bytes = static_cast<std::size_t>(size) + 1;
   char* text = small;
   if (size >= 0 && bytes > sizeof small) {
     const long pages = raw_syscall(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE,
                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     text = pages < 0 ? nullptr : reinterpret_cast<char*>(pages);
-    if (text != nullptr) std::vsnprintf(text, bytes, form, again);
+    if (text != nullptr) real::vsnprintf(text, bytes, form, again);
   }
   va_end(again);
   if (size < 0) return -1;

@@ -19,7 +19,6 @@ import tempfile
 import _apache
 import _harness as h
 import _matrix as m
-import _web
 from checkpoints import check_equal, checkpoint, come_back, control, lead
 
 PAGES = ("1k.html", "list/")
