@@ -13,6 +13,7 @@
 #include "runtime/raw.h"
 #include "runtime/real.h"
 #include "runtime/signals.h"
+#include "runtime/text.h"
 #include "runtime/turn.h"
 #include "runtime/vdso.h"
 #include "runtime/wrappers.h"
@@ -225,17 +226,8 @@ int execvp(const char* file, char* const* argv) { return wrap::execvpe(file, arg
 int fexecve(int fd, char* const* argv, char* const* env) {
   if (InsideCrane::inside()) return real::fexecve(fd, argv, env);
   InsideCrane inside;
-  char link[40] = "/proc/self/fd/";
   char path[kProgramPathMax];
-  std::size_t n = std::strlen(link);
-  char digits[12];
-  std::size_t count = 0;
-  for (unsigned v = static_cast<unsigned>(fd); count == 0 || v != 0; v /= 10) {
-    digits[count++] = static_cast<char>('0' + v % 10);
-  }
-  while (count > 0) link[n++] = digits[--count];
-  link[n] = '\0';
-  const long size = raw_syscall(SYS_readlink, link, path, sizeof path - 1);
+  const long size = read_link_of(static_cast<unsigned>(fd), path, sizeof path - 1);
   if (size < 0) return answer(EBADF);
   path[size] = '\0';
   return answer(execute(path, argv, env));

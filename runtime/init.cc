@@ -23,6 +23,7 @@
 #include "runtime/restore.h"
 #include "runtime/signals.h"
 #include "runtime/stdio_streams.h"
+#include "runtime/text.h"
 #include "runtime/turn.h"
 #include "runtime/vdso.h"
 
@@ -160,20 +161,6 @@ void copy_text(const char* text, char* out, std::size_t room) noexcept {
   std::memcpy(out, text, size + 1);
 }
 
-// Decimal `value` after `prefix`.
-void print_variable(const char* prefix, unsigned value, char* out) noexcept {
-  std::size_t n = std::strlen(prefix);
-  std::memcpy(out, prefix, n);
-  char digits[12];
-  std::size_t count = 0;
-  do {
-    digits[count++] = static_cast<char>('0' + value % 10);
-    value /= 10;
-  } while (value != 0);
-  while (count > 0) out[n++] = digits[--count];
-  out[n] = '\0';
-}
-
 bool is_ours(const char* entry) noexcept {
   static constexpr const char* kNames[] = {
       "LD_PRELOAD=", "CRANE_SEGMENT=", "CRANE_SEGMENT_FD=", "CRANE_SLOT=", "CRANE_PROCESS="};
@@ -258,7 +245,7 @@ void check_in(std::uint16_t process) noexcept {
     // After chroot our own descriptor of the directory still leads there.
     static constexpr char kThere[] = "/checkin.sock";
     char* out = address.sun_path;
-    print_variable("/proc/self/fd/", static_cast<unsigned>(descriptor_base + kDirectoryAt), out);
+    print_number(kDescriptorLinks, static_cast<unsigned>(descriptor_base + kDirectoryAt), out);
     std::memcpy(out + std::strlen(out), kThere, sizeof kThere);
     error = raw_syscall(SYS_connect, fd, &address, sizeof address);
   }
@@ -276,9 +263,9 @@ void build_environment(char* const* given, char** out, std::uint16_t slot,
   std::memcpy(variable_preload + 11, preload, std::strlen(preload) + 1);
   std::memcpy(variable_segment, "CRANE_SEGMENT=", 14);
   std::memcpy(variable_segment + 14, segment_path, std::strlen(segment_path) + 1);
-  print_variable("CRANE_SEGMENT_FD=", static_cast<unsigned>(descriptor_base), variable_descriptor);
-  print_variable("CRANE_SLOT=", slot, variable_slot);
-  print_variable("CRANE_PROCESS=", process, variable_process);
+  print_number("CRANE_SEGMENT_FD=", static_cast<unsigned>(descriptor_base), variable_descriptor);
+  print_number("CRANE_SLOT=", slot, variable_slot);
+  print_number("CRANE_PROCESS=", process, variable_process);
   *out++ = variable_preload;
   *out++ = variable_segment;
   *out++ = variable_descriptor;

@@ -7,6 +7,7 @@
 
 #include "dmt/inodes.h"
 #include "runtime/raw.h"
+#include "runtime/text.h"
 #include "runtime/vtime.h"
 
 namespace crane {
@@ -47,13 +48,6 @@ bool has_servers_root(dmt::InodeTable& t) noexcept {
   return t.root_device == root.st_dev && t.root_inode == root.st_ino;
 }
 
-// Digits of `value` before `end`.
-char* digits_before(char* end, unsigned value) noexcept {
-  do *--end = static_cast<char>('0' + value % 10);
-  while ((value /= 10) != 0);
-  return end;
-}
-
 // Of its own frame: stat has no need of these bytes afterwards.
 [[gnu::noinline]] void note_path(dmt::Layout& w, InodeRecord& r, const Place& place) noexcept {
   if (!has_servers_root(w.inodes)) return;
@@ -63,13 +57,8 @@ char* digits_before(char* end, unsigned value) noexcept {
       by_name ? raw_syscall(SYS_openat, place.directory, place.path, O_PATH | O_CLOEXEC | follow, 0)
               : place.directory;
   if (fd < 0) return;
-  char link[32] = "/proc/self/fd/", number[12], path[PATH_MAX];
-  constexpr std::size_t kPrefix = sizeof "/proc/self/fd/" - 1;
-  char* const end = number + sizeof number - 1;
-  *end = '\0';
-  const char* const digits = digits_before(end, static_cast<unsigned>(fd));
-  std::memcpy(link + kPrefix, digits, static_cast<std::size_t>(end - digits) + 1);
-  const long size = raw_syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof path);
+  char path[PATH_MAX];
+  const long size = read_link_of(static_cast<unsigned>(fd), path, sizeof path);
   if (by_name) raw_syscall(SYS_close, fd);
   // A socket has a link, too, but no path.
   if (size <= 0 || size == sizeof path || path[0] != '/') return;

@@ -15,6 +15,7 @@
 #include "runtime/inode.h"
 #include "runtime/inside.h"
 #include "runtime/open.h"
+#include "runtime/pages.h"
 #include "runtime/real.h"
 #include "runtime/wrappers.h"
 
@@ -44,12 +45,6 @@ Directory* ours(DIR* d) noexcept {
   return directory->magic == kMagic ? directory : nullptr;
 }
 
-void* map(std::size_t bytes) noexcept {
-  const long at = raw_syscall(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return at < 0 ? nullptr : reinterpret_cast<void*>(at);
-}
-
 // An operation on one of ours, also when a thread without a slot asks.
 template <typename Call>
 auto at_directory(Op op, Call call) noexcept {
@@ -75,7 +70,7 @@ void drop_listing(Directory& d) noexcept {
 int grow(Directory& d) noexcept {
   const std::size_t bytes = d.listing == nullptr ? kListingBytes : 2 * d.capacity;
   const long at = d.listing == nullptr
-                      ? reinterpret_cast<long>(map(bytes))
+                      ? reinterpret_cast<long>(map_pages(bytes))
                       : raw_syscall(SYS_mremap, d.listing, d.capacity, bytes, MREMAP_MAYMOVE);
   if (at <= 0) return -ENOMEM;
   d.listing = reinterpret_cast<std::byte*>(at);
@@ -155,7 +150,7 @@ int read_next_into(Op op, Directory& d, struct dirent64* to, struct dirent64** r
 }
 
 DIR* directory_of(int fd) noexcept {
-  auto* const d = static_cast<Directory*>(map(kPage));
+  auto* const d = static_cast<Directory*>(map_pages(kPage));
   if (d == nullptr) {
     errno = ENOMEM;
     return nullptr;

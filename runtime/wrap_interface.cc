@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/pages.h"
 #include "runtime/raw.h"
 #include "runtime/real.h"
 #include "runtime/types.h"
@@ -209,11 +210,9 @@ static_assert(sizeof(AddressList) <= kPage && sizeof(NameList) <= kPage);
 // All zeros; null when there is no memory.
 template <typename List>
 List* make_list() noexcept {
-  const long at = raw_syscall(SYS_mmap, nullptr, kPage, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at > 0) return reinterpret_cast<List*>(at);
-  errno = ENOMEM;
-  return nullptr;
+  void* const page = map_pages(kPage);
+  if (page == nullptr) errno = ENOMEM;
+  return static_cast<List*>(page);
 }
 bool is_list(const void* list) noexcept {
   return reinterpret_cast<std::uintptr_t>(list) % kPage == 0;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams: opened by our own open (numbers at turns), then handed to libc, which
 // allocates outside of the turn.
-#include <sys/mman.h>
-
 #include <cstring>
 
 #include "runtime/flushing.h"
 #include "runtime/inode.h"
 #include "runtime/inside.h"
 #include "runtime/open.h"
+#include "runtime/pages.h"
 #include "runtime/real.h"
 #include "runtime/stdio_streams.h"
 #include "runtime/wrappers.h"
@@ -125,21 +124,15 @@ int vdprintf(int fd, const char* form, va_list list) {
   const auto bytes = static_cast<std::size_t>(size) + 1;
   char* text = small;
   if (size >= 0 && bytes > sizeof small) {
-    const long pages = raw_syscall(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    text = pages < 0 ? nullptr : reinterpret_cast<char*>(pages);
+    text = static_cast<char*>(map_pages(bytes));
     if (text != nullptr) real::vsnprintf(text, bytes, form, again);
   }
   va_end(again);
   if (size < 0) return -1;
   if (text == nullptr) return fail(ENOMEM);
-  ssize_t put = 0;
-  for (std::size_t done = 0; put >= 0 && done + 1 < bytes; done += static_cast<std::size_t>(put)) {
-    put = wrap::write(fd, text + done, bytes - 1 - done);
-    if (put < 0) break;
-  }
+  const ssize_t put = write_stream(cookie_of(fd), text, static_cast<std::size_t>(size));
   if (text != small) raw_syscall(SYS_munmap, text, bytes);
-  return put < 0 ? -1 : size;
+  return put == size ? size : -1;
 }
 int __vdprintf_chk(int fd, int, const char* form, va_list list) {
   return wrap::vdprintf(fd, form, list);

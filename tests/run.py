@@ -69,9 +69,8 @@ class Tally:
         print(f"FAILED {name}\n  replay: {replay}", flush=True)
         lines = text.splitlines()
         # What failed and what the nodes called an error come first, wherever they were said.
-        said = [n for n, line in enumerate(lines) if TELLING.search(line)]
-        for n in said[:TELLING_LINES]:
-            print(f"  ! {lines[n]}")
+        for line in [line for line in lines if TELLING.search(line)][:TELLING_LINES]:
+            print(f"  ! {line}")
         for line in lines[-TAIL_LINES:]:
             print(f"  | {line}")
         sys.stdout.flush()

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server whose processes meet at names: a FIFO, a named semaphore, a mutex in a mapped file.
+// A server whose processes meet at names: a FIFO, a named semaphore, a condition in a mapped file.
 //
 //   meeting_server PORT DIRECTORY
 //   meeting_server partner DIRECTORY
 //
 // It opens and maps all three when it starts.  For each line that a client sends it starts a
-// partner, which opens and maps them anew: the partner takes and returns the mutex, posts the
-// semaphore, and writes its pid into the FIFO.  The answer is "met PID".
+// partner, which opens and maps them anew: the partner signals the condition, posts the semaphore,
+// and writes its pid into the FIFO.  The answer is "met PID".
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -22,7 +22,11 @@
 #include <unistd.h>
 
 static char fifo[512], file[512];
-static pthread_mutex_t* mutex;
+static struct {
+  pthread_mutex_t mutex;
+  pthread_cond_t condition;
+  int came;
+} * meeting;
 static sem_t* posted;
 
 static void fail(const char* what) {
@@ -41,30 +45,34 @@ static void meet_at(const char* directory) {
   snprintf(file, sizeof file, "%s/shared", directory);
   const int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0 || ftruncate(fd, 4096) != 0) fail(file);
-  mutex = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (mutex == MAP_FAILED) fail("mmap");
+  meeting = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (meeting == MAP_FAILED) fail("mmap");
   close(fd);
   posted = sem_open("/crane-meeting", O_CREAT, 0600, 0);
   if (posted == SEM_FAILED) fail("sem_open");
 }
 
 static int partner(void) {
-  // The server has the mutex until it waits for the semaphore.
-  if (pthread_mutex_lock(mutex) != 0 || pthread_mutex_unlock(mutex) != 0) return 1;
+  // The server has the mutex until it waits for the condition.
+  if (pthread_mutex_lock(&meeting->mutex) != 0) return 1;
+  meeting->came = 1;
+  pthread_cond_signal(&meeting->condition);
+  pthread_mutex_unlock(&meeting->mutex);
   if (sem_post(posted) != 0) return 1;
   const int fd = open(fifo, O_WRONLY);
   return fd >= 0 && say(fd, "%d\n", (int)getpid()) ? 0 : 1;
 }
 
 static int meet(const char* self, const char* directory, int from) {
-  pthread_mutex_lock(mutex);
+  pthread_mutex_lock(&meeting->mutex);
+  meeting->came = 0;
   const pid_t child = fork();
   if (child == 0) {
     execl(self, self, "partner", directory, (char*)NULL);
     _exit(127);
   }
-  usleep(20000);  // so that it finds the mutex taken
-  pthread_mutex_unlock(mutex);
+  while (!meeting->came) pthread_cond_wait(&meeting->condition, &meeting->mutex);
+  pthread_mutex_unlock(&meeting->mutex);
   while (sem_wait(posted) != 0) {
   }
   char text[32] = "";
@@ -92,7 +100,11 @@ int main(int argc, char** argv) {
   pthread_mutexattr_t shared;
   pthread_mutexattr_init(&shared);
   pthread_mutexattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
-  pthread_mutex_init(mutex, &shared);
+  pthread_mutex_init(&meeting->mutex, &shared);
+  pthread_condattr_t too;
+  pthread_condattr_init(&too);
+  pthread_condattr_setpshared(&too, PTHREAD_PROCESS_SHARED);
+  pthread_cond_init(&meeting->condition, &too);
   if (mkfifo(fifo, 0600) != 0) fail(fifo);
   const int from = open(fifo, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   // Held, so that the end of a partner is not the end of the FIFO.

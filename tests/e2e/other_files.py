@@ -21,8 +21,6 @@ import _harness as h
 import _matrix as m
 from checkpoints import check_equal, checkpoint, come_back, control, lead
 
-PAGES = ("1k.html", "list/")
-
 
 class Apache(_apache.Apache):
     name = "apache2 event"
@@ -48,9 +46,14 @@ def other_file_system():
             subprocess.run(["umount", place], check=True, timeout=20)
 
 
-def numbers(server):
-    """What clients see: an ETag has inode, size and time of its page."""
-    return server.state()
+def loaded_and_led(story, group, server, follower, before, what):
+    """`before` is the server's state(), which has an ETag: inode, size and time of a page."""
+    server.load(server.requests[0])
+    check_equal(story, group, what)
+    lead(group, follower)
+    after = server.state()
+    story.check(after == before, f"{what}: clients see the same numbers", f"{before}; {after}")
+    check_equal(story, group, f"{what}, which has led")
 
 
 def over_two(story):
@@ -61,16 +64,12 @@ def over_two(story):
             with h.Group(story, server.command, port=server.port,
                          options=server.options) as group:
                 h.wait_until(server.ready, 60, "it answers")
-                before = numbers(server)
+                before = server.state()
                 follower = (group.leader() + 1) % 3
                 checkpoint(group, follower)
                 come_back(group, follower)
-                server.load(server.requests[0])
-                check_equal(story, group, "the group on another file system")
-                lead(group, follower)
-                story.check(numbers(server) == before, "who returned sees the same numbers",
-                            f"{before}; {numbers(server)}")
-                check_equal(story, group, "who returned has led")
+                loaded_and_led(story, group, server, follower, before,
+                               "a replica on another file system")
         finally:
             (story.work / "groups").unlink()
 
@@ -91,7 +90,7 @@ def exchanged(story):
     server = Bound(m.place_of(story, Bound), h.free_port())
     with h.Group(story, server.command, port=server.port, options=server.options) as group:
         h.wait_until(server.ready, 60, "it answers")
-        before = numbers(server)
+        before = server.state()
         server.load(server.requests[0])
         follower = (group.leader() + 1) % 3
         checkpoint(group, follower)
@@ -100,12 +99,8 @@ def exchanged(story):
             story.check(status == 0, f"replica {word}", text)
             if word == "drain":
                 exchange(server.root)
-        server.load(server.requests[0])
-        check_equal(story, group, "a replica that returns to copies of its files")
-        lead(group, follower)
-        story.check(numbers(server) == before, "clients see the same numbers",
-                    f"{before}; {numbers(server)}")
-        check_equal(story, group, "who returned has led")
+        loaded_and_led(story, group, server, follower, before,
+                       "a replica that returned to copies of its files")
 
 
 def meeting(story):
