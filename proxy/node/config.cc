@@ -120,11 +120,13 @@ Result<Config> parse(const Json& json) {
   get(json, "analysis", c.analysis);
   get(json, "analysis_dir", c.analysis_dir);
   get(json, "analysis_spool_mb", c.analysis_spool_mb);
+  get(json, "lag_ms", c.lag_ms);
   get(json, "checkpoint_every_s", c.checkpoint_every_s);
   get(json, "checkpoint_log_mb", c.checkpoint_log_mb);
   std::string mode = "serial", admission = "grant";
   get(json, "mode", mode);
   get(json, "admission", admission);
+  if (c.lag_ms > setup::kLagMostMs) return bad("lag_ms");
   if (c.n_clock > dmt::kBubbleGrantMax) return bad("n_clock");
   if (!mode_of(mode, c.mode)) return bad("mode");
   if (!admission_of(admission, c.admission)) return bad("admission");

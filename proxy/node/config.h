@@ -57,6 +57,8 @@ struct Config {
   std::array<std::uint64_t, 4> secret{};  // the seed of virtual randomness (D7)
   std::uint64_t send_buffer = 0;          // 0: the default
   std::string working_directory = "/";
+  // How far the server may be ahead of a majority's when it leads; 0: as far as it gets.
+  std::uint32_t lag_ms = setup::kLagMs;
   std::uint32_t checkpoint_every_s = 0;  // the leader asks for one so often; 0: not by the clock
   std::uint32_t checkpoint_log_mb = 0;   // and when the log has grown by so much; 0: not for that
   bool restart_checkpoints = false;      // the server may be ended to keep its files,

@@ -90,6 +90,7 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   }
   c.node_roams = profile.node_roams;
   c.working_directory = f.working_directory;
+  c.lag_ms = f.lag_ms;
   // One alone in memory has nothing to come back with: its clients need not wait for checkpoints.
   const bool useful = f.replicas.size() > 1 || f.durability == "disk";
   c.checkpoint_every_s = useful ? f.checkpoint_every_s : 0;

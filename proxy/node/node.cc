@@ -330,6 +330,7 @@ void Node::iterate() {
     if (!round()) break;
   }
   throttle();
+  tell_progress();
   outputs_->tick(now_ns_);
   if (slot0_->spooled_bytes() > kSpoolMax) {
     fail(ExitStatus::kLagging, "the server of this replica is too far behind the log");

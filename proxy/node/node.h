@@ -35,6 +35,7 @@
 #include "consensus/consensus.h"
 #include "dmt/anew.h"
 #include "dmt/sequence/output.h"
+#include "proxy/flow_control.h"
 #include "proxy/grants.h"
 #include "proxy/node/agreed.h"
 #include "proxy/node/checkpointer.h"
@@ -112,6 +113,9 @@ class Node {
   void propose_inputs();
   void propose_on_own();
   void throttle();
+  void note_waiting(bool waits);
+  void tell_progress();
+  bool waits_for_followers() const;
   void open_stall_watch();
   void look_for_stalls();
   Index applied() const noexcept;
@@ -266,6 +270,11 @@ class Node {
   const Agreed agreed_;
 
   proxy::GrantPolicy policy_;
+  proxy::FlowControl flow_{std::int64_t{config_.lag_ms} * 1'000'000};
+  proxy::ProgressReport progress_;
+  std::int64_t waits_since_ns_ = 0;  // clients, for followers; 0: they do not
+  std::int64_t waited_ns_ = 0;       // in all
+  std::int64_t wait_told_ns_ = 0;    // in the log
   proxy::VirtualClock clock_;
   std::int64_t now_ns_ = 0;  // CLOCK_MONOTONIC at the start of the round
 
@@ -371,6 +380,7 @@ class Node {
   Index missed_{};                      // what the own log held already
   // It does not seek the lead until it has caught up, or until then; 0: it is not coming back.
   std::int64_t catch_up_until_ns_ = 0;
+  bool comes_back_ = false;    // and has not caught up, however long ago that began
   std::int64_t began_ns_ = 0;  // when this node was opened
   ReturnTimes returned_;
 

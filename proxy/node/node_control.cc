@@ -301,6 +301,7 @@ NodeStatus Node::status() const {
   s.reset_leader = c.reset_leader;
   s.bytes_in = c.bytes_in;
   s.bytes_out = c.bytes_out;
+  s.waited_ns = waited_ns_;
   s.line_ups = line_ups_of(config_, *layout_);
   s.unhooked_calls = layout_->unhooked.total.load(std::memory_order_relaxed);
   s.unhooked = unhooked_calls(*layout_);

@@ -19,6 +19,7 @@ namespace crane::node {
 namespace {
 // Entry types from here on are consensus' own.
 constexpr std::uint8_t kConsensusTypes = 0xf0;
+constexpr std::int64_t kTellOfWaitsNs = 60'000'000'000;
 }  // namespace
 
 Index Node::applied() const noexcept {
@@ -142,6 +143,7 @@ void Node::propose_start() {
   if (!index.ok()) return;  // busy: the next round; deposed: never
   started_view_ = view;     // O1
   verify_.lead();
+  flow_.lead();
   digests_.clear();
   start_ = index.value();
   seen_applied_ = Index{};
@@ -219,7 +221,46 @@ void Node::throttle() {
   const std::uint64_t bytes = slot0_->waiting_bytes();
   const bool over = outstanding > proxy::kPipelineEntries || bytes > proxy::kPipelineBytes;
   const bool under = outstanding < proxy::kPipelineEntries / 2 && bytes < proxy::kPipelineBytes / 2;
-  if (!proxy_->paused() ? (over || busy_) : (under && !busy_)) proxy_->pause(!proxy_->paused());
+  if (leads_) flow_.applied(applied(), now_ns_);
+  const bool waits = waits_for_followers();
+  const bool change = proxy_->paused() ? under && !busy_ && !waits : over || busy_ || waits;
+  if (change) proxy_->pause(!proxy_->paused());
+  note_waiting(waits && proxy_->paused());
+}
+
+void Node::note_waiting(bool waits) {
+  if (waits_since_ns_ != 0) waited_ns_ += now_ns_ - waits_since_ns_;
+  waits_since_ns_ = waits ? now_ns_ : 0;
+  if (!waits || (wait_told_ns_ != 0 && now_ns_ - wait_told_ns_ < kTellOfWaitsNs)) return;
+  wait_told_ns_ = now_ns_;
+  spdlog::info(
+      "clients wait for followers, whose servers are more than {} ms behind this one; they "
+      "have for {} ms in all",
+      config_.lag_ms, waited_ns_ / 1'000'000);
+}
+
+// A majority's servers must be near the leader's (W4).
+bool Node::waits_for_followers() const {
+  if (!leads_ || !flow_.anybody_late(now_ns_)) return false;
+  std::vector<ReplicaId> others;
+  std::size_t voters = 0;
+  for (const consensus::MemberStatus& m : consensus_->members()) {
+    if (m.role != consensus::MemberRole::kVoter) continue;
+    ++voters;
+    if (m.connected && value(m.id) != config_.replica) others.push_back(m.id);
+  }
+  return flow_.holds(others, voters / 2, now_ns_);
+}
+
+// To the leader, which may wait for it.
+void Node::tell_progress() {
+  if (leads_ || replay_ != nullptr) return;
+  progress_.committed(committed_, now_ns_);
+  if (comes_back_ && catch_up_until_ns_ == 0) comes_back_ = applied() < committed_;
+  if (holds_log() || value(leader_) >= config_.replicas) return;
+  if (!progress_.due(applied(), now_ns_)) return;
+  const proxy::ProgressNote note{value(applied()), comes_back_};
+  (void)consensus_->send_note(leader_, proxy::bytes_of(note));  // lost: the next one will tell
 }
 
 }  // namespace crane::node

@@ -152,6 +152,7 @@ void Node::take_up_state() {
 void Node::begin_catching_up() {
   missed_ = consensus_->status().last;
   if (config_.replicas == 1) return;
+  comes_back_ = true;
   catch_up_until_ns_ = monotonic_ns() + kCatchUpNs;
   consensus_->abdicate("its server comes back");
 }
@@ -165,6 +166,7 @@ void Node::look_whether_caught_up() {
   if (!there && now_ns_ < catch_up_until_ns_) return;
   spdlog::info("{} at entry {}", there ? "caught up" : "still behind", value(applied()));
   catch_up_until_ns_ = 0;
+  if (there) comes_back_ = false;
   consensus_->fit();
 }
 

@@ -69,6 +69,11 @@ void Node::take_digest(View view, const proxy::SchedulePoint& point) {
 
 void Node::on_note(ReplicaId from, std::span<const std::byte> note) {
   if (hear_refusal(note)) return;
+  proxy::ProgressNote progress;
+  if (note.size() == sizeof progress && proxy::read_body(note, progress)) {
+    flow_.heard(from, progress, now_ns_);
+    return;
+  }
   Digest digest;
   if (note.size() != sizeof digest || !proxy::read_body(note, digest)) return;
   if (!leads_ || View{digest.view} != view_ || digest.point.index != cut_) return;

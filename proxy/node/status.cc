@@ -93,10 +93,15 @@ nlohmann::json line_ups_json(const NodeStatus& s) {
 }
 
 nlohmann::json clients_json(const NodeStatus& s) {
-  return {{"connections", s.connections},   {"accepted", s.accepted},
-          {"refused", s.refused},           {"reset_slow", s.reset_slow},
-          {"reset_leader", s.reset_leader}, {"bytes_in", s.bytes_in},
-          {"bytes_out", s.bytes_out},       {"forwarded", s.forwarded}};
+  return {{"connections", s.connections},
+          {"accepted", s.accepted},
+          {"refused", s.refused},
+          {"reset_slow", s.reset_slow},
+          {"reset_leader", s.reset_leader},
+          {"bytes_in", s.bytes_in},
+          {"bytes_out", s.bytes_out},
+          {"forwarded", s.forwarded},
+          {"waited_ms", s.waited_ns / 1'000'000}};
 }
 
 nlohmann::json checkpoint_json(const NodeStatus& s) {

@@ -88,6 +88,7 @@ struct NodeStatus {
   std::uint64_t restored_at = 0;  // the entry whose checkpoint this node began with; 0: none
   std::uint64_t connections = 0, accepted = 0, refused = 0, reset_slow = 0, reset_leader = 0;
   std::uint64_t bytes_in = 0, bytes_out = 0;
+  std::int64_t waited_ns = 0;  // while it led: clients waited for followers' servers
   std::vector<LineUpStatus> line_ups;
   std::uint64_t unhooked_calls = 0;  // system calls that came past libcrane.so
   std::vector<Unhooked> unhooked;    // the first few different ones

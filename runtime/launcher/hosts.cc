@@ -99,6 +99,7 @@ setup::GroupFile group_file_of(const Options& o) {
   f.fabric = o.remote.fabric;
   f.durability = o.remote.durability;
   if (o.ring_mb != 0) f.ring_mb = o.ring_mb;
+  f.lag_ms = o.lag_ms;
   f.checkpoint_every_s = o.checkpoint_every_s;
   f.checkpoint_log_mb = o.checkpoint_log_mb;
   f.restart_checkpoints = o.restart_checkpoints, f.restart_every_s = o.restart_every_s;

@@ -154,6 +154,7 @@ std::string node_configuration(const NodeSetup& s) {
               {"trace", s.options.trace},
               {"test_only_flip", s.options.test_only_flip == s.replica && !s.begin.restores},
               {"test_only_faults", s.options.test_only_faults},
+              {"lag_ms", s.options.lag_ms},
               {"checkpoint_every_s", s.options.checkpoint_every_s},
               {"checkpoint_log_mb", s.options.checkpoint_log_mb},
               {"analysis_replica", s.options.analysis_place()},

@@ -118,6 +118,10 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
       ->allow_extra_args(false);
   app.add_option("--record", o.record, "record each replica's outputs in this directory");
   declare_checkpoints(app, o);
+  app.add_option("--lag", o.lag_ms,
+                 "clients wait when the servers of a majority are not within so many milliseconds "
+                 "of the leader's (default 250; 0: they never do)")
+      ->check(CLI::Range(0U, setup::kLagMostMs));
   app.add_option("--ring-mb", o.ring_mb,
                  "memory for the log, per replica: 16, 32, ... 1024 (default 128)")
       ->check(CLI::IsMember({16U, 32U, 64U, 128U, 256U, 512U, 1024U}));

@@ -61,6 +61,7 @@ struct Options {
   std::uint64_t perturb = 0;
   bool strict = false;
   bool trace = false;
+  std::uint32_t lag_ms = setup::kLagMs;  // 0: clients wait for no follower's server
   // By default those of setup::GroupFile, but a single replica, which nothing brings back, and a
   // server without a container take none.
   std::uint32_t checkpoint_every_s = setup::kCheckpointEveryS;  // 0: not by the clock

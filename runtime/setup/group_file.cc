@@ -175,6 +175,7 @@ void read_group(Section s, GroupFile& f) {
   if (!std::has_single_bit(f.ring_mb)) {
     s.wrong(s.find("ring_mb"), "ring_mb", "is no power of two", "use 16, 32, 64, ... 1024");
   }
+  s.get_number("lag_ms", f.lag_ms, 0, kLagMostMs);
   s.get("state_dir", f.state_dir);
   s.get_number("checkpoint_every_s", f.checkpoint_every_s, 0, kCheckpointEveryMostS);
   s.get_number("checkpoint_log_mb", f.checkpoint_log_mb, 0, kCheckpointLogMostMb);
@@ -382,6 +383,15 @@ toml::table table_of(const std::vector<std::string>& variables) {
   return table;
 }
 
+toml::table table_of(const HostReplica& r) {
+  toml::table one{{"address", r.address}, {"port", r.port}, {"clients", r.clients}};
+  if (r.port == 0) one.erase("port");
+  if (r.cpu >= 0) one.insert("cpu", r.cpu);
+  if (!r.cpus.empty()) one.insert("cpus", cpus_text(r.cpus));
+  if (r.numa_node >= 0) one.insert("numa_node", r.numa_node);
+  return one;
+}
+
 }  // namespace
 
 std::string to_toml(const GroupFile& f) {
@@ -395,6 +405,7 @@ std::string to_toml(const GroupFile& f) {
                     {"fabric", f.fabric},
                     {"durability", f.durability},
                     {"ring_mb", f.ring_mb},
+                    {"lag_ms", f.lag_ms},
                     {"checkpoint_every_s", f.checkpoint_every_s},
                     {"checkpoint_log_mb", f.checkpoint_log_mb}};
   if (f.restart_checkpoints) group.insert("restart_checkpoints", true);
@@ -408,14 +419,7 @@ std::string to_toml(const GroupFile& f) {
   if (f.members != 0) group.insert("members", f.members);
   if (!f.state_dir.empty()) group.insert("state_dir", f.state_dir);
   toml::array replicas;
-  for (const auto& r : f.replicas) {
-    toml::table one{{"address", r.address}, {"port", r.port}, {"clients", r.clients}};
-    if (r.port == 0) one.erase("port");
-    if (r.cpu >= 0) one.insert("cpu", r.cpu);
-    if (!r.cpus.empty()) one.insert("cpus", cpus_text(r.cpus));
-    if (r.numa_node >= 0) one.insert("numa_node", r.numa_node);
-    replicas.push_back(std::move(one));
-  }
+  for (const auto& r : f.replicas) replicas.push_back(table_of(r));
   toml::table server{{"command", list(f.command)},
                      {"admission", f.admission},
                      {"container", f.container},

@@ -17,6 +17,8 @@
 //                                                default all; others are for crane-ctl member add
 //               ring_mb = 128                    of the log in memory, per replica: a power of
 //                                                two from 16 to 1024; default 128
+//               lag_ms = 250                     clients wait when a majority's servers are not
+//                                                within so much of the leader's; 0: never
 //               state_dir = "/run/crane"         logs, control.sock, stores
 //               checkpoint_every_s = 60          a follower keeps the server's state so often, if
 //                                                clients did something; 0: not by the clock
@@ -60,6 +62,9 @@ namespace crane::setup {
 
 inline constexpr int kProcessorMost = 1023;
 inline constexpr int kNumaNodeMost = 1023;
+// How far the leader's server may be ahead of a majority's (proxy/flow_control.h).
+inline constexpr std::uint32_t kLagMs = 250;
+inline constexpr std::uint32_t kLagMostMs = 2000;
 // When a follower takes a checkpoint by itself.
 inline constexpr std::uint32_t kCheckpointEveryS = 60;
 inline constexpr std::uint32_t kCheckpointLogMb = 64;
@@ -83,6 +88,7 @@ struct GroupFile {
   std::string state_dir;     // empty: default_directory()
   std::uint8_t members = 0;  // 0: all
   std::uint32_t ring_mb = 128;
+  std::uint32_t lag_ms = kLagMs;  // 0: clients wait for no follower's server
   std::uint32_t checkpoint_every_s = kCheckpointEveryS, checkpoint_log_mb = kCheckpointLogMb;
   bool restart_checkpoints = false;
   std::uint32_t restart_every_s = 0;

@@ -138,6 +138,16 @@ TEST_CASE("options: checkpoints by themselves where they help", "[launcher]") {
   }
 }
 
+TEST_CASE("options: how far the leader's server may be ahead", "[launcher]") {
+  Options o;
+  Problem p;
+  REQUIRE(parse({"--", "true"}, o, p) == Parsed::kRun);
+  CHECK(o.lag_ms == 250);
+  REQUIRE(parse({"--lag", "0", "--", "true"}, o, p) == Parsed::kRun);
+  CHECK(o.lag_ms == 0);
+  CHECK(parse({"--lag", "2001", "--", "true"}, o, p) == Parsed::kProblem);
+}
+
 TEST_CASE("options: a server is ended for its files only where that is allowed", "[launcher]") {
   Options o;
   Problem p;

@@ -14,7 +14,7 @@ const char* const kWhole = R"({
   "record": "/tmp/r", "spins": true, "detach": ["fsync"],
   "line_ups": [{"point": "f:8:5000", "origin": "--line-up"}],
   "container": false, "binds": ["/a:/b", {"source": "/c", "target": "/d"}], "libcrane": "/l.so",
-  "publish": {"80": 8080}, "perturb": 5, "cpu": 1, "log_id": 18446744073709551615,
+  "lag_ms": 40, "publish": {"80": 8080}, "perturb": 5, "cpu": 1, "log_id": 18446744073709551615,
   "secret": "00000000000000010000000000000002000000000000000300000000000000ff"})";
 }  // namespace
 
@@ -31,6 +31,7 @@ TEST_CASE("a whole configuration is read", "[config]") {
   REQUIRE(c.admission == dmt::Admission::kClassic);
   REQUIRE(c.n_clock == 50);
   REQUIRE(c.w_timeout_us == 20);
+  REQUIRE(c.lag_ms == 40);
   REQUIRE(c.spins);
   REQUIRE(c.detached_calls == dmt::kDetachSync);
   REQUIRE(c.line_ups.size() == 1);
@@ -56,6 +57,7 @@ TEST_CASE("a wrong configuration names the field", "[config]") {
   REQUIRE(with("\"replica\": 1", "\"replica\": 3") == "replica");
   REQUIRE(with("\"replicas\": 3", "\"replicas\": 0") == "replicas");
   REQUIRE(with("\"replicas\": 3", "\"replicas\": 3, \"members\": 4") == "members");
+  REQUIRE(with("\"lag_ms\": 40", "\"lag_ms\": 2001") == "lag_ms");
   REQUIRE(with("parallel", "sideways") == "mode");
   REQUIRE(with("classic", "never") == "admission");
   REQUIRE(with("f:8:5000", "f:0:5000") == "line_ups");

@@ -18,6 +18,7 @@ fence_flags_devices = ["mlx5", "rxe0"]
 huge_pages = "require"
 durability = "disk"
 ring_mb = 64
+lag_ms = 30
 restart_checkpoints = true
 restart_every_s = 900
 state_dir = "/var/lib/crane"
@@ -75,6 +76,7 @@ void check_whole(const GroupFile& f) {
   CHECK(f.durability == "disk");
   CHECK(f.state_dir == "/var/lib/crane");
   CHECK(f.ring_mb == 64);
+  CHECK(f.lag_ms == 30);
   CHECK(f.restart_checkpoints);
   CHECK(f.restart_every_s == 900);
   REQUIRE(f.replicas.size() == 3);

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/flow_control.h"
+
+#include <algorithm>
+
+#include "dmt/base/assert.h"
+
+namespace crane::proxy {
+
+void Trail::at(Index index, std::int64_t now_ns) noexcept {
+  CRANE_ASSERT(index >= newest_.index && now_ns >= newest_.at_ns);
+  if (index == newest_.index) return;
+  newest_ = {index, now_ns};
+  if (used_ != 0 && now_ns - steps_[(used_ - 1) % kSteps].at_ns < kTrailStepNs) return;
+  steps_[used_++ % kSteps] = newest_;
+}
+
+std::int64_t Trail::left(Index index) const noexcept {
+  for (std::uint64_t i = used_ - std::min<std::uint64_t>(used_, kSteps); i < used_; ++i) {
+    const Step& step = steps_[i % kSteps];
+    if (step.index > index) return step.at_ns;
+  }
+  return newest_.at_ns;
+}
+
+bool ProgressReport::due(Index applied, std::int64_t now_ns) noexcept {
+  if (applied == told_ || applied >= log_.newest() || now_ns - told_ns_ < kTellNs ||
+      now_ns - log_.left(applied) < kLateNs) {
+    return false;
+  }
+  told_ = applied;
+  told_ns_ = now_ns;
+  return true;
+}
+
+FlowControl::FlowControl(std::int64_t limit_ns) noexcept : limit_ns_(limit_ns) {
+  CRANE_ASSERT(limit_ns >= 0 && limit_ns <= kLagMostNs);
+}
+
+void FlowControl::lead() noexcept {
+  followers_ = {};
+  heard_ns_ = 0;
+}
+
+void FlowControl::heard(ReplicaId from, const ProgressNote& note, std::int64_t now_ns) noexcept {
+  if (value(from) >= followers_.size()) return;
+  Follower& f = followers_[value(from)];
+  const bool anew = f.said.comes_back == 0 || now_ns - f.heard_ns > kHelpAfterNs;
+  if (note.comes_back != 0 && anew) f.came_ns = now_ns;
+  f.said = note;
+  f.heard_ns = heard_ns_ = now_ns;
+}
+
+bool FlowControl::is_heard(const Follower& f, std::int64_t now_ns) noexcept {
+  return f.heard_ns != 0 && now_ns - f.heard_ns <= kHeardNs;
+}
+
+bool FlowControl::late(const Follower& f, std::int64_t now_ns) const noexcept {
+  return limit_ns_ != 0 && is_heard(f, now_ns) && trail_.since(Index{f.said.applied}) > limit_ns_;
+}
+
+bool FlowControl::anybody_late(std::int64_t now_ns) const noexcept {
+  if (heard_ns_ == 0 || now_ns - heard_ns_ > kHeardNs) return false;
+  return std::any_of(followers_.begin(), followers_.end(),
+                     [&](const Follower& f) { return late(f, now_ns); });
+}
+
+bool FlowControl::helps(std::int64_t now_ns) const noexcept {
+  return std::any_of(followers_.begin(), followers_.end(), [&](const Follower& f) {
+    const std::int64_t since_ns = now_ns - f.came_ns;
+    return f.said.comes_back != 0 && since_ns >= kHelpAfterNs && since_ns < kHelpNs &&
+           late(f, now_ns);
+  });
+}
+
+bool FlowControl::holds(std::span<const ReplicaId> others, std::size_t needed,
+                        std::int64_t now_ns) const noexcept {
+  std::size_t there = 0, near = 0;
+  for (const ReplicaId who : others) {
+    const Follower& f = followers_[value(who)];
+    if (is_heard(f, now_ns) && f.said.comes_back != 0) continue;
+    ++there;
+    near += !late(f, now_ns);
+  }
+  return (there >= needed && near < needed) || (helps(now_ns) && now_ns / kHelpStepNs % 2 != 0);
+}
+
+}  // namespace crane::proxy

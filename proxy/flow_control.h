@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Flow control: the leader's server runs ahead of a majority's servers by no more than a limit.
+//
+// Entries are committed without the followers' processors, so nothing in the log keeps a slow
+// server near: its replica holds all entries, and has run few of them.  Clients wait for the rest
+// when it takes over, checkpoints wait for it, and at last its spool is full.  So followers that
+// are late say how far they have come, and the leader reads no clients while it has no majority
+// without them.  One slow replica of three slows nobody.
+//
+// Lateness is time of the leader's own server: from when it first was behind where the follower is
+// until it last moved.  It does not grow while the leader waits.
+//
+// A replica that comes back has much to run, and clients are not to wait for all of that.  But
+// where inputs come as fast as it runs them it would never be done: when it has not caught up soon,
+// the leader reads clients half of the time only, for a while.
+//
+// Who says nothing counts as near: he is idle, stopped, or takes a checkpoint, and to wait for him
+// would be of no use.
+//
+// Pure.  Threads: one object, one thread.
+// INVARIANT W4  Clients wait only for followers that were heard of within kHeardNs: for too few
+// near
+//               ones for a majority, or half of the time for one that comes back.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "dmt/base/ids.h"
+#include "proxy/tuning.h"
+
+namespace crane::proxy {
+
+// What a late follower tells its leader, in a note.
+struct ProgressNote {
+  std::uint64_t applied = 0;     // the last entry that its server admitted
+  std::uint64_t comes_back = 0;  // 1: and has not caught up since its node began
+};
+
+// Where a server, or the log, was when.
+class Trail {
+ public:
+  // REQUIRES: neither is less than before.
+  void at(Index index, std::int64_t now_ns) noexcept;
+  Index newest() const noexcept { return newest_.index; }
+  // When it was first seen behind `index`; if it never was: when it last moved.
+  std::int64_t left(Index index) const noexcept;
+  // From then until it last moved.
+  std::int64_t since(Index index) const noexcept { return newest_.at_ns - left(index); }
+
+ private:
+  struct Step {
+    Index index{};
+    std::int64_t at_ns = 0;
+  };
+  static constexpr std::size_t kSteps = 2 * kLagMostNs / kTrailStepNs;
+  std::array<Step, kSteps> steps_{};  // for who is behind the oldest it counts from there
+  std::uint64_t used_ = 0;            // ever; steps_[(used_ - 1) % kSteps] is the last
+  Step newest_;
+};
+
+// The follower's side: whether to say something.
+class ProgressReport {
+ public:
+  void committed(Index index, std::int64_t now_ns) noexcept { log_.at(index, now_ns); }
+  // True at most every kTellNs, when the own server has moved, and waiting entries are kLateNs old.
+  bool due(Index applied, std::int64_t now_ns) noexcept;
+
+ private:
+  Trail log_;
+  Index told_{};
+  std::int64_t told_ns_ = 0;
+};
+
+// The leader's side.
+class FlowControl {
+ public:
+  // 0: nobody waits.  REQUIRES: limit_ns <= kLagMostNs.
+  explicit FlowControl(std::int64_t limit_ns) noexcept;
+  // Another reign begins: what was heard before is forgotten.
+  void lead() noexcept;
+  void applied(Index own, std::int64_t now_ns) noexcept { trail_.at(own, now_ns); }
+  void heard(ReplicaId from, const ProgressNote& note, std::int64_t now_ns) noexcept;
+  bool anybody_late(std::int64_t now_ns) const noexcept;
+  // Whether clients wait now.  `others`: the other voters that are there; `needed`: as many of them
+  // are a majority together with the leader.
+  bool holds(std::span<const ReplicaId> others, std::size_t needed,
+             std::int64_t now_ns) const noexcept;
+
+ private:
+  struct Follower {
+    ProgressNote said;
+    std::int64_t heard_ns = 0;  // 0: never
+    std::int64_t came_ns = 0;   // when it was first heard to come back
+  };
+  static bool is_heard(const Follower& f, std::int64_t now_ns) noexcept;
+  bool late(const Follower& f, std::int64_t now_ns) const noexcept;
+  bool helps(std::int64_t now_ns) const noexcept;
+
+  std::int64_t limit_ns_;
+  Trail trail_;
+  std::array<Follower, kReplicasMax> followers_{};
+  std::int64_t heard_ns_ = 0;  // of anybody
+};
+
+}  // namespace crane::proxy

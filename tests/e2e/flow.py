@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Flow control (proxy/flow_control.h): while both followers are slow, clients of the leader
+wait for the faster one; with --lag 0 they do not."""
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import _harness as h
+
+ON_SECONDS, OFF_SECONDS = 0.005, 0.2   # how a slow server runs
+AHEAD = 2000   # entries that no limit of 50 ms would let a follower lack for long
+
+
+class Slow(threading.Thread):
+    """Stops a process most of the time."""
+
+    def __init__(self, pid):
+        super().__init__()
+        self.pid, self.ended = pid, threading.Event()
+
+    def run(self):
+        while not self.ended.is_set():
+            os.kill(self.pid, signal.SIGSTOP)
+            time.sleep(OFF_SECONDS)
+            os.kill(self.pid, signal.SIGCONT)
+            time.sleep(ON_SECONDS)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.join()
+
+
+def waited(group):
+    return sum(s["waited_ms"] for s in group.statuses().values() if s)
+
+
+def ahead(group):
+    """By how many entries the leader's server is ahead of the faster follower's."""
+    said = group.statuses()
+    leader = group.leader()
+    return said[leader]["applied"] - max(s["applied"] for n, s in said.items() if n != leader)
+
+
+def loaded(story, lag, enough):
+    """Load with two slow followers until `enough` says so; the group ends equal."""
+    port, what = h.free_port(), f"--lag {lag}"
+    options = ["--lag", str(lag), "--checkpoint-every", "0"]   # CRIU minds what is stopped
+    with h.Group(story, h.redis_program(port), port=port, record=True, options=options) as group:
+        leader = group.leader()
+        pids = [group.status(n)["server_pid"] for n in range(3) if n != leader]
+        with contextlib.ExitStack() as stack:
+            for pid in pids:
+                stack.enter_context(Slow(pid))
+            load = subprocess.Popen(["redis-benchmark", "-p", str(port), "-l", "-t", "set", "-n",
+                                     "20000", "-c", "16", "-q"], stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.DEVNULL)
+            try:
+                found = h.wait_until(lambda: enough(group), 60, f"{what}: a leader ahead")
+            finally:
+                load.kill()
+                load.wait()
+        group.settle(60)
+        group.check_calm()
+        group.stop()
+        story.check_equal(group, what=f"{what}: outputs are equal")
+        story.check_schedule(group, what=f"{what}: schedules are equal")
+        return found
+
+
+def body(story):
+    h.need("redis-server", "redis-benchmark")
+    ms = loaded(story, 50, waited)
+    story.check(ms > 0, "--lag 50: clients wait for two slow followers")
+    entries, ms = loaded(story, 0, lambda group: ahead(group) > AHEAD and
+                         (ahead(group), waited(group)))
+    story.check(ms == 0, f"--lag 0: the leader was ahead by {entries} entries, nobody waited",
+                f"{ms} ms")
+
+
+h.tell("flow", body)

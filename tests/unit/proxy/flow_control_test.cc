@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/flow_control.h"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+using namespace crane;
+using namespace crane::proxy;
+
+namespace {
+constexpr std::int64_t kMs = 1'000'000;
+constexpr ReplicaId kOne{1}, kTwo{2}, kThree{3}, kFour{4};
+const std::vector<ReplicaId> kBoth{kOne, kTwo};
+
+// A leader whose server admits one entry per millisecond: at time t it is at entry t.
+struct Leader {
+  FlowControl flow{250 * kMs};
+  std::int64_t ms = 0;
+  explicit Leader(std::int64_t first = 1000) { run(first); }
+  void run(std::int64_t for_ms) {
+    for (const std::int64_t end = ms + for_ms; ms < end;) {
+      ++ms;
+      flow.applied(Index{static_cast<std::uint64_t>(ms)}, ms * kMs);
+    }
+  }
+  void hear(ReplicaId who, std::uint64_t applied, bool comes_back = false) {
+    flow.heard(who, {applied, comes_back}, ms * kMs);
+  }
+  bool late() const { return flow.anybody_late(ms * kMs); }
+  bool holds(const std::vector<ReplicaId>& others = kBoth, std::size_t needed = 1) const {
+    return flow.holds(others, needed, ms * kMs);
+  }
+};
+}  // namespace
+
+TEST_CASE("a trail tells how long ago, in steps; the oldest stands for all before", "[flow]") {
+  Trail trail;
+  REQUIRE(trail.since(Index{0}) == 0);
+  for (std::int64_t ms = 1; ms <= 1000; ++ms) {
+    trail.at(Index{static_cast<std::uint64_t>(ms)}, ms * kMs);
+  }
+  const auto near = [&](std::uint64_t index, std::int64_t want_ms) {
+    const std::int64_t ns = trail.since(Index{index});
+    return ns <= want_ms * kMs && ns > want_ms * kMs - 2 * kTrailStepNs;
+  };
+  REQUIRE(near(900, 100));
+  REQUIRE(near(500, 500));
+  REQUIRE(trail.since(Index{1000}) == 0);
+  REQUIRE(trail.since(Index{2000}) == 0);
+  // Time without progress is not counted.
+  trail.at(Index{1000}, 5000 * kMs);
+  REQUIRE(near(900, 100));
+  for (std::int64_t ms = 5001; ms <= 15000; ++ms) {
+    trail.at(Index{static_cast<std::uint64_t>(ms)}, ms * kMs);
+  }
+  REQUIRE(trail.since(Index{1}) == trail.since(Index{6000}));
+  REQUIRE(trail.since(Index{1}) >= 2 * kLagMostNs - 2 * kTrailStepNs);
+  REQUIRE(near(14900, 100));
+  REQUIRE(near(14000, 1000));
+}
+
+TEST_CASE("a trail knows who is where it was from who is behind that", "[flow]") {
+  Trail trail;
+  trail.at(Index{10}, 100 * kMs);
+  trail.at(Index{20}, 200 * kMs);
+  REQUIRE(trail.since(Index{10}) == 0);
+  REQUIRE(trail.since(Index{9}) == 100 * kMs);
+  REQUIRE(trail.left(Index{20}) == 200 * kMs);
+}
+
+TEST_CASE("a follower says where it is when it is late and moves, now and then", "[flow]") {
+  ProgressReport report;
+  report.committed(Index{1}, 1 * kMs);
+  report.committed(Index{2}, 10 * kMs);
+  REQUIRE_FALSE(report.due(Index{1}, 10 * kMs));  // not late
+  report.committed(Index{5}, 100 * kMs);
+  REQUIRE(report.due(Index{1}, 100 * kMs));
+  REQUIRE_FALSE(report.due(Index{1}, 200 * kMs));  // it does not move
+  report.committed(Index{9}, 200 * kMs);
+  REQUIRE(report.due(Index{2}, 201 * kMs));
+  REQUIRE_FALSE(report.due(Index{3}, 202 * kMs));  // just said
+  REQUIRE(report.due(Index{3}, 201 * kMs + kTellNs));
+  REQUIRE_FALSE(report.due(Index{5}, 215 * kMs));  // what waits has only come
+  REQUIRE_FALSE(report.due(Index{9}, 900 * kMs));  // it has all there is
+}
+
+TEST_CASE("W4: clients wait when no majority is near, until one is", "[flow]") {
+  Leader leader;
+  REQUIRE_FALSE(leader.late());
+  leader.hear(kOne, 700);
+  REQUIRE(leader.late());
+  REQUIRE_FALSE(leader.holds());  // the other one is near, as far as is known
+  leader.hear(kTwo, 900);
+  REQUIRE_FALSE(leader.holds());  // within the limit
+  leader.hear(kTwo, 600);
+  REQUIRE(leader.holds());
+  // The faster one counts; what it still lacks does not grow while the leader stands.
+  leader.ms += 50;
+  leader.hear(kOne, 760);
+  REQUIRE_FALSE(leader.holds());
+}
+
+TEST_CASE("W4: of five, clients wait for the second fastest of the others", "[flow]") {
+  const std::vector<ReplicaId> all{kOne, kTwo, kThree, kFour};
+  Leader leader;
+  leader.hear(kOne, 100);
+  leader.hear(kTwo, 100);
+  REQUIRE_FALSE(leader.holds(all, 2));
+  leader.hear(kThree, 100);
+  REQUIRE(leader.holds(all, 2));
+  leader.hear(kThree, 990);
+  REQUIRE_FALSE(leader.holds(all, 2));
+}
+
+TEST_CASE("W4: who is silent is not waited for, nor is he when the others are too few", "[flow]") {
+  Leader leader;
+  leader.hear(kOne, 100);
+  leader.hear(kTwo, 100);
+  REQUIRE(leader.holds());
+  leader.run(kHeardNs / kMs + 1);
+  REQUIRE_FALSE(leader.late());
+  REQUIRE_FALSE(leader.holds());
+  leader.hear(kOne, 100);
+  REQUIRE(leader.holds({kOne}, 1));    // the other one is gone
+  REQUIRE_FALSE(leader.holds({}, 1));  // both are: nothing is committed anyway
+  REQUIRE_FALSE(leader.holds({kTwo}, 1));
+}
+
+TEST_CASE("a limit of 0: nobody waits", "[flow]") {
+  Leader leader;
+  leader.flow = FlowControl{0};
+  leader.run(1000);
+  leader.hear(kOne, 1);
+  leader.hear(kTwo, 1);
+  REQUIRE_FALSE(leader.late());
+  REQUIRE_FALSE(leader.holds());
+}
+
+TEST_CASE("what was heard in another reign does not count", "[flow]") {
+  Leader leader;
+  leader.hear(kOne, 1);
+  leader.hear(kTwo, 1);
+  leader.flow.lead();
+  REQUIRE_FALSE(leader.late());
+  REQUIRE_FALSE(leader.holds());
+}
+
+TEST_CASE("clients wait half of the time for one that does not catch up, not at once", "[flow]") {
+  Leader leader;
+  const auto share = [&](std::int64_t for_ms, bool comes_back) {
+    std::int64_t held = 0;
+    for (std::int64_t i = 0; i < for_ms; ++i) {
+      leader.run(1);
+      leader.hear(kOne, 10, comes_back);
+      held += leader.holds();
+    }
+    return static_cast<double>(held) / static_cast<double>(for_ms);
+  };
+  REQUIRE(share(kHelpAfterNs / kMs, true) == 0);
+  const double helped = share(1000, true);
+  REQUIRE(helped > 0.4);
+  REQUIRE(helped < 0.6);
+  // It is one of two that are needed: for it alone nobody waits longer.
+  REQUIRE(leader.holds({kOne}, 1) == (leader.ms * kMs / kHelpStepNs % 2 != 0));
+  share(kHelpNs / kMs, true);
+  REQUIRE(share(1000, true) == 0);  // for long enough
+  REQUIRE(share(1000, false) == 0);
+  REQUIRE(share(500, true) == 0);  // another time: it begins anew
+  REQUIRE(share(2000, true) > 0.3);
+  leader.run(kHelpAfterNs / kMs + 1);  // it had caught up, and died again
+  REQUIRE(share(500, true) == 0);
+}
+
+TEST_CASE("one that comes back is no reason to wait for another one longer", "[flow]") {
+  Leader leader;
+  leader.hear(kOne, 10, true);
+  leader.hear(kTwo, 10);
+  REQUIRE(leader.holds());  // without it the late one is needed
+  leader.run(kHeardNs / kMs + 1);
+  leader.hear(kTwo, 10);
+  REQUIRE_FALSE(leader.holds());  // it says nothing any more: it has caught up
+}
