@@ -17,7 +17,8 @@ namespace {
 
 class Walk {
  public:
-  Walk(TreeSink& sink, Why& why) : sink_(sink), why_(why), piece_(kPieceMax) {}
+  Walk(TreeSink& sink, Why& why, std::span<const FileRange> left_out = {})
+      : sink_(sink), why_(why), left_out_(left_out), piece_(kPieceMax) {}
 
   // `name` in the directory `at`; `shown` is what the sink is told.
   Outcome entry(int at, const std::string& name, const std::string& shown, const std::string& path,
@@ -26,12 +27,14 @@ class Walk {
  private:
   Outcome contents(int at, const std::string& name, const std::string& path, std::size_t depth);
   Outcome file(int fd, const std::string& path, std::uint64_t size);
+  Outcome extents(int fd, const std::string& path, FileRange all);
   Outcome extent(int fd, const std::string& path, std::uint64_t from, std::uint64_t to);
   Outcome attributes(int at, const std::string& name, const std::string& path, Inode& inode);
   Outcome target(int at, const std::string& name, const std::string& path, Inode& inode);
 
   TreeSink& sink_;
   Why& why_;
+  std::span<const FileRange> left_out_;
   std::vector<std::byte> piece_;
   std::map<std::pair<dev_t, ino_t>, std::uint32_t> links_;
 };
@@ -123,14 +126,29 @@ Outcome Walk::file(int fd, const std::string& path, std::uint64_t size) {
     if (data < 0 || hole < 0) return why_.system("look for the holes of", path);
     const off_t to = std::min(hole, end);
     if (data >= to) break;
-    auto told = extent(fd, path, static_cast<std::uint64_t>(data), static_cast<std::uint64_t>(to));
-    if (!told) return told;
+    if (auto told =
+            extents(fd, path, {static_cast<std::uint64_t>(data), static_cast<std::uint64_t>(to)});
+        !told) {
+      return told;
+    }
     at = to;
   }
   return Done{};
 }
 
+// What of it is not left out.
+Outcome Walk::extents(int fd, const std::string& path, FileRange all) {
+  for (const FileRange& out : left_out_) {
+    if (out.to <= all.from) continue;
+    if (out.from >= all.to) break;
+    if (auto told = extent(fd, path, all.from, out.from); !told) return told;
+    all.from = out.to;
+  }
+  return extent(fd, path, all.from, all.to);
+}
+
 Outcome Walk::extent(int fd, const std::string& path, std::uint64_t from, std::uint64_t to) {
+  if (from >= to) return Done{};
   if (::lseek(fd, static_cast<off_t>(from), SEEK_SET) < 0) return why_.system("seek in", path);
   while (from < to) {
     const std::size_t wanted = std::min<std::uint64_t>(piece_.size(), to - from);
@@ -172,10 +190,11 @@ Outcome walk(const std::string& path, const std::string& name, TreeSink& sink, W
   return Walk(sink, why).entry(AT_FDCWD, path, name, path, 0);
 }
 
-Outcome copy_tree(const std::string& from, const std::string& to, Why& why) {
+Outcome copy_tree(const std::string& from, const std::string& to, Why& why,
+                  std::span<const FileRange> left_out) {
   const std::filesystem::path target(to);
   Extractor out(target.parent_path().string(), why);
-  return walk(from, target.filename().string(), out, why);
+  return Walk(out, why, left_out).entry(AT_FDCWD, from, target.filename().string(), from, 0);
 }
 
 }  // namespace crane::checkpoint

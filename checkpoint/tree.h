@@ -87,7 +87,14 @@ class Extractor final : public TreeSink {
   std::unordered_map<std::uint32_t, std::string> links_;  // number -> path
 };
 
-// An exact copy of the file or directory `from` as `to`, which must not exist.
-Outcome copy_tree(const std::string& from, const std::string& to, Why& why);
+// Bytes of a file.
+struct FileRange {
+  std::uint64_t from = 0, to = 0;
+};
+
+// An exact copy of the file or directory `from` as `to`, which must not exist.  `left_out`: of a
+// file, ascending; they are holes in the copy.
+Outcome copy_tree(const std::string& from, const std::string& to, Why& why,
+                  std::span<const FileRange> left_out = {});
 
 }  // namespace crane::checkpoint

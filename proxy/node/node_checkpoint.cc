@@ -275,7 +275,6 @@ Outcome Node::dump() {
   // Before CRIU has descriptors of its own in the processes.
   noted_files_ = std::make_unique<nlohmann::json>(
       file_names(guard_->processes(), guard_->pid(), config_.replica_dir() + "/upper"));
-  slot0_->forget_read();
   times_ = {};
   times_.noting = (monotonic_ns() - begin_ns) / 1000;
   // Nobody but this replica pays for the hurry; that of a group of one is what its clients wait
@@ -305,7 +304,9 @@ Outcome Node::copy_shared() {
   for (const char* name : kSharedFiles) {
     const std::string from = shared + "/" + name;
     if (!std::filesystem::exists(from)) continue;
-    if (const Outcome copied = checkpoint::copy_tree(from, staging_->path + "/" + name, why);
+    std::vector<checkpoint::FileRange> read;
+    if (std::string_view(name) == "segment") read = slot0_->read_bytes();
+    if (const Outcome copied = checkpoint::copy_tree(from, staging_->path + "/" + name, why, read);
         !copied.ok()) {
       spdlog::error("{}", why.text);
       return copied;

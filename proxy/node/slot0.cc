@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/slot0.h"
 
-#include <sys/mman.h>
+#include <algorithm>
 
 #include "dmt/base/crc.h"
 #include "dmt/scheduler.h"
@@ -51,13 +51,15 @@ bool Slot0::admit() {
   return dmt::admit_from_node(layout_);
 }
 
-void Slot0::forget_read() noexcept {
-  auto* const base = reinterpret_cast<std::byte*>(&layout_);
+std::vector<checkpoint::FileRange> Slot0::read_bytes() const {
+  std::vector<checkpoint::FileRange> ranges;
   for (const RingLayout* ring : {&layout_.header.sequence, &layout_.header.output}) {
     if (ring->read_position.load() != ring->write_position.load()) continue;
-    // A system that refuses has a larger checkpoint.
-    (void)::madvise(base + ring->data_offset, ring->capacity, MADV_REMOVE);
+    ranges.push_back({ring->data_offset, ring->data_offset + ring->capacity});
   }
+  std::sort(ranges.begin(), ranges.end(),
+            [](const auto& a, const auto& b) { return a.from < b.from; });
+  return ranges;
 }
 
 std::uint64_t Slot0::waiting_bytes() const noexcept {

@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "checkpoint/tree.h"
 #include "consensus/consensus.h"
 #include "dmt/base/assert.h"
 #include "dmt/layout.h"
@@ -55,10 +56,10 @@ class Slot0 {
     return count;
   }
 
-  // Gives the memory of records that were read back to the system, where none is unread: up to the
-  // size of both rings less for a checkpoint to copy and to pack.  REQUIRES: at rest (dmt/rest.h),
-  // so that nobody is about to write.
-  void forget_read() noexcept;
+  // Of the segment's bytes, ascending: the rings' where nothing is unread.  A checkpoint need not
+  // copy and pack them, up to the size of both rings.  REQUIRES: at rest (dmt/rest.h), so that
+  // nobody is about to write.
+  std::vector<checkpoint::FileRange> read_bytes() const;
 
   bool outputs_waiting() const noexcept { return !output_.empty(); }
   bool spooling() const noexcept { return !spool_.empty(); }

@@ -82,6 +82,34 @@ TEST_CASE("pack: the holes of a large segment cost nothing and stay holes") {
   CHECK(describe(segment) == describe(scratch.path() + "/copy"));
 }
 
+TEST_CASE("a copy leaves out what it is told to, and nothing else") {
+  std::mt19937_64 random(Catch::rngSeed());
+  INFO("seed " << Catch::rngSeed());
+  Scratch scratch;
+  const std::string from = scratch.path() + "/from", to = scratch.path() + "/to";
+  std::string whole = random_bytes(random, 5U << 20);
+  spill(from, whole);
+  constexpr std::size_t kHole = 7U << 19, kHoleSize = 1U << 20;
+  const checkpoint::Descriptor fd(::open(from.c_str(), O_WRONLY | O_CLOEXEC));
+  REQUIRE(::fallocate(fd.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, kHole, kHoleSize) == 0);
+  whole.replace(kHole, kHoleSize, kHoleSize, '\0');
+  const std::vector<checkpoint::FileRange> left_out = {{0, 100},
+                                                       {4096, 8192},
+                                                       {8192, 9000},
+                                                       {1U << 20, 3U << 20},
+                                                       {whole.size() - 1, whole.size() + 99}};
+  Why why;
+  REQUIRE(copy_tree(from, to, why, left_out).ok());
+  for (const checkpoint::FileRange& out : left_out) {
+    for (auto at = out.from; at < std::min<std::uint64_t>(out.to, whole.size()); ++at)
+      whole[at] = 0;
+  }
+  CHECK((slurp(to) == whole));
+  struct stat s {};
+  REQUIRE(::stat(to.c_str(), &s) == 0);
+  CHECK(s.st_blocks * 512 <= static_cast<std::int64_t>((2U << 20) + 4 * 4096));
+}
+
 TEST_CASE("pack: every flipped bit and every truncation is found") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
