@@ -45,10 +45,19 @@ void FlowControl::lead() noexcept {
 void FlowControl::heard(ReplicaId from, const ProgressNote& note, std::int64_t now_ns) noexcept {
   if (value(from) >= followers_.size()) return;
   Follower& f = followers_[value(from)];
-  const bool anew = f.said.comes_back == 0 || now_ns - f.heard_ns > kHelpAfterNs;
-  if (note.comes_back != 0 && anew) f.came_ns = now_ns;
+  // Another return than the one before: it had caught up, or died.
+  const bool anew =
+      f.said.comes_back == 0 || now_ns - f.heard_ns > kHelpAfterNs || note.applied < f.said.applied;
+  if (note.comes_back != 0 && anew) {
+    f.came_ns = now_ns;
+    f.helped = false;
+  }
   f.said = note;
   f.heard_ns = heard_ns_ = now_ns;
+  if (f.helped || now_ns - f.came_ns < kHelpAfterNs) return;
+  f.helped = true;
+  f.from = Index{note.applied};
+  f.own = trail_.newest();
 }
 
 bool FlowControl::is_heard(const Follower& f, std::int64_t now_ns) noexcept {
@@ -67,9 +76,9 @@ bool FlowControl::anybody_late(std::int64_t now_ns) const noexcept {
 
 bool FlowControl::helps(std::int64_t now_ns) const noexcept {
   return std::any_of(followers_.begin(), followers_.end(), [&](const Follower& f) {
-    const std::int64_t since_ns = now_ns - f.came_ns;
-    return f.said.comes_back != 0 && since_ns >= kHelpAfterNs && since_ns < kHelpNs &&
-           late(f, now_ns);
+    if (f.said.comes_back == 0 || !f.helped || now_ns - f.came_ns >= kHelpNs) return false;
+    const std::uint64_t own = value(trail_.newest()) - value(f.own);
+    return late(f, now_ns) && own > kHelpSlack + (f.said.applied - value(f.from)) / 2;
   });
 }
 
@@ -82,7 +91,7 @@ bool FlowControl::holds(std::span<const ReplicaId> others, std::size_t needed,
     ++there;
     near += !late(f, now_ns);
   }
-  return (there >= needed && near < needed) || (helps(now_ns) && now_ns / kHelpStepNs % 2 != 0);
+  return (there >= needed && near < needed) || helps(now_ns);
 }
 
 }  // namespace crane::proxy

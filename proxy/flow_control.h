@@ -13,15 +13,15 @@
 //
 // A replica that comes back has much to run, and clients are not to wait for all of that.  But
 // where inputs come as fast as it runs them it would never be done: when it has not caught up soon,
-// the leader reads clients half of the time only, for a while.
+// the leader's server takes one entry for two that it runs, for a while.
 //
 // Who says nothing counts as near: he is idle, stopped, or takes a checkpoint, and to wait for him
 // would be of no use.
 //
 // Pure.  Threads: one object, one thread.
 // INVARIANT W4  Clients wait only for followers that were heard of within kHeardNs: for too few
-// near
-//               ones for a majority, or half of the time for one that comes back.
+//               near ones for a majority, or for one that comes back and runs less than twice as
+//               much as the leader's server.
 
 #include <array>
 #include <cstddef>
@@ -94,6 +94,9 @@ class FlowControl {
     ProgressNote said;
     std::int64_t heard_ns = 0;  // 0: never
     std::int64_t came_ns = 0;   // when it was first heard to come back
+    // Since it is helped: where it was then, and where the leader's server was.
+    bool helped = false;
+    Index from{}, own{};
   };
   static bool is_heard(const Follower& f, std::int64_t now_ns) noexcept;
   bool late(const Follower& f, std::int64_t now_ns) const noexcept;

@@ -15,16 +15,16 @@ inline constexpr std::uint64_t kPipelineBytes = 8U << 20;
 // One iteration reads at most this much from all clients together; the rest is read in the next.
 inline constexpr std::uint64_t kBatchBytes = 4U << 20;
 // Flow control (flow_control.h).  The largest limit; how late a follower is that says so, how often
-// it does, and how long that counts; when one that comes back is helped, for how long, and in what
-// steps clients wait then.
+// it does, and how long that counts; when one that comes back is helped, for how long, and how many
+// entries the leader's server may take beyond half of what it runs.
 inline constexpr std::int64_t kLagMostNs = 2'000'000'000;
 inline constexpr std::int64_t kLateNs = 20'000'000;
 inline constexpr std::int64_t kTellNs = 10'000'000;
 inline constexpr std::int64_t kHeardNs = 100'000'000;
 inline constexpr std::int64_t kTrailStepNs = 4'000'000;
-inline constexpr std::int64_t kHelpAfterNs = 1'000'000'000;
+inline constexpr std::int64_t kHelpAfterNs = 300'000'000;
 inline constexpr std::int64_t kHelpNs = 60'000'000'000;
-inline constexpr std::int64_t kHelpStepNs = 20'000'000;
+inline constexpr std::uint64_t kHelpSlack = 64;
 // Output that clients have not taken, over all of them; beyond it the largest queue is reset.
 inline constexpr std::uint64_t kQueuedBytesMax = 1ULL << 30;
 // Deadlines of the server that lie closer together than this share one TIME entry (D17).

@@ -167,6 +167,10 @@ std::uint32_t detached_calls_of(const std::vector<std::string>& names) {
   return calls;
 }
 
+std::int64_t lag_of(const Config& config) noexcept {
+  return config.spins ? 0 : std::int64_t{config.lag_ms} * 1'000'000;
+}
+
 Result<Config> parse_config(std::string_view json) {
   try {
     return parse(Json::parse(json));

@@ -57,7 +57,7 @@ struct Config {
   std::array<std::uint64_t, 4> secret{};  // the seed of virtual randomness (D7)
   std::uint64_t send_buffer = 0;          // 0: the default
   std::string working_directory = "/";
-  // How far the server may be ahead of a majority's when it leads; 0: as far as it gets.
+  // How far the server may be ahead of a majority's when it leads; 0: as far as it gets (lag_of()).
   std::uint32_t lag_ms = setup::kLagMs;
   std::uint32_t checkpoint_every_s = 0;  // the leader asks for one so often; 0: not by the clock
   std::uint32_t checkpoint_log_mb = 0;   // and when the log has grown by so much; 0: not for that
@@ -98,6 +98,11 @@ bool mode_of(const std::string& name, dmt::Mode& mode);
 bool admission_of(const std::string& name, dmt::Admission& admission);
 // The words of `detach`.
 std::uint32_t detached_calls_of(const std::vector<std::string>& names);
+
+// The limit of flow control (proxy/flow_control.h) in nanoseconds; 0: none.  None under the stall
+// rule's --spins: loops of followers whose leader stands still for a moment were more often not
+// found before they ended by themselves (dmt/stall.h says what then).
+std::int64_t lag_of(const Config& config) noexcept;
 
 // kBadArgument: `what` of the error names the field.
 Result<Config> parse_config(std::string_view json);

@@ -270,7 +270,7 @@ class Node {
   const Agreed agreed_;
 
   proxy::GrantPolicy policy_;
-  proxy::FlowControl flow_{std::int64_t{config_.lag_ms} * 1'000'000};
+  proxy::FlowControl flow_{lag_of(config_)};
   proxy::ProgressReport progress_;
   std::int64_t waits_since_ns_ = 0;  // clients, for followers; 0: they do not
   std::int64_t waited_ns_ = 0;       // in all

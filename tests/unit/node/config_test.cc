@@ -32,6 +32,10 @@ TEST_CASE("a whole configuration is read", "[config]") {
   REQUIRE(c.n_clock == 50);
   REQUIRE(c.w_timeout_us == 20);
   REQUIRE(c.lag_ms == 40);
+  REQUIRE(lag_of(c) == 0);  // it spins
+  Config calm = c;
+  calm.spins = false;
+  REQUIRE(lag_of(calm) == 40'000'000);
   REQUIRE(c.spins);
   REQUIRE(c.detached_calls == dmt::kDetachSync);
   REQUIRE(c.line_ups.size() == 1);

@@ -145,30 +145,63 @@ TEST_CASE("what was heard in another reign does not count", "[flow]") {
   REQUIRE_FALSE(leader.holds());
 }
 
-TEST_CASE("clients wait half of the time for one that does not catch up, not at once", "[flow]") {
-  Leader leader;
-  const auto share = [&](std::int64_t for_ms, bool comes_back) {
-    std::int64_t held = 0;
+namespace {
+// A follower runs `speed` entries per millisecond; the leader's server one, but when clients wait.
+struct Return {
+  Leader leader{2000};
+  std::uint64_t at = 0, own = 2000;
+  // How many the leader's server runs meanwhile.
+  std::uint64_t run(std::int64_t for_ms, std::uint64_t speed, bool comes_back = true) {
+    const std::uint64_t before = own;
     for (std::int64_t i = 0; i < for_ms; ++i) {
-      leader.run(1);
-      leader.hear(kOne, 10, comes_back);
-      held += leader.holds();
+      ++leader.ms;
+      at += speed;
+      leader.hear(kOne, at, comes_back);
+      if (!leader.holds()) leader.flow.applied(Index{++own}, leader.ms * kMs);
     }
-    return static_cast<double>(held) / static_cast<double>(for_ms);
-  };
-  REQUIRE(share(kHelpAfterNs / kMs, true) == 0);
-  const double helped = share(1000, true);
-  REQUIRE(helped > 0.4);
-  REQUIRE(helped < 0.6);
-  // It is one of two that are needed: for it alone nobody waits longer.
-  REQUIRE(leader.holds({kOne}, 1) == (leader.ms * kMs / kHelpStepNs % 2 != 0));
-  share(kHelpNs / kMs, true);
-  REQUIRE(share(1000, true) == 0);  // for long enough
-  REQUIRE(share(1000, false) == 0);
-  REQUIRE(share(500, true) == 0);  // another time: it begins anew
-  REQUIRE(share(2000, true) > 0.3);
-  leader.run(kHelpAfterNs / kMs + 1);  // it had caught up, and died again
-  REQUIRE(share(500, true) == 0);
+    return own - before;
+  }
+};
+constexpr std::int64_t kGraceMs = kHelpAfterNs / kMs;
+}  // namespace
+
+TEST_CASE("who comes back and does not catch up runs two entries for one of the leader's",
+          "[flow]") {
+  Return r;
+  REQUIRE(r.run(kGraceMs, 1) == kGraceMs);  // not at once
+  const std::uint64_t helped = r.run(1000, 1);
+  REQUIRE(helped >= 500);
+  REQUIRE(helped <= 500 + kHelpSlack + 2);
+  // Who runs twice as much anyway is no reason to wait.
+  Return fast;
+  fast.own = 60'000;
+  fast.leader.flow.applied(Index{fast.own}, fast.leader.ms * kMs);
+  REQUIRE(fast.run(2000, 2) == 2000);
+  // Nor is who is not late any more.
+  Return near;
+  near.at = 1900;
+  REQUIRE(near.run(2000, 1) == 2000);
+}
+
+TEST_CASE("who comes back is helped for a minute, and the next time anew", "[flow]") {
+  Return r;
+  r.at = 1;
+  for (std::int64_t ms = 0; ms <= kHelpNs / kMs; ms += 10) {
+    r.leader.ms += 10;
+    r.leader.flow.applied(Index{r.own += 10}, r.leader.ms * kMs);
+    r.leader.hear(kOne, r.at += 1, true);
+    if (ms > 1000 && ms < kHelpNs / kMs) REQUIRE(r.leader.holds());
+  }
+  REQUIRE(r.run(1000, 1) == 1000);
+  REQUIRE(r.run(1000, 1, false) == 1000);  // late, and the other one is not
+  REQUIRE(r.run(kGraceMs, 1) == kGraceMs);
+  REQUIRE(r.run(1000, 1) < 600);
+  r.at = 1;  // it died, and is back at once
+  REQUIRE(r.run(kGraceMs, 1) == kGraceMs);
+  REQUIRE(r.run(1000, 1) < 600);
+  r.leader.ms += kHelpAfterNs / kMs + 1;  // it had caught up, and died again
+  REQUIRE(r.run(kGraceMs, 1) == kGraceMs);
+  REQUIRE(r.run(1000, 1) < 600);
 }
 
 TEST_CASE("one that comes back is no reason to wait for another one longer", "[flow]") {
