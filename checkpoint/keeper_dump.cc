@@ -294,8 +294,11 @@ void Keeper::end_dump(bool said_well) {
     const bool touched =
         dump_->place != Dump::Place::kStarting && dump_->place != Dump::Place::kReady;
     int status = 0;
-    const int left = dump_timeout_ms();
-    const bool in_time = ended_in_time(dump_->criu, left < 0 ? kEndMs : left, status);
+    // Not until its pace would go up, which may be now: one that is killed at its last words costs
+    // the server, which goes on by then.
+    const auto left = std::max<std::int64_t>(dump_->deadline_ms - now_ms(), 0);
+    const bool in_time = ended_in_time(
+        dump_->criu, dump_->deadline_ms == 0 ? kEndMs : static_cast<int>(left), status);
     dump_->criu = -1;
     server_spoilt_ = touched && (!in_time || WIFSIGNALED(status));
     const bool died = !in_time || WIFSIGNALED(status);

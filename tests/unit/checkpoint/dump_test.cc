@@ -330,6 +330,44 @@ TEST_CASE("dump: in steps, at the caller's pace", "[dump]") {
   CHECK(eventually([&] { return crane::test::group_of(criu).empty(); }));
 }
 
+// Takes the place of CRIU: goes through a dump without touching anybody, refuses at the end, and is
+// there until somebody opens and closes `last_word`.
+void write_slow_criu(const std::string& program, const std::string& last_word) {
+  std::ofstream(program) << R"(#!/usr/bin/python3
+import socket
+node = socket.socket(fileno=3)
+node.recv(65536)
+for place in (b"pre-dump", b"network-lock", b"post-dump"):
+    name = b"\x0a" + bytes([len(place)]) + place
+    node.send(b"\x08\x06\x10\x01\x2a" + bytes([len(name)]) + name)
+    node.recv(4096)
+node.send(b"\x08\x01\x10\x00")
+open(")" + last_word + "\").read()\n";
+  fs::permissions(program, fs::perms(0755));
+}
+
+TEST_CASE("dump: a CRIU that refuses has its time to end, in a hurry too", "[dump]") {
+  if (!dumps_work("dump: time to end")) return;
+  const bool hurry = GENERATE(true, false);
+  char path[] = "/tmp/crane-dump-criu-XXXXXX";
+  REQUIRE(mkdtemp(path) != nullptr);
+  const std::string stand_in = std::string(path) + "/criu", last_word = stand_in + ".last_word";
+  write_slow_criu(stand_in, last_word);
+  REQUIRE(mkfifo(last_word.c_str(), 0600) == 0);
+  setenv("CRANE_CRIU", stand_in.c_str(), 1);
+  Stepped f;
+  unsetenv("CRANE_CRIU");
+  f.prepare();
+  REQUIRE(f.server.freeze(hurry).ok());
+  REQUIRE(f.server.thaw(false).ok());
+  // Longer than CRIU is left alone before it gets a higher priority.
+  CHECK(f.server.checkpointed(200).error().code == Code::kBusy);
+  std::ofstream(last_word).close();
+  CHECK(f.server.checkpointed(kLimitMs).error().code == Code::kUnsupported);
+  CHECK(f.place.ask(kPatientCheck) == kPatientAll);
+  fs::remove_all(path);
+}
+
 TEST_CASE("dump: one that is given up leaves the server as it was", "[dump]") {
   if (!dumps_work("dump: given up")) return;
   Stepped f;

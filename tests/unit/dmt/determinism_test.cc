@@ -315,12 +315,12 @@ Outcome run(const Plan& plan) {
     if (!idle && pace.below(50) != 0) return;
     for (std::uint64_t n = pace.below(4); n > 0; --n) log.push();
   };
-  std::string output;
+  std::vector<std::pair<std::uint64_t, std::string>> output;  // clock, record
   const auto drain = [&] {
     for (const Output& o : world.outputs()) {
-      output += std::to_string(static_cast<int>(o.header.type)) + ":" +
-                std::to_string(o.header.conn) + "@" + std::to_string(o.header.clock) + " " +
-                o.bytes;
+      output.emplace_back(o.header.clock, std::to_string(static_cast<int>(o.header.type)) + ":" +
+                                              std::to_string(o.header.conn) + "@" +
+                                              std::to_string(o.header.clock) + " " + o.bytes);
     }
   };
   world.drive([&](bool idle) {
@@ -336,7 +336,9 @@ Outcome run(const Plan& plan) {
   // Entries behind the last turn of the workers may have been pushed or not: REFUSED and the like
   // after that point belong to no turn.
   drain();
-  outcome.output = output.substr(0, output.find("@" + std::to_string(outcome.clock)));
+  for (const auto& [clock, record] : output) {
+    if (clock < outcome.clock) outcome.output += record;
+  }
   for (const auto& p : world.points()) {
     if (p.clock >= outcome.clock) break;
     outcome.points += std::to_string(p.index) + "@" + std::to_string(p.clock) + ":" +
