@@ -26,11 +26,13 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "checkpoint/image.h"
 #include "checkpoint/kept.h"
+#include "checkpoint/tree.h"
 #include "checkpoint/worker.h"
 #include "consensus/consensus.h"
 #include "dmt/anew.h"
@@ -129,6 +131,8 @@ class Node {
   Index begin_place();
   Outcome dump();
   Outcome copy_shared();
+  Outcome copy_shared_file(const std::string& name, checkpoint::Why& why,
+                           std::span<const checkpoint::FileRange> left_out = {}) const;
   bool shares_processor(unsigned a, unsigned b) const;
   void dumped(const std::string& why_not);
   Index slide();

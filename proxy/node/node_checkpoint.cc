@@ -301,19 +301,23 @@ Outcome Node::copy_shared() {
   const std::int64_t begin_ns = monotonic_ns();
   const std::string shared = config_.replica_shm_dir();
   checkpoint::Why why;
-  for (const char* name : kSharedFiles) {
-    const std::string from = shared + "/" + name;
-    if (!std::filesystem::exists(from)) continue;
+  for (const char* name : kSharedState) {
+    if (!std::filesystem::exists(shared + "/" + name)) continue;
     std::vector<checkpoint::FileRange> read;
     if (std::string_view(name) == "segment") read = slot0_->read_bytes();
-    if (const Outcome copied = checkpoint::copy_tree(from, staging_->path + "/" + name, why, read);
-        !copied.ok()) {
+    if (const Outcome copied = copy_shared_file(name, why, read); !copied.ok()) {
       spdlog::error("{}", why.text);
       return copied;
     }
   }
   times_.segment = (monotonic_ns() - begin_ns) / 1000;
   return Done{};
+}
+
+Outcome Node::copy_shared_file(const std::string& name, checkpoint::Why& why,
+                               std::span<const checkpoint::FileRange> left_out) const {
+  return checkpoint::copy_tree(config_.replica_shm_dir() + "/" + name, staging_->path + "/" + name,
+                               why, left_out);
 }
 
 void Node::dumped(const std::string& why_not) {
@@ -379,6 +383,12 @@ Result<std::string> Node::pack(checkpoint::Why& why) {
   }
   m.program = config_.program;
   m.tier = packs_tier_;
+  // The server stood still long enough without it.
+  if (m.tier == checkpoint::Tier::kCriu) {
+    if (const Outcome copied = copy_shared_file(kSharedLibrary, why); !copied.ok()) {
+      return copied.error();
+    }
+  }
   m.library_digest = checkpoint::digest_of_file(config_.libcrane);
   m.schedule_hash = noted_.hash;
   m.clock = noted_.clock;

@@ -91,7 +91,7 @@ Result<std::unique_ptr<Segment>> Segment::adopt(const Config& config,
   if (done.ok()) done = segment->adopt_file(config, checkpoint + "/segment");
   if (done.ok()) done = segment->open_doorbell();
   if (done.ok()) done = segment->open_checkin();
-  if (done.ok()) done = segment->copy_library(checkpoint + "/libcrane.so");
+  if (done.ok()) done = segment->copy_library(checkpoint + "/" + kSharedLibrary);
   if (done.ok()) done = segment->adopt_log(checkpoint + "/runtime.log");
   if (!done.ok()) return done.error();
   return segment;
@@ -101,7 +101,7 @@ Segment::~Segment() {
   if (doorbell_ >= 0) ::close(doorbell_);
   if (checkin_ >= 0) ::close(checkin_);
   std::error_code ignored;
-  for (const char* name : {"segment", "doorbell", "checkin.sock", "libcrane.so"}) {
+  for (const char* name : {"segment", "doorbell", "checkin.sock", kSharedLibrary}) {
     std::filesystem::remove(directory_ + "/" + name, ignored);
   }
 }
@@ -230,7 +230,7 @@ Outcome Segment::open_checkin() {
 }
 
 Outcome Segment::copy_library(const std::string& from) {
-  const std::string to = directory_ + "/libcrane.so";
+  const std::string to = directory_ + "/" + kSharedLibrary;
   std::error_code failed;
   std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing, failed);
   if (failed) return Error{Code::kSystem, failed.value(), "copy libcrane.so"};

@@ -18,7 +18,9 @@ namespace crane::node {
 
 inline constexpr const char* kServerDirectory = "/run/crane";
 // What the server maps or has open there, and a checkpoint keeps: it must be found with its size.
-inline constexpr const char* kSharedFiles[] = {"segment", "libcrane.so", "runtime.log"};
+// What changes belongs to the instant at which the server stands still.
+inline constexpr const char* kSharedState[] = {"segment", "runtime.log"};
+inline constexpr const char* kSharedLibrary = "libcrane.so";
 
 class Segment {
  public:
