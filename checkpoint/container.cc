@@ -39,7 +39,8 @@ constexpr const char* kWork = "/work";
 
 // Each failed try means that somebody else made one more directory of the path.
 constexpr int kNewTriesMax = 16;
-constexpr int kOldKeeperMs = 10'000;
+// A keeper without a node gives CRIU 2 s and another 5 to end, the server 10, and may be copying.
+constexpr int kOldKeeperMs = 30'000;
 
 using NewContainer = lxc_container* (*)(const char*, const char*);
 
@@ -212,8 +213,8 @@ Outcome Container::prepare_place() {
   if (options_.directory.find_first_of(",:\\") != std::string::npos) {
     return Error{Code::kBadArgument, 0, "a replica's directory may not hold , : or backslash"};
   }
-  // The keeper of a node that was killed a moment ago may still be at its end.
-  const auto deadline = now_ms() + (restore_.images.empty() ? 0 : kOldKeeperMs);
+  const bool waits = options_.awaits_old_keeper || !restore_.images.empty();
+  const auto deadline = now_ms() + (waits ? kOldKeeperMs : 0);
   for (auto claimed = claim_name(); !claimed; claimed = claim_name()) {
     if (claimed.error().code != Code::kExists || now_ms() >= deadline) return claimed;
     poll(nullptr, 0, 5);

@@ -55,6 +55,11 @@ struct ServerOptions {
   int stderr_fd = -1;       // likewise
   bool keep_upper = false;  // keep the overlay's upper directory when the server is gone
   std::string upper;        // a directory that the overlay's begins as a copy of; "": empty
+  // How long the name may still belong to the keeper of a node that was killed a moment ago, which
+  // is at its end: a return's server waits for it.
+  bool awaits_old_keeper = false;
+  // How long CRIU may say nothing while it dumps, or may restore; it is killed then.
+  int criu_limit_ms = 60'000;
   // When a file of the server's was modified, by device and inode, in ns since 1970; false: its own
   // time counts.  Asked when the server is gone, by the keeper; see keep_files().
   std::function<bool(std::uint64_t device, std::uint64_t inode, std::int64_t& ns)> modified;

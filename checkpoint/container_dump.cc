@@ -89,7 +89,7 @@ Outcome Keeper::run_criu(CriuCall& call) {
   if (!child) return child.error();
   fault_point("restore.running");
   const int watch = static_cast<int>(syscall(SYS_pidfd_open, child.value(), 0));
-  auto deadline = began + kCriuTimeoutMs;
+  auto deadline = began + server_.options_.criu_limit_ms;
   bool orphan = false;
   int status = 0;
   while (waitpid(child.value(), &status, WNOHANG) == 0) {
@@ -99,8 +99,8 @@ Outcome Keeper::run_criu(CriuCall& call) {
       waitpid(child.value(), &status, 0);
       break;
     }
-    // A request cannot come before the server runs, so what comes is the node's end.
-    pollfd fds[2] = {{watch, POLLIN, 0}, {orphan ? -1 : channel_, POLLIN, 0}};
+    // The node's end; what it asks for meanwhile is read when the server runs.
+    pollfd fds[2] = {{watch, POLLIN, 0}, {orphan ? -1 : channel_, POLLRDHUP, 0}};
     (void)poll(fds, 2, static_cast<int>(left));
     if (fds[1].revents == 0) continue;
     orphan = true;

@@ -105,7 +105,6 @@ class Keeper {
 // CRIU's log, its options and the like; the log is kept under another name when it failed.
 std::string work_directory(const std::string& directory);
 std::string log_of_failure(const std::string& directory);
-constexpr int kCriuTimeoutMs = 60'000;
 // How long CRIU may go on when the node is gone: it leaves things behind when it is killed.
 constexpr int kOrphanTimeoutMs = 2'000;
 

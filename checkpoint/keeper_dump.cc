@@ -112,7 +112,7 @@ Outcome Keeper::begin_dump(const Request& request) {
   dump_->upper = request.upper;
   dump_->freeze = dump_->thaw = request.what == Request::kAllAtOnce;
   dump_->since_us = now_us();
-  dump_->deadline_ms = now_ms() + kCriuTimeoutMs;
+  dump_->deadline_ms = now_ms() + server_.options_.criu_limit_ms;
   CriuCall call;
   call.first = server_.first_;
   call.images = request.images;
@@ -148,6 +148,8 @@ Outcome Keeper::begin_dump(const Request& request) {
 }
 
 void Keeper::answer_criu(bool go_on) {
+  // From here on it has to say something.
+  dump_->deadline_ms = now_ms() + (node_gone_ ? kOrphanTimeoutMs : server_.options_.criu_limit_ms);
   const std::string answer = criu_answer(go_on);
   (void)send(dump_->channel, answer.data(), answer.size(), MSG_NOSIGNAL);
 }
@@ -169,7 +171,6 @@ void Keeper::go_on() {
   Dump& d = *dump_;
   if (d.place == Dump::Place::kReady && d.freeze) {
     d.place = Dump::Place::kWorking;
-    d.deadline_ms = now_ms() + kCriuTimeoutMs;
     d.since_us = now_us();
     set_pace(Pace::kCommon);
     answer_criu(true);
@@ -255,6 +256,7 @@ void Keeper::listen_to_criu() {
         break;
       case CriuSays::What::kDumped:
         step(times_.dumping);
+        dump_->deadline_ms = 0;
         dump_->well = copy_upper().ok() && dump_->well;
         step(times_.copying);
         dump_->place = Dump::Place::kDumped;
@@ -294,11 +296,10 @@ void Keeper::end_dump(bool said_well) {
     const bool touched =
         dump_->place != Dump::Place::kStarting && dump_->place != Dump::Place::kReady;
     int status = 0;
-    // Not until its pace would go up, which may be now: one that is killed at its last words costs
-    // the server, which goes on by then.
-    const auto left = std::max<std::int64_t>(dump_->deadline_ms - now_ms(), 0);
-    const bool in_time = ended_in_time(
-        dump_->criu, dump_->deadline_ms == 0 ? kEndMs : static_cast<int>(left), status);
+    // Not only until its pace would go up, which may be now, or what is left of its time: one that
+    // is killed at its last words costs the server, which goes on by then.
+    const auto left = std::max<std::int64_t>(dump_->deadline_ms - now_ms(), kEndMs);
+    const bool in_time = ended_in_time(dump_->criu, static_cast<int>(left), status);
     dump_->criu = -1;
     server_spoilt_ = touched && (!in_time || WIFSIGNALED(status));
     const bool died = !in_time || WIFSIGNALED(status);

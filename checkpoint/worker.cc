@@ -158,6 +158,7 @@ bool Worker::advance() {
                           (progress_.empty() ? "starting" : progress_) +
                           "; what it left is removed when the node cleans up");
   }
+  Background::lift(child_);  // we wait for its last steps
   reap();
   return true;
 }

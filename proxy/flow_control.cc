@@ -2,6 +2,7 @@
 #include "proxy/flow_control.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "dmt/base/assert.h"
 
@@ -24,13 +25,26 @@ std::int64_t Trail::left(Index index) const noexcept {
 }
 
 bool ProgressReport::due(Index applied, std::int64_t now_ns) noexcept {
-  if (applied == told_ || applied >= log_.newest() || now_ns - told_ns_ < kTellNs ||
-      now_ns - log_.left(applied) < kLateNs) {
-    return false;
+  if (applied != seen_) moved_ns_ = now_ns;
+  seen_ = applied;
+  if (applied >= log_.newest() || now_ns - log_.left(applied) < kLateNs) {
+    if (near_ns_ == 0 && log_.newest() != Index{0}) near_ns_ = now_ns;
+    return std::exchange(said_late_, false);
   }
+  near_ns_ = 0;
+  const bool stands = applied == told_;
+  if (now_ns - told_ns_ < (stands ? kRepeatNs : kTellNs)) return false;
+  if (stands && now_ns - moved_ns_ > kStandsNs) return false;
   told_ = applied;
   told_ns_ = now_ns;
+  said_late_ = true;
   return true;
+}
+
+std::int64_t ProgressReport::again_ns(std::int64_t now_ns) const noexcept {
+  const std::int64_t again = told_ns_ + kRepeatNs;
+  const bool repeats = said_late_ && again > now_ns && again <= moved_ns_ + kStandsNs;
+  return repeats ? again : std::numeric_limits<std::int64_t>::max();
 }
 
 FlowControl::FlowControl(std::int64_t limit_ns) noexcept : limit_ns_(limit_ns) {
@@ -45,10 +59,8 @@ void FlowControl::lead() noexcept {
 void FlowControl::heard(ReplicaId from, const ProgressNote& note, std::int64_t now_ns) noexcept {
   if (value(from) >= followers_.size()) return;
   Follower& f = followers_[value(from)];
-  // Another return than the one before: it had caught up, or died.
-  const bool anew =
-      f.said.comes_back == 0 || now_ns - f.heard_ns > kHelpAfterNs || note.applied < f.said.applied;
-  if (note.comes_back != 0 && anew) {
+  if (note.comes_back != 0 && note.comes_back != f.returned) {
+    f.returned = note.comes_back;
     f.came_ns = now_ns;
     f.helped = false;
   }
@@ -87,7 +99,7 @@ bool FlowControl::holds(std::span<const ReplicaId> others, std::size_t needed,
   std::size_t there = 0, near = 0;
   for (const ReplicaId who : others) {
     const Follower& f = followers_[value(who)];
-    if (is_heard(f, now_ns) && f.said.comes_back != 0) continue;
+    if (late(f, now_ns) && f.said.comes_back != 0) continue;
     ++there;
     near += !late(f, now_ns);
   }

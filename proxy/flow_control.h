@@ -9,23 +9,25 @@
 // without them.  One slow replica of three slows nobody.
 //
 // Lateness is time of the leader's own server: from when it first was behind where the follower is
-// until it last moved.  It does not grow while the leader waits.
+// until it last moved.  It does not grow while the leader waits: its server gets no grants
+// meanwhile either.
 //
 // A replica that comes back has much to run, and clients are not to wait for all of that.  But
 // where inputs come as fast as it runs them it would never be done: when it has not caught up soon,
 // the leader's server takes one entry for two that it runs, for a while.
 //
-// Who says nothing counts as near: he is idle, stopped, or takes a checkpoint, and to wait for him
-// would be of no use.
+// Who says nothing counts as near: he is idle, stopped, takes a checkpoint, or has worked on one
+// entry for longer than kStandsNs, and to wait for him would be of no use.
 //
 // Pure.  Threads: one object, one thread.
-// INVARIANT W4  Clients wait only for followers that were heard of within kHeardNs: for too few
-//               near ones for a majority, or for one that comes back and runs less than twice as
-//               much as the leader's server.
+// INVARIANT W4  Clients and the leader's server wait only for followers that were heard of within
+//               kHeardNs: for too few near ones for a majority, or, within kHelpNs of its return,
+//               for one that comes back and runs less than twice as much as the leader's server.
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "dmt/base/ids.h"
@@ -35,8 +37,10 @@ namespace crane::proxy {
 
 // What a late follower tells its leader, in a note.
 struct ProgressNote {
-  std::uint64_t applied = 0;     // the last entry that its server admitted
-  std::uint64_t comes_back = 0;  // 1: and has not caught up since its node began
+  std::uint64_t applied = 0;  // the last entry that its server admitted
+  // Not 0: its node began with less than the log has, and it has not caught up since; a number that
+  // tells this return from others.
+  std::uint64_t comes_back = 0;
 };
 
 // Where a server, or the log, was when.
@@ -65,13 +69,21 @@ class Trail {
 class ProgressReport {
  public:
   void committed(Index index, std::int64_t now_ns) noexcept { log_.at(index, now_ns); }
-  // True at most every kTellNs, when the own server has moved, and waiting entries are kLateNs old.
+  // Now and then while the oldest entry that waits is kLateNs old, and once when none is any more.
   bool due(Index applied, std::int64_t now_ns) noexcept;
+  // After due(): when to ask it again at the latest; INT64_MAX: with the next event.
+  std::int64_t again_ns(std::int64_t now_ns) const noexcept;
+  // The own server has had no old entry for kHelpAfterNs.
+  bool caught_up(std::int64_t now_ns) const noexcept {
+    return near_ns_ != 0 && now_ns - near_ns_ >= kHelpAfterNs;
+  }
 
  private:
   Trail log_;
-  Index told_{};
-  std::int64_t told_ns_ = 0;
+  Index told_{}, seen_{};
+  std::int64_t told_ns_ = 0, moved_ns_ = 0;
+  std::int64_t near_ns_ = 0;  // since when no entry is late; 0: one is, or there is no log yet
+  bool said_late_ = false;    // and nothing else since
 };
 
 // The leader's side.
@@ -92,8 +104,9 @@ class FlowControl {
  private:
   struct Follower {
     ProgressNote said;
-    std::int64_t heard_ns = 0;  // 0: never
-    std::int64_t came_ns = 0;   // when it was first heard to come back
+    std::uint64_t returned = 0;  // the last return that was heard of
+    std::int64_t heard_ns = 0;   // 0: never
+    std::int64_t came_ns = 0;    // when it was first heard to come back
     // Since it is helped: where it was then, and where the leader's server was.
     bool helped = false;
     Index from{}, own{};

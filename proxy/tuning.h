@@ -15,11 +15,14 @@ inline constexpr std::uint64_t kPipelineBytes = 8U << 20;
 // One iteration reads at most this much from all clients together; the rest is read in the next.
 inline constexpr std::uint64_t kBatchBytes = 4U << 20;
 // Flow control (flow_control.h).  The largest limit; how late a follower is that says so, how often
-// it does, and how long that counts; when one that comes back is helped, for how long, and how many
+// it does while it moves, and while it stands, until it has stood for how long, and how long what
+// it said counts; when one that comes back is helped, for how long, and how many
 // entries the leader's server may take beyond half of what it runs.
 inline constexpr std::int64_t kLagMostNs = 2'000'000'000;
 inline constexpr std::int64_t kLateNs = 20'000'000;
 inline constexpr std::int64_t kTellNs = 10'000'000;
+inline constexpr std::int64_t kRepeatNs = 40'000'000;
+inline constexpr std::int64_t kStandsNs = 1'000'000'000;
 inline constexpr std::int64_t kHeardNs = 100'000'000;
 inline constexpr std::int64_t kTrailStepNs = 4'000'000;
 inline constexpr std::int64_t kHelpAfterNs = 300'000'000;
@@ -33,7 +36,8 @@ inline constexpr std::int64_t kTimerGranularityNs = 1'000'000;
 inline constexpr std::uint64_t kWindowUsed = 2;
 inline constexpr std::uint64_t kWindowStep = 4;
 
-static_assert(kTellNs < kHeardNs, "who goes on saying so must stay heard");
+static_assert(kTellNs < kRepeatNs && 2 * kRepeatNs < kHeardNs,
+              "who goes on saying so must stay heard");
 static_assert(kWindowStep >= kWindowUsed, "a blocked writer must be woken before all is drained");
 
 }  // namespace crane::proxy

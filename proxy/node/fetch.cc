@@ -22,7 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kTryAgainMs = 1'000;
-// How long one that is there is tried to be had, or waited for while it is taken.
+// How long one that is there is tried to be had while nothing more of it comes, or waited for while
+// it is taken.
 constexpr std::int64_t kPatienceNs = 90'000'000'000;
 // How long others may be out of reach, where a replica cannot begin without them.
 constexpr std::int64_t kReachNs = 15'000'000'000;
@@ -78,7 +79,29 @@ Index newest_usable(const Config& c) {
   return Index{0};
 }
 
+// What is here of checkpoints that did not arrive entirely.
+std::uint64_t arrived_bytes(const Config& c) {
+  checkpoint::Checkpoints here({c.checkpoints_dir(), 1, {}});
+  const std::string name = here.arriving();
+  std::uint64_t bytes = 0;
+  std::error_code none;
+  if (name.empty()) return bytes;
+  for (const auto& file : fs::directory_iterator(c.checkpoints_dir() + "/.ship-" + name, none)) {
+    const auto size = file.file_size(none);
+    if (!none) bytes += size;
+  }
+  return bytes;
+}
+
 }  // namespace
+
+bool FetchPatience::again(std::int64_t now_ns, Code failure, std::uint64_t arrived) noexcept {
+  if (failure != Code::kPeerFailed) heard_ns_ = now_ns;
+  if (arrived > arrived_) since_ns_ = now_ns;
+  arrived_ = arrived;
+  const bool reached = arrived > 0 || now_ns < heard_ns_ + kReachNs;
+  return failure != Code::kFull && reached && now_ns < since_ns_ + kPatienceNs;
+}
 
 bool fetch_before_start(const Config& c, bool must) {
   if (!ships(c)) return !must;
@@ -86,17 +109,18 @@ bool fetch_before_start(const Config& c, bool must) {
   if (!must && (!c.record.empty() || holds_something(c))) return true;
   if (value(newest_usable(c)) != 0) return true;
   std::string why;
-  const std::int64_t until = monotonic_ns() + kPatienceNs;
+  FetchPatience patience(monotonic_ns());
   for (;; ::poll(nullptr, 0, kTryAgainMs)) {
     const auto got = fetch_once(c, Index{0}, why);
     const Code code = got.ok() ? Code::kOk : got.error().code;
     if (code == Code::kOk || code == Code::kExists) return true;
     if (code == Code::kGone && !must) return come_back_as_lost(c);
+    const std::uint64_t arrived = arrived_bytes(c);
     // A new one, then; but not when a part of one has come before.
-    const bool none = code == Code::kNotFound || code == Code::kPeerFailed || code == Code::kGone;
-    const bool begun = !checkpoint::Checkpoints({c.checkpoints_dir(), 1, {}}).arriving().empty();
-    if (none && !begun) return !must;
-    if (code == Code::kFull || monotonic_ns() >= until) break;
+    const bool none =
+        code == Code::kNotFound || code == Code::kGone || (code == Code::kPeerFailed && !must);
+    if (none && arrived == 0) return !must;
+    if (!patience.again(monotonic_ns(), code, arrived)) break;
   }
   spdlog::error(
       "this host holds nothing of the group, and the checkpoint that another replica has "
@@ -111,17 +135,12 @@ bool fetch_after(const Config& c, ExitStatus status) {
   spdlog::info("this replica needs a checkpoint behind entry {}: it asks the others",
                value(behind));
   std::string why;
-  const std::int64_t begin = monotonic_ns();
-  for (std::int64_t heard = begin, now = begin; now < begin + kPatienceNs && now < heard + kReachNs;
-       now = monotonic_ns()) {
+  FetchPatience patience(monotonic_ns());
+  for (;; ::poll(nullptr, 0, kTryAgainMs)) {
     const auto got = fetch_once(c, behind, why);
     if (got.ok()) return true;
-    const Code code = got.error().code;
-    if (code == Code::kFull) return false;
-    if (code != Code::kPeerFailed) heard = monotonic_ns();
-    ::poll(nullptr, 0, kTryAgainMs);
+    if (!patience.again(monotonic_ns(), got.error().code, arrived_bytes(c))) return false;
   }
-  return false;
 }
 
 }  // namespace crane::node

@@ -6,10 +6,26 @@
 // Threads: the process' only one; both block, and a signal ends the process meanwhile (what has
 // arrived stays, and is gone on with).
 
+#include <cstdint>
+
+#include "dmt/base/result.h"
 #include "proxy/node/config.h"
 #include "proxy/node/exit_status.h"
 
 namespace crane::node {
+
+// How long a fetch that fails is tried again.  Pure; times in ns.
+class FetchPatience {
+ public:
+  explicit FetchPatience(std::int64_t now_ns) noexcept : since_ns_(now_ns), heard_ns_(now_ns) {}
+  // After a try that failed like this, with so many bytes there by now; false: that was enough.
+  bool again(std::int64_t now_ns, Code failure, std::uint64_t arrived) noexcept;
+
+ private:
+  std::int64_t since_ns_;  // when more had arrived than before
+  std::int64_t heard_ns_;  // when one of the others had answered
+  std::uint64_t arrived_ = 0;
+};
 
 // A replica whose host holds nothing of the group, neither log nor checkpoint, begins at the newest
 // that another one has; if nobody has any, as a new one, or, if the others know it, as one that

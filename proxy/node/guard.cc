@@ -68,6 +68,7 @@ checkpoint::ServerOptions Guard::options() const {
   o.make_directories = config_.dirs;
   o.working_directory = config_.working_directory;
   o.upper = upper_;
+  o.awaits_old_keeper = config_.restore || !upper_.empty();
   o.modified = [&w = segment_.layout()](std::uint64_t device, std::uint64_t inode,
                                         std::int64_t& ns) {
     const dmt::Modified modified = dmt::last_modified(w, device, inode);

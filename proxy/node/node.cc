@@ -270,6 +270,9 @@ bool Node::open_consensus() {
     return false;
   }
   consensus_ = std::move(opened).value();
+  if (config_.restore || consensus_->status().last != Index{0}) {
+    comes_back_ = static_cast<std::uint64_t>(monotonic_ns());
+  }
   if (!restored_from_.empty()) begin_catching_up();
   find_own_checkpoints();
 
@@ -433,8 +436,8 @@ void Node::arm_timer() {
   if (slot0_->spooling() || busy_ || proxy_->paused()) due = std::min(due, now_ns_ + kPollNs);
   if (stopping_) due = std::min(due, now_ns_ + kSettleNs / 4);
   if (checks()) due = std::min(due, verify_.look_again_ns(now_ns_, work_done()));
-  due =
-      std::min({due, leave_at_ns_, fit_at_ns_, stall_due_ns_, checkpoint_due_ns_, restart_due_ns_});
+  due = std::min({due, leave_at_ns_, fit_at_ns_, stall_due_ns_, checkpoint_due_ns_, restart_due_ns_,
+                  tell_again_ns_});
   if (catch_up_until_ns_ != 0) due = std::min(due, now_ns_ + kCatchUpLookNs);
   if (due >= armed_ns_) return;
   armed_ns_ = due;

@@ -276,6 +276,7 @@ class Node {
   proxy::GrantPolicy policy_;
   proxy::FlowControl flow_{lag_of(config_)};
   proxy::ProgressReport progress_;
+  std::int64_t tell_again_ns_ = proxy::kNever;
   std::int64_t waits_since_ns_ = 0;  // clients, for followers; 0: they do not
   std::int64_t waited_ns_ = 0;       // in all
   std::int64_t wait_told_ns_ = 0;    // in the log
@@ -384,8 +385,8 @@ class Node {
   Index missed_{};                      // what the own log held already
   // It does not seek the lead until it has caught up, or until then; 0: it is not coming back.
   std::int64_t catch_up_until_ns_ = 0;
-  bool comes_back_ = false;    // and has not caught up, however long ago that began
-  std::int64_t began_ns_ = 0;  // when this node was opened
+  std::uint64_t comes_back_ = 0;  // as its ProgressNotes say, however long ago that began
+  std::int64_t began_ns_ = 0;     // when this node was opened
   ReturnTimes returned_;
 
   struct CommittedHash {

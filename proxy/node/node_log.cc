@@ -169,6 +169,10 @@ void Node::propose_inputs() {
 
 void Node::propose_on_own() {
   if (!leads_ || started_view_ != view_ || server_exited_ || stopping_) return;
+  if (waits_since_ns_ != 0) {  // W4: looked at again soon, like all who wait
+    own_due_ns_ = proxy::kNever;
+    return;
+  }
   dmt::SchedulerState& s = layout_->scheduler;
   proxy::Observation seen;
   seen.applied = seen_applied_ = applied();
@@ -254,11 +258,14 @@ bool Node::waits_for_followers() const {
 
 // To the leader, which may wait for it.
 void Node::tell_progress() {
+  tell_again_ns_ = proxy::kNever;
   if (leads_ || replay_ != nullptr) return;
   progress_.committed(committed_, now_ns_);
-  if (comes_back_ && catch_up_until_ns_ == 0) comes_back_ = applied() < committed_;
   if (holds_log() || value(leader_) >= config_.replicas) return;
-  if (!progress_.due(applied(), now_ns_)) return;
+  const bool due = progress_.due(applied(), now_ns_);
+  tell_again_ns_ = progress_.again_ns(now_ns_);
+  if (catch_up_until_ns_ == 0 && progress_.caught_up(now_ns_)) comes_back_ = 0;
+  if (!due) return;
   const proxy::ProgressNote note{value(applied()), comes_back_};
   (void)consensus_->send_note(leader_, proxy::bytes_of(note));  // lost: the next one will tell
 }

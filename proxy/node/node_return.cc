@@ -152,7 +152,6 @@ void Node::take_up_state() {
 void Node::begin_catching_up() {
   missed_ = consensus_->status().last;
   if (config_.replicas == 1) return;
-  comes_back_ = true;
   catch_up_until_ns_ = monotonic_ns() + kCatchUpNs;
   consensus_->abdicate("its server comes back");
 }
@@ -166,7 +165,7 @@ void Node::look_whether_caught_up() {
   if (!there && now_ns_ < catch_up_until_ns_) return;
   spdlog::info("{} at entry {}", there ? "caught up" : "still behind", value(applied()));
   catch_up_until_ns_ = 0;
-  if (there) comes_back_ = false;
+  if (there) comes_back_ = 0;
   consensus_->fit();
 }
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/ship_link.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -87,6 +90,13 @@ Error ShipLink::lost() const {
       break;
   }
   return {Code::kPeerFailed, 0, "it is silent"};
+}
+
+// The fabric's links are given up much sooner: than the other's disk may take, for one.
+ShipLink::ShipLink(std::unique_ptr<consensus::SecureLink> link, int silence_ms)
+    : link_(std::move(link)), silence_ms_(silence_ms) {
+  const auto limit = static_cast<unsigned>(silence_ms);
+  (void)setsockopt(link_->fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
 }
 
 Outcome ShipLink::open() {

@@ -19,8 +19,7 @@ namespace crane::node {
 class ShipLink final : public checkpoint::Wire {
  public:
   // `link` is open, or about to be.
-  ShipLink(std::unique_ptr<consensus::SecureLink> link, int silence_ms)
-      : link_(std::move(link)), silence_ms_(silence_ms) {}
+  ShipLink(std::unique_ptr<consensus::SecureLink> link, int silence_ms);
 
   // Until the link is open.
   Outcome open();

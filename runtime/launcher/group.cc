@@ -350,11 +350,10 @@ void Group::judge() {
     return r.node < 0 && !r.exited && !r.problem.none();
   });
   const int total = voters();
-  // A program that one replica cannot preload is the same program on the others.
-  const bool hopeless =
-      lost->problem.status == Status::kNeverCheckedIn || lost->problem.status == Status::kUnhooked;
-  if (phase_ == Phase::kStarting || total == 1 || hopeless) {
-    end_with(lost->problem);
+  const Problem last = lost->problem;
+  // Strict mode: what the server of one replica calls, those of the others call, too.
+  if (phase_ == Phase::kStarting || total == 1 || last.status == Status::kUnhooked) {
+    end_with(last);
     return;
   }
   for (auto& replica : replicas_) {
@@ -366,6 +365,8 @@ void Group::judge() {
   if (alive() * 2 > total) {
     say("the group goes on with " + std::to_string(alive()) + " of " + std::to_string(total) +
         " replicas");
+  } else if (last.status == Status::kNeverCheckedIn) {
+    end_with(last);  // on one replica a starved machine, on a majority the program
   } else {
     end_with(problem(Status::kMajorityLost, "the group cannot go on", options_.name,
                      std::to_string(alive()) + " of " + std::to_string(total) +

@@ -267,10 +267,13 @@ bool HostAgent::has_checkpoint() const {
 // A node that was killed, or fenced its replica, begins anew at its own newest checkpoint, or at
 // another replica's.
 bool HostAgent::comes_back(int status) {
-  constexpr int kServerDied = 69, kFenced = 70, kLagging = 73, kDiverged = 79, kTooFarBehind = 81;
+  // A server that was not started, or did not check in in time, has been before, on this host.
+  constexpr int kNotStarted = 67, kNeverCheckedIn = 68, kServerDied = 69, kFenced = 70;
+  constexpr int kLagging = 73, kDiverged = 79, kTooFarBehind = 81;
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kServerDied;
-  const bool helps = code == kServerDied || code == kFenced || code == kLagging ||
-                     code == kDiverged || code == kTooFarBehind;
+  const bool helps = code == kNotStarted || code == kNeverCheckedIn || code == kServerDied ||
+                     code == kFenced || code == kLagging || code == kDiverged ||
+                     code == kTooFarBehind;
   if (!helps || !has_served_ || stop_signal_ != 0) return false;
   const bool own = has_checkpoint();
   if (!own && file_.fabric == "shm") return false;

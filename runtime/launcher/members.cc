@@ -37,9 +37,8 @@ bool Group::start_again(Replica& replica, const Begin& begin) {
 // one.
 bool Group::comes_back(Replica& replica) {
   const Status status = replica.problem.status;
-  const bool hopeless = status == Status::kNeverCheckedIn || status == Status::kUnhooked;
   const bool goes_on = alive() * 2 > voters();
-  if (phase_ != Phase::kServing || hopeless || !goes_on) return false;
+  if (phase_ != Phase::kServing || status == Status::kUnhooked || !goes_on) return false;
   // Its node looks which one of them is whole.
   replica.waits = checkpoint::find_kept(directories_.dir()).checkpoints.empty();
   if (replica.waits) return false;

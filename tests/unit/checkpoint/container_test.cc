@@ -10,7 +10,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -270,6 +272,26 @@ TEST_CASE("container: a second one of the same name is refused", "[container]") 
   REQUIRE_FALSE(refused.ok());
   CHECK(refused.error().code == Code::kExists);
   CHECK(first.wait(0).error().code == Code::kBusy);
+}
+
+TEST_CASE("container: a return waits for the keeper that had its name", "[container]") {
+  if (!containers_work("container: waits for its name")) return;
+  Fixture f("echo ready; sleep 1000");
+  f.options.awaits_old_keeper = true;
+  // Stands for a keeper at its end.
+  const std::string name = "crane/container/" + f.options.name;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, name.size());
+  const int old = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  REQUIRE(bind(old, reinterpret_cast<const sockaddr*>(&address), size) == 0);
+  Container server(f.options);
+  REQUIRE(server.begin().ok());
+  CHECK(server.started(200).error().code == Code::kBusy);
+  close(old);
+  CHECK(server.started(kLimitMs).ok());
+  CHECK(f.line() == "ready");
 }
 
 TEST_CASE("container: errors are told apart", "[container]") {

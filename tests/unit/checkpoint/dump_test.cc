@@ -102,6 +102,11 @@ struct Place {
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
 
+  ServerOptions options_with(int criu_limit_ms) const {
+    ServerOptions some = options;
+    some.criu_limit_ms = criu_limit_ms;
+    return some;
+  }
   // A segment of its own, or another place's as it is now.
   void make_segment(const Place* other = nullptr) {
     const std::string path = shared + "/segment";
@@ -219,9 +224,10 @@ pid_t our_criu() {
 // A server whose dump is made in steps.
 struct Stepped : Fixture {
   Place place{dir, "r0"};
-  Container server{place.options};
+  Container server;
 
-  Stepped() {
+  explicit Stepped(int criu_limit_ms = ServerOptions().criu_limit_ms)
+      : server(place.options_with(criu_limit_ms)) {
     place.make_segment();
     REQUIRE(server.start().ok());
     REQUIRE(place.ask(kPatientCheck) == kPatientAll);
@@ -330,42 +336,90 @@ TEST_CASE("dump: in steps, at the caller's pace", "[dump]") {
   CHECK(eventually([&] { return crane::test::group_of(criu).empty(); }));
 }
 
-// Takes the place of CRIU: goes through a dump without touching anybody, refuses at the end, and is
-// there until somebody opens and closes `last_word`.
-void write_slow_criu(const std::string& program, const std::string& last_word) {
-  std::ofstream(program) << R"(#!/usr/bin/python3
-import socket
+// Takes CRIU's place where a test needs one that takes its time: goes through a dump, or a restore,
+// without touching anybody.
+class StandIn {
+ public:
+  // A dump is refused at the end, or not; it ends when somebody has opened and closed `last_word`.
+  explicit StandIn(bool refuses) {
+    REQUIRE(mkdtemp(path_) != nullptr);
+    REQUIRE(mkfifo(last_word().c_str(), 0600) == 0);
+    std::ofstream(program()) << R"(#!/usr/bin/python3
+import socket, sys
+end = lambda: open(")" + last_word() +
+                                    R"(").read()
+if "swrk" not in sys.argv:
+    end()
+    sys.exit(1)
 node = socket.socket(fileno=3)
 node.recv(65536)
 for place in (b"pre-dump", b"network-lock", b"post-dump"):
     name = b"\x0a" + bytes([len(place)]) + place
     node.send(b"\x08\x06\x10\x01\x2a" + bytes([len(name)]) + name)
     node.recv(4096)
-node.send(b"\x08\x01\x10\x00")
-open(")" + last_word + "\").read()\n";
-  fs::permissions(program, fs::perms(0755));
-}
+node.send(b"\x08\x01\x10)" + (refuses ? "\\x00" : "\\x01") +
+                                    "\")\nend()\n";
+    fs::permissions(program(), fs::perms(0755));
+    setenv("CRANE_CRIU", program().c_str(), 1);
+  }
+  ~StandIn() {
+    unsetenv("CRANE_CRIU");
+    fs::remove_all(path_);
+  }
+  void let_end() const { std::ofstream(last_word()).close(); }
+
+ private:
+  std::string program() const { return std::string(path_) + "/criu"; }
+  std::string last_word() const { return std::string(path_) + "/last_word"; }
+  char path_[32] = "/tmp/crane-dump-criu-XXXXXX";
+};
 
 TEST_CASE("dump: a CRIU that refuses has its time to end, in a hurry too", "[dump]") {
   if (!dumps_work("dump: time to end")) return;
   const bool hurry = GENERATE(true, false);
-  char path[] = "/tmp/crane-dump-criu-XXXXXX";
-  REQUIRE(mkdtemp(path) != nullptr);
-  const std::string stand_in = std::string(path) + "/criu", last_word = stand_in + ".last_word";
-  write_slow_criu(stand_in, last_word);
-  REQUIRE(mkfifo(last_word.c_str(), 0600) == 0);
-  setenv("CRANE_CRIU", stand_in.c_str(), 1);
+  const StandIn criu(true);
   Stepped f;
-  unsetenv("CRANE_CRIU");
   f.prepare();
   REQUIRE(f.server.freeze(hurry).ok());
   REQUIRE(f.server.thaw(false).ok());
   // Longer than CRIU is left alone before it gets a higher priority.
   CHECK(f.server.checkpointed(200).error().code == Code::kBusy);
-  std::ofstream(last_word).close();
+  criu.let_end();
   CHECK(f.server.checkpointed(kLimitMs).error().code == Code::kUnsupported);
   CHECK(f.place.ask(kPatientCheck) == kPatientAll);
-  fs::remove_all(path);
+}
+
+TEST_CASE("dump: while the keeper or the node copies, CRIU's time does not run out", "[dump]") {
+  if (!dumps_work("dump: time to copy")) return;
+  const StandIn criu(false);
+  Stepped f(4'000);
+  f.prepare();
+  REQUIRE(f.server.freeze(false).ok());
+  CHECK(f.server.checkpointed(4'500).error().code == Code::kBusy);
+  REQUIRE(f.server.thaw(true).ok());
+  criu.let_end();
+  CHECK(f.server.checkpointed(kLimitMs).ok());
+  CHECK(f.place.ask(kPatientCheck) == kPatientAll);
+}
+
+TEST_CASE("dump: what the node asks for during a restore is not taken for its death", "[dump]") {
+  if (!dumps_work("dump: asked during a restore")) return;
+  Fixture f;
+  Place place(f.dir, "r0");
+  f.images = f.dir + "/images";
+  f.upper = f.dir + "/kept";
+  fs::create_directories(f.images);
+  fs::create_directories(f.upper);
+  std::ofstream(f.images + "/crane.stdio") << "\n\n\n";
+  const StandIn criu(true);
+  Container server(place.options);
+  REQUIRE(server.begin_restore(f.images, f.upper).ok());
+  REQUIRE(server.keep_files(f.dir + "/keep").ok());
+  // Longer than CRIU has without a node.
+  CHECK(server.started(2'500).error().code == Code::kBusy);
+  criu.let_end();
+  CHECK(server.started(kLimitMs).error().code == Code::kSystem);
+  CHECK_FALSE(has(server.reason(), "killed"));
 }
 
 TEST_CASE("dump: one that is given up leaves the server as it was", "[dump]") {

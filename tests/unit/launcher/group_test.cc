@@ -252,6 +252,22 @@ TEST_CASE("group: a node's fatal report at the start becomes message and status"
   CHECK(group.said().find("its log: ") != std::string::npos);
 }
 
+TEST_CASE("group: a server that never checked in costs its replica, a majority of them the group",
+          "[launcher]") {
+  Running group(3, {"FAKE_WORDS=1"}, "checkin");
+  REQUIRE(eventually([&] { return group.ready(); }));
+  const auto lose = [&group](int k) {
+    group.let_say(k, Json{{"t", "fatal"}, {"code", 68}, {"message", "no check-in in time"}});
+    REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-" + std::to_string(k)); }));
+    kill(group.node(k), SIGKILL);
+  };
+  lose(2);
+  REQUIRE(eventually([&] { return group.has_said("the group goes on with 2 of 3 replicas"); }));
+  lose(1);
+  CHECK(group.wait() == static_cast<int>(Status::kNeverCheckedIn));
+  CHECK(group.has_said("no check-in in time"));
+}
+
 TEST_CASE("group: a taken port ends the start with a message", "[launcher]") {
   const int holder = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};

@@ -2,6 +2,7 @@
 #include "proxy/flow_control.h"
 
 #include <catch2/catch.hpp>
+#include <limits>
 #include <vector>
 
 using namespace crane;
@@ -23,7 +24,7 @@ struct Leader {
       flow.applied(Index{static_cast<std::uint64_t>(ms)}, ms * kMs);
     }
   }
-  void hear(ReplicaId who, std::uint64_t applied, bool comes_back = false) {
+  void hear(ReplicaId who, std::uint64_t applied, std::uint64_t comes_back = 0) {
     flow.heard(who, {applied, comes_back}, ms * kMs);
   }
   bool late() const { return flow.anybody_late(ms * kMs); }
@@ -75,13 +76,52 @@ TEST_CASE("a follower says where it is when it is late and moves, now and then",
   REQUIRE_FALSE(report.due(Index{1}, 10 * kMs));  // not late
   report.committed(Index{5}, 100 * kMs);
   REQUIRE(report.due(Index{1}, 100 * kMs));
-  REQUIRE_FALSE(report.due(Index{1}, 200 * kMs));  // it does not move
   report.committed(Index{9}, 200 * kMs);
   REQUIRE(report.due(Index{2}, 201 * kMs));
   REQUIRE_FALSE(report.due(Index{3}, 202 * kMs));  // just said
   REQUIRE(report.due(Index{3}, 201 * kMs + kTellNs));
-  REQUIRE_FALSE(report.due(Index{5}, 215 * kMs));  // what waits has only come
+  REQUIRE(report.due(Index{5}, 215 * kMs));        // what waits has only come: its last word
+  REQUIRE_FALSE(report.due(Index{5}, 216 * kMs));  // once
   REQUIRE_FALSE(report.due(Index{9}, 900 * kMs));  // it has all there is
+}
+
+TEST_CASE("a follower that stands says so for a while", "[flow]") {
+  constexpr auto kNone = std::numeric_limits<std::int64_t>::max();
+  ProgressReport report;
+  report.committed(Index{5}, 1 * kMs);
+  std::int64_t now = 100 * kMs;
+  REQUIRE(report.due(Index{1}, now));
+  int times = 0;
+  for (std::int64_t next = 0; (next = report.again_ns(now)) != kNone; now = next) {
+    REQUIRE(next == now + kRepeatNs);
+    REQUIRE_FALSE(report.due(Index{1}, next - 1));
+    REQUIRE(report.due(Index{1}, next));
+    ++times;
+  }
+  REQUIRE(times == kStandsNs / kRepeatNs);
+  REQUIRE_FALSE(report.due(Index{1}, now + kStandsNs));
+  REQUIRE(report.again_ns(now + kStandsNs) == kNone);
+  REQUIRE(report.due(Index{2}, now + 2 * kStandsNs));  // it went on
+  REQUIRE(report.again_ns(now + 2 * kStandsNs) == now + 2 * kStandsNs + kRepeatNs);
+  // A look that came late is no reason to look at once, again and again.
+  REQUIRE_FALSE(report.due(Index{2}, now + 4 * kStandsNs));
+  REQUIRE(report.again_ns(now + 4 * kStandsNs) == kNone);
+  REQUIRE(report.due(Index{5}, now + 5 * kStandsNs));
+  REQUIRE(report.again_ns(now + 5 * kStandsNs) == kNone);
+}
+
+TEST_CASE("who had nothing old to run for a while has caught up", "[flow]") {
+  ProgressReport report;
+  REQUIRE_FALSE(report.due(Index{0}, 10 * kMs));
+  REQUIRE_FALSE(report.caught_up(10 * kMs + kHelpAfterNs));  // it has heard of no log yet
+  report.committed(Index{5}, 500 * kMs);
+  REQUIRE_FALSE(report.due(Index{4}, 500 * kMs));
+  REQUIRE_FALSE(report.caught_up(499 * kMs + kHelpAfterNs));
+  REQUIRE(report.caught_up(500 * kMs + kHelpAfterNs));
+  REQUIRE(report.due(Index{4}, 600 * kMs));  // late
+  REQUIRE(report.due(Index{5}, 700 * kMs));
+  REQUIRE_FALSE(report.caught_up(699 * kMs + kHelpAfterNs));
+  REQUIRE(report.caught_up(700 * kMs + kHelpAfterNs));
 }
 
 TEST_CASE("W4: clients wait when no majority is near, until one is", "[flow]") {
@@ -151,7 +191,7 @@ struct Return {
   Leader leader{2000};
   std::uint64_t at = 0, own = 2000;
   // How many the leader's server runs meanwhile.
-  std::uint64_t run(std::int64_t for_ms, std::uint64_t speed, bool comes_back = true) {
+  std::uint64_t run(std::int64_t for_ms, std::uint64_t speed, std::uint64_t comes_back = 1) {
     const std::uint64_t before = own;
     for (std::int64_t i = 0; i < for_ms; ++i) {
       ++leader.ms;
@@ -189,27 +229,28 @@ TEST_CASE("who comes back is helped for a minute, and the next time anew", "[flo
   for (std::int64_t ms = 0; ms <= kHelpNs / kMs; ms += 10) {
     r.leader.ms += 10;
     r.leader.flow.applied(Index{r.own += 10}, r.leader.ms * kMs);
-    r.leader.hear(kOne, r.at += 1, true);
+    r.leader.hear(kOne, r.at += 1, 1);
     if (ms > 1000 && ms < kHelpNs / kMs) REQUIRE(r.leader.holds());
   }
   REQUIRE(r.run(1000, 1) == 1000);
-  REQUIRE(r.run(1000, 1, false) == 1000);  // late, and the other one is not
-  REQUIRE(r.run(kGraceMs, 1) == kGraceMs);
-  REQUIRE(r.run(1000, 1) < 600);
+  REQUIRE(r.run(1000, 1, 0) == 1000);  // late, and the other one is not
+  r.leader.ms += kHelpAfterNs / kMs + 1;
+  REQUIRE(r.run(1000, 1) == 1000);  // it had been silent, no more
+  REQUIRE(r.run(kGraceMs, 1, 2) == kGraceMs);
+  REQUIRE(r.run(1000, 1, 2) < 600);
   r.at = 1;  // it died, and is back at once
-  REQUIRE(r.run(kGraceMs, 1) == kGraceMs);
-  REQUIRE(r.run(1000, 1) < 600);
-  r.leader.ms += kHelpAfterNs / kMs + 1;  // it had caught up, and died again
-  REQUIRE(r.run(kGraceMs, 1) == kGraceMs);
-  REQUIRE(r.run(1000, 1) < 600);
+  REQUIRE(r.run(kGraceMs, 1, 3) == kGraceMs);
+  REQUIRE(r.run(1000, 1, 3) < 600);
 }
 
 TEST_CASE("one that comes back is no reason to wait for another one longer", "[flow]") {
   Leader leader;
-  leader.hear(kOne, 10, true);
+  leader.hear(kOne, 10, 1);
   leader.hear(kTwo, 10);
   REQUIRE(leader.holds());  // without it the late one is needed
   leader.run(kHeardNs / kMs + 1);
   leader.hear(kTwo, 10);
   REQUIRE_FALSE(leader.holds());  // it says nothing any more: it has caught up
+  leader.hear(kOne, static_cast<std::uint64_t>(leader.ms) - 100, 1);
+  REQUIRE_FALSE(leader.holds());  // it comes back, and is near already
 }
