@@ -55,8 +55,8 @@ struct ServerOptions {
   int stderr_fd = -1;       // likewise
   bool keep_upper = false;  // keep the overlay's upper directory when the server is gone
   std::string upper;        // a directory that the overlay's begins as a copy of; "": empty
-  // How long the name may still belong to the keeper of a node that was killed a moment ago, which
-  // is at its end: a return's server waits for it.
+  // The name may still belong to the keeper of a node that was killed a moment ago: a return's
+  // server waits for that one's end (kOldKeeperMs at most), any other is refused.
   bool awaits_old_keeper = false;
   // How long CRIU may say nothing while it dumps, or may restore; it is killed then.
   int criu_limit_ms = 60'000;

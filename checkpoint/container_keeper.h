@@ -61,6 +61,7 @@ class Keeper {
   Outcome begin_dump(const Request& request);
   Outcome start_conversation();
   void listen_to_criu();
+  void expect_word();
   void answer_criu(bool go_on);
   void go_on();
   void set_pace(Pace pace);

@@ -275,12 +275,17 @@ Result<Manifest> Checkpoints::unpack(const std::string& name, const std::string&
                    "cannot unpack checkpoint " + name + ": " + target + " exists; remove it");
   }
   const std::string temporary = target + ".tmp";
-  const auto all = lock_all();
+  auto all = lock_all();
   if (!all) return all.error();
   if (is_there(temporary)) {
     const auto old = lock_directory(temporary, LOCK_EX, why_);
     if (!old) return old.error();
+    // It is ours now; whoever begins one, a node of the group, need not wait.
+    ::flock(all.value().get(), LOCK_UN);
+    tell("removing " + temporary);
     remove_tree(temporary);
+    all = lock_all();
+    if (!all) return all.error();
   }
   if (::mkdir(temporary.c_str(), 0700) != 0) return why_.system("create", temporary);
   const auto mine = lock_directory(temporary, LOCK_EX, why_);

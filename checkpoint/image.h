@@ -106,8 +106,12 @@ class Checkpoints {
   // Copies one into the directory of checkpoints `to`, where it is verified.  What an interrupted
   // one left there is gone on with.  Done at once when `to` has it, verified.
   Outcome ship(const std::string& name, const std::string& to);
-  // The name of one of which a part has arrived, and nobody goes on with it; empty: none.
-  std::string arriving();
+  // One of which a part has arrived, and nobody goes on with it; without a name: there is none.
+  struct Arriving {
+    std::string name;
+    std::uint64_t bytes = 0;  // that are here
+  };
+  Arriving arriving();
 
  private:
   friend class Incoming;

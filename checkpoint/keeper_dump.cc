@@ -58,7 +58,7 @@ void Keeper::take_requests() {
     node_gone_ = true;
     if (!dump_) return;
     dump_->freeze = dump_->thaw = true;  // nobody else will say it
-    dump_->deadline_ms = now_ms() + kOrphanTimeoutMs;
+    expect_word();
     if (dump_->place == Dump::Place::kDumped) go_on();
     return;
   }
@@ -112,7 +112,7 @@ Outcome Keeper::begin_dump(const Request& request) {
   dump_->upper = request.upper;
   dump_->freeze = dump_->thaw = request.what == Request::kAllAtOnce;
   dump_->since_us = now_us();
-  dump_->deadline_ms = now_ms() + server_.options_.criu_limit_ms;
+  expect_word();
   CriuCall call;
   call.first = server_.first_;
   call.images = request.images;
@@ -147,9 +147,13 @@ Outcome Keeper::begin_dump(const Request& request) {
   return Done{};
 }
 
-void Keeper::answer_criu(bool go_on) {
-  // From here on it has to say something.
+// From here on CRIU has to say something, for so long.
+void Keeper::expect_word() {
   dump_->deadline_ms = now_ms() + (node_gone_ ? kOrphanTimeoutMs : server_.options_.criu_limit_ms);
+}
+
+void Keeper::answer_criu(bool go_on) {
+  expect_word();
   const std::string answer = criu_answer(go_on);
   (void)send(dump_->channel, answer.data(), answer.size(), MSG_NOSIGNAL);
 }

@@ -146,15 +146,21 @@ Outcome Incoming::finish() {
   return Done{};
 }
 
-std::string Checkpoints::arriving() {
+Checkpoints::Arriving Checkpoints::arriving() {
   const std::string beginning = ".ship-";
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(options_.directory, none)) {
     const std::string name = entry.path().filename().string();
     if (name.rfind(beginning, 0) != 0) continue;
-    if (lock_directory(entry.path().string(), LOCK_EX, why_)) return name.substr(beginning.size());
+    if (!lock_directory(entry.path().string(), LOCK_EX, why_)) continue;
+    Arriving found{name.substr(beginning.size())};
+    for (const auto& file : std::filesystem::directory_iterator(entry.path(), none)) {
+      const auto size = file.file_size(none);
+      if (!none) found.bytes += size;
+    }
+    return found;
   }
-  return "";
+  return {};
 }
 
 Outcome Outgoing::begin(const std::string& name) {

@@ -305,7 +305,7 @@ Result<Served> serve(Wire& wire, Checkpoints& here, bool known, Why& why) {
 Result<Fetched> fetch_newest(const Others& others, const Expected& expected, Index behind,
                              Checkpoints& here, const SayLine& say, Why& why) {
   const auto begin = std::chrono::steady_clock::now();
-  const Ask ask{expected, behind, here.arriving()};
+  const Ask ask{expected, behind, here.arriving().name};
   std::vector<Offer> offers;
   std::string sentences;
   bool answered = false, known = false;

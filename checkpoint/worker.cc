@@ -158,12 +158,12 @@ bool Worker::advance() {
                           (progress_.empty() ? "starting" : progress_) +
                           "; what it left is removed when the node cleans up");
   }
-  Background::lift(child_);  // we wait for its last steps
   reap();
   return true;
 }
 
 void Worker::reap() noexcept {
+  Background::lift(child_);  // we wait for its last steps
   while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
   }
   child_ = -1;
@@ -172,7 +172,6 @@ void Worker::reap() noexcept {
 
 void Worker::stop() noexcept {
   if (idle()) return;
-  Background::lift(child_);
   ::kill(child_, SIGKILL);
   reap();
 }

@@ -2,6 +2,7 @@
 #include "proxy/flow_control.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "dmt/base/assert.h"

@@ -14,17 +14,18 @@ inline constexpr std::uint64_t kPipelineEntries = 8192;
 inline constexpr std::uint64_t kPipelineBytes = 8U << 20;
 // One iteration reads at most this much from all clients together; the rest is read in the next.
 inline constexpr std::uint64_t kBatchBytes = 4U << 20;
-// Flow control (flow_control.h).  The largest limit; how late a follower is that says so, how often
-// it does while it moves, and while it stands, until it has stood for how long, and how long what
-// it said counts; when one that comes back is helped, for how long, and how many
-// entries the leader's server may take beyond half of what it runs.
+// Flow control (flow_control.h).  The largest limit that --lag takes.
 inline constexpr std::int64_t kLagMostNs = 2'000'000'000;
+// A follower that is so late says so, this often while it moves and this often while it stands, for
+// so long; what it said counts for so long.
 inline constexpr std::int64_t kLateNs = 20'000'000;
 inline constexpr std::int64_t kTellNs = 10'000'000;
 inline constexpr std::int64_t kRepeatNs = 40'000'000;
 inline constexpr std::int64_t kStandsNs = 1'000'000'000;
 inline constexpr std::int64_t kHeardNs = 100'000'000;
-inline constexpr std::int64_t kTrailStepNs = 4'000'000;
+inline constexpr std::int64_t kTrailStepNs = 4'000'000;  // between the steps of a Trail
+// One that comes back is helped from so long after it was first heard of, for so long; the leader's
+// server may take so many entries beyond half of what it runs.
 inline constexpr std::int64_t kHelpAfterNs = 300'000'000;
 inline constexpr std::int64_t kHelpNs = 60'000'000'000;
 inline constexpr std::uint64_t kHelpSlack = 64;

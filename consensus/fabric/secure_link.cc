@@ -221,9 +221,13 @@ SecureLink::SecureLink(LinkContext& context, int fd, unsigned user_timeout_ms) n
     : context_(context), fd_(fd) {
   set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(user_timeout_ms));
+  set_user_timeout(user_timeout_ms);
   // After a short cut the link is asked for again every 200 ms, not after ever longer pauses.
   set_option(fd, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, 1);
+}
+
+void SecureLink::set_user_timeout(unsigned ms) noexcept {
+  set_option(fd_, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(ms));
 }
 
 SecureLink::~SecureLink() {

@@ -135,6 +135,8 @@ class SecureLink {
   // At most so many bytes wait in the kernel unsent: what is flushed next overtakes the rest of
   // out().
   void limit_unsent(unsigned bytes) noexcept;
+  // TCP_USER_TIMEOUT: how long the network may keep bytes unacknowledged.
+  void set_user_timeout(unsigned ms) noexcept;
 
   // Reads and decrypts about `bytes_max` bytes at most; true when there may be more.  What came
   // before a failure is still in in().

@@ -79,18 +79,8 @@ Index newest_usable(const Config& c) {
   return Index{0};
 }
 
-// What is here of checkpoints that did not arrive entirely.
-std::uint64_t arrived_bytes(const Config& c) {
-  checkpoint::Checkpoints here({c.checkpoints_dir(), 1, {}});
-  const std::string name = here.arriving();
-  std::uint64_t bytes = 0;
-  std::error_code none;
-  if (name.empty()) return bytes;
-  for (const auto& file : fs::directory_iterator(c.checkpoints_dir() + "/.ship-" + name, none)) {
-    const auto size = file.file_size(none);
-    if (!none) bytes += size;
-  }
-  return bytes;
+checkpoint::Checkpoints::Arriving arriving(const Config& c) {
+  return checkpoint::Checkpoints({c.checkpoints_dir(), 1, {}}).arriving();
 }
 
 }  // namespace
@@ -115,12 +105,12 @@ bool fetch_before_start(const Config& c, bool must) {
     const Code code = got.ok() ? Code::kOk : got.error().code;
     if (code == Code::kOk || code == Code::kExists) return true;
     if (code == Code::kGone && !must) return come_back_as_lost(c);
-    const std::uint64_t arrived = arrived_bytes(c);
+    const auto begun = arriving(c);
     // A new one, then; but not when a part of one has come before.
     const bool none =
         code == Code::kNotFound || code == Code::kGone || (code == Code::kPeerFailed && !must);
-    if (none && arrived == 0) return !must;
-    if (!patience.again(monotonic_ns(), code, arrived)) break;
+    if (none && begun.name.empty()) return !must;
+    if (!patience.again(monotonic_ns(), code, begun.bytes)) break;
   }
   spdlog::error(
       "this host holds nothing of the group, and the checkpoint that another replica has "
@@ -139,7 +129,7 @@ bool fetch_after(const Config& c, ExitStatus status) {
   for (;; ::poll(nullptr, 0, kTryAgainMs)) {
     const auto got = fetch_once(c, behind, why);
     if (got.ok()) return true;
-    if (!patience.again(monotonic_ns(), got.error().code, arrived_bytes(c))) return false;
+    if (!patience.again(monotonic_ns(), got.error().code, arriving(c).bytes)) return false;
   }
 }
 

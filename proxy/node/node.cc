@@ -271,7 +271,7 @@ bool Node::open_consensus() {
   }
   consensus_ = std::move(opened).value();
   if (config_.restore || consensus_->status().last != Index{0}) {
-    comes_back_ = static_cast<std::uint64_t>(monotonic_ns());
+    comes_back_ = static_cast<std::uint64_t>(began_ns_);
   }
   if (!restored_from_.empty()) begin_catching_up();
   find_own_checkpoints();

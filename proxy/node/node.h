@@ -385,7 +385,7 @@ class Node {
   Index missed_{};                      // what the own log held already
   // It does not seek the lead until it has caught up, or until then; 0: it is not coming back.
   std::int64_t catch_up_until_ns_ = 0;
-  std::uint64_t comes_back_ = 0;  // as its ProgressNotes say, however long ago that began
+  std::uint64_t comes_back_ = 0;  // began_ns_ while it does: what its ProgressNotes say
   std::int64_t began_ns_ = 0;     // when this node was opened
   ReturnTimes returned_;
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/ship_link.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -21,7 +18,6 @@ using consensus::SecureLink;
 constexpr int kConnectMs = 2'000;
 constexpr int kHandshakeMs = 10'000;
 constexpr int kSilenceMs = 15'000;
-constexpr unsigned kUserTimeoutMs = 10'000;
 constexpr std::size_t kFillBytes = 64U << 10;
 
 // The context must outlive the link, and so is made first.
@@ -54,7 +50,7 @@ Result<std::unique_ptr<checkpoint::Wire>> dial(const ShipParty& party, int repli
                                  consensus::kVisitPlane};
   auto dialled = std::make_unique<Dialled>();
   dialled->context = std::move(context).value();
-  auto link = SecureLink::dial(*dialled->context, name, address.value(), kUserTimeoutMs);
+  auto link = SecureLink::dial(*dialled->context, name, address.value(), kSilenceMs);
   if (!link) return failed({Code::kPeerFailed, link.error().detail, "it cannot be reached"});
   dialled->link = std::make_unique<ShipLink>(std::move(link).value(), kSilenceMs);
   if (const Outcome opened = dialled->link->open(); !opened) return failed(opened.error());
@@ -95,8 +91,7 @@ Error ShipLink::lost() const {
 // The fabric's links are given up much sooner: than the other's disk may take, for one.
 ShipLink::ShipLink(std::unique_ptr<consensus::SecureLink> link, int silence_ms)
     : link_(std::move(link)), silence_ms_(silence_ms) {
-  const auto limit = static_cast<unsigned>(silence_ms);
-  (void)setsockopt(link_->fd(), IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
+  link_->set_user_timeout(static_cast<unsigned>(silence_ms));
 }
 
 Outcome ShipLink::open() {

@@ -327,6 +327,27 @@ TEST_CASE("image: cleaning leaves alone what a living process works on", "[root]
   CHECK(mine.publish(staging.value(), manifest_at(1, 4)).ok());
 }
 
+TEST_CASE("image: nobody waits for the removal of what an unpacking left", "[root]") {
+  std::mt19937_64 random(Catch::rngSeed());
+  Scratch scratch;
+  Checkpoints mine = checkpoints_in(scratch.path());
+  const std::string name = publish_one(mine, 1, 4, random);
+  const std::string target = scratch.path() + "/restored";
+  fs::create_directories(target + ".tmp/upper");
+  bool told = false, free = false;
+  Checkpoints other({scratch.path() + "/checkpoints", 1, [&](const std::string& step) {
+                       if (step != "removing " + target + ".tmp") return;
+                       told = true;
+                       const Descriptor lock(::open((scratch.path() + "/checkpoints/.lock").c_str(),
+                                                    O_RDWR | O_CLOEXEC));
+                       free = ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0;
+                     }});
+  CHECK(other.unpack(name, target, kOurs).ok());
+  CHECK(told);
+  CHECK(free);
+  CHECK(!fs::exists(target + ".tmp"));
+}
+
 TEST_CASE("image: a full disk is said to be full, and leaves what was there", "[root][G4]") {
   INFO("seed " << Catch::rngSeed());
   Scratch scratch;
