@@ -23,7 +23,7 @@ WARN := -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Wundef -Werror
 BASE  = -std=c++20 $(WARN) -g -fno-omit-frame-pointer -pthread -I. -MMD -MP
 opt_debug   := -O1
 opt_release := -O2
-opt_asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+opt_asan    := -Og -fsanitize=address,undefined -fno-sanitize-recover=all
 opt_ubsan   := -O1 -fsanitize=undefined -fno-sanitize-recover=all
 opt_tsan    := -O1 -fsanitize=thread
 opt_fuzz    := -O1 -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all
