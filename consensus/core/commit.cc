@@ -119,12 +119,31 @@ void Replica::count_durable() {
   advance_commit(*nth);
 }
 
+// Disk mode: what lacks for a commit is in the memory of a majority that can still be written to.
+// Another leader would wait for the same disks.
+bool Replica::disks_are_slow() const {
+  if (!disk() || mutant(Mutant::kDeposedByDisk)) return false;
+  return members().quorum_of([this](ReplicaId id) {
+    const Peer& p = peers_[value(id)];
+    return id == self() ||
+           (p.state == PeerState::kStreaming && p.acked_index > commit_.last.index &&
+            now_.now_ns - p.written_ns <= config_.progress_timeout_ns);
+  });
+}
+
+// Disk mode: when to find out whether a follower with nothing under way can still be written to.
+std::uint64_t Replica::probe_due(const Peer& p) const {
+  if (!disk() || p.state != PeerState::kStreaming || p.commit_outstanding) return ~std::uint64_t{0};
+  return std::max(p.written_ns, progress_ns_) + config_.progress_timeout_ns / 4;
+}
+
 // --- promises -----------------------------------------------------------------------------------
 
 void Replica::store_promise() {
   if (!disk()) {
     promise_stored_ = promised_;
   } else if (promise_stored_ < promised_) {
+    promise_asked_ns_ = now_.now_ns;
     emit(StorePromise{promised_});
   }
 }
@@ -133,8 +152,16 @@ bool Replica::promise_kept() const {
   return promise_stored_ >= promised_ || mutant(Mutant::kPromiseNotDurable);
 }
 
+// A candidate waits for its own disk.
+bool Replica::stores_promise() const {
+  return phase_ == Phase::kFencing && !promise_kept() && !mutant(Mutant::kConstantPatience);
+}
+
 void Replica::on(const PromiseStored& e) {
   promise_stored_ = std::max(promise_stored_, e.view);
+  if (e.view == promised_) {
+    promise_took_ns_ = std::min(now_.now_ns - promise_asked_ns_, kPromiseMaxNs);
+  }
   if (role_ != Role::kStarting) settle_grant();
 }
 

@@ -91,21 +91,30 @@ void Replica::on_heartbeat(const Completion& e) {
 }
 
 // The smallest id goes first (Mu 5.1), the others a slot later each; who lost a race waits at
-// random.
+// random.  With a slow disk a race is as long as a promise takes: who came sooner would join it.
 void Replica::plan_campaign(bool lost_before) {
   if (!fit_ || role_ != Role::kFollower) return;
   std::uint64_t rank = 0;
   for (std::uint8_t i = 0; i < value(self()); ++i) {
     if (peers_[i].up && ReplicaId{i} != leader_ && members().voter(ReplicaId{i})) ++rank;
   }
-  std::uint64_t delay = rank * config_.slot_ns;
+  std::uint64_t delay = rank * race_ns();
   if (rank > 0) delay += now_.random % (config_.slot_ns / 2 + 1);
   if (lost_before) {
     const std::uint64_t slots = std::uint64_t{2} << std::min(lost_races_, kBackoffPowerMax);
-    delay = config_.slot_ns + now_.random % (slots * config_.slot_ns);
+    delay = config_.slot_ns + now_.random % std::max(slots * config_.slot_ns,
+                                                     std::min(slots, kBackoffRacesMax) * race_ns());
   }
   if (alone() && !lost_before) delay = 0;
   campaign_at_ns_ = std::max<std::uint64_t>(now_.now_ns + delay, 1);
+}
+
+// Where answers always take longer than was waited for (a slow disk, a long way), the same patience
+// again would lose every race.  The others' disks are taken to be like the own one.
+std::uint64_t Replica::patience_ns() const {
+  if (mutant(Mutant::kConstantPatience)) return config_.ask_timeout_ns;
+  const unsigned power = std::min(lost_races_, kPatiencePowerMax);
+  return std::max(config_.ask_timeout_ns << power, 2 * promise_took_ns_);
 }
 
 void Replica::start_prevote(bool transfer) {
@@ -114,7 +123,7 @@ void Replica::start_prevote(bool transfer) {
   prevote_view_ = make_view(view_counter(std::max(view_max_, promised_)) + 1, self());
   std::fill(prevote_yes_.begin(), prevote_yes_.end(), false);
   prevote_yes_[value(self())] = true;
-  deadline_phase_ns_ = now_.now_ns + config_.ask_timeout_ns;
+  deadline_phase_ns_ = now_.now_ns + patience_ns();
   if (alone()) return campaign(prevote_view_);
   Message m = message(MessageType::kPreVote);
   m.view = prevote_view_;
@@ -135,6 +144,11 @@ void Replica::on_prevote(const Message& m) {
     if (lags && !sticky && phase_ == Phase::kNone) send(from, message(MessageType::kBehind));
     return refuse(from, m.view);
   }
+  // The own campaign, if one is planned, waits until this one may be decided.
+  if (campaign_at_ns_ != 0) {
+    const std::uint64_t decided_ns = now_.now_ns + promise_took_ns_;
+    campaign_at_ns_ = std::max(campaign_at_ns_, decided_ns + now_.random % (promise_took_ns_ + 1));
+  }
   Message yes = message(MessageType::kPreVoteYes);
   yes.view = m.view;
   send(from, yes);
@@ -152,6 +166,8 @@ void Replica::on_refuse(const Message& m) {
   const ReplicaId hint{m.leader};
   if (role_ == Role::kFollower && m.view == prevote_view_ && m.view != View{0}) {
     const bool usable = m.leader < config_.replicas && hint != self() && hint != leader_;
+    // Who is refused is not slow to be answered: it may soon ask again.
+    deadline_phase_ns_ = std::min(deadline_phase_ns_, now_.now_ns + config_.ask_timeout_ns);
     if (leader_ != kNoReplica || !usable || !peers_[m.leader].up) return;
     follow(hint);
     // A process that was started again in the view it knew: nothing else would tell its owner.
@@ -197,7 +213,7 @@ void Replica::campaign(View view) {
   beat_at_ns_ = now_.now_ns + config_.period_active_ns;
   ++heartbeat_;
   publish_status();
-  deadline_phase_ns_ = now_.now_ns + config_.ask_timeout_ns;
+  deadline_phase_ns_ = now_.now_ns + patience_ns();
   settle_grant();
 }
 
@@ -205,6 +221,7 @@ void Replica::set_phase(Phase phase) { move(phase_, phase); }
 
 void Replica::tick_candidate() {
   if (phase_ == Phase::kLeading) return;
+  if (stores_promise()) return;  // the own disk answers, or is reported
   if (now_.now_ns >= deadline_phase_ns_) {
     ++lost_races_;
     step_down();
@@ -243,6 +260,7 @@ void Replica::note_lost_leader(ElectionCause cause) {
 }
 
 void Replica::note_elected() {
+  lost_races_ = 0;
   if (election_.view == promised_) return;
   const std::uint64_t since = lost_leader_ns_ == 0 ? now_.now_ns : lost_leader_ns_;
   election_ = {promised_, now_.now_ns, now_.now_ns - since, lost_leader_why_};

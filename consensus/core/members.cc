@@ -109,8 +109,9 @@ void Replica::ask_to_join() {
   if (now_.now_ns < join_at_ns_) return;
   join_at_ns_ = now_.now_ns + (config_.retry_ns << join_power_);
   join_power_ = std::min(join_power_ + 1, kRetryPowerMax);
-  // A log that begins at a checkpoint is right before anybody has written to it.
-  if (leader_alive() && repaired_ && end_.last.index > began_) return;
+  // A log that begins at a checkpoint is right before anybody has written to it; one that was kept
+  // may be of the incarnation before.
+  if (leader_alive() && repaired_ && end_.last.index > began_ && admitted()) return;
   const Message m = message(MessageType::kJoin);
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     if (ReplicaId{i} != self()) send(ReplicaId{i}, m);

@@ -259,7 +259,8 @@ void Replica::on(const Completion& e) {
       break;
     case OpKind::kWriteCommit:
       p.commit_outstanding = false;
-      if (!e.ok) lose_peer(ReplicaId{id});
+      if (!e.ok) return lose_peer(ReplicaId{id});
+      p.written_ns = now_.now_ns;
       break;
     case OpKind::kReadMatch:
       on_read_match(ReplicaId{id}, e);
@@ -528,7 +529,7 @@ void Replica::plan_deadline() {
     if (at == kNever) at = now_.now_ns + config_.period_idle_ns;
   } else if (phase_ != Phase::kNone) {
     at = beat_at_ns_;
-    if (phase_ != Phase::kLeading) at = std::min(at, deadline_phase_ns_);
+    if (phase_ != Phase::kLeading && !stores_promise()) at = std::min(at, deadline_phase_ns_);
     for (std::uint8_t i = 0; i < config_.replicas; ++i) {
       const Peer& p = peers_[i];
       if (ReplicaId{i} == self() || !p.up) continue;

@@ -177,6 +177,7 @@ class Replica {
     Index told{};     // the highest commit index sent to it
     Index durable{};  // disk mode: what it told to be durable in this view
     std::uint64_t durable_read_ns = 0;
+    std::uint64_t written_ns = 0;  // when a write to it completed last, or it was first written to
     Index held{};  // the newest checkpoint that it said to hold, under this incarnation
     std::uint32_t held_incarnation = kAnyIncarnation;
     std::array<InFlight, kWindowMax> in_flight{};
@@ -284,8 +285,11 @@ class Replica {
   std::uint64_t durable_read_due(const Peer& p) const;
   void on_read_durable(ReplicaId id, const Completion& e);
   void count_durable();
+  bool disks_are_slow() const;
+  std::uint64_t probe_due(const Peer& p) const;
   void store_promise();
   bool promise_kept() const;
+  bool stores_promise() const;
   void unrepair();
 
   // catch_up.cc
@@ -332,6 +336,8 @@ class Replica {
   void tick_follower();
   void on_heartbeat(const Completion& e);
   void plan_campaign(bool lost_before);
+  std::uint64_t race_ns() const noexcept { return config_.slot_ns + promise_took_ns_; }
+  std::uint64_t patience_ns() const;
   void start_prevote(bool transfer);
   void on_prevote(const Message& m);
   void on_prevote_yes(const Message& m);
@@ -374,6 +380,7 @@ class Replica {
   void count_commit();
   void advance_commit(Index index);
   void flush_commit(ReplicaId id);
+  void write_commit(ReplicaId id);
   void send_progress(ReplicaId id);
   void read_status(ReplicaId id);
   void on_status(ReplicaId id, const Completion& e);
@@ -446,8 +453,10 @@ class Replica {
   StoreCursor store_;
   Index told_durable_{};
   View promise_stored_{};  // in memory mode always the promise
-  Fetch fetch_;            // from a peer's store ...
-  Serve serve_;            // ... and for one, from the own
+  std::uint64_t promise_asked_ns_ = 0;
+  std::uint64_t promise_took_ns_ = 0;  // the last one, until it was durable; memory mode: 0
+  Fetch fetch_;                        // from a peer's store ...
+  Serve serve_;                        // ... and for one, from the own
   // What stores may lose (disk mode).
   Index held_{};                             // the own newest checkpoint
   Index held_known_{};                       // ... as the leader of the promised view said to know

@@ -420,8 +420,10 @@ enum class Mutant : std::uint8_t {
   kSkipCrc,            // U11: entries are taken without checking their bytes
   kNoStickiness,       // L1: whoever does not see the leader may replace it
   kErrorStopsAll,      // L5: an error of one peer ends the leadership
+  kConstantPatience,   // C6: a candidate waits as long as the last time, however often in vain
+  kDeposedByDisk,      // C6: slow disks end the leadership
 };
-inline constexpr int kMutants = static_cast<int>(Mutant::kErrorStopsAll) + 1;
+inline constexpr int kMutants = static_cast<int>(Mutant::kDeposedByDisk) + 1;
 
 // When an entry is committed.
 enum class Durability : std::uint8_t {

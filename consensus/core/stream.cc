@@ -20,7 +20,7 @@ void Replica::tick_leader() {
     publish_status();
   }
   if (phase_ != Phase::kLeading) return;
-  if (commit_ != end_ && now - progress_ns_ > config_.progress_timeout_ns) {
+  if (commit_ != end_ && now - progress_ns_ > config_.progress_timeout_ns && !disks_are_slow()) {
     ++lost_races_;  // C6: work outstanding and no majority
     step_down();
     return plan_campaign(true);
@@ -33,6 +33,7 @@ void Replica::tick_leader() {
       if (p.throttled) read_status(id);
       read_durable(id);
       flush_commit(id);
+      if (commit_ != end_ && now >= probe_due(p)) write_commit(id);
     } else if (p.state == PeerState::kBehind && p.up && now >= p.retry_at_ns) {
       tell_behind(id);
     } else if (to_ask(id) && now >= p.retry_at_ns) {
@@ -149,6 +150,7 @@ void Replica::on_written(ReplicaId id, std::uint32_t sequence, bool ok) {
   const bool expected = p.count > 0 && p.in_flight[p.first].sequence == sequence;
   if (!ok || !expected) return lose_peer(id);
   p.retry_power = 0;  // it can be written to; a grant alone would not show that
+  p.written_ns = now_.now_ns;
   p.acked_pos = p.in_flight[p.first].pos;
   p.acked_index = p.in_flight[p.first].index;
   p.first = (p.first + 1) % kWindowMax;
@@ -193,7 +195,6 @@ void Replica::advance_commit(Index index) {
   learn_commit(index);
   progress_ns_ = now_.now_ns;
   if (role_ == Role::kCandidate && commit_.pos >= start_end_pos_) {
-    lost_races_ = 0;
     transfer_ = false;
     note_elected();
     set_role(Role::kLeader, self());
@@ -208,6 +209,11 @@ void Replica::flush_commit(ReplicaId id) {
       p.sent.pos < start_end_pos_ || mutant(Mutant::kSilentCommit)) {
     return;
   }
+  write_commit(id);
+}
+
+void Replica::write_commit(ReplicaId id) {
+  Peer& p = peers_[value(id)];
   ring_.set_commit_cell(promised_, commit_.last.index);
   p.told = commit_.last.index;
   p.commit_outstanding = true;

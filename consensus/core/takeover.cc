@@ -11,7 +11,7 @@ namespace crane::consensus::core {
 
 void Replica::ask_for_grants() {
   set_phase(Phase::kAsking);
-  deadline_phase_ns_ = now_.now_ns + config_.ask_timeout_ns;
+  deadline_phase_ns_ = now_.now_ns + patience_ns();
   if (source_asked_ != promised_) asked_ = members();
   source_asked_ = promised_;
   if (granted_quorum()) return choose_log();
@@ -299,6 +299,7 @@ bool Replica::compare_match(Peer& p) {
 void Replica::start_stream(ReplicaId id, Cursor from) {
   Peer& p = peers_[value(id)];
   set_state(p, PeerState::kStreaming);
+  p.written_ns = now_.now_ns;
   p.sent = from;
   p.acked_pos = from.pos;
   p.acked_index = from.last.index;

@@ -42,6 +42,12 @@ static_assert(kScoreMax / kMissesBase > kScoreLow, "one miss alone never suspect
 
 // Randomised back-off after a lost election doubles up to this power of two.
 inline constexpr unsigned kBackoffPowerMax = 5;
+// ... or in that of as many races, whatever a race takes.
+inline constexpr std::uint64_t kBackoffRacesMax = 8;
+// What a promise took is believed up to here: a process may have been stopped meanwhile.
+inline constexpr std::uint64_t kPromiseMaxNs = 2'000'000'000;
+// What a candidate waits for an answer doubles with each lost election, up to this power of two.
+inline constexpr unsigned kPatiencePowerMax = 4;
 // The leader asks an unreachable follower ever more rarely, up to 2^this times the base period.
 inline constexpr unsigned kRetryPowerMax = 4;
 

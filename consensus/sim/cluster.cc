@@ -76,7 +76,6 @@ void Cluster::start(unsigned id, core::StartKind kind, std::optional<core::Check
   if (faults_.disk) {
     c.durability = core::Durability::kDisk;
     c.store_bytes_max = 4096;
-    c.ask_timeout_ns += faults_.slow_sync_max_ns;
   }
   c.test_only_moves = &outcome_.moves;
   n.life = Life::kUp;
@@ -386,6 +385,7 @@ Faults draw(std::uint64_t seed, const Options& options) {
              : options.changes     ? Faults::draw_changes(seed)
              : options.laps        ? Faults::draw_laps(seed)
              : options.checkpoints ? Faults::draw_checkpoints(seed)
+             : options.slow_disks  ? Faults::draw_slow_disks(seed)
                                    : Faults::draw(seed);
   if (options.small) f.condense();
   return f;
@@ -453,7 +453,9 @@ const char* name(core::Mutant mutant) {
                                            "known-log-id",
                                            "skip-crc",
                                            "no-stickiness",
-                                           "error-stops-all"};
+                                           "error-stops-all",
+                                           "constant-patience",
+                                           "deposed-by-disk"};
   static_assert(std::size(kNames) == core::kMutants);
   return kNames[static_cast<std::size_t>(mutant)];
 }

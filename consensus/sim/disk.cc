@@ -83,8 +83,8 @@ void Cluster::submit(unsigned id, DiskJob job) {
 void Cluster::run_disk(unsigned id) {
   Random& r = world_.random;
   const bool slow = r.chance(faults_.slow_sync_per_mille);
-  const std::uint64_t time =
-      r.between(20'000, faults_.sync_max_ns) + (slow ? r.below(faults_.slow_sync_max_ns) : 0);
+  const std::uint64_t time = r.between(faults_.sync_min_ns, faults_.sync_max_ns) +
+                             (slow ? r.below(faults_.slow_sync_max_ns) : 0);
   const std::uint32_t process = nodes_[id].process;
   world_.after(time,
                [this, id, process] { for_process(id, process, [this, id] { finish_disk(id); }); });

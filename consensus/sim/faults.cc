@@ -118,6 +118,27 @@ Faults Faults::draw_laps(std::uint64_t seed) {
   return f;
 }
 
+Faults Faults::draw_slow_disks(std::uint64_t seed) {
+  Faults f = draw_first(seed);
+  Random r(seed ^ 0x510d'd15c'0000'0006U);
+  f.disk = true;
+  f.ring_bytes = 1U << 18;
+  f.sync_min_ns = r.between(20'000'000, 200'000'000);
+  f.sync_max_ns = f.sync_min_ns + r.below(f.sync_min_ns);
+  f.slow_sync_per_mille = 0;
+  f.change_every_ns = 0;
+  f.members = f.replicas;
+  f.lost_max = 0;
+  f.power_weight = r.below(2);
+  f.blackout_weight = 0;
+  f.rot_per_mille = 0;
+  f.incident_every_ns = r.between(100'000'000, 400'000'000);
+  f.duration_ns = 2'000'000'000;
+  f.settle_ns = 12'000'000'000;
+  f.propose_every_ns = r.between(2'000'000, 20'000'000);
+  return f;
+}
+
 Faults Faults::draw_checkpoints(std::uint64_t seed) {
   Faults f = draw_first(seed);
   Random r(seed ^ 0xc4ec'4901'0000'0004U);
@@ -269,7 +290,8 @@ std::string Faults::print() const {
       "%d delay %llu..%lluus slow %llu/1000<=%lluus timeout %lluus torn %llu/1000 "
       "incident/%lluus<=%lluus cut %llu isolate %llu crash %llu pause %llu abdicate %llu "
       "stall %llu leader %llu/1000 lost<=%llu async-fence %llu/1000 skew<=%lluppm "
-      "write<=%llu notice<=%lluus disk %d sync<=%lluus slow %llu/1000<=%lluus power %llu blackout "
+      "write<=%llu notice<=%lluus disk %d sync %llu..%lluus slow %llu/1000<=%lluus power %llu "
+      "blackout "
       "%llu rot %llu/1000 change/%lluus "
       "scene %u forge %d mute %llu refuse %llu race %llu flap %llu "
       "checkpoint/%lluus "
@@ -281,10 +303,10 @@ std::string Faults::print() const {
       u(torn_per_mille), u(incident_every_ns / 1000), u(incident_max_ns / 1000), u(cut_weight),
       u(isolate_weight), u(crash_weight), u(pause_weight), u(abdicate_weight), u(app_stall_weight),
       u(aim_at_leader_per_mille), u(lost_max), u(async_fence_per_mille), u(skew_ppm_max),
-      u(write_bytes_max), u(notice_max_ns / 1000), disk, u(sync_max_ns / 1000),
-      u(slow_sync_per_mille), u(slow_sync_max_ns / 1000), u(power_weight), u(blackout_weight),
-      u(rot_per_mille), u(change_every_ns / 1000), static_cast<unsigned>(scene), forge,
-      u(mute_weight), u(refuse_weight), u(race_weight), u(flap_weight),
+      u(write_bytes_max), u(notice_max_ns / 1000), disk, u(sync_min_ns / 1000),
+      u(sync_max_ns / 1000), u(slow_sync_per_mille), u(slow_sync_max_ns / 1000), u(power_weight),
+      u(blackout_weight), u(rot_per_mille), u(change_every_ns / 1000), static_cast<unsigned>(scene),
+      forge, u(mute_weight), u(refuse_weight), u(race_weight), u(flap_weight),
       u(checkpoint_every_ns / 1000), u(jump_weight), u(jump_max_ns / 1000), u(slow_nic_weight),
       u(slow_nic_factor), u(bad_disk_weight), u(duplicate_per_mille), u(late_per_mille),
       u(late_max_ns / 1000));

@@ -60,7 +60,8 @@ struct Faults {
 
   // Disk mode: promises and entries are durable before they count.
   bool disk = false;
-  std::uint64_t sync_max_ns = 400'000;    // of one transaction
+  std::uint64_t sync_min_ns = 20'000;  // of one transaction
+  std::uint64_t sync_max_ns = 400'000;
   std::uint64_t slow_sync_per_mille = 0;  // and of slow ones
   std::uint64_t slow_sync_max_ns = 20'000'000;
   std::uint64_t power_weight = 0;     // a replica's machine loses its power
@@ -68,13 +69,14 @@ struct Faults {
   std::uint64_t rot_per_mille = 0;    // of power losses damage the store (at most lost_max)
 
   Scene scene = Scene::kStorm;
-  std::uint64_t views_min = 0;      // hand over until there were so many leaders
-  bool forge = false;               // U11: client bytes shaped as entries of the next lap
-  std::uint64_t mute_weight = 0;    // all links of a replica in one direction
-  std::uint64_t refuse_weight = 0;  // operations on a replica fail at once
-  std::uint64_t race_weight = 0;    // a false death: several followers seek a living leader's place
-  std::uint64_t flap_weight = 0;    // restarts on surviving memory in rapid succession
-  std::uint64_t jump_weight = 0;    // a replica's clock jumps forward
+  std::uint64_t settle_ns = 1'500'000'000;  // time to become live after the faults
+  std::uint64_t views_min = 0;              // hand over until there were so many leaders
+  bool forge = false;                       // U11: client bytes shaped as entries of the next lap
+  std::uint64_t mute_weight = 0;            // all links of a replica in one direction
+  std::uint64_t refuse_weight = 0;          // operations on a replica fail at once
+  std::uint64_t race_weight = 0;  // a false death: several followers seek a living leader's place
+  std::uint64_t flap_weight = 0;  // restarts on surviving memory in rapid succession
+  std::uint64_t jump_weight = 0;  // a replica's clock jumps forward
   std::uint64_t jump_max_ns = 0;
   std::uint64_t slow_nic_weight = 0;  // everything from and to one replica takes this much longer
   std::uint64_t slow_nic_factor = 1;
@@ -97,6 +99,9 @@ struct Faults {
   // Servers die with their nodes and are brought back from checkpoints; memory is lost often, rings
   // are small or large.
   static Faults draw_checkpoints(std::uint64_t seed);
+  // Disk mode: promises take longer than a candidate waits at first, entries longer than a leader
+  // waits for progress.
+  static Faults draw_slow_disks(std::uint64_t seed);
   // As draw_changes, and an analysis replica comes, goes and loses its memory; operators err, too.
   static Faults draw_analysis(std::uint64_t seed);
   // Its number; kReplicasMax: there is none.

@@ -9,9 +9,9 @@ namespace crane::consensus::sim {
 
 namespace {
 
-constexpr std::uint64_t kClientNs = 1'000'000'000;  // the client goes on after the faults
-constexpr std::uint64_t kSettleNs = 1'500'000'000;  // time to become live after the faults
-// Seconds more for those who still get entries, over a slow link, at the end.
+constexpr std::uint64_t kQuietPart = 3;  // of the calm: at its end no client asks
+constexpr std::uint64_t kMoreTimeNs = 1'000'000'000;
+// Times more for those who still get entries, over a slow link, at the end.
 constexpr unsigned kMoreTimeMax = 4;
 // New leaders after the last fault.  Delays of a storm's network go on and may still cost some.
 constexpr std::uint64_t kViewsAfterStorm = 8;
@@ -187,7 +187,7 @@ void Cluster::heal() {
   faults_over_ = true;
   tell("all faults end");
   for (Link& l : links_) l.cut = l.refuses = false;
-  world_.after(kSettleNs, [this] { check_end(); });
+  world_.after(faults_.settle_ns, [this] { check_end(); });
   for (unsigned i = 0; i < faults_.replicas; ++i) {
     // Not 0 again: what it takes late is not judged by the members of now.
     nodes_[i].app_stalled_until_ns = std::min<std::uint64_t>(nodes_[i].app_stalled_until_ns, 1);
@@ -202,7 +202,8 @@ void Cluster::heal() {
 void Cluster::propose() {
   Random& r = world_.random;
   if (beyond_) return;
-  if (faults_over_ && world_.now_ns() > faults_end_ns_ + kClientNs) return;
+  const std::uint64_t client_ns = faults_.settle_ns / kQuietPart * (kQuietPart - 1);
+  if (faults_over_ && world_.now_ns() > faults_end_ns_ + client_ns) return;
   const bool group = committed_config_.members.count() > 1;  // alone there is little else to do
   const bool calm = faults_over_ && group && faults_.calm_propose_ns != 0;
   const std::uint64_t every = calm ? faults_.calm_propose_ns : faults_.propose_every_ns;
@@ -250,7 +251,7 @@ void Cluster::check_end() {
   const bool progress = delivered > std::exchange(delivered_at_check_, delivered);
   const bool storm = faults_.scene == Scene::kStorm;
   if (storm && some_catch_up() && (progress || ++more_time_ < kMoreTimeMax)) {
-    return world_.after(kClientNs, [this] { check_end(); });
+    return world_.after(kMoreTimeNs, [this] { check_end(); });
   }
   ended_ = true;
   if (!outcome_.ok()) return;

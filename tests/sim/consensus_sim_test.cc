@@ -153,6 +153,15 @@ TEST_CASE("consensus: no property breaks where servers are brought back from che
   CHECK(rescues > done / 20);
 }
 
+TEST_CASE("consensus: a group becomes live however slow its disks are", "[sim]") {
+  sim::Options options;
+  options.slow_disks = true;
+  std::uint64_t committed = 0;
+  const std::uint64_t done = sweep(options, "--slow-disks", 500, 20,
+                                   [&](const sim::Outcome& o) { committed += o.committed; });
+  CHECK(committed > done * 10);
+}
+
 TEST_CASE("consensus: no property breaks in small worlds, which are no smaller than 500 events",
           "[sim]") {
   sim::Options options;

@@ -53,6 +53,12 @@ void declare(CLI::App& app, Arguments& a) {
       ->excludes("--changes")
       ->excludes("--laps")
       ->excludes("--checkpoints");
+  app.add_flag("--slow-disks", a.soak.world.slow_disks,
+               "worlds whose disks take longer than anybody waits at first")
+      ->excludes("--changes")
+      ->excludes("--laps")
+      ->excludes("--checkpoints")
+      ->excludes("--analysis");
   app.add_flag("--small", a.soak.world.small, "worlds of less time, faults closer together");
   app.add_flag("--trace", a.trace, "tell the story of the world");
   app.add_flag("--all", a.soak.world.all, "with --trace: every operation");

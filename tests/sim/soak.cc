@@ -291,6 +291,8 @@ Options options_for(core::Mutant mutant) {
   options.laps = mutant >= core::Mutant::kServeUncommitted && mutant <= core::Mutant::kFetchAnyView;
   options.changes =
       mutant >= core::Mutant::kConfigBeforeStart && mutant <= core::Mutant::kLearnerVotes;
+  options.slow_disks =
+      mutant == core::Mutant::kConstantPatience || mutant == core::Mutant::kDeposedByDisk;
   options.analysis =
       mutant >= core::Mutant::kPromoteAnalysis && mutant <= core::Mutant::kAddAsLearner;
   return options;
@@ -302,6 +304,7 @@ std::string replay(std::uint64_t seed, const Options& options) {
   if (options.laps) text += " --laps";
   if (options.checkpoints) text += " --checkpoints";
   if (options.analysis) text += " --analysis";
+  if (options.slow_disks) text += " --slow-disks";
   if (options.small) text += " --small";
   if (options.salt != 0) text += " --salt " + std::to_string(options.salt);
   if (options.until_ns != 0) text += " --until " + std::to_string(options.until_ns / 1'000'000);
@@ -411,6 +414,8 @@ constexpr About kAbout[] = {
     {"U11", "an entry's bytes are checked"},
     {"L1", "a living leader is not replaced"},
     {"L5", "an error of one peer concerns that peer only"},
+    {"L1", "who lost a race waits longer for answers"},
+    {"L5", "disks that are slow do not end a leadership"},
 };
 static_assert(std::size(kAbout) == core::kMutants);
 

@@ -111,6 +111,36 @@ TEST_CASE("checkpoint: older than the ring, or not whole in it, it is refused", 
   CHECK(g.core(2).role() == Role::kFollower);
 }
 
+// GOAL    Who lost its memory is let in again, also when it was started twice before anybody heard
+// it. METHOD  Its second start finds a log of the view in force, which nobody has written to, and
+// the
+//         leader's word counts for it: there was a change of members since.
+TEST_CASE("checkpoint: who was not let in yet asks to be, whatever its log holds", "[R=3][C5]") {
+  Group g;
+  g.work(5);
+  g.settle_down();
+  const Checkpoint c = g.take_checkpoint(1);
+  g.stop(1);
+  g.lose_memory(1);
+  g.restart(1, StartKind::kLost, &c);
+  g.run_for(500 * kMs);
+  REQUIRE(g.core(0).config_at() > c.config.at);
+  g.stop(2);
+  g.lose_memory(2);
+  g.nodes[2].cut = true;
+  g.restart(2, StartKind::kLost, &c);
+  g.stop(2);
+  g.restart(2, StartKind::kSurvived, &c);
+  REQUIRE(g.core(2).role() == Role::kLearner);
+  REQUIRE(g.core(2).last() == c.at.last);
+  g.run_for(600 * kMs);  // it asks rarely now, and the leader comes first
+  g.nodes[2].cut = false;
+  g.step(0, PeerUp{ReplicaId{2}});
+  g.run_for(2000 * kMs);
+  CHECK(g.core(2).role() == Role::kFollower);
+  CHECK(g.core(0).members().voter(ReplicaId{2}));
+}
+
 TEST_CASE("checkpoint: nobody overwrites what is still to be handed out again", "[R=3][C4]") {
   Group g;
   g.work(3);

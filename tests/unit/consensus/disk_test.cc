@@ -178,6 +178,63 @@ TEST_CASE("consensus disk: a message that is lost is made good by reading the ce
   CHECK(g.committed(0) == index);
 }
 
+// GOAL    A group whose promises always take longer than a candidate waits at first has a leader.
+// METHOD  The leader dies; both disks answer a promise after several times the time-out.
+TEST_CASE("consensus disk: who lost a race for want of answers waits longer for them",
+          "[R=3][C6][L1]") {
+  DiskGroup g;
+  g.slow({1, 2});
+  g.nodes[0].core.reset();
+  g.step(1, PeerDown{ReplicaId{0}});
+  g.step(2, PeerDown{ReplicaId{0}});
+  std::map<View, std::uint64_t> asked[3];
+  for (unsigned ms = 0; ms < 20'000 && g.leader() < 0; ++ms) {
+    g.run_for(kMs);
+    for (const unsigned i : {1U, 2U}) {
+      InstantGroup::Node& n = g.nodes[i];
+      for (const StoreEntries& e : std::exchange(n.stores, {})) {
+        n.events.push_back(Stored{e.sequence, e.last, e.to_pos});
+      }
+      if (n.promises.empty()) continue;
+      const std::uint64_t since = asked[i].try_emplace(n.promises.front(), g.now_ns).first->second;
+      if (g.now_ns - since < 8 * g.config.ask_timeout_ns) continue;
+      n.events.push_back(PromiseStored{n.promises.front()});  // one after the other, as a disk does
+      n.promises.erase(n.promises.begin());
+    }
+    g.settle();
+  }
+  CHECK(g.leader() > 0);
+}
+
+// GOAL    Disks that are slow do not cost a group its leader; a cut does, whatever is with the
+// disks.
+TEST_CASE("consensus disk: a leader whose followers' disks are slow goes on leading",
+          "[R=3][C6][C8]") {
+  DiskGroup g;
+  g.slow({1, 2});
+  const View view = g.nodes[0].core->promised_view();
+  const Index before = g.committed(0);
+  const Index index = g.propose_and_flush();
+  g.run_for(5000 * kMs);
+  CHECK(g.committed(0) == before);
+  REQUIRE(g.leader() == 0);
+  CHECK(g.nodes[0].core->promised_view() == view);
+  SECTION("and commits when one has answered") {
+    g.finish(2);
+    CHECK(g.committed(0) == index);
+  }
+  SECTION("but not when no write to them completes") {
+    g.nodes[1].late = g.nodes[2].late = true;
+    g.run_for(1500 * kMs);
+    CHECK(g.nodes[0].core->role() != Role::kLeader);
+  }
+  SECTION("but not when they cannot be reached, though nothing is under way") {
+    g.nodes[1].cut = g.nodes[2].cut = true;
+    g.run_for(1500 * kMs);
+    CHECK(g.nodes[0].core->role() != Role::kLeader);
+  }
+}
+
 TEST_CASE("consensus disk: a store that fails ends its replica, not the group", "[R=3][C5]") {
   DiskGroup g;
   g.step(2, StoreFailed{"the disk is full"});
