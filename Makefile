@@ -250,9 +250,10 @@ $(foreach s,$(FUZZ_SRC),$(eval $(call fuzz_program,$(s))))
 .PHONY: fuzzers
 fuzzers: $(FUZZERS)
 
-# Libraries of these two are in the folder, too: built with -shared, found beside them.
+# Libraries of these are in the folder, too: built with -shared, found beside them.
 $(OUT)/interpose/line_up_points $(OUT)/interpose/line_up_points_off: \
   $(OUT)/interpose/crane_line_up_library $(OUT)/interpose/crane_line_up_plugin
+$(OUT)/interpose/found_by_name: $(OUT)/interpose/crane_found_by_name_library
 # Extra flags of one program stand in its own text: a line `// build: -static`.
 $(OUT)/interpose/% $(OUT)/e2e/%: build_line = $$(sed -n 's|^// build: ||p' $<)
 $(OUT)/%: tests/%.c $(OUT)/flags

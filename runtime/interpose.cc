@@ -14,13 +14,32 @@
 #include "runtime/types.h"
 #include "runtime/wrappers.h"
 
-#define CRANE_EXPORT extern "C" __attribute__((visibility("default"), used))
+// What wrap_dlsym.cc looks up: the name, and the stub's address under a name that no other object
+// can have taken.
+asm(R"(
+  .macro crane_name name
+  .pushsection .rodata.str1.1, "aMS", @progbits, 1
+1:
+  .string "\name"
+  .popsection
+  .set crane_stub_\name, \name
+  .pushsection crane_stubs, "aw", @progbits
+  .balign 8
+  .quad 1b, crane_stub_\name
+  .popsection
+  .endm
+)");
+#define CRANE_NAME(name) asm("crane_name " #name);
+#define CRANE_EXPORT(name) CRANE_NAME(name) extern "C" __attribute__((visibility("default"), used))
 #define CRANE_UNLIKELY(x) __builtin_expect((x), 0)
 #define CRANE_RESOLVE(name, version)                                                         \
   if (CRANE_UNLIKELY(crane::real::name == nullptr)) {                                        \
     crane::real::name =                                                                      \
         reinterpret_cast<decltype(crane::real::name)>(crane::real::resolve(#name, version)); \
   }
+#define CRANE_REAL(name, version)                            \
+  crane::look_for_stray_thread(__builtin_return_address(0)); \
+  CRANE_RESOLVE(name, version)
 #define CRANE_REST(last)                             \
   va_list list;                                      \
   va_start(list, last);                              \
@@ -29,9 +48,9 @@
   va_end(list)
 
 #define INTERPOSE(kind, name, result, params, args, version) \
-  CRANE_EXPORT result name params {                          \
+  CRANE_EXPORT(name) result name params {                    \
     if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {      \
-      CRANE_RESOLVE(name, version)                           \
+      CRANE_REAL(name, version)                              \
       return crane::real::name args;                         \
     }                                                        \
     crane::InsideCrane inside;                               \
@@ -40,21 +59,21 @@
   }
 #define INTERPOSE_VOID(kind, name, params, args, version) \
   INTERPOSE(kind, name, void, params, args, version)
-#define INTERPOSE_NORETURN(kind, name, params, args, version) \
-  CRANE_EXPORT __attribute__((noreturn)) void name params {   \
-    if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {       \
-      CRANE_RESOLVE(name, version)                            \
-      crane::real::name args;                                 \
-      __builtin_unreachable();                                \
-    }                                                         \
-    crane::InsideCrane inside;                                \
-    crane::wrap::name args;                                   \
+#define INTERPOSE_NORETURN(kind, name, params, args, version)     \
+  CRANE_EXPORT(name) __attribute__((noreturn)) void name params { \
+    if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {           \
+      CRANE_REAL(name, version)                                   \
+      crane::real::name args;                                     \
+      __builtin_unreachable();                                    \
+    }                                                             \
+    crane::InsideCrane inside;                                    \
+    crane::wrap::name args;                                       \
   }
 #define INTERPOSE_VARIADIC(kind, name, result, params, last, wrapped, given, args, version) \
-  CRANE_EXPORT result name params {                                                         \
+  CRANE_EXPORT(name) result name params {                                                   \
     CRANE_REST(last);                                                                       \
     if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {                                     \
-      CRANE_RESOLVE(name, version)                                                          \
+      CRANE_REAL(name, version)                                                             \
       return crane::real::name args;                                                        \
     }                                                                                       \
     crane::InsideCrane inside;                                                              \
@@ -62,7 +81,7 @@
     return crane::wrap::name given;                                                         \
   }
 #define INTERPOSE_LIST(kind, name, result, params, last, wrapped, args, version) \
-  CRANE_EXPORT result name params {                                              \
+  CRANE_EXPORT(name) result name params {                                        \
     va_list rest;                                                                \
     va_start(rest, last);                                                        \
     const result answer = crane::wrap::name args;                                \
@@ -70,10 +89,10 @@
     return answer;                                                               \
   }
 #define INTERPOSE_LATE(kind, name, result, params, args, version) \
-  CRANE_EXPORT result name params { return crane::wrap::name args; }
-#define INTERPOSE_JUMP(kind, name, result, params, args, version)
+  CRANE_EXPORT(name) result name params { return crane::wrap::name args; }
+#define INTERPOSE_JUMP(kind, name, result, params, args, version) CRANE_NAME(name)
 #define INTERPOSE_OWN(kind, name, result, params, args, version) \
-  CRANE_EXPORT result name params {                              \
+  CRANE_EXPORT(name) result name params {                        \
     CRANE_RESOLVE(name, version)                                 \
     return crane::wrap::name args;                               \
   }
@@ -98,5 +117,31 @@ __sigsetjmp:
   pop %rdi
   jmp *%rax
   .size __sigsetjmp, . - __sigsetjmp
+  .popsection
+)");
+
+// dlsym looks at who calls it (RTLD_NEXT).  So where crane_look_up (wrap_dlsym.cc) has no answer,
+// the real one, which it returns as well, is jumped to: arguments, stack and caller are as they
+// were.
+asm(R"(
+  .pushsection .text
+  .globl dlsym
+  .type dlsym, @function
+  .balign 16
+dlsym:
+  endbr64
+  push %rdi
+  push %rsi
+  sub $8, %rsp
+  call crane_look_up
+  add $8, %rsp
+  pop %rsi
+  pop %rdi
+  test %rax, %rax
+  jz 1f
+  ret
+1:
+  jmp *%rdx
+  .size dlsym, . - dlsym
   .popsection
 )");

@@ -10,12 +10,17 @@ namespace crane::real {
 namespace {
 
 constexpr int kCannotResolve = 125;
+constexpr char kDlsymVersion[] = "GLIBC_2.34";  // the row's
 
 void* find(const char* name, const char* version) noexcept {
   if (version[0] != '\0') {
     if (void* found = ::dlvsym(RTLD_NEXT, name, version)) return found;
   }
-  return ::dlsym(RTLD_NEXT, name);
+  // By its name it is ours.
+  if (dlsym == nullptr) {
+    dlsym = reinterpret_cast<decltype(dlsym)>(::dlvsym(RTLD_NEXT, "dlsym", kDlsymVersion));
+  }
+  return dlsym == nullptr ? nullptr : dlsym(RTLD_NEXT, name);
 }
 
 }  // namespace

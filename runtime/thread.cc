@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 
 #include "dmt/base/assert.h"
+#include "dmt/base/log.h"
 #include "dmt/scheduler.h"
 #include "runtime/inside.h"
 #include "runtime/net.h"
@@ -120,6 +121,7 @@ void forget_other_threads() noexcept {
 
 void adopt_slot(std::uint16_t slot, std::uint16_t process) noexcept {
   self.slot = slot;
+  self.known = true;
   self.process = process;
   self.thread_id = static_cast<std::uint32_t>(raw_syscall(SYS_gettid));
   self.space = world->processes[process].space;
@@ -133,6 +135,15 @@ void abandon_slot() noexcept {
   self.slot = dmt::kNone;
   self.entry = nullptr;
   InsideCrane::set_inside();
+}
+
+void report_stray_thread(const void* caller) noexcept {
+  self.known = true;
+  {
+    Message() << "thread " << raw_syscall(SYS_gettid)
+              << " was not started through libcrane.so: what it does is not in the schedule";
+  }
+  count_by_number(SYS_clone3, dmt::Outcome::kPassed, caller);
 }
 
 void prepare_thread_end() noexcept {

@@ -56,6 +56,7 @@ struct ThreadBlock {
   std::uint32_t random_state[16] = {};
   unsigned char random_bytes[64] = {};
   bool random_ready = false;
+  bool known = false;            // it has had a slot, or was reported for having none
   const void* caller = nullptr;  // whom the last wrapped call returns to
   std::uint32_t locks = 0;   // mutexes held, roughly: ends the quantum in parallel mode (rule 23)
   dmt::ProbeMemory probe{};  // of the stall rule (probe.cc)
@@ -67,6 +68,13 @@ inline thread_local constinit ThreadBlock self{};
 
 // The segment of this replica; null before attaching.
 extern dmt::Layout* world;
+
+// The calling thread was started past the library: it is reported, once.  `caller` called a stub.
+// May not return (strict).
+void report_stray_thread(const void* caller) noexcept;
+inline void look_for_stray_thread(const void* caller) noexcept {
+  if (self.slot == dmt::kNone && !self.known && world != nullptr) report_stray_thread(caller);
+}
 
 // Back to the server's processor, after a computation that nobody waited for.
 void come_home() noexcept;

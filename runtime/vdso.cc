@@ -17,6 +17,7 @@
 #include "runtime/inside.h"
 #include "runtime/net.h"
 #include "runtime/raw.h"
+#include "runtime/real.h"
 #include "runtime/thread.h"
 #include "runtime/vrandom.h"
 #include "runtime/vtime.h"
@@ -192,7 +193,7 @@ void leave_rseq() noexcept {
   };
   // By name: it is ld.so's, and this library links libc only.
   if (rseq_offset == nullptr) {
-    rseq_offset = static_cast<const std::ptrdiff_t*>(dlsym(RTLD_DEFAULT, "__rseq_offset"));
+    rseq_offset = static_cast<const std::ptrdiff_t*>(real::dlsym(RTLD_DEFAULT, "__rseq_offset"));
   }
   if (rseq_offset == nullptr) return;
   auto* area =
