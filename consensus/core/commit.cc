@@ -131,9 +131,11 @@ bool Replica::disks_are_slow() const {
   });
 }
 
-// Disk mode: when to find out whether a follower with nothing under way can still be written to.
+// Disk mode, while something waits for disks: when to find out whether a follower with nothing
+// under way can still be written to.
 std::uint64_t Replica::probe_due(const Peer& p) const {
-  if (!disk() || p.state != PeerState::kStreaming || p.commit_outstanding) return ~std::uint64_t{0};
+  const bool waits = disk() && commit_ != end_;
+  if (!waits || p.state != PeerState::kStreaming || p.commit_outstanding) return ~std::uint64_t{0};
   return std::max(p.written_ns, progress_ns_) + config_.progress_timeout_ns / 4;
 }
 

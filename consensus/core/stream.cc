@@ -33,7 +33,7 @@ void Replica::tick_leader() {
       if (p.throttled) read_status(id);
       read_durable(id);
       flush_commit(id);
-      if (commit_ != end_ && now >= probe_due(p)) write_commit(id);
+      if (now >= probe_due(p)) write_commit(id);
     } else if (p.state == PeerState::kBehind && p.up && now >= p.retry_at_ns) {
       tell_behind(id);
     } else if (to_ask(id) && now >= p.retry_at_ns) {
@@ -212,6 +212,7 @@ void Replica::flush_commit(ReplicaId id) {
   write_commit(id);
 }
 
+// Also where it tells nothing new: a write that arrives is what probes are for.
 void Replica::write_commit(ReplicaId id) {
   Peer& p = peers_[value(id)];
   ring_.set_commit_cell(promised_, commit_.last.index);

@@ -111,9 +111,8 @@ TEST_CASE("checkpoint: older than the ring, or not whole in it, it is refused", 
   CHECK(g.core(2).role() == Role::kFollower);
 }
 
-// GOAL    Who lost its memory is let in again, also when it was started twice before anybody heard
-// it. METHOD  Its second start finds a log of the view in force, which nobody has written to, and
-// the
+// GOAL    Who lost its memory is let in again, also when it was started twice before it was heard.
+// METHOD  Its second start finds a log of the view in force, which nobody has written to, and the
 //         leader's word counts for it: there was a change of members since.
 TEST_CASE("checkpoint: who was not let in yet asks to be, whatever its log holds", "[R=3][C5]") {
   Group g;

@@ -206,8 +206,7 @@ TEST_CASE("consensus disk: who lost a race for want of answers waits longer for 
   CHECK(g.leader() > 0);
 }
 
-// GOAL    Disks that are slow do not cost a group its leader; a cut does, whatever is with the
-// disks.
+// GOAL    Disks that are slow do not cost a group its leader; a cut does, slow disks or not.
 TEST_CASE("consensus disk: a leader whose followers' disks are slow goes on leading",
           "[R=3][C6][C8]") {
   DiskGroup g;
