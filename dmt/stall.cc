@@ -7,6 +7,7 @@
 #include "dmt/admission.h"
 #include "dmt/base/assert.h"
 #include "dmt/base/futex.h"
+#include "dmt/base/log.h"
 #include "dmt/hand_off.h"
 #include "dmt/scheduler.h"
 #include "dmt/sequence/ring.h"
@@ -45,23 +46,38 @@ bool may_leave(const Layout& w, Slot me) noexcept {
 }
 
 void begin(ProbeMemory& m, std::uint64_t clock, const Sample& sample) noexcept {
-  m = {clock, sample.cpu_ns, sample.physical_ns, sample.instruction, sample.instruction, 0, 0};
+  const ProbeMemory last = m;
+  m = {.clock = clock,
+       .first_cpu_ns = sample.cpu_ns,
+       .first_physical_ns = sample.physical_ns,
+       .low = sample.instruction,
+       .high = sample.instruction,
+       .let_go_cpu_ns = last.let_go_cpu_ns,
+       .registers = last.registers};
+}
+
+// What this probe is worth: whether the thread has run since the last one.
+std::uint32_t worth(const Sample& sample, const ProbeMemory& m) noexcept {
+  if (sample.cpu_ns - m.let_go_cpu_ns < kLookNs) return 0;
+  return sample.registers != m.registers ? kAlikeLooks : 1;
 }
 
 // One more look at a thread that is still where it was.  True when it stands still.
 bool stands_still(const SchedulerState& s, const Sample& sample, ProbeMemory& m,
                   bool ordered) noexcept {
-  if (m.clock != s.clock || m.samples == 0) begin(m, s.clock, sample);
+  const bool first = m.clock != s.clock || m.samples == 0;
+  if (first) begin(m, s.clock, sample);
   const bool at_site = is_known_site(s, sample.instruction) ||
                        (ordered && is_within(s.order_site, sample.instruction));
   m.low = std::min(m.low, sample.instruction);
   m.high = std::max(m.high, sample.instruction);
   // A computation: who comes to stand still after it is found from here on.
-  const std::uint32_t at_a_site = at_site ? m.at_a_site + 1 : 0;
+  const std::uint32_t looks = at_site && !first ? m.looks + worth(sample, m) : 0;
   if (m.high - m.low > kSpinBytes) begin(m, s.clock, sample);
-  m.at_a_site = at_a_site;
+  m.looks = looks;
+  m.registers = sample.registers;
   ++m.samples;
-  if (m.at_a_site >= kSiteSamples) return true;
+  if (m.looks >= kSiteLooks * kAlikeLooks) return true;
   const std::int64_t cpu = sample.cpu_ns - m.first_cpu_ns;
   const std::int64_t physical = sample.physical_ns - m.first_physical_ns;
   if (cpu >= kSpinFirstNs && m.samples >= kSpinSamples) return true;
@@ -101,6 +117,13 @@ bool is_ordered(const Layout& w, Slot me) noexcept {
 }
 
 void fence_past_order(Layout& w) noexcept {
+  const SchedulerState& s = w.scheduler;
+  {
+    Message() << "ordered: slot " << s.order_slot.load(std::memory_order_relaxed)
+              << " gives way at clock " << s.order_clock.load(std::memory_order_relaxed)
+              << "; here slot " << s.holder.load(std::memory_order_relaxed)
+              << " has the turn at clock " << s.clock << ", told " << told_clock(w);
+  }
   fence(w, "the group preempts a thread that does not have the turn here: the schedules differ");
 }
 

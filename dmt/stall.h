@@ -17,8 +17,11 @@
 // Why it does not matter where exactly: a loop that only looks changes nothing, however often it
 // looked; and code without data races cannot tell when the others ran.  The rule catches a thread
 // only in a small loop (kSpinBytes) for kSpinFirstNs of its own processor time, or asleep in the
-// kernel; and sooner only at a place where one was caught before.  What remains, and is said in
-// runtime/README.md, is a loop that races and gives up by itself after longer than that.
+// kernel; and sooner only at a place where one was caught before.  Even there it must have looked
+// since it got the turn, and stayed: one that would leave the loop at its next look does so on the
+// other replicas, and what it does then is seen by those who wait for it in loops of theirs.  What
+// remains, and is said in runtime/README.md, is a loop that races and gives up by itself after
+// longer than that.
 //
 // Computations (StallRule::kComputations) are the other use of the same agreement: who has had the
 // turn for kComputationNs and is in the application's code need not be waited for.  Its order says
@@ -56,15 +59,20 @@ struct Sample {
   std::uint64_t instruction;  // address of the next one
   std::int64_t cpu_ns;        // processor time of this thread
   std::int64_t physical_ns;   // CLOCK_MONOTONIC
+  std::uint64_t registers;    // a hash of all that it has in them
 };
 
 // What a thread remembers from one probe to the next.
 struct ProbeMemory {
   std::uint64_t clock = kNoClock;
   std::int64_t first_cpu_ns, first_physical_ns;
-  std::uint64_t low, high;      // instructions seen at this clock
-  std::uint32_t samples = 0;    // taken at this clock
-  std::uint32_t at_a_site = 0;  // of them, the last in a row, at a place known for it
+  std::uint64_t low, high;    // instructions seen at this clock
+  std::uint32_t samples = 0;  // taken at this clock
+  std::uint32_t looks = 0;    // of them, the last in a row, at a known place: kAlikeLooks for each
+  // When the last probe let it go on, which the caller of probed() sets, and with what.  The next
+  // probe may be there before the thread has run at all, and its way there may have taken long.
+  std::int64_t let_go_cpu_ns = 0;
+  std::uint64_t registers = 0;
 };
 
 // Called in the thread of `me`, in the application's code, by a probe.  Does not return before the

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "dmt/sequence/turn_record.h"
 #include "dmt/stall.h"
 #include "runtime/inside.h"
 #include "runtime/raw.h"
@@ -25,6 +26,15 @@ std::int64_t clock_ns(clockid_t clock) noexcept {
   timespec t{};
   raw_syscall(SYS_clock_gettime, clock, &t);
   return t.tv_sec * 1'000'000'000 + t.tv_nsec;
+}
+
+// Of all the thread's own: REG_R8, the first, to the flags.
+std::uint64_t hash_of(const gregset_t& registers) noexcept {
+  std::uint64_t hash = 0;
+  for (int i = REG_R8; i <= REG_EFL; ++i) {
+    hash = fold_schedule(hash, static_cast<std::uint64_t>(registers[i]), 0);
+  }
+  return hash;
 }
 
 void pass_on(std::uint32_t holder) noexcept {
@@ -52,8 +62,10 @@ void on_probe(int, siginfo_t* info, void* context) noexcept {
   const int saved = errno;
   const auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   const dmt::Sample sample{static_cast<std::uint64_t>(registers[REG_RIP]),
-                           clock_ns(CLOCK_THREAD_CPUTIME_ID), clock_ns(CLOCK_MONOTONIC)};
+                           clock_ns(CLOCK_THREAD_CPUTIME_ID), clock_ns(CLOCK_MONOTONIC),
+                           hash_of(registers)};
   const bool gave_way = dmt::probed(*world, own_slot(), sample, self.probe);
+  self.probe.let_go_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   if (gave_way && world->slots[self.slot].detached.load(std::memory_order_relaxed) != 0) roam();
   errno = saved;
 }

@@ -15,7 +15,7 @@ using proxy::kNever;
 
 // Probes of a thread, and of one that stood still before: some are needed before it is caught.
 constexpr std::int64_t kProbeNs = 2'500'000;
-constexpr std::int64_t kProbeKnownNs = 100'000;
+constexpr std::int64_t kProbeKnownNs = 60'000;
 // Without START admitted: only who stands still for so long is preempted (N1).
 constexpr std::int64_t kLongNs = 2'000'000'000;
 // When somebody is said to stand still.
