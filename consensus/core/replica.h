@@ -169,6 +169,7 @@ class Replica {
     Cursor sent;                  // the follower's log is written up to here
     std::uint64_t acked_pos = 0;  // and certainly holds everything up to here
     Index acked_index{};
+    std::uint64_t progress_pos = 0;  // up to where it was told that its log is right
     std::uint64_t consumed_pos = 0;
     Index applied{};
     bool throttled = false;  // waits for the follower to copy out
@@ -382,6 +383,7 @@ class Replica {
   void flush_commit(ReplicaId id);
   void write_commit(ReplicaId id);
   void send_progress(ReplicaId id);
+  void tell_progress(ReplicaId id);
   void read_status(ReplicaId id);
   void on_status(ReplicaId id, const Completion& e);
   void lose_peer(ReplicaId id);

@@ -156,6 +156,7 @@ void Replica::on_written(ReplicaId id, std::uint32_t sequence, bool ok) {
   p.first = (p.first + 1) % kWindowMax;
   --p.count;
   CRANE_ASSERT(p.acked_pos <= p.sent.pos);  // C2
+  tell_progress(id);
   if (p.acked_index > commit_.last.index) count_commit();
   if (transfer_to_ != kNoReplica) {
     finish_transfer();
@@ -224,10 +225,20 @@ void Replica::write_commit(ReplicaId id) {
 }
 
 void Replica::send_progress(ReplicaId id) {
+  Peer& p = peers_[value(id)];
   Message m = message(MessageType::kProgress);
   m.view = promised_;
-  m.last = {promised_, peers_[value(id)].acked_index};
+  m.last = {promised_, p.acked_index};
+  p.progress_pos = p.acked_pos;
   send(id, m);
+}
+
+// Who gets a long history reads all behind its commit index anew with every write, until the own
+// START is among it; and if this leader is lost before, the next one begins there.
+void Replica::tell_progress(ReplicaId id) {
+  const Peer& p = peers_[value(id)];
+  if (p.acked_pos >= start_end_pos_) return;
+  if (p.acked_pos - p.progress_pos >= ring_.ring_bytes() / kProgressDivisor) send_progress(id);
 }
 
 void Replica::read_status(ReplicaId id) {

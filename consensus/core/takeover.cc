@@ -305,8 +305,10 @@ void Replica::start_stream(ReplicaId id, Cursor from) {
   p.acked_index = from.last.index;
   p.first = p.count = 0;
   p.told = Index{0};
+  p.progress_pos = p.grant.commit_pos;
   pump(id);
   if (p.throttled && p.sent.pos < start_end_pos_) send_progress(id);
+  tell_progress(id);
   count_commit();
 }
 

@@ -19,6 +19,8 @@ inline constexpr std::uint64_t kReserveDivisor = 4;
 inline constexpr std::uint64_t kPipelineDivisor = 2;
 // Delivery is published when it moved by this part of the ring.
 inline constexpr std::uint64_t kPublishDivisor = 16;
+// A follower that gets a long history is told how far it is right by this part of the ring.
+inline constexpr std::uint64_t kProgressDivisor = 256;
 static_assert(kPublishDivisor > kReserveDivisor && kReserveDivisor > kPipelineDivisor);
 
 // Disk mode: with no progress for so long the leader reads what the followers have told.

@@ -314,6 +314,55 @@ TEST_CASE("members: who lost its memory comes back and votes again (C5, U2)", "[
   CHECK(g.nodes[0].core->backlog() == 0);
 }
 
+TEST_CASE("members: a long history is committed as it comes, not with its end (C3)", "[members]") {
+  InstantGroup g(3);
+  g.config.write_bytes_max = 1024;
+  g.config.in_flight_bytes_max = 2048;
+  g.start_all();
+  g.run_for(200 * kMs);
+  REQUIRE(g.leader() == 0);
+  for (int i = 0; i < 60; ++i) REQUIRE(g.propose(0, 500).ok());
+  const auto hand_over = [&g](unsigned from,
+                              unsigned to) {  // to one whose START is behind all that
+    REQUIRE(g.nodes[from].core->transfer(id_of(to), {g.now_ns, 0}).ok());
+    g.step(from, Tick{});
+    g.settle();
+    g.run_for(20 * kMs);
+    REQUIRE(g.leader() == static_cast<int>(to));
+  };
+  hand_over(0, 1);
+  const InstantGroup::Node& newcomer = g.nodes[2];
+  const auto delivered = [&] { return value(newcomer.core->delivered()); };
+  const auto has_start = [&] {
+    return newcomer.core->last().view == newcomer.core->promised_view();
+  };
+  g.lose_memory(2);
+  g.nodes[2].late = true;
+  for (const unsigned id : {0U, 1U}) g.step(id, PeerDown{ReplicaId{2}});
+  g.start(2, StartKind::kLost);
+  for (const unsigned id : {0U, 1U}) g.step(id, PeerUp{ReplicaId{2}});
+  g.run_for(500 * kMs);
+  for (int i = 0; i < 5; ++i) {
+    const std::uint64_t before = delivered();
+    g.release(1);
+    REQUIRE(!has_start());
+    CHECK(delivered() > before);
+  }
+  // The next leader goes on where this one ended, with what came meanwhile.
+  const std::uint64_t came = value(newcomer.core->last().index);
+  REQUIRE(came > delivered());
+  hand_over(1, 0);
+  g.run_for(500 * kMs);
+  REQUIRE(!has_start());
+  CHECK(delivered() == came);
+  g.nodes[2].late = false;
+  g.release(0);
+  g.run_for(500 * kMs);
+  REQUIRE(g.propose(0).ok());
+  g.flush(0);
+  CHECK(newcomer.core->delivered() == g.nodes[0].core->delivered());
+}
+
 TEST_CASE("members: leadership goes to the one that was named", "[members]") {
   Changing g(3, 3);
   CHECK(g.nodes[1].core->transfer(ReplicaId{0}, {g.now_ns, 0}).error().code == Code::kNotLeader);
