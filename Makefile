@@ -229,7 +229,7 @@ test-$(1): $(OUT)/test-$(1)
 	$(Q)timeout 600 $(RUN_WITH) $(OUT)/test-$(1) $(ARGS)
 endef
 # Its test cases run a server of their own.
-$(OUT)/test-checkpoint: | $(OUT)/unit/checkpoint/patient
+$(OUT)/test-checkpoint: | $(OUT)/unit/checkpoint/patient $(OUT)/unit/checkpoint/orphan
 # gcc's tsan cannot map its shadow under this kernel's address randomisation.
 RUN_WITH := $(if $(filter tsan,$(VARIANT)),setarch -R)
 $(foreach a,$(AREAS),$(eval $(call test_program,$(a))))

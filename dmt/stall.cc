@@ -48,17 +48,28 @@ bool may_leave(const Layout& w, Slot me) noexcept {
 void begin(ProbeMemory& m, std::uint64_t clock, const Sample& sample) noexcept {
   const ProbeMemory last = m;
   m = {.clock = clock,
-       .first_cpu_ns = sample.cpu_ns,
-       .first_physical_ns = sample.physical_ns,
+       .ran_ns = 0,
+       .awake_ns = sample.physical_ns,
        .low = sample.instruction,
        .high = sample.instruction,
        .let_go_cpu_ns = last.let_go_cpu_ns,
+       .let_go_sleeps = last.let_go_sleeps,
        .registers = last.registers};
 }
 
-// What this probe is worth: whether the thread has run since the last one.
+// Since the last probe: who was not let run did not, however long ago that was.
+bool has_slept(const Sample& sample, const ProbeMemory& m) noexcept {
+  return sample.sleeps != m.let_go_sleeps;
+}
+bool has_run(const Sample& sample, const ProbeMemory& m) noexcept {
+  return sample.cpu_ns - m.let_go_cpu_ns >= kLookNs;
+}
+
+// What this probe is worth: whether the thread has looked since the last one.  The kernel looks
+// before it lets one sleep.
 std::uint32_t worth(const Sample& sample, const ProbeMemory& m) noexcept {
-  if (sample.cpu_ns - m.let_go_cpu_ns < kLookNs) return 0;
+  if (has_slept(sample, m)) return kAlikeLooks;
+  if (!has_run(sample, m)) return 0;
   return sample.registers != m.registers ? kAlikeLooks : 1;
 }
 
@@ -69,6 +80,8 @@ bool stands_still(const SchedulerState& s, const Sample& sample, ProbeMemory& m,
   if (first) begin(m, s.clock, sample);
   const bool at_site = is_known_site(s, sample.instruction) ||
                        (ordered && is_within(s.order_site, sample.instruction));
+  if (!first) m.ran_ns += sample.cpu_ns - m.let_go_cpu_ns;
+  if (has_run(sample, m) && !has_slept(sample, m)) m.awake_ns = sample.physical_ns;
   m.low = std::min(m.low, sample.instruction);
   m.high = std::max(m.high, sample.instruction);
   // A computation: who comes to stand still after it is found from here on.
@@ -78,10 +91,9 @@ bool stands_still(const SchedulerState& s, const Sample& sample, ProbeMemory& m,
   m.registers = sample.registers;
   ++m.samples;
   if (m.looks >= kSiteLooks * kAlikeLooks) return true;
-  const std::int64_t cpu = sample.cpu_ns - m.first_cpu_ns;
-  const std::int64_t physical = sample.physical_ns - m.first_physical_ns;
-  if (cpu >= kSpinFirstNs && m.samples >= kSpinSamples) return true;
-  return physical >= kAsleepNs && cpu <= kAsleepCpuNs && m.samples >= kSpinSamples;
+  if (m.samples < kSpinSamples) return false;
+  if (m.ran_ns >= kSpinFirstNs) return true;
+  return has_slept(sample, m) && sample.physical_ns - m.awake_ns >= kAsleepNs;
 }
 
 // Stays until every replica does the same, or until this one does not lead any more.

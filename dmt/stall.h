@@ -60,18 +60,20 @@ struct Sample {
   std::int64_t cpu_ns;        // processor time of this thread
   std::int64_t physical_ns;   // CLOCK_MONOTONIC
   std::uint64_t registers;    // a hash of all that it has in them
+  std::int64_t sleeps;        // how often it went to sleep in the kernel, ever
 };
 
 // What a thread remembers from one probe to the next.
 struct ProbeMemory {
   std::uint64_t clock = kNoClock;
-  std::int64_t first_cpu_ns, first_physical_ns;
+  std::int64_t ran_ns;        // processor time at this clock, without the probes' own
+  std::int64_t awake_ns;      // CLOCK_MONOTONIC: when it was last seen to have run without a sleep
   std::uint64_t low, high;    // instructions seen at this clock
   std::uint32_t samples = 0;  // taken at this clock
   std::uint32_t looks = 0;    // of them, the last in a row, at a known place: kAlikeLooks for each
   // When the last probe let it go on, which the caller of probed() sets, and with what.  The next
   // probe may be there before the thread has run at all, and its way there may have taken long.
-  std::int64_t let_go_cpu_ns = 0;
+  std::int64_t let_go_cpu_ns = 0, let_go_sleeps = 0;
   std::uint64_t registers = 0;
 };
 

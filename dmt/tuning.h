@@ -63,15 +63,15 @@ inline constexpr std::uint32_t kHandOffsPerDoorbell = 16;
 inline constexpr std::uint64_t kSpinBytes = 1024;
 inline constexpr std::int64_t kSpinFirstNs = 20'000'000;
 inline constexpr std::uint32_t kSpinSamples = 8;
-// .. or so often in a row within so many bytes of where one stood still before, having run for so
-// long since the last probe; with the very registers of that one it takes so many for one; ..
+// .. or so often in a row within so many bytes of where one stood still before, having slept in the
+// kernel since the last probe or run for so long; that with the very registers of the last one it
+// takes so many for one; ..
 inline constexpr std::uint64_t kSiteMargin = 64;
 inline constexpr std::uint32_t kSiteLooks = 2;
 inline constexpr std::int64_t kLookNs = 25'000;
 inline constexpr std::uint32_t kAlikeLooks = 6;
-// .. or so long in one place without any processor time: asleep in the kernel.
+// .. or so long in one place asleep in the kernel, whenever a probe let it go on.
 inline constexpr std::int64_t kAsleepNs = 1'000'000'000;
-inline constexpr std::int64_t kAsleepCpuNs = 1'000'000;
 inline constexpr std::uint32_t kStallSitesMax = 32;
 // A computation of this length leaves the schedule, where that is agreed.
 inline constexpr std::int64_t kComputationNs = 1'000'000;

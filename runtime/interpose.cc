@@ -129,19 +129,27 @@ asm(R"(
   .type dlsym, @function
   .balign 16
 dlsym:
+  .cfi_startproc
   endbr64
   push %rdi
+  .cfi_adjust_cfa_offset 8
   push %rsi
+  .cfi_adjust_cfa_offset 8
   sub $8, %rsp
+  .cfi_adjust_cfa_offset 8
   call crane_look_up
   add $8, %rsp
+  .cfi_adjust_cfa_offset -8
   pop %rsi
+  .cfi_adjust_cfa_offset -8
   pop %rdi
+  .cfi_adjust_cfa_offset -8
   test %rax, %rax
   jz 1f
   ret
 1:
   jmp *%rdx
+  .cfi_endproc
   .size dlsym, . - dlsym
   .popsection
 )");

@@ -4,6 +4,7 @@
 //
 // The node knows processes, not threads: who gets its signal and is not the one passes it on.
 // SIGURG, because a process that has just begun another program ignores it.
+#include <sys/resource.h>
 #include <ucontext.h>
 
 #include <cstring>
@@ -26,6 +27,13 @@ std::int64_t clock_ns(clockid_t clock) noexcept {
   timespec t{};
   raw_syscall(SYS_clock_gettime, clock, &t);
   return t.tv_sec * 1'000'000'000 + t.tv_nsec;
+}
+
+// Voluntary context switches, which include our own waits.
+std::int64_t sleeps() noexcept {
+  rusage usage{};
+  raw_syscall(SYS_getrusage, RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw;
 }
 
 // Of all the thread's own: REG_R8, the first, to the flags.
@@ -63,8 +71,9 @@ void on_probe(int, siginfo_t* info, void* context) noexcept {
   const auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   const dmt::Sample sample{static_cast<std::uint64_t>(registers[REG_RIP]),
                            clock_ns(CLOCK_THREAD_CPUTIME_ID), clock_ns(CLOCK_MONOTONIC),
-                           hash_of(registers)};
+                           hash_of(registers), sleeps()};
   const bool gave_way = dmt::probed(*world, own_slot(), sample, self.probe);
+  self.probe.let_go_sleeps = sleeps();
   self.probe.let_go_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
   if (gave_way && world->slots[self.slot].detached.load(std::memory_order_relaxed) != 0) roam();
   errno = saved;

@@ -5,8 +5,10 @@
 //
 // What must hold here:
 //  * The stub is the answer only where the real answer would be libc's.  Another library's own
-//    definition is what its handle means, and one that wraps libc's asks for what it wraps: there
-//    we are in front already, and to answer with ourselves would be a loop.
+//    definition is what its handle means.
+//  * And only where what stands behind us is libc's, too.  A library that wraps libc's function,
+//    and asks libc's handle for it, asks for what it wraps: our stub calls that library's, which
+//    would call the stub.
 //  * RTLD_DEFAULT finds us by itself, behind the program's own definitions.
 //
 // dlvsym is not asked for this: real::dlsym is found by it.
@@ -49,7 +51,7 @@ void* find_stub(const char* name) noexcept {
   return nullptr;
 }
 
-// As dlsym(handle, name) would be, with RTLD_NEXT asked by this library.
+// As dlsym(handle, name) would be; RTLD_NEXT is what stands behind this library.
 bool is_libc_s(void* handle, const char* name) noexcept {
   const void* found = real::dlsym(handle, name);
   return found != nullptr && is_libc_or_trusted(found);
@@ -64,7 +66,8 @@ extern "C" __attribute__((visibility("hidden"), used)) LookedUp crane_look_up(
   LookedUp result{nullptr, reinterpret_cast<void*>(real::dlsym)};
   if (world == nullptr || handle == RTLD_DEFAULT || name == nullptr) return result;
   void* const stub = find_stub(name);
-  if (stub != nullptr && is_libc_s(handle, name)) result.answer = stub;
+  if (stub == nullptr || !is_libc_s(handle, name)) return result;
+  if (handle == RTLD_NEXT || is_libc_s(RTLD_NEXT, name)) result.answer = stub;
   return result;
 }
 

@@ -319,8 +319,9 @@ void Replica::on(const MessageArrived& e) {
     case MessageType::kDurable:
       return on_durable(e.from, m.view, m.last);
     case MessageType::kProgress:
-      if (following() && m.view == promised_ && e.from == view_owner(promised_)) {
-        // The leader verified this log up to m.last: commits up to there count before repair (C3).
+      // The leader verified this log up to m.last: commits up to there count before repair (C3).
+      // That was while it could write here: what it told a process that ran here before is late.
+      if (following() && m.view == promised_ && e.from == writer_) {
         if (fence_ == FenceState::kNone) scan();
         learn_commit(std::min(m.commit.index, m.last.index));
       }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library of found_by_name.c: it asks for the next definition, as jemalloc does for its
-// background thread, and has one of its own, which wraps libc's.
+// background thread, and has two of its own, which wrap libc's: one asks for the next, the other
+// asks libc's handle.
 //
 // build: -shared -fPIC
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
 
-int wrapped = 0;
+int wrapped = 0, wrapped_by_handle = 0;
 
 void* next_of(const char* name) { return dlsym(RTLD_NEXT, name); }
 
@@ -15,4 +16,11 @@ int pthread_mutex_consistent(pthread_mutex_t* m) {
   ++wrapped;
   typedef int (*Consistent)(pthread_mutex_t*);
   return ((Consistent)dlsym(RTLD_NEXT, "pthread_mutex_consistent"))(m);
+}
+
+int fchdir(int fd) {
+  if (++wrapped_by_handle > 1) return -1;  // from within itself
+  typedef int (*Fchdir)(int);
+  void* libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+  return ((Fchdir)dlsym(libc, "fchdir"))(fd);
 }

@@ -16,7 +16,7 @@
 
 #include "check.h"
 
-extern int wrapped;
+extern int wrapped, wrapped_by_handle;
 void* next_of(const char* name);
 
 typedef int (*Create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
@@ -86,7 +86,12 @@ int main(void) {
   CHECK(its_own != NULL && its_own != dlsym(libc, "pthread_mutex_consistent"));
   CHECK_EQUAL(pthread_mutex_consistent(&mutex), EINVAL);  // which is not robust
   CHECK_EQUAL(wrapped, 1);
-  printf("one that wraps\n");
+  const int here = open(".", O_RDONLY | O_DIRECTORY);
+  CHECK(here >= 0);
+  CHECK_EQUAL(fchdir(here), 0);
+  CHECK_EQUAL(wrapped_by_handle, 1);
+  close(here);
+  printf("two that wrap\n");
 
   const Create create = (Create)next_of("pthread_create");
   const ClockGettime now = (ClockGettime)dlsym(libc, "clock_gettime");

@@ -1,25 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    What CRIU says is understood, whatever it is; what it is told is what it reads.
-// METHOD  Messages made by hand, cut at every place, with bytes of every value; no CRIU runs.
-// CHECKS  protobuf.h, and the conversation of criu.h.
+// METHOD  Messages made by hand, cut at every place, with bytes of every value; no CRIU runs, and
+//         orphan.c is in the place of one that is killed.
+// CHECKS  protobuf.h, and the conversation of criu.h; what criu_shim.c makes of sleep().
 #include "checkpoint/criu.h"
 
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "checkpoint/orphans.h"
 #include "checkpoint/protobuf.h"
+#include "tests/unit/waiting.h"
 
 using namespace crane::checkpoint;
+using crane::test::eventually;
+using crane::test::slurp;
 using What = CriuSays::What;
 
 namespace {
+
+constexpr int kLimitMs = 20'000;
 
 std::string notification(const std::string& place) {
   std::string notify, message;
@@ -70,6 +78,45 @@ TEST_CASE("criu: empty directories of one that has ended go, and no others", "[c
   for (const auto& path : left) CHECK_FALSE(std::filesystem::exists(path));
   for (const auto& path : kept) CHECK(std::filesystem::exists(path));
   for (const auto& path : kept) std::filesystem::remove_all(path);
+}
+
+TEST_CASE("criu: children that it tries the kernel on end with it", "[criu]") {
+  const std::filesystem::path built = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::string shim = built / "criu/criu_shim.so", program = built / "unit/checkpoint/orphan";
+  if (!std::filesystem::exists(shim)) {
+    std::printf("SKIPPED: criu: children: no %s\n", shim.c_str());
+    return;
+  }
+  const bool late = GENERATE(false, true);  // it sleeps when its parent has gone already
+  int out[2];
+  REQUIRE(pipe(out) == 0);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    dup2(out[1], STDOUT_FILENO);
+    close(out[0]);
+    close(out[1]);
+    setenv("LD_PRELOAD", shim.c_str(), 1);
+    execl(program.c_str(), program.c_str(), late ? "late" : nullptr, nullptr);
+    _exit(127);
+  }
+  close(out[1]);
+  FILE* said = fdopen(out[0], "r");
+  char line[64] = "";
+  pid_t child = 0;
+  REQUIRE(std::fgets(line, sizeof line, said) != nullptr);
+  REQUIRE(std::sscanf(line, "child %d", &child) == 1);
+  // "35 0x..": nanosleep.
+  const std::string call = "/proc/" + std::to_string(child) + "/syscall";
+  const auto sleeps = [&] { return slurp(call).rfind("35 ", 0) == 0; };
+  if (!late) CHECK(eventually(sleeps, kLimitMs));
+  kill(parent, SIGKILL);
+  waitpid(parent, nullptr, 0);
+  // Its end of the pipe is the last one.
+  pollfd end{out[0], POLLIN, 0};
+  const bool ended = poll(&end, 1, kLimitMs) == 1 && std::fgetc(said) == EOF;
+  CHECK(ended);
+  if (!ended) kill(child, SIGKILL);
+  fclose(said);
 }
 
 TEST_CASE("criu: fields are read as they were written", "[criu]") {

@@ -363,6 +363,31 @@ TEST_CASE("members: a long history is committed as it comes, not with its end (C
   CHECK(newcomer.core->delivered() == g.nodes[0].core->delivered());
 }
 
+TEST_CASE("members: a process is not told of its log what was said to the one before (C3)",
+          "[members]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  REQUIRE(g.leader() == 0);
+  for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());  // the last one's commit is not told
+  Message late{};
+  late.type = MessageType::kProgress;
+  late.log_id = g.config.log_id;
+  late.incarnation = g.nodes[0].incarnation;
+  late.view = late.promised = g.nodes[0].core->promised_view();
+  late.last = late.commit = g.nodes[0].core->last();
+  g.stop(2);
+  g.nodes[0].cut = g.nodes[1].cut = true;
+  g.restart(2, StartKind::kSurvived, nullptr);
+  const Replica& again = *g.nodes[2].core;
+  REQUIRE(again.promised_view() == late.view);
+  REQUIRE(again.last().index == late.last.index);
+  const Index committed = again.committed();
+  REQUIRE(committed < late.commit.index);
+  g.step(2, MessageArrived{ReplicaId{0}, std::as_bytes(std::span(&late, 1))});
+  CHECK(again.committed() == committed);
+}
+
 TEST_CASE("members: leadership goes to the one that was named", "[members]") {
   Changing g(3, 3);
   CHECK(g.nodes[1].core->transfer(ReplicaId{0}, {g.now_ns, 0}).error().code == Code::kNotLeader);

@@ -29,24 +29,38 @@ void operate(Layout& w, Slot me) {
   put_turn(w, me, kOp, 0, false);
 }
 
-// A thread's own probes, in the place of an interrupt: time passes by `step` from one to the next.
+// A thread's own probes, in the place of an interrupt: time passes by `step` from one to the next,
+// and `own_cpu_ns` of processor time in each.
 class Prober {
  public:
-  Prober(Layout& w, Slot me) : w_(w), me_(me) {}
+  Prober(Layout& w, Slot me, std::int64_t own_cpu_ns = 0)
+      : w_(w), me_(me), own_cpu_ns_(own_cpu_ns) {}
   bool at(std::uint64_t instruction, std::int64_t cpu_step = 1'000'000,
           std::int64_t physical_step = 1'000'000, bool moved = true) {
-    cpu_ += cpu_step;
-    physical_ += physical_step;
     if (moved) ++registers_;
-    const bool gave_way = probed(w_, me_, {instruction, cpu_, physical_, registers_}, memory_);
-    memory_.let_go_cpu_ns = cpu_;
-    return gave_way;
+    return probe(instruction, cpu_step, physical_step);
+  }
+  bool asleep_at(std::uint64_t instruction, std::int64_t physical_step) {
+    ++sleeps_;
+    return probe(instruction, 0, physical_step);
   }
 
  private:
+  bool probe(std::uint64_t instruction, std::int64_t cpu_step, std::int64_t physical_step) {
+    cpu_ += cpu_step;
+    physical_ += physical_step;
+    const bool gave_way =
+        probed(w_, me_, {instruction, cpu_, physical_, registers_, sleeps_}, memory_);
+    cpu_ += own_cpu_ns_;
+    memory_.let_go_cpu_ns = cpu_;
+    memory_.let_go_sleeps = sleeps_;
+    return gave_way;
+  }
+
   Layout& w_;
   Slot me_;
-  std::int64_t cpu_ = 0, physical_ = 0;
+  std::int64_t own_cpu_ns_;
+  std::int64_t cpu_ = 0, physical_ = 0, sleeps_ = 0;
   std::uint64_t registers_ = 0;
   ProbeMemory memory_{};
 };
@@ -185,7 +199,8 @@ TEST_CASE("what counts as standing still", "[stall]") {
   Layout& w = world.w;
   world.hold();
   operate(w, world.main);
-  Prober prober(w, world.main);
+  constexpr std::int64_t kMs = 1'000'000;
+  Prober prober(w, world.main, kMs);
   const auto is_held = [&](std::uint64_t instruction, std::int64_t cpu, std::int64_t physical) {
     return prober.at(instruction, cpu, physical);
   };
@@ -194,7 +209,6 @@ TEST_CASE("what counts as standing still", "[stall]") {
     tell_clock(w, w.scheduler.clock);
     order(w, {w.scheduler.clock, 0x100000, 0x100000, value(world.main), 1});
   };
-  constexpr std::int64_t kMs = 1'000'000;
   for (int i = 0; i < 40; ++i)
     CHECK_FALSE(is_held(kLoop, 5 * kMs, 5 * kMs));  // a follower, no order
   order_now();
@@ -208,12 +222,22 @@ TEST_CASE("what counts as standing still", "[stall]") {
     while (!is_held(kLoop + static_cast<std::uint64_t>(looks % 7) * 8, 4 * kMs, 40 * kMs)) ++looks;
     CHECK(looks == static_cast<int>(kSpinSamples));
   }
-  SECTION("time that it did not have on a processor does not count") {
+  SECTION("time that it did not have on a processor does not count, nor the probes' own") {
     for (int i = 0; i < 30; ++i) CHECK_FALSE(is_held(kLoop, kMs / 2, 100 * kMs));
   }
-  SECTION("asleep in the kernel is") {
-    for (int i = 0; i < 7; ++i) CHECK_FALSE(is_held(kLoop, 0, 200 * kMs));
-    CHECK(is_held(kLoop, 0, 200 * kMs));
+  SECTION("asleep in the kernel is, after so long") {
+    const int second = static_cast<int>(kAsleepNs / (100 * kMs));
+    for (int i = 0; i < 5; ++i) CHECK_FALSE(prober.asleep_at(kLoop, 100 * kMs));
+    CHECK_FALSE(is_held(kLoop, kMs, 100 * kMs));  // it ran instead
+    for (int i = 1; i < second; ++i) CHECK_FALSE(prober.asleep_at(kLoop, 100 * kMs));
+    CHECK(prober.asleep_at(kLoop, 100 * kMs));
+  }
+  SECTION("who does not get a processor is not asleep") {
+    for (int i = 0; i < 30; ++i) CHECK_FALSE(is_held(kLoop, 0, 100 * kMs));
+  }
+  SECTION("who sleeps at a place that is known has looked each time") {
+    for (int i = 0; i < 2; ++i) CHECK_FALSE(prober.asleep_at(0x100000, 1000));
+    CHECK(prober.asleep_at(0x100000, 1000));
   }
   SECTION("a place that is known is soon") {
     for (int i = 0; i < 2; ++i) CHECK_FALSE(is_held(0x100000 + kSiteMargin, kLookNs, 1000));
