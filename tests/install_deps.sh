@@ -8,7 +8,7 @@ set -eu
 BUILD="build-essential pkg-config python3 binutils catch2 libevent-dev libfmt-dev libspdlog-dev
   libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libisal-dev libboost-dev librapidcheck-dev
   libbenchmark-dev libdb5.3-dev libssl-dev libibverbs-dev libzstd-dev lxc lxc-dev
-  spin"
+  spin clang-format-14"
 # The virtual machine with soft-RoCE of tests/vm; it fetches a kernel and virtme-ng by itself.
 MACHINE="qemu-system-x86 ibverbs-providers python3-venv kmod busybox-static"
 SERVERS="apache2 apache2-utils redis-server redis-tools memcached libmemcached-tools curl

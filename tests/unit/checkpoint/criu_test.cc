@@ -2,7 +2,7 @@
 // GOAL    What CRIU says is understood, whatever it is; what it is told is what it reads.
 // METHOD  Messages made by hand, cut at every place, with bytes of every value; no CRIU runs, and
 //         orphan.c is in the place of one that is killed.
-// CHECKS  protobuf.h, and the conversation of criu.h; what criu_shim.c makes of sleep().
+// CHECKS  protobuf.h, and the conversation of criu.h; what criu_shim.c makes of CRIU's pauses.
 #include "checkpoint/criu.h"
 
 #include <signal.h>

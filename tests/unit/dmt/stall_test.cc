@@ -194,24 +194,35 @@ TEST_CASE("who comes to its next operation gives way there", "[stall]") {
   CHECK(w.slots[value(first)].preempted.load() == 1);
 }
 
-TEST_CASE("what counts as standing still", "[stall]") {
-  World world(spinning({.mode = Mode::kSerial, .quantum = 100}));
+namespace {
+
+constexpr std::uint64_t kSite = 0x100000;  // where Stander's order says that somebody stood
+constexpr std::int64_t kMs = 1'000'000;
+
+// The main thread of a replica that is told to preempt it where it stands.
+struct Stander {
+  World world{spinning({.mode = Mode::kSerial, .quantum = 100})};
   Layout& w = world.w;
-  world.hold();
-  operate(w, world.main);
-  constexpr std::int64_t kMs = 1'000'000;
-  Prober prober(w, world.main, kMs);
-  const auto is_held = [&](std::uint64_t instruction, std::int64_t cpu, std::int64_t physical) {
+  Prober prober{w, world.main, kMs};
+  Stander() {
+    world.hold();
+    operate(w, world.main);
+    for (int i = 0; i < 40; ++i) REQUIRE_FALSE(is_held(kLoop, 5 * kMs, 5 * kMs));  // no order
+    order_now();
+  }
+  bool is_held(std::uint64_t instruction, std::int64_t cpu, std::int64_t physical) {
     return prober.at(instruction, cpu, physical);
-  };
-  const auto order_now = [&] {
+  }
+  void order_now() {
     world.bubble(100);  // who gives way alone takes the next entry
     tell_clock(w, w.scheduler.clock);
-    order(w, {w.scheduler.clock, 0x100000, 0x100000, value(world.main), 1});
-  };
-  for (int i = 0; i < 40; ++i)
-    CHECK_FALSE(is_held(kLoop, 5 * kMs, 5 * kMs));  // a follower, no order
-  order_now();
+    order(w, {w.scheduler.clock, kSite, kSite, value(world.main), 1});
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Stander, "what counts as standing still", "[stall]") {
   SECTION("a computation is not") {
     for (std::uint64_t i = 0; i < 100; ++i) {
       CHECK_FALSE(is_held(kLoop + (i % 5) * kSpinBytes, 5 * kMs, 5 * kMs));
@@ -235,28 +246,6 @@ TEST_CASE("what counts as standing still", "[stall]") {
   SECTION("who does not get a processor is not asleep") {
     for (int i = 0; i < 30; ++i) CHECK_FALSE(is_held(kLoop, 0, 100 * kMs));
   }
-  SECTION("who sleeps at a place that is known has looked each time") {
-    for (int i = 0; i < 2; ++i) CHECK_FALSE(prober.asleep_at(0x100000, 1000));
-    CHECK(prober.asleep_at(0x100000, 1000));
-  }
-  SECTION("a place that is known is soon") {
-    for (int i = 0; i < 2; ++i) CHECK_FALSE(is_held(0x100000 + kSiteMargin, kLookNs, 1000));
-    CHECK_FALSE(is_held(kLoop, kLookNs, 1000));
-    CHECK_FALSE(is_held(0x100000, kLookNs, 1000));
-    CHECK(is_held(0x100000 - kSiteMargin, kLookNs, 1000));
-    CHECK(w.scheduler.stall_sites == 1);
-  }
-  SECTION("but who has not run since the last probe has not looked") {
-    for (int i = 0; i < 100; ++i) CHECK_FALSE(is_held(0x100000, kLookNs - 1, kMs));
-    CHECK_FALSE(is_held(0x100000, kLookNs, 1000));
-    CHECK(is_held(0x100000, kLookNs, 1000));
-  }
-  SECTION("and who is found with the same registers may not have") {
-    CHECK_FALSE(is_held(0x100000, kLookNs, 1000));
-    const auto enough = static_cast<int>(kSiteLooks * kAlikeLooks);
-    for (int i = 1; i < enough; ++i) CHECK_FALSE(prober.at(0x100000, kLookNs, 1000, false));
-    CHECK(prober.at(0x100000, kLookNs, 1000, false));
-  }
   SECTION("each clock begins anew") {
     for (int i = 0; i < 6; ++i) CHECK_FALSE(is_held(kLoop, 4 * kMs, 4 * kMs));
     tell_clock(w, kNoClock);
@@ -269,6 +258,31 @@ TEST_CASE("what counts as standing still", "[stall]") {
     get_turn(w, world.main);
     order_now();
     for (int i = 0; i < 30; ++i) CHECK_FALSE(is_held(kLoop, 5 * kMs, 5 * kMs));
+  }
+}
+
+TEST_CASE_METHOD(Stander, "what counts as looking at a place that is known", "[stall]") {
+  SECTION("who sleeps at a place that is known has looked each time") {
+    for (int i = 0; i < 2; ++i) CHECK_FALSE(prober.asleep_at(kSite, 1000));
+    CHECK(prober.asleep_at(kSite, 1000));
+  }
+  SECTION("a place that is known is soon") {
+    for (int i = 0; i < 2; ++i) CHECK_FALSE(is_held(kSite + kSiteMargin, kLookNs, 1000));
+    CHECK_FALSE(is_held(kLoop, kLookNs, 1000));
+    CHECK_FALSE(is_held(kSite, kLookNs, 1000));
+    CHECK(is_held(kSite - kSiteMargin, kLookNs, 1000));
+    CHECK(w.scheduler.stall_sites == 1);
+  }
+  SECTION("but who has not run since the last probe has not looked") {
+    for (int i = 0; i < 100; ++i) CHECK_FALSE(is_held(kSite, kLookNs - 1, kMs));
+    CHECK_FALSE(is_held(kSite, kLookNs, 1000));
+    CHECK(is_held(kSite, kLookNs, 1000));
+  }
+  SECTION("and who is found with the same registers may not have") {
+    CHECK_FALSE(is_held(kSite, kLookNs, 1000));
+    const auto enough = static_cast<int>(kSiteLooks * kAlikeLooks);
+    for (int i = 1; i < enough; ++i) CHECK_FALSE(prober.at(kSite, kLookNs, 1000, false));
+    CHECK(prober.at(kSite, kLookNs, 1000, false));
   }
 }
 
