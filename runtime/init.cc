@@ -16,6 +16,7 @@
 #include "runtime/exec.h"
 #include "runtime/fork.h"
 #include "runtime/inside.h"
+#include "runtime/libc_view.h"
 #include "runtime/line_up_point.h"
 #include "runtime/net.h"
 #include "runtime/raw.h"
@@ -213,6 +214,7 @@ void initialise() noexcept {
   arm_thread_end();
   install_fault_handlers();
   take_over_vdso();
+  take_over_libc_view();
   forbid_tsc();
   install_probe_handler();
   prepare_line_up_points();

@@ -65,11 +65,11 @@ bool has_servers_root(dmt::InodeTable& t) noexcept {
   dmt::remember_path(w, r, {path, static_cast<std::size_t>(size)});
 }
 
-InodeRecord& record_of(Turn& turn, const Place& place, std::uint64_t device,
+InodeRecord& record_of(dmt::Layout& w, const Place& place, std::uint64_t device,
                        std::uint64_t inode) noexcept {
-  const std::uint64_t last = turn.w.inodes.last_number;
-  InodeRecord& r = dmt::find_inode(turn.w, device, inode);
-  if (turn.w.inodes.last_number != last) note_path(turn.w, r, place);
+  const std::uint64_t last = w.inodes.last_number;
+  InodeRecord& r = dmt::find_inode(w, device, inode);
+  if (w.inodes.last_number != last) note_path(w, r, place);
   return r;
 }
 
@@ -111,6 +111,26 @@ std::int64_t blocks_of(mode_t mode, std::int64_t size) noexcept {
   return S_ISREG(mode) ? (size + kBlock - 1) / kBlock * (kBlock / kSector) : 0;
 }
 
+// What depends on the file system alone.
+void make_uniform(struct stat& s) noexcept {
+  s.st_blksize = kBlock;
+  s.st_blocks = blocks_of(s.st_mode, s.st_size);
+  if (S_ISDIR(s.st_mode)) {
+    s.st_size = kBlock;
+    s.st_nlink = 1;  // as file systems that do not count a directory's directories
+  }
+}
+
+void describe(dmt::Layout& w, const Place& place, struct stat& s) noexcept {
+  InodeRecord& r = record_of(w, place, s.st_dev, s.st_ino);
+  s.st_mtim = to_timespec(modified(w, r, s.st_mode, to_ns(s.st_mtim)));
+  // When it was read or renamed, and how its directory is kept, is this replica's own.
+  s.st_atim = s.st_ctim = s.st_mtim;
+  s.st_dev = makedev(kFileDeviceMajor, kFileDeviceMinor);
+  s.st_ino = r.number;
+  make_uniform(s);
+}
+
 // "a/b/" is in "a"; "a" in ".", "/a" in "/". False when it does not fit.
 bool parent_of(const char* path, char (&out)[PATH_MAX]) noexcept {
   std::size_t size = std::strlen(path);
@@ -136,7 +156,7 @@ void note_opened(Turn& turn, int fd, bool is_new) noexcept {
   forget_writable(fd);
   if (!look(fd, "", AT_EMPTY_PATH, s) || !S_ISREG(s.st_mode)) return;
   InodeRecord& r = is_new ? dmt::make_inode(turn.w, s.st_dev, s.st_ino)
-                          : record_of(turn, {fd, nullptr, 0}, s.st_dev, s.st_ino);
+                          : record_of(turn.w, {fd, nullptr, 0}, s.st_dev, s.st_ino);
   r.unseen = r.unseen || is_new;
   r.modified_ns = time_of(turn.w, r, to_ns(s.st_mtim));
   if (fd < static_cast<int>(dmt::kFdsMax)) remember(fd, turn.w, r);
@@ -193,7 +213,7 @@ void note_parent(Turn& turn, int directory, const char* path) noexcept {
   char parent[PATH_MAX];
   struct stat s {};
   if (!parent_of(path, parent) || !look(directory, parent, 0, s)) return;
-  InodeRecord& r = record_of(turn, {directory, parent, 0}, s.st_dev, s.st_ino);
+  InodeRecord& r = record_of(turn.w, {directory, parent, 0}, s.st_dev, s.st_ino);
   r.modified_ns = wall_now(turn.w);
   set_kernel_time(directory, parent, r.modified_ns, 0);
 }
@@ -202,7 +222,7 @@ void note_times_set(Turn& turn, int directory, const char* path, int flags) noex
   struct stat s {};
   const int empty = path == nullptr ? AT_EMPTY_PATH : 0;
   if (!look(directory, path == nullptr ? "" : path, flags | empty, s)) return;
-  InodeRecord& r = record_of(turn, {directory, path, flags}, s.st_dev, s.st_ino);
+  InodeRecord& r = record_of(turn.w, {directory, path, flags}, s.st_dev, s.st_ino);
   r.modified_ns = to_ns(s.st_mtim);
   r.unseen = false;
 }
@@ -210,36 +230,33 @@ void note_times_set(Turn& turn, int directory, const char* path, int flags) noex
 void note_truncated(Turn& turn, const char* path) noexcept {
   struct stat s {};
   if (!look(AT_FDCWD, path, 0, s)) return;
-  record_of(turn, {AT_FDCWD, path, 0}, s.st_dev, s.st_ino).unseen = true;
+  record_of(turn.w, {AT_FDCWD, path, 0}, s.st_dev, s.st_ino).unseen = true;
 }
 
-std::uint64_t inode_number(Turn& turn, const Place& place, const struct stat& s) noexcept {
-  return record_of(turn, place, s.st_dev, s.st_ino).number;
+std::uint64_t inode_number(dmt::Layout& w, const Place& place, const struct stat& s) noexcept {
+  return record_of(w, place, s.st_dev, s.st_ino).number;
 }
 
 std::uint64_t held_inode_number(Turn& turn, const Place& place, const struct stat& s) noexcept {
-  InodeRecord& r = record_of(turn, place, s.st_dev, s.st_ino);
+  InodeRecord& r = record_of(turn.w, place, s.st_dev, s.st_ino);
   dmt::hold_inode(turn.w, r);
   return r.number;
 }
 
 void describe_plain(Turn& turn, const Place& place, struct stat& s) noexcept {
-  InodeRecord& r = record_of(turn, place, s.st_dev, s.st_ino);
-  s.st_mtim = to_timespec(modified(turn.w, r, s.st_mode, to_ns(s.st_mtim)));
-  // When it was read or renamed, and how its directory is kept, is this replica's own.
-  s.st_atim = s.st_ctim = s.st_mtim;
-  s.st_dev = makedev(kFileDeviceMajor, kFileDeviceMinor);
-  s.st_ino = r.number;
-  s.st_blksize = kBlock;
-  s.st_blocks = blocks_of(s.st_mode, s.st_size);
-  if (S_ISDIR(s.st_mode)) {
-    s.st_size = kBlock;
-    s.st_nlink = 1;  // as file systems that do not count a directory's directories
+  describe(turn.w, place, s);
+}
+
+void describe_to_libc(dmt::Layout* w, const Place& place, struct stat& s) noexcept {
+  if (w != nullptr) {
+    describe(*w, place, s);
+  } else {
+    make_uniform(s);
   }
 }
 
 void describe_plain(Turn& turn, const Place& place, struct statx& s) noexcept {
-  InodeRecord& r = record_of(turn, place, makedev(s.stx_dev_major, s.stx_dev_minor), s.stx_ino);
+  InodeRecord& r = record_of(turn.w, place, makedev(s.stx_dev_major, s.stx_dev_minor), s.stx_ino);
   const std::int64_t kernel_ns =
       saturating_add(s.stx_mtime.tv_sec * kNsPerSecond, s.stx_mtime.tv_nsec);
   const struct timespec time = to_timespec(modified(turn.w, r, s.stx_mode, kernel_ns));

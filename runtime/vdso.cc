@@ -14,6 +14,7 @@
 
 #include "dmt/base/log.h"
 #include "dmt/base/valgrind.h"
+#include "runtime/code.h"
 #include "runtime/inside.h"
 #include "runtime/net.h"
 #include "runtime/raw.h"
@@ -25,8 +26,6 @@
 
 namespace crane {
 namespace {
-
-constexpr std::uintptr_t kPage = 4096;
 
 // Inside of Crane, or in a thread without a slot, time is the machine's, as for all real calls.
 bool is_real() noexcept { return InsideCrane::inside() || self.slot == dmt::kNone; }
@@ -87,11 +86,6 @@ struct Replacement {
   std::uintptr_t function;
 };
 
-template <typename F>
-std::uintptr_t address_of(F function) noexcept {
-  return reinterpret_cast<std::uintptr_t>(function);
-}
-
 // --- patching  -----------------------------------------------------------------------------------
 
 struct Image {
@@ -121,13 +115,6 @@ Image image_at(std::uintptr_t address) noexcept {
     if (dynamic->d_tag == DT_STRTAB) image.names = reinterpret_cast<const char*>(at);
   }
   return image;
-}
-
-// mov $function, %rax; jmp *%rax
-void write_jump(std::uintptr_t at, std::uintptr_t function) noexcept {
-  unsigned char code[12] = {0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0};
-  std::memcpy(code + 2, &function, sizeof function);
-  std::memcpy(reinterpret_cast<void*>(at), code, sizeof code);
 }
 
 void patch(const Image& image) noexcept {
@@ -164,7 +151,7 @@ void take_over_vdso() noexcept {
     return;
   }
   // The kernel splits this mapping for nobody: all of it, or nothing.
-  const std::uintptr_t size = (image.end - address + kPage - 1) & ~(kPage - 1);
+  const std::uintptr_t size = (image.end - address + kCodePage - 1) & ~(kCodePage - 1);
   long error = raw_syscall(SYS_mprotect, address, size, PROT_READ | PROT_WRITE | PROT_EXEC);
   if (error == 0) {
     patch(image);

@@ -10,16 +10,18 @@
 //
 // Threads: any.
 
+#include <cstddef>
 #include <cstdint>
 
 namespace crane {
 
 // The instructions that valgrind takes for a request (valgrind.h of version 3); a processor is not
 // changed by them.
-inline unsigned long ask_valgrind(unsigned long request, unsigned long argument) noexcept {
+inline unsigned long ask_valgrind(unsigned long request, unsigned long argument,
+                                  unsigned long second = 0) noexcept {
   unsigned long answer = 0;
 #if defined(__x86_64__)
-  const unsigned long words[6] = {request, argument, 0, 0, 0, 0};
+  const unsigned long words[6] = {request, argument, second, 0, 0, 0};
   asm volatile(
       "rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
       : "+d"(answer)
@@ -28,6 +30,7 @@ inline unsigned long ask_valgrind(unsigned long request, unsigned long argument)
 #else
   (void)request;
   (void)argument;
+  (void)second;
 #endif
   return answer;
 }
@@ -37,6 +40,12 @@ inline bool in_valgrind = false;
 inline void look_for_valgrind() noexcept {
   constexpr unsigned long kRunning = 0x1001;
   in_valgrind = ask_valgrind(kRunning, 0) != 0;
+}
+
+// The code at `address` has changed; valgrind may have translated it before.
+inline void forget_translation(std::uintptr_t address, std::size_t size) noexcept {
+  constexpr unsigned long kDiscardTranslations = 0x1002;
+  if (in_valgrind) ask_valgrind(kDiscardTranslations, address, size);
 }
 
 inline void order_in_valgrind(std::uint64_t object) noexcept {
