@@ -209,6 +209,7 @@ void initialise() noexcept {
   check_in(index);
   be_patient();
   prepare_net();
+  signal_stack::arm(signal_stack::map());
   adopt_slot(static_cast<std::uint16_t>(slot), index);
   prepare_thread_end();
   arm_thread_end();

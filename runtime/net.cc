@@ -12,7 +12,6 @@
 #include "dmt/base/log.h"
 #include "dmt/base/valgrind.h"
 #include "dmt/unhooked.h"
-#include "runtime/alternate_stack.h"
 #include "runtime/by_number.h"
 #include "runtime/inside.h"
 #include "runtime/raw.h"
@@ -237,7 +236,6 @@ bool handle_trap(const siginfo_t* info, void* context) noexcept {
                              registers[REG_R10], registers[REG_R8],  registers[REG_R9]};
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_call_addr);
   registers[REG_RAX] = answer(info->si_syscall, arguments, address);
-  keep_alternate_stack(interrupted);
   errno = saved;
   InsideCrane::set_outside();
   return true;

@@ -90,7 +90,7 @@ void install_probe_handler() noexcept {
   if (world->header.configuration.stall_rule == dmt::StallRule::kOff) return;
   struct sigaction action {};
   action.sa_sigaction = on_probe;
-  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
   real::sigaction(kProbe, &action, nullptr);
   const std::uint64_t bit = 1ull << (kProbe - 1);
   raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, nullptr, sizeof bit);

@@ -51,6 +51,7 @@ void end_thread() noexcept {
   if (!is_parallel() && leaves_kernel) {
     ending_thread.store(self.thread_id, std::memory_order_relaxed);
   }
+  signal_stack::disarm();
   const Slot me = own_slot();
   dmt::Layout& w = turn.w;
   turn.dismiss();
@@ -81,6 +82,13 @@ void wait_for_ending_thread() noexcept {
   const long pid = raw_syscall(SYS_getpid);
   while (raw_syscall(SYS_tgkill, pid, id, 0) == 0) raw_syscall(SYS_sched_yield);
   ending_thread.store(0, std::memory_order_relaxed);
+}
+
+bool has_room_for_thread() noexcept {
+  for (std::size_t i = 0; i < kThreadsMax; ++i) {
+    if (i >= threads_used || !threads[i].used) return true;
+  }
+  return false;
 }
 
 ThreadEntry* add_thread(pthread_t handle, std::uint16_t slot, bool detached) noexcept {
@@ -115,7 +123,10 @@ ThreadEntry* find_thread_by_id(std::uint32_t thread_id) noexcept {
 void forget_other_threads() noexcept {
   ending_thread.store(0, std::memory_order_relaxed);  // it was the parent's
   for (std::size_t i = 0; i < threads_used; ++i) {
-    if (&threads[i] != self.entry) threads[i].used = false;
+    if (&threads[i] == self.entry) continue;
+    const ThreadEntry& t = threads[i];
+    if (t.used && !t.finished && t.stacks != nullptr) signal_stack::unmap(t.stacks);
+    threads[i].used = false;
   }
 }
 

@@ -17,6 +17,7 @@
 #include "dmt/stall.h"
 #include "runtime/inside.h"
 #include "runtime/mapping.h"
+#include "runtime/signal_stack.h"
 #include "runtime/types.h"
 
 namespace crane {
@@ -32,6 +33,7 @@ struct ThreadEntry {
   std::uint32_t thread_id;  // the kernel's; 0 until it ran
   pthread_t handle;
   std::uint64_t exit_object;
+  void* stacks;  // that its signals arrive on (signal_stack.h)
 };
 
 inline constexpr std::size_t kThreadsMax = dmt::kSlotsMax;
@@ -61,6 +63,7 @@ struct ThreadBlock {
   std::uint32_t locks = 0;   // mutexes held, roughly: ends the quantum in parallel mode (rule 23)
   dmt::ProbeMemory probe{};  // of the stall rule (probe.cc)
   std::uint64_t home = 0;    // the processors it goes back to; 0: it is there (probe.cc)
+  signal_stack::Stacks stacks{};
 };
 
 // constinit: reached without a wrapper function or a guard.
@@ -102,6 +105,7 @@ inline bool is_parallel() noexcept {
 
 // --- the table of threads (REQUIRES the turn)  ---------------------------------------------------
 
+bool has_room_for_thread() noexcept;
 // A fresh entry, or null when there are kThreadsMax.
 ThreadEntry* add_thread(pthread_t handle, std::uint16_t slot, bool detached) noexcept;
 ThreadEntry* find_thread(pthread_t handle) noexcept;

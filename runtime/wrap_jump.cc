@@ -2,8 +2,11 @@
 // Jumps out of signal handlers: siglongjmp restores the virtual mask that sigsetjmp saw (the
 // kernel's never changes).  It is kept in libc's own buffer, in words that the kernel's mask leaves
 // free.
+#include <bit>
+
 #include "runtime/inside.h"
 #include "runtime/real.h"
+#include "runtime/signal_stack.h"
 #include "runtime/signals.h"
 #include "runtime/turn.h"
 #include "runtime/wrappers.h"
@@ -19,6 +22,14 @@ unsigned long mark_of(const struct __jmp_buf_tag* e) noexcept {
   return kMark ^ reinterpret_cast<unsigned long>(e);
 }
 
+// libc keeps it scrambled by a word of the thread's.
+std::uintptr_t stack_pointer_of(const struct __jmp_buf_tag* e) noexcept {
+  constexpr int kStackPointerAt = 6, kRotation = 17;
+  std::uintptr_t guard = 0;
+  asm("mov %%fs:0x30, %0" : "=r"(guard));
+  return std::rotr(static_cast<std::uintptr_t>(e->__jmpbuf[kStackPointerAt]), kRotation) ^ guard;
+}
+
 [[noreturn]] void jump(void (*real_jump)(struct __jmp_buf_tag*, int), struct __jmp_buf_tag* e,
                        int v) noexcept {
   // Buffers without a mask may end before it (those of pthread_cleanup_push do).
@@ -26,6 +37,7 @@ unsigned long mark_of(const struct __jmp_buf_tag* e) noexcept {
     Turn turn(Op::siglongjmp);
     exchange_mask(turn.w, e->__saved_mask.__val[kMaskAt]);
   }
+  signal_stack::jump_to(stack_pointer_of(e));
   InsideCrane::set_outside();  // I1: the frames of ours that are jumped over end nothing
   real_jump(e, v);
   __builtin_unreachable();
@@ -50,7 +62,10 @@ namespace wrap {
 void siglongjmp(struct __jmp_buf_tag* e, int v) { jump(real::siglongjmp, e, v); }
 void longjmp(struct __jmp_buf_tag* e, int v) { jump(real::longjmp, e, v); }
 void _longjmp(struct __jmp_buf_tag* e, int v) { jump(real::_longjmp, e, v); }
-void __longjmp_chk(struct __jmp_buf_tag* e, int v) { jump(real::__longjmp_chk, e, v); }
+void __longjmp_chk(struct __jmp_buf_tag* e, int v) {
+  // libc asks the kernel whether the thread is on its alternate stack, and may leave it upwards.
+  jump(signal_stack::on_alternate() ? real::longjmp : real::__longjmp_chk, e, v);
+}
 
 }  // namespace wrap
 }  // namespace crane

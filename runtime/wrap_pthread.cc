@@ -35,6 +35,7 @@ struct Start {
   ThreadEntry* entry;
   StartRoutine routine;
   void* argument;
+  void* stacks;  // for its signals
 };
 constexpr std::size_t kStartsMax = 64;
 constinit Start starts[kStartsMax] = {};
@@ -59,8 +60,10 @@ void* run_thread(void* given) noexcept {
   const bool is_c11 = start.is_c11;
   const std::uint16_t slot = start.slot, process = start.process;
   ThreadEntry* const entry = start.entry;
+  void* const stacks = start.stacks;
   start.state.store(kFree, std::memory_order_release);
   if (slot == dmt::kNone) return nullptr;  // the table of slots was full
+  signal_stack::arm(stacks);
   adopt_slot(slot, process);
   self.entry = entry;
   arm_thread_end();
@@ -82,7 +85,10 @@ constinit thread_local bool creates_in_valgrind = false;
 
 int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x,
            bool is_c11) noexcept {
+  void* const stacks = signal_stack::map();
+  if (stacks == nullptr) return EAGAIN;
   Start& start = claim_start();
+  start.stacks = stacks;
   start.routine = f;
   start.argument = x;
   start.is_c11 = is_c11;
@@ -99,10 +105,12 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
   }
   if (error != 0) {
     start.state.store(kFree, std::memory_order_release);
+    signal_stack::unmap(stacks);
     return error;
   }
   Turn turn(op);
-  const Slot slot = dmt::create_slot(turn.w, self.process);
+  // Threads that ended and were not joined have no slot any more, but an entry.
+  const Slot slot = has_room_for_thread() ? dmt::create_slot(turn.w, self.process) : dmt::kNoSlot;
   ThreadEntry* entry = slot == dmt::kNoSlot ? nullptr : add_thread(handle, value(slot), detached);
   start.slot = value(slot);
   start.process = self.process;
@@ -111,12 +119,14 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
     turn.w.slots[value(slot)].blocked_signals = turn.w.slots[self.slot].blocked_signals;
     *p = handle;
   }
+  if (entry != nullptr) entry->stacks = stacks;
   start.state.store(kGo, std::memory_order_release);
   futex_wake(&start.state, 1);
   turn.result(static_cast<std::uint64_t>(value(slot)));
   let_others_go(turn);
   if (slot != dmt::kNoSlot) return 0;
   if (!detached) real::pthread_join(handle, nullptr);
+  signal_stack::unmap(stacks);
   { Message() << "more than " << dmt::kSlotsMax << " threads: pthread_create fails"; }
   return EAGAIN;
 }

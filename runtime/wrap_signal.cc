@@ -10,7 +10,6 @@
 
 #include "dmt/base/log.h"
 #include "dmt/processes.h"
-#include "runtime/alternate_stack.h"
 #include "runtime/blocking.h"
 #include "runtime/fork.h"
 #include "runtime/inside.h"
@@ -18,6 +17,7 @@
 #include "runtime/net.h"
 #include "runtime/raw.h"
 #include "runtime/real.h"
+#include "runtime/signal_stack.h"
 #include "runtime/signals.h"
 #include "runtime/vdso.h"
 #include "runtime/wrappers.h"
@@ -53,17 +53,12 @@ void* as_pointer(std::uint64_t value) noexcept {
   return pointer;
 }
 
-void run_handler(const struct sigaction& action, int signo, siginfo_t* info,
-                 void* context) noexcept {
-  void* stack = alternate_stack_of(action);
-  OutsideCrane outside;
-  if (stack != nullptr) {
-    call_on_stack(stack, action, signo, info, context);
-  } else if ((action.sa_flags & SA_SIGINFO) != 0) {
-    action.sa_sigaction(signo, info, context);
-  } else {
-    action.sa_handler(signo);
-  }
+// The mask while the program's handler runs, as the kernel would have it.
+std::uint64_t mask_in_handler(const struct sigaction& action, int signo,
+                              std::uint64_t before) noexcept {
+  std::uint64_t mask = before | bits_of(action.sa_mask);
+  if ((action.sa_flags & SA_NODEFER) == 0) mask |= bit_of(signo);
+  return mask & ~kNeverBlocked;
 }
 
 void take_default_action(int signo) noexcept {
@@ -82,9 +77,7 @@ void deliver(dmt::Layout& w, int signo, const dmt::SignalInfo& sent, Handlers& r
   if (action.sa_handler == SIG_DFL) return take_default_action(signo);
   dmt::SlotRecord& slot = w.slots[self.slot];
   const std::uint64_t saved = slot.blocked_signals;
-  std::uint64_t blocked = saved | bits_of(action.sa_mask);
-  if ((action.sa_flags & SA_NODEFER) == 0) blocked |= bit_of(signo);
-  slot.blocked_signals = blocked & ~kNeverBlocked;
+  slot.blocked_signals = mask_in_handler(action, signo, saved);
   if ((action.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) {
     actions[signo].sa_handler = SIG_DFL;
     w.processes[self.process].dispositions[signo] = dmt::Disposition::kDefault;
@@ -100,7 +93,9 @@ void deliver(dmt::Layout& w, int signo, const dmt::SignalInfo& sent, Handlers& r
   siginfo_t info;
   fill_siginfo(info, signo, sent);
   ucontext_t context{};
-  run_handler(action, signo, &info, &context);
+  context.uc_sigmask = set_of(saved);
+  context.uc_stack = self.stacks.alternate;
+  signal_stack::call_handler(action, signo, &info, &context);
   take_turn();
   slot.blocked_signals = saved;
 }
@@ -171,12 +166,38 @@ void TemporaryMask::restore() noexcept {
 
 namespace {
 
+// The program's handler of a fault, on the stack where the kernel would have called it.  What it
+// changes in its context (mask, alternate stack, registers) counts when it returns.
+void run_fault_handler(int signo, siginfo_t* info, void* given) noexcept {
+  const bool was_inside = self.stacks.was_inside;
+  auto& context = *static_cast<ucontext_t*>(given);
+  dmt::SlotRecord& slot = world->slots[self.slot];
+  const struct sigaction action = actions[signo];
+  if ((action.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) actions[signo].sa_handler = SIG_DFL;
+  std::uint64_t kernel_mask = 0;
+  std::memcpy(&kernel_mask, &context.uc_sigmask, sizeof kernel_mask);
+  const stack_t kernel_stack = context.uc_stack;
+  std::uint64_t mask = slot.blocked_signals;
+  std::memcpy(&context.uc_sigmask, &mask, sizeof mask);
+  context.uc_stack = self.stacks.alternate;
+  slot.blocked_signals = mask_in_handler(action, signo, mask);
+  {
+    signal_stack::ProgramCode program_code(
+        static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RSP]));
+    OutsideCrane outside;
+    action.sa_sigaction(signo, info, given);
+  }
+  std::memcpy(&mask, &context.uc_sigmask, sizeof mask);
+  slot.blocked_signals = mask & ~kNeverBlocked;
+  self.stacks.alternate = context.uc_stack;
+  std::memcpy(&context.uc_sigmask, &kernel_mask, sizeof kernel_mask);
+  context.uc_stack = kernel_stack;
+  if (!was_inside) InsideCrane::set_outside();
+}
+
 // A fault is an action of the program (D18): the application's handler, or the process' end as an
 // operation of the schedule, also when the fault happened while holding the turn.
-void on_fault(int signo, siginfo_t* info, void* context) noexcept {
-  if (signo == SIGSYS && handle_trap(info, context)) return;
-  if (signo == SIGTRAP && handle_breakpoint(info, context)) return;
-  if (signo == SIGSEGV && handle_tsc(info, context)) return;
+void take_fault(int signo, siginfo_t* info, void* context) noexcept {
   const bool was_inside = InsideCrane::inside();
   // An assertion of ours: no operation, the node sees an end that is not in the schedule and
   // fences.
@@ -187,12 +208,28 @@ void on_fault(int signo, siginfo_t* info, void* context) noexcept {
   const bool blocked = (world->slots[self.slot].blocked_signals & bit_of(signo)) != 0;
   const bool sent = info->si_code <= 0;  // abort() inside libc, not a processor's fault
   if (!has_handler || (blocked && !sent)) end_now(status_of_signal(signo));
-  run_handler(action, signo, info, context);
-  if (was_inside) {
-    InsideCrane::set_inside();
-  } else {
-    InsideCrane::set_outside();
+  self.stacks.was_inside = was_inside;
+  if (!signal_stack::move_to_program(action, run_fault_handler, signo, info, context)) {
+    end_now(status_of_signal(SIGSEGV));
   }
+  run_fault_handler(signo, info, context);
+}
+
+// A system call or a line-up that came as a signal.  It may block.
+void answer_call(int signo, siginfo_t* info, void* context) noexcept {
+  {
+    signal_stack::Operation operation(context);
+    if (signo == SIGSYS && handle_trap(info, context)) return;
+    if (signo == SIGTRAP && handle_breakpoint(info, context)) return;
+  }
+  take_fault(signo, info, context);
+}
+
+void on_fault(int signo, siginfo_t* info, void* context) noexcept {
+  if (signo == SIGSEGV && handle_tsc(info, context)) return;
+  if (signo != SIGSYS && signo != SIGTRAP) return take_fault(signo, info, context);
+  signal_stack::move_to_operation(answer_call, signo, info, context);
+  answer_call(signo, info, context);
 }
 
 }  // namespace
@@ -200,15 +237,11 @@ void on_fault(int signo, siginfo_t* info, void* context) noexcept {
 void install_fault_handlers() noexcept {
   struct sigaction action {};
   action.sa_sigaction = on_fault;
-  for (const int signo : kFaults) {
-    // A call that the net made a signal, or a line-up, runs where it was made: it may block, and
-    // need the room.
-    const bool blocks = signo == SIGSYS || signo == SIGTRAP;
-    action.sa_flags = SA_SIGINFO | SA_NODEFER | (blocks ? 0 : SA_ONSTACK);
-    real::sigaction(signo, &action, nullptr);
-  }
-  // Blocked by whoever started the server, these of ours would end the process.
-  const std::uint64_t ours = bit_of(SIGSYS) | bit_of(SIGTRAP);
+  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+  for (const int signo : kFaults) real::sigaction(signo, &action, nullptr);
+  // Blocked by whoever started the server, these would end the process without an operation.
+  std::uint64_t ours = 0;
+  for (const int signo : kFaults) ours |= bit_of(signo);
   raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &ours, nullptr, 8);
   dmt::ProcessRecord& p = world->processes[self.process];
   for (int s = 1; s <= kSignals; ++s) {
@@ -335,6 +368,11 @@ int sigprocmask(int how, const sigset_t* set, sigset_t* old) {
 
 int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) {
   return change_mask(Op::pthread_sigmask, how, set, old);
+}
+
+int sigaltstack(const stack_t* wanted, stack_t* old) {
+  const int error = signal_stack::exchange_alternate(wanted, old);
+  return error == 0 ? 0 : fail(error);
 }
 
 int sigpending(sigset_t* set) {

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The stacks that signals of the kernel arrive on.  Each thread has two of its own:
+//
+//   entry      the kernel's alternate stack (sigaltstack): every handler of ours begins there, so a
+//              program's stack may have overflowed, or have no room for the kernel's frame
+//   operation  where a system call or a line-up that came as a signal is done: it may block, and
+//              run handlers of the program meanwhile, whose own such calls come on the entry stack
+//
+// A handler moves its frame, so that the entry stack is free again before anything can nest: to the
+// operation stack, or to where the kernel would have run the program's handler.
+//
+// The kernel never hears of the program's own alternate stack: it is kept here, and handlers with
+// SA_ONSTACK are called on it.  That a thread is on it is seen by its stack pointer, as the kernel
+// does; a handler may jump out of it.
+//
+// Threads: each has its own; `map` is for a thread to come.
+//
+// INVARIANT SS1  No frame of ours is live on the entry stack while the program's code runs.
+
+#include <ucontext.h>
+
+#include <csignal>
+#include <cstdint>
+
+namespace crane::signal_stack {
+
+using Continuation = void (*)(int signo, siginfo_t* info, void* context);
+
+// An operation that came as a signal, innermost first: a jump out of a handler ends some.
+struct Level {
+  Level* outer;
+  std::uintptr_t interrupted;  // the program's stack pointer
+  std::uintptr_t next, program;
+};
+
+// What a thread keeps (ThreadBlock).
+struct Stacks {
+  std::uintptr_t memory = 0;   // the mapping; 0: this thread has none
+  std::uintptr_t next = 0;     // the next operation's frame ends below this address
+  std::uintptr_t program = 0;  // on the operation stack: the program's stack pointer; else 0
+  Level* level = nullptr;
+  bool was_inside = false;                    // from a fault's entry to its continuation
+  stack_t alternate{nullptr, SS_DISABLE, 0};  // the program's
+};
+
+// Memory for a thread's stacks; null: the kernel has none.
+void* map() noexcept;
+void unmap(void* memory) noexcept;
+
+// The calling thread's signals arrive there from now on.
+void arm(void* memory) noexcept;
+// The calling thread ends: gives its stacks back unless it stands on them.
+void disarm() noexcept;
+
+// Continues on the operation stack of the calling thread, or, where it has no room, below the
+// program's frames.  Returns where the frame cannot be moved: the caller goes on where it is.
+void move_to_operation(Continuation f, int signo, siginfo_t* info, void* context) noexcept;
+
+// Continues where the kernel would have called the program's handler `action`.  False: that stack
+// has no room, of which a program dies.  Returns true where the frame cannot be moved.
+bool move_to_program(const struct sigaction& action, Continuation f, int signo, siginfo_t* info,
+                     void* context) noexcept;
+
+// While an operation that came as a signal is done.
+class Operation {
+ public:
+  explicit Operation(const void* context) noexcept;
+  ~Operation();
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+ private:
+  Level level_;
+};
+
+// While the program's code runs, called from ours.  `below`: frames of ours end above this address.
+class ProgramCode {
+ public:
+  explicit ProgramCode(std::uintptr_t below) noexcept;
+  ~ProgramCode();
+  ProgramCode(const ProgramCode&) = delete;
+  ProgramCode& operator=(const ProgramCode&) = delete;
+
+ private:
+  const std::uintptr_t next_, program_;
+};
+
+// Calls the program's handler on its stack: the alternate one, the one that an operation
+// interrupted, or the caller's.
+void call_handler(const struct sigaction& action, int signo, siginfo_t* info,
+                  void* context) noexcept;
+
+// sigaltstack(2) as the program sees it: 0 or an error number.
+int exchange_alternate(const stack_t* wanted, stack_t* old) noexcept;
+bool on_alternate() noexcept;
+
+// The program jumps to where its stack pointer was `target`.
+void jump_to(std::uintptr_t target) noexcept;
+
+}  // namespace crane::signal_stack
