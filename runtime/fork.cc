@@ -11,6 +11,10 @@
 //  * After end_process() the thread takes no further turn, and all its calls are real.
 #include "runtime/fork.h"
 
+#include <sys/resource.h>
+
+#include <cerrno>
+
 #include "dmt/admission.h"
 #include "dmt/base/log.h"
 #include "dmt/processes.h"
@@ -34,6 +38,7 @@ bool registered = false;
 
 thread_local constinit dmt::Child new_child{dmt::kNoProcess, dmt::kNoSlot};
 thread_local constinit std::uint32_t new_generation = 0;
+thread_local constinit bool refused_by_kernel = false;
 
 // Our handlers may be called from the application's fork() or from inside libc.
 class Inside {
@@ -58,12 +63,29 @@ void prepare() noexcept {
     slot.blocked_signals = w.slots[self.slot].blocked_signals;
     new_generation = slot.generation;
   }
+  errno = 0;  // the kernel's answer, for in_parent()
+}
+
+// The kernel refused: by a limit that the program set for itself, which all replicas run into, or
+// by what this machine lacks (rule 17).  Holding the turn: nobody has seen the child.
+void undo_child(dmt::Layout& w, int error) noexcept {
+  struct rlimit limit {};
+  raw_syscall(SYS_prlimit64, 0, RLIMIT_NPROC, nullptr, &limit);
+  // A larger one than our own tables cannot have been the reason.
+  if (error != EAGAIN || limit.rlim_cur > dmt::kProcessesMax + dmt::kSlotsMax) {
+    dmt::fence(w, "the kernel refused to fork on this replica");
+  }
+  dmt::abandon_process(w, new_child.process);
+  new_child = {dmt::kNoProcess, dmt::kNoSlot};
+  refused_by_kernel = true;
 }
 
 void in_parent() noexcept {
   if (self.slot == dmt::kNone) return;
   Inside inside;
   dmt::Layout& w = *world;
+  refused_by_kernel = false;
+  if (errno != 0 && new_child.process != dmt::kNoProcess) undo_child(w, errno);
   self.clock_ns = w.scheduler.now_ns;
   dmt::put_turn(w, own_slot(), static_cast<dmt::Operation>(Op::fork), new_child.process, false);
 }
@@ -97,14 +119,10 @@ void in_child() noexcept {
 int finish_fork(pid_t pid) noexcept {
   if (new_child.process == dmt::kNoProcess) {
     if (pid > 0) raw_syscall(SYS_wait4, pid, nullptr, 0, nullptr);
+    if (refused_by_kernel) return EAGAIN;
     Message() << "more than " << dmt::kProcessesMax << " processes or " << dmt::kSlotsMax
               << " threads: fork fails";
     return EAGAIN;
-  }
-  if (pid < 0) {
-    // Rule 17: an error of this machine alone; what was created for the child cannot be undone now.
-    take_turn();
-    dmt::fence(*world, "the kernel refused to fork on this replica");
   }
   Turn turn(Op::kForkDone);
   dmt::ProcessRecord& p = turn.w.processes[new_child.process];

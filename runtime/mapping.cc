@@ -21,9 +21,9 @@ struct Mapping {
   std::uint64_t identity;
   std::uint64_t offset;  // of `begin`
 };
-constexpr std::size_t kMappingsMax = 1024;
 constinit Mapping mappings[kMappingsMax] = {};
-std::atomic<std::size_t> used{0};  // high-water mark
+std::atomic<std::size_t> used{0};   // high-water mark
+std::atomic<std::size_t> taken{0};  // entries in use
 
 std::uintptr_t word_of(const volatile void* address) noexcept {
   return reinterpret_cast<std::uintptr_t>(address);
@@ -39,6 +39,7 @@ void add(std::uintptr_t begin, std::uintptr_t end, std::uint64_t identity,
   for (std::size_t i = 0; i < kMappingsMax; ++i) {
     std::uintptr_t none = 0;
     if (!mappings[i].begin.compare_exchange_strong(none, begin)) continue;
+    taken.fetch_add(1, std::memory_order_relaxed);
     mappings[i].identity = identity;
     mappings[i].offset = offset;
     mappings[i].end.store(end, std::memory_order_release);
@@ -48,7 +49,8 @@ void add(std::uintptr_t begin, std::uintptr_t end, std::uint64_t identity,
     return;
   }
   // Objects in it would have another name here than in other processes: nobody would be woken.
-  dmt::fence(*world, "a process of the server has more than 1024 shared mappings");
+  // Callers looked for room before; in parallel mode several may have seen the last of it.
+  dmt::fence(*world, "a process of the server has more shared mappings than the table holds");
 }
 
 // The mapping of an address, or null.
@@ -61,6 +63,11 @@ const Mapping* find(std::uintptr_t address) noexcept {
 }
 
 }  // namespace
+
+bool has_room_for_mappings() noexcept {
+  constexpr std::size_t kReserve = 64;  // threads that looked at the same time
+  return taken.load(std::memory_order_relaxed) + kReserve <= kMappingsMax;
+}
 
 void add_mapping(const void* address, std::size_t size, std::uint64_t identity,
                  std::uint64_t offset) noexcept {
@@ -79,6 +86,7 @@ void remove_mapping(const void* address, std::size_t size) noexcept {
     const std::uint64_t identity = m.identity, offset = m.offset;
     m.end.store(0, std::memory_order_release);
     m.begin.store(0, std::memory_order_release);
+    taken.fetch_sub(1, std::memory_order_relaxed);
     // What is left on both sides.
     if (first < begin) add(first, begin, identity, offset);
     if (end < last) add(end, last, identity, offset + (end - first));
@@ -101,6 +109,12 @@ bool touches_mapping(const void* address, std::size_t size) noexcept {
     if (overlaps(mappings[i], word_of(address), word_of(address) + size)) return true;
   }
   return false;
+}
+
+bool cuts_mapping(const void* address, std::size_t size) noexcept {
+  const std::uintptr_t begin = word_of(address);
+  const Mapping* m = begin == 0 ? nullptr : find(begin - 1);
+  return m != nullptr && m == find(begin + size);
 }
 
 std::uint64_t name_of_shared(const volatile void* address) noexcept {

@@ -18,7 +18,12 @@ namespace crane {
 
 class Turn;
 
-// `offset` is that of `address` within what is mapped.
+// As many as the table holds of one process; the kernel's own limit is 65530.
+inline constexpr std::size_t kMappingsMax = 4096;
+// Room for two more: what a call may add.  Without it the call fails (ENOMEM), nothing done.
+bool has_room_for_mappings() noexcept;
+
+// `offset` is that of `address` within what is mapped.  REQUIRES has_room_for_mappings().
 void add_mapping(const void* address, std::size_t size, std::uint64_t identity,
                  std::uint64_t offset) noexcept;
 // The range is not that memory any more.
@@ -28,6 +33,9 @@ void move_mapping(const void* from, std::size_t old_size, const void* to,
                   std::size_t new_size) noexcept;
 // True when part of the range is known.
 bool touches_mapping(const void* address, std::size_t size) noexcept;
+
+// True when a known mapping would be left on both sides of the range.
+bool cuts_mapping(const void* address, std::size_t size) noexcept;
 
 // The name of a process-shared object; in memory that is not known to be shared, that of a private
 // one.

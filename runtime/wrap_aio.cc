@@ -73,13 +73,17 @@ void start_notice(const struct sigevent& e) noexcept {
   if (state == PTHREAD_CREATE_JOINABLE) wrap::pthread_detach(thread);
 }
 
-// Not within a turn: a thread may be started.
-void notify(Op op, const struct sigevent& e) noexcept {
+// Not within a turn: a thread may be started.  An error number.
+int notify(Op op, const struct sigevent& e) noexcept {
   if (e.sigev_notify == SIGEV_THREAD) start_notice(e);
-  if (e.sigev_notify != SIGEV_SIGNAL) return;
+  if (e.sigev_notify != SIGEV_SIGNAL) return 0;
+  if (e.sigev_signo < 0 || e.sigev_signo > 64) return EINVAL;
+  // A request that was filled with zeros names signal 0, which the kernel sends nobody.
+  if (e.sigev_signo == 0) return 0;
   Turn turn(op);
   dmt::send_signal(turn.w, self.process, e.sigev_signo,
                    sent_by_this_process(SI_ASYNCIO, value_of(e.sigev_value)));
+  return 0;
 }
 
 long perform(const struct aiocb& c, Request what) noexcept {
@@ -114,7 +118,10 @@ bool request(Op op, struct aiocb* c, Request what) noexcept {
 
 int one(Op op, struct aiocb* c, Request what) noexcept {
   if (!request(op, c, what)) return -1;
-  notify(op, c->aio_sigevent);
+  if (const int error = notify(op, c->aio_sigevent); error != 0) {
+    c->__error_code = error;  // as libc, of a request that was done
+    c->__return_value = -1;
+  }
   return 0;
 }
 

@@ -18,6 +18,13 @@ bool is_shared(int flags) noexcept {
   return type == MAP_SHARED || type == MAP_SHARED_VALIDATE;
 }
 
+// The table of mappings is full: what the kernel says at its own limit.
+void* no_room(Turn& turn) noexcept {
+  turn.result(ENOMEM);
+  errno = ENOMEM;
+  return MAP_FAILED;
+}
+
 }  // namespace
 
 void* mmap(void* a, size_t n, int protection, int flags, int fd, off_t at) {
@@ -29,6 +36,7 @@ void* mmap(void* a, size_t n, int protection, int flags, int fd, off_t at) {
     return made;
   }
   Turn turn(Op::mmap);
+  if (!has_room_for_mappings()) return no_room(turn);
   void* made = real::mmap(a, n, protection, flags, fd, at);
   turn.result(made == MAP_FAILED ? errno : 0);
   if (made == MAP_FAILED) return made;
@@ -44,13 +52,18 @@ void* mmap64(void* a, size_t n, int protection, int flags, int fd, off64_t at) {
 
 int munmap(void* a, size_t n) {
   // Before the memory is gone: another thread may get the addresses at once.
-  if (touches_mapping(a, n)) remove_mapping(a, n);
+  if (touches_mapping(a, n)) {
+    // What is left on both sides may be one more.
+    if (!has_room_for_mappings() && cuts_mapping(a, n)) return fail(ENOMEM);
+    remove_mapping(a, n);
+  }
   return real::munmap(a, n);
 }
 
 void* mremap(void* a, size_t n, size_t wanted, int flags, void* to) {
   if (!touches_mapping(a, n)) return real::mremap(a, n, wanted, flags, to);
   Turn turn(Op::mremap);
+  if (!has_room_for_mappings()) return no_room(turn);
   void* made = real::mremap(a, n, wanted, flags, to);
   turn.result(made == MAP_FAILED ? errno : 0);
   if (made != MAP_FAILED) move_mapping(a, n, made, wanted);
@@ -59,6 +72,7 @@ void* mremap(void* a, size_t n, size_t wanted, int flags, void* to) {
 
 void* shmat(int id, const void* a, int flags) {
   Turn turn(Op::shmat);
+  if (!has_room_for_mappings()) return no_room(turn);
   void* made = real::shmat(id, a, flags);
   const bool failed = made == MAP_FAILED;
   turn.result(failed ? errno : 0);
@@ -91,6 +105,10 @@ void add_semaphore(Turn& turn, const char* name, const sem_t* s) noexcept {
 
 sem_t* sem_open(const char* p, int flags, mode_t m, unsigned v) {
   Turn turn(Op::sem_open);
+  if (!has_room_for_mappings()) {
+    no_room(turn);
+    return SEM_FAILED;
+  }
   sem_t* made;
   {
     const OutsideCrane outside;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "dmt/base/assert.h"
 #include "dmt/base/log.h"
 #include "runtime/blocking.h"
 #include "runtime/fd.h"
@@ -83,12 +84,19 @@ void note_undo(dmt::Layout& w, int id, const struct sembuf& done) noexcept {
     if (same || (u.change == 0 && place == nullptr)) place = &u;
     if (same) break;
   }
-  if (place == nullptr) {
-    Message() << "semop: too many semaphores with SEM_UNDO: one is not taken back at the end";
-    return;
-  }
+  CRANE_ASSERT(place != nullptr);  // can_undo() was asked
   const int before = place->change;
   *place = {id, before - done.sem_op, done.sem_num, self.process};
+}
+
+// Whether the table has room for what these may add.
+bool can_undo(const dmt::Layout& w, const struct sembuf* ops, std::size_t n) noexcept {
+  std::size_t wanted = 0;
+  for (std::size_t i = 0; i < n; ++i) wanted += (ops[i].sem_flg & SEM_UNDO) != 0 ? 1 : 0;
+  if (wanted == 0) return true;
+  std::size_t free = 0;
+  for (const dmt::SemaphoreUndo& u : w.semaphore_undos) free += u.change == 0 ? 1 : 0;
+  return wanted <= free;
 }
 
 // Who sets a semaphore clears what all processes would add to it.
@@ -120,6 +128,7 @@ long operate(Op op, int id, const struct sembuf* ops, std::size_t n,
   }
   struct sembuf now[kOperationsMax];
   std::memcpy(now, ops, n * sizeof *ops);
+  if (!can_undo(turn.w, ops, n)) return finish(turn, -ENOSPC, object, false);
   bool changes = false;
   for (std::size_t i = 0; i < n; ++i) {
     now[i].sem_flg = IPC_NOWAIT;
