@@ -111,26 +111,6 @@ std::int64_t blocks_of(mode_t mode, std::int64_t size) noexcept {
   return S_ISREG(mode) ? (size + kBlock - 1) / kBlock * (kBlock / kSector) : 0;
 }
 
-// What depends on the file system alone.
-void make_uniform(struct stat& s) noexcept {
-  s.st_blksize = kBlock;
-  s.st_blocks = blocks_of(s.st_mode, s.st_size);
-  if (S_ISDIR(s.st_mode)) {
-    s.st_size = kBlock;
-    s.st_nlink = 1;  // as file systems that do not count a directory's directories
-  }
-}
-
-void describe(dmt::Layout& w, const Place& place, struct stat& s) noexcept {
-  InodeRecord& r = record_of(w, place, s.st_dev, s.st_ino);
-  s.st_mtim = to_timespec(modified(w, r, s.st_mode, to_ns(s.st_mtim)));
-  // When it was read or renamed, and how its directory is kept, is this replica's own.
-  s.st_atim = s.st_ctim = s.st_mtim;
-  s.st_dev = makedev(kFileDeviceMajor, kFileDeviceMinor);
-  s.st_ino = r.number;
-  make_uniform(s);
-}
-
 // "a/b/" is in "a"; "a" in ".", "/a" in "/". False when it does not fit.
 bool parent_of(const char* path, char (&out)[PATH_MAX]) noexcept {
   std::size_t size = std::strlen(path);
@@ -243,16 +223,23 @@ std::uint64_t held_inode_number(Turn& turn, const Place& place, const struct sta
   return r.number;
 }
 
-void describe_plain(Turn& turn, const Place& place, struct stat& s) noexcept {
-  describe(turn.w, place, s);
+void make_uniform(struct stat& s) noexcept {
+  s.st_blksize = kBlock;
+  s.st_blocks = blocks_of(s.st_mode, s.st_size);
+  if (S_ISDIR(s.st_mode)) {
+    s.st_size = kBlock;
+    s.st_nlink = 1;  // as file systems that do not count a directory's directories
+  }
 }
 
-void describe_to_libc(dmt::Layout* w, const Place& place, struct stat& s) noexcept {
-  if (w != nullptr) {
-    describe(*w, place, s);
-  } else {
-    make_uniform(s);
-  }
+void describe_plain(Turn& turn, const Place& place, struct stat& s) noexcept {
+  InodeRecord& r = record_of(turn.w, place, s.st_dev, s.st_ino);
+  s.st_mtim = to_timespec(modified(turn.w, r, s.st_mode, to_ns(s.st_mtim)));
+  // When it was read or renamed, and how its directory is kept, is this replica's own.
+  s.st_atim = s.st_ctim = s.st_mtim;
+  s.st_dev = makedev(kFileDeviceMajor, kFileDeviceMinor);
+  s.st_ino = r.number;
+  make_uniform(s);
 }
 
 void describe_plain(Turn& turn, const Place& place, struct statx& s) noexcept {

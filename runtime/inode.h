@@ -51,12 +51,13 @@ std::uint64_t inode_number(dmt::Layout& w, const Place& place, const struct stat
 // The same, and the file keeps it: for the names of what processes meet at.
 std::uint64_t held_inode_number(Turn& turn, const Place& place, const struct stat& s) noexcept;
 
+// What depends on the file system alone: block size, blocks, sizes and links of directories.  Needs
+// no turn.
+void make_uniform(struct stat& s) noexcept;
+
 // Replaces what the kernel said of the file at `place` by what is the same on every replica.
 void describe_plain(Turn& turn, const Place& place, struct stat& s) noexcept;
 void describe_plain(Turn& turn, const Place& place, struct statx& s) noexcept;
-// The same for a call of libc's own, which takes no turn; without `w` the device, the number and
-// the times stay the kernel's.
-void describe_to_libc(dmt::Layout* w, const Place& place, struct stat& s) noexcept;
 inline void describe_plain(Turn& turn, const Place& place, struct stat64& s) noexcept {
   static_assert(sizeof(struct stat64) == sizeof(struct stat));
   describe_plain(turn, place, reinterpret_cast<struct stat&>(s));

@@ -22,21 +22,14 @@ auto as_ours(Call call) noexcept {
   return call();
 }
 
-// Serial mode, and this thread's turn: what is noted now is noted on every replica alike.
-dmt::Layout* agreed_world() noexcept {
-  return !is_parallel() && dmt::has_turn(*world, own_slot()) ? world : nullptr;
-}
-
 // A descriptor may also stand for something virtual: what libc asks of that (is it a terminal, a
 // directory) the kernel's placeholder tells as well.
 int status_at(int directory, const char* path, struct stat* s, int flags) noexcept {
-  const bool for_us = InsideCrane::inside();
-  const long error = as_ours([&] {
-    const long result = raw_syscall(SYS_newfstatat, directory, path, s, flags);
-    if (result == 0 && !for_us) describe_to_libc(agreed_world(), {directory, path, flags}, *s);
-    return result;
-  });
-  return error < 0 ? fail(static_cast<int>(-error)) : 0;
+  const long error =
+      as_ours([=] { return raw_syscall(SYS_newfstatat, directory, path, s, flags); });
+  if (error < 0) return fail(static_cast<int>(-error));
+  make_uniform(*s);
+  return 0;
 }
 int status_of_path(const char* path, struct stat* s) noexcept {
   return status_at(AT_FDCWD, path, s, 0);
@@ -52,7 +45,7 @@ ssize_t entries_of(int fd, void* out, size_t size) noexcept {
   const bool for_us = InsideCrane::inside();
   const ssize_t got = as_ours([&]() -> ssize_t {
     if (for_us) return raw_syscall(SYS_getdents64, fd, out, size);
-    return read_directory(fd, out, size, agreed_world());
+    return read_directory(fd, out, size, nullptr);
   });
   return got < 0 ? fail(static_cast<int>(-got)) : got;
 }
