@@ -89,6 +89,12 @@ bool Proxy::has_listener(std::uint16_t port) const noexcept {
                      [&](const auto& l) { return l->port == port && l->fd >= 0; });
 }
 
+void Proxy::for_each_listener(const std::function<void(std::uint16_t, int)>& visit) const {
+  for (const auto& listener : listeners_) {
+    if (listener->fd >= 0) visit(listener->port, listener->fd);
+  }
+}
+
 void Proxy::set_listening(std::uint16_t port, bool listening) {
   for (const auto& listener : listeners_) {
     if (listener->port != port) continue;

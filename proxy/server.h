@@ -57,6 +57,8 @@ class Proxy {
   // closed.
   void add_listener(std::uint16_t port, int fd);
   bool has_listener(std::uint16_t port) const noexcept;
+  // The sockets that are here; they stay ours.
+  void for_each_listener(const std::function<void(std::uint16_t port, int fd)>& visit) const;
   // The own server listens there, or does not any more.
   void set_listening(std::uint16_t port, bool listening);
 

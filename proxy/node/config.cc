@@ -113,6 +113,8 @@ Result<Config> parse(const Json& json) {
   get(json, "restore", c.restore);
   get(json, "checkpoint", c.checkpoint);
   get(json, "may_begin", c.may_begin);
+  get(json, "skip_checkpoints", c.skip_checkpoints);
+  get(json, "keeps_log", c.keeps_log);
   get(json, "forget", c.forget);
   get(json, "members", c.members);
   get(json, "ring_bytes", c.ring_bytes);

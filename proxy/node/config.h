@@ -63,10 +63,13 @@ struct Config {
   std::uint32_t checkpoint_log_mb = 0;   // and when the log has grown by so much; 0: not for that
   bool restart_checkpoints = false;      // the server may be ended to keep its files,
   std::uint32_t restart_every_s = 0;     // and is, where CRIU refuses, so often; 0: if asked for
-  bool restore = false;       // begin with the newest checkpoint of the group that is whole,
-  std::string checkpoint;     // or with this one
-  bool may_begin = false;     // if there is none: begin with the log, and run all inputs
-  bool forget = false;        // what the log's memory holds is not this replica's any more
+  bool restore = false;           // begin with the newest checkpoint of the group that is whole,
+  std::string checkpoint;         // or with this one
+  bool may_begin = false;         // if there is none: begin with the log, and run all inputs
+  bool forget = false;            // what the log's memory holds is not this replica's any more
+  bool skip_checkpoints = false;  // as if there was none
+  // A majority is not there: what this replica holds of the log may be all there is of an entry.
+  bool keeps_log = false;
   int analysis_replica = -1;  // the place of the group's analysis replica; -1: it has none
   // Of that one: valgrind's tool, where it keeps what it gets, and how much.
   std::string analysis, analysis_dir;

@@ -53,11 +53,32 @@ Control::~Control() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-void Control::send(const nlohmann::json& message) noexcept {
+void Control::replace(int fd) noexcept {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = fd;
+}
+
+void Control::send(const nlohmann::json& message) noexcept { send_with(message, -1); }
+
+void Control::send_with(const nlohmann::json& message, int passed) noexcept {
   if (fd_ < 0) return;
   // Text that is not UTF-8 (a path, a server's message) must not end the node.
-  const std::string text = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  while (::send(fd_, text.data(), text.size(), MSG_NOSIGNAL) < 0 && errno == EINTR) {
+  std::string text = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  iovec part{text.data(), text.size()};
+  alignas(cmsghdr) char ancillary[CMSG_SPACE(sizeof(int))] = {};
+  msghdr header{};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  if (passed >= 0) {
+    header.msg_control = ancillary;
+    header.msg_controllen = sizeof ancillary;
+    cmsghdr* c = CMSG_FIRSTHDR(&header);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof passed);
+    std::memcpy(CMSG_DATA(c), &passed, sizeof passed);
+  }
+  while (::sendmsg(fd_, &header, MSG_NOSIGNAL) < 0 && errno == EINTR) {
   }
 }
 

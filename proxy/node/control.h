@@ -11,6 +11,11 @@
 //                 {"t":"stop"}  {"t":"status"}  {"t":"signal","signo":N}
 //                 {"t":"member","change":"add"|"remove","replica":N}
 //
+// A node outlives its crane-run.  The next one, which takes the group over, connects to the node's
+// control socket and asks {"do":"supervise"}: from then on that connection is the channel, and the
+// node says first what the new crane-run does not know, with {"t":"listener","port":P} + fd for
+// each listening socket (node_supervise.cc).
+//
 // Threads: one.
 
 #include <cstdint>
@@ -51,6 +56,10 @@ class Control {
 
   int fd() const noexcept { return fd_; }
   void send(const nlohmann::json& message) noexcept;
+  // `passed`: a descriptor that goes with it; -1: none.
+  void send_with(const nlohmann::json& message, int passed) noexcept;
+  // The other side is gone, or somebody else; closes what there was.
+  void replace(int fd) noexcept;
   // kBusy: nothing is there now.
   Result<ControlMessage> receive();
 

@@ -14,7 +14,7 @@ enum class ExitStatus : int {
   kServerDied = 69,        // a process of the server was killed on this replica only (D18)
   kFenced = 70,            // the replica stopped itself (damage, divergence of resources)
   kLeftGroup = 71,         // consensus gave up this replica (memory lost, log damaged)
-  kControlLost = 72,       // crane-run is gone
+  kControlLost = 72,       // an analysis replica's crane-run is gone
   kLagging = 73,           // the server is too far behind the log
   kDisagrees = 74,         // configured otherwise than the leader; the message names what differs
   kNoListener = 75,        // a port for clients cannot be had on this host

@@ -44,7 +44,6 @@ void open_log(const Config& config) {
 }
 
 int run_under_launcher(const std::string& path, int control_fd) {
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   auto config = crane::node::read_config(path);
   if (!config.ok()) {
     const int status = crane::node::code(ExitStatus::kBadConfiguration);
@@ -56,6 +55,7 @@ int run_under_launcher(const std::string& path, int control_fd) {
   open_log(config.value());
   crane::node::place_node(config.value());
   if (!config.value().analysis.empty()) {
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // nobody misses it; the next crane-run starts another one
     return crane::node::code(crane::node::AnalysisNode(config.value(), control_fd).run());
   }
   crane::node::Node node(config.value(), control_fd);

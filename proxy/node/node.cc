@@ -90,6 +90,14 @@ std::pair<ExitStatus, std::string> why_no_log(const Error& e, const Config& conf
             fmt::format("[group] asks for what this host does not have: {}; see the line before",
                         e.what)};
   }
+  if (e.code == Code::kGone && !config.on_disk()) {
+    return {
+        ExitStatus::kNoCheckpoint,
+        fmt::format("what this replica holds of the log begins behind {}, and a majority of the "
+                    "others, which would have the rest, is not there: it comes back with them",
+                    restored ? "the newest checkpoint that can be used"
+                             : "its first entry, and there is no checkpoint")};
+  }
   if (e.code == Code::kGone) {
     return {ExitStatus::kNoCheckpoint,
             fmt::format("the log of this replica begins behind {} (see the line before): {}; copy "
@@ -257,8 +265,7 @@ bool Node::open_consensus() {
   options.log_id = config_.log_id;
   options.members = config_.members;
   if (config_.ring_bytes != 0) options.ring_bytes = config_.ring_bytes;
-  // A server that begins with the log is nobody's that stood elsewhere.
-  options.forget = config_.forget || (config_.restore && restored_from_.empty());
+  options.forget = config_.forget;
   if (config_.host) set_host_options(options);
   set_callbacks(options.callbacks);
   options.urgent = true;
@@ -273,7 +280,7 @@ bool Node::open_consensus() {
   if (config_.restore || consensus_->status().last != Index{0}) {
     comes_back_ = static_cast<std::uint64_t>(began_ns_);
   }
-  if (!restored_from_.empty()) begin_catching_up();
+  if (!restored_from_.empty() || runs_all_again()) begin_catching_up();
   find_own_checkpoints();
 
   have_events_ = true;
@@ -290,10 +297,7 @@ bool Node::open_consensus() {
     char rings[256];
     if (::read(fd, rings, sizeof rings) < 0) return;  // spurious
   });
-  if (control_.fd() >= 0) {
-    watch(control_event_, control_.fd(),
-          [](int, short, void* node) { static_cast<Node*>(node)->on_control_message(); });
-  }
+  if (control_.fd() >= 0) watch_supervisor();
   // Ctrl-C goes to the whole group; SIGTERM means this node, and another one should lead.
   evsignal_assign(
       &terminate_event_, base_, SIGTERM,

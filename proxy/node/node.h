@@ -182,6 +182,7 @@ class Node {
   std::vector<checkpoint::Kept> checkpoints_to_try() const;
   bool find_checkpoint();
   void take_up_log() const;
+  bool runs_all_again() const;
   void take_up_state();
   void take_up_server();
   void begin_catching_up();
@@ -250,6 +251,12 @@ class Node {
   std::string change_member(const nlohmann::json& request);
   std::string signal_server(const nlohmann::json& request);
   void ask_for_listener(std::uint16_t port, std::uint64_t backlog);
+  void ask_for_missing_listeners();
+  // node_supervise.cc
+  void lose_supervisor();
+  bool take_supervisor(int fd, const std::string& request);
+  void tell_supervisor();
+  void watch_supervisor();
   NodeStatus status() const;
   void report_status();
   void fail(ExitStatus status, const std::string& why);

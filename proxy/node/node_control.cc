@@ -97,6 +97,10 @@ void Node::answer(const Asker& asker) {
   const ssize_t got = ::recv(asker.fd, request.data(), request.size(), MSG_DONTWAIT);
   if (got > 0) {
     request.resize(static_cast<std::size_t>(got));
+    if (take_supervisor(asker.fd, request)) {
+      std::erase_if(askers_, [&](const auto& a) { return a.get() == &asker; });
+      return;
+    }
     const std::string text = reply_to(request);
     if (::send(asker.fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
       spdlog::warn("somebody asked and left: {}", std::strerror(errno));
@@ -112,7 +116,11 @@ std::string Node::reply_to(const std::string& text) {
   const std::string what = object && request.contains("do") && request["do"].is_string()
                                ? request["do"].get<std::string>()
                                : "";
-  if (what == "status") return to_json(status()).dump();
+  if (what == "status") {
+    nlohmann::json said = to_json(status());
+    said["log_digest"] = checkpoint::digest_of_log(config_.group, config_.log_id);
+    return said.dump();
+  }
   if (what == "transfer") {
     const auto to = request.find("to");
     const bool named = to != request.end() && to->is_number_integer();
@@ -203,13 +211,7 @@ void Node::on_control_message() {
     Result<ControlMessage> message = control_.receive();
     if (!message.ok()) return;
     if (message.value().text.empty()) {
-      spdlog::error("crane-run is gone");
-      event_del(&control_event_);
-      if (!done_) {
-        done_ = true;
-        result_ = exit_reported_ ? ExitStatus::kStopped : ExitStatus::kControlLost;
-        if (leads_) consensus_->abdicate("crane-run is gone");
-      }
+      lose_supervisor();
       return;
     }
     handle(message.value().text, message.value().fd);

@@ -59,7 +59,7 @@ bool Node::find_checkpoint() {
   const std::string& name = config_.checkpoint;
   bool any = false;
   for (const auto& [replica, one] : checkpoints_to_try()) {
-    if (!name.empty() && one.name != name) continue;
+    if (config_.skip_checkpoints || (!name.empty() && one.name != name)) continue;
     any = true;
     const std::string directory = std::filesystem::path(one.path).parent_path();
     checkpoint::Checkpoints place({directory, 1, {}});
@@ -97,6 +97,7 @@ bool Node::find_checkpoint() {
   if (config_.may_begin) {
     spdlog::info("no checkpoint can be used: this replica runs all inputs from the beginning");
     came_back_by_ = "replay";
+    take_up_log();
     return true;
   }
   fail(ExitStatus::kNoCheckpoint,
@@ -106,7 +107,8 @@ bool Node::find_checkpoint() {
   return false;
 }
 
-// At the checkpoint's place, if there is one.
+// At the checkpoint's place, if there is one; of a new server that runs all inputs at the log's
+// beginning.
 Result<std::unique_ptr<consensus::Consensus>> Node::open_log(consensus::Options options) {
   if (replay_ != nullptr) {
     return replay_->open_log(options, restored_.at.index, [this] {
@@ -116,13 +118,18 @@ Result<std::unique_ptr<consensus::Consensus>> Node::open_log(consensus::Options 
   }
   if (!restored_from_.empty()) {
     options.checkpoint = consensus::Checkpoint{{restored_.at, restored_.position}, restored_.facts};
+  } else if (runs_all_again()) {
+    options.checkpoint = consensus::Checkpoint{};
   }
   auto opened = consensus::Consensus::open(options);
   if (opened.ok() || opened.error().code != Code::kGone || config_.on_disk()) return opened;
+  if (config_.keeps_log) return opened;
   spdlog::warn("what this replica missed is not in its own log any more: the others have it");
   options.forget = true;
   return consensus::Consensus::open(std::move(options));
 }
+
+bool Node::runs_all_again() const { return config_.restore && restored_from_.empty(); }
 
 // What the server said behind the checkpoint it will say again; what it said before stands in the
 // log of who took it.  So every replica's log has the same bytes at the same places.
@@ -284,6 +291,12 @@ std::string Node::bring_back(const nlohmann::json& request) {
                      number->get<std::uint64_t>() < config_.replicas;
   if (!named) return refused("bad_argument", "the group has no replica of this number");
   const auto who = number->get<unsigned>();
+  if (control_.fd() < 0 && !config_.host) {
+    return refused(
+        "unsupported",
+        "no crane-run supervises this group: start it again with the same command, and it "
+        "brings back who is lost");
+  }
   if (control_.fd() < 0) {
     return refused("unsupported",
                    fmt::format("no crane-run here starts nodes: start the node of replica {} where "

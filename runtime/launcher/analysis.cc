@@ -50,7 +50,6 @@ void Group::analysis_changed(Replica& replica, bool is_member) {
 }
 
 void Group::start_analysis(Replica& replica, const std::string& how) {
-  replica.returns.begins();
   if (start_again(replica, {})) {
     say("analysis replica " + std::to_string(replica.number) + how);
   } else {
@@ -67,6 +66,7 @@ void Group::let_analysis_go(Replica& replica, const std::string& why) {
       "; the group goes on without it" +
       (found ? ", what it found is in " + report_of_analysis() : std::string()));
   replica.problem = {};  // `why` may be its text
+  replica.returns.forget();
   directories_.keep_logs();
   write_state();
 }
@@ -76,10 +76,10 @@ void Group::let_analysis_go(Replica& replica, const std::string& why) {
 void Group::on_analysis_end(Replica& replica, int status) {
   if (is_gone(replica)) return;
   if (!replica.problem.none()) return let_analysis_go(replica, replica.problem.text);
-  const std::string why = "its processes ended: " + how_ended(status);
-  if (!replica.returns.once_more()) return let_analysis_go(replica, why);
-  say("analysis replica " + std::to_string(replica.number) + ": " + why);
-  start_analysis(replica, " begins again");
+  replica.problem =
+      problem(Status::kNodeFailed, "analysis replica " + std::to_string(replica.number),
+              "its processes ended", how_ended(status), "its log: " + log_of(replica));
+  plan_return(replica);
 }
 
 // Nothing stays behind of one that found nothing.

@@ -40,11 +40,24 @@ bool send_message(int channel, const std::string& json, int passed) {
   return sendmsg(channel, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(json.size());
 }
 
-Got receive_message(int channel, std::string& json) {
+Got receive_message(int channel, std::string& json, int& passed) {
+  passed = -1;
   json.resize(kMessageMax);
-  const ssize_t got = recv(channel, json.data(), json.size(), MSG_DONTWAIT);
+  iovec part{json.data(), json.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t got = recvmsg(channel, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (got > 0) {
     json.resize(static_cast<std::size_t>(got));
+    for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+      if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+        std::memcpy(&passed, CMSG_DATA(c), sizeof passed);
+      }
+    }
     return Got::kMessage;
   }
   const bool again = got < 0 && (errno == EAGAIN || errno == EINTR);

@@ -18,6 +18,7 @@ Result<std::pair<int, int>> make_channel();
 bool send_message(int channel, const std::string& json, int passed = -1);
 
 enum class Got { kMessage, kNothing, kGone };
-Got receive_message(int channel, std::string& json);
+// `passed`: the descriptor that came with it, the caller's to close; -1: none.
+Got receive_message(int channel, std::string& json, int& passed);
 
 }  // namespace crane::launcher

@@ -104,12 +104,20 @@ std::string checkpoint_name(const std::string& given) {
   return checkpoint::name_of(Viewstamp{make_view(view, ReplicaId{0}), Index{index}});
 }
 
-Verdict verify_checkpoint(const Kept& kept, std::string& sentence) {
+Verdict verify_checkpoint(const Kept& kept, const std::string& log_digest, std::string& sentence) {
   const std::string& path = kept.listed.path;
   Checkpoints place({fs::path(path).parent_path().string(), 1, {}});
   const Outcome verified = place.verify(kept.listed.name);
   const std::string who =
       fmt::format("replica {}, checkpoint {}: ", kept.replica, kept.listed.name);
+  const std::string& theirs = kept.listed.manifest.log_digest;
+  if (verified && !log_digest.empty() && theirs != log_digest) {
+    sentence = who +
+               "whole, but it belongs to another group, whose log is another one: no replica "
+               "of this group can begin at it; remove " +
+               path;
+    return Verdict::kForeign;
+  }
   if (verified) {
     sentence = who + "well, " + size_text(kept.listed.bytes()) + " read";
     return Verdict::kWell;

@@ -25,8 +25,10 @@ std::string checkpoints_table(const nlohmann::json& listed);
 // A checkpoint's name as a user may give it, without the leading zeros; empty: it is none.
 std::string checkpoint_name(const std::string& given);
 
-enum class Verdict { kWell, kDamaged, kRemoved, kDenied, kFailed };
-// Reads all of it; its mark follows.  `sentence`: for the user, one line.
-Verdict verify_checkpoint(const Kept& kept, std::string& sentence);
+enum class Verdict { kWell, kDamaged, kForeign, kRemoved, kDenied, kFailed };
+// Reads all of it; its mark follows.  `sentence`: for the user, one line.  `log_digest`: of the
+// group's log (checkpoint::digest_of_log()), or "" where it is not known: kForeign is one of
+// another group.
+Verdict verify_checkpoint(const Kept& kept, const std::string& log_digest, std::string& sentence);
 
 }  // namespace crane::launcher

@@ -113,7 +113,11 @@ std::int64_t now_ms() {
 }
 
 std::string how_ended(int status) {
-  if (WIFSIGNALED(status)) return std::string("killed by ") + strsignal(WTERMSIG(status));
+  if (status == kUnseenEnd) return "it ended, and only the crane-run that started it could see how";
+  if (WIFSIGNALED(status)) {
+    const char* name = sigabbrev_np(WTERMSIG(status));
+    return "killed by SIG" + (name != nullptr ? name : std::to_string(WTERMSIG(status)));
+  }
   return "ended with status " + std::to_string(WEXITSTATUS(status));
 }
 

@@ -40,7 +40,9 @@ class Lines {
 };
 
 std::int64_t now_ms();
-// "killed by ..." or "ended with status ...", of what wait(2) gives.
+// In the place of what wait(2) gives, of a process that is no child of ours.
+inline constexpr int kUnseenEnd = -1;
+// "killed by SIGKILL" or "ended with status ...", of what wait(2) gives.
 std::string how_ended(int status);
 // A node's own exit statuses (proxy/node/exit_status.h) as those of crane-run.
 setup::Status status_of_node_code(int code);

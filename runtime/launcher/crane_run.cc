@@ -9,6 +9,7 @@
 #include "runtime/launcher/hosts.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
+#include "runtime/launcher/take_over.h"
 #include "runtime/setup/analysis.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
@@ -41,6 +42,60 @@ int fail(const Problem& problem) {
   return static_cast<int>(problem.status);
 }
 
+// Everything that is found out before a group runs.
+struct Found {
+  std::string program;
+  Parts parts;
+  Profile profile;
+};
+
+Problem find_all(const Options& options, Found& found) {
+  if (auto p = find_program(options.program[0], found.program); !p.none()) return p;
+  if (auto p = check_program(found.program); !p.none()) return p;
+  if (auto p = find_parts(found.parts); !p.none()) return p;
+  return choose_profile(options, found.program, found.profile);
+}
+
+int run_new(const Options& options, const Found& found) {
+  GroupDirectories directories;
+  if (auto p = check_machine(options.container, options.publish); !p.none()) return fail(p);
+  if (auto p = directories.create(options.place()); !p.none()) return fail(p);
+  if (!options.analysis.empty()) {
+    if (auto p = make_analysis_directory(options.analysis_dir); !p.none()) return fail(p);
+  }
+  give_way();
+  const GroupRecord record = new_record(options, found.parts);
+  Group group(options, found.parts, found.profile, found.program, directories, record);
+  return group.run();
+}
+
+int go_on(const Options& options, const Found& found, const GroupRecord& record, bool ends) {
+  GroupDirectories directories;
+  if (auto p = directories.take_over(options.place()); !p.none()) return fail(p);
+  give_way();
+  Group group(options, found.parts, found.profile, found.program, directories, record);
+  return group.take_over(ends);
+}
+
+// The one that lives is told to; one that nobody supervises is taken over for it.
+int stop_group(const Options& options) {
+  const Remains remains = look_for_remains(options.place());
+  if (remains.living == 0) return stop_supervised(options);
+  Options first;
+  Problem problem;
+  std::vector<const char*> words{"crane-run"};
+  for (const auto& word : remains.record->words) words.push_back(word.c_str());
+  take_surroundings(*remains.record);
+  if (parse_options(static_cast<int>(words.size()), words.data(), first, problem) != Parsed::kRun) {
+    return fail(problem);
+  }
+  first.dir = options.dir.empty() ? first.dir : options.dir;
+  first.name = options.name;
+  Found found;
+  if (auto p = find_all(first, found); !p.none()) return fail(p);
+  return go_on(first, found, *remains.record, true);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -52,24 +107,19 @@ int main(int argc, char** argv) {
   if (parsed == Parsed::kProblem) return fail(problem);
   set_verbose(options.verbose);
   if (!options.remote.hosts.empty()) return Hosts(options).run();
+  if (options.stop) return stop_group(options);
 
-  std::string program;
-  Parts parts;
-  Profile profile;
-  GroupDirectories directories;
-  if (problem = find_program(options.program[0], program); !problem.none()) return fail(problem);
-  if (problem = check_program(program); !problem.none()) return fail(problem);
-  if (problem = find_parts(parts); !problem.none()) return fail(problem);
-  if (problem = choose_profile(options, program, profile); !problem.none()) return fail(problem);
-  if (problem = check_machine(options.container, options.publish); !problem.none())
-    return fail(problem);
-  if (problem = directories.create(options.place()); !problem.none()) return fail(problem);
-  if (!options.analysis.empty()) {
-    if (problem = make_analysis_directory(options.analysis_dir); !problem.none()) {
-      return fail(problem);
-    }
+  Found found;
+  const Remains remains = look_for_remains(options.place());
+  if (remains.record && options.force_new_group && remains.living > 0) {
+    return fail(refuse_to_give_up(options, remains.living));
   }
-  give_way();
-  Group group(options, parts, profile, program, directories);
-  return group.run();
+  const bool anew = !remains.record || options.force_new_group;
+  if (!anew) take_surroundings(*remains.record);
+  if (auto p = find_all(options, found); !p.none()) return fail(p);
+  if (anew) return run_new(options, found);
+  if (auto p = compare(*remains.record, options, found.parts, remains.living); !p.none()) {
+    return fail(p);
+  }
+  return go_on(options, found, *remains.record, false);
 }

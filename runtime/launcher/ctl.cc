@@ -7,6 +7,9 @@
 #include <algorithm>
 
 #include "runtime/launcher/control_client.h"
+#include "runtime/launcher/returns.h"
+#include "runtime/launcher/starter.h"
+#include "runtime/launcher/take_over.h"
 #include "runtime/setup/preflight.h"
 
 namespace crane::launcher {
@@ -55,15 +58,23 @@ std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& gro
         access((home + "/" + setup::kDrainedMark).c_str(), F_OK) == 0) {
       answer.reply = Reply::kDrained;
     }
+    if (answer.reply == Reply::kAbsent) answer.returns = read_notice(home);
     if (answer.reply != Reply::kAnswer) continue;
     answer.status = Json::parse(text, nullptr, false);
-    if (!answer.status.is_object()) answer = {Reply::kSilent, {}};
+    if (!answer.status.is_object()) answer = {Reply::kSilent, {}, {}};
   }
   return answers;
 }
 
 Json summary_of(const Request& request, const std::string& group) {
-  return summarise(group, ask_all(request, group));
+  Json summary = summarise(group, ask_all(request, group));
+  if (!is_unsupervised(request.dir, group)) return summary;
+  const auto record = read_record(request.dir + "/" + group);
+  note_unsupervised(
+      summary, "no crane-run supervises this group, and lost replicas stay away; " +
+                   (record ? command_text(record->words) + " takes it over, " : std::string()) +
+                   "crane-run --stop --name " + group + " --dir " + request.dir + " ends it");
+  return summary;
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include "runtime/launcher/checkpoints.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/ctl.h"
+#include "runtime/launcher/take_over.h"
 
 namespace crane::launcher {
 
@@ -102,6 +103,19 @@ int name_checkpoint(Request& request) {
   return 0;
 }
 
+// From what crane-run wrote down, else from a node; "": nobody tells.
+std::string log_digest_of(const Request& request, const std::string& group) {
+  const auto record = read_record(request.dir + "/" + group);
+  if (record)
+    return checkpoint::digest_of_log(group, std::strtoull(record->log_id.c_str(), nullptr, 10));
+  for (const auto& [replica, answer] : ask_all(request, group)) {
+    if (answer.reply != Reply::kAnswer) continue;
+    const auto digest = answer.status.find("log_digest");
+    if (digest != answer.status.end() && digest->is_string()) return digest->get<std::string>();
+  }
+  return "";
+}
+
 // All of a group, or all replicas' of one name.
 int verify_checkpoints(Request request) {
   if (const int bad = name_checkpoint(request); bad != 0) return bad;
@@ -109,19 +123,22 @@ int verify_checkpoints(Request request) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   const AllKept found = checkpoint::find_kept(request.dir + "/" + group);
+  const std::string digest = log_digest_of(request, group);
   int worst = say_problems(found);
   bool any = false;
   for (const Kept& kept : found.checkpoints) {
     if (!name.empty() && kept.listed.name != name) continue;
     any = true;
     std::string sentence;
-    const Verdict verdict = verify_checkpoint(kept, sentence);
+    const Verdict verdict = verify_checkpoint(kept, digest, sentence);
     if (verdict == Verdict::kWell || verdict == Verdict::kRemoved) {
       print(sentence + "\n");
       continue;
     }
-    const bool bad = verdict == Verdict::kDamaged;
-    say((bad ? "damaged: " : "cannot verify: ") + group + ": " + sentence);
+    say((verdict == Verdict::kDamaged   ? "damaged: "
+         : verdict == Verdict::kForeign ? "not of this group: "
+                                        : "cannot verify: ") +
+        group + ": " + sentence);
     worst = std::max(worst, verdict == Verdict::kDenied ? kNotPermitted : kDamaged);
   }
   if (any || worst != 0) return worst;

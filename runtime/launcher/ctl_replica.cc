@@ -226,6 +226,11 @@ Told ask_to_start(const Request& request, const std::string& group, int replica,
                   bool forgets) {
   switch (starter) {
     case Starter::kCraneRun:
+      if (!forgets && request.checkpoint.empty()) {
+        // One that waits for its next attempt needs no leader to be started.
+        const Told told = tell_crane_run(request, group, {{"do", "resume"}, {"replica", replica}});
+        if (told.status == 0) return told;
+      }
       return tell_leader(request, group, summary_of(request, group),
                          {{"do", "bring_back"},
                           {"replica", replica},
@@ -286,15 +291,19 @@ int choose_here(const Request& request, std::string& group) {
 
 // The named checkpoint is here and well; 0, or the exit status after a message.
 int check_named(const Request& request, const std::string& group) {
+  const std::string digest = log_digest_of(request, group);
   std::string sentence;
   bool found = false;
+  Verdict verdict = Verdict::kWell;
   for (const Kept& kept : checkpoint::find_kept(request.dir + "/" + group).checkpoints) {
     if (kept.listed.name != request.checkpoint) continue;
     found = true;
-    if (verify_checkpoint(kept, sentence) == Verdict::kWell) return 0;
+    verdict = verify_checkpoint(kept, digest, sentence);
+    if (verdict == Verdict::kWell) return 0;
   }
   if (found) {
-    say("damaged: " + group + ": " + sentence);
+    say((verdict == Verdict::kForeign ? "not of this group: " : "damaged: ") + group + ": " +
+        sentence);
     return kDamaged;
   }
   say("no such checkpoint: " + group + ": " + request.checkpoint +

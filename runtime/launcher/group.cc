@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,24 +26,24 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kStopTimeoutMs = 5'000;   // for nodes to stop their servers in order
-constexpr int kLookTimeoutMs = 500;     // between two looks for what somebody waits for
+constexpr int kLookTimeoutMs = 500;     // between two looks at the analysis replica
 constexpr int kExitTimeoutMs = 10'000;  // for the other replicas, once one server ended by itself
 
 }  // namespace
 
 Group::Group(const Options& options, const Parts& parts, const Profile& profile,
-             const std::string& program, GroupDirectories& directories)
+             const std::string& program, GroupDirectories& directories, const GroupRecord& record)
     : options_(options),
       parts_(parts),
       profile_(profile),
       program_(program),
-      log_id_(random_log_id()),
-      secret_(random_secret()),
+      record_(record),
       directories_(directories),
       listeners_(options.publish) {
   for (int i = 0; i < options.places(); ++i) {
     replicas_.emplace_back();
     replicas_.back().number = i;
+    replicas_.back().returns = Returns(options.test_only_return_ms);
     replicas_.back().member = replicas_.back().votes = i < options.replicas;
   }
 }
@@ -51,6 +52,7 @@ Group::~Group() {
   for (const auto& replica : replicas_) {
     if (replica.channel >= 0) close(replica.channel);
     if (replica.log >= 0) close(replica.log);
+    if (replica.pidfd >= 0) close(replica.pidfd);
   }
   if (signals_ >= 0) close(signals_);
   if (changes_ >= 0) close(changes_);
@@ -59,9 +61,8 @@ Group::~Group() {
 // --- start --------------------------------------------------------------------------------------
 
 std::string Group::configuration(int number, const Begin& begin) const {
-  NodeSetup setup{
-      options_, profile_, parts_, directories_.dir(), directories_.shm_dir(), program_, number,
-      log_id_,  secret_,  begin};
+  NodeSetup setup{options_, profile_, parts_,         directories_.dir(), directories_.shm_dir(),
+                  program_, number,   record_.log_id, record_.secret,     begin};
   return node_configuration(setup);
 }
 
@@ -89,7 +90,7 @@ Problem Group::start_node(Replica& replica, const Begin& begin) {
   return {};
 }
 
-Problem Group::start() {
+void Group::open_signals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, s);
@@ -98,6 +99,12 @@ Problem Group::start() {
   changes_ = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   signal(SIGPIPE, SIG_IGN);
+  if (const Problem p = door_.open(directories_.dir()); !p.none()) say(p.text);
+}
+
+Problem Group::start() {
+  open_signals();
+  if (auto p = write_record(directories_.dir(), record_); !p.none()) return p;
   // A perturbed group starts in an order of its seed.
   const auto count = static_cast<std::size_t>(options_.replicas);
   for (std::size_t i = 0; i < count; ++i) {
@@ -114,33 +121,57 @@ int Group::run() {
       options_.name + ", profile " + profile_.name + ", " + mode_of(options_, profile_) +
       (options_.container ? ", in containers)" : ", without containers)"));
   if (auto p = start(); !p.none()) end_with(p);
+  return conclude();
+}
+
+// Serves until the end; crane-run's status.
+int Group::conclude() {
   serve();
   show_output();
   end_analysis();
-  if (!problem_.none()) {
-    say(problem_.text);
-    directories_.keep_logs();
-    return static_cast<int>(problem_.status);
+  if (problem_.none()) {
+    remove_record(directories_.dir());  // its logs may stay, but it has ended
+    return status_;
   }
-  return status_;
+  say(problem_.text);
+  if (served_) {
+    say_what_stays();
+  } else {
+    directories_.keep_logs();
+    remove_record(directories_.dir());  // there is nothing to go on with
+  }
+  return static_cast<int>(problem_.status);
+}
+
+// Data is not given up because the group ends by itself.
+void Group::say_what_stays() {
+  directories_.keep_all();
+  write_state();
+  say("what the group holds stays in " + directories_.dir() + " and " + directories_.shm_dir() +
+      "; the same command goes on with it, with --force-new-group it gives that up: " +
+      command_text(record_.words));
 }
 
 // --- the loop -----------------------------------------------------------------------------------
 
 // Until no process of the group is left.
 void Group::serve() {
-  while (running() > 0) {
-    std::vector<pollfd> fds{{signals_, POLLIN, 0}, {changes_, POLLIN, 0}};
+  while (running() > 0 || somebody_returns() || somebody_is_unheard()) {
+    std::vector<pollfd> fds{{signals_, POLLIN, 0}, {changes_, POLLIN, 0}, {door_.fd(), POLLIN, 0}};
     for (const auto& replica : replicas_) fds.push_back({replica.channel, POLLIN, 0});
+    for (const auto& replica : replicas_) fds.push_back({replica.pidfd, POLLIN, 0});
     int timeout = -1;
     if (stop_deadline_ms_ != 0) {
       timeout = static_cast<int>(std::max<std::int64_t>(0, stop_deadline_ms_ - now_ms()));
     }
-    if (somebody_waits() || analysis_differs()) {
-      timeout = timeout < 0 ? kLookTimeoutMs : std::min(timeout, kLookTimeoutMs);
-    }
+    const auto at_most = [&timeout](int ms) {
+      if (ms >= 0) timeout = timeout < 0 ? ms : std::min(timeout, ms);
+    };
+    at_most(return_timeout());
+    if (analysis_differs() || somebody_is_unheard()) at_most(kLookTimeoutMs);
     const int ready = poll(fds.data(), fds.size(), timeout);
-    look_for_checkpoints();
+    look_for_adoption();
+    look_after_returns();
     look_after_analysis();
     const bool due = stop_deadline_ms_ != 0 && now_ms() >= stop_deadline_ms_;
     if (ready == 0 && !due) continue;
@@ -154,6 +185,8 @@ void Group::serve() {
     }
     if (fds[1].revents != 0) show_output();
     for (auto& replica : replicas_) hear(replica);
+    look_at_adopted();
+    if (fds[2].revents != 0) door_.answer([this](const Json& request) { return answer(request); });
     if (fds[0].revents != 0) on_signals();
   }
   // What the nodes left (keepers that clean up) has become ours: wait for it.
@@ -195,9 +228,10 @@ void Group::reap() {
 void Group::hear(Replica& replica) {
   std::string json;
   while (replica.channel >= 0) {
-    const Got got = receive_message(replica.channel, json);
+    int fd = -1;
+    const Got got = receive_message(replica.channel, json, fd);
     if (got == Got::kMessage) {
-      on_message(replica, json);
+      fd >= 0 ? on_fd(replica, json, fd) : on_message(replica, json);
       continue;
     }
     if (got == Got::kGone) {
@@ -227,6 +261,7 @@ void Group::on_message(Replica& replica, const std::string& json) {
       });
       if (all && phase_ == Phase::kStarting) {
         phase_ = Phase::kServing;
+        served_ = true;
         say("all replicas run");
       }
     } else if (type == "exit") {
@@ -315,6 +350,7 @@ void Group::on_exit(Replica& replica, int status) {
 
 void Group::on_fatal(Replica& replica, int code, const std::string& message) {
   const auto status = status_of_node_code(code);
+  replica.fatal_code = code;
   replica.problem = problem(status, "replica " + std::to_string(replica.number), "stopped", message,
                             status == Status::kUnhooked
                                 ? "without --strict such calls are counted, and the group goes on"
@@ -328,6 +364,8 @@ void Group::on_node_end(Replica& replica, int status) {
   replica.node = -1;
   replica.leads = false;
   replica.node_status = status;
+  if (replica.pidfd >= 0) close(replica.pidfd);
+  replica.pidfd = -1;
   if (replica.channel >= 0) close(replica.channel);
   replica.channel = -1;
   write_state();
@@ -341,38 +379,32 @@ void Group::on_node_end(Replica& replica, int status) {
     replica.problem = problem(Status::kNodeFailed, "replica " + std::to_string(replica.number),
                               "its node is lost", how_ended(status), "its log: " + log_of(replica));
   }
-  if (comes_back(replica)) return;
-  judge();
+  directories_.keep_logs();
+  if (returns(replica)) plan_return(replica);
+  judge(replica);
 }
 
-void Group::judge() {
-  const auto lost = std::find_if(replicas_.rbegin(), replicas_.rend(), [](const Replica& r) {
-    return r.node < 0 && !r.exited && !r.problem.none();
-  });
+// After a replica was lost.
+void Group::judge(Replica& lost) {
   const int total = voters();
-  const Problem last = lost->problem;
+  const Problem last = lost.problem;
   // Strict mode: what the server of one replica calls, those of the others call, too.
-  if (phase_ == Phase::kStarting || total == 1 || last.status == Status::kUnhooked) {
-    end_with(last);
-    return;
+  if (!lost.returns.planned() || majority_fails()) {
+    const bool program = last.status == Status::kNeverCheckedIn || phase_ == Phase::kStarting ||
+                         total == 1 || last.status == Status::kUnhooked;
+    if (program) return end_with(last);  // on one replica a starved machine, on all the program
+    return end_with(problem(Status::kMajorityLost, "the group cannot go on", options_.name,
+                            std::to_string(alive()) + " of " + std::to_string(total) +
+                                " replicas are left, fewer than a majority, and those that were "
+                                "started again failed by themselves",
+                            "the last one's log: " + log_of(lost)));
   }
-  for (auto& replica : replicas_) {
-    if (replica.node >= 0 || replica.problem.none()) continue;
-    say(replica.problem.text);
-    replica.problem = {};
-    directories_.keep_logs();
-  }
-  if (alive() * 2 > total) {
-    say("the group goes on with " + std::to_string(alive()) + " of " + std::to_string(total) +
-        " replicas");
-  } else if (last.status == Status::kNeverCheckedIn) {
-    end_with(last);  // on one replica a starved machine, on a majority the program
-  } else {
-    end_with(problem(Status::kMajorityLost, "the group cannot go on", options_.name,
-                     std::to_string(alive()) + " of " + std::to_string(total) +
-                         " replicas are left, fewer than a majority",
-                     "start it again"));
-  }
+  lost.problem = {};
+  const std::string left = std::to_string(alive()) + " of " + std::to_string(total) + " replicas";
+  const bool goes_on = alive() * 2 > total;
+  if (lost.votes)
+    say(goes_on ? "the group goes on with " + left
+                : "the group waits: " + left + " are left, fewer than a majority");
 }
 
 void Group::end_with(Problem problem) {
@@ -392,8 +424,13 @@ void Group::stop(const char* why) {
 
 void Group::kill_nodes() {
   for (const auto& replica : replicas_) {
-    if (replica.node > 0) kill(replica.node, SIGKILL);
+    if (replica.pidfd >= 0) {
+      syscall(SYS_pidfd_send_signal, replica.pidfd, SIGKILL, nullptr, 0);
+    } else if (replica.node > 0) {
+      kill(replica.node, SIGKILL);
+    }
   }
+  kill_unheard();
   stop_deadline_ms_ = now_ms() + kStopTimeoutMs;
 }
 
@@ -422,9 +459,11 @@ int Group::leader() const {
 
 // --- what others see ----------------------------------------------------------------------------
 
-std::string Group::log_of(const Replica& replica) const {
-  return directories_.dir() + "/r" + std::to_string(replica.number) + "/node.log";
+std::string Group::home_of(const Replica& replica) const {
+  return directories_.dir() + "/r" + std::to_string(replica.number);
 }
+
+std::string Group::log_of(const Replica& replica) const { return home_of(replica) + "/node.log"; }
 
 // The servers write the same bytes, each into its own log. Passed on is what the fastest one wrote:
 // so every byte appears once, whichever replica dies.
@@ -459,6 +498,8 @@ void Group::write_state() {
                                  {"view", r.view},
                                  {"role", role_of(r)},
                                  {"ready", r.ready},
+                                 {"member", r.member},
+                                 {"votes", r.votes},
                                  {"exited", r.exited}});
   }
   for (const auto& [port, socket] : listeners_.sockets()) {

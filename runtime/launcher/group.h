@@ -19,10 +19,12 @@
 // The members decide which nodes run: who is added to the group gets a node, at a checkpoint if
 // there is one; who is removed ends by itself (members.cc).
 //
-// When crane-run dies, however, a node sees the end of its channel and stops its server.
+// When crane-run dies, however, its nodes go on.  The next crane-run takes them over: it connects
+// to each (take_over.h), and that connection is the channel from then on (group_take_over.cc).
 //
 // Threads / Processes: one thread. crane-run is the subreaper of all that its nodes leave behind,
-// so run() returns only when no process of the group is left.
+// so run() returns only when no process of the group is left.  Nodes that it took over are not its
+// children: pidfds tell of their ends.
 
 #include <sys/types.h>
 
@@ -32,10 +34,12 @@
 #include <string>
 #include <vector>
 
+#include "runtime/launcher/agent_door.h"
 #include "runtime/launcher/listeners.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
 #include "runtime/launcher/returns.h"
+#include "runtime/launcher/take_over.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/profile.h"
@@ -49,18 +53,21 @@ using setup::Profile;
 class Group {
  public:
   Group(const Options& options, const Parts& parts, const Profile& profile,
-        const std::string& program, GroupDirectories& directories);
+        const std::string& program, GroupDirectories& directories, const GroupRecord& record);
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
   // Starts the nodes and serves until the group ends. Returns crane-run's exit status.
   int run();
+  // The same for a group that is there already.  `ends`: only to end it.
+  int take_over(bool ends);
 
  private:
   struct Replica {
     int number = 0;
     pid_t node = -1;
+    int pidfd = -1;  // of a node that is no child of ours
     pid_t server = -1;
     int channel = -1;
     int log = -1;  // the server's output, read to be shown
@@ -70,24 +77,49 @@ class Group {
     bool removed = false, drained = false;  // said by its node, which ends
     std::optional<Begin> next;              // then it comes back so
     int exit_status = 0;                    // of its server, when `exited`
-    bool waits = false;  // lost, and there is no checkpoint yet that it could come back from
     Returns returns;
-    int node_status = 0;  // of its node, as wait(2) gives it, once `node` is -1
-    Problem problem;      // what its node reported as fatal
+    std::int64_t asks_until_ms = 0;  // it waits for a checkpoint that was asked for, until then
+    std::string told;                // of its return, last
+    bool unheard = false;            // its node lives and has not answered us yet
+    std::int64_t heard_of_ms = 0;    // when it was asked last
+    pid_t unheard_pid = -1;          // as the crane-run before knew it
+    int node_status = 0;             // of its node, as wait(2) gives it, once `node` is -1
+    Problem problem;                 // what its node reported as fatal
+    int fatal_code = 0;              // with this status (proxy/node/exit_status.h); 0: it did not
   };
   enum class Phase { kStarting, kServing, kStopping };
 
   Problem start();
   Problem start_node(Replica& replica, const Begin& begin);
   std::string configuration(int number, const Begin& begin) const;
-  bool comes_back(Replica& replica);
-  bool start_at_checkpoint(Replica& replica);
-  void start_from_beginning(Replica& replica);
-  bool somebody_waits() const;
-  void look_for_checkpoints();
+  // group_take_over.cc
+  void know_again();
+  void find_nodes();
+  bool adopt(Replica& replica);
+  void look_for_adoption();
+  void look_at_adopted();
+  bool somebody_is_unheard() const;
+  void kill_unheard();
+  nlohmann::json answer(const nlohmann::json& request);
+  // group_returns.cc
+  bool returns(const Replica& replica) const;
+  void plan_return(Replica& replica);
+  void stops_returning(Replica& replica);
+  bool somebody_returns() const;
+  int return_timeout() const;
+  void look_after_returns();
+  void try_return(Replica& replica);
+  bool waits_for_checkpoint(Replica& replica);
+  bool has_checkpoint() const;
+  std::string why_no_checkpoint(bool there) const;
+  bool majority_fails() const;
   void serve();
   void on_signals();
+  void open_signals();
+  int conclude();
+  void say_what_stays();
   void hear(Replica& replica);
+  void on_fd(Replica& replica, const std::string& json, int fd);
   void on_message(Replica& replica, const std::string& json);
   void on_listen(Replica& replica, std::uint16_t port, const std::string& address, int backlog);
   void on_role(Replica& replica, const std::string& role, std::uint64_t view);
@@ -113,7 +145,7 @@ class Group {
   bool start_again(Replica& replica, const Begin& begin);
   void reap();
   void on_node_end(Replica& replica, int status);
-  void judge();  // after a replica was lost
+  void judge(Replica& lost);
   void stop(const char* why);
   void end_with(Problem problem);
   void kill_nodes();
@@ -124,15 +156,17 @@ class Group {
   const char* role_of(const Replica& replica) const;
   int running() const;
   int leader() const;
+  std::string home_of(const Replica& replica) const;
   std::string log_of(const Replica& replica) const;
 
   const Options& options_;
   const Parts& parts_;
   const Profile& profile_;
   const std::string program_;
-  const std::string log_id_, secret_;
+  const GroupRecord& record_;
   GroupDirectories& directories_;
   Listeners listeners_;
+  AgentDoor door_;
   std::vector<Replica> replicas_;
   Phase phase_ = Phase::kStarting;
   int signals_ = -1;  // signalfd
@@ -144,6 +178,7 @@ class Group {
   bool analysis_settled_ = false;  // and the group's list says so; or somebody is, and it says that
   std::int64_t analysis_asked_ms_ = 0;
   std::uint64_t shown_ = 0;  // bytes of the servers' output that were passed on
+  bool served_ = false;      // there is something to lose
   int status_ = 0;
   Problem problem_;
 };

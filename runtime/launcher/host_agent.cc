@@ -124,6 +124,7 @@ class HostAgent {
   void stop();
   bool has_checkpoint() const;
   bool comes_back(int status);
+  void look_after_return();
   bool stays_drained(int status);
   Json answer(const Json& request);
   Json resume(bool forgets);
@@ -155,9 +156,10 @@ class HostAgent {
   Returns returns_;
   // How its node ended, and its last words, before it was started to fetch a checkpoint.
   std::optional<std::pair<int, std::string>> before_fetch_;
-  std::optional<int> drained_;  // how its node ended, which an operator wanted (H4)
-  bool resumes_ = false;        // brought back, and does not serve yet
-  std::string in_vain_;         // why it did not come back
+  std::pair<int, std::string> ended_;  // how its last node ended, and its last words
+  std::optional<int> drained_;         // how its node ended, which an operator wanted (H4)
+  bool resumes_ = false;               // brought back, and does not serve yet
+  std::string in_vain_;                // why it did not come back
 };
 
 void HostAgent::fail(const Problem& problem) {
@@ -212,6 +214,11 @@ void HostAgent::start(Begin how) {
 // Asks the node to leave, more firmly each time.
 void HostAgent::stop() {
   if (drained_) return leave(*drained_);
+  if (returns_.planned()) {
+    returns_.forget();
+    remove_notice(replica_home());
+    return leave(ended_.first);
+  }
   if (node_.pid < 0) {
     directories_.remove_host(setup::GroupDirectories::Goes::kNothing);
     done_ = true;
@@ -277,18 +284,38 @@ bool HostAgent::comes_back(int status) {
   if (!helps || !has_served_ || stop_signal_ != 0) return false;
   const bool own = has_checkpoint();
   if (!own && file_.fabric == "shm") return false;
-  if (!returns_.once_more(code != kTooFarBehind)) return false;
-  returns_.begins();
+  returns_.ended(code == kTooFarBehind ? Returns::End::kAsked
+                 : code == kServerDied ? Returns::End::kKilled
+                                       : Returns::End::kFailed,
+                 now_ms());
   if (node_.out >= 0) close(node_.out);
   node_.out = -1;
-  wire_.send({{"t", "line"},
-              {"text", "its node " + how_ended(status) + (said_.empty() ? "" : ": " + said_) +
-                           (own ? "; it comes back from its own checkpoint"
-                                : "; it comes back if another replica has a checkpoint")}});
+  serves_ = false;
   last_state_.clear();
-  if (!own) before_fetch_ = {status, said_};
+  const std::int64_t in_ms = returns_.due_ms() - now_ms();
+  const std::string why = "its node " + how_ended(status) + (said_.empty() ? "" : ": " + said_);
+  const std::string command = "crane-ctl replica resume " + std::to_string(replica_);
+  wire_.send({{"t", "line"},
+              {"text", why +
+                           (own ? "; it comes back from its own checkpoint"
+                                : "; it comes back if another replica has a checkpoint") +
+                           (in_ms > 0 ? ", " + when_text(in_ms) + "; " + command +
+                                            " on this host starts it at once"
+                                      : std::string())}});
+  write_notice(replica_home(), {why, returns_.in_a_row(), in_ms, command});
+  ended_ = {status, said_};
+  look_after_return();
+  return done_ ? false : node_.pid >= 0 || returns_.planned();
+}
+
+// RETURN-1: until it lasts, or the group is stopped.
+void HostAgent::look_after_return() {
+  if (!returns_.due(now_ms()) || node_.pid >= 0 || stop_signal_ != 0) return;
+  const bool own = has_checkpoint();
+  returns_.begins(now_ms());
+  remove_notice(replica_home());
+  if (!own) before_fetch_ = ended_;
   start(own ? Begin::kHere : Begin::kFetched);
-  return node_.pid >= 0;
 }
 
 void HostAgent::on_node_end(int status) {
@@ -388,6 +415,11 @@ Json HostAgent::answer(const Json& request) {
     return refused("unknown", "this version of the agent does not know that request");
   }
   if (stop_signal_ != 0) return refused("stopping", who + " is being stopped");
+  if (returns_.planned() && node_.pid < 0) {
+    returns_.hurry(now_ms());
+    look_after_return();
+    return {{"ok", true}, {"message", who + " is started"}};
+  }
   if (!drained_) return refused("busy", "the node of " + who + " runs, or is about to end");
   return resume(asked("forget", true));
 }
@@ -430,6 +462,9 @@ void HostAgent::ask_node_state() {
 }
 
 int HostAgent::timeout() const {
+  if (node_.pid < 0 && returns_.planned()) {
+    return static_cast<int>(std::max<std::int64_t>(0, returns_.due_ms() - now_ms()));
+  }
   if (node_.pid < 0) return -1;
   const std::int64_t next = deadline_ms_ != 0 ? std::min(deadline_ms_, ask_ms_) : ask_ms_;
   return static_cast<int>(std::max<std::int64_t>(0, next - now_ms()));
@@ -482,6 +517,7 @@ int HostAgent::run() {
     if (!done_ && fds[4].revents != 0) {
       door_.answer([this](const Json& request) { return answer(request); });
     }
+    if (!done_) look_after_return();
     if (done_ || node_.pid < 0) continue;
     if (deadline_ms_ != 0 && now_ms() >= deadline_ms_) stop();
     if (now_ms() >= ask_ms_) ask_node_state();

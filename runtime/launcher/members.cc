@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "checkpoint/kept.h"
 #include "runtime/launcher/channel.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/group.h"
@@ -13,9 +12,6 @@ namespace crane::launcher {
 namespace {
 
 using Json = nlohmann::json;
-
-// A checkpoint that was asked for and is not there is asked for again.
-constexpr std::int64_t kAskAgainMs = 5'000;
 
 std::string name_of(int number) { return "replica " + std::to_string(number); }
 
@@ -27,74 +23,14 @@ bool Group::start_again(Replica& replica, const Begin& begin) {
     return false;
   }
   replica.problem = {};
+  replica.fatal_code = 0;
   replica.server = -1;
-  replica.ready = replica.drained = replica.removed = replica.waits = false;
+  replica.ready = replica.drained = replica.removed = false;
+  replica.returns.begins(now_ms());
+  replica.asks_until_ms = 0;
+  remove_notice(home_of(replica));
   write_state();
   return true;
-}
-
-// A replica of a group that serves returns with the newest checkpoint of the group, if there is
-// one.
-bool Group::comes_back(Replica& replica) {
-  const Status status = replica.problem.status;
-  const bool goes_on = alive() * 2 > voters();
-  if (phase_ != Phase::kServing || status == Status::kUnhooked || !goes_on) return false;
-  // Its node looks which one of them is whole.
-  replica.waits = checkpoint::find_kept(directories_.dir()).checkpoints.empty();
-  if (replica.waits) return false;
-  // Who waited for a newer checkpoint has made no attempt that failed.
-  if (!replica.returns.once_more(status != Status::kTooFarBehind)) return false;
-  directories_.keep_logs();
-  say(replica.problem.text);
-  return start_at_checkpoint(replica);
-}
-
-bool Group::start_at_checkpoint(Replica& replica) {
-  Begin begin;
-  begin.restores = true;
-  if (!start_again(replica, begin)) return false;
-  say(name_of(replica.number) + " comes back from a checkpoint");
-  replica.returns.begins();
-  return true;
-}
-
-// There will be no checkpoint: it runs all inputs, if the others' logs still have them.
-void Group::start_from_beginning(Replica& replica) {
-  if (!replica.returns.once_more()) return;
-  directories_.keep_logs();
-  Begin begin;
-  begin.restores = begin.may_begin = true;
-  if (!start_again(replica, begin)) return say(replica.problem.text);
-  say(name_of(replica.number) + " runs all inputs again: there is no checkpoint, because " +
-      refused_);
-  replica.returns.begins();
-}
-
-bool Group::somebody_waits() const {
-  return phase_ == Phase::kServing &&
-         std::any_of(replicas_.begin(), replicas_.end(), [](const Replica& r) { return r.waits; });
-}
-
-// For those who were lost before there was any.
-void Group::look_for_checkpoints() {
-  if (!somebody_waits()) return;
-  if (checkpoint::find_kept(directories_.dir()).checkpoints.empty()) {
-    if (!refused_.empty()) {
-      for (Replica& replica : replicas_) {
-        if (std::exchange(replica.waits, false) && replica.node < 0) start_from_beginning(replica);
-      }
-      return;
-    }
-    if (now_ms() - asked_ms_ < kAskAgainMs || leader() < 0) return;
-    asked_ms_ = now_ms();
-    const auto to = static_cast<std::size_t>(leader());
-    send_message(replicas_[to].channel, Json{{"t", "checkpoint"}}.dump());
-    return;
-  }
-  for (Replica& replica : replicas_) {
-    if (!std::exchange(replica.waits, false) || replica.node >= 0) continue;
-    if (!start_at_checkpoint(replica)) say(replica.problem.text);
-  }
 }
 
 // Its node ended because it was told to: nobody misses it.
@@ -102,6 +38,7 @@ bool Group::is_gone(Replica& replica) {
   if (!replica.removed && !replica.drained) return false;
   replica.problem = {};
   replica.ready = false;
+  replica.returns.forget();
   if (replica.removed) {
     replica.member = replica.votes = false;
     say(name_of(replica.number) + " has left the group");
@@ -125,7 +62,7 @@ void Group::on_members(const Json& members) {
     const bool votes = is_member && found->value("member", "") == "voter";
     if (votes && !replica.votes) say(name_of(replica.number) + " votes from now on");
     replica.votes = votes;
-    replica.waits = replica.waits && is_member;
+    if (!is_member && replica.returns.planned()) stops_returning(replica);
     const bool was_member = std::exchange(replica.member, is_member);
     if (analyses(replica)) {
       analysis_changed(replica, is_member);
@@ -165,7 +102,7 @@ void Group::bring_back(Replica& replica, const Begin& begin) {
   if (start_again(replica, begin)) {
     say(name_of(replica.number) + " is brought back");
   } else {
-    say(replica.problem.text);
+    plan_return(replica);
   }
 }
 

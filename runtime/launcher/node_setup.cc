@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -176,6 +175,8 @@ std::string node_configuration(const NodeSetup& s) {
               {"restore", s.begin.restores},
               {"checkpoint", s.begin.checkpoint},
               {"may_begin", s.begin.may_begin},
+              {"skip_checkpoints", s.begin.skips_checkpoints},
+              {"keeps_log", s.begin.keeps_log},
               {"forget", s.begin.forgets},
               {"working_directory", working_directory(s.options)}}
       .dump(1, ' ', false, Json::error_handler_t::replace);
@@ -210,12 +211,9 @@ Problem write_file(const std::string& path, const std::string& text) {
 pid_t spawn_node(const std::string& program, const std::string& config, int channel,
                  const std::string& log) {
   const std::string fd_number = std::to_string(kControlFd);
-  const pid_t launcher = getpid();
   const pid_t child = fork();
   if (child != 0) return child;
-  setsid();  // Ctrl-C is for crane-run
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != launcher) _exit(1);
+  setsid();  // Ctrl-C is for crane-run, and the end of its terminal
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

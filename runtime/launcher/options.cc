@@ -25,6 +25,7 @@ constexpr const char* kFooter =
     "  crane-run --no-container -n 3 -- memcached -p 11212\n"
     "  crane-run --hosts h1,h2,h3 -- redis-server --port 7000   one replica on each host\n"
     "  crane-run --hosts h1,h2,h3 --name redis-server --stop\n"
+    "  crane-run --name apache2 --stop          also where its crane-run was killed\n"
     "Exit status: the server's own; 100 and above are crane-run's (README: When it says).";
 
 void declare_hosts(CLI::App& app, HostsOptions& o, std::string& hosts) {
@@ -46,7 +47,6 @@ void declare_hosts(CLI::App& app, HostsOptions& o, std::string& hosts) {
                       "crane-run on the hosts (default: where it lies here)"));
   over(app.add_option("--secret-file", o.secret_file,
                       "the group's secret (default: a new one; crane-ctl secret new FILE)"));
-  over(app.add_flag("--stop", o.stop, "stop the group on its hosts"));
 }
 
 std::string profiles() {
@@ -125,9 +125,15 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
   app.add_option("--ring-mb", o.ring_mb,
                  "memory for the log, per replica: 16, 32, ... 1024 (default 128)")
       ->check(CLI::IsMember({16U, 32U, 64U, 128U, 256U, 512U, 1024U}));
+  app.add_option("--test-only-return-ms", o.test_only_return_ms)->group("");
   app.add_option("--test-only-flip", o.test_only_flip)->group("");
   app.add_flag("--test-only-faults", o.test_only_faults)->group("");
   app.add_flag("--trace", o.trace, "record every turn, too: crane-diff --schedule names the first");
+  app.add_flag("--stop", o.stop,
+               "stop the group of this --name, on this machine or its --hosts, whether a crane-run "
+               "supervises it or not");
+  app.add_flag("--force-new-group", o.force_new_group,
+               "begin anew where a group of this name left something behind, which is given up");
   app.add_option("--dir", o.dir, "where the group's files live while it runs");
   app.add_option("--bind", o.binds, "DIR or SOURCE:TARGET, shared with the containers")
       ->allow_extra_args(false);
@@ -234,6 +240,10 @@ Problem check(Options& o, const std::vector<std::string>& publish) {
     return problem(Status::kUsage, "--name", o.name, "not a name for a group",
                    "use up to 32 letters, digits, '-', '_' and '.'");
   }
+  if (!o.dir.empty() && o.remote.hosts.empty()) {
+    std::error_code ignored;
+    o.dir = std::filesystem::absolute(o.dir, ignored).lexically_normal().string();
+  }
   if (!o.analysis.empty()) return check_analysis(o);
   return {};
 }
@@ -277,6 +287,8 @@ Parsed parse_options(int argc, const char* const* argv, Options& options, Proble
     return Parsed::kProblem;
   }
   options.program.insert(options.program.end(), theirs.begin(), theirs.end());
+  options.words.assign(argv + 1, argv + argc);
+  options.remote.stop = options.stop && app.count("--hosts") > 0;
   options.container = !no_container;
   options.pin = !no_pin;
   if (problem_out = choose_checkpoints(app, options); !problem_out.none()) {
@@ -287,7 +299,7 @@ Parsed parse_options(int argc, const char* const* argv, Options& options, Proble
       return Parsed::kProblem;
     }
   }
-  if (options.program.empty() && options.remote.stop && !options.name.empty()) {
+  if (options.program.empty() && options.stop && !options.name.empty()) {
     options.program.push_back(options.name);
   }
   if (options.program.empty()) {

@@ -68,11 +68,15 @@ struct Options {
   bool restart_checkpoints = false;
   std::uint32_t restart_every_s = 0;                          // 0: only if asked for
   std::uint32_t checkpoint_log_mb = setup::kCheckpointLogMb;  // 0: not for the log's length
-  int test_only_flip = -1;        // the replica whose output is made wrong
-  bool test_only_faults = false;  // nodes die where their directories tell them
+  std::int64_t test_only_return_ms = 1'000;  // the first pause before a lost replica's return
+  int test_only_flip = -1;                   // the replica whose output is made wrong
+  bool test_only_faults = false;             // nodes die where their directories tell them
   bool verbose = false;
   HostsOptions remote;
   std::vector<std::string> program;  // name and arguments, as typed
+  std::vector<std::string> words;    // all of the command line behind crane-run, as typed
+  bool stop = false;                 // end the group of this name instead of starting one
+  bool force_new_group = false;      // whatever is left of one of this name is given up
 
   setup::GroupPlace place() const { return {name, dir, places(), record}; }
   int places() const { return replicas + spares + (analysis.empty() ? 0 : 1); }

@@ -1,32 +1,89 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Who is started again and again without lasting is not started any more.
+// When a replica that was lost is started again: always, at once the first time, and after 1, 2, 4,
+// .. 60 s where the attempts before did not last.
+//
+// What is planned stands in the replica's directory, for crane-ctl: returning.json, while the
+// replica is away.
 //
 // Threads: one.
+// INVARIANT RETURN-1  A replica that was lost always has a next attempt.
+// INVARIANT RETURN-2  The next attempt is at most kPauseMostMs away.
 
+#include <algorithm>
 #include <cstdint>
-
-#include "runtime/launcher/child.h"
+#include <nlohmann/json_fwd.hpp>
+#include <string>
 
 namespace crane::launcher {
 
 class Returns {
  public:
-  // Before one more start; false: it is one too many in a row.  One that does not count is no
-  // attempt that failed.
-  bool once_more(bool counts = true) {
-    if (now_ms() - began_ms_ > kLastsMs) in_a_row_ = 0;
-    return !counts || ++in_a_row_ <= kInARowMax;
+  enum class End {
+    kKilled,  // from outside, or with its server
+    kFailed,  // its node says why it cannot go on
+    kAsked,   // it ended to begin anew at a newer checkpoint: no attempt that failed
+  };
+  static constexpr std::int64_t kPauseMostMs = 60'000;
+  static constexpr std::int64_t kLastsMs = 10'000;
+
+  // `unit_ms`: the first pause that is none; tests shorten it.
+  explicit Returns(std::int64_t unit_ms = 1'000) : unit_ms_(unit_ms) {}
+
+  // Plans the next attempt.  `least_ms`: not before.
+  void ended(End how, std::int64_t now_ms, std::int64_t least_ms = 0) {
+    if (began_ms_ != 0 && now_ms - began_ms_ > kLastsMs) forget();
+    if (how != End::kAsked) ++in_a_row_;
+    failed_ = how == End::kFailed ? failed_ + 1 : how == End::kKilled ? 0 : failed_;
+    due_ms_ = now_ms + std::max(least_ms, pause_ms());
+    planned_ = true;
   }
-  void begins() { began_ms_ = now_ms(); }
-  void forget() { in_a_row_ = 0; }
+  void begins(std::int64_t now_ms) {
+    began_ms_ = now_ms;
+    planned_ = false;
+  }
+  // An operator does not want to wait for the planned one.
+  void hurry(std::int64_t now_ms) {
+    in_a_row_ = failed_ = 0;
+    due_ms_ = now_ms;
+  }
+  // Nothing is planned any more: an operator decides, or the replica is no member.
+  void forget() {
+    in_a_row_ = failed_ = 0;
+    planned_ = false;
+  }
+
+  bool planned() const { return planned_; }
+  bool due(std::int64_t now_ms) const { return planned_ && now_ms >= due_ms_; }
+  std::int64_t due_ms() const { return due_ms_; }
+  // Ends in a row without one that lasted, and those whose node said why.
+  int in_a_row() const { return in_a_row_; }
+  int failed() const { return failed_; }
 
  private:
-  static constexpr int kInARowMax = 3;
-  static constexpr std::int64_t kLastsMs = 30'000;
+  std::int64_t pause_ms() const {
+    if (in_a_row_ <= 1) return 0;
+    return std::min(kPauseMostMs, unit_ms_ << std::min(in_a_row_ - 2, 20));
+  }
 
-  int in_a_row_ = 0;
-  std::int64_t began_ms_ = 0;
+  std::int64_t unit_ms_;
+  std::int64_t began_ms_ = 0, due_ms_ = 0;
+  int in_a_row_ = 0, failed_ = 0;
+  bool planned_ = false;
 };
+
+// returning.json: {"why", "attempts", "next_unix_ms", "command"}; null: there is none.
+struct ReturnNotice {
+  std::string why;      // the replica was lost, or did not come back
+  int attempts = 0;     // that did not last, in a row
+  std::int64_t in_ms;   // until the next one
+  std::string command;  // that makes it at once
+};
+void write_notice(const std::string& replica_home, const ReturnNotice& notice);
+void remove_notice(const std::string& replica_home);
+nlohmann::json read_notice(const std::string& replica_home);
+
+// "at once" or "in 4 s".
+std::string when_text(std::int64_t in_ms);
 
 }  // namespace crane::launcher

@@ -5,6 +5,7 @@
 
 #include "runtime/launcher/agent_door.h"
 #include "runtime/launcher/control_client.h"
+#include "runtime/setup/preflight.h"
 
 namespace crane::launcher {
 namespace {
@@ -40,6 +41,20 @@ Told tell_agent(const Request& request, const std::string& group, int replica, c
             reply == Reply::kSilent};
   }
   return told_by(group, text);
+}
+
+Told tell_crane_run(const Request& request, const std::string& group, const Json& what) {
+  const std::string door = request.dir + "/" + group + "/" + kAgentDoor;
+  std::string text;
+  const Reply reply = ask_node(door, what.dump(), kAskMs, text);
+  if (reply == Reply::kAnswer) return told_by(group, text);
+  return {kRefused, "no answer: " + group + ": its crane-run does not answer",
+          reply == Reply::kSilent};
+}
+
+bool is_unsupervised(const std::string& dir, const std::string& group) {
+  const std::string home = dir + "/" + group;
+  return access((home + "/group.json").c_str(), F_OK) == 0 && !setup::is_held(home);
 }
 
 std::string way_back(Starter starter, int replica) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "runtime/launcher/returns.h"
 #include "runtime/launcher/text_table.h"
 
 namespace crane::launcher {
@@ -121,6 +122,7 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
     Json row = found->second.reply == Reply::kAnswer ? found->second.status : Json::object();
     row["replica"] = i;
     row["state"] = name(found->second.reply);
+    if (found->second.returns.is_object()) row["returns"] = found->second.returns;
     if (found->second.reply == Reply::kAnswer) {
       const std::uint64_t applied = number(row, "applied");
       row["lag"] = commit > applied ? commit - applied : 0;
@@ -151,6 +153,12 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
   summary["commit"] = commit;
   summary["health"] = health_word(summary, answers, named);
   return summary;
+}
+
+void note_unsupervised(Json& summary, const std::string& command) {
+  summary["supervised"] = false;
+  summary["unsupervised"] = command;
+  if (summary.value("health", "") == "well") summary["health"] = "degraded";
 }
 
 Health health_of(const Json& summary) {
@@ -281,6 +289,22 @@ std::string analysis_text(const Json& summary) {
   return text;
 }
 
+// Who is away, and when it is started again.
+std::string returns_text(const Json& summary) {
+  std::string text;
+  for (const Json& row : summary["replicas"]) {
+    const auto found = row.find("returns");
+    if (found == row.end() || !found->is_object()) continue;
+    text += fmt::format(
+        "replica {} comes back {}, after {} ends in a row ({} starts it at once): {}\n",
+        cell(row, "replica"), when_text(static_cast<std::int64_t>(number(*found, "next_in_ms"))),
+        cell(*found, "attempts"), found->value("command", ""), found->value("why", ""));
+  }
+  return text + (summary.contains("unsupervised")
+                     ? "unsupervised: " + summary["unsupervised"].get<std::string>() + "\n"
+                     : std::string());
+}
+
 // What a replica that is lost now would come back by, and who came back without a checkpoint.
 std::string recovery_text(const Json& summary) {
   const Json* best = nullptr;
@@ -349,8 +373,8 @@ std::string table_of(const Json& summary) {
         cell(e, "view"), cell(e, "cause"), cell(e, "age_ms"), cell(e, "took_us"),
         cell(d, "period_us"), cell(d, "misses_needed"));
   }
-  return text + checkpoints_text(summary) + recovery_text(summary) + analysis_text(summary) +
-         line_ups_text(summary) + unhooked_text(summary);
+  return text + returns_text(summary) + checkpoints_text(summary) + recovery_text(summary) +
+         analysis_text(summary) + line_ups_text(summary) + unhooked_text(summary);
 }
 
 std::string members_of(const Json& summary) {

@@ -17,13 +17,16 @@ enum class Health : int { kWell = 0, kDegraded = 1, kNoLeader = 2 };
 
 struct NodeAnswer {
   Reply reply = Reply::kAbsent;
-  nlohmann::json status;  // when kAnswer
+  nlohmann::json status;   // when kAnswer
+  nlohmann::json returns;  // of one that is away: how it comes back (returns.h); null: unknown
 };
 
 // {"group", "health", "leader", "view", "commit", "replicas": [{"replica", "state", "lag", ...}]}
 // The nodes of this machine speak for themselves; of the others' replicas stands what the leader
 // knows, if it is here.  lag: committed entries that the replica's server has not taken yet.
 nlohmann::json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers);
+// Of a group that crane-run started: none supervises it; `command` ends or takes it over.
+void note_unsupervised(nlohmann::json& summary, const std::string& command);
 Health health_of(const nlohmann::json& summary);
 std::string table_of(const nlohmann::json& summary);
 // The members by the word of who leads, else of the newest view that answers; empty: nobody tells.

@@ -80,15 +80,6 @@ Problem check_port(std::uint16_t port) {
                  "stop its owner, or choose another with --publish");
 }
 
-// Whether somebody holds the lock of a directory.
-bool is_held(const std::string& directory) {
-  const int fd = open((directory + "/lock").c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool held = flock(fd, LOCK_EX | LOCK_NB) != 0;
-  close(fd);
-  return held;
-}
-
 // A directory of recordings that can be written.
 Problem check_record(const std::string& record) {
   if (record.empty()) return {};
@@ -102,6 +93,14 @@ Problem check_record(const std::string& record) {
 }
 
 }  // namespace
+
+bool is_held(const std::string& directory) {
+  const int fd = open((directory + "/lock").c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool held = flock(fd, LOCK_EX | LOCK_NB) != 0;
+  close(fd);
+  return held;
+}
 
 std::string default_directory() {
   if (geteuid() == 0) return "/run/crane";
@@ -225,6 +224,30 @@ Problem GroupDirectories::create(const GroupPlace& place) {
   return check_record(place.record);
 }
 
+Problem GroupDirectories::take_over(const GroupPlace& place) {
+  const std::string base = place.dir.empty() ? default_directory() : place.dir;
+  const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
+  const std::string shm = "/dev/shm/crane." + place.name;
+  for (int i = 0; i < place.replicas; ++i) {
+    const std::string segment = shm + "/r" + std::to_string(i) + "/segment";
+    if (auto p = check_version(segment); !p.none()) return p;
+  }
+  // Until both are ours nothing of them is: what there is may not be removed.
+  for (const auto& top : {dir, shm}) {
+    if (auto p = lock(top, place.name); !p.none()) return p;
+  }
+  for (const auto& top : {dir, shm}) {
+    for (int i = 0; i < place.replicas; ++i) {
+      std::error_code failure;
+      fs::create_directories(top + "/r" + std::to_string(i), failure);
+      if (failure) return no_directory(top, failure.message());
+    }
+  }
+  dir_ = dir;
+  shm_dir_ = shm;
+  return check_record(place.record);
+}
+
 Problem GroupDirectories::create_replica(const GroupPlace& place, int replica) {
   const std::string base = place.dir.empty() ? default_directory() : place.dir;
   const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
@@ -305,11 +328,11 @@ void GroupDirectories::remove_host(Goes goes) {
 
 void GroupDirectories::remove() {
   std::error_code ignored;
-  if (!shm_dir_.empty()) fs::remove_all(shm_dir_, ignored);
+  if (!shm_dir_.empty() && !keep_all_) fs::remove_all(shm_dir_, ignored);
   // Not its parent: /run/crane is a mount point in the namespaces of other groups' servers, and
   // rmdir(2) would take their mounts away.
   if (!dir_.empty() && !keep_logs_) fs::remove_all(dir_, ignored);
-  if (keep_logs_) unlink((dir_ + "/lock").c_str());
+  if (keep_logs_ && !keep_all_) unlink((dir_ + "/lock").c_str());
   for (const int fd : locks_) close(fd);
   locks_.clear();
   dir_.clear();

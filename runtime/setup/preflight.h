@@ -4,8 +4,9 @@
 //
 // A group has two directories, <dir>/<name> and /dev/shm/crane.<name>.  crane-run holds both alone;
 // a node that runs by itself shares them with the group's other nodes of this machine and holds its
-// own r<i> in them alone.  The kernel releases a lock when its holder dies however it dies, so what
-// lies in a directory that nobody holds is left over from a killed one and is removed.
+// own r<i> in them alone.  The kernel releases a lock when its holder dies however it dies: what
+// lies in a directory that nobody holds is left over from a killed crane-run, whose nodes may live;
+// the next one goes on with it (launcher/take_over.h), or removes it.
 
 #include <cstdint>
 #include <string>
@@ -47,6 +48,11 @@ struct GroupPlace {
   std::string record;  // directory for recorded outputs; empty: none
 };
 
+// The places that a group can have.
+inline constexpr int kPlacesMost = 9;
+// Whether somebody holds the lock of a directory.
+bool is_held(const std::string& directory);
+
 class GroupDirectories {
  public:
   GroupDirectories() = default;
@@ -57,6 +63,9 @@ class GroupDirectories {
   // Creates and locks both directories, with one for each replica in them.
   // Statuses: kDirectory, kDiskFull, kGroupExists, kSharedVersion.
   Problem create(const GroupPlace& place);
+  // Locks both as they are, of a group whose crane-run died; what is missing is made.
+  // Statuses as create().
+  Problem take_over(const GroupPlace& place);
   // The same for the one replica of a node that runs by itself: its r<replica> is emptied (but for
   // node.log and checkpoints), and nothing is removed at the end, for other replicas of the group
   // may be here.
@@ -75,6 +84,8 @@ class GroupDirectories {
   void remove();
   // Leaves <dir>/<name> (logs) in place at the end.
   void keep_logs() { keep_logs_ = true; }
+  // Leaves both in place, so that the group can be gone on with.
+  void keep_all() { keep_logs_ = keep_all_ = true; }
 
   const std::string& dir() const { return dir_own_.empty() ? dir_ : dir_own_; }
   const std::string& shm_dir() const { return shm_own_.empty() ? shm_dir_ : shm_own_; }
@@ -88,7 +99,7 @@ class GroupDirectories {
   std::string host_dir_;
   int host_replica_ = -1;
   std::vector<int> locks_;
-  bool keep_logs_ = false;
+  bool keep_logs_ = false, keep_all_ = false;
 };
 
 }  // namespace crane::setup

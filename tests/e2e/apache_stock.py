@@ -39,7 +39,7 @@ def body(story):
 
 
 def killed_launcher(story):
-    """crane-run itself is killed: nodes and servers must not live on."""
+    """crane-run itself is killed: clients are served on, and --stop leaves nothing."""
     port = h.free_port()
     group = h.Group(story, ["apache2"], port=port, options=["--publish", f"{port}:80"])
     group.start()
@@ -47,9 +47,14 @@ def killed_launcher(story):
         group.remember(group.state())
         os.kill(group.process.pid, signal.SIGKILL)
         group.process.wait(10)
+        story.check(h.http(port, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 "),
+                    "kill -9 of crane-run: clients are served on")
+        done = subprocess.run([str(story.out / "crane-run"), "--stop", "--name", group.name,
+                               "--dir", str(group.home)], stdout=subprocess.PIPE, text=True,
+                              stderr=subprocess.STDOUT, timeout=60, check=False)
         h.wait_until(lambda: not any(h.alive(pid) for pid in group.known), 20,
-                     "all processes of a killed crane-run end")
-        story.check(True, "kill -9 of crane-run leaves no process")
+                     "all processes of a killed crane-run's group end")
+        story.check(done.returncode == 0, "crane-run --stop leaves no process", done.stdout)
     finally:
         group.kill_all()
 

@@ -62,7 +62,7 @@ def serve_and_lose(story, network):
         story.check(got == [2 * HOSTS + 1, 2 * HOSTS + 2], "the others go on after a SIGKILL", got)
         h.wait_until(lambda: "goes on with 2 of 3" in group.said(), 30, "crane-run notices")
         said = group.said()
-        story.check(f"replica {leader} on {name}: its node is lost: killed by Killed" in said,
+        story.check(f"replica {leader} on {name}: its node is lost: killed by SIGKILL" in said,
                     "crane-run says which, where and why", said)
         log = re.search(r"its log there: (\S+)", said)
         story.check(log and pathlib.Path(log[1]).exists(), "the log it names is there", said)

@@ -203,7 +203,7 @@ def serve_and_lose(story, network, sshds):
         h.wait_until(lambda: "goes on with 2 of 3" in group.said(), 30, "crane-run notices")
         said = group.said()
         story.check(f"replica {leader} on {network.names[leader]}: its node is lost: killed by "
-                    "Killed" in said, "crane-run says which, where and why", said)
+                    "SIGKILL" in said, "crane-run says which, where and why", said)
         os.killpg(group.process.pid, signal.SIGINT)  # as a terminal does
         story.check(group.wait() == 0 and whole_lines(group.said()), "Ctrl-C ends it with status 0",
                     group.said())

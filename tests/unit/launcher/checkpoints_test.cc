@@ -138,7 +138,7 @@ TEST_CASE("checkpoint list, verify: not permitted is not damaged, and not nothin
     std::string sentence;
     REQUIRE(::seteuid(65534) == 0);
     const AllKept found = group.find();
-    const Verdict verdict = verify_checkpoint(all.checkpoints[0], sentence);
+    const Verdict verdict = verify_checkpoint(all.checkpoints[0], "", sentence);
     REQUIRE(::seteuid(0) == 0);
     REQUIRE(::chmod(closed.c_str(), 0755) == 0);
     INFO(closed);
@@ -155,7 +155,9 @@ TEST_CASE("checkpoint verify: well, damaged with the file's name, well again", "
   Directory group;
   const std::string path = group.add(1, 2, 20, false);
   std::string sentence;
-  const auto verify = [&] { return verify_checkpoint(group.find().checkpoints.at(0), sentence); };
+  const auto verify = [&] {
+    return verify_checkpoint(group.find().checkpoints.at(0), "", sentence);
+  };
   CHECK(verify() == Verdict::kWell);
   CHECK(has(sentence, "replica 1, checkpoint 00000002.000000000020: well, "));
   CHECK(group.find().checkpoints[0].listed.verified);
@@ -183,10 +185,10 @@ TEST_CASE("checkpoint verify: one that its node removes meanwhile is not damaged
   {
     const Descriptor lock(::open(found.checkpoints[0].listed.path.c_str(), O_RDONLY));
     REQUIRE(::flock(lock.get(), LOCK_EX) == 0);  // as who removes it holds it
-    CHECK(verify_checkpoint(found.checkpoints[0], sentence) == Verdict::kRemoved);
+    CHECK(verify_checkpoint(found.checkpoints[0], "", sentence) == Verdict::kRemoved);
   }
   REQUIRE(checkpoints_in(group.home(1)).remove(found.checkpoints[0].listed.name).ok());
-  CHECK(verify_checkpoint(found.checkpoints[0], sentence) == Verdict::kRemoved);
+  CHECK(verify_checkpoint(found.checkpoints[0], "", sentence) == Verdict::kRemoved);
   CHECK(has(sentence, "removed meanwhile"));
 }
 

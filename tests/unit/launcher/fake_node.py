@@ -6,12 +6,14 @@ What it plays is told by variables in the configured environment:
   FAKE_PORT=n    asks for a listener for port n; the leader answers every client "replica <k>"
   FAKE_EXIT=n    every replica reports that its server exited with status n
   FAKE_FATAL=k   replica k reports a fatal error (status 68: the server never checked in)
+  It goes on when its crane-run is gone, and lets the next one supervise it.
   FAKE_DIE=k     replica k kills itself once the group is asked for (a file <dir>/die appears)
   What crane-run asks of members is kept in <dir>/asked-<k>.
   FAKE_STUBBORN=k  replica k ignores "stop"
   FAKE_WORDS=1   replica k says what stands in <dir>/say-<k>, once it appears, and removes it; after
                  "removed" it ends with status 71, after "drained" with 0 once <dir>/end-<k> appears
 """
+import fcntl
 import json
 import os
 import select
@@ -26,17 +28,32 @@ def main():
     me, home = config["replica"], f"{config['dir']}/r{config['replica']}"
     control = socket.socket(fileno=int(sys.argv[sys.argv.index("--control-fd") + 1]))
 
+    # As the memory of a real node's log has one.
+    memory = f"{config['shm_dir']}/consensus/r{me}"
+    os.makedirs(memory, exist_ok=True)
+    held = open(f"{memory}/lock", "w")
+    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if os.path.exists(f"{home}/control.sock"):
+        os.unlink(f"{home}/control.sock")
+    door.bind(f"{home}/control.sock")
+    door.listen(4)
+
     def say(**message):
-        control.send(json.dumps(message).encode())
+        if control:
+            control.send(json.dumps(message).encode())
+
+    def introduce():
+        say(t="role", role="leader" if me == 0 else "follower", view=1)
+        say(t="server", pid=os.getpid())
+        say(t="ready")
 
     if play.get("FAKE_FATAL") == str(me):
         say(t="fatal", code=68, message="the server did not load libcrane.so")
         return 68
     with open(f"{home}/server.log", "a") as log:
         log.write("hello from the server\n")
-    say(t="role", role="leader" if me == 0 else "follower", view=1)
-    say(t="server", pid=os.getpid())
-    say(t="ready")
+    introduce()
     if "FAKE_PORT" in play:
         say(t="listen", port=int(play["FAKE_PORT"]), addr="127.0.0.1", backlog=5)
     if "FAKE_EXIT" in play:
@@ -51,19 +68,29 @@ def main():
             leaves = {"removed": 71, "drained": 0}.get(message["t"], leaves)
         if leaves is not None and (leaves != 0 or os.path.exists(end)):
             return leaves
-        readable = select.select([control] + ([listener] if listener and me == 0 else []), [], [],
-                                 0.02)[0]
+        readable = select.select([s for s in (control, door) if s]
+                                 + ([listener] if listener and me == 0 else []), [], [], 0.02)[0]
         if play.get("FAKE_DIE") == str(me) and os.path.exists(f"{config['dir']}/die"):
             os.kill(os.getpid(), signal.SIGKILL)
         if listener in readable:
             client, _ = listener.accept()
             client.sendall(f"replica {me}\n".encode())
             client.close()
-        if control not in readable:
+        if door in readable:   # the next crane-run
+            control = door.accept()[0]
+            assert json.loads(control.recv(4096))["do"] == "supervise"
+            control.send(b'{"ok": true, "message": "taken over"}')
+            if listener:
+                socket.send_fds(control, [json.dumps({"t": "listener", "port": int(
+                    play["FAKE_PORT"])}).encode()], [listener.fileno()])
+            introduce()
+            continue
+        if not control or control not in readable:
             continue
         data, fds, _, _ = socket.recv_fds(control, 65536, 1)
-        if not data:
-            return 72
+        if not data:   # crane-run is gone
+            control = None
+            continue
         message = json.loads(data)
         if message["t"] == "member":
             with open(f"{config['dir']}/asked-{me}", "a") as asked:

@@ -57,19 +57,33 @@ struct Running {
     options.dir = scratch;
     options.container = false;
     options.program = {"/bin/true"};
+    options.words = {"--", "/bin/true"};
+    options.test_only_return_ms = 20;
+    start(play);
+  }
+  // Also of a second crane-run over the same group.
+  void start(const std::vector<std::string>& play) {
     pid = fork();
-    if (pid == 0) _exit(child(std::move(play)));
+    if (pid == 0) _exit(child(play));
   }
   ~Running() {
+    const Json last = state();
     if (pid > 0) {
       kill(pid, SIGKILL);
       waitpid(pid, nullptr, 0);
+    }
+    for (const Json& row : last.is_object() ? last["replicas"] : Json::array()) {
+      const pid_t node = row["node_pid"];  // outlives it
+      if (node > 0 && slurp("/proc/" + std::to_string(node) + "/cmdline").find("fake_node") !=
+                          std::string::npos) {
+        kill(node, SIGKILL);
+      }
     }
     fs::remove_all(scratch);
     fs::remove_all("/dev/shm/crane." + options.name);
   }
 
-  int child(std::vector<std::string> play) {
+  int child(const std::vector<std::string>& play) {
     const int out = open((scratch + "/out").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
     const int err = open((scratch + "/err").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
     dup2(out, 1);
@@ -77,11 +91,16 @@ struct Running {
     Parts parts{fs::absolute(kFakeNode).string(), "/bin/true"};
     Profile profile;
     profile.name = "default";
-    profile.environment = std::move(play);
+    profile.environment = play;
     GroupDirectories directories;
-    if (!directories.create(options.place()).none()) return 99;
-    Group group(options, parts, profile, options.program[0], directories);
-    return group.run();
+    const Remains remains = look_for_remains(options.place());
+    const bool anew = !remains.record;
+    const Problem made =
+        anew ? directories.create(options.place()) : directories.take_over(options.place());
+    if (!made.none()) return 99;
+    const GroupRecord record = anew ? new_record(options, parts) : *remains.record;
+    Group group(options, parts, profile, options.program[0], directories, record);
+    return anew ? group.run() : group.take_over(false);
   }
 
   std::string dir() const { return scratch + "/" + options.name; }
@@ -179,16 +198,113 @@ TEST_CASE("group: serves one published socket, and a signal stops everything", "
   CHECK(ask(port).empty());
 }
 
-TEST_CASE("group: goes on without one replica, ends without a majority", "[launcher]") {
+TEST_CASE("group: lost replicas are started again, a majority at once as well", "[launcher]") {
   Running group(3, {}, "losses");
   REQUIRE(eventually([&] { return group.ready(); }));
-  kill(group.node(1), SIGKILL);
-  REQUIRE(eventually([&] { return group.said().find("2 of 3 replicas") != std::string::npos; }));
-  CHECK(group.said().find("killed by") != std::string::npos);
-  CHECK(group.state()["replicas"][1]["role"] == "dead");
-  kill(group.node(0), SIGKILL);
-  CHECK(group.wait() == static_cast<int>(Status::kMajorityLost));
+  const pid_t first = group.node(1), second = group.node(0);
+  kill(first, SIGKILL);
+  REQUIRE(eventually([&] { return group.has_said("the group goes on with 2 of 3 replicas"); }));
+  CHECK(group.has_said("killed by SIGKILL"));
+  REQUIRE(eventually([&] { return group.node(1) > 0 && group.node(1) != first; }));
+  CHECK(group.configuration(1)["restore"] == true);
+  CHECK(group.configuration(1)["may_begin"] == true);
+  CHECK(group.configuration(1)["keeps_log"] == false);
+  const pid_t third = group.node(1);
+  kill(group.pid, SIGSTOP);  // so that it hears of both at once
+  kill(second, SIGKILL);
+  kill(third, SIGKILL);
+  kill(group.pid, SIGCONT);
+  REQUIRE(eventually([&] { return group.node(0) > 0 && group.node(0) != second; }));
+  REQUIRE(eventually([&] { return group.node(1) > 0 && group.node(1) != third; }));
+  CHECK(group.has_said("the group waits: 1 of 3 replicas are left"));
+  CHECK(group.configuration(0)["forget"] == false);
+  kill(group.pid, SIGTERM);
+  CHECK(group.wait() == 0);
   CHECK_FALSE(fs::exists("/dev/shm/crane." + group.options.name));
+  CHECK_FALSE(look_for_remains(group.options.place()).record);  // its logs stay, it has ended
+}
+
+// RETURN-1: ten ends in a row, each as soon as it is there, and no last one.
+TEST_CASE("group: a replica that is lost again and again is never given up", "[launcher]") {
+  Running group(3, {}, "again");
+  REQUIRE(eventually([&] { return group.ready(); }));
+  for (int i = 0; i < 6; ++i) {
+    const pid_t node = group.node(2);
+    kill(node, SIGKILL);
+    REQUIRE(eventually([&] { return group.node(2) != node; }));
+    if (i == 4) {  // while it waits, it is said for how long
+      CHECK(eventually(
+          [&] { return group.has_said("crane-ctl replica resume 2 starts it at once"); }));
+    }
+    REQUIRE(eventually([&] { return group.node(2) > 0; }));
+  }
+  CHECK_FALSE(fs::exists(group.dir() + "/r2/returning.json"));
+  kill(group.pid, SIGTERM);
+  CHECK(group.wait() == 0);
+}
+
+TEST_CASE("group: it survives its crane-run, and the next one takes it over", "[launcher]") {
+  const std::uint16_t port = free_port();
+  Running group(3, {"FAKE_PORT=" + std::to_string(port)}, "takeover");
+  REQUIRE(eventually([&] { return group.ready() && !group.state()["listening"].empty(); }));
+  REQUIRE(eventually([&] { return ask(port) == "replica 0\n"; }));
+  const pid_t kept = group.node(0), lost = group.node(2);
+  kill(group.pid, SIGKILL);
+  CHECK(group.wait() == 1000 + SIGKILL);
+  CHECK(ask(port) == "replica 0\n");
+  kill(lost, SIGKILL);
+  REQUIRE(eventually([&] { return !node_lives("/dev/shm/crane." + group.options.name, 2); }));
+  group.start({"FAKE_PORT=" + std::to_string(port)});
+  REQUIRE(eventually([&] { return group.has_said("2 nodes run"); }));
+  REQUIRE(eventually([&] { return group.node(2) > 0 && group.node(2) != lost; }));
+  CHECK(group.node(0) == kept);
+  CHECK(group.configuration(2)["restore"] == true);
+  CHECK(group.configuration(2)["log_id"] == group.configuration(0)["log_id"]);
+  REQUIRE(eventually([&] { return !group.state()["listening"].empty(); }));
+  CHECK(group.state()["listening"][0]["published"] == port);
+  CHECK(ask(port) == "replica 0\n");
+  kill(group.pid, SIGTERM);
+  CHECK(group.wait() == 0);
+  REQUIRE(eventually([&] { return dead(kept); }));
+  CHECK(group.left_nothing());
+}
+
+TEST_CASE("group: when all nodes died with its crane-run, the next one goes on", "[launcher]") {
+  Running group(3, {}, "remains");
+  REQUIRE(eventually([&] { return group.ready(); }));
+  const Json log = group.configuration(0)["log_id"];
+  const std::vector<pid_t> nodes{group.node(0), group.node(1), group.node(2)};
+  kill(group.pid, SIGKILL);
+  CHECK(group.wait() == 1000 + SIGKILL);
+  for (const pid_t node : nodes) kill(node, SIGKILL);
+  REQUIRE(eventually([&] { return look_for_remains(group.options.place()).living == 0; }));
+  group.start({});
+  REQUIRE(eventually([&] { return group.has_said("none of whose nodes runs"); }));
+  REQUIRE(eventually([&] { return group.node(0) > 0 && group.node(2) > 0; }));
+  CHECK(group.configuration(0)["log_id"] == log);
+  CHECK(group.configuration(0)["keeps_log"] == true);
+  kill(group.pid, SIGTERM);
+  CHECK(group.wait() == 0);
+  CHECK(group.left_nothing());
+}
+
+TEST_CASE("take over: another command is refused, and says what differs", "[launcher]") {
+  Options options;
+  options.name = "g";
+  options.words = {"--name", "g", "--", "redis-server", "--maxmemory", "100mb"};
+  const Parts parts{"/bin/true", "/bin/true"};
+  GroupRecord record = new_record(options, parts);
+  CHECK(compare(record, options, parts, 3).none());
+  record.words = {"-v", "--name", "g", "--", "redis-server", "--maxmemory", "50mb"};
+  const Problem living = compare(record, options, parts, 3),
+                dead = compare(record, options, parts, 0);
+  CHECK(living.status == Status::kGroupExists);
+  CHECK(living.text.find("\"100mb\" was \"50mb\"") != std::string::npos);
+  CHECK(living.text.find("crane-run --stop --name g") != std::string::npos);
+  CHECK(dead.text.find("--force-new-group") != std::string::npos);
+  record = new_record(options, parts);
+  record.build = "another";
+  CHECK(compare(record, options, parts, 3).text.find("another build") != std::string::npos);
 }
 
 TEST_CASE("group: who is added gets a node, who is removed is not missed", "[launcher]") {
@@ -213,6 +329,7 @@ TEST_CASE("group: who is added gets a node, who is removed is not missed", "[lau
   // Of three voters, one more may be lost.
   kill(group.node(3), SIGKILL);
   REQUIRE(eventually([&] { return group.has_said("2 of 3 replicas"); }));
+  REQUIRE(eventually([&] { return group.node(3) > 0; }));
   group.let_say(0, members({{0, "voter"}, {1, "voter"}, {2, "learner"}, {3, "voter"}}));
   REQUIRE(eventually([&] { return group.node(2) > 0; }));
   kill(group.pid, SIGTERM);
@@ -252,20 +369,35 @@ TEST_CASE("group: a node's fatal report at the start becomes message and status"
   CHECK(group.said().find("its log: ") != std::string::npos);
 }
 
-TEST_CASE("group: a server that never checked in costs its replica, a majority of them the group",
+TEST_CASE("group: where a majority fails by itself each time, the group ends and keeps all",
           "[launcher]") {
   Running group(3, {"FAKE_WORDS=1"}, "checkin");
   REQUIRE(eventually([&] { return group.ready(); }));
   const auto lose = [&group](int k) {
+    const pid_t node = group.node(k);
     group.let_say(k, Json{{"t", "fatal"}, {"code", 68}, {"message", "no check-in in time"}});
     REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-" + std::to_string(k)); }));
-    kill(group.node(k), SIGKILL);
+    kill(node, SIGKILL);
+    REQUIRE(eventually([&] { return group.node(k) != node; }));
   };
   lose(2);
   REQUIRE(eventually([&] { return group.has_said("the group goes on with 2 of 3 replicas"); }));
-  lose(1);
+  for (int i = 0; i < 4; ++i) {
+    for (const int k : {1, 2}) {
+      REQUIRE(eventually([&] { return group.node(k) > 0; }));
+      lose(k);
+    }
+  }
+  REQUIRE(eventually([&] { return group.node(1) > 0; }));
+  const pid_t last = group.node(1);
+  group.let_say(1, Json{{"t", "fatal"}, {"code", 68}, {"message", "no check-in in time"}});
+  REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-1"); }));
+  kill(last, SIGKILL);
   CHECK(group.wait() == static_cast<int>(Status::kNeverCheckedIn));
   CHECK(group.has_said("no check-in in time"));
+  CHECK(group.has_said("the same command goes on with it"));
+  CHECK(fs::exists("/dev/shm/crane." + group.options.name));
+  CHECK(look_for_remains(group.options.place()).record);
 }
 
 TEST_CASE("group: a taken port ends the start with a message", "[launcher]") {
@@ -281,23 +413,6 @@ TEST_CASE("group: a taken port ends the start with a message", "[launcher]") {
   CHECK(group.wait() == static_cast<int>(Status::kPortTaken));
   CHECK(group.said().find("cannot listen on port") != std::string::npos);
   close(holder);
-}
-
-TEST_CASE("group: nodes end when crane-run is killed outright", "[launcher]") {
-  Running group(3, {}, "orphan");
-  REQUIRE(eventually([&] { return group.ready(); }));
-  std::vector<pid_t> nodes;
-  for (int i = 0; i < 3; ++i) nodes.push_back(group.node(i));
-  kill(group.pid, SIGKILL);
-  CHECK(group.wait() == 1000 + SIGKILL);
-  for (const pid_t node : nodes) {
-    const pid_t one = node;
-    // Whoever adopted them may not have buried them yet: a zombie counts as ended.
-    CHECK(eventually([&] {
-      const std::string stat = slurp("/proc/" + std::to_string(one) + "/stat");
-      return stat.empty() || stat.find(") Z ") != std::string::npos;
-    }));
-  }
 }
 
 TEST_CASE("group: a node that ignores stop is killed", "[launcher]") {

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/take_over.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "runtime/launcher/child.h"
+#include "runtime/launcher/node_setup.h"
+
+namespace crane::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr int kAnswerMs = 1'000;
+constexpr int kStopMs = 45'000;  // for a crane-run to end its group
+
+std::string file_of(const std::string& directory) { return directory + "/group.json"; }
+
+std::string hex(std::uint64_t number) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+// Words that change nothing of the group.
+bool is_about_this_run(const std::string& word) {
+  return word == "-v" || word == "--verbose" || word == "--force-new-group";
+}
+
+std::vector<std::string> of_the_group(const std::vector<std::string>& words) {
+  std::vector<std::string> kept;
+  bool ours = true;
+  for (const auto& word : words) {
+    ours = ours && word != "--";
+    if (!ours || !is_about_this_run(word)) kept.push_back(word);
+  }
+  return kept;
+}
+
+// The first word that is not the same.
+std::string first_difference(const std::vector<std::string>& before,
+                             const std::vector<std::string>& now) {
+  const auto [a, b] = std::mismatch(before.begin(), before.end(), now.begin(), now.end());
+  if (b == now.end()) return "\"" + *a + "\" is missing now";
+  return a == before.end() ? "\"" + *b + "\" is new" : "\"" + *b + "\" was \"" + *a + "\"";
+}
+
+bool answers_well(int fd) {
+  pollfd there{fd, POLLIN, 0};
+  char text[512];
+  if (poll(&there, 1, kAnswerMs) <= 0) return false;
+  const ssize_t got = recv(fd, text, sizeof text, MSG_DONTWAIT);
+  const Json answer = got > 0 ? Json::parse(text, text + got, nullptr, false) : Json();
+  return answer.is_object() && answer.value("ok", false);
+}
+
+}  // namespace
+
+GroupRecord new_record(const Options& options, const setup::Parts& parts) {
+  GroupRecord record;
+  record.words = options.words;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    record.environment.emplace_back(*variable);
+  }
+  std::error_code ignored;
+  record.directory = fs::current_path(ignored).string();
+  record.build = hex(setup::digest_of(parts));
+  record.log_id = random_log_id();
+  record.secret = random_secret();
+  return record;
+}
+
+Problem write_record(const std::string& directory, const GroupRecord& record) {
+  const Json text{{"words", record.words},         {"environment", record.environment},
+                  {"directory", record.directory}, {"build", record.build},
+                  {"log_id", record.log_id},       {"secret", record.secret}};
+  return write_file(file_of(directory),
+                    text.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+std::optional<GroupRecord> read_record(const std::string& directory) {
+  std::ifstream in(file_of(directory));
+  if (!in) return {};
+  try {
+    const Json text = Json::parse(in);
+    GroupRecord record;
+    text.at("words").get_to(record.words);
+    text.at("environment").get_to(record.environment);
+    text.at("directory").get_to(record.directory);
+    text.at("build").get_to(record.build);
+    text.at("log_id").get_to(record.log_id);
+    text.at("secret").get_to(record.secret);
+    return record;
+  } catch (const Json::exception&) {
+    return {};
+  }
+}
+
+void remove_record(const std::string& directory) { (void)unlink(file_of(directory).c_str()); }
+
+std::string directory_of(const setup::GroupPlace& place) {
+  const std::string base = place.dir.empty() ? setup::default_directory() : place.dir;
+  return fs::absolute(base).lexically_normal().string() + "/" + place.name;
+}
+
+bool node_lives(const std::string& shm, int replica) {
+  return setup::is_held(shm + "/consensus/r" + std::to_string(replica));
+}
+
+Remains look_for_remains(const setup::GroupPlace& place) {
+  Remains found;
+  const std::string directory = directory_of(place), shm = "/dev/shm/crane." + place.name;
+  if (setup::is_held(directory) || !fs::exists(shm)) return found;
+  found.record = read_record(directory);
+  for (int replica = 0; found.record && replica < setup::kPlacesMost; ++replica) {
+    found.living += node_lives(shm, replica);
+  }
+  return found;
+}
+
+namespace {
+
+std::string stop_command(const Options& options) {
+  return "crane-run --stop --name " + options.name +
+         (options.dir.empty() ? "" : " --dir " + options.dir);
+}
+
+}  // namespace
+
+Problem refuse_to_give_up(const Options& options, int living) {
+  return problem(Status::kGroupExists, "cannot begin anew", options.name,
+                 std::to_string(living) + " of its nodes run",
+                 "end it with " + stop_command(options));
+}
+
+int stop_supervised(const Options& options) {
+  const std::string directory = directory_of(options.place());
+  std::ifstream in(directory + "/state.json");
+  const Json state = Json::parse(in, nullptr, false);
+  const pid_t pid = state.is_object() ? state.value("pid", -1) : -1;
+  if (!setup::is_held(directory) || pid <= 0) {
+    say("no group " + options.name + " runs in " + fs::path(directory).parent_path().string());
+    return 0;
+  }
+  if (kill(pid, SIGTERM) != 0) {
+    const Problem p = problem(Status::kSystem, "cannot stop the group", options.name,
+                              strerror(errno), "run it as the user who started the group");
+    say(p.text);
+    return static_cast<int>(p.status);
+  }
+  const auto deadline = now_ms() + kStopMs;
+  while (setup::is_held(directory) && now_ms() < deadline) poll(nullptr, 0, 20);
+  const bool ended = !setup::is_held(directory);
+  say(ended ? "stopped " + options.name
+            : options.name + " does not end: crane-run is process " + std::to_string(pid));
+  return ended ? 0 : static_cast<int>(Status::kSystem);
+}
+
+Problem compare(const GroupRecord& record, const Options& options, const setup::Parts& parts,
+                int living) {
+  const auto before = of_the_group(record.words), now = of_the_group(options.words);
+  const bool same_build = record.build == hex(setup::digest_of(parts));
+  if (before == now && same_build) return {};
+  const std::string stop = stop_command(options);
+  const std::string differs = before != now ? "it was started by another command, " +
+                                                  first_difference(before, now) + ": " +
+                                                  command_text(record.words)
+                                            : "another build of Crane started it";
+  const std::string what = living > 0 ? std::to_string(living) +
+                                            " of its nodes run, and no "
+                                            "crane-run supervises them"
+                                      : "nothing of it runs, but what it held is there";
+  return problem(Status::kGroupExists, "cannot go on with the group", options.name,
+                 what + "; " + differs,
+                 living > 0 ? "type that command to take it over, or end it with " + stop
+                            : "type that command to go on with it, or add --force-new-group, which "
+                              "gives up what it held");
+}
+
+void take_surroundings(const GroupRecord& record) {
+  clearenv();
+  for (const auto& variable : record.environment) {
+    const auto equals = variable.find('=');
+    if (equals == std::string::npos || equals == 0) continue;
+    setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
+  }
+  std::error_code ignored;
+  fs::current_path(record.directory, ignored);
+}
+
+bool adopt_node(const std::string& home, Adopted& adopted) {
+  const std::string path = home + "/control.sock";
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return false;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return false;
+  const std::string request = R"({"do":"supervise"})";
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  const bool asked = connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+                     getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+                     send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0;
+  const int pidfd = asked ? static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0)) : -1;
+  if (pidfd >= 0 && answers_well(fd)) {
+    adopted = {fd, peer.pid, pidfd};
+    return true;
+  }
+  if (pidfd >= 0) close(pidfd);
+  close(fd);
+  return false;
+}
+
+std::string command_text(const std::vector<std::string>& words) {
+  std::string text = "crane-run";
+  for (const auto& word : words) {
+    const bool plain = !word.empty() && word.find_first_of(" \t\n'\"\\$*?;&|<>()") == word.npos;
+    text += " ";
+    if (plain) {
+      text += word;
+      continue;
+    }
+    text += "'";
+    for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    text += "'";
+  }
+  return text;
+}
+
+}  // namespace crane::launcher
