@@ -13,6 +13,7 @@
 #include "runtime/fork.h"
 #include "runtime/inside.h"
 #include "runtime/raw.h"
+#include "runtime/sandbox.h"
 #include "runtime/signals.h"
 #include "runtime/thread.h"
 #include "runtime/turn.h"
@@ -135,7 +136,11 @@ long pending_by_number(const long* a) noexcept {
 long control_by_number(const long* a) noexcept {
   constexpr long kSyscallUserDispatch = 59;
   if (a[0] == kSyscallUserDispatch || a[0] == PR_SET_TSC) return -EINVAL;
-  return raw_syscall6(SYS_prctl, a[0], a[1], a[2], a[3], a[4], 0);
+  return or_error(wrap::prctl(as<int>(a[0]), a[1], a[2], a[3], a[4]));
+}
+
+long sandbox_by_number(const long* a) noexcept {
+  return sandbox::by_seccomp(a[0], a[1], as<const void*>(a[2]));
 }
 
 // --- the table  ----------------------------------------------------------------------------------

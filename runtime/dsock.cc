@@ -8,6 +8,7 @@
 #include "dmt/base/log.h"
 #include "dmt/connections.h"
 #include "runtime/interfaces.h"
+#include "runtime/unreachable.h"
 #include "runtime/vsock.h"
 
 namespace crane::dsock {
@@ -82,20 +83,11 @@ int take_error(dmt::Layout& w, std::uint32_t file) noexcept {
   return error;
 }
 
-void note_swallowed(const VirtualAddress& to) noexcept {
-  static std::uint64_t count = 0, said_at = 1;
-  if (++count < said_at) return;
-  said_at *= 10;
-  Message message;
-  message << "send: a datagram to ";
-  if (to.family == AF_INET) {
-    for (int i = 0; i < 4; ++i) message << (i > 0 ? "." : "") << unsigned{to.ip[i]};
-  } else {
-    message << "an IPv6 group";
-  }
-  message << " port " << unsigned{to.port}
-          << " goes nowhere: only this server's own sockets are reached by UDP (the " << count
-          << (count == 1 ? "st" : "th") << " of this process)";
+// Bound to more than this host's loopback: clients were meant to come.
+bool is_for_others(const VirtualAddress& address) noexcept {
+  constexpr std::uint8_t kLoopbackNet = 127;
+  if (address.family == AF_INET) return address.ip[0] != kLoopbackNet;
+  return dmt::is_wildcard(address);
 }
 
 bool loops_back(std::uint32_t file, const VirtualAddress& to) noexcept {
@@ -129,7 +121,7 @@ int deliver(Turn& turn, std::uint32_t file, const VirtualAddress& to, const Buff
   } else if (to.family == AF_INET6) {
     return -ENETUNREACH;
   }
-  note_swallowed(to);
+  unreachable::name(unreachable::What::kDatagram, to);
   return 0;
 }
 
@@ -208,6 +200,9 @@ int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) 
     return -EADDRINUSE;
   }
   d.bound = address;
+  if (d.chose_port && is_for_others(address)) {
+    unreachable::name(unreachable::What::kPort, address);
+  }
   return 0;
 }
 

@@ -26,6 +26,7 @@
 #include "runtime/stdio_streams.h"
 #include "runtime/text.h"
 #include "runtime/turn.h"
+#include "runtime/unreachable.h"
 #include "runtime/vdso.h"
 
 extern char** environ;
@@ -209,6 +210,7 @@ void initialise() noexcept {
   check_in(index);
   be_patient();
   prepare_net();
+  unreachable::prepare();
   signal_stack::arm(signal_stack::map());
   adopt_slot(static_cast<std::uint16_t>(slot), index);
   prepare_thread_end();

@@ -7,6 +7,7 @@
 #include "runtime/init.h"
 #include "runtime/ksock.h"
 #include "runtime/stream.h"
+#include "runtime/unreachable.h"
 #include "runtime/usock.h"
 #include "runtime/vsock.h"
 #include "runtime/wrappers.h"
@@ -40,11 +41,7 @@ int refuse_outbound(const struct sockaddr* a, socklen_t n) noexcept {
   VirtualAddress address;
   const int error = vsock::from_sockaddr(a, n, address);
   if (error < 0) return error;
-  static bool said = false;
-  if (first_time(said)) {
-    Message() << "connect: port " << unsigned{address.port}
-              << ": outbound connections are not replicated yet; refused";
-  }
+  unreachable::name(unreachable::What::kConnect, address);
   return -ECONNREFUSED;
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // syscall(2) by number, and the atomics of the Apache runtime: what programs use to synchronise
 // without pthreads (rules 10 and 12).
+#include <sys/prctl.h>
+
 #include "runtime/by_number.h"
 #include "runtime/inside.h"
 #include "runtime/net.h"
 #include "runtime/raw.h"
+#include "runtime/sandbox.h"
 #include "runtime/turn.h"
 #include "runtime/wrappers.h"
 
@@ -28,6 +31,18 @@ long syscall(long n, const long* a) {
   if (result >= 0 || result < -kErrorsMax) return result;
   errno = static_cast<int>(-result);
   return -1;
+}
+
+int prctl(int option, long a, long b, long c, long d) {
+  long result = 0;
+  if (option == PR_SET_SECCOMP) {
+    result = sandbox::set_by_prctl(a, reinterpret_cast<const void*>(b));
+  } else if (option == PR_GET_SECCOMP) {
+    result = sandbox::mode();
+  } else {
+    result = raw_syscall(SYS_prctl, option, a, b, c, d);
+  }
+  return result < 0 ? fail(static_cast<int>(-result)) : static_cast<int>(result);
 }
 
 // --- liburing and libaio, which enter the kernel by themselves  ----------------------------------

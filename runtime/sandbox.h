@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A program that puts itself into a seccomp sandbox.  The kernel would apply its filter to our
+// calls as well, which it does not know and answers with death.  So the filter is checked as the
+// kernel would, accepted, said not to be applied, and forgotten; ARCHITECTURE.md section 9 says
+// why.
+//
+// Threads: any.
+
+namespace crane::sandbox {
+
+// prctl(PR_SET_SECCOMP), prctl(PR_GET_SECCOMP), seccomp(2): as the kernel, or -errno.
+long set_by_prctl(long mode, const void* filter) noexcept;
+long mode() noexcept;
+long by_seccomp(long operation, long flags, const void* argument) noexcept;
+
+}  // namespace crane::sandbox
