@@ -7,6 +7,7 @@
 #include "runtime/inode.h"
 #include "runtime/inside.h"
 #include "runtime/open.h"
+#include "runtime/proc_files.h"
 #include "runtime/real.h"
 #include "runtime/vrandom.h"
 #include "runtime/wrappers.h"
@@ -23,6 +24,9 @@ bool is_random_device(const char* path) noexcept {
 }  // namespace
 
 int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode) noexcept {
+  if (const long fd = open_proc_file(turn, path, flags); fd != kNotOurs) {
+    return fd < 0 ? static_cast<int>(fd) : bind_plain(turn, fd);
+  }
   struct stat status;
   if (fifo::find(directory, path, flags, status)) {
     return fifo::open(turn, directory, path, flags, status);
