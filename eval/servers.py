@@ -11,6 +11,7 @@ and the measurement may be two runs (--proof; --speed --compared): then the tabl
 commits they are.
 """
 import argparse
+import functools
 import importlib.util
 import json
 import pathlib
@@ -24,6 +25,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 STORIES = HERE.parent / "tests" / "e2e"
 sys.path.insert(0, str(STORIES))
+import _file_systems as f  # noqa: E402
 import _harness as h  # noqa: E402
 import _matrix as m  # noqa: E402
 from place import Place, machine, pyplot_or_none  # noqa: E402
@@ -62,7 +64,7 @@ class Judge(Place):
     check_schedule = h.Story.check_schedule
 
 
-def compare(out, work, kind, seed, full):
+def compare(out, work, kind, seed, full, group_of=h.Group):
     """The judge of one run. A run that broke (a leader that starved, say) is made once more and
     said; a difference is not a run that broke."""
     for attempt in range(2):
@@ -72,7 +74,7 @@ def compare(out, work, kind, seed, full):
             judge = Judge(out, path)
             judge.full = full
             try:
-                m.one_run(judge, kind, seed)
+                m.one_run(judge, kind, seed, group_of)
                 return judge
             except (h.Failure, OSError, subprocess.SubprocessError) as failure:
                 print(f"broke: {kind.name}, seed {seed}: {str(failure)[:400]}")
@@ -81,11 +83,11 @@ def compare(out, work, kind, seed, full):
                     return judge
 
 
-def proof(out, work, kind, full):
+def proof(out, work, kind, full, group_of=h.Group):
     """{'equal': runs, 'of': runs, 'bytes': compared, 'failures': [...]}"""
     equal, bytes_compared, failures = 0, 0, []
     for seed in m.SEEDS:
-        judge = compare(out, work, kind, seed, full)
+        judge = compare(out, work, kind, seed, full, group_of)
         failures += judge.failures
         equal += not judge.failures
         found = [re.search(r"output bytes (\d+)", text) for text in judge.texts]
@@ -180,6 +182,12 @@ def into_readme(text):
     path.write_text(f"{old[:begin]}\n{text}\n{old[end:]}")
 
 
+def groups_of(options):
+    """Groups of the comparison: with --file-systems each replica lies on another one."""
+    kinds = options.file_systems
+    return functools.partial(f.SpreadGroup, kinds=kinds.split(",")) if kinds else h.Group
+
+
 def measure(out, work, options, compared, save):
     """Rows and what could not be measured; save() gets the rows so far, after each one."""
     rows, left_out = [], []
@@ -187,7 +195,7 @@ def measure(out, work, options, compared, save):
         try:
             h.need(*kind.programs)
             told = (compared.get(kind.name) if options.speed
-                    else proof(out, work, kind, not options.quick))
+                    else proof(out, work, kind, not options.quick, groups_of(options)))
             runs = [] if options.proof else speed(Place(out, work, "servers"), kind, options)
         except (h.CannotRun, h.Failure, OSError, subprocess.SubprocessError) as cause:
             print(f"left out: {kind.name}: {str(cause)[:400]}")
@@ -208,6 +216,9 @@ def main():
                         help="a regular expression: the kinds whose name it finds")
     parser.add_argument("--quick", action="store_true", help="the stories' small loads")
     parser.add_argument("--proof", action="store_true", help="compare only, no speed")
+    parser.add_argument("--file-systems", metavar="KIND,...", default="",
+                        help="in the comparison the replicas lie on these file systems, one each: "
+                        + ", ".join(f.KINDS))
     parser.add_argument("--speed", action="store_true", help="speed only, no comparison")
     parser.add_argument("--readme", action="store_true", help="put the table into README.md")
     parser.add_argument("--compared", type=pathlib.Path, metavar="FILE",

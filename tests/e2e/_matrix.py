@@ -130,12 +130,12 @@ def check_hooked(story, kind, what, statuses):
         story.say(f"{what}: {text}")
 
 
-def one_run(story, kind, seed):
+def one_run(story, kind, seed, group_of=h.Group):
     """Three replicas with delays, pinning and start order of their own; all they said is equal."""
     server = kind(place_of(story, kind), h.free_port())
     what = f"{kind.name}, seed {seed}"
-    with h.Group(story, server.command, port=server.port, record=True,
-                 options=[*server.options, "--perturb", str(seed)]) as group:
+    with group_of(story, server.command, port=server.port, record=True,
+                  options=[*server.options, "--perturb", str(seed)]) as group:
         h.wait_until(server.ready, 60, f"{what}: it answers")
         for row in server.load(server.requests[story.full]):
             story.say(f"{what}: {row[0]} {row[1]:.0f}/s, p50 {row[2]:.2f} ms, p99 {row[3]:.2f} ms")

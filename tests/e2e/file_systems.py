@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Replicas on unlike file systems are one: ext4 with blocks of 1 KB, ext4 with 4 KB, and xfs, btrfs
+or tmpfs. redis with an append-only file, apache2 and slapd, each under clients; what they answer
+and how they are scheduled is equal."""
+import _file_systems as f
+import _harness as h
+import _matrix as m
+from server_apache import KINDS as APACHE
+from server_redis import RedisDurable
+from server_slapd import Slapd
+
+SERVERS = (RedisDurable, APACHE[0], Slapd)
+
+
+def one_server(story, kind, kinds):
+    server = kind(m.place_of(story, kind), h.free_port())
+    with f.SpreadGroup(story, server.command, kinds=kinds, port=server.port, record=True,
+                       options=server.options) as group:
+        h.wait_until(server.ready, 60, f"{kind.name} answers")
+        for row in server.load(server.requests[story.full]):
+            story.say(f"{kind.name}: {row[0]} {row[1]:.0f}/s")
+        story.say(f"{kind.name}: {server.state()}")
+        said = group.settle(120)
+        story.check(len(said) == 3, f"{kind.name}: three replicas live", repr(group.brief()))
+        group.stop()
+        text = story.check_equal(group, what=f"{kind.name}: every byte is equal")
+        story.say(f"{kind.name}: {text}")
+        text = story.check_schedule(group, what=f"{kind.name}: schedule equal at every log index")
+        story.say(f"{kind.name}: {text}")
+
+
+def body(story):
+    kinds = f.three(story)
+    story.say(f"the replicas lie on {', '.join(kinds)}")
+    for kind in SERVERS:
+        try:
+            h.need(*kind.programs)
+        except h.CannotRun as cause:
+            story.say(f"left out: {kind.name}: {cause}")
+            continue
+        one_server(story, kind, kinds)
+
+
+h.tell("file_systems", body)
