@@ -13,6 +13,7 @@
 #include "dmt/processes.h"
 #include "dmt/schedule_hash.h"
 #include "dmt/scheduler.h"
+#include "dmt/sequence/hash_entry.h"
 #include "dmt/sequence/output.h"
 
 namespace crane::dmt {
@@ -76,9 +77,13 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
     case EntryType::kTime:
     case EntryType::kPreempt:  // the node has seen to it (stall.h)
     case EntryType::kPassed:
-    case EntryType::kHash:
     case EntryType::kCheckpoint:  // the node holds back what follows
       return;                     // they carry time and grants only
+    case EntryType::kHash:
+      if (!body.empty() && (body_as<HashEntryHead>(w, body).flags & HashEntryHead::kAnew) != 0) {
+        w.scheduler.hash = 0;
+      }
+      return;
     case EntryType::kAttach: {
       const auto who = body_as<AttachBody>(w, body);
       return attach(w, who.slot, who.number);

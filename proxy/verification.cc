@@ -2,11 +2,13 @@
 #include "proxy/verification.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <map>
 #include <utility>
 
 #include "dmt/base/assert.h"
+#include "dmt/sequence/hash_entry.h"
 
 namespace crane::proxy {
 namespace {
@@ -19,8 +21,8 @@ constexpr std::int64_t kPaceNs = 500'000'000;
 // ... which are waited for at most so long.
 constexpr std::int64_t kWaitNs = 2'000'000'000;
 
-constexpr std::uint32_t kHashFormat = 2;
-constexpr std::uint8_t kCut = 1, kEvidence = 2, kShortened = 4;
+constexpr std::uint32_t kHashFormat = 3;
+constexpr std::uint8_t kCut = 1, kEvidence = 2, kShortened = 4, kAnew = HashEntryHead::kAnew;
 
 struct Head {
   std::uint32_t format;
@@ -30,7 +32,7 @@ struct Head {
   std::uint32_t marks, points, turns, unused;
   std::uint64_t first_turn;
 };
-static_assert(sizeof(Head) == 32);
+static_assert(sizeof(Head) == 32 && offsetof(Head, flags) == offsetof(HashEntryHead, flags));
 
 // What the schedule hash folds of a turn.
 struct SentTurn {
@@ -56,6 +58,31 @@ bool take(std::span<const std::byte>& in, T* data, std::size_t count) {
 
 bool equal(const Digest& a, const Digest& b) noexcept {
   return a.point == b.point && a.outputs == b.outputs;
+}
+
+bool equal_schedules(const Digest& a, const Digest& b) noexcept { return a.point == b.point; }
+bool equal_outputs(const Digest& a, const Digest& b) noexcept { return a.outputs == b.outputs; }
+
+using Same = bool (*)(const Digest&, const Digest&) noexcept;
+
+// The digest that a strict majority of the voters shares, as `same` looks at it.
+std::optional<Digest> majority_in(const Digests& digests, std::size_t voters, Same same) {
+  for (const auto& d : digests) {
+    if (!d) continue;
+    const auto count = std::count_if(digests.begin(), digests.end(),
+                                     [&](const auto& other) { return other && same(*other, *d); });
+    if (2 * static_cast<std::size_t>(count) > voters) return d;  // V3
+  }
+  return std::nullopt;
+}
+
+// A majority agrees in this alone: who does not is the minority, nobody is known to be equal.
+bool accuse(Judgement& j, const Digests& digests, std::size_t voters, Same same) {
+  const auto most = majority_in(digests, voters, same);
+  for (std::size_t i = 0; most && i < digests.size(); ++i) {
+    if (digests[i] && !same(*digests[i], *most)) j.replicas[i] = Finding::kMinority;
+  }
+  return most.has_value();
 }
 
 std::string text(const OutputMark& m) {
@@ -94,24 +121,26 @@ Judgement judge(const Digests& digests, std::size_t voters) {
   CRANE_ASSERT(voters > 0);
   Judgement j;
   j.replicas.assign(digests.size(), Finding::kUnknown);
-  std::optional<Digest> most;
-  bool differ = false;
   const std::optional<Digest>* first = nullptr;
+  bool differ = false;
   for (const auto& d : digests) {
     if (!d) continue;
     j.index = d->point.index;
     if (first == nullptr) first = &d;
     differ = differ || !equal(*d, **first);
-    const auto same = [&](const auto& other) { return other && equal(*other, *d); };
-    const auto count =
-        static_cast<std::size_t>(std::count_if(digests.begin(), digests.end(), same));
-    if (2 * count > voters) most = d;  // V3
   }
+  const auto most = majority_in(digests, voters, equal);
   j.majority = most.has_value();
   j.verdict = differ ? Verdict::kDifferent : most ? Verdict::kEqual : Verdict::kUnknown;  // V2
   for (std::size_t i = 0; most && i < digests.size(); ++i) {
     if (!digests[i]) continue;
     j.replicas[i] = equal(*digests[i], *most) ? Finding::kAgrees : Finding::kMinority;
+  }
+  if (most || !differ) return j;
+  if (accuse(j, digests, voters, equal_schedules)) {
+    j.settled = "schedule";
+  } else if (accuse(j, digests, voters, equal_outputs)) {
+    j.settled = "outputs";
   }
   return j;
 }
@@ -141,7 +170,7 @@ std::vector<std::byte> encode(const HashBody& body) {
   CRANE_ASSERT(body.digests.size() < 256);
   Head head{};
   head.format = kHashFormat;
-  head.flags = static_cast<std::uint8_t>(body.cut ? kCut : 0);
+  head.flags = static_cast<std::uint8_t>((body.cut ? kCut : 0) | (body.anew ? kAnew : 0));
   head.digests = static_cast<std::uint8_t>(body.digests.size());
   std::vector<std::byte> digests;
   for (const auto& d : body.digests) {
@@ -209,6 +238,7 @@ bool decode(std::span<const std::byte> in, HashBody& body) {
   if (!take(in, &head, 1) || head.format != kHashFormat) return false;
   body = {};
   body.cut = (head.flags & kCut) != 0;
+  body.anew = (head.flags & kAnew) != 0;
   body.digests.resize(head.digests);
   for (auto& d : body.digests) {
     std::uint8_t there = 0;

@@ -11,9 +11,14 @@
 //
 // Threads: one object, one thread.  Pure: no clock, no I/O.
 //
+// Digests hold all that was done before the cut.  Where replicas differ and no majority settles it,
+// the next HASH makes every replica begin anew at its admission, hashes of outputs and schedule
+// alike: what follows is compared as if nothing had been before (alarms.h).
+//
 // INVARIANT V2  kEqual is said only when a strict majority of all voters had the same digest at one
 //               cut and no digest differed; a replica whose digest did not come is kUnknown.
-// INVARIANT V3  Only a strict majority of all voters makes anybody a minority.
+// INVARIANT V3  Only a strict majority of all voters makes anybody a minority: of those with equal
+//               digests, else of those with equal schedules, else of those with equal outputs.
 
 #include <cstddef>
 #include <cstdint>
@@ -45,7 +50,8 @@ enum class Finding : std::uint8_t { kAgrees, kMinority, kUnknown };
 
 struct Judgement {
   Verdict verdict = Verdict::kUnknown;
-  bool majority = false;  // a strict majority of the voters agrees
+  bool majority = false;     // a strict majority of the voters agrees in everything
+  const char* settled = "";  // else what one agrees in: "schedule", "outputs", or nothing
   std::uint64_t index = 0;
   std::vector<Finding> replicas;  // kMinority only with a majority (V3)
 };
@@ -74,6 +80,7 @@ std::string difference(const Evidence& own, const Evidence& theirs);
 // The payload of a HASH entry.
 struct HashBody {
   bool cut = false;
+  bool anew = false;                 // every replica's hashes begin anew at its admission
   Digests digests;                   // of the cut before; empty: none
   std::optional<Evidence> evidence;  // the proposer's
 };

@@ -37,6 +37,7 @@
 #include "consensus/consensus.h"
 #include "dmt/anew.h"
 #include "dmt/sequence/output.h"
+#include "proxy/alarms.h"
 #include "proxy/flow_control.h"
 #include "proxy/grants.h"
 #include "proxy/node/agreed.h"
@@ -218,6 +219,7 @@ class Node {
   proxy::VerifyPolicy::Work work_done() const noexcept;
   bool checks() const;
   bool all_digests_there() const;
+  std::size_t voters() const;  // at least 1
   void propose_hash();
 
   // --- the server (node_log.cc, node.cc) ---
@@ -407,10 +409,9 @@ class Node {
   std::optional<proxy::Digest> own_digest_;  // at the last cut
   std::uint64_t evidence_cut_ = 0;           // where the evidence ends
   proxy::Evidence evidence_;
-  std::uint64_t verified_ = 0;
   std::int64_t verified_ns_ = 0;
   proxy::Verdict verdict_ = proxy::Verdict::kUnknown;
-  std::string alarm_;
+  proxy::Alarms alarms_;
   bool flipped_ = false;
 };
 

@@ -270,10 +270,10 @@ NodeStatus Node::status() const {
   s.spins = config_.spins;
   s.preempted = dmt::orders_obeyed(*layout_);
   s.standing = stalls_->standing();
-  s.verified = verified_;
+  s.verified = alarms_.verified();
   s.verified_ns = static_cast<std::uint64_t>(verified_ns_);
   s.verdict = proxy::name(verdict_);
-  s.alarm = alarm_;
+  s.alarm = alarms_.text();
   s.outputs_bytes = outputs_->bytes();
   s.outputs_digest = outputs_->digest();
   s.entries = entries_;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dmt/base/assert.h"
+#include "dmt/sequence/hash_entry.h"
 #include "dmt/tuning.h"
 #include "proxy/encode.h"
 #include "proxy/node/node.h"
@@ -74,7 +75,8 @@ void Node::take_entry(const consensus::EntryView& entry, bool was_held) {
   if (type == EntryType::kHash) {
     note_hash(entry);
     consensus::EntryView bare = entry;
-    bare.payload = {};  // the server has no use for it
+    // The server has no use for the rest.
+    bare.payload = entry.payload.first(std::min(entry.payload.size(), sizeof(HashEntryHead)));
     return slot0_->committed(bare);
   }
   if (type == EntryType::kRestart) restart_at(entry);

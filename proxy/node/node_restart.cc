@@ -151,7 +151,8 @@ void Node::end_server() {
   n.hash = carried_.hash;
   n.passed = std::max(stalls_->passed(), n.clock);
   n.first_start = first_start_;
-  n.verified = verified_;
+  n.verified = alarms_.unbroken();
+  n.anew_from = alarms_.anew_from();
   n.entries = entries_;
   n.outputs = outputs_->state();
   restart_digest_ = fmt::format("{:016x}", outputs_->digest());

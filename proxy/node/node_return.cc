@@ -149,7 +149,7 @@ void Node::take_up_state() {
   entries_ = s.entries;
   first_start_ = s.first_start;
   committed_ = s.at.index;
-  verified_ = s.verified;
+  alarms_.restore(s.verified, s.anew_from);
   clock_.committed(static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
   if (replay_ != nullptr) replay_->check().begin_behind(value(s.at.index), s.outputs.hash.open);
 }

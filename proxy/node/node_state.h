@@ -30,6 +30,7 @@ struct NodeState {
   Index first_start{};           // the group's first START
   std::uint64_t passed = 0;      // the clock that the log says the leader has passed (dmt/stall.h)
   std::uint64_t verified = 0;    // live checking: the last log index at which all were equal
+  std::uint64_t anew_from = 0;   // since where, if it differed before (proxy/alarms.h)
   std::uint64_t log_bytes = 0;   // of server.log: what the server had said until then
   std::array<std::uint64_t, kEntryTypes> entries{};  // committed, by type
   Outputs::State outputs;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 
@@ -46,9 +47,13 @@ void Node::at_admission(const OutputHeader& header) {
   } else if (!hash.body.digests.empty()) {
     judge_digests(hash.body, view_owner(hash.at.view));
   }
-  if (hash.body.cut && !done_) {
-    take_digest(hash.at.view, {header.conn, header.clock, header.argument});
+  const proxy::SchedulePoint here{header.conn, header.clock, header.argument};
+  if (hash.body.anew) {
+    outputs_->begin_anew(here);
+    alarms_.begin_anew(here.index);
+    evidence_cut_ = 0;
   }
+  if (hash.body.cut && !done_) take_digest(hash.at.view, here);
 }
 
 void Node::take_digest(View view, const proxy::SchedulePoint& point) {
@@ -122,7 +127,10 @@ void Node::propose_hash() {
     }
   }
   if (verify_.waiting()) body.digests = digests_;
-  const bool differ = proxy::judge(digests_, config_.replicas).verdict == Verdict::kDifferent;
+  const proxy::Judgement judged = proxy::judge(digests_, voters());
+  const bool differ = judged.verdict == Verdict::kDifferent;
+  // Whose digest is missing may make a majority at the next cut.
+  body.anew = verify_.waiting() && differ && !judged.majority && all_digests_there();
   if (differ && evidence_cut_ == cut_) body.evidence = evidence_;
   const auto payload = proxy::encode(body);
   const Result<Index> index = propose(EntryType::kHash, policy_.input_grant(), payload);
@@ -187,19 +195,44 @@ void Node::replace_own_digest(proxy::Digests& digests) const {
   }
 }
 
-void Node::judge_digests(HashBody body, ReplicaId proposer) {
-  if (!restored_from_.empty()) replace_own_digest(body.digests);
+std::size_t Node::voters() const {
   std::size_t voters = 0;
   for (const consensus::MemberStatus& m : consensus_->members()) {
     if (m.role == consensus::MemberRole::kVoter) ++voters;
   }
-  const proxy::Judgement j = proxy::judge(body.digests, std::max<std::size_t>(voters, 1));
+  return std::max<std::size_t>(voters, 1);
+}
+
+namespace {
+
+std::string accusation(const proxy::Judgement& j, const std::string& who) {
+  if (j.majority) return who + " diverged from the majority";
+  if (who.empty()) return "the replicas differ, none has a majority";
+  return fmt::format("{} diverged from the majority in its {} (no majority is equal in everything)",
+                     who, j.settled);
+}
+
+std::string wall_clock_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32] = "";
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+}  // namespace
+
+void Node::judge_digests(HashBody body, ReplicaId proposer) {
+  if (!restored_from_.empty()) replace_own_digest(body.digests);
+  const proxy::Judgement j = proxy::judge(body.digests, voters());
+  const bool again = verdict_ == Verdict::kDifferent;
   verdict_ = j.verdict;
-  const std::uint64_t from = verified_;
+  const std::uint64_t from = std::max(alarms_.verified(), alarms_.anew_from());
   const Finding own =
       config_.replica < j.replicas.size() ? j.replicas[config_.replica] : Finding::kUnknown;
   if (own == Finding::kAgrees) {
-    verified_ = j.index;
+    alarms_.agreed(j.index);
     verified_ns_ = now_ns_;
     if (evidence_cut_ == j.index) outputs_->verified(evidence_);
   }
@@ -209,12 +242,12 @@ void Node::judge_digests(HashBody body, ReplicaId proposer) {
     if (j.replicas[i] != Finding::kMinority) continue;
     who += (who.empty() ? "replica " : ", ") + std::to_string(i);
   }
-  const bool first = alarm_.empty();
-  alarm_ = fmt::format("{} between log index {} and {}{}",
-                       j.majority ? who + " diverged from the majority"
-                                  : std::string("the replicas differ, none has a majority"),
-                       from, j.index, differences(body, proposer, j.index));
-  spdlog::error("{}", alarm_);
+  const bool first = alarms_.none();
+  const std::string alarm = fmt::format("{} between log index {} and {}{}", accusation(j, who),
+                                        from, j.index, differences(body, proposer, j.index));
+  alarms_.raised(alarm, j.index, wall_clock_text());
+  // One that goes on is said once; the status counts.
+  if (!again || own == Finding::kMinority) spdlog::error("{}", alarm);
   if (first && evidence_cut_ == j.index) {
     if (const std::string dir = keep_evidence(); !dir.empty()) {
       spdlog::info("the last turns are in {}: crane-diff --schedule, with those of others", dir);
@@ -222,7 +255,7 @@ void Node::judge_digests(HashBody body, ReplicaId proposer) {
   }
   if (own == Finding::kMinority) {
     distrust_checkpoints();
-    fail(ExitStatus::kDiverged, alarm_ +
+    fail(ExitStatus::kDiverged, alarm +
                                     "; this replica is fenced, start the group again; "
                                     "crane-run --record DIR --trace keeps every turn");
   }

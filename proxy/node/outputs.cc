@@ -121,6 +121,13 @@ void Outputs::restore(const State& state, const proxy::SchedulePoint& point) {
   base_ = point;
 }
 
+void Outputs::begin_anew(const proxy::SchedulePoint& point) {
+  hash_ = {};
+  points_.clear();
+  points_whole_ = true;
+  base_ = point;
+}
+
 std::uint64_t Outputs::digest() const noexcept { return hash_.digest(); }
 
 proxy::Evidence Outputs::evidence(const proxy::SchedulePoint& cut) const {

@@ -59,6 +59,8 @@ class Outputs {
   proxy::Evidence evidence(const proxy::SchedulePoint& cut) const;
   // All replicas were equal where this evidence was taken.
   void verified(const proxy::Evidence& evidence);
+  // Nothing before this point is compared any more.
+  void begin_anew(const proxy::SchedulePoint& point);
 
  private:
   proxy::OutputHash hash_;

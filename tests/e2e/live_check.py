@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Live checking: equal replicas are verified while they run; one whose output has a wrong byte
 is named with connection and bytes, stops with its own status, and the others go on. Also the
-leader. Of different schedules the first turn is named, with thread, operation and caller."""
+leader. Of different schedules the first turn is named, with thread, operation and caller. After an
+alarm that no majority settles, what follows is compared anew."""
 import pathlib
 import re
 import shutil
@@ -49,14 +50,14 @@ def equal_replicas(story):
         story.check(hashes() == before, "an idle group checks nothing more", str(before))
 
 
-def make_leader(story, group, number):
+def make_leader(story, group, number, answers=h.redis_answers):
     def asked():
         done = subprocess.run([str(story.out / "crane-ctl"), "--dir", str(group.home), "leader",
                                "transfer", group.name, "--to", str(number)], timeout=20,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return done.returncode == 0
     h.wait_until(asked, 30, f"replica {number} may lead")
-    h.wait_until(lambda: group.leader() == number and h.redis_answers(group.port), 30,
+    h.wait_until(lambda: group.leader() == number and answers(group.port), 30,
                  f"replica {number} leads")
 
 
@@ -135,12 +136,52 @@ def first_turn(story):
                     "crane-diff finds the same in what was kept", done.stdout)
 
 
+def after_an_alarm(story):
+    """No two replicas answer alike: an alarm without a majority. What follows is compared anew, and
+    a wrong byte in it is found."""
+    if "rdrand" not in pathlib.Path("/proc/cpuinfo").read_text():
+        story.say("no rdrand here: nothing that differs between replicas by itself")
+        return
+    port = h.free_port()
+    shutil.copy(story.out / "e2e/racy_server", story.work)
+    program = [str(story.work / "racy_server"), str(port), str(story.work)]
+    wrong = 2
+    with h.Group(story, program, port=port, options=["--test-only-flip", str(wrong)]) as group:
+        if group.leader() == wrong:
+            make_leader(story, group, 0, lambda at: ask(at, b"bytes"))
+        ask(port, b"number")
+        h.wait_until(group.alarm, 30, "the difference is found")
+        story.check(len(group.live()) == 3, "no majority: nobody is fenced", repr(group.brief()))
+
+        def anew():
+            said = group.status(group.leader())
+            return said and re.search(r"compared anew from log index (\d+)",
+                                      said["verified"]["alarm"])
+        base = int(h.wait_until(anew, 30, "what follows is compared anew")[1])
+        ask(port, b"bytes")
+        h.wait_until(lambda: group.verified(base), 30, "what follows is verified")
+        said = group.status(group.leader())["verified"]
+        story.check(said["verdict"] == "equal" and "equal up to" in said["alarm"]
+                    and "none has a majority" in said["alarm"],
+                    "the status tells the alarm and what is verified since", repr(said))
+        story.say(said["alarm"])
+        for _ in range(8):
+            ask(port, b"bytes")
+        h.wait_until(lambda: wrong not in group.live(), 40, "the wrong byte's replica is fenced")
+        log = h.tail(group.dir / f"r{wrong}" / "node.log", 40)
+        story.check(f"leaves with status {DIVERGED}" in log, f"with status {DIVERGED}", log)
+        story.check(re.search(r"replica 2 diverged from the majority .*different: connection \d+",
+                              log), "it is told where", log)
+        story.check(ask(port, b"bytes").startswith(b"xxx"), "the group goes on")
+
+
 def body(story):
     h.need("redis-server", "redis-benchmark")
     equal_replicas(story)
     one_wrong(story, leads=False)
     one_wrong(story, leads=True)
     first_turn(story)
+    after_an_alarm(story)
 
 
 h.tell("live_check", body)

@@ -102,7 +102,7 @@ class Round:
         logs = {n: h.tail(self.group.dir / f"r{n}" / "node.log", 400)
                 for n in range(self.group.replicas)}
         everything = "\n".join(logs.values())
-        self.alarms = sorted(set(re.findall(r"(replica \d+ diverged from the majority|"
+        self.alarms = sorted(set(re.findall(r"(replica \d+ diverged from the majority(?: in its \w+ \(.*?\))?|"
                                             r"the replicas differ, none has a majority) between",
                                             everything)))
         named = re.search(r"replica (\d+) diverged", everything)

@@ -5,7 +5,8 @@
 //
 // A request is a line, and gets its own connection.  The name of a program in DIR is answered by
 // what that prints, and its status.  `dice` throws the processor's own dice, which no two replicas
-// share, and calls one function or another by it; the answer does not tell.
+// share, and calls one function or another by it; the answer does not tell.  `number` answers
+// what they showed; `bytes`, 4,096 equal ones.
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
@@ -27,16 +28,18 @@ static void say(int fd, const char* text, size_t size) {
   }
 }
 
-static int dice(void) {
+static unsigned long draw(void) {
 #ifdef __x86_64__
   unsigned long drawn = 0;
   unsigned char good = 0;
   while (!good) __asm__ volatile("rdrand %0; setc %1" : "=r"(drawn), "=qm"(good) : : "cc");
-  return (int)(drawn & 1);
+  return drawn;
 #else
   return 0;
 #endif
 }
+
+static int dice(void) { return (int)(draw() & 1); }
 
 // Exported, so that whoever names the caller of a turn finds it.
 __attribute__((noinline, visibility("default"))) void throw_dice(void) {
@@ -84,6 +87,15 @@ static void serve(int client, const char* dir) {
   if (strcmp(line, "dice") == 0) {
     throw_dice();
     say(client, "thrown\n", 7);
+  } else if (strcmp(line, "number") == 0) {
+    char text[32];
+    const int n = snprintf(text, sizeof text, "%016lx\n", draw());
+    say(client, text, (size_t)n);
+  } else if (strcmp(line, "bytes") == 0) {
+    char text[4096];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = '\n';
+    say(client, text, sizeof text);
   } else if (strchr(line, '/') == NULL) {
     run(client, dir, line);
   }

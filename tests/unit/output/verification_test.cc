@@ -90,6 +90,22 @@ TEST_CASE("judge: a strict majority of all voters, or nothing", "[verify]") {
     CHECK_FALSE(j.majority);
     CHECK(j.replicas == std::vector{F::kUnknown, F::kUnknown, F::kUnknown});
   }
+  // No two are equal in everything, but two in the schedule, or in the outputs: who differs from
+  // them is the minority, and nobody is verified.
+  j = judge({said(1), said(2), said(3, 8)}, 3);
+  CHECK(j.verdict == Verdict::kDifferent);
+  CHECK_FALSE(j.majority);
+  CHECK(std::string(j.settled) == "schedule");
+  CHECK(j.replicas == std::vector{F::kUnknown, F::kUnknown, F::kMinority});
+  j = judge({said(1, 7), said(2, 8), said(1, 9)}, 3);
+  CHECK(std::string(j.settled) == "outputs");
+  CHECK(j.replicas == std::vector{F::kUnknown, F::kMinority, F::kUnknown});
+  // The schedule comes first, so that never more than a minority is fenced.
+  j = judge({said(1, 7), said(2, 7), said(2, 8)}, 3);
+  CHECK(j.replicas == std::vector{F::kUnknown, F::kUnknown, F::kMinority});
+  // All in the schedule: nobody is accused of the outputs alone.
+  j = judge({said(1), said(2), said(3)}, 3);
+  CHECK(j.replicas == std::vector{F::kUnknown, F::kUnknown, F::kUnknown});
   // Two of five that agree are none.
   j = judge({said(1), said(1), none, none, none}, 5);
   CHECK(j.verdict == Verdict::kUnknown);
@@ -152,6 +168,7 @@ TEST_CASE("evidence: what was verified is forgotten, what came since is kept", "
 TEST_CASE("HASH entries survive their encoding; anything cut is refused", "[verify]") {
   HashBody body;
   body.cut = true;
+  body.anew = true;
   body.digests = {said(1), std::nullopt, said(2, 3)};
   body.evidence = Evidence{{{1, 2, 3}}, {{4, 5, 6}, {7, 8, 9}}, true, 0};
   body.evidence->base = {3, 4, 5};
@@ -162,6 +179,7 @@ TEST_CASE("HASH entries survive their encoding; anything cut is refused", "[veri
   HashBody read;
   REQUIRE(decode(bytes, read));
   CHECK(read.cut);
+  CHECK(read.anew);
   CHECK(read.digests == body.digests);
   REQUIRE(read.evidence);
   CHECK(read.evidence->whole);

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What live checking has found so far: how far this replica and a majority were equal, and what
+// differed.  A difference that no majority settles ends nothing: what follows is compared anew,
+// from a log index on (verification.h, HashBody::anew).
+//
+// Threads: one object, one thread.  Pure: no clock, no I/O.
+//
+// INVARIANT LIVE-A1  unbroken() never moves past a difference that no majority settled: what was
+//                    compared anew is behind anew_from(), and is no proof of what was before.
+
+#include <cstdint>
+#include <string>
+
+namespace crane::proxy {
+
+class Alarms {
+ public:
+  // This replica and a majority were equal at this cut.
+  void agreed(std::uint64_t index);
+  // They were not, at this cut; `when`: the wall clock's time as text.
+  void raised(std::string what, std::uint64_t index, const std::string& when);
+  // Nothing before this log index is compared any more.
+  void begin_anew(std::uint64_t index);
+
+  bool none() const noexcept { return count_ == 0; }
+  const std::string& last() const noexcept { return last_; }
+  // Equal from the beginning up to here.
+  std::uint64_t unbroken() const noexcept { return unbroken_; }
+  // The last cut at which they were equal, be it compared anew.
+  std::uint64_t verified() const noexcept;
+  std::uint64_t anew_from() const noexcept { return anew_from_; }
+  // For the status: the last difference, since when there are any, and what is known since.
+  std::string text() const;
+
+  // Of a checkpoint.
+  void restore(std::uint64_t unbroken, std::uint64_t anew_from) noexcept;
+
+ private:
+  std::uint64_t unbroken_ = 0;
+  std::uint64_t anew_from_ = 0;  // 0: everything is compared
+  std::uint64_t since_ = 0;      // the last equal cut behind anew_from_
+  std::uint64_t count_ = 0;
+  std::string last_, first_when_;
+  std::uint64_t first_index_ = 0;
+};
+
+}  // namespace crane::proxy
