@@ -153,7 +153,7 @@ ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_
             $(wildcard tests/linear/linear_*.cc eval/engine/*_main.cc) $(BENCH_SRC) tests/main.cc \
             $(wildcard tests/fuzz/*.cc)
 
-.PHONY: all check test accept demo bench eval-failover eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-hints eval-soak eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept demo bench eval-failover eval-lossy eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-hints eval-soak eval-data eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS) $(FUZZERS) ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS)                 ## build libcrane.so and the crane-* programs
@@ -322,6 +322,8 @@ bench: programs $(BENCHES)                        ## native vs one and three rep
 	@$(PYTHON_PLOT) eval/bench.py --out $(OUT) $(ARGS)
 eval-failover: programs $(OUT)/e2e/probe          ## fail-over times, false elections, idle CPU
 	@$(PYTHON_PLOT) eval/failover.py --out $(OUT) $(ARGS)
+eval-lossy: programs                              ## tcp between hosts that lose packets
+	@$(PYTHON_PLOT) eval/lossy.py --out $(OUT) $(ARGS)
 eval-strategies: $(OUT)/bench-strategies           ## mu, dare, apus and raw operations, measured
 	@mkdir -p $(OUT)/bench
 	$(OUT)/bench-strategies --json $(OUT)/bench/strategies.json $(ARGS)
@@ -353,6 +355,8 @@ eval-etcd: programs                               ## three replicas of redis bes
 	@$(PYTHON_PLOT) eval/etcd.py --out $(OUT) $(ARGS)
 eval-soak: programs                               ## redis and apache2 under load, checkpoints and faults, hours
 	@$(PYTHON_PLOT) eval/soak.py --out $(OUT) $(ARGS)
+eval-data: programs                               ## data that last: stops, kills and losses, nothing acknowledged is lost
+	@python3 eval/data_rounds.py --out $(OUT) $(ARGS)
 eval-storm: programs                              ## 100 kills at random: nodes, servers, keepers, crane-run
 	@python3 eval/kill_storm.py --out $(OUT) $(ARGS)
 demo: deps                                        ## three replicas of a server, one killed

@@ -38,7 +38,9 @@ void Replica::tick_follower() {
     const bool late = lateness > 0;
     if (late) score_.reader_late(lateness);
     if (read_outstanding_) {
-      if (!late) score_.miss();
+      // Log bytes that land show the leader's life as a heartbeat does, and have another link.
+      const bool writes = now - landed_ns_ < 2 * config_.period_active_ns;
+      if (!late && !writes) score_.unanswered();
     } else {
       read_outstanding_ = true;
       read_late_ = late;
@@ -165,6 +167,9 @@ void Replica::on_refuse(const Message& m) {
   note_view(m.promised);
   const ReplicaId hint{m.leader};
   if (role_ == Role::kFollower && m.view == prevote_view_ && m.view != View{0}) {
+    if (ReplicaId{m.from} == leader_ && hint == leader_ && m.promised == promised_) {
+      return believe_leader();
+    }
     const bool usable = m.leader < config_.replicas && hint != self() && hint != leader_;
     // Who is refused is not slow to be answered: it may soon ask again.
     deadline_phase_ns_ = std::min(deadline_phase_ns_, now_.now_ns + config_.ask_timeout_ns);
@@ -179,6 +184,15 @@ void Replica::on_refuse(const Message& m) {
   ++lost_races_;
   step_down();
   plan_campaign(true);
+}
+
+// The suspected leader itself refused to be replaced, so it lives, and leads.
+void Replica::believe_leader() {
+  prevote_view_ = View{0};
+  campaign_at_ns_ = 0;
+  lost_races_ = 0;
+  if (election_.view == promised_) lost_leader_ns_ = 0;
+  score_.answered_after_all();
 }
 
 void Replica::on_transfer(const Message& m) {

@@ -8,6 +8,10 @@
 // the streaks of misses that turned out to be false alarms lately (DESIGN C6), so a loaded machine
 // needs more misses in a row than an idle one.  A reader that gets its own processor late takes
 // that as noise too, before it ever had a false alarm: on a crowded machine the leader fares alike.
+// A read that is not answered in time is a miss of its own kind: the network lost something, or is
+// slow.  Answers that came after all say how long this network may be silent; that is remembered
+// the longer, the longer it was, because loss on a network comes and goes in bursts, and twice the
+// longest silence is allowed.  On a network that answers in time nothing changes.
 //
 // INVARIANT E1  0 <= score <= kScoreMax.
 // INVARIANT E2  alive changes only when the score reaches kScoreLow or kScoreHigh.
@@ -29,6 +33,7 @@ class PullScore {
   void reset() noexcept {
     score_ = kScoreMax;
     streak_ = 0;
+    silent_ = 0;
     alive_ = true;
   }
 
@@ -38,13 +43,31 @@ class PullScore {
     } else {
       noise_sixteenths_ -= (noise_sixteenths_ + 63) / 64;
     }
+    if (silent_ > 0) {
+      silence_sixteenths_ = std::max(silence_sixteenths_, std::min(silent_, kSilenceMax) * 16);
+    } else if (silence_sixteenths_ > 0) {
+      --silence_sixteenths_;
+    }
     streak_ = 0;
+    silent_ = 0;
     move(kHitPoints);
   }
 
   void miss() noexcept {
     streak_ = std::min(streak_ + 1, 1 << 20);
     move(-cost());
+  }
+
+  // The leader was heard otherwise: trusted again, and the silence was the network's.
+  void answered_after_all() noexcept {
+    hit();
+    reset();
+  }
+
+  // The read itself has no answer yet.
+  void unanswered() noexcept {
+    silent_ = std::min(silent_ + 1, 1 << 20);
+    miss();
   }
 
   void reader_late(std::uint64_t periods) noexcept {
@@ -58,10 +81,12 @@ class PullScore {
   // Misses in a row from full score to suspicion.
   int misses_needed() const noexcept { return (kScoreMax - kScoreLow + cost() - 1) / cost(); }
   int noise() const noexcept { return noise_sixteenths_ / 16; }
+  int silence() const noexcept { return silence_sixteenths_ / 16; }
 
  private:
   int cost() const noexcept {
-    return std::max(1, kScoreMax / (kMissesBase + noise_sixteenths_ / 16));
+    const int noise = std::max(noise_sixteenths_ / 16, 2 * (silence_sixteenths_ / 16));
+    return std::max(1, kScoreMax / (kMissesBase + noise));
   }
   void move(int points) noexcept {
     score_ = std::clamp(score_ + points, 0, kScoreMax);
@@ -72,7 +97,9 @@ class PullScore {
 
   int score_ = kScoreMax;
   int streak_ = 0;
+  int silent_ = 0;  // reads without an answer, of the streak
   int noise_sixteenths_ = 0;
+  int silence_sixteenths_ = 0;
   bool alive_ = true;
 };
 

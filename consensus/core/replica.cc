@@ -334,7 +334,11 @@ void Replica::on(const PeerDown& e) {
   peers_[value(e.peer)].up = false;
   if (phase_ != Phase::kNone) {
     lose_peer(e.peer);
-    if (phase_ == Phase::kAdopting && e.peer == source_) {
+    if (lost_majority()) {
+      ++lost_races_;
+      step_down();
+      plan_campaign(true);
+    } else if (phase_ == Phase::kAdopting && e.peer == source_) {
       ++lost_races_;
       step_down();
       plan_campaign(true);
@@ -344,6 +348,14 @@ void Replica::on(const PeerDown& e) {
     note_lost_leader(ElectionCause::kDeath);
     plan_campaign(false);
   }
+}
+
+// C8: a leader that sees no majority's processes is none any more, also with no work outstanding:
+// its clients must hear it, rather than wait for what cannot come.
+bool Replica::lost_majority() const {
+  if (role_ != Role::kLeader || mutant(Mutant::kLeadsAlone)) return false;
+  return !members().quorum_of(
+      [this](ReplicaId id) { return id == self() || peers_[value(id)].up; });
 }
 
 void Replica::on(const PeerUp& e) {
@@ -408,7 +420,7 @@ void Replica::scan() {
   if (end_ != before && following() && writer_ != kNoReplica) {
     note_traffic(value(end_.last.index) -
                  std::min(value(before.last.index), value(end_.last.index)));
-    heartbeat_moved_ns_ = now_.now_ns;
+    heartbeat_moved_ns_ = landed_ns_ = now_.now_ns;
     if (active()) read_at_ns_ = std::min(read_at_ns_, now_.now_ns + config_.period_active_ns);
   }
   if (end_.last.view != promised_) return;

@@ -343,6 +343,8 @@ class Replica {
   void on_prevote(const Message& m);
   void on_prevote_yes(const Message& m);
   void on_refuse(const Message& m);
+  void believe_leader();
+  bool lost_majority() const;
   void on_transfer(const Message& m);
   void campaign(View view);
   void set_phase(Phase phase);
@@ -496,6 +498,7 @@ class Replica {
   std::uint64_t heartbeat_seen_ = 0;
   std::uint64_t heartbeat_period_ns_ = 0;
   std::uint64_t heartbeat_moved_ns_ = 0;
+  std::uint64_t landed_ns_ = 0;  // log bytes of the leader
   std::uint64_t read_at_ns_ = 0;
   bool read_late_ = false;
   std::uint32_t read_epoch_ = 0;

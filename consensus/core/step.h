@@ -422,8 +422,9 @@ enum class Mutant : std::uint8_t {
   kErrorStopsAll,      // L5: an error of one peer ends the leadership
   kConstantPatience,   // C6: a candidate waits as long as the last time, however often in vain
   kDeposedByDisk,      // C6: slow disks end the leadership
+  kLeadsAlone,         // C8: a leader that sees no majority's processes goes on leading
 };
-inline constexpr int kMutants = static_cast<int>(Mutant::kDeposedByDisk) + 1;
+inline constexpr int kMutants = static_cast<int>(Mutant::kLeadsAlone) + 1;
 
 // When an entry is committed.
 enum class Durability : std::uint8_t {

@@ -36,6 +36,9 @@ inline constexpr int kHitPoints = 250;
 // Misses in a row, without noise, from full score to suspicion.
 inline constexpr int kMissesBase = 5;
 inline constexpr int kNoiseMax = 40;
+// Reads without an answer in a row that are taken for the network's usual silence; forgotten by a
+// sixteenth of one with each heartbeat seen, so that 200 ms are remembered for some 3 s of traffic.
+inline constexpr int kSilenceMax = 250;
 inline constexpr int kLatenessMax = 10;  // of the reader itself, in periods, as noise
 // A leader that is seen to wait for a processor is given this long without a heartbeat.
 inline constexpr std::uint64_t kStarvedMaxNs = 1'000'000'000;

@@ -31,9 +31,11 @@ const char* name(HugePages choice) noexcept;
 
 // Empty where there is nothing to choose.
 struct FabricStatus {
-  std::string device;  // of RDMA
-  std::string fence;   // a Fence
-  std::string pages;   // size of the log memory's: huge if all of it is on huge ones
+  std::string device;            // of RDMA
+  std::string fence;             // a Fence
+  std::string pages;             // size of the log memory's: huge if all of it is on huge ones
+  std::uint64_t links_lost = 0;  // tcp: how often a peer that was there was given up
+  std::uint64_t probes = 0;      // tcp: answers that were late, and asked for again
 };
 
 }  // namespace crane::consensus

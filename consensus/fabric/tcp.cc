@@ -119,6 +119,7 @@ void TcpFabric::open_log(ReplicaId id, Key key, Token token) noexcept {
   if (!ok) return;
   const tcp::WriteHead head{value(key), 0};
   put(p, Plane::kLog, head_of(FrameKind::kOpen, op.sequence), bytes_of(head));
+  expect_answer(p, Plane::kLog, op.sequence);
 }
 
 void TcpFabric::close_log(ReplicaId id) noexcept {
@@ -152,6 +153,7 @@ void TcpFabric::write(ReplicaId id, Key key, std::uint64_t offset, std::span<con
   op.key = key;
   const tcp::WriteHead head{value(key), offset};
   put(p, Plane::kLog, head_of(FrameKind::kWrite, op.sequence), bytes_of(head), bytes);
+  expect_answer(p, Plane::kLog, op.sequence);
 }
 
 void TcpFabric::read(ReplicaId id, std::uint64_t offset, std::uint64_t n, Token token) noexcept {
@@ -163,6 +165,7 @@ void TcpFabric::read(ReplicaId id, std::uint64_t offset, std::uint64_t n, Token 
   if (!ok) return;
   const tcp::ReadHead head{offset, n};
   put(p, Plane::kBackground, head_of(FrameKind::kRead, op.sequence), bytes_of(head));
+  expect_answer(p, Plane::kBackground, op.sequence);
 }
 
 void TcpFabric::read_cell(ReplicaId id, std::uint8_t cell, Token token) noexcept {
@@ -170,6 +173,7 @@ void TcpFabric::read_cell(ReplicaId id, std::uint8_t cell, Token token) noexcept
   Peer& p = peer(id);
   const Op& op = add_op(p, token, Op::Kind::kCell, p.up);
   put(p, Plane::kBackground, head_of(FrameKind::kReadCell, op.sequence, cell));
+  if (p.up) expect_answer(p, Plane::kBackground, op.sequence);
 }
 
 bool TcpFabric::send_request(ReplicaId id, std::span<const std::byte> body) noexcept {
@@ -178,6 +182,7 @@ bool TcpFabric::send_request(ReplicaId id, std::span<const std::byte> body) noex
   if (!p.up || p.requests >= kRequestsMax) return false;
   ++p.requests;
   put(p, Plane::kBackground, head_of(FrameKind::kRequest), body);
+  expect_answer(p, Plane::kBackground, ++p.sequence);
   return true;
 }
 
@@ -185,7 +190,6 @@ bool TcpFabric::send_request(ReplicaId id, std::span<const std::byte> body) noex
 
 // False: the peer broke the rules; its links are of no more use.
 bool TcpFabric::on_frame(Peer& p, ReplicaId id, Plane plane, const Frame& frame) noexcept {
-  static_cast<void>(plane);  // decode() checked that the kind belongs to it
   switch (frame.head.kind) {
     case FrameKind::kHello:
       return false;
@@ -212,6 +216,7 @@ bool TcpFabric::on_frame(Peer& p, ReplicaId id, Plane plane, const Frame& frame)
     case FrameKind::kReadPart:
       return on_part(p, frame);
     case FrameKind::kPing:
+      on_ping(p, plane, frame.head);
       return true;
   }
   return false;
@@ -242,6 +247,7 @@ void TcpFabric::put_ack(Peer& p) noexcept {
 
 void TcpFabric::on_ack(Peer& p, const FrameHead& head) noexcept {
   p.log_heard_ns = now_ns_;
+  heard_answer(p, Plane::kLog, head.sequence);
   for (Op& op : p.ops) {
     if (p.log_pending == 0 || op.sequence > head.sequence) break;
     if (op.kind != Op::Kind::kLog || op.state != Op::State::kPending) continue;
@@ -259,6 +265,7 @@ TcpFabric::Op* TcpFabric::pending_op(Peer& p, std::uint64_t sequence, Op::Kind k
 }
 
 void TcpFabric::on_cell(Peer& p, const Frame& frame) noexcept {
+  heard_answer(p, Plane::kBackground, frame.head.sequence);
   Op* const op = pending_op(p, frame.head.sequence, Op::Kind::kCell);
   if (op == nullptr) return;
   op->cell = body_of<CellValue>(frame);
@@ -278,6 +285,7 @@ bool TcpFabric::on_read(Peer& p, const Frame& frame) noexcept {
 }
 
 bool TcpFabric::on_part(Peer& p, const Frame& frame) noexcept {
+  heard_answer(p, Plane::kBackground, frame.head.sequence);
   Op* const op = pending_op(p, frame.head.sequence, Op::Kind::kRead);
   if (op == nullptr) return true;
   if (frame.body.size() > op->size - op->data.size()) return false;
@@ -301,6 +309,54 @@ void TcpFabric::serve_reads(Peer& p) noexcept {
     job.offset += n;
     job.left -= n;
     if (job.left == 0) p.jobs.pop_front();
+  }
+}
+
+// --- probes -------------------------------------------------------------------------------------
+
+void TcpFabric::expect_answer(Peer& p, Plane plane, std::uint64_t sequence) noexcept {
+  p.clocks[static_cast<std::size_t>(plane)].sent(sequence);
+}
+
+void TcpFabric::heard_answer(Peer& p, Plane plane, std::uint64_t sequence) noexcept {
+  p.clocks[static_cast<std::size_t>(plane)].answered(sequence, now_ns_);
+}
+
+void TcpFabric::on_ping(Peer& p, Plane plane, const FrameHead& head) noexcept {
+  if (head.flag == tcp::kProbe) {
+    put(p, plane, head_of(FrameKind::kPing, head.sequence, tcp::kProbed));
+  } else if (head.flag == tcp::kProbed) {
+    heard_answer(p, plane, head.sequence);
+  }
+}
+
+// When the next answer is late; what was sent since the last call counts from now.
+std::uint64_t TcpFabric::probe_due_ns() noexcept {
+  std::uint64_t due = AnswerClock::kNever;
+  for (Peer& p : peers_) {
+    if (!p.up) continue;
+    for (AnswerClock& clock : p.clocks) {
+      clock.look_at(now_ns_);
+      due = std::min(due, clock.due_ns());
+    }
+  }
+  return due;
+}
+
+void TcpFabric::probe_late_answers() noexcept {
+  if (now_ns_ < probe_due_ns()) return;
+  for (Peer& p : peers_) {
+    for (const Plane plane : {Plane::kLog, Plane::kBackground}) {
+      const auto at = static_cast<std::size_t>(plane);
+      const Lane* const lane = p.lanes[at];
+      AnswerClock& clock = p.clocks[at];
+      if (!p.up || now_ns_ < clock.due_ns()) continue;
+      clock.probed(++p.sequence, now_ns_);
+      ++probes_;
+      // Bytes that wait for room in the socket are later segments themselves.
+      if (lane == nullptr || !lane->greeted || lane->link->unsent() > 0) continue;
+      put(p, plane, head_of(FrameKind::kPing, p.sequence, tcp::kProbe));
+    }
   }
 }
 
@@ -374,6 +430,7 @@ std::size_t TcpFabric::poll(std::span<FabricEvent> out) noexcept {
       Lane& lane = *lanes_[i];
       if (!lane.dead && (lane.more || lane.link->state() == SecureLink::State::kFailed)) pump(lane);
     }
+    probe_late_answers();
     if (now_ns_ >= due_ns_) housekeeping();
     for (Peer& p : peers_) serve_reads(p);
     flush_all();

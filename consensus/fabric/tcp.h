@@ -22,7 +22,9 @@
 //                  sessions are never mixed, what is left of an old one is dropped unread.
 //   F8, F9         links, queues and their bounds are per peer and plane; long reads go in parts.
 //   F10            the owner answers: nobody else touches a cell.
-//   F13            frames leave in ring_doorbell(), poll() and prepare_to_sleep(), one send per
+//   F9             what is lost on its way is asked for again soon (answer_clock.h), on both
+//   planes. F13            frames leave in ring_doorbell(), poll() and prepare_to_sleep(), one send
+//   per
 //                  plane and peer; arriving bytes make event_fd(), an epoll set, readable.
 //   F14            tcp_memory.h.
 //
@@ -44,6 +46,7 @@
 #include <vector>
 
 #include "consensus/consensus.h"
+#include "consensus/fabric/answer_clock.h"
 #include "consensus/fabric/fabric.h"
 #include "consensus/fabric/secure_link.h"
 #include "consensus/fabric/tcp_frame.h"
@@ -97,6 +100,7 @@ class TcpFabric final : public Fabric {
   void wake_self() noexcept override;
   void ring_doorbell(ReplicaId peer) noexcept override;
   bool connected(ReplicaId peer) const noexcept override { return peers_[value(peer)].up; }
+  FabricStatus status() const override { return {"", "", "", links_lost_, probes_}; }
   void populate(std::uint64_t offset, std::uint64_t bytes) noexcept override {
     memory_.populate(offset, bytes);
   }
@@ -165,6 +169,7 @@ class TcpFabric final : public Fabric {
     std::vector<std::byte> early;  // log frames while the log link is made again
     std::vector<std::byte> test_held;
     unsigned requests = 0;  // since the background plane was last all sent
+    AnswerClock clocks[tcp::kPlanes];
 
     // As the owner of memory that the peer writes and reads.
     std::uint64_t ack_sequence = 0;
@@ -218,6 +223,11 @@ class TcpFabric final : public Fabric {
   Op& add_op(Peer& p, Token token, Op::Kind kind, bool ok) noexcept;
   void settle(Peer& p, Op& op, bool ok) noexcept;
   void fail_log_ops(Peer& p) noexcept;
+  void on_ping(Peer& p, tcp::Plane plane, const tcp::FrameHead& head) noexcept;
+  void expect_answer(Peer& p, tcp::Plane plane, std::uint64_t sequence) noexcept;
+  void heard_answer(Peer& p, tcp::Plane plane, std::uint64_t sequence) noexcept;
+  std::uint64_t probe_due_ns() noexcept;
+  void probe_late_answers() noexcept;
   void put_ack(Peer& p) noexcept;
   void serve_reads(Peer& p) noexcept;
   std::vector<std::byte>* out_of(Peer& p, tcp::Plane plane) noexcept;
@@ -244,6 +254,8 @@ class TcpFabric final : public Fabric {
   std::uint64_t armed_ns_ = 0;  // as the timer knows it
   std::uint64_t kept_ns_ = 0;   // last housekeeping
   std::uint64_t stranger_told_ns_ = 0;
+  std::uint64_t links_lost_ = 0;
+  std::uint64_t probes_ = 0;
   bool ops_ready_ = false;  // some operation was settled since the last collect_ops()
   std::vector<Peer> peers_;
   std::vector<std::unique_ptr<Lane>> lanes_;

@@ -48,7 +48,7 @@ bool shape_of(FrameKind kind, std::uint64_t write_bytes_max, Shape& s) noexcept 
       s = {Plane::kBackground, false, 0, kPartBytes, kMoreParts};
       return true;
     case FrameKind::kPing:
-      s = {Plane::kBackground, false, 0, 0, 0};
+      s = {Plane::kLog, true, 0, 0, kProbed};
       return true;
   }
   return false;

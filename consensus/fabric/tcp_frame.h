@@ -6,6 +6,7 @@
 // and how long each may be, is checked here; what they mean is tcp.h's business.
 //
 //   both planes   kHello    Hello; the first frame of each side, and only that
+//                 kPing     flag: 0 says that the sender lives, 1 asks for 2, 2 answers `sequence`
 //   log plane     kWrite    sequence, WriteHead (key, offset), the bytes
 //                 kOpen     sequence, WriteHead (key, 0), nothing
 //                 kAck      sequence: everything up to it is done; flag: 1 ok, 0 refused
@@ -13,7 +14,6 @@
 //                 kReadCell sequence; flag: the cell     -> kCell      sequence, a CellValue
 //                 kRead     sequence, ReadHead           -> kReadPart  sequence, up to kPartBytes
 //                           flag: 2 more follows, 1 the last, 0 refused
-//                 kPing     nothing: says that the sender lives
 //
 // decode() is what a fuzzer should call: any bytes whatever give kMore, kFrame or kBad.
 //
@@ -54,7 +54,7 @@ struct FrameHead {
 static_assert(sizeof(FrameHead) == 16);
 
 inline constexpr std::uint64_t kHelloMagic = 0x31706354656e6172;
-inline constexpr std::uint32_t kTcpVersion = 1;
+inline constexpr std::uint32_t kTcpVersion = 2;
 struct Hello {
   std::uint64_t magic;
   std::uint32_t version;
@@ -79,6 +79,10 @@ inline constexpr std::size_t kPartBytes = 32U << 10;
 inline constexpr std::uint8_t kRefused = 0;
 inline constexpr std::uint8_t kOk = 1;  // the last part, for reads
 inline constexpr std::uint8_t kMoreParts = 2;
+
+inline constexpr std::uint8_t kAlive = 0;  // of pings
+inline constexpr std::uint8_t kProbe = 1;
+inline constexpr std::uint8_t kProbed = 2;
 
 struct Frame {
   FrameHead head{};

@@ -348,6 +348,7 @@ void TcpFabric::peer_up(ReplicaId id) noexcept {
   p.complaint = nullptr;
   p.heard_ns = p.sent_ns = now_ns_;
   for (Lane* const lane : p.lanes) lane->more = true;
+  for (AnswerClock& clock : p.clocks) clock.forget();
   tell({FabricEvent::Kind::kPeerUp, id, true, {}, {}});
 }
 
@@ -367,6 +368,7 @@ void TcpFabric::peer_down(ReplicaId id) noexcept {
   p.session = 0;
   if (!p.up) return;
   p.up = false;
+  ++links_lost_;
   tell({FabricEvent::Kind::kPeerDown, id, true, {}, {}});
 }
 
@@ -374,6 +376,7 @@ void TcpFabric::peer_down(ReplicaId id) noexcept {
 void TcpFabric::break_log(ReplicaId id) noexcept {
   Peer& p = peer(id);
   fail_log_ops(p);
+  p.clocks[kLogLane].forget();
   p.early.clear();
   p.ack_due = false;
   if (p.lanes[kLogLane] != nullptr) close_lane(*p.lanes[kLogLane]);
@@ -480,7 +483,7 @@ void TcpFabric::look_after(ReplicaId id) noexcept {
     if (now_ns_ - p.heard_ns > options_.silence_ns) {
       peer_down(id);
     } else if (now_ns_ - p.sent_ns >= options_.silence_ns / 4) {
-      put(p, Plane::kBackground, {0, FrameKind::kPing, 0, 0, 0});
+      put(p, Plane::kBackground, {0, FrameKind::kPing, tcp::kAlive, 0, 0});
     }
     if (p.log_pending > 0 && now_ns_ - p.log_heard_ns > 2 * options_.silence_ns) break_log(id);
   }
@@ -499,12 +502,14 @@ void TcpFabric::look_after(ReplicaId id) noexcept {
   }
 }
 
+// Only earlier times are set anew: most answers come long before a probe would be due.
 void TcpFabric::arm_timer() noexcept {
-  if (armed_ns_ == due_ns_) return;
-  armed_ns_ = due_ns_;
+  const std::uint64_t due = std::min(due_ns_, probe_due_ns());
+  if (armed_ns_ != 0 && armed_ns_ <= due) return;
+  armed_ns_ = std::max<std::uint64_t>(due, 1);
   itimerspec when{};
-  when.it_value.tv_sec = static_cast<time_t>(due_ns_ / 1'000'000'000);
-  when.it_value.tv_nsec = static_cast<long>(due_ns_ % 1'000'000'000) + (due_ns_ == 0 ? 1 : 0);
+  when.it_value.tv_sec = static_cast<time_t>(armed_ns_ / 1'000'000'000);
+  when.it_value.tv_nsec = static_cast<long>(armed_ns_ % 1'000'000'000);
   ::timerfd_settime(timer_fd_, TFD_TIMER_ABSTIME, &when, nullptr);
 }
 

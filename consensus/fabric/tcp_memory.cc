@@ -54,7 +54,7 @@ Outcome TcpMemory::reuse(std::uint8_t replicas, std::uint64_t group, std::uint64
       shm::Region::open(dir_ + "/control", shm::Region::Access::kReadWrite, sizeof(TcpControl));
   if (!control) return control.error();
   const auto* const c = control.value().as<TcpControl>();
-  if (c->magic != kTcpControlMagic || c->version != kTcpVersion || c->group != group ||
+  if (c->magic != kTcpControlMagic || c->version != kTcpMemoryVersion || c->group != group ||
       c->replicas != replicas || c->log_bytes != log_bytes) {
     return Error{Code::kWrongVersion, 0, "memory of another group or version"};
   }
@@ -82,7 +82,7 @@ Outcome TcpMemory::create(std::uint8_t replicas, std::uint64_t group, std::uint6
   auto control = shm::Region::create(dir_ + "/control", sizeof(TcpControl));
   if (!control) return control.error();
   auto* const c = control.value().as<TcpControl>();
-  c->version = kTcpVersion;
+  c->version = kTcpMemoryVersion;
   c->replicas = replicas;
   c->group = group;
   c->log_bytes = log_bytes;

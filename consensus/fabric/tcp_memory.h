@@ -21,6 +21,7 @@
 
 namespace crane::consensus::tcp {
 
+inline constexpr std::uint32_t kTcpMemoryVersion = 1;
 inline constexpr std::uint64_t kTcpControlMagic = 0x3170635463727243;
 struct TcpControl {
   std::uint64_t magic;  // stored last

@@ -106,7 +106,9 @@ class VerbsFabric final : public Fabric {
   bool connected(ReplicaId peer) const noexcept override { return peers_[value(peer)].up; }
   void tidy() noexcept override;
 
-  FabricStatus status() const override { return {device_.name(), name(options_.fence), pages_}; }
+  FabricStatus status() const override {
+    return {device_.name(), name(options_.fence), pages_, 0, 0};
+  }
   // Operations that have not completed.
   std::size_t test_only_outstanding() const noexcept;
 

@@ -110,6 +110,21 @@ std::string StableChecker::at_end(std::uint64_t views_after_faults, std::uint64_
   return "STABLE: " + std::to_string(views_after_faults) + " new leaders after the last fault";
 }
 
+std::string InSightChecker::on_step(unsigned node, const core::Event& event, core::Role role,
+                                    const core::Members& members) {
+  std::set<unsigned>& gone = gone_[node];
+  if (std::holds_alternative<core::Start>(event)) gone.clear();
+  if (const auto* up = std::get_if<core::PeerUp>(&event)) gone.erase(value(up->peer));
+  // It speaks, so its process is there: the news of that may come later.
+  if (const auto* heard = std::get_if<core::MessageArrived>(&event)) gone.erase(value(heard->from));
+  const auto* down = std::get_if<core::PeerDown>(&event);
+  if (down == nullptr) return "";
+  gone.insert(value(down->peer));
+  const auto seen = [&](ReplicaId id) { return !gone.contains(value(id)); };
+  if (role != core::Role::kLeader || members.quorum_of(seen)) return "";
+  return "IN SIGHT: replica " + std::to_string(node) + " leads without a majority's processes";
+}
+
 std::string CoveredChecker::on_covered(Index upto, const core::Members& members) {
   covered_ = std::max(covered_, upto);
   const bool majority = members.quorum_of([&](ReplicaId voter) {

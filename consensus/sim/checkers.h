@@ -146,6 +146,17 @@ class AnalysisChecker {
   std::string on_config(unsigned slot, const core::Members& members) const;
 };
 
+// IN SIGHT  Nobody leads who was told that the processes of a majority's voters are gone (C8).
+class InSightChecker {
+ public:
+  // `node` was given `event`; it stands as told afterwards.
+  std::string on_step(unsigned node, const core::Event& event, core::Role role,
+                      const core::Members& members);
+
+ private:
+  std::map<unsigned, std::set<unsigned>> gone_;  // as each node was told
+};
+
 // NOTICED  A group that lost what was committed says so and stops, rather than going on without.
 class NoticedChecker {
  public:

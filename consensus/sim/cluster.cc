@@ -122,7 +122,9 @@ std::uint64_t Cluster::world_time(unsigned id, std::uint64_t local_ns) const {
 }
 
 void Cluster::step(unsigned id, const core::Event& event) {
-  nodes_[id].core->step(event, now_at(id));
+  core::Replica& core = *nodes_[id].core;
+  core.step(event, now_at(id));
+  violate(in_sight_.on_step(id, event, core.role(), core.members()));
   pump(id);
 }
 
@@ -455,7 +457,8 @@ const char* name(core::Mutant mutant) {
                                            "no-stickiness",
                                            "error-stops-all",
                                            "constant-patience",
-                                           "deposed-by-disk"};
+                                           "deposed-by-disk",
+                                           "leads-alone"};
   static_assert(std::size(kNames) == core::kMutants);
   return kNames[static_cast<std::size_t>(mutant)];
 }

@@ -319,6 +319,7 @@ class Cluster {
   NoticedChecker noticed_;
   CoveredChecker covered_;
   AnalysisChecker analysis_;
+  InSightChecker in_sight_;
   Story story_;
   Outcome outcome_;
 };

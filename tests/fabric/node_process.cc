@@ -12,8 +12,6 @@
 #include <filesystem>
 #include <map>
 
-#include "tests/fabric/relay.h"
-
 namespace crane::test {
 namespace {
 
@@ -106,8 +104,8 @@ void NodeGroup::start_relays() {
       relays_.push_back({from, to, port, nullptr});
       const auto listen = ports_.endpoints()[port];
       const auto forward = ports_.endpoints()[to];
-      relays_.back().process =
-          std::make_unique<Child>([listen, forward] { run_relay(listen, forward); });
+      relays_.back().process = std::make_unique<Child>(
+          [this, listen, forward] { run_relay(listen, forward, weather()); });
     }
   }
 }
@@ -185,6 +183,8 @@ void NodeGroup::run(std::uint8_t id) {
     r.voters = static_cast<std::uint64_t>(
         std::count_if(status.members.begin(), status.members.end(),
                       [](const auto& m) { return m.role == consensus::MemberRole::kVoter; }));
+    r.links_lost = status.fabric.links_lost;
+    r.probes = status.fabric.probes;
     ++r.rounds;
     c.flush_doorbells();
     r.durable = value(c.status().durable);

@@ -11,6 +11,7 @@
 
 #include "consensus/consensus.h"
 #include "tests/fabric/harness.h"
+#include "tests/fabric/relay.h"
 #include "tests/fabric/tcp_group.h"
 
 namespace crane::test {
@@ -46,12 +47,15 @@ struct NodeReport {
   std::atomic<std::uint64_t> connected;             // connected
   std::atomic<std::uint64_t> needs_checkpoint;      // needs_checkpoint
   std::atomic<std::uint64_t> changing;              // changing
+  std::atomic<std::uint64_t> links_lost;            // FabricStatus: links_lost
+  std::atomic<std::uint64_t> probes;                // probes
   std::atomic<std::uint8_t> members[5];             // their roles
   std::atomic<std::uint64_t> history[kHistoryMax];  // [index]: the input's id, or its type if none
 };
 struct GroupReport {
   std::atomic<bool> traffic;
   Command command;
+  Weather weather;  // of all relays
   NodeReport nodes[5];
 };
 
@@ -75,6 +79,7 @@ class NodeGroup {
   void cut(std::uint8_t id);
   void heal(std::uint8_t id);
   NodeReport& report(std::uint8_t id) noexcept { return report_->nodes[id]; }
+  Weather& weather() noexcept { return report_->weather; }
   void set_traffic(bool on) noexcept { report_->traffic = on; }
   // Nobody proposes any more, and NodeReport::last of the leader says so.
   void stop_traffic();

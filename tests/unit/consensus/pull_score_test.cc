@@ -86,3 +86,32 @@ TEST_CASE("pull-score: a reader that runs late asks for more misses, within a bo
   CHECK(score.noise() == kLatenessMax);
   CHECK(misses_to_suspicion(score) >= late);
 }
+
+TEST_CASE("pull-score: a network that was silent before is allowed twice as much silence",
+          "[election]") {
+  PullScore score;
+  const int quiet = misses_to_suspicion(score);
+  for (int round = 0; round < 3; ++round) {  // repaired losses: 4 periods each
+    for (int i = 0; i < 4; ++i) score.unanswered();
+    REQUIRE(score.alive());
+    for (int i = 0; i < 10; ++i) score.hit();
+  }
+  CHECK(misses_to_suspicion(score) >= 8);
+  // It is remembered for seconds, not for ever; and a leader that is gone is found all the same.
+  for (int i = 0; i < 5'000; ++i) score.hit();
+  CHECK(misses_to_suspicion(score) == quiet);
+  for (int i = 0; i < 10'000; ++i) score.unanswered();
+  CHECK_FALSE(score.alive());
+  for (int i = 0; i < 100; ++i) score.hit();
+  CHECK(score.silence() > kSilenceMax / 2);
+  CHECK(misses_to_suspicion(score) <= 2 * (kMissesBase + 2 * kSilenceMax));
+}
+
+TEST_CASE("pull-score: heartbeats that stand still do not count as the network's silence",
+          "[election]") {
+  PullScore score;
+  for (int i = 0; i < 4; ++i) score.miss();
+  score.hit();
+  CHECK(score.silence() == 0);
+  CHECK(score.noise() == 4);
+}

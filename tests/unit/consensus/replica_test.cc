@@ -131,6 +131,53 @@ TEST_CASE("consensus: a follower refuses others while its leader is alive (L1)",
   CHECK(g.nodes[1].core->promised_view() == view);
 }
 
+TEST_CASE("consensus: a leader that sees no majority's processes is none any more (C8)", "[R=3]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  REQUIRE(g.leader() == 0);
+  g.nodes[1].core.reset();
+  g.step(0, PeerDown{ReplicaId{1}});
+  CHECK(g.leader() == 0);
+  g.nodes[2].core.reset();
+  g.step(0, PeerDown{ReplicaId{2}});
+  CHECK(g.nodes[0].core->role() == Role::kFollower);  // at once, with nothing outstanding
+  CHECK(g.nodes[0].roles.back().role == Role::kFollower);
+  g.run_for(500 * kMs);
+  CHECK(g.leader() == -1);
+  g.start(1, StartKind::kSurvived);
+  g.step(0, PeerUp{ReplicaId{1}});
+  g.run_for(500 * kMs);
+  CHECK(g.leader() >= 0);
+}
+
+TEST_CASE("consensus: a leader that itself refuses to be replaced is believed", "[R=3]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  REQUIRE(g.leader() == 0);
+  // Nothing reaches one follower any more but the leader's refusal.
+  g.nodes[0].cut = g.nodes[2].cut = true;
+  Replica& follower = *g.nodes[1].core;
+  const View view = follower.promised_view();
+  Message m{};
+  m.type = MessageType::kRefuse;
+  m.from = m.leader = 0;
+  m.incarnation = kFirstIncarnation;
+  m.log_id = g.config.log_id;
+  m.promised = view;
+  m.view = make_view(view_counter(view) + 1, ReplicaId{1});
+  for (int i = 0; i < 400 && follower.score().alive(); ++i) g.run_for(kMs);
+  REQUIRE_FALSE(follower.score().alive());
+  for (int i = 0; i < 400 && !follower.score().alive(); ++i) {
+    g.run_for(kMs);
+    g.step(1, MessageArrived{ReplicaId{0}, std::as_bytes(std::span(&m, 1))});
+  }
+  CHECK(follower.score().alive());
+  CHECK(follower.leader() == ReplicaId{0});
+  CHECK(follower.promised_view() == view);
+}
+
 TEST_CASE("consensus: an abdicating leader hands over at once and stays out", "[R=3]") {
   InstantGroup g(3);
   g.start_all();
