@@ -251,6 +251,13 @@ struct GroupStatus {
   FabricStatus fabric;
 };
 
+// Cheap to ask for at any time.
+struct QuorumStatus {
+  unsigned voters = 0;     // of the members in force
+  unsigned answering = 0;  // of these, those whose process is there, self included
+  bool led = false;        // this replica leads, or follows a leader
+};
+
 class Consensus {
  public:
   // kGone: the checkpoint is older than what ring or store still hold; another one, or `forget`,
@@ -296,6 +303,7 @@ class Consensus {
   // The last entry that `peer` handed to its application, as it last said; leader only, else 0.
   virtual Index peer_applied(ReplicaId peer) const = 0;
   virtual GroupStatus status() const = 0;
+  virtual QuorumStatus quorum() const = 0;
   // What a replica that begins behind the entry handed out last must know beside its place: the
   // members, and the view in which all that is known.  Opaque; also inside on_committed().
   virtual std::vector<std::byte> group_facts() const = 0;

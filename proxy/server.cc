@@ -21,6 +21,7 @@ struct Proxy::Listener {
   Proxy* proxy;
   std::uint16_t port;
   int fd;  // -1: the server listens, the socket has not come yet
+  int backlog = 0;
   bool server_listens = false;
   bool accepting = false;  // the event is armed
   VirtualAddress local{};  // what it is bound to, when not the wildcard
@@ -59,7 +60,7 @@ Proxy::~Proxy() {
 
 // --- listeners -----------------------------------------------------------------------------------
 
-void Proxy::add_listener(std::uint16_t port, int fd) {
+void Proxy::add_listener(std::uint16_t port, int fd, int backlog) {
   const auto found = std::find_if(listeners_.begin(), listeners_.end(),
                                   [&](const auto& l) { return l->port == port; });
   Listener* listener = nullptr;
@@ -76,11 +77,13 @@ void Proxy::add_listener(std::uint16_t port, int fd) {
     listener->port = port;
   }
   listener->fd = fd;
+  listener->backlog = backlog;
   // Inherited by what is accepted.
   const int on = 1;
   (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   evutil_make_socket_nonblocking(fd);
   event_assign(&listener->accept_event, base_, fd, EV_READ | EV_PERSIST, on_accept, listener);
+  if (refuses_) ::shutdown(fd, SHUT_RDWR);
   update_accepting(*listener);
 }
 
@@ -113,13 +116,32 @@ void Proxy::set_listening(std::uint16_t port, bool listening) {
 void Proxy::update_accepting(Listener& listener) {
   if (listener.fd < 0) return;
   const bool takes = leading_ ? !paused_ && !out_of_descriptors_ : takes_strangers_;
-  const bool want = takes && listener.server_listens;
+  const bool want = takes && listener.server_listens && !refuses_;
   if (want == listener.accepting) return;
   listener.accepting = want;
   if (want) {
     event_add(&listener.accept_event, nullptr);
   } else {
     event_del(&listener.accept_event);
+  }
+}
+
+// A listening socket that is shut down is closed for everybody, and can listen again.
+void Proxy::refuse(bool on) {
+  if (on == refuses_) return;
+  refuses_ = on;
+  for (const auto& listener : listeners_) {
+    if (listener->fd < 0) continue;
+    if (on) {
+      update_accepting(*listener);
+      ::shutdown(listener->fd, SHUT_RDWR);
+      continue;
+    }
+    if (::listen(listener->fd, listener->backlog) != 0) {
+      spdlog::error("cannot listen on the server's port {} again: {}; its clients are refused",
+                    listener->port, std::strerror(errno));
+    }
+    update_accepting(*listener);
   }
 }
 

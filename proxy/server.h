@@ -46,6 +46,8 @@ struct ProxyCounters {
 
 class Proxy {
  public:
+  static constexpr int kBacklogMost = 65535;  // the kernel takes what it allows
+
   // `on_event` is called first in every callback of the event loop (the loop has woken).
   Proxy(event_base* base, const ProxyOptions& options, Batch::ProposeFn propose,
         std::function<void()> on_event);
@@ -55,8 +57,11 @@ class Proxy {
 
   // A listening socket for the server's port; taken over.  A second one for the same port is
   // closed.
-  void add_listener(std::uint16_t port, int fd);
+  void add_listener(std::uint16_t port, int fd, int backlog = kBacklogMost);
   bool has_listener(std::uint16_t port) const noexcept;
+  // `on`: nobody listens on the sockets, which must be this process's own: clients are refused by
+  // the kernel, also those who wait there.  Off: they listen again.
+  void refuse(bool on);
   // The sockets that are here; they stay ours.
   void for_each_listener(const std::function<void(std::uint16_t port, int fd)>& visit) const;
   // The own server listens there, or does not any more.
@@ -112,6 +117,7 @@ class Proxy {
   bool leading_ = false;
   StrangerFn strangers_;
   bool takes_strangers_ = false;
+  bool refuses_ = false;
   bool paused_ = false;
   bool out_of_descriptors_ = false;
   std::uint64_t queued_ = 0;

@@ -532,6 +532,18 @@ std::vector<std::byte> Driver::group_facts() const {
   return encode_facts(options_.log_id, core_.promised_view(), core_.committed_config());
 }
 
+QuorumStatus Driver::quorum() const {
+  QuorumStatus q;
+  for (std::uint8_t i = 0; i < options_.replicas; ++i) {
+    const ReplicaId id{i};
+    if (!core_.members().voter(id)) continue;
+    ++q.voters;
+    if (id == options_.self || fabric_->connected(id)) ++q.answering;
+  }
+  q.led = core_.role() == core::Role::kLeader || core_.leader() != core::kNoReplica;
+  return q;
+}
+
 GroupStatus Driver::status() const {
   GroupStatus s;
   s.role = role_of(core_.role());

@@ -55,6 +55,7 @@ class Driver final : public Consensus {
   bool send_note(ReplicaId to, std::span<const std::byte> bytes) override;
   Index peer_applied(ReplicaId peer) const override;
   GroupStatus status() const override;
+  QuorumStatus quorum() const override;
   std::vector<std::byte> group_facts() const override;
   std::uint64_t backlog() const override;
   std::size_t payload_bytes_max() const noexcept override {

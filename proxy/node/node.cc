@@ -373,6 +373,7 @@ bool Node::round() {
   look_for_newer();
   tell_of_checkpoints();
   consensus_due_ns_ = consensus_->poll(static_cast<std::uint64_t>(now_ns_));
+  look_at_quorum();
   if (shipping_ != nullptr) shipping_->step();
   if (stalls_->has_news() && watches_stalls()) look_for_stalls();
   if (done_) return false;  // fenced: nothing is admitted any more
@@ -441,7 +442,7 @@ void Node::arm_timer() {
   if (stopping_) due = std::min(due, now_ns_ + kSettleNs / 4);
   if (checks()) due = std::min(due, verify_.look_again_ns(now_ns_, work_done()));
   due = std::min({due, leave_at_ns_, fit_at_ns_, stall_due_ns_, checkpoint_due_ns_, restart_due_ns_,
-                  tell_again_ns_});
+                  tell_again_ns_, quorum_.due_ns()});
   if (catch_up_until_ns_ != 0) due = std::min(due, now_ns_ + kCatchUpLookNs);
   if (due >= armed_ns_) return;
   armed_ns_ = due;

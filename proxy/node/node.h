@@ -49,6 +49,7 @@
 #include "proxy/node/guard.h"
 #include "proxy/node/node_state.h"
 #include "proxy/node/outputs.h"
+#include "proxy/node/quorum_watch.h"
 #include "proxy/node/restarter.h"
 #include "proxy/node/role_hook.h"
 #include "proxy/node/segment.h"
@@ -236,6 +237,8 @@ class Node {
   bool open_virtual_address();
   void take_virtual_address();
   void open_own_listener(std::uint16_t port, std::uint64_t backlog);
+  void look_at_quorum();
+  void pass_clients_on();
   void follow_leader();
   void pass_on_the_rest();
   void take_stranger(int fd, std::uint16_t port, const std::string& peer);
@@ -279,6 +282,7 @@ class Node {
   std::unique_ptr<Guard> guard_;
   std::unique_ptr<Forwarder> forwarder_;
   std::unique_ptr<RoleHook> role_hook_;
+  QuorumWatch quorum_;
   VirtualAddress virtual_address_;  // the leader's, when its own server admitted START
   const Agreed agreed_;
 

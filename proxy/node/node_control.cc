@@ -274,6 +274,7 @@ NodeStatus Node::status() const {
   s.verified_ns = static_cast<std::uint64_t>(verified_ns_);
   s.verdict = proxy::name(verdict_);
   s.alarm = alarms_.text();
+  s.no_quorum = quorum_.text();
   s.outputs_bytes = outputs_->bytes();
   s.outputs_digest = outputs_->digest();
   s.entries = entries_;

@@ -68,7 +68,7 @@ void Node::open_own_listener(std::uint16_t port, std::uint64_t backlog) {
     return;
   }
   spdlog::info("port {} of the server is port {} of this host", port, ours);
-  proxy_->add_listener(port, fd.value());
+  proxy_->add_listener(port, fd.value(), static_cast<int>(std::min<std::uint64_t>(backlog, 65535)));
   host_ports_.emplace_back(port, ours);
 }
 
@@ -97,20 +97,43 @@ void Node::take_virtual_address() {
                 std::strerror(taken.error().detail));
 }
 
-// Whose clients come here, after the role or the leader changed.
-void Node::follow_leader() {
+// A replica that can serve nobody says so to its clients at once, and to its operator.
+void Node::look_at_quorum() {
+  if (replay_ != nullptr || stopping_) return;
+  const QuorumWatch::Change change = quorum_.step(consensus_->quorum(), now_ns_);
+  if (change == QuorumWatch::Change::kNone) return;
+  const bool lost = change == QuorumWatch::Change::kLost;
+  if (lost) {
+    spdlog::error("{}", quorum_.text());
+  } else {
+    spdlog::info("a majority of the replicas answers and has a leader: clients are taken again");
+  }
+  if (config_.host) {
+    proxy_->refuse(lost);
+    pass_clients_on();
+  }
+  report_status();
+}
+
+// Where clients go that come to this host while it follows.
+void Node::pass_clients_on() {
   const bool follows = role_ == consensus::Role::kFollower || role_ == consensus::Role::kLearner;
-  const bool known =
-      follows && value(leader_) < config_.replicas && value(leader_) != config_.replica;
   const bool named = value(leader_) < config_.replicas;
+  const bool known = follows && named && value(leader_) != config_.replica && !quorum_.refuses();
   const bool forward = known && config_.host->forward;
   // While nobody is known to lead, those who were passed on stay: if the same one leads on, nothing
   // happened to them; if it led no more, it has reset them itself.
-  if (named || !follows) {
+  if (named || !follows || quorum_.refuses()) {
     forwarder_->set_target(forward ? config_.host->replicas[value(leader_)].clients : "");
   }
   // While nobody is known to lead, clients wait in the kernel.
   if (!leads_) proxy_->take_strangers(known);
+}
+
+// Whose clients come here, after the role or the leader changed.
+void Node::follow_leader() {
+  const bool named = value(leader_) < config_.replicas;
+  pass_clients_on();
   role_hook_->changed({"CRANE_GROUP=" + config_.group,
                        fmt::format("CRANE_REPLICA={}", config_.replica),
                        fmt::format("CRANE_ROLE={}", consensus::name(role_)),

@@ -49,6 +49,8 @@ nlohmann::json machine_json(const NodeStatus& s) {
           {"device", or_null(s.log.fabric.device)},
           {"fence", or_null(s.log.fabric.fence)},
           {"log_pages", or_null(s.log.fabric.pages)},
+          {"links_lost", s.log.fabric.links_lost},
+          {"probes", s.log.fabric.probes},
           {"cpus", or_null(s.cpus)},
           {"numa_node", s.numa_node >= 0 ? nlohmann::json(s.numa_node) : nlohmann::json()}};
 }
@@ -215,6 +217,7 @@ nlohmann::json to_json(const NodeStatus& s) {
         {"entries_since", s.applied - std::min(s.applied, s.verified)},
         {"age_ms", s.verified_ns == 0 ? nlohmann::json() : nlohmann::json(s.verified_ago_ms())},
         {"alarm", s.alarm}}},
+      {"no_quorum", s.no_quorum.empty() ? nlohmann::json() : nlohmann::json(s.no_quorum)},
       {"outputs_bytes", s.outputs_bytes},
       {"outputs_digest", fmt::format("{:016x}", s.outputs_digest)},
       {"entries", entries},

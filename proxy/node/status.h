@@ -73,7 +73,8 @@ struct NodeStatus {
   std::uint64_t verified = 0;
   std::uint64_t verified_ns = 0;  // CLOCK_MONOTONIC; 0: never
   std::string verdict = "unknown";
-  std::string alarm;  // who differed where; empty: nobody
+  std::string alarm;      // who differed where; empty: nobody
+  std::string no_quorum;  // why clients are refused; empty: they are not
   std::uint64_t verified_ago_ms() const noexcept {
     return (now_ns - (verified_ns < now_ns ? verified_ns : now_ns)) / 1'000'000;
   }

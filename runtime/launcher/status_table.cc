@@ -109,6 +109,10 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
       view = number(answer.status, "view");
       named = number(answer.status, "leader");
     }
+    if (const auto why = answer.status.find("no_quorum");
+        why != answer.status.end() && why->is_string()) {
+      summary["no_quorum"] = fmt::format("replica {}: {}", replica, why->get<std::string>());
+    }
     for (const char* key : {"fabric", "durability", "program"}) {
       if (answer.status.contains(key)) summary[key] = answer.status[key];
     }
@@ -354,6 +358,7 @@ std::string table_of(const Json& summary) {
     text += fmt::format(", {}, {}", cell(summary, "fabric"), cell(summary, "durability"));
   }
   text += "\n" + table(kColumns, summary["replicas"]);
+  if (summary.contains("no_quorum")) text += summary.value("no_quorum", "") + "\n";
   if (summary.contains("verified")) {
     const Json& v = summary["verified"];
     text += fmt::format("verified: log index {}, {} ms ago, {} entries since; last verdict: {}\n",

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A replica without a majority serves nobody, and says so: its clients are reset, those of a
+follower's host too, the kernel refuses new ones, node.log and crane-ctl name the reason; all of it
+ends when the majority is back. Two of three nodes are killed, and two of three hosts are cut off.
+"""
+import contextlib
+import signal
+import socket
+import time
+
+import _harness as h
+from _hosts import Hosts
+from _network import Network
+from hosts import ask, reset
+
+SAID = "no quorum: 1 of 3 replicas answer; clients are refused"
+
+
+def refused(address, port):
+    try:
+        socket.create_connection((address, port), timeout=5).close()
+        return False
+    except ConnectionRefusedError:
+        return True
+    except OSError:
+        return False
+
+
+def served(address, port):
+    with contextlib.suppress(OSError):
+        return ask(address, port, b"PING\r\n") == b"+PONG\r\n"
+    return False
+
+
+def told(group, number):
+    status = group.status(number)
+    return status is not None and status["no_quorum"] == SAID
+
+
+def refuses(story, group, number, clients, what, since):
+    """`clients` of it are reset, the next are refused, and the reason is told."""
+    resets = [reset(c) for c in clients]
+    took = 1000 * (time.monotonic() - since)
+    story.check(all(resets), f"{what}: its clients are reset", resets)
+    story.say(f"{what}: the last of {len(clients)} clients was reset after {took:.0f} ms")
+    h.wait_until(lambda: told(group, number), 20, "status tells why")
+    story.check(SAID in group.said(number), f"{what}: node.log says why")
+    story.check(refused(group.addresses[number], group.port),
+                f"{what}: new clients are refused by the kernel")
+
+
+def nodes_are_killed(story):
+    port = h.free_port()
+    with Hosts(story, h.redis_program(port), port=port,
+               group={"durability": "disk"}) as group:
+        for last in ("the leader", "a follower"):
+            leader = group.leader()
+            left = leader if last == "the leader" else (leader + 1) % 3
+            with contextlib.ExitStack() as stack:
+                clients = []
+                for _ in range(3):
+                    c = stack.enter_context(
+                        socket.create_connection((group.addresses[left], port), 20))
+                    c.sendall(b"PING\r\n")
+                    story.check(c.recv(16) == b"+PONG\r\n", f"served by {last}'s host")
+                    clients.append(c)
+                gone = [i for i in range(3) if i != left]
+                since = time.monotonic()
+                for i in gone:
+                    group.nodes[i].send_signal(signal.SIGKILL)
+                refuses(story, group, left, clients, f"{last} is the last of three nodes", since)
+            code, text, _ = group.ctl("status", group.name)
+            story.check(code != 0 and SAID in text, "crane-ctl status says so", f"{code}: {text}")
+            for i in gone:
+                group.wait(i)
+                h.wait_until(lambda i=i: not [m for m in group.leftovers() if f"/r{i}/" in m + "/"],
+                             20, "the killed node's server is gone")
+            for i in gone:
+                group.start(i)
+            h.wait_until(lambda: group.serves(), 40, "the group serves again")
+            h.wait_until(lambda: served(group.addresses[left], port), 20,
+                         f"{last}'s host takes clients again")
+            story.check(not told(group, left), "nobody is told any more that there is no quorum")
+
+
+def hosts_are_cut_off(story):
+    port = h.free_port()
+    with Network(3, apart=True) as network, \
+            Hosts(story, h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0"),
+                  port=port, fabric="tcp", addresses=network.addresses, prefix=network.enter,
+                  replica=lambda i: {"clients": network.clients[i]}) as group:
+        group.addresses = network.clients  # where its clients are, from here on
+        leader = group.leader()
+        h.wait_until(lambda: served(network.clients[leader], port), 20, "the leader's host serves")
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(
+                socket.create_connection((network.clients[leader], port), 20)) for _ in range(3)]
+            since = time.monotonic()
+            network.link(leader, "down")
+            refuses(story, group, leader, clients, "an idle leader is cut off", since)
+        network.mend()
+        h.wait_until(lambda: served(network.clients[leader], port), 40,
+                     "its host takes clients again")
+        story.check("clients are taken again" in group.said(leader), "node.log says that, too")
+
+
+def body(story):
+    h.need("redis-server")
+    nodes_are_killed(story)
+    hosts_are_cut_off(story)
+
+
+h.tell("quorum", body)
