@@ -41,6 +41,7 @@
 #include "proxy/flow_control.h"
 #include "proxy/grants.h"
 #include "proxy/node/agreed.h"
+#include "proxy/node/checkpoint_schedule.h"
 #include "proxy/node/checkpointer.h"
 #include "proxy/node/config.h"
 #include "proxy/node/control.h"
@@ -360,11 +361,9 @@ class Node {
   std::optional<checkpoint::Staging> staging_;  // of the one under way
   checkpoint::Worker packer_;
   event packed_event_{};
-  std::uint8_t last_asked_ = 0;    // leader: who took the last one,
-  std::int64_t asked_ns_ = 0;      // when that was,
-  std::int64_t ask_at_ns_ = 0;     // when to ask for the next by itself, 0: not planned yet,
-  std::uint64_t asked_pos_ = 0;    // where the log ended at the last,
-  std::uint64_t asked_after_ = 0;  // and how many inputs there were before
+  std::uint8_t last_asked_ = 0;  // leader: who took the last one
+  CheckpointSchedule schedule_{config_.checkpoint_every_s * 1'000'000'000LL,
+                               std::uint64_t{config_.checkpoint_log_mb} << 20};
   std::uint64_t log_pos_ = 0;      // the end of what is committed
   std::string no_checkpoints_;     // why none are taken here; empty: they are
   std::string refused_;            // why CRIU does not dump this server, once it was tried

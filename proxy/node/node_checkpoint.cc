@@ -27,7 +27,6 @@ namespace {
 
 constexpr unsigned kCheckpointsKept = 3;
 // However fast the log grows: the one before should be done.
-constexpr std::int64_t kAskSpacingNs = 2'000'000'000;
 
 double ms(std::int64_t us) { return static_cast<double>(us) / 1000; }
 
@@ -142,7 +141,7 @@ std::string Node::ask_for_checkpoint(const nlohmann::json& request) {
       .dump();
 }
 
-// An idle server's timers go on for ever; nobody would miss what they did.
+// An idle server's timers go on for ever; nobody would miss what they did (CheckpointSchedule).
 std::uint64_t Node::inputs_of_clients() const noexcept {
   std::uint64_t all = 0;
   for (const EntryType type : {EntryType::kConnect, EntryType::kData, EntryType::kShutdown,
@@ -152,22 +151,10 @@ std::uint64_t Node::inputs_of_clients() const noexcept {
   return all;
 }
 
-// The leader's: every so often, or when the log has grown by so much, if clients have done
-// something since the last one.
+// The leader's.
 void Node::ask_now_and_then() {
   if (!proxy_->leading() || !no_checkpoints_.empty()) return;
-  const bool by_clock = config_.checkpoint_every_s != 0 && now_ns_ >= ask_at_ns_;
-  const std::uint64_t bytes = std::uint64_t{config_.checkpoint_log_mb} << 20;
-  const bool by_log =
-      bytes != 0 && log_pos_ >= asked_pos_ + bytes && now_ns_ >= asked_ns_ + kAskSpacingNs;
-  const bool first = ask_at_ns_ == 0;
-  if (!by_clock && !by_log && !first) return;
-  asked_ns_ = now_ns_;
-  ask_at_ns_ = now_ns_ + std::max<std::int64_t>(config_.checkpoint_every_s, 1) * 1'000'000'000LL;
-  asked_pos_ = log_pos_;
-  const std::uint64_t inputs = inputs_of_clients();
-  if (first || inputs == asked_after_) return;
-  asked_after_ = inputs;
+  if (!schedule_.due(now_ns_, log_pos_, inputs_of_clients())) return;
   (void)ask_for_checkpoint(nlohmann::json::object());
 }
 

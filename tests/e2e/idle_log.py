@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The log of an idle server does not grow without end: a redis whose timers write 200
+entries a second, and which no client talks to, is checkpointed by itself, and a lost replica comes
+back from there. --checkpoint-log 1 stands for 64, so that minutes stand for hours."""
+import signal
+import time
+
+import _harness as h
+
+TIMERS = 200
+
+
+def body(story):
+    h.need("redis-server")
+    if not h.can_contain():
+        raise h.CannotRun("checkpoints need containers")
+    port = h.free_port()
+    with h.Group(story, h.redis_program(port, "--hz", str(TIMERS), "--dynamic-hz", "no"), port=port,
+                 options=["--checkpoint-log", "1", "--checkpoint-every", "2"]) as group:
+        h.wait_until(lambda: h.redis_answers(port), 20, "redis answers")
+        none = group.status(0)["checkpoint"]["none_because"]
+        if none:
+            raise h.CannotRun(f"no checkpoints here: {none}")
+
+        def taken():
+            return sum(s["checkpoint"]["taken"] for s in group.statuses().values() if s)
+
+        def asked():
+            said = group.status(group.leader())
+            return said["entries"]["checkpoint"] if said else 0
+        h.wait_until(lambda: asked() >= 1, 20, "what a client did is checkpointed")
+        begin = asked()
+        h.wait_until(lambda: asked() >= begin + 2, 50, "an idle server's log is cut by itself")
+        story.check(True, "an idle server's log is cut by itself, again and again")
+        h.wait_until(lambda: taken() >= 1, 60, "a checkpoint of the idle server is kept")
+        follower = (group.leader() + 1) % 3
+        before = group.replica(follower)["node_pid"]
+        end = max(s["last"] for s in group.statuses().values() if s)
+        since = time.monotonic()
+        group.signal_node(follower, signal.SIGKILL)
+
+        def is_back():
+            pid = group.replica(follower)["node_pid"]
+            said = group.status(follower) if pid not in (before, -1) and h.alive(pid) else None
+            return said if said and said["applied"] >= end and said["server_pid"] > 0 else None
+        said = h.wait_until(is_back, 30, "the lost replica comes back")
+        place = said["checkpoint"]["restored_at"]
+        again = end - place
+        story.say(f"{end} entries; it came back in {time.monotonic() - since:.1f} s from entry "
+                  f"{place}, {again} behind")
+        story.check(place > 0, "it comes back from a checkpoint", f"{again} of {end} entries behind")
+
+
+h.tell("idle_log", body)
