@@ -13,18 +13,16 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstddef>
 #include <filesystem>
 
+#include "checkpoint/claim.h"
 #include "checkpoint/container_keeper.h"
 #include "checkpoint/tree.h"
 
@@ -111,27 +109,12 @@ std::string Container::upper_directory() const {
   return std::filesystem::exists(nested) ? nested : options_.directory + kUpper;
 }
 
-// Held as long as we live, by a name that no file system keeps.
+// Held as long as we live.
 Outcome Container::claim_name() {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string name = "crane/container/" + options_.name;
-  if (name.size() + 1 > sizeof address.sun_path) {
-    return Error{Code::kBadArgument, 0, "the container's name is too long"};
-  }
-  name.copy(address.sun_path + 1, name.size());
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  const int claim = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (claim < 0) return system_error("socket");
-  if (bind(claim, reinterpret_cast<const sockaddr*>(&address), size) == 0) {
-    claim_ = claim;
-    return Done{};
-  }
-  const Error failure = errno == EADDRINUSE
-                            ? Error{Code::kExists, 0, "a container of this name runs"}
-                            : system_error("claim the container's name");
-  close(claim);
-  return failure;
+  const auto claimed = claim_container(options_.name);
+  if (!claimed) return claimed.error();
+  claim_ = claimed.value();
+  return Done{};
 }
 
 // The overlay over the machine's root; `upper`: a directory that it starts with, or "".
@@ -285,7 +268,8 @@ void Container::configure(Handle& handle) {
   for (const auto& bind : options_.binds) {
     const bool directory = std::filesystem::is_directory(bind.source);
     set("lxc.mount.entry", fstab_field(bind.source) + " " + fstab_field(bind.target.substr(1)) +
-                               " none rbind,create=" + (directory ? "dir" : "file") + " 0 0");
+                               " none rbind," + (bind.read_only ? "ro," : "") +
+                               "create=" + (directory ? "dir" : "file") + " 0 0");
   }
 }
 
@@ -369,7 +353,7 @@ void Container::clean() {
   remove_leftovers();
   remove_tree(dir + kWork);
   remove_tree(dir + "/rootfs");
-  if (!options_.keep_upper) remove_tree(dir + kUpper);
+  if (!options_.keep_upper && !options_.leaves_upper) remove_tree(dir + kUpper);
   if (server_status(0)) unlink((dir + "/lxc.log").c_str());  // it says why, when it failed
 }
 

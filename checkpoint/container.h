@@ -39,6 +39,7 @@ namespace crane::checkpoint {
 struct Bind {
   std::string source;  // absolute path on this machine; must exist
   std::string target;  // absolute path as the server sees it; created when absent
+  bool read_only = false;
 };
 
 struct ServerOptions {
@@ -51,10 +52,11 @@ struct ServerOptions {
   // Created for the server before it starts: "/path", or "USER:/path" for one that is a user's.
   std::vector<std::string> make_directories;
   std::string working_directory = "/";
-  int stdout_fd = -1;       // inherited by the server; -1: /dev/null
-  int stderr_fd = -1;       // likewise
-  bool keep_upper = false;  // keep the overlay's upper directory when the server is gone
-  std::string upper;        // a directory that the overlay's begins as a copy of; "": empty
+  int stdout_fd = -1;         // inherited by the server; -1: /dev/null
+  int stderr_fd = -1;         // likewise
+  bool keep_upper = false;    // keep the overlay's upper directory when the server is gone
+  bool leaves_upper = false;  // likewise, but the next server begins without it
+  std::string upper;          // a directory that the overlay's begins as a copy of; "": empty
   // The name may still belong to the keeper of a node that was killed a moment ago: a return's
   // server waits for that one's end (kOldKeeperMs at most), any other is refused.
   bool awaits_old_keeper = false;

@@ -77,6 +77,11 @@ Outcome PlainProcessTree::prepare() {
   }
   for (const auto& bind : options_.binds) {
     if (auto bound = bind_mount(bind.source, bind.target); !bound) return bound;
+    constexpr unsigned long kReadOnly = MS_REMOUNT | MS_BIND | MS_RDONLY;
+    if (!bind.read_only) continue;
+    if (mount(nullptr, bind.target.c_str(), nullptr, kReadOnly, nullptr) != 0) {
+      return system_error("bind: make it read-only");
+    }
   }
   // The pid namespace is for children from now on: the server becomes its pid 1.
   if (unshare(CLONE_NEWPID | CLONE_NEWUTS | CLONE_NEWIPC) != 0) return system_error("unshare");

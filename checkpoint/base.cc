@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint/base.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "checkpoint/descriptor.h"
+#include "checkpoint/tree.h"
+#include "dmt/base/crc.h"
+
+namespace crane::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The kernel's: nothing of the layers below is seen through such a directory.
+constexpr const char* kOpaque = "trusted.overlay.opaque";
+
+// One directory above a lasting one, as the machine has it: it covers the machine's.
+Outcome make_above(const fs::path& machines, const fs::path& ours, Why& why) {
+  struct stat info {};
+  if (lstat(machines.c_str(), &info) != 0) return why.system("look at", machines);
+  if (mkdir(ours.c_str(), 0700) != 0 && errno != EEXIST) return why.system("make", ours);
+  if (lchown(ours.c_str(), info.st_uid, info.st_gid) != 0) return why.system("give away", ours);
+  if (chmod(ours.c_str(), info.st_mode & 07777) != 0) return why.system("chmod", ours);
+  return Done{};
+}
+
+// Last, because what is made within changes it.
+void set_time(const fs::path& machines, const fs::path& ours) {
+  struct stat info {};
+  if (lstat(machines.c_str(), &info) != 0) return;
+  const timespec times[2] = {info.st_mtim, info.st_mtim};
+  (void)utimensat(AT_FDCWD, ours.c_str(), times, AT_SYMLINK_NOFOLLOW);
+}
+
+Outcome add(const LastingDirectory& one, const std::string& base, Why& why) {
+  const fs::path relative = fs::path(one.path).relative_path();
+  fs::path machines = "/", ours = base;
+  std::vector<std::pair<fs::path, fs::path>> above{{machines, ours}};
+  for (const auto& part : relative.parent_path()) {
+    machines /= part;
+    ours /= part;
+    if (auto made = make_above(machines, ours, why); !made) return made;
+    above.emplace_back(machines, ours);
+  }
+  const std::string place = base + one.path;
+  if (auto copied = copy_tree(one.content, place, why); !copied) return copied;
+  if (setxattr(place.c_str(), kOpaque, "y", 1, 0) != 0) return why.system("cover", place);
+  for (auto it = above.rbegin(); it != above.rend(); ++it) set_time(it->first, it->second);
+  return Done{};
+}
+
+// It, and all above it that is new, is on disk.
+Outcome settle(const std::string& path, Why& why) {
+  const Descriptor fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || syncfs(fd.get()) != 0) return why.system("write to disk", path);
+  return Done{};
+}
+
+// BASE-1: the one before, if there is one, has the name until the new one is whole.
+Outcome name_it(const std::string& fresh, const std::string& base, Before before, Why& why) {
+  const bool first = access(base.c_str(), F_OK) != 0;
+  const unsigned how = first ? RENAME_NOREPLACE : RENAME_EXCHANGE;
+  if (!first && before == Before::kStays) return Done{};
+  if (renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, base.c_str(), how) != 0) {
+    if (errno == EEXIST && before == Before::kStays) return Done{};  // another node was faster
+    return why.system("name", base);
+  }
+  return settle(base, why);
+}
+
+void count(std::uint64_t& digest, const void* bytes, std::size_t size) {
+  digest = crc64(bytes, size, digest);
+}
+
+void count_inode(std::uint64_t& digest, const std::string& name, const struct stat& info,
+                 Times times) {
+  count(digest, name.c_str(), name.size() + 1);
+  const std::uint64_t size = S_ISREG(info.st_mode) ? static_cast<std::uint64_t>(info.st_size) : 0;
+  const std::uint64_t facts[] = {info.st_mode, info.st_uid, info.st_gid, size};
+  count(digest, facts, sizeof facts);
+  if (times == Times::kLeftOut || !S_ISREG(info.st_mode)) return;
+  const std::int64_t when[] = {info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+  count(digest, when, sizeof when);
+}
+
+std::vector<fs::path> all_below(const std::string& path, std::error_code& failed) {
+  std::vector<fs::path> all;
+  for (auto it = fs::recursive_directory_iterator(path, failed);
+       !failed && it != fs::recursive_directory_iterator(); it.increment(failed)) {
+    all.push_back(it->path());
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+void count_bytes(std::uint64_t& digest, const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  char buffer[1 << 16];
+  while (file.read(buffer, sizeof buffer) || file.gcount() > 0) {
+    count(digest, buffer, static_cast<std::size_t>(file.gcount()));
+  }
+}
+
+std::uint64_t digest(const std::string& path, Times times, bool bytes) {
+  std::error_code unreadable;
+  std::uint64_t digest = 0;
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0) return 0;
+  count_inode(digest, "", info, times);
+  for (const auto& one : all_below(path, unreadable)) {
+    if (lstat(one.c_str(), &info) != 0) continue;  // gone meanwhile
+    count_inode(digest, one.native().substr(path.size()), info, times);
+    if (bytes && S_ISREG(info.st_mode)) count_bytes(digest, one);
+  }
+  return unreadable ? 0 : std::max<std::uint64_t>(digest, 1);
+}
+
+}  // namespace
+
+Outcome make_base(const std::vector<LastingDirectory>& directories, const std::string& base,
+                  Before before, Why& why) {
+  const std::string fresh = base + ".new-" + std::to_string(getpid());
+  std::error_code ignored;
+  fs::remove_all(fresh, ignored);
+  Outcome made = make_above("/", fresh, why);
+  for (const auto& one : directories) {
+    if (made) made = add(one, fresh, why);
+  }
+  if (made) made = settle(fresh, why);
+  if (made) made = name_it(fresh, base, before, why);
+  fs::remove_all(fresh, ignored);
+  return made;
+}
+
+std::uint64_t digest_of_tree(const std::string& path, Times times) {
+  return digest(path, times, false);
+}
+
+std::uint64_t digest_of_content(const std::string& path) {
+  return digest(path, Times::kLeftOut, true);
+}
+
+}  // namespace crane::checkpoint
