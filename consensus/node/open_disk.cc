@@ -45,6 +45,15 @@ Result<store::Recovered> forgotten() {
   return r;
 }
 
+// Learners alone elect nobody.
+void say_how_to_begin_anew(const Options& o, bool survived) {
+  Message()
+      << "where all replicas come back so, none will lead: to begin a new group, stop them and "
+         "start each with --force-new-group"
+      << (survived ? ", or remove the memory that outlived the store, on all hosts: " : "")
+      << (survived ? o.directory.c_str() : "");
+}
+
 Result<store::Recovered> recover(const Options& o, const core::Config& config, Fabric& fabric,
                                  store::Store& store, bool was_member,
                                  const core::Checkpoint* checkpoint) {
@@ -72,6 +81,7 @@ Result<store::Recovered> recover(const Options& o, const core::Config& config, F
     Message() << "the store is not whole: r" << static_cast<unsigned>(value(o.self)) << ": "
               << directory_of(o).c_str() << ": " << r.why.c_str()
               << "; it is set aside, this replica comes back as a learner";
+    say_how_to_begin_anew(o, fabric.survived());
     r.incarnation = new_incarnation(config.incarnation);
     std::fill(m.log.begin(), m.log.end(), std::byte{0});
     for (std::uint8_t i = 0; i < kCellsMax; ++i) fabric.set_cell(i, {});
