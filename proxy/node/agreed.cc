@@ -25,6 +25,7 @@ constexpr std::array<const char*, kAgreedItems> kNames{
     "whether threads spin (--spins)",
     "the calls that leave the schedule (--detach)",
     "the functions before which threads line up (--line-up)",
+    "what the directories of data began with (--data)",
 };
 
 std::uint64_t digest(const std::vector<std::string>& words) {
@@ -57,7 +58,8 @@ Agreed digests_of(const Config& c) {
              digest(replicas),
              static_cast<std::uint64_t>(c.spins),
              c.detached_calls,
-             digest(line_ups)};
+             digest(line_ups),
+             c.base_digest};
   for (auto& item : all) item = crc64(&item, sizeof item) | 1;
   return all;
 }

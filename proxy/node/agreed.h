@@ -15,7 +15,7 @@
 
 namespace crane::node {
 
-inline constexpr std::size_t kAgreedItems = 12;
+inline constexpr std::size_t kAgreedItems = 13;
 using Agreed = std::array<std::uint64_t, kAgreedItems>;
 
 // Never 0.  A file that cannot be read has the digest of an empty one.

@@ -32,21 +32,19 @@ void get_environment(const Json& json, std::vector<std::string>& env) {
     env.push_back(name + "=" + value.get<std::string>());
 }
 
-// "path", "source:target", ["source", "target"] or {"source": .., "target": ..}
-void get_binds(const Json& json, std::vector<std::pair<std::string, std::string>>& binds) {
+// "path", "source:target", "path:ro", ["source", "target"] or
+// {"source": .., "target": .., "read_only": ..}
+void get_binds(const Json& json, std::vector<setup::Bind>& binds) {
   const auto found = json.find("binds");
   if (found == json.end() || found->is_null()) return;
   for (const Json& bind : *found) {
     if (bind.is_string()) {
-      const auto text = bind.get<std::string>();
-      const auto colon = text.find(':');
-      binds.emplace_back(text.substr(0, colon),
-                         colon == std::string::npos ? text : text.substr(colon + 1));
+      binds.push_back(setup::parse_bind(bind.get<std::string>()));
     } else if (bind.is_array()) {
-      binds.emplace_back(bind.at(0).get<std::string>(), bind.at(1).get<std::string>());
+      binds.push_back({bind.at(0).get<std::string>(), bind.at(1).get<std::string>()});
     } else {
-      binds.emplace_back(bind.at("source").get<std::string>(),
-                         bind.at("target").get<std::string>());
+      binds.push_back({bind.at("source").get<std::string>(), bind.at("target").get<std::string>(),
+                       bind.value("read_only", false)});
     }
   }
 }
@@ -97,6 +95,10 @@ Result<Config> parse(const Json& json) {
   get(json, "record", c.record);
   get(json, "container", c.container);
   get_binds(json, c.binds);
+  get(json, "base", c.base);
+  get(json, "keeps_files", c.keeps_files);
+  get(json, "leaves_files", c.leaves_files);
+  get(json, "durability", c.durability);
   get(json, "libcrane", c.libcrane);
   get(json, "perturb", c.perturb);
   get(json, "trace", c.trace);
@@ -134,6 +136,7 @@ Result<Config> parse(const Json& json) {
   if (!admission_of(admission, c.admission)) return bad("admission");
   if (!get_line_ups(json, c.line_ups)) return bad("line_ups");
   if (!get_secret(json, c.secret)) return bad("secret");
+  if (c.durability != "memory" && c.durability != "disk") return bad("durability");
   if (c.replicas == 0 || c.replicas > kReplicasMax) return bad("replicas");
   if (c.replica >= c.replicas) return bad("replica");
   if (c.members > c.replicas) return bad("members");

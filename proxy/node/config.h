@@ -16,6 +16,7 @@
 
 #include "dmt/base/result.h"
 #include "dmt/layout.h"
+#include "runtime/setup/bind.h"
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/line_up.h"
 
@@ -41,7 +42,12 @@ struct Config {
   std::uint32_t detached_calls = 0;     // bits of dmt::DetachedCall
   std::vector<setup::LineUp> line_ups;  // at most dmt::kLineUpPointsMax
   bool container = true;
-  std::vector<std::pair<std::string, std::string>> binds;  // source, target
+  std::vector<setup::Bind> binds;
+  std::string base;  // what a new server's lasting directories begin as; empty: none last
+  std::uint64_t base_digest = 0;  // of its content; 0: all replicas have the very same one
+  bool keeps_files = false;       // what the server leaves is for the group's next start
+  bool leaves_files = false;      // likewise, or for crane-run to look at
+  std::string durability = "memory";
   std::string libcrane;
   std::uint64_t perturb = 0;
   bool test_only_flip = false;    // a bit of this replica's output is wrong
@@ -90,7 +96,8 @@ struct Config {
     const bool shared = !host || host->fabric == "shm";
     return shm_dir + (shared ? "/consensus" : "/consensus-" + std::to_string(replica));
   }
-  bool on_disk() const { return host && host->durability == "disk"; }
+  bool on_disk() const { return durability == "disk"; }
+  std::string left_dir() const { return replica_dir() + "/left"; }  // of keeps_files
   std::string checkpoints_dir() const { return replica_dir() + "/checkpoints"; }
   std::string store_dir() const { return dir + "/store"; }
   std::string replica_shm_dir() const { return shm_dir + "/r" + std::to_string(replica); }

@@ -64,11 +64,14 @@ checkpoint::ServerOptions Guard::options() const {
   if (bound) o.binds.push_back({segment_.directory(), kServerDirectory});
   o.environment.push_back("LD_PRELOAD=" + place + "/libcrane.so");
   o.environment.push_back("CRANE_SEGMENT=" + place + "/segment");
-  for (const auto& [source, target] : config_.binds) o.binds.push_back({source, target});
+  for (const setup::Bind& bind : config_.binds) {
+    o.binds.push_back({bind.source, bind.target, bind.read_only});
+  }
   o.make_directories = config_.dirs;
   o.working_directory = config_.working_directory;
   o.upper = upper_;
-  o.awaits_old_keeper = config_.restore || !upper_.empty();
+  o.leaves_upper = config_.leaves_files;
+  o.awaits_old_keeper = config_.restore || config_.on_disk() || !upper_.empty();
   o.modified = [&w = segment_.layout()](std::uint64_t device, std::uint64_t inode,
                                         std::int64_t& ns) {
     const dmt::Modified modified = dmt::last_modified(w, device, inode);

@@ -18,8 +18,9 @@ constexpr const char* kSetLater = "/";
 
 Json binds_of(const Config& c) {
   Json binds = Json::array();
-  for (const auto& [source, target] : c.binds) {
-    binds.push_back({{"source", source}, {"target", target}});
+  for (const setup::Bind& bind : c.binds) {
+    binds.push_back(
+        {{"source", bind.source}, {"target", bind.target}, {"read_only", bind.read_only}});
   }
   return binds;
 }
@@ -69,6 +70,7 @@ Json config_of(const Config& c) {
           {"line_ups", line_ups_of(c)},
           {"container", c.container},
           {"binds", binds_of(c)},
+          {"base", c.base},
           {"cpu", c.cpu},
           {"node_roams", c.node_roams},
           {"send_buffer", c.send_buffer},

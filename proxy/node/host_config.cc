@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/host_config.h"
 
-#include <linux/magic.h>
-#include <sys/vfs.h>
-
 #include <algorithm>
 #include <filesystem>
 
+#include "checkpoint/base.h"
 #include "checkpoint/kept.h"
 #include "dmt/base/assert.h"
 #include "proxy/node/placement.h"
+#include "runtime/setup/bind.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/program.h"
 #include "runtime/setup/secret.h"
@@ -51,13 +50,37 @@ Problem choose_profile(const setup::GroupFile& f, const std::string& path,
 
 // What is on tmpfs is gone with the machine's power, whatever is synced.
 Problem check_disk(const setup::GroupFile& f, const std::string& path, const std::string& dir) {
-  struct statfs where {};
-  const bool memory = ::statfs(dir.c_str(), &where) == 0 &&
-                      (where.f_type == TMPFS_MAGIC || where.f_type == RAMFS_MAGIC);
-  if (f.durability != "disk" || !memory) return {};
+  if (f.durability != "disk" || !setup::is_in_memory(dir)) return {};
   return problem(Status::kGroupFile, "cannot use the group's file", path,
                  "[group] durability is \"disk\", but " + dir + " is in memory (tmpfs)",
                  "set state_dir to a directory on a disk");
+}
+
+// What the server's lasting directories begin with: what this host's hold when its first node of
+// the group starts.  Whoever begins with other content than the leader is told so by the log.
+Problem take_data(const setup::GroupFile& f, const std::string& dir, Config& c) {
+  if (f.data.empty()) return {};
+  c.base = dir + "/base";
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(c.base, ignored)) {
+    std::vector<checkpoint::LastingDirectory> directories;
+    for (const auto& one : f.data) directories.push_back({one, one});
+    checkpoint::Why why;
+    if (const auto made =
+            checkpoint::make_base(directories, c.base, checkpoint::Before::kStays, why);
+        !made.ok()) {
+      return problem(Status::kDirectory, "cannot take the content of [server] data", f.data[0],
+                     why.text, "see what is there");
+    }
+  }
+  for (const auto& one : f.data) {
+    if (std::filesystem::is_directory(c.base + one, ignored)) continue;
+    return problem(Status::kGroupFile, "cannot use the group's file", c.base,
+                   "the group began without [server] data " + one,
+                   "name the same directories as before, or begin a new group");
+  }
+  c.base_digest = checkpoint::digest_of_content(c.base);
+  return {};
 }
 
 void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
@@ -83,10 +106,8 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   c.line_ups = setup::chosen_line_ups(f.line_ups, profile, c.mode == dmt::Mode::kParallel);
   c.record = f.record;
   c.container = f.container;
-  for (const auto& word : f.binds) {
-    const auto colon = word.find(':');
-    const std::string source = word.substr(0, colon);
-    c.binds.emplace_back(source, colon == std::string::npos ? source : word.substr(colon + 1));
+  for (const auto* words : {&f.binds, &f.shared_binds}) {
+    for (const auto& word : *words) c.binds.push_back(setup::parse_bind(word));
   }
   c.node_roams = profile.node_roams;
   c.working_directory = f.working_directory;
@@ -124,6 +145,7 @@ Problem host_config(const std::string& path, int replica, setup::GroupDirectorie
                                 file.record};
   if (auto p = directories.create_replica(place, replica); !p.none()) return p;
   if (auto p = check_disk(file, path, directories.dir()); !p.none()) return p;
+  if (auto p = take_data(file, directories.dir(), config); !p.none()) return p;
   fill(file, profile, config);
   config.replica = static_cast<std::uint8_t>(replica);
   const setup::HostReplica& own = file.replicas[static_cast<std::size_t>(replica)];
@@ -137,6 +159,7 @@ Problem host_config(const std::string& path, int replica, setup::GroupDirectorie
   config.log_id = keys.log_id;
   config.secret = keys.random;
   config.links = keys.links;
+  config.durability = file.durability;
   config.host = std::move(file);
   return {};
 }

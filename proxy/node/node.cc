@@ -233,6 +233,7 @@ void Node::open_guard() {
                      pid));
   };
   guard_ = std::make_unique<Guard>(base_, config_, *segment_, std::move(callbacks));
+  keep_server_files();
 }
 
 void Node::set_callbacks(consensus::Callbacks& callbacks) {
@@ -267,6 +268,11 @@ bool Node::open_consensus() {
   if (config_.ring_bytes != 0) options.ring_bytes = config_.ring_bytes;
   options.forget = config_.forget;
   if (config_.host) set_host_options(options);
+  if (config_.host || config_.on_disk()) options.lasting_directory = config_.dir;
+  if (config_.on_disk()) {
+    options.durability = consensus::Durability::kDisk;
+    options.store_directory = config_.store_dir();
+  }
   set_callbacks(options.callbacks);
   options.urgent = true;
   auto opened = open_log(std::move(options));
@@ -477,6 +483,7 @@ void Node::shut_down() {
   stop_packing();
   if (replay_ != nullptr) replay_->stop_tool();
   if (guard_ != nullptr) guard_->stop();
+  note_end();
   if (outputs_ != nullptr) {
     outputs_->flush();
     if (result_ == ExitStatus::kStopped) outputs_->finish();  // in order: the recording is whole
@@ -517,6 +524,7 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
     bytes = wrong;
     spdlog::warn("test only: a bit of the output behind entry {} is wrong", value(applied()));
   }
+  position_.move(value(applied()), header.clock);  // before anybody hears of it
   outputs_->output(header, bytes);
   if (replay_ != nullptr) check_output(header, bytes);
   switch (header.type) {
@@ -550,7 +558,7 @@ void Node::start_server() {
   if (replay_ != nullptr) hold_for_tool();
   const ServerPlacement there(config_);
   const bool dumped = !restored_from_.empty() && server_upper_.empty();
-  const Outcome begun = dumped ? guard_->restore(restored_from_) : guard_->start(server_upper_);
+  const Outcome begun = dumped ? guard_->restore(restored_from_) : guard_->start(server_begin());
   if (!begun.ok()) {
     const Error e = begun.error();
     fail(ExitStatus::kServerNotStarted, fmt::format("{}: {}", config_.program, reason_of(e)));
@@ -560,6 +568,7 @@ void Node::start_server() {
 
 void Node::server_started(pid_t pid) {
   spdlog::info("server started, pid {}", pid);
+  note_begin();
   if (!restored_json_.empty()) server_upper_.empty() ? take_up_server() : take_up_new_server();
   if (replay_ != nullptr) replay_server_started(pid);
   control_.send({{"t", "server"}, {"pid", pid}});

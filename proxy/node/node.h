@@ -32,6 +32,7 @@
 
 #include "checkpoint/image.h"
 #include "checkpoint/kept.h"
+#include "checkpoint/position.h"
 #include "checkpoint/tree.h"
 #include "checkpoint/worker.h"
 #include "consensus/consensus.h"
@@ -105,6 +106,11 @@ class Node {
   void awake() noexcept;
   void begin_stop();
   void shut_down();
+  // node_data.cc
+  std::string server_begin() const;
+  void keep_server_files();
+  void note_begin();
+  void note_end();
   std::optional<proxy::SchedulePoint> rest_point();
   void note_rest();
 
@@ -381,9 +387,10 @@ class Node {
   NodeState restart_noted_;      // as of the place where it ended
   dmt::Carried carried_;         // likewise
   checkpoint::Tier packs_tier_ = checkpoint::Tier::kCriu;
-  std::int64_t packing_ns_ = 0;  // since when
-  View begin_proposed_{};        // here, for the server that ends
-  std::int64_t told_ns_ = 0;     // since when it ends; 0: it does not
+  std::int64_t packing_ns_ = 0;        // since when
+  checkpoint::PositionFile position_;  // of the server's files, if they are kept
+  View begin_proposed_{};              // here, for the server that ends
+  std::int64_t told_ns_ = 0;           // since when it ends; 0: it does not
   std::int64_t restarted_ns_ = 0, restart_due_ns_ = proxy::kNever;
   std::uint64_t restarted_after_ = 0;  // how many inputs there were before
   // Restored from: the unpacked checkpoint, and its state.

@@ -287,7 +287,7 @@ NodeStatus Node::status() const {
   s.group = config_.group;
   s.replicas = config_.replicas;
   s.fabric = config_.host ? config_.host->fabric : "shm";
-  s.durability = config_.host ? config_.host->durability : "memory";
+  s.durability = config_.durability;
   if (config_.host && (config_.cpu >= 0 || !config_.cpus.empty())) s.cpus = own_processors();
   s.numa_node = config_.numa_node;
   s.connected = group.connected;

@@ -47,11 +47,6 @@ void Node::set_host_options(consensus::Options& options) const {
   }
   options.members = f.members;
   options.ring_bytes = std::uint64_t{f.ring_mb} << 20;
-  options.lasting_directory = config_.dir;
-  if (f.durability == "disk") {
-    options.durability = consensus::Durability::kDisk;
-    options.store_directory = config_.store_dir();
-  }
 }
 
 void Node::open_own_listener(std::uint16_t port, std::uint64_t backlog) {

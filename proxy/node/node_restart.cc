@@ -199,6 +199,7 @@ void Node::begin_server_anew() {
   const auto size = std::filesystem::file_size(config_.replica_dir() + "/server.log", ignored);
   restart_noted_.log_bytes = ignored ? 0 : size;
   guard_->stop();
+  if (config_.keeps_files) guard_->keep_files(config_.left_dir());
   const auto turns = std::make_unique<std::array<TurnRecord, dmt::kTurnHistory>>();
   std::copy(std::begin(layout_->turns), std::end(layout_->turns), turns->begin());
   const auto leading = layout_->scheduler.leading.load();

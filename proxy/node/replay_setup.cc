@@ -163,7 +163,8 @@ ReplayProblem cover_binds(Config& config) {
                    ::mount("crane", top.c_str(), "tmpfs", 0, "mode=755") == 0;
   if (!own) return not_here(top, std::strerror(errno), "run as root, with room in memory");
   int number = 0;
-  for (auto& [source, target] : config.binds) {
+  for (setup::Bind& bind : config.binds) {
+    std::string& source = bind.source;
     const std::string place = fmt::format("{}/{}", top, number++);
     if (!fs::is_directory(source, failed)) {
       fs::copy_file(source, place, failed);

@@ -7,6 +7,7 @@
 #include "runtime/launcher/group.h"
 #include "runtime/launcher/host_agent.h"
 #include "runtime/launcher/hosts.h"
+#include "runtime/launcher/lasting.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
 #include "runtime/launcher/take_over.h"
@@ -64,8 +65,12 @@ int run_new(const Options& options, const Found& found) {
     if (auto p = make_analysis_directory(options.analysis_dir); !p.none()) return fail(p);
   }
   give_way();
-  const GroupRecord record = new_record(options, found.parts);
-  Group group(options, found.parts, found.profile, found.program, directories, record);
+  Lasting lasting(options, directories);
+  if (auto p = lasting.open(); !p.none()) return fail(p);
+  GroupRecord record = new_record(options, found.parts);
+  record.log_id = lasting.log_id();
+  record.secret = lasting.secret();
+  Group group(options, found.parts, found.profile, found.program, directories, record, lasting);
   return group.run();
 }
 
@@ -73,12 +78,14 @@ int go_on(const Options& options, const Found& found, const GroupRecord& record,
   GroupDirectories directories;
   if (auto p = directories.take_over(options.place()); !p.none()) return fail(p);
   give_way();
-  Group group(options, found.parts, found.profile, found.program, directories, record);
+  const Lasting lasting(options, directories);
+  Group group(options, found.parts, found.profile, found.program, directories, record, lasting);
   return group.take_over(ends);
 }
 
 // The one that lives is told to; one that nobody supervises is taken over for it.
-int stop_group(const Options& options) {
+int stop_group(Options options) {
+  options.dir = find_base(options.place());
   const Remains remains = look_for_remains(options.place());
   if (remains.living == 0) return stop_supervised(options);
   Options first;
@@ -114,7 +121,9 @@ int main(int argc, char** argv) {
   if (remains.record && options.force_new_group && remains.living > 0) {
     return fail(refuse_to_give_up(options, remains.living));
   }
-  const bool anew = !remains.record || options.force_new_group;
+  // A group that lasts is gone on with from its disk, where none of its nodes lives.
+  const bool from_disk = options.lasts() && remains.living == 0;
+  const bool anew = !remains.record || options.force_new_group || from_disk;
   if (!anew) take_surroundings(*remains.record);
   if (auto p = find_all(options, found); !p.none()) return fail(p);
   if (anew) return run_new(options, found);

@@ -26,19 +26,23 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kStopTimeoutMs = 5'000;   // for nodes to stop their servers in order
+constexpr int kEndTimeoutMs = 20'000;   // for a server to end by itself
 constexpr int kLookTimeoutMs = 500;     // between two looks at the analysis replica
 constexpr int kExitTimeoutMs = 10'000;  // for the other replicas, once one server ended by itself
 
 }  // namespace
 
 Group::Group(const Options& options, const Parts& parts, const Profile& profile,
-             const std::string& program, GroupDirectories& directories, const GroupRecord& record)
+             const std::string& program, GroupDirectories& directories, const GroupRecord& record,
+             const Lasting& lasting)
     : options_(options),
       parts_(parts),
       profile_(profile),
       program_(program),
       record_(record),
       directories_(directories),
+      lasting_(lasting),
+      unsaved_(options),
       listeners_(options.publish) {
   for (int i = 0; i < options.places(); ++i) {
     replicas_.emplace_back();
@@ -61,8 +65,17 @@ Group::~Group() {
 // --- start --------------------------------------------------------------------------------------
 
 std::string Group::configuration(int number, const Begin& begin) const {
-  NodeSetup setup{options_, profile_, parts_,         directories_.dir(), directories_.shm_dir(),
-                  program_, number,   record_.log_id, record_.secret,     begin};
+  NodeSetup setup{options_,
+                  profile_,
+                  parts_,
+                  directories_.dir(),
+                  directories_.shm_dir(),
+                  program_,
+                  number,
+                  record_.log_id,
+                  record_.secret,
+                  begin,
+                  lasting_.keeps_files()};
   return node_configuration(setup);
 }
 
@@ -129,6 +142,7 @@ int Group::conclude() {
   serve();
   show_output();
   end_analysis();
+  unsaved_.end(directories_.dir(), options_.places());
   if (problem_.none()) {
     remove_record(directories_.dir());  // its logs may stay, but it has ended
     return status_;
@@ -157,7 +171,10 @@ void Group::say_what_stays() {
 // Until no process of the group is left.
 void Group::serve() {
   while (running() > 0 || somebody_returns() || somebody_is_unheard()) {
-    std::vector<pollfd> fds{{signals_, POLLIN, 0}, {changes_, POLLIN, 0}, {door_.fd(), POLLIN, 0}};
+    std::vector<pollfd> fds{{signals_, POLLIN, 0},
+                            {changes_, POLLIN, 0},
+                            {door_.fd(), POLLIN, 0},
+                            {unsaved_.fd(), POLLIN, 0}};
     for (const auto& replica : replicas_) fds.push_back({replica.channel, POLLIN, 0});
     for (const auto& replica : replicas_) fds.push_back({replica.pidfd, POLLIN, 0});
     int timeout = -1;
@@ -179,11 +196,12 @@ void Group::serve() {
       if (phase_ == Phase::kStopping) {
         kill_nodes();
       } else {
-        stop("the other replicas did not end");
+        stop(ending_ ? "the server did not end within 20 s" : "the other replicas did not end");
       }
       continue;
     }
     if (fds[1].revents != 0) show_output();
+    if (fds[3].revents != 0) unsaved_.look();
     for (auto& replica : replicas_) hear(replica);
     look_at_adopted();
     if (fds[2].revents != 0) door_.answer([this](const Json& request) { return answer(request); });
@@ -205,7 +223,8 @@ void Group::on_signals() {
     if (phase_ == Phase::kStopping) {
       kill_nodes();  // asked twice
     } else {
-      stop(info.ssi_signo == SIGINT ? "interrupted" : "told to stop");
+      const char* const why = info.ssi_signo == SIGINT ? "interrupted" : "told to stop";
+      if (!end_server(why)) stop(why);
     }
   }
   reap();
@@ -254,6 +273,7 @@ void Group::on_message(Replica& replica, const std::string& json) {
       on_role(replica, message.at("role"), message.value("view", std::uint64_t{0}));
     } else if (type == "server") {
       replica.server = message.at("pid");
+      unsaved_.begin(directories_.dir() + "/r" + std::to_string(replica.number) + "/upper");
     } else if (type == "ready") {
       replica.ready = true;
       const bool all = std::all_of(replicas_.begin(), replicas_.end(), [&](const Replica& r) {
@@ -324,7 +344,8 @@ void Group::on_role(Replica& replica, const std::string& role, std::uint64_t vie
 void Group::on_exit(Replica& replica, int status) {
   replica.exited = true;
   replica.exit_status = status;
-  status_ = status;
+  const bool as_told = ending_ && (status < 128 || status == 128 + profile_.stop_signal);
+  status_ = as_told ? 0 : status;
   detail("replica " + std::to_string(replica.number) + ": its server ended with status " +
          std::to_string(status));
   for (const auto& other : replicas_) {
@@ -338,7 +359,7 @@ void Group::on_exit(Replica& replica, int status) {
     return r.exited || r.node < 0 || analyses(r);
   });
   if (all) {
-    const bool crashed = status >= 128;
+    const bool crashed = status >= 128 && !as_told;
     if (crashed) directories_.keep_logs();
     say("the server ended with status " + std::to_string(status) +
         (crashed ? "; its logs are in " + directories_.dir() : std::string()));
@@ -412,6 +433,18 @@ void Group::end_with(Problem problem) {
   stop(nullptr);
 }
 
+// What a server leaves is equal on all replicas when it ends at one turn.  False: it is stopped as
+// it is; also when it was told already.
+bool Group::end_server(const char* why) {
+  if (!lasting_.keeps_files() || phase_ != Phase::kServing || leader() < 0 || ending_) return false;
+  ending_ = true;
+  say(std::string(why) + ": the server ends");
+  send_message(replicas_[static_cast<std::size_t>(leader())].channel,
+               Json{{"t", "signal"}, {"signo", profile_.stop_signal}}.dump());
+  stop_deadline_ms_ = now_ms() + kEndTimeoutMs;
+  return true;
+}
+
 void Group::stop(const char* why) {
   if (phase_ == Phase::kStopping) return;
   phase_ = Phase::kStopping;
@@ -475,7 +508,9 @@ void Group::show_output() {
     ssize_t n = 0;
     while (replica.log >= 0 &&
            (n = pread(replica.log, buffer, sizeof buffer, static_cast<off_t>(shown_))) > 0) {
-      (void)!write(STDOUT_FILENO, buffer, static_cast<std::size_t>(n));
+      // What the server said before the checkpoint that it begins at is a hole in its log.
+      const char* const text = std::find_if(buffer, buffer + n, [](char c) { return c != 0; });
+      (void)!write(STDOUT_FILENO, text, static_cast<std::size_t>(buffer + n - text));
       shown_ += static_cast<std::uint64_t>(n);
     }
   }

@@ -35,11 +35,13 @@
 #include <vector>
 
 #include "runtime/launcher/agent_door.h"
+#include "runtime/launcher/lasting.h"
 #include "runtime/launcher/listeners.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
 #include "runtime/launcher/returns.h"
 #include "runtime/launcher/take_over.h"
+#include "runtime/launcher/unsaved.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/profile.h"
@@ -53,7 +55,8 @@ using setup::Profile;
 class Group {
  public:
   Group(const Options& options, const Parts& parts, const Profile& profile,
-        const std::string& program, GroupDirectories& directories, const GroupRecord& record);
+        const std::string& program, GroupDirectories& directories, const GroupRecord& record,
+        const Lasting& lasting);
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -109,6 +112,7 @@ class Group {
   int return_timeout() const;
   void look_after_returns();
   void try_return(Replica& replica);
+  void return_from_disk(Replica& replica);
   bool waits_for_checkpoint(Replica& replica);
   bool has_checkpoint() const;
   std::string why_no_checkpoint(bool there) const;
@@ -147,6 +151,7 @@ class Group {
   void on_node_end(Replica& replica, int status);
   void judge(Replica& lost);
   void stop(const char* why);
+  bool end_server(const char* why);
   void end_with(Problem problem);
   void kill_nodes();
   void show_output();
@@ -165,6 +170,8 @@ class Group {
   const std::string program_;
   const GroupRecord& record_;
   GroupDirectories& directories_;
+  const Lasting& lasting_;
+  Unsaved unsaved_;
   Listeners listeners_;
   AgentDoor door_;
   std::vector<Replica> replicas_;
@@ -172,6 +179,7 @@ class Group {
   int signals_ = -1;  // signalfd
   int changes_ = -1;  // inotify on the servers' logs
   std::int64_t stop_deadline_ms_ = 0;
+  bool ending_ = false;         // the servers were told to end, so that their files are equal
   std::string refused_;         // why the server cannot be dumped; empty: it can, for all we know
   std::int64_t asked_ms_ = 0;   // when a checkpoint was asked for, for those who wait
   bool analysis_gone_ = false;  // nobody is to be in the analysis replica's place,

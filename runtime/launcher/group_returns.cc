@@ -95,6 +95,7 @@ void Group::look_after_returns() {
 
 void Group::try_return(Replica& replica) {
   if (analyses(replica)) return start_analysis(replica, " begins again");
+  if (options_.on_disk()) return return_from_disk(replica);
   const bool there = has_checkpoint();
   if (!there && waits_for_checkpoint(replica)) return;
   Begin begin;
@@ -107,6 +108,12 @@ void Group::try_return(Replica& replica) {
   say(name_of(replica.number) + (there && !begin.skips_checkpoints
                                      ? " comes back from a checkpoint"
                                      : " runs all inputs again" + why_no_checkpoint(there)));
+}
+
+// Its node finds its log, and the newest checkpoint, by itself.
+void Group::return_from_disk(Replica& replica) {
+  if (!start_again(replica, {})) return plan_return(replica);
+  say(name_of(replica.number) + " comes back, from its log and the newest checkpoint");
 }
 
 std::string Group::why_no_checkpoint(bool there) const {

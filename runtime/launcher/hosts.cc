@@ -117,6 +117,8 @@ setup::GroupFile group_file_of(const Options& o) {
   f.detach = o.detach;
   f.line_ups = o.line_ups;
   f.binds = o.binds;
+  f.shared_binds = o.shared_binds;
+  f.data = o.data;
   f.container = o.container;
   f.record = o.record;
   f.publish = o.publish;

@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "runtime/setup/bind.h"
+
 namespace crane::launcher {
 namespace {
 
@@ -85,11 +87,12 @@ std::string working_directory(const Options& options) {
 
 Json binds_of(const Options& options) {
   Json binds = Json::array();
-  for (const auto& word : options.binds) {
-    const auto colon = word.find(':');
-    const std::string source = std::filesystem::absolute(word.substr(0, colon)).string();
-    const std::string target = colon == std::string::npos ? source : word.substr(colon + 1);
-    binds.push_back({{"source", source}, {"target", target}});
+  for (const auto* words : {&options.binds, &options.shared_binds}) {
+    for (const auto& word : *words) {
+      const setup::Bind bind = setup::parse_bind(word);
+      binds.push_back(
+          {{"source", bind.source}, {"target", bind.target}, {"read_only", bind.read_only}});
+    }
   }
   return binds;
 }
@@ -164,6 +167,10 @@ std::string node_configuration(const NodeSetup& s) {
               {"restart_every_s", s.options.restart_every_s},
               {"container", s.options.container},
               {"binds", binds_of(s.options)},
+              {"durability", s.options.remote.durability},
+              {"base", s.options.data.empty() ? "" : s.dir + "/base"},
+              {"keeps_files", s.keeps_files},
+              {"leaves_files", s.options.container && !s.options.on_disk()},
               {"libcrane", s.parts.library},
               {"publish", publish},
               {"perturb", perturb},

@@ -40,6 +40,7 @@ struct NodeSetup {
   const std::string& log_id;  // decimal
   const std::string& secret;  // 64 hexadecimal digits
   const Begin& begin;
+  bool keeps_files = false;  // of its server, for the next start
 };
 
 std::string node_configuration(const NodeSetup& setup);

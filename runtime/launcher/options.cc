@@ -8,7 +8,9 @@
 #include <filesystem>
 
 #include "dmt/tuning.h"
+#include "runtime/launcher/lasting.h"
 #include "runtime/setup/analysis.h"
+#include "runtime/setup/bind.h"
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/line_up.h"
 #include "runtime/setup/profile.h"
@@ -23,6 +25,7 @@ constexpr const char* kFooter =
     "  crane-run -- apache2                     three replicas of stock apache2\n"
     "  crane-run --publish 8080:80 -- apache2   its port 80 published as 8080\n"
     "  crane-run --no-container -n 3 -- memcached -p 11212\n"
+    "  crane-run --data /var/lib/redis --durability disk -- redis-server redis.conf\n"
     "  crane-run --hosts h1,h2,h3 -- redis-server --port 7000   one replica on each host\n"
     "  crane-run --hosts h1,h2,h3 --name redis-server --stop\n"
     "  crane-run --name apache2 --stop          also where its crane-run was killed\n"
@@ -35,9 +38,12 @@ void declare_hosts(CLI::App& app, HostsOptions& o, std::string& hosts) {
                  "NAME=ADDRESS:PORT where the other replicas reach it otherwise");
   over(app.add_option("--fabric", o.fabric, "between the hosts: tcp (default) or verbs (RDMA)")
            ->check(CLI::IsMember({"tcp", "verbs"})));
-  over(app.add_option("--durability", o.durability,
-                      "memory (default), or disk: needs --dir and --secret-file")
-           ->check(CLI::IsMember({"memory", "disk"})));
+  app.add_option(
+         "--durability", o.durability,
+         "memory (default): what was answered outlives a minority of the replicas; disk: it "
+         "outlives all of them, and is there again at the next start (with --hosts this "
+         "needs --dir and --secret-file)")
+      ->check(CLI::IsMember({"memory", "disk"}));
   over(app.add_option("--on-follower", o.on_follower,
                       "forward (default) or refuse clients of a host that does not lead")
            ->check(CLI::IsMember({"forward", "refuse"})));
@@ -134,8 +140,19 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
                "supervises it or not");
   app.add_flag("--force-new-group", o.force_new_group,
                "begin anew where a group of this name left something behind, which is given up");
-  app.add_option("--dir", o.dir, "where the group's files live while it runs");
-  app.add_option("--bind", o.binds, "DIR or SOURCE:TARGET, shared with the containers")
+  app.add_option("--dir", o.dir,
+                 "where the group's files live (default: " + setup::default_directory() +
+                     "; with --data or --durability disk " + setup::lasting_directory() + ")");
+  app.add_option("--bind", o.binds,
+                 "DIR or SOURCE:TARGET, a directory of this machine in the containers; with :ro "
+                 "behind it read-only, which several replicas need")
+      ->allow_extra_args(false);
+  app.add_option("--bind-shared", o.shared_binds,
+                 "the same, and all replicas may write to it: they overwrite each other's files")
+      ->allow_extra_args(false);
+  app.add_option("--data", o.data,
+                 "a directory that the server keeps its data in: each replica has its own, which "
+                 "begins with what the machine's holds and is there again at the next start")
       ->allow_extra_args(false);
   app.add_flag("--no-container", no_container, "run the server without LXC");
   app.add_flag("--no-pin", no_pin, "do not pin replicas to processors");
@@ -167,6 +184,11 @@ Problem check_hosts(const CLI::App& app, Options& o, const std::string& hosts) {
                    "what is to last needs a directory on a disk and the same secret at each start",
                    "add --dir DIR (on the hosts) and --secret-file FILE (crane-ctl secret new)");
   }
+  if (!o.data.empty() && o.remote.durability != "disk" && !o.remote.stop) {
+    return problem(Status::kUsage, "--data", o.data[0],
+                   "with several hosts it needs a log on disk, which brings it back on all of them",
+                   "add --durability disk");
+  }
   for (const auto& [option, path] : {std::pair{"--dir", o.dir}, std::pair{"--record", o.record}}) {
     if (path.empty() || path[0] == '/') continue;
     return problem(Status::kUsage, option, path, "other hosts are not where this one is",
@@ -184,7 +206,8 @@ Problem choose_checkpoints(const CLI::App& app, Options& o) {
       return problem(Status::kUsage, "command line", option,
                      "only a server in a container can be kept", "leave out --no-container");
     }
-    if (!asked && (!o.container || (o.replicas == 1 && app.count("--hosts") == 0))) *value = 0;
+    const bool alone = o.replicas == 1 && app.count("--hosts") == 0 && !o.on_disk();
+    if (!asked && (!o.container || alone)) *value = 0;
   }
   if (o.restart_checkpoints && !o.container) {
     return problem(Status::kUsage, "command line", "--restart-checkpoints",
@@ -243,6 +266,16 @@ Problem check(Options& o, const std::vector<std::string>& publish) {
   if (!o.dir.empty() && o.remote.hosts.empty()) {
     std::error_code ignored;
     o.dir = std::filesystem::absolute(o.dir, ignored).lexically_normal().string();
+  }
+  if (auto p = resolve_data(o.data, o.container); !p.none()) return p;
+  if (auto p = setup::check_binds(o.binds, o.places(), Status::kUsage, "--bind"); !p.none()) {
+    return p;
+  }
+  if (!o.analysis.empty() && o.on_disk()) {
+    return problem(
+        Status::kUsage, "--analysis", o.analysis,
+        "an analysis replica begins at the group's first entry, and a log on disk is cut",
+        "leave one of the two out");
   }
   if (!o.analysis.empty()) return check_analysis(o);
   return {};

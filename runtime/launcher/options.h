@@ -22,7 +22,8 @@ using setup::Problem;
 using setup::say;
 using setup::Status;
 
-// crane-run --hosts: one replica per host, started through a remote shell.
+// crane-run --hosts: one replica per host, started through a remote shell; `durability` is for one
+// machine as well.
 struct HostsOptions {
   std::vector<setup::HostWord> hosts;  // empty: all replicas on this machine
   std::string fabric = "tcp";
@@ -54,8 +55,10 @@ struct Options {
   bool spins = false;                 // or the profile's
   std::vector<std::string> line_ups;  // FUNCTION:COUNT:TIMEOUT_US, before the profile's
   std::string record;
-  std::string dir;  // empty: /run/crane or $XDG_RUNTIME_DIR/crane
-  std::vector<std::string> binds;
+  std::string dir;                        // empty: /run/crane or $XDG_RUNTIME_DIR/crane
+  std::vector<std::string> binds;         // read-only where there are several replicas
+  std::vector<std::string> shared_binds;  // whoever writes there
+  std::vector<std::string> data;          // directories of the server that last
   bool container = true;
   bool pin = true;
   std::uint64_t perturb = 0;
@@ -78,7 +81,10 @@ struct Options {
   bool stop = false;                 // end the group of this name instead of starting one
   bool force_new_group = false;      // whatever is left of one of this name is given up
 
-  setup::GroupPlace place() const { return {name, dir, places(), record}; }
+  setup::GroupPlace place() const { return {name, dir, places(), record, lasts()}; }
+  bool on_disk() const { return remote.durability == "disk"; }
+  // Whether something of the group is there again at its next start.
+  bool lasts() const { return on_disk() || !data.empty(); }
   int places() const { return replicas + spares + (analysis.empty() ? 0 : 1); }
   // The last place; -1: there is none.
   int analysis_place() const { return analysis.empty() ? -1 : replicas + spares; }

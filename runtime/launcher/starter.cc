@@ -54,7 +54,7 @@ Told tell_crane_run(const Request& request, const std::string& group, const Json
 
 bool is_unsupervised(const std::string& dir, const std::string& group) {
   const std::string home = dir + "/" + group;
-  return access((home + "/group.json").c_str(), F_OK) == 0 && !setup::is_held(home);
+  return access((home + "/running.json").c_str(), F_OK) == 0 && !setup::is_held(home);
 }
 
 std::string way_back(Starter starter, int replica) {

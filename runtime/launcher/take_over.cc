@@ -28,7 +28,7 @@ using Json = nlohmann::json;
 constexpr int kAnswerMs = 1'000;
 constexpr int kStopMs = 45'000;  // for a crane-run to end its group
 
-std::string file_of(const std::string& directory) { return directory + "/group.json"; }
+std::string file_of(const std::string& directory) { return directory + "/running.json"; }
 
 std::string hex(std::uint64_t number) {
   char text[20];
@@ -113,8 +113,22 @@ std::optional<GroupRecord> read_record(const std::string& directory) {
 void remove_record(const std::string& directory) { (void)unlink(file_of(directory).c_str()); }
 
 std::string directory_of(const setup::GroupPlace& place) {
-  const std::string base = place.dir.empty() ? setup::default_directory() : place.dir;
+  const std::string otherwise =
+      place.lasts ? setup::lasting_directory() : setup::default_directory();
+  const std::string base = place.dir.empty() ? otherwise : place.dir;
   return fs::absolute(base).lexically_normal().string() + "/" + place.name;
+}
+
+std::string find_base(setup::GroupPlace place) {
+  if (!place.dir.empty()) return place.dir;
+  for (const bool lasts : {false, true}) {
+    place.lasts = lasts;
+    const std::string directory = directory_of(place);
+    if (setup::is_held(directory) || read_record(directory)) {
+      return fs::path(directory).parent_path().string();
+    }
+  }
+  return {};
 }
 
 bool node_lives(const std::string& shm, int replica) {

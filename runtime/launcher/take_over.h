@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A group outlives its crane-run.  What the next one needs to go on with it stands in group.json of
-// the group's directory (mode 0600): the command line, what the first one found around it, and the
-// group's secrets.
+// A group outlives its crane-run.  What the next one needs to go on with it stands in running.json
+// of the group's directory (mode 0600): the command line, what the first one found around it, and
+// the group's secrets.
 //
 //   crane-run dies        the nodes go on, nobody supervises them
 //   the same command      takes the group over: listening sockets, living nodes, lost replicas
 //   another command       is refused while there is something to lose
-//   all nodes died, too   what lies in their memory (/dev/shm) and checkpoints is gone on with
+//   all nodes died, too   what lies in their memory (/dev/shm) and checkpoints is gone on with;
+//                         of a group that lasts (lasting.h), what is on disk
 //
 // Threads: plain functions.
 
@@ -42,6 +43,8 @@ struct Remains {
   int living = 0;  // nodes
 };
 std::string directory_of(const setup::GroupPlace& place);
+// Where the group's directory is, when the command does not say whether the group lasts.
+std::string find_base(setup::GroupPlace place);
 Remains look_for_remains(const setup::GroupPlace& place);
 // Whether replica's node runs: it holds the lock of its memory.
 bool node_lives(const std::string& shm_directory, int replica);

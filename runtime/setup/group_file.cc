@@ -18,6 +18,7 @@
 #include <toml++/toml.h>
 
 #include "dmt/tuning.h"
+#include "runtime/setup/bind.h"
 #include "runtime/setup/line_up.h"
 #include "runtime/setup/profile.h"
 
@@ -236,6 +237,19 @@ void read_server(Section s, GroupFile& f) {
   }
   s.get("container", f.container);
   s.get("binds", f.binds);
+  s.get("shared_binds", f.shared_binds);
+  s.get("data", f.data);
+  if (!f.data.empty() && (f.durability != "disk" || !f.container)) {
+    s.wrong(
+        s.find("data"), "data",
+        f.container ? "needs a log on disk where each node runs by itself" : "needs a container",
+        f.container ? "set [group] durability = \"disk\"" : "leave out container = false");
+  }
+  for (const auto& one : f.data) {
+    if (one.size() > 1 && one[0] == '/' && one.find("/../") == std::string::npos) continue;
+    s.wrong(s.find("data"), "data", "\"" + one + "\" is no absolute path of a directory",
+            "begin it with /");
+  }
   s.get("working_directory", f.working_directory);
   s.get("record", f.record);
   if (const toml::node* env = s.find("env"); env != nullptr) {
@@ -358,6 +372,10 @@ Problem parse_group_file(const std::string& text, const std::string& path, Group
   read_server(Section(table("server"), "[server]", path, found), f);
   read_clients(Section(table("clients"), "[clients]", path, found), f);
   read_hooks(Section(table("hooks"), "[hooks]", path, found), f);
+  if (found.none()) {
+    found = check_binds(f.binds, static_cast<int>(f.replicas.size()), Status::kGroupFile,
+                        path + ": [server] binds");
+  }
   top.finish();
   return found;
 }
@@ -435,6 +453,8 @@ std::string to_toml(const GroupFile& f) {
   if (!f.detach.empty()) server.insert("detach", list(f.detach));
   if (!f.line_ups.empty()) server.insert("line_ups", list(f.line_ups));
   if (!f.binds.empty()) server.insert("binds", list(f.binds));
+  if (!f.data.empty()) server.insert("data", list(f.data));
+  if (!f.shared_binds.empty()) server.insert("shared_binds", list(f.shared_binds));
   if (!f.env.empty()) server.insert("env", table_of(f.env));
   std::vector<std::string> publish;
   for (const auto& [ours, theirs] : f.publish) {

@@ -39,7 +39,12 @@
 //               line_ups = ["f:8:5000"]          callers of f wait for each other, before the
 //                                                profile's; as --line-up
 //               profile, mode, admission, quantum, n_clock, w_timeout_us, env = { NAME = "value" },
-//               container = true, binds = ["/srv"], working_directory = "/", record = "/var/tmp/x"
+//               container = true, working_directory = "/", record = "/var/tmp/x"
+//               binds = ["/srv:ro"]              directories of the host that the server sees, as
+//                                                --bind; with several replicas read-only
+//               shared_binds = ["/srv"]          and those it may write to, as --bind-shared
+//               data = ["/srv/db"]               directories that the server keeps its data in, as
+//                                                --data; needs durability = "disk"
 //               strict = false                   true: a call past libcrane.so ends it
 //   [clients]   on_follower = "forward"          or "refuse"; default forward
 //               publish = ["8080:80"]            ours : the server's
@@ -103,7 +108,7 @@ struct GroupFile {
   bool spins = false;
   std::vector<std::string> detach;
   std::vector<std::string> line_ups;  // FUNCTION:COUNT:TIMEOUT_US
-  std::vector<std::string> binds;
+  std::vector<std::string> binds, shared_binds, data;
   bool container = true;
 
   bool forward = true;

@@ -4,10 +4,12 @@
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <netinet/in.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -24,6 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Of a group that lasts, in its directory.
+constexpr const char* kIdentity = "/group.json";
 constexpr std::uint64_t kRoomForFiles = 8ULL << 20;    // logs and configuration
 constexpr std::uint64_t kRoomForMemory = 64ULL << 20;  // per replica; segments are sparse files
 
@@ -63,6 +67,21 @@ Problem check_version(const std::string& segment) {
                      std::to_string(dmt::kLayoutVersion) + " expected",
                  "remove " + fs::path(segment).parent_path().parent_path().string() +
                      " if no other Crane uses it");
+}
+
+// What outlives the processes of a group that lasts, in its directory and in a replica's.
+bool of_a_group(const std::string& name) {
+  return name == "group.json" || name == "base" || name == "store" || name.rfind("member-", 0) == 0;
+}
+
+bool is_replica(const std::string& name) {
+  return name.size() > 1 && name[0] == 'r' &&
+         name.find_first_not_of("0123456789", 1) == std::string::npos;
+}
+
+bool of_a_replica(const std::string& name) {
+  return name == "checkpoints" || name == "left" || name == "upper" || name == "position" ||
+         name == "node.log" || name.rfind("kept-", 0) == 0;
 }
 
 Problem check_port(std::uint16_t port) {
@@ -108,6 +127,23 @@ std::string default_directory() {
     return std::string(runtime) + "/crane";
   }
   return "/tmp/crane-" + std::to_string(geteuid());
+}
+
+std::string lasting_directory() {
+  if (geteuid() == 0) return "/var/lib/crane";
+  if (const char* state = getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') {
+    return std::string(state) + "/crane";
+  }
+  if (const char* home = getenv("HOME"); home != nullptr && *home == '/') {
+    return std::string(home) + "/.local/state/crane";
+  }
+  return default_directory();
+}
+
+bool is_in_memory(const std::string& path) {
+  struct statfs where {};
+  return statfs(path.c_str(), &where) == 0 &&
+         (where.f_type == TMPFS_MAGIC || where.f_type == RAMFS_MAGIC);
 }
 
 bool good_group_name(const std::string& name) {
@@ -194,11 +230,43 @@ Problem GroupDirectories::lock(const std::string& directory, const std::string& 
   }
 }
 
+// Empties one of the two, but for what lasts, and makes the replicas' directories in it.
+Problem GroupDirectories::make(const GroupPlace& place, const std::string& top) {
+  chmod(top.c_str(), 0700);
+  const bool lasts = place.lasts && top == dir_;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(top, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name == "lock" || (lasts && of_a_group(name))) continue;
+    if (!lasts || !is_replica(name)) {
+      fs::remove_all(entry.path(), ignored);
+      continue;
+    }
+    for (const auto& own : fs::directory_iterator(entry.path(), ignored)) {
+      if (!of_a_replica(own.path().filename().string())) fs::remove_all(own.path(), ignored);
+    }
+  }
+  for (int i = 0; i < place.replicas; ++i) {
+    std::error_code failure;
+    fs::create_directories(top + "/r" + std::to_string(i), failure);
+    if (failure) return no_directory(top, failure.message());
+  }
+  return {};
+}
+
 Problem GroupDirectories::create(const GroupPlace& place) {
-  const std::string base = place.dir.empty() ? default_directory() : place.dir;
+  const std::string otherwise = place.lasts ? lasting_directory() : default_directory();
+  const std::string base = place.dir.empty() ? otherwise : place.dir;
+  lasts_ = place.lasts;
   const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
   const std::string shm = "/dev/shm/crane." + place.name;
   if (auto p = lock(dir, place.name); !p.none()) return p;
+  if (std::error_code ignored; !place.lasts && fs::exists(dir + kIdentity, ignored)) {
+    unlink((dir + "/lock").c_str());
+    return problem(Status::kGroupExists, "cannot start the group", dir,
+                   "a group that was started with --data or --durability disk keeps its data there",
+                   "start it so again, choose another --name or --dir, or remove that directory");
+  }
   dir_ = dir;
   for (int i = 0; i < place.replicas; ++i) {
     const std::string segment = shm + "/r" + std::to_string(i) + "/segment";
@@ -210,22 +278,15 @@ Problem GroupDirectories::create(const GroupPlace& place) {
   const auto replicas = static_cast<std::uint64_t>(place.replicas);
   if (auto p = check_room(shm, replicas * kRoomForMemory); !p.none()) return p;
   for (const auto& top : {dir, shm}) {
-    chmod(top.c_str(), 0700);
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(top, ignored)) {
-      if (entry.path().filename() != "lock") fs::remove_all(entry.path(), ignored);
-    }
-    for (int i = 0; i < place.replicas; ++i) {
-      std::error_code failure;
-      fs::create_directories(top + "/r" + std::to_string(i), failure);
-      if (failure) return no_directory(top, failure.message());
-    }
+    if (auto p = make(place, top); !p.none()) return p;
   }
   return check_record(place.record);
 }
 
 Problem GroupDirectories::take_over(const GroupPlace& place) {
-  const std::string base = place.dir.empty() ? default_directory() : place.dir;
+  const std::string otherwise = place.lasts ? lasting_directory() : default_directory();
+  const std::string base = place.dir.empty() ? otherwise : place.dir;
+  lasts_ = place.lasts;
   const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
   const std::string shm = "/dev/shm/crane." + place.name;
   for (int i = 0; i < place.replicas; ++i) {
@@ -331,8 +392,12 @@ void GroupDirectories::remove() {
   if (!shm_dir_.empty() && !keep_all_) fs::remove_all(shm_dir_, ignored);
   // Not its parent: /run/crane is a mount point in the namespaces of other groups' servers, and
   // rmdir(2) would take their mounts away.
-  if (!dir_.empty() && !keep_logs_) fs::remove_all(dir_, ignored);
-  if (keep_logs_ && !keep_all_) unlink((dir_ + "/lock").c_str());
+  const bool lasts = lasts_ && fs::exists(dir_ + kIdentity, ignored);  // it has begun
+  if (!keep_all_) {
+    if (!dir_.empty() && !keep_logs_ && !lasts) fs::remove_all(dir_, ignored);
+    if (!dir_.empty() && lasts) unlink((dir_ + "/state.json").c_str());
+    if (keep_logs_ || lasts) unlink((dir_ + "/lock").c_str());
+  }
   for (const int fd : locks_) close(fd);
   locks_.clear();
   dir_.clear();

@@ -38,14 +38,20 @@ Problem check_machine(bool container, const Ports& publish);
 
 // /run/crane for root, else below $XDG_RUNTIME_DIR: where groups live unless told otherwise.
 std::string default_directory();
+// Likewise for groups that outlive their processes: /var/lib/crane for root, else below
+// $XDG_STATE_HOME or ~/.local/state.
+std::string lasting_directory();
+// Whether what lies there is gone with the machine's power.
+bool is_in_memory(const std::string& path);
 // Part of paths, of a container's name and of its host name.
 bool good_group_name(const std::string& name);
 
 struct GroupPlace {
   std::string name;
-  std::string dir;  // empty: default_directory()
+  std::string dir;  // empty: default_directory(), or lasting_directory()
   int replicas = 1;
   std::string record;  // directory for recorded outputs; empty: none
+  bool lasts = false;  // what is of value in <dir>/<name> is there again at the next start
 };
 
 // The places that a group can have.
@@ -80,7 +86,8 @@ class GroupDirectories {
   enum class Goes { kNothing, kMemory, kAllButLogs, kAll };
   void remove_host(Goes goes);
   const std::string& host_dir() const { return host_dir_; }
-  // Removes both, with all they hold. Nothing happens before create().
+  // Removes both, with all they hold, but of a group that lasts the shared memory and what only a
+  // running group needs.  Nothing happens before create().
   void remove();
   // Leaves <dir>/<name> (logs) in place at the end.
   void keep_logs() { keep_logs_ = true; }
@@ -94,7 +101,10 @@ class GroupDirectories {
   enum class Hold { kAlone, kShared };
   Problem lock(const std::string& directory, const std::string& name, Hold hold = Hold::kAlone);
 
+  Problem make(const GroupPlace& place, const std::string& top);
+
   std::string dir_, shm_dir_;      // removed at the end
+  bool lasts_ = false;             // of dir_ only what a running group needs
   std::string dir_own_, shm_own_;  // of create_replica and create_host
   std::string host_dir_;
   int host_replica_ = -1;

@@ -5,6 +5,7 @@
 //
 // Threads: plain values.
 
+#include <csignal>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -30,7 +31,8 @@ struct Profile {
   bool node_roams = false;
   // Before long computations that several of its threads or processes do at once; parallel mode.
   std::vector<LineUp> line_ups = {};
-  std::string user = {};  // the server refuses to be root: it starts as this user
+  int stop_signal = SIGTERM;  // ends the server in order, whatever clients do
+  std::string user = {};      // the server refuses to be root: it starts as this user
 };
 
 // Whoever starts the server as root starts it as the profile's user: puts setpriv before `program`

@@ -23,6 +23,7 @@ Profile postgres(const Words&) {
   return Profile{.name = "postgres",
                  .directories = {"postgres:/run/postgresql"},
                  .node_roams = true,
+                 .stop_signal = SIGINT,  // SIGTERM waits for all clients to leave
                  .user = "postgres"};
 }
 

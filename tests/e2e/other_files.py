@@ -32,7 +32,7 @@ class Bound(Apache):
 
     def prepare(self):
         super().prepare()
-        self.options = ("--bind", str(self.root))
+        self.options = ("--bind", f"{self.root}:ro")
 
 
 @contextlib.contextmanager

@@ -130,6 +130,8 @@ def body(story):
     for count in ("2", "0", "-1"):
         uses.run(f"{count} replicas", 101, "odd", options=["-n", count])
     uses.run("a port that is none", 100, "8080:80", options=["--publish", "nonsense"])
+    uses.run("a directory that all replicas would write to", 100, ["--data /srv", "/srv:ro"],
+             options=["--bind", "/srv"])
     uses.run("an unknown option", 100, "--help", options=["--no-such-option"])
     uses.run("a dead directory", 108, "/proc/nothing", home="/proc/nothing")
     taken_port(uses)

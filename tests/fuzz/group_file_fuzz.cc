@@ -16,7 +16,8 @@ std::vector<std::string> seeds() {
   f.command = {"redis-server", "--port", "7000"};
   const std::string least = setup::to_toml(f);
   f.env = {"A=1", "B=\"x\""};
-  f.binds = {"/srv:/srv"};
+  f.binds = {"/srv:/srv:ro"};
+  f.shared_binds = {"/srv"};
   f.virtual_ip = "192.0.2.9/24";
   f.interface = "eth0";
   f.role_change = "/usr/bin/hook";

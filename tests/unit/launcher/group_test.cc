@@ -99,7 +99,8 @@ struct Running {
         anew ? directories.create(options.place()) : directories.take_over(options.place());
     if (!made.none()) return 99;
     const GroupRecord record = anew ? new_record(options, parts) : *remains.record;
-    Group group(options, parts, profile, options.program[0], directories, record);
+    const Lasting lasting(options, directories);
+    Group group(options, parts, profile, options.program[0], directories, record, lasting);
     return anew ? group.run() : group.take_over(false);
   }
 

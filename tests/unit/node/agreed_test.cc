@@ -65,6 +65,7 @@ TEST_CASE("agreed: every difference has its name", "[agreed]") {
        "--line-up"},
       {[](Config& c) { c.send_buffer = 4096; }, "send buffer"},
       {[](Config& c) { c.libcrane = "/bin/sh"; }, "libcrane.so"},
+      {[](Config& c) { c.base_digest = 7; }, "--data"},
       {[](Config& c) { c.host->replicas[1].address = "10.0.0.9"; }, "list of replicas"},
   };
   const Agreed own = digests_of(some());

@@ -48,7 +48,8 @@ detach = ["fsync"]
 line_ups = ["page:8:5000"]
 env = { A = "1", B = "two words" }
 container = false
-binds = ["/srv", "/a:/b"]
+binds = ["/srv:ro", "/a:/b:ro"]
+shared_binds = ["/c"]
 working_directory = "/srv"
 record = "/var/tmp/record"
 [clients]
@@ -99,7 +100,8 @@ void check_whole(const GroupFile& f) {
   CHECK(f.line_ups == std::vector<std::string>{"page:8:5000"});
   CHECK(f.env == std::vector<std::string>{"A=1", "B=two words"});
   CHECK_FALSE(f.container);
-  CHECK(f.binds == std::vector<std::string>{"/srv", "/a:/b"});
+  CHECK(f.binds == std::vector<std::string>{"/srv:ro", "/a:/b:ro"});
+  CHECK(f.shared_binds == std::vector<std::string>{"/c"});
   CHECK(f.working_directory == "/srv");
   CHECK(f.record == "/var/tmp/record");
   CHECK_FALSE(f.forward);
@@ -191,6 +193,7 @@ TEST_CASE("group file: what is wrong is named with its line", "[setup]") {
       {"\"8080:80\"", "\"8080:\"", {"publish", "8080:80"}},
       {"\"/usr/local/bin/moved\"", "\"moved\"", {"role_change", "absolute"}},
       {"restart_checkpoints = true\n", "", {"restart_every_s", "restart_checkpoints = true"}},
+      {"[\"/srv:ro\"", "[\"/srv\"", {"[server] binds", "/srv", "--data /srv", "--bind-shared"}},
       {"[server]", "[server", {"g.toml:"}},
   };
   for (const Row& row : rows) {

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/lasting.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "checkpoint/base.h"
+#include "checkpoint/claim.h"
+#include "runtime/launcher/node_setup.h"
+
+namespace crane::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using checkpoint::Position;
+
+// As long as a keeper without a node may take (checkpoint/container.cc).
+constexpr int kAwaitMs = 30'000;
+// Each container has these of its own, in memory.
+constexpr const char* kFleeting[] = {"/run", "/dev", "/proc", "/sys"};
+
+bool is_within(const std::string& path, const std::string& directory) {
+  return path == directory || path.rfind(directory + "/", 0) == 0;
+}
+
+std::string list_of(const std::vector<std::string>& words) {
+  std::string list;
+  for (const auto& word : words) list += (list.empty() ? "" : ", ") + word;
+  return list;
+}
+
+// Of a server that has ended; of one that ended to be started again on its files (tier restart),
+// which the next one's are copied from; of one that was killed with its keeper.
+std::vector<std::string> places_of_files(const std::string& home) {
+  std::vector<std::string> places;
+  std::error_code ignored;
+  if (fs::is_directory(home + "/left", ignored)) places.push_back(home + "/left");
+  for (const auto& entry : fs::directory_iterator(home, ignored)) {
+    if (entry.path().filename().string().rfind("kept-", 0) == 0) places.push_back(entry.path());
+  }
+  if (fs::is_directory(home + "/upper", ignored)) places.push_back(home + "/upper");
+  return places;
+}
+
+auto rank(const Position& p) { return std::tuple(p.index, p.clock); }
+
+std::string place_of(const Position& p) { return "log index " + std::to_string(p.index); }
+
+}  // namespace
+
+Problem resolve_data(std::vector<std::string>& directories, bool container) {
+  for (auto& word : directories) {
+    const auto wrong = [&word](const std::string& cause, const std::string& todo) {
+      return problem(Status::kUsage, "--data", word, cause, todo);
+    };
+    if (!container) {
+      return wrong("without a container the server writes to the machine's directory itself",
+                   "leave out --no-container");
+    }
+    std::error_code failed;
+    const std::string path = fs::weakly_canonical(fs::absolute(word, failed), failed).string();
+    if (failed || path.empty()) return wrong(failed.message(), "name a directory");
+    if (path == "/") return wrong("it is the whole machine", "name the server's directory of data");
+    for (const char* fleeting : kFleeting) {
+      if (!is_within(path, fleeting)) continue;
+      return wrong(path + " is in memory, and new at each start",
+                   "let the server keep its data elsewhere");
+    }
+    word = path;
+  }
+  std::sort(directories.begin(), directories.end());
+  directories.erase(std::unique(directories.begin(), directories.end()), directories.end());
+  for (const auto& inner : directories) {
+    for (const auto& outer : directories) {
+      if (&inner == &outer || !is_within(inner, outer)) continue;
+      return problem(Status::kUsage, "--data", inner, "it lies within " + outer, "leave it out");
+    }
+  }
+  return {};
+}
+
+// --- what was there before ----------------------------------------------------------------------
+
+Problem Lasting::read() {
+  std::ifstream file(path("group.json"));
+  if (!file) return {};
+  const Json json = Json::parse(file, nullptr, false);
+  try {
+    Known k;
+    json.at("log_id").get_to(k.log_id);
+    json.at("secret").get_to(k.secret);
+    json.at("durability").get_to(k.durability);
+    json.at("replicas").get_to(k.replicas);
+    json.at("places").get_to(k.places);
+    json.at("data").get_to(k.data);
+    json.at("machines").get_to(k.machines);
+    const bool number = !k.log_id.empty() && k.log_id.size() <= 20 && k.log_id != "0" &&
+                        k.log_id.find_first_not_of("0123456789") == std::string::npos;
+    if (number && k.machines.size() == k.data.size()) {
+      known_ = std::move(k);
+      return {};
+    }
+  } catch (const Json::exception&) {
+  }
+  return problem(Status::kDirectory, "cannot use what the group has kept", path("group.json"),
+                 "the file is damaged",
+                 "bring it back from a backup, or remove " + directories_.dir() +
+                     " to begin anew with the machine's files");
+}
+
+bool Lasting::has_any(const std::string& name) const {
+  for (int i = 0; i < options_.places(); ++i) {
+    std::error_code ignored;
+    if (fs::exists(path(name + std::to_string(i)), ignored)) return true;
+  }
+  return false;
+}
+
+// Whether this start can go on with what the one before has left.
+Problem Lasting::check_known() const {
+  const auto wrong = [this](const std::string& cause, const std::string& todo) {
+    return problem(Status::kUsage, "cannot go on with the group", directories_.dir(), cause,
+                   todo +
+                       "; or name another group (--name), or remove that directory to begin anew "
+                       "with the machine's files");
+  };
+  if (known_->durability != "disk") return {};
+  if (!options_.on_disk()) {
+    return wrong("its log is on disk, and this start asks for durability memory",
+                 "add --durability disk");
+  }
+  if (known_->replicas != options_.replicas || known_->places != options_.places()) {
+    return wrong("it has " + std::to_string(known_->replicas) + " replicas and " +
+                     std::to_string(known_->places - known_->replicas) +
+                     " places for others, this start asks for " +
+                     std::to_string(options_.replicas) + " and " +
+                     std::to_string(options_.places() - options_.replicas),
+                 "start it with as many as before");
+  }
+  if (known_->data != options_.data) {
+    return wrong("its log began with --data " +
+                     (known_->data.empty() ? "for no directory" : list_of(known_->data)),
+                 "name the same directories");
+  }
+  std::error_code ignored;
+  // Without either its first start did not come as far as a log.
+  const bool logs_are_gone = !has_any("store/r") && has_any("member-");
+  if (logs_are_gone || (!known_->data.empty() && !fs::exists(base(), ignored))) {
+    return wrong(logs_are_gone ? "the logs of all replicas are gone (" + path("store") + ")"
+                               : "what its data began with is gone (" + base() + ")",
+                 "bring them back from a backup");
+  }
+  return {};
+}
+
+Problem Lasting::check_directories() const {
+  for (const auto& one : options_.data) {
+    if (is_within(directories_.dir(), one)) {
+      return problem(Status::kUsage, "--data", one,
+                     "the group's own directory " + directories_.dir() + " lies within it",
+                     "name another with --dir");
+    }
+    const bool kept =
+        known_ && std::find(known_->data.begin(), known_->data.end(), one) != known_->data.end();
+    std::error_code ignored;
+    if (kept || fs::is_directory(one, ignored)) continue;
+    return problem(Status::kDirectory, "--data", one,
+                   fs::exists(one, ignored) ? "it is no directory" : "there is no such directory",
+                   "name the directory that the server keeps its data in, or make it");
+  }
+  return {};
+}
+
+// --- the data -----------------------------------------------------------------------------------
+
+std::vector<Lasting::Left> Lasting::find_left() const {
+  std::vector<Left> all;
+  for (int i = 0; i < known_->places; ++i) {
+    const std::string home = path("r" + std::to_string(i));
+    const auto position = checkpoint::read_position(home);
+    if (!position) continue;
+    for (const std::string& root : places_of_files(home)) {
+      std::error_code ignored;
+      const bool whole =
+          std::all_of(known_->data.begin(), known_->data.end(), [&](const std::string& directory) {
+            return fs::is_directory(fs::symlink_status(root + directory, ignored));
+          });
+      if (whole) all.push_back({i, root, *position});
+      break;
+    }
+  }
+  return all;
+}
+
+// The furthest; of those that ended at one place the one whose files most of them have.
+std::optional<Lasting::Left> Lasting::choose(std::vector<Left> all) const {
+  if (all.empty()) return {};
+  const auto furthest = std::max_element(all.begin(), all.end(), [](const Left& a, const Left& b) {
+    return rank(a.position) < rank(b.position);
+  });
+  const Position best = furthest->position;
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [&](const Left& l) { return rank(l.position) != rank(best); }),
+            all.end());
+  std::map<std::uint64_t, int> votes;
+  for (Left& left : all) {
+    for (const auto& directory : known_->data) {
+      left.digest ^= checkpoint::digest_of_tree(left.root + directory, checkpoint::Times::kLeftOut);
+    }
+    ++votes[left.digest];
+  }
+  const Left chosen = *std::max_element(all.begin(), all.end(), [&](const Left& a, const Left& b) {
+    return std::tuple(a.position.end, votes[a.digest], -a.replica) <
+           std::tuple(b.position.end, votes[b.digest], -b.replica);
+  });
+  if (chosen.position.end != Position::kEnded) return chosen;
+  for (const Left& left : all) {
+    if (left.digest == chosen.digest || left.position.end != Position::kEnded) continue;
+    say("data: replica " + std::to_string(left.replica) + " has left other files than replica " +
+        std::to_string(chosen.replica) + " at the same " + place_of(best) + ": they are given up");
+  }
+  return chosen;
+}
+
+void Lasting::say_whose(const Left& best, const std::vector<Left>& all) const {
+  std::string others;
+  for (int i = 0; i < known_->replicas; ++i) {
+    const auto left =
+        std::find_if(all.begin(), all.end(), [i](const Left& l) { return l.replica == i; });
+    const std::string who = "replica " + std::to_string(i);
+    if (left == all.end()) {
+      others += ", " + who + " has none";
+    } else if (rank(left->position) != rank(best.position)) {
+      others += ", " + who + " was at " + std::to_string(left->position.index);
+    }
+  }
+  const std::string whose =
+      "data: as replica " + std::to_string(best.replica) + " left it at " + place_of(best.position);
+  if (best.position.end == Position::kNone) {
+    say(whose + ", the furthest" + others +
+        "; the group did not end in order: what its server had not written to its files is gone "
+        "(--durability disk keeps all that was answered)");
+  } else if (best.position.end == Position::kStopped) {
+    say(whose + others + "; the server had not ended by itself and was killed");
+  } else {
+    say(whose + (others.empty() ? ", equal on all replicas" : others));
+  }
+}
+
+void Lasting::remove_left() const {
+  const int places = std::max(known_ ? known_->places : 0, options_.places());
+  for (int i = 0; i < places; ++i) {
+    const std::string home = path("r" + std::to_string(i));
+    std::error_code ignored;
+    for (const auto& files : places_of_files(home)) fs::remove_all(files, ignored);
+    fs::remove(home + "/position", ignored);
+  }
+}
+
+// What a directory begins with: what was left of it, else the base of before, else the machine's.
+Problem Lasting::begin_with(const std::optional<Left>& best) {
+  std::vector<checkpoint::LastingDirectory> directories;
+  bool as_before = !best;
+  for (std::size_t i = 0; i < options_.data.size(); ++i) {
+    const std::string& one = options_.data[i];
+    const auto old = known_ ? std::find(known_->data.begin(), known_->data.end(), one)
+                            : std::vector<std::string>::iterator{};
+    std::error_code ignored;
+    const bool kept = known_ && old != known_->data.end();
+    const std::string before = best ? best->root : base();
+    if (kept && fs::is_directory(before + one, ignored)) {
+      directories.push_back({one, before + one});
+      machines_.push_back(known_->machines[static_cast<std::size_t>(old - known_->data.begin())]);
+      continue;
+    }
+    as_before = false;
+    directories.push_back({one, one});
+    machines_.push_back(checkpoint::digest_of_tree(one, checkpoint::Times::kCounted));
+    say("data: " + one +
+        " begins with what it holds on this machine; from now on the group has its "
+        "own, in " +
+        directories_.dir());
+  }
+  if (as_before && known_ && known_->data == options_.data) return {};
+  checkpoint::Why why;
+  if (auto made = checkpoint::make_base(directories, base(), checkpoint::Before::kReplaced, why);
+      !made) {
+    const bool full = made.error().code == Code::kFull;
+    return problem(full ? Status::kDiskFull : Status::kDirectory,
+                   "cannot take the content of --data", list_of(options_.data), why.text,
+                   full ? "free space there, or use another place (--dir)" : "see what is there");
+  }
+  return {};
+}
+
+// The machine's directory is not looked into any more: who changes it should know.
+void Lasting::say_what_changed() const {
+  if (!known_) return;
+  for (std::size_t i = 0; i < known_->data.size(); ++i) {
+    const std::string& one = known_->data[i];
+    std::error_code ignored;
+    if (!fs::is_directory(one, ignored)) continue;
+    const auto now = checkpoint::digest_of_tree(one, checkpoint::Times::kCounted);
+    if (now == known_->machines[i]) continue;
+    say("data: " + one +
+        " of this machine has changed since the group took its content; the group "
+        "goes on with its own, and nothing is mixed (to begin with the machine's again, stop the "
+        "group and move " +
+        directories_.dir() + " away)");
+  }
+}
+
+// Of a crane-run that was killed nodes and servers may be about to end.
+Problem Lasting::await_servers() const {
+  for (int i = 0; i < known_->places; ++i) {
+    if (checkpoint::await_container_end(checkpoint::container_name(options_.name, i), kAwaitMs)) {
+      continue;
+    }
+    return problem(Status::kGroupExists, "cannot start the group", options_.name,
+                   "the server of replica " + std::to_string(i) + " of an earlier start still runs",
+                   "end its keeper (crane-keeper), or choose another --name");
+  }
+  return {};
+}
+
+Problem Lasting::take_over() {
+  if (known_) {
+    if (auto p = await_servers(); !p.none()) return p;
+  }
+  say_what_changed();
+  if (known_ && known_->durability == "disk") {  // LAST-1
+    log_id_ = known_->log_id;
+    secret_ = known_->secret;
+    machines_ = known_->machines;
+    remove_left();
+    return {};
+  }
+  std::optional<Left> best;
+  if (known_) {
+    const auto all = find_left();
+    if (best = choose(all); best) say_whose(*best, all);
+  }
+  // Of a group whose log ended with it; those of another log are of no use to anybody.
+  for (int i = 0; i < options_.places(); ++i) {
+    std::error_code ignored;
+    const std::string number = std::to_string(i);
+    fs::remove_all(path("r" + number + "/checkpoints"), ignored);
+    fs::remove_all(path("member-" + number), ignored);
+    fs::remove_all(path("store/r" + number), ignored);
+  }
+  if (!options_.data.empty()) {
+    if (auto p = begin_with(best); !p.none()) return p;
+  }
+  if (auto p = write(); !p.none()) return p;
+  remove_left();  // LAST-2
+  return {};
+}
+
+Problem Lasting::write() {
+  const Json json{{"version", 1},
+                  {"name", options_.name},
+                  {"log_id", log_id_},
+                  {"secret", secret_},
+                  {"durability", options_.on_disk() ? "disk" : "memory"},
+                  {"replicas", options_.replicas},
+                  {"places", options_.places()},
+                  {"data", options_.data},
+                  {"machines", machines_}};
+  return write_file(path("group.json"), json.dump(1) + "\n");
+}
+
+Problem Lasting::open() {
+  log_id_ = random_log_id();
+  secret_ = random_secret();
+  if (!options_.lasts()) return {};
+  if (options_.on_disk() && setup::is_in_memory(directories_.dir())) {
+    return problem(Status::kDirectory, "--durability disk", directories_.dir(),
+                   "it is in memory (tmpfs)", "name a directory on a disk with --dir");
+  }
+  if (auto p = read(); !p.none()) return p;
+  if (known_) {
+    if (auto p = check_known(); !p.none()) return p;
+  }
+  if (auto p = check_directories(); !p.none()) return p;
+  if (auto p = take_over(); !p.none()) return p;
+  say((options_.on_disk() ? "log and data last: " : "data last: ") + directories_.dir());
+  return {};
+}
+
+}  // namespace crane::launcher

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A server's data last (--data): everything acknowledged is there after a stop in order, after a
+kill of everything, and after the loss of a replica's directory; never the machine's own directory
+is written, and never its changes are mixed in.
+
+redis with its append-only file, durability memory, then disk; slapd, durability memory.
+"""
+import signal
+
+import _data as d
+import _harness as h
+import _matrix as m
+
+CLIENTS = 3
+ANSWERS = 40   # per client, before something happens
+
+
+def serve(last, round_, answers=ANSWERS):
+    with d.Pushers(last.server, CLIENTS, round_) as pushers:
+        pushers.wait(answers)
+    last.acknowledged += pushers.acknowledged()
+
+
+def equal_on_all(story, last, what):
+    digests = [d.digest_of(d.left_by(last.dir, i, last.server.data)) for i in range(3)]
+    story.check(len(set(digests)) == 1, f"{last.server.name}: {what}: all replicas left equal files",
+                str(digests))
+
+
+def says(story, last, words, what):
+    said = last.log()
+    story.check(all(word in said for word in words), what, f"not {words} in:\n{said[-3000:]}")
+
+
+def in_memory(story, kind):
+    """Durability memory: what the servers left in order is what the next start begins with."""
+    server = kind(m.place_of(story, kind), h.free_port())
+    machines = d.digest_of(server.data)
+    last = d.LastingGroup(story, server, disk=False)
+    last.start()
+    serve(last, 0)
+    last.stop()
+    equal_on_all(story, last, "after a stop in order")
+    story.check(d.digest_of(server.data) == machines,
+                f"{server.name}: the machine's own directory was not written")
+
+    (server.data / "changed-later").write_text("by somebody")
+    d.forget(last.dir, 1)
+    last.start()
+    says(story, last, ["has changed since", "replica 1 has none", "left it at log index"],
+         f"{server.name}: a change of the machine's directory, and a loss, are said")
+    last.check("stopped, one replica's directory removed, started")
+    serve(last, 1)
+
+    # One replica falls behind: the data of the others are taken.
+    last.group.signal_server((last.group.leader() + 1) % 3, signal.SIGKILL)
+    serve(last, 2)
+    last.stop()
+    last.start()
+    last.check("one replica was killed before the stop")
+    story.check(all(not (d.left_by(last.dir, i, server.data)).exists() for i in range(3)),
+                f"{server.name}: what was left has become what all begin with")
+    last.stop()
+    equal_on_all(story, last, "after the next stop")
+    left = d.left_by(last.dir, 0, server.data)
+    story.check(not (left / "changed-later").exists(),
+                f"{server.name}: the later change of the machine's directory was not mixed in")
+
+
+def killed_in_memory(story, kind):
+    """kill -9 of everything, durability memory: what the furthest server had written is there."""
+    server = kind(m.place_of(story, kind), h.free_port())
+    last = d.LastingGroup(story, server, disk=False)
+    last.start()
+    serve(last, 0)
+    last.group.settle(30)   # all servers have written what was answered
+    last.kill_everything()
+    last.start()
+    says(story, last, ["did not end in order", "--durability disk"],
+         f"{server.name}: what may be missing is said")
+    last.check("everything killed, durability memory")
+    last.stop()
+
+
+def on_disk(story, kind):
+    """Durability disk, one option: everything acknowledged is there whatever happened."""
+    server = kind(m.place_of(story, kind), h.free_port())
+    last = d.LastingGroup(story, server, disk=True)
+    last.start()
+    serve(last, 0)
+    last.stop()
+    last.start()
+    last.check("durability disk: stopped, started")
+
+    with d.Pushers(server, CLIENTS, 1) as pushers:
+        pushers.wait(ANSWERS)
+        last.kill_everything()   # in the middle of their requests
+    last.acknowledged += pushers.acknowledged()
+    last.start()
+    last.check("durability disk: everything killed, started")
+    last.check_same_answers("everything killed, started")
+    serve(last, 2)
+    last.stop()
+
+    d.forget(last.dir, 2)
+    last.start()
+    last.check("durability disk: one replica's directory removed, started")
+    serve(last, 3)
+    last.check("durability disk: and it goes on")
+    last.stop()
+
+
+class OtherRedis(d.Redis):
+    name = "redis, killed"
+
+
+class DiskRedis(d.Redis):
+    name = "redis, disk"
+
+
+def written_elsewhere(story):
+    """A server that writes where nothing lasts: said at its first file, and at the end."""
+    port = h.free_port()
+    program = h.redis_program(port, "--dir", "/opt", "--dbfilename", "crane-test.rdb")
+    with h.Group(story, program, port=port) as group:
+        client = h.Redis(port, 10)
+        client("SET", "a", "b")
+        client("SAVE")
+        client.close()
+        h.wait_until(lambda: "which is gone when the group ends; to keep it: --data /opt"
+                     in group.log.read_text(), 10, "the first file is said")
+    said = group.log.read_text()
+    story.check("gone with the group: 1 file" in said and "/opt" in said.split("gone with")[-1],
+                "what is gone is said at the end", said[-1500:])
+    story.check(said.count("is gone when the group ends") == 1, "the first file is said once")
+
+
+def body(story):
+    if not h.can_contain():
+        raise h.CannotRun("containers need root and LXC")
+    h.need("redis-server")
+    written_elsewhere(story)
+    in_memory(story, d.Redis)
+    killed_in_memory(story, OtherRedis)
+    on_disk(story, DiskRedis)
+    try:
+        h.need("slapd")
+    except h.CannotRun as missing:
+        return story.say(str(missing))
+    in_memory(story, d.Slapd)
+
+
+if __name__ == "__main__":
+    h.tell("data", body)

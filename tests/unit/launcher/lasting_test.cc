@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    What a group has kept is found again, the furthest replica's data are taken, and nothing
+// is lost or mixed when a start goes wrong.
+// METHOD  Starts over one directory; between them replicas leave files at positions of their own.
+// CHECKS  The content of the base; what is said; what a refused start leaves.
+#include "runtime/launcher/lasting.h"
+
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "checkpoint/base.h"
+
+using namespace crane;
+using namespace crane::launcher;
+using checkpoint::Position;
+using checkpoint::PositionFile;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string slurp(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void spill(const std::string& path, const std::string& text) {
+  fs::create_directories(fs::path(path).parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+struct Home {
+  std::string scratch, data, dir;
+  Options options;
+
+  Home() {
+    char pattern[] = "/var/tmp/crane-lasting-XXXXXX";
+    scratch = mkdtemp(pattern);
+    data = scratch + "/srv/db";
+    spill(data + "/file", "the machine's");
+    options.name = "lasting-" + std::to_string(getpid());
+    options.dir = scratch + "/groups";
+    options.replicas = 3;
+    options.data = {data};
+    options.program = {"server"};
+    dir = options.dir + "/" + options.name;
+  }
+  ~Home() { fs::remove_all(scratch); }
+
+  // A start that ends at once; what the base then holds of the file, and what was said.
+  Problem start(std::string& said, std::string* log_id = nullptr) {
+    setup::GroupDirectories directories;
+    if (auto p = directories.create(options.place()); !p.none()) return p;
+    const std::string err = scratch + "/err";
+    const int saved = dup(2);
+    REQUIRE(freopen(err.c_str(), "w", stderr) != nullptr);
+    Lasting lasting(options, directories);
+    const Problem p = lasting.open();
+    fflush(stderr);
+    dup2(saved, 2);
+    close(saved);
+    said = slurp(err);
+    if (log_id != nullptr) *log_id = lasting.log_id();
+    return p;
+  }
+  std::string base() const { return slurp(dir + "/base" + data + "/file"); }
+  void leave(int replica, const char* where, const std::string& text, std::uint64_t index,
+             Position::End end) {
+    const std::string home = dir + "/r" + std::to_string(replica);
+    spill(home + "/" + where + data + "/file", text);
+    fs::remove(home + "/position");
+    PositionFile file;
+    REQUIRE(file.open(home).ok());
+    file.move(index, index * 10);
+    file.end(end);
+  }
+};
+
+bool has(const std::string& text, const std::string& part) {
+  INFO(text);
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("lasting: data begin with the machine's, then as the furthest replica left them",
+          "[root]") {
+  Home h;
+  std::string said;
+  REQUIRE(h.start(said).none());
+  CHECK(h.base() == "the machine's");
+  char opaque = 0;
+  CHECK(getxattr((h.dir + "/base" + h.data).c_str(), "trusted.overlay.opaque", &opaque, 1) == 1);
+  CHECK(opaque == 'y');
+
+  SECTION("in order") {
+    for (int i = 0; i < 3; ++i) h.leave(i, "left", "new", 7, Position::kEnded);
+    REQUIRE(h.start(said).none());
+    CHECK(h.base() == "new");
+    CHECK(has(said, "equal on all replicas"));
+    CHECK_FALSE(fs::exists(h.dir + "/r1/left"));
+    CHECK_FALSE(fs::exists(h.dir + "/r1/position"));
+    REQUIRE(h.start(said).none());  // nothing was left: as it was
+    CHECK(h.base() == "new");
+  }
+  SECTION("killed: the furthest, wherever its files are") {
+    h.leave(0, "left", "older", 5, Position::kNone);
+    h.leave(1, "upper", "newest", 9, Position::kNone);
+    REQUIRE(h.start(said).none());
+    CHECK(h.base() == "newest");
+    CHECK(has(said, "replica 1 left it at log index 9"));
+    CHECK(has(said, "replica 0 was at 5"));
+    CHECK(has(said, "replica 2 has none"));
+    CHECK(has(said, "did not end in order"));
+  }
+  SECTION("files of a server that was being started again") {
+    h.leave(2, "upper", "half a copy", 9, Position::kNone);
+    spill(h.dir + "/r2/kept-9" + h.data + "/file", "whole");
+    REQUIRE(h.start(said).none());
+    CHECK(h.base() == "whole");
+  }
+  SECTION("without a position files are half a copy of the base") {
+    spill(h.dir + "/r0/upper" + h.data + "/file", "half");
+    REQUIRE(h.start(said).none());
+    CHECK(h.base() == "the machine's");
+  }
+  SECTION("one that differs at the same place is outvoted, and named") {
+    h.leave(0, "left", "odd one", 7, Position::kEnded);
+    for (int i = 1; i < 3; ++i) h.leave(i, "left", "good", 7, Position::kEnded);
+    REQUIRE(h.start(said).none());
+    CHECK(h.base() == "good");
+    CHECK(has(said, "replica 0 has left other files"));
+  }
+}
+
+TEST_CASE("lasting: the machine's directory is neither written nor mixed in", "[root]") {
+  Home h;
+  std::string said;
+  REQUIRE(h.start(said).none());
+  for (int i = 0; i < 3; ++i) h.leave(i, "left", "new", 7, Position::kEnded);
+  spill(h.data + "/file", "the machine's, later");
+  spill(h.data + "/another", "x");
+  REQUIRE(h.start(said).none());
+  CHECK(has(said, "has changed since"));
+  CHECK(h.base() == "new");
+  CHECK_FALSE(fs::exists(h.dir + "/base" + h.data + "/another"));
+  CHECK(slurp(h.data + "/file") == "the machine's, later");
+  fs::remove_all(h.data);  // it is not needed any more
+  REQUIRE(h.start(said).none());
+  CHECK(h.base() == "new");
+}
+
+TEST_CASE("lasting: with a log on disk the base stays, and so does the log's identity", "[root]") {
+  Home h;
+  h.options.remote.durability = "disk";
+  std::string said, first, second;
+  REQUIRE(h.start(said, &first).none());
+  spill(h.dir + "/store/r0/file", "a log");
+  h.leave(1, "upper", "newer", 9, Position::kNone);
+  REQUIRE(h.start(said, &second).none());
+  CHECK(first == second);
+  CHECK(h.base() == "the machine's");  // LAST-1
+  CHECK(fs::exists(h.dir + "/store/r0/file"));
+
+  const auto refused = [&](const std::string& part) {
+    const Problem p = h.start(said);
+    CHECK(p.status == Status::kUsage);
+    CHECK(has(p.text, part));
+    CHECK(fs::exists(h.dir + "/store/r0/file"));
+  };
+  SECTION("other durability") {
+    h.options.remote.durability = "memory";
+    refused("add --durability disk");
+  }
+  SECTION("other replicas") {
+    h.options.replicas = 5;
+    refused("it has 3 replicas");
+  }
+  SECTION("other data") {
+    h.options.data = {h.scratch};
+    refused("its log began with --data");
+  }
+  SECTION("no logs") {
+    fs::remove_all(h.dir + "/store");
+    spill(h.dir + "/member-0", "x");
+    const Problem p = h.start(said);
+    CHECK(has(p.text, "the logs of all replicas are gone"));
+  }
+  SECTION("neither data nor disk") {
+    h.options.remote.durability = "memory";
+    h.options.data.clear();
+    setup::GroupDirectories directories;
+    const Problem p = directories.create(h.options.place());
+    CHECK(p.status == Status::kGroupExists);
+    CHECK(fs::exists(h.dir + "/store/r0/file"));
+  }
+}
+
+TEST_CASE("lasting: what cannot be is refused, and nothing is left of it", "[root]") {
+  Home h;
+  std::string said;
+  h.options.data = {h.scratch + "/nothing"};
+  CHECK(h.start(said).status == Status::kDirectory);
+  CHECK_FALSE(fs::exists(h.dir));
+  h.options.data = {h.scratch};
+  const Problem p = h.start(said);
+  CHECK(has(p.text, "lies within it"));
+  CHECK_FALSE(fs::exists(h.dir));
+  for (const char* wrong : {"/", "/run/x", "/proc/1", "/sys", "/dev/shm"}) {
+    std::vector<std::string> data{wrong};
+    CHECK(resolve_data(data, true).status == Status::kUsage);
+  }
+  std::vector<std::string> nested{"/srv/a", "/srv/a/b"};
+  CHECK(resolve_data(nested, true).status == Status::kUsage);
+  std::vector<std::string> fine{"/srv/b", "/srv/a/../a", "/srv/b"};
+  CHECK(resolve_data(fine, true).none());
+  CHECK(fine == std::vector<std::string>{"/srv/a", "/srv/b"});
+  CHECK(resolve_data(fine, false).status == Status::kUsage);
+}
