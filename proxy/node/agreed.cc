@@ -68,6 +68,10 @@ const char* first_difference(const Agreed& own, std::span<const std::byte> start
   Agreed theirs;
   if (start.size() < sizeof(StartBody) + sizeof theirs) return nullptr;
   std::memcpy(&theirs, start.data() + sizeof(StartBody), sizeof theirs);
+  return first_difference(own, theirs);
+}
+
+const char* first_difference(const Agreed& own, const Agreed& theirs) noexcept {
   for (std::size_t i = 0; i < own.size(); ++i) {
     if (own[i] != theirs[i]) return kNames[i];
   }

@@ -16,6 +16,8 @@
 namespace crane::node {
 
 inline constexpr std::size_t kAgreedItems = 13;
+// The only item that is not about the server: hosts may be replaced.
+inline constexpr std::size_t kAgreedReplicas = 8;
 using Agreed = std::array<std::uint64_t, kAgreedItems>;
 
 // Never 0.  A file that cannot be read has the digest of an empty one.
@@ -23,5 +25,6 @@ Agreed digests_of(const Config& config);
 // The first item that differs, for a message; nullptr: all are equal.  `start` is the payload of a
 // START; one without digests agrees with everything.
 const char* first_difference(const Agreed& own, std::span<const std::byte> start) noexcept;
+const char* first_difference(const Agreed& own, const Agreed& theirs) noexcept;
 
 }  // namespace crane::node

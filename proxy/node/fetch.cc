@@ -28,7 +28,9 @@ constexpr std::int64_t kPatienceNs = 90'000'000'000;
 // How long others may be out of reach, where a replica cannot begin without them.
 constexpr std::int64_t kReachNs = 15'000'000'000;
 
-Result<checkpoint::Fetched> fetch_once(const Config& c, Index behind, std::string& why) {
+// `begins`: as far as is known the group does.
+Result<checkpoint::Fetched> fetch_once(const Config& c, Index behind, bool begins,
+                                       std::string& why) {
   if (c.test_only_faults) checkpoint::die_where_told(c.replica_dir() + "/faults");
   checkpoint::Checkpoints here({c.checkpoints_dir(), 1, {}});
   checkpoint::Why sentence;
@@ -38,10 +40,15 @@ Result<checkpoint::Fetched> fetch_once(const Config& c, Index behind, std::strin
   if (got.ok()) {
     spdlog::info("{}", sentence_of(got.value()));
   } else if (std::exchange(why, sentence.text) != sentence.text) {
-    // That nobody has any is nothing to worry about where a group begins.
-    const bool none = got.error().code == Code::kNotFound || got.error().code == Code::kPeerFailed;
-    spdlog::log(none ? spdlog::level::info : spdlog::level::warn, "no checkpoint was fetched: {}",
-                why);
+    // That nobody has any, or is there yet, is nothing to worry about where a group begins.
+    const Code code = got.error().code;
+    if (code == Code::kPeerFailed && begins) {
+      spdlog::info("no other replica answers yet");
+      return got;
+    }
+    spdlog::log(code == Code::kNotFound || code == Code::kPeerFailed ? spdlog::level::info
+                                                                     : spdlog::level::warn,
+                "no checkpoint was fetched: {}", why);
   }
   return got;
 }
@@ -101,7 +108,7 @@ bool fetch_before_start(const Config& c, bool must) {
   std::string why;
   FetchPatience patience(monotonic_ns());
   for (;; ::poll(nullptr, 0, kTryAgainMs)) {
-    const auto got = fetch_once(c, Index{0}, why);
+    const auto got = fetch_once(c, Index{0}, !must, why);
     const Code code = got.ok() ? Code::kOk : got.error().code;
     if (code == Code::kOk || code == Code::kExists) return true;
     if (code == Code::kGone && !must) return come_back_as_lost(c);
@@ -127,7 +134,7 @@ bool fetch_after(const Config& c, ExitStatus status) {
   std::string why;
   FetchPatience patience(monotonic_ns());
   for (;; ::poll(nullptr, 0, kTryAgainMs)) {
-    const auto got = fetch_once(c, behind, why);
+    const auto got = fetch_once(c, behind, false, why);
     if (got.ok()) return true;
     if (!patience.again(monotonic_ns(), got.error().code, arriving(c).bytes)) return false;
   }

@@ -192,6 +192,7 @@ class Node {
   bool find_checkpoint();
   void take_up_log() const;
   bool runs_all_again() const;
+  bool is_of_this_configuration(const std::string& path);
   void take_up_state();
   void take_up_server();
   void begin_catching_up();

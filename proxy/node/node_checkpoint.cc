@@ -383,6 +383,7 @@ Result<std::string> Node::pack(checkpoint::Why& why) {
   m.output_digest = noted_digest_;
   nlohmann::json state = to_json(noted_);
   state["files"] = std::move(*noted_files_);
+  state["agreed"] = agreed_;
   if (m.tier == checkpoint::Tier::kRestart) state["carried"] = carried_json();
   m.node_state = state.dump();
   // What a packer before this one left, and a shipment that is older than what is packed now.

@@ -161,6 +161,14 @@ void Node::take_stranger(int fd, std::uint16_t port, const std::string& peer) {
 }
 
 void Node::disagree(const char* what, unsigned leader) {
+  if (leader == config_.replica) {  // what it reads is its own word, of an earlier start
+    return fail(
+        ExitStatus::kDisagrees,
+        fmt::format("replica {}: {} changed since this replica led the group, as its log "
+                    "tells; start it as before to go on with that log, or begin anew on all "
+                    "hosts at once with --force-new-group, which gives it up",
+                    config_.replica, what));
+  }
   fail(ExitStatus::kDisagrees,
        fmt::format("replica {} is configured otherwise than replica {}, which leads: {} differs; "
                    "make it equal on all hosts and start this replica again",

@@ -76,6 +76,7 @@ bool Node::find_checkpoint() {
       continue;
     }
     restored_ = std::move(state).value();
+    if (!is_of_this_configuration(one.path)) return false;
     const bool files_only = manifest.value().tier == checkpoint::Tier::kRestart;
     if (files_only && !take_carried(nlohmann::json::parse(restored_json_, nullptr, false))) {
       spdlog::warn("a checkpoint cannot be used: {}: what goes on with a new server", one.path);
@@ -104,6 +105,32 @@ bool Node::find_checkpoint() {
        fmt::format("no checkpoint {}{} can be used: {}", name.empty() ? "" : name + " ",
                    config_.replays ? config_.restore_from : "in " + config_.dir + "/r*/checkpoints",
                    any ? "see the lines before" : "there is none"));
+  return false;
+}
+
+// CRIU brings a server back as it was started, whatever its command line is now: that is said
+// instead of left to be found out.
+bool Node::is_of_this_configuration(const std::string& path) {
+  const auto state = nlohmann::json::parse(restored_json_, nullptr, false);
+  const auto noted = state.find("agreed");
+  if (replay_ != nullptr || noted == state.end() || !noted->is_array() ||
+      noted->size() != kAgreedItems) {
+    return true;
+  }
+  Agreed theirs{};
+  for (std::size_t i = 0; i < kAgreedItems; ++i) {
+    if (!(*noted)[i].is_number_unsigned()) return true;
+    theirs[i] = (*noted)[i].get<std::uint64_t>();
+  }
+  theirs[kAgreedReplicas] = agreed_[kAgreedReplicas];
+  const char* what = first_difference(agreed_, theirs);
+  if (what == nullptr) return true;
+  fail(ExitStatus::kDisagrees,
+       fmt::format(
+           "replica {}: {} changed since the checkpoint at entry {} ({}), and a server comes "
+           "back as it was; start it as before, or begin anew on all hosts at once with "
+           "--force-new-group, which gives up what the group holds",
+           config_.replica, what, value(restored_.at.index), path));
   return false;
 }
 

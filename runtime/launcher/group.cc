@@ -359,10 +359,12 @@ void Group::on_exit(Replica& replica, int status) {
     return r.exited || r.node < 0 || analyses(r);
   });
   if (all) {
-    const bool crashed = status >= 128 && !as_told;
-    if (crashed) directories_.keep_logs();
+    // Who asked for that end reads no log; everybody else does.
+    const bool failed = status != 0 && !as_told && phase_ != Phase::kStopping;
+    if (failed) directories_.keep_logs();
     say("the server ended with status " + std::to_string(status) +
-        (crashed ? "; its logs are in " + directories_.dir() : std::string()));
+        (failed ? "; its log: " + home_of(replica) + "/server.log, the node's beside it"
+                : std::string()));
     stop(nullptr);
   } else if (stop_deadline_ms_ == 0) {
     stop_deadline_ms_ = now_ms() + kExitTimeoutMs;

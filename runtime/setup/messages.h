@@ -15,7 +15,7 @@
 //   105     a port is taken                                stop its owner, or --publish OTHER:PORT
 //   106     no root privilege for containers               run as root, or --no-container
 //   107     LXC is not installed                           install lxc, or --no-container
-//   108     a directory is missing or cannot be written    name another with --dir
+//   108     a directory cannot be made or written          name another with --dir
 //   109     no room on a file system                       free space, or --dir elsewhere
 //   110     shared memory of another version lies there    remove the directory that is named
 //   111     a group of this name runs already              stop it, or choose another --name

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -97,6 +98,17 @@ Problem check_port(std::uint16_t port) {
   if (free) return {};
   return problem(Status::kPortTaken, "cannot listen on port", std::to_string(port), strerror(why),
                  "stop its owner, or choose another with --publish");
+}
+
+// Whoever only looks whether it is held (is_held()) holds it for a moment.
+bool flock_soon(int fd, int how) {
+  constexpr int kTries = 10, kPauseMs = 10;
+  for (int i = 0; i < kTries; ++i) {
+    if (flock(fd, how | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK) return false;
+    poll(nullptr, 0, kPauseMs);
+  }
+  return false;
 }
 
 // A directory of recordings that can be written.
@@ -214,7 +226,7 @@ Problem GroupDirectories::lock(const std::string& directory, const std::string& 
       return problem(Status::kDiskFull, "no room", directory, strerror(errno), "free space there");
     }
     if (fd < 0) return no_directory(directory, strerror(errno));
-    if (flock(fd, (hold == Hold::kAlone ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {
+    if (!flock_soon(fd, hold == Hold::kAlone ? LOCK_EX : LOCK_SH)) {
       close(fd);
       return problem(Status::kGroupExists, "cannot start the group", name,
                      "a group of this name runs on this machine",
@@ -260,6 +272,9 @@ Problem GroupDirectories::create(const GroupPlace& place) {
   lasts_ = place.lasts;
   const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
   const std::string shm = "/dev/shm/crane." + place.name;
+  std::error_code unknown;
+  const std::string parent = fs::path(dir).parent_path();
+  if (!place.dir.empty() && !fs::exists(parent, unknown)) made_ = parent;
   if (auto p = lock(dir, place.name); !p.none()) return p;
   if (std::error_code ignored; !place.lasts && fs::exists(dir + kIdentity, ignored)) {
     unlink((dir + "/lock").c_str());
@@ -398,6 +413,7 @@ void GroupDirectories::remove() {
     if (!dir_.empty() && lasts) unlink((dir_ + "/state.json").c_str());
     if (keep_logs_ || lasts) unlink((dir_ + "/lock").c_str());
   }
+  if (!made_.empty()) (void)rmdir(made_.c_str());  // unless somebody else uses it now
   for (const int fd : locks_) close(fd);
   locks_.clear();
   dir_.clear();

@@ -110,6 +110,7 @@ class GroupDirectories {
   int host_replica_ = -1;
   std::vector<int> locks_;
   bool keep_logs_ = false, keep_all_ = false;
+  std::string made_;  // the user's --dir, which was not there before; removed with the last group
 };
 
 }  // namespace crane::setup

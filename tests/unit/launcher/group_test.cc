@@ -175,10 +175,18 @@ std::string ask(std::uint16_t port) {
 
 }  // namespace
 
-TEST_CASE("group: the server's exit status is passed through and nothing is left", "[launcher]") {
+TEST_CASE("group: a server that ends well leaves nothing", "[launcher]") {
+  Running group(3, {"FAKE_EXIT=0"}, "well");
+  CHECK(group.wait() == 0);
+  CHECK(group.left_nothing());
+}
+
+TEST_CASE("group: the server's exit status is passed through, and its log is named", "[launcher]") {
   Running group(3, {"FAKE_EXIT=7"}, "exit");
   CHECK(group.wait() == 7);
-  CHECK(group.left_nothing());
+  CHECK(group.has_said("/server.log"));
+  CHECK(fs::exists(group.dir() + "/r0/server.log"));
+  CHECK_FALSE(fs::exists("/dev/shm/crane." + group.options.name));
   CHECK(slurp(group.scratch + "/out") == "hello from the server\n");  // once, not three times
   CHECK(group.said().find("the server ended with status 7") != std::string::npos);
 }
@@ -281,7 +289,10 @@ TEST_CASE("group: when all nodes died with its crane-run, the next one goes on",
   REQUIRE(eventually([&] { return look_for_remains(group.options.place()).living == 0; }));
   group.start({});
   REQUIRE(eventually([&] { return group.has_said("none of whose nodes runs"); }));
-  REQUIRE(eventually([&] { return group.node(0) > 0 && group.node(2) > 0; }));
+  const auto anew = [&](int k) {
+    return group.node(k) > 0 && group.node(k) != nodes[static_cast<std::size_t>(k)];
+  };
+  REQUIRE(eventually([&] { return anew(0) && anew(1) && anew(2); }));
   CHECK(group.configuration(0)["log_id"] == log);
   CHECK(group.configuration(0)["keeps_log"] == true);
   kill(group.pid, SIGTERM);

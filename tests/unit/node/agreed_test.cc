@@ -76,5 +76,8 @@ TEST_CASE("agreed: every difference has its name", "[agreed]") {
     CAPTURE(row.word);
     REQUIRE(found != nullptr);
     CHECK(std::string(found).find(row.word) != std::string::npos);
+    CHECK(first_difference(own, digests_of(other)) == found);
+    const bool about_hosts = std::string(row.word) == "list of replicas";
+    CHECK((own[kAgreedReplicas] != digests_of(other)[kAgreedReplicas]) == about_hosts);
   }
 }
