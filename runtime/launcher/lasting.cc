@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -47,6 +48,12 @@ std::vector<std::string> places_of_files(const std::string& home) {
   }
   if (fs::is_directory(home + "/upper", ignored)) places.push_back(home + "/upper");
   return places;
+}
+
+std::string command_of(const std::vector<std::string>& words) {
+  std::string text;
+  for (const auto& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
 }
 
 auto rank(const Position& p) { return std::tuple(p.index, p.clock); }
@@ -100,6 +107,9 @@ Problem Lasting::read() {
     json.at("replicas").get_to(k.replicas);
     json.at("places").get_to(k.places);
     json.at("data").get_to(k.data);
+    json.at("program").get_to(k.program);
+    json.at("environment").get_to(k.environment);
+    json.at("working_directory").get_to(k.working_directory);
     json.at("machines").get_to(k.machines);
     const bool number = !k.log_id.empty() && k.log_id.size() <= 20 && k.log_id != "0" &&
                         k.log_id.find_first_not_of("0123456789") == std::string::npos;
@@ -148,6 +158,10 @@ Problem Lasting::check_known() const {
     return wrong("its log began with --data " +
                      (known_->data.empty() ? "for no directory" : list_of(known_->data)),
                  "name the same directories");
+  }
+  if (known_->program != options_.program) {
+    return wrong("its log was written by another command: " + command_of(known_->program),
+                 "start that, for the log is run again by it");
   }
   std::error_code ignored;
   // Without either its first start did not come as far as a log.
@@ -340,6 +354,7 @@ Problem Lasting::take_over() {
     secret_ = known_->secret;
     machines_ = known_->machines;
     remove_left();
+    take_surroundings();
     return {};
   }
   std::optional<Left> best;
@@ -363,7 +378,25 @@ Problem Lasting::take_over() {
   return {};
 }
 
+// Of the start that the log began with: they are part of what replicas, and a log that is run
+// again, must have in common, and another shell has another environment.
+void Lasting::take_surroundings() const {
+  clearenv();
+  for (const auto& variable : known_->environment) {
+    const auto equals = variable.find('=');
+    if (equals == std::string::npos || equals == 0) continue;
+    setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
+  }
+  std::error_code ignored;
+  fs::current_path(known_->working_directory, ignored);
+}
+
 Problem Lasting::write() {
+  std::vector<std::string> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    environment.emplace_back(*variable);
+  }
+  std::error_code ignored;
   const Json json{{"version", 1},
                   {"name", options_.name},
                   {"log_id", log_id_},
@@ -372,8 +405,12 @@ Problem Lasting::write() {
                   {"replicas", options_.replicas},
                   {"places", options_.places()},
                   {"data", options_.data},
+                  {"program", options_.program},
+                  {"environment", environment},
+                  {"working_directory", fs::current_path(ignored).string()},
                   {"machines", machines_}};
-  return write_file(path("group.json"), json.dump(1) + "\n");
+  return write_file(path("group.json"),
+                    json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 Problem Lasting::open() {

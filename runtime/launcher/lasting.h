@@ -49,6 +49,9 @@ class Lasting {
     std::string log_id, secret, durability;
     int replicas = 0, places = 0;
     std::vector<std::string> data;
+    // What its inputs are run by again: words, environment and directory must be those of the log.
+    std::vector<std::string> program, environment;
+    std::string working_directory;
     std::vector<std::uint64_t> machines;  // digest of the machine's, per directory
   };
   // What a replica's server left.
@@ -61,6 +64,7 @@ class Lasting {
 
   Problem read();
   Problem check_known() const;
+  void take_surroundings() const;
   Problem check_directories() const;
   Problem await_servers() const;
   Problem take_over();

@@ -34,6 +34,7 @@ bool is_seen(const std::string& scratch, const std::string& base, const std::str
   const pid_t child = fork();
   if (child == 0) {
     Why why;
+    fs::create_directories(scratch);
     const bool copied = copy_tree(base, scratch + "/upper", why).ok();
     for (const char* part : {"/work", "/all"}) fs::create_directories(scratch + part);
     const std::string data =

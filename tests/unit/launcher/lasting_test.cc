@@ -186,6 +186,15 @@ TEST_CASE("lasting: with a log on disk the base stays, and so does the log's ide
     h.options.data = {h.scratch};
     refused("its log began with --data");
   }
+  SECTION("another command") {
+    h.options.program = {"server", "--otherwise"};
+    refused("its log was written by another command: server");
+  }
+  SECTION("another shell") {
+    setenv("CRANE_TEST_OF_SHELLS", "x", 1);
+    REQUIRE(h.start(said).none());
+    CHECK(getenv("CRANE_TEST_OF_SHELLS") == nullptr);
+  }
   SECTION("no logs") {
     fs::remove_all(h.dir + "/store");
     spill(h.dir + "/member-0", "x");
