@@ -17,8 +17,9 @@ enum class Health : int { kWell = 0, kDegraded = 1, kNoLeader = 2 };
 
 struct NodeAnswer {
   Reply reply = Reply::kAbsent;
-  nlohmann::json status;   // when kAnswer
-  nlohmann::json returns;  // of one that is away: how it comes back (returns.h); null: unknown
+  nlohmann::json status;  // when kAnswer
+  nlohmann::json returns =
+      nullptr;  // of one that is away: how it comes back (returns.h); null: unknown
 };
 
 // {"group", "health", "leader", "view", "commit", "replicas": [{"replica", "state", "lag", ...}]}
