@@ -149,7 +149,7 @@ bool Group::has_checkpoint() const {
 // inputs, they will go on to.
 bool Group::majority_fails() const {
   const auto failing = std::count_if(replicas_.begin(), replicas_.end(), [](const Replica& r) {
-    return r.votes && r.node < 0 && r.returns.failed() >= kFailuresMost;
+    return r.votes && r.returns.fails(kFailuresMost, now_ms());
   });
   return failing * 2 > voters();
 }

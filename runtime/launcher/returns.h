@@ -59,6 +59,10 @@ class Returns {
   // Ends in a row without one that lasted, and those whose node said why.
   int in_a_row() const { return in_a_row_; }
   int failed() const { return failed_; }
+  // It failed so often, and has not lasted since.
+  bool fails(int times, std::int64_t now_ms) const {
+    return failed_ >= times && (planned_ || now_ms - began_ms_ <= kLastsMs);
+  }
 
  private:
   std::int64_t pause_ms() const {

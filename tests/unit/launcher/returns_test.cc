@@ -47,6 +47,16 @@ TEST_CASE("returns: one that asked to begin anew has not failed", "[launcher]") 
   CHECK(returns.failed() == 0);
 }
 
+TEST_CASE("returns: one that failed often and was just started again still fails", "[launcher]") {
+  Returns returns;
+  for (int i = 0; i < 5; ++i) returns.ended(Returns::End::kFailed, 100);
+  CHECK(returns.fails(5, 100));
+  CHECK_FALSE(returns.fails(6, 100));
+  returns.begins(200);
+  CHECK(returns.fails(5, 300));
+  CHECK_FALSE(returns.fails(5, 300 + Returns::kLastsMs));
+}
+
 TEST_CASE("returns: an operator does not wait", "[launcher]") {
   Returns returns;
   for (int i = 0; i < 9; ++i) returns.ended(Returns::End::kKilled, 10);
