@@ -271,9 +271,10 @@ class LastingGroup:
     def check_same_answers(self, what):
         """Each replica, leading, says the same; the live check compared outputs as they came."""
         said = self.group.settle(60)
-        self.story.check(len(said) == self.group.replicas
-                         and not any(s["verified"]["alarm"] for s in said.values()),
-                         f"{self.server.name}: {what}: replicas are equal", str(self.group.brief()))
+        if not self.story.check(len(said) == self.group.replicas
+                                and not any(s["verified"]["alarm"] for s in said.values()),
+                                f"{self.server.name}: {what}: replicas are equal"):
+            self.group.explain()
 
 
 def digest_of(directory):
