@@ -54,7 +54,7 @@ LIBS_core  := $(call pc,--libs,libevent_core spdlog fmt openssl libibverbs libzs
 
 # --- what is built ------------------------------------------------------------------------------
 # One static library per folder, so that a broken file in one does not stop the tests of another.
-FOLDERS := base sequence dmt setup runtime core sim consensus proxy node checkpoint launcher eval \
+FOLDERS := base sequence dmt setup control runtime core sim consensus proxy node checkpoint launcher eval \
            linear engine
 src_base       := $(wildcard dmt/base/*.cc)
 src_sequence   := $(wildcard dmt/sequence/*.cc)
@@ -71,6 +71,7 @@ src_checkpoint := $(filter-out checkpoint/crane_%.cc,$(wildcard checkpoint/*.cc)
 src_engine     := $(filter-out %_main.cc,$(wildcard eval/engine/*.cc))
 src_eval       := $(filter-out %_bench.cc eval/engine/%,$(wildcard eval/*/*.cc))
 src_setup      := $(wildcard runtime/setup/*.cc)
+src_control    := $(wildcard runtime/control/*.cc)
 src_launcher   := $(filter-out runtime/launcher/crane_%.cc,$(wildcard runtime/launcher/*.cc))
 src_linear     := $(filter-out tests/linear/linear_%.cc,$(wildcard tests/linear/*.cc))
 
@@ -89,12 +90,13 @@ use_proxy      := proxy consensus core sequence base
 use_output     := proxy consensus core sequence base
 use_checkpoint := checkpoint sequence base
 use_setup      := setup base
-use_launcher   := launcher checkpoint setup sequence base
+use_control    := control base
+use_launcher   := launcher control checkpoint setup sequence base
 use_linear     := linear base
 use_engine     := engine
-use_node       := node proxy consensus core checkpoint setup dmt sequence base
-use_fuzz       := node proxy consensus core checkpoint setup dmt sequence base
-use_all        := eval node proxy sim consensus core checkpoint launcher setup dmt sequence base
+use_node       := node proxy consensus core checkpoint control setup dmt sequence base
+use_fuzz       := node proxy consensus core checkpoint control setup dmt sequence base
+use_all        := eval node proxy sim consensus core checkpoint launcher control setup dmt sequence base
 
 obj  = $(patsubst %.cc,$(OUT)/obj/%.o,$(1))
 pic  = $(patsubst %.cc,$(OUT)/pic/%.o,$(1))

@@ -11,6 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/control/schema.h"
+
 namespace crane::node {
 namespace {
 constexpr std::size_t kMessageMax = 64 * 1024;
@@ -42,11 +44,11 @@ Command parse_command(const std::string& json) {
 }
 
 std::string accepted(const std::string& message) {
-  return nlohmann::json{{"ok", true}, {"message", message}}.dump();
+  return control::line_of(control::accepted(message));
 }
 
 std::string refused(const std::string& error, const std::string& message) {
-  return nlohmann::json{{"ok", false}, {"error", error}, {"message", message}}.dump();
+  return control::line_of(control::refused(error, message));
 }
 
 Control::~Control() {

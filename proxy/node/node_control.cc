@@ -15,6 +15,7 @@
 
 #include "proxy/node/node.h"
 #include "proxy/node/placement.h"
+#include "runtime/control/schema.h"
 
 namespace crane::node {
 namespace {
@@ -93,7 +94,7 @@ void Node::accept_asker() {
 
 void Node::answer(const Asker& asker) {
   awake();
-  std::string request(kRequestMax, '\0');
+  std::string request(kRequestMax + 1, '\0');  // what is longer is refused, not cut
   const ssize_t got = ::recv(asker.fd, request.data(), request.size(), MSG_DONTWAIT);
   if (got > 0) {
     request.resize(static_cast<std::size_t>(got));
@@ -111,15 +112,15 @@ void Node::answer(const Asker& asker) {
 }
 
 std::string Node::reply_to(const std::string& text) {
-  const nlohmann::json request = nlohmann::json::parse(text, nullptr, false);
-  const bool object = request.is_object();
-  const std::string what = object && request.contains("do") && request["do"].is_string()
-                               ? request["do"].get<std::string>()
-                               : "";
+  const control::Parsed parsed = control::parse(control::Channel::kNode, text);
+  if (!parsed.message) return control::line_of(control::refused(parsed.refusal));
+  // From here on every field is of its type and within its bounds (CTL-1).
+  const nlohmann::json request = parsed.message->plain("do");
+  const std::string what = request["do"].get<std::string>();
   if (what == "status") {
     nlohmann::json said = to_json(status());
     said["log_digest"] = checkpoint::digest_of_log(config_.group, config_.log_id);
-    return said.dump();
+    return control::line_of(said);
   }
   if (what == "transfer") {
     const auto to = request.find("to");

@@ -15,6 +15,7 @@
 
 #include "dmt/base/assert.h"
 #include "proxy/node/node.h"
+#include "runtime/control/schema.h"
 
 namespace crane::node {
 
@@ -35,9 +36,8 @@ void Node::lose_supervisor() {
 
 // Whether whoever connected has become this node's crane-run; the descriptor is ours then.
 bool Node::take_supervisor(int fd, const std::string& text) {
-  const auto request = nlohmann::json::parse(text, nullptr, false);
-  const auto what = request.is_object() ? request.find("do") : request.end();
-  if (!request.is_object() || what == request.end() || *what != "supervise") return false;
+  const control::Parsed parsed = control::parse(control::Channel::kNode, text);
+  if (!parsed.message || !parsed.message->is("supervise")) return false;
   std::string answer;
   if (config_.host || replay_ != nullptr || consensus_ == nullptr) {
     answer = refused("unsupported", "no crane-run started this node");

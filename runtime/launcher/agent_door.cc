@@ -11,6 +11,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "runtime/control/schema.h"
+
 namespace crane::launcher {
 namespace {
 
@@ -47,16 +49,16 @@ setup::Problem AgentDoor::open(const std::string& home) {
 void AgentDoor::answer(const std::function<nlohmann::json(const nlohmann::json&)>& reply) const {
   const int asker = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
   if (asker < 0) return;
-  std::string text(kRequestMax, '\0');
+  std::string text(kRequestMax + 1, '\0');  // what is longer is refused, not cut
   pollfd there{asker, POLLIN, 0};
   // Whoever has left does not wait for it any more, and may have changed its mind.
   const bool speaks = poll(&there, 1, kSpeakMs) > 0 && (there.revents & POLLHUP) == 0;
   const ssize_t got = speaks ? recv(asker, text.data(), text.size(), MSG_DONTWAIT) : -1;
   if (got > 0) {
     text.resize(static_cast<std::size_t>(got));
-    const auto request = nlohmann::json::parse(text, nullptr, false);
-    const std::string said =
-        reply(request).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    const control::Parsed request = control::parse(control::Channel::kAgent, text);
+    const std::string said = control::line_of(request.message ? reply(request.message->plain("do"))
+                                                              : control::refused(request.refusal));
     (void)!send(asker, said.data(), said.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
   close(asker);

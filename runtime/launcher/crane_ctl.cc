@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "runtime/control/schema.h"
 #include "runtime/launcher/ctl.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/secret.h"
@@ -190,6 +191,9 @@ int main(int argc, char** argv) {
   auto* signalled = declare_signal(app, request);
   const auto checkpoint = declare_checkpoint(app, request);
   declare_secret(app, request);
+  auto* schema = app.add_subcommand("schema", "all requests, and what they may hold");
+  schema->add_option("-o,--output", request.output, "table (Markdown) or json")
+      ->check(CLI::IsMember({"table", "json"}));
   app.footer(
       "Exit status: 0 done, all is well; 1 a replica of this host does not answer; 2 no leader;\n"
       "3 no such group or checkpoint; 4 not permitted; 5 the node refused, or damage was found;\n"
@@ -203,7 +207,16 @@ int main(int argc, char** argv) {
     return static_cast<int>(crane::setup::Status::kUsage);
   }
   if (*status_command) return status(request);
-  if (*transfer) return ask_leader(request, {{"do", "transfer"}, {"to", request.to}});
+  if (*transfer) {
+    nlohmann::json what{{"do", "transfer"}};
+    if (request.to >= 0) what["to"] = request.to;
+    return ask_leader(request, what);
+  }
   if (*signalled) return send_signal(request);
+  if (*schema) {
+    print(request.output == "json" ? crane::control::schema_json().dump(2) + "\n"
+                                   : crane::control::schema_markdown());
+    return 0;
+  }
   return run(member, replica, checkpoint, request);
 }

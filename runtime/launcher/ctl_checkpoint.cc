@@ -19,9 +19,10 @@ int checkpoint_now(const Request& request) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   const Json summary = summary_of(request, group);
-  const Told told =
-      tell_leader(request, group, summary,
-                  {{"do", "checkpoint"}, {"replica", request.replica}, {"tier", request.tier}});
+  Json what{{"do", "checkpoint"}};
+  if (request.replica >= 0) what["replica"] = request.replica;
+  if (!request.tier.empty()) what["tier"] = request.tier;
+  const Told told = tell_leader(request, group, summary, what);
   if (told.status != 0) {
     say(told.message);
     return told.status;

@@ -22,6 +22,7 @@
 
 #include "checkpoint/image.h"
 #include "checkpoint/orphans.h"
+#include "runtime/control/schema.h"
 #include "runtime/launcher/agent_door.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/control_client.h"
@@ -245,7 +246,8 @@ void HostAgent::on_command(const Json& command) {
     stop_signal_ = SIGTERM;
     stop();
   } else if (type == "end") {
-    wire_.send({{"t", "stopped"}, {"groups", end_agents(command.at("dir"), command.at("name"))}});
+    wire_.send(
+        {{"t", "stopped"}, {"groups", end_agents(command.value("dir", ""), command.at("name"))}});
     done_ = true;
   }
 }
@@ -508,8 +510,11 @@ int HostAgent::run() {
     }
     if (fds[0].revents != 0) {
       const bool more = commands_.read_from(STDIN_FILENO, [this](const std::string& line) {
-        const Json command = Json::parse(line, nullptr, false);
-        if (command.is_object() && !done_) on_command(command);
+        const auto command = control::parse(control::Channel::kRunToAgent, line);
+        if (command.message && !done_) on_command(command.message->plain("t"));
+        if (!command.message) {
+          wire_.send({{"t", "line"}, {"text", "the agent refuses: " + command.refusal.message}});
+        }
       });
       if (!more && !done_) on_disconnect();
     }

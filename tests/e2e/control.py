@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""An operator's tools: malformed requests of every kind, made from the schema that crane-ctl
+prints, are refused by a living node."""
+import copy
+import json
+import socket
+import subprocess
+import sys
+
+import _harness as h
+
+LISTENS = """
+import socket, sys, time
+time.sleep(0.2)
+s = socket.create_server(("0.0.0.0", int(sys.argv[1])))
+while True:
+    c, _ = s.accept()
+    c.sendall(b"hello\\n")
+    c.close()
+"""
+
+
+def ctl(story, *words):
+    done = subprocess.run([str(story.out / "crane-ctl"), *words], capture_output=True, text=True,
+                          timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+def ask(path, request):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.settimeout(10)
+        s.connect(str(path))
+        s.send(request)
+        return s.recv(1 << 20)
+
+
+def good_value(field):
+    return {"true or false": True, "number": field.get("least", 0),
+            "text": (field.get("one_of") or ["x"])[0], "list": []}[field["type"]]
+
+
+def wrong_values(field):
+    """Pairs of a value that the field does not take, and the kind of the error."""
+    others = {"true or false": True, "number": 7, "text": "7", "list": []}
+    for kind, value in others.items():
+        if kind != field["type"]:
+            yield value, "wrong_type"
+    yield {"a": {"b": 1}}, "wrong_type"
+    yield 1.5, "wrong_type"
+    if field["type"] == "number":
+        yield -1, "out_of_range"
+        if "most" in field:
+            yield field["most"] + 1, "out_of_range"
+            yield 4294967297, "out_of_range"
+            yield 1e300, "wrong_type"
+    if field.get("one_of"):
+        yield "no such word", "out_of_range"
+
+
+def malformed(channel):
+    """Requests as bytes, each with the kind of error that it must have."""
+    key = channel["verb"]
+    for verb in channel["verbs"]:
+        whole = {key: verb["name"]}
+        whole.update({f["name"]: good_value(f) for f in verb["fields"] if f["required"]})
+        yield json.dumps({**whole, "version": 2}).encode(), "version"
+        yield json.dumps({**whole, "nothing": 1}).encode(), "unknown_field"
+        for field in verb["fields"]:
+            if field["required"]:
+                less = copy.copy(whole)
+                del less[field["name"]]
+                yield json.dumps(less).encode(), "missing_field"
+            for value, error in wrong_values(field):
+                yield json.dumps({**whole, field["name"]: value}).encode(), error
+    yield b"{", "not_json"
+    yield b'{"do":"\xff\xfe"}', "not_json"
+    yield b"[]", "not_an_object"
+    yield b"{}", "missing_field"
+    yield b'{"do":7}', "wrong_type"
+    yield b'{"do":"stauts"}', "unknown_verb"
+    yield b"[" * 3000, "too_deep"
+    yield b'{"do":"' + b"x" * 8000 + b'"}', "too_large"
+
+
+def refuse_malformed(story, group):
+    status, text = ctl(story, "schema", "-o", "json")
+    story.check(status == 0, "crane-ctl schema", text[-300:])
+    schema = json.loads(text)
+    channel = next(c for c in schema["channels"] if c["name"] == "node")
+    pids = [group.status(i)["pid"] for i in range(3)]
+    bad, count = [], 0
+    for number in range(3):
+        path = group.dir / f"r{number}/control.sock"
+        for request, error in malformed(channel):
+            answer = json.loads(ask(path, request) or b"null")
+            count += 1
+            good = answer and answer["ok"] is False and answer["error"] == error \
+                and answer["version"] == schema["version"] and answer["message"] \
+                and answer["error"] in schema["errors"]
+            if not good:
+                bad.append((number, request[:80], error, answer))
+    story.check(not bad and count > 100, f"{count} malformed requests are refused by kind",
+                str(bad[:5]))
+    story.check([group.status(i)["pid"] for i in range(3)] == pids, "every node lives")
+    for request in (b'{"do":"checkpoint","replica":"x"}', b'{"do":"checkpoint","tier":7}',
+                    b'{"do":"transfer","to":4294967297}'):
+        answer = json.loads(ask(group.dir / "r0/control.sock", request))
+        print(request.decode(), "->", answer["message"])
+
+
+def body(story):
+    port = h.free_port()
+    with h.Group(story, [sys.executable, "-c", LISTENS, str(port)], port=port,
+                 container=False) as group:
+        refuse_malformed(story, group)
+
+
+h.tell("control", body)

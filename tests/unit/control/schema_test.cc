@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// One schema for all messages: what it lets pass, what it refuses, and that it is documented.
+#include "runtime/control/schema.h"
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <iterator>
+
+using namespace crane::control;
+using Json = nlohmann::json;
+
+namespace {
+
+std::string error_of(Channel channel, const std::string& text) {
+  const Parsed parsed = parse(channel, text);
+  return parsed.message ? "" : parsed.refusal.error;
+}
+
+// A value that a field takes.
+Json good(const Field& field) {
+  switch (field.kind) {
+    case Kind::kFlag:
+      return true;
+    case Kind::kNumber:
+      return field.most;
+    case Kind::kText:
+      return field.words.empty() ? "x" : field.words.back();
+    case Kind::kList:
+      break;
+  }
+  Json one = Json::array({80, 8080});
+  if (!field.inner.empty()) {
+    one = Json::object();
+    for (const Field& inner : field.inner) one[inner.name] = good(inner);
+  }
+  return Json::array({one, one});
+}
+
+Json whole(const ChannelTable& table, const Verb& verb) {
+  Json message{{table.key, verb.name}, {"version", kVersion}};
+  for (const Field& field : verb.fields) message[field.name] = good(field);
+  return message;
+}
+
+template <typename Each>
+void for_each_verb(Each each) {
+  for (std::size_t i = 0; i < kChannels; ++i) {
+    const ChannelTable& table = table_of(static_cast<Channel>(i));
+    for (const Verb& verb : table.verbs) each(table, verb);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("schema: each message with all its fields is taken, with the least of them, too",
+          "[control]") {
+  for_each_verb([](const ChannelTable& table, const Verb& verb) {
+    INFO(table.name << " " << verb.name);
+    Json message = whole(table, verb);
+    CHECK(error_of(table.channel, message.dump()).empty());
+    message.erase("version");
+    for (const Field& field : verb.fields) {
+      if (!field.required) message[field.name] = nullptr;
+    }
+    CHECK(error_of(table.channel, message.dump()).empty());
+    for (const Field& field : verb.fields) {
+      if (!field.required) message.erase(field.name);
+    }
+    CHECK(error_of(table.channel, message.dump()).empty());
+  });
+}
+
+TEST_CASE("schema: each field of each message is checked: there, its type, its bounds",
+          "[control]") {
+  for_each_verb([](const ChannelTable& table, const Verb& verb) {
+    for (const Field& field : verb.fields) {
+      INFO(table.name << " " << verb.name << " " << field.name);
+      const Json message = whole(table, verb);
+      const auto with = [&](const Json& value) {
+        Json other = message;
+        other[field.name] = value;
+        const Parsed parsed = parse(table.channel, other.dump());
+        if (parsed.message) return std::string();
+        CHECK(parsed.refusal.field.find(field.name) == 0);
+        CHECK(parsed.refusal.message.find(field.name) == 0);
+        return std::string(parsed.refusal.error);
+      };
+      if (field.required) {
+        Json without = message;
+        without.erase(field.name);
+        CHECK(error_of(table.channel, without.dump()) == "missing_field");
+        CHECK(with(nullptr) == "missing_field");
+      }
+      for (const Json& value : {Json(true), Json(7), Json(1.5), Json("7"), Json::array({1}),
+                                Json::object({{"a", 1}})}) {
+        const bool same = (value.is_boolean() && field.kind == Kind::kFlag) ||
+                          (value.is_number_integer() && field.kind == Kind::kNumber) ||
+                          (value.is_string() && field.kind == Kind::kText);
+        if (!same) CHECK(with(value) == "wrong_type");
+      }
+      if (field.kind == Kind::kNumber) {
+        CHECK(with(-1) == "out_of_range");
+        if (field.most != kAny) CHECK(with(field.most + 1) == "out_of_range");
+        if (field.most != kAny) CHECK(with(4294967297 + field.most) == "out_of_range");
+        if (field.least > 0) CHECK(with(field.least - 1) == "out_of_range");
+        if (field.most != kAny) CHECK(with(1e300) == "wrong_type");
+      }
+      if (field.kind == Kind::kText) {
+        CHECK(with(std::string("a\0b", 3)) == "out_of_range");
+        if (!field.words.empty()) CHECK(with("no such word") == "out_of_range");
+        if (field.words.empty() && field.most != kAny) {
+          CHECK(with(std::string(field.most + 1, 'x')) == "out_of_range");
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("schema: what is no message of a channel at all has its own kind of error", "[control]") {
+  for (std::size_t i = 0; i < kChannels; ++i) {
+    const ChannelTable& table = table_of(static_cast<Channel>(i));
+    const std::string key = table.key, verb = table.verbs[0].name;
+    INFO(table.name);
+    const auto error = [&](const std::string& text) { return error_of(table.channel, text); };
+    CHECK(error("") == "not_json");
+    CHECK(error("{\"" + key) == "not_json");
+    CHECK(error("{\"" + key + "\":\"\xff\xfe\"}") == "not_json");
+    CHECK(error("[1]") == "not_an_object");
+    CHECK(error("null") == "not_an_object");
+    CHECK(error("{}") == "missing_field");
+    CHECK(error("{\"" + key + "\":7}") == "wrong_type");
+    CHECK(error("{\"" + key + "\":\"nothing\"}") == "unknown_verb");
+    CHECK(error("{\"" + key + "\":\"" + verb + "\",\"nothing\":1}") == "unknown_field");
+    CHECK(error("{\"" + key + "\":\"" + verb + "\",\"version\":2}") == "version");
+    CHECK(error("{\"" + key + "\":\"" + verb + "\",\"version\":\"1\"}") == "version");
+    CHECK(error(std::string(table.longest + 1, ' ')) == "too_large");
+    const std::string deep(2000, '[');
+    CHECK(error(deep) == "too_deep");
+    CHECK(error("{\"" + key + "\":\"" + std::string(100, '[') + "\"}") == "unknown_verb");
+  }
+}
+
+TEST_CASE("schema: a refusal says which field, what was expected and what was there", "[control]") {
+  const auto why = [](const char* text) { return parse(Channel::kNode, text).refusal.message; };
+  CHECK(why(R"({"do":"checkpoint","replica":"x"})") ==
+        R"(replica: a whole number from 0 to 126 is expected, this is a text ("x"))");
+  CHECK(why(R"({"do":"checkpoint","tier":7})") ==
+        "tier: one of: criu, restart is expected, this is a number (7)");
+  CHECK(why(R"({"do":"transfer","to":4294967297})") ==
+        "to: a whole number from 0 to 126 is expected, this is a number (4294967297)");
+  CHECK(why(R"({"do":"stauts"})").find("do: one of: status, transfer,") == 0);
+  const Json answer = refused(parse(Channel::kNode, R"({"do":"signal"})").refusal);
+  CHECK(answer["ok"] == false);
+  CHECK(answer["version"] == 1);
+  CHECK(answer["error"] == "missing_field");
+  CHECK(answer["field"] == "signo");
+}
+
+TEST_CASE("schema: what passes is handed on without nulls, with its verb", "[control]") {
+  const Parsed parsed =
+      parse(Channel::kNode, R"({"do":"checkpoint","replica":null,"tier":"criu"})");
+  REQUIRE(parsed.message);
+  CHECK(parsed.message->plain("do") == Json{{"do", "checkpoint"}, {"tier", "criu"}});
+}
+
+TEST_CASE("schema: README.md holds the tables as crane-ctl schema prints them", "[control]") {
+  std::ifstream in("runtime/control/README.md");
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  // If it does not: crane-ctl schema, below the line that says so.
+  CHECK(text.find(schema_markdown()) != std::string::npos);
+}
+
+TEST_CASE("schema: what others said is read without trust", "[control]") {
+  const Json json{{"n", 7}, {"m", -7}, {"t", "x"}, {"f", true}, {"l", {1}}, {"z", nullptr}};
+  CHECK(number_in(json, "n") == 7);
+  CHECK(number_in(json, "m", 3) == 3);
+  CHECK(number_in(json, "z", 3) == 3);
+  CHECK(number_in(json, "t", 3) == 3);
+  CHECK(number_in(7, "t", 3) == 3);
+  CHECK(text_in(json, "t") == "x");
+  CHECK(text_in(json, "n", "y") == "y");
+  CHECK(flag_in(json, "f"));
+  CHECK_FALSE(flag_in(json, "z"));
+  CHECK(list_in(json, "l").size() == 1);
+  CHECK(list_in(json, "t").empty());
+  CHECK(object_in(json, "l").empty());
+  CHECK(replica_in({{"replica", 300}}) == -1);
+}
