@@ -2,11 +2,13 @@
 // crane-ctl: the operator's tool.  Looks at the groups of this machine and asks their nodes to do
 // things (ctl.h).
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 
 #include "runtime/control/schema.h"
 #include "runtime/launcher/ctl.h"
+#include "runtime/launcher/suggest.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/secret.h"
 
@@ -151,6 +153,36 @@ ReplicaCommands declare_replica(CLI::App& app, Request& request) {
   return {drain, resume, replace, restore};
 }
 
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(one->get_name());
+  }
+  return names;
+}
+
+// Of a command line that was not understood: the first word that is no command where there must be
+// one, or what is missing; empty: that is not the mistake.
+std::string misused_command(const CLI::App& app, int argc, const char* const* argv) {
+  const CLI::App* level = &app;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const auto known = commands_of(*level);
+    if (known.empty()) return "";
+    if (word == "--dir") ++i;
+    if (word.rfind('-', 0) == 0) continue;
+    if (std::find(known.begin(), known.end(), word) == known.end()) {
+      return unknown_command(word, known);
+    }
+    level = level->get_subcommand(word);
+  }
+  const auto known = commands_of(*level);
+  if (known.empty()) return "";
+  std::string names;
+  for (const auto& name : known) names += (names.empty() ? "" : ", ") + name;
+  return (level == &app ? "a command is missing: " : level->get_name() + " what: ") + names;
+}
+
 int run(const MemberCommands& member, const ReplicaCommands& replica,
         const CheckpointCommands& checkpoint, const Request& request) {
   if (*member.list) return list_members(request);
@@ -203,7 +235,9 @@ int main(int argc, char** argv) {
   } catch (const CLI::CallForHelp& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    say("command line: crane-ctl: " + std::string(error.what()) + "; see crane-ctl --help");
+    const std::string what = misused_command(app, argc, argv);
+    say("command line: crane-ctl: " + (what.empty() ? std::string(error.what()) : what) +
+        "; see crane-ctl --help");
     return static_cast<int>(crane::setup::Status::kUsage);
   }
   if (*status_command) return status(request);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """An operator's tools: malformed requests of every kind, made from the schema that crane-ctl
-prints, are refused by a living node."""
+prints, are refused by a living node; a mistyped command is guessed."""
 import copy
 import json
 import socket
@@ -109,7 +109,16 @@ def refuse_malformed(story, group):
         print(request.decode(), "->", answer["message"])
 
 
+def typos(story):
+    for words, says in ((["stauts"], "unknown command 'stauts'; did you mean 'status'?"),
+                        (["leader", "tranfser"], "did you mean 'transfer'?"),
+                        ([], "a command is missing: "), (["member"], "member what: list")):
+        status, text = ctl(story, *words)
+        story.check(status == 100 and says in text, f"{words}: {says}", f"{status}: {text}")
+
+
 def body(story):
+    typos(story)
     port = h.free_port()
     with h.Group(story, [sys.executable, "-c", LISTENS, str(port)], port=port,
                  container=False) as group:
