@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <deque>
 
 #include "dmt/base/assert.h"
 #include "proxy/encode.h"
@@ -23,8 +24,11 @@ struct Proxy::Listener {
   int fd;  // -1: the server listens, the socket has not come yet
   int backlog = 0;
   bool server_listens = false;
-  bool accepting = false;  // the event is armed
-  VirtualAddress local{};  // what it is bound to, when not the wildcard
+  bool accepting = false;      // the event is armed
+  bool full = false;           // the server's backlog is: who comes waits in the kernel's queue
+  std::size_t unproposed = 0;  // clients whose CONNECT has no place in the log yet
+  std::deque<std::uint64_t> unadmitted;  // places of CONNECTs that the own server may not have
+  VirtualAddress local{};                // what it is bound to, when not the wildcard
   event accept_event;
 };
 
@@ -37,6 +41,7 @@ struct Proxy::Client final : Connection {
   }
 
   Proxy* proxy;
+  Listener* listener = nullptr;
   std::size_t place = 0;  // in clients_
   bool reading = false;   // the read event is armed
   bool writing = false;
@@ -116,7 +121,7 @@ void Proxy::set_listening(std::uint16_t port, bool listening) {
 void Proxy::update_accepting(Listener& listener) {
   if (listener.fd < 0) return;
   const bool takes = leading_ ? !paused_ && !out_of_descriptors_ : takes_strangers_;
-  const bool want = takes && listener.server_listens && !refuses_;
+  const bool want = takes && listener.server_listens && !refuses_ && !listener.full;
   if (want == listener.accepting) return;
   listener.accepting = want;
   if (want) {
@@ -151,8 +156,35 @@ void Proxy::on_accept(int, short, void* argument) {
   listener.proxy->accept_some(listener);
 }
 
+// Conservative: what is admitted meanwhile is counted twice, so that no CONNECT finds a full queue.
+bool Proxy::has_room(Listener& listener) {
+  if (!room_) return true;
+  const Room room = room_(listener.port);
+  std::deque<std::uint64_t>& places = listener.unadmitted;
+  while (!places.empty() && places.front() <= room.applied) places.pop_front();
+  return listener.unproposed + places.size() < room.connections;
+}
+
+bool Proxy::waits_for_room() const noexcept {
+  return leading_ &&
+         std::any_of(listeners_.begin(), listeners_.end(), [](const auto& l) { return l->full; });
+}
+
+void Proxy::look_for_room() {
+  for (const auto& listener : listeners_) {
+    if (!listener->full || !has_room(*listener)) continue;
+    listener->full = false;
+    update_accepting(*listener);
+  }
+}
+
 void Proxy::accept_some(Listener& listener) {
   for (int i = 0; i < kAcceptsPerEvent && listener.accepting; ++i) {
+    if (leading_ && !has_room(listener)) {
+      listener.full = true;
+      update_accepting(listener);
+      return;
+    }
     sockaddr_storage peer{};
     socklen_t size = sizeof peer;
     const int fd = ::accept4(listener.fd, reinterpret_cast<sockaddr*>(&peer), &size,
@@ -188,6 +220,8 @@ void Proxy::take_client(Listener& listener, int fd, const VirtualAddress& peer) 
   clients_.push_back(std::make_unique<Client>(fd, listener.port, options_.connection, this));
   Client& client = *clients_.back();
   client.place = clients_.size() - 1;
+  client.listener = &listener;
+  ++listener.unproposed;
   event_assign(&client.read_event, base_, fd, EV_READ | EV_PERSIST, on_client, &client);
   event_assign(&client.write_event, base_, fd, EV_WRITE | EV_PERSIST, on_writable, &client);
   ++counters_.accepted;
@@ -225,6 +259,8 @@ void Proxy::read_client(Client& client) {
 void Proxy::opened(Opener& opener) {
   Client& client = static_cast<Client&>(opener);
   by_conn_[value(client.conn)] = &client;  // R1
+  --client.listener->unproposed;
+  client.listener->unadmitted.push_back(value(client.conn));
 }
 
 void Proxy::pause(bool paused) {
@@ -370,6 +406,11 @@ void Proxy::lead(bool leading) {
   }
   by_conn_.clear();
   clients_.clear();  // R2
+  for (const auto& listener : listeners_) {
+    listener->unproposed = 0;
+    listener->unadmitted.clear();
+    listener->full = false;
+  }
   queued_ = 0;
   out_of_descriptors_ = false;
 }

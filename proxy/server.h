@@ -75,6 +75,16 @@ class Proxy {
   using StrangerFn = std::function<void(int fd, std::uint16_t port, const std::string& peer)>;
   void set_strangers(StrangerFn take) { strangers_ = std::move(take); }
   void take_strangers(bool on);
+  // What the own server's backlog on `port` takes beyond the entries up to `applied`.
+  struct Room {
+    std::uint64_t applied;
+    std::uint64_t connections;
+  };
+  using RoomFn = std::function<Room(std::uint16_t port)>;
+  void set_room(RoomFn room) { room_ = std::move(room); }
+  // Clients may wait in the kernel's queue because the server's is full: look again soon.
+  bool waits_for_room() const noexcept;
+  void look_for_room();
   // While paused, clients are neither accepted nor read (the pipeline is full).
   void pause(bool paused);
   bool paused() const noexcept { return paused_; }
@@ -99,6 +109,7 @@ class Proxy {
   static void on_writable(int fd, short what, void* client);
 
   void accept_some(Listener& listener);
+  bool has_room(Listener& listener);
   void take_client(Listener& listener, int fd, const VirtualAddress& peer);
   void read_client(Client& client);
   void opened(Opener& opener);
@@ -125,6 +136,7 @@ class Proxy {
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<std::unique_ptr<Client>> clients_;
   std::unordered_map<std::uint64_t, Client*> by_conn_;
+  RoomFn room_;
 };
 
 }  // namespace crane::proxy

@@ -9,6 +9,8 @@ namespace crane::proxy {
 
 // Clients taken from one listener per event, so that a flood of connects leaves room for requests.
 inline constexpr int kAcceptsPerEvent = 64;
+// How often a listener whose server has a full backlog is looked at, while clients wait for it.
+inline constexpr std::int64_t kRoomLookNs = 5'000'000;
 // Proposed and not yet admitted by the own server: beyond either, clients are not read (C4).
 inline constexpr std::uint64_t kPipelineEntries = 8192;
 inline constexpr std::uint64_t kPipelineBytes = 8U << 20;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/node.h"
+#include "proxy/node/backlog_room.h"
 #include "proxy/node/history_about.h"
 #include "proxy/node/line_ups.h"
 #include "proxy/node/placement.h"
@@ -205,6 +206,10 @@ bool Node::open() {
         return propose(type, grant, body);
       },
       [this] { awake(); });
+  proxy_->set_room([this](std::uint16_t port) {
+    const BacklogRoom room = backlog_room(*layout_, port);
+    return proxy::Proxy::Room{room.applied, room.connections};
+  });
   if (config_.host) open_host();
   if (config_.host && !open_virtual_address()) return false;
   open_guard();
@@ -367,6 +372,7 @@ bool Node::round() {
     active_applied_ = applied();
   }
   follow_role();
+  if (proxy_->waits_for_room()) proxy_->look_for_room();
   propose_inputs();
   propose_on_own();
   if (watches_stalls()) look_for_stalls();
@@ -445,6 +451,7 @@ void Node::arm_timer() {
       leads_ && layout_->scheduler.holder.load(std::memory_order_relaxed) != dmt::kHolderIdle;
   if (computes) due = std::min(due, now_ns_ + kBusyLookNs);
   if (slot0_->spooling() || busy_ || proxy_->paused()) due = std::min(due, now_ns_ + kPollNs);
+  if (proxy_->waits_for_room()) due = std::min(due, now_ns_ + proxy::kRoomLookNs);
   if (stopping_) due = std::min(due, now_ns_ + kSettleNs / 4);
   if (checks()) due = std::min(due, verify_.look_again_ns(now_ns_, work_done()));
   due = std::min({due, leave_at_ns_, fit_at_ns_, stall_due_ns_, checkpoint_due_ns_, restart_due_ns_,

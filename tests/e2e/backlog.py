@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""More clients at once than the backlog takes wait in the kernel's queue: none is reset."""
+import resource
+import selectors
+import socket
+import time
+
+import _harness as h
+
+BURSTS, CLIENTS, SECONDS = 3, 1500, 120
+
+
+def burst(port):
+    """How many of CLIENTS that connect at once get a whole answer; what the others got."""
+    answers, wrong, waiting = 0, {}, selectors.DefaultSelector()
+    for _ in range(CLIENTS):
+        client = socket.socket()
+        client.setblocking(False)
+        client.connect_ex(("127.0.0.1", port))
+        waiting.register(client, selectors.EVENT_WRITE, bytearray())
+    until = time.monotonic() + SECONDS
+    while waiting.get_map() and time.monotonic() < until:
+        for key, event in waiting.select(1):
+            client, said = key.fileobj, key.data
+            try:
+                if event & selectors.EVENT_WRITE:
+                    client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                    waiting.modify(client, selectors.EVENT_READ, said)
+                    continue
+                part = client.recv(65536)
+            except OSError as error:
+                part, said[:] = b"", str(error).encode()
+            said += part
+            if part:
+                continue
+            if said.startswith(b"HTTP/1.1 200"):
+                answers += 1
+            else:
+                wrong[bytes(said[:40])] = wrong.get(bytes(said[:40]), 0) + 1
+            waiting.unregister(client)
+            client.close()
+    for key in list(waiting.get_map().values()):
+        key.fileobj.close()
+        wrong[b"no answer"] = wrong.get(b"no answer", 0) + 1
+    return answers, wrong
+
+
+def body(story):
+    h.need("apache2")
+    if not h.can_contain():
+        raise h.CannotRun("the stock configuration needs root and LXC")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < CLIENTS + 200:
+        raise h.CannotRun(f"{CLIENTS} clients need more than {hard} descriptors")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, CLIENTS + 200), hard))
+    port = h.free_port()
+    with h.Group(story, ["apache2"], port=port, options=["--publish", f"{port}:80"]) as group:
+        for number in range(BURSTS):
+            answers, wrong = burst(port)
+            story.check(answers == CLIENTS, f"burst {number}: {CLIENTS} clients are answered",
+                        f"{answers}; {wrong}")
+        refused = {n: s and s.get("refused") for n, s in group.statuses().items()}
+        story.say(f"refused by the server's queue: {refused}")
+        group.settle()
+        story.check(group.live() == [0, 1, 2], "all replicas live", h.tail(group.log))
+
+
+h.tell("backlog", body)
