@@ -239,6 +239,11 @@ void install_fault_handlers() noexcept {
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
   for (const int signo : kFaults) real::sigaction(signo, &action, nullptr);
+  // A limit of the program's on its files (RLIMIT_FSIZE; sshd sets 0) holds for our messages as
+  // well: a write fails, and the kernel ends nobody past the schedule.
+  struct sigaction ignored {};
+  ignored.sa_handler = SIG_IGN;
+  real::sigaction(SIGXFSZ, &ignored, nullptr);
   // Blocked by whoever started the server, these would end the process without an operation.
   std::uint64_t ours = 0;
   for (const int signo : kFaults) ours |= bit_of(signo);
