@@ -79,7 +79,8 @@ def rounds_of(story, kind, rounds, events):
             took.append(seconds)
             bad += not well
         rows[event] = {"rounds": rounds, "acknowledged": len(last.acknowledged), "bad": bad,
-                       "median_s": round(statistics.median(took), 2), "worst_s": round(max(took), 2)}
+                       "median_s": round(statistics.median(took), 2),
+                       "worst_s": round(max(took), 2)}
         print(f"{kind.name}: {event}: {rows[event]}", flush=True)
     last.stop()
     return rows
@@ -94,7 +95,8 @@ def body(story):
         found[name] = rounds_of(story, KINDS[name], options.rounds, options.events.split(","))
         path = story.out / "data_rounds.json"
         path.write_text(json.dumps(found, indent=1) + "\n")
-    print("| server | event | rounds | acknowledged by then | rounds with a loss | median s | worst s |")
+    print("| server | event | rounds | acknowledged by then | rounds with a loss "
+          "| median s | worst s |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
     for name, rows in found.items():
         for event, r in rows.items():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills at random (`make eval-storm`): nodes, servers, keepers and crane-run, two at a time as well.
+"""Kills at random (`make eval-storm`): nodes, servers, keepers, crane-run, two at a time as well.
 
 Three replicas of redis under an INCR load.  After each kill all three must run again and follow one
 another, whatever was killed; in the end no acknowledged write may be lost, the replicas must agree,

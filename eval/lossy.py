@@ -4,8 +4,8 @@
 
 One build, three redis replicas in network namespaces (`make eval-lossy`). Packets between the hosts
 are dropped at random by nftables, at every host's input; the clients sit in their leader's host, so
-that their own connections lose nothing. Per loss: --seconds of --clients that do INCR, one after the
-other. Counted meanwhile: answers, elections (views), reconnections (links given up, of all
+that their own connections lose nothing. Per loss: --seconds of --clients that do INCR, one after
+the other. Counted meanwhile: answers, elections (views), reconnections (links given up, of all
 replicas), probes, and the longest pause of any client.
 Raw data, with a description of the machine: <out>/lossy/lossy.json; plot beside it.
 """

@@ -73,6 +73,23 @@ bool get_secret(const Json& json, std::array<std::uint64_t, 4>& secret) {
   return true;
 }
 
+// What the replica begins with.
+void get_begin(const Json& json, Config& c) {
+  get(json, "restore", c.restore);
+  get(json, "checkpoint", c.checkpoint);
+  get(json, "may_begin", c.may_begin);
+  get(json, "skip_checkpoints", c.skip_checkpoints);
+  get(json, "keeps_log", c.keeps_log);
+  get(json, "forget", c.forget);
+}
+
+void get_analysis(const Json& json, Config& c) {
+  get(json, "analysis_replica", c.analysis_replica);
+  get(json, "analysis", c.analysis);
+  get(json, "analysis_dir", c.analysis_dir);
+  get(json, "analysis_spool_mb", c.analysis_spool_mb);
+}
+
 Result<Config> parse(const Json& json) {
   Config c;
   get(json, "group", c.group);
@@ -112,18 +129,10 @@ Result<Config> parse(const Json& json) {
   get(json, "working_directory", c.working_directory);
   get(json, "restart_checkpoints", c.restart_checkpoints);
   get(json, "restart_every_s", c.restart_every_s);
-  get(json, "restore", c.restore);
-  get(json, "checkpoint", c.checkpoint);
-  get(json, "may_begin", c.may_begin);
-  get(json, "skip_checkpoints", c.skip_checkpoints);
-  get(json, "keeps_log", c.keeps_log);
-  get(json, "forget", c.forget);
+  get_begin(json, c);
   get(json, "members", c.members);
   get(json, "ring_bytes", c.ring_bytes);
-  get(json, "analysis_replica", c.analysis_replica);
-  get(json, "analysis", c.analysis);
-  get(json, "analysis_dir", c.analysis_dir);
-  get(json, "analysis_spool_mb", c.analysis_spool_mb);
+  get_analysis(json, c);
   get(json, "lag_ms", c.lag_ms);
   get(json, "checkpoint_every_s", c.checkpoint_every_s);
   get(json, "checkpoint_log_mb", c.checkpoint_log_mb);

@@ -46,15 +46,11 @@ constexpr std::int64_t kPollNs = 1'000'000;
 constexpr std::int64_t kCatchUpLookNs = 50'000'000;
 // How long output may lie while the server computes without a turn.
 constexpr std::int64_t kBusyLookNs = 2'000'000;
-// How long to stay after the server's end, so that followers learn what was committed.
-constexpr std::int64_t kLingerNs = 3'000'000'000;
 // A stop waits until nothing has happened for the first, for at most the second.
 constexpr std::int64_t kSettleNs = 80'000'000;
 constexpr std::int64_t kStopNs = 1'500'000'000;
 // A server that is this far behind the log will not catch up before memory ends.
 constexpr std::uint64_t kSpoolMax = 1ULL << 30;
-// Where Config::test_only_flip puts its wrong byte.
-constexpr std::uint64_t kFlipAfterBytes = 20'000;
 
 std::int64_t clock_ns(clockid_t id) noexcept {
   timespec t{};
@@ -512,54 +508,7 @@ void Node::fail(ExitStatus status, const std::string& why) {
   control_.send({{"t", "fatal"}, {"code", code(status)}, {"message", why}});
 }
 
-// --- the server
-// ---------------------------------------------------------------------------------------------
-
-std::size_t Node::drain() {
-  return slot0_->drain([this](const OutputHeader& header, std::span<const std::byte> bytes) {
-    on_output(header, bytes);
-  });
-}
-
-void Node::on_output(const OutputHeader& header, std::span<const std::byte> bytes) {
-  std::vector<std::byte> wrong;
-  if (config_.test_only_flip && !flipped_ && header.type == OutputType::kBytes &&
-      outputs_->bytes() > kFlipAfterBytes) {
-    flipped_ = true;
-    wrong.assign(bytes.begin(), bytes.end());
-    wrong.back() ^= std::byte{1};
-    bytes = wrong;
-    spdlog::warn("test only: a bit of the output behind entry {} is wrong", value(applied()));
-  }
-  position_.move(value(applied()), header.clock);  // before anybody hears of it
-  outputs_->output(header, bytes);
-  if (replay_ != nullptr) check_output(header, bytes);
-  switch (header.type) {
-    case OutputType::kListen:
-      ask_for_listener(static_cast<std::uint16_t>(header.conn), header.argument);
-      break;
-    case OutputType::kExit:
-      guard_->expect_end();
-      if (restarter_->server_ended()) break;
-      server_exited_ = true;
-      server_status_ = static_cast<int>(header.argument);
-      layout_->scheduler.leading.store(0, std::memory_order_relaxed);
-      break;
-    case OutputType::kAdmitted:
-      return at_admission(header);
-    case OutputType::kTurns:
-      return;  // no client's
-    default:
-      break;
-  }
-  proxy_->output(header, bytes);
-}
-
-int Node::server_exit_code() const noexcept {
-  if (!exit_reported_) return 0;
-  const int said = server_status_;
-  return WIFSIGNALED(said) ? 128 + WTERMSIG(said) : WEXITSTATUS(said);
-}
+// --- the server ---------------------------------------------------------------------------------
 
 void Node::start_server() {
   if (replay_ != nullptr) hold_for_tool();
@@ -571,40 +520,6 @@ void Node::start_server() {
     fail(ExitStatus::kServerNotStarted, fmt::format("{}: {}", config_.program, reason_of(e)));
   }
   if (!restored_from_.empty()) checkpoint::fault_point("return.asked");
-}
-
-void Node::server_started(pid_t pid) {
-  spdlog::info("server started, pid {}", pid);
-  note_begin();
-  if (!restored_json_.empty()) server_upper_.empty() ? take_up_server() : take_up_new_server();
-  if (replay_ != nullptr) replay_server_started(pid);
-  control_.send({{"t", "server"}, {"pid", pid}});
-  control_.send({{"t", "ready"}});
-}
-
-void Node::server_ended(int status) {
-  if (restarter_->ended() || restarter_->state() == Restarter::State::kWaiting) {
-    server_gone_ = true;
-    return;
-  }
-  if (!server_exited_) {
-    fail(ExitStatus::kServerDied,
-         WIFSIGNALED(status)
-             ? fmt::format("the server was killed by signal {} on this replica only",
-                           WTERMSIG(status))
-             : fmt::format("the server ended with status {} outside the schedule",
-                           WEXITSTATUS(status)));
-    return;
-  }
-  const int said = server_status_;
-  exit_reported_ = true;
-  const int exit_code = server_exit_code();
-  spdlog::info("the server ended with status {}", exit_code);
-  warn_of_missing_line_ups(config_, *layout_);
-  guard_->stop();
-  control_.send(
-      {{"t", "exit"}, {"status", exit_code}, {"reason", WIFSIGNALED(said) ? "signal" : "exited"}});
-  leave_at_ns_ = monotonic_ns() + kLingerNs;
 }
 
 }  // namespace crane::node

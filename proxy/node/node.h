@@ -231,7 +231,7 @@ class Node {
   std::size_t voters() const;  // at least 1
   void propose_hash();
 
-  // --- the server (node_log.cc, node.cc) ---
+  // --- the server (node_server.cc, node_log.cc, node.cc) ---
   std::size_t drain();
   void on_output(const OutputHeader& header, std::span<const std::byte> bytes);
   void start_server();

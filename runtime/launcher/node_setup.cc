@@ -106,6 +106,21 @@ Json line_ups_of(const NodeSetup& s) {
   return all;
 }
 
+// What the node's replica begins with.
+Json begin_of(const Begin& begin) {
+  return Json{{"restore", begin.restores},    {"checkpoint", begin.checkpoint},
+              {"may_begin", begin.may_begin}, {"skip_checkpoints", begin.skips_checkpoints},
+              {"keeps_log", begin.keeps_log}, {"forget", begin.forgets}};
+}
+
+std::vector<int> processors_of(const NodeSetup& s) {
+  std::vector<int> all;
+  for (int replica = 0; replica < s.options.replicas; ++replica) {
+    all.push_back(processor_of(s.options, s.profile, replica));
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string mode_of(const Options& options, const Profile& profile) {
@@ -127,66 +142,57 @@ std::string node_configuration(const NodeSetup& s) {
   const std::string record =
       s.options.record.empty() ? "" : std::filesystem::absolute(s.options.record).string();
   const std::uint32_t quantum = s.options.quantum != 0 ? s.options.quantum : s.profile.quantum;
-  std::vector<int> server_cpus;
-  for (int replica = 0; replica < s.options.replicas; ++replica) {
-    server_cpus.push_back(processor_of(s.options, s.profile, replica));
-  }
   const bool analyses = s.replica == s.options.analysis_place();
-  return Json{{"group", s.options.name},
-              {"replica", s.replica},
-              {"replicas", s.options.places()},
-              {"members", s.options.replicas},
-              {"ring_bytes", std::uint64_t{s.options.ring_mb} << 20},
-              {"dir", s.dir},
-              {"shm_dir", s.shm_dir},
-              {"program", program},
-              {"args", args},
-              {"env", environment(s.profile)},
-              {"dirs", s.profile.directories},
-              {"mode", mode_of(s.options, s.profile)},
-              {"quantum", quantum},
-              {"n_clock", s.options.n_clock},
-              {"w_timeout_us", s.options.w_timeout_us},
-              {"strict", s.options.strict},
-              {"detach", detach},
-              {"line_ups", line_ups_of(s)},
-              {"spins", s.options.spins || s.profile.spins},
-              {"admission", s.options.admission},
-              {"record", record},
-              {"trace", s.options.trace},
-              {"test_only_flip", s.options.test_only_flip == s.replica && !s.begin.restores},
-              {"test_only_faults", s.options.test_only_faults},
-              {"lag_ms", s.options.lag_ms},
-              {"checkpoint_every_s", s.options.checkpoint_every_s},
-              {"checkpoint_log_mb", s.options.checkpoint_log_mb},
-              {"analysis_replica", s.options.analysis_place()},
-              {"analysis", analyses ? s.options.analysis : ""},
-              {"analysis_dir", s.options.analysis_dir},
-              {"analysis_spool_mb", s.options.analysis_spool_mb},
-              {"restart_checkpoints", s.options.restart_checkpoints},
-              {"restart_every_s", s.options.restart_every_s},
-              {"container", s.options.container},
-              {"binds", binds_of(s.options)},
-              {"durability", s.options.remote.durability},
-              {"base", s.options.data.empty() ? "" : s.dir + "/base"},
-              {"keeps_files", s.keeps_files},
-              {"leaves_files", s.options.container && !s.options.on_disk()},
-              {"libcrane", s.parts.library},
-              {"publish", publish},
-              {"perturb", perturb},
-              {"cpu", analyses ? -1 : processor_of(s.options, s.profile, s.replica)},
-              {"server_cpus", server_cpus},
-              {"node_roams", s.profile.node_roams},
-              {"log_id", std::stoull(s.log_id)},
-              {"secret", s.secret},
-              {"restore", s.begin.restores},
-              {"checkpoint", s.begin.checkpoint},
-              {"may_begin", s.begin.may_begin},
-              {"skip_checkpoints", s.begin.skips_checkpoints},
-              {"keeps_log", s.begin.keeps_log},
-              {"forget", s.begin.forgets},
-              {"working_directory", working_directory(s.options)}}
-      .dump(1, ' ', false, Json::error_handler_t::replace);
+  Json json{{"group", s.options.name},
+            {"replica", s.replica},
+            {"replicas", s.options.places()},
+            {"members", s.options.replicas},
+            {"ring_bytes", std::uint64_t{s.options.ring_mb} << 20},
+            {"dir", s.dir},
+            {"shm_dir", s.shm_dir},
+            {"program", program},
+            {"args", args},
+            {"env", environment(s.profile)},
+            {"dirs", s.profile.directories},
+            {"mode", mode_of(s.options, s.profile)},
+            {"quantum", quantum},
+            {"n_clock", s.options.n_clock},
+            {"w_timeout_us", s.options.w_timeout_us},
+            {"strict", s.options.strict},
+            {"detach", detach},
+            {"line_ups", line_ups_of(s)},
+            {"spins", s.options.spins || s.profile.spins},
+            {"admission", s.options.admission},
+            {"record", record},
+            {"trace", s.options.trace},
+            {"test_only_flip", s.options.test_only_flip == s.replica && !s.begin.restores},
+            {"test_only_faults", s.options.test_only_faults},
+            {"lag_ms", s.options.lag_ms},
+            {"checkpoint_every_s", s.options.checkpoint_every_s},
+            {"checkpoint_log_mb", s.options.checkpoint_log_mb},
+            {"analysis_replica", s.options.analysis_place()},
+            {"analysis", analyses ? s.options.analysis : ""},
+            {"analysis_dir", s.options.analysis_dir},
+            {"analysis_spool_mb", s.options.analysis_spool_mb},
+            {"restart_checkpoints", s.options.restart_checkpoints},
+            {"restart_every_s", s.options.restart_every_s},
+            {"container", s.options.container},
+            {"binds", binds_of(s.options)},
+            {"durability", s.options.remote.durability},
+            {"base", s.options.data.empty() ? "" : s.dir + "/base"},
+            {"keeps_files", s.keeps_files},
+            {"leaves_files", s.options.container && !s.options.on_disk()},
+            {"libcrane", s.parts.library},
+            {"publish", publish},
+            {"perturb", perturb},
+            {"cpu", analyses ? -1 : processor_of(s.options, s.profile, s.replica)},
+            {"server_cpus", processors_of(s)},
+            {"node_roams", s.profile.node_roams},
+            {"log_id", std::stoull(s.log_id)},
+            {"secret", s.secret},
+            {"working_directory", working_directory(s.options)}};
+  json.update(begin_of(s.begin));
+  return json.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
 std::string random_log_id() { return std::to_string(random_word() | 1); }

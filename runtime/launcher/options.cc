@@ -80,6 +80,24 @@ void declare_checkpoints(CLI::App& app, Options& o) {
       ->check(CLI::Range(0U, setup::kCheckpointEveryMostS));
 }
 
+// Where files of the group and of the server are.
+void declare_places(CLI::App& app, Options& o) {
+  app.add_option("--dir", o.dir,
+                 "where the group's files live (default: " + setup::default_directory() +
+                     "; with --data or --durability disk " + setup::lasting_directory() + ")");
+  app.add_option("--bind", o.binds,
+                 "DIR or SOURCE:TARGET, a directory of this machine in the containers; with :ro "
+                 "behind it read-only, which several replicas need")
+      ->allow_extra_args(false);
+  app.add_option("--bind-shared", o.shared_binds,
+                 "the same, and all replicas may write to it: they overwrite each other's files")
+      ->allow_extra_args(false);
+  app.add_option("--data", o.data,
+                 "a directory that the server keeps its data in: each replica has its own, which "
+                 "begins with what the machine's holds and is there again at the next start")
+      ->allow_extra_args(false);
+}
+
 void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool& no_container,
              bool& no_pin) {
   app.add_option("-n,--replicas", o.replicas, "number of replicas, odd (default 3)");
@@ -140,20 +158,7 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
                "supervises it or not");
   app.add_flag("--force-new-group", o.force_new_group,
                "begin anew where a group of this name left something behind, which is given up");
-  app.add_option("--dir", o.dir,
-                 "where the group's files live (default: " + setup::default_directory() +
-                     "; with --data or --durability disk " + setup::lasting_directory() + ")");
-  app.add_option("--bind", o.binds,
-                 "DIR or SOURCE:TARGET, a directory of this machine in the containers; with :ro "
-                 "behind it read-only, which several replicas need")
-      ->allow_extra_args(false);
-  app.add_option("--bind-shared", o.shared_binds,
-                 "the same, and all replicas may write to it: they overwrite each other's files")
-      ->allow_extra_args(false);
-  app.add_option("--data", o.data,
-                 "a directory that the server keeps its data in: each replica has its own, which "
-                 "begins with what the machine's holds and is there again at the next start")
-      ->allow_extra_args(false);
+  declare_places(app, o);
   app.add_flag("--no-container", no_container, "run the server without LXC");
   app.add_flag("--no-pin", no_pin, "do not pin replicas to processors");
   app.add_flag("--strict", o.strict,

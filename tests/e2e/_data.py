@@ -89,7 +89,8 @@ class Lines:
 
     def __init__(self, command):
         self.process = subprocess.Popen(list(map(str, command)), stdin=subprocess.PIPE, text=True,
-                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=1)
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                        bufsize=1)
 
     def ask(self, query, answer):
         try:
@@ -264,7 +265,8 @@ class LastingGroup:
         twice = [name for name, times in counted.items() if times > 1]
         self.story.check(not lost and not twice,
                          f"{self.server.name}: {what}: {len(self.acknowledged)} acknowledged, "
-                         f"none lost, none twice", f"lost {lost[:5]} ({len(lost)}), twice {twice[:5]}"
+                         f"none lost, none twice",
+                         f"lost {lost[:5]} ({len(lost)}), twice {twice[:5]}"
                          f"\n{self.log()[-2000:]}")
         return not lost and not twice
 

@@ -24,8 +24,8 @@ def serve(last, round_, answers=ANSWERS):
 
 def equal_on_all(story, last, what):
     digests = [d.digest_of(d.left_by(last.dir, i, last.server.data)) for i in range(3)]
-    story.check(len(set(digests)) == 1, f"{last.server.name}: {what}: all replicas left equal files",
-                str(digests))
+    story.check(len(set(digests)) == 1,
+                f"{last.server.name}: {what}: all replicas left equal files", str(digests))
 
 
 def says(story, last, words, what):

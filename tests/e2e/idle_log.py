@@ -49,7 +49,8 @@ def body(story):
         again = end - place
         story.say(f"{end} entries; it came back in {time.monotonic() - since:.1f} s from entry "
                   f"{place}, {again} behind")
-        story.check(place > 0, "it comes back from a checkpoint", f"{again} of {end} entries behind")
+        story.check(place > 0, "it comes back from a checkpoint",
+                    f"{again} of {end} entries behind")
 
 
 h.tell("idle_log", body)

@@ -102,9 +102,9 @@ class Round:
         logs = {n: h.tail(self.group.dir / f"r{n}" / "node.log", 400)
                 for n in range(self.group.replicas)}
         everything = "\n".join(logs.values())
-        self.alarms = sorted(set(re.findall(r"(replica \d+ diverged from the majority(?: in its \w+ \(.*?\))?|"
-                                            r"the replicas differ, none has a majority) between",
-                                            everything)))
+        alarm = re.compile(r"(replica \d+ diverged from the majority(?: in its \w+ \(.*?\))?|"
+                           r"the replicas differ, none has a majority) between")
+        self.alarms = sorted(set(alarm.findall(everything)))
         named = re.search(r"replica (\d+) diverged", everything)
         if named:
             number = int(named[1])

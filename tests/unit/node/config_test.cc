@@ -13,7 +13,8 @@ const char* const kWhole = R"({
   "mode": "parallel", "quantum": 7, "n_clock": 50, "w_timeout_us": 20, "admission": "classic",
   "record": "/tmp/r", "spins": true, "detach": ["fsync"],
   "line_ups": [{"point": "f:8:5000", "origin": "--line-up"}],
-  "container": false, "binds": ["/a:/b", {"source": "/c", "target": "/d", "read_only": true}], "libcrane": "/l.so",
+  "container": false, "binds": ["/a:/b", {"source": "/c", "target": "/d", "read_only": true}],
+  "libcrane": "/l.so",
   "lag_ms": 40, "publish": {"80": 8080}, "perturb": 5, "cpu": 1, "log_id": 18446744073709551615,
   "secret": "00000000000000010000000000000002000000000000000300000000000000ff"})";
 }  // namespace

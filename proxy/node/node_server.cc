@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The node and its server: what the server puts out, its start and its end.
+#include "proxy/node/node.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+
+#include "dmt/scheduler.h"
+#include "proxy/node/line_ups.h"
+#include "proxy/node/replay.h"
+
+namespace crane::node {
+namespace {
+
+// How long to stay after the server's end, so that followers learn what was committed.
+constexpr std::int64_t kLingerNs = 3'000'000'000;
+// Where Config::test_only_flip puts its wrong byte.
+constexpr std::uint64_t kFlipAfterBytes = 20'000;
+
+}  // namespace
+
+std::size_t Node::drain() {
+  return slot0_->drain([this](const OutputHeader& header, std::span<const std::byte> bytes) {
+    on_output(header, bytes);
+  });
+}
+
+void Node::on_output(const OutputHeader& header, std::span<const std::byte> bytes) {
+  std::vector<std::byte> wrong;
+  if (config_.test_only_flip && !flipped_ && header.type == OutputType::kBytes &&
+      outputs_->bytes() > kFlipAfterBytes) {
+    flipped_ = true;
+    wrong.assign(bytes.begin(), bytes.end());
+    wrong.back() ^= std::byte{1};
+    bytes = wrong;
+    spdlog::warn("test only: a bit of the output behind entry {} is wrong", value(applied()));
+  }
+  position_.move(value(applied()), header.clock);  // before anybody hears of it
+  outputs_->output(header, bytes);
+  if (replay_ != nullptr) check_output(header, bytes);
+  switch (header.type) {
+    case OutputType::kListen:
+      ask_for_listener(static_cast<std::uint16_t>(header.conn), header.argument);
+      break;
+    case OutputType::kExit:
+      guard_->expect_end();
+      if (restarter_->server_ended()) break;
+      server_exited_ = true;
+      server_status_ = static_cast<int>(header.argument);
+      layout_->scheduler.leading.store(0, std::memory_order_relaxed);
+      break;
+    case OutputType::kAdmitted:
+      return at_admission(header);
+    case OutputType::kTurns:
+      return;  // no client's
+    default:
+      break;
+  }
+  proxy_->output(header, bytes);
+}
+
+int Node::server_exit_code() const noexcept {
+  if (!exit_reported_) return 0;
+  const int said = server_status_;
+  return WIFSIGNALED(said) ? 128 + WTERMSIG(said) : WEXITSTATUS(said);
+}
+
+void Node::server_started(pid_t pid) {
+  spdlog::info("server started, pid {}", pid);
+  note_begin();
+  if (!restored_json_.empty()) server_upper_.empty() ? take_up_server() : take_up_new_server();
+  if (replay_ != nullptr) replay_server_started(pid);
+  control_.send({{"t", "server"}, {"pid", pid}});
+  control_.send({{"t", "ready"}});
+}
+
+void Node::server_ended(int status) {
+  if (restarter_->ended() || restarter_->state() == Restarter::State::kWaiting) {
+    server_gone_ = true;
+    return;
+  }
+  if (!server_exited_) {
+    fail(ExitStatus::kServerDied,
+         WIFSIGNALED(status)
+             ? fmt::format("the server was killed by signal {} on this replica only",
+                           WTERMSIG(status))
+             : fmt::format("the server ended with status {} outside the schedule",
+                           WEXITSTATUS(status)));
+    return;
+  }
+  const int said = server_status_;
+  exit_reported_ = true;
+  const int exit_code = server_exit_code();
+  spdlog::info("the server ended with status {}", exit_code);
+  warn_of_missing_line_ups(config_, *layout_);
+  guard_->stop();
+  control_.send(
+      {{"t", "exit"}, {"status", exit_code}, {"reason", WIFSIGNALED(said) ? "signal" : "exited"}});
+  leave_at_ns_ = monotonic_ns() + kLingerNs;
+}
+
+}  // namespace crane::node
