@@ -247,7 +247,11 @@ void Node::handle(const std::string& text, int fd) {
 void Node::ask_for_listener(std::uint16_t port, std::uint64_t backlog) {
   if (proxy_->has_listener(port)) return;
   if (config_.host) return open_own_listener(port, backlog);
-  control_.send({{"t", "listen"}, {"port", port}, {"addr", "0.0.0.0"}, {"backlog", backlog}});
+  control_.send({{"t", "listen"},
+                 {"port", port},
+                 {"addr", "0.0.0.0"},
+                 {"backlog", backlog},
+                 {"later", inputs_of_clients() != 0}});
 }
 
 NodeStatus Node::status() const {

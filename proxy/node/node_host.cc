@@ -55,6 +55,12 @@ void Node::open_own_listener(std::uint16_t port, std::uint64_t backlog) {
       config_.host->listen_any ? "" : config_.host->replicas[config_.replica].clients;
   const auto fd =
       setup::listen_on(where, ours, static_cast<int>(std::min<std::uint64_t>(backlog, 65535)));
+  if (!fd.ok() && inputs_of_clients() != 0 && !host_ports_.empty()) {
+    // What a client made the server do ends no replica.
+    spdlog::error("cannot listen on port {}: {}; the server listens there in vain on this host",
+                  ours, std::strerror(fd.error().detail));
+    return;
+  }
   if (!fd.ok()) {
     fail(ExitStatus::kNoListener,
          fmt::format("cannot listen on port {}: {}; stop its owner, or publish the server's port "

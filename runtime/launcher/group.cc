@@ -148,7 +148,9 @@ int Group::conclude() {
     return status_;
   }
   say(problem_.text);
-  if (served_) {
+  // A group whose first port was taken has heard of no client.
+  const bool heard = problem_.status != Status::kPortTaken || !listeners_.sockets().empty();
+  if (served_ && heard) {
     say_what_stays();
   } else {
     directories_.keep_logs();
@@ -267,8 +269,7 @@ void Group::on_message(Replica& replica, const std::string& json) {
   const std::string type = message["t"];
   try {
     if (type == "listen") {
-      on_listen(replica, message.at("port"), message.value("addr", "0.0.0.0"),
-                message.value("backlog", 0));
+      on_listen(replica, message);
     } else if (type == "role") {
       on_role(replica, message.at("role"), message.value("view", std::uint64_t{0}));
     } else if (type == "server") {
@@ -307,15 +308,20 @@ void Group::on_message(Replica& replica, const std::string& json) {
   write_state();
 }
 
-void Group::on_listen(Replica& replica, std::uint16_t port, const std::string& address,
-                      int backlog) {
+void Group::on_listen(Replica& replica, const Json& asked) {
+  const std::uint16_t port = asked.at("port");
   int fd = -1;
   bool fresh = false;
-  const Problem failed = listeners_.open(port, address, backlog, fd, fresh);
+  const Problem failed =
+      listeners_.open(port, asked.value("addr", "0.0.0.0"), asked.value("backlog", 0), fd, fresh);
   if (!failed.none()) {
     send_message(replica.channel,
                  Json{{"t", "listen_failed"}, {"port", port}, {"message", failed.text}}.dump());
-    if (phase_ != Phase::kStopping) end_with(failed);
+    if (phase_ == Phase::kStopping) return;
+    // What a client made the server do ends no group.
+    const bool later = asked.value("later", false) && !listeners_.sockets().empty();
+    if (!later) return end_with(failed);
+    if (replica.leads) say(failed.text + "; the group goes on, clients do not reach this port");
     return;
   }
   send_message(replica.channel, Json{{"t", "listener"}, {"port", port}}.dump(), fd);

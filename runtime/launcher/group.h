@@ -125,7 +125,7 @@ class Group {
   void hear(Replica& replica);
   void on_fd(Replica& replica, const std::string& json, int fd);
   void on_message(Replica& replica, const std::string& json);
-  void on_listen(Replica& replica, std::uint16_t port, const std::string& address, int backlog);
+  void on_listen(Replica& replica, const nlohmann::json& asked);
   void on_role(Replica& replica, const std::string& role, std::uint64_t view);
   void on_exit(Replica& replica, int status);
   void on_fatal(Replica& replica, int code, const std::string& message);
