@@ -4,7 +4,8 @@
 // at most one descriptor with it.
 //
 //   node -> run   {"t":"ready"} {"t":"role","role":R,"view":V} {"t":"listen","port":P,"addr":A,
-//                 "backlog":N,"later":B: clients were served before} {"t":"server","pid":P} {"t":"exit","status":N,"reason":S}
+//                 "backlog":N,"later":B: clients were served before}
+//                 {"t":"server","pid":P} {"t":"exit","status":N,"reason":S}
 //                 {"t":"fatal","code":N,"message":S} {"t":"status",...}
 //                 {"t":"analysis","text":S}: news of an analysis replica, for people
 //   run -> node   {"t":"listener","port":P} + fd   {"t":"listen_failed","port":P,"message":S}
