@@ -16,6 +16,7 @@
 #include <system_error>
 #include <vector>
 
+#include "dmt/base/version.h"
 #include "proxy/output_compare.h"
 #include "proxy/output_record.h"
 #include "proxy/schedule_compare.h"
@@ -28,7 +29,7 @@ using namespace crane;
 using namespace crane::proxy;
 using Json = nlohmann::json;
 
-constexpr int kEqual = 0, kDifferent = 1, kCannotTell = 2;
+constexpr int kEqual = 0, kDifferent = 1, kCannotTell = 2, kCommandLine = 100;
 
 constexpr const char* kFooter =
     "Recordings are made by crane-run --record DIR. Connections are numbered by their place in "
@@ -317,6 +318,7 @@ int diff_outputs(const std::vector<std::string>& named, const CompareOptions& op
 
 int main(int argc, char** argv) {
   CLI::App app{"Compares the recorded outputs of a group's replicas, connection by connection."};
+  app.set_version_flag("--version", crane::kVersion);
   app.name("crane-diff");
   app.footer(kFooter);
   std::vector<std::string> named;
@@ -332,11 +334,11 @@ int main(int argc, char** argv) {
   app.add_option("--limit", options.differences_max, "differences listed (default 20)");
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
+  } catch (const CLI::Success& shown) {  // --help, --version
+    return app.exit(shown);
   } catch (const CLI::ParseError& error) {
     complain("command line", error.what(), "see crane-diff --help");
-    return kCannotTell;
+    return kCommandLine;
   }
   const bool json = format == "json";
   return schedule ? diff_schedules(named, options.prefix, json)

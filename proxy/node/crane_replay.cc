@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "dmt/base/version.h"
 #include "proxy/node/replay_bisect.h"
 #include "proxy/node/replay_follow.h"
 #include "proxy/node/replay_setup.h"
@@ -198,6 +199,7 @@ int print_bisection(const BisectReport& r, const std::string (&named)[2]) {
 
 int bisect_main(int argc, char** argv) {
   CLI::App app{"Names the first turn at which two replicas' recordings differ."};
+  app.set_version_flag("--version", crane::kVersion);
   app.name("crane-replay bisect");
   app.footer(
       "Where the recordings hold no turns (crane-run --trace), both histories run again up to the\n"
@@ -211,8 +213,8 @@ int bisect_main(int argc, char** argv) {
   app.add_flag("-v,--verbose", verbose, "show the logs of the nodes");
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
+  } catch (const CLI::Success& shown) {  // --help, --version
+    return app.exit(shown);
   } catch (const CLI::ParseError& error) {
     complain(std::string("command line: ") + error.what() + "; see crane-replay bisect --help");
     return end(ReplayStatus::kUsage);
@@ -230,6 +232,7 @@ int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   if (argc > 1 && std::string_view(argv[1]) == "bisect") return bisect_main(argc - 1, argv + 1);
   CLI::App app{"Runs a replica's recorded history again, offline and as fast as its server can."};
+  app.set_version_flag("--version", crane::kVersion);
   app.name("crane-replay");
   app.footer(kFooter);
   Words words;
@@ -264,8 +267,8 @@ int main(int argc, char** argv) {
   app.add_flag("-v,--verbose", words.verbose, "show the log of the node");
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
+  } catch (const CLI::Success& shown) {  // --help, --version
+    return app.exit(shown);
   } catch (const CLI::ParseError& error) {
     complain(std::string("command line: ") + error.what() + "; see crane-replay --help");
     return end(ReplayStatus::kUsage);

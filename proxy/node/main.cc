@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/orphans.h"
+#include "dmt/base/version.h"
 #include "proxy/node/analysis_node.h"
 #include "proxy/node/config.h"
 #include "proxy/node/control.h"
@@ -23,6 +24,7 @@
 #include "proxy/node/host_config.h"
 #include "proxy/node/node.h"
 #include "proxy/node/placement.h"
+#include "runtime/setup/messages.h"
 
 namespace {
 
@@ -114,6 +116,7 @@ int run_by_itself(const std::string& path, int replica, const Begin& begin) {
 
 int main(int argc, char** argv) {
   CLI::App app{"One replica of a Crane group."};
+  app.set_version_flag("--version", crane::kVersion);
   int control_fd = -1, replica = -1;
   std::string path;
   app.add_option("--config", path, "the group's file (TOML; from crane-run: JSON)")->required();
@@ -136,7 +139,11 @@ int main(int argc, char** argv) {
   app.footer(
       "Example: crane-node --config /etc/crane/group.toml --replica 2\n"
       "Exit status: the server's own; 64 to 79, 100 to 123 are Crane's (README: When it says).");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : static_cast<int>(crane::setup::Status::kUsage);
+  }
   ::signal(SIGPIPE, SIG_IGN);
   return replica >= 0 ? run_by_itself(path, replica, begin) : run_under_launcher(path, control_fd);
 }

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "dmt/base/version.h"
 #include "runtime/control/schema.h"
 #include "runtime/launcher/ctl.h"
 #include "runtime/launcher/suggest.h"
@@ -205,6 +206,7 @@ int run(const MemberCommands& member, const ReplicaCommands& replica,
 int main(int argc, char** argv) {
   crane::setup::set_program("crane-ctl");
   CLI::App app{"Looks at the groups of this machine and steers them."};
+  app.set_version_flag("--version", crane::kVersion);
   Request request;
   request.dir = crane::setup::default_directory();
   app.add_option("--dir", request.dir, "where the groups live")->capture_default_str();
@@ -232,8 +234,8 @@ int main(int argc, char** argv) {
       "100 wrong command line; 119 secret.");
   try {
     app.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
+  } catch (const CLI::Success& shown) {  // --help, --version
+    return app.exit(shown);
   } catch (const CLI::ParseError& error) {
     const std::string what = misused_command(app, argc, argv);
     say("command line: crane-ctl: " + (what.empty() ? std::string(error.what()) : what) +

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "dmt/base/version.h"
 #include "dmt/tuning.h"
 #include "runtime/launcher/lasting.h"
 #include "runtime/setup/analysis.h"
@@ -291,6 +292,7 @@ Problem check(Options& o, const std::vector<std::string>& publish) {
 Parsed parse_options(int argc, const char* const* argv, Options& options, Problem& problem_out) {
   CLI::App app{"Runs an unmodified server as a group of replicas that clients see as one."};
   app.name("crane-run");
+  app.set_version_flag("--version", kVersion);
   app.footer(kFooter);
   app.prefix_command();  // what follows the program belongs to the program
   std::vector<std::string> publish;
@@ -312,6 +314,9 @@ Parsed parse_options(int argc, const char* const* argv, Options& options, Proble
   } catch (const CLI::CallForHelp&) {
     const std::string text = app.help();
     (void)!write(STDOUT_FILENO, text.data(), text.size());
+    return Parsed::kShown;
+  } catch (const CLI::CallForVersion& version) {
+    app.exit(version);
     return Parsed::kShown;
   } catch (const CLI::ParseError& error) {
     problem_out =

@@ -118,8 +118,20 @@ def other_version(uses):
         shutil.rmtree(uses.home / name, ignore_errors=True)
 
 
+def command_lines(story):
+    """All programs tell their version, and give a wrong command line the same status."""
+    for name in ("crane-run", "crane-ctl", "crane-node", "crane-diff", "crane-replay"):
+        for word, wanted in (("--version", 0), ("--no-such-option", 100)):
+            done = subprocess.run([story.out / name, word], stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT)
+            told = wanted != 0 or done.stdout.startswith("Crane ")
+            story.check(done.returncode == wanted and told, f"{name} {word}: status {wanted}",
+                        f"{done.returncode}: {done.stdout[-300:]}")
+
+
 def body(story):
     uses = Uses(story)
+    command_lines(story)
     uses.run("no such program", 102, "no-such-server", ["no-such-server"])
     plain = story.work / "not-executable"
     plain.write_text("#!/bin/sh\n")
