@@ -50,7 +50,7 @@ TOTALS = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$")
 SKIPPED = re.compile(r"^SKIPPED: (.*)$", re.M)
 TAIL_LINES = 60
 TELLING, TELLING_LINES = re.compile(r"^FAIL |\[(error|critical)\]"), 12
-E2E_SECONDS = 600   # of one story; most take 5 to 60, linear builds a program on a crowded machine
+E2E_SECONDS = 900   # of one story; most take 5 to 60, linear builds a program on a crowded machine
 NATIVE_ATTEMPTS = 3
 REPORT_MARK = "=== report of Catch2"
 # But for the idle group's: an emulated machine says nothing of processor time.
