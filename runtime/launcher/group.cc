@@ -286,7 +286,7 @@ void Group::on_message(Replica& replica, const std::string& json) {
         say("all replicas run");
       }
     } else if (type == "exit") {
-      on_exit(replica, message.at("status"));
+      on_exit(replica, message.at("status"), message.value("reason", "") == "signal");
     } else if (type == "members") {
       if (replica.leads) on_members(message.at("members"));
     } else if (type == "analysis") {
@@ -347,9 +347,10 @@ void Group::on_role(Replica& replica, const std::string& role, std::uint64_t vie
 }
 
 // The server of one replica ended by itself: so do the others, at the same point of its history.
-void Group::on_exit(Replica& replica, int status) {
+void Group::on_exit(Replica& replica, int status, bool by_signal) {
   replica.exited = true;
   replica.exit_status = status;
+  replica.by_signal = by_signal;
   const bool as_told = ending_ && (status < 128 || status == 128 + profile_.stop_signal);
   status_ = as_told ? 0 : status;
   detail("replica " + std::to_string(replica.number) + ": its server ended with status " +
@@ -368,7 +369,11 @@ void Group::on_exit(Replica& replica, int status) {
     // Who asked for that end reads no log; everybody else does.
     const bool failed = status != 0 && !as_told && phase_ != Phase::kStopping;
     if (failed) directories_.keep_logs();
-    say("the server ended with status " + std::to_string(status) +
+    const std::string number = std::to_string(status);
+    const bool crashed = by_signal && failed;
+    say((crashed ? "the server crashed by itself, at one place on all replicas: " +
+                       how_ended(status - 128) + " (status " + number + ")"
+                 : "the server ended with status " + number) +
         (failed ? "; its log: " + home_of(replica) + "/server.log, the node's beside it"
                 : std::string()));
     stop(nullptr);
@@ -399,7 +404,7 @@ void Group::on_node_end(Replica& replica, int status) {
   replica.channel = -1;
   write_state();
   if (phase_ == Phase::kStopping || replica.exited) {
-    if (phase_ != Phase::kStopping && replica.exited) on_exit(replica, replica.exit_status);
+    if (phase_ != Phase::kStopping && replica.exited) on_exit(replica, replica.exit_status, replica.by_signal);
     return;
   }
   if (analyses(replica)) return on_analysis_end(replica, status);

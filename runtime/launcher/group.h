@@ -80,6 +80,7 @@ class Group {
     bool removed = false, drained = false;  // said by its node, which ends
     std::optional<Begin> next;              // then it comes back so
     int exit_status = 0;                    // of its server, when `exited`
+    bool by_signal = false;                 // its server's end
     Returns returns;
     std::int64_t asks_until_ms = 0;  // it waits for a checkpoint that was asked for, until then
     std::string told;                // of its return, last
@@ -127,7 +128,7 @@ class Group {
   void on_message(Replica& replica, const std::string& json);
   void on_listen(Replica& replica, const nlohmann::json& asked);
   void on_role(Replica& replica, const std::string& role, std::uint64_t view);
-  void on_exit(Replica& replica, int status);
+  void on_exit(Replica& replica, int status, bool by_signal);
   void on_fatal(Replica& replica, int code, const std::string& message);
   // members.cc
   void on_members(const nlohmann::json& members);
