@@ -404,7 +404,8 @@ void Group::on_node_end(Replica& replica, int status) {
   replica.channel = -1;
   write_state();
   if (phase_ == Phase::kStopping || replica.exited) {
-    if (phase_ != Phase::kStopping && replica.exited) on_exit(replica, replica.exit_status, replica.by_signal);
+    if (phase_ != Phase::kStopping && replica.exited)
+      on_exit(replica, replica.exit_status, replica.by_signal);
     return;
   }
   if (analyses(replica)) return on_analysis_end(replica, status);
