@@ -148,9 +148,10 @@ int Group::conclude() {
     return status_;
   }
   say(problem_.text);
-  // A group whose first port was taken has heard of no client.
+  // A group whose first port was taken has heard of no client, and one that ends by --strict was
+  // started to find that out.
   const bool heard = problem_.status != Status::kPortTaken || !listeners_.sockets().empty();
-  if (served_ && heard) {
+  if (served_ && heard && problem_.status != Status::kUnhooked) {
     say_what_stays();
   } else {
     directories_.keep_logs();
