@@ -113,13 +113,9 @@ class Lines:
 class Postgres(server_postgresql.Postgres):
     name = "postgresql"
 
-    def prepare(self):
-        super().prepare()
-        self.as_owner("pg_ctl", "-D", self.data, "-w", "-l", self.work / "first.log", "start")
-        try:
-            self.ask("create table ids (id text primary key)")
-        finally:
-            self.as_owner("pg_ctl", "-D", self.data, "-w", "stop")
+    def fill(self):
+        super().fill()
+        self.ask("create table ids (id text primary key)")
 
     def client(self):
         lines = Lines(["psql", "-h", "127.0.0.1", "-p", self.port, "-U", "postgres", "-XAtq", "-v",
@@ -134,19 +130,8 @@ class Postgres(server_postgresql.Postgres):
 class Mariadb(server_mariadb.Mariadb):
     name = "mariadb"
 
-    def prepare(self):
-        self.data, self.socket = self.work / "data", self.work / "mariadb.sock"
-        m.natively(["mariadb-install-db", "--no-defaults", "--user=mysql", "--skip-test-db",
-                    "--auth-root-authentication-method=normal", f"--datadir={self.data}"])
-        m.natively(["chown", "mysql:mysql", self.work])
-        with open(self.work / "first.log", "wb") as log:
-            first = subprocess.Popen(self.native_program(), stdout=log, stderr=log)
-        try:
-            h.wait_until(self.ready, 60, "mariadbd answers")
-            self.ask("create database d; create table d.ids (id varchar(60) primary key)")
-        finally:
-            first.send_signal(signal.SIGTERM)
-            first.wait(60)
+    def fill(self):
+        self.ask("create database d; create table d.ids (id varchar(60) primary key)")
 
     def client(self):
         lines = Lines(["mariadb", "--no-defaults", "-h", "127.0.0.1", "-P", self.port, "-u", "root",

@@ -11,8 +11,7 @@ import sys
 import _harness as h
 
 LISTENS = """
-import socket, sys, time
-time.sleep(0.2)
+import socket, sys
 s = socket.create_server(("0.0.0.0", int(sys.argv[1])))
 while True:
     c, _ = s.accept()

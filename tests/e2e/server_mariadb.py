@@ -20,7 +20,7 @@ class Mariadb(m.Server):
     requests = (160, 2400)
 
     def prepare(self):
-        """A fresh data directory with sysbench's table, made before the group is there."""
+        """A fresh data directory, filled before the group is there."""
         self.data, self.socket = self.work / "data", self.work / "mariadb.sock"
         m.natively(["mariadb-install-db", "--no-defaults", "--user=mysql", "--skip-test-db",
                     "--auth-root-authentication-method=normal", f"--datadir={self.data}"])
@@ -29,11 +29,15 @@ class Mariadb(m.Server):
             first = subprocess.Popen(self.native_program(), stdout=log, stderr=log)
         try:
             h.wait_until(self.ready, 60, "mariadbd answers")
-            self.ask("create database sbtest")
-            self.sysbench("oltp_read_write", "prepare")
+            self.fill()
         finally:
             first.send_signal(signal.SIGTERM)
             first.wait(60)
+
+    def fill(self):
+        """sysbench's table."""
+        self.ask("create database sbtest")
+        self.sysbench("oltp_read_write", "prepare")
 
     def program(self):
         return ["mariadbd", f"--datadir={self.data}", f"--port={self.port}",

@@ -28,7 +28,7 @@ class Postgres(m.Server):
     requests = (240, 2400)
 
     def prepare(self):
-        """A fresh cluster with pgbench's tables, made before the group is there."""
+        """A fresh cluster, filled before the group is there."""
         self.home, self.data = directory(), self.work / "data"
         m.natively(["chown", "postgres:postgres", self.work])
         self.as_owner("initdb", "-D", self.data, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8",
@@ -37,9 +37,13 @@ class Postgres(m.Server):
             settings.write(f"port = {self.port}\nlisten_addresses = '127.0.0.1'\n")
         self.as_owner("pg_ctl", "-D", self.data, "-w", "-l", self.work / "first.log", "start")
         try:
-            self.bench("-i", "-s", "1", "-q")
+            self.fill()
         finally:
             self.as_owner("pg_ctl", "-D", self.data, "-w", "stop")
+
+    def fill(self):
+        """pgbench's tables."""
+        self.bench("-i", "-s", "1", "-q")
 
     def as_owner(self, tool, *words):
         return m.natively(["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups",
