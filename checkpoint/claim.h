@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Who has a container of a name: one keeper, until it has cleaned up, however it ends.
+// A container's name belongs to one keeper at a time.  The keeper holds it until it has cleaned up,
+// however the container ends.
 //
 // Threads: plain functions.
 

@@ -45,7 +45,7 @@ Result<store::Recovered> forgotten() {
   return r;
 }
 
-// Learners alone elect nobody.
+// A group in which all replicas have become learners cannot elect a leader.
 void say_how_to_begin_anew(const Options& o, bool survived) {
   Message()
       << "where all replicas come back so, none will lead: to begin a new group, stop them and "
