@@ -17,7 +17,8 @@ SERVERS="apache2 apache2-utils redis-server redis-tools memcached libmemcached-t
 MATRIX="nginx-light php8.2-cgi php8.2-fpm civetweb gerbera slapd ldap-utils clamav-daemon clamdscan
   mariadb-server mariadb-client sysbench postgresql-15"
 # ssh and sshd: tests/e2e/hosts_ssh.py runs its own, in network namespaces.
-TOOLS="util-linux procps iproute2 openssh-client openssh-server"
+# mkfs.xfs: tests/e2e/file_systems.py puts a replica on xfs.
+TOOLS="util-linux procps iproute2 openssh-client openssh-server xfsprogs"
 # For Porcupine, which judges histories of clients (tests/linear).
 JUDGE="golang-go"
 
