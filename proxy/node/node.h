@@ -237,6 +237,7 @@ class Node {
   void start_server();
   void server_started(pid_t pid);
   void server_ended(int status);
+  void tell_exit();
   std::string server_maps() const;
 
   // --- one of several hosts (node_host.cc) ---

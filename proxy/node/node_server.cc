@@ -78,6 +78,12 @@ void Node::server_started(pid_t pid) {
   control_.send({{"t", "ready"}});
 }
 
+void Node::tell_exit() {
+  control_.send({{"t", "exit"},
+                 {"status", server_exit_code()},
+                 {"reason", WIFSIGNALED(server_status_) ? "signal" : "exited"}});
+}
+
 void Node::server_ended(int status) {
   if (restarter_->ended() || restarter_->state() == Restarter::State::kWaiting) {
     server_gone_ = true;
@@ -92,14 +98,11 @@ void Node::server_ended(int status) {
                            WEXITSTATUS(status)));
     return;
   }
-  const int said = server_status_;
   exit_reported_ = true;
-  const int exit_code = server_exit_code();
-  spdlog::info("the server ended with status {}", exit_code);
+  spdlog::info("the server ended with status {}", server_exit_code());
   warn_of_missing_line_ups(config_, *layout_);
   guard_->stop();
-  control_.send(
-      {{"t", "exit"}, {"status", exit_code}, {"reason", WIFSIGNALED(said) ? "signal" : "exited"}});
+  tell_exit();
   leave_at_ns_ = monotonic_ns() + kLingerNs;
 }
 

@@ -76,9 +76,7 @@ void Node::tell_supervisor() {
     control_.send({{"t", "ready"}});
     ask_for_missing_listeners();
   }
-  if (exit_reported_) {
-    control_.send({{"t", "exit"}, {"status", server_exit_code()}, {"reason", "exited"}});
-  }
+  if (exit_reported_) tell_exit();
 }
 
 // Ports that the server opened while nobody was there to open them on this machine.
