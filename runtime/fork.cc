@@ -41,20 +41,9 @@ thread_local constinit std::uint32_t new_generation = 0;
 thread_local constinit bool refused_by_kernel = false;
 
 // Our handlers may be called from the application's fork() or from inside libc.
-class Inside {
- public:
-  Inside() noexcept : was_(InsideCrane::inside()) { InsideCrane::set_inside(); }
-  ~Inside() {
-    if (!was_) InsideCrane::set_outside();
-  }
-
- private:
-  const bool was_;
-};
-
 void prepare() noexcept {
   if (self.slot == dmt::kNone) return;
-  Inside inside;
+  WithinCrane within;
   dmt::Layout& w = *world;
   take_turn();
   new_child = dmt::create_process(w, self.process);
@@ -82,7 +71,7 @@ void undo_child(dmt::Layout& w, int error) noexcept {
 
 void in_parent() noexcept {
   if (self.slot == dmt::kNone) return;
-  Inside inside;
+  WithinCrane within;
   dmt::Layout& w = *world;
   refused_by_kernel = false;
   if (errno != 0 && new_child.process != dmt::kNoProcess) undo_child(w, errno);
@@ -92,7 +81,7 @@ void in_parent() noexcept {
 
 void in_child() noexcept {
   if (self.slot == dmt::kNone) return;
-  Inside inside;
+  WithinCrane within;
   // The parent's call fails with EAGAIN: this process was never there.
   if (new_child.process == dmt::kNoProcess) raw_syscall(SYS_exit_group, 0);
   adopt_slot(value(new_child.slot), new_child.process);

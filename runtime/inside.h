@@ -37,6 +37,22 @@ class InsideCrane {
 
 inline constinit thread_local bool InsideCrane::application_ = false;
 
+// For code of ours that is also called by code of ours: leaves as it came.
+class WithinCrane {
+ public:
+  WithinCrane() noexcept : was_inside_(InsideCrane::inside()) { InsideCrane::set_inside(); }
+  ~WithinCrane() {
+    if (!was_inside_) InsideCrane::set_outside();
+  }
+  WithinCrane(const WithinCrane&) = delete;
+  WithinCrane& operator=(const WithinCrane&) = delete;
+
+  bool was_inside() const noexcept { return was_inside_; }
+
+ private:
+  const bool was_inside_;
+};
+
 // Restores what was before, so that it may be used by code that also runs in unattached threads.
 class OutsideCrane {
  public:

@@ -60,13 +60,13 @@ void roam() noexcept {
 }
 
 void on_probe(int, siginfo_t* info, void* context) noexcept {
+  WithinCrane within;
   const std::uint32_t holder = world->scheduler.holder.load(std::memory_order_acquire);
   if (holder != self.slot) {
     if (info->si_code != SI_TKILL) pass_on(holder);
     return;
   }
-  if (InsideCrane::inside()) return;
-  InsideCrane inside;
+  if (within.was_inside()) return;
   const int saved = errno;
   const auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   const dmt::Sample sample{static_cast<std::uint64_t>(registers[REG_RIP]),

@@ -84,6 +84,10 @@ bool is_on_operation(const Stacks& s, std::uintptr_t sp) noexcept {
   return s.memory != 0 && sp - operation_begin(s) <= kOperationBytes;
 }
 
+bool is_on_entry(const Stacks& s, std::uintptr_t sp) noexcept {
+  return s.memory != 0 && sp - entry_begin(s) <= kEntryBytes;
+}
+
 bool is_on(const stack_t& stack, std::uintptr_t sp) noexcept {
   if ((stack.ss_flags & SS_DISABLE) != 0) return false;
   const std::uintptr_t begin = word_of(stack.ss_sp);
@@ -210,6 +214,7 @@ void move_to_operation(Continuation f, int signo, siginfo_t* info, void* context
   const Stacks& s = self.stacks;
   const Frame frame = frame_of(context);
   const std::uintptr_t interrupted = stack_pointer_of(context);
+  if (is_on_entry(s, interrupted)) return;  // SS2
   const bool nested = is_on_operation(s, interrupted);
   std::uintptr_t to = place_below(nested ? interrupted - kRedZone : s.next, frame);
   // Jumps out of many handlers have used it up: as a kernel without alternate stacks.
