@@ -130,12 +130,15 @@ def body(story):
     story.check(status == 0 and "cut short" in text, "with --prefix: exit 0", text)
 
     paths[1].write_bytes(whole[:200] + b"?" + whole[201:])
-    for words, cause in (([story.work], "damaged"), ([story.work / "absent", paths[0]], "No such"),
-                         ([paths[0]], "one recording"), ([story.work / ".."], "replica-*.out"),
-                         ([], "--help"), (["--nonsense", *paths], "--help")):
+    for words, expected, cause in (([story.work], 2, "damaged"),
+                                   ([story.work / "absent", paths[0]], 2, "No such"),
+                                   ([paths[0]], 2, "one recording"),
+                                   ([story.work / ".."], 2, "replica-*.out"),
+                                   ([], 100, "recordings is required"),
+                                   (["--nonsense", *paths], 100, "--nonsense")):
         status, text = diff(*words)
-        story.check(status == 2 and cause in text and text.startswith("crane-diff: "),
-                    f"cannot read: exit 2, says {cause}", f"exit {status}: {text}")
+        story.check(status == expected and cause in text and text.startswith("crane-diff: "),
+                    f"cannot read: exit {expected}, says {cause}", f"exit {status}: {text}")
     schedules(story, diff)
 
 
