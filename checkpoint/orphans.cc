@@ -12,6 +12,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "checkpoint/background.h"
+
 namespace crane::checkpoint {
 namespace {
 
@@ -61,6 +63,11 @@ void remove_directories_of_criu() {
     const pid_t maker = maker_of(entry.path().filename());
     if (maker > 0 && ::kill(maker, 0) != 0 && errno == ESRCH) (void)::rmdir(entry.path().c_str());
   }
+}
+
+void remove_what_was_left() {
+  remove_directories_of_criu();
+  Background::remove_left();
 }
 
 void end_orphans(const std::string& directory) {

@@ -18,4 +18,7 @@ void end_orphans(const std::string& directory);
 // which one that was killed leaves.
 void remove_directories_of_criu();
 
+// Those, and the control groups of workers that were killed (background.h).
+void remove_what_was_left();
+
 }  // namespace crane::checkpoint

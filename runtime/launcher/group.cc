@@ -217,6 +217,7 @@ void Group::serve() {
     if (left < 0) break;
     if (left == 0) poll(nullptr, 0, 5);
   }
+  checkpoint::remove_what_was_left();
 }
 
 void Group::on_signals() {
@@ -241,7 +242,7 @@ void Group::reap() {
     }
   }
   checkpoint::end_orphans(directories_.dir());
-  checkpoint::remove_directories_of_criu();
+  checkpoint::remove_what_was_left();
 }
 
 // --- what nodes say -----------------------------------------------------------------------------

@@ -331,7 +331,7 @@ void HostAgent::on_node_end(int status) {
     if (left < 0) break;
     if (left == 0) poll(nullptr, 0, 5);
   }
-  checkpoint::remove_directories_of_criu();
+  checkpoint::remove_what_was_left();
   constexpr int kNoCheckpoint = 80;
   const auto before = std::exchange(before_fetch_, std::nullopt);
   if (before && WIFEXITED(status) && WEXITSTATUS(status) == kNoCheckpoint) {

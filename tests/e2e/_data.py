@@ -226,7 +226,11 @@ class LastingGroup:
         if status != 0:
             self.group.explain()
             raise h.Failure(f"crane-run ended with {status}")
-        h.wait_until(lambda: not self.group.leftovers(), 20, "nothing of the group is left")
+        try:
+            h.wait_until(lambda: not self.group.leftovers(), 20, "nothing of the group is left")
+        except h.Failure:
+            self.group.explain()
+            raise h.Failure(f"left behind: {self.group.leftovers()}") from None
 
     def kill_everything(self):
         """crane-run, nodes, keepers and servers, as a loss of power would: nobody ends in order."""
