@@ -16,12 +16,7 @@
 namespace crane::launcher {
 namespace {
 
-namespace fs = std::filesystem;
 constexpr std::size_t kAnswerMax = 256 * 1024;
-
-bool is_denied(const std::error_code& failure) {
-  return failure == std::errc::permission_denied || failure == std::errc::operation_not_permitted;
-}
 
 }  // namespace
 
@@ -58,20 +53,6 @@ std::map<int, std::string> find_replicas(const std::string& dir, const std::stri
                                          bool& denied) {
   auto found = checkpoint::replica_directories(dir + "/" + group, denied);
   for (auto& [replica, path] : found) path += "/control.sock";
-  return found;
-}
-
-std::vector<std::string> find_groups(const std::string& dir, bool& denied) {
-  std::vector<std::string> found;
-  std::error_code failure;
-  for (const auto& entry : fs::directory_iterator(dir, failure)) {
-    const std::string name = entry.path().filename().string();
-    bool hidden = false;
-    if (!find_replicas(dir, name, hidden).empty()) found.push_back(name);
-    denied = denied || hidden;
-  }
-  denied = denied || is_denied(failure);
-  std::sort(found.begin(), found.end());
   return found;
 }
 

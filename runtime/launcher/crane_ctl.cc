@@ -208,10 +208,12 @@ int main(int argc, char** argv) {
   CLI::App app{"Looks at the groups of this machine and steers them."};
   app.set_version_flag("--version", crane::kVersion);
   Request request;
-  request.dir = crane::setup::default_directory();
-  app.add_option("--dir", request.dir, "where the groups live")->capture_default_str();
+  app.add_option("--dir", request.dir, "where the groups live (default: wherever this user's are)");
   app.fallthrough();
   app.require_subcommand(1);
+  auto* list = app.add_subcommand("list", "the groups of this machine, and where they are");
+  list->add_option("-o,--output", request.output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}));
   auto* status_command = app.add_subcommand("status", "roles, indexes, lag, servers");
   declare_all_groups(*status_command, request);
   status_command->add_flag("--watch", request.watch, "again every second");
@@ -242,6 +244,7 @@ int main(int argc, char** argv) {
         "; see crane-ctl --help");
     return static_cast<int>(crane::setup::Status::kUsage);
   }
+  if (*list) return list_groups(request);
   if (*status_command) return status(request);
   if (*transfer) {
     nlohmann::json what{{"do", "transfer"}};

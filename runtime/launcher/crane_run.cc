@@ -116,6 +116,7 @@ int main(int argc, char** argv) {
   if (!options.remote.hosts.empty()) return Hosts(options).run();
   if (options.stop) return stop_group(options);
 
+  hold_signals();
   Found found;
   const Remains remains = look_for_remains(options.place());
   if (remains.record && options.force_new_group && remains.living > 0) {

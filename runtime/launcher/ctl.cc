@@ -10,6 +10,7 @@
 #include "runtime/launcher/returns.h"
 #include "runtime/launcher/starter.h"
 #include "runtime/launcher/take_over.h"
+#include "runtime/launcher/text_table.h"
 #include "runtime/setup/preflight.h"
 
 namespace crane::launcher {
@@ -19,37 +20,46 @@ using Json = nlohmann::json;
 
 namespace {
 constexpr int kAskTimeoutMs = 2'000, kWatchMs = 1'000;
+
+// A group in crane-ctl list.
+Json row_of(const Json& summary, const std::string& home) {
+  const Json& replicas = summary["replicas"];
+  const auto here = std::count_if(replicas.begin(), replicas.end(),
+                                  [](const Json& r) { return r.value("state", "") == "ok"; });
+  return {{"group", summary["group"]},
+          {"state", here == 0 && summary["health"] == "no leader" ? "stopped" : summary["health"]},
+          {"leader", summary["leader"]},
+          {"answering", here},
+          {"replicas", replicas.size()},
+          {"directory", home}};
+}
 }  // namespace
 
 void print(const std::string& text) { (void)!write(STDOUT_FILENO, text.data(), text.size()); }
 
 int choose_groups(const Request& request, std::vector<std::string>& groups) {
   bool denied = false;
-  if (!request.group.empty()) {
-    if (!find_replicas(request.dir, request.group, denied).empty()) {
-      groups = {request.group};
-      return 0;
-    }
-  } else {
-    groups = find_groups(request.dir, denied);
-    if (!groups.empty()) return 0;
+  for (const auto& found : find_groups(request.dir, denied)) {
+    if (request.group.empty() || found.name == request.group) groups.push_back(found.name);
   }
+  if (!groups.empty()) return 0;
+  const std::string places = places_of(request.dir);
   if (denied) {
-    say("cannot look at groups: " + request.dir +
+    say("cannot look at groups: " + places +
         ": not permitted; run it as the user who started the group");
     return kNotPermitted;
   }
   say(request.group.empty()
-          ? "no group: " + request.dir + ": nothing runs there; name another place with --dir"
-          : "no such group: " + request.group + ": it is not in " + request.dir +
-                "; see crane-ctl status, or name another place with --dir");
+          ? "no group: nothing runs in " + places + "; name another place with --dir"
+          : "no such group: " + request.group + ": it is not in " + places +
+                "; see crane-ctl list, or name another place with --dir");
   return kNoSuchGroup;
 }
 
 std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& group) {
   std::map<int, NodeAnswer> answers;
   bool denied = false;
-  for (const auto& [replica, socket] : find_replicas(request.dir, group, denied)) {
+  for (const auto& [replica, socket] : find_replicas(request.dir_of(group), group, denied)) {
     NodeAnswer& answer = answers[replica];
     std::string text;
     answer.reply = ask_node(socket, Json{{"do", "status"}}.dump(), kAskTimeoutMs, text);
@@ -68,12 +78,13 @@ std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& gro
 
 Json summary_of(const Request& request, const std::string& group) {
   Json summary = summarise(group, ask_all(request, group));
-  if (!is_unsupervised(request.dir, group)) return summary;
-  const auto record = read_record(request.dir + "/" + group);
+  if (!is_unsupervised(request.dir_of(group), group)) return summary;
+  const auto record = read_record(request.home_of(group));
   note_unsupervised(
       summary, "no crane-run supervises this group, and lost replicas stay away; " +
                    (record ? command_text(record->words) + " takes it over, " : std::string()) +
-                   "crane-run --stop --name " + group + " --dir " + request.dir + " ends it");
+                   "crane-run --stop --name " + group + " --dir " + request.dir_of(group) +
+                   " ends it");
   return summary;
 }
 
@@ -96,6 +107,21 @@ int status_once(const Request& request) {
 }
 
 }  // namespace
+
+int list_groups(const Request& request) {
+  std::vector<std::string> groups;
+  if (const int bad = choose_groups(request, groups); bad != 0) return bad;
+  Json rows = Json::array();
+  for (const auto& group : groups) {
+    const std::string home = request.home_of(group);
+    rows.push_back(row_of(summary_of(request, group), home));
+  }
+  constexpr Column kColumns[] = {{"GROUP", "group", false},  {"STATE", "state", false},
+                                 {"LEADER", "leader", true}, {"ANSWER", "answering", true},
+                                 {"OF", "replicas", true},   {"DIRECTORY", "directory", false}};
+  print(request.output == "json" ? rows.dump(2) + "\n" : table(kColumns, rows));
+  return 0;
+}
 
 int status(const Request& request) {
   for (;;) {
@@ -127,7 +153,7 @@ Told told_by(const std::string& group, const std::string& text) {
 
 Told tell_replica(const Request& request, const std::string& group, int replica, const Json& what) {
   bool denied = false;
-  const auto sockets = find_replicas(request.dir, group, denied);
+  const auto sockets = find_replicas(request.dir_of(group), group, denied);
   const std::string who = "replica " + std::to_string(replica);
   if (sockets.count(replica) == 0) {
     return {kRefused, "not here: " + group + ": " + who + " is on another host; run this there"};

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/launcher/find_group.h"
 #include "runtime/launcher/status_table.h"
 #include "runtime/setup/messages.h"
 
@@ -23,11 +24,16 @@ inline constexpr int kDamaged = 5;
 inline constexpr int kLookEveryMs = 50;  // of commands that wait for what becomes of them
 
 struct Request {
-  std::string dir, group, output = "table", secret, signal, checkpoint, tier;
+  std::string dir;  // --dir; "": wherever the group is
+  std::string group, output = "table", secret, signal, checkpoint, tier;
   bool watch = false;
   int to = -1;
   int replica = -1;
   int fresh = -1;  // member replace: who comes
+
+  // The directory that the group is in.
+  std::string dir_of(const std::string& name) const { return directory_of(dir, name); }
+  std::string home_of(const std::string& name) const { return dir_of(name) + "/" + name; }
 };
 
 // What the leader said to a request; `status` is crane-ctl's.
@@ -57,6 +63,7 @@ Told tell_leader(const Request& request, const std::string& group, const nlohman
 int ask_leader(const Request& request, const nlohmann::json& what);
 
 // --- commands
+int list_groups(const Request& request);
 int status(const Request& request);
 int list_members(const Request& request);
 int checkpoint_now(const Request& request);  // ctl_checkpoint.cc

@@ -7,6 +7,7 @@
 #include "runtime/launcher/checkpoints.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/ctl.h"
+#include "runtime/launcher/starter.h"
 #include "runtime/launcher/take_over.h"
 
 namespace crane::launcher {
@@ -33,8 +34,7 @@ int checkpoint_now(const Request& request) {
   for (;; poll(nullptr, 0, kLookEveryMs)) {
     const auto answers = ask_all(request, group);
     const auto found = answers.find(who);
-    bool denied = false;
-    if (found == answers.end() && find_replicas(request.dir, group, denied).count(who) == 0) {
+    if (found == answers.end() && !is_here(request, group, who)) {
       print("replica " + std::to_string(who) +
             " is on another host: crane-ctl checkpoint list tells there\n");
       return 0;
@@ -79,7 +79,7 @@ int list_checkpoints(const Request& request) {
   if (const int bad = choose_groups(request, groups); bad != 0) return bad;
   int worst = 0;
   for (const auto& group : groups) {
-    const AllKept found = checkpoint::find_kept(request.dir + "/" + group);
+    const AllKept found = checkpoint::find_kept(request.home_of(group));
     worst = std::max(worst, say_problems(found));
     if (found.checkpoints.empty() && !found.problems.empty()) continue;
     const Json listed = checkpoints_json(group, found.checkpoints);
@@ -91,7 +91,7 @@ int list_checkpoints(const Request& request) {
 int name_checkpoint(Request& request) {
   bool denied = false;
   if (request.checkpoint.empty() && !checkpoint_name(request.group).empty() &&
-      find_replicas(request.dir, request.group, denied).empty()) {
+      find_replicas(request.dir_of(request.group), request.group, denied).empty()) {
     std::swap(request.group, request.checkpoint);
   }
   const std::string name = checkpoint_name(request.checkpoint);
@@ -106,7 +106,7 @@ int name_checkpoint(Request& request) {
 
 // From what crane-run wrote down, else from a node; "": nobody tells.
 std::string log_digest_of(const Request& request, const std::string& group) {
-  const auto record = read_record(request.dir + "/" + group);
+  const auto record = read_record(request.home_of(group));
   if (record)
     return checkpoint::digest_of_log(group, std::strtoull(record->log_id.c_str(), nullptr, 10));
   for (const auto& [replica, answer] : ask_all(request, group)) {
@@ -123,7 +123,7 @@ int verify_checkpoints(Request request) {
   const std::string& name = request.checkpoint;
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;
-  const AllKept found = checkpoint::find_kept(request.dir + "/" + group);
+  const AllKept found = checkpoint::find_kept(request.home_of(group));
   const std::string digest = log_digest_of(request, group);
   int worst = say_problems(found);
   bool any = false;

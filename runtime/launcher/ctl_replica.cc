@@ -71,7 +71,7 @@ std::uint64_t number(const Json& json, const char* key) {
 
 // A new replica that begins at a checkpoint is there in seconds: there should be one.
 void keep_one(const Request& request, const std::string& group) {
-  const auto kept = checkpoint::find_kept(request.dir + "/" + group).checkpoints;
+  const auto kept = checkpoint::find_kept(request.home_of(group)).checkpoints;
   const bool any =
       std::any_of(kept.begin(), kept.end(), [](const Kept& k) { return k.listed.damage.empty(); });
   if (any) return;
@@ -295,7 +295,7 @@ int check_named(const Request& request, const std::string& group) {
   std::string sentence;
   bool found = false;
   Verdict verdict = Verdict::kWell;
-  for (const Kept& kept : checkpoint::find_kept(request.dir + "/" + group).checkpoints) {
+  for (const Kept& kept : checkpoint::find_kept(request.home_of(group)).checkpoints) {
     if (kept.listed.name != request.checkpoint) continue;
     found = true;
     verdict = verify_checkpoint(kept, digest, sentence);
@@ -452,7 +452,7 @@ int restore_replica(Request request) {
   }
   if (!request.checkpoint.empty()) {
     if (const int bad = check_named(request, group); bad != 0) return bad;
-  } else if (checkpoint::find_kept(request.dir + "/" + group).checkpoints.empty()) {
+  } else if (checkpoint::find_kept(request.home_of(group)).checkpoints.empty()) {
     say("no such checkpoint: " + group + ": there is none; crane-ctl checkpoint now makes one");
     return kNoSuchCheckpoint;
   }

@@ -30,6 +30,13 @@ constexpr int kEndTimeoutMs = 20'000;   // for a server to end by itself
 constexpr int kLookTimeoutMs = 500;     // between two looks at the analysis replica
 constexpr int kExitTimeoutMs = 10'000;  // for the other replicas, once one server ended by itself
 
+sigset_t signals_of_group() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, s);
+  return set;
+}
+
 }  // namespace
 
 Group::Group(const Options& options, const Parts& parts, const Profile& profile,
@@ -103,11 +110,14 @@ Problem Group::start_node(Replica& replica, const Begin& begin) {
   return {};
 }
 
-void Group::open_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, s);
+void hold_signals() {
+  const sigset_t set = signals_of_group();
   sigprocmask(SIG_BLOCK, &set, nullptr);
+}
+
+void Group::open_signals() {
+  hold_signals();
+  const sigset_t set = signals_of_group();
   signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   changes_ = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   prctl(PR_SET_CHILD_SUBREAPER, 1);

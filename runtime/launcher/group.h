@@ -52,6 +52,10 @@ using setup::GroupDirectories;
 using setup::Parts;
 using setup::Profile;
 
+// From here on SIGINT, SIGTERM, SIGHUP and SIGCHLD wait for the group's loop: who is told to stop
+// while it finds its nodes ends them in order.
+void hold_signals();
+
 class Group {
  public:
   Group(const Options& options, const Parts& parts, const Profile& profile,

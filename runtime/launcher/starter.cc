@@ -14,13 +14,13 @@ using Json = nlohmann::json;
 constexpr int kAskMs = 2'000;
 
 std::string door_of(const Request& request, const std::string& group, int replica) {
-  return request.dir + "/" + group + "/h" + std::to_string(replica) + "/" + kAgentDoor;
+  return request.home_of(group) + "/h" + std::to_string(replica) + "/" + kAgentDoor;
 }
 
 }  // namespace
 
 Starter starter_of(const Request& request, const std::string& group, int replica) {
-  const std::string state = request.dir + "/" + group + "/state.json";
+  const std::string state = request.home_of(group) + "/state.json";
   if (access(state.c_str(), F_OK) == 0) return Starter::kCraneRun;
   const Told told = tell_agent(request, group, replica, {{"do", "state"}});
   return told.status == 0 || told.busy ? Starter::kAgent : Starter::kNobody;
@@ -28,7 +28,7 @@ Starter starter_of(const Request& request, const std::string& group, int replica
 
 bool is_here(const Request& request, const std::string& group, int replica) {
   bool denied = false;
-  return find_replicas(request.dir, group, denied).count(replica) != 0;
+  return find_replicas(request.dir_of(group), group, denied).count(replica) != 0;
 }
 
 Told tell_agent(const Request& request, const std::string& group, int replica, const Json& what) {
@@ -44,7 +44,7 @@ Told tell_agent(const Request& request, const std::string& group, int replica, c
 }
 
 Told tell_crane_run(const Request& request, const std::string& group, const Json& what) {
-  const std::string door = request.dir + "/" + group + "/" + kAgentDoor;
+  const std::string door = request.home_of(group) + "/" + kAgentDoor;
   std::string text;
   const Reply reply = ask_node(door, what.dump(), kAskMs, text);
   if (reply == Reply::kAnswer) return told_by(group, text);

@@ -141,6 +141,10 @@ std::string default_directory() {
   return "/tmp/crane-" + std::to_string(geteuid());
 }
 
+std::string shared_directory(const std::string& group) {
+  return std::string(kSharedMemory) + "/" + kSharedPrefix + group;
+}
+
 std::string lasting_directory() {
   if (geteuid() == 0) return "/var/lib/crane";
   if (const char* state = getenv("XDG_STATE_HOME"); state != nullptr && *state == '/') {
@@ -266,12 +270,19 @@ Problem GroupDirectories::make(const GroupPlace& place, const std::string& top) 
   return {};
 }
 
+// A group that cannot be found so is still found by --dir.
+void GroupDirectories::link_home(const std::string& shm, const std::string& dir) {
+  const std::string link = shm + "/" + kHome;
+  (void)unlink(link.c_str());
+  (void)!symlink(dir.c_str(), link.c_str());
+}
+
 Problem GroupDirectories::create(const GroupPlace& place) {
   const std::string otherwise = place.lasts ? lasting_directory() : default_directory();
   const std::string base = place.dir.empty() ? otherwise : place.dir;
   lasts_ = place.lasts;
   const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
-  const std::string shm = "/dev/shm/crane." + place.name;
+  const std::string shm = shared_directory(place.name);
   std::error_code unknown;
   const std::string parent = fs::path(dir).parent_path();
   if (!place.dir.empty() && !fs::exists(parent, unknown)) made_ = parent;
@@ -295,6 +306,7 @@ Problem GroupDirectories::create(const GroupPlace& place) {
   for (const auto& top : {dir, shm}) {
     if (auto p = make(place, top); !p.none()) return p;
   }
+  link_home(shm, dir);
   return check_record(place.record);
 }
 
@@ -303,7 +315,7 @@ Problem GroupDirectories::take_over(const GroupPlace& place) {
   const std::string base = place.dir.empty() ? otherwise : place.dir;
   lasts_ = place.lasts;
   const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
-  const std::string shm = "/dev/shm/crane." + place.name;
+  const std::string shm = shared_directory(place.name);
   for (int i = 0; i < place.replicas; ++i) {
     const std::string segment = shm + "/r" + std::to_string(i) + "/segment";
     if (auto p = check_version(segment); !p.none()) return p;
@@ -321,13 +333,14 @@ Problem GroupDirectories::take_over(const GroupPlace& place) {
   }
   dir_ = dir;
   shm_dir_ = shm;
+  link_home(shm, dir);
   return check_record(place.record);
 }
 
 Problem GroupDirectories::create_replica(const GroupPlace& place, int replica) {
   const std::string base = place.dir.empty() ? default_directory() : place.dir;
   const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
-  const std::string shm = "/dev/shm/crane." + place.name;
+  const std::string shm = shared_directory(place.name);
   const std::string own = "/r" + std::to_string(replica);
   const std::string who = place.name + " replica " + std::to_string(replica);
   if (auto p = check_version(shm + own + "/segment"); !p.none()) return p;
@@ -348,13 +361,14 @@ Problem GroupDirectories::create_replica(const GroupPlace& place, int replica) {
   // Not ours to remove: other replicas of the group may run here.
   dir_own_ = dir;
   shm_own_ = shm;
+  link_home(shm, dir);
   return check_record(place.record);
 }
 
 Problem GroupDirectories::create_host(const GroupPlace& place, int replica) {
   const std::string base = place.dir.empty() ? default_directory() : place.dir;
   const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
-  const std::string shm = "/dev/shm/crane." + place.name;
+  const std::string shm = shared_directory(place.name);
   const std::string home = dir + "/h" + std::to_string(replica);
   for (const auto& top : {dir, shm}) {
     if (auto p = lock(top, place.name, Hold::kShared); !p.none()) return p;
@@ -373,6 +387,7 @@ Problem GroupDirectories::create_host(const GroupPlace& place, int replica) {
   chmod(home.c_str(), 0700);
   dir_own_ = dir;
   shm_own_ = shm;
+  link_home(shm, dir);
   host_dir_ = home;
   host_replica_ = replica;
   return {};
@@ -394,8 +409,10 @@ void GroupDirectories::remove_host(Goes goes) {
   for (const std::size_t i : {0U, 1U}) {
     const std::string& top = i == 0 ? dir_own_ : shm_own_;
     const bool last = flock(locks_[i], LOCK_EX | LOCK_NB) == 0;
-    const auto entries = std::distance(fs::directory_iterator(top, ignored), {});
-    if (last && entries == 1) fs::remove_all(top, ignored);  // the lock alone
+    const bool empty = std::all_of(fs::directory_iterator(top, ignored), {}, [](const auto& entry) {
+      return entry.path().filename() == "lock" || entry.path().filename() == kHome;
+    });
+    if (last && empty) fs::remove_all(top, ignored);
   }
   for (const int fd : locks_) close(fd);
   locks_.clear();

@@ -43,6 +43,10 @@ std::string default_directory();
 std::string lasting_directory();
 // Whether what lies there is gone with the machine's power.
 bool is_in_memory(const std::string& path);
+// The other one: /dev/shm/crane.<name>.  In it, from the start of the group on, `home` is a link to
+// <dir>/<name>: so everybody finds a group that runs.
+inline constexpr char kSharedMemory[] = "/dev/shm", kSharedPrefix[] = "crane.", kHome[] = "home";
+std::string shared_directory(const std::string& group);
 // Part of paths, of a container's name and of its host name.
 bool good_group_name(const std::string& name);
 
@@ -102,6 +106,7 @@ class GroupDirectories {
   Problem lock(const std::string& directory, const std::string& name, Hold hold = Hold::kAlone);
 
   Problem make(const GroupPlace& place, const std::string& top);
+  static void link_home(const std::string& shm, const std::string& dir);
 
   std::string dir_, shm_dir_;      // removed at the end
   bool lasts_ = false;             // of dir_ only what a running group needs

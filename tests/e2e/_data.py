@@ -216,6 +216,9 @@ class LastingGroup:
 
     def start(self):
         self.group.start()
+        # The nodes of one that was killed go on serving meanwhile.
+        h.wait_until(lambda: (self.group.state() or {}).get("pid") == self.group.process.pid, 90,
+                     "the new crane-run supervises the group")
         h.wait_until(self.server.ready, 90, f"{self.server.name} answers")
 
     def log(self):
