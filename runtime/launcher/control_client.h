@@ -20,8 +20,8 @@ enum class Reply { kAnswer, kAbsent, kDenied, kSilent, kDrained };
 Reply ask_node(const std::string& socket, const std::string& request, int timeout_ms,
                std::string& answer);
 
-// The replicas with a directory below <dir>/<group>: number and control socket; `denied`: it may not
-// be read.
+// The replicas with a directory below <dir>/<group>: number and control socket; `denied`: it may
+// not be read.
 std::map<int, std::string> find_replicas(const std::string& dir, const std::string& group,
                                          bool& denied);
 
