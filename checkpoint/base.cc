@@ -41,8 +41,10 @@ void set_time(const fs::path& machines, const fs::path& ours) {
   (void)utimensat(AT_FDCWD, ours.c_str(), times, AT_SYMLINK_NOFOLLOW);
 }
 
-Outcome add(const LastingDirectory& one, const std::string& base, Why& why) {
-  const fs::path relative = fs::path(one.path).relative_path();
+// `fill` makes `path` in `base`, where it covers the machine's.
+template <typename Fill>
+Outcome cover(const std::string& path, const std::string& base, Fill&& fill, Why& why) {
+  const fs::path relative = fs::path(path).relative_path();
   fs::path machines = "/", ours = base;
   std::vector<std::pair<fs::path, fs::path>> above{{machines, ours}};
   for (const auto& part : relative.parent_path()) {
@@ -51,11 +53,16 @@ Outcome add(const LastingDirectory& one, const std::string& base, Why& why) {
     if (auto made = make_above(machines, ours, why); !made) return made;
     above.emplace_back(machines, ours);
   }
-  const std::string place = base + one.path;
-  if (auto copied = copy_tree(one.content, place, why); !copied) return copied;
+  const std::string place = base + path;
+  if (auto filled = fill(place); !filled) return filled;
   if (setxattr(place.c_str(), kOpaque, "y", 1, 0) != 0) return why.system("cover", place);
   for (auto it = above.rbegin(); it != above.rend(); ++it) set_time(it->first, it->second);
   return Done{};
+}
+
+Outcome add(const LastingDirectory& one, const std::string& base, Why& why) {
+  const auto copy = [&](const std::string& place) { return copy_tree(one.content, place, why); };
+  return cover(one.path, base, copy, why);
 }
 
 // It, and all above it that is new, is on disk.
@@ -125,6 +132,16 @@ std::uint64_t digest(const std::string& path, Times times, bool bytes) {
 }
 
 }  // namespace
+
+Outcome cover_directory(const std::string& path, const std::string& upper, Why& why) {
+  const auto make = [&](const std::string& place) -> Outcome {
+    if (mkdir(place.c_str(), 0700) != 0) return why.system("make", place);
+    const timespec beginning[2] = {};  // of all replicas
+    (void)utimensat(AT_FDCWD, place.c_str(), beginning, 0);
+    return Done{};
+  };
+  return cover(path, upper, make, why);
+}
 
 Outcome make_base(const std::vector<LastingDirectory>& directories, const std::string& base,
                   Before before, Why& why) {

@@ -26,6 +26,9 @@ struct LastingDirectory {
   std::string content;  // the directory that it begins with
 };
 
+// An empty directory at `path` in an overlay's `upper`, which covers the machine's.
+Outcome cover_directory(const std::string& path, const std::string& upper, Why& why);
+
 // `before`: what becomes of one that is there already.
 enum class Before { kReplaced, kStays };
 Outcome make_base(const std::vector<LastingDirectory>& directories, const std::string& base,

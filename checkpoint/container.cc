@@ -22,6 +22,7 @@
 #include <atomic>
 #include <filesystem>
 
+#include "checkpoint/base.h"
 #include "checkpoint/claim.h"
 #include "checkpoint/container_keeper.h"
 #include "checkpoint/tree.h"
@@ -117,6 +118,18 @@ Outcome Container::claim_name() {
   return Done{};
 }
 
+// FILES-1.  Those that the upper directory has already are as a server left them.
+Outcome Container::make_own_directories() {
+  for (const std::string& own : options_.own_directories) {
+    const std::string place = upper_directory() + own;
+    if (access(place.c_str(), F_OK) == 0) continue;
+    Why why;
+    if (auto covered = cover_directory(own, upper_directory(), why); !covered) return covered;
+    if (chmod(place.c_str(), 01777) != 0) return system_error("make the server's own directory");
+  }
+  return Done{};
+}
+
 // The overlay over the machine's root; `upper`: a directory that it starts with, or "".
 Outcome Container::mount_root(const std::string& upper) {
   const std::string& dir = options_.directory;
@@ -143,6 +156,7 @@ Outcome Container::mount_root(const std::string& upper) {
     Why why;
     if (auto copied = copy_tree(upper, place, why); !copied) return copied;
   }
+  if (auto made = make_own_directories(); !made) return made;
   // xino: directories keep their inode numbers also where the layers are on two file systems;
   // without it each look after their inodes were forgotten, and each mount, gives them others.
   const std::string data =

@@ -51,6 +51,9 @@ struct ServerOptions {
   std::vector<Bind> binds;
   // Created for the server before it starts: "/path", or "USER:/path" for one that is a user's.
   std::vector<std::string> make_directories;
+  // Directories that are the server's own and begin empty, whatever the machine has there: what
+  // others make in them would be seen by some replicas alone (FILES-1).  Modes are 01777.
+  std::vector<std::string> own_directories;
   std::string working_directory = "/";
   int stdout_fd = -1;         // inherited by the server; -1: /dev/null
   int stderr_fd = -1;         // likewise
@@ -218,6 +221,7 @@ class Container final : public Server {
   [[noreturn]] void run_monitor();
   Outcome claim_name();
   Outcome prepare_place();
+  Outcome make_own_directories();
   Outcome mount_root(const std::string& upper);
   Outcome prepare_root();
   void configure(Handle& handle);

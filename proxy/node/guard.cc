@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -32,6 +33,33 @@ constexpr timeval kReplaysCheckinTimeout{300, 0};  // valgrind may have to come 
 constexpr std::size_t kLogTailBytes = 600;
 constexpr int kExecFailed = 127;
 constexpr int kRefusedByLibrary = 125;  // libcrane.so could not attach and says why
+
+// Whether `word` names `place` or something in it.
+bool names(const std::string& word, const std::string& place) {
+  for (auto at = word.find(place); at != std::string::npos; at = word.find(place, at + 1)) {
+    const auto end = at + place.size();
+    const bool whole = end == word.size() || word[end] == '/';
+    const bool longer = word.substr(0, at).ends_with("/var");  // of /tmp: /var/tmp
+    if (whole && !longer) return true;
+  }
+  return false;
+}
+
+// FILES-1.  Those of everybody on the machine, unless the command line names something in them.
+std::vector<std::string> own_directories(const Config& config) {
+  std::vector<std::string> words = config.args;
+  words.push_back(config.program);
+  words.push_back(config.working_directory);
+  for (const setup::Bind& bind : config.binds) words.push_back(bind.target);
+  std::vector<std::string> own;
+  for (const std::string place : {"/tmp", "/var/tmp"}) {
+    if (std::none_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return names(word, place); })) {
+      own.push_back(place);
+    }
+  }
+  return own;
+}
 
 }  // namespace
 
@@ -68,6 +96,7 @@ checkpoint::ServerOptions Guard::options() const {
     o.binds.push_back({bind.source, bind.target, bind.read_only});
   }
   o.make_directories = config_.dirs;
+  o.own_directories = own_directories(config_);
   o.working_directory = config_.working_directory;
   o.upper = upper_;
   o.leaves_upper = config_.leaves_files;

@@ -8,12 +8,15 @@ copies by the time a replica returns, as on another host: they are in a director
 containers, which is exchanged while one replica is drained.  Last, processes of a server that meet
 at a FIFO, at a semaphore's name and in a mapped file still do when some of them are older than the
 checkpoint and some are not.
+
+And what others make in this machine's /tmp is no file of the server's (FILES-1).
 """
 import contextlib
 import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 
 import _apache
@@ -103,6 +106,31 @@ def exchanged(story):
                        "a replica that returned to copies of its files")
 
 
+LISTS = '''
+import os, socket, sys
+s = socket.create_server(("0.0.0.0", int(sys.argv[1])))
+while True:
+    c, _ = s.accept()
+    c.sendall(" ".join(sorted(os.listdir("/t" + "mp"))).encode() + b"\\n")
+    c.close()
+'''
+
+
+def of_nobody_else(story):
+    with tempfile.NamedTemporaryFile(prefix="crane-other-", dir="/tmp") as other:
+        name = os.path.basename(other.name)
+        for words, seen in (((), False), ((other.name,), True)):
+            port = h.free_port()
+            program = [sys.executable, "-c", LISTS, str(port), *words]
+            with h.Group(story, program, port=port) as group:
+                with socket.create_connection(("127.0.0.1", port), 20) as client:
+                    said = client.makefile().readline().split()
+                story.check((name in said) == seen and (seen or not said),
+                            "the server sees " + ("what its command line names"
+                                                  if seen else "a /tmp of its own"), str(said))
+                check_equal(story, group, "what it saw")
+
+
 def meeting(story):
     port, place = h.free_port(), story.work / "meeting"
     place.mkdir()
@@ -127,7 +155,7 @@ def meeting(story):
 
 def body(story):
     h.need(*Apache.programs, "mount")
-    for part in (over_two, exchanged, meeting):
+    for part in (over_two, exchanged, of_nobody_else, meeting):
         part(story)
 
 
