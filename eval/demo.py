@@ -161,7 +161,7 @@ def run(out, work, summary):
     summary.step(f"crane-run -n 3 --publish {port}:80 --record ... -- apache2")
     with group:
         print("\n".join("   " + line for line in h.tail(group.log).splitlines()
-                        if line.startswith("crane-run:")))
+                        if "crane-run:" in line))
         summary.note(True, f"three replicas of stock apache2, one address: port {port}")
         show_page(summary, port)
         show_load(summary, port)

@@ -2,6 +2,7 @@
 // crane-node: one replica's node.  Started by crane-run with a control channel, or by itself as one
 // of several hosts: crane-node --config group.toml --replica 2.
 #include <signal.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -31,6 +32,29 @@ namespace {
 using crane::node::Config;
 using crane::node::ExitStatus;
 
+// As say() writes a line of this level.
+class HeadFlag final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& line) override {
+    using crane::setup::Level;
+    const Level level = message.level >= spdlog::level::err    ? Level::kError
+                        : message.level >= spdlog::level::warn ? Level::kWarning
+                                                               : Level::kInfo;
+    const std::string head = crane::setup::head_of(level);
+    line.append(head.data(), head.data() + head.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<HeadFlag>();
+  }
+};
+
+std::unique_ptr<spdlog::formatter> line_for_starter() {
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<HeadFlag>('*').set_pattern("%*crane-node: %v");
+  return formatter;
+}
+
 void open_log(const Config& config) {
   std::error_code ignored;
   std::filesystem::create_directories(config.replica_dir(), ignored);
@@ -38,6 +62,8 @@ void open_log(const Config& config) {
     auto log = spdlog::basic_logger_mt("crane-node", config.replica_dir() + "/node.log");
     // By itself it talks to whoever started it (a terminal, a journal) as well.
     if (config.host) log->sinks().push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    log->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z [%l] %v");
+    if (config.host) log->sinks().back()->set_formatter(line_for_starter());
     log->flush_on(spdlog::level::info);
     spdlog::set_default_logger(std::move(log));
   } catch (const spdlog::spdlog_ex& e) {
@@ -83,6 +109,7 @@ struct Begin {
 
 int run_by_itself(const std::string& path, int replica, const Begin& begin) {
   crane::setup::set_program("crane-node");
+  crane::setup::keep_log();
   crane::setup::GroupDirectories directories;
   Config config;
   const auto problem = crane::node::host_config(path, replica, directories, config);

@@ -39,7 +39,7 @@ void give_way() {
 }
 
 int fail(const Problem& problem) {
-  say(problem.text);
+  say(problem.text, crane::setup::Level::kError);
   return static_cast<int>(problem.status);
 }
 
@@ -106,6 +106,7 @@ int stop_group(Options options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  crane::setup::keep_log();
   if (argc == 2 && std::string_view(argv[1]) == "--host-agent") return run_host_agent();
   Options options;
   Problem problem;

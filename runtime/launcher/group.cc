@@ -157,7 +157,7 @@ int Group::conclude() {
     remove_record(directories_.dir());  // its logs may stay, but it has ended
     return status_;
   }
-  say(problem_.text);
+  say(problem_.text, setup::Level::kError);
   // A group whose first port was taken has heard of no client, and one that ends by --strict was
   // started to find that out.
   const bool heard = problem_.status != Status::kPortTaken || !listeners_.sockets().empty();
@@ -386,8 +386,9 @@ void Group::on_exit(Replica& replica, int status, bool by_signal) {
     say((crashed ? "the server crashed by itself, at one place on all replicas: " +
                        how_ended(status - 128) + " (status " + number + ")"
                  : "the server ended with status " + number) +
-        (failed ? "; its log: " + home_of(replica) + "/server.log, the node's beside it"
-                : std::string()));
+            (failed ? "; its log: " + home_of(replica) + "/server.log, the node's beside it"
+                    : std::string()),
+        failed ? setup::Level::kError : setup::Level::kInfo);
     stop(nullptr);
   } else if (stop_deadline_ms_ == 0) {
     stop_deadline_ms_ = now_ms() + kExitTimeoutMs;
@@ -451,7 +452,8 @@ void Group::judge(Replica& lost) {
   const bool goes_on = alive() * 2 > total;
   if (lost.votes)
     say(goes_on ? "the group goes on with " + left
-                : "the group waits: " + left + " are left, fewer than a majority");
+                : "the group waits: " + left + " are left, fewer than a majority",
+        setup::Level::kWarning);
 }
 
 void Group::end_with(Problem problem) {

@@ -51,7 +51,7 @@ void Group::plan_return(Replica& replica) {
   replica.told = replica.problem.text;
   const std::int64_t in_ms = replica.returns.due_ms() - now_ms();
   const std::string command = "crane-ctl replica resume " + std::to_string(replica.number);
-  say(replica.told);
+  say(replica.told, setup::Level::kWarning);
   if (in_ms > 0) {
     say(name_of(replica.number) + " is started again " + when_text(in_ms) + ", after " +
         std::to_string(replica.returns.in_a_row()) + " ends in a row; " + command +

@@ -212,7 +212,7 @@ int Hosts::run() {
   }
   enter(Phase::kGreeting);
   serve();
-  if (!problem_.none()) say(problem_.text);
+  if (!problem_.none()) say(problem_.text, setup::Level::kError);
   say_what_is_left();
   return problem_.none() ? status_ : static_cast<int>(problem_.status);
 }
@@ -324,7 +324,7 @@ void Hosts::advance() {
   if (phase_ == Phase::kStopping) return;
   if (bad != hosts_.end()) {  // every host says what it lacks, the first one's status counts
     for (auto other = bad + 1; other != hosts_.end(); ++other) {
-      if (!other->problem.none()) say(other->problem.text);
+      if (!other->problem.none()) say(other->problem.text, setup::Level::kWarning);
     }
     return end_with(bad->problem);
   }
@@ -539,7 +539,7 @@ void Hosts::on_shell_end(Host& host, int status) {
     judge(host);
   }
   if (options_.remote.stop) {
-    say(host.problem.text);
+    say(host.problem.text, setup::Level::kWarning);
     if (status_ == 0) status_ = static_cast<int>(host.problem.status);
   }
 }

@@ -40,7 +40,7 @@ void Hosts::judge(Host& host) {
   }
   const int total = static_cast<int>(hosts_.size());
   const int maybe = maybe_running();
-  say(host.problem.text);
+  say(host.problem.text, setup::Level::kWarning);
   if (maybe * 2 <= total) {
     return end_with(problem(Status::kMajorityLost, "the group cannot go on", options_.name,
                             std::to_string(maybe) + " of " + std::to_string(total) +

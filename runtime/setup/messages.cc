@@ -1,19 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/setup/messages.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <cstdlib>
+#include <ctime>
 
 namespace crane::setup {
 namespace {
-bool verbose = false;
+
+bool verbose = false, keeps_a_log = false;
 const char* program = "crane-run";
+
+// systemd says in JOURNAL_STREAM which file its journal reads.
+bool is_journal() {
+  const char* const stream = getenv("JOURNAL_STREAM");
+  struct stat info {};
+  return stream != nullptr && fstat(STDERR_FILENO, &info) == 0 &&
+         std::to_string(info.st_dev) + ":" + std::to_string(info.st_ino) == stream;
+}
+
+std::string time_now() {
+  const time_t now = time(nullptr);
+  tm local{};
+  char text[40];
+  localtime_r(&now, &local);
+  return {text, strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z ", &local)};
+}
+
 }  // namespace
 
-void say(const std::string& text) {
+// What comes before a line: a terminal's reader sees when it comes, the journal notes it.
+std::string head_of(Level level) {
+  static const bool journal = is_journal(), terminal = isatty(STDERR_FILENO) != 0;
+  if (journal) return "<" + std::to_string(static_cast<int>(level)) + ">";
+  return !keeps_a_log || terminal ? "" : time_now();
+}
+
+void say(const std::string& text, Level level) {
   // One write, so that lines of several programs on one terminal stay whole.
-  const std::string line = std::string(program) + ": " + text + "\n";
+  const std::string line = head_of(level) + program + ": " + text + "\n";
   (void)!write(STDERR_FILENO, line.data(), line.size());
 }
+
+void keep_log() { keeps_a_log = true; }
 
 void set_program(const char* name) { program = name; }
 

@@ -83,8 +83,15 @@ inline Problem problem(Status status, const std::string& what, const std::string
 
 // Whose messages these are (static text); crane-run unless set.
 void set_program(const char* name);
+// How grave, as syslog counts (sd-daemon(3)).
+enum class Level : int { kError = 3, kWarning = 4, kInfo = 6 };
 // One line on stderr, with the prefix.
-void say(const std::string& text);
+void say(const std::string& text, Level level = Level::kInfo);
+// This program runs for long: its lines have the time, in ISO 8601 with the zone, unless a terminal
+// shows them; systemd's journal gets the level in its place.
+void keep_log();
+// What say() writes before the program's name.
+std::string head_of(Level level);
 // The program-wide switch of --verbose; detail() says nothing without it.
 void set_verbose(bool on);
 void detail(const std::string& text);

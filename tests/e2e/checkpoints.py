@@ -252,9 +252,9 @@ def drill(story, younger):
 def found_within_a_period(story, flipped, log):
     """The cut that found it is the first one behind the wrong bit: the last cut at which all were
     equal was before."""
-    wrong = re.search(r"\[([\d:. -]+)\].* behind entry (\d+) is wrong", log)
-    alarm = re.search(rf"\[([\d:. -]+)\].*replica {flipped} diverged from the majority between "
-                      r"log index (\d+) and (\d+)", log)
+    wrong = re.search(r"^(\S+) .* behind entry (\d+) is wrong", log, re.M)
+    alarm = re.search(rf"^(\S+) .*replica {flipped} diverged from the majority between "
+                      r"log index (\d+) and (\d+)", log, re.M)
     if not wrong or not alarm:
         return story.check(False, "the log tells the wrong bit and the alarm", log[-2000:])
     at, (before, cut) = int(wrong[2]), (int(alarm[2]), int(alarm[3]))

@@ -11,6 +11,7 @@ another environment.
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -188,7 +189,7 @@ def program(port):
 
 def whole_lines(text):
     """Nothing of ssh's ends a line in the middle of a message."""
-    return all(line.startswith("crane-run: ") for line in text.splitlines())
+    return all(re.match(r"(\d{4}-\S+ )?crane-run: ", line) for line in text.splitlines())
 
 
 def serve_and_lose(story, network, sshds):

@@ -3,6 +3,7 @@
 """Wrong uses, each with the message and the exit status it gives (the table of messages.h)."""
 import os
 import pathlib
+import re
 import shutil
 import socket
 import struct
@@ -39,8 +40,7 @@ class Uses:
             got, text = done.returncode, done.stdout
         except subprocess.TimeoutExpired as late:
             got, text = None, (late.stdout or b"").decode(errors="replace")
-        said = [line[len("crane-run: "):] for line in text.splitlines()
-                if line.startswith("crane-run: ")]
+        said = re.findall(r"^(?:\d{4}-\S+ )?crane-run: (.*)", text, re.M)
         message = next((s for s in reversed(said) if ";" in s), said[-1] if said else text[-200:])
         good = got == status and all(w in text for w in words) and ";" in message
         self.rows.append((what, got, message))
