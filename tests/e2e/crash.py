@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A server that crashes by an input, on all replicas: crane-run says that it was the server's doing,
-names its log, and ends with the server's own status."""
+"""A server that crashes by an input, on all replicas: crane-run says that it was the server's
+doing, names its log, and ends with the server's own status."""
 import signal
 import socket
 import sys
