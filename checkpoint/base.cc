@@ -136,6 +136,7 @@ std::uint64_t digest(const std::string& path, Times times, bool bytes) {
 Outcome cover_directory(const std::string& path, const std::string& upper, Why& why) {
   const auto make = [&](const std::string& place) -> Outcome {
     if (mkdir(place.c_str(), 0700) != 0) return why.system("make", place);
+    if (chmod(place.c_str(), 01777) != 0) return why.system("chmod", place);
     const timespec beginning[2] = {};  // of all replicas
     (void)utimensat(AT_FDCWD, place.c_str(), beginning, 0);
     return Done{};

@@ -26,7 +26,8 @@ struct LastingDirectory {
   std::string content;  // the directory that it begins with
 };
 
-// An empty directory at `path` in an overlay's `upper`, which covers the machine's.
+// An empty directory for everybody (01777) at `path` in an overlay's `upper`: it covers the
+// machine's.
 Outcome cover_directory(const std::string& path, const std::string& upper, Why& why);
 
 // `before`: what becomes of one that is there already.

@@ -121,11 +121,9 @@ Outcome Container::claim_name() {
 // FILES-1.  Those that the upper directory has already are as a server left them.
 Outcome Container::make_own_directories() {
   for (const std::string& own : options_.own_directories) {
-    const std::string place = upper_directory() + own;
-    if (access(place.c_str(), F_OK) == 0) continue;
+    if (access((upper_directory() + own).c_str(), F_OK) == 0) continue;
     Why why;
     if (auto covered = cover_directory(own, upper_directory(), why); !covered) return covered;
-    if (chmod(place.c_str(), 01777) != 0) return system_error("make the server's own directory");
   }
   return Done{};
 }

@@ -45,7 +45,8 @@ bool names(const std::string& word, const std::string& place) {
   return false;
 }
 
-// FILES-1.  Those of everybody on the machine, unless the command line names something in them.
+// FILES-1.  The server gets a /tmp and a /var/tmp of its own.  It sees the machine's if the command
+// line names something there.
 std::vector<std::string> own_directories(const Config& config) {
   std::vector<std::string> words = config.args;
   words.push_back(config.program);
