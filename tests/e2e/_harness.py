@@ -351,6 +351,13 @@ class Group:
         return done.returncode, done.stdout.strip()
 
 
+def ctl(story, *words):
+    """(status, text) of crane-ctl."""
+    done = subprocess.run([str(story.out / "crane-ctl"), *words], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=60)
+    return done.returncode, done.stdout
+
+
 # --- a story ------------------------------------------------------------------------------------
 
 class Story:

@@ -5,7 +5,6 @@ prints, are refused by a living node; a mistyped command is guessed."""
 import copy
 import json
 import socket
-import subprocess
 import sys
 
 import _harness as h
@@ -18,12 +17,6 @@ while True:
     c.sendall(b"hello\\n")
     c.close()
 """
-
-
-def ctl(story, *words):
-    done = subprocess.run([str(story.out / "crane-ctl"), *words], capture_output=True, text=True,
-                          timeout=60)
-    return done.returncode, done.stdout + done.stderr
 
 
 def ask(path, request):
@@ -83,7 +76,7 @@ def malformed(channel):
 
 
 def refuse_malformed(story, group):
-    status, text = ctl(story, "schema", "-o", "json")
+    status, text = h.ctl(story, "schema", "-o", "json")
     story.check(status == 0, "crane-ctl schema", text[-300:])
     schema = json.loads(text)
     channel = next(c for c in schema["channels"] if c["name"] == "node")
@@ -112,7 +105,7 @@ def typos(story):
     for words, says in ((["stauts"], "unknown command 'stauts'; did you mean 'status'?"),
                         (["leader", "tranfser"], "did you mean 'transfer'?"),
                         ([], "a command is missing: "), (["member"], "member what: list")):
-        status, text = ctl(story, *words)
+        status, text = h.ctl(story, *words)
         story.check(status == 100 and says in text, f"{words}: {says}", f"{status}: {text}")
 
 

@@ -2,21 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """crane-ctl finds the groups of this machine without being told their directory."""
 import json
-import subprocess
 
 import _harness as h
 
 NO_SUCH_GROUP = 3
 
 
-def ctl(story, *words):
-    done = subprocess.run([str(story.out / "crane-ctl"), *words], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, timeout=30)
-    return done.returncode, done.stdout
-
-
 def listed(story):
-    return {row["group"]: row for row in json.loads(ctl(story, "list", "-o", "json")[1])}
+    return {row["group"]: row for row in json.loads(h.ctl(story, "list", "-o", "json")[1])}
 
 
 def body(story):
@@ -29,18 +22,18 @@ def body(story):
         story.check(row.get("directory") == str(group.home / group.name)
                     and row.get("state") == "well" and row.get("answering") == 3,
                     "crane-ctl list shows it, how it is, and where", str(row))
-        status, text = ctl(story, "status", group.name)
+        status, text = h.ctl(story, "status", group.name)
         story.check(status == 0 and group.name in text, "status finds it", f"{status}: {text}")
-        status, text = ctl(story, "member", "list", group.name)
+        status, text = h.ctl(story, "member", "list", group.name)
         story.check(status == 0 and "voter" in text, "member list finds it", f"{status}: {text}")
-        status, text = ctl(story, "status", "no-such-group")
+        status, text = h.ctl(story, "status", "no-such-group")
         story.check(status == NO_SUCH_GROUP and "/run/crane" in text and "crane-ctl list" in text,
                     "of one that is nowhere it says where it looked", f"{status}: {text}")
-        status, text = ctl(story, "--dir", str(story.work / "elsewhere"), "status", group.name)
+        status, text = h.ctl(story, "--dir", str(story.work / "elsewhere"), "status", group.name)
         story.check(status == NO_SUCH_GROUP and "elsewhere" in text, "--dir: only there",
                     f"{status}: {text}")
         group.stop()
-    status, text = ctl(story, "status", group.name)
+    status, text = h.ctl(story, "status", group.name)
     story.check(status == NO_SUCH_GROUP, "one that has ended is found no more",
                 f"{status}: {text}")
 
