@@ -118,7 +118,7 @@ int run_by_itself(const std::string& path, int replica, const Begin& begin) {
     return static_cast<int>(problem.status);
   }
   open_log(config);
-  crane::checkpoint::remove_what_was_left();
+  crane::checkpoint::remove_directories_of_criu();
   // What other nodes have not forgotten yet is no checkpoint of the new group.
   if (begin.new_group) {
     crane::node::forget_group(config);

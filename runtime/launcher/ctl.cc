@@ -39,8 +39,10 @@ void print(const std::string& text) { (void)!write(STDOUT_FILENO, text.data(), t
 
 int choose_groups(const Request& request, std::vector<std::string>& groups) {
   bool denied = false;
-  for (const auto& found : find_groups(request.dir, denied)) {
-    if (request.group.empty() || found.name == request.group) groups.push_back(found.name);
+  if (request.group.empty()) {
+    for (const auto& found : find_groups(request.dir, denied)) groups.push_back(found.name);
+  } else if (!directory_of(request.dir, request.group, denied).empty()) {
+    groups = {request.group};
   }
   if (!groups.empty()) return 0;
   const std::string places = places_of(request.dir);

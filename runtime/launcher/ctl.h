@@ -32,7 +32,10 @@ struct Request {
   int fresh = -1;  // member replace: who comes
 
   // The directory that the group is in.
-  std::string dir_of(const std::string& name) const { return directory_of(dir, name); }
+  std::string dir_of(const std::string& name) const {
+    bool denied = false;
+    return directory_of(dir, name, denied);
+  }
   std::string home_of(const std::string& name) const { return dir_of(name) + "/" + name; }
 };
 

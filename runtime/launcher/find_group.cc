@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launcher/find_group.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <system_error>
@@ -65,11 +64,18 @@ std::vector<FoundGroup> find_groups(const std::string& dir, bool& denied) {
   return groups;
 }
 
-std::string directory_of(const std::string& dir, const std::string& group) {
-  if (!dir.empty()) return dir;
-  bool denied = false;
-  for (const auto& found : find_groups(dir, denied)) {
-    if (found.name == group) return found.dir;
+std::string directory_of(const std::string& dir, const std::string& group, bool& denied) {
+  std::vector<std::string> places{dir};
+  if (dir.empty()) {
+    places = usual_directories();
+    std::error_code unread;
+    const fs::path home =
+        fs::read_symlink(fs::path(setup::shared_directory(group)) / setup::kHome, unread);
+    denied = denied || is_denied(unread);
+    if (!unread) places.insert(places.begin(), home.parent_path());
+  }
+  for (const auto& place : places) {
+    if (!find_replicas(place, group, denied).empty()) return place;
   }
   return "";
 }

@@ -19,8 +19,9 @@ struct FoundGroup {
 // more.
 std::vector<FoundGroup> find_groups(const std::string& dir, bool& denied);
 
-// The directory that holds the group: `dir` unless that is empty; "" if there is none.
-std::string directory_of(const std::string& dir, const std::string& group);
+// The directory that holds the group, `dir` or, if that is empty, wherever it is; "" if there is
+// none.  `denied`: it may be there, this user cannot see it.
+std::string directory_of(const std::string& dir, const std::string& group, bool& denied);
 
 // Where find_groups() looks, for a message.
 std::string places_of(const std::string& dir);

@@ -252,7 +252,7 @@ void Group::reap() {
     }
   }
   checkpoint::end_orphans(directories_.dir());
-  checkpoint::remove_what_was_left();
+  checkpoint::remove_directories_of_criu();
 }
 
 // --- what nodes say -----------------------------------------------------------------------------

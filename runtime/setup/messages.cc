@@ -31,7 +31,7 @@ std::string time_now() {
 
 }  // namespace
 
-// What comes before a line: a terminal's reader sees when it comes, the journal notes it.
+// A file needs the time.  Who reads a terminal sees when a line comes, and the journal notes it.
 std::string head_of(Level level) {
   static const bool journal = is_journal(), terminal = isatty(STDERR_FILENO) != 0;
   if (journal) return "<" + std::to_string(static_cast<int>(level)) + ">";

@@ -44,7 +44,7 @@ std::string lasting_directory();
 // Whether what lies there is gone with the machine's power.
 bool is_in_memory(const std::string& path);
 // The other one: /dev/shm/crane.<name>.  In it, from the start of the group on, `home` is a link to
-// <dir>/<name>: so everybody finds a group that runs.
+// <dir>/<name>.  crane-ctl finds a running group by that link.
 inline constexpr char kSharedMemory[] = "/dev/shm", kSharedPrefix[] = "crane.", kHome[] = "home";
 std::string shared_directory(const std::string& group);
 // Part of paths, of a container's name and of its host name.
