@@ -9,7 +9,8 @@ NO_SUCH_GROUP = 3
 
 
 def listed(story):
-    return {row["group"]: row for row in json.loads(h.ctl(story, "list", "-o", "json")[1])}
+    status, text = h.ctl(story, "list", "-o", "json")
+    return {row["group"]: row for row in json.loads(text)} if status == 0 else {}
 
 
 def body(story):
