@@ -88,6 +88,8 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
       const auto who = body_as<AttachBody>(w, body);
       return attach(w, who.slot, who.number);
     }
+    case EntryType::kPort:
+      return admit_port(w, body_as<PortBody>(w, body));
   }
   fence(w, "an entry of the Paxos sequence has an unknown type");
 }

@@ -162,6 +162,14 @@ bool may_listen(const Layout& w, std::uint32_t file) noexcept {
   return true;
 }
 
+std::uint64_t ask_for_port(Layout& w, Slot me, std::uint32_t file) noexcept {
+  ListenerState& l = w.files[file].listener;
+  if (!w.scheduler.served || listens_on(w, l.bound.port)) return 0;
+  l.question = new_object(w, me);
+  emit(w, OutputType::kPortWanted, l.bound.port, l.question, nullptr, 0);
+  return l.question;
+}
+
 bool start_listening(Layout& w, std::uint32_t file, std::uint32_t backlog) noexcept {
   FileRecord& f = w.files[file];
   const std::uint32_t wanted = std::clamp<std::uint32_t>(backlog, 1, kBacklogMax);
@@ -288,7 +296,17 @@ void close_listener(Layout& w, std::uint32_t file) noexcept {
 
 // --- admission's side ---------------------------------------------------------------------------
 
+void admit_port(Layout& w, const PortBody& body) noexcept {
+  if (body.file == 0 || body.file > w.scheduler.files_used || body.question == 0) return;
+  FileRecord& f = w.files[body.file];
+  if (f.kind != FileKind::kSocket || f.listener.question != body.question) return;
+  f.listener.question = 0;
+  f.listener.answer = body.error;
+  signal(w, body.question, kAll);
+}
+
 void admit_connect(Layout& w, Index index, const ConnectBody& body) noexcept {
+  w.scheduler.served = true;
   const std::uint32_t listener = find_listener(w, body, index);
   const bool room =
       listener != 0 && w.files[listener].listener.queued < w.files[listener].listener.backlog + 1;

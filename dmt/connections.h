@@ -26,6 +26,11 @@ inline constexpr std::uint16_t kWildcardAddress = 1, kReusesPort = 2;
 // listener has the port and the address, unless both are of SO_REUSEPORT.
 bool may_listen(const Layout& w, std::uint32_t file) noexcept;
 
+// Asks the leader whether the outside can have the port that `file` is bound to (kPortWanted), and
+// returns the object to wait for while ListenerState::question is that; 0: nothing to ask, because
+// the server listens on it already, or has had no client yet (then a taken port ends the group).
+std::uint64_t ask_for_port(Layout& w, Slot me, std::uint32_t file) noexcept;
+
 // It starts listening.  False: see may_listen.
 bool start_listening(Layout& w, std::uint32_t file, std::uint32_t backlog) noexcept;
 
@@ -57,6 +62,8 @@ void close_listener(Layout& w, std::uint32_t file) noexcept;
 
 // --- admission's side ---------------------------------------------------------------------------
 
+// PORT: wakes the bind that asked.
+void admit_port(Layout& w, const PortBody& body) noexcept;
 void admit_connect(Layout& w, Index index, const ConnectBody& body) noexcept;
 void admit_data(Layout& w, ConnId conn, const std::byte* data, std::size_t size) noexcept;
 void admit_shutdown(Layout& w, ConnId conn) noexcept;

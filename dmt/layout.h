@@ -26,7 +26,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 11;
+inline constexpr std::uint32_t kLayoutVersion = 12;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // nobody: the next to CAS it has the turn
 
@@ -219,6 +219,8 @@ struct ListenerState {
   std::uint32_t head, tail;  // files (connections, or unix streams) linked by `chain`
   std::uint32_t next;        // listening files of the replica
   VirtualAddress bound;
+  std::uint64_t question;  // a bind waits for PORT with this number, and on this object; 0 = none
+  std::int32_t answer;     // errno of the last PORT
 };
 
 struct ConnectionState {
@@ -390,6 +392,7 @@ struct SchedulerState {
   std::uint32_t signal_files;                           // how many kSignalFd files there are
   std::uint32_t output_pending;  // hand-offs + 1 since output that the node was not told of
   bool ended;                    // the main process has ended
+  bool served;                   // a CONNECT was admitted: ports are asked for from now on
   std::uint16_t last_slot;       // had the turn last, the node apart; 0 = nobody yet
   // --- words for the node's event loop
   alignas(128) std::atomic<std::uint32_t> node_asleep;  // any: 1 = ring the doorbell

@@ -80,6 +80,8 @@ const char* name(EntryType type) noexcept {
       return "attach";
     case EntryType::kRestart:
       return "restart";
+    case EntryType::kPort:
+      return "port";
     case EntryType::kHash:
       return "hash";
   }

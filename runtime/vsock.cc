@@ -121,6 +121,20 @@ void stop_listening(dmt::Layout& w, std::uint32_t file) noexcept {
   dmt::refresh_readiness(w, file, true);
 }
 
+// Waits for the leader's word on whether the outside has the port: 0 or minus the errno of bind.
+int await_port(Turn& turn, std::uint32_t file) noexcept {
+  FileRecord& f = turn.w.files[file];
+  const std::uint64_t question = dmt::ask_for_port(turn.w, own_slot(), file);
+  if (question == 0) return 0;
+  const std::uint64_t object = f.object;
+  const auto is_here = [&f, object] { return f.kind == FileKind::kSocket && f.object == object; };
+  while (is_here() && f.listener.question == question) {
+    // bind is not interrupted: handlers run, and it waits on.
+    if (turn.wait(question) == dmt::WakeReason::kInterrupted) (void)turn.interrupted(true);
+  }
+  return is_here() ? -f.listener.answer : -EBADF;  // another thread may have closed it
+}
+
 }  // namespace
 
 // --- addresses -----------------------------------------------------------------------------------
@@ -192,6 +206,7 @@ int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t siz
   if (error < 0) return error;
   if (f.kind != FileKind::kSocket || f.listener.bound.family != 0) return -EINVAL;
   if (address.family != f.port) return -EAFNOSUPPORT;
+  const bool asks = address.port != 0;  // free ones are the server's own choice
   if (address.port == 0) address.port = free_port(turn.w);
   if (address.port == 0) return -EADDRINUSE;
   f.listener.bound = address;
@@ -202,7 +217,9 @@ int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t siz
     f.listener.bound = {};
     return -EADDRINUSE;
   }
-  return 0;
+  const int refused = asks ? await_port(turn, file) : 0;
+  if (refused < 0 && refused != -EBADF) f.listener.bound = {};
+  return refused;
 }
 
 int listen(Turn& turn, std::uint32_t file, int backlog) noexcept {

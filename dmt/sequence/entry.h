@@ -14,7 +14,7 @@
 
 namespace crane {
 
-inline constexpr std::uint32_t kEntryFormatVersion = 1;
+inline constexpr std::uint32_t kEntryFormatVersion = 2;
 
 enum class EntryType : std::uint8_t {
   kStart = 1,        // START(view): first entry of a leader; resets every older connection (C8)
@@ -33,6 +33,7 @@ enum class EntryType : std::uint8_t {
   kAttach = 14,      // a detached thread of the leader's arrived; body: AttachBody (D3b)
   kHash = 15,        // the replicas' digests at a cut, and a cut; for nodes (proxy/verification.h)
   kRestart = 16,     // the server ends, or another takes its place; body: RestartBody
+  kPort = 17,        // whether the server can have a port of the outside; body: PortBody
 };
 
 // Turns that an entry grants after its admission; 0 = admit the next entry at the same clock (D3).
@@ -111,6 +112,14 @@ struct CheckpointBody {
   std::uint32_t replica;  // who does it; nobody else stops
   std::uint32_t unused = 0;
 };
+
+// The answer to OutputType::kPortWanted.  One that comes twice, from two leaders, has no effect.
+struct PortBody {
+  std::uint64_t question;  // ListenerState::question
+  std::uint32_t file;      // the socket that waits
+  std::int32_t error;      // errno of bind, or 0
+};
+static_assert(sizeof(PortBody) == 16);
 
 // What precedes a body in the Paxos sequence.  `stamp_ns` is the leader's virtual monotonic time.
 struct SequenceHeader {

@@ -23,12 +23,13 @@ enum class OutputType : std::uint8_t {
   kSpawn = 9,      // a process was created; argument = its pid inside the container
   kAdmitted = 10,  // entry `conn` of the log was admitted; argument = the schedule hash after it
   kTurns = 11,     // turns `conn`, `conn` + 1, ...: TurnRecords follow (when tracing)
+  kPortWanted = 12,  // a bind waits: can the server have port `conn`? argument = the question
 };
 
 struct OutputHeader {
   OutputType type;
   std::uint8_t padding[7];
-  std::uint64_t conn;      // ConnId, a port for kListen / kUnlisten, a log index for kAdmitted
+  std::uint64_t conn;      // ConnId, a port for kListen and its like, a log index for kAdmitted
   std::uint64_t argument;  // by type
   std::uint64_t clock;     // logical clock of the turn that wrote it
 };

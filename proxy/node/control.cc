@@ -38,9 +38,12 @@ Command parse_command(const std::string& json) {
   const nlohmann::json message = nlohmann::json::parse(json, nullptr, false);
   if (!message.is_object()) return {};
   const auto signo = number_of<std::uint32_t>(message, "signo");
-  return {text_of(message, "t"), number_of<std::uint16_t>(message, "port"),
-          text_of(message, "message"), signo <= kSignalMax ? signo : 0,
-          number_of<std::uint32_t>(message, "pid")};
+  return {text_of(message, "t"),
+          number_of<std::uint16_t>(message, "port"),
+          text_of(message, "message"),
+          signo <= kSignalMax ? signo : 0,
+          number_of<std::uint32_t>(message, "pid"),
+          number_of<int>(message, "error")};
 }
 
 std::string accepted(const std::string& message) {

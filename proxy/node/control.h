@@ -4,11 +4,13 @@
 // at most one descriptor with it.
 //
 //   node -> run   {"t":"ready"} {"t":"role","role":R,"view":V} {"t":"listen","port":P,"addr":A,
-//                 "backlog":N,"later":B: clients were served before}
+//                 "backlog":N,"later":B: clients were served before, "bind":B: a bind
+//                 waits to know}
 //                 {"t":"server","pid":P} {"t":"exit","status":N,"reason":S}
 //                 {"t":"fatal","code":N,"message":S} {"t":"status",...}
 //                 {"t":"analysis","text":S}: news of an analysis replica, for people
-//   run -> node   {"t":"listener","port":P} + fd   {"t":"listen_failed","port":P,"message":S}
+//   run -> node   {"t":"listener","port":P} + fd   {"t":"listen_failed","port":P,"message":S,
+//                 "error":errno}
 //                 {"t":"stop"}  {"t":"status"}  {"t":"signal","signo":N}
 //                 {"t":"member","change":"add"|"remove","replica":N}
 //
@@ -39,6 +41,7 @@ struct Command {
   std::string message;
   std::uint32_t signo = 0;  // 1..64, or 0
   std::uint32_t pid = 0;
+  int error = 0;  // errno
 };
 Command parse_command(const std::string& json);
 

@@ -178,6 +178,7 @@ bool Node::open() {
   dmt::set_fence_handler(leave_at_once);
   slot0_ = std::make_unique<Slot0>(*layout_);
   open_stall_watch();
+  open_port_questions();
   // What a recording held before the checkpoint cannot be told from what followed it.
   const bool records = restored_from_.empty();
   auto outputs =
@@ -372,6 +373,7 @@ bool Node::round() {
   propose_inputs();
   propose_on_own();
   if (watches_stalls()) look_for_stalls();
+  ports_->step(leads_ && started_view_ == view_ && applied() >= start_ && !server_exited_);
   if (replay_ != nullptr) look_after_replay();
   propose_hash();
   if (checkpointer_->holds()) look_after_checkpoint();

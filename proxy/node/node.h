@@ -51,6 +51,7 @@
 #include "proxy/node/guard.h"
 #include "proxy/node/node_state.h"
 #include "proxy/node/outputs.h"
+#include "proxy/node/port_questions.h"
 #include "proxy/node/quorum_watch.h"
 #include "proxy/node/restarter.h"
 #include "proxy/node/role_hook.h"
@@ -129,6 +130,7 @@ class Node {
   bool waits_for_followers() const;
   void open_stall_watch();
   void look_for_stalls();
+  void open_port_questions();
   Index applied() const noexcept;
 
   // --- checkpoints (node_checkpoint.cc) ---
@@ -245,6 +247,7 @@ class Node {
   void set_host_options(consensus::Options& options) const;
   bool open_virtual_address();
   void take_virtual_address();
+  int try_own_listener(std::uint16_t port, std::uint64_t backlog);
   void open_own_listener(std::uint16_t port, std::uint64_t backlog);
   void look_at_quorum();
   void pass_clients_on();
@@ -266,6 +269,7 @@ class Node {
   std::string signal_server(const nlohmann::json& request);
   void ask_for_listener(std::uint16_t port, std::uint64_t backlog);
   void ask_for_missing_listeners();
+  std::optional<int> ask_for_port(std::uint16_t port);
   // node_supervise.cc
   void lose_supervisor();
   bool take_supervisor(int fd, const std::string& request);
@@ -284,6 +288,7 @@ class Node {
   dmt::Layout* layout_ = nullptr;
   std::unique_ptr<Slot0> slot0_;
   std::unique_ptr<StallWatch> stalls_;
+  std::unique_ptr<PortQuestions> ports_;       // binds that wait for an answer
   std::int64_t stall_due_ns_ = proxy::kNever;  // CLOCK_MONOTONIC
   std::unique_ptr<Outputs> outputs_;
   std::unique_ptr<proxy::Proxy> proxy_;

@@ -234,6 +234,7 @@ void Node::handle(const std::string& text, int fd) {
     report_status();
   } else if (type == "listen_failed") {
     spdlog::error("no listener for port {}: {}", command.port, command.message);
+    ports_->refused(command.port, command.error);
   } else if (type == "signal" && command.signo != 0 && leads_) {
     proxy_->batch().add_signal({command.signo, command.pid});
   } else if (type == "member") {
@@ -252,6 +253,19 @@ void Node::ask_for_listener(std::uint16_t port, std::uint64_t backlog) {
                  {"addr", "0.0.0.0"},
                  {"backlog", backlog},
                  {"later", inputs_of_clients() != 0}});
+}
+
+// Without a crane-run the server gets its port, and the next one opens it.
+std::optional<int> Node::ask_for_port(std::uint16_t port) {
+  constexpr int kBacklog = 4096;  // bind names none; the kernel has a limit of its own
+  if (config_.host) return try_own_listener(port, kBacklog);
+  if (control_.fd() < 0) return 0;
+  control_.send({{"t", "listen"},
+                 {"port", port},
+                 {"addr", "0.0.0.0"},
+                 {"backlog", kBacklog},
+                 {"bind", true}});
+  return std::nullopt;
 }
 
 NodeStatus Node::status() const {

@@ -49,28 +49,34 @@ void Node::set_host_options(consensus::Options& options) const {
   options.ring_bytes = std::uint64_t{f.ring_mb} << 20;
 }
 
-void Node::open_own_listener(std::uint16_t port, std::uint64_t backlog) {
+// Errno, or 0: clients reach the server's `port` on this host now.
+int Node::try_own_listener(std::uint16_t port, std::uint64_t backlog) {
   const std::uint16_t ours = published(config_.host->publish, port);
   const std::string where =
       config_.host->listen_any ? "" : config_.host->replicas[config_.replica].clients;
-  const auto fd =
-      setup::listen_on(where, ours, static_cast<int>(std::min<std::uint64_t>(backlog, 65535)));
-  if (!fd.ok() && inputs_of_clients() != 0 && !host_ports_.empty()) {
-    // What a client made the server do ends no replica.
-    spdlog::error("cannot listen on port {}: {}; the server listens there in vain on this host",
-                  ours, std::strerror(fd.error().detail));
-    return;
-  }
-  if (!fd.ok()) {
-    fail(ExitStatus::kNoListener,
-         fmt::format("cannot listen on port {}: {}; stop its owner, or publish the server's port "
-                     "elsewhere ([clients] publish = [\"OTHER:{}\"])",
-                     ours, std::strerror(fd.error().detail), port));
-    return;
-  }
+  const int length = static_cast<int>(std::min<std::uint64_t>(backlog, 65535));
+  const auto fd = setup::listen_on(where, ours, length);
+  if (!fd.ok()) return fd.error().detail;
   spdlog::info("port {} of the server is port {} of this host", port, ours);
-  proxy_->add_listener(port, fd.value(), static_cast<int>(std::min<std::uint64_t>(backlog, 65535)));
+  proxy_->add_listener(port, fd.value(), length);
   host_ports_.emplace_back(port, ours);
+  return 0;
+}
+
+void Node::open_own_listener(std::uint16_t port, std::uint64_t backlog) {
+  const int error = try_own_listener(port, backlog);
+  if (error == 0) return;
+  const std::uint16_t ours = published(config_.host->publish, port);
+  if (inputs_of_clients() != 0 && !host_ports_.empty()) {
+    // The leader's host has it: what a client made the server do ends no replica.
+    spdlog::error("cannot listen on port {}: {}; the server listens there in vain on this host",
+                  ours, std::strerror(error));
+    return;
+  }
+  fail(ExitStatus::kNoListener,
+       fmt::format("cannot listen on port {}: {}; stop its owner, or publish the server's port "
+                   "elsewhere ([clients] publish = [\"OTHER:{}\"])",
+                   ours, std::strerror(error), port));
 }
 
 bool Node::open_virtual_address() {

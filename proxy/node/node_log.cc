@@ -213,6 +213,16 @@ void Node::open_stall_watch() {
   stalls_ = std::make_unique<StallWatch>(*layout_, config_.replicas, std::move(actions));
 }
 
+void Node::open_port_questions() {
+  PortActions actions;
+  actions.has = [this](std::uint16_t port) { return proxy_->has_listener(port); };
+  actions.open = [this](std::uint16_t port) { return ask_for_port(port); };
+  actions.propose = [this](const PortBody& body) {
+    return propose(EntryType::kPort, policy_.input_grant(), proxy::bytes_of(body)).ok();
+  };
+  ports_ = std::make_unique<PortQuestions>(*layout_, std::move(actions));
+}
+
 void Node::look_for_stalls() {
   // Also when the own server has ended: the others' get to their end by what this one has passed.
   const bool leads = leads_ && started_view_ == view_;

@@ -225,6 +225,7 @@ void Node::take_up_server() {
     ask_for_listener(f.listener.port, f.listener.backlog);
     proxy_->output({OutputType::kListen, {}, f.listener.port, f.listener.backlog, 0}, {});
   }
+  ports_->recover();
   dmt::lay_turn_down(*layout_);
   returned_.running = (monotonic_ns() - began_ns_) / 1000;
   returned_.keeper = guard_->restore_times();

@@ -46,6 +46,9 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
     case OutputType::kListen:
       ask_for_listener(static_cast<std::uint16_t>(header.conn), header.argument);
       break;
+    case OutputType::kPortWanted:
+      ports_->wanted(static_cast<std::uint16_t>(header.conn), header.argument);
+      return awake();  // the bind waits
     case OutputType::kExit:
       guard_->expect_end();
       if (restarter_->server_ended()) break;

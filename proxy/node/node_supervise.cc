@@ -28,6 +28,7 @@ void Node::watch_supervisor() {
 void Node::lose_supervisor() {
   event_del(&control_event_);
   control_.replace(-1);
+  ports_->ask_again();
   if (done_ || stopping_) return;
   spdlog::warn(
       "crane-run is gone: this replica goes on; crane-run, started again with the same "

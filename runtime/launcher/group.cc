@@ -327,9 +327,12 @@ void Group::on_listen(Replica& replica, const Json& asked) {
   const Problem failed =
       listeners_.open(port, asked.value("addr", "0.0.0.0"), asked.value("backlog", 0), fd, fresh);
   if (!failed.none()) {
-    send_message(replica.channel,
-                 Json{{"t", "listen_failed"}, {"port", port}, {"message", failed.text}}.dump());
+    send_message(
+        replica.channel,
+        Json{{"t", "listen_failed"}, {"port", port}, {"message", failed.text}, {"error", -fd}}
+            .dump());
     if (phase_ == Phase::kStopping) return;
+    if (asked.value("bind", false)) return say(failed.text + "; the server's bind fails");
     // What a client made the server do ends no group.
     const bool later = asked.value("later", false) && !listeners_.sockets().empty();
     if (!later) return end_with(failed);

@@ -29,6 +29,7 @@ Problem Listeners::open(std::uint16_t port, const std::string& address, int back
   }
   auto opened = setup::listen_on(address, published, backlog);
   if (!opened) {
+    fd = -opened.error().detail;
     return problem(Status::kPortTaken, "cannot listen on port", std::to_string(published),
                    strerror(opened.error().detail),
                    "stop its owner, or publish the server's port elsewhere with --publish OTHER:" +

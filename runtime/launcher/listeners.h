@@ -32,7 +32,8 @@ class Listeners {
   Listeners(const Listeners&) = delete;
   Listeners& operator=(const Listeners&) = delete;
 
-  // The socket for the server's `port`, opened when it is asked for first; status kPortTaken.
+  // The socket for the server's `port`, opened when it is asked for first; status kPortTaken,
+  // and in `fd` minus the errno.
   Problem open(std::uint16_t port, const std::string& address, int backlog, int& fd, bool& fresh);
   // Of a group that is taken over: the socket that its nodes have; ours now.
   void adopt(std::uint16_t port, int fd);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A port that is taken on the host: a group does not start with it, and goes on when a client
-makes the server open it later."""
+"""A port that is taken on the host: a group does not start with it, and a server that opens it
+later gets bind's error on all replicas."""
+import signal
 import socket
 
 import _harness as h
@@ -24,21 +25,55 @@ def at_start(story, taken):
         group.kill_all()
 
 
+def refused(client, port):
+    """Whether the server says that it cannot have the port."""
+    try:
+        client("CONFIG", "SET", "port", str(port))
+    except h.Failure as answer:
+        return "Unable to listen" in str(answer)
+    return False
+
+
+def serves(port):
+    h.wait_until(lambda: h.redis_answers(port), 30, f"redis answers on port {port}")
+
+
+def check_taken(story, port, taken, when):
+    """As natively: an error, the old port goes on, and a free port can be had."""
+    client = h.Redis(port, 20)
+    story.check(refused(client, taken), f"{when}: redis gives the error of a taken port")
+    story.check(client("CONFIG", "GET", "port")[1] == str(port).encode(),
+                f"{when}: it keeps its port")
+    serves(port)
+    free = h.free_port()
+    client("CONFIG", "SET", "port", str(free))
+    serves(free)
+    story.check(True, f"{when}: a free port is served")
+    client("CONFIG", "SET", "port", str(port))
+    client.close()
+    serves(port)
+
+
 def later(story, taken):
     port = h.free_port()
     with h.Group(story, h.redis_program(port), port=port) as group:
-        h.wait_until(lambda: h.redis_answers(port), 30, "redis answers")
-        client = h.Redis(port, 20)
-        client("SET", "k", "v")
-        client("CONFIG", "SET", "port", str(taken))
-        answer = client("GET", "k")
-        story.check(answer in (b"v", "v"), "a client asks for a taken port, and is served on",
-                    repr(answer))
-        client("CONFIG", "SET", "port", str(port))
-        client.close()
-        h.wait_until(lambda: h.redis_answers(port), 30, "redis answers on its own port again")
+        serves(port)
+        check_taken(story, port, taken, "all replicas")
         group.settle()
         story.check(group.live() == [0, 1, 2], "all replicas live", h.tail(group.log))
+        lost = group.leader()
+        group.signal_node(lost, signal.SIGKILL)
+        h.wait_until(lambda: group.leader() != lost, 30, "another replica leads")
+        serves(port)
+        check_taken(story, port, taken, "another leader")
+        group.settle()
+
+
+def alone(story, taken):
+    port = h.free_port()
+    with h.Group(story, h.redis_program(port), port=port, replicas=1) as group:
+        serves(port)
+        check_taken(story, port, taken, "one replica")
 
 
 def body(story):
@@ -48,6 +83,7 @@ def body(story):
         owner.listen(16)
         taken = owner.getsockname()[1]
         later(story, taken)
+        alone(story, taken)
         at_start(story, taken)
 
 

@@ -133,6 +133,7 @@ std::vector<std::string> seeds() {
   piece(all, EntryType::kCheckpoint, CheckpointBody{0});
   piece(all, EntryType::kPassed, PassedBody{7});
   piece(all, EntryType::kAttach, AttachBody{1, 1});
+  piece(all, EntryType::kPort, PortBody{1, 1, 98});
   piece(all, EntryType::kShutdown, ConnBody{ConnId{2}});
   piece(all, EntryType::kReset, ConnBody{ConnId{2}});
   piece(all, EntryType::kStart, StartBody{{1, 2, 3, 4}, 5, 1});

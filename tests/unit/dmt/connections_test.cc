@@ -76,6 +76,41 @@ TEST_CASE("listen is told to the node; a taken port is refused", "[connections]"
   CHECK(start_listening(world.w, b, 5));
 }
 
+TEST_CASE_METHOD(Served, "a port is asked for once clients came; PORT wakes the bind that asked",
+                 "[connections]") {
+  const std::uint32_t file = create_file(w, main, FileKind::kSocket);
+  ListenerState& l = w.files[file].listener;
+  l.bound.port = 8080;
+  CHECK(ask_for_port(w, main, file) == 0);  // at the start a taken port ends the group
+  client();
+  l.bound.port = 80;
+  CHECK(ask_for_port(w, main, file) == 0);  // the server has it
+  l.bound.port = 8080;
+  outputs();
+  const std::uint64_t question = ask_for_port(w, main, file);
+  REQUIRE(question != 0);
+  const auto out = outputs();
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].header.type == OutputType::kPortWanted);
+  CHECK(out[0].header.conn == 8080);
+  CHECK(out[0].header.argument == question);
+
+  const auto answer = [&](std::uint64_t number, std::uint32_t of, std::int32_t error) {
+    const PortBody body{number, of, error};
+    push(EntryType::kPort, kPlenty, &body, sizeof body);
+    admit();
+  };
+  answer(question + 1, file, EACCES);       // another question's
+  answer(question, listener, EACCES);       // another socket's
+  answer(question, kFilesMax + 1, EACCES);  // nobody's
+  CHECK(l.question == question);
+  answer(question, file, EADDRINUSE);
+  CHECK(l.question == 0);
+  CHECK(l.answer == EADDRINUSE);
+  answer(question, file, 0);  // a second leader's
+  CHECK(l.answer == EADDRINUSE);
+}
+
 TEST_CASE("SO_REUSEPORT: several listeners share a port, the log decides who gets a client",
           "[connections]") {
   World world;
