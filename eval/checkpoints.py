@@ -62,7 +62,8 @@ def checkpoint(group, number):
     story.checkpoint(group, number)
     said = group.status(number)["checkpoint"]
     found = {name: said[f"{name}_us"] / 1000 for name in ("prepare", "rest", "held", "pack")}
-    found.update({name: us / 1000 for name, us in said["phases_us"].items()})
+    found.update({name: us / 1000 for name, us in said["phases_us"].items()
+                  if us is not None})
     name = f"{said['last']:012}"
     kept = next((group.dir / f"r{number}" / "checkpoints").glob(f"*.{name}"))
     found["bytes"] = sum(p.stat().st_size for p in kept.iterdir())
@@ -80,7 +81,7 @@ def come_back(group, number):
 
     def caught_up():
         said = group.status(number)
-        if not said or said["pid"] == before or said["server_pid"] <= 0:
+        if not said or said["pid"] == before or said["server_pid"] is None:
             return None
         if not said["checkpoint"]["return_us"]["running"]:
             return None

@@ -199,7 +199,7 @@ def whole(group):
 
     def all_there():
         said = group.statuses()
-        return len(said) == 3 and all(s and s["server_pid"] > 0 and s["applied"] >= end
+        return len(said) == 3 and all(s and s["server_pid"] and s["applied"] >= end
                                       for s in said.values())
     h.wait_until(all_there, WHOLE_SECONDS, "all replicas follow again")
     return time.monotonic() - begin

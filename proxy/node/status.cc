@@ -14,10 +14,16 @@
 
 #include "dmt/sequence/entry.h"
 #include "proxy/encode.h"
+#include "runtime/control/schema.h"
 
 namespace crane::node {
 
 namespace {
+
+// What is unknown, or not there, is null: a number in its place would be taken for one.
+nlohmann::json number_or_null(bool is_known, std::int64_t number) {
+  return is_known ? nlohmann::json(number) : nlohmann::json();
+}
 
 // Who belongs to the group, and what the leader knows of the others.
 std::pair<nlohmann::json, nlohmann::json> members_json(const NodeStatus& s) {
@@ -52,7 +58,7 @@ nlohmann::json machine_json(const NodeStatus& s) {
           {"links_lost", s.log.fabric.links_lost},
           {"probes", s.log.fabric.probes},
           {"cpus", or_null(s.cpus)},
-          {"numa_node", s.numa_node >= 0 ? nlohmann::json(s.numa_node) : nlohmann::json()}};
+          {"numa_node", number_or_null(s.numa_node >= 0, s.numa_node)}};
 }
 
 // Calls of the server that the schedule did not see by itself; null: the kernel does not tell.
@@ -75,7 +81,7 @@ nlohmann::json stalls_json(const NodeStatus& s) {
   nlohmann::json standing;
   const auto ns = static_cast<std::int64_t>(s.now_ns) - s.standing.since_ns;
   if (s.standing.slot != 0 && ns >= kShownNs) {
-    standing = {{"slot", s.standing.slot}, {"clock", s.standing.clock}, {"ms", ns / 1'000'000}};
+    standing = {{"slot", s.standing.slot}, {"clock", s.standing.clock}, {"for_ms", ns / 1'000'000}};
   }
   return {{"spins", s.spins}, {"preempted", s.preempted}, {"standing_still", standing}};
 }
@@ -127,8 +133,8 @@ nlohmann::json checkpoint_json(const NodeStatus& s) {
               {"waiting", d.waiting},
               {"thawing", d.thawing},
               {"segment", s.dump.segment},
-              {"frozen", d.frozen},
-              {"memory", d.memory}}},
+              {"frozen", number_or_null(d.frozen >= 0, d.frozen)},
+              {"memory", number_or_null(d.memory >= 0, d.memory)}}},
             {"restored_at", s.restored_at},
             {"none_because", s.no_checkpoints},
             {"log_first", value(s.log.first)},
@@ -148,6 +154,25 @@ nlohmann::json recovery_json(const NodeStatus& s) {
             {"why", r.why},
             {"refused", r.refused},
             {"came_back_by", r.came_back_by}}}};
+}
+
+// null: this replica has seen none yet.
+nlohmann::json election_json(const NodeStatus& s) {
+  const consensus::ElectionStatus& e = s.log.election;
+  if (e.at_ns == 0) return {};
+  return {{"view", view_counter(e.view)},
+          {"cause", consensus::name(e.cause)},
+          {"took_us", e.took_ns / 1000},
+          {"age_ms", (s.now_ns - std::min(s.now_ns, e.at_ns)) / 1'000'000}};
+}
+
+// null: there are no heartbeats to detect anything by.
+nlohmann::json detection_json(const NodeStatus& s) {
+  const consensus::DetectionStatus& d = s.log.detection;
+  if (d.period_ns == 0) return {};
+  return {
+      {"score", d.score}, {"suspect_at", d.suspect_at},       {"trust_at", d.trust_at},
+      {"full", d.full},   {"misses_needed", d.misses_needed}, {"period_us", d.period_ns / 1000}};
 }
 
 std::array<nlohmann::json, 7> parts_json(const NodeStatus& s) {
@@ -171,39 +196,28 @@ nlohmann::json to_json(const NodeStatus& s) {
     if (input) inputs += s.entries[type];
   }
   const auto [members, peers] = members_json(s);
-  const consensus::ElectionStatus& e = s.log.election;
-  const consensus::DetectionStatus& d = s.log.detection;
   nlohmann::json out{
+      {"version", control::kVersion},
       {"t", "status"},
       {"group", s.group},
       {"replicas", s.replicas},
       {"fabric", s.fabric},
-      {"server_exit", s.server_exit},
+      {"server_exit", number_or_null(s.server_exit >= 0, s.server_exit)},
       {"durability", s.durability},
-      {"connected", s.connected},
+      {"peers_connected", s.connected},
       {"peers", peers},
       {"replica", s.replica},
       {"pid", s.pid},
-      {"server_pid", s.server_pid},
+      {"server_pid", number_or_null(s.server_pid > 0, s.server_pid)},
       {"role", s.role},
       {"view", s.view},
-      {"leader", s.leader},
+      {"leader", number_or_null(s.leader < kReplicasMax, s.leader)},
       {"members", members},
       {"changing_members", s.log.changing},
       {"needs_checkpoint", s.log.needs_checkpoint},
       {"catching_up", s.log.fetching},
-      {"last_election",
-       {{"view", view_counter(e.view)},
-        {"cause", consensus::name(e.cause)},
-        {"took_us", e.took_ns / 1000},
-        {"age_ms", e.at_ns == 0 ? 0 : (s.now_ns - std::min(s.now_ns, e.at_ns)) / 1'000'000}}},
-      {"detection",
-       {{"score", d.score},
-        {"suspect_at", d.suspect_at},
-        {"trust_at", d.trust_at},
-        {"full", d.full},
-        {"misses_needed", d.misses_needed},
-        {"period_us", d.period_ns / 1000}}},
+      {"last_election", election_json(s)},
+      {"detection", detection_json(s)},
       {"last", s.last},
       {"commit", s.committed},
       {"durable", s.durability == "disk" ? nlohmann::json(value(s.log.durable)) : nlohmann::json()},

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "dmt/base/version.h"
+#include "runtime/control/answers.h"
 #include "runtime/control/schema.h"
 #include "runtime/launcher/ctl.h"
 #include "runtime/launcher/suggest.h"
@@ -64,6 +65,26 @@ void declare_all_groups(CLI::App& command, Request& request) {
   command.add_option("group", request.group, "the group's name (default: all)");
   command.add_option("-o,--output", request.output, "table or json")
       ->check(CLI::IsMember({"table", "json"}));
+}
+
+CLI::App* declare_schema(CLI::App& app, Request& request) {
+  auto* schema = app.add_subcommand("schema", "what requests and answers may hold");
+  schema->add_option("what", request.schema, "requests (default), or status: what is answered")
+      ->check(CLI::IsMember({"requests", "status"}));
+  schema->add_option("-o,--output", request.output, "table (Markdown) or json")
+      ->check(CLI::IsMember({"table", "json"}));
+  return schema;
+}
+
+int print_schema(const Request& request) {
+  using namespace crane::control;
+  const bool json = request.output == "json";
+  if (request.schema == "status") {
+    print(json ? answers_json().dump(2) + "\n" : answers_markdown());
+  } else {
+    print(json ? schema_json().dump(2) + "\n" : schema_markdown());
+  }
+  return 0;
 }
 
 CLI::App* declare_signal(CLI::App& app, Request& request) {
@@ -227,9 +248,7 @@ int main(int argc, char** argv) {
   auto* signalled = declare_signal(app, request);
   const auto checkpoint = declare_checkpoint(app, request);
   declare_secret(app, request);
-  auto* schema = app.add_subcommand("schema", "all requests, and what they may hold");
-  schema->add_option("-o,--output", request.output, "table (Markdown) or json")
-      ->check(CLI::IsMember({"table", "json"}));
+  auto* schema = declare_schema(app, request);
   app.footer(
       "Exit status: 0 done, all is well; 1 a replica of this host does not answer; 2 no leader;\n"
       "3 no such group or checkpoint; 4 not permitted; 5 the node refused, or damage was found;\n"
@@ -253,9 +272,7 @@ int main(int argc, char** argv) {
   }
   if (*signalled) return send_signal(request);
   if (*schema) {
-    print(request.output == "json" ? crane::control::schema_json().dump(2) + "\n"
-                                   : crane::control::schema_markdown());
-    return 0;
+    return print_schema(request);
   }
   return run(member, replica, checkpoint, request);
 }

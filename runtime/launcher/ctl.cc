@@ -147,9 +147,10 @@ int choose_one(const Request& request, std::string& group) {
 
 Told told_by(const std::string& group, const std::string& text) {
   const Json answer = Json::parse(text, nullptr, false);
-  const std::string message = answer.is_object() ? answer.value("message", "") : "not understood";
-  if (answer.is_object() && answer.value("ok", false)) return {0, message, false, answer};
-  const std::string error = answer.is_object() ? answer.value("error", "") : "";
+  const std::string message =
+      answer.is_object() ? control::text_in(answer, "message") : "not understood";
+  if (control::flag_in(answer, "ok")) return {0, message, false, answer};
+  const std::string error = control::text_in(answer, "error");
   return {kRefused, "refused: " + group + ": " + message, error == "busy" || error == "not_leader"};
 }
 
@@ -199,8 +200,7 @@ int list_members(const Request& request) {
   for (const auto& group : groups) {
     const Json summary = summary_of(request, group);
     worst = std::max(worst, static_cast<int>(health_of(summary)));
-    print(request.output == "json" ? summary.value("members", Json::array()).dump(2) + "\n"
-                                   : members_of(summary));
+    print(request.output == "json" ? members_json(summary).dump(2) + "\n" : members_of(summary));
   }
   return worst;
 }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/control/schema.h"
 #include "runtime/launcher/find_group.h"
 #include "runtime/launcher/status_table.h"
 #include "runtime/setup/messages.h"
@@ -26,6 +27,7 @@ inline constexpr int kLookEveryMs = 50;  // of commands that wait for what becom
 struct Request {
   std::string dir;  // --dir; "": wherever the group is
   std::string group, output = "table", secret, signal, checkpoint, tier;
+  std::string schema = "requests";
   bool watch = false;
   int to = -1;
   int replica = -1;

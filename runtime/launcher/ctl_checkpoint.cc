@@ -29,8 +29,8 @@ int checkpoint_now(const Request& request) {
     return told.status;
   }
   print(told.message + "\n");
-  const int who = told.answer.value("replica", -1);
-  const auto at = told.answer.value("index", std::uint64_t{0});
+  const int who = control::replica_in(told.answer);
+  const auto at = control::number_in(told.answer, "index");
   for (;; poll(nullptr, 0, kLookEveryMs)) {
     const auto answers = ask_all(request, group);
     const auto found = answers.find(who);
@@ -43,10 +43,10 @@ int checkpoint_now(const Request& request) {
       say("no answer: " + group + ": replica " + std::to_string(who) + "; see its node.log");
       return static_cast<int>(Health::kDegraded);
     }
-    const Json told_of = found->second.status.value("checkpoint", Json::object());
-    if (told_of.value("last", std::uint64_t{0}) >= at) {
+    const Json told_of = control::object_in(found->second.status, "checkpoint");
+    if (control::number_in(told_of, "last") >= at) {
       const auto ms = [&told_of](const char* key) {
-        return std::to_string(told_of.value(key, std::uint64_t{0}) / 1000) + " ms";
+        return std::to_string(control::number_in(told_of, key) / 1000) + " ms";
       };
       if (request.tier == "restart") {
         print("published: packed in " + ms("pack_us") + "\n");
@@ -56,9 +56,9 @@ int checkpoint_now(const Request& request) {
             ", packed in " + ms("pack_us") + "\n");
       return 0;
     }
-    if (told_of.value("gave_up", std::uint64_t{0}) >= at) {
+    if (control::number_in(told_of, "gave_up") >= at) {
       say("no checkpoint: " + group + ": replica " + std::to_string(who) + ": " +
-          told_of.value("why_not", ""));
+          control::text_in(told_of, "why_not"));
       return kRefused;
     }
   }

@@ -19,6 +19,8 @@ namespace crane::launcher {
 
 using setup::say;
 using Json = nlohmann::json;
+using control::flag_in, control::list_in, control::number_in, control::object_in;
+using control::replica_in, control::text_in;
 
 namespace {
 
@@ -44,29 +46,23 @@ class Teller {
 bool is_changing(const std::map<int, NodeAnswer>& answers) {
   return std::any_of(answers.begin(), answers.end(), [](const auto& a) {
     const Json& status = a.second.status;
-    return status.is_object() && status.value("role", "") == "leader" &&
-           status.value("changing_members", false);
+    return text_in(status, "role") == "leader" && flag_in(status, "changing_members");
   });
 }
 
 std::string role_of(const Json& summary, int replica) {
-  for (const Json& member : summary.value("members", Json::array())) {
-    if (member.value("replica", -1) == replica) return member.value("member", "");
+  for (const Json& member : list_in(summary, "members")) {
+    if (replica_in(member) == replica) return text_in(member, "member");
   }
   return "";
 }
 
 // What is known of a replica here; an empty object: nothing.
 Json row_of(const Json& summary, int replica) {
-  for (const Json& row : summary.at("replicas")) {
-    if (row.value("replica", -1) == replica) return row;
+  for (const Json& row : list_in(summary, "replicas")) {
+    if (replica_in(row) == replica) return row;
   }
   return Json::object();
-}
-
-std::uint64_t number(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
 }
 
 // A new replica that begins at a checkpoint is there in seconds: there should be one.
@@ -116,7 +112,7 @@ bool has_ended(pid_t pid) {
 
 // "ok": it runs; "drained"; ..
 std::string state_of(const Request& request, const std::string& group, int replica) {
-  return row_of(summary_of(request, group), replica).value("state", "");
+  return text_in(row_of(summary_of(request, group), replica), "state");
 }
 
 // Its node and server end, in order.
@@ -127,14 +123,14 @@ int drain(const Request& request, const std::string& group, int replica, Starter
   for (Teller tell;; poll(nullptr, 0, kLookEveryMs)) {
     const Json summary = summary_of(request, group);
     const Json row = row_of(summary, replica);
-    const std::string state = row.value("state", "");
+    const std::string state = text_in(row, "state");
     // It says goodbye before it has ended its server.
     const bool ended = node <= 0 || has_ended(node);
     if (state == "drained" && ended) return 0;
     if (state == "node is gone" && !asked) {
       return refuse(group, name_of(replica) + " does not run; " + way_back(starter, replica));
     }
-    if (asked && state == "ok" && row.value("pid", node) != node) {
+    if (asked && state == "ok" && static_cast<pid_t>(number_in(row, "pid")) != node) {
       return refuse(group, name_of(replica) +
                                " left, and its node was started again at once; tell what watches "
                                "the node to stop it instead");
@@ -144,7 +140,7 @@ int drain(const Request& request, const std::string& group, int replica, Starter
     }
     if (asked) continue;
     if (const int bad = hand_over(request, group, replica); bad != 0) return bad;
-    node = row.value("pid", 0);
+    node = static_cast<pid_t>(number_in(row, "pid"));
     const Told told = tell_replica(request, group, replica, {{"do", "leave"}});
     asked = told.status == 0;
     if (asked) {
@@ -167,28 +163,28 @@ std::string why_gone(const Request& request, const std::string& group, int repli
   const Told agent = tell_agent(request, group, replica, {{"do", "state"}});
   if (agent.status == 0 && !agent.message.empty()) return what + ": " + agent.message + see;
   // One that fetches a checkpoint cannot be asked itself.
-  const bool begins = agent.status == 0 && agent.answer.value("node", false);
+  const bool begins = agent.status == 0 && flag_in(agent.answer, "node");
   if (begins || agent.busy) gone_ms = now_ms();
   return now_ms() - gone_ms < kGoneMs ? "" : what + see;
 }
 
 // It follows or leads, and lacks nothing that only a checkpoint has.
 bool is_fed(const Json& summary, const Json& row) {
-  return summary["leader"].is_number() && row.value("server_pid", -1) > 0 &&
-         !row.value("needs_checkpoint", false) && !row.value("catching_up", false);
+  return summary["leader"].is_number() && number_in(row, "server_pid") > 0 &&
+         !flag_in(row, "needs_checkpoint") && !flag_in(row, "catching_up");
 }
 
 // Until it runs, votes, and has done what the group had done when this was called.
 int wait_until_back(const Request& request, const std::string& group, int replica,
                     Starter starter) {
   const bool alone = starter != Starter::kCraneRun;
-  std::uint64_t goal = number(summary_of(request, group), "commit");
+  std::uint64_t goal = number_in(summary_of(request, group), "commit");
   std::int64_t gone_ms = 0;
   int looks = 0;
   for (Teller tell;; poll(nullptr, 0, kLookEveryMs)) {
     const Json summary = summary_of(request, group);
     const Json row = row_of(summary, replica);
-    if (row.value("state", "") != "ok") {
+    if (text_in(row, "state") != "ok") {
       const std::string why = why_gone(request, group, replica, gone_ms);
       looks = 0;
       if (why.empty()) continue;
@@ -198,15 +194,15 @@ int wait_until_back(const Request& request, const std::string& group, int replic
     const std::string role = role_of(summary, replica);
     // Alone on its host it hears from the leader how far the group is, not at once.
     looks = is_fed(summary, row) ? looks + 1 : 0;
-    if (alone && looks == kLooks) goal = number(row, "commit");
+    if (alone && looks == kLooks) goal = number_in(row, "commit");
     const bool knows = alone ? looks >= kLooks : looks > 0;
-    const bool there = knows && number(row, "applied") >= goal;
+    const bool there = knows && number_in(row, "applied") >= goal;
     if (!there || role != "voter") {
       tell(there ? "waiting: it votes once its log has caught up"
                  : "waiting: its server takes in what it missed");
       continue;
     }
-    const std::uint64_t at = number(row.value("checkpoint", Json::object()), "restored_at");
+    const std::uint64_t at = number_in(object_in(row, "checkpoint"), "restored_at");
     std::uint64_t view = 0, wanted = 0;
     checkpoint::parse_name(request.checkpoint, view, wanted);
     if (!request.checkpoint.empty() && at != wanted) {
@@ -267,7 +263,7 @@ int bring_back(const Request& request, const std::string& group, int replica, St
 int choose_member(const Request& request, std::string& group) {
   if (const int bad = choose_one(request, group); bad != 0) return bad;
   const Json summary = summary_of(request, group);
-  if (summary.value("members", Json::array()).empty()) {
+  if (list_in(summary, "members").empty() || !summary["leader"].is_number()) {
     say("no leader: " + group + ": nobody tells the members; see crane-ctl status " + group);
     return kNoLeader;
   }
@@ -317,8 +313,9 @@ Told next_change(const Request& request, const std::string& group, const Json& s
   const bool removes = step == ReplaceStep::kRemove;
   const char* change = removes ? "remove" : step == ReplaceStep::kAdd ? "add" : "promote";
   const Json row = row_of(summary, request.fresh);
-  const bool runs = row.value("server_pid", 1) > 0;  // of another host nobody tells
-  if (step == ReplaceStep::kPromote && (!runs || number(row, "applied") < goal)) {
+  // Of another host nobody tells.
+  const bool runs = !row.contains("server_pid") || number_in(row, "server_pid") > 0;
+  if (step == ReplaceStep::kPromote && (!runs || number_in(row, "applied") < goal)) {
     return {kRefused, name_of(request.fresh) + " takes in what the others have done", true};
   }
   return tell_leader(request, group, summary,
@@ -354,7 +351,7 @@ int replace_member(const Request& request) {
   for (Teller tell;; poll(nullptr, 0, kLookEveryMs)) {
     const auto answers = ask_all(request, group);
     const Json summary = summarise(group, answers);
-    const Json members = summary.value("members", Json::array());
+    const Json members = list_in(summary, "members");
     if (members.empty() || is_changing(answers)) {
       if (members.empty() && leaving) {
         print("replica " + old + " leaves; nobody on this host is in the group any more\n");
@@ -375,7 +372,7 @@ int replace_member(const Request& request) {
       return refuse(group, "replica " + old + " is no member; see crane-ctl member list");
     }
     if (step == ReplaceStep::kAdd) keep_one(request, group);
-    if (step == ReplaceStep::kPromote && goal == 0) goal = number(summary, "commit");
+    if (step == ReplaceStep::kPromote && goal == 0) goal = number_in(summary, "commit");
     const Told told = next_change(request, group, summary, step, goal);
     leaving |= step == ReplaceStep::kRemove && told.status == 0;
     if (told.status == 0) {

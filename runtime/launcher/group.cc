@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/orphans.h"
+#include "runtime/control/schema.h"
 #include "runtime/launcher/channel.h"
 #include "runtime/launcher/child.h"
 
@@ -548,19 +549,22 @@ void Group::show_output() {
 }
 
 void Group::write_state() {
-  Json state{{"group", options_.name},
+  // A pid that is not there is null: -1 would be everybody's for kill().
+  const auto or_null = [](int number) { return number >= 0 ? Json(number) : Json(); };
+  Json state{{"version", control::kVersion},
+             {"group", options_.name},
              {"pid", getpid()},
              {"program", program_},
              {"dir", directories_.dir()},
              {"shm_dir", directories_.shm_dir()},
-             {"leader", leader()},
+             {"leader", or_null(leader())},
              {"ready", phase_ == Phase::kServing},
              {"replicas", Json::array()},
              {"listening", Json::array()}};
   for (const auto& r : replicas_) {
     state["replicas"].push_back({{"replica", r.number},
-                                 {"node_pid", r.node},
-                                 {"server_pid", r.server},
+                                 {"node_pid", or_null(r.node)},
+                                 {"server_pid", or_null(r.server)},
                                  {"view", r.view},
                                  {"role", role_of(r)},
                                  {"ready", r.ready},

@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "runtime/control/schema.h"
 #include "runtime/launcher/channel.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/group.h"
@@ -57,14 +59,14 @@ int Group::take_over(bool ends) {
 void Group::know_again() {
   std::ifstream in(directories_.dir() + "/state.json");
   const Json state = Json::parse(in, nullptr, false);
-  if (!state.is_object() || !state.contains("replicas") || !state["replicas"].is_array()) return;
-  for (const Json& row : state["replicas"]) {
-    const int number = row.value("replica", -1);
+  for (const Json& row : control::list_in(state, "replicas")) {
+    const int number = control::replica_in(row);
     if (number < 0 || number >= static_cast<int>(replicas_.size())) continue;
     Replica& replica = replicas_[static_cast<std::size_t>(number)];
-    replica.member = row.value("member", replica.member);
-    replica.votes = row.value("votes", replica.votes);
-    replica.unheard_pid = row.value("node_pid", -1);
+    replica.member = control::flag_in(row, "member", replica.member);
+    replica.votes = control::flag_in(row, "votes", replica.votes);
+    const std::uint64_t pid = control::number_in(row, "node_pid");
+    replica.unheard_pid = pid > 0 && pid <= INT_MAX ? static_cast<pid_t>(pid) : -1;
   }
 }
 

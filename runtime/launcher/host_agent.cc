@@ -347,7 +347,8 @@ void HostAgent::leave(int status) {
   const std::string home = replica_home();
   std::ifstream in(home + "/status.json");
   const Json state = Json::parse(in, nullptr, false);
-  const int server_exit = state.is_object() ? state.value("server_exit", -1) : -1;
+  const std::uint64_t told = control::number_in(state, "server_exit", control::kAny);
+  const int server_exit = told <= UINT8_MAX ? static_cast<int>(told) : -1;
   const bool well = WIFEXITED(status) && WEXITSTATUS(status) == std::max(server_exit, 0) &&
                     WEXITSTATUS(status) < 128;
   std::error_code ignored;
@@ -448,10 +449,10 @@ void HostAgent::ask_node_state() {
   const Json all = Json::parse(answer, nullptr, false);
   if (!all.is_object()) return;
   const Json state{{"t", "status"},
-                   {"role", all.value("role", "")},
-                   {"view", all.value("view", 0)},
-                   {"server", all.value("server_pid", -1) > 0},
-                   {"ports", all.value("ports", Json::array())}};
+                   {"role", control::text_in(all, "role")},
+                   {"view", control::number_in(all, "view")},
+                   {"server", control::number_in(all, "server_pid") > 0},
+                   {"ports", control::list_in(all, "ports")}};
   if (state.dump() == last_state_) return;
   last_state_ = state.dump();
   serves_ = state["server"].get<bool>() && !state["ports"].empty();

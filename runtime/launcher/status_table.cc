@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "runtime/control/schema.h"
 #include "runtime/launcher/returns.h"
 #include "runtime/launcher/text_table.h"
 
@@ -12,6 +13,7 @@ namespace crane::launcher {
 namespace {
 
 using Json = nlohmann::json;
+using control::list_in, control::object_in, control::replica_in, control::text_in;
 
 constexpr int kNobody = 255;
 
@@ -43,7 +45,7 @@ std::uint64_t number(const Json& json, const char* key) {
 const Json* leader_of(const std::map<int, NodeAnswer>& answers) {
   const Json* leader = nullptr;
   for (const auto& [replica, answer] : answers) {
-    if (answer.reply != Reply::kAnswer || answer.status.value("role", "") != "leader") continue;
+    if (answer.reply != Reply::kAnswer || text_in(answer.status, "role") != "leader") continue;
     if (leader == nullptr || number(answer.status, "view") > number(*leader, "view")) {
       leader = &answer.status;
     }
@@ -55,22 +57,21 @@ const Json* leader_of(const std::map<int, NodeAnswer>& answers) {
 Json remote(int replica, const Json* leader, std::uint64_t commit) {
   Json row{{"replica", replica}, {"state", "on another host"}};
   if (leader == nullptr) return row;
-  for (const Json& peer : leader->value("peers", Json::array())) {
-    if (peer.value("replica", -1) != replica) continue;
+  for (const Json& peer : list_in(*leader, "peers")) {
+    if (replica_in(peer) != replica) continue;
     row.update(peer);
     const std::uint64_t applied = number(peer, "applied");
-    row["lag"] = commit > applied ? commit - applied : 0;
+    row["lag_entries"] = commit > applied ? commit - applied : 0;
   }
   return row;
 }
 
 // Somebody tells the members, and it is none: nobody misses its node.
 bool was_removed(const Json& summary, int replica) {
-  const auto found = summary.find("members");
-  if (found == summary.end() || !found->is_array()) return false;
-  const Json& members = *found;
+  const Json& members = list_in(summary, "members");
+  if (members.empty()) return false;
   return std::none_of(members.begin(), members.end(),
-                      [&](const Json& m) { return m.value("replica", -1) == replica; });
+                      [&](const Json& m) { return replica_in(m) == replica; });
 }
 
 // The replicas of this machine are drained: they cannot tell of a leader, which may well be there.
@@ -96,7 +97,10 @@ const char* health_word(const Json& summary, const std::map<int, NodeAnswer>& an
 
 Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers) {
   const Json* leader = leader_of(answers);
-  Json summary{{"group", group}, {"leader", nullptr}, {"replicas", Json::array()}};
+  Json summary{{"version", control::kVersion},
+               {"group", group},
+               {"leader", nullptr},
+               {"replicas", Json::array()}};
   std::uint64_t commit = 0, view = 0, named = kNobody;
   std::size_t replicas =
       answers.empty() ? 0 : static_cast<std::size_t>(answers.rbegin()->first) + 1;
@@ -105,7 +109,8 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
     commit = std::max(commit, number(answer.status, "commit"));
     replicas = std::max<std::size_t>(replicas, number(answer.status, "replicas"));
     // Only a follower or the leader itself knows; of those that do, the newest view's word counts.
-    if (answer.status.value("leader", kNobody) < kNobody && number(answer.status, "view") >= view) {
+    if (control::number_in(answer.status, "leader", kNobody) < kNobody &&
+        number(answer.status, "view") >= view) {
       view = number(answer.status, "view");
       named = number(answer.status, "leader");
     }
@@ -129,7 +134,7 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
     if (found->second.returns.is_object()) row["returns"] = found->second.returns;
     if (found->second.reply == Reply::kAnswer) {
       const std::uint64_t applied = number(row, "applied");
-      row["lag"] = commit > applied ? commit - applied : 0;
+      row["lag_entries"] = commit > applied ? commit - applied : 0;
     }
     summary["replicas"].push_back(row);
   }
@@ -143,8 +148,8 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
     }
     if (!leads) continue;
     for (Json& member : summary["members"]) {  // what only a leader knows of the others
-      for (const Json& peer : answer.status.value("peers", Json::array())) {
-        if (peer.value("replica", -1) == member.value("replica", -2)) member.update(peer);
+      for (const Json& peer : list_in(answer.status, "peers")) {
+        if (replica_in(peer) == replica_in(member)) member.update(peer);
       }
     }
   }
@@ -153,8 +158,10 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
       row["state"] = "no member";
     }
   }
-  summary["view"] = view;
-  summary["commit"] = commit;
+  const bool told = std::any_of(answers.begin(), answers.end(),
+                                [](const auto& a) { return a.second.reply == Reply::kAnswer; });
+  summary["view"] = named < kNobody ? Json(view) : Json();
+  summary["commit"] = told ? Json(commit) : Json();
   summary["health"] = health_word(summary, answers, named);
   return summary;
 }
@@ -162,11 +169,11 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
 void note_unsupervised(Json& summary, const std::string& command) {
   summary["supervised"] = false;
   summary["unsupervised"] = command;
-  if (summary.value("health", "") == "well") summary["health"] = "degraded";
+  if (text_in(summary, "health") == "well") summary["health"] = "degraded";
 }
 
 Health health_of(const Json& summary) {
-  const std::string word = summary.value("health", "");
+  const std::string word = text_in(summary, "health");
   return word == "well"                            ? Health::kWell
          : word == "degraded" || word == "drained" ? Health::kDegraded
                                                    : Health::kNoLeader;
@@ -177,7 +184,7 @@ namespace {
 // The first few calls of one replica that came past libcrane.so, for people.
 std::string unhooked_of(const Json& row) {
   std::string text = fmt::format("unhooked calls: {}\n", cell(row, "unhooked_calls"));
-  for (const Json& u : row.value("unhooked", Json::array())) {
+  for (const Json& u : list_in(row, "unhooked")) {
     text += fmt::format("  {} at {}+{}: {}, {} times\n", cell(u, "call"), cell(u, "object"),
                         cell(u, "offset"), cell(u, "outcome"), cell(u, "count"));
   }
@@ -201,7 +208,7 @@ std::string line_ups_text(const Json& summary) {
   for (const Json& row : summary["replicas"]) {
     if (!row.contains("line_ups")) continue;
     std::string text;
-    for (const Json& l : row["line_ups"]) {
+    for (const Json& l : list_in(row, "line_ups")) {
       text +=
           fmt::format("line-up {} ({}): {}; {} threads or {} us; {} arrivals in {} rounds\n",
                       cell(l, "function"), cell(l, "origin"), cell(l, "state"), cell(l, "count"),
@@ -277,16 +284,16 @@ std::string analysis_text(const Json& summary) {
         cell(row, "replica"), cell(a, "tool"), cell(a, "entry"), cell(a, "got"), cell(a, "behind"),
         number(a, "spooled_bytes") >> 20, cell(a, "findings"));
     if (number(a, "reports") > 0) text += ", report: " + cell(a, "report");
-    const Json& differs = a.value("differs", Json());
-    text += differs.is_object()
+    const Json& differs = object_in(a, "differs");
+    text += !differs.empty()
                 ? fmt::format("; differs from the group's at entry {}: {}\n",
                               cell(differs, "index"), cell(differs, "text"))
                 : fmt::format("; {} digests equal to the group's, the last at entry {}\n",
                               cell(a, "digests_equal"), cell(a, "equal_to"));
-    for (const Json& line : a.value("first_findings", Json::array())) {
-      text += "  " + line.get<std::string>() + "\n";
+    for (const Json& line : list_in(a, "first_findings")) {
+      text += "  " + (line.is_string() ? line.get<std::string>() : line.dump()) + "\n";
     }
-    if (const std::string why = a.value("ended", ""); !why.empty()) {
+    if (const std::string why = text_in(a, "ended"); !why.empty()) {
       text += "  it goes no further: " + why + "\n";
     }
   }
@@ -302,7 +309,7 @@ std::string returns_text(const Json& summary) {
     text += fmt::format(
         "replica {} comes back {}, after {} ends in a row ({} starts it at once): {}\n",
         cell(row, "replica"), when_text(static_cast<std::int64_t>(number(*found, "next_in_ms"))),
-        cell(*found, "attempts"), found->value("command", ""), found->value("why", ""));
+        cell(*found, "attempts"), text_in(*found, "command"), text_in(*found, "why"));
   }
   return text + (summary.contains("unsupervised")
                      ? "unsupervised: " + summary["unsupervised"].get<std::string>() + "\n"
@@ -340,31 +347,38 @@ std::string recovery_text(const Json& summary) {
 }  // namespace
 
 std::string table_of(const Json& summary) {
-  static constexpr Column kColumns[] = {
-      {"REPLICA", "replica", false},    {"ROLE", "role", false},
-      {"VIEW", "view", true},           {"LAST", "last", true},
-      {"COMMIT", "commit", true},       {"DURABLE", "durable", true},
-      {"APPLIED", "applied", true},     {"LAG", "lag", true},
-      {"CLIENTS", "connections", true}, {"SERVER", "server_pid", true},
-      {"PEERS", "connected", true},     {"DEVICE", "device", false},
-      {"FENCE", "fence", false},        {"PAGES", "log_pages", true},
-      {"CPUS", "cpus", false},          {"NUMA", "numa_node", false},
-      {"STATE", "state", false}};
+  static constexpr Column kColumns[] = {{"REPLICA", "replica", false},
+                                        {"ROLE", "role", false},
+                                        {"VIEW", "view", true},
+                                        {"LAST", "last", true},
+                                        {"COMMIT", "commit", true},
+                                        {"DURABLE", "durable", true},
+                                        {"APPLIED", "applied", true},
+                                        {"LAG", "lag_entries", true},
+                                        {"CLIENTS", "connections", true},
+                                        {"SERVER", "server_pid", true},
+                                        {"PEERS", "peers_connected", true},
+                                        {"DEVICE", "device", false},
+                                        {"FENCE", "fence", false},
+                                        {"PAGES", "log_pages", true},
+                                        {"CPUS", "cpus", false},
+                                        {"NUMA", "numa_node", false},
+                                        {"STATE", "state", false}};
   std::string text =
-      fmt::format("{}: {}, leader {}, view {}, commit {}", summary.value("group", "?"),
-                  summary.value("health", "?"), cell(summary, "leader"), cell(summary, "view"),
+      fmt::format("{}: {}, leader {}, view {}, commit {}", text_in(summary, "group", "?"),
+                  text_in(summary, "health", "?"), cell(summary, "leader"), cell(summary, "view"),
                   cell(summary, "commit"));
   if (summary.contains("fabric")) {
     text += fmt::format(", {}, {}", cell(summary, "fabric"), cell(summary, "durability"));
   }
   text += "\n" + table(kColumns, summary["replicas"]);
-  if (summary.contains("no_quorum")) text += summary.value("no_quorum", "") + "\n";
+  if (summary.contains("no_quorum")) text += text_in(summary, "no_quorum") + "\n";
   if (summary.contains("verified")) {
     const Json& v = summary["verified"];
     text += fmt::format("verified: log index {}, {} ms ago, {} entries since; last verdict: {}\n",
                         cell(v, "index"), cell(v, "age_ms"), cell(v, "entries_since"),
                         cell(v, "verdict"));
-    if (const std::string alarm = v.value("alarm", ""); !alarm.empty()) {
+    if (const std::string alarm = text_in(v, "alarm"); !alarm.empty()) {
       text += "alarm: " + alarm + "\n";
     }
   }
@@ -382,6 +396,12 @@ std::string table_of(const Json& summary) {
          analysis_text(summary) + line_ups_text(summary) + unhooked_text(summary);
 }
 
+Json members_json(const Json& summary) {
+  return {{"version", control::kVersion},
+          {"group", summary["group"]},
+          {"members", list_in(summary, "members")}};
+}
+
 std::string members_of(const Json& summary) {
   static constexpr Column kColumns[] = {{"REPLICA", "replica", false},
                                         {"MEMBER", "member", false},
@@ -390,9 +410,9 @@ std::string members_of(const Json& summary) {
                                         {"UP", "connected", false},
                                         {"STREAMED TO", "streaming", false},
                                         {"NEEDS CHECKPOINT", "needs_checkpoint", false}};
-  const Json members = summary.value("members", Json::array());
-  if (members.empty()) return summary.value("group", "?") + ": nobody tells the members\n";
-  return summary.value("group", "?") + ":\n" + table(kColumns, members);
+  const Json members = list_in(summary, "members");
+  if (members.empty()) return text_in(summary, "group", "?") + ": nobody tells the members\n";
+  return text_in(summary, "group", "?") + ":\n" + table(kColumns, members);
 }
 
 }  // namespace crane::launcher

@@ -22,14 +22,17 @@ struct NodeAnswer {
       nullptr;  // of one that is away: how it comes back (returns.h); null: unknown
 };
 
-// {"group", "health", "leader", "view", "commit", "replicas": [{"replica", "state", "lag", ...}]}
-// The nodes of this machine speak for themselves; of the others' replicas stands what the leader
-// knows, if it is here.  lag: committed entries that the replica's server has not taken yet.
+// {"group", "health", "leader", "view", "commit", "replicas": [{"replica", "state", "lag_entries",
+// ...}]} The nodes of this machine speak for themselves; of the others' replicas stands what the
+// leader knows, if it is here.  lag_entries: committed entries that the replica's server has not
+// taken yet.
 nlohmann::json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers);
 // Of a group that crane-run started: none supervises it; `command` ends or takes it over.
 void note_unsupervised(nlohmann::json& summary, const std::string& command);
 Health health_of(const nlohmann::json& summary);
 std::string table_of(const nlohmann::json& summary);
+// As `member list -o json` has them.
+nlohmann::json members_json(const nlohmann::json& summary);
 // The members by the word of who leads, else of the newest view that answers; empty: nobody tells.
 std::string members_of(const nlohmann::json& summary);
 

@@ -10,12 +10,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "runtime/control/schema.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/node_setup.h"
 
@@ -165,7 +167,8 @@ int stop_supervised(const Options& options) {
   const std::string directory = directory_of(options.place());
   std::ifstream in(directory + "/state.json");
   const Json state = Json::parse(in, nullptr, false);
-  const pid_t pid = state.is_object() ? state.value("pid", -1) : -1;
+  const std::uint64_t told = control::number_in(state, "pid");
+  const pid_t pid = told <= INT_MAX ? static_cast<pid_t>(told) : 0;
   if (!setup::is_held(directory) || pid <= 0) {
     say("no group " + options.name + " runs in " + fs::path(directory).parent_path().string());
     return 0;

@@ -166,7 +166,7 @@ class Group:
             raise Failure(f"crane-run ended with status {self.process.returncode}:\n"
                           + tail(self.log))
         state = self.state()
-        if not state or not state.get("ready") or state.get("leader", -1) < 0:
+        if not state or not state.get("ready") or state.get("leader") is None:
             return False
         self.remember(state)
         listening = [p["published"] for p in state["listening"]]
@@ -180,7 +180,7 @@ class Group:
 
     def remember(self, state):
         for r in state["replicas"]:
-            self.known |= {r["node_pid"], r["server_pid"]} - {-1, 0, None}
+            self.known |= {r["node_pid"], r["server_pid"]} - {None}
         self.known |= set(descendants(list(self.known) + [self.process.pid]))
 
     def replica(self, number):
@@ -192,16 +192,16 @@ class Group:
     def live(self):
         state = self.state() or {"replicas": []}
         return [r["replica"] for r in state["replicas"] if r["role"] != "dead"
-                and r["node_pid"] > 0 and alive(r["node_pid"])]
+                and r["node_pid"] and alive(r["node_pid"])]
 
     def leader(self):
         """The number of the leader, once there is one that lives."""
         def found():
             state = self.state()
-            if not state or state["leader"] < 0:
+            if not state or state["leader"] is None:
                 return None
             pid = state["replicas"][state["leader"]]["node_pid"]
-            return [state["leader"]] if pid > 0 and alive(pid) else None
+            return [state["leader"]] if pid and alive(pid) else None
         return wait_until(found, 20, f"group {self.name} has a leader")[0]
 
     def status(self, number):
@@ -262,8 +262,8 @@ class Group:
         state = self.state() or {"replicas": []}
         roots = [self.process.pid]
         for r in state["replicas"]:
-            roots += [r["node_pid"], r["server_pid"]]
-            above = process_stat(r["server_pid"]) if r["server_pid"] > 0 else None
+            roots += [pid for pid in (r["node_pid"], r["server_pid"]) if pid]
+            above = process_stat(r["server_pid"]) if r["server_pid"] else None
             if above and above[0] > 1:
                 roots.append(above[0])
         return descendants(roots)

@@ -155,7 +155,7 @@ class Hosts:
         if len(live) * 2 <= len(self.started):
             raise h.Failure("a majority of the nodes has ended")
         statuses = [self.status(i) for i in live]
-        return all(s and s["server_pid"] > 0 for s in statuses) \
+        return all(s and s["server_pid"] for s in statuses) \
             and sum(s["role"] == "leader" for s in statuses) == 1 \
             and all(" is port " in self.said(i)[self.begins[i]:] for i in live)
 
@@ -167,7 +167,8 @@ class Hosts:
         return self.state / self.name
 
     def processes(self):
-        servers = [s["server_pid"] for s in self.statuses().values() if s]
+        servers = [s["server_pid"] for s in self.statuses().values()
+                   if s and s["server_pid"]]
         return h.descendants([n.pid for n in self.nodes] + servers)
 
     statuses = h.Group.statuses

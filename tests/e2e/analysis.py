@@ -217,7 +217,7 @@ def check_leader_killed(story, group, load):
     os.kill(node, signal.SIGSTOP)
     try:
         group.signal_node(old, signal.SIGKILL)
-        h.wait_until(lambda: group.state()["leader"] not in (-1, old), 30, "another one leads")
+        h.wait_until(lambda: group.state()["leader"] not in (None, old), 30, "another one leads")
         load.progress()
     finally:
         os.kill(node, signal.SIGCONT)
@@ -235,7 +235,7 @@ def check_killed_again_and_again(story, group, load):
     for _ in range(3):
         node = h.wait_until(lambda: max(group.replica(PLACE)["node_pid"] or 0, 0), 30, "it runs")
         os.kill(node, signal.SIGKILL)
-        h.wait_until(lambda: (group.replica(PLACE)["node_pid"] or 0) not in (0, -1, node), 30,
+        h.wait_until(lambda: (group.replica(PLACE)["node_pid"] or 0) not in (0, None, node), 30,
                      "it begins again")
         load.progress()
     until(group, lambda: (analysis(group) or {}).get("findings", 0) > 0, 150, "it finds it again")
@@ -299,7 +299,7 @@ def redis(story):
         # Let in again it would need what has left the logs.
         status, text = control(group, "member", "remove", "3", group.name)
         story.check(status == 0, "an operator lets it go", f"{status}: {text}")
-        h.wait_until(lambda: group.replica(PLACE)["node_pid"] < 0, 30, "its node has ended")
+        h.wait_until(lambda: group.replica(PLACE)["node_pid"] is None, 30, "its node has ended")
         status, text = control(group, "member", "add", "3", group.name)
         h.wait_until(lambda: "can begin at no checkpoint" in log(group), 60, "too late, and why")
         h.wait_until(lambda: not is_member(group), 30, "it is no member")

@@ -109,10 +109,10 @@ class Walk:
 
         def follows():
             state = self.group.replica(number)
-            if state["node_pid"] in (before, -1) or not h.alive(state["node_pid"]):
+            if state["node_pid"] in (before, None) or not h.alive(state["node_pid"]):
                 return None
             said = self.group.status(number)
-            return said and said["server_pid"] > 0 and said["applied"] >= end
+            return said and said["server_pid"] and said["applied"] >= end
         h.wait_until(follows, 40, f"{what}: replica {number} follows again")
 
     def judge(self, number, place, fault):
@@ -190,7 +190,7 @@ class Walk:
 
             def restoring():
                 node = self.group.replica(number)["node_pid"]
-                keepers = [] if node in (before, -1) else [
+                keepers = [] if node in (before, None) else [
                     p for p in h.children(node)
                     if h.name_of(p) == "crane-keeper" and h.children(p)]
                 return (node, keepers[0]) if keepers else None
@@ -225,8 +225,8 @@ def killed_servers(story):
 
                 def back(number=number, before=before):
                     state, said = group.replica(number), group.status(number)
-                    return state["node_pid"] not in (before, -1) and said \
-                        and said["server_pid"] > 0
+                    return state["node_pid"] not in (before, None) and said \
+                        and said["server_pid"]
                 h.wait_until(back, 40, f"replica {number} is back")   # CRIU's limit is 60 s
                 asking.join(60)
     story.check(True, "20 servers killed in dumps: all are back")

@@ -53,10 +53,10 @@ def come_back(group, number):
 
     def is_back():
         state = group.replica(number)
-        if state["node_pid"] in (before, -1) or not h.alive(state["node_pid"]):
+        if state["node_pid"] in (before, None) or not h.alive(state["node_pid"]):
             return None
         said = group.status(number)
-        return said if said and said["applied"] >= end and said["server_pid"] > 0 else None
+        return said if said and said["applied"] >= end and said["server_pid"] else None
     return h.wait_until(is_back, 30, f"replica {number} comes back and catches up")
 
 
@@ -235,7 +235,7 @@ def drill(story, younger):
         def is_back():
             ask("INCR", "more")
             state = group.replica(flipped)
-            said = group.status(flipped) if state["node_pid"] not in (first, -1) else None
+            said = group.status(flipped) if state["node_pid"] not in (first, None) else None
             return said and said["checkpoint"]["restored_at"] > 0 and said["verified"]["index"] > \
                 said["checkpoint"]["restored_at"]
         h.wait_until(is_back, 60, "the fenced replica comes back and is verified")

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """An operator's tools: malformed requests of every kind, made from the schema that crane-ctl
-prints, are refused by a living node; a mistyped command is guessed."""
+prints, are refused by a living node; a mistyped command is guessed; answers are as the schema
+of status says."""
 import copy
 import json
+import os
+import signal
 import socket
 import sys
 
@@ -101,6 +104,75 @@ def refuse_malformed(story, group):
         print(request.decode(), "->", answer["message"])
 
 
+TYPES = {"true or false": lambda v: isinstance(v, bool), "text": lambda v: isinstance(v, str),
+         "number": lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= 0,
+         "list of texts": lambda v: all(isinstance(x, str) for x in v),
+         "list of pairs of numbers": lambda v: all(len(x) == 2 for x in v),
+         "object of numbers": lambda v: all(x is None or TYPES["number"](x) for x in v.values())}
+
+
+def unlike(value, fields, place):
+    """What in `value` is not as the table has it."""
+    if not isinstance(value, dict):
+        return [f"{place} is no object"]
+    bad = [f"{place}.{name} is in no table" for name in value
+           if name not in {f["name"] for f in fields}]
+    for f in fields:
+        name, at = f["name"], f"{place}.{f['name']}"
+        if name not in value:
+            bad += [] if f["presence"] == "sometimes" else [at + " is missing"]
+        elif value[name] is None:
+            bad += [at + " is null"] if f["presence"] == "always" else []
+        elif f["type"] == "object":
+            bad += unlike(value[name], f["fields"], at)
+        elif f["type"] == "list of objects":
+            for one in value[name]:
+                bad += unlike(one, f["fields"], at)
+        elif not TYPES[f["type"]](value[name]):
+            bad.append(f"{at} is no {f['type']}: {value[name]!r}")
+    return bad
+
+
+def as_the_schema_says(story, group, what):
+    """Every answer has the fields that `crane-ctl schema status` lists, and no others."""
+    tables = {d["name"]: d["fields"] for d in
+              json.loads(h.ctl(story, "schema", "status", "-o", "json")[1])["documents"]}
+    bad = []
+    for n in range(3):
+        said = group.status(n)
+        bad += unlike(said, tables["node"], f"node {n}") if said else []
+    all_of_it = json.loads(h.ctl(story, "--dir", str(group.home), "status", group.name,
+                               "-o", "json")[1])
+    rows, all_of_it["replicas"] = all_of_it["replicas"], []
+    bad += unlike(all_of_it, tables["group"], "group")
+    own = next(f["fields"] for f in tables["group"] if f["name"] == "replicas")
+    names = {f["name"] for f in own}
+    for row in rows:
+        bad += unlike({k: v for k, v in row.items() if k in names}, own, "row")
+        rest = {k: v for k, v in row.items() if k not in names}
+        if row["state"] == "ok":
+            bad += unlike({**rest, "replica": row["replica"]}, tables["node"], "row")
+    members = h.ctl(story, "--dir", str(group.home), "member", "list", group.name, "-o", "json")[1]
+    bad += unlike(json.loads(members), tables["members"], "members")
+    bad += unlike(group.state(), tables["state"], "state.json")
+    version = json.loads(h.ctl(story, "schema", "-o", "json")[1])["version"]
+    story.check(not bad and all_of_it["version"] == version, f"{what}: answers are as the schema "
+                "says", str(bad[:8]))
+    return all_of_it, rows
+
+
+def status_has_a_schema(story, group):
+    as_the_schema_says(story, group, "well")
+    victim = next(n for n in range(3) if n != group.leader())
+    pids = [group.replica(n)["node_pid"] for n in range(3)]
+    group.signal_node(victim, signal.SIGSTOP)
+    try:
+        _, rows = as_the_schema_says(story, group, "a node stopped")
+        story.check(rows[victim]["state"] == "does not answer", "which status tells", rows[victim])
+    finally:
+        os.kill(pids[victim], signal.SIGCONT)
+
+
 def typos(story):
     for words, says in ((["stauts"], "unknown command 'stauts'; did you mean 'status'?"),
                         (["leader", "tranfser"], "did you mean 'transfer'?"),
@@ -115,6 +187,7 @@ def body(story):
     with h.Group(story, [sys.executable, "-c", LISTENS, str(port)], port=port,
                  container=False) as group:
         refuse_malformed(story, group)
+        status_has_a_schema(story, group)
 
 
 h.tell("control", body)

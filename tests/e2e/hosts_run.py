@@ -114,7 +114,7 @@ def is_back(group, number, before, what):
     """Another node than the one of pid `before` runs, from a checkpoint."""
     def there():
         said = group.status(number)
-        return said and said["pid"] != before and said["server_pid"] > 0 \
+        return said and said["pid"] != before and said["server_pid"] \
             and said["checkpoint"]["restored_at"] > 0 and said["role"] == "follower"
     h.wait_until(there, 60, what)
 

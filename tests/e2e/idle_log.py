@@ -42,8 +42,8 @@ def body(story):
 
         def is_back():
             pid = group.replica(follower)["node_pid"]
-            said = group.status(follower) if pid not in (before, -1) and h.alive(pid) else None
-            return said if said and said["applied"] >= end and said["server_pid"] > 0 else None
+            said = group.status(follower) if pid not in (before, None) and h.alive(pid) else None
+            return said if said and said["applied"] >= end and said["server_pid"] else None
         said = h.wait_until(is_back, 30, "the lost replica comes back")
         place = said["checkpoint"]["restored_at"]
         again = end - place

@@ -93,8 +93,8 @@ class Epoch:
 
     def pids(self, host):
         said = self.group.status(host)
-        server = said["server_pid"] if said else -1
-        return [self.group.nodes[host].pid] + (h.descendants([server]) if server > 0 else [])
+        server = said["server_pid"] if said else None
+        return [self.group.nodes[host].pid] + (h.descendants([server]) if server else [])
 
     def leader(self):
         def somebody():
@@ -153,7 +153,7 @@ class Epoch:
         """Everybody is there, follows one leader and has done what was to be done before."""
         def good():
             said = [self.group.status(i) for i in range(HOSTS)]
-            if not all(s and s["server_pid"] > 0 for s in said):
+            if not all(s and s["server_pid"] for s in said):
                 return False
             roles = sorted(s["role"] for s in said)
             return roles == ["follower", "follower", "leader"] \

@@ -44,8 +44,8 @@ def roles(group):
 def replace_all(story, group, load):
     """0 by 3, 1 by 0, 2 by 1: a place is used again once its replica has left."""
     begin = overrun(group)
-    first = {r["node_pid"] for r in group.state()["replicas"]} - {-1}
-    first |= {r["server_pid"] for r in group.state()["replicas"]} - {-1}
+    first = {r["node_pid"] for r in group.state()["replicas"]} - {None}
+    first |= {r["server_pid"] for r in group.state()["replicas"]} - {None}
     for old, new in ((0, 3), (1, 0), (2, 1)):
         text = run(story, group, f"replica {new} replaces replica {old}", "member", "replace",
                    str(old), str(new), group.name,
@@ -70,8 +70,8 @@ def lag(story, group, load, number):
 
     def is_back():
         state = group.replica(number)
-        said = group.status(number) if state["node_pid"] not in (before, -1) else None
-        return said and said["server_pid"] > 0 and said["checkpoint"]["restored_at"] > 0
+        said = group.status(number) if state["node_pid"] not in (before, None) else None
+        return said and said["server_pid"] and said["checkpoint"]["restored_at"] > 0
     h.wait_until(is_back, 30, f"replica {number} comes back by itself")
     said = group.log.read_text(errors="replace")
     story.check("have left the logs of the others" in said, "crane-run says why", said[-800:])

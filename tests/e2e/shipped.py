@@ -99,7 +99,7 @@ def is_back(group, number):
     if not group.alive(number) and group.nodes[number].returncode == BEGINS_ANEW:
         group.start(number)
     said = group.status(number) if group.alive(number) else None
-    if not said or said["server_pid"] <= 0 or said["checkpoint"]["restored_at"] == 0:
+    if not said or said["server_pid"] is None or said["checkpoint"]["restored_at"] == 0:
         return False
     leader = group.status(group.leader())
     roles = {m["replica"]: m["member"] for m in leader["members"]} if leader else {}

@@ -172,7 +172,7 @@ def lose_leader_in_a_restart(group):
 
     def back():
         state, mine = group.replica(leader), group.status(leader)
-        return state["node_pid"] not in (before, -1) and mine and mine["server_pid"] > 0
+        return state["node_pid"] not in (before, None) and mine and mine["server_pid"]
     h.wait_until(back, 60, "the killed leader is back")
 
 
@@ -212,8 +212,8 @@ def die_in_a_restart(group, number, place):
 
     def back():
         state, said = group.replica(number), group.statuses()
-        return state["node_pid"] not in (before, -1) and said.get(number) \
-            and said[number]["server_pid"] > 0 \
+        return state["node_pid"] not in (before, None) and said.get(number) \
+            and said[number]["server_pid"] \
             and said[number]["applied"] >= max(s["commit"] for s in said.values() if s)
     h.wait_until(back, 60, f"{place}: replica {number} is back")
 

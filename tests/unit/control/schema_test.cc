@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "runtime/control/answers.h"
+
 using namespace crane::control;
 using Json = nlohmann::json;
 
@@ -168,6 +170,7 @@ TEST_CASE("schema: README.md holds the tables as crane-ctl schema prints them", 
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
   // If it does not: crane-ctl schema, below the line that says so.
   CHECK(text.find(schema_markdown()) != std::string::npos);
+  CHECK(text.find(answers_markdown()) != std::string::npos);  // crane-ctl schema status
 }
 
 TEST_CASE("schema: what others said is read without trust", "[control]") {
@@ -185,4 +188,21 @@ TEST_CASE("schema: what others said is read without trust", "[control]") {
   CHECK(list_in(json, "t").empty());
   CHECK(object_in(json, "l").empty());
   CHECK(replica_in({{"replica", 300}}) == -1);
+}
+
+TEST_CASE("answers: a document differs from its table by each field that is wrong", "[control]") {
+  static constexpr AnswerField kInner[] = {{"n", Holds::kNumber, Presence::kOrNull, ""}};
+  static constexpr AnswerField kFields[] = {
+      {"a", Holds::kText, Presence::kAlways, ""},
+      {"b", Holds::kObjects, Presence::kSometimes, "", kInner},
+      {"c", Holds::kCounts, Presence::kSometimes, ""}};
+  const auto why = [](const Json& json) { return differs(json, kFields); };
+  CHECK(why({{"a", "x"}, {"b", Json::array({{{"n", 1}}, {{"n", nullptr}}})}}).empty());
+  CHECK(why({{"a", "x"}, {"c", {{"any", 7}}}}).empty());
+  CHECK(why(7) == "no object: 7");
+  CHECK(why({{"a", "x"}, {"d", 1}}) == "d is in no table");
+  CHECK(why(Json::object()) == "a is missing");
+  CHECK(why({{"a", nullptr}}) == "a is no text: null");
+  CHECK(why({{"a", "x"}, {"b", Json::array({{{"n", -1}}})}}) == "b[]: n is no number: -1");
+  CHECK(why({{"a", "x"}, {"c", {{"any", "7"}}}}) == "c is no object of numbers: {\"any\":\"7\"}");
 }

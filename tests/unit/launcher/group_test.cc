@@ -31,6 +31,11 @@ namespace {
 
 using crane::test::slurp;
 
+// Of a row of state.json; -1: its node does not run.
+pid_t pid_in(const Json& row) {
+  return row["node_pid"].is_number() ? row["node_pid"].get<pid_t>() : -1;
+}
+
 constexpr int kLimitMs = 20'000;
 constexpr const char* kFakeNode = "tests/unit/launcher/fake_node.py";
 
@@ -73,7 +78,7 @@ struct Running {
       waitpid(pid, nullptr, 0);
     }
     for (const Json& row : last.is_object() ? last["replicas"] : Json::array()) {
-      const pid_t node = row["node_pid"];  // outlives it
+      const pid_t node = pid_in(row);  // outlives it
       if (node > 0 && slurp("/proc/" + std::to_string(node) + "/cmdline").find("fake_node") !=
                           std::string::npos) {
         kill(node, SIGKILL);
@@ -111,7 +116,7 @@ struct Running {
     return s.is_object() && s.value("ready", false);
   }
   pid_t node(int replica) const {
-    return state()["replicas"][static_cast<unsigned>(replica)]["node_pid"];
+    return pid_in(state()["replicas"][static_cast<unsigned>(replica)]);
   }
   int wait() {
     int status = 0;

@@ -35,8 +35,9 @@ TEST_CASE("status: all answer, one leads: well", "[ctl]") {
   CHECK(s["leader"] == 1);
   CHECK(s["view"] == 2);
   CHECK(s["commit"] == 100);
-  CHECK(s["replicas"][0]["lag"] == 10);  // behind what the group committed, not what it knows of
-  CHECK(s["replicas"][2]["lag"] == 1);
+  CHECK(s["replicas"][0]["lag_entries"] ==
+        10);  // behind what the group committed, not what it knows of
+  CHECK(s["replicas"][2]["lag_entries"] == 1);
   const std::string table = table_of(s);
   INFO(table);
   CHECK(table.find("g: well, leader 1, view 2, commit 100, shm, memory") == 0);
@@ -228,7 +229,7 @@ TEST_CASE("status: replicas of other hosts stand as the leader knows them", "[ct
   REQUIRE(s["replicas"].size() == 3);
   CHECK(s["replicas"][0]["state"] == "on another host");
   CHECK(s["replicas"][0]["applied"] == 90);
-  CHECK(s["replicas"][0]["lag"] == 10);
+  CHECK(s["replicas"][0]["lag_entries"] == 10);
   CHECK(s["replicas"][2]["state"] == "on another host");
   CHECK_FALSE(s["replicas"][2].contains("applied"));
   s = summarise("g", {{2, node("follower", 2, 1, 100, 100)}});  // it knows who leads

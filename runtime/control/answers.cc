@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of what Crane's programs tell (answers.h).
+#include "runtime/control/answers.h"
+
+namespace crane::control {
+namespace {
+
+using F = AnswerField;
+constexpr auto kAlways = Presence::kAlways;
+constexpr auto kOrNull = Presence::kOrNull;
+constexpr auto kSometimes = Presence::kSometimes;
+
+constexpr F kVersionField{"version", Holds::kNumber, kAlways, "of this schema"};
+
+// --- a member, as a node knows it
+
+constexpr F kMemberFields[] = {
+    {"replica", Holds::kNumber, kAlways, "its number"},
+    {"member", Holds::kText, kAlways, "voter, learner or analysis"},
+    {"incarnation", Holds::kNumber, kAlways, "how often it began as a new member"},
+    {"connected", Holds::kFlag, kAlways, "its process is there"},
+    {"needs_checkpoint", Holds::kFlag, kAlways, "it lacks entries that left the log"},
+    {"streaming", Holds::kFlag, kSometimes, "the leader writes to its log"},
+    {"last", Holds::kNumber, kSometimes, "log index up to which it holds the log"},
+    {"applied", Holds::kNumber, kSometimes, "log index up to which its server took the log"},
+};
+
+// --- parts of a node's status
+
+constexpr F kElection[] = {
+    {"view", Holds::kNumber, kAlways, "that it began"},
+    {"cause", Holds::kText, kAlways, "why it was held"},
+    {"took_us", Holds::kNumber, kAlways, "from the loss of the leader until there was one"},
+    {"age_ms", Holds::kNumber, kAlways, "since then"},
+};
+constexpr F kDetection[] = {
+    {"score", Holds::kNumber, kAlways, "falls with each heartbeat missed"},
+    {"suspect_at", Holds::kNumber, kAlways, "the leader is suspected at or below"},
+    {"trust_at", Holds::kNumber, kAlways, "and trusted again at or above"},
+    {"full", Holds::kNumber, kAlways, "the highest score"},
+    {"misses_needed", Holds::kNumber, kAlways, "in a row, from full to suspicion"},
+    {"period_us", Holds::kNumber, kAlways, "between heartbeats"},
+};
+constexpr F kVerified[] = {
+    {"index", Holds::kNumber, kAlways, "log index up to which a majority's outputs were equal"},
+    {"verdict", Holds::kText, kAlways, "of the last comparison: equal, different, unknown"},
+    {"entries_since", Holds::kNumber, kAlways, "entries that the server took since `index`"},
+    {"age_ms", Holds::kNumber, kOrNull, "since that comparison; null: there was none"},
+    {"alarm", Holds::kText, kAlways, "which replica differed where; empty: none"},
+};
+constexpr F kUnhooked[] = {
+    {"call", Holds::kText, kAlways, "the system call"},
+    {"object", Holds::kText, kAlways, "the file whose code made it"},
+    {"offset", Holds::kText, kAlways, "the place in that file, hexadecimal"},
+    {"outcome", Holds::kText, kAlways, "scheduled, refused or passed"},
+    {"count", Holds::kNumber, kAlways, "how often"},
+};
+constexpr F kStanding[] = {
+    {"slot", Holds::kNumber, kAlways, "the thread that has the turn and takes no operation"},
+    {"clock", Holds::kNumber, kAlways, "the turn"},
+    {"for_ms", Holds::kNumber, kAlways, "for so long"},
+};
+constexpr F kLineUps[] = {
+    {"function", Holds::kText, kAlways, "whose callers wait for each other"},
+    {"origin", Holds::kText, kAlways, "where it was asked for"},
+    {"state", Holds::kText, kAlways, "whether it was found and is in force"},
+    {"count", Holds::kNumber, kAlways, "threads that are waited for"},
+    {"timeout_us", Holds::kNumber, kAlways, "and for how long"},
+    {"arrivals", Holds::kNumber, kAlways, "threads that came"},
+    {"rounds", Holds::kNumber, kAlways, "how often all went on"},
+};
+constexpr F kCheckpoint[] = {
+    {"taken", Holds::kNumber, kAlways, "checkpoints that this replica published"},
+    {"failed", Holds::kNumber, kAlways, "and that it gave up"},
+    {"last", Holds::kNumber, kAlways, "log index of the newest published one; 0: none"},
+    {"gave_up", Holds::kNumber, kAlways, "log index of the newest one given up; 0: none"},
+    {"why_not", Holds::kText, kAlways, "why that was given up"},
+    {"rest_us", Holds::kNumber, kAlways, "of the newest: until the server was at rest"},
+    {"held_us", Holds::kNumber, kAlways, "how long its server was held"},
+    {"pack_us", Holds::kNumber, kAlways, "how long packing took, beside the server"},
+    {"prepare_us", Holds::kNumber, kAlways, "how long the preparation took"},
+    {"phases_us", Holds::kCounts, kAlways, "microseconds of each phase"},
+    {"restored_at", Holds::kNumber, kAlways,
+     "log index where this replica came back; 0: it did not"},
+    {"none_because", Holds::kText, kAlways, "why none are taken; empty: they are"},
+    {"log_first", Holds::kNumber, kAlways, "log index of the oldest entry on disk; 0: none"},
+    {"log_covered", Holds::kNumber, kAlways, "log index up to which checkpoints replace the log"},
+    {"return_us", Holds::kCounts, kAlways, "microseconds of each phase of coming back"},
+};
+constexpr F kRecovery[] = {
+    {"tier", Holds::kText, kAlways,
+     "what a lost replica would come back by: criu, restart, replay, none"},
+    {"entry", Holds::kNumber, kAlways, "log index of that checkpoint; 0: of none"},
+    {"why", Holds::kText, kAlways, "why it is not criu; empty: it is"},
+    {"refused", Holds::kText, kAlways, "what CRIU has against the server; empty: nothing known"},
+    {"came_back_by", Holds::kText, kAlways, "as tier; empty: it began with the group"},
+};
+constexpr F kDiffers[] = {
+    {"index", Holds::kNumber, kAlways, "log index of the first difference"},
+    {"text", Holds::kText, kAlways, "what differs"},
+};
+constexpr F kAnalysis[] = {
+    {"tool", Holds::kText, kAlways, "of valgrind"},
+    {"entry", Holds::kNumber, kAlways, "log index up to which the server took the log"},
+    {"got", Holds::kNumber, kAlways, "log index up to which the log is here"},
+    {"behind", Holds::kNumber, kAlways, "entries between these"},
+    {"spooled_bytes", Holds::kNumber, kAlways, "of the log on disk"},
+    {"findings", Holds::kNumber, kAlways, "different ones"},
+    {"reports", Holds::kNumber, kAlways, "files of findings"},
+    {"first_findings", Holds::kTexts, kAlways, "the first few"},
+    {"report", Holds::kText, kAlways, "the file with all"},
+    {"digests_equal", Holds::kNumber, kAlways, "comparisons with the group that were equal"},
+    {"equal_to", Holds::kNumber, kAlways, "log index of the last one"},
+    {"differs", Holds::kObject, kOrNull, "where it left the group's schedule", kDiffers},
+    {"ended", Holds::kText, kAlways, "why it goes no further; empty: it does"},
+};
+
+// --- a node
+
+constexpr F kNode[] = {
+    kVersionField,
+    {"t", Holds::kText, kAlways, "status"},
+    {"group", Holds::kText, kAlways, "the group's name"},
+    {"replica", Holds::kNumber, kAlways, "its number"},
+    {"replicas", Holds::kNumber, kAlways, "places in the group"},
+    {"fabric", Holds::kText, kAlways, "shm, tcp or verbs"},
+    {"durability", Holds::kText, kAlways, "memory or disk"},
+    {"pid", Holds::kNumber, kAlways, "of the node"},
+    {"server_pid", Holds::kNumber, kOrNull, "of the server's first process; null: it does not run"},
+    {"server_exit", Holds::kNumber, kOrNull, "its exit status, by the log; null: it did not end"},
+    {"role", Holds::kText, kAlways, "leader, follower, candidate, ..; analysis"},
+    {"view", Holds::kNumber, kAlways, "this replica's; each leader has one of its own"},
+    {"leader", Holds::kNumber, kOrNull, "the leader of that view; null: none is known"},
+    {"members", Holds::kObjects, kAlways, "of the group", kMemberFields},
+    {"peers", Holds::kObjects, kAlways, "the others, as a leader knows them; else empty",
+     kMemberFields},
+    {"peers_connected", Holds::kNumber, kAlways, "peers whose process is there"},
+    {"changing_members", Holds::kFlag, kAlways, "a change of members is not committed yet"},
+    {"needs_checkpoint", Holds::kFlag, kAlways, "it lacks entries that left the log"},
+    {"catching_up", Holds::kFlag, kAlways, "it takes entries from the others' disks"},
+    {"last_election", Holds::kObject, kOrNull, "null: it has seen none", kElection},
+    {"detection", Holds::kObject, kOrNull, "of the leader's failure; null: there are no heartbeats",
+     kDetection},
+    {"last", Holds::kNumber, kAlways, "log index of the last entry of its log; 0: none"},
+    {"commit", Holds::kNumber, kAlways, "log index of the last committed entry it knows; 0: none"},
+    {"durable", Holds::kNumber, kOrNull, "log index up to which its disk holds the log"},
+    {"applied", Holds::kNumber, kAlways, "log index of the last entry its server took; 0: none"},
+    {"clock", Holds::kNumber, kAlways, "turns that the server took"},
+    {"schedule_hash", Holds::kText, kAlways, "of them, hexadecimal; to be compared when `settled`"},
+    {"settled", Holds::kFlag, kAlways, "no thread had the turn while clock and hash were read"},
+    {"verified", Holds::kObject, kSometimes, "live checking", kVerified},
+    {"no_quorum", Holds::kText, kOrNull, "why clients are refused; null: they are not"},
+    {"outputs_bytes", Holds::kNumber, kAlways, "that the server wrote to its clients"},
+    {"outputs_digest", Holds::kText, kAlways, "of them, hexadecimal"},
+    {"entries", Holds::kCounts, kAlways, "committed entries, by type"},
+    {"entries_total", Holds::kNumber, kAlways, "all of them"},
+    {"inputs", Holds::kNumber, kAlways, "those that clients and signals caused"},
+    {"ports", Holds::kPairs, kAlways, "of a node by itself: the server's and the host's"},
+    {"device", Holds::kText, kOrNull, "RDMA device; null: none"},
+    {"fence", Holds::kText, kOrNull, "how a leader's right to write is taken back"},
+    {"log_pages", Holds::kText, kOrNull, "pages of the log's memory"},
+    {"links_lost", Holds::kNumber, kAlways, "connections to peers that were lost"},
+    {"probes", Holds::kNumber, kAlways, "questions to peers whether they live"},
+    {"cpus", Holds::kText, kOrNull, "processors that it is bound to"},
+    {"numa_node", Holds::kNumber, kOrNull, "whose memory it prefers"},
+    {"unhooked_calls", Holds::kNumber, kSometimes,
+     "system calls that came past libcrane.so; null: the kernel cannot tell"},
+    {"unhooked", Holds::kObjects, kSometimes, "the first few different ones", kUnhooked},
+    {"spins", Holds::kFlag, kAlways, "threads that spin are preempted"},
+    {"preempted", Holds::kNumber, kAlways, "how often"},
+    {"standing_still", Holds::kObject, kOrNull, "null: no thread does", kStanding},
+    {"line_ups", Holds::kObjects, kSometimes, "points where threads wait for each other", kLineUps},
+    {"connections", Holds::kNumber, kAlways, "clients now"},
+    {"accepted", Holds::kNumber, kAlways, "clients since it began"},
+    {"refused", Holds::kNumber, kAlways, "those that the server did not take"},
+    {"reset_slow", Holds::kNumber, kAlways, "those that read too slowly"},
+    {"reset_leader", Holds::kNumber, kAlways, "those that lost their leader"},
+    {"bytes_in", Holds::kNumber, kAlways, "from clients"},
+    {"bytes_out", Holds::kNumber, kAlways, "to clients"},
+    {"forwarded", Holds::kNumber, kAlways, "clients that are passed on to the leader's host"},
+    {"waited_ms", Holds::kNumber, kAlways, "clients waited for slow followers"},
+    {"checkpoint", Holds::kObject, kSometimes, "what this replica made of them", kCheckpoint},
+    {"recovery", Holds::kObject, kAlways, "what a replica lost now would come back by", kRecovery},
+    {"analysis", Holds::kObject, kSometimes, "of an analysis replica", kAnalysis},
+    {"log_digest", Holds::kText, kSometimes, "names the log that its checkpoints belong to"},
+};
+
+// --- a group
+
+constexpr F kReturns[] = {
+    {"why", Holds::kText, kAlways, "it ended"},
+    {"attempts", Holds::kNumber, kAlways, "ends in a row"},
+    {"next_unix_ms", Holds::kNumber, kAlways, "time of the next attempt"},
+    {"next_in_ms", Holds::kNumber, kAlways, "until then"},
+    {"command", Holds::kText, kAlways, "starts it at once"},
+};
+constexpr F kRows[] = {
+    {"replica", Holds::kNumber, kAlways, "its number"},
+    {"state", Holds::kText, kAlways,
+     "ok, drained, node is gone, does not answer, not permitted, no member, on another host"},
+    {"lag_entries", Holds::kNumber, kSometimes, "committed entries that its server has not taken"},
+    {"returns", Holds::kObject, kSometimes, "of one that is away: when it is started", kReturns},
+};
+constexpr F kGroup[] = {
+    kVersionField,
+    {"group", Holds::kText, kAlways, "its name"},
+    {"health", Holds::kText, kAlways, "well, degraded, drained, no leader"},
+    {"leader", Holds::kNumber, kOrNull, "the replica that leads; null: none is known"},
+    {"view", Holds::kNumber, kOrNull, "that leader's; null: no leader is known"},
+    {"commit", Holds::kNumber, kOrNull, "log index of the last committed entry; null: none tells"},
+    {"replicas", Holds::kObjects, kAlways,
+     "one that answers (ok) has the fields of `node` as well; one of another host those of its "
+     "member, if the leader is here",
+     kRows},
+    {"members", Holds::kObjects, kSometimes, "by the word of the leader", kMemberFields},
+    {"last_election", Holds::kObject, kSometimes, "null: none was seen", kElection},
+    {"detection", Holds::kObject, kSometimes, "null: there are no heartbeats", kDetection},
+    {"verified", Holds::kObject, kSometimes, "live checking", kVerified},
+    {"fabric", Holds::kText, kSometimes, "shm, tcp or verbs"},
+    {"durability", Holds::kText, kSometimes, "memory or disk"},
+    {"no_quorum", Holds::kText, kSometimes, "why clients are refused"},
+    {"supervised", Holds::kFlag, kSometimes, "false: no crane-run does"},
+    {"unsupervised", Holds::kText, kSometimes, "what to do about that"},
+};
+constexpr F kMembers[] = {
+    kVersionField,
+    {"group", Holds::kText, kAlways, "its name"},
+    {"members", Holds::kObjects, kAlways, "empty: no node tells", kMemberFields},
+};
+
+// --- crane-run's file
+
+constexpr F kStateRows[] = {
+    {"replica", Holds::kNumber, kAlways, "its number"},
+    {"node_pid", Holds::kNumber, kOrNull, "null: it does not run"},
+    {"server_pid", Holds::kNumber, kOrNull, "null: it does not run"},
+    {"view", Holds::kNumber, kAlways, "as it last told"},
+    {"role", Holds::kText, kAlways, "leader, follower, dead, .."},
+    {"ready", Holds::kFlag, kAlways, "its server has begun"},
+    {"member", Holds::kFlag, kAlways, "it belongs to the group"},
+    {"votes", Holds::kFlag, kAlways, "and votes"},
+    {"exited", Holds::kFlag, kAlways, "its server ended by itself"},
+};
+constexpr F kListening[] = {
+    {"port", Holds::kNumber, kAlways, "of the server"},
+    {"published", Holds::kNumber, kAlways, "that clients use"},
+    {"addr", Holds::kText, kAlways, "on this machine"},
+};
+constexpr F kState[] = {
+    kVersionField,
+    {"group", Holds::kText, kAlways, "its name"},
+    {"pid", Holds::kNumber, kAlways, "of crane-run"},
+    {"program", Holds::kText, kAlways, "the server"},
+    {"dir", Holds::kText, kAlways, "the group's directory"},
+    {"shm_dir", Holds::kText, kAlways, "its shared memory"},
+    {"leader", Holds::kNumber, kOrNull, "null: none leads"},
+    {"ready", Holds::kFlag, kAlways, "clients can come"},
+    {"replicas", Holds::kObjects, kAlways, "", kStateRows},
+    {"listening", Holds::kObjects, kAlways, "ports", kListening},
+};
+
+constexpr Document kDocuments[] = {
+    {"node", "a node's answer to status, and status.json in its directory", kNode},
+    {"group", "crane-ctl status -o json, one for each group", kGroup},
+    {"members", "crane-ctl member list -o json, one for each group", kMembers},
+    {"state", "state.json in the directory of a group that crane-run started", kState},
+};
+
+}  // namespace
+
+std::span<const Document> documents() { return kDocuments; }
+
+}  // namespace crane::control

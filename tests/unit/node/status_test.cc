@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node says about itself: as the table of answers has it, also when little is known.
+#include "proxy/node/status.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "runtime/control/answers.h"
+#include "runtime/control/schema.h"
+
+using namespace crane;
+using namespace crane::node;
+
+namespace {
+
+std::span<const control::AnswerField> node_table() {
+  for (const control::Document& d : control::documents()) {
+    if (std::strcmp(d.name, "node") == 0) return d.fields;
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("status: what is unknown is null, never -1 or 0", "[node]") {
+  NodeStatus s;
+  s.leader = 255;
+  const nlohmann::json said = to_json(s);
+  CHECK(control::differs(said, node_table()).empty());
+  CHECK(said["version"] == control::kVersion);
+  for (const char* key : {"server_pid", "server_exit", "leader", "last_election", "detection",
+                          "numa_node", "durable", "no_quorum"}) {
+    INFO(key);
+    CHECK(said.at(key).is_null());
+  }
+}
+
+TEST_CASE("status: what is known has its number, and is in the table", "[node]") {
+  NodeStatus s;
+  s.role = "leader";
+  s.server_pid = 4711;
+  s.server_exit = 0;
+  s.now_ns = 5'000'000'000;
+  s.log.election.at_ns = 1'000'000'000;
+  s.log.detection.period_ns = 300'000;
+  s.standing = {3, 77, 1'000'000'000};
+  s.log.members.resize(2);
+  s.log.members[1].id = ReplicaId{1};
+  s.line_ups.resize(1);
+  s.unhooked.resize(1);
+  const nlohmann::json said = to_json(s);
+  INFO(control::differs(said, node_table()));
+  CHECK(control::differs(said, node_table()).empty());
+  CHECK(said["server_pid"] == 4711);
+  CHECK(said["server_exit"] == 0);
+  CHECK(said["leader"] == 0);
+  CHECK(said["last_election"]["age_ms"] == 4000);
+  CHECK(said["detection"]["period_us"] == 300);
+  CHECK(said["standing_still"]["for_ms"] == 4000);
+  CHECK(said["peers"].size() == 1);
+}
