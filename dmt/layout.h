@@ -457,6 +457,16 @@ struct UnhookedCalls {
   UnhookedRecord records[kUnhookedMax];
 };
 
+// --- what the server asked for and did not get, counted for the operator -------------------------
+
+// No part of the schedule (runtime/unreachable.h, runtime/sandbox.h).
+struct Unsupported {
+  std::atomic<std::uint64_t> connections;  // any: outbound ones that were refused
+  std::atomic<std::uint64_t> datagrams;    // any: that were dropped
+  std::atomic<std::uint64_t> udp_ports;    // any: bound, and no client reaches them
+  std::atomic<std::uint64_t> sandboxes;    // any: seccomp's, that were not applied
+};
+
 // --- soft barriers (rule 13) ------------------------------------------------------------------
 
 struct LineUp {
@@ -507,6 +517,7 @@ struct Layout {
   std::uint32_t posix_timers_used;  // high-water mark
   PosixTimer posix_timers[kPosixTimersMax];
   alignas(64) UnhookedCalls unhooked;
+  alignas(64) Unsupported unsupported;
   InodeTable inodes;
   alignas(64) TurnRecord turns[kTurnHistory];  // the last ones: turn t is at t % kTurnHistory
   // any: names of operations by code, each ended by a 0; written by libcrane.so as it attaches

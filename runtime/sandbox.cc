@@ -27,7 +27,10 @@ void say() noexcept {
 }
 
 long accept(long mode) noexcept {
-  if (told.exchange(mode) == SECCOMP_MODE_DISABLED) say();
+  if (told.exchange(mode) == SECCOMP_MODE_DISABLED) {
+    world->unsupported.sandboxes.fetch_add(1, std::memory_order_relaxed);
+    say();
+  }
   return 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include "dmt/base/log.h"
 #include "runtime/raw.h"
+#include "runtime/thread.h"
 
 namespace crane::unreachable {
 namespace {
@@ -66,6 +67,14 @@ void say(What what, const VirtualAddress& a) noexcept {
   }
 }
 
+void count(What what) noexcept {
+  dmt::Unsupported& u = world->unsupported;
+  std::atomic<std::uint64_t>& counter = what == What::kConnect    ? u.connections
+                                        : what == What::kDatagram ? u.datagrams
+                                                                  : u.udp_ports;
+  counter.fetch_add(1, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 void prepare() noexcept {
@@ -75,6 +84,7 @@ void prepare() noexcept {
 }
 
 void name(What what, const VirtualAddress& address) noexcept {
+  count(what);
   if (named == nullptr) return;
   const std::uint64_t key = key_of(what, address);
   for (std::atomic<std::uint64_t>& place : named->keys) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the server tries and no one answers: connections and datagrams to elsewhere, UDP ports that
-// no client can reach.  Each is named once, with its address and the reason; processes that were
-// forked from one another say it together.
+// no client can reach.  All are counted (dmt::Unsupported).  Each is named once, with its address
+// and the reason; processes that were forked from one another say it together.
 //
 // Threads / Processes: any; lock-free.
 

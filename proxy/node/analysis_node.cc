@@ -240,7 +240,8 @@ std::string AnalysisNode::status() const {
   s.log = group;
   Json all = to_json(s);
   // What it has no part in.
-  for (const char* key : {"verified", "checkpoint", "line_ups", "unhooked_calls", "unhooked"}) {
+  for (const char* key :
+       {"verified", "checkpoint", "line_ups", "unhooked_calls", "unhooked", "unsupported"}) {
     all.erase(key);
   }
   AnalysisStatus told = told_;

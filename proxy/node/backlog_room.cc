@@ -31,4 +31,16 @@ BacklogRoom backlog_room(dmt::Layout& w, std::uint16_t port) noexcept {
   return room;
 }
 
+std::vector<ListenQueue> listen_queues(dmt::Layout& w) {
+  std::vector<ListenQueue> queues;
+  std::uint32_t f = now(w.scheduler.listeners);
+  for (std::uint32_t i = 0; f != 0 && f < dmt::kFilesMax && i < dmt::kFilesMax; ++i) {
+    dmt::ListenerState& l = w.files[f].listener;
+    const std::uint32_t queued = now(l.queued);
+    queues.push_back({l.port, queued, now(l.head), queued > now(l.backlog)});
+    f = now(l.next);
+  }
+  return queues;
+}
+
 }  // namespace crane::node

@@ -8,8 +8,10 @@
 // Threads: the node's.
 
 #include <cstdint>
+#include <vector>
 
 #include "dmt/layout.h"
+#include "proxy/node/serving_watch.h"
 
 namespace crane::node {
 
@@ -20,5 +22,7 @@ struct BacklogRoom {
 
 // Of several listeners on a port (SO_REUSEPORT) the fullest one's.
 BacklogRoom backlog_room(dmt::Layout& w, std::uint16_t port) noexcept;
+// The listening sockets of the server, as they are now.
+std::vector<ListenQueue> listen_queues(dmt::Layout& w);
 
 }  // namespace crane::node

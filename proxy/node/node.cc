@@ -346,6 +346,7 @@ void Node::iterate() {
   }
   throttle();
   tell_progress();
+  if (serving_.is_due(now_ns_)) serving_.look(listen_queues(*layout_), now_ns_);
   outputs_->tick(now_ns_);
   if (slot0_->spooled_bytes() > kSpoolMax) {
     fail(ExitStatus::kLagging, "the server of this replica is too far behind the log");

@@ -56,6 +56,7 @@
 #include "proxy/node/restarter.h"
 #include "proxy/node/role_hook.h"
 #include "proxy/node/segment.h"
+#include "proxy/node/serving_watch.h"
 #include "proxy/node/slot0.h"
 #include "proxy/node/stall_watch.h"
 #include "proxy/node/status.h"
@@ -275,7 +276,7 @@ class Node {
   bool take_supervisor(int fd, const std::string& request);
   void tell_supervisor();
   void watch_supervisor();
-  NodeStatus status() const;
+  NodeStatus status();
   void report_status();
   void fail(ExitStatus status, const std::string& why);
 
@@ -288,6 +289,7 @@ class Node {
   dmt::Layout* layout_ = nullptr;
   std::unique_ptr<Slot0> slot0_;
   std::unique_ptr<StallWatch> stalls_;
+  ServingWatch serving_;
   std::unique_ptr<PortQuestions> ports_;       // binds that wait for an answer
   std::int64_t stall_due_ns_ = proxy::kNever;  // CLOCK_MONOTONIC
   std::unique_ptr<Outputs> outputs_;

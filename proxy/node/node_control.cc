@@ -13,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "proxy/node/backlog_room.h"
 #include "proxy/node/node.h"
 #include "proxy/node/placement.h"
 #include "runtime/control/schema.h"
@@ -268,7 +269,7 @@ std::optional<int> Node::ask_for_port(std::uint16_t port) {
   return std::nullopt;
 }
 
-NodeStatus Node::status() const {
+NodeStatus Node::status() {
   NodeStatus s;
   const consensus::GroupStatus group = consensus_->status();
   const dmt::SchedulerState& w = layout_->scheduler;
@@ -328,6 +329,10 @@ NodeStatus Node::status() const {
   s.unhooked_calls = layout_->unhooked.total.load(std::memory_order_relaxed);
   s.unhooked = unhooked_calls(*layout_);
   s.watched = layout_->unhooked.blind.load(std::memory_order_relaxed) == 0;
+  s.unsupported = unsupported(*layout_);
+  const std::int64_t now_ns = monotonic_ns();
+  serving_.look(listen_queues(*layout_), now_ns);
+  s.not_serving = serving_.why_not(s.server_pid > 0, s.server_exit, now_ns);
   return s;
 }
 

@@ -61,7 +61,8 @@ nlohmann::json machine_json(const NodeStatus& s) {
           {"numa_node", number_or_null(s.numa_node >= 0, s.numa_node)}};
 }
 
-// Calls of the server that the schedule did not see by itself; null: the kernel does not tell.
+// Calls of the server that the schedule did not see by itself (null: the kernel does not tell), and
+// what it asked for in vain.
 nlohmann::json unhooked_json(const NodeStatus& s) {
   nlohmann::json calls = nlohmann::json::array();
   for (const Unhooked& u : s.unhooked) {
@@ -72,7 +73,12 @@ nlohmann::json unhooked_json(const NodeStatus& s) {
                      {"count", u.count}});
   }
   return {{"unhooked_calls", s.watched ? nlohmann::json(s.unhooked_calls) : nlohmann::json()},
-          {"unhooked", std::move(calls)}};
+          {"unhooked", std::move(calls)},
+          {"unsupported",
+           {{"outbound_connections", s.unsupported.connections},
+            {"datagrams", s.unsupported.datagrams},
+            {"udp_ports", s.unsupported.udp_ports},
+            {"sandboxes", s.unsupported.sandboxes}}}};
 }
 
 // The stall rule, and who has had the turn for long and takes no operation; null: nobody.
@@ -232,6 +238,7 @@ nlohmann::json to_json(const NodeStatus& s) {
         {"age_ms", s.verified_ns == 0 ? nlohmann::json() : nlohmann::json(s.verified_ago_ms())},
         {"alarm", s.alarm}}},
       {"no_quorum", s.no_quorum.empty() ? nlohmann::json() : nlohmann::json(s.no_quorum)},
+      {"not_serving", s.not_serving.empty() ? nlohmann::json() : nlohmann::json(s.not_serving)},
       {"outputs_bytes", s.outputs_bytes},
       {"outputs_digest", fmt::format("{:016x}", s.outputs_digest)},
       {"entries", entries},

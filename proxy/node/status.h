@@ -73,8 +73,9 @@ struct NodeStatus {
   std::uint64_t verified = 0;
   std::uint64_t verified_ns = 0;  // CLOCK_MONOTONIC; 0: never
   std::string verdict = "unknown";
-  std::string alarm;      // who differed where; empty: nobody
-  std::string no_quorum;  // why clients are refused; empty: they are not
+  std::string alarm;        // who differed where; empty: nobody
+  std::string no_quorum;    // why clients are refused; empty: they are not
+  std::string not_serving;  // why the server serves nobody; empty: it does
   std::uint64_t verified_ago_ms() const noexcept {
     return (now_ns - (verified_ns < now_ns ? verified_ns : now_ns)) / 1'000'000;
   }
@@ -94,6 +95,7 @@ struct NodeStatus {
   std::uint64_t unhooked_calls = 0;  // system calls that came past libcrane.so
   std::vector<Unhooked> unhooked;    // the first few different ones
   bool watched = true;               // false: the kernel cannot see such calls
+  UnsupportedCounts unsupported;
 };
 
 nlohmann::json to_json(const NodeStatus& status);

@@ -47,6 +47,13 @@ std::vector<Unhooked> unhooked_calls(const dmt::Layout& layout) {
   return all;
 }
 
+UnsupportedCounts unsupported(const dmt::Layout& layout) noexcept {
+  const dmt::Unsupported& u = layout.unsupported;
+  constexpr auto kAny = std::memory_order_relaxed;
+  return {u.connections.load(kAny), u.datagrams.load(kAny), u.udp_ports.load(kAny),
+          u.sandboxes.load(kAny)};
+}
+
 std::string unhooked_reason(const dmt::Layout& layout) {
   const std::uint32_t stopped = layout.unhooked.stopped.load(std::memory_order_acquire);
   const auto* record = stopped == 0 ? nullptr : dmt::unhooked_record(layout, stopped - 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a replica's server called past libcrane.so, in words (dmt/unhooked.h has the counts).
+// What a replica's server called past libcrane.so, in words (dmt/unhooked.h has the counts), and
+// how often it asked for what Crane does not give.
 //
 // Threads: any; plain values.
 
@@ -20,6 +21,11 @@ struct Unhooked {
 
 // The first few, in the order of their first call.
 std::vector<Unhooked> unhooked_calls(const dmt::Layout& layout);
+
+struct UnsupportedCounts {
+  std::uint64_t connections = 0, datagrams = 0, udp_ports = 0, sandboxes = 0;
+};
+UnsupportedCounts unsupported(const dmt::Layout& layout) noexcept;
 
 // The call at which strict mode stopped the replica; empty: it did not.
 std::string unhooked_reason(const dmt::Layout& layout);

@@ -55,6 +55,12 @@ constexpr F kUnhooked[] = {
     {"outcome", Holds::kText, kAlways, "scheduled, refused or passed"},
     {"count", Holds::kNumber, kAlways, "how often"},
 };
+constexpr F kUnsupported[] = {
+    {"outbound_connections", Holds::kNumber, kAlways, "refused"},
+    {"datagrams", Holds::kNumber, kAlways, "to others, dropped"},
+    {"udp_ports", Holds::kNumber, kAlways, "opened, and no client reaches them"},
+    {"sandboxes", Holds::kNumber, kAlways, "seccomp's, not applied"},
+};
 constexpr F kStanding[] = {
     {"slot", Holds::kNumber, kAlways, "the thread that has the turn and takes no operation"},
     {"clock", Holds::kNumber, kAlways, "the turn"},
@@ -150,6 +156,7 @@ constexpr F kNode[] = {
     {"settled", Holds::kFlag, kAlways, "no thread had the turn while clock and hash were read"},
     {"verified", Holds::kObject, kSometimes, "live checking", kVerified},
     {"no_quorum", Holds::kText, kOrNull, "why clients are refused; null: they are not"},
+    {"not_serving", Holds::kText, kOrNull, "why its server serves nobody; null: it does"},
     {"outputs_bytes", Holds::kNumber, kAlways, "that the server wrote to its clients"},
     {"outputs_digest", Holds::kText, kAlways, "of them, hexadecimal"},
     {"entries", Holds::kCounts, kAlways, "committed entries, by type"},
@@ -166,6 +173,7 @@ constexpr F kNode[] = {
     {"unhooked_calls", Holds::kNumber, kSometimes,
      "system calls that came past libcrane.so; null: the kernel cannot tell"},
     {"unhooked", Holds::kObjects, kSometimes, "the first few different ones", kUnhooked},
+    {"unsupported", Holds::kObject, kSometimes, "asked for by the server in vain", kUnsupported},
     {"spins", Holds::kFlag, kAlways, "threads that spin are preempted"},
     {"preempted", Holds::kNumber, kAlways, "how often"},
     {"standing_still", Holds::kObject, kOrNull, "null: no thread does", kStanding},
@@ -204,7 +212,7 @@ constexpr F kRows[] = {
 constexpr F kGroup[] = {
     kVersionField,
     {"group", Holds::kText, kAlways, "its name"},
-    {"health", Holds::kText, kAlways, "well, degraded, drained, no leader"},
+    {"health", Holds::kText, kAlways, "well, degraded, drained, not serving, no leader"},
     {"leader", Holds::kNumber, kOrNull, "the replica that leads; null: none is known"},
     {"view", Holds::kNumber, kOrNull, "that leader's; null: no leader is known"},
     {"commit", Holds::kNumber, kOrNull, "log index of the last committed entry; null: none tells"},
@@ -212,7 +220,11 @@ constexpr F kGroup[] = {
      "one that answers (ok) has the fields of `node` as well; one of another host those of its "
      "member, if the leader is here",
      kRows},
-    {"members", Holds::kObjects, kSometimes, "by the word of the leader", kMemberFields},
+    {"may_lose", Holds::kNumber, kOrNull,
+     "voters that may be lost and the group goes on; null: no leader tells"},
+    {"not_serving", Holds::kText, kOrNull, "why the server serves nobody; null: it does"},
+    {"members", Holds::kObjects, kSometimes,
+     "by the word of the leader; a replica of this machine tells its own indexes", kMemberFields},
     {"last_election", Holds::kObject, kSometimes, "null: none was seen", kElection},
     {"detection", Holds::kObject, kSometimes, "null: there are no heartbeats", kDetection},
     {"verified", Holds::kObject, kSometimes, "live checking", kVerified},

@@ -243,6 +243,7 @@ int main(int argc, char** argv) {
   auto* transfer = leader->add_subcommand("transfer", "another replica leads from now on");
   declare_group(*transfer, request);
   transfer->add_option("--to", request.to, "which one (default: who is furthest)");
+  transfer->add_flag("--no-wait", request.no_wait, "do not wait until it leads");
   const auto member = declare_member(app, request);
   const auto replica = declare_replica(app, request);
   auto* signalled = declare_signal(app, request);
@@ -252,7 +253,9 @@ int main(int argc, char** argv) {
   app.footer(
       "Exit status: 0 done, all is well; 1 a replica of this host does not answer; 2 no leader;\n"
       "3 no such group or checkpoint; 4 not permitted; 5 the node refused, or damage was found;\n"
-      "100 wrong command line; 119 secret.");
+      "6 the server does not serve; 7 the lead was not transferred in time; 100 wrong command "
+      "line;\n"
+      "119 secret.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& shown) {  // --help, --version
@@ -265,11 +268,7 @@ int main(int argc, char** argv) {
   }
   if (*list) return list_groups(request);
   if (*status_command) return status(request);
-  if (*transfer) {
-    nlohmann::json what{{"do", "transfer"}};
-    if (request.to >= 0) what["to"] = request.to;
-    return ask_leader(request, what);
-  }
+  if (*transfer) return transfer_lead(request);
   if (*signalled) return send_signal(request);
   if (*schema) {
     return print_schema(request);

@@ -92,6 +92,15 @@ Json summary_of(const Request& request, const std::string& group) {
 
 namespace {
 
+// Of several groups: no leader is worse than not serving, and that worse than degraded.
+int worse(int status, Health health) {
+  constexpr Health kBestFirst[] = {Health::kWell, Health::kDegraded, Health::kNotServing,
+                                   Health::kNoLeader};
+  const auto rank = [&](Health h) { return std::find(kBestFirst, std::end(kBestFirst), h); };
+  const auto before = static_cast<Health>(status);
+  return static_cast<int>(rank(before) < rank(health) ? health : before);
+}
+
 int status_once(const Request& request) {
   std::vector<std::string> groups;
   if (const int bad = choose_groups(request, groups); bad != 0) return bad;
@@ -99,7 +108,7 @@ int status_once(const Request& request) {
   int worst = 0;
   for (const auto& group : groups) {
     const Json summary = summary_of(request, group);
-    worst = std::max(worst, static_cast<int>(health_of(summary)));
+    worst = worse(worst, health_of(summary));
     text += request.output == "json" ? summary.dump(request.watch ? -1 : 2) + "\n"
                                      : (text.empty() ? "" : "\n") + table_of(summary);
   }
@@ -128,7 +137,9 @@ int list_groups(const Request& request) {
 int status(const Request& request) {
   for (;;) {
     const int result = status_once(request);
-    if (!request.watch || result >= kNoSuchGroup) return result;
+    const bool is_health = result <= static_cast<int>(Health::kNoLeader) ||
+                           result == static_cast<int>(Health::kNotServing);
+    if (!request.watch || !is_health) return result;
     poll(nullptr, 0, kWatchMs);
   }
 }
@@ -199,7 +210,7 @@ int list_members(const Request& request) {
   int worst = 0;
   for (const auto& group : groups) {
     const Json summary = summary_of(request, group);
-    worst = std::max(worst, static_cast<int>(health_of(summary)));
+    worst = worse(worst, health_of(summary));
     print(request.output == "json" ? members_json(summary).dump(2) + "\n" : members_of(summary));
   }
   return worst;

@@ -4,7 +4,8 @@
 //
 // Exit status: 0 done, or all is well; 1 the group serves, but a replica of this host does not
 // answer; 2 there is no leader; 3 there is no such group or checkpoint; 4 not permitted; 5 the node
-// refused, or a checkpoint is damaged, the message says why; 100 and 119 as crane-run's.
+// refused, or a checkpoint is damaged, the message says why; 6 the server does not serve; 7 the
+// lead was not transferred in time; 100 and 119 as crane-run's.
 //
 // Threads: plain functions; those that wait say for what.
 
@@ -21,7 +22,7 @@
 namespace crane::launcher {
 
 inline constexpr int kNoSuchGroup = 3, kNoSuchCheckpoint = 3, kNotPermitted = 4, kRefused = 5;
-inline constexpr int kDamaged = 5;
+inline constexpr int kDamaged = 5, kNotTransferred = 7;
 inline constexpr int kLookEveryMs = 50;  // of commands that wait for what becomes of them
 
 struct Request {
@@ -29,6 +30,7 @@ struct Request {
   std::string group, output = "table", secret, signal, checkpoint, tier;
   std::string schema = "requests";
   bool watch = false;
+  bool no_wait = false;  // leader transfer: for the new leader
   int to = -1;
   int replica = -1;
   int fresh = -1;  // member replace: who comes
@@ -70,6 +72,7 @@ int ask_leader(const Request& request, const nlohmann::json& what);
 // --- commands
 int list_groups(const Request& request);
 int status(const Request& request);
+int transfer_lead(const Request& request);
 int list_members(const Request& request);
 int checkpoint_now(const Request& request);  // ctl_checkpoint.cc
 int list_checkpoints(const Request& request);

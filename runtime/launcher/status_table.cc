@@ -81,6 +81,33 @@ bool all_drained(const std::map<int, NodeAnswer>& answers) {
   });
 }
 
+// Voters that may be lost, and a majority of all of them still holds the log.
+Json may_lose(const Json& leader) {
+  std::int64_t voters = 0, there = 0;
+  for (const Json& m : list_in(leader, "members")) {
+    if (text_in(m, "member") != "voter") continue;
+    ++voters;
+    if (control::flag_in(m, "connected") && !control::flag_in(m, "needs_checkpoint")) ++there;
+  }
+  if (voters == 0) return {};
+  return std::max<std::int64_t>(0, there - (voters / 2 + 1));
+}
+
+// What only the leader knows of the others, and what those of this machine say themselves.
+void complete_members(Json& members, const Json* leader, const std::map<int, NodeAnswer>& answers) {
+  for (Json& member : members) {
+    const int replica = replica_in(member);
+    if (leader != nullptr) {
+      for (const Json& peer : list_in(*leader, "peers")) {
+        if (replica_in(peer) == replica) member.update(peer);
+      }
+    }
+    const auto own = answers.find(replica);
+    if (own == answers.end() || own->second.reply != Reply::kAnswer) continue;
+    for (const char* key : {"last", "applied"}) member[key] = number(own->second.status, key);
+  }
+}
+
 // As health_of() reads it.  `named`: who leads, as the newest view that answers has it.
 const char* health_word(const Json& summary, const std::map<int, NodeAnswer>& answers,
                         std::uint64_t named) {
@@ -90,7 +117,11 @@ const char* health_word(const Json& summary, const std::map<int, NodeAnswer>& an
   // The nodes here know a leader although it answers nowhere: it is on another host, or gone.
   const auto at = answers.find(static_cast<int>(named));
   const bool led = named < kNobody && (at == answers.end() || at->second.reply == Reply::kAnswer);
-  return all_drained(answers) ? "drained" : !led ? "no leader" : whole ? "well" : "degraded";
+  return all_drained(answers)                ? "drained"
+         : !led                              ? "no leader"
+         : !summary["not_serving"].is_null() ? "not serving"
+         : whole                             ? "well"
+                                             : "degraded";
 }
 
 }  // namespace
@@ -100,6 +131,8 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
   Json summary{{"version", control::kVersion},
                {"group", group},
                {"leader", nullptr},
+               {"not_serving", nullptr},
+               {"may_lose", leader == nullptr ? Json() : may_lose(*leader)},
                {"replicas", Json::array()}};
   std::uint64_t commit = 0, view = 0, named = kNobody;
   std::size_t replicas =
@@ -143,16 +176,11 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
     if (answer.reply != Reply::kAnswer || number(answer.status, "view") != view) continue;
     const bool leads = &answer.status == leader;
     if (!leads && summary.contains("members")) continue;
-    for (const char* key : {"members", "last_election", "detection", "verified"}) {
+    for (const char* key : {"members", "last_election", "detection", "verified", "not_serving"}) {
       if (answer.status.contains(key)) summary[key] = answer.status[key];
     }
-    if (!leads) continue;
-    for (Json& member : summary["members"]) {  // what only a leader knows of the others
-      for (const Json& peer : list_in(answer.status, "peers")) {
-        if (replica_in(peer) == replica_in(member)) member.update(peer);
-      }
-    }
   }
+  if (summary.contains("members")) complete_members(summary["members"], leader, answers);
   for (Json& row : summary["replicas"]) {
     if (row["state"] == name(Reply::kAbsent) && was_removed(summary, row["replica"].get<int>())) {
       row["state"] = "no member";
@@ -175,11 +203,28 @@ void note_unsupervised(Json& summary, const std::string& command) {
 Health health_of(const Json& summary) {
   const std::string word = text_in(summary, "health");
   return word == "well"                            ? Health::kWell
+         : word == "not serving"                   ? Health::kNotServing
          : word == "degraded" || word == "drained" ? Health::kDegraded
                                                    : Health::kNoLeader;
 }
 
 namespace {
+
+// What the server asked for in vain, by kind; "": nothing.
+std::string unsupported_of(const Json& row) {
+  constexpr std::pair<const char*, const char*> kKinds[] = {
+      {"outbound_connections", "outbound connections refused"},
+      {"datagrams", "datagrams to others dropped"},
+      {"udp_ports", "UDP ports opened that no client reaches"},
+      {"sandboxes", "sandboxes not applied"}};
+  const Json& counts = object_in(row, "unsupported");
+  std::string text;
+  for (const auto& [key, words] : kKinds) {
+    if (number(counts, key) == 0) continue;
+    text += (text.empty() ? "" : ", ") + std::to_string(number(counts, key)) + " " + words;
+  }
+  return text.empty() ? "" : "unsupported: " + text + "; runtime.log names them\n";
+}
 
 // The first few calls of one replica that came past libcrane.so, for people.
 std::string unhooked_of(const Json& row) {
@@ -188,7 +233,7 @@ std::string unhooked_of(const Json& row) {
     text += fmt::format("  {} at {}+{}: {}, {} times\n", cell(u, "call"), cell(u, "object"),
                         cell(u, "offset"), cell(u, "outcome"), cell(u, "count"));
   }
-  return text;
+  return text + unsupported_of(row);
 }
 
 // Of the replica that made most: they differ only while one is behind.
@@ -346,6 +391,57 @@ std::string recovery_text(const Json& summary) {
 
 }  // namespace
 
+namespace {
+
+// What the head line does not have room for.
+std::string serving_text(const Json& summary) {
+  std::string text;
+  if (const std::string why = text_in(summary, "no_quorum"); !why.empty()) text += why + "\n";
+  if (const std::string why = text_in(summary, "not_serving"); !why.empty()) {
+    text += "not serving: " + why + "; see server.log\n";
+  }
+  if (summary["may_lose"].is_number()) {
+    const auto spare = number(summary, "may_lose");
+    text += spare == 0 ? "no replica more may be lost: the group would stop serving\n"
+                       : fmt::format("{} more may be lost, and the group goes on\n", spare);
+  }
+  return text;
+}
+
+std::string verified_text(const Json& summary) {
+  const Json& v = object_in(summary, "verified");
+  if (v.empty()) return "";
+  std::string text =
+      "verified: " +
+      (number(v, "index") == 0
+           ? std::string("nothing yet")
+           : fmt::format("log index {}, {} ms ago, {} entries since; last verdict: {}",
+                         cell(v, "index"), cell(v, "age_ms"), cell(v, "entries_since"),
+                         cell(v, "verdict"))) +
+      "\n";
+  if (const std::string alarm = text_in(v, "alarm"); !alarm.empty()) {
+    text += "alarm: " + alarm + "\n";
+  }
+  return text;
+}
+
+// Both, either or none of the last election and what the next one would take.
+std::string election_text(const Json& summary) {
+  const Json &e = object_in(summary, "last_election"), &d = object_in(summary, "detection");
+  std::string text;
+  if (!e.empty()) {
+    text = fmt::format("last election: view {} ({}), {} ms ago, took {} us\n", cell(e, "view"),
+                       cell(e, "cause"), cell(e, "age_ms"), cell(e, "took_us"));
+  }
+  if (!d.empty()) {
+    text += fmt::format("heartbeat every {} us, suspected after {} missed in a row\n",
+                        cell(d, "period_us"), cell(d, "misses_needed"));
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string table_of(const Json& summary) {
   static constexpr Column kColumns[] = {{"REPLICA", "replica", false},
                                         {"ROLE", "role", false},
@@ -372,26 +468,7 @@ std::string table_of(const Json& summary) {
     text += fmt::format(", {}, {}", cell(summary, "fabric"), cell(summary, "durability"));
   }
   text += "\n" + table(kColumns, summary["replicas"]);
-  if (summary.contains("no_quorum")) text += text_in(summary, "no_quorum") + "\n";
-  if (summary.contains("verified")) {
-    const Json& v = summary["verified"];
-    text += fmt::format("verified: log index {}, {} ms ago, {} entries since; last verdict: {}\n",
-                        cell(v, "index"), cell(v, "age_ms"), cell(v, "entries_since"),
-                        cell(v, "verdict"));
-    if (const std::string alarm = text_in(v, "alarm"); !alarm.empty()) {
-      text += "alarm: " + alarm + "\n";
-    }
-  }
-  if (summary.contains("last_election")) {
-    const Json& e = summary["last_election"];
-    const Json& d = summary["detection"];
-    text += fmt::format(
-        "last election: view {} ({}), {} ms ago, took {} us; heartbeat every {} us, suspected "
-        "after "
-        "{} missed in a row\n",
-        cell(e, "view"), cell(e, "cause"), cell(e, "age_ms"), cell(e, "took_us"),
-        cell(d, "period_us"), cell(d, "misses_needed"));
-  }
+  text += serving_text(summary) + verified_text(summary) + election_text(summary);
   return text + returns_text(summary) + checkpoints_text(summary) + recovery_text(summary) +
          analysis_text(summary) + line_ups_text(summary) + unhooked_text(summary);
 }

@@ -13,7 +13,7 @@
 namespace crane::launcher {
 
 // How well a group is, and crane-ctl's exit status for it.
-enum class Health : int { kWell = 0, kDegraded = 1, kNoLeader = 2 };
+enum class Health : int { kWell = 0, kDegraded = 1, kNoLeader = 2, kNotServing = 6 };
 
 struct NodeAnswer {
   Reply reply = Reply::kAbsent;
@@ -22,10 +22,8 @@ struct NodeAnswer {
       nullptr;  // of one that is away: how it comes back (returns.h); null: unknown
 };
 
-// {"group", "health", "leader", "view", "commit", "replicas": [{"replica", "state", "lag_entries",
-// ...}]} The nodes of this machine speak for themselves; of the others' replicas stands what the
-// leader knows, if it is here.  lag_entries: committed entries that the replica's server has not
-// taken yet.
+// As `crane-ctl schema status` has it: runtime/control/answers.h.  The nodes of this machine speak
+// for themselves; of the others' replicas stands what the leader knows, if it is here.
 nlohmann::json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers);
 // Of a group that crane-run started: none supervises it; `command` ends or takes it over.
 void note_unsupervised(nlohmann::json& summary, const std::string& command);

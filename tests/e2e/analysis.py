@@ -74,7 +74,7 @@ def engine(group):
     """The crane-replay of the analysis replica, or None."""
     node = group.replica(PLACE)["node_pid"]
     return next((p for p in h.children(node) if h.name_of(p) == "crane-replay"), None) \
-        if node > 0 else None
+        if node else None
 
 
 def idle_file(pid):

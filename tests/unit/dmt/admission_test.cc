@@ -269,11 +269,12 @@ TEST_CASE("the layout of version 12 is frozen", "[segment]") {
   CHECK(offsetof(Layout, sequence_data) == 172040192);
   CHECK(offsetof(Layout, output_data) == 188817408);
   CHECK(offsetof(Layout, unhooked) == 205815872);
-  CHECK(offsetof(Layout, inodes) == 205820504);
+  CHECK(offsetof(Layout, unsupported) == 205820544);
+  CHECK(offsetof(Layout, inodes) == 205820576);
   CHECK(sizeof(InodeRecord) == 56);
-  CHECK(offsetof(Layout, turns) == 221811392);
-  CHECK(offsetof(Layout, semaphore_undos) == 221958848);
-  CHECK(offsetof(Layout, line_up_points) == 221971136);
+  CHECK(offsetof(Layout, turns) == 221811456);
+  CHECK(offsetof(Layout, semaphore_undos) == 221958912);
+  CHECK(offsetof(Layout, line_up_points) == 221971200);
   CHECK(sizeof(LineUpPoint) == 96);
   CHECK(offsetof(SchedulerState, node_asleep) == 384);
   CHECK(offsetof(SchedulerState, fenced) == 436);

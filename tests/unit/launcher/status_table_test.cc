@@ -310,3 +310,90 @@ TEST_CASE("status: an analysis replica tells what it found, and that it differs"
   CHECK(text().find("; differs from the group's at entry 35: clock\n") != std::string::npos);
   CHECK(text().find("\n  it goes no further: the spool is full\n") != std::string::npos);
 }
+
+namespace {
+
+NodeAnswer leader_of_three(const char* second = "voter") {
+  NodeAnswer answer = node("leader", 2, 0, 100, 100);
+  const auto member = [](int replica, const char* role) {
+    return Json{{"replica", replica},
+                {"member", role},
+                {"incarnation", 1},
+                {"connected", true},
+                {"needs_checkpoint", false}};
+  };
+  answer.status["members"] = {member(0, "voter"), member(1, second), member(2, "voter")};
+  answer.status["peers"] = {{{"replica", 1}, {"applied", 40}, {"last", 50}, {"streaming", true}},
+                            {{"replica", 2}, {"applied", 41}, {"last", 51}, {"streaming", true}}};
+  return answer;
+}
+
+}  // namespace
+
+TEST_CASE("status: a server that does not serve is said, and is not well", "[ctl]") {
+  std::map<int, NodeAnswer> answers{{0, leader_of_three()},
+                                    {1, node("follower", 2, 0, 100, 90)},
+                                    {2, node("follower", 2, 0, 100, 90)}};
+  answers[0].status["not_serving"] = nullptr;
+  answers[1].status["not_serving"] = "the server listens on no port";
+  CHECK(health_of(summarise("g", answers)) == Health::kWell);  // the leader's word counts
+  answers[0].status["not_serving"] = "the server listens on no port";
+  const Json s = summarise("g", answers);
+  CHECK(health_of(s) == Health::kNotServing);
+  CHECK(table_of(s).find("g: not serving, leader 0") == 0);
+  CHECK(table_of(s).find("\nnot serving: the server listens on no port; see server.log\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("status: how many may be lost", "[ctl]") {
+  std::map<int, NodeAnswer> answers{{0, leader_of_three()}};
+  CHECK(summarise("g", answers)["may_lose"] == 1);
+  answers[0].status["members"][2]["connected"] = false;
+  CHECK(summarise("g", answers)["may_lose"] == 0);
+  answers[0].status["members"][2] = answers[0].status["members"][1];
+  answers[0].status["members"][2]["needs_checkpoint"] = true;
+  CHECK(summarise("g", answers)["may_lose"] == 0);
+  answers[0] = leader_of_three("learner");  // two voters: both are needed
+  CHECK(summarise("g", answers)["may_lose"] == 0);
+  answers[0].status["role"] = "follower";
+  CHECK(summarise("g", answers)["may_lose"].is_null());
+}
+
+TEST_CASE("status: a member of this machine tells its own indexes", "[ctl]") {
+  const std::map<int, NodeAnswer> answers{{0, leader_of_three()},
+                                          {1, node("follower", 2, 0, 100, 97)}};
+  const Json members = members_json(summarise("g", answers))["members"];
+  CHECK(members[0]["applied"] == 100);
+  CHECK(members[1]["applied"] == 97);
+  CHECK(members[1]["streaming"] == true);  // which only the leader knows
+  CHECK(members[2]["applied"] == 41);
+}
+
+TEST_CASE("status: what nobody knows is not printed", "[ctl]") {
+  NodeAnswer alone = node("candidate", 2, 255, 100, 97);
+  alone.status["leader"] = nullptr;
+  alone.status["last_election"] = nullptr;
+  alone.status["detection"] = nullptr;
+  alone.status["verified"] = {{"index", 0},
+                              {"verdict", "unknown"},
+                              {"entries_since", 97},
+                              {"age_ms", nullptr},
+                              {"alarm", ""}};
+  const std::string table = table_of(summarise("g", {{0, alone}}));
+  INFO(table);
+  CHECK(table.find("heartbeat") == std::string::npos);
+  CHECK(table.find("election") == std::string::npos);
+  CHECK(table.find(" ms ago") == std::string::npos);
+  CHECK(table.find("may be lost") == std::string::npos);
+}
+
+TEST_CASE("status: what the server asked for in vain is counted", "[ctl]") {
+  std::map<int, NodeAnswer> answers{{0, node("leader", 2, 0, 100, 100)}};
+  answers[0].status.update(
+      {{"unhooked_calls", 0},
+       {"unsupported",
+        {{"outbound_connections", 3}, {"datagrams", 0}, {"udp_ports", 1}, {"sandboxes", 0}}}});
+  CHECK(table_of(summarise("g", answers))
+            .find("\nunsupported: 3 outbound connections refused, 1 UDP ports opened that no "
+                  "client reaches; runtime.log names them\n") != std::string::npos);
+}

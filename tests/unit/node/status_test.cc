@@ -30,7 +30,7 @@ TEST_CASE("status: what is unknown is null, never -1 or 0", "[node]") {
   CHECK(control::differs(said, node_table()).empty());
   CHECK(said["version"] == control::kVersion);
   for (const char* key : {"server_pid", "server_exit", "leader", "last_election", "detection",
-                          "numa_node", "durable", "no_quorum"}) {
+                          "numa_node", "durable", "no_quorum", "not_serving"}) {
     INFO(key);
     CHECK(said.at(key).is_null());
   }

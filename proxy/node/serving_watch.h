@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Whether the server serves: it runs, listens on a port, and takes clients from a full backlog.
+// A group with a leader and a quorum may have a server that does none of it; status must say so.
+//
+// A pure function of what the segment says, as seen from look to look: nothing looks while the
+// replica sleeps, and nothing changes then.
+//
+// Threads: the node's.
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+
+namespace crane::node {
+
+struct ListenQueue {
+  std::uint16_t port = 0;
+  std::uint32_t queued = 0;
+  std::uint32_t head = 0;  // the client that is taken next
+  bool full = false;
+};
+
+class ServingWatch {
+ public:
+  static constexpr std::int64_t kStuckNs = 5'000'000'000;
+  static constexpr std::int64_t kLookEveryNs = 250'000'000;
+
+  bool is_due(std::int64_t now_ns) const noexcept { return now_ns - looked_ns_ >= kLookEveryNs; }
+
+  void look(std::span<const ListenQueue> queues, std::int64_t now_ns) {
+    std::map<std::uint16_t, Full> now;
+    for (const ListenQueue& q : queues) {
+      if (!q.full) continue;
+      const auto before = full_.find(q.port);
+      // Another head: a client was taken since.
+      const bool same = before != full_.end() && before->second.head == q.head;
+      now[q.port] = same ? before->second : Full{q.head, now_ns};
+    }
+    full_.swap(now);
+    listens_ = !queues.empty();
+    looked_ns_ = now_ns;
+  }
+
+  // Why the server serves nobody; empty: it does.  `exit`: the status of one that has ended,
+  // else -1.
+  std::string why_not(bool runs, int exit, std::int64_t now_ns) const {
+    if (exit >= 0) return "the server has ended with status " + std::to_string(exit);
+    if (!runs) return "the server does not run";
+    if (!listens_) return "the server listens on no port";
+    for (const auto& [port, full] : full_) {
+      if (now_ns - full.since_ns < kStuckNs) continue;
+      return "the server has taken no client from the full backlog of port " +
+             std::to_string(port) + " for " +
+             std::to_string((now_ns - full.since_ns) / 1'000'000'000) + " s";
+    }
+    return "";
+  }
+
+ private:
+  struct Full {
+    std::uint32_t head;
+    std::int64_t since_ns;
+  };
+  std::map<std::uint16_t, Full> full_;
+  bool listens_ = false;
+  std::int64_t looked_ns_ = 0;
+};
+
+}  // namespace crane::node

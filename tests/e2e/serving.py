@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""crane-ctl status says whether the server serves, how many replicas may be lost and what the
+server asked for in vain; `member list` agrees with it; a transfer of the lead is over when
+crane-ctl is."""
+import json
+import socket
+import sys
+
+import _harness as h
+
+WELL, NOT_SERVING = 0, 6
+
+# Does what its client says: connects and sends elsewhere, closes its port, or takes no other
+# client, until that client says more.
+SERVER = """
+import socket, sys
+def listener():
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(("0.0.0.0", int(sys.argv[1])))
+    s.listen(1)
+    return s
+s = listener()
+while True:
+    c, _ = s.accept()
+    word = c.recv(64).decode()
+    if word == "elsewhere":
+        for _ in range(3):
+            with socket.socket() as out:
+                out.connect_ex(("203.0.113.9", 80))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+            udp.sendto(b"x", ("203.0.113.9", 53))
+    if word == "close":
+        s.close()
+    if word in ("close", "hold"):
+        c.sendall(b"done")
+        c.recv(64)
+    if word == "close":
+        s = listener()
+    c.sendall(b"done")
+    c.close()
+"""
+
+
+def say(port, word):
+    client = socket.create_connection(("127.0.0.1", port), timeout=30)
+    client.sendall(word.encode())
+    if client.recv(16) != b"done":
+        raise h.Failure(f"no answer to {word}")
+    return client
+
+
+def ctl(story, group, *words):
+    return h.ctl(story, "--dir", str(group.home), *words)
+
+
+def summary(story, group):
+    status, text = ctl(story, group, "status", group.name, "-o", "json")
+    return status, json.loads(text)
+
+
+def wait_for(story, group, status):
+    h.wait_until(lambda: summary(story, group)[0] == status, 30, f"status exits with {status}")
+    return summary(story, group)[1], ctl(story, group, "status", group.name)[1]
+
+
+def not_serving(story, group, word, why):
+    with say(group.port, word) as client:
+        waiting = [socket.create_connection(("127.0.0.1", group.port), timeout=30)
+                   for _ in range(4 if word == "hold" else 0)]
+        told, text = wait_for(story, group, NOT_SERVING)
+        story.check(told["health"] == "not serving" and why in (told["not_serving"] or "")
+                    and "not serving: " + why in text, f"{word}: not serving: {why}", text)
+        client.sendall(b"go on")
+        story.check(client.recv(16) == b"done", f"{word}: the server goes on")
+        for one in waiting:
+            one.sendall(b"nothing")
+            story.check(one.recv(16) == b"done", "one that waited is served")
+            one.close()
+    told, text = wait_for(story, group, WELL)
+    story.check(told["not_serving"] is None and "not serving" not in text, f"{word}: well again")
+
+
+def counts(story, group):
+    say(group.port, "elsewhere").close()
+    group.settle()
+    told, text = wait_for(story, group, WELL)
+    expected = {"outbound_connections": 3, "datagrams": 1, "udp_ports": 0, "sandboxes": 0}
+    story.check(all(r["unsupported"] == expected for r in told["replicas"]),
+                "each replica counts what went nowhere", str(told["replicas"][0]["unsupported"]))
+    story.check("unsupported: 3 outbound connections refused, 1 datagrams to others dropped"
+                in text, "crane-ctl status says it", text)
+
+
+def members_agree(story, group):
+    group.settle()
+    told = json.loads(ctl(story, group, "member", "list", group.name, "-o", "json")[1])
+    applied = [group.status(n)["applied"] for n in range(3)]
+    story.check([m["applied"] for m in told["members"]] == applied,
+                "member list has the indexes of status", f"{told['members']} {applied}")
+
+
+def transfers(story, group):
+    for _ in range(5):
+        before = group.leader()
+        to = (before + 1) % 3
+        status, text = ctl(story, group, "leader", "transfer", group.name, "--to", str(to))
+        now = summary(story, group)[1]["leader"]
+        story.check(status == 0 and now == to and f"replica {to} leads" in text,
+                    f"replica {to} leads when the transfer is over", f"{status} {now} {text}")
+        wait_for(story, group, WELL)
+    status, text = ctl(story, group, "leader", "transfer", group.name, "--no-wait")
+    story.check(status == 0 and "leads\n" not in text, "--no-wait does not wait", text)
+
+
+def may_lose(story, group):
+    wait_for(story, group, WELL)
+    told, text = wait_for(story, group, WELL)
+    story.check(told["may_lose"] == 1 and "1 more may be lost" in text, "one may be lost", text)
+    status, said = ctl(story, group, "replica", "drain", str((group.leader() + 1) % 3), group.name)
+    story.check(status == 0, "one is drained", said)
+    h.wait_until(lambda: summary(story, group)[1]["may_lose"] == 0, 30, "none may be lost")
+    text = ctl(story, group, "status", group.name)[1]
+    story.check("no replica more may be lost" in text, "then none may be lost", text)
+
+
+def body(story):
+    port = h.free_port()
+    with h.Group(story, [sys.executable, "-c", SERVER, str(port)], port=port,
+                 container=False) as group:
+        counts(story, group)
+        not_serving(story, group, "close", "the server listens on no port")
+        not_serving(story, group, "hold", "the server has taken no client from the full backlog")
+        members_agree(story, group)
+        transfers(story, group)
+        may_lose(story, group)
+
+
+h.tell("serving", body)
