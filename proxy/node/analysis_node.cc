@@ -21,6 +21,7 @@
 #include "proxy/node/history_about.h"
 #include "proxy/node/node.h"
 #include "proxy/node/status.h"
+#include "runtime/control/schema.h"
 
 namespace crane::node {
 namespace {
@@ -315,8 +316,9 @@ void AnalysisNode::hear_engine() {
   int ended_with = -1;
   const bool lives = engine_->hear([&](const Json& said) {
     const std::string news = take_word(told_, said);
-    if (said.value("t", "") == "end") ended_with = said.value("status", 0);
-    if (said.value("t", "") == "progress") spool_->read_up_to(said.value("position", 0ULL));
+    const std::string type = control::text_in(said, "t");
+    if (type == "end") ended_with = static_cast<int>(control::number_in(said, "status"));
+    if (type == "progress") spool_->read_up_to(control::number_in(said, "position"));
     if (!news.empty() && ended_with < 3) tell(news);
   });
   if (lives || done_) return;

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dmt/layout.h"
+#include "runtime/control/schema.h"
 
 namespace crane::node {
 namespace {
@@ -138,12 +139,12 @@ void Shipping::served(const Job& job) {
     return;
   }
   const auto said = nlohmann::json::parse(job.worker.result().value(), nullptr, false);
-  if (const std::string name = said.value("name", ""); !name.empty()) {
+  if (const std::string name = control::text_in(said, "name"); !name.empty()) {
     spdlog::info("gave checkpoint {} to replica {}: {:.1f} MB", name, value(job.who),
-                 megabytes(said.value("bytes", std::uint64_t{0})));
+                 megabytes(control::number_in(said, "bytes")));
   }
-  if (said.value("lacks", false)) {
-    hooks_.lacked(job.who, Index{said.value("behind", std::uint64_t{0})});
+  if (control::flag_in(said, "lacks")) {
+    hooks_.lacked(job.who, Index{control::number_in(said, "behind")});
   }
 }
 
