@@ -22,7 +22,7 @@ struct Writable {
 Writable writables[dmt::kFdsMax];
 
 // What fits every file system; also of what has no such thing.
-constexpr std::int64_t kBlock = 4096, kSector = 512;
+constexpr std::int64_t kBlock = kFileBlockBytes, kSector = 512;
 
 Writable* writable_of(int fd) noexcept {
   const bool in_range = fd >= 0 && fd < static_cast<int>(dmt::kFdsMax);
@@ -257,6 +257,8 @@ void describe_plain(Turn& turn, const Place& place, struct statx& s) noexcept {
   s.stx_blocks =
       static_cast<std::uint64_t>(blocks_of(s.stx_mode, static_cast<std::int64_t>(s.stx_size)));
   s.stx_mask &= STATX_BASIC_STATS | STATX_BTIME;
+  s.stx_attributes = s.stx_attributes_mask = 0;
+  s.stx_mnt_id = 0;
   if (S_ISDIR(s.stx_mode)) {
     s.stx_size = kBlock;
     s.stx_nlink = 1;

@@ -17,6 +17,7 @@ namespace crane {
 
 // All plain files are on one device, which no descriptor of ours is on.
 inline constexpr unsigned kFileDeviceMajor = 8, kFileDeviceMinor = 1;
+inline constexpr std::int64_t kFileBlockBytes = 4096;
 
 // The plain descriptor `fd` was opened for writing; `is_new`: the call has made the file.
 void note_opened(Turn& turn, int fd, bool is_new) noexcept;

@@ -5,6 +5,8 @@
 #include <aio.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <fts.h>
+#include <ftw.h>
 #include <ifaddrs.h>
 #include <mqueue.h>
 #include <net/if.h>
@@ -61,4 +63,8 @@ using InitRoutine = void (*)();
 using StartRoutine = void* (*)(void*);
 using AtForkHandler = void (*)();
 using SignalHandler = void (*)(int);
+using DirectoryFilter = int (*)(const struct dirent*);
+using DirectoryFilter64 = int (*)(const struct dirent64*);
+using DirectoryOrder = int (*)(const struct dirent**, const struct dirent**);
+using DirectoryOrder64 = int (*)(const struct dirent64**, const struct dirent64**);
 }  // namespace crane

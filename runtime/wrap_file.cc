@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Descriptors (close, dup, fcntl, ioctl), file names and file locks.  What changes a name space
 // that threads share is an operation of the schedule (rule 10).
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <linux/sockios.h>
 #include <sys/sysmacros.h>
 
@@ -117,6 +119,35 @@ int device_control(Turn& turn, int fd, unsigned long command, long x) noexcept {
   return static_cast<int>(raw_syscall(SYS_ioctl, fd, command, x));
 }
 
+constexpr int kNotOfFiles = 1;
+
+// How the file system keeps a file: the same answer on all of them.  0, a negative error number, or
+// kNotOfFiles: the command asks something else.
+int of_file_system(unsigned long command, long x) noexcept {
+  switch (command) {
+    case FIGETBSZ:
+      return give(x, kFileBlockBytes);
+    case FS_IOC_FIEMAP:
+    case FICLONE:
+    case FICLONERANGE:
+    case FIDEDUPERANGE:
+      return -EOPNOTSUPP;
+    case FIBMAP:
+    case FITRIM:
+    case FS_IOC_GETFLAGS:
+    case FS_IOC_SETFLAGS:
+    case FS_IOC_GETVERSION:
+    case FS_IOC_SETVERSION:
+    case FS_IOC_FSGETXATTR:
+    case FS_IOC_FSSETXATTR:
+      return -ENOTTY;
+    default:
+      return kNotOfFiles;
+  }
+}
+
+int finish_plain(int answer) noexcept { return answer < 0 ? fail(-answer) : answer; }
+
 int duplicate_to(Op op, int fd, int to, int flags) noexcept {
   int result;
   {
@@ -207,7 +238,9 @@ int dup2(int fd, int to) { return duplicate_to(Op::dup2, fd, to, 0); }
 int dup3(int fd, int to, int flags) { return duplicate_to(Op::dup3, fd, to, flags); }
 
 int fcntl(int fd, int c, long x) {
-  if (needs_no_turn(fd, c) && !is_own_descriptor(fd)) return real::fcntl(fd, c, x);
+  if (needs_no_turn(fd, c) && !is_own_descriptor(fd)) {
+    return real::fcntl(fd, c, c == F_SETFL ? x & ~long{O_DIRECT} : x);  // as open()
+  }
   Turn turn(Op::fcntl);
   return finish_int(turn, control(turn, fd, c, x));
 }
@@ -218,7 +251,13 @@ int ioctl(int fd, unsigned long c, long x) {
     Turn turn(Op::ioctl);
     return finish_int(turn, interfaces::control(c, reinterpret_cast<void*>(x)));
   }
-  if (is_plain(fd)) return is_own_descriptor(fd) ? fail(EBADF) : real::ioctl(fd, c, x);
+  if (is_plain(fd)) {
+    if (is_own_descriptor(fd)) return fail(EBADF);
+    if (const int answer = of_file_system(c, x); answer != kNotOfFiles) {
+      return is_open(fd) ? finish_plain(answer) : fail(EBADF);
+    }
+    return real::ioctl(fd, c, x);
+  }
   Turn turn(Op::ioctl);
   return finish_int(turn, device_control(turn, fd, c, x));
 }

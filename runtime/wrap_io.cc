@@ -92,6 +92,31 @@ ssize_t copy_to_bound(Turn& turn, int out, int in, off_t* at, std::size_t n) noe
   return static_cast<ssize_t>(done);
 }
 
+// Bytes of `in` to `out`, at *in_at and *out_at or the files' own positions.
+ssize_t copy_by_hand(int in, off64_t* in_at, int out, off64_t* out_at, std::size_t n) noexcept {
+  std::byte chunk[kCopyChunk];
+  std::size_t done = 0;
+  while (done < n) {
+    const std::size_t wanted = n - done < sizeof chunk ? n - done : sizeof chunk;
+    const long got = in_at != nullptr ? raw_syscall(SYS_pread64, in, chunk, wanted, *in_at)
+                                      : raw_syscall(SYS_read, in, chunk, wanted);
+    if (got == 0) break;
+    const auto size = static_cast<std::size_t>(got < 0 ? 0 : got);
+    const long put = got < 0             ? got
+                     : out_at != nullptr ? raw_syscall(SYS_pwrite64, out, chunk, size, *out_at)
+                                         : raw_syscall(SYS_write, out, chunk, size);
+    if (put < got && in_at == nullptr && got > 0) {  // what was not written was not read
+      raw_syscall(SYS_lseek, in, (put < 0 ? 0 : put) - got, SEEK_CUR);
+    }
+    if (put < 0) return done == 0 ? put : static_cast<ssize_t>(done);
+    if (in_at != nullptr) *in_at += put;
+    if (out_at != nullptr) *out_at += put;
+    done += static_cast<std::size_t>(put);
+    if (put < got) break;
+  }
+  return static_cast<ssize_t>(done);
+}
+
 }  // namespace
 
 ssize_t read(int fd, void* b, size_t n) {
@@ -171,7 +196,10 @@ ssize_t pwritev64v2(int fd, const struct iovec* v, int n, off64_t at, int flags)
 
 // --- room in files: no bytes, but the size and the time change ----------------------------------
 
+// Of the modes, those that all file systems have: programs do without the others.
 int fallocate(int fd, int how, off_t at, off_t n) {
+  const bool punches = how == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE);
+  if (is_plain(fd) && how != 0 && how != FALLOC_FL_KEEP_SIZE && !punches) return fail(EOPNOTSUPP);
   return plain_write(Op::fallocate, fd, [=] { return real::fallocate(fd, how, at, n); });
 }
 int fallocate64(int fd, int how, off64_t at, off64_t n) { return wrap::fallocate(fd, how, at, n); }
@@ -180,12 +208,30 @@ int posix_fallocate(int fd, off_t at, off_t n) {
 }
 int posix_fallocate64(int fd, off64_t at, off64_t n) { return wrap::posix_fallocate(fd, at, n); }
 
+// Between some file systems the kernel does not copy by itself.
 ssize_t copy_file_range(int in, off64_t* in_at, int out, off64_t* out_at, size_t n,
                         unsigned flags) {
   if (!is_plain(in) || !is_plain(out)) return fail(EINVAL);
-  return plain_write(Op::copy_file_range, out,
-                     [=] { return real::copy_file_range(in, in_at, out, out_at, n, flags); });
+  return plain_write(Op::copy_file_range, out, [=]() -> ssize_t {
+    const ssize_t done = real::copy_file_range(in, in_at, out, out_at, n, flags);
+    const bool refused = done < 0 && (errno == EXDEV || errno == EOPNOTSUPP || errno == ENOSYS);
+    if (!refused) return done;
+    const ssize_t copied = copy_by_hand(in, in_at, out, out_at, n);
+    return copied < 0 ? fail(static_cast<int>(-copied)) : copied;
+  });
 }
+
+// Where a file has holes, and in what units, is the file system's: here none has any.
+off_t lseek(int fd, off_t at, int from) {
+  struct stat s {};
+  if ((from != SEEK_DATA && from != SEEK_HOLE) || !is_plain(fd) ||
+      raw_syscall(SYS_fstat, fd, &s) != 0 || !S_ISREG(s.st_mode)) {
+    return real::lseek(fd, at, from);
+  }
+  if (at < 0 || at >= s.st_size) return fail(ENXIO);
+  return real::lseek(fd, from == SEEK_DATA ? at : s.st_size, SEEK_SET);
+}
+off64_t lseek64(int fd, off64_t at, int from) { return wrap::lseek(fd, at, from); }
 
 ssize_t sendfile(int out, int in, off_t* at, size_t n) {
   if (is_plain(out) && is_plain(in)) {

@@ -2,6 +2,8 @@
 // Mappings of shared memory and named semaphores: what is needed to give the synchronisation
 // objects in them one name in all processes (runtime/mapping.h).  Private memory is nobody's
 // business: allocators map it when they like, and no turn is taken for it.
+#include <cstring>
+
 #include "runtime/fd.h"
 #include "runtime/inside.h"
 #include "runtime/mapping.h"
@@ -48,6 +50,13 @@ void* mmap(void* a, size_t n, int protection, int flags, int fd, off_t at) {
 
 void* mmap64(void* a, size_t n, int protection, int flags, int fd, off64_t at) {
   return wrap::mmap(a, n, protection, flags, fd, at);
+}
+
+// Which pages are in memory is the machine's; what is mapped at all is the program's.
+int mincore(void* a, size_t n, unsigned char* v) {
+  const int result = real::mincore(a, n, v);
+  if (result == 0) std::memset(v, 1, (n + kPage - 1) / kPage);
+  return result;
 }
 
 int munmap(void* a, size_t n) {

@@ -31,6 +31,7 @@ int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode)
   if (fifo::find(directory, path, flags, status)) {
     return fifo::open(turn, directory, path, flags, status);
   }
+  flags &= ~O_DIRECT;  // advice, but for what each file system refuses
   const bool nameless = (flags & O_TMPFILE) == O_TMPFILE;
   const bool makes =
       nameless || ((flags & O_CREAT) != 0 && ((flags & O_EXCL) != 0 || !exists(directory, path)));
