@@ -189,7 +189,7 @@ def check_killed(story, group, load):
 
         def began_again():
             now = group.replica(PLACE)["node_pid"]
-            return (now > 0 and now != node and engine(group)
+            return (now and now != node and engine(group)
                     and (analysis(group) or {}).get("entry"))
         until(group, began_again, 90, f"it begins again after {what} was killed")
         load.progress()
