@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hosts as network namespaces behind bridges, with links that can be cut and mended."""
 import os
+import pathlib
 import subprocess
+import sys
 
 import _harness as h
+
+RELAY = pathlib.Path(__file__).resolve().parent / "_relay.py"
 
 
 def ip(*words, check=True):
@@ -19,9 +23,13 @@ class Network:
 
     With `apart` there is a second one, for clients: a host that is cut off from the others (its
     link 0) can still be reached by them (its link 1).
+
+    With `delay`, milliseconds and their plus or minus, a switch of our own that delays is between
+    the hosts instead (link 0, which cannot be cut then).
     """
 
-    def __init__(self, hosts, apart=False):
+    def __init__(self, hosts, apart=False, delay=None):
+        self.delay, self.relay = delay, None
         self.tag = f"cr{os.getpid() % 100000}"
         net = os.getpid() % 200 + 20
         self.planes = [(f"{self.tag}{letter}", f"10.{213 + k}.{net}")
@@ -40,20 +48,36 @@ class Network:
                 ip("link", "add", bridge, "type", "bridge")
                 ip("addr", "add", net + ".254/24", "dev", bridge)
                 ip("link", "set", bridge, "up")
+            if self.delay:
+                self.start_relay()
             for host, name in enumerate(self.names):
                 ip("netns", "add", name)
                 ip("-n", name, "link", "set", "lo", "up")
                 for plane, (bridge, net) in enumerate(self.planes):
                     port = self.port(host, plane)
                     device = f"eth{plane}"
-                    ip("link", "add", port, "type", "veth", "peer", "name", device, "netns", name)
-                    ip("link", "set", port, "master", bridge, "up")
+                    if self.relay and plane == 0:
+                        ip("link", "set", port, "netns", name, "name", device)
+                    else:
+                        ip("link", "add", port, "type", "veth", "peer", "name", device, "netns",
+                           name)
+                        ip("link", "set", port, "master", bridge, "up")
                     ip("-n", name, "addr", "add", f"{net}.{host + 1}/24", "dev", device)
                     ip("-n", name, "link", "set", device, "up")
         except h.CannotRun:
             self.__exit__()
             raise
         return self
+
+    def start_relay(self):
+        names = [self.port(host, 0) for host in range(len(self.names))] + [f"{self.tag}r"]
+        delay, jitter = self.delay
+        self.relay = subprocess.Popen(
+            [sys.executable, str(RELAY), "--delay-ms", str(delay), "--jitter-ms", str(jitter),
+             *names], stdout=subprocess.PIPE, text=True)
+        if self.relay.stdout.readline() != "ready\n":
+            raise h.CannotRun("no tap devices can be made (/dev/net/tun)")
+        ip("link", "set", names[-1], "master", self.planes[0][0], "up")
 
     def enter(self, host):
         return ["ip", "netns", "exec", self.names[host]]
@@ -79,6 +103,9 @@ class Network:
                     self.silence(host, to, False)
 
     def __exit__(self, *_):
+        if self.relay:
+            self.relay.kill()
+            self.relay.wait()
         for host, name in enumerate(self.names):
             for plane in range(len(self.planes)):
                 ip("link", "del", self.port(host, plane), check=False)
