@@ -135,6 +135,7 @@ void Proxy::update_accepting(Listener& listener) {
 void Proxy::refuse(bool on) {
   if (on == refuses_) return;
   refuses_ = on;
+  if (on && leading_) reset_all();
   for (const auto& listener : listeners_) {
     if (listener->fd < 0) continue;
     if (on) {
@@ -370,6 +371,18 @@ void Proxy::reset_slowest() {
   const std::size_t queued_before = client.queued();
   client.reset(batch_, true);
   write_done(client, queued_before, true);
+}
+
+// The lead is not lost yet: the server's sides go by RESETs, if they can be proposed at all.
+void Proxy::reset_all() {
+  for (std::size_t i = clients_.size(); i-- > 0;) {
+    Client& client = *clients_[i];
+    if (client.fd() < 0) continue;
+    ++counters_.reset_leader;
+    const std::size_t queued_before = client.queued();
+    client.reset(batch_, true);
+    write_done(client, queued_before, true);
+  }
 }
 
 void Proxy::forget(Client& client) {

@@ -60,7 +60,7 @@ class Proxy {
   void add_listener(std::uint16_t port, int fd, int backlog = kBacklogMost);
   bool has_listener(std::uint16_t port) const noexcept;
   // `on`: nobody listens on the sockets, which must be this process's own: clients are refused by
-  // the kernel, also those who wait there.  Off: they listen again.
+  // the kernel, also those who wait there, and a leader's own are reset.  Off: they listen again.
   void refuse(bool on);
   // The sockets that are here; they stay ours.
   void for_each_listener(const std::function<void(std::uint16_t port, int fd)>& visit) const;
@@ -119,6 +119,7 @@ class Proxy {
   void update_accepting(Listener& listener);
   void forget(Client& client);
   void reset_slowest();
+  void reset_all();
   Client* find(std::uint64_t conn) noexcept;
 
   event_base* base_;

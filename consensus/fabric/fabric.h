@@ -156,6 +156,12 @@ class Fabric {
   virtual void ring_doorbell(ReplicaId peer) noexcept = 0;
   // The live connection state of the background plane.
   virtual bool connected(ReplicaId peer) const noexcept = 0;
+  // The network to a connected peer does not carry anything now, as far as can be seen, long before
+  // F7 gives it up.  A hint for who has clients to send away; elections do not look at it.
+  virtual bool quiet(ReplicaId peer) const noexcept {
+    static_cast<void>(peer);
+    return false;
+  }
   // Where it can be seen (one host): the peer's process wants to run and has no processor, or waits
   // for a disk, so that a heartbeat that does not move says nothing about it.  A hint for failure
   // detection only; safety never rests on it.

@@ -425,12 +425,14 @@ std::size_t TcpFabric::poll(std::span<FabricEvent> out) noexcept {
   }
   flush_all();
   if (waiting_.size() - next_waiting_ < kEventsWaitingMax) {
+    const bool late = was_late();
     take_socket_events();
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
       Lane& lane = *lanes_[i];
       if (!lane.dead && (lane.more || lane.link->state() == SecureLink::State::kFailed)) pump(lane);
     }
     probe_late_answers();
+    if (late || now_ns_ >= quiet_due_ns()) look_for_quiet_links(late);
     if (now_ns_ >= due_ns_) housekeeping();
     for (Peer& p : peers_) serve_reads(p);
     flush_all();

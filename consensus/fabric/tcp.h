@@ -48,6 +48,7 @@
 #include "consensus/consensus.h"
 #include "consensus/fabric/answer_clock.h"
 #include "consensus/fabric/fabric.h"
+#include "consensus/fabric/link_quiet.h"
 #include "consensus/fabric/secure_link.h"
 #include "consensus/fabric/tcp_frame.h"
 #include "consensus/fabric/tcp_memory.h"
@@ -100,6 +101,7 @@ class TcpFabric final : public Fabric {
   void wake_self() noexcept override;
   void ring_doorbell(ReplicaId peer) noexcept override;
   bool connected(ReplicaId peer) const noexcept override { return peers_[value(peer)].up; }
+  bool quiet(ReplicaId peer) const noexcept override { return peers_[value(peer)].quiet.quiet(); }
   FabricStatus status() const override { return {"", "", "", links_lost_, probes_}; }
   void populate(std::uint64_t offset, std::uint64_t bytes) noexcept override {
     memory_.populate(offset, bytes);
@@ -170,6 +172,7 @@ class TcpFabric final : public Fabric {
     std::vector<std::byte> test_held;
     unsigned requests = 0;  // since the background plane was last all sent
     AnswerClock clocks[tcp::kPlanes];
+    LinkQuiet quiet;  // of the background plane
 
     // As the owner of memory that the peer writes and reads.
     std::uint64_t ack_sequence = 0;
@@ -211,6 +214,12 @@ class TcpFabric final : public Fabric {
   void housekeeping() noexcept;
   void look_after(ReplicaId id) noexcept;
   void arm_timer() noexcept;
+
+  // tcp_quiet.cc
+  bool was_late() const noexcept;
+  void look_for_quiet_links(bool was_late) noexcept;
+  void note_losses() noexcept;
+  std::uint64_t quiet_due_ns() const noexcept;
 
   // tcp.cc
   bool on_frame(Peer& p, ReplicaId id, tcp::Plane plane, const tcp::Frame& frame) noexcept;

@@ -253,6 +253,7 @@ void TcpFabric::take_frames(Lane& lane) noexcept {
     }
     lane.link->consume(frame.bytes);
     peer(id).heard_ns = now_ns_;
+    peer(id).quiet.heard(now_ns_);
   }
 }
 
@@ -349,6 +350,7 @@ void TcpFabric::peer_up(ReplicaId id) noexcept {
   p.heard_ns = p.sent_ns = now_ns_;
   for (Lane* const lane : p.lanes) lane->more = true;
   for (AnswerClock& clock : p.clocks) clock.forget();
+  p.quiet.forget();
   tell({FabricEvent::Kind::kPeerUp, id, true, {}, {}});
 }
 
@@ -457,6 +459,7 @@ void TcpFabric::housekeeping() noexcept {
   const bool was_away = kept_ns_ != 0 && now_ns_ - kept_ns_ > 2 * period;
   kept_ns_ = now_ns_;
   due_ns_ = now_ns_ + period;
+  note_losses();
   for (std::size_t i = 0; i < lanes_.size();) {
     Lane& lane = *lanes_[i];
     if (was_away) lane.deadline_ns = now_ns_ + options_.silence_ns;
@@ -504,7 +507,7 @@ void TcpFabric::look_after(ReplicaId id) noexcept {
 
 // Only earlier times are set anew: most answers come long before a probe would be due.
 void TcpFabric::arm_timer() noexcept {
-  const std::uint64_t due = std::min(due_ns_, probe_due_ns());
+  const std::uint64_t due = std::min({due_ns_, probe_due_ns(), quiet_due_ns()});
   if (armed_ns_ != 0 && armed_ns_ <= due) return;
   armed_ns_ = std::max<std::uint64_t>(due, 1);
   itimerspec when{};

@@ -538,7 +538,8 @@ QuorumStatus Driver::quorum() const {
     const ReplicaId id{i};
     if (!core_.members().voter(id)) continue;
     ++q.voters;
-    if (id == options_.self || fabric_->connected(id)) ++q.answering;
+    const bool answers = fabric_->connected(id) && !fabric_->quiet(id);
+    if (id == options_.self || answers) ++q.answering;
   }
   q.led = core_.role() == core::Role::kLeader || core_.leader() != core::kNoReplica;
   return q;

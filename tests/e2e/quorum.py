@@ -7,6 +7,7 @@ ends when the majority is back. Two of three nodes are killed, and two of three 
 import contextlib
 import signal
 import socket
+import threading
 import time
 
 import _harness as h
@@ -48,6 +49,35 @@ def refuses(story, group, number, clients, what, since):
     story.check(SAID in group.said(number), f"{what}: node.log says why")
     story.check(refused(group.addresses[number], group.port),
                 f"{what}: new clients are refused by the kernel")
+
+
+class Asking(threading.Thread):
+    """A client that asks all the time, until it is cut off."""
+
+    def __init__(self, address, port):
+        super().__init__(daemon=True)
+        self.address, self.port = address, port
+        self.answers, self.over = 0, False
+
+    def run(self):
+        with contextlib.suppress(OSError), \
+                socket.create_connection((self.address, self.port), 20) as client:
+            while not self.over:
+                client.sendall(b"PING\r\n")
+                if client.recv(16) == b"":
+                    return
+                self.answers += 1
+
+    def wait_for(self, answers):
+        h.wait_until(lambda: self.answers >= answers, 20, "answers flow")
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over = True
+        self.join(30)
 
 
 def nodes_are_killed(story):
@@ -93,16 +123,22 @@ def hosts_are_cut_off(story):
         group.addresses = network.clients  # where its clients are, from here on
         leader = group.leader()
         h.wait_until(lambda: served(network.clients[leader], port), 20, "the leader's host serves")
-        with contextlib.ExitStack() as stack:
-            clients = [stack.enter_context(
-                socket.create_connection((network.clients[leader], port), 20)) for _ in range(3)]
-            since = time.monotonic()
-            network.link(leader, "down")
-            refuses(story, group, leader, clients, "an idle leader is cut off", since)
-        network.mend()
-        h.wait_until(lambda: served(network.clients[leader], port), 40,
-                     "its host takes clients again")
-        story.check("clients are taken again" in group.said(leader), "node.log says that, too")
+        for busy in (True, False):  # idle at last: a cut makes the network one that loses
+            leader = group.leader()
+            what = f"{'a busy' if busy else 'an idle'} leader is cut off"
+            h.wait_until(lambda: served(network.clients[leader], port), 40, "its host serves")
+            with contextlib.ExitStack() as stack:
+                clients = [stack.enter_context(socket.create_connection(
+                    (network.clients[leader], port), 20)) for _ in range(3)]
+                if busy:
+                    stack.enter_context(Asking(network.clients[leader], port)).wait_for(200)
+                since = time.monotonic()
+                network.link(leader, "down")
+                refuses(story, group, leader, clients, what, since)
+            network.mend()
+            h.wait_until(lambda: served(network.clients[leader], port), 40,
+                         f"{what}: its host takes clients again")
+            story.check("clients are taken again" in group.said(leader), "node.log says that, too")
 
 
 def body(story):

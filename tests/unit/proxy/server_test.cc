@@ -149,6 +149,21 @@ TEST_CASE("a refused connection and a close with unread input are resets", "[pro
   REQUIRE(f.proxy->counters().refused == 1);
 }
 
+TEST_CASE("a leader that refuses resets its clients, and the server hears of it", "[proxy]") {
+  Fixture f;
+  f.serve();
+  const int first = f.connect();
+  const int second = f.connect();
+  REQUIRE(f.until([&] { return f.log.taken.size() == 2; }));
+  f.proxy->refuse(true);
+  REQUIRE(Fixture::hear(first) == "<104>");
+  REQUIRE(Fixture::hear(second) == "<104>");
+  REQUIRE(f.proxy->counters().reset_leader == 2);
+  REQUIRE(f.until([&] { return f.log.taken.size() == 4; }));
+  REQUIRE(f.log.taken[2].type == EntryType::kReset);
+  REQUIRE(f.log.taken[3].type == EntryType::kReset);
+}
+
 TEST_CASE("while paused nothing is read, afterwards all of it", "[proxy]") {
   Fixture f;
   f.serve();

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "consensus/fabric/link_quiet.h"
+
+#include <catch2/catch.hpp>
+
+using namespace crane::consensus;
+
+namespace {
+
+constexpr std::uint64_t kMs = 1'000'000;
+using Step = LinkQuiet::Step;
+
+// Heard so often, one after the other; gives the time of the last.
+std::uint64_t hear(LinkQuiet& link, std::uint64_t every_ns, int n, std::uint64_t now = kMs) {
+  for (int i = 0; i < n; ++i) {
+    now += every_ns;
+    link.heard(now);
+    link.note({false, 0, kMs, 0}, now);
+  }
+  return now;
+}
+
+LinkState cut(std::uint64_t ago_ns) { return {true, ago_ns, kMs, 3}; }
+
+}  // namespace
+
+TEST_CASE("link quiet: a cut is found within 100 ms where traffic flows", "[fabric]") {
+  LinkQuiet link;
+  CHECK(link.due_ns() == LinkQuiet::kNever);
+  const std::uint64_t last = hear(link, 2 * kMs, 50);
+  CHECK(link.step(last + 10 * kMs) == Step::kNothing);
+  const std::uint64_t ask = link.due_ns();
+  CHECK(ask == last + LinkQuiet::kAskMinNs);
+  CHECK(link.step(ask) == Step::kAsk);
+  CHECK(link.step(ask) == Step::kNothing);
+  const std::uint64_t look = link.due_ns();
+  CHECK(look < last + 100 * kMs);
+  CHECK(link.step(look) == Step::kLook);
+  link.look(cut(look - last), look);
+  CHECK(link.quiet());
+  CHECK(link.due_ns() == LinkQuiet::kNever);
+  link.heard(look + kMs);
+  CHECK_FALSE(link.quiet());
+}
+
+TEST_CASE("link quiet: one that is seldom heard is asked later", "[fabric]") {
+  LinkQuiet link;
+  const std::uint64_t last = hear(link, 100 * kMs, 50);
+  CHECK(link.due_ns() > last + 150 * kMs);
+  CHECK(link.due_ns() <= last + LinkQuiet::kAskMaxNs);
+}
+
+TEST_CASE("link quiet: a process that waits for a processor is not the network", "[fabric]") {
+  LinkQuiet link;
+  hear(link, 2 * kMs, 50);
+  CHECK(link.step(link.due_ns()) == Step::kAsk);
+  for (int i = 0; i < 5; ++i) {
+    const std::uint64_t look = link.due_ns();
+    CHECK(link.step(look) == Step::kLook);
+    // Its kernel acknowledges: all, or the last thing a moment ago.
+    link.look(i % 2 == 0 ? LinkState{false, 500 * kMs, kMs, 0} : LinkState{true, 5 * kMs, kMs, 0},
+              look);
+    CHECK_FALSE(link.quiet());
+  }
+}
+
+TEST_CASE("link quiet: a network that lost something of late is not judged", "[fabric]") {
+  LinkQuiet link;
+  std::uint64_t now = hear(link, 2 * kMs, 50);
+  link.note({false, 0, kMs, 1}, now);
+  const auto goes_quiet = [&] {
+    link.step(link.due_ns());
+    now = link.due_ns();
+    link.look(cut(80 * kMs), now);
+    return link.quiet();
+  };
+  CHECK_FALSE(goes_quiet());
+  for (now += LinkQuiet::kLossMemoryNs; now < 2 * LinkQuiet::kLossMemoryNs; now += kMs) {
+    link.heard(now);
+  }
+  link.heard(now);
+  CHECK(goes_quiet());
+}
+
+TEST_CASE("link quiet: what is sent again during a silence is no loss before it", "[fabric]") {
+  LinkQuiet link;
+  hear(link, 2 * kMs, 50);
+  CHECK(link.step(link.due_ns()) == Step::kAsk);
+  const std::uint64_t look = link.due_ns();
+  link.note({true, 50 * kMs, kMs, 4}, look - kMs);
+  link.look(cut(80 * kMs), look);
+  CHECK(link.quiet());
+}
+
+TEST_CASE("link quiet: who was away itself begins anew", "[fabric]") {
+  LinkQuiet link;
+  link.resume(5);  // before anything was heard
+  CHECK(link.due_ns() == LinkQuiet::kNever);
+  const std::uint64_t last = hear(link, 2 * kMs, 50);
+  CHECK(link.step(link.due_ns()) == Step::kAsk);
+  link.resume(last + 500 * kMs);
+  CHECK(link.step(last + 500 * kMs) == Step::kNothing);
+  CHECK(link.due_ns() > last + 500 * kMs);
+}
