@@ -155,7 +155,7 @@ TEST_CASE("status: what was verified, the alarm, and the last election, as the l
   const auto text = [&] { return table_of(summarise("g", answers)); };
   INFO(text());
   CHECK(text().find("\nverified: log index 801, 70 ms ago, 12 entries since; last verdict: equal\n"
-                    "last election: view 3 (suspicion), 5001 ms ago, took 840 us; heartbeat every "
+                    "last election: view 3 (suspicion), 5001 ms ago, took 840 us\nheartbeat every "
                     "200 us, suspected after 6 missed in a row\n") != std::string::npos);
   answers[1].status["verified"]["alarm"] = "replica 2 diverged";
   CHECK(text().find("; last verdict: equal\nalarm: replica 2 diverged\n") != std::string::npos);
