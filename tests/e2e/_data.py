@@ -6,6 +6,7 @@ A kind says where its data lie (`data`), how a client adds an id that nobody els
 and how all ids are read back (`held`).  LastingGroup starts, stops and kills a group of one.
 """
 import collections
+import contextlib
 import hashlib
 import os
 import pathlib
@@ -105,7 +106,8 @@ class Lines:
 
     def close(self):
         self.process.kill()
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # what it did not read is gone with it
+            self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
 
