@@ -173,6 +173,13 @@ void Node::take_stranger(int fd, std::uint16_t port, const std::string& peer) {
 }
 
 void Node::disagree(const char* what, unsigned leader) {
+  if (!config_.host) {  // one crane-run has started all: it is the log that is of another start
+    return fail(ExitStatus::kDisagrees,
+                fmt::format("replica {}: {} changed since the group's log was written; start it "
+                            "as before to go on with that log, or remove the group's directory to "
+                            "begin anew with the machine's files",
+                            config_.replica, what));
+  }
   if (leader == config_.replica) {  // what it reads is its own word, of an earlier start
     return fail(
         ExitStatus::kDisagrees,
