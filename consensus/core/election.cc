@@ -40,10 +40,11 @@ void Replica::tick_follower() {
     if (read_outstanding_) {
       // Log bytes that land show the leader's life as a heartbeat does, and have another link.
       const bool writes = now - landed_ns_ < 2 * config_.period_active_ns;
-      if (!late && !writes) score_.unanswered();
+      if (!late && !writes && score_.is_late(now - read_sent_ns_)) score_.unanswered();
     } else {
       read_outstanding_ = true;
       read_late_ = late;
+      read_sent_ns_ = now;
       emit(ReadCell{leader_, kStatusCell, token(OpKind::kReadHeartbeat, leader_)});
     }
     const bool fast = score_.streak() > 0 || active();
@@ -67,6 +68,7 @@ void Replica::on_heartbeat(const Completion& e) {
     if (!read_late_) score_.miss();
   } else {
     std::memcpy(cell.data(), e.data.data(), sizeof cell);
+    if (!read_late_) score_.answered(now_.now_ns - read_sent_ns_);
     if (cell[kLeadingView] == 0) {  // it stepped down, or started again
       leader_ = kNoReplica;
       note_lost_leader(ElectionCause::kStepDown);

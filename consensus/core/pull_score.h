@@ -8,10 +8,11 @@
 // the streaks of misses that turned out to be false alarms lately (DESIGN C6), so a loaded machine
 // needs more misses in a row than an idle one.  A reader that gets its own processor late takes
 // that as noise too, before it ever had a false alarm: on a crowded machine the leader fares alike.
-// A read that is not answered in time is a miss of its own kind: the network lost something, or is
-// slow.  Answers that came after all say how long this network may be silent; that is remembered
-// the longer, the longer it was, because loss on a network comes and goes in bursts, and twice the
-// longest silence is allowed.  On a network that answers in time nothing changes.
+// A read that is not answered in time, i.e. in twice the time that answers took lately, is a miss
+// of its own kind: the network lost something, or has become slow.  Answers that came after all say
+// how long this network may be silent; that is remembered the longer, the longer it was, because
+// loss on a network comes and goes in bursts, and twice the longest silence is allowed.  On a
+// network that answers in time nothing changes.
 //
 // INVARIANT E1  0 <= score <= kScoreMax.
 // INVARIANT E2  alive changes only when the score reaches kScoreLow or kScoreHigh.
@@ -64,6 +65,18 @@ class PullScore {
     reset();
   }
 
+  // A read was answered, after so long.
+  void answered(std::uint64_t took_ns) noexcept {
+    took_ns_ = !knows_answers_ || took_ns > took_ns_
+                   ? took_ns
+                   : took_ns_ - (took_ns_ - took_ns) / kTookMemory;
+    knows_answers_ = true;
+  }
+  // Whether one that is out for so long is later than answers are here.
+  bool is_late(std::uint64_t out_ns) const noexcept {
+    return out_ns > (knows_answers_ ? 2 * took_ns_ : kFirstAnswerNs);
+  }
+
   // The read itself has no answer yet.
   void unanswered() noexcept {
     silent_ = std::min(silent_ + 1, 1 << 20);
@@ -97,7 +110,9 @@ class PullScore {
 
   int score_ = kScoreMax;
   int streak_ = 0;
-  int silent_ = 0;  // reads without an answer, of the streak
+  int silent_ = 0;             // reads without an answer, of the streak
+  std::uint64_t took_ns_ = 0;  // what answers take: the longest lately
+  bool knows_answers_ = false;
   int noise_sixteenths_ = 0;
   int silence_sixteenths_ = 0;
   bool alive_ = true;

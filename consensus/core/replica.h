@@ -501,6 +501,7 @@ class Replica {
   std::uint64_t landed_ns_ = 0;  // log bytes of the leader
   std::uint64_t read_at_ns_ = 0;
   bool read_late_ = false;
+  std::uint64_t read_sent_ns_ = 0;
   std::uint32_t read_epoch_ = 0;
   bool read_outstanding_ = false;
   std::uint64_t campaign_at_ns_ = 0;  // 0: none planned

@@ -39,6 +39,10 @@ inline constexpr int kNoiseMax = 40;
 // Reads without an answer in a row that are taken for the network's usual silence; forgotten by a
 // sixteenth of one with each heartbeat seen, so that 200 ms are remembered for some 3 s of traffic.
 inline constexpr int kSilenceMax = 250;
+// The longest answer fades by a part of what it exceeds the next ones by.
+inline constexpr std::uint64_t kTookMemory = 64;
+// Before the first answer: how long one may take on any network.
+inline constexpr std::uint64_t kFirstAnswerNs = 200'000'000;
 inline constexpr int kLatenessMax = 10;  // of the reader itself, in periods, as noise
 // A leader that is seen to wait for a processor is given this long without a heartbeat.
 inline constexpr std::uint64_t kStarvedMaxNs = 1'000'000'000;

@@ -115,3 +115,21 @@ TEST_CASE("pull-score: heartbeats that stand still do not count as the network's
   CHECK(score.silence() == 0);
   CHECK(score.noise() == 4);
 }
+
+TEST_CASE("pull-score: an answer is late after twice the time that answers take", "[core]") {
+  PullScore score;
+  constexpr std::uint64_t kMs = 1'000'000;
+  CHECK_FALSE(score.is_late(kFirstAnswerNs));  // nothing is known of the network
+  CHECK(score.is_late(kFirstAnswerNs + 1));
+  score.answered(20 * kMs);
+  CHECK_FALSE(score.is_late(40 * kMs));
+  CHECK(score.is_late(40 * kMs + 1));
+  score.answered(60 * kMs);  // the longest counts
+  CHECK_FALSE(score.is_late(120 * kMs));
+  score.answered(20 * kMs);
+  CHECK_FALSE(score.is_late(110 * kMs));
+  for (int i = 0; i < 500; ++i) score.answered(20 * kMs);  // and fades
+  CHECK(score.is_late(42 * kMs));
+  score.reset();  // another leader, the same network
+  CHECK_FALSE(score.is_late(40 * kMs));
+}
