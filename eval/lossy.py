@@ -138,6 +138,8 @@ def plot(rows, path):
     rate.set_ylabel("answers/s: median, least, most")
     count.set_ylabel("elections, reconnections")
     count.set_xlabel("packets lost between hosts (%)")
+    count.set_ylim(0, max(1, *(found[key][what][2] for key in found
+                               for what in ("elections", "reconnections"))) * 1.1)
     rate.legend()
     count.legend()
     figure.tight_layout()
