@@ -54,13 +54,26 @@ LIBS_core  := $(call pc,--libs,libevent_core spdlog fmt openssl libibverbs libzs
 
 # --- what is built ------------------------------------------------------------------------------
 # One static library per folder, so that a broken file in one does not stop the tests of another.
-FOLDERS := base sequence dmt setup control runtime core sim consensus proxy node checkpoint launcher eval \
+FOLDERS := base sequence dmt setup control preload core sim consensus proxy node checkpoint launcher eval \
            linear engine
+# The files with main(): a program's, of no library.
+main_crane-node := proxy/node/main.cc
+main_crane-run  := runtime/launcher/run/crane_run.cc
+main_crane-ctl  := runtime/launcher/ctl/crane_ctl.cc
+main_crane-diff := proxy/crane_diff.cc
+main_crane-replay := proxy/node/crane_replay.cc
+main_crane-sim  := tests/sim/crane_sim.cc tests/sim/soak.cc
+main_crane-solo := tests/interpose/crane_solo.cc
+main_linear-client := tests/linear/linear_client.cc
+main_linear-check := tests/linear/linear_check.cc
+main_engine     := eval/engine/engine_main.cc
+main_engine-load := eval/engine/load_main.cc
+
 src_base       := $(wildcard dmt/base/*.cc)
 src_sequence   := $(wildcard dmt/sequence/*.cc)
 src_dmt        := $(wildcard dmt/*.cc)
 # The exported stubs would interpose in the tests themselves: they belong to libcrane.so alone.
-src_runtime    := $(filter-out runtime/interpose.cc,$(wildcard runtime/*.cc))
+src_preload    := $(filter-out runtime/preload/core/interpose.cc,$(wildcard runtime/preload/*/*.cc))
 src_core       := $(wildcard consensus/core/*.cc)
 src_sim        := $(wildcard consensus/sim/*.cc)
 src_consensus  := $(wildcard consensus/*.cc consensus/fabric/*.cc consensus/node/*.cc \
@@ -72,14 +85,15 @@ src_engine     := $(filter-out %_main.cc,$(wildcard eval/engine/*.cc))
 src_eval       := $(filter-out %_bench.cc eval/engine/%,$(wildcard eval/*/*.cc))
 src_setup      := $(wildcard runtime/setup/*.cc)
 src_control    := $(wildcard runtime/control/*.cc)
-src_launcher   := $(filter-out runtime/launcher/crane_%.cc,$(wildcard runtime/launcher/*.cc))
+src_launcher   := $(filter-out $(main_crane-run) $(main_crane-ctl),\
+                    $(wildcard runtime/launcher/*.cc runtime/launcher/*/*.cc))
 src_linear     := $(filter-out tests/linear/linear_%.cc,$(wildcard tests/linear/*.cc))
 
 # Which of them a program links; the order does not matter (they are linked as one group).
 use_base       := base
 use_sequence   := sequence base
 use_dmt        := dmt sequence base
-use_runtime    := runtime dmt sequence base
+use_preload    := preload dmt sequence base
 use_core       := core base
 use_sim        := sim consensus core base
 use_fabric     := eval sim consensus core base
@@ -103,8 +117,8 @@ pic  = $(patsubst %.cc,$(OUT)/pic/%.o,$(1))
 arch = $(patsubst %,$(OUT)/lib/lib%.a,$(1))
 uses = $(call arch,$(or $(use_$(1)),$(use_all)))
 
-PRELOAD_OBJ := $(call pic,$(src_base) $(src_sequence) $(src_dmt) $(src_runtime) \
-                    $(wildcard runtime/interpose.cc))
+PRELOAD_OBJ := $(call pic,$(src_base) $(src_sequence) $(src_dmt) $(src_preload) \
+                    $(wildcard runtime/preload/core/interpose.cc))
 
 # Test areas: tests/unit/<area>/*.cc is test-<area>; tests/{sim,fabric,regress} one program each.
 AREAS := $(notdir $(patsubst %/,%,$(sort $(dir $(wildcard tests/unit/*/*.cc)))))
@@ -134,21 +148,10 @@ STRANGERS := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/interpose/*.c tests/
                $(filter-out tests/interpose/crane_%.cc,$(wildcard tests/interpose/*.cc \
                  tests/interpose/traps/*.cc)))
 
-main_crane-node := proxy/node/main.cc
-main_crane-run  := runtime/launcher/crane_run.cc
-main_crane-ctl  := runtime/launcher/crane_ctl.cc
-main_crane-diff := proxy/crane_diff.cc
-main_crane-replay := proxy/node/crane_replay.cc
-main_crane-sim  := tests/sim/crane_sim.cc tests/sim/soak.cc
-main_crane-solo := tests/interpose/crane_solo.cc
-main_linear-client := tests/linear/linear_client.cc
-main_linear-check := tests/linear/linear_check.cc
-main_engine     := eval/engine/engine_main.cc
-main_engine-load := eval/engine/load_main.cc
 PROGRAMS := $(foreach p,crane-node crane-run crane-ctl crane-diff crane-replay crane-sim \
               crane-solo linear-client linear-check engine engine-load,\
               $(if $(wildcard $(main_$(p))),$(OUT)/$(p)))
-LIBCRANE := $(if $(wildcard runtime/interposed.def),$(OUT)/libcrane.so)
+LIBCRANE := $(if $(wildcard runtime/preload/core/interposed.def),$(OUT)/libcrane.so)
 
 ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_$(a))) \
             $(foreach p,node run ctl diff replay sim solo,$(wildcard $(main_crane-$(p)))) \
@@ -192,7 +195,7 @@ link = $(Q)$(CXX) $(OPT) -pthread $(filter %.o,$^) -Wl,--start-group $(filter %.
 
 # The export list comes from the same table as the wrappers, so they cannot drift apart. The
 # public hints (crane_*) are C functions; C++ names never start that way.
-$(OUT)/libcrane.map: runtime/interposed.def
+$(OUT)/libcrane.map: runtime/preload/core/interposed.def
 	$(call say,GEN,$@)
 	@mkdir -p $(@D)
 	$(Q){ echo '{ global: crane_*;'; \

@@ -31,7 +31,8 @@ void close_stream(Layout& w, FileRecord& file) noexcept {
   if (peer == 0) return;
   file.stream.peer = 0;
   w.files[peer].stream.peer = 0;
-  // A pipe with a name keeps what was not read as long as a writer is there (runtime/fifo.cc).
+  // A pipe with a name keeps what was not read as long as a writer is there
+  // (runtime/preload/files/fifo.cc).
   if (file.stream.fifo != 0 && file.kind == FileKind::kPipeRead) {
     w.files[peer].stream.bytes = file.stream.bytes;
   }

@@ -205,7 +205,7 @@ enum class FileKind : std::uint8_t {
   kRandom,        // /dev/urandom and /dev/random (D7)
   kDatagram,      // wholly virtual UDP socket (datagrams.h)
   kKernelSocket,  // kernel unix datagram or netlink socket; `listener` has its name, and in
-                  // `queued` whether something is there (runtime/ksock.h)
+                  // `queued` whether something is there (runtime/preload/sockets/ksock.h)
 };
 
 // Readiness bits are poll(2)'s: POLLIN 1, POLLOUT 4, POLLERR 8, POLLHUP 16, POLLRDHUP 0x2000.
@@ -242,7 +242,8 @@ struct StreamState {
   std::uint32_t peer;   // file of the other end, 0 = gone
   std::uint64_t bytes;  // written by hooked calls and not yet read (by this end); of a named
                         // pipe's writers: left by a reader that went
-  std::uint64_t fifo;   // which named pipe this is an end of, 0 = none (runtime/fifo.h)
+  std::uint64_t
+      fifo;  // which named pipe this is an end of, 0 = none (runtime/preload/files/fifo.h)
   std::uint64_t capacity;
   bool peer_shut_write, shut_read, shut_write;
 };
@@ -459,7 +460,8 @@ struct UnhookedCalls {
 
 // --- what the server asked for and did not get, counted for the operator -------------------------
 
-// No part of the schedule (runtime/unreachable.h, runtime/sandbox.h).
+// No part of the schedule (runtime/preload/sockets/unreachable.h,
+// runtime/preload/processes/sandbox.h).
 struct Unsupported {
   std::atomic<std::uint64_t> connections;  // any: outbound ones that were refused
   std::atomic<std::uint64_t> datagrams;    // any: that were dropped

@@ -5,8 +5,9 @@
 //
 // At rest every thread of the server sleeps for the turn in await_turn(): what it waits for, an
 // object, time, a file or the turn itself, makes no difference.  None is in the application's code,
-// in a call into the kernel that matters, or with its system calls looked at (runtime/net.h). While
-// the node has the turn nobody can leave that sleep, so that what is at rest stays so.
+// in a call into the kernel that matters, or with its system calls looked at
+// (runtime/preload/trap/system_call_trap.h). While the node has the turn nobody can leave that
+// sleep, so that what is at rest stays so.
 //
 // Threads / Processes: the node, which has the turn itself: it took it where it lay.
 //

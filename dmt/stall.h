@@ -20,8 +20,8 @@
 // kernel; and sooner only at a place where one was caught before.  Even there it must have looked
 // since it got the turn, and stayed: one that would leave the loop at its next look does so on the
 // other replicas, and what it does then is seen by those who wait for it in loops of theirs.  What
-// remains, and is said in runtime/README.md, is a loop that races and gives up by itself after
-// longer than that.
+// remains, and is said in runtime/preload/README.md, is a loop that races and gives up by itself
+// after longer than that.
 //
 // Computations (StallRule::kComputations) are the other use of the same agreement: who has had the
 // turn for kComputationNs and is in the application's code need not be waited for.  Its order says

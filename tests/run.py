@@ -125,9 +125,9 @@ class Runner:
         for script in sorted((ROOT / "tests/lint").glob("*.py")):
             command = ["python3", str(script.relative_to(ROOT))]
             if script.stem == "symbols":
-                if not (ROOT / "runtime/interposed.def").exists():
+                if not (ROOT / "runtime/preload/core/interposed.def").exists():
                     continue
-                command += ["runtime/interposed.def", str(library)]
+                command += ["runtime/preload/core/interposed.def", str(library)]
             self.simple(f"lint/{script.stem}", command, 60)
 
     def simple(self, name, command, limit, env=None):

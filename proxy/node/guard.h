@@ -93,7 +93,7 @@ class Guard {
   // The server's processes: pid inside the container, and on the host.
   std::map<std::uint32_t, pid_t> processes() const;
 
-  // Interrupts the process of this record, for the stall rule (runtime/probe.cc).
+  // Interrupts the process of this record, for the stall rule (runtime/preload/trap/probe.cc).
   void probe(std::uint32_t process) const noexcept;
 
  private:

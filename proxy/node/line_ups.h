@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The functions before which the server's threads line up (runtime/line_up_point.h), in words.
+// The functions before which the server's threads line up
+// (runtime/preload/threads/line_up_point.h), in words.
 //
 // Threads: any; plain values.
 

@@ -7,8 +7,8 @@
 // caches are warm), and roams when the server works long between turns (apache2), so that reading
 // and sending clients overlaps with it; the profile says which.  The node keeps the server's
 // priority: one that outranks it preempts it at every request and so loses its batches.  Both are
-// SCHED_BATCH (the server by runtime/init.cc): who is woken does not preempt who wakes it, so that
-// more is done at once (ARCHITECTURE.md section 9 has the figures).
+// SCHED_BATCH (the server by runtime/preload/core/init.cc): who is woken does not preempt who wakes
+// it, so that more is done at once (ARCHITECTURE.md section 9 has the figures).
 //
 // Threads: the node's only one.
 

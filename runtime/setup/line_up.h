@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Functions of a server before which its threads line up (runtime/line_up_point.h), as users and
-// profiles name them: "FUNCTION:COUNT:TIMEOUT_US".
+// Functions of a server before which its threads line up (runtime/preload/threads/line_up_point.h),
+// as users and profiles name them: "FUNCTION:COUNT:TIMEOUT_US".
 //
 // Threads: plain values.
 

@@ -3,8 +3,8 @@
 """libcrane.so exports exactly the table's rows (and the public hints) and needs nothing that
 allocates, throws or buffers: every import stands on tests/lint/symbols_allowed.txt.
 
-A function that has a row in runtime/interposed.def must be reached through crane::real, never by
-its name.  usage: symbols.py TABLE LIBRARY
+A function that has a row in runtime/preload/core/interposed.def must be reached through
+crane::real, never by its name.  usage: symbols.py TABLE LIBRARY
 """
 import pathlib
 import re

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What crane-ctl checkpoint list and verify find and say.
-#include "runtime/launcher/checkpoints.h"
+#include "runtime/launcher/ctl/checkpoints.h"
 
 #include "tests/unit/checkpoint/image_harness.h"
 

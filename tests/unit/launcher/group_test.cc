@@ -2,7 +2,7 @@
 // GOAL    crane-run starts, watches and ends a group, and leaves nothing behind.
 // METHOD  The real Group in a child process, over fake_node.py, which speaks the control protocol.
 // CHECKS  exit status passed through; one socket for all; losses judged; everything removed.
-#include "runtime/launcher/group.h"
+#include "runtime/launcher/run/group.h"
 #include "tests/unit/waiting.h"
 
 #include <arpa/inet.h>

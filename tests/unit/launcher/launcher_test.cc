@@ -14,9 +14,9 @@
 #include <fstream>
 
 #include "dmt/layout.h"
-#include "runtime/launcher/hosts.h"
-#include "runtime/launcher/listeners.h"
 #include "runtime/launcher/options.h"
+#include "runtime/launcher/run/hosts.h"
+#include "runtime/launcher/run/listeners.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/program.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of a replacement, from wherever it stands.
-#include "runtime/launcher/replace.h"
+#include "runtime/launcher/ctl/replace.h"
 
 #include <catch2/catch.hpp>
 

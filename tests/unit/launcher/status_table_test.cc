@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What crane-ctl makes of the nodes' answers.
-#include "runtime/launcher/status_table.h"
+#include "runtime/launcher/ctl/status_table.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a user meant who mistyped a command.
-#include "runtime/launcher/suggest.h"
+#include "runtime/launcher/ctl/suggest.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,0 +1,553 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/agent/host_agent.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "checkpoint/image.h"
+#include "checkpoint/orphans.h"
+#include "runtime/control/schema.h"
+#include "runtime/launcher/agent/agent_door.h"
+#include "runtime/launcher/child.h"
+#include "runtime/launcher/control_client.h"
+#include "runtime/launcher/node_setup.h"
+#include "runtime/launcher/returns.h"
+#include "runtime/setup/group_file.h"
+#include "runtime/setup/messages.h"
+#include "runtime/setup/preflight.h"
+#include "runtime/setup/program.h"
+#include "runtime/setup/secret.h"
+
+namespace crane::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using setup::GroupFile;
+
+constexpr int kAskMs = 1000;               // a node's answer to a question
+constexpr int kAskEveryMs = 100;           // until it serves
+constexpr int kAskServingMs = 1000;        // afterwards
+constexpr int kStopMs = 8'000;             // for each of SIGINT, SIGTERM, SIGKILL
+constexpr int kLeftMs = 10'000;            // for what a killed node left behind
+constexpr int kFlushMs = 5'000;            // for the last words to crane-run
+constexpr int kEndMs = 45'000;             // for another agent to end
+constexpr std::size_t kBacklog = 1 << 20;  // bytes for a crane-run that does not read
+
+// What goes to crane-run.  Never waits for it: a node must not stand still because a terminal does.
+class Wire {
+ public:
+  Wire() { fcntl(STDOUT_FILENO, F_SETFL, fcntl(STDOUT_FILENO, F_GETFL) | O_NONBLOCK); }
+  void send(const Json& message, bool may_drop = false) {
+    if (may_drop && pending_.size() > kBacklog) return;
+    pending_ += message.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
+    flush();
+  }
+  bool waiting() const { return !pending_.empty(); }
+  void flush() {
+    while (!pending_.empty()) {
+      const ssize_t n = write(STDOUT_FILENO, pending_.data(), pending_.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0 && errno != EAGAIN) pending_.clear();  // nobody listens any more
+      if (n <= 0) return;
+      pending_.erase(0, static_cast<std::size_t>(n));
+    }
+  }
+  void finish() {
+    const auto deadline = now_ms() + kFlushMs;
+    for (flush(); waiting() && now_ms() < deadline; flush()) {
+      pollfd fd{STDOUT_FILENO, POLLOUT, 0};
+      poll(&fd, 1, kAskEveryMs);
+    }
+  }
+
+ private:
+  std::string pending_;
+};
+
+// The process that holds the lock of an agent's directory; -1: none does.
+pid_t holder_of(const fs::path& home) {
+  const int fd = open((home / "lock").c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return -1;
+  const bool held = flock(fd, LOCK_EX | LOCK_NB) != 0;
+  close(fd);
+  pid_t pid = -1;
+  if (held) std::ifstream(home / "pid") >> pid;
+  return pid;
+}
+
+// Stops all agents of a group on this host, and waits for them; how many there were.
+int end_agents(const std::string& dir, const std::string& name) {
+  std::vector<fs::path> homes;
+  std::error_code none;
+  const fs::path group = fs::path(dir.empty() ? setup::default_directory() : dir) / name;
+  for (const auto& entry : fs::directory_iterator(group, none)) {
+    if (entry.path().filename().string()[0] != 'h') continue;
+    if (const pid_t pid = holder_of(entry.path()); pid > 0 && kill(pid, SIGTERM) == 0) {
+      homes.push_back(entry.path());
+    }
+  }
+  const auto deadline = now_ms() + kEndMs;
+  for (const auto& home : homes) {
+    while (holder_of(home) > 0 && now_ms() < deadline) poll(nullptr, 0, 20);
+  }
+  return static_cast<int>(homes.size());
+}
+
+class HostAgent {
+ public:
+  // A byte to `lookout` lets the remote shell go.
+  explicit HostAgent(int lookout) : lookout_(lookout) {}
+  int run();
+
+ private:
+  void on_command(const Json& command);
+  Problem prepare(const Json& command);
+  // At another replica's checkpoint; at a checkpoint, as a new member.
+  enum class Begin { kAnew, kHere, kFetched, kForgets };
+  void start(Begin how);
+  void stop();
+  bool has_checkpoint() const;
+  bool comes_back(int status);
+  void look_after_return();
+  bool stays_drained(int status);
+  Json answer(const Json& request);
+  Json resume(bool forgets);
+  void leave(int status);
+  void on_disconnect();
+  void on_signals();
+  void on_node_end(int status);
+  void ask_node_state();
+  std::string replica_home() const;
+  std::string drained_mark() const;
+  int timeout() const;
+  void fail(const Problem& problem);
+
+  Wire wire_;
+  AgentDoor door_;
+  setup::Parts parts_;
+  setup::GroupDirectories directories_;
+  GroupFile file_;
+  std::string program_, said_, last_state_;
+  int replica_ = -1;
+  Child node_;
+  Lines commands_, lines_;
+  int lookout_, signals_ = -1;
+  bool connected_ = true, started_ = false, serves_ = false, done_ = false;
+  bool has_served_ = false;  // at some time: what ends a node then is no mistake of who started it
+  int stop_signal_ = 0;      // the one that was sent last
+  std::int64_t deadline_ms_ = 0, ask_ms_ = 0;
+  int status_ = 0;
+  Returns returns_;
+  // How its node ended, and its last words, before it was started to fetch a checkpoint.
+  std::optional<std::pair<int, std::string>> before_fetch_;
+  std::pair<int, std::string> ended_;  // how its last node ended, and its last words
+  std::optional<int> drained_;         // how its node ended, which an operator wanted (H4)
+  bool resumes_ = false;               // brought back, and does not serve yet
+  std::string in_vain_;                // why it did not come back
+};
+
+void HostAgent::fail(const Problem& problem) {
+  wire_.send(
+      {{"t", "problem"}, {"status", static_cast<int>(problem.status)}, {"text", problem.text}});
+  status_ = static_cast<int>(problem.status);
+  directories_.remove_host(setup::GroupDirectories::Goes::kNothing);
+  done_ = true;
+}
+
+// All that can be found wrong before anything runs, and the files of the node.
+Problem HostAgent::prepare(const Json& command) {
+  const std::string path = "the file that crane-run sent";
+  if (auto p = setup::parse_group_file(command.at("file"), path, file_); !p.none()) return p;
+  replica_ = command.at("replica");
+  if (auto p = setup::find_program(file_.command[0], program_); !p.none()) return p;
+  if (auto p = setup::check_program(program_); !p.none()) return p;
+  if (auto p = setup::check_machine(file_.container, file_.publish); !p.none()) return p;
+  if (file_.state_dir.empty()) file_.state_dir = setup::default_directory();
+  const int replicas = static_cast<int>(file_.replicas.size());
+  const setup::GroupPlace place{file_.name, file_.state_dir, replicas, file_.record};
+  if (auto p = directories_.create_host(place, replica_); p.status == Status::kGroupExists) {
+    return {p.status, p.text + " (crane-run --hosts stops its own with --stop)"};
+  } else if (!p.none()) {
+    return p;
+  }
+  const std::string& home = directories_.host_dir();
+  file_.secret_file = home + "/secret";
+  if (auto p = setup::write_secret(file_.secret_file, command.at("secret")); !p.none()) return p;
+  if (auto p = write_file(home + "/pid", std::to_string(getpid()) + "\n"); !p.none()) return p;
+  if (auto p = door_.open(home); !p.none()) wire_.send({{"t", "line"}, {"text", p.text}});
+  return write_file(home + "/group.toml", setup::to_toml(file_));
+}
+
+void HostAgent::start(Begin how) {
+  std::error_code ignored;
+  std::vector<std::string> words{parts_.node, "--config", directories_.host_dir() + "/group.toml",
+                                 "--replica", std::to_string(replica_)};
+  if (how == Begin::kAnew) fs::remove(drained_mark(), ignored);  // of the group's life before
+  // Memory is gone when all were stopped; here all begin anew together.
+  const bool anew = how == Begin::kAnew && file_.durability == "memory";
+  if (anew) words.push_back("--force-new-group");
+  if (how == Begin::kFetched) words.push_back("--fetch");
+  if (how == Begin::kForgets) words.push_back("--forget-log");
+  if (!spawn_child(words, Leash::kParent, node_)) {
+    return fail(problem(Status::kSystem, "cannot start a node", parts_.node, strerror(errno),
+                        "see the limits of this machine"));
+  }
+  started_ = true;
+}
+
+// Asks the node to leave, more firmly each time.
+void HostAgent::stop() {
+  if (drained_) return leave(*drained_);
+  if (returns_.planned()) {
+    returns_.forget();
+    remove_notice(replica_home());
+    return leave(ended_.first);
+  }
+  if (node_.pid < 0) {
+    directories_.remove_host(setup::GroupDirectories::Goes::kNothing);
+    done_ = true;
+    return;
+  }
+  stop_signal_ = stop_signal_ == 0 ? SIGINT : stop_signal_ == SIGINT ? SIGTERM : SIGKILL;
+  kill(node_.pid, stop_signal_);
+  deadline_ms_ = now_ms() + kStopMs;
+}
+
+void HostAgent::on_command(const Json& command) {
+  const std::string type = command.value("t", "");
+  if (type == "group" && replica_ < 0) {
+    if (auto p = prepare(command); !p.none()) return fail(p);
+    char digest[20];
+    std::snprintf(digest, sizeof digest, "%016llx",
+                  static_cast<unsigned long long>(setup::file_digest(program_)));
+    wire_.send({{"t", "ready"}, {"program", program_}, {"digest", digest}});
+  } else if (type == "start" && replica_ >= 0 && !started_) {
+    start(Begin::kAnew);
+  } else if (type == "stop" && stop_signal_ == 0) {
+    stop();
+  } else if (type == "kill") {
+    stop_signal_ = SIGTERM;
+    stop();
+  } else if (type == "end") {
+    wire_.send(
+        {{"t", "stopped"}, {"groups", end_agents(command.value("dir", ""), command.at("name"))}});
+    done_ = true;
+  }
+}
+
+void HostAgent::on_disconnect() {
+  connected_ = false;
+  if (!started_) return stop();
+  // H1.  The remote shell shall not wait for us (H3).
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {0, 1, 2}) dup2(nothing, fd);
+  close(nothing);
+  (void)!write(lookout_, "", 1);
+}
+
+std::string HostAgent::replica_home() const {
+  return fs::path(directories_.host_dir()).parent_path().string() + "/r" + std::to_string(replica_);
+}
+
+std::string HostAgent::drained_mark() const { return replica_home() + "/" + setup::kDrainedMark; }
+
+bool HostAgent::has_checkpoint() const {
+  const auto kept = checkpoint::Checkpoints({replica_home() + "/checkpoints", 1, {}}).list();
+  return kept && !kept.value().empty();
+}
+
+// A node that was killed, or fenced its replica, begins anew at its own newest checkpoint, or at
+// another replica's.
+bool HostAgent::comes_back(int status) {
+  // A server that was not started, or did not check in in time, has been before, on this host.
+  constexpr int kNotStarted = 67, kNeverCheckedIn = 68, kServerDied = 69, kFenced = 70;
+  constexpr int kLagging = 73, kDiverged = 79, kTooFarBehind = 81;
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kServerDied;
+  const bool helps = code == kNotStarted || code == kNeverCheckedIn || code == kServerDied ||
+                     code == kFenced || code == kLagging || code == kDiverged ||
+                     code == kTooFarBehind;
+  if (!helps || !has_served_ || stop_signal_ != 0) return false;
+  const bool own = has_checkpoint();
+  if (!own && file_.fabric == "shm") return false;
+  returns_.ended(code == kTooFarBehind ? Returns::End::kAsked
+                 : code == kServerDied ? Returns::End::kKilled
+                                       : Returns::End::kFailed,
+                 now_ms());
+  if (node_.out >= 0) close(node_.out);
+  node_.out = -1;
+  serves_ = false;
+  last_state_.clear();
+  const std::int64_t in_ms = returns_.due_ms() - now_ms();
+  const std::string why = "its node " + how_ended(status) + (said_.empty() ? "" : ": " + said_);
+  const std::string command = "crane-ctl replica resume " + std::to_string(replica_);
+  wire_.send({{"t", "line"},
+              {"text", why +
+                           (own ? "; it comes back from its own checkpoint"
+                                : "; it comes back if another replica has a checkpoint") +
+                           (in_ms > 0 ? ", " + when_text(in_ms) + "; " + command +
+                                            " on this host starts it at once"
+                                      : std::string())}});
+  write_notice(replica_home(), {why, returns_.in_a_row(), in_ms, command});
+  ended_ = {status, said_};
+  look_after_return();
+  return done_ ? false : node_.pid >= 0 || returns_.planned();
+}
+
+// RETURN-1: until it lasts, or the group is stopped.
+void HostAgent::look_after_return() {
+  if (!returns_.due(now_ms()) || node_.pid >= 0 || stop_signal_ != 0) return;
+  const bool own = has_checkpoint();
+  returns_.begins(now_ms());
+  remove_notice(replica_home());
+  if (!own) before_fetch_ = ended_;
+  start(own ? Begin::kHere : Begin::kFetched);
+}
+
+void HostAgent::on_node_end(int status) {
+  lines_.read_from(node_.out, [this](const std::string& line) { said_ = line; });
+  node_.pid = -1;
+  // What the node left (keepers that clean up) has become ours.
+  const auto deadline = now_ms() + kLeftMs;
+  while (now_ms() < deadline) {
+    checkpoint::end_orphans(fs::path(directories_.host_dir()).parent_path());
+    const pid_t left = waitpid(-1, nullptr, WNOHANG);
+    if (left < 0) break;
+    if (left == 0) poll(nullptr, 0, 5);
+  }
+  checkpoint::remove_what_was_left();
+  constexpr int kNoCheckpoint = 80;
+  const auto before = std::exchange(before_fetch_, std::nullopt);
+  if (before && WIFEXITED(status) && WEXITSTATUS(status) == kNoCheckpoint) {
+    std::tie(status, said_) = *before;  // nobody has any: that is what ended it
+  } else if (comes_back(status)) {
+    return;
+  }
+  if (!done_ && !stays_drained(status)) leave(status);
+}
+
+// The group goes on without this host: what is not kept for the next start goes.
+void HostAgent::leave(int status) {
+  const std::string home = replica_home();
+  std::ifstream in(home + "/status.json");
+  const Json state = Json::parse(in, nullptr, false);
+  const std::uint64_t told = control::number_in(state, "server_exit", control::kAny);
+  const int server_exit = told <= UINT8_MAX ? static_cast<int>(told) : -1;
+  const bool well = WIFEXITED(status) && WEXITSTATUS(status) == std::max(server_exit, 0) &&
+                    WEXITSTATUS(status) < 128;
+  std::error_code ignored;
+  fs::remove(drained_mark(), ignored);  // nothing here to bring back
+  using Goes = setup::GroupDirectories::Goes;
+  directories_.remove_host(file_.durability != "memory" ? Goes::kMemory
+                           : well                       ? Goes::kAll
+                                                        : Goes::kAllButLogs);
+  wire_.send({{"t", "ended"},
+              {"wait", status},
+              {"server_exit", server_exit},
+              {"said", said_},
+              {"log", well ? "" : home + "/node.log"}});
+  done_ = true;
+}
+
+// H4.  An operator ended its node, or brought it back in vain.
+bool HostAgent::stays_drained(int status) {
+  const bool marked = access(drained_mark().c_str(), F_OK) == 0;
+  const bool failed = std::exchange(resumes_, false) && !marked;
+  if (stop_signal_ != 0 || (!failed && !marked)) return false;
+  in_vain_.clear();
+  if (failed) {
+    in_vain_ = "its node " + how_ended(status) + (said_.empty() ? "" : ": " + said_);
+    if (auto p = write_file(drained_mark(), ""); !p.none()) return false;
+  }
+  if (node_.out >= 0) close(node_.out);
+  node_.out = -1;
+  drained_ = status;
+  serves_ = false;
+  last_state_.clear();
+  wire_.send({{"t", "drained"}, {"why", in_vain_}});
+  return true;
+}
+
+// An operator brings it back, from its own checkpoint.  Without one a log in memory is of no use to
+// a new server: it takes all of it from the others or, if they lack some, their checkpoint.
+Json HostAgent::resume(bool forgets) {
+  std::error_code ignored;
+  fs::remove(drained_mark(), ignored);
+  returns_.forget();
+  before_fetch_.reset();
+  drained_.reset();
+  said_.clear();
+  in_vain_.clear();
+  resumes_ = true;
+  const bool anew = forgets || (file_.durability == "memory" && !has_checkpoint());
+  start(anew ? Begin::kForgets : Begin::kHere);
+  if (done_) return {{"ok", false}, {"error", "failed"}, {"message", "its node cannot be started"}};
+  ask_ms_ = 0;
+  wire_.send({{"t", "resumed"}});
+  return {{"ok", true}, {"message", "replica " + std::to_string(replica_) + " is started"}};
+}
+
+Json HostAgent::answer(const Json& request) {
+  const auto asked = [&request](const char* key, const Json& value) {
+    return request.is_object() && request.contains(key) && request[key] == value;
+  };
+  const std::string who = "replica " + std::to_string(replica_);
+  const auto refused = [](const char* error, const std::string& message) {
+    return Json{{"ok", false}, {"error", error}, {"message", message}};
+  };
+  if (asked("do", "state")) {
+    return {{"ok", true}, {"message", in_vain_}, {"node", node_.pid >= 0}};
+  }
+  if (!asked("do", "resume")) {
+    return refused("unknown", "this version of the agent does not know that request");
+  }
+  if (stop_signal_ != 0) return refused("stopping", who + " is being stopped");
+  if (returns_.planned() && node_.pid < 0) {
+    returns_.hurry(now_ms());
+    look_after_return();
+    return {{"ok", true}, {"message", who + " is started"}};
+  }
+  if (!drained_) return refused("busy", "the node of " + who + " runs, or is about to end");
+  return resume(asked("forget", true));
+}
+
+void HostAgent::on_signals() {
+  signalfd_siginfo info{};
+  while (read(signals_, &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo != SIGCHLD && stop_signal_ == 0) stop();
+  }
+  int status = 0;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (pid == node_.pid) return on_node_end(status);
+  }
+}
+
+// Tells crane-run what changed.
+void HostAgent::ask_node_state() {
+  ask_ms_ = now_ms() + (serves_ ? kAskServingMs : kAskEveryMs);
+  if (!connected_ && !resumes_) return;
+  std::string answer;
+  if (ask_node(replica_home() + "/control.sock", R"({"do":"status"})", kAskMs, answer) !=
+      Reply::kAnswer)
+    return;
+  const Json all = Json::parse(answer, nullptr, false);
+  if (!all.is_object()) return;
+  const Json state{{"t", "status"},
+                   {"role", control::text_in(all, "role")},
+                   {"view", control::number_in(all, "view")},
+                   {"server", control::number_in(all, "server_pid") > 0},
+                   {"ports", control::list_in(all, "ports")}};
+  if (state.dump() == last_state_) return;
+  last_state_ = state.dump();
+  serves_ = state["server"].get<bool>() && !state["ports"].empty();
+  has_served_ = has_served_ || serves_;
+  if (serves_) {
+    before_fetch_.reset();
+    resumes_ = false;
+  }
+  wire_.send(state);
+}
+
+int HostAgent::timeout() const {
+  if (node_.pid < 0 && returns_.planned()) {
+    return static_cast<int>(std::max<std::int64_t>(0, returns_.due_ms() - now_ms()));
+  }
+  if (node_.pid < 0) return -1;
+  const std::int64_t next = deadline_ms_ != 0 ? std::min(deadline_ms_, ask_ms_) : ask_ms_;
+  return static_cast<int>(std::max<std::int64_t>(0, next - now_ms()));
+}
+
+int HostAgent::run() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int s : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&set, s);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
+  setsid();
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  fcntl(STDIN_FILENO, F_SETFL, fcntl(STDIN_FILENO, F_GETFL) | O_NONBLOCK);
+  if (auto p = setup::find_parts(parts_); !p.none()) fail(p);
+  if (!done_) {
+    char digest[20];
+    std::snprintf(digest, sizeof digest, "%016llx",
+                  static_cast<unsigned long long>(setup::digest_of(parts_)));
+    wire_.send({{"t", "hello"}, {"protocol", kAgentProtocol}, {"digest", digest}});
+  }
+  while (!done_) {
+    pollfd fds[] = {{connected_ ? STDIN_FILENO : -1, POLLIN, 0},
+                    {signals_, POLLIN, 0},
+                    {node_.out, POLLIN, 0},
+                    {wire_.waiting() ? STDOUT_FILENO : -1, POLLOUT, 0},
+                    {door_.fd(), POLLIN, 0}};
+    poll(fds, std::size(fds), timeout());
+    if (fds[3].revents != 0) wire_.flush();
+    if (fds[2].revents != 0) {
+      const bool more = lines_.read_from(node_.out, [this](const std::string& line) {
+        said_ = line;
+        wire_.send({{"t", "line"}, {"text", line}}, true);
+      });
+      if (!more) {
+        close(node_.out);
+        node_.out = -1;
+      }
+    }
+    if (fds[0].revents != 0) {
+      const bool more = commands_.read_from(STDIN_FILENO, [this](const std::string& line) {
+        const auto command = control::parse(control::Channel::kRunToAgent, line);
+        if (command.message && !done_) on_command(command.message->plain("t"));
+        if (!command.message) {
+          wire_.send({{"t", "line"}, {"text", "the agent refuses: " + command.refusal.message}});
+        }
+      });
+      if (!more && !done_) on_disconnect();
+    }
+    if (!done_ && fds[1].revents != 0) on_signals();
+    if (!done_ && fds[4].revents != 0) {
+      door_.answer([this](const Json& request) { return answer(request); });
+    }
+    if (!done_) look_after_return();
+    if (done_ || node_.pid < 0) continue;
+    if (deadline_ms_ != 0 && now_ms() >= deadline_ms_) stop();
+    if (now_ms() >= ask_ms_) ask_node_state();
+  }
+  wire_.finish();
+  return status_;
+}
+
+}  // namespace
+
+// H3: sshd keeps a connection until what it started has ended, whether or not anything is open.
+int run_host_agent() {
+  int lookout[2] = {-1, -1};
+  const pid_t agent = pipe2(lookout, O_CLOEXEC) == 0 ? fork() : -1;
+  if (agent <= 0) return HostAgent(lookout[1]).run();
+  close(lookout[1]);
+  char let_go;
+  ssize_t got;
+  while ((got = read(lookout[0], &let_go, 1)) < 0 && errno == EINTR) {
+  }
+  if (got > 0) return 0;
+  int status = 0;
+  waitpid(agent, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace crane::launcher

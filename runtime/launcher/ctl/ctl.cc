@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/ctl/ctl.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "runtime/launcher/control_client.h"
+#include "runtime/launcher/ctl/starter.h"
+#include "runtime/launcher/returns.h"
+#include "runtime/launcher/take_over.h"
+#include "runtime/launcher/text_table.h"
+#include "runtime/setup/preflight.h"
+
+namespace crane::launcher {
+
+using setup::say;
+using Json = nlohmann::json;
+
+namespace {
+constexpr int kAskTimeoutMs = 2'000, kWatchMs = 1'000;
+
+// A group in crane-ctl list.
+Json row_of(const Json& summary, const std::string& home) {
+  const Json& replicas = summary["replicas"];
+  const auto here = std::count_if(replicas.begin(), replicas.end(),
+                                  [](const Json& r) { return r.value("state", "") == "ok"; });
+  return {{"group", summary["group"]},
+          {"state", here == 0 && summary["health"] == "no leader" ? "stopped" : summary["health"]},
+          {"leader", summary["leader"]},
+          {"answering", here},
+          {"replicas", replicas.size()},
+          {"directory", home}};
+}
+}  // namespace
+
+void print(const std::string& text) { (void)!write(STDOUT_FILENO, text.data(), text.size()); }
+
+int choose_groups(const Request& request, std::vector<std::string>& groups) {
+  bool denied = false;
+  if (request.group.empty()) {
+    for (const auto& found : find_groups(request.dir, denied)) groups.push_back(found.name);
+  } else if (!directory_of(request.dir, request.group, denied).empty()) {
+    groups = {request.group};
+  }
+  if (!groups.empty()) return 0;
+  const std::string places = places_of(request.dir);
+  if (denied) {
+    say("cannot look at groups: " + places +
+        ": not permitted; run it as the user who started the group");
+    return kNotPermitted;
+  }
+  say(request.group.empty()
+          ? "no group: nothing runs in " + places + "; name another place with --dir"
+          : "no such group: " + request.group + ": it is not in " + places +
+                "; see crane-ctl list, or name another place with --dir");
+  return kNoSuchGroup;
+}
+
+std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& group) {
+  std::map<int, NodeAnswer> answers;
+  bool denied = false;
+  for (const auto& [replica, socket] : find_replicas(request.dir_of(group), group, denied)) {
+    NodeAnswer& answer = answers[replica];
+    std::string text;
+    answer.reply = ask_node(socket, Json{{"do", "status"}}.dump(), kAskTimeoutMs, text);
+    const std::string home = socket.substr(0, socket.rfind('/'));
+    if (answer.reply == Reply::kAbsent &&
+        access((home + "/" + setup::kDrainedMark).c_str(), F_OK) == 0) {
+      answer.reply = Reply::kDrained;
+    }
+    if (answer.reply == Reply::kAbsent) answer.returns = read_notice(home);
+    if (answer.reply != Reply::kAnswer) continue;
+    answer.status = Json::parse(text, nullptr, false);
+    if (!answer.status.is_object()) answer = {Reply::kSilent, {}, {}};
+  }
+  return answers;
+}
+
+Json summary_of(const Request& request, const std::string& group) {
+  Json summary = summarise(group, ask_all(request, group));
+  if (!is_unsupervised(request.dir_of(group), group)) return summary;
+  const auto record = read_record(request.home_of(group));
+  note_unsupervised(
+      summary, "no crane-run supervises this group, and lost replicas stay away; " +
+                   (record ? command_text(record->words) + " takes it over, " : std::string()) +
+                   "crane-run --stop --name " + group + " --dir " + request.dir_of(group) +
+                   " ends it");
+  return summary;
+}
+
+namespace {
+
+// Of several groups: no leader is worse than not serving, and that worse than degraded.
+int worse(int status, Health health) {
+  constexpr Health kBestFirst[] = {Health::kWell, Health::kDegraded, Health::kNotServing,
+                                   Health::kNoLeader};
+  const auto rank = [&](Health h) { return std::find(kBestFirst, std::end(kBestFirst), h); };
+  const auto before = static_cast<Health>(status);
+  return static_cast<int>(rank(before) < rank(health) ? health : before);
+}
+
+int status_once(const Request& request) {
+  std::vector<std::string> groups;
+  if (const int bad = choose_groups(request, groups); bad != 0) return bad;
+  std::string text;
+  int worst = 0;
+  for (const auto& group : groups) {
+    const Json summary = summary_of(request, group);
+    worst = worse(worst, health_of(summary));
+    text += request.output == "json" ? summary.dump(request.watch ? -1 : 2) + "\n"
+                                     : (text.empty() ? "" : "\n") + table_of(summary);
+  }
+  const bool redraw = request.watch && request.output == "table" && isatty(STDOUT_FILENO) != 0;
+  print((redraw ? "\033[H\033[2J" : "") + text);
+  return worst;
+}
+
+}  // namespace
+
+int list_groups(const Request& request) {
+  std::vector<std::string> groups;
+  if (const int bad = choose_groups(request, groups); bad != 0) return bad;
+  Json rows = Json::array();
+  for (const auto& group : groups) {
+    const std::string home = request.home_of(group);
+    rows.push_back(row_of(summary_of(request, group), home));
+  }
+  constexpr Column kColumns[] = {{"GROUP", "group", false},  {"STATE", "state", false},
+                                 {"LEADER", "leader", true}, {"ANSWER", "answering", true},
+                                 {"OF", "replicas", true},   {"DIRECTORY", "directory", false}};
+  print(request.output == "json" ? rows.dump(2) + "\n" : table(kColumns, rows));
+  return 0;
+}
+
+int status(const Request& request) {
+  for (;;) {
+    const int result = status_once(request);
+    const bool is_health = result <= static_cast<int>(Health::kNoLeader) ||
+                           result == static_cast<int>(Health::kNotServing);
+    if (!request.watch || !is_health) return result;
+    poll(nullptr, 0, kWatchMs);
+  }
+}
+
+// Fills in the one group that is meant; 0, or the exit status after a message.
+int choose_one(const Request& request, std::string& group) {
+  std::vector<std::string> groups;
+  if (const int bad = choose_groups(request, groups); bad != 0) return bad;
+  group = groups[0];
+  if (groups.size() == 1) return 0;
+  std::string names;
+  for (const auto& name : groups) names += (names.empty() ? "" : ", ") + name;
+  say("which group: there are several: " + names + "; name one");
+  return kNoSuchGroup;
+}
+
+Told told_by(const std::string& group, const std::string& text) {
+  const Json answer = Json::parse(text, nullptr, false);
+  const std::string message =
+      answer.is_object() ? control::text_in(answer, "message") : "not understood";
+  if (control::flag_in(answer, "ok")) return {0, message, false, answer};
+  const std::string error = control::text_in(answer, "error");
+  return {kRefused, "refused: " + group + ": " + message, error == "busy" || error == "not_leader"};
+}
+
+Told tell_replica(const Request& request, const std::string& group, int replica, const Json& what) {
+  bool denied = false;
+  const auto sockets = find_replicas(request.dir_of(group), group, denied);
+  const std::string who = "replica " + std::to_string(replica);
+  if (sockets.count(replica) == 0) {
+    return {kRefused, "not here: " + group + ": " + who + " is on another host; run this there"};
+  }
+  std::string text;
+  if (ask_node(sockets.at(replica), what.dump(), kAskTimeoutMs, text) != Reply::kAnswer) {
+    return {static_cast<int>(Health::kDegraded),
+            "no answer: " + group + ": " + who + " does not answer; see its node.log", true};
+  }
+  return told_by(group, text);
+}
+
+Told tell_leader(const Request& request, const std::string& group, const Json& summary,
+                 const Json& what) {
+  constexpr int kNoLeader = static_cast<int>(Health::kNoLeader);
+  if (health_of(summary) == Health::kNoLeader || !summary["leader"].is_number()) {
+    return {kNoLeader, "no leader: " + group + ": nobody leads now; see crane-ctl status " + group,
+            true};
+  }
+  Told told = tell_replica(request, group, summary["leader"].get<int>(), what);
+  if (told.status == static_cast<int>(Health::kDegraded)) told.status = kNoLeader;
+  return told;
+}
+
+int ask_leader(const Request& request, const Json& what) {
+  std::string group;
+  if (const int bad = choose_one(request, group); bad != 0) return bad;
+  const Told told = tell_leader(request, group, summary_of(request, group), what);
+  if (told.status == 0) {
+    print(told.message + "\n");
+  } else {
+    say(told.message);
+  }
+  return told.status;
+}
+
+int list_members(const Request& request) {
+  std::vector<std::string> groups;
+  if (const int bad = choose_groups(request, groups); bad != 0) return bad;
+  int worst = 0;
+  for (const auto& group : groups) {
+    const Json summary = summary_of(request, group);
+    worst = worse(worst, health_of(summary));
+    print(request.output == "json" ? members_json(summary).dump(2) + "\n" : members_of(summary));
+  }
+  return worst;
+}
+
+}  // namespace crane::launcher

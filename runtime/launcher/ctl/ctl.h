@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// crane-ctl's commands.  Each returns crane-ctl's exit status, and has said what there is to say.
+//
+// Exit status: 0 done, or all is well; 1 the group serves, but a replica of this host does not
+// answer; 2 there is no leader; 3 there is no such group or checkpoint; 4 not permitted; 5 the node
+// refused, or a checkpoint is damaged, the message says why; 6 the server does not serve; 7 the
+// lead was not transferred in time; 100 and 119 as crane-run's.
+//
+// Threads: plain functions; those that wait say for what.
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "runtime/control/schema.h"
+#include "runtime/launcher/ctl/find_group.h"
+#include "runtime/launcher/ctl/status_table.h"
+#include "runtime/setup/messages.h"
+
+namespace crane::launcher {
+
+inline constexpr int kNoSuchGroup = 3, kNoSuchCheckpoint = 3, kNotPermitted = 4, kRefused = 5;
+inline constexpr int kDamaged = 5, kNotTransferred = 7;
+inline constexpr int kLookEveryMs = 50;  // of commands that wait for what becomes of them
+
+struct Request {
+  std::string dir;  // --dir; "": wherever the group is
+  std::string group, output = "table", secret, signal, checkpoint, tier;
+  std::string schema = "requests";
+  bool watch = false;
+  bool no_wait = false;  // leader transfer: for the new leader
+  int to = -1;
+  int replica = -1;
+  int fresh = -1;  // member replace: who comes
+
+  // The directory that the group is in.
+  std::string dir_of(const std::string& name) const {
+    bool denied = false;
+    return directory_of(dir, name, denied);
+  }
+  std::string home_of(const std::string& name) const { return dir_of(name) + "/" + name; }
+};
+
+// What the leader said to a request; `status` is crane-ctl's.
+struct Told {
+  int status = 0;
+  std::string message;
+  bool busy = false;        // refused now, maybe not later
+  nlohmann::json answer{};  // the whole of it, when status is 0
+};
+
+void print(const std::string& text);
+
+// --- whom it is about (ctl.cc); 0, or the exit status after a message
+int choose_groups(const Request& request, std::vector<std::string>& groups);
+int choose_one(const Request& request, std::string& group);
+
+std::map<int, NodeAnswer> ask_all(const Request& request, const std::string& group);
+nlohmann::json summary_of(const Request& request, const std::string& group);
+// What an answer of a node, or of an agent, says.
+Told told_by(const std::string& group, const std::string& text);
+// What one node of this machine says to a request.
+Told tell_replica(const Request& request, const std::string& group, int replica,
+                  const nlohmann::json& what);
+Told tell_leader(const Request& request, const std::string& group, const nlohmann::json& summary,
+                 const nlohmann::json& what);
+// Asks the node that leads, and says what it answered.
+int ask_leader(const Request& request, const nlohmann::json& what);
+
+// --- commands
+int list_groups(const Request& request);
+int status(const Request& request);
+int transfer_lead(const Request& request);
+int list_members(const Request& request);
+int checkpoint_now(const Request& request);  // ctl_checkpoint.cc
+int list_checkpoints(const Request& request);
+int verify_checkpoints(Request request);
+int change_member(const Request& request, const char* change);  // ctl_replica.cc
+int replace_member(const Request& request);
+int drain_replica(const Request& request);
+int resume_replica(const Request& request);
+int replace_replica(const Request& request);
+int restore_replica(Request request);
+
+// The digest of the group's log, which its checkpoints have in common; "": nobody tells.
+std::string log_digest_of(const Request& request, const std::string& group);
+// VIEW.INDEX as a user gave it, in `request.checkpoint` or in place of the group, becomes a name;
+// 0, or the exit status after a message.  Empty: none was given.
+int name_checkpoint(Request& request);
+
+}  // namespace crane::launcher

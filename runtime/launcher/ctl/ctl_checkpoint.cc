@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// crane-ctl checkpoint now, list, verify.
+#include <poll.h>
+
+#include <algorithm>
+
+#include "runtime/launcher/control_client.h"
+#include "runtime/launcher/ctl/checkpoints.h"
+#include "runtime/launcher/ctl/ctl.h"
+#include "runtime/launcher/ctl/starter.h"
+#include "runtime/launcher/take_over.h"
+
+namespace crane::launcher {
+
+using setup::say;
+using Json = nlohmann::json;
+
+// Asks for a checkpoint and waits for what becomes of it.
+int checkpoint_now(const Request& request) {
+  std::string group;
+  if (const int bad = choose_one(request, group); bad != 0) return bad;
+  const Json summary = summary_of(request, group);
+  Json what{{"do", "checkpoint"}};
+  if (request.replica >= 0) what["replica"] = request.replica;
+  if (!request.tier.empty()) what["tier"] = request.tier;
+  const Told told = tell_leader(request, group, summary, what);
+  if (told.status != 0) {
+    say(told.message);
+    return told.status;
+  }
+  print(told.message + "\n");
+  const int who = control::replica_in(told.answer);
+  const auto at = control::number_in(told.answer, "index");
+  for (;; poll(nullptr, 0, kLookEveryMs)) {
+    const auto answers = ask_all(request, group);
+    const auto found = answers.find(who);
+    if (found == answers.end() && !is_here(request, group, who)) {
+      print("replica " + std::to_string(who) +
+            " is on another host: crane-ctl checkpoint list tells there\n");
+      return 0;
+    }
+    if (found == answers.end() || found->second.reply != Reply::kAnswer) {
+      say("no answer: " + group + ": replica " + std::to_string(who) + "; see its node.log");
+      return static_cast<int>(Health::kDegraded);
+    }
+    const Json told_of = control::object_in(found->second.status, "checkpoint");
+    if (control::number_in(told_of, "last") >= at) {
+      const auto ms = [&told_of](const char* key) {
+        return std::to_string(control::number_in(told_of, key) / 1000) + " ms";
+      };
+      if (request.tier == "restart") {
+        print("published: packed in " + ms("pack_us") + "\n");
+        return 0;
+      }
+      print("published: at rest after " + ms("rest_us") + ", held for " + ms("held_us") +
+            ", packed in " + ms("pack_us") + "\n");
+      return 0;
+    }
+    if (control::number_in(told_of, "gave_up") >= at) {
+      say("no checkpoint: " + group + ": replica " + std::to_string(who) + ": " +
+          control::text_in(told_of, "why_not"));
+      return kRefused;
+    }
+  }
+}
+
+namespace {
+
+// Says what could not be looked at; an exit status.
+int say_problems(const AllKept& found) {
+  for (const std::string& problem : found.problems) say(problem);
+  return found.denied ? kNotPermitted : found.problems.empty() ? 0 : kDamaged;
+}
+
+}  // namespace
+
+int list_checkpoints(const Request& request) {
+  std::vector<std::string> groups;
+  if (const int bad = choose_groups(request, groups); bad != 0) return bad;
+  int worst = 0;
+  for (const auto& group : groups) {
+    const AllKept found = checkpoint::find_kept(request.home_of(group));
+    worst = std::max(worst, say_problems(found));
+    if (found.checkpoints.empty() && !found.problems.empty()) continue;
+    const Json listed = checkpoints_json(group, found.checkpoints);
+    print(request.output == "json" ? listed.dump(2) + "\n" : checkpoints_table(listed));
+  }
+  return worst;
+}
+
+int name_checkpoint(Request& request) {
+  bool denied = false;
+  if (request.checkpoint.empty() && !checkpoint_name(request.group).empty() &&
+      find_replicas(request.dir_of(request.group), request.group, denied).empty()) {
+    std::swap(request.group, request.checkpoint);
+  }
+  const std::string name = checkpoint_name(request.checkpoint);
+  if (name.empty() && !request.checkpoint.empty()) {
+    say("command line: crane-ctl: " + request.checkpoint +
+        " names no checkpoint; they are named VIEW.INDEX, see crane-ctl checkpoint list");
+    return static_cast<int>(setup::Status::kUsage);
+  }
+  request.checkpoint = name;
+  return 0;
+}
+
+// From what crane-run wrote down, else from a node; "": nobody tells.
+std::string log_digest_of(const Request& request, const std::string& group) {
+  const auto record = read_record(request.home_of(group));
+  if (record)
+    return checkpoint::digest_of_log(group, std::strtoull(record->log_id.c_str(), nullptr, 10));
+  for (const auto& [replica, answer] : ask_all(request, group)) {
+    if (answer.reply != Reply::kAnswer) continue;
+    const auto digest = answer.status.find("log_digest");
+    if (digest != answer.status.end() && digest->is_string()) return digest->get<std::string>();
+  }
+  return "";
+}
+
+// All of a group, or all replicas' of one name.
+int verify_checkpoints(Request request) {
+  if (const int bad = name_checkpoint(request); bad != 0) return bad;
+  const std::string& name = request.checkpoint;
+  std::string group;
+  if (const int bad = choose_one(request, group); bad != 0) return bad;
+  const AllKept found = checkpoint::find_kept(request.home_of(group));
+  const std::string digest = log_digest_of(request, group);
+  int worst = say_problems(found);
+  bool any = false;
+  for (const Kept& kept : found.checkpoints) {
+    if (!name.empty() && kept.listed.name != name) continue;
+    any = true;
+    std::string sentence;
+    const Verdict verdict = verify_checkpoint(kept, digest, sentence);
+    if (verdict == Verdict::kWell || verdict == Verdict::kRemoved) {
+      print(sentence + "\n");
+      continue;
+    }
+    say((verdict == Verdict::kDamaged   ? "damaged: "
+         : verdict == Verdict::kForeign ? "not of this group: "
+                                        : "cannot verify: ") +
+        group + ": " + sentence);
+    worst = std::max(worst, verdict == Verdict::kDenied ? kNotPermitted : kDamaged);
+  }
+  if (any || worst != 0) return worst;
+  if (name.empty()) {
+    print(checkpoints_table(checkpoints_json(group, {})));
+    return 0;
+  }
+  say("no such checkpoint: " + group + ": " + name +
+      ": no replica has it here; see crane-ctl checkpoint list " + group);
+  return kNoSuchCheckpoint;
+}
+
+}  // namespace crane::launcher

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// crane-ctl leader: another replica leads, and is seen to.
+#include <poll.h>
+
+#include "runtime/launcher/child.h"
+#include "runtime/launcher/ctl/ctl.h"
+
+namespace crane::launcher {
+
+using setup::say;
+using Json = nlohmann::json;
+using control::list_in, control::number_in, control::replica_in, control::text_in;
+
+namespace {
+
+constexpr std::int64_t kPatienceMs = 10'000;  // elections take milliseconds; a loaded machine more
+
+// The summary names a leader, and the leader's own word, where it can be had here, is that it
+// leads.
+bool leads(const Json& summary, int replica) {
+  if (!summary["leader"].is_number() || summary["leader"] != replica) return false;
+  for (const Json& row : list_in(summary, "replicas")) {
+    if (replica_in(row) == replica && row.contains("role")) return text_in(row, "role") == "leader";
+  }
+  return true;  // it is on another host
+}
+
+// The lead has changed as it was asked for, in a later view than before.
+bool is_transferred(const Json& before, const Json& now, int to) {
+  if (!now["leader"].is_number()) return false;
+  const int leader = now["leader"].get<int>();
+  const bool later = number_in(now, "view") > number_in(before, "view");
+  const bool wanted = to >= 0 ? leader == to : now["leader"] != before["leader"];
+  return wanted && leads(now, leader) && (later || before["leader"] == leader);
+}
+
+}  // namespace
+
+int transfer_lead(const Request& request) {
+  std::string group;
+  if (const int bad = choose_one(request, group); bad != 0) return bad;
+  const Json before = summary_of(request, group);
+  Json what{{"do", "transfer"}};
+  if (request.to >= 0) what["to"] = request.to;
+  const Told told = tell_leader(request, group, before, what);
+  if (told.status != 0) {
+    say(told.message);
+    return told.status;
+  }
+  print(told.message + "\n");
+  if (request.no_wait) return 0;
+  const auto deadline = now_ms() + kPatienceMs;
+  Json now = summary_of(request, group);
+  for (; !is_transferred(before, now, request.to) && now_ms() < deadline;
+       poll(nullptr, 0, kLookEveryMs)) {
+    now = summary_of(request, group);
+  }
+  if (is_transferred(before, now, request.to)) {
+    print("replica " + now["leader"].dump() + " leads\n");
+    return 0;
+  }
+  const std::string who = request.to >= 0 ? "replica " + std::to_string(request.to) : "another one";
+  const std::string but =
+      now["leader"].is_number()
+          ? "replica " + now["leader"].dump() + " leads"
+          : "no replica leads" +
+                (now.contains("no_quorum") ? ": " + text_in(now, "no_quorum") : std::string());
+  say("not transferred: " + group + ": " + who + " did not take the lead within " +
+      std::to_string(kPatienceMs / 1000) + " s: " + but + "; see crane-ctl status " + group);
+  return kNotTransferred;
+}
+
+}  // namespace crane::launcher

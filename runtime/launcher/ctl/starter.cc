@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/ctl/starter.h"
+
+#include <unistd.h>
+
+#include "runtime/launcher/agent/agent_door.h"
+#include "runtime/launcher/control_client.h"
+#include "runtime/setup/preflight.h"
+
+namespace crane::launcher {
+namespace {
+
+using Json = nlohmann::json;
+constexpr int kAskMs = 2'000;
+
+std::string door_of(const Request& request, const std::string& group, int replica) {
+  return request.home_of(group) + "/h" + std::to_string(replica) + "/" + kAgentDoor;
+}
+
+}  // namespace
+
+Starter starter_of(const Request& request, const std::string& group, int replica) {
+  const std::string state = request.home_of(group) + "/state.json";
+  if (access(state.c_str(), F_OK) == 0) return Starter::kCraneRun;
+  const Told told = tell_agent(request, group, replica, {{"do", "state"}});
+  return told.status == 0 || told.busy ? Starter::kAgent : Starter::kNobody;
+}
+
+bool is_here(const Request& request, const std::string& group, int replica) {
+  bool denied = false;
+  return find_replicas(request.dir_of(group), group, denied).count(replica) != 0;
+}
+
+Told tell_agent(const Request& request, const std::string& group, int replica, const Json& what) {
+  std::string text;
+  const Reply reply = ask_node(door_of(request, group, replica), what.dump(), kAskMs, text);
+  if (reply != Reply::kAnswer) {
+    return {kRefused,
+            "no answer: " + group + ": the agent of replica " + std::to_string(replica) +
+                " does not answer",
+            reply == Reply::kSilent};
+  }
+  return told_by(group, text);
+}
+
+Told tell_crane_run(const Request& request, const std::string& group, const Json& what) {
+  const std::string door = request.home_of(group) + "/" + kAgentDoor;
+  std::string text;
+  const Reply reply = ask_node(door, what.dump(), kAskMs, text);
+  if (reply == Reply::kAnswer) return told_by(group, text);
+  return {kRefused, "no answer: " + group + ": its crane-run does not answer",
+          reply == Reply::kSilent};
+}
+
+bool is_unsupervised(const std::string& dir, const std::string& group) {
+  const std::string home = dir + "/" + group;
+  return access((home + "/running.json").c_str(), F_OK) == 0 && !setup::is_held(home);
+}
+
+std::string way_back(Starter starter, int replica) {
+  const std::string number = std::to_string(replica);
+  return starter != Starter::kNobody
+             ? "crane-ctl replica resume " + number + " brings it back"
+             : "start its node to bring it back (crane-node --config FILE --replica " + number +
+                   ", or crane-run --hosts)";
+}
+
+}  // namespace crane::launcher

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Who starts the nodes of a group on this machine: crane-run, which started all of them here; the
+// agent of crane-run --hosts, which started one; or nobody that can be asked.
+//
+// Threads: plain functions.
+
+#include <string>
+
+#include "runtime/launcher/ctl/ctl.h"
+
+namespace crane::launcher {
+
+enum class Starter { kCraneRun, kAgent, kNobody };
+
+Starter starter_of(const Request& request, const std::string& group, int replica);
+// Whether one of its replica directories lies on this machine.
+bool is_here(const Request& request, const std::string& group, int replica);
+// What the agent says; its answer has `node`: it has one, which may not listen yet.
+Told tell_agent(const Request& request, const std::string& group, int replica,
+                const nlohmann::json& what);
+// The same for the group's crane-run.
+Told tell_crane_run(const Request& request, const std::string& group, const nlohmann::json& what);
+// What crane-run started and none supervises now.
+bool is_unsupervised(const std::string& dir, const std::string& group);
+// How somebody brings the replica back, for people.
+std::string way_back(Starter starter, int replica);
+
+}  // namespace crane::launcher

@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/ctl/status_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/control/schema.h"
+#include "runtime/launcher/returns.h"
+#include "runtime/launcher/text_table.h"
+
+namespace crane::launcher {
+namespace {
+
+using Json = nlohmann::json;
+using control::list_in, control::object_in, control::replica_in, control::text_in;
+
+constexpr int kNobody = 255;
+
+const char* name(Reply reply) {
+  switch (reply) {
+    case Reply::kAnswer:
+      return "ok";
+    case Reply::kAbsent:
+      return "node is gone";
+    case Reply::kDenied:
+      return "not permitted";
+    case Reply::kSilent:
+      return "does not answer";
+    case Reply::kDrained:
+      return "drained";
+  }
+  return "?";
+}
+
+std::uint64_t number(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number_unsigned() ? found->get<std::uint64_t>()
+         : found != json.end() && found->is_number_integer()
+             ? static_cast<std::uint64_t>(std::max<std::int64_t>(0, found->get<std::int64_t>()))
+             : 0;
+}
+
+// The one that leads in the highest view: a deposed one may not know yet.
+const Json* leader_of(const std::map<int, NodeAnswer>& answers) {
+  const Json* leader = nullptr;
+  for (const auto& [replica, answer] : answers) {
+    if (answer.reply != Reply::kAnswer || text_in(answer.status, "role") != "leader") continue;
+    if (leader == nullptr || number(answer.status, "view") > number(*leader, "view")) {
+      leader = &answer.status;
+    }
+  }
+  return leader;
+}
+
+// A replica of another machine, as the leader knows it.
+Json remote(int replica, const Json* leader, std::uint64_t commit) {
+  Json row{{"replica", replica}, {"state", "on another host"}};
+  if (leader == nullptr) return row;
+  for (const Json& peer : list_in(*leader, "peers")) {
+    if (replica_in(peer) != replica) continue;
+    row.update(peer);
+    const std::uint64_t applied = number(peer, "applied");
+    row["lag_entries"] = commit > applied ? commit - applied : 0;
+  }
+  return row;
+}
+
+// Somebody tells the members, and it is none: nobody misses its node.
+bool was_removed(const Json& summary, int replica) {
+  const Json& members = list_in(summary, "members");
+  if (members.empty()) return false;
+  return std::none_of(members.begin(), members.end(),
+                      [&](const Json& m) { return replica_in(m) == replica; });
+}
+
+// The replicas of this machine are drained: they cannot tell of a leader, which may well be there.
+bool all_drained(const std::map<int, NodeAnswer>& answers) {
+  return !answers.empty() && std::all_of(answers.begin(), answers.end(), [](const auto& a) {
+    return a.second.reply == Reply::kDrained;
+  });
+}
+
+// Voters that may be lost, and a majority of all of them still holds the log.
+Json may_lose(const Json& leader) {
+  std::int64_t voters = 0, there = 0;
+  for (const Json& m : list_in(leader, "members")) {
+    if (text_in(m, "member") != "voter") continue;
+    ++voters;
+    if (control::flag_in(m, "connected") && !control::flag_in(m, "needs_checkpoint")) ++there;
+  }
+  if (voters == 0) return {};
+  return std::max<std::int64_t>(0, there - (voters / 2 + 1));
+}
+
+// What only the leader knows of the others, and what those of this machine say themselves.
+void complete_members(Json& members, const Json* leader, const std::map<int, NodeAnswer>& answers) {
+  for (Json& member : members) {
+    const int replica = replica_in(member);
+    if (leader != nullptr) {
+      for (const Json& peer : list_in(*leader, "peers")) {
+        if (replica_in(peer) == replica) member.update(peer);
+      }
+    }
+    const auto own = answers.find(replica);
+    if (own == answers.end() || own->second.reply != Reply::kAnswer) continue;
+    for (const char* key : {"last", "applied"}) member[key] = number(own->second.status, key);
+  }
+}
+
+// As health_of() reads it.  `named`: who leads, as the newest view that answers has it.
+const char* health_word(const Json& summary, const std::map<int, NodeAnswer>& answers,
+                        std::uint64_t named) {
+  const bool whole = std::all_of(answers.begin(), answers.end(), [&](const auto& a) {
+    return a.second.reply == Reply::kAnswer || was_removed(summary, a.first);
+  });
+  // The nodes here know a leader although it answers nowhere: it is on another host, or gone.
+  const auto at = answers.find(static_cast<int>(named));
+  const bool led = named < kNobody && (at == answers.end() || at->second.reply == Reply::kAnswer);
+  return all_drained(answers)                ? "drained"
+         : !led                              ? "no leader"
+         : !summary["not_serving"].is_null() ? "not serving"
+         : whole                             ? "well"
+                                             : "degraded";
+}
+
+}  // namespace
+
+Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers) {
+  const Json* leader = leader_of(answers);
+  Json summary{{"version", control::kVersion},
+               {"group", group},
+               {"leader", nullptr},
+               {"not_serving", nullptr},
+               {"may_lose", leader == nullptr ? Json() : may_lose(*leader)},
+               {"replicas", Json::array()}};
+  std::uint64_t commit = 0, view = 0, named = kNobody;
+  std::size_t replicas =
+      answers.empty() ? 0 : static_cast<std::size_t>(answers.rbegin()->first) + 1;
+  for (const auto& [replica, answer] : answers) {
+    if (answer.reply != Reply::kAnswer) continue;
+    commit = std::max(commit, number(answer.status, "commit"));
+    replicas = std::max<std::size_t>(replicas, number(answer.status, "replicas"));
+    // Only a follower or the leader itself knows; of those that do, the newest view's word counts.
+    if (control::number_in(answer.status, "leader", kNobody) < kNobody &&
+        number(answer.status, "view") >= view) {
+      view = number(answer.status, "view");
+      named = number(answer.status, "leader");
+    }
+    if (const auto why = answer.status.find("no_quorum");
+        why != answer.status.end() && why->is_string()) {
+      summary["no_quorum"] = fmt::format("replica {}: {}", replica, why->get<std::string>());
+    }
+    for (const char* key : {"fabric", "durability", "program"}) {
+      if (answer.status.contains(key)) summary[key] = answer.status[key];
+    }
+  }
+  for (int i = 0; i < static_cast<int>(replicas); ++i) {
+    const auto found = answers.find(i);
+    if (found == answers.end()) {
+      summary["replicas"].push_back(remote(i, leader, commit));
+      continue;
+    }
+    Json row = found->second.reply == Reply::kAnswer ? found->second.status : Json::object();
+    row["replica"] = i;
+    row["state"] = name(found->second.reply);
+    if (found->second.returns.is_object()) row["returns"] = found->second.returns;
+    if (found->second.reply == Reply::kAnswer) {
+      const std::uint64_t applied = number(row, "applied");
+      row["lag_entries"] = commit > applied ? commit - applied : 0;
+    }
+    summary["replicas"].push_back(row);
+  }
+  if (named < kNobody) summary["leader"] = named;
+  for (const auto& [replica, answer] : answers) {
+    if (answer.reply != Reply::kAnswer || number(answer.status, "view") != view) continue;
+    const bool leads = &answer.status == leader;
+    if (!leads && summary.contains("members")) continue;
+    for (const char* key : {"members", "last_election", "detection", "verified", "not_serving"}) {
+      if (answer.status.contains(key)) summary[key] = answer.status[key];
+    }
+  }
+  if (summary.contains("members")) complete_members(summary["members"], leader, answers);
+  for (Json& row : summary["replicas"]) {
+    if (row["state"] == name(Reply::kAbsent) && was_removed(summary, row["replica"].get<int>())) {
+      row["state"] = "no member";
+    }
+  }
+  const bool told = std::any_of(answers.begin(), answers.end(),
+                                [](const auto& a) { return a.second.reply == Reply::kAnswer; });
+  summary["view"] = named < kNobody ? Json(view) : Json();
+  summary["commit"] = told ? Json(commit) : Json();
+  summary["health"] = health_word(summary, answers, named);
+  return summary;
+}
+
+void note_unsupervised(Json& summary, const std::string& command) {
+  summary["supervised"] = false;
+  summary["unsupervised"] = command;
+  if (text_in(summary, "health") == "well") summary["health"] = "degraded";
+}
+
+Health health_of(const Json& summary) {
+  const std::string word = text_in(summary, "health");
+  return word == "well"                            ? Health::kWell
+         : word == "not serving"                   ? Health::kNotServing
+         : word == "degraded" || word == "drained" ? Health::kDegraded
+                                                   : Health::kNoLeader;
+}
+
+namespace {
+
+// What the server asked for in vain, by kind; "": nothing.
+std::string unsupported_of(const Json& row) {
+  constexpr std::pair<const char*, const char*> kKinds[] = {
+      {"outbound_connections", "outbound connections refused"},
+      {"datagrams", "datagrams to others dropped"},
+      {"udp_ports", "UDP ports opened that no client reaches"},
+      {"sandboxes", "sandboxes not applied"}};
+  const Json& counts = object_in(row, "unsupported");
+  std::string text;
+  for (const auto& [key, words] : kKinds) {
+    if (number(counts, key) == 0) continue;
+    text += (text.empty() ? "" : ", ") + std::to_string(number(counts, key)) + " " + words;
+  }
+  return text.empty() ? "" : "unsupported: " + text + "; runtime.log names them\n";
+}
+
+// The first few calls of one replica that came past libcrane.so, for people.
+std::string unhooked_of(const Json& row) {
+  std::string text = fmt::format("unhooked calls: {}\n", cell(row, "unhooked_calls"));
+  for (const Json& u : list_in(row, "unhooked")) {
+    text += fmt::format("  {} at {}+{}: {}, {} times\n", cell(u, "call"), cell(u, "object"),
+                        cell(u, "offset"), cell(u, "outcome"), cell(u, "count"));
+  }
+  return text + unsupported_of(row);
+}
+
+// Of the replica that made most: they differ only while one is behind.
+std::string unhooked_text(const Json& summary) {
+  const Json* most = nullptr;
+  for (const Json& row : summary["replicas"]) {
+    if (!row.contains("unhooked_calls")) continue;
+    if (most == nullptr || number(row, "unhooked_calls") > number(*most, "unhooked_calls")) {
+      most = &row;
+    }
+  }
+  return most == nullptr ? "" : unhooked_of(*most);
+}
+
+// Of the first replica that tells: arrivals differ only while one is behind.
+std::string line_ups_text(const Json& summary) {
+  for (const Json& row : summary["replicas"]) {
+    if (!row.contains("line_ups")) continue;
+    std::string text;
+    for (const Json& l : list_in(row, "line_ups")) {
+      text +=
+          fmt::format("line-up {} ({}): {}; {} threads or {} us; {} arrivals in {} rounds\n",
+                      cell(l, "function"), cell(l, "origin"), cell(l, "state"), cell(l, "count"),
+                      cell(l, "timeout_us"), cell(l, "arrivals"), cell(l, "rounds"));
+    }
+    return text;
+  }
+  return "";
+}
+
+// Of a row, a text about what its replica comes back by; "": it has none.
+std::string of_recovery(const Json& row, const char* what) {
+  const auto found = row.find("recovery");
+  if (found == row.end() || !found->is_object()) return "";
+  const auto text = found->find(what);
+  return text != found->end() && text->is_string() ? text->get<std::string>() : "";
+}
+
+// What the replicas of this machine made of checkpoints: the newest that was published, the newest
+// that was given up unless there is a later one, and who came back from one.
+std::string checkpoints_text(const Json& summary) {
+  const Json *published = nullptr, *failed = nullptr;
+  std::uint64_t last = 0, gave_up = 0;
+  std::string returned;
+  for (const Json& row : summary["replicas"]) {
+    const auto found = row.find("checkpoint");
+    if (found == row.end()) continue;
+    if (number(*found, "last") > last) {
+      published = &row;
+      last = number(*found, "last");
+    }
+    if (number(*found, "gave_up") > gave_up) {
+      failed = &row;
+      gave_up = number(*found, "gave_up");
+    }
+    if (number(*found, "restored_at") > 0) {
+      const bool restarted = of_recovery(row, "came_back_by") == "restart";
+      returned += fmt::format("replica {} came back from the checkpoint at entry {}{}\n",
+                              cell(row, "replica"), number(*found, "restored_at"),
+                              restarted ? ", with a new server on its files" : "");
+    }
+  }
+  std::string text;
+  for (const Json& row : summary["replicas"]) {
+    const auto found = row.find("checkpoint");
+    if (found == row.end() || !found->is_object()) continue;
+    const auto none = found->find("none_because");
+    if (none == found->end() || !none->is_string() || *none == "") continue;
+    text = "none are taken: " + none->get<std::string>();
+  }
+  if (published != nullptr) {
+    text = fmt::format("entry {} by replica {}, held for {} ms", last, cell(*published, "replica"),
+                       number((*published)["checkpoint"], "held_us") / 1000);
+  }
+  if (failed != nullptr && gave_up > last) {
+    text +=
+        fmt::format("{}replica {} gave up the one at entry {}: {}", text.empty() ? "" : "; ",
+                    cell(*failed, "replica"), gave_up, cell((*failed)["checkpoint"], "why_not"));
+  }
+  return (text.empty() ? "" : "checkpoint: " + text + "\n") + returned;
+}
+
+// What analysis replicas have found, and how far they are.
+std::string analysis_text(const Json& summary) {
+  std::string text;
+  for (const Json& row : summary["replicas"]) {
+    const auto found = row.find("analysis");
+    if (found == row.end() || !found->is_object()) continue;
+    const Json& a = *found;
+    text += fmt::format(
+        "analysis by replica {}: {}, entry {} of {}, {} behind ({} MB on disk); {} "
+        "findings",
+        cell(row, "replica"), cell(a, "tool"), cell(a, "entry"), cell(a, "got"), cell(a, "behind"),
+        number(a, "spooled_bytes") >> 20, cell(a, "findings"));
+    if (number(a, "reports") > 0) text += ", report: " + cell(a, "report");
+    const Json& differs = object_in(a, "differs");
+    text += !differs.empty()
+                ? fmt::format("; differs from the group's at entry {}: {}\n",
+                              cell(differs, "index"), cell(differs, "text"))
+                : fmt::format("; {} digests equal to the group's, the last at entry {}\n",
+                              cell(a, "digests_equal"), cell(a, "equal_to"));
+    for (const Json& line : list_in(a, "first_findings")) {
+      text += "  " + (line.is_string() ? line.get<std::string>() : line.dump()) + "\n";
+    }
+    if (const std::string why = text_in(a, "ended"); !why.empty()) {
+      text += "  it goes no further: " + why + "\n";
+    }
+  }
+  return text;
+}
+
+// Who is away, and when it is started again.
+std::string returns_text(const Json& summary) {
+  std::string text;
+  for (const Json& row : summary["replicas"]) {
+    const auto found = row.find("returns");
+    if (found == row.end() || !found->is_object()) continue;
+    text += fmt::format(
+        "replica {} comes back {}, after {} ends in a row ({} starts it at once): {}\n",
+        cell(row, "replica"), when_text(static_cast<std::int64_t>(number(*found, "next_in_ms"))),
+        cell(*found, "attempts"), text_in(*found, "command"), text_in(*found, "why"));
+  }
+  return text + (summary.contains("unsupervised")
+                     ? "unsupervised: " + summary["unsupervised"].get<std::string>() + "\n"
+                     : std::string());
+}
+
+// What a replica that is lost now would come back by, and who came back without a checkpoint.
+std::string recovery_text(const Json& summary) {
+  const Json* best = nullptr;
+  std::pair<std::uint64_t, bool> best_rank;
+  std::string returned;
+  for (const Json& row : summary["replicas"]) {
+    if (of_recovery(row, "tier").empty()) continue;
+    if (of_recovery(row, "came_back_by") == "replay") {
+      returned += "replica " + cell(row, "replica") + " came back by running all inputs again\n";
+    }
+    // Who has tried knows why.
+    const std::pair rank{number(row["recovery"], "entry"), !of_recovery(row, "refused").empty()};
+    if (best == nullptr || rank > best_rank) {
+      best = &row;
+      best_rank = rank;
+    }
+  }
+  if (best == nullptr) return "";
+  const std::string tier = of_recovery(*best, "tier"), why = of_recovery(*best, "why");
+  std::string text = "recovery: " + tier;
+  if (tier == "criu") text += fmt::format(", the server as at entry {}", best_rank.first);
+  if (tier == "restart") {
+    text += fmt::format(", a new server on the files as at entry {}", best_rank.first);
+  }
+  if (tier == "replay") text += ", all inputs again";
+  return text + (why.empty() ? "" : ": " + why) + "\n" + returned;
+}
+
+}  // namespace
+
+namespace {
+
+// What the head line does not have room for.
+std::string serving_text(const Json& summary) {
+  std::string text;
+  if (const std::string why = text_in(summary, "no_quorum"); !why.empty()) text += why + "\n";
+  if (const std::string why = text_in(summary, "not_serving"); !why.empty()) {
+    text += "not serving: " + why + "; see server.log\n";
+  }
+  if (summary["may_lose"].is_number()) {
+    const auto spare = number(summary, "may_lose");
+    text += spare == 0 ? "no replica more may be lost: the group would stop serving\n"
+                       : fmt::format("{} more may be lost, and the group goes on\n", spare);
+  }
+  return text;
+}
+
+std::string verified_text(const Json& summary) {
+  const Json& v = object_in(summary, "verified");
+  if (v.empty()) return "";
+  std::string text =
+      "verified: " +
+      (number(v, "index") == 0
+           ? std::string("nothing yet")
+           : fmt::format("log index {}, {} ms ago, {} entries since; last verdict: {}",
+                         cell(v, "index"), cell(v, "age_ms"), cell(v, "entries_since"),
+                         cell(v, "verdict"))) +
+      "\n";
+  if (const std::string alarm = text_in(v, "alarm"); !alarm.empty()) {
+    text += "alarm: " + alarm + "\n";
+  }
+  return text;
+}
+
+// Both, either or none of the last election and what the next one would take.
+std::string election_text(const Json& summary) {
+  const Json &e = object_in(summary, "last_election"), &d = object_in(summary, "detection");
+  std::string text;
+  if (!e.empty()) {
+    text = fmt::format("last election: view {} ({}), {} ms ago, took {} us\n", cell(e, "view"),
+                       cell(e, "cause"), cell(e, "age_ms"), cell(e, "took_us"));
+  }
+  if (!d.empty()) {
+    text += fmt::format("heartbeat every {} us, suspected after {} missed in a row\n",
+                        cell(d, "period_us"), cell(d, "misses_needed"));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string table_of(const Json& summary) {
+  static constexpr Column kColumns[] = {{"REPLICA", "replica", false},
+                                        {"ROLE", "role", false},
+                                        {"VIEW", "view", true},
+                                        {"LAST", "last", true},
+                                        {"COMMIT", "commit", true},
+                                        {"DURABLE", "durable", true},
+                                        {"APPLIED", "applied", true},
+                                        {"LAG", "lag_entries", true},
+                                        {"CLIENTS", "connections", true},
+                                        {"SERVER", "server_pid", true},
+                                        {"PEERS", "peers_connected", true},
+                                        {"DEVICE", "device", false},
+                                        {"FENCE", "fence", false},
+                                        {"PAGES", "log_pages", true},
+                                        {"CPUS", "cpus", false},
+                                        {"NUMA", "numa_node", false},
+                                        {"STATE", "state", false}};
+  std::string text =
+      fmt::format("{}: {}, leader {}, view {}, commit {}", text_in(summary, "group", "?"),
+                  text_in(summary, "health", "?"), cell(summary, "leader"), cell(summary, "view"),
+                  cell(summary, "commit"));
+  if (summary.contains("fabric")) {
+    text += fmt::format(", {}, {}", cell(summary, "fabric"), cell(summary, "durability"));
+  }
+  text += "\n" + table(kColumns, summary["replicas"]);
+  text += serving_text(summary) + verified_text(summary) + election_text(summary);
+  return text + returns_text(summary) + checkpoints_text(summary) + recovery_text(summary) +
+         analysis_text(summary) + line_ups_text(summary) + unhooked_text(summary);
+}
+
+Json members_json(const Json& summary) {
+  return {{"version", control::kVersion},
+          {"group", summary["group"]},
+          {"members", list_in(summary, "members")}};
+}
+
+std::string members_of(const Json& summary) {
+  static constexpr Column kColumns[] = {{"REPLICA", "replica", false},
+                                        {"MEMBER", "member", false},
+                                        {"LAST", "last", true},
+                                        {"APPLIED", "applied", true},
+                                        {"UP", "connected", false},
+                                        {"STREAMED TO", "streaming", false},
+                                        {"NEEDS CHECKPOINT", "needs_checkpoint", false}};
+  const Json members = list_in(summary, "members");
+  if (members.empty()) return text_in(summary, "group", "?") + ": nobody tells the members\n";
+  return text_in(summary, "group", "?") + ":\n" + table(kColumns, members);
+}
+
+}  // namespace crane::launcher

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// crane-run: runs an unmodified server as a group of replicas that clients see as one.
+#include <sched.h>
+
+#include <string_view>
+
+#include "runtime/launcher/agent/host_agent.h"
+#include "runtime/launcher/lasting.h"
+#include "runtime/launcher/node_setup.h"
+#include "runtime/launcher/options.h"
+#include "runtime/launcher/run/group.h"
+#include "runtime/launcher/run/hosts.h"
+#include "runtime/launcher/take_over.h"
+#include "runtime/setup/analysis.h"
+#include "runtime/setup/messages.h"
+#include "runtime/setup/preflight.h"
+#include "runtime/setup/profile.h"
+#include "runtime/setup/program.h"
+
+namespace {
+
+using namespace crane::launcher;
+using namespace crane::setup;
+
+Problem choose_profile(const Options& options, const std::string& program, Profile& profile) {
+  const std::vector<std::string> args(options.program.begin() + 1, options.program.end());
+  if (find_profile(options.profile, program, args, profile)) return {};
+  std::string names;
+  for (const auto& name : profile_names()) names += (names.empty() ? "" : ", ") + name;
+  return problem(Status::kUsage, "--profile", options.profile, "there is no such profile",
+                 "use one of: " + names);
+}
+
+// What crane-run writes down can wait: it must not take the processor from nodes that elect a
+// leader.
+void give_way() {
+  const sched_param none{};
+  (void)sched_setscheduler(0, SCHED_BATCH, &none);
+}
+
+int fail(const Problem& problem) {
+  say(problem.text, crane::setup::Level::kError);
+  return static_cast<int>(problem.status);
+}
+
+// Everything that is found out before a group runs.
+struct Found {
+  std::string program;
+  Parts parts;
+  Profile profile;
+};
+
+Problem find_all(const Options& options, Found& found) {
+  if (auto p = find_program(options.program[0], found.program); !p.none()) return p;
+  if (auto p = check_program(found.program); !p.none()) return p;
+  if (auto p = find_parts(found.parts); !p.none()) return p;
+  return choose_profile(options, found.program, found.profile);
+}
+
+int run_new(const Options& options, const Found& found) {
+  GroupDirectories directories;
+  if (auto p = check_machine(options.container, options.publish); !p.none()) return fail(p);
+  if (auto p = directories.create(options.place()); !p.none()) return fail(p);
+  if (!options.analysis.empty()) {
+    if (auto p = make_analysis_directory(options.analysis_dir); !p.none()) return fail(p);
+  }
+  give_way();
+  Lasting lasting(options, directories);
+  if (auto p = lasting.open(); !p.none()) return fail(p);
+  GroupRecord record = new_record(options, found.parts);
+  record.log_id = lasting.log_id();
+  record.secret = lasting.secret();
+  Group group(options, found.parts, found.profile, found.program, directories, record, lasting);
+  return group.run();
+}
+
+int go_on(const Options& options, const Found& found, const GroupRecord& record, bool ends) {
+  GroupDirectories directories;
+  if (auto p = directories.take_over(options.place()); !p.none()) return fail(p);
+  give_way();
+  const Lasting lasting(options, directories);
+  Group group(options, found.parts, found.profile, found.program, directories, record, lasting);
+  return group.take_over(ends);
+}
+
+// The one that lives is told to; one that nobody supervises is taken over for it.
+int stop_group(Options options) {
+  options.dir = find_base(options.place());
+  const Remains remains = look_for_remains(options.place());
+  if (remains.living == 0) return stop_supervised(options);
+  Options first;
+  Problem problem;
+  std::vector<const char*> words{"crane-run"};
+  for (const auto& word : remains.record->words) words.push_back(word.c_str());
+  take_surroundings(*remains.record);
+  if (parse_options(static_cast<int>(words.size()), words.data(), first, problem) != Parsed::kRun) {
+    return fail(problem);
+  }
+  first.dir = options.dir.empty() ? first.dir : options.dir;
+  first.name = options.name;
+  Found found;
+  if (auto p = find_all(first, found); !p.none()) return fail(p);
+  return go_on(first, found, *remains.record, true);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  crane::setup::keep_log();
+  if (argc == 2 && std::string_view(argv[1]) == "--host-agent") return run_host_agent();
+  Options options;
+  Problem problem;
+  const Parsed parsed = parse_options(argc, argv, options, problem);
+  if (parsed == Parsed::kShown) return 0;
+  if (parsed == Parsed::kProblem) return fail(problem);
+  set_verbose(options.verbose);
+  if (!options.remote.hosts.empty()) return Hosts(options).run();
+  if (options.stop) return stop_group(options);
+
+  hold_signals();
+  Found found;
+  const Remains remains = look_for_remains(options.place());
+  if (remains.record && options.force_new_group && remains.living > 0) {
+    return fail(refuse_to_give_up(options, remains.living));
+  }
+  // A group that lasts is gone on with from its disk, where none of its nodes lives.
+  const bool from_disk = options.lasts() && remains.living == 0;
+  const bool anew = !remains.record || options.force_new_group || from_disk;
+  if (!anew) take_surroundings(*remains.record);
+  if (auto p = find_all(options, found); !p.none()) return fail(p);
+  if (anew) return run_new(options, found);
+  if (auto p = compare(*remains.record, options, found.parts, remains.living); !p.none()) {
+    return fail(p);
+  }
+  return go_on(options, found, *remains.record, false);
+}

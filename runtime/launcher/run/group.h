@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The running group as crane-run sees it: N node processes, each at the end of a control channel.
+//
+// Control channel: SOCK_SEQPACKET, the node's end is its descriptor 3; one JSON object per message.
+//   node -> run   {"t":"listen","port":80,"addr":"0.0.0.0","backlog":n}
+//                 {"t":"role","role":"leader","view":3}      {"t":"server","pid":p}
+//                 {"t":"ready"} {"t":"exit","status":n,"reason":"..."}
+//                 {"t":"fatal","code":n,"message":"..."}      code: proxy/node/exit_status.h
+//                 {"t":"members","members":[{"replica":0,"member":"voter"},..]}  who belongs to it
+//                 {"t":"removed"}: this one does not any more
+//                 {"t":"drained"}: it ends, and is not missed
+//                 {"t":"bring_back","replica":2,"checkpoint":"","forget":false}
+//                 {"t":"refused","why":"..."}: the server cannot be dumped; "": it can
+//   run -> node   {"t":"listener","port":80} with the socket  {"t":"listen_failed","port":80,...}
+//                 {"t":"checkpoint"}: somebody waits for one
+//                 {"t":"stop"}                                {"t":"signal","signo":n}
+//
+// The members decide which nodes run: who is added to the group gets a node, at a checkpoint if
+// there is one; who is removed ends by itself (members.cc).
+//
+// When crane-run dies, however, its nodes go on.  The next crane-run takes them over: it connects
+// to each (take_over.h), and that connection is the channel from then on (group_take_over.cc).
+//
+// Threads / Processes: one thread. crane-run is the subreaper of all that its nodes leave behind,
+// so run() returns only when no process of the group is left.  Nodes that it took over are not its
+// children: pidfds tell of their ends.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/launcher/agent/agent_door.h"
+#include "runtime/launcher/lasting.h"
+#include "runtime/launcher/node_setup.h"
+#include "runtime/launcher/options.h"
+#include "runtime/launcher/returns.h"
+#include "runtime/launcher/run/listeners.h"
+#include "runtime/launcher/run/unsaved.h"
+#include "runtime/launcher/take_over.h"
+#include "runtime/setup/messages.h"
+#include "runtime/setup/preflight.h"
+#include "runtime/setup/profile.h"
+
+namespace crane::launcher {
+
+using setup::GroupDirectories;
+using setup::Parts;
+using setup::Profile;
+
+// From here on SIGINT, SIGTERM, SIGHUP and SIGCHLD wait for the group's loop: who is told to stop
+// while it finds its nodes ends them in order.
+void hold_signals();
+
+class Group {
+ public:
+  Group(const Options& options, const Parts& parts, const Profile& profile,
+        const std::string& program, GroupDirectories& directories, const GroupRecord& record,
+        const Lasting& lasting);
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  // Starts the nodes and serves until the group ends. Returns crane-run's exit status.
+  int run();
+  // The same for a group that is there already.  `ends`: only to end it.
+  int take_over(bool ends);
+
+ private:
+  struct Replica {
+    int number = 0;
+    pid_t node = -1;
+    int pidfd = -1;  // of a node that is no child of ours
+    pid_t server = -1;
+    int channel = -1;
+    int log = -1;  // the server's output, read to be shown
+    std::uint64_t view = 0;
+    bool leads = false, ready = false, exited = false;
+    bool member = false, votes = false;
+    bool removed = false, drained = false;  // said by its node, which ends
+    std::optional<Begin> next;              // then it comes back so
+    int exit_status = 0;                    // of its server, when `exited`
+    bool by_signal = false;                 // its server's end
+    Returns returns;
+    std::int64_t asks_until_ms = 0;  // it waits for a checkpoint that was asked for, until then
+    std::string told;                // of its return, last
+    bool unheard = false;            // its node lives and has not answered us yet
+    std::int64_t heard_of_ms = 0;    // when it was asked last
+    pid_t unheard_pid = -1;          // as the crane-run before knew it
+    int node_status = 0;             // of its node, as wait(2) gives it, once `node` is -1
+    Problem problem;                 // what its node reported as fatal
+    int fatal_code = 0;              // with this status (proxy/node/exit_status.h); 0: it did not
+  };
+  enum class Phase { kStarting, kServing, kStopping };
+
+  Problem start();
+  Problem start_node(Replica& replica, const Begin& begin);
+  std::string configuration(int number, const Begin& begin) const;
+  // group_take_over.cc
+  void know_again();
+  void find_nodes();
+  bool adopt(Replica& replica);
+  void look_for_adoption();
+  void look_at_adopted();
+  bool somebody_is_unheard() const;
+  void kill_unheard();
+  nlohmann::json answer(const nlohmann::json& request);
+  // group_returns.cc
+  bool returns(const Replica& replica) const;
+  void plan_return(Replica& replica);
+  void stops_returning(Replica& replica);
+  bool somebody_returns() const;
+  int return_timeout() const;
+  void look_after_returns();
+  void try_return(Replica& replica);
+  void return_from_disk(Replica& replica);
+  bool waits_for_checkpoint(Replica& replica);
+  bool has_checkpoint() const;
+  std::string why_no_checkpoint(bool there) const;
+  bool majority_fails() const;
+  void serve();
+  void on_signals();
+  void open_signals();
+  int conclude();
+  void say_what_stays();
+  void hear(Replica& replica);
+  void on_fd(Replica& replica, const std::string& json, int fd);
+  void on_message(Replica& replica, const std::string& json);
+  void on_listen(Replica& replica, const nlohmann::json& asked);
+  void on_role(Replica& replica, const std::string& role, std::uint64_t view);
+  void on_exit(Replica& replica, int status, bool by_signal);
+  void on_fatal(Replica& replica, int code, const std::string& message);
+  // members.cc
+  void on_members(const nlohmann::json& members);
+  void on_bring_back(const nlohmann::json& message);
+  // analysis.cc
+  bool analyses(const Replica& replica) const {
+    return replica.number == options_.analysis_place();
+  }
+  std::string report_of_analysis() const;
+  bool analysis_differs() const;
+  void look_after_analysis();
+  void analysis_changed(Replica& replica, bool is_member);
+  void start_analysis(Replica& replica, const std::string& how);
+  void let_analysis_go(Replica& replica, const std::string& why);
+  void on_analysis_end(Replica& replica, int status);
+  void end_analysis() const;
+  void bring_back(Replica& replica, const Begin& begin);
+  bool is_gone(Replica& replica);
+  bool start_again(Replica& replica, const Begin& begin);
+  void reap();
+  void on_node_end(Replica& replica, int status);
+  void judge(Replica& lost);
+  void stop(const char* why);
+  bool end_server(const char* why);
+  void end_with(Problem problem);
+  void kill_nodes();
+  void show_output();
+  void write_state();
+  int alive() const;
+  int voters() const;
+  const char* role_of(const Replica& replica) const;
+  int running() const;
+  int leader() const;
+  std::string home_of(const Replica& replica) const;
+  std::string log_of(const Replica& replica) const;
+
+  const Options& options_;
+  const Parts& parts_;
+  const Profile& profile_;
+  const std::string program_;
+  const GroupRecord& record_;
+  GroupDirectories& directories_;
+  const Lasting& lasting_;
+  Unsaved unsaved_;
+  Listeners listeners_;
+  AgentDoor door_;
+  std::vector<Replica> replicas_;
+  Phase phase_ = Phase::kStarting;
+  int signals_ = -1;  // signalfd
+  int changes_ = -1;  // inotify on the servers' logs
+  std::int64_t stop_deadline_ms_ = 0;
+  bool ending_ = false;         // the servers were told to end, so that their files are equal
+  std::string refused_;         // why the server cannot be dumped; empty: it can, for all we know
+  std::int64_t asked_ms_ = 0;   // when a checkpoint was asked for, for those who wait
+  bool analysis_gone_ = false;  // nobody is to be in the analysis replica's place,
+  bool analysis_settled_ = false;  // and the group's list says so; or somebody is, and it says that
+  std::int64_t analysis_asked_ms_ = 0;
+  std::uint64_t shown_ = 0;  // bytes of the servers' output that were passed on
+  bool served_ = false;      // there is something to lose
+  int status_ = 0;
+  Problem problem_;
+};
+
+}  // namespace crane::launcher

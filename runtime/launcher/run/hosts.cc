@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/run/hosts.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "runtime/launcher/agent/host_agent.h"
+#include "runtime/setup/preflight.h"
+#include "runtime/setup/program.h"
+#include "runtime/setup/secret.h"
+
+namespace crane::launcher {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kGreetingMs = 30'000;  // for the remote shell and the agent's first word
+constexpr int kPreparingMs = 30'000;
+constexpr int kStartingMs = 60'000;   // until all replicas run and one leads
+constexpr int kServerEndMs = 10'000;  // for the other replicas, once one server ended by itself
+constexpr int kStoppingMs = 40'000;   // longer than an agent needs
+constexpr int kCrane = 64;            // a node's own statuses are from here on
+
+std::string hexadecimal(std::uint64_t number) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+std::string own_path() {
+  std::error_code failure;
+  return std::filesystem::read_symlink("/proc/self/exe", failure).string();
+}
+
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+// How to repeat or end this group by hand.
+std::string stop_command(const Options& o) {
+  std::string list;
+  for (const auto& host : o.remote.hosts) list += (list.empty() ? "" : ",") + host.name;
+  return "crane-run --hosts " + list + " --name " + o.name +
+         (o.dir.empty() ? "" : " --dir " + o.dir) +
+         (o.remote.rsh == HostsOptions().rsh ? "" : " --rsh " + quoted(o.remote.rsh)) +
+         (o.remote.remote_path.empty() ? "" : " --remote-path " + o.remote.remote_path) + " --stop";
+}
+
+bool is_noteworthy(const std::string& line) {
+  if (line.empty() || line[0] != '[') return !line.empty();
+  for (const char* level : {"[warning]", "[error]", "[critical]"}) {
+    if (line.find(level) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// The remote shell reached the host, but what it was to run is not there: as a shell tells it, or
+// as one does that runs words without a shell.  Files may be missing here, too (ssh -F FILE).
+bool lacks_crane(int status, const std::string& cause, const std::string& path) {
+  const auto said = [&cause](const std::string& part) {
+    return cause.find(part) != std::string::npos;
+  };
+  return WIFEXITED(status) && (WEXITSTATUS(status) == 127 || WEXITSTATUS(status) == 126 ||
+                               said("--host-agent") || (said("No such file") && said(path)));
+}
+
+// A node's status that is not its server's: one of its own, or what was found before it was up.
+Status status_of_end(int wait) {
+  if (WIFSIGNALED(wait)) return Status::kNodeFailed;
+  constexpr int kNoListenerCode = 75;
+  const int status = WEXITSTATUS(wait);
+  if (status >= static_cast<int>(Status::kUsage) && status <= static_cast<int>(Status::kSecret)) {
+    return static_cast<Status>(status);
+  }
+  return status == kNoListenerCode ? Status::kPortTaken
+         : status >= kCrane        ? status_of_node_code(status)
+                                   : Status::kReplicaStopped;
+}
+
+}  // namespace
+
+setup::GroupFile group_file_of(const Options& o) {
+  setup::GroupFile f;
+  f.name = o.name;
+  f.secret_file = "/secret";  // each host has a place of its own
+  f.state_dir = o.dir;
+  f.fabric = o.remote.fabric;
+  f.durability = o.remote.durability;
+  if (o.ring_mb != 0) f.ring_mb = o.ring_mb;
+  f.lag_ms = o.lag_ms;
+  f.checkpoint_every_s = o.checkpoint_every_s;
+  f.checkpoint_log_mb = o.checkpoint_log_mb;
+  f.restart_checkpoints = o.restart_checkpoints, f.restart_every_s = o.restart_every_s;
+  f.forward = o.remote.on_follower == "forward";
+  for (const auto& h : o.remote.hosts) f.replicas.push_back({h.address, h.port, h.address, -1});
+  f.command = o.program;
+  f.profile = o.profile;
+  f.mode = o.mode;
+  f.admission = o.admission;
+  f.quantum = o.quantum;
+  f.n_clock = o.n_clock;
+  f.w_timeout_us = o.w_timeout_us;
+  f.strict = o.strict;
+  f.spins = o.spins;
+  f.detach = o.detach;
+  f.line_ups = o.line_ups;
+  f.binds = o.binds;
+  f.shared_binds = o.shared_binds;
+  f.data = o.data;
+  f.container = o.container;
+  f.record = o.record;
+  f.publish = o.publish;
+  return f;
+}
+
+Hosts::~Hosts() {
+  for (const Host& host : hosts_) {
+    for (const int fd : {host.shell.in, host.shell.out, host.shell.err}) {
+      if (fd >= 0) close(fd);
+    }
+  }
+  if (signals_ >= 0) close(signals_);
+}
+
+// --- start --------------------------------------------------------------------------------------
+
+Problem Hosts::open() {
+  std::vector<setup::HostWord> words = options_.remote.hosts;
+  Options resolved = options_;
+  if (!options_.remote.stop) {
+    if (auto p = setup::resolve_hosts(resolved.remote.hosts); !p.none()) return p;
+    file_ = setup::to_toml(group_file_of(resolved));
+    setup::GroupFile again;
+    if (auto p = setup::parse_group_file(file_, "the command line", again); !p.none()) return p;
+    secret_ = setup::random_secret_text();
+    const std::string& path = options_.remote.secret_file;
+    if (!path.empty()) {
+      if (auto p = setup::read_secret_text(path, secret_); !p.none()) return p;
+    }
+  }
+  setup::Parts parts;
+  if (auto p = setup::find_parts(parts); !p.none()) return p;
+  digest_ = hexadecimal(setup::digest_of(parts));
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int s : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, s);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  signal(SIGPIPE, SIG_IGN);
+  for (const auto& word : words) {
+    hosts_.emplace_back();
+    hosts_.back().number = static_cast<int>(hosts_.size()) - 1;
+    hosts_.back().name = word.name;
+  }
+  for (Host& host : hosts_) {
+    if (auto p = connect(host); !p.none()) return p;
+  }
+  return {};
+}
+
+Problem Hosts::connect(Host& host) {
+  path_ = options_.remote.remote_path.empty() ? own_path() : options_.remote.remote_path;
+  std::vector<std::string> words = CLI::detail::split_up(options_.remote.rsh);
+  // The remote shell may hand these words to a shell or run them as they are: both mean the same.
+  const bool plain = path_.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-@%") ==
+                     std::string::npos;
+  if (words.empty() || !plain) {
+    return problem(Status::kUsage, words.empty() ? "--rsh" : "--remote-path",
+                   words.empty() ? options_.remote.rsh : path_,
+                   "not a command that a remote shell can be given",
+                   "use letters, digits and _./+-@% only");
+  }
+  std::string shell;
+  if (auto p = setup::find_program(words[0], shell); !p.none()) {
+    return problem(p.status, "cannot start the remote shell", words[0], "there is no such program",
+                   "install it (ssh: the package openssh-client), or name another with --rsh");
+  }
+  words[0] = shell;
+  words.insert(words.end(), {host.name, path_, "--host-agent"});
+  if (spawn_child(words, Leash::kPipes, host.shell)) return {};
+  return problem(Status::kSystem, "cannot start the remote shell", words[0], strerror(errno),
+                 "see the limits of this machine");
+}
+
+int Hosts::run() {
+  if (auto p = open(); !p.none()) {
+    say(p.text);
+    for (Host& host : hosts_) {
+      if (host.shell.pid > 0) kill(host.shell.pid, SIGTERM);
+    }
+    return static_cast<int>(p.status);
+  }
+  if (!options_.remote.stop) {
+    std::string names;
+    for (const Host& host : hosts_) names += (names.empty() ? "" : ", ") + host.name;
+    say("starting one replica of " + options_.program[0] + " on each of " + names + " (group " +
+        options_.name + ", fabric " + options_.remote.fabric + ", durability " +
+        options_.remote.durability + ")");
+  }
+  enter(Phase::kGreeting);
+  serve();
+  if (!problem_.none()) say(problem_.text, setup::Level::kError);
+  say_what_is_left();
+  return problem_.none() ? status_ : static_cast<int>(problem_.status);
+}
+
+// --- the loop -----------------------------------------------------------------------------------
+
+// Until no remote shell is left.
+void Hosts::serve() {
+  while (connected() > 0) {
+    std::vector<pollfd> fds{{signals_, POLLIN, 0}};
+    for (const Host& host : hosts_) {
+      fds.push_back({host.shell.out, POLLIN, 0});
+      fds.push_back({host.shell.err, POLLIN, 0});
+    }
+    int timeout = -1;
+    if (deadline_ms_ != 0) {
+      timeout = static_cast<int>(std::max<std::int64_t>(0, deadline_ms_ - now_ms()));
+    }
+    if (poll(fds.data(), fds.size(), timeout) == 0) on_deadline();
+    for (Host& host : hosts_) {
+      if (host.shell.out >= 0 &&
+          !host.out.read_from(host.shell.out, [&](const auto& line) { on_line(host, line); })) {
+        close(host.shell.out);
+        host.shell.out = -1;
+      }
+      if (host.shell.err >= 0 && !host.err.read_from(host.shell.err, [&](const auto& line) {
+            on_error_line(host, line);
+          })) {
+        close(host.shell.err);
+        host.shell.err = -1;
+      }
+    }
+    if (fds[0].revents != 0) on_signals();
+    advance();
+  }
+}
+
+void Hosts::on_signals() {
+  signalfd_siginfo info{};
+  while (read(signals_, &info, sizeof info) == sizeof info) {
+    if (info.ssi_signo == SIGCHLD) continue;
+    if (phase_ == Phase::kStopping && !killed_) {
+      killed_ = true;  // asked twice
+      for (Host& host : hosts_) send(host, {{"t", "kill"}});
+    } else {
+      stop(info.ssi_signo == SIGINT ? "interrupted" : "told to stop");
+    }
+  }
+  int status = 0;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    for (Host& host : hosts_) {
+      if (host.shell.pid == pid) on_shell_end(host, status);
+    }
+  }
+}
+
+void Hosts::on_deadline() {
+  deadline_ms_ = 0;
+  if (phase_ == Phase::kEnding) return stop("the other replicas did not end");
+  for (Host& host : hosts_) {
+    if (host.shell.pid < 0) continue;
+    if (phase_ == Phase::kGreeting || phase_ == Phase::kStopping) kill(host.shell.pid, SIGKILL);
+  }
+  if (phase_ == Phase::kPreparing || phase_ == Phase::kStarting) {
+    std::string late;
+    for (const Host& host : hosts_) {
+      const bool runs =
+          phase_ == Phase::kStarting ? host.server || host.drained : host.state == State::kReady;
+      if (!runs) late += (late.empty() ? "" : ", ") + host.name;
+    }
+    end_with(problem(Status::kNodeFailed, "the group did not start", options_.name,
+                     late.empty() ? "no replica leads" : "not ready in time: " + late,
+                     "see whether the hosts reach each other at the addresses of --hosts, and the "
+                     "logs on them"));
+  }
+}
+
+void Hosts::send(Host& host, const Json& message) {
+  const std::string line = message.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
+  // One that does not take it has ended, or hangs and is found late.
+  if (host.shell.in >= 0) (void)!write(host.shell.in, line.data(), line.size());
+}
+
+void Hosts::enter(Phase phase) {
+  phase_ = phase;
+  const int limit = phase == Phase::kGreeting    ? kGreetingMs
+                    : phase == Phase::kPreparing ? kPreparingMs
+                    : phase == Phase::kStarting  ? kStartingMs
+                    : phase == Phase::kStopping  ? kStoppingMs
+                    : phase == Phase::kEnding    ? kServerEndMs
+                                                 : 0;
+  deadline_ms_ = limit == 0 ? 0 : now_ms() + limit + (options_.remote.stop ? kStoppingMs : 0);
+}
+
+// All hosts that are not out are at least there.
+bool Hosts::all_are(State state) const {
+  return std::all_of(hosts_.begin(), hosts_.end(), [state](const Host& host) {
+    return host.state >= state || !host.problem.none();
+  });
+}
+
+void Hosts::advance() {
+  if (phase_ == Phase::kStopping || options_.remote.stop) return;
+  const auto bad = std::find_if(hosts_.begin(), hosts_.end(),
+                                [](const Host& host) { return !host.problem.none(); });
+  const bool asking = phase_ == Phase::kGreeting || phase_ == Phase::kPreparing;
+  if (!asking || !all_are(phase_ == Phase::kGreeting ? State::kGreeted : State::kReady)) return;
+  if (phase_ == Phase::kPreparing && bad == hosts_.end()) check_servers();
+  if (phase_ == Phase::kStopping) return;
+  if (bad != hosts_.end()) {  // every host says what it lacks, the first one's status counts
+    for (auto other = bad + 1; other != hosts_.end(); ++other) {
+      if (!other->problem.none()) say(other->problem.text, setup::Level::kWarning);
+    }
+    return end_with(bad->problem);
+  }
+  const bool greeted = phase_ == Phase::kGreeting;
+  for (Host& host : hosts_) {
+    if (greeted) {
+      send(host, {{"t", "group"}, {"file", file_}, {"secret", secret_}, {"replica", host.number}});
+    } else {
+      host.state = State::kRuns;
+      send(host, {{"t", "start"}});
+    }
+  }
+  enter(greeted ? Phase::kPreparing : Phase::kStarting);
+}
+
+// The same server everywhere, or replicas would differ.
+void Hosts::check_servers() {
+  const Host& first = hosts_[0];
+  for (const Host& host : hosts_) {
+    if (host.digest == first.digest && host.program == first.program) continue;
+    return end_with(problem(Status::kHostDiffers, "the server differs", host.name,
+                            host.program +
+                                (host.program == first.program ? " is another build than on "
+                                                               : " is " + first.program + " on ") +
+                                first.name,
+                            "install the same package on all hosts"));
+  }
+}
+
+// --- what hosts say -----------------------------------------------------------------------------
+
+void Hosts::on_line(Host& host, const std::string& line) {
+  const Json message = Json::parse(line, nullptr, false);
+  // A login shell may say something of its own first.
+  if (!message.is_object() || !message.contains("t")) return detail(host.name + ": " + line);
+  try {
+    const std::string type = message.at("t");
+    if (type == "hello") {
+      on_hello(host, message);
+    } else if (type == "ready") {
+      host.program = message.at("program");
+      host.digest = message.at("digest");
+      host.state = State::kReady;
+    } else if (type == "problem") {
+      const int status = message.at("status");
+      host.problem = {static_cast<Status>(status),
+                      host.name + ": " + message.at("text").get<std::string>()};
+      if (phase_ == Phase::kStarting) end_with(host.problem);
+    } else if (type == "status") {
+      on_status(host, message);
+    } else if (type == "line") {
+      on_said(host, message.at("text"));
+    } else if (type == "drained") {
+      on_drained(host, message);
+    } else if (type == "resumed") {
+      on_resumed(host);
+    } else if (type == "ended") {
+      on_ended(host, message);
+    } else if (type == "stopped") {
+      host.state = State::kEnded;
+      say(host.name + (message.at("groups") == 0 ? ": no replica of " + options_.name + " runs here"
+                                                 : ": stopped"));
+    }
+  } catch (const Json::exception& malformed) {
+    detail(host.name + ": " + line + ": " + malformed.what());
+  }
+}
+
+void Hosts::on_error_line(Host& host, const std::string& line) {
+  if (!line.empty()) host.said = line;
+  detail(host.name + ": " + line);
+}
+
+void Hosts::on_hello(Host& host, const Json& message) {
+  const bool same =
+      message.value("protocol", 0) == kAgentProtocol && message.value("digest", "") == digest_;
+  if (options_.remote.stop) {
+    return send(host, {{"t", "end"}, {"name", options_.name}, {"dir", options_.dir}});
+  }
+  if (same) {
+    host.state = State::kGreeted;
+    return;
+  }
+  host.problem = problem(
+      Status::kHostDiffers, "another version of Crane", host.name,
+      "its programs have the digest " + message.value("digest", "?") + ", those here " + digest_,
+      "install the same build on all hosts, or name it with --remote-path");
+}
+
+void Hosts::on_said(Host& host, const std::string& line) {
+  const bool always = is_noteworthy(line);
+  const std::string text = place_of(host) + ": " + line;
+  always ? say(text) : detail(text);
+}
+
+void Hosts::on_status(Host& host, const Json& message) {
+  host.role = message.at("role");
+  host.view = message.at("view");
+  host.server = message.at("server");
+  host.ports = message.at("ports").get<std::vector<std::pair<int, int>>>();
+  if (host.role == "leader" && host.view > shown_view_) {
+    shown_view_ = host.view;
+    say(place_of(host) + " leads (view " + std::to_string(host.view) + ")");
+  }
+  look_whether_all_run();
+}
+
+void Hosts::look_whether_all_run() {
+  show_ports();
+  const bool all =
+      std::all_of(hosts_.begin(), hosts_.end(), [](auto& h) { return h.server || h.drained; });
+  if (phase_ == Phase::kStarting && all && shown_view_ > 0) {
+    enter(Phase::kServing);
+    say("all replicas run");
+  }
+}
+
+// Where clients may connect, once every host that runs has the port.
+void Hosts::show_ports() {
+  std::vector<std::pair<int, int>> known;
+  for (const Host& host : hosts_) known.insert(known.end(), host.ports.begin(), host.ports.end());
+  for (const auto& port : known) {
+    const auto open = [&](const Host& host) {
+      return host.state != State::kRuns || host.drained ||
+             std::find(host.ports.begin(), host.ports.end(), port) != host.ports.end();
+    };
+    const bool shown =
+        std::find(shown_ports_.begin(), shown_ports_.end(), port.first) != shown_ports_.end();
+    if (shown || !std::all_of(hosts_.begin(), hosts_.end(), open)) continue;
+    shown_ports_.push_back(port.first);
+    std::string names;
+    for (const Host& host : hosts_) names += (names.empty() ? "" : ", ") + host.name;
+    say("listening on port " + std::to_string(port.second) + " of " + names +
+        (port.first == port.second ? std::string()
+                                   : " for the server's port " + std::to_string(port.first)));
+  }
+}
+
+// --- ends ---------------------------------------------------------------------------------------
+
+void Hosts::on_ended(Host& host, const Json& message) {
+  const int wait = message.at("wait");
+  host.state = State::kEnded;
+  host.server_exit = message.at("server_exit");
+  host.log = message.at("log");
+  host.server = host.drained = false;
+  const std::string said = message.at("said");
+  const std::string cause =
+      how_ended(wait) + (WIFEXITED(wait) && !said.empty() ? " (" + said + ")" : "");
+  if (phase_ == Phase::kStopping) {
+    if (!host.log.empty() && !killed_) {
+      say(place_of(host) + " " + cause + "; its log: " + host.log);
+    }
+    return;
+  }
+  if (host.server_exit >= 0) return on_server_end();
+  host.problem = problem(status_of_end(wait), place_of(host), "its node is lost", cause,
+                         host.log.empty() ? "it comes back when the group is started again"
+                                          : "its log there: " + host.log);
+  judge(host);
+}
+
+// The server of one replica ended by itself: so do the others, at the same point of its history.
+void Hosts::on_server_end() {
+  if (phase_ != Phase::kEnding) enter(Phase::kEnding);
+  for (const Host& host : hosts_) {
+    if (host.server_exit >= 0) status_ = host.server_exit;
+  }
+  if (maybe_running() > count(State::kLost)) return;
+  for (const Host& host : hosts_) {
+    if (host.server_exit >= 0 && host.server_exit != status_) {
+      say("the servers ended differently: on " + host.name + " with " +
+          std::to_string(host.server_exit));
+    }
+  }
+  say("the server ended with status " + std::to_string(status_));
+  stop(nullptr);
+}
+
+// The remote shell ended: in order, or the host cannot be reached, or has no Crane.
+void Hosts::on_shell_end(Host& host, int status) {
+  for (const int fd : {host.shell.out, host.shell.err}) {  // its last words
+    if (fd < 0) continue;
+    Lines& lines = fd == host.shell.out ? host.out : host.err;
+    lines.read_from(fd, [&](const auto& line) {
+      fd == host.shell.out ? on_line(host, line) : on_error_line(host, line);
+    });
+  }
+  host.shell.pid = -1;
+  for (int* fd : {&host.shell.in, &host.shell.out, &host.shell.err}) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+  }
+  if (host.state == State::kEnded || !host.problem.none()) return;
+  const bool quiet = host.said.empty() || WIFSIGNALED(status);
+  const std::string cause = quiet ? "the remote shell " + how_ended(status) : host.said;
+  if (host.state == State::kConnecting && lacks_crane(status, cause, path_)) {
+    host.problem =
+        problem(Status::kHostDiffers, "no Crane of this version", host.name, cause,
+                "install the same build there, or name its crane-run with --remote-path");
+  } else if (host.state < State::kRuns) {
+    host.problem =
+        problem(Status::kHost, "cannot reach the host", host.name, cause,
+                "see whether its name is right, it is up, and lets you in: " + options_.remote.rsh +
+                    " " + host.name + " true");
+  } else {
+    host.state = State::kLost;
+    host.drained = false;  // an operator may bring it back, and nobody would tell
+    if (phase_ == Phase::kStopping) return;
+    host.problem = problem(Status::kHost, "the connection to the host is lost", host.name, cause,
+                           "its replica may go on without it");
+    judge(host);
+  }
+  if (options_.remote.stop) {
+    say(host.problem.text, setup::Level::kWarning);
+    if (status_ == 0) status_ = static_cast<int>(host.problem.status);
+  }
+}
+
+void Hosts::stop(const char* why) {
+  if (phase_ == Phase::kStopping) return;
+  enter(Phase::kStopping);
+  if (why != nullptr) say(std::string(why) + ", stopping");
+  for (Host& host : hosts_) {
+    // One that has not said a word yet may never read this.
+    if (host.state == State::kConnecting && host.shell.pid > 0) kill(host.shell.pid, SIGTERM);
+    send(host, {{"t", "stop"}});
+  }
+}
+
+void Hosts::end_with(const Problem& problem) {
+  if (problem_.none()) problem_ = problem;
+  stop(nullptr);
+}
+
+// What could not be told to stop goes on (H1): the user must know.
+void Hosts::say_what_is_left() {
+  std::string names;
+  for (const Host& host : hosts_) {
+    if (host.state == State::kLost) names += (names.empty() ? "" : ", ") + host.name;
+  }
+  if (names.empty()) return;
+  const Problem left =
+      problem(Status::kHost, "replicas may still run", names, "the connection to them is lost",
+              "stop them with " + stop_command(options_));
+  say(left.text);
+  if (problem_.none()) status_ = static_cast<int>(left.status);
+}
+
+}  // namespace crane::launcher

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which replicas of a group of several hosts are left: those that were lost, and those that an
+// operator drained.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "runtime/launcher/run/hosts.h"
+
+namespace crane::launcher {
+
+std::string Hosts::place_of(const Host& host) {
+  return "replica " + std::to_string(host.number) + " on " + host.name;
+}
+
+// Its node ended because it was told to, and nobody misses it; or it was brought back in vain.
+void Hosts::on_drained(Host& host, const nlohmann::json& message) {
+  host.drained = true;
+  host.server = false;
+  host.ports.clear();
+  const std::string why = message.at("why");
+  if (phase_ != Phase::kStopping) {
+    say(place_of(host) +
+        (why.empty() ? " is drained" : " did not come back, and is drained as before: " + why) +
+        "; crane-ctl replica resume " + std::to_string(host.number) + " there brings it back");
+  }
+  if (phase_ == Phase::kEnding) return on_server_end();
+  look_whether_all_run();
+}
+
+void Hosts::on_resumed(Host& host) {
+  host.drained = false;
+  say(place_of(host) + " is brought back");
+}
+
+// After a replica was lost, or the connection to one.
+void Hosts::judge(Host& host) {
+  // A server that strict mode stops here is the same server on the others.
+  if (phase_ == Phase::kStarting || host.problem.status == Status::kUnhooked) {
+    return end_with(host.problem);
+  }
+  const int total = static_cast<int>(hosts_.size());
+  const int maybe = maybe_running();
+  say(host.problem.text, setup::Level::kWarning);
+  if (maybe * 2 <= total) {
+    return end_with(problem(Status::kMajorityLost, "the group cannot go on", options_.name,
+                            std::to_string(maybe) + " of " + std::to_string(total) +
+                                " replicas are left, fewer than a majority",
+                            "start it again"));
+  }
+  if (phase_ == Phase::kServing && host.state == State::kEnded) {
+    say("the group goes on with " + std::to_string(maybe) + " of " + std::to_string(total) +
+        " replicas");
+  }
+}
+
+// Those whose connection is lost may run.
+int Hosts::maybe_running() const {
+  return static_cast<int>(std::count_if(hosts_.begin(), hosts_.end(), [](const Host& h) {
+    return (h.state == State::kRuns && !h.drained) || h.state == State::kLost;
+  }));
+}
+
+int Hosts::count(State state) const {
+  return static_cast<int>(std::count_if(hosts_.begin(), hosts_.end(),
+                                        [state](const Host& h) { return h.state == state; }));
+}
+
+int Hosts::connected() const {
+  return static_cast<int>(
+      std::count_if(hosts_.begin(), hosts_.end(), [](const Host& h) { return h.shell.pid > 0; }));
+}
+
+}  // namespace crane::launcher

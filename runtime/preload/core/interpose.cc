@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exported entry points, one per row of interposed.def.  Nothing else of this library is
+// visible.
+//
+// What must hold here (STYLE R8-R11):
+//  * No logic: a stub tests one thread-local byte and calls the wrapper or the real function.
+//  * It may run before any constructor, in a thread without a slot, in a signal handler, and inside
+//    dlsym (which allocates, and the allocator locks mutexes): then it resolves its own symbol
+//    only.
+//  * Nothing allocates, throws, or uses a guard variable.
+#include "runtime/preload/core/inside.h"
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/core/types.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/threads/thread.h"
+
+// What wrap_dlsym.cc looks up: the name, and the stub's address under a name that no other object
+// can have taken.
+asm(R"(
+  .macro crane_name name
+  .pushsection .rodata.str1.1, "aMS", @progbits, 1
+1:
+  .string "\name"
+  .popsection
+  .set crane_stub_\name, \name
+  .pushsection crane_stubs, "aw", @progbits
+  .balign 8
+  .quad 1b, crane_stub_\name
+  .popsection
+  .endm
+)");
+#define CRANE_NAME(name) asm("crane_name " #name);
+#define CRANE_EXPORT(name) CRANE_NAME(name) extern "C" __attribute__((visibility("default"), used))
+#define CRANE_UNLIKELY(x) __builtin_expect((x), 0)
+#define CRANE_RESOLVE(name, version)                                                         \
+  if (CRANE_UNLIKELY(crane::real::name == nullptr)) {                                        \
+    crane::real::name =                                                                      \
+        reinterpret_cast<decltype(crane::real::name)>(crane::real::resolve(#name, version)); \
+  }
+#define CRANE_REAL(name, version)                            \
+  crane::look_for_stray_thread(__builtin_return_address(0)); \
+  CRANE_RESOLVE(name, version)
+#define CRANE_REST(last)                             \
+  va_list list;                                      \
+  va_start(list, last);                              \
+  long rest[6];                                      \
+  for (long& word : rest) word = va_arg(list, long); \
+  va_end(list)
+
+#define INTERPOSE(kind, name, result, params, args, version) \
+  CRANE_EXPORT(name) result name params {                    \
+    if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {      \
+      CRANE_REAL(name, version)                              \
+      return crane::real::name args;                         \
+    }                                                        \
+    crane::InsideCrane inside;                               \
+    crane::self.caller = __builtin_return_address(0);        \
+    return crane::wrap::name args;                           \
+  }
+#define INTERPOSE_VOID(kind, name, params, args, version) \
+  INTERPOSE(kind, name, void, params, args, version)
+#define INTERPOSE_NORETURN(kind, name, params, args, version)     \
+  CRANE_EXPORT(name) __attribute__((noreturn)) void name params { \
+    if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {           \
+      CRANE_REAL(name, version)                                   \
+      crane::real::name args;                                     \
+      __builtin_unreachable();                                    \
+    }                                                             \
+    crane::InsideCrane inside;                                    \
+    crane::wrap::name args;                                       \
+  }
+#define INTERPOSE_VARIADIC(kind, name, result, params, last, wrapped, given, args, version) \
+  CRANE_EXPORT(name) result name params {                                                   \
+    CRANE_REST(last);                                                                       \
+    if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {                                     \
+      CRANE_REAL(name, version)                                                             \
+      return crane::real::name args;                                                        \
+    }                                                                                       \
+    crane::InsideCrane inside;                                                              \
+    crane::self.caller = __builtin_return_address(0);                                       \
+    return crane::wrap::name given;                                                         \
+  }
+#define INTERPOSE_LIST(kind, name, result, params, last, wrapped, args, version) \
+  CRANE_EXPORT(name) result name params {                                        \
+    va_list rest;                                                                \
+    va_start(rest, last);                                                        \
+    const result answer = crane::wrap::name args;                                \
+    va_end(rest);                                                                \
+    return answer;                                                               \
+  }
+#define INTERPOSE_LATE(kind, name, result, params, args, version) \
+  CRANE_EXPORT(name) result name params { return crane::wrap::name args; }
+#define INTERPOSE_JUMP(kind, name, result, params, args, version) CRANE_NAME(name)
+#define INTERPOSE_OWN(kind, name, result, params, args, version) \
+  CRANE_EXPORT(name) result name params {                        \
+    CRANE_RESOLVE(name, version)                                 \
+    return crane::wrap::name args;                               \
+  }
+
+#include "runtime/preload/core/interposed.def"
+
+// sigsetjmp returns twice, so its stub ends with a jump to the real one, which crane_note_jump
+// (wrap_jump.cc) returns; the caller's arguments and stack are as they were.
+asm(R"(
+  .pushsection .text
+  .globl __sigsetjmp
+  .type __sigsetjmp, @function
+  .balign 16
+__sigsetjmp:
+  endbr64
+  push %rdi
+  push %rsi
+  sub $8, %rsp
+  call crane_note_jump
+  add $8, %rsp
+  pop %rsi
+  pop %rdi
+  jmp *%rax
+  .size __sigsetjmp, . - __sigsetjmp
+  .popsection
+)");
+
+// dlsym looks at who calls it (RTLD_NEXT).  So where crane_look_up (wrap_dlsym.cc) has no answer,
+// the real one, which it returns as well, is jumped to: arguments, stack and caller are as they
+// were.
+asm(R"(
+  .pushsection .text
+  .globl dlsym
+  .type dlsym, @function
+  .balign 16
+dlsym:
+  .cfi_startproc
+  endbr64
+  push %rdi
+  .cfi_adjust_cfa_offset 8
+  push %rsi
+  .cfi_adjust_cfa_offset 8
+  sub $8, %rsp
+  .cfi_adjust_cfa_offset 8
+  call crane_look_up
+  add $8, %rsp
+  .cfi_adjust_cfa_offset -8
+  pop %rsi
+  .cfi_adjust_cfa_offset -8
+  pop %rdi
+  .cfi_adjust_cfa_offset -8
+  test %rax, %rax
+  jz 1f
+  ret
+1:
+  jmp *%rdx
+  .cfi_endproc
+  .size dlsym, . - dlsym
+  .popsection
+)");

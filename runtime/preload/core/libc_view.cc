@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preload/core/libc_view.h"
+
+#include "dmt/base/log.h"
+#include "runtime/preload/core/inside.h"
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/core/turn.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/listing.h"
+#include "runtime/preload/trap/code.h"
+#include "runtime/preload/trap/system_call_trap.h"
+
+namespace crane {
+namespace {
+
+// A call of ours: what it asks for is the kernel's answer, and the kernel does not look at it.
+template <typename Call>
+auto as_ours(Call call) noexcept {
+  if (InsideCrane::inside()) return call();
+  InsideCrane inside;
+  return call();
+}
+
+// A descriptor may also stand for something virtual: what libc asks of that (is it a terminal, a
+// directory) the kernel's placeholder tells as well.
+int status_at(int directory, const char* path, struct stat* s, int flags) noexcept {
+  const long error =
+      as_ours([=] { return raw_syscall(SYS_newfstatat, directory, path, s, flags); });
+  if (error < 0) return fail(static_cast<int>(-error));
+  make_uniform(*s);
+  return 0;
+}
+int status_of_path(const char* path, struct stat* s) noexcept {
+  return status_at(AT_FDCWD, path, s, 0);
+}
+int status_of_link(const char* path, struct stat* s) noexcept {
+  return status_at(AT_FDCWD, path, s, AT_SYMLINK_NOFOLLOW);
+}
+int status_of_descriptor(int fd, struct stat* s) noexcept {
+  return fd < 0 ? fail(EBADF) : status_at(fd, "", s, AT_EMPTY_PATH);
+}
+
+ssize_t entries_of(int fd, void* out, size_t size) noexcept {
+  const bool for_us = InsideCrane::inside();
+  const ssize_t got = as_ours([&]() -> ssize_t {
+    if (for_us) return raw_syscall(SYS_getdents64, fd, out, size);
+    return read_directory(fd, out, size, nullptr);
+  });
+  return got < 0 ? fail(static_cast<int>(-got)) : got;
+}
+
+int file_system_of_path(const char* path, struct statfs64* s) noexcept {
+  return as_ours([=] { return wrap::statfs64(path, s); });
+}
+int file_system_of(int fd, struct statfs64* s) noexcept {
+  return as_ours([=] { return wrap::fstatfs64(fd, s); });
+}
+
+struct Takeover {
+  const char* name;
+  std::uintptr_t function, replacement;
+};
+
+// All of them answer without the function that they replace.
+bool take_over(const Takeover& one) noexcept {
+  if (one.function == 0) return true;  // this libc does not have it
+  if (!is_libc_or_trusted(reinterpret_cast<const void*>(one.function))) return false;
+  constexpr int kAll = PROT_READ | PROT_WRITE | PROT_EXEC;
+  if (protect_code(one.function, kJumpBytes, kAll) != 0) return false;
+  write_jump(one.function, one.replacement);
+  return protect_code(one.function, kJumpBytes, PROT_READ | PROT_EXEC) == 0;
+}
+
+}  // namespace
+
+void take_over_libc_view() noexcept {
+  const Takeover table[] = {
+      {"stat", address_of(real::stat64), address_of(status_of_path)},
+      {"lstat", address_of(real::lstat64), address_of(status_of_link)},
+      {"fstat", address_of(real::fstat64), address_of(status_of_descriptor)},
+      {"fstatat", address_of(real::fstatat64), address_of(status_at)},
+      {"getdents64", address_of(real::getdents64), address_of(entries_of)},
+      {"statfs", address_of(real::statfs64), address_of(file_system_of_path)},
+      {"fstatfs", address_of(real::fstatfs64), address_of(file_system_of)},
+      {"sysinfo", address_of(real::sysinfo), address_of(wrap::sysinfo)},
+      {"get_nprocs", address_of(real::get_nprocs), address_of(wrap::get_nprocs)},
+      {"get_nprocs_conf", address_of(real::get_nprocs_conf), address_of(wrap::get_nprocs_conf)},
+  };
+  for (const Takeover& one : table) {
+    if (take_over(one)) continue;
+    Message() << "libc's own calls of " << one.name << " see this machine: its code cannot be "
+              << "changed; replicas on unlike machines may differ";
+  }
+}
+
+}  // namespace crane

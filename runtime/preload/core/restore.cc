@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preload/core/restore.h"
+
+#include "dmt/hand_off.h"
+#include "runtime/preload/threads/thread.h"
+#include "runtime/preload/trap/system_call_trap.h"
+#include "runtime/preload/trap/vdso.h"
+
+namespace crane {
+namespace {
+
+std::uint32_t vdso_restores = 0;  // the vDSO is ours since this restore; with the turn
+
+// R1.  The thread has the turn.
+void after_restore(std::uint32_t restores) noexcept {
+  if (vdso_restores != restores) {
+    take_over_vdso();  // the restoring kernel's own, where the old one was
+    vdso_restores = restores;
+  }
+  forbid_tsc();
+  arm_net();
+}
+
+}  // namespace
+
+void prepare_for_restores() noexcept {
+  dmt::look_for_restore(*world);  // nobody is told yet
+  vdso_restores = world->scheduler.restores.load(std::memory_order_relaxed);
+  dmt::set_restore_handler(after_restore);
+}
+
+}  // namespace crane

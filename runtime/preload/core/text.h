@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Text without libc's printf, which allocates.
+//
+// Threads: any; nothing here touches errno.
+
+#include <cstddef>
+#include <cstring>
+
+#include "runtime/preload/core/raw.h"
+
+namespace crane {
+
+// Decimal `value` after `prefix`, and the end.  `out` has room for it.
+inline void print_number(const char* prefix, unsigned value, char* out) noexcept {
+  std::size_t n = std::strlen(prefix);
+  std::memcpy(out, prefix, n);
+  char digits[12];
+  std::size_t count = 0;
+  do {
+    digits[count++] = static_cast<char>('0' + value % 10);
+    value /= 10;
+  } while (value != 0);
+  while (count > 0) out[n++] = digits[--count];
+  out[n] = '\0';
+}
+
+inline constexpr char kDescriptorLinks[] = "/proc/self/fd/";
+
+// What the descriptor's link says, without an end: its bytes, or a negative error number.
+inline long read_link_of(unsigned fd, char* out, std::size_t room) noexcept {
+  char link[sizeof kDescriptorLinks + 12];
+  print_number(kDescriptorLinks, fd, link);
+  return raw_syscall(SYS_readlink, link, out, room);
+}
+
+}  // namespace crane

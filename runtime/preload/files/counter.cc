@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preload/files/counter.h"
+
+#include "dmt/processes.h"
+#include "runtime/preload/signals/signals.h"
+#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/time/vrandom.h"
+
+namespace crane::counter {
+namespace {
+
+constexpr std::uint64_t kEventMax = UINT64_MAX - 1;
+
+// Spreads `size` bytes over the vectors.
+void scatter(const Buffers& buffers, const void* data, std::size_t size) noexcept {
+  Cursor cursor(buffers);
+  const auto* from = static_cast<const std::byte*>(data);
+  while (size > 0) {
+    const Cursor::Piece p = cursor.piece(size);
+    if (p.size == 0) return;
+    std::memcpy(p.data, from, p.size);
+    cursor.advance(p.size);
+    from += p.size;
+    size -= p.size;
+  }
+}
+
+ssize_t read_count(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
+  if (buffers.total < sizeof(std::uint64_t)) return -EINVAL;
+  dmt::CounterState& c = turn.w.files[file].counter;
+  const Patience patience = vsock::patience_of(turn.w, file, 0, 0);
+  while (c.count == 0) {
+    const int error = await_change(turn, fd, file, patience);
+    if (error < 0) return error;
+  }
+  const std::uint64_t given = c.semaphore ? 1 : c.count;
+  c.count -= given;
+  scatter(buffers, &given, sizeof given);
+  dmt::refresh_readiness(turn.w, file, false);
+  // Writers that wait for room to add learn of it.
+  dmt::signal(turn.w, turn.w.files[file].object, dmt::kAll);
+  return sizeof given;
+}
+
+ssize_t write_event(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
+  std::uint64_t added = 0;
+  if (Cursor(buffers).gather(reinterpret_cast<std::byte*>(&added), sizeof added) < sizeof added) {
+    return -EINVAL;
+  }
+  if (added == UINT64_MAX) return -EINVAL;
+  dmt::CounterState& c = turn.w.files[file].counter;
+  const Patience patience = vsock::patience_of(turn.w, file, 0, 0);
+  while (added > kEventMax - c.count) {
+    const int error = await_change(turn, fd, file, patience);
+    if (error < 0) return error;
+  }
+  c.count += added;
+  dmt::refresh_readiness(turn.w, file, true);
+  return sizeof added;
+}
+
+// The lowest of the pending signals of `mask`, taken off; 0 = none.
+int take(dmt::Layout& w, std::uint64_t mask, struct signalfd_siginfo& out) noexcept {
+  dmt::SignalInfo sent{};
+  const int signo = dmt::take_signal_of(w, own_slot(), mask, sent);
+  siginfo_t info;
+  fill_siginfo(info, signo, sent);
+  std::memset(&out, 0, sizeof out);
+  out.ssi_signo = static_cast<std::uint32_t>(signo);
+  out.ssi_code = info.si_code;
+  if (info.si_code == SI_TIMER) {
+    out.ssi_tid = static_cast<std::uint32_t>(info.si_timerid);
+    out.ssi_overrun = static_cast<std::uint32_t>(info.si_overrun);
+  } else {
+    out.ssi_pid = sent.pid;
+    out.ssi_uid = sent.uid;
+  }
+  out.ssi_status = sent.status;
+  out.ssi_ptr = sent.value;
+  out.ssi_int = static_cast<std::int32_t>(sent.value);
+  return signo;
+}
+
+ssize_t read_signals(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
+  if (buffers.total < sizeof(struct signalfd_siginfo)) return -EINVAL;
+  FileRecord& f = turn.w.files[file];
+  const Patience patience = vsock::patience_of(turn.w, file, 0, 0);
+  struct signalfd_siginfo info;
+  while (take(turn.w, f.counter.signal_mask, info) == 0) {
+    f.counter.count = 0;
+    dmt::refresh_readiness(turn.w, file, false);
+    const int error = await_object(turn, fd, file, dmt::signal_object(self.process), patience);
+    if (error < 0) return error;
+  }
+  std::size_t done = 0;
+  struct iovec rest[kVectorsMax];
+  do {
+    Cursor cursor(buffers);
+    cursor.skip(done);
+    const std::size_t count = cursor.clip(sizeof info, rest);
+    scatter({rest, count, sizeof info}, &info, sizeof info);
+    done += sizeof info;
+  } while (buffers.total - done >= sizeof info && take(turn.w, f.counter.signal_mask, info) != 0);
+  const std::uint64_t left = turn.w.processes[self.process].pending_signals;
+  f.counter.count = (left & f.counter.signal_mask) != 0 ? 1 : 0;
+  dmt::refresh_readiness(turn.w, file, false);
+  return static_cast<ssize_t>(done);
+}
+
+ssize_t read_random(const Buffers& buffers) noexcept {
+  for (std::size_t i = 0; i < buffers.count; ++i) {
+    virtual_random(buffers.vectors[i].iov_base, buffers.vectors[i].iov_len);
+  }
+  return static_cast<ssize_t>(buffers.total);
+}
+
+}  // namespace
+
+ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
+  switch (turn.w.files[file].kind) {
+    case FileKind::kEventFd:
+    case FileKind::kTimerFd:
+      return read_count(turn, fd, file, buffers);
+    case FileKind::kSignalFd:
+      return read_signals(turn, fd, file, buffers);
+    case FileKind::kRandom:
+      return read_random(buffers);
+    default:
+      return -EINVAL;
+  }
+}
+
+ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
+  const FileKind kind = turn.w.files[file].kind;
+  if (kind == FileKind::kEventFd) return write_event(turn, fd, file, buffers);
+  // What is written to the random devices would only stir the kernel's.
+  if (kind == FileKind::kRandom) return static_cast<ssize_t>(buffers.total);
+  return -EINVAL;
+}
+
+}  // namespace crane::counter

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Files that are wholly virtual and hold a count: eventfd, timerfd, signalfd, and the random
+// devices.  Their kernel descriptors only give them their numbers.
+//
+// Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
+
+#include "runtime/preload/core/buffers.h"
+#include "runtime/preload/files/fd.h"
+
+namespace crane::counter {
+
+ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
+ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
+
+}  // namespace crane::counter

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preload/files/fd.h"
+
+#include "dmt/base/assert.h"
+#include "dmt/processes.h"
+#include "runtime/preload/core/init.h"
+#include "runtime/preload/files/flushing.h"
+#include "runtime/preload/files/inode.h"
+
+namespace crane {
+namespace {
+
+bool in_range(long fd) noexcept { return fd >= 0 && fd < static_cast<long>(dmt::kFdsMax); }
+
+// Threads blocked on a file whose last descriptor goes learn that it is gone.
+void wake_waiters(dmt::Layout& w, std::uint32_t file) noexcept {
+  FileRecord& f = w.files[file];
+  if (f.references != 1) return;
+  dmt::signal(w, f.object, dmt::kAll);
+  for (std::uint32_t i = f.watches; i != 0; i = w.watches[i].file_next) {
+    const dmt::WatchRecord& r = w.watches[i];
+    if (r.kind != dmt::WatchKind::kSlot) continue;
+    dmt::wake(w, Slot{static_cast<std::uint16_t>(r.owner)}, dmt::WakeReason::kSignalled);
+  }
+}
+
+}  // namespace
+
+int await_object(Turn& turn, int fd, std::uint32_t file, std::uint64_t object,
+                 const Patience& patience) noexcept {
+  if (patience.nonblocking) return -EAGAIN;
+  const std::uint32_t generation = turn.w.files[file].generation;
+  const dmt::WakeReason why = turn.wait(object, patience.deadline_ns);
+  if (why == dmt::WakeReason::kTimeout) return -EAGAIN;
+  if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(patience.restarts)) return -EINTR;
+  const bool same = bound_file(fd) == file && turn.w.files[file].generation == generation;
+  return same ? 0 : -EBADF;
+}
+
+int await_change(Turn& turn, int fd, std::uint32_t file, const Patience& patience) noexcept {
+  return await_object(turn, fd, file, turn.w.files[file].object, patience);
+}
+
+int bind_new(Turn& turn, long fd, std::uint32_t file) noexcept {
+  if (fd < 0) {
+    dmt::drop_reference(turn.w, file);
+    return static_cast<int>(fd);
+  }
+  if (!in_range(fd)) {
+    raw_syscall(SYS_close, fd);
+    dmt::drop_reference(turn.w, file);
+    return -EMFILE;
+  }
+  forget_writable(static_cast<int>(fd));
+  dmt::bind_descriptor(turn.w, self.process, static_cast<int>(fd), file);
+  return static_cast<int>(fd);
+}
+
+void forget_descriptor(Turn& turn, int fd) noexcept {
+  const std::uint32_t file = bound_file(fd);
+  if (file != 0) {
+    wake_waiters(turn.w, file);
+    dmt::unbind_descriptor(turn.w, self.process, fd);
+  }
+  forget_writable(fd);
+}
+
+int bind_plain(Turn& turn, long fd) noexcept {
+  if (fd >= 0) forget_descriptor(turn, static_cast<int>(fd));
+  return static_cast<int>(fd);
+}
+
+int close_descriptor(Turn& turn, int fd) noexcept {
+  if (is_own_descriptor(fd)) return -EBADF;
+  await_flushes(fd, fd);
+  if (is_plain(fd)) settle_time(fd);
+  forget_descriptor(turn, fd);
+  const long result = raw_syscall(SYS_close, fd);
+  return static_cast<int>(result);
+}
+
+int bind_duplicate(Turn& turn, int fd, long to) noexcept {
+  if (to < 0) return static_cast<int>(to);
+  const std::uint32_t file = bound_file(fd);
+  if (file == 0) {
+    bind_plain(turn, to);
+    copy_writable(fd, static_cast<int>(to));
+    return static_cast<int>(to);
+  }
+  dmt::add_reference(turn.w, file);
+  if (in_range(to)) forget_descriptor(turn, static_cast<int>(to));
+  return bind_new(turn, to, file);
+}
+
+long make_placeholder(int flags) noexcept {
+  constexpr int kKept = SOCK_NONBLOCK | SOCK_CLOEXEC;
+  return raw_syscall(SYS_socket, AF_UNIX, SOCK_STREAM | (flags & kKept), 0);
+}
+
+int new_socket(Turn& turn, FileKind kind, int domain, int type) noexcept {
+  const std::uint32_t file = dmt::create_file(turn.w, own_slot(), kind);
+  if (file == 0) return -ENFILE;
+  FileRecord& f = turn.w.files[file];
+  f.port = static_cast<std::uint16_t>(domain);
+  f.nonblocking = (type & SOCK_NONBLOCK) != 0;
+  return bind_new(turn, make_placeholder(type), file);
+}
+
+bool is_open(int fd) noexcept {
+  return !is_own_descriptor(fd) && raw_syscall(SYS_fcntl, fd, F_GETFD) >= 0;
+}
+
+void regain(Turn& turn) noexcept {
+  if (!dmt::has_turn(turn.w, own_slot())) turn.take();
+}
+
+void raise_virtually(Turn& turn, int signo) noexcept {
+  dmt::send_signal_to_slot(turn.w, own_slot(), signo);
+}
+
+bool first_time(bool& said) noexcept {
+  const bool first = !said;
+  said = true;
+  return first;
+}
+
+}  // namespace crane

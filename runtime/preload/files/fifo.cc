@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preload/files/fifo.h"
+
+#include <cstring>
+
+#include "dmt/base/log.h"
+#include "runtime/preload/files/inode.h"
+#include "runtime/preload/sockets/stream.h"
+
+namespace crane::fifo {
+namespace {
+
+// Those who wait in open: for a reader, and for a writer.
+constexpr std::uint64_t kOpening = (1ull << 61) | (3ull << 56);
+constexpr std::uint64_t kLow = (1ull << 55) - 1;
+
+std::uint64_t opening_object(std::uint64_t name, FileKind awaited) noexcept {
+  const std::uint64_t side = awaited == FileKind::kPipeRead ? 0 : 1;
+  return kOpening | ((name & kLow) ^ side);
+}
+
+bool begins_with(const char* path, const char* prefix) noexcept {
+  return std::strncmp(path, prefix, std::strlen(prefix)) == 0;
+}
+
+std::uint32_t end_of(const dmt::Layout& w, std::uint64_t name, FileKind kind) noexcept {
+  for (std::uint32_t i = 1; i <= w.scheduler.files_used; ++i) {
+    const FileRecord& f = w.files[i];
+    if (f.kind == kind && f.stream.fifo == name) return i;
+  }
+  return 0;
+}
+
+void connect(dmt::Layout& w, std::uint32_t mine, std::uint32_t other) noexcept {
+  w.files[mine].stream.peer = other;
+  w.files[other].stream.peer = mine;
+  w.files[mine].port = w.files[other].port = dmt::kFifoMet;
+  dmt::refresh_readiness(w, mine, true);
+  dmt::refresh_readiness(w, other, true);
+}
+
+// A pipe that nobody of the schedule has open is a new one.  The kernel's may be an old one for a
+// while yet, with what was in it: a process that had it open and has ended goes when it goes.
+void empty(int fd) noexcept {
+  std::byte bytes[4096];
+  while (raw_syscall(SYS_read, fd, bytes, sizeof bytes) > 0) {
+  }
+}
+
+// A reference to this end, which is made when nobody has it open.
+std::uint32_t take_end(Turn& turn, int fd, std::uint64_t name, FileKind kind, bool nonblocking,
+                       std::uint32_t other) noexcept {
+  dmt::Layout& w = turn.w;
+  if (const std::uint32_t known = end_of(w, name, kind); known != 0) {
+    dmt::add_reference(w, known);
+    return known;
+  }
+  const std::uint32_t file = dmt::create_file(w, own_slot(), kind);
+  if (file == 0) return 0;
+  FileRecord& f = w.files[file];
+  f.nonblocking = nonblocking;
+  f.port = dmt::kFifoAlone;
+  f.stream.fifo = name;
+  f.stream.capacity = stream::kPipeCapacity;
+  if (kind == FileKind::kPipeRead && other == 0) {
+    empty(fd);
+  } else if (kind == FileKind::kPipeRead) {
+    // What was written before a former reader went is still there (dmt/files.cc).
+    f.stream.bytes = w.files[other].stream.bytes;
+    w.files[other].stream.bytes = 0;
+  }
+  dmt::refresh_readiness(w, file, false);
+  if (other != 0) connect(w, file, other);
+  return file;
+}
+
+// 0 when somebody has opened the awaited end since.
+int await_opening(Turn& turn, std::uint64_t object) noexcept {
+  const dmt::WakeReason why = turn.wait(object);
+  if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(kRestarts)) return -EINTR;
+  return why == dmt::WakeReason::kInterrupted ? -EAGAIN : 0;
+}
+
+int refuse_both() noexcept {
+  static bool said = false;
+  if (first_time(said)) {
+    Message() << "open: a FIFO for reading and writing at once is not supported: open it twice";
+  }
+  return -ENXIO;
+}
+
+// The kernel's end; for writing there must be a reader, unless one is waited for.  Whether there is
+// one is ours to say: the kernel's may be of a process that has ended.
+long open_in_kernel(Turn& turn, int directory, const char* path, int flags,
+                    std::uint64_t name) noexcept {
+  for (;;) {
+    const long fd = raw_syscall(SYS_openat, directory, path, flags | O_NONBLOCK, 0);
+    if (fd < 0 && fd != -ENXIO) return fd;
+    const bool writes = (flags & O_ACCMODE) == O_WRONLY;
+    if (!writes || end_of(turn.w, name, FileKind::kPipeRead) != 0) return fd;
+    if (fd >= 0) raw_syscall(SYS_close, fd);
+    if ((flags & O_NONBLOCK) != 0) return -ENXIO;
+    const int error = await_opening(turn, opening_object(name, FileKind::kPipeRead));
+    if (error == -EINTR) return error;
+  }
+}
+
+}  // namespace
+
+bool find(int directory, const char* path, int flags, struct stat& status) noexcept {
+  if (path == nullptr || (flags & (O_PATH | O_DIRECTORY)) != 0) return false;
+  // Descriptors by their names are what they are.
+  if (begins_with(path, "/dev/") || begins_with(path, "/proc/")) return false;
+  const int follow = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
+  return raw_syscall(SYS_newfstatat, directory, path, &status, follow) == 0 &&
+         S_ISFIFO(status.st_mode);
+}
+
+int open(Turn& turn, int directory, const char* path, int flags,
+         const struct stat& status) noexcept {
+  constexpr int kCreates = O_CREAT | O_EXCL;
+  if ((flags & kCreates) == kCreates) return -EEXIST;
+  const int access = flags & O_ACCMODE;
+  if (access != O_RDONLY && access != O_WRONLY) return refuse_both();
+  const bool nonblocking = (flags & O_NONBLOCK) != 0;
+  const FileKind kind = access == O_RDONLY ? FileKind::kPipeRead : FileKind::kPipeWrite;
+  const FileKind awaited = access == O_RDONLY ? FileKind::kPipeWrite : FileKind::kPipeRead;
+  const int follow = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
+  const std::uint64_t name = held_inode_number(turn, {directory, path, follow}, status);
+  const long fd = open_in_kernel(turn, directory, path, flags & ~kCreates, name);
+  if (fd < 0) return static_cast<int>(fd);
+  raw_syscall(SYS_fcntl, fd, F_SETPIPE_SZ, stream::kPipeKernelBytes);
+  const std::uint32_t other = end_of(turn.w, name, awaited);
+  const std::uint32_t file = take_end(turn, static_cast<int>(fd), name, kind, nonblocking, other);
+  if (file == 0) {
+    raw_syscall(SYS_close, fd);
+    return -ENFILE;
+  }
+  if (!nonblocking) raw_syscall(SYS_fcntl, fd, F_SETFL, flags & ~(kCreates | O_NONBLOCK));
+  const int number = bind_new(turn, fd, file);
+  if (number < 0) return number;
+  dmt::signal(turn.w, opening_object(name, kind), dmt::kAll);
+  if (kind == FileKind::kPipeWrite || other != 0 || nonblocking) return number;
+  int error;
+  while ((error = await_opening(turn, opening_object(name, awaited))) == -EAGAIN) {
+    if (turn.w.files[file].stream.peer != 0) break;
+  }
+  if (error == -EINTR) {
+    close_descriptor(turn, number);
+    return error;
+  }
+  return number;
+}
+
+}  // namespace crane::fifo

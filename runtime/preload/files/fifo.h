@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Pipes with a name (mkfifo).  All who have a FIFO open for reading share one end of a pipe as
+// stream.h knows it, all who have it open for writing the other; so O_NONBLOCK is that of the first
+// who opened the end.  Opening blocks until the other end is opened, as POSIX says.
+//
+// Threads: REQUIRES the turn.
+
+#include "runtime/preload/core/types.h"
+#include "runtime/preload/files/fd.h"
+
+namespace crane::fifo {
+
+// Whether open(2) would find a FIFO there, and which.
+bool find(int directory, const char* path, int flags, struct stat& status) noexcept;
+
+// A descriptor or a negative error number.
+int open(Turn& turn, int directory, const char* path, int flags,
+         const struct stat& status) noexcept;
+
+}  // namespace crane::fifo

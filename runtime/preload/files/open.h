@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Opening files by name, shared by open, creat, fopen, opendir and the makers of temporary files.
+//
+// Threads: REQUIRES the turn.  Results: a descriptor or a negative error number (fd.h).
+
+#include "runtime/preload/files/fd.h"
+
+namespace crane {
+
+int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode) noexcept;
+
+// Fills the six X before the last `suffix` characters from virtual randomness until `attempt(path)`
+// gives something else than -EEXIST.
+template <typename Attempt>
+int with_fresh_name(char* path, int suffix, Attempt attempt) noexcept;
+bool has_name_pattern(const char* path, int suffix, char*& pattern) noexcept;
+void fill_name(char* pattern) noexcept;
+
+template <typename Attempt>
+int with_fresh_name(char* path, int suffix, Attempt attempt) noexcept {
+  char* pattern = nullptr;
+  if (!has_name_pattern(path, suffix, pattern)) return -EINVAL;
+  constexpr int kAttempts = 1000;
+  for (int i = 0; i < kAttempts; ++i) {
+    fill_name(pattern);
+    const int result = attempt();
+    if (result != -EEXIST) return result;
+  }
+  return -EEXIST;
+}
+
+}  // namespace crane

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// Descriptors (close, dup, fcntl, ioctl), file names and file locks.  What changes a name space
+// that threads share is an operation of the schedule (rule 10).
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <linux/sockios.h>
+#include <sys/sysmacros.h>
+
+#include <climits>
+
+#include "dmt/datagrams.h"
+#include "runtime/preload/core/init.h"
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/file_lock.h"
+#include "runtime/preload/files/flushing.h"
+#include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/stdio_streams.h"
+#include "runtime/preload/sockets/interfaces.h"
+#include "runtime/preload/sockets/stream.h"
+#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/time/vtime.h"
+
+namespace crane::wrap {
+namespace {
+
+int status_flags(const FileRecord& f, int fd) noexcept {
+  if (f.kind == FileKind::kConnection) return O_RDWR | (f.nonblocking ? O_NONBLOCK : 0);
+  const long kernel = raw_syscall(SYS_fcntl, fd, F_GETFL);
+  if (kernel < 0) return static_cast<int>(kernel);
+  return static_cast<int>((kernel & ~O_NONBLOCK) | (f.nonblocking ? O_NONBLOCK : 0));
+}
+
+// The kernel's flag follows for those that go to the kernel for their bytes.
+int set_nonblocking(FileRecord& f, int fd, bool on) noexcept {
+  f.nonblocking = on;
+  const bool shared = f.kind == FileKind::kConnection;  // its placeholder is the listener's
+  if (shared) return 0;
+  const long kernel = raw_syscall(SYS_fcntl, fd, F_GETFL);
+  if (kernel < 0) return static_cast<int>(kernel);
+  const long wanted = on ? kernel | O_NONBLOCK : kernel & ~O_NONBLOCK;
+  return static_cast<int>(raw_syscall(SYS_fcntl, fd, F_SETFL, wanted));
+}
+
+int duplicate(Turn& turn, int fd, int command, long least) noexcept {
+  return bind_duplicate(turn, fd, raw_syscall(SYS_fcntl, fd, command, least));
+}
+
+int control(Turn& turn, int fd, int command, long x) noexcept {
+  if (is_own_descriptor(fd)) return -EBADF;
+  FileRecord* f = bound_record(fd);
+  switch (command) {
+    case F_DUPFD:
+    case F_DUPFD_CLOEXEC:
+      return duplicate(turn, fd, command, x);
+    case F_GETFL:
+      if (f != nullptr) return status_flags(*f, fd);
+      break;
+    case F_SETFL:
+      if (f != nullptr) return set_nonblocking(*f, fd, (x & O_NONBLOCK) != 0);
+      break;
+    case F_SETLK:
+    case F_SETLKW:
+    case F_OFD_SETLK:
+    case F_OFD_SETLKW:
+      return file_lock::record(turn, fd, command, x);
+    case F_GETPIPE_SZ:
+    case F_SETPIPE_SZ:
+      if (f != nullptr && stream::is_stream(f->kind)) {
+        return static_cast<int>(stream::kPipeCapacity);
+      }
+      break;
+    default:
+      break;
+  }
+  return static_cast<int>(raw_syscall(SYS_fcntl, fd, command, x));
+}
+
+// Whether the command is one that only looks at, or concerns, a plain descriptor alone.
+bool needs_no_turn(int fd, int command) noexcept {
+  if (command == F_GETFD || command == F_SETFD) return true;
+  return is_plain(fd) && (command == F_GETFL || command == F_SETFL || command == F_GETLK);
+}
+
+std::uint64_t unread(const dmt::Layout& w, std::uint32_t file) noexcept {
+  const FileRecord& f = w.files[file];
+  if (f.kind == FileKind::kConnection) return dmt::readable_bytes(w, file);
+  if (f.kind == FileKind::kDatagram) {
+    return f.datagram.first == 0 ? 0 : dmt::first_datagram(w, file).size;
+  }
+  return stream::is_stream(f.kind) ? f.stream.bytes : 0;
+}
+
+int give(long where, std::uint64_t number) noexcept {
+  *reinterpret_cast<int*>(where) = static_cast<int>(number);
+  return 0;
+}
+
+int device_control(Turn& turn, int fd, unsigned long command, long x) noexcept {
+  const std::uint32_t file = bound_file(fd);
+  if (file == 0) return -EBADF;
+  FileRecord& f = turn.w.files[file];
+  switch (command) {
+    case FIONBIO:
+      return set_nonblocking(f, fd, *reinterpret_cast<const int*>(x) != 0);
+    case FIONREAD:
+      if (f.kind == FileKind::kKernelSocket) break;
+      return give(x, unread(turn.w, file));
+    case SIOCOUTQ:
+      if (f.kind != FileKind::kConnection) return give(x, 0);
+      return give(x, f.connection.sent - f.connection.drained);
+    case SIOCATMARK:
+      return give(x, 0);
+    case FIOASYNC:
+      return 0;
+    default:
+      break;
+  }
+  return static_cast<int>(raw_syscall(SYS_ioctl, fd, command, x));
+}
+
+constexpr int kNotOfFiles = 1;
+
+// How the file system keeps a file: the same answer on all of them.  0, a negative error number, or
+// kNotOfFiles: the command asks something else.
+int of_file_system(unsigned long command, long x) noexcept {
+  switch (command) {
+    case FIGETBSZ:
+      return give(x, kFileBlockBytes);
+    case FS_IOC_FIEMAP:
+    case FICLONE:
+    case FICLONERANGE:
+    case FIDEDUPERANGE:
+      return -EOPNOTSUPP;
+    case FIBMAP:
+    case FITRIM:
+    case FS_IOC_GETFLAGS:
+    case FS_IOC_SETFLAGS:
+    case FS_IOC_GETVERSION:
+    case FS_IOC_SETVERSION:
+    case FS_IOC_FSGETXATTR:
+    case FS_IOC_FSSETXATTR:
+      return -ENOTTY;
+    default:
+      return kNotOfFiles;
+  }
+}
+
+int finish_plain(int answer) noexcept { return answer < 0 ? fail(-answer) : answer; }
+
+int duplicate_to(Op op, int fd, int to, int flags) noexcept {
+  int result;
+  {
+    Turn turn(op);
+    if (is_own_descriptor(fd) || is_own_descriptor(to)) return finish_int(turn, -EBADF);
+    if (fd == to) {
+      const int same = op == Op::dup3 ? -EINVAL : is_open(fd) ? fd : -EBADF;
+      return finish_int(turn, same);
+    }
+    await_flushes(to, to);
+    if (is_plain(to)) settle_time(to);
+    result = finish_int(turn, bind_duplicate(turn, fd, raw_syscall(SYS_dup3, fd, to, flags)));
+    file_lock::may_have_gone(turn.w);  // of what `to` was
+  }
+  if (result >= 0 && result <= STDERR_FILENO) adopt_standard_stream(result);
+  return result;
+}
+
+void close_bound(Turn& turn, unsigned first, unsigned last) noexcept {
+  const unsigned limit = turn.w.processes[self.process].fd_limit;
+  for (unsigned fd = first; fd < limit && fd <= last; ++fd) {
+    if (!is_plain(static_cast<int>(fd))) forget_descriptor(turn, static_cast<int>(fd));
+  }
+}
+
+// Ours are in the middle of what programs close: two ranges instead of one (D13).
+int close_all(Turn& turn, unsigned first, unsigned last, int flags) noexcept {
+  if (first > last) return -EINVAL;
+  if ((flags & CLOSE_RANGE_CLOEXEC) == 0) {
+    await_flushes(static_cast<int>(first), last > INT_MAX ? INT_MAX : static_cast<int>(last));
+    close_bound(turn, first, last);
+  }
+  const auto base = static_cast<unsigned>(own_descriptor_base());
+  const unsigned end = base + static_cast<unsigned>(kOwnDescriptors);
+  long result = 0;
+  if (first < base) {
+    result = raw_syscall(SYS_close_range, first, last < base ? last : base - 1, flags);
+  }
+  if (result >= 0 && last >= end) {
+    result = raw_syscall(SYS_close_range, first > end ? first : end, last, flags);
+  }
+  return static_cast<int>(result);
+}
+
+// The result of a call of libc's form, folded.
+int told(Turn& turn, int result) noexcept {
+  turn.result(result < 0 ? -static_cast<std::int64_t>(errno) : std::int64_t{result});
+  return result;
+}
+
+// A call that makes or removes the name `path`; `note` says what it has changed.
+template <typename Note, typename Call>
+int at_name(Op op, Note note, int directory, const char* path, Call call) noexcept {
+  Turn turn(op);
+  const int result = call();
+  if (result == 0) note(turn, directory, path);
+  return told(turn, result);
+}
+
+}  // namespace
+
+int close(int fd) {
+  Turn turn(Op::close);
+  const int result = close_descriptor(turn, fd);
+  file_lock::may_have_gone(turn.w);
+  if (is_parallel()) turn.yield();  // rule 23
+  return finish_int(turn, result);
+}
+
+int close_range(unsigned first, unsigned last, int flags) {
+  Turn turn(Op::close_range);
+  const int result = close_all(turn, first, last, flags);
+  file_lock::may_have_gone(turn.w);
+  return finish_int(turn, result);
+}
+void closefrom(int first) {
+  Turn turn(Op::closefrom);
+  turn.result(close_all(turn, first < 0 ? 0 : static_cast<unsigned>(first), ~0u, 0));
+  file_lock::may_have_gone(turn.w);
+}
+
+int dup(int fd) {
+  Turn turn(Op::dup);
+  if (is_own_descriptor(fd)) return finish_int(turn, -EBADF);
+  return finish_int(turn, bind_duplicate(turn, fd, raw_syscall(SYS_dup, fd)));
+}
+int dup2(int fd, int to) { return duplicate_to(Op::dup2, fd, to, 0); }
+int dup3(int fd, int to, int flags) { return duplicate_to(Op::dup3, fd, to, flags); }
+
+int fcntl(int fd, int c, long x) {
+  if (needs_no_turn(fd, c) && !is_own_descriptor(fd)) {
+    return real::fcntl(fd, c, c == F_SETFL ? x & ~long{O_DIRECT} : x);  // as open()
+  }
+  Turn turn(Op::fcntl);
+  return finish_int(turn, control(turn, fd, c, x));
+}
+int fcntl64(int fd, int c, long x) { return wrap::fcntl(fd, c, x); }
+
+int ioctl(int fd, unsigned long c, long x) {
+  if (interfaces::is_command(c) && is_open(fd)) {
+    Turn turn(Op::ioctl);
+    return finish_int(turn, interfaces::control(c, reinterpret_cast<void*>(x)));
+  }
+  if (is_plain(fd)) {
+    if (is_own_descriptor(fd)) return fail(EBADF);
+    if (const int answer = of_file_system(c, x); answer != kNotOfFiles) {
+      return is_open(fd) ? finish_plain(answer) : fail(EBADF);
+    }
+    return real::ioctl(fd, c, x);
+  }
+  Turn turn(Op::ioctl);
+  return finish_int(turn, device_control(turn, fd, c, x));
+}
+
+// --- locks ---------------------------------------------------------------------------------------
+
+int flock(int fd, int how) {
+  Turn turn(Op::flock);
+  return finish_int(turn, file_lock::whole_file(turn, fd, how));
+}
+
+int lockf(int fd, int how, off_t n) {
+  struct flock lock {};
+  lock.l_whence = SEEK_CUR;
+  lock.l_len = n;
+  lock.l_type = F_WRLCK;
+  switch (how) {
+    case F_ULOCK:
+      lock.l_type = F_UNLCK;
+      return wrap::fcntl(fd, F_SETLK, reinterpret_cast<long>(&lock));
+    case F_LOCK:
+      return wrap::fcntl(fd, F_SETLKW, reinterpret_cast<long>(&lock));
+    case F_TLOCK:
+      return wrap::fcntl(fd, F_SETLK, reinterpret_cast<long>(&lock));
+    default:
+      return real::lockf(fd, how, n);
+  }
+}
+int lockf64(int fd, int how, off64_t n) { return wrap::lockf(fd, how, n); }
+
+// --- names ---------------------------------------------------------------------------------------
+
+int unlink(const char* p) {
+  return at_name(Op::unlink, note_parent, AT_FDCWD, p, [=] { return real::unlink(p); });
+}
+int unlinkat(int d, const char* p, int f) {
+  return at_name(Op::unlinkat, note_parent, d, p, [=] { return real::unlinkat(d, p, f); });
+}
+int remove(const char* p) {
+  return at_name(Op::remove, note_parent, AT_FDCWD, p, [=] { return real::remove(p); });
+}
+int rename(const char* p, const char* q) { return wrap::renameat2(AT_FDCWD, p, AT_FDCWD, q, 0); }
+int renameat(int d, const char* p, int e, const char* q) { return wrap::renameat2(d, p, e, q, 0); }
+int renameat2(int d, const char* p, int e, const char* q, unsigned f) {
+  Turn turn(Op::renameat2);
+  const int result = real::renameat2(d, p, e, q, f);
+  if (result == 0) {
+    note_parent(turn, d, p);
+    note_parent(turn, e, q);
+  }
+  return told(turn, result);
+}
+int link(const char* p, const char* q) {
+  return at_name(Op::link, note_parent, AT_FDCWD, q, [=] { return real::link(p, q); });
+}
+int linkat(int d, const char* p, int e, const char* q, int f) {
+  return at_name(Op::linkat, note_parent, e, q, [=] { return real::linkat(d, p, e, q, f); });
+}
+int symlink(const char* p, const char* q) {
+  return at_name(Op::symlink, note_made, AT_FDCWD, q, [=] { return real::symlink(p, q); });
+}
+int symlinkat(const char* p, int d, const char* q) {
+  return at_name(Op::symlinkat, note_made, d, q, [=] { return real::symlinkat(p, d, q); });
+}
+int mkdir(const char* p, mode_t m) {
+  return at_name(Op::mkdir, note_made, AT_FDCWD, p, [=] { return real::mkdir(p, m); });
+}
+int mkdirat(int d, const char* p, mode_t m) {
+  return at_name(Op::mkdirat, note_made, d, p, [=] { return real::mkdirat(d, p, m); });
+}
+int rmdir(const char* p) {
+  return at_name(Op::rmdir, note_parent, AT_FDCWD, p, [=] { return real::rmdir(p); });
+}
+int mkfifo(const char* p, mode_t m) {
+  return at_name(Op::mkfifo, note_made, AT_FDCWD, p, [=] { return real::mkfifo(p, m); });
+}
+int mkfifoat(int d, const char* p, mode_t m) {
+  return at_name(Op::mkfifoat, note_made, d, p, [=] { return real::mkfifoat(d, p, m); });
+}
+int mknod(const char* p, mode_t m, dev_t n) { return wrap::mknodat(AT_FDCWD, p, m, n); }
+int mknodat(int d, const char* p, mode_t m, dev_t n) {
+  return at_name(Op::mknodat, note_made, d, p, [=] { return real::mknodat(d, p, m, n); });
+}
+// As programs call it that were built for an older libc.
+int __xmknod(int v, const char* p, mode_t m, dev_t* n) {
+  return wrap::__xmknodat(v, AT_FDCWD, p, m, n);
+}
+int __xmknodat(int v, int d, const char* p, mode_t m, dev_t* n) {
+  return v == 0 ? wrap::mknodat(d, p, m, *n) : fail(EINVAL);
+}
+int shm_unlink(const char* p) {
+  return at_turn(Op::shm_unlink, [=] { return real::shm_unlink(p); });
+}
+int truncate(const char* p, off_t n) {
+  Turn turn(Op::truncate);
+  const int result = real::truncate(p, n);
+  if (result == 0) note_truncated(turn, p);
+  return told(turn, result);
+}
+int truncate64(const char* p, off64_t n) { return wrap::truncate(p, n); }
+int ftruncate(int fd, off_t n) {
+  return at_turn(Op::ftruncate, [=] {
+    note_written(fd);
+    return real::ftruncate(fd, n);
+  });
+}
+int ftruncate64(int fd, off64_t n) { return wrap::ftruncate(fd, n); }
+int chdir(const char* p) {
+  return at_turn(Op::chdir, [=] { return real::chdir(p); });
+}
+int fchdir(int fd) {
+  return at_turn(Op::fchdir, [=] { return real::fchdir(fd); });
+}
+mode_t umask(mode_t m) {
+  Turn turn(Op::umask);
+  return real::umask(m);
+}
+
+}  // namespace crane::wrap

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// read, write and their kin.  Plain descriptors go to the kernel: at a turn only when other threads
+// run meanwhile and could change what is read (parallel mode, writes: O_APPEND, rule 10).
+#include "dmt/base/log.h"
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/transfer.h"
+
+namespace crane::wrap {
+namespace {
+
+constexpr std::size_t kCopyChunk = 32 * 1024;
+
+template <typename Call>
+auto plain_write(Op op, int fd, Call call) noexcept {
+  if (!is_parallel()) {
+    note_written(fd);
+    return call();
+  }
+  return at_turn(op, [=] {
+    note_written(fd);
+    return call();
+  });
+}
+
+ssize_t read_vectors(Turn& turn, int fd, const struct iovec* v, int n) noexcept {
+  const std::uint32_t file = bound_file(fd);
+  if (file == 0) return -EBADF;
+  if (n < 0) return -EINVAL;
+  Buffers b;
+  const int bad = make_buffers(v, static_cast<std::size_t>(n), b);
+  return bad < 0 ? bad : read_bound(turn, fd, file, b);
+}
+
+ssize_t write_vectors(Turn& turn, int fd, const struct iovec* v, int n) noexcept {
+  const std::uint32_t file = bound_file(fd);
+  if (file == 0) return -EBADF;
+  if (n < 0) return -EINVAL;
+  Buffers b;
+  const int bad = make_buffers(v, static_cast<std::size_t>(n), b);
+  const ssize_t result = bad < 0 ? bad : write_bound(turn, fd, file, b);
+  if (is_parallel()) turn.yield();  // rule 23
+  return result;
+}
+
+// pread on what has no positions.
+ssize_t positioned(int fd, void* b, std::size_t n) noexcept {
+  Turn turn(Op::pread);
+  const std::uint32_t file = bound_file(fd);
+  if (file == 0) return finish(turn, -EBADF);
+  if (turn.w.files[file].kind != FileKind::kRandom) return finish(turn, -ESPIPE);
+  const struct iovec v = {b, n};
+  return finish(turn, counter::read(turn, fd, file, {&v, 1, n}));
+}
+
+ssize_t not_seekable(Op op) noexcept {
+  Turn turn(op);
+  return finish(turn, -ESPIPE);
+}
+
+// Bytes of `in` (plain) to `out` (bound), at *at or the file's own position.
+ssize_t copy_to_bound(Turn& turn, int out, int in, off_t* at, std::size_t n) noexcept {
+  const std::uint32_t file = bound_file(out);
+  if (file == 0) return -EBADF;
+  std::byte chunk[kCopyChunk];
+  std::size_t done = 0;
+  off_t position = at != nullptr ? *at : raw_syscall(SYS_lseek, in, 0, SEEK_CUR);
+  if (position < 0) return position;
+  while (done < n) {
+    const std::size_t wanted = n - done < sizeof chunk ? n - done : sizeof chunk;
+    const long got = raw_syscall(SYS_pread64, in, chunk, wanted, position);
+    if (got <= 0) {
+      if (done == 0 && got < 0) return got;
+      break;
+    }
+    const struct iovec v = {chunk, static_cast<std::size_t>(got)};
+    const ssize_t put = write_bound(turn, out, file, {&v, 1, v.iov_len});
+    if (put < 0) {
+      if (done == 0) return put;
+      break;
+    }
+    done += static_cast<std::size_t>(put);
+    position += put;
+    if (put < got) break;
+  }
+  if (at != nullptr) {
+    *at = position;
+  } else {
+    raw_syscall(SYS_lseek, in, position, SEEK_SET);
+  }
+  return static_cast<ssize_t>(done);
+}
+
+// Bytes of `in` to `out`, at *in_at and *out_at or the files' own positions.
+ssize_t copy_by_hand(int in, off64_t* in_at, int out, off64_t* out_at, std::size_t n) noexcept {
+  std::byte chunk[kCopyChunk];
+  std::size_t done = 0;
+  while (done < n) {
+    const std::size_t wanted = n - done < sizeof chunk ? n - done : sizeof chunk;
+    const long got = in_at != nullptr ? raw_syscall(SYS_pread64, in, chunk, wanted, *in_at)
+                                      : raw_syscall(SYS_read, in, chunk, wanted);
+    if (got == 0) break;
+    const auto size = static_cast<std::size_t>(got < 0 ? 0 : got);
+    const long put = got < 0             ? got
+                     : out_at != nullptr ? raw_syscall(SYS_pwrite64, out, chunk, size, *out_at)
+                                         : raw_syscall(SYS_write, out, chunk, size);
+    if (put < got && in_at == nullptr && got > 0) {  // what was not written was not read
+      raw_syscall(SYS_lseek, in, (put < 0 ? 0 : put) - got, SEEK_CUR);
+    }
+    if (put < 0) return done == 0 ? put : static_cast<ssize_t>(done);
+    if (in_at != nullptr) *in_at += put;
+    if (out_at != nullptr) *out_at += put;
+    done += static_cast<std::size_t>(put);
+    if (put < got) break;
+  }
+  return static_cast<ssize_t>(done);
+}
+
+}  // namespace
+
+ssize_t read(int fd, void* b, size_t n) {
+  if (is_plain(fd)) return real::read(fd, b, n);
+  Turn turn(Op::read, Turn::kCancellationPoint);
+  const struct iovec v = {b, n};
+  return finish(turn, read_vectors(turn, fd, &v, 1));
+}
+ssize_t __read_chk(int fd, void* b, size_t n, size_t) { return wrap::read(fd, b, n); }
+
+ssize_t readv(int fd, const struct iovec* v, int n) {
+  if (is_plain(fd)) return real::readv(fd, v, n);
+  Turn turn(Op::readv, Turn::kCancellationPoint);
+  return finish(turn, read_vectors(turn, fd, v, n));
+}
+
+ssize_t pread(int fd, void* b, size_t n, off_t at) {
+  return is_plain(fd) ? real::pread(fd, b, n, at) : positioned(fd, b, n);
+}
+ssize_t pread64(int fd, void* b, size_t n, off64_t at) { return wrap::pread(fd, b, n, at); }
+ssize_t __pread_chk(int fd, void* b, size_t n, off_t at, size_t) {
+  return wrap::pread(fd, b, n, at);
+}
+ssize_t __pread64_chk(int fd, void* b, size_t n, off64_t at, size_t) {
+  return wrap::pread(fd, b, n, at);
+}
+
+ssize_t write(int fd, const void* b, size_t n) {
+  if (is_plain(fd)) {
+    return plain_write(Op::write, fd, [=] { return real::write(fd, b, n); });
+  }
+  Turn turn(Op::write, Turn::kCancellationPoint);
+  const struct iovec v = {const_cast<void*>(b), n};
+  return finish(turn, write_vectors(turn, fd, &v, 1));
+}
+
+ssize_t writev(int fd, const struct iovec* v, int n) {
+  if (is_plain(fd)) {
+    return plain_write(Op::writev, fd, [=] { return real::writev(fd, v, n); });
+  }
+  Turn turn(Op::writev, Turn::kCancellationPoint);
+  return finish(turn, write_vectors(turn, fd, v, n));
+}
+
+ssize_t pwrite(int fd, const void* b, size_t n, off_t at) {
+  if (!is_plain(fd)) return not_seekable(Op::pwrite);
+  return plain_write(Op::pwrite, fd, [=] { return real::pwrite(fd, b, n, at); });
+}
+ssize_t pwrite64(int fd, const void* b, size_t n, off64_t at) { return wrap::pwrite(fd, b, n, at); }
+ssize_t pwritev(int fd, const struct iovec* v, int n, off_t at) {
+  if (!is_plain(fd)) return not_seekable(Op::pwritev);
+  return plain_write(Op::pwritev, fd, [=] { return real::pwritev(fd, v, n, at); });
+}
+ssize_t pwritev64(int fd, const struct iovec* v, int n, off64_t at) {
+  return wrap::pwritev(fd, v, n, at);
+}
+
+// At the file's own position these are readv and writev, also of what has none.
+ssize_t preadv2(int fd, const struct iovec* v, int n, off_t at, int flags) {
+  if (is_plain(fd)) return real::preadv2(fd, v, n, at, flags);
+  if (flags != 0) return fail(EOPNOTSUPP);
+  return at == -1 ? wrap::readv(fd, v, n) : not_seekable(Op::preadv2);
+}
+ssize_t preadv64v2(int fd, const struct iovec* v, int n, off64_t at, int flags) {
+  return wrap::preadv2(fd, v, n, at, flags);
+}
+ssize_t pwritev2(int fd, const struct iovec* v, int n, off_t at, int flags) {
+  if (is_plain(fd)) {
+    return plain_write(Op::pwritev2, fd, [=] { return real::pwritev2(fd, v, n, at, flags); });
+  }
+  if (flags != 0) return fail(EOPNOTSUPP);
+  return at == -1 ? wrap::writev(fd, v, n) : not_seekable(Op::pwritev2);
+}
+ssize_t pwritev64v2(int fd, const struct iovec* v, int n, off64_t at, int flags) {
+  return wrap::pwritev2(fd, v, n, at, flags);
+}
+
+// --- room in files: no bytes, but the size and the time change ----------------------------------
+
+// Of the modes, those that all file systems have: programs do without the others.
+int fallocate(int fd, int how, off_t at, off_t n) {
+  const bool punches = how == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE);
+  if (is_plain(fd) && how != 0 && how != FALLOC_FL_KEEP_SIZE && !punches) return fail(EOPNOTSUPP);
+  return plain_write(Op::fallocate, fd, [=] { return real::fallocate(fd, how, at, n); });
+}
+int fallocate64(int fd, int how, off64_t at, off64_t n) { return wrap::fallocate(fd, how, at, n); }
+int posix_fallocate(int fd, off_t at, off_t n) {
+  return plain_write(Op::posix_fallocate, fd, [=] { return real::posix_fallocate(fd, at, n); });
+}
+int posix_fallocate64(int fd, off64_t at, off64_t n) { return wrap::posix_fallocate(fd, at, n); }
+
+// Between some file systems the kernel does not copy by itself.
+ssize_t copy_file_range(int in, off64_t* in_at, int out, off64_t* out_at, size_t n,
+                        unsigned flags) {
+  if (!is_plain(in) || !is_plain(out)) return fail(EINVAL);
+  return plain_write(Op::copy_file_range, out, [=]() -> ssize_t {
+    const ssize_t done = real::copy_file_range(in, in_at, out, out_at, n, flags);
+    const bool refused = done < 0 && (errno == EXDEV || errno == EOPNOTSUPP || errno == ENOSYS);
+    if (!refused) return done;
+    const ssize_t copied = copy_by_hand(in, in_at, out, out_at, n);
+    return copied < 0 ? fail(static_cast<int>(-copied)) : copied;
+  });
+}
+
+// Where a file has holes, and in what units, is the file system's: here none has any.
+off_t lseek(int fd, off_t at, int from) {
+  struct stat s {};
+  if ((from != SEEK_DATA && from != SEEK_HOLE) || !is_plain(fd) ||
+      raw_syscall(SYS_fstat, fd, &s) != 0 || !S_ISREG(s.st_mode)) {
+    return real::lseek(fd, at, from);
+  }
+  if (at < 0 || at >= s.st_size) return fail(ENXIO);
+  return real::lseek(fd, from == SEEK_DATA ? at : s.st_size, SEEK_SET);
+}
+off64_t lseek64(int fd, off64_t at, int from) { return wrap::lseek(fd, at, from); }
+
+ssize_t sendfile(int out, int in, off_t* at, size_t n) {
+  if (is_plain(out) && is_plain(in)) {
+    return plain_write(Op::sendfile, out, [=] { return real::sendfile(out, in, at, n); });
+  }
+  Turn turn(Op::sendfile, Turn::kCancellationPoint);
+  if (!is_plain(in)) return finish(turn, -EINVAL);  // as Linux: no source that cannot be mapped
+  const ssize_t result = finish(turn, copy_to_bound(turn, out, in, at, n));
+  if (is_parallel()) turn.yield();
+  return result;
+}
+ssize_t sendfile64(int out, int in, off64_t* at, size_t n) {
+  return wrap::sendfile(out, in, at, n);
+}
+
+// Programs fall back to read and write.
+ssize_t splice(int in, off64_t* in_at, int out, off64_t* out_at, size_t n, unsigned flags) {
+  if (is_plain(in) && is_plain(out)) return real::splice(in, in_at, out, out_at, n, flags);
+  return fail(EINVAL);
+}
+ssize_t tee(int in, int out, size_t n, unsigned flags) {
+  if (is_plain(in) && is_plain(out)) return real::tee(in, out, n, flags);
+  return fail(EINVAL);
+}
+ssize_t vmsplice(int fd, const struct iovec* v, size_t n, unsigned flags) {
+  if (is_plain(fd)) return real::vmsplice(fd, v, n, flags);
+  return fail(EINVAL);
+}
+
+}  // namespace crane::wrap

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening files: numbers are given out at turns (rule 10); the random devices are virtual (D7).
+#include <cstring>
+
+#include "dmt/base/log.h"
+#include "runtime/preload/core/inside.h"
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/fifo.h"
+#include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/open.h"
+#include "runtime/preload/files/proc_files.h"
+#include "runtime/preload/time/vrandom.h"
+
+namespace crane {
+namespace {
+
+constexpr std::size_t kPatternSize = 6;
+
+bool is_random_device(const char* path) noexcept {
+  return std::strcmp(path, "/dev/urandom") == 0 || std::strcmp(path, "/dev/random") == 0;
+}
+
+}  // namespace
+
+int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode) noexcept {
+  if (const long fd = open_proc_file(turn, path, flags); fd != kNotOurs) {
+    return fd < 0 ? static_cast<int>(fd) : bind_plain(turn, fd);
+  }
+  struct stat status;
+  if (fifo::find(directory, path, flags, status)) {
+    return fifo::open(turn, directory, path, flags, status);
+  }
+  flags &= ~O_DIRECT;  // advice, but for what each file system refuses
+  const bool nameless = (flags & O_TMPFILE) == O_TMPFILE;
+  const bool makes =
+      nameless || ((flags & O_CREAT) != 0 && ((flags & O_EXCL) != 0 || !exists(directory, path)));
+  const long fd = raw_syscall(SYS_openat, directory, path, flags, mode);
+  if (fd < 0) return static_cast<int>(fd);
+  if (path != nullptr && path[0] == '/' && is_random_device(path)) {
+    const std::uint32_t file = dmt::create_file(turn.w, own_slot(), FileKind::kRandom);
+    if (file == 0) {
+      raw_syscall(SYS_close, fd);
+      return -ENFILE;
+    }
+    return bind_new(turn, fd, file);
+  }
+  const int number = bind_plain(turn, fd);
+  if (makes || (flags & O_ACCMODE) != O_RDONLY) note_opened(turn, number, makes);
+  if ((flags & O_TRUNC) != 0) note_written(number);
+  if (makes && !nameless) note_parent(turn, directory, path);
+  return number;
+}
+
+bool has_name_pattern(const char* path, int suffix, char*& pattern) noexcept {
+  const std::size_t size = std::strlen(path);
+  if (suffix < 0 || size < kPatternSize + static_cast<std::size_t>(suffix)) return false;
+  pattern = const_cast<char*>(path) + size - kPatternSize - static_cast<std::size_t>(suffix);
+  return std::memcmp(pattern, "XXXXXX", kPatternSize) == 0;
+}
+
+void fill_name(char* pattern) noexcept {
+  static constexpr char kLetters[] =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  unsigned char bytes[kPatternSize];
+  virtual_random(bytes, sizeof bytes);
+  for (std::size_t i = 0; i < kPatternSize; ++i) {
+    pattern[i] = kLetters[bytes[i] % (sizeof kLetters - 1)];
+  }
+}
+
+namespace wrap {
+namespace {
+
+int temporary_file(Op op, char* path, int suffix, int flags) noexcept {
+  Turn turn(op);
+  constexpr int kOwn = O_RDWR | O_CREAT | O_EXCL;
+  const int result = with_fresh_name(path, suffix, [&] {
+    return open_at(turn, AT_FDCWD, path, (flags & ~O_ACCMODE) | kOwn, 0600);
+  });
+  return finish_int(turn, result);
+}
+
+// As mkdir would say it.
+int exists_not(const char* path) noexcept {
+  struct stat status {};
+  const long error = raw_syscall(SYS_newfstatat, AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW);
+  return error == -ENOENT ? 0 : error == 0 ? -EEXIST : static_cast<int>(error);
+}
+
+}  // namespace
+
+int openat(int d, const char* p, int f, mode_t m) {
+  Turn turn(Op::openat, Turn::kCancellationPoint);
+  return finish_int(turn, open_at(turn, d, p, f, m));
+}
+int open(const char* p, int f, mode_t m) {
+  Turn turn(Op::open, Turn::kCancellationPoint);
+  return finish_int(turn, open_at(turn, AT_FDCWD, p, f, m));
+}
+int open64(const char* p, int f, mode_t m) { return wrap::open(p, f, m); }
+int openat64(int d, const char* p, int f, mode_t m) { return wrap::openat(d, p, f, m); }
+int __open_2(const char* p, int f) { return wrap::open(p, f, 0); }
+int __open64_2(const char* p, int f) { return wrap::open(p, f, 0); }
+int __openat_2(int d, const char* p, int f) { return wrap::openat(d, p, f, 0); }
+int __openat64_2(int d, const char* p, int f) { return wrap::openat(d, p, f, 0); }
+int creat(const char* p, mode_t m) { return wrap::open(p, O_CREAT | O_WRONLY | O_TRUNC, m); }
+int creat64(const char* p, mode_t m) { return wrap::creat(p, m); }
+
+int memfd_create(const char* p, unsigned f) {
+  Turn turn(Op::memfd_create);
+  return finish_int(turn, bind_plain(turn, raw_syscall(SYS_memfd_create, p, f)));
+}
+
+int shm_open(const char* p, int f, mode_t m) {
+  Turn turn(Op::shm_open);
+  char path[300] = "/dev/shm/";
+  while (*p == '/') ++p;
+  const std::size_t size = std::strlen(p);
+  constexpr std::size_t kPrefix = 9;
+  if (size == 0 || size > NAME_MAX || std::strchr(p, '/') != nullptr) {
+    return finish_int(turn, -EINVAL);
+  }
+  std::memcpy(path + kPrefix, p, size + 1);
+  return finish_int(turn, open_at(turn, AT_FDCWD, path, f | O_NOFOLLOW | O_CLOEXEC, m));
+}
+
+int mkostemps(char* p, int n, int f) { return temporary_file(Op::mkostemps, p, n, f); }
+int mkostemps64(char* p, int n, int f) { return temporary_file(Op::mkostemps64, p, n, f); }
+int mkstemps(char* p, int n) { return temporary_file(Op::mkstemps, p, n, 0); }
+int mkstemps64(char* p, int n) { return temporary_file(Op::mkstemps64, p, n, 0); }
+int mkostemp(char* p, int f) { return temporary_file(Op::mkostemp, p, 0, f); }
+int mkostemp64(char* p, int f) { return temporary_file(Op::mkostemp64, p, 0, f); }
+int mkstemp(char* p) { return temporary_file(Op::mkstemp, p, 0, 0); }
+int mkstemp64(char* p) { return temporary_file(Op::mkstemp64, p, 0, 0); }
+
+char* mkdtemp(char* p) {
+  Turn turn(Op::mkdtemp);
+  const int result =
+      with_fresh_name(p, 0, [&] { return static_cast<int>(raw_syscall(SYS_mkdir, p, 0700)); });
+  if (result >= 0) note_made(turn, AT_FDCWD, p);
+  return finish(turn, result) < 0 ? nullptr : p;
+}
+
+// Names that nobody has now.
+
+char* mktemp(char* p) {
+  Turn turn(Op::mktemp);
+  const int result = with_fresh_name(p, 0, [=] { return exists_not(p); });
+  if (finish(turn, result) < 0) *p = '\0';
+  return p;
+}
+
+char* tmpnam_r(char* p) {
+  if (p == nullptr) return nullptr;
+  constexpr char kPattern[] = P_tmpdir "/fileXXXXXX";
+  static_assert(sizeof kPattern <= L_tmpnam);
+  std::memcpy(p, kPattern, sizeof kPattern);
+  return *wrap::mktemp(p) == '\0' ? nullptr : p;
+}
+char* tmpnam(char* p) {
+  static char name[L_tmpnam];
+  return wrap::tmpnam_r(p == nullptr ? name : p);
+}
+
+// libc finds the directory and the memory; its letters are not ours.
+char* tempnam(const char* directory, const char* prefix) {
+  Turn turn(Op::tempnam);
+  char* name;
+  {
+    const OutsideCrane outside;
+    name = real::tempnam(directory, prefix);
+  }
+  regain(turn);
+  if (name == nullptr) return nullptr;
+  std::memset(name + std::strlen(name) - kPatternSize, 'X', kPatternSize);
+  return finish(turn, with_fresh_name(name, 0, [=] { return exists_not(name); })) < 0 ? nullptr
+                                                                                      : name;
+}
+
+}  // namespace wrap
+}  // namespace crane

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pipes (the kernel's, counted) and the descriptors that are wholly virtual: eventfd, timerfd,
+// signalfd.
+#include <algorithm>
+
+#include "dmt/base/log.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/counter.h"
+#include "runtime/preload/signals/signals.h"
+#include "runtime/preload/sockets/stream.h"
+#include "runtime/preload/time/vtime.h"
+
+namespace crane::wrap {
+namespace {
+
+// The timer's clock has its place where a signalfd has its mask.
+clockid_t clock_of(const dmt::CounterState& c) noexcept {
+  return static_cast<clockid_t>(c.signal_mask);
+}
+
+int make_pipe(Turn& turn, int* fds, int flags) noexcept {
+  int made[2];
+  const long result = raw_syscall(SYS_pipe2, made, flags);
+  if (result < 0) return static_cast<int>(result);
+  raw_syscall(SYS_fcntl, made[0], F_SETPIPE_SZ, stream::kPipeKernelBytes);
+  const std::uint32_t from = dmt::create_file(turn.w, own_slot(), FileKind::kPipeRead);
+  const std::uint32_t to = dmt::create_file(turn.w, own_slot(), FileKind::kPipeWrite);
+  if (from == 0 || to == 0) {
+    for (const int fd : made) raw_syscall(SYS_close, fd);
+    if (from != 0) dmt::drop_reference(turn.w, from);
+    return -ENFILE;
+  }
+  const bool nonblocking = (flags & O_NONBLOCK) != 0;
+  turn.w.files[from].nonblocking = turn.w.files[to].nonblocking = nonblocking;
+  stream::connect_ends(turn.w, from, to, stream::kPipeCapacity);
+  fds[0] = bind_new(turn, made[0], from);
+  fds[1] = bind_new(turn, made[1], to);
+  return fds[0] < 0 ? fds[0] : fds[1] < 0 ? fds[1] : 0;
+}
+
+// `fd` is the kernel's of the same sort: never used, it only has the number.
+int bind_counter(Turn& turn, long fd, FileKind kind, bool nonblocking) noexcept {
+  if (fd < 0) return static_cast<int>(fd);
+  const std::uint32_t file = dmt::create_file(turn.w, own_slot(), kind);
+  if (file == 0) {
+    raw_syscall(SYS_close, fd);
+    return -ENFILE;
+  }
+  turn.w.files[file].nonblocking = nonblocking;
+  return bind_new(turn, fd, file);
+}
+
+FileRecord* record_of(int fd, FileKind kind) noexcept {
+  FileRecord* f = bound_record(fd);
+  return f != nullptr && f->kind == kind ? f : nullptr;
+}
+
+int no_such(int fd) noexcept { return is_open(fd) ? -EINVAL : -EBADF; }
+
+void read_timer(const dmt::Layout& w, const dmt::CounterState& c, struct itimerspec* out) noexcept {
+  const dmt::TimerRecord& t = w.timers[c.timer];
+  const std::int64_t left =
+      t.heap == 0 ? 0 : std::max<std::int64_t>(t.deadline_ns - w.scheduler.now_ns, 1);
+  out->it_value = to_timespec(left);
+  out->it_interval = to_timespec(c.interval_ns);
+}
+
+int set_timer(Turn& turn, std::uint32_t file, int flags, const struct itimerspec* v) noexcept {
+  dmt::CounterState& c = turn.w.files[file].counter;
+  if (!is_valid(v->it_value) || !is_valid(v->it_interval)) return -EINVAL;
+  c.count = 0;
+  c.interval_ns = to_ns(v->it_interval);
+  dmt::disarm_timer(turn.w, c.timer);
+  if (v->it_value.tv_sec != 0 || v->it_value.tv_nsec != 0) {
+    const bool absolute = (flags & TFD_TIMER_ABSTIME) != 0;
+    dmt::arm_timer(turn.w, c.timer,
+                   absolute ? deadline_at(turn.w, clock_of(c), v->it_value)
+                            : deadline_after(turn.w, to_ns(v->it_value)));
+  }
+  dmt::refresh_readiness(turn.w, file, false);
+  return 0;
+}
+
+// Changes of files are no replicated events: to be told of them is to wait for ever, as on a
+// signalfd of no signals, which it is here.  A server that polls as well goes on; many do not bear
+// a refusal.
+int make_inotify(Turn& turn, int flags) noexcept {
+  if ((flags & ~(IN_NONBLOCK | IN_CLOEXEC)) != 0) return -EINVAL;
+  static bool said = false;
+  if (first_time(said)) {
+    Message() << "inotify: changes of files are not replicated events: the server hears of none";
+  }
+  const int kernel_flags = (flags & IN_CLOEXEC) != 0 ? EFD_CLOEXEC : 0;
+  return bind_counter(turn, raw_syscall(SYS_eventfd2, 0, kernel_flags), FileKind::kSignalFd,
+                      (flags & IN_NONBLOCK) != 0);
+}
+
+bool is_inotify(int fd) noexcept {
+  const FileRecord* f = bound_record(fd);
+  return f != nullptr && f->kind == FileKind::kSignalFd && f->counter.signal_mask == 0;
+}
+
+}  // namespace
+
+int pipe2(int* fds, int flags) {
+  Turn turn(Op::pipe2);
+  return finish_int(turn, make_pipe(turn, fds, flags));
+}
+int pipe(int* fds) {
+  Turn turn(Op::pipe);
+  return finish_int(turn, make_pipe(turn, fds, 0));
+}
+
+int eventfd(unsigned n, int flags) {
+  Turn turn(Op::eventfd);
+  const int fd = bind_counter(turn, raw_syscall(SYS_eventfd2, n, flags), FileKind::kEventFd,
+                              (flags & EFD_NONBLOCK) != 0);
+  if (fd >= 0) {
+    const std::uint32_t file = bound_file(fd);
+    turn.w.files[file].counter.count = n;
+    turn.w.files[file].counter.semaphore = (flags & EFD_SEMAPHORE) != 0;
+    dmt::refresh_readiness(turn.w, file, false);
+  }
+  return finish_int(turn, fd);
+}
+int eventfd_read(int fd, eventfd_t* value) {
+  return wrap::read(fd, value, sizeof *value) == sizeof *value ? 0 : -1;
+}
+int eventfd_write(int fd, eventfd_t value) {
+  return wrap::write(fd, &value, sizeof value) == sizeof value ? 0 : -1;
+}
+
+int timerfd_create(clockid_t c, int flags) {
+  Turn turn(Op::timerfd_create);
+  if (!is_deadline_clock(c)) return finish_int(turn, -EINVAL);
+  // The placeholder's clock does not matter; the alarm clocks would need a capability.
+  const int fd = bind_counter(turn, raw_syscall(SYS_timerfd_create, CLOCK_MONOTONIC, flags),
+                              FileKind::kTimerFd, (flags & TFD_NONBLOCK) != 0);
+  if (fd < 0) return finish_int(turn, fd);
+  FileRecord& f = *bound_record(fd);
+  if (f.counter.timer == dmt::kNone) {
+    // Without a timer there is nothing to take down at close.
+    f.kind = FileKind::kEventFd;
+    close_descriptor(turn, fd);
+    return finish_int(turn, -ENOMEM);
+  }
+  f.counter.signal_mask = static_cast<std::uint64_t>(c);
+  return finish_int(turn, fd);
+}
+
+int timerfd_settime(int fd, int flags, const struct itimerspec* v, struct itimerspec* old) {
+  Turn turn(Op::timerfd_settime);
+  const FileRecord* f = record_of(fd, FileKind::kTimerFd);
+  if (f == nullptr) return finish_int(turn, no_such(fd));
+  struct itimerspec before;
+  read_timer(turn.w, f->counter, &before);
+  const int error = set_timer(turn, bound_file(fd), flags, v);
+  if (error == 0 && old != nullptr) *old = before;
+  return finish_int(turn, error);
+}
+
+int timerfd_gettime(int fd, struct itimerspec* v) {
+  Turn turn(Op::timerfd_gettime);
+  const FileRecord* f = record_of(fd, FileKind::kTimerFd);
+  if (f == nullptr) return finish_int(turn, no_such(fd));
+  read_timer(turn.w, f->counter, v);
+  return finish_int(turn, 0);
+}
+
+int signalfd(int fd, const sigset_t* mask, int flags) {
+  Turn turn(Op::signalfd);
+  int made = fd;
+  if (fd < 0) {
+    made = bind_counter(turn, raw_syscall(SYS_signalfd4, -1, mask, sizeof(std::uint64_t), flags),
+                        FileKind::kSignalFd, (flags & SFD_NONBLOCK) != 0);
+    if (made < 0) return finish_int(turn, made);
+  }
+  FileRecord* f = record_of(made, FileKind::kSignalFd);
+  if (f == nullptr) return finish_int(turn, no_such(fd));
+  f->port = self.process;
+  f->counter.signal_mask = bits_of(*mask) & ~(bit_of(SIGKILL) | bit_of(SIGSTOP));
+  const std::uint64_t pending = turn.w.processes[self.process].pending_signals;
+  f->counter.count = (pending & f->counter.signal_mask) != 0 ? 1 : 0;
+  dmt::refresh_readiness(turn.w, bound_file(made), false);
+  return finish_int(turn, made);
+}
+
+int inotify_init() {
+  Turn turn(Op::inotify_init);
+  return finish_int(turn, make_inotify(turn, 0));
+}
+int inotify_init1(int flags) {
+  Turn turn(Op::inotify_init1);
+  return finish_int(turn, make_inotify(turn, flags));
+}
+int inotify_add_watch(int fd, const char* path, uint32_t mask) {
+  Turn turn(Op::inotify_add_watch);
+  if (!is_inotify(fd)) return finish_int(turn, is_open(fd) ? -EINVAL : -EBADF);
+  if (mask == 0) return finish_int(turn, -EINVAL);
+  const long there = raw_syscall(SYS_access, path, R_OK);
+  static int watches = 0;  // every one has its own number, also a second one of the same file
+  return finish_int(turn, there < 0 ? there : ++watches);
+}
+int inotify_rm_watch(int fd, int) {
+  Turn turn(Op::inotify_rm_watch);
+  return finish_int(turn, is_inotify(fd) ? 0 : is_open(fd) ? -EINVAL : -EBADF);
+}
+
+}  // namespace crane::wrap

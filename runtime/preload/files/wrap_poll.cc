@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// poll and select: readiness comes from the table of files, never from the kernel (rule 10); time
+// is virtual.  A thread that blocks watches its files and sleeps in the scheduler.
+#include <alloca.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/fd.h"
+#include "runtime/preload/signals/signals.h"
+#include "runtime/preload/time/vtime.h"
+
+namespace crane::wrap {
+namespace {
+
+constexpr std::size_t kDescriptorsMax = dmt::kFdsMax;
+constexpr std::uint32_t kNormal = POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM;
+
+// poll has two names for one thing.
+std::uint32_t with_aliases(dmt::Readiness r) noexcept {
+  return r | ((r & dmt::kIn) != 0 ? POLLRDNORM : 0u) | ((r & dmt::kOut) != 0 ? POLLWRNORM : 0u);
+}
+std::uint32_t without_aliases(std::uint32_t events) noexcept {
+  return events | ((events & POLLRDNORM) != 0 ? dmt::kIn : 0) |
+         ((events & POLLWRNORM) != 0 ? dmt::kOut : 0);
+}
+
+short ready_events(const dmt::Layout& w, const struct pollfd& p) noexcept {
+  if (p.fd < 0) return 0;
+  const auto events = static_cast<std::uint32_t>(static_cast<unsigned short>(p.events));
+  const std::uint32_t file = bound_file(p.fd);
+  if (file == 0) {
+    if (!is_open(p.fd)) return POLLNVAL;
+    return static_cast<short>(events & kNormal);  // regular files are always ready
+  }
+  const std::uint32_t now = with_aliases(dmt::level_of(w, file));
+  return static_cast<short>(now & (events | POLLERR | POLLHUP));
+}
+
+int evaluate(const dmt::Layout& w, struct pollfd* fds, nfds_t n) noexcept {
+  int ready = 0;
+  for (nfds_t i = 0; i < n; ++i) {
+    fds[i].revents = ready_events(w, fds[i]);
+    if (fds[i].revents != 0) ++ready;
+  }
+  return ready;
+}
+
+// Watches of this call, taken down before anything may leave the call by another way.
+class Watches {
+ public:
+  Watches(Turn& turn, std::uint32_t* ids) noexcept : turn_(turn), ids_(ids) {}
+  bool add(const struct pollfd* fds, nfds_t n) noexcept {
+    for (nfds_t i = 0; i < n; ++i) {
+      const std::uint32_t file = fds[i].fd < 0 ? 0 : bound_file(fds[i].fd);
+      if (file == 0) continue;
+      const auto events = static_cast<std::uint32_t>(static_cast<unsigned short>(fds[i].events));
+      const std::uint32_t id =
+          dmt::watch_by_slot(turn_.w, own_slot(), file, without_aliases(events));
+      if (id == 0) return false;
+      ids_[count_++] = id;
+    }
+    return true;
+  }
+  void drop() noexcept {
+    while (count_ > 0) dmt::drop_watch(turn_.w, ids_[--count_]);
+  }
+
+ private:
+  Turn& turn_;
+  std::uint32_t* ids_;
+  std::size_t count_ = 0;
+};
+
+// Ready descriptors, 0 at the deadline, or -EINTR.
+int poll_until(Turn& turn, struct pollfd* fds, nfds_t n, std::int64_t deadline_ns) noexcept {
+  Watches watches(turn, static_cast<std::uint32_t*>(alloca((n + 1) * sizeof(std::uint32_t))));
+  for (;;) {
+    const int ready = evaluate(turn.w, fds, n);
+    if (ready > 0) return ready;
+    if (deadline_ns <= turn.now()) {
+      turn.yield();  // rule 11: repeated polls let the others go
+      return 0;
+    }
+    if (!watches.add(fds, n)) {
+      watches.drop();
+      return -ENOMEM;
+    }
+    const dmt::WakeReason why = turn.wait(0, deadline_ns);
+    watches.drop();
+    if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(kNeverRestarts)) {
+      return -EINTR;
+    }
+  }
+}
+
+int poll_masked(Turn& turn, struct pollfd* fds, nfds_t n, std::int64_t deadline_ns,
+                const sigset_t* mask) noexcept {
+  if (n > kDescriptorsMax) return -EINVAL;
+  if (mask == nullptr) return poll_until(turn, fds, n, deadline_ns);
+  TemporaryMask temporary(turn.w, mask);
+  const int result = poll_until(turn, fds, n, deadline_ns);
+  temporary.restore();
+  return result;
+}
+
+std::int64_t deadline_in(const Turn& turn, std::int64_t ns) noexcept {
+  return ns == 0 ? turn.now() : deadline_after(turn.w, ns);
+}
+
+// --- select --------------------------------------------------------------------------------------
+
+bool has(const fd_set* set, int fd) noexcept {
+  if (set == nullptr) return false;
+  const auto* words = reinterpret_cast<const unsigned long*>(set);
+  return (words[fd / 64] >> (fd % 64) & 1) != 0;
+}
+void put(fd_set* set, int fd) noexcept {
+  reinterpret_cast<unsigned long*>(set)[fd / 64] |= 1ul << (fd % 64);
+}
+void clear(fd_set* set, int n) noexcept {
+  if (set != nullptr) std::memset(set, 0, static_cast<std::size_t>((n + 63) / 64) * 8);
+}
+
+constexpr short kReadEvents = POLLIN | POLLRDNORM | POLLRDBAND;
+constexpr short kWriteEvents = POLLOUT | POLLWRNORM;
+
+// The sets as a list of descriptors; how many.
+nfds_t collect(int n, const fd_set* r, const fd_set* w, const fd_set* e,
+               struct pollfd* out) noexcept {
+  nfds_t count = 0;
+  for (int fd = 0; fd < n; ++fd) {
+    const int events = (has(r, fd) ? kReadEvents : 0) | (has(w, fd) ? kWriteEvents : 0) |
+                       (has(e, fd) ? POLLPRI : 0);
+    if (events != 0) out[count++] = {fd, static_cast<short>(events), 0};
+  }
+  return count;
+}
+
+// Writes the answers back into the sets; how many bits.
+int spread(int n, fd_set* r, fd_set* w, fd_set* e, const struct pollfd* fds,
+           nfds_t count) noexcept {
+  clear(r, n);
+  clear(w, n);
+  clear(e, n);
+  int bits = 0;
+  for (nfds_t i = 0; i < count; ++i) {
+    const struct pollfd& p = fds[i];
+    const int hung = p.revents & (POLLHUP | POLLERR);
+    if ((p.events & POLLIN) != 0 && ((p.revents & kReadEvents) | hung) != 0) {
+      put(r, p.fd);
+      ++bits;
+    }
+    if ((p.events & POLLOUT) != 0 && ((p.revents & kWriteEvents) | (p.revents & POLLERR)) != 0) {
+      put(w, p.fd);
+      ++bits;
+    }
+    if ((p.events & POLLPRI) != 0 && (p.revents & POLLPRI) != 0) {
+      put(e, p.fd);
+      ++bits;
+    }
+  }
+  return bits;
+}
+
+// `wait_ns` < 0 = for ever.
+int select_masked(Turn& turn, int n, fd_set* r, fd_set* w, fd_set* e, std::int64_t deadline_ns,
+                  const sigset_t* mask) noexcept {
+  if (n < 0) return -EINVAL;
+  n = std::min(n, static_cast<int>(dmt::kFdsMax));
+  auto* fds = static_cast<struct pollfd*>(
+      alloca((static_cast<std::size_t>(n) + 1) * sizeof(struct pollfd)));
+  const nfds_t count = collect(n, r, w, e, fds);
+  for (nfds_t i = 0; i < count; ++i) {
+    if (is_plain(fds[i].fd) && !is_open(fds[i].fd)) return -EBADF;
+  }
+  const int result = poll_masked(turn, fds, count, deadline_ns, mask);
+  return result < 0 ? result : spread(n, r, w, e, fds, result == 0 ? 0 : count);
+}
+
+}  // namespace
+
+int poll(struct pollfd* fds, nfds_t n, int ms) {
+  Turn turn(Op::poll, Turn::kCancellationPoint);
+  const std::int64_t deadline =
+      ms < 0 ? dmt::kNoDeadline : deadline_in(turn, std::int64_t{ms} * 1'000'000);
+  return finish_int(turn, poll_masked(turn, fds, n, deadline, nullptr));
+}
+int __poll_chk(struct pollfd* fds, nfds_t n, int ms, size_t) { return wrap::poll(fds, n, ms); }
+
+int ppoll(struct pollfd* fds, nfds_t n, const struct timespec* t, const sigset_t* mask) {
+  Turn turn(Op::ppoll, Turn::kCancellationPoint);
+  if (t != nullptr && (!is_valid(*t) || t->tv_sec < 0)) return finish_int(turn, -EINVAL);
+  const std::int64_t deadline = t == nullptr ? dmt::kNoDeadline : deadline_in(turn, to_ns(*t));
+  return finish_int(turn, poll_masked(turn, fds, n, deadline, mask));
+}
+int __ppoll_chk(struct pollfd* fds, nfds_t n, const struct timespec* t, const sigset_t* mask,
+                size_t) {
+  return wrap::ppoll(fds, n, t, mask);
+}
+
+int select(int n, fd_set* r, fd_set* w, fd_set* e, struct timeval* t) {
+  Turn turn(Op::select, Turn::kCancellationPoint);
+  std::int64_t deadline = dmt::kNoDeadline;
+  if (t != nullptr) {
+    if (t->tv_sec < 0 || t->tv_usec < 0) return finish_int(turn, -EINVAL);
+    const std::int64_t ns = saturating_add(to_ns({t->tv_sec, 0}), std::int64_t{t->tv_usec} * 1000);
+    deadline = deadline_in(turn, ns);
+  }
+  const int result = select_masked(turn, n, r, w, e, deadline, nullptr);
+  // As Linux: what is left of the time.
+  if (t != nullptr) *t = to_timeval(std::max<std::int64_t>(deadline - turn.now(), 0));
+  return finish_int(turn, result);
+}
+
+int pselect(int n, fd_set* r, fd_set* w, fd_set* e, const struct timespec* t,
+            const sigset_t* mask) {
+  Turn turn(Op::pselect, Turn::kCancellationPoint);
+  if (t != nullptr && (!is_valid(*t) || t->tv_sec < 0)) return finish_int(turn, -EINVAL);
+  const std::int64_t deadline = t == nullptr ? dmt::kNoDeadline : deadline_in(turn, to_ns(*t));
+  return finish_int(turn, select_masked(turn, n, r, w, e, deadline, mask));
+}
+
+}  // namespace crane::wrap

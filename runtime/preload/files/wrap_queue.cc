@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// System V semaphores and message queues, POSIX message queues: the kernel's objects, asked without
+// waiting; waiting is the schedule's (rule 3).
+//
+// What must hold here:
+//  * Every success may be what somebody waits for: all that wait for the object try again, in the
+//    order in which they came.
+//  * The kernel never undoes anything (SEM_UNDO): that would be at no turn (semaphore_undo.h).
+#include <algorithm>
+#include <cstring>
+
+#include "dmt/base/assert.h"
+#include "dmt/base/log.h"
+#include "runtime/preload/core/blocking.h"
+#include "runtime/preload/core/mapping.h"
+#include "runtime/preload/core/raw.h"
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/fd.h"
+#include "runtime/preload/threads/semaphore_undo.h"
+
+namespace crane::wrap {
+namespace {
+
+constexpr std::uint64_t kSemaphores = 0x73656d, kMessages = 0x6d7367;  // address spaces of names
+constexpr std::size_t kOperationsMax = 500;                            // SEMOPM
+
+std::uint64_t object_of_id(std::uint64_t kind, int id) noexcept {
+  return name_of_address(kind, reinterpret_cast<const void*>(static_cast<std::intptr_t>(id)));
+}
+
+long finish(Turn& turn, long result, std::uint64_t object, bool wakes) noexcept {
+  if (result >= 0 && wakes && dmt::signal(turn.w, object, dmt::kAll) > 0) let_others_go(turn);
+  turn.result(static_cast<std::int64_t>(result));
+  if (result >= 0) return result;
+  errno = static_cast<int>(-result);
+  return -1;
+}
+
+// Repeats `attempt` until it says something else than -`busy`, or may not wait.  A deadline that
+// passes is -`late`; an object that is gone when the wait is over is -EIDRM.
+template <typename Attempt>
+long until_done(Turn& turn, std::uint64_t object, int busy, bool may_wait, std::int64_t deadline,
+                int late, Attempt attempt) noexcept {
+  bool waited = false;
+  for (;;) {
+    const long result = attempt();
+    if (result == -EINVAL && waited) return -EIDRM;
+    if (result != -busy || !may_wait) return result;
+    switch (turn.wait(object, deadline)) {
+      case dmt::WakeReason::kTimeout:
+        return -late;
+      case dmt::WakeReason::kInterrupted:
+        if (!turn.interrupted(kNeverRestarts)) return -EINTR;
+        break;
+      case dmt::WakeReason::kSignalled:
+        waited = true;
+    }
+  }
+}
+
+// Whether the first of the operations that cannot be done now is one that waits.  REQUIRES that one
+// cannot.
+bool first_waits(int id, const struct sembuf* ops, std::size_t n) noexcept {
+  for (std::size_t i = 0; i < n; ++i) {
+    long now = raw_syscall(SYS_semctl, id, ops[i].sem_num, GETVAL);
+    for (std::size_t j = 0; j < i; ++j) {
+      if (ops[j].sem_num == ops[i].sem_num) now += ops[j].sem_op;
+    }
+    const bool blocks = ops[i].sem_op == 0 ? now != 0 : now + ops[i].sem_op < 0;
+    if (blocks) return (ops[i].sem_flg & IPC_NOWAIT) == 0;
+  }
+  return true;
+}
+
+// --- SEM_UNDO ------------------------------------------------------------------------------------
+
+void note_undo(dmt::Layout& w, int id, const struct sembuf& done) noexcept {
+  if ((done.sem_flg & SEM_UNDO) == 0 || done.sem_op == 0) return;
+  dmt::SemaphoreUndo* place = nullptr;
+  for (dmt::SemaphoreUndo& u : w.semaphore_undos) {
+    const bool same =
+        u.change != 0 && u.process == self.process && u.id == id && u.number == done.sem_num;
+    if (same || (u.change == 0 && place == nullptr)) place = &u;
+    if (same) break;
+  }
+  CRANE_ASSERT(place != nullptr);  // can_undo() was asked
+  const int before = place->change;
+  *place = {id, before - done.sem_op, done.sem_num, self.process};
+}
+
+// Whether the table has room for what these may add.
+bool can_undo(const dmt::Layout& w, const struct sembuf* ops, std::size_t n) noexcept {
+  std::size_t wanted = 0;
+  for (std::size_t i = 0; i < n; ++i) wanted += (ops[i].sem_flg & SEM_UNDO) != 0 ? 1 : 0;
+  if (wanted == 0) return true;
+  std::size_t free = 0;
+  for (const dmt::SemaphoreUndo& u : w.semaphore_undos) free += u.change == 0 ? 1 : 0;
+  return wanted <= free;
+}
+
+// Who sets a semaphore clears what all processes would add to it.
+void forget_undo(dmt::Layout& w, int id, int number) noexcept {
+  for (dmt::SemaphoreUndo& u : w.semaphore_undos) {
+    if (u.id == id && (number < 0 || u.number == number)) u.change = 0;
+  }
+}
+
+void take_back(const dmt::SemaphoreUndo& u) noexcept {
+  constexpr int kValueMax = 32767;  // SEMVMX
+  const long now = raw_syscall(SYS_semctl, u.id, u.number, GETVAL);
+  if (now < 0) return;
+  const int wanted = std::clamp(static_cast<int>(now) + u.change, 0, kValueMax);
+  const auto step = static_cast<short>(wanted - static_cast<int>(now));
+  struct sembuf operation = {u.number, step, IPC_NOWAIT};
+  if (step != 0) raw_syscall(SYS_semop, u.id, &operation, 1);
+}
+
+long operate(Op op, int id, const struct sembuf* ops, std::size_t n,
+             const struct timespec* time) noexcept {
+  Turn turn(op);
+  const std::uint64_t object = object_of_id(kSemaphores, id);
+  if (n == 0 || n > kOperationsMax) return finish(turn, n == 0 ? -EINVAL : -E2BIG, object, false);
+  std::int64_t deadline = dmt::kNoDeadline;
+  if (time != nullptr) {
+    if (!is_valid(*time)) return finish(turn, -EINVAL, object, false);
+    deadline = deadline_after(turn.w, to_ns(*time));
+  }
+  struct sembuf now[kOperationsMax];
+  std::memcpy(now, ops, n * sizeof *ops);
+  if (!can_undo(turn.w, ops, n)) return finish(turn, -ENOSPC, object, false);
+  bool changes = false;
+  for (std::size_t i = 0; i < n; ++i) {
+    now[i].sem_flg = IPC_NOWAIT;
+    changes = changes || ops[i].sem_op != 0;
+  }
+  const auto attempt = [&] { return raw_syscall(SYS_semtimedop, id, now, n, nullptr); };
+  long result = attempt();
+  if (result == -EAGAIN && first_waits(id, ops, n)) {
+    result = until_done(turn, object, EAGAIN, true, deadline, EAGAIN, attempt);
+  }
+  for (std::size_t i = 0; result >= 0 && i < n; ++i) note_undo(turn.w, id, ops[i]);
+  return finish(turn, result, object, changes);
+}
+
+std::int64_t deadline_of(const Turn& turn, const struct timespec* at) noexcept {
+  return at == nullptr ? dmt::kNoDeadline : deadline_at(turn.w, CLOCK_REALTIME, *at);
+}
+
+// The kernel counts what it makes: its numbers are the same on every replica when all is made at
+// turns.  They are of the container, so that they are not folded.
+template <typename Call>
+int make_at_turn(Op op, Call call) noexcept {
+  Turn turn(op);
+  const int made = call();
+  turn.result(made < 0 ? errno : 0);
+  return made;
+}
+
+// The kernel's time-out that has passed: it does what can be done now.
+constexpr struct timespec kNow = {0, 0};
+
+}  // namespace
+
+int semget(key_t k, int n, int flags) {
+  return make_at_turn(Op::semget, [=] { return real::semget(k, n, flags); });
+}
+int msgget(key_t k, int flags) {
+  return make_at_turn(Op::msgget, [=] { return real::msgget(k, flags); });
+}
+int shmget(key_t k, size_t n, int flags) {
+  return make_at_turn(Op::shmget, [=] { return real::shmget(k, n, flags); });
+}
+
+int semtimedop(int id, struct sembuf* ops, size_t n, const struct timespec* t) {
+  return static_cast<int>(operate(Op::semtimedop, id, ops, n, t));
+}
+
+int semop(int id, struct sembuf* ops, size_t n) {
+  return static_cast<int>(operate(Op::semop, id, ops, n, nullptr));
+}
+
+int semctl(int id, int number, int command, long argument) {
+  Turn turn(Op::semctl);
+  const long result = raw_syscall(SYS_semctl, id, number, command, argument);
+  const bool wakes = command == SETVAL || command == SETALL || command == IPC_RMID;
+  if (result >= 0 && wakes) forget_undo(turn.w, id, command == SETVAL ? number : -1);
+  return static_cast<int>(finish(turn, result, object_of_id(kSemaphores, id), wakes));
+}
+
+int msgsnd(int id, const void* message, size_t n, int flags) {
+  Turn turn(Op::msgsnd, Turn::kCancellationPoint);
+  const std::uint64_t object = object_of_id(kMessages, id);
+  const long result =
+      until_done(turn, object, EAGAIN, (flags & IPC_NOWAIT) == 0, dmt::kNoDeadline, 0,
+                 [&] { return raw_syscall(SYS_msgsnd, id, message, n, flags | IPC_NOWAIT); });
+  return static_cast<int>(finish(turn, result, object, true));
+}
+
+ssize_t msgrcv(int id, void* message, size_t n, long type, int flags) {
+  Turn turn(Op::msgrcv, Turn::kCancellationPoint);
+  const std::uint64_t object = object_of_id(kMessages, id);
+  const long result =
+      until_done(turn, object, ENOMSG, (flags & IPC_NOWAIT) == 0, dmt::kNoDeadline, 0,
+                 [&] { return raw_syscall(SYS_msgrcv, id, message, n, type, flags | IPC_NOWAIT); });
+  return finish(turn, result, object, true);
+}
+
+int msgctl(int id, int command, struct msqid_ds* data) {
+  Turn turn(Op::msgctl);
+  const long result = raw_syscall(SYS_msgctl, id, command, data);
+  const bool wakes = command == IPC_RMID || command == IPC_SET;
+  return static_cast<int>(finish(turn, result, object_of_id(kMessages, id), wakes));
+}
+
+// --- POSIX message queues: O_NONBLOCK is the kernel's EAGAIN, a time-out of its own is ours ------
+
+mqd_t mq_open(const char* path, int flags, mode_t mode, struct mq_attr* attributes) {
+  Turn turn(Op::mq_open);
+  const mqd_t q = real::mq_open(path, flags, mode, attributes);
+  return finish_int(turn, q < 0 ? -errno : bind_plain(turn, q));
+}
+mqd_t __mq_open_2(const char* path, int flags) { return wrap::mq_open(path, flags, 0, nullptr); }
+int mq_close(mqd_t q) { return wrap::close(q); }
+int mq_unlink(const char* path) {
+  return at_turn(Op::mq_unlink, [=] { return real::mq_unlink(path); });
+}
+
+int mq_timedsend(mqd_t q, const char* message, size_t n, unsigned priority,
+                 const struct timespec* at) {
+  Turn turn(Op::mq_timedsend, Turn::kCancellationPoint);
+  const std::uint64_t object = object_of_id(identity_of_file(turn, q), 0);
+  const long result =
+      until_done(turn, object, ETIMEDOUT, true, deadline_of(turn, at), ETIMEDOUT,
+                 [&] { return raw_syscall(SYS_mq_timedsend, q, message, n, priority, &kNow); });
+  return static_cast<int>(finish(turn, result, object, true));
+}
+
+int mq_send(mqd_t q, const char* message, size_t n, unsigned priority) {
+  return wrap::mq_timedsend(q, message, n, priority, nullptr);
+}
+
+ssize_t mq_timedreceive(mqd_t q, char* message, size_t n, unsigned* priority,
+                        const struct timespec* at) {
+  Turn turn(Op::mq_timedreceive, Turn::kCancellationPoint);
+  const std::uint64_t object = object_of_id(identity_of_file(turn, q), 0);
+  const long result =
+      until_done(turn, object, ETIMEDOUT, true, deadline_of(turn, at), ETIMEDOUT,
+                 [&] { return raw_syscall(SYS_mq_timedreceive, q, message, n, priority, &kNow); });
+  return finish(turn, result, object, true);
+}
+
+ssize_t mq_receive(mqd_t q, char* message, size_t n, unsigned* priority) {
+  return wrap::mq_timedreceive(q, message, n, priority, nullptr);
+}
+
+int mq_notify(mqd_t, const struct sigevent*) {
+  static bool said = false;
+  if (first_time(said)) Message() << "mq_notify: the kernel would signal at no turn; it fails";
+  return fail(ENOSYS);
+}
+
+}  // namespace crane::wrap
+
+namespace crane {
+
+void end_semaphore_undo(dmt::Layout& w) noexcept {
+  for (dmt::SemaphoreUndo& u : w.semaphore_undos) {
+    if (u.change == 0 || u.process != self.process) continue;
+    wrap::take_back(u);
+    u.change = 0;
+    dmt::signal(w, wrap::object_of_id(wrap::kSemaphores, u.id), dmt::kAll);
+  }
+}
+
+}  // namespace crane

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// What files are known by: numbers of the replica, and one time, that of the last modification,
+// which is virtual (DESIGN D7, rule 20).
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/fd.h"
+#include "runtime/preload/files/inode.h"
+#include "runtime/preload/time/vtime.h"
+
+namespace crane::wrap {
+namespace {
+
+// What fstat says of something virtual: the same on every replica.
+template <typename Status>
+bool describe_bound(int fd, Status* s) noexcept {
+  const FileRecord* f = bound_record(fd);
+  if (f == nullptr) return false;
+  const bool is_pipe = f->kind == FileKind::kPipeRead || f->kind == FileKind::kPipeWrite;
+  const bool is_random = f->kind == FileKind::kRandom;
+  const bool is_anonymous = f->kind == FileKind::kEventFd || f->kind == FileKind::kTimerFd ||
+                            f->kind == FileKind::kEpoll || f->kind == FileKind::kSignalFd;
+  *s = {};
+  s->st_dev = 8;
+  s->st_ino = f->object;
+  s->st_mode = is_pipe        ? S_IFIFO | 0600u
+               : is_random    ? S_IFCHR | 0666u
+               : is_anonymous ? 0600u
+                              : S_IFSOCK | 0777u;
+  s->st_nlink = 1;
+  s->st_uid = static_cast<uid_t>(raw_syscall(SYS_geteuid));
+  s->st_gid = static_cast<gid_t>(raw_syscall(SYS_getegid));
+  s->st_rdev = is_random ? 0x109 : 0;
+  s->st_blksize = 4096;
+  return true;
+}
+
+// What the call said of a file, as every replica says it.
+template <typename Status, typename Call>
+int status_by_name(Op op, const Place& place, Status* s, Call call) noexcept {
+  Turn turn(op);
+  const int result = call();
+  if (result == 0) {
+    describe_plain(turn, place, *s);
+    turn.result(static_cast<std::uint64_t>(s->st_ino) ^
+                static_cast<std::uint64_t>(to_ns(s->st_mtim)));
+  }
+  return result;
+}
+
+template <typename Status, typename Call>
+int status_of(Op op, int fd, Status* s, Call call) noexcept {
+  if (!is_plain(fd)) {
+    Turn turn(op);
+    if (describe_bound(fd, s)) return finish_int(turn, 0);
+  }
+  return status_by_name(op, {fd, nullptr, 0}, s, call);
+}
+
+constexpr const struct timespec* kNow = nullptr;
+
+// UTIME_NOW and "no times given" mean virtual time.
+const struct timespec* virtual_times(const struct timespec* given,
+                                     struct timespec (&out)[2]) noexcept {
+  const struct timespec now = to_timespec(virtual_wall_now());
+  for (int i = 0; i < 2; ++i) {
+    const bool is_now = given == kNow || given[i].tv_nsec == UTIME_NOW;
+    out[i] = is_now ? now : given[i];
+  }
+  return out;
+}
+
+int set_times(Op op, int d, const char* p, const struct timespec* t, int flags) noexcept {
+  struct timespec times[2];
+  virtual_times(t, times);
+  const bool moves = t == kNow || t[1].tv_nsec != UTIME_OMIT;
+  Turn turn(op);
+  const long result = raw_syscall(SYS_utimensat, d, p, times, flags);
+  if (result == 0 && moves) note_times_set(turn, d, p, flags);
+  return finish_int(turn, result);
+}
+
+int set_times(Op op, int d, const char* p, const struct timeval* t, int flags) noexcept {
+  if (t == nullptr) return set_times(op, d, p, kNow, flags);
+  const struct timespec times[2] = {{t[0].tv_sec, t[0].tv_usec * 1000},
+                                    {t[1].tv_sec, t[1].tv_usec * 1000}};
+  return set_times(op, d, p, times, flags);
+}
+
+}  // namespace
+
+int stat(const char* p, struct stat* s) {
+  return status_by_name(Op::stat, {AT_FDCWD, p, 0}, s, [=] { return real::stat(p, s); });
+}
+int stat64(const char* p, struct stat64* s) {
+  return status_by_name(Op::stat64, {AT_FDCWD, p, 0}, s, [=] { return real::stat64(p, s); });
+}
+int lstat(const char* p, struct stat* s) {
+  return status_by_name(Op::lstat, {AT_FDCWD, p, AT_SYMLINK_NOFOLLOW}, s,
+                        [=] { return real::lstat(p, s); });
+}
+int lstat64(const char* p, struct stat64* s) {
+  return status_by_name(Op::lstat64, {AT_FDCWD, p, AT_SYMLINK_NOFOLLOW}, s,
+                        [=] { return real::lstat64(p, s); });
+}
+int fstat(int fd, struct stat* s) {
+  return status_of(Op::fstat, fd, s, [=] { return real::fstat(fd, s); });
+}
+int fstat64(int fd, struct stat64* s) {
+  return status_of(Op::fstat64, fd, s, [=] { return real::fstat64(fd, s); });
+}
+int fstatat(int d, const char* p, struct stat* s, int f) {
+  if (p != nullptr && p[0] == '\0' && (f & AT_EMPTY_PATH) != 0) return wrap::fstat(d, s);
+  return status_by_name(Op::fstatat, {d, p, f}, s, [=] { return real::fstatat(d, p, s, f); });
+}
+int fstatat64(int d, const char* p, struct stat64* s, int f) {
+  if (p != nullptr && p[0] == '\0' && (f & AT_EMPTY_PATH) != 0) return wrap::fstat64(d, s);
+  return status_by_name(Op::fstatat64, {d, p, f}, s, [=] { return real::fstatat64(d, p, s, f); });
+}
+// As programs of older libraries call them.
+int __xstat(int, const char* p, struct stat* s) { return wrap::stat(p, s); }
+int __xstat64(int, const char* p, struct stat64* s) { return wrap::stat64(p, s); }
+int __lxstat(int, const char* p, struct stat* s) { return wrap::lstat(p, s); }
+int __lxstat64(int, const char* p, struct stat64* s) { return wrap::lstat64(p, s); }
+int __fxstat(int, int fd, struct stat* s) { return wrap::fstat(fd, s); }
+int __fxstat64(int, int fd, struct stat64* s) { return wrap::fstat64(fd, s); }
+int __fxstatat(int, int d, const char* p, struct stat* s, int f) {
+  return wrap::fstatat(d, p, s, f);
+}
+int __fxstatat64(int, int d, const char* p, struct stat64* s, int f) {
+  return wrap::fstatat64(d, p, s, f);
+}
+
+int statx(int d, const char* p, int f, unsigned mask, struct statx* s) {
+  Turn turn(Op::statx);
+  const int result = real::statx(d, p, f, mask | STATX_BASIC_STATS, s);
+  if (result == 0) {
+    describe_plain(turn, {d, p, f}, *s);
+    turn.result(static_cast<std::uint64_t>(s->stx_ino));
+  }
+  return result;
+}
+
+// A handle is made of the file system's own numbers.
+int name_to_handle_at(int, const char*, struct file_handle*, int*, int) { return fail(EOPNOTSUPP); }
+
+int utimensat(int d, const char* p, const struct timespec* t, int f) {
+  return set_times(Op::utimensat, d, p, t, f);
+}
+int futimens(int fd, const struct timespec* t) {
+  return set_times(Op::futimens, fd, nullptr, t, 0);
+}
+int utimes(const char* p, const struct timeval* t) {
+  return set_times(Op::utimes, AT_FDCWD, p, t, 0);
+}
+int lutimes(const char* p, const struct timeval* t) {
+  return set_times(Op::lutimes, AT_FDCWD, p, t, AT_SYMLINK_NOFOLLOW);
+}
+int futimes(int fd, const struct timeval* t) { return set_times(Op::futimes, fd, nullptr, t, 0); }
+int utime(const char* p, const struct utimbuf* t) {
+  if (t == nullptr) return set_times(Op::utime, AT_FDCWD, p, kNow, 0);
+  const struct timespec times[2] = {{t->actime, 0}, {t->modtime, 0}};
+  return set_times(Op::utime, AT_FDCWD, p, times, 0);
+}
+
+}  // namespace crane::wrap

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams: opened by our own open (numbers at turns), then handed to libc, which
+// allocates outside of the turn.
+#include <cstring>
+
+#include "runtime/preload/core/inside.h"
+#include "runtime/preload/core/pages.h"
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/flushing.h"
+#include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/open.h"
+#include "runtime/preload/files/stdio_streams.h"
+
+namespace crane {
+namespace {
+
+// The descriptor travels as the cookie itself.
+void* cookie_of(int fd) noexcept { return reinterpret_cast<void*>(static_cast<long>(fd) + 1); }
+int descriptor_of(void* cookie) noexcept {
+  return static_cast<int>(reinterpret_cast<long>(cookie) - 1);
+}
+
+// libc calls these for the application or for us: either way they are wrapped calls, unless the
+// thread has no slot any more.
+template <typename Call>
+auto as_wrapped(Call call) noexcept {
+  if (InsideCrane::inside()) return call();
+  InsideCrane inside;
+  return call();
+}
+
+ssize_t read_stream(void* cookie, char* b, size_t n) noexcept {
+  const int fd = descriptor_of(cookie);
+  if (self.slot == dmt::kNone) return real::read(fd, b, n);
+  return as_wrapped([=] { return wrap::read(fd, b, n); });
+}
+
+ssize_t write_stream(void* cookie, const char* b, size_t n) noexcept {
+  const int fd = descriptor_of(cookie);
+  size_t done = 0;
+  while (done < n) {
+    const ssize_t put = self.slot == dmt::kNone
+                            ? real::write(fd, b + done, n - done)
+                            : as_wrapped([=] { return wrap::write(fd, b + done, n - done); });
+    if (put <= 0) break;
+    done += static_cast<size_t>(put);
+  }
+  // 0 is the error of these functions.
+  return static_cast<ssize_t>(done);
+}
+
+int close_stream(void* cookie) noexcept {
+  const int fd = descriptor_of(cookie);
+  if (self.slot == dmt::kNone) return real::close(fd);
+  return as_wrapped([=] { return wrap::close(fd); });
+}
+
+FILE* stream_of(int fd, const char* mode) noexcept {
+  const cookie_io_functions_t calls = {read_stream, write_stream, nullptr, close_stream};
+  FILE* f = real::fopencookie(cookie_of(fd), mode, calls);
+  if (f != nullptr) f->_fileno = fd;  // fileno() works as ever
+  return f;
+}
+
+// As fopen reads its mode; negative = not one.
+int flags_of(const char* mode) noexcept {
+  int flags;
+  switch (mode[0]) {
+    case 'r':
+      flags = O_RDONLY;
+      break;
+    case 'w':
+      flags = O_WRONLY | O_CREAT | O_TRUNC;
+      break;
+    case 'a':
+      flags = O_WRONLY | O_CREAT | O_APPEND;
+      break;
+    default:
+      return -EINVAL;
+  }
+  for (const char* m = mode + 1; *m != '\0' && *m != ','; ++m) {
+    if (*m == '+') flags = (flags & ~O_ACCMODE) | O_RDWR;
+    if (*m == 'x') flags |= O_EXCL;
+    if (*m == 'e') flags |= O_CLOEXEC;
+  }
+  return flags;
+}
+
+}  // namespace
+
+void adopt_standard_stream(int fd) noexcept {
+  static bool adopted[3];
+  if (fd < 0 || fd > 2 || adopted[fd] || is_plain(fd)) return;
+  const OutsideCrane outside;
+  FILE* f = stream_of(fd, fd == 0 ? "r" : "w");
+  if (f == nullptr) return;
+  adopted[fd] = true;
+  if (fd == 0) stdin = f;
+  if (fd == 1) stdout = f;
+  if (fd == 2) {
+    real::setvbuf(f, nullptr, _IONBF, 0);
+    stderr = f;
+  }
+}
+
+void adopt_standard_streams() noexcept {
+  for (int fd = 0; fd <= 2; ++fd) adopt_standard_stream(fd);
+}
+
+namespace wrap {
+
+// libc's own would write past us.  The text is made before: on the stack, or, where it does not
+// fit, in pages of its own.
+int vdprintf(int fd, const char* form, va_list list) {
+  if (is_plain(fd)) {
+    const OutsideCrane outside;
+    return real::vdprintf(fd, form, list);
+  }
+  char small[2048];
+  va_list again;
+  va_copy(again, list);
+  const int size = real::vsnprintf(small, sizeof small, form, list);
+  const auto bytes = static_cast<std::size_t>(size) + 1;
+  char* text = small;
+  if (size >= 0 && bytes > sizeof small) {
+    text = static_cast<char*>(map_pages(bytes));
+    if (text != nullptr) real::vsnprintf(text, bytes, form, again);
+  }
+  va_end(again);
+  if (size < 0) return -1;
+  if (text == nullptr) return fail(ENOMEM);
+  const ssize_t put = write_stream(cookie_of(fd), text, static_cast<std::size_t>(size));
+  if (text != small) raw_syscall(SYS_munmap, text, bytes);
+  return put == size ? size : -1;
+}
+int __vdprintf_chk(int fd, int, const char* form, va_list list) {
+  return wrap::vdprintf(fd, form, list);
+}
+// Through the stub, which knows whether this thread has a slot.
+int dprintf(int fd, const char* form, va_list list) { return ::vdprintf(fd, form, list); }
+int __dprintf_chk(int fd, int, const char* form, va_list list) {
+  return ::vdprintf(fd, form, list);
+}
+
+FILE* fdopen(int fd, const char* m) {
+  if (is_plain(fd)) {
+    const OutsideCrane outside;
+    return real::fdopen(fd, m);
+  }
+  const int flags = flags_of(m);
+  if (flags < 0) {
+    fail(EINVAL);
+    return nullptr;
+  }
+  const OutsideCrane outside;
+  return stream_of(fd, m);
+}
+
+FILE* fopen(const char* p, const char* m) {
+  const int flags = flags_of(m);
+  if (flags < 0) {
+    fail(EINVAL);
+    return nullptr;
+  }
+  const int fd = wrap::open(p, flags, 0666);
+  if (fd < 0) return nullptr;
+  FILE* f = wrap::fdopen(fd, m);
+  if (f == nullptr) wrap::close(fd);
+  return f;
+}
+FILE* fopen64(const char* p, const char* m) { return wrap::fopen(p, m); }
+
+FILE* freopen(const char* p, const char* m, FILE* f) {
+  Turn turn(Op::freopen);
+  const int before = f->_fileno;
+  FILE* result;
+  {
+    const OutsideCrane outside;
+    result = real::freopen(p, m, f);
+  }
+  regain(turn);
+  if (before >= 0 && (result == nullptr || result->_fileno != before)) {
+    forget_descriptor(turn, before);
+  }
+  turn.result(result == nullptr ? -1 : result->_fileno);
+  return result;
+}
+FILE* freopen64(const char* p, const char* m, FILE* f) { return wrap::freopen(p, m, f); }
+
+int fclose(FILE* f) {
+  const int fd = f->_fileno;
+  if (fd >= 0 && !is_plain(fd)) {
+    // One of ours: its own close takes the turn.
+    int result;
+    {
+      const OutsideCrane outside;
+      result = real::fclose(f);
+    }
+    Turn turn(Op::fclose);
+    // A stream of libc whose descriptor was bound later has closed it unseen.
+    if (!is_plain(fd) && raw_syscall(SYS_fcntl, fd, F_GETFD) < 0) forget_descriptor(turn, fd);
+    turn.result(result);
+    return result;
+  }
+  Turn turn(Op::fclose);
+  await_flushes(fd, fd);
+  int result;
+  {
+    const OutsideCrane outside;
+    if (is_writable(fd)) {
+      // Streams of libc write by themselves: whoever could have, has.
+      real::fflush(f);
+      note_written(fd);
+      settle_time(fd);
+    }
+    result = real::fclose(f);
+  }
+  regain(turn);
+  if (fd >= 0) forget_descriptor(turn, fd);
+  turn.result(result);
+  return result;
+}
+
+FILE* tmpfile() {
+  char path[] = "/tmp/tmpf-XXXXXX";
+  const int fd = wrap::mkstemp(path);
+  if (fd < 0) return nullptr;
+  wrap::unlink(path);
+  return wrap::fdopen(fd, "w+");
+}
+FILE* tmpfile64() { return wrap::tmpfile(); }
+
+}  // namespace wrap
+}  // namespace crane

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preload/processes/exec.h"
+
+#include <elf.h>
+
+#include <cstring>
+
+#include "dmt/base/log.h"
+#include "dmt/files.h"
+#include "runtime/preload/core/init.h"
+#include "runtime/preload/core/inside.h"
+#include "runtime/preload/core/raw.h"
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/core/text.h"
+#include "runtime/preload/core/turn.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/file_lock.h"
+#include "runtime/preload/signals/signals.h"
+#include "runtime/preload/trap/vdso.h"
+
+extern char** environ;
+
+namespace crane {
+namespace {
+
+constexpr int kScriptDepthMax = 4;
+constexpr std::size_t kHeadBytes = 4096;
+
+int refuse(const char* path, const char* why) noexcept {
+  Message() << "exec of " << path << " is refused: " << why;
+  return ENOEXEC;
+}
+
+bool changes_privileges(const struct stat& s) noexcept {
+  const bool user = (s.st_mode & S_ISUID) != 0 && s.st_uid != raw_syscall(SYS_geteuid);
+  const bool group = (s.st_mode & S_ISGID) != 0 && s.st_gid != raw_syscall(SYS_getegid);
+  return user || group;
+}
+
+int check_elf(const char* path, const char* head, std::size_t size, int fd) noexcept {
+  Elf64_Ehdr elf;
+  if (size < sizeof elf) return ENOEXEC;
+  std::memcpy(&elf, head, sizeof elf);
+  if (elf.e_ident[EI_CLASS] != ELFCLASS64 || elf.e_machine != EM_X86_64) {
+    return refuse(path, "it is for another processor");
+  }
+  for (unsigned i = 0; i < elf.e_phnum; ++i) {
+    Elf64_Phdr header;
+    const auto at = static_cast<long>(elf.e_phoff + i * sizeof header);
+    if (raw_syscall(SYS_pread64, fd, &header, sizeof header, at) != sizeof header) return ENOEXEC;
+    if (header.p_type == PT_INTERP) return 0;
+  }
+  return refuse(path, "it is statically linked and cannot load libcrane.so");
+}
+
+// The interpreter of a script's first line, in place; null when there is none.
+char* interpreter_of(char* head, std::size_t size) noexcept {
+  std::size_t i = 2;
+  while (i < size && (head[i] == ' ' || head[i] == '\t')) ++i;
+  const std::size_t start = i;
+  while (i < size && head[i] != ' ' && head[i] != '\t' && head[i] != '\n' && head[i] != '\0') ++i;
+  if (i == start || i == size) return nullptr;
+  head[i] = '\0';
+  return head + start;
+}
+
+int check_file(const char* path, int depth) noexcept {
+  if (const long error = raw_syscall(SYS_faccessat, AT_FDCWD, path, X_OK); error < 0) {
+    return static_cast<int>(-error);
+  }
+  struct stat status {};
+  if (const long error = raw_syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0); error < 0) {
+    return static_cast<int>(-error);
+  }
+  if (!S_ISREG(status.st_mode)) return EACCES;
+  if (changes_privileges(status))
+    return refuse(path, "it is setuid and would not load libcrane.so");
+  const long fd = raw_syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+  if (fd == -EACCES) return 0;  // may be executed but not read: it is taken at its word
+  if (fd < 0) return static_cast<int>(-fd);
+  char head[kHeadBytes];
+  const long got = raw_syscall(SYS_pread64, fd, head, sizeof head - 1, 0);
+  const std::size_t size = got < 0 ? 0 : static_cast<std::size_t>(got);
+  int error = ENOEXEC;
+  char* interpreter = nullptr;
+  if (size >= SELFMAG && std::memcmp(head, ELFMAG, SELFMAG) == 0) {
+    error = check_elf(path, head, size, static_cast<int>(fd));
+  } else if (size > 2 && head[0] == '#' && head[1] == '!') {
+    interpreter = interpreter_of(head, size);
+  }
+  raw_syscall(SYS_close, fd);
+  if (interpreter == nullptr) return error;
+  return depth == 0 ? ELOOP : check_file(interpreter, depth - 1);
+}
+
+std::size_t count_of(char* const* list) noexcept {
+  std::size_t n = 0;
+  while (list != nullptr && list[n] != nullptr) ++n;
+  return n;
+}
+
+const char* search_path() noexcept {
+  for (char** e = environ; e != nullptr && *e != nullptr; ++e) {
+    if (std::strncmp(*e, "PATH=", 5) == 0) return *e + 5;
+  }
+  return "/bin:/usr/bin";
+}
+
+// `directory`[0, size) + "/" + `file`; false when it is too long.
+bool join_path(const char* directory, std::size_t size, const char* file, char* out) noexcept {
+  const std::size_t file_size = std::strlen(file);
+  if (size + file_size + 2 > kProgramPathMax) return false;
+  std::memcpy(out, directory, size);
+  if (size > 0) out[size++] = '/';
+  std::memcpy(out + size, file, file_size + 1);
+  return true;
+}
+
+int answer(int error) noexcept {
+  errno = error;
+  return -1;
+}
+
+}  // namespace
+
+int check_program(const char* path) noexcept { return check_file(path, kScriptDepthMax); }
+
+int find_program(const char* file, char* out) noexcept {
+  if (*file == '\0') return ENOENT;
+  if (std::strchr(file, '/') != nullptr) return join_path("", 0, file, out) ? 0 : ENAMETOOLONG;
+  bool denied = false;
+  const char* directory = search_path();
+  for (;;) {
+    const char* end = std::strchr(directory, ':');
+    const std::size_t size =
+        end == nullptr ? std::strlen(directory) : static_cast<std::size_t>(end - directory);
+    if (join_path(directory, size, file, out)) {
+      const long error = raw_syscall(SYS_faccessat, AT_FDCWD, out, X_OK);
+      struct stat status {};
+      const bool regular =
+          raw_syscall(SYS_newfstatat, AT_FDCWD, out, &status, 0) == 0 && S_ISREG(status.st_mode);
+      if (error == 0 && regular) return 0;
+      denied = denied || error == -EACCES;
+    }
+    if (end == nullptr) return denied ? EACCES : ENOENT;
+    directory = end + 1;
+  }
+}
+
+int execute(const char* path, char* const* argv, char* const* env) noexcept {
+  if (const int error = check_program(path); error != 0) return error;
+  const std::size_t room = count_of(env) + kOwnVariables + 1;
+  auto** variables = static_cast<char**>(__builtin_alloca(room * sizeof(char*)));
+  build_environment(env, variables, self.slot, self.process);
+  Turn turn(Op::execve);
+  // The turn goes over to the new program, whose first operation finishes this one: until then none
+  // of this process' other threads can have it.
+  turn.w.processes[self.process].exec_pending = true;
+  allow_tsc();  // ld.so of the new program reads it before anybody could answer
+  const long error = raw_syscall(SYS_execve, path, argv, variables);
+  forbid_tsc();
+  turn.w.processes[self.process].exec_pending = false;
+  return static_cast<int>(-error);
+}
+
+int execute_or_shell(const char* path, char* const* argv, char* const* env) noexcept {
+  const int error = execute(path, argv, env);
+  if (error != ENOEXEC) return error;
+  const long fd = raw_syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+  char head[SELFMAG] = {};
+  const long got = fd < 0 ? 0 : raw_syscall(SYS_pread64, fd, head, sizeof head, 0);
+  if (fd >= 0) raw_syscall(SYS_close, fd);
+  if (got == SELFMAG && std::memcmp(head, ELFMAG, SELFMAG) == 0) return error;
+  const std::size_t n = count_of(argv);
+  auto** shell = static_cast<char**>(__builtin_alloca((n + 3) * sizeof(char*)));
+  static char shell_path[] = "/bin/sh";
+  shell[0] = shell_path;
+  shell[1] = const_cast<char*>(path);
+  for (std::size_t i = 1; i <= n; ++i) shell[i + 1] = argv[i];
+  if (n == 0) shell[2] = nullptr;
+  return execute(shell_path, shell, env);
+}
+
+void settle_after_exec() noexcept {
+  dmt::Layout& w = *world;
+  dmt::ProcessRecord& p = w.processes[self.process];
+  p.exec_pending = false;
+  p.shares_memory = false;
+  p.main_slot = self.slot;
+  for (std::uint16_t i = 1; i < w.scheduler.slots_used; ++i) {
+    const dmt::SlotRecord& s = w.slots[i];
+    if (i == self.slot || s.process != self.process || s.state == dmt::SlotState::kFree) continue;
+    dmt::release_slot(w, Slot{i});
+  }
+  const std::uint32_t limit = p.fd_limit;
+  for (std::uint32_t fd = 0; fd < limit; ++fd) {
+    if (dmt::file_of(w, self.process, static_cast<int>(fd)) == 0) continue;
+    if (raw_syscall(SYS_fcntl, fd, F_GETFD) < 0) {
+      dmt::unbind_descriptor(w, self.process, static_cast<int>(fd));
+    }
+  }
+  file_lock::may_have_gone(w);  // with what was to be closed on exec
+  reset_handlers_for_exec();
+}
+
+namespace wrap {
+
+int execve(const char* path, char* const* argv, char* const* env) {
+  if (InsideCrane::inside()) return real::execve(path, argv, env);
+  InsideCrane inside;
+  return answer(execute(path, argv, env));
+}
+
+int execv(const char* path, char* const* argv) { return wrap::execve(path, argv, environ); }
+
+int execvpe(const char* file, char* const* argv, char* const* env) {
+  if (InsideCrane::inside()) return real::execvpe(file, argv, env);
+  InsideCrane inside;
+  char path[kProgramPathMax];
+  if (const int error = find_program(file, path); error != 0) return answer(error);
+  return answer(execute_or_shell(path, argv, env));
+}
+
+int execvp(const char* file, char* const* argv) { return wrap::execvpe(file, argv, environ); }
+
+int fexecve(int fd, char* const* argv, char* const* env) {
+  if (InsideCrane::inside()) return real::fexecve(fd, argv, env);
+  InsideCrane inside;
+  char path[kProgramPathMax];
+  const long size = read_link_of(static_cast<unsigned>(fd), path, sizeof path - 1);
+  if (size < 0) return answer(EBADF);
+  path[size] = '\0';
+  return answer(execute(path, argv, env));
+}
+
+int execveat(int fd, const char* path, char* const* argv, char* const* env, int flags) {
+  if (InsideCrane::inside()) return real::execveat(fd, path, argv, env, flags);
+  if (path != nullptr && (path[0] == '/' || fd == AT_FDCWD)) return wrap::execve(path, argv, env);
+  if ((flags & AT_EMPTY_PATH) != 0) return wrap::fexecve(fd, argv, env);
+  Message() << "execveat() relative to a directory is not supported";
+  return answer(ENOSYS);
+}
+
+namespace {
+
+// The arguments of the execl family as a vector on the caller's stack.
+constexpr std::size_t kListMax = 1024;
+
+// False when there are too many.  The environment of execle follows the end of the list.
+bool collect(const char* first, va_list rest, char** out, char*** environment) noexcept {
+  std::size_t n = 0;
+  out[n] = const_cast<char*>(first);
+  while (out[n] != nullptr) {
+    if (++n == kListMax) return false;
+    out[n] = va_arg(rest, char*);
+  }
+  if (environment != nullptr) *environment = va_arg(rest, char**);
+  return true;
+}
+
+}  // namespace
+
+int execl(const char* path, const char* first, va_list rest) {
+  char* argv[kListMax];
+  if (!collect(first, rest, argv, nullptr)) return answer(E2BIG);
+  return wrap::execve(path, argv, environ);
+}
+
+int execlp(const char* path, const char* first, va_list rest) {
+  char* argv[kListMax];
+  if (!collect(first, rest, argv, nullptr)) return answer(E2BIG);
+  return wrap::execvpe(path, argv, environ);
+}
+
+int execle(const char* path, const char* first, va_list rest) {
+  char* argv[kListMax];
+  char** env = nullptr;
+  if (!collect(first, rest, argv, &env)) return answer(E2BIG);
+  return wrap::execve(path, argv, env);
+}
+
+}  // namespace wrap
+}  // namespace crane

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Creation of processes (DESIGN D2, rule 15): the child's slot is assigned at the parent's turn,
+// between the application's atfork handlers (whose own operations are scheduled as usual) and the
+// kernel's clone.
+//
+// Threads: the forking thread.
+
+#include <cstdint>
+
+#include "runtime/preload/core/types.h"
+
+namespace crane {
+
+// Registers our handlers before anybody else's: prepare runs last before the clone, parent and
+// child first after it.  Idempotent; called from the constructor or by the first other
+// registration.
+void register_atfork_handlers() noexcept;
+
+// fork() for our own wrappers (system, popen, posix_spawn, daemon): as the application's.
+pid_t scheduled_fork() noexcept;
+
+// Ends this process for the schedule and then for the kernel.
+[[noreturn]] void end_now(int wait_status) noexcept;
+// Ends it for the kernel alone, as the default action of a signal does.
+[[noreturn]] void die_by_signal(int signo) noexcept;
+// Registers what ends the process for the schedule when exit() has run all handlers.
+void register_exit_handlers() noexcept;
+
+// wait status as of waitpid
+inline constexpr int status_of_exit(int code) noexcept { return (code & 0xff) << 8; }
+inline constexpr int status_of_signal(int signo) noexcept { return signo; }
+
+}  // namespace crane

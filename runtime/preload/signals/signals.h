@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Virtual signals (DESIGN D11, rule 14): dispositions and handlers are the process' own, pending
+// bits and masks are in the segment; the kernel knows of none but the synchronous faults.
+//
+// Threads: the functions take their own turns unless they say otherwise.
+
+#include <cstdint>
+
+#include "dmt/scheduler.h"
+#include "runtime/preload/core/types.h"
+
+namespace crane {
+
+// Handlers in the kernel for faults: SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS.
+void install_fault_handlers() noexcept;
+// Lets the node look at a thread that may stand still (the stall rule, dmt/stall.h; probe.cc).
+void install_probe_handler() noexcept;
+
+// exec: handlers fall back to the default.  REQUIRES the turn.
+void reset_handlers_for_exec() noexcept;
+
+// sigset_t as the 64 bits of the kernel.
+inline std::uint64_t bits_of(const sigset_t& set) noexcept { return set.__val[0]; }
+inline sigset_t set_of(std::uint64_t bits) noexcept {
+  sigset_t set{};
+  set.__val[0] = bits;
+  return set;
+}
+inline std::uint64_t bit_of(int signo) noexcept { return 1ull << (signo - 1); }
+
+inline std::uint64_t value_of(const union sigval& v) noexcept {
+  return reinterpret_cast<std::uintptr_t>(v.sival_ptr);
+}
+// What a signal of this process tells of its sender.  REQUIRES the turn.
+dmt::SignalInfo sent_by_this_process(int code, std::uint64_t value) noexcept;
+void fill_siginfo(siginfo_t& out, int signo, const dmt::SignalInfo& sent) noexcept;
+
+// Replaces the calling thread's mask and returns the old one.  REQUIRES the turn.
+std::uint64_t exchange_mask(dmt::Layout& w, std::uint64_t mask) noexcept;
+
+// For ppoll, pselect, epoll_pwait, sigsuspend: a mask for the length of one blocking call.  The
+// signals that become deliverable only under it run their handlers under it.
+class TemporaryMask {
+ public:
+  // REQUIRES the turn.
+  TemporaryMask(dmt::Layout& w, const sigset_t* mask) noexcept;
+  // REQUIRES the turn.
+  void restore() noexcept;
+
+ private:
+  dmt::Layout& w_;
+  const bool given_;
+  std::uint64_t saved_;
+};
+
+}  // namespace crane

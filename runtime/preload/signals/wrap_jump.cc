@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jumps out of signal handlers: siglongjmp restores the virtual mask that sigsetjmp saw (the
+// kernel's never changes).  It is kept in libc's own buffer, in words that the kernel's mask leaves
+// free.
+#include <bit>
+
+#include "runtime/preload/core/inside.h"
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/core/turn.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/signals/signal_stack.h"
+#include "runtime/preload/signals/signals.h"
+
+namespace crane {
+namespace {
+
+// Words of the 1024-bit mask in libc's buffer, of which the kernel fills the first.
+constexpr int kMaskAt = 14, kMarkAt = 15;
+constexpr unsigned long kMark = 0x6a756d706d61736b;  // "jumpmask"
+
+unsigned long mark_of(const struct __jmp_buf_tag* e) noexcept {
+  return kMark ^ reinterpret_cast<unsigned long>(e);
+}
+
+// libc keeps it scrambled by a word of the thread's.
+std::uintptr_t stack_pointer_of(const struct __jmp_buf_tag* e) noexcept {
+  constexpr int kStackPointerAt = 6, kRotation = 17;
+  std::uintptr_t guard = 0;
+  asm("mov %%fs:0x30, %0" : "=r"(guard));
+  return std::rotr(static_cast<std::uintptr_t>(e->__jmpbuf[kStackPointerAt]), kRotation) ^ guard;
+}
+
+[[noreturn]] void jump(void (*real_jump)(struct __jmp_buf_tag*, int), struct __jmp_buf_tag* e,
+                       int v) noexcept {
+  // Buffers without a mask may end before it (those of pthread_cleanup_push do).
+  if (e->__mask_was_saved != 0 && e->__saved_mask.__val[kMarkAt] == mark_of(e)) {
+    Turn turn(Op::siglongjmp);
+    exchange_mask(turn.w, e->__saved_mask.__val[kMaskAt]);
+  }
+  signal_stack::jump_to(stack_pointer_of(e));
+  InsideCrane::set_outside();  // I1: the frames of ours that are jumped over end nothing
+  real_jump(e, v);
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+// Called by the assembly stub: notes the mask, and says where to jump.
+extern "C" __attribute__((visibility("hidden"), used)) void* crane_note_jump(
+    struct __jmp_buf_tag* e, int saves_mask) noexcept {
+  if (real::__sigsetjmp == nullptr) real::init();
+  if (self.slot != dmt::kNone && saves_mask != 0) {
+    // The thread's own mask: nobody else changes it, so this needs no turn.
+    e->__saved_mask.__val[kMaskAt] = world->slots[self.slot].blocked_signals;
+    e->__saved_mask.__val[kMarkAt] = mark_of(e);
+  }
+  return reinterpret_cast<void*>(real::__sigsetjmp);
+}
+
+namespace wrap {
+
+void siglongjmp(struct __jmp_buf_tag* e, int v) { jump(real::siglongjmp, e, v); }
+void longjmp(struct __jmp_buf_tag* e, int v) { jump(real::longjmp, e, v); }
+void _longjmp(struct __jmp_buf_tag* e, int v) { jump(real::_longjmp, e, v); }
+void __longjmp_chk(struct __jmp_buf_tag* e, int v) {
+  // libc asks the kernel whether the thread is on its alternate stack, and may leave it upwards.
+  jump(signal_stack::on_alternate() ? real::longjmp : real::__longjmp_chk, e, v);
+}
+
+}  // namespace wrap
+}  // namespace crane

@@ -1,0 +1,568 @@
+// SPDX-License-Identifier: Apache-2.0
+// Virtual signals: dispositions, masks, delivery at turns, sending, awaiting (DESIGN D11, rule 14).
+//
+// What must hold here:
+//  * Handlers run outside of Crane, with no turn of ours half done: they may longjmp or end us.
+//  * The kernel has no handler of the application; only synchronous faults come from it.
+#include <ucontext.h>
+
+#include <cstring>
+
+#include "dmt/base/log.h"
+#include "dmt/processes.h"
+#include "runtime/preload/core/blocking.h"
+#include "runtime/preload/core/inside.h"
+#include "runtime/preload/core/raw.h"
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/processes/fork.h"
+#include "runtime/preload/signals/signal_stack.h"
+#include "runtime/preload/signals/signals.h"
+#include "runtime/preload/threads/line_up_point.h"
+#include "runtime/preload/trap/system_call_trap.h"
+#include "runtime/preload/trap/vdso.h"
+
+namespace crane {
+namespace {
+
+constexpr int kSignals = 64;
+constexpr std::uint64_t kNeverBlocked = (1ull << (SIGKILL - 1)) | (1ull << (SIGSTOP - 1));
+constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+
+// The process' own; changed only while holding the turn, copied by fork.
+struct sigaction actions[kSignals + 1];
+
+bool is_valid_signal(int s) noexcept { return s >= 1 && s <= kSignals; }
+
+bool is_ignored_by_default(int s) noexcept {
+  return s == SIGCHLD || s == SIGURG || s == SIGWINCH || s == SIGCONT;
+}
+bool is_stop(int s) noexcept {
+  return s == SIGSTOP || s == SIGTSTP || s == SIGTTIN || s == SIGTTOU;
+}
+
+dmt::Disposition disposition_of(const struct sigaction& a) noexcept {
+  if (a.sa_handler == SIG_DFL) return dmt::Disposition::kDefault;
+  if (a.sa_handler == SIG_IGN) return dmt::Disposition::kIgnore;
+  return dmt::Disposition::kHandler;
+}
+
+void* as_pointer(std::uint64_t value) noexcept {
+  void* pointer = nullptr;
+  std::memcpy(&pointer, &value, sizeof pointer);
+  return pointer;
+}
+
+// The mask while the program's handler runs, as the kernel would have it.
+std::uint64_t mask_in_handler(const struct sigaction& action, int signo,
+                              std::uint64_t before) noexcept {
+  std::uint64_t mask = before | bits_of(action.sa_mask);
+  if ((action.sa_flags & SA_NODEFER) == 0) mask |= bit_of(signo);
+  return mask & ~kNeverBlocked;
+}
+
+void take_default_action(int signo) noexcept {
+  if (is_ignored_by_default(signo)) return;
+  if (is_stop(signo)) {
+    Message() << "signal " << signo << " would stop the process: ignored (not supported)";
+    return;
+  }
+  end_now(status_of_signal(signo));
+}
+
+// One signal that was taken off, with the turn held; returns with it held.
+void deliver(dmt::Layout& w, int signo, const dmt::SignalInfo& sent, Handlers& ran) noexcept {
+  const struct sigaction action = actions[signo];
+  if (action.sa_handler == SIG_IGN) return;
+  if (action.sa_handler == SIG_DFL) return take_default_action(signo);
+  dmt::SlotRecord& slot = w.slots[self.slot];
+  const std::uint64_t saved = slot.blocked_signals;
+  slot.blocked_signals = mask_in_handler(action, signo, saved);
+  if ((action.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) {
+    actions[signo].sa_handler = SIG_DFL;
+    w.processes[self.process].dispositions[signo] = dmt::Disposition::kDefault;
+  }
+  if ((action.sa_flags & SA_RESTART) == 0) {
+    ran = Handlers::kSomeForbid;
+  } else if (ran == Handlers::kNoneRan) {
+    ran = Handlers::kAllRestart;
+  }
+  constexpr auto kOp = static_cast<dmt::Operation>(Op::kSignalDelivery);
+  self.clock_ns = w.scheduler.now_ns;
+  dmt::put_turn(w, own_slot(), kOp, static_cast<std::uint64_t>(signo), false);
+  siginfo_t info;
+  fill_siginfo(info, signo, sent);
+  ucontext_t context{};
+  context.uc_sigmask = set_of(saved);
+  context.uc_stack = self.stacks.alternate;
+  signal_stack::call_handler(action, signo, &info, &context);
+  take_turn();
+  slot.blocked_signals = saved;
+}
+
+}  // namespace
+
+void fill_siginfo(siginfo_t& out, int signo, const dmt::SignalInfo& sent) noexcept {
+  std::memset(&out, 0, sizeof out);
+  out.si_signo = signo;
+  out.si_code = sent.code;
+  if (sent.code == SI_TIMER) {
+    out.si_timerid = static_cast<int>(sent.timer);
+    out.si_overrun = sent.status;
+  } else {
+    out.si_pid = static_cast<pid_t>(sent.pid);
+    out.si_uid = sent.uid;
+    if (signo == SIGCHLD && sent.code > 0) out.si_status = sent.status;
+  }
+  // The same place of the union as si_status, which a sender's value would overwrite.
+  if (signo != SIGCHLD || sent.code <= 0) out.si_value.sival_ptr = as_pointer(sent.value);
+}
+
+dmt::SignalInfo sent_by_this_process(int code, std::uint64_t value) noexcept {
+  dmt::SignalInfo info{};
+  info.code = code;
+  info.pid = world->processes[self.process].pid;
+  info.uid = static_cast<std::uint32_t>(raw_syscall(SYS_getuid));
+  info.value = value;
+  return info;
+}
+
+Handlers deliver_signals() noexcept {
+  Handlers ran = Handlers::kNoneRan;
+  dmt::Layout& w = *world;
+  take_turn();
+  dmt::SignalInfo info;
+  while (const int signo = dmt::take_signal(w, own_slot(), info)) deliver(w, signo, info, ran);
+  self.clock_ns = w.scheduler.now_ns;
+  dmt::put_turn(w, own_slot(), static_cast<dmt::Operation>(Op::kSignalDelivery), 0, false);
+  return ran;
+}
+
+void reset_handlers_for_exec() noexcept {
+  dmt::ProcessRecord& p = world->processes[self.process];
+  for (int s = 1; s <= kSignals; ++s) {
+    if (p.dispositions[s] == dmt::Disposition::kHandler) {
+      p.dispositions[s] = dmt::Disposition::kDefault;
+    }
+    if (p.dispositions[s] == dmt::Disposition::kIgnore) actions[s].sa_handler = SIG_IGN;
+  }
+}
+
+std::uint64_t exchange_mask(dmt::Layout& w, std::uint64_t mask) noexcept {
+  dmt::SlotRecord& slot = w.slots[self.slot];
+  const std::uint64_t old = slot.blocked_signals;
+  slot.blocked_signals = mask & ~kNeverBlocked;
+  return old;
+}
+
+TemporaryMask::TemporaryMask(dmt::Layout& w, const sigset_t* mask) noexcept
+    : w_(w), given_(mask != nullptr), saved_(given_ ? exchange_mask(w, bits_of(*mask)) : 0) {}
+
+void TemporaryMask::restore() noexcept {
+  if (given_) exchange_mask(w_, saved_);
+}
+
+// --- faults  -------------------------------------------------------------------------------------
+
+namespace {
+
+// The program's handler of a fault, on the stack where the kernel would have called it.  What it
+// changes in its context (mask, alternate stack, registers) counts when it returns.
+void run_fault_handler(int signo, siginfo_t* info, void* given) noexcept {
+  const bool was_inside = self.stacks.was_inside;
+  auto& context = *static_cast<ucontext_t*>(given);
+  dmt::SlotRecord& slot = world->slots[self.slot];
+  const struct sigaction action = actions[signo];
+  if ((action.sa_flags & static_cast<int>(SA_RESETHAND)) != 0) actions[signo].sa_handler = SIG_DFL;
+  std::uint64_t kernel_mask = 0;
+  std::memcpy(&kernel_mask, &context.uc_sigmask, sizeof kernel_mask);
+  const stack_t kernel_stack = context.uc_stack;
+  std::uint64_t mask = slot.blocked_signals;
+  std::memcpy(&context.uc_sigmask, &mask, sizeof mask);
+  context.uc_stack = self.stacks.alternate;
+  slot.blocked_signals = mask_in_handler(action, signo, mask);
+  {
+    signal_stack::ProgramCode program_code(
+        static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RSP]));
+    OutsideCrane outside;
+    action.sa_sigaction(signo, info, given);
+  }
+  std::memcpy(&mask, &context.uc_sigmask, sizeof mask);
+  slot.blocked_signals = mask & ~kNeverBlocked;
+  self.stacks.alternate = context.uc_stack;
+  std::memcpy(&context.uc_sigmask, &kernel_mask, sizeof kernel_mask);
+  context.uc_stack = kernel_stack;
+  if (!was_inside) InsideCrane::set_outside();
+}
+
+// A fault is an action of the program (D18): the application's handler, or the process' end as an
+// operation of the schedule, also when the fault happened while holding the turn.
+void take_fault(int signo, siginfo_t* info, void* context) noexcept {
+  const bool was_inside = InsideCrane::inside();
+  // An assertion of ours: no operation, the node sees an end that is not in the schedule and
+  // fences.
+  if (self.slot == dmt::kNone || (signo == SIGABRT && was_inside)) die_by_signal(signo);
+  InsideCrane::set_inside();
+  const struct sigaction action = actions[signo];
+  const bool has_handler = disposition_of(action) == dmt::Disposition::kHandler;
+  const bool blocked = (world->slots[self.slot].blocked_signals & bit_of(signo)) != 0;
+  const bool sent = info->si_code <= 0;  // abort() inside libc, not a processor's fault
+  if (!has_handler || (blocked && !sent)) end_now(status_of_signal(signo));
+  self.stacks.was_inside = was_inside;
+  if (!signal_stack::move_to_program(action, run_fault_handler, signo, info, context)) {
+    end_now(status_of_signal(SIGSEGV));
+  }
+  run_fault_handler(signo, info, context);
+}
+
+// A system call or a line-up that came as a signal.  It may block.
+void answer_call(int signo, siginfo_t* info, void* context) noexcept {
+  {
+    signal_stack::Operation operation(context);
+    if (signo == SIGSYS && handle_trap(info, context)) return;
+    if (signo == SIGTRAP && handle_breakpoint(info, context)) return;
+  }
+  take_fault(signo, info, context);
+}
+
+void on_fault(int signo, siginfo_t* info, void* context) noexcept {
+  if (signo == SIGSEGV && handle_tsc(info, context)) return;
+  if (signo != SIGSYS && signo != SIGTRAP) return take_fault(signo, info, context);
+  signal_stack::move_to_operation(answer_call, signo, info, context);
+  answer_call(signo, info, context);
+}
+
+}  // namespace
+
+void install_fault_handlers() noexcept {
+  struct sigaction action {};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+  for (const int signo : kFaults) real::sigaction(signo, &action, nullptr);
+  // A limit of the program's on its files (RLIMIT_FSIZE; sshd sets 0) holds for our messages as
+  // well: a write fails, and the kernel ends nobody past the schedule.
+  struct sigaction ignored {};
+  ignored.sa_handler = SIG_IGN;
+  real::sigaction(SIGXFSZ, &ignored, nullptr);
+  // Blocked by whoever started the server, these would end the process without an operation.
+  std::uint64_t ours = 0;
+  for (const int signo : kFaults) ours |= bit_of(signo);
+  raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &ours, nullptr, 8);
+  dmt::ProcessRecord& p = world->processes[self.process];
+  for (int s = 1; s <= kSignals; ++s) {
+    if (p.dispositions[s] == dmt::Disposition::kIgnore) actions[s].sa_handler = SIG_IGN;
+  }
+}
+
+// --- dispositions  -------------------------------------------------------------------------------
+
+namespace {
+
+int set_action(Op op, int s, const struct sigaction* a, struct sigaction* old) noexcept {
+  if (!is_valid_signal(s) || (a != nullptr && (s == SIGKILL || s == SIGSTOP))) {
+    errno = EINVAL;
+    return -1;
+  }
+  Turn turn(op);
+  const struct sigaction before = actions[s];
+  if (a != nullptr) {
+    actions[s] = *a;
+    dmt::ProcessRecord& p = turn.w.processes[self.process];
+    p.dispositions[s] = disposition_of(*a);
+    const bool drops =
+        p.dispositions[s] == dmt::Disposition::kIgnore ||
+        (p.dispositions[s] == dmt::Disposition::kDefault && is_ignored_by_default(s));
+    // A parent that ignores SIGCHLD never waits: then the kernel has to forget its children too.
+    if (s == SIGCHLD) {
+      struct sigaction kernel {};
+      kernel.sa_handler = p.dispositions[s] == dmt::Disposition::kIgnore ? SIG_IGN : SIG_DFL;
+      real::sigaction(SIGCHLD, &kernel, nullptr);
+    }
+    if (drops) {
+      dmt::discard_signal(turn.w, self.process, s);
+    }
+  }
+  if (old != nullptr) *old = before;
+  turn.result(s);
+  return 0;
+}
+
+SignalHandler set_handler(Op op, int s, SignalHandler h, int flags) noexcept {
+  struct sigaction a {};
+  struct sigaction old {};
+  a.sa_handler = h;
+  a.sa_flags = flags;
+  if ((flags & SA_NODEFER) == 0 && is_valid_signal(s)) a.sa_mask = set_of(bit_of(s));
+  return set_action(op, s, &a, &old) == 0 ? old.sa_handler : SIG_ERR;
+}
+
+int change_mask(Op op, int how, const sigset_t* set, sigset_t* old) noexcept {
+  if (set != nullptr && how != SIG_BLOCK && how != SIG_UNBLOCK && how != SIG_SETMASK) return EINVAL;
+  Turn turn(op);
+  const std::uint64_t before = turn.w.slots[self.slot].blocked_signals;
+  if (set != nullptr) {
+    const std::uint64_t bits = bits_of(*set);
+    exchange_mask(turn.w, how == SIG_BLOCK     ? before | bits
+                          : how == SIG_UNBLOCK ? before & ~bits
+                                               : bits);
+  }
+  if (old != nullptr) *old = set_of(before);
+  return 0;
+}
+
+}  // namespace
+
+namespace wrap {
+
+int sigaction(int s, const struct sigaction* a, struct sigaction* old) {
+  return set_action(Op::sigaction, s, a, old);
+}
+SignalHandler signal(int s, SignalHandler h) { return set_handler(Op::signal, s, h, SA_RESTART); }
+SignalHandler bsd_signal(int s, SignalHandler h) {
+  return set_handler(Op::bsd_signal, s, h, SA_RESTART);
+}
+SignalHandler ssignal(int s, SignalHandler h) { return set_handler(Op::ssignal, s, h, SA_RESTART); }
+SignalHandler sysv_signal(int s, SignalHandler h) {
+  return set_handler(Op::sysv_signal, s, h, static_cast<int>(SA_RESETHAND) | SA_NODEFER);
+}
+SignalHandler __sysv_signal(int s, SignalHandler h) { return wrap::sysv_signal(s, h); }
+
+SignalHandler sigset(int s, SignalHandler h) {
+  if (!is_valid_signal(s)) {
+    errno = EINVAL;
+    return SIG_ERR;
+  }
+  const sigset_t one = set_of(bit_of(s));
+  sigset_t before;
+  change_mask(Op::sigset, h == SIG_HOLD ? SIG_BLOCK : SIG_UNBLOCK, &one, &before);
+  const bool was_held = (bits_of(before) & bit_of(s)) != 0;
+  if (h == SIG_HOLD) return was_held ? SIG_HOLD : actions[s].sa_handler;
+  const SignalHandler old = set_handler(Op::sigset, s, h, 0);
+  return was_held ? SIG_HOLD : old;
+}
+
+int sighold(int s) {
+  if (!is_valid_signal(s)) return fail(EINVAL);
+  const sigset_t one = set_of(bit_of(s));
+  return change_mask(Op::sighold, SIG_BLOCK, &one, nullptr);
+}
+
+int sigrelse(int s) {
+  if (!is_valid_signal(s)) return fail(EINVAL);
+  const sigset_t one = set_of(bit_of(s));
+  return change_mask(Op::sigrelse, SIG_UNBLOCK, &one, nullptr);
+}
+
+int sigignore(int s) { return set_handler(Op::sigignore, s, SIG_IGN, 0) == SIG_ERR ? -1 : 0; }
+
+int siginterrupt(int s, int on) {
+  if (!is_valid_signal(s)) return fail(EINVAL);
+  Turn turn(Op::siginterrupt);
+  if (on != 0) {
+    actions[s].sa_flags &= ~SA_RESTART;
+  } else {
+    actions[s].sa_flags |= SA_RESTART;
+  }
+  return 0;
+}
+
+int sigprocmask(int how, const sigset_t* set, sigset_t* old) {
+  const int error = change_mask(Op::sigprocmask, how, set, old);
+  return error == 0 ? 0 : fail(error);
+}
+
+int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) {
+  return change_mask(Op::pthread_sigmask, how, set, old);
+}
+
+int sigaltstack(const stack_t* wanted, stack_t* old) {
+  const int error = signal_stack::exchange_alternate(wanted, old);
+  return error == 0 ? 0 : fail(error);
+}
+
+int sigpending(sigset_t* set) {
+  Turn turn(Op::sigpending);
+  const dmt::SlotRecord& s = turn.w.slots[self.slot];
+  const std::uint64_t pending = s.pending_signals | turn.w.processes[self.process].pending_signals;
+  *set = set_of(pending & s.blocked_signals);
+  turn.result(pending);
+  return 0;
+}
+
+// --- waiting  ------------------------------------------------------------------------------------
+
+int sigsuspend(const sigset_t* set) {
+  Turn turn(Op::sigsuspend, Turn::kCancellationPoint);
+  TemporaryMask mask(turn.w, set);
+  do {
+    while (turn.wait(0) != dmt::WakeReason::kInterrupted) {
+    }
+  } while (turn.interrupted(kNeverRestarts));
+  mask.restore();
+  return fail(EINTR);
+}
+
+int pause() {
+  Turn turn(Op::pause, Turn::kCancellationPoint);
+  do {
+    while (turn.wait(0) != dmt::WakeReason::kInterrupted) {
+    }
+  } while (turn.interrupted(kNeverRestarts));
+  return fail(EINTR);
+}
+
+}  // namespace wrap
+
+namespace {
+
+// The signal, or -error.
+int await_signal(Op op, const sigset_t* set, const struct timespec* t, bool restarts,
+                 dmt::SignalInfo& info) noexcept {
+  Turn turn(op, Turn::kCancellationPoint);
+  const std::uint64_t wanted = bits_of(*set) & ~kNeverBlocked;
+  std::int64_t deadline = dmt::kNoDeadline;
+  if (t != nullptr) {
+    if (!is_valid(*t)) return -EINVAL;
+    deadline = deadline_after(turn.w, to_ns(*t));
+  }
+  for (;;) {
+    if (const int signo = dmt::take_signal_of(turn.w, own_slot(), wanted, info)) {
+      turn.result(signo);
+      return signo;
+    }
+    const dmt::WakeReason why = turn.wait(dmt::signal_object(self.process), deadline);
+    if (why == dmt::WakeReason::kTimeout) return -EAGAIN;
+    if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(kRestarts) && !restarts) {
+      return -EINTR;
+    }
+  }
+}
+
+int await_and_tell(Op op, const sigset_t* set, siginfo_t* info, const struct timespec* t) noexcept {
+  dmt::SignalInfo sent{};
+  const int result = await_signal(op, set, t, false, sent);
+  if (result < 0) return fail(-result);
+  if (info != nullptr) fill_siginfo(*info, result, sent);
+  return result;
+}
+
+}  // namespace
+
+namespace wrap {
+
+int sigwait(const sigset_t* set, int* s) {
+  dmt::SignalInfo info{};
+  const int result = await_signal(Op::sigwait, set, nullptr, true, info);
+  if (result < 0) return -result;
+  *s = result;
+  return 0;
+}
+
+int sigtimedwait(const sigset_t* set, siginfo_t* info, const struct timespec* t) {
+  return await_and_tell(Op::sigtimedwait, set, info, t);
+}
+
+int sigwaitinfo(const sigset_t* set, siginfo_t* info) {
+  return await_and_tell(Op::sigwaitinfo, set, info, nullptr);
+}
+
+}  // namespace wrap
+
+// --- sending  ------------------------------------------------------------------------------------
+
+namespace {
+
+// An error number.
+int send(dmt::Layout& w, std::uint16_t process, int s, const dmt::SignalInfo& info) noexcept {
+  return s == 0 || dmt::send_signal(w, process, s, info) ? 0 : EAGAIN;
+}
+
+// kill()'s choice; an error number.
+int send_to(dmt::Layout& w, pid_t p, int s, const dmt::SignalInfo& info) noexcept {
+  if (s < 0 || s > kSignals) return EINVAL;
+  if (p > 0) {
+    const std::uint16_t process = dmt::find_process(w, static_cast<std::uint32_t>(p));
+    if (process == dmt::kNoProcess) return ESRCH;
+    return send(w, process, s, info);
+  }
+  const std::uint32_t own_group = w.processes[self.process].group;
+  const std::uint32_t group = p == 0 ? own_group : static_cast<std::uint32_t>(-p);
+  bool found = false;
+  for (std::uint16_t i = 1; i < dmt::kProcessesMax; ++i) {
+    const dmt::ProcessRecord& record = w.processes[i];
+    if (record.state == dmt::ProcessState::kFree) continue;
+    const bool everybody = p == -1 && i != self.process && i != dmt::kMainProcess;
+    if (!everybody && (p == -1 || record.group != group)) continue;
+    found = true;
+    (void)send(w, i, s, info);
+  }
+  return found ? 0 : ESRCH;
+}
+
+int send_and_answer(Op op, pid_t p, int s, int code = SI_USER, std::uint64_t value = 0) noexcept {
+  Turn turn(op);
+  const int error = send_to(turn.w, p, s, sent_by_this_process(code, value));
+  turn.result(error);
+  return error == 0 ? 0 : fail(error);
+}
+
+}  // namespace
+
+namespace wrap {
+
+int kill(pid_t p, int s) { return send_and_answer(Op::kill, p, s); }
+
+int killpg(pid_t p, int s) {
+  if (p < 0) return fail(EINVAL);
+  return send_and_answer(Op::killpg, -p, s);
+}
+
+int sigqueue(pid_t p, int s, const union sigval v) {
+  if (p <= 0) return fail(EINVAL);
+  return send_and_answer(Op::sigqueue, p, s, SI_QUEUE, value_of(v));
+}
+
+int tgkill(pid_t p, pid_t t, int s) {
+  if (s < 0 || s > kSignals) return fail(EINVAL);
+  Turn turn(Op::tgkill);
+  const std::uint16_t process = dmt::find_process(turn.w, static_cast<std::uint32_t>(p));
+  for (std::uint16_t i = 1; i < turn.w.scheduler.slots_used; ++i) {
+    const dmt::SlotRecord& slot = turn.w.slots[i];
+    if (!dmt::is_alive(slot) || slot.process != process ||
+        slot.thread_id != static_cast<std::uint32_t>(t)) {
+      continue;
+    }
+    if (s != 0) {
+      dmt::send_signal_to_slot(turn.w, Slot{i}, s, sent_by_this_process(SI_TKILL, 0));
+    }
+    return 0;
+  }
+  return fail(ESRCH);
+}
+
+int raise(int s) {
+  if (s < 0 || s > kSignals) return fail(EINVAL);
+  Turn turn(Op::raise);
+  if (s != 0) {
+    dmt::send_signal_to_slot(turn.w, own_slot(), s, sent_by_this_process(SI_TKILL, 0));
+  }
+  turn.result(s);
+  return 0;
+}
+
+int gsignal(int s) { return wrap::raise(s); }
+
+void abort() {
+  {
+    // POSIX: as raise(SIGABRT) though it be blocked; a handler that returns changes nothing.
+    Turn turn(Op::abort);
+    exchange_mask(turn.w, turn.w.slots[self.slot].blocked_signals & ~bit_of(SIGABRT));
+    if (actions[SIGABRT].sa_handler != SIG_IGN) {
+      dmt::send_signal_to_slot(turn.w, own_slot(), SIGABRT);
+    }
+  }
+  end_now(status_of_signal(SIGABRT));
+}
+
+}  // namespace wrap
+}  // namespace crane

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preload/sockets/dsock.h"
+
+#include <netinet/in.h>
+
+#include <algorithm>
+
+#include "dmt/base/log.h"
+#include "dmt/connections.h"
+#include "runtime/preload/sockets/interfaces.h"
+#include "runtime/preload/sockets/unreachable.h"
+#include "runtime/preload/sockets/vsock.h"
+
+namespace crane::dsock {
+namespace {
+
+constexpr int kTypeFlags = SOCK_NONBLOCK | SOCK_CLOEXEC;
+
+dmt::DatagramState& state(dmt::Layout& w, std::uint32_t file) noexcept {
+  return w.files[file].datagram;
+}
+
+constexpr std::uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+// As the segment has addresses (U2), and as a socket of `domain` shows them.
+void unmap(VirtualAddress& a) noexcept {
+  if (a.family != AF_INET6 || std::memcmp(a.ip, kMapped, sizeof kMapped) != 0) return;
+  std::memmove(a.ip, a.ip + 12, 4);
+  std::memset(a.ip + 4, 0, 12);
+  a.family = AF_INET;
+  a.scope = 0;
+}
+VirtualAddress shown(VirtualAddress a, int domain) noexcept {
+  if (domain != AF_INET6) return a;
+  if (a.family == AF_INET) {
+    std::memcpy(a.ip + 12, a.ip, 4);
+    std::memcpy(a.ip, kMapped, sizeof kMapped);
+  }
+  a.family = AF_INET6;
+  return a;
+}
+
+// An address that a socket of `f`'s family may name.
+int address_for(const FileRecord& f, const struct sockaddr* a, socklen_t n,
+                VirtualAddress& out) noexcept {
+  const int error = vsock::from_sockaddr(a, n, out);
+  if (error < 0) return error;
+  if (out.family != f.port) return -EAFNOSUPPORT;
+  unmap(out);
+  return f.port == AF_INET6 && out.family == AF_INET && f.datagram.only_v6 ? -ENETUNREACH : 0;
+}
+
+// A socket that sends before it is bound.
+int bind_to_any(dmt::Layout& w, std::uint32_t file) noexcept {
+  dmt::DatagramState& d = state(w, file);
+  if (d.bound.family != 0) return 0;
+  const std::uint16_t port = dmt::free_datagram_port(w);
+  if (port == 0) return -EAGAIN;
+  d.bound.family = w.files[file].port;
+  d.bound.port = port;
+  return 0;
+}
+
+// The address that the datagram comes from.
+VirtualAddress source(const dmt::DatagramState& d, const VirtualAddress& to) noexcept {
+  VirtualAddress from = dmt::is_wildcard(d.bound) ? interfaces::source_for(to) : d.bound;
+  from.port = d.bound.port;
+  return from;
+}
+
+// What is sent to the wildcard goes to this host, as Linux has it.
+void name_this_host(VirtualAddress& to) noexcept {
+  if (!dmt::is_wildcard(to)) return;
+  if (to.family == AF_INET) std::memcpy(to.ip, interfaces::kLoopback.data(), 4);
+  if (to.family == AF_INET6) to.ip[15] = 1;
+}
+
+int take_error(dmt::Layout& w, std::uint32_t file) noexcept {
+  const int error = state(w, file).error;
+  if (error == 0) return 0;
+  state(w, file).error = 0;
+  dmt::refresh_readiness(w, file, false);
+  return error;
+}
+
+// Bound to more than this host's loopback: clients were meant to come.
+bool is_for_others(const VirtualAddress& address) noexcept {
+  constexpr std::uint8_t kLoopbackNet = 127;
+  if (address.family == AF_INET) return address.ip[0] != kLoopbackNet;
+  return dmt::is_wildcard(address);
+}
+
+bool loops_back(std::uint32_t file, const VirtualAddress& to) noexcept {
+  int on = 1;
+  socklen_t n = sizeof on;
+  const bool v4 = to.family == AF_INET;
+  vsock::get_option(file, v4 ? int{IPPROTO_IP} : int{IPPROTO_IPV6},
+                    v4 ? IP_MULTICAST_LOOP : IPV6_MULTICAST_LOOP, &on, &n);
+  return on != 0;
+}
+
+// Where the datagram goes.  0 or a negative error number.
+int deliver(Turn& turn, std::uint32_t file, const VirtualAddress& to, const Buffers& b) noexcept {
+  const VirtualAddress from = source(state(turn.w, file), to);
+  if (interfaces::is_own(to)) {
+    const std::uint32_t target = dmt::find_datagram_socket(turn.w, to, from);
+    if (target != 0) {
+      dmt::put_datagram(turn.w, target, from, b.vectors, b.total);
+    } else if (state(turn.w, file).peer.family != 0) {
+      state(turn.w, file).error = ECONNREFUSED;
+      dmt::refresh_readiness(turn.w, file, true);
+    }
+    return 0;
+  }
+  if (interfaces::is_multicast(to)) {
+    for (std::uint32_t i = 1; loops_back(file, to) && i <= turn.w.scheduler.files_used; ++i) {
+      if (dmt::is_in_group(turn.w, i, to)) {
+        dmt::put_datagram(turn.w, i, from, b.vectors, b.total);
+      }
+    }
+  } else if (to.family == AF_INET6) {
+    return -ENETUNREACH;
+  }
+  unreachable::name(unreachable::What::kDatagram, to);
+  return 0;
+}
+
+// --- groups --------------------------------------------------------------------------------------
+
+bool is_membership(int level, int option) noexcept {
+  if (level == IPPROTO_IP) return option == IP_ADD_MEMBERSHIP || option == IP_DROP_MEMBERSHIP;
+  return level == IPPROTO_IPV6 && (option == IPV6_JOIN_GROUP || option == IPV6_LEAVE_GROUP);
+}
+
+int change_membership(dmt::DatagramState& d, int level, int option, const void* value,
+                      socklen_t n) noexcept {
+  VirtualAddress group{};
+  group.family = level == IPPROTO_IP ? AF_INET : AF_INET6;
+  // Both structures begin with the group; the interface is the only one there is.
+  const std::size_t size = level == IPPROTO_IP ? 4 : 16;
+  if (n < (level == IPPROTO_IP ? sizeof(struct ip_mreq) : sizeof(struct ipv6_mreq))) {
+    return -EINVAL;
+  }
+  std::memcpy(group.ip, value, size);
+  if (!interfaces::is_multicast(group)) return -EINVAL;
+  const std::uint32_t name = dmt::group_name(group);
+  std::uint32_t* end = d.groups + dmt::kGroupsMax;
+  std::uint32_t* at = std::find(d.groups, end, name);
+  const bool joins = level == IPPROTO_IP ? option == IP_ADD_MEMBERSHIP : option == IPV6_JOIN_GROUP;
+  if (!joins) {
+    if (at == end) return -EADDRNOTAVAIL;
+    *at = 0;
+    return 0;
+  }
+  if (at != end) return -EADDRINUSE;
+  at = std::find(d.groups, end, 0u);
+  if (at == end) return -ENOBUFS;
+  *at = name;
+  return 0;
+}
+
+// As Linux: what nobody chose goes with the peer.
+void disconnect(FileRecord& f) noexcept {
+  dmt::DatagramState& d = f.datagram;
+  d.peer = {};
+  if (d.chose_address) return;
+  const std::uint16_t port = d.bound.port;
+  d.bound = {};
+  if (!d.chose_port) return;
+  d.bound.family = f.port;
+  d.bound.port = port;
+}
+
+}  // namespace
+
+bool is_udp(int type, int protocol) noexcept {
+  return (type & ~kTypeFlags) == SOCK_DGRAM && (protocol == 0 || protocol == IPPROTO_UDP);
+}
+
+int create(Turn& turn, int domain, int type) noexcept {
+  return new_socket(turn, FileKind::kDatagram, domain, type);
+}
+
+int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept {
+  dmt::DatagramState& d = state(turn.w, file);
+  VirtualAddress address;
+  const int error = address_for(turn.w.files[file], a, n, address);
+  if (error < 0) return error;
+  if (d.bound.family != 0) return -EINVAL;
+  if (!dmt::is_wildcard(address) && !interfaces::is_own(address) &&
+      !interfaces::is_multicast(address) && !interfaces::is_broadcast(address)) {
+    return -EADDRNOTAVAIL;
+  }
+  d.chose_address = !dmt::is_wildcard(address);
+  d.chose_port = address.port != 0;
+  if (address.port == 0) {
+    address.port = dmt::free_datagram_port(turn.w);
+    if (address.port == 0) return -EADDRINUSE;
+  } else if (dmt::datagram_port_taken(turn.w, file, address)) {
+    return -EADDRINUSE;
+  }
+  d.bound = address;
+  if (d.chose_port && is_for_others(address)) {
+    unreachable::name(unreachable::What::kPort, address);
+  }
+  return 0;
+}
+
+int connect(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept {
+  dmt::DatagramState& d = state(turn.w, file);
+  if (a != nullptr && n >= sizeof(sa_family_t) && a->sa_family == AF_UNSPEC) {
+    disconnect(turn.w.files[file]);
+    return 0;
+  }
+  VirtualAddress to;
+  int error = address_for(turn.w.files[file], a, n, to);
+  if (error < 0) return error;
+  name_this_host(to);
+  if (to.family == AF_INET6 && !interfaces::is_own(to) && !interfaces::is_multicast(to)) {
+    return -ENETUNREACH;
+  }
+  error = bind_to_any(turn.w, file);
+  if (error < 0) return error;
+  d.bound = source(d, to);
+  d.peer = to;
+  return 0;
+}
+
+int shutdown(Turn& turn, std::uint32_t file, int how) noexcept {
+  if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return -EINVAL;
+  dmt::DatagramState& d = state(turn.w, file);
+  if (d.peer.family == 0) return -ENOTCONN;
+  if (how != SHUT_WR) d.shut_read = true;
+  if (how != SHUT_RD) d.shut_write = true;
+  dmt::refresh_readiness(turn.w, file, true);
+  return 0;
+}
+
+int name(std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* n) noexcept {
+  const FileRecord& f = world->files[file];
+  const VirtualAddress& address = of_peer ? f.datagram.peer : f.datagram.bound;
+  if (of_peer && address.family == 0) return -ENOTCONN;
+  VirtualAddress out = shown(address, f.port);
+  out.family = f.port;
+  vsock::to_sockaddr(out, a, n);
+  return 0;
+}
+
+// --- data ----------------------------------------------------------------------------------------
+
+ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int flags) noexcept {
+  Buffers b;
+  const int bad = make_buffers(m.msg_iov, m.msg_iovlen, b);
+  if (bad < 0) return bad;
+  if ((flags & MSG_ERRQUEUE) != 0) return -EAGAIN;
+  const Patience patience = vsock::patience_of(turn.w, file, flags, vsock::receive_timeout(file));
+  m.msg_controllen = 0;
+  m.msg_flags = 0;
+  while (state(turn.w, file).first == 0) {
+    const int pending = take_error(turn.w, file);
+    if (pending != 0) return -pending;
+    if (state(turn.w, file).shut_read) return 0;
+    const int error = await_change(turn, fd, file, patience);
+    if (error < 0) return error;
+  }
+  const dmt::DatagramHeader header = dmt::first_datagram(turn.w, file);
+  Cursor cursor(b);
+  std::size_t done = 0;
+  while (done < header.size) {
+    const Cursor::Piece p = cursor.piece(header.size - done);
+    if (p.size == 0) break;
+    done += dmt::peek_datagram(turn.w, file, done, p.data, p.size);
+    cursor.advance(p.size);
+  }
+  if (m.msg_name != nullptr) {
+    const VirtualAddress from = shown(header.from, turn.w.files[file].port);
+    vsock::to_sockaddr(from, static_cast<struct sockaddr*>(m.msg_name), &m.msg_namelen);
+  }
+  if (done < header.size) m.msg_flags |= MSG_TRUNC;
+  if ((flags & MSG_PEEK) == 0) dmt::take_datagram(turn.w, file);
+  return static_cast<ssize_t>((flags & MSG_TRUNC) != 0 ? header.size : done);
+}
+
+ssize_t send(Turn& turn, std::uint32_t file, const struct msghdr& m, int flags) noexcept {
+  Buffers b;
+  int error = make_buffers(m.msg_iov, m.msg_iovlen, b);
+  if (error < 0) return error;
+  if ((flags & MSG_OOB) != 0) return -EOPNOTSUPP;
+  if (b.total > dmt::kDatagramMax) return -EMSGSIZE;
+  dmt::DatagramState& d = state(turn.w, file);
+  VirtualAddress to = d.peer;
+  if (m.msg_name != nullptr && m.msg_namelen > 0) {
+    error = address_for(turn.w.files[file], static_cast<const struct sockaddr*>(m.msg_name),
+                        m.msg_namelen, to);
+    if (error < 0) return error;
+    if (to.port == 0) return -EINVAL;
+  }
+  if (to.family == 0) return -EDESTADDRREQ;
+  if (d.shut_write) {
+    if ((flags & MSG_NOSIGNAL) == 0) raise_virtually(turn, SIGPIPE);
+    return -EPIPE;
+  }
+  const int pending = take_error(turn.w, file);
+  if (pending != 0) return -pending;
+  name_this_host(to);
+  int allowed = 0;
+  socklen_t n = sizeof allowed;
+  vsock::get_option(file, SOL_SOCKET, SO_BROADCAST, &allowed, &n);
+  if (interfaces::is_broadcast(to) && allowed == 0) return -EACCES;
+  error = bind_to_any(turn.w, file);
+  if (error == 0) error = deliver(turn, file, to, b);
+  return error < 0 ? error : static_cast<ssize_t>(b.total);
+}
+
+ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& b) noexcept {
+  struct msghdr m {};
+  m.msg_iov = const_cast<struct iovec*>(b.vectors);
+  m.msg_iovlen = b.count;
+  return receive(turn, fd, file, m, 0);
+}
+
+ssize_t write(Turn& turn, std::uint32_t file, const Buffers& b) noexcept {
+  struct msghdr m {};
+  m.msg_iov = const_cast<struct iovec*>(b.vectors);
+  m.msg_iovlen = b.count;
+  return send(turn, file, m, 0);
+}
+
+// --- options -------------------------------------------------------------------------------------
+
+int get_option(Turn& turn, std::uint32_t file, int level, int option, void* value,
+               socklen_t* n) noexcept {
+  if (value == nullptr || n == nullptr) return -EFAULT;
+  int number;
+  if (level == SOL_SOCKET && option == SO_TYPE) {
+    number = SOCK_DGRAM;
+  } else if (level == SOL_SOCKET && option == SO_PROTOCOL) {
+    number = IPPROTO_UDP;
+  } else if (level == SOL_SOCKET && option == SO_ERROR) {
+    number = take_error(turn.w, file);
+  } else if (level == IPPROTO_TCP) {
+    return -EOPNOTSUPP;
+  } else {
+    return vsock::get_option(file, level, option, value, n);
+  }
+  *n = std::min<socklen_t>(*n, sizeof number);
+  std::memcpy(value, &number, *n);
+  return 0;
+}
+
+int set_option(Turn& turn, std::uint32_t file, int level, int option, const void* value,
+               socklen_t n) noexcept {
+  if (value == nullptr && n > 0) return -EFAULT;
+  dmt::DatagramState& d = state(turn.w, file);
+  if (is_membership(level, option)) return change_membership(d, level, option, value, n);
+  if (level == IPPROTO_TCP) return -ENOPROTOOPT;
+  const int result = vsock::set_option(turn, file, level, option, value, n);
+  int on = 0;
+  if (result < 0 || n < sizeof on) return result;
+  std::memcpy(&on, value, sizeof on);
+  if (level == SOL_SOCKET && (option == SO_REUSEADDR || option == SO_REUSEPORT)) d.reuses = on != 0;
+  if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY) d.only_v6 = on != 0;
+  return result;
+}
+
+}  // namespace crane::dsock

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Virtual UDP sockets as the system calls see them, on top of dmt/datagrams.h.  A server's sockets
+// reach each other: by loopback, by the address of the one interface (interfaces.h), and in
+// multicast groups.  What goes elsewhere goes nowhere, as on a network where nobody listens; it is
+// counted, and said at the 1st, 10th, 100th ... time.
+//
+// Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
+
+#include "dmt/datagrams.h"
+#include "runtime/preload/core/buffers.h"
+#include "runtime/preload/files/fd.h"
+
+namespace crane::dsock {
+
+bool is_udp(int type, int protocol) noexcept;
+int create(Turn& turn, int domain, int type) noexcept;
+int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept;
+int connect(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept;
+int shutdown(Turn& turn, std::uint32_t file, int how) noexcept;
+int name(std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* n) noexcept;
+
+ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int flags) noexcept;
+ssize_t send(Turn& turn, std::uint32_t file, const struct msghdr& m, int flags) noexcept;
+ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& b) noexcept;
+ssize_t write(Turn& turn, std::uint32_t file, const Buffers& b) noexcept;
+
+int get_option(Turn& turn, std::uint32_t file, int level, int option, void* value,
+               socklen_t* n) noexcept;
+int set_option(Turn& turn, std::uint32_t file, int level, int option, const void* value,
+               socklen_t n) noexcept;
+
+}  // namespace crane::dsock

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preload/sockets/ksock.h"
+
+#include <sys/un.h>
+
+#include <algorithm>
+
+#include "runtime/preload/sockets/stream.h"
+#include "runtime/preload/sockets/usock.h"
+#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/time/vtime.h"
+
+namespace crane::ksock {
+namespace {
+
+constexpr std::int64_t kLookAgainNs = 1'000'000'000;
+
+// Something is there to be read, or not any more.
+void set_readable(dmt::Layout& w, std::uint32_t file, bool readable, bool edge) noexcept {
+  w.files[file].listener.queued = readable ? 1 : 0;
+  dmt::refresh_readiness(w, file, edge);
+}
+
+// What the kernel says of the caller's own socket: nobody sends but at a turn.
+bool is_readable(int fd) noexcept {
+  struct pollfd p = {fd, POLLIN, 0};
+  return raw_syscall(SYS_poll, &p, 1, 0) == 1;
+}
+
+// The socket that a message goes to: of the server's own, or 0.
+std::uint32_t target_of(const dmt::Layout& w, int fd, const struct msghdr& m) noexcept {
+  constexpr FileKind kKind = FileKind::kKernelSocket;
+  if (m.msg_name != nullptr && m.msg_namelen > 0) {
+    return usock::find(w, kKind, static_cast<const struct sockaddr*>(m.msg_name), m.msg_namelen);
+  }
+  struct sockaddr_un peer {};
+  socklen_t n = sizeof peer;
+  auto* const address = reinterpret_cast<struct sockaddr*>(&peer);
+  if (raw_syscall(SYS_getpeername, fd, address, &n) < 0) return 0;
+  return usock::find(w, kKind, address, std::min<socklen_t>(n, sizeof peer));
+}
+
+// 0: try again; else a negative error number.
+int wait(Turn& turn, int fd, std::uint32_t file, std::uint32_t awaited,
+         const Patience& patience) noexcept {
+  if (patience.nonblocking) return -EAGAIN;
+  Patience part = patience;
+  part.deadline_ns = std::min(patience.deadline_ns, deadline_after(turn.w, kLookAgainNs));
+  const int error = await_object(turn, fd, file, turn.w.files[awaited].object, part);
+  const bool looks_again = error == -EAGAIN && turn.now() < patience.deadline_ns;
+  return looks_again ? 0 : error;
+}
+
+struct msghdr message_of(const Buffers& buffers) noexcept {
+  struct msghdr m {};
+  m.msg_iov = const_cast<struct iovec*>(buffers.vectors);
+  m.msg_iovlen = buffers.count;
+  return m;
+}
+
+}  // namespace
+
+int create(Turn& turn, int domain, int type, int protocol) noexcept {
+  const long fd = raw_syscall(SYS_socket, domain, type, protocol);
+  if (fd < 0) return static_cast<int>(fd);
+  const std::uint32_t file = dmt::create_file(turn.w, own_slot(), FileKind::kKernelSocket);
+  if (file == 0) {
+    raw_syscall(SYS_close, fd);
+    return -ENFILE;
+  }
+  turn.w.files[file].port = static_cast<std::uint16_t>(domain);
+  turn.w.files[file].nonblocking = (type & SOCK_NONBLOCK) != 0;
+  return bind_new(turn, fd, file);
+}
+
+int bind(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept {
+  if (turn.w.files[file].port == AF_UNIX) return usock::bind(turn, fd, file, a, n);
+  return static_cast<int>(raw_syscall(SYS_bind, fd, a, n));
+}
+
+int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept {
+  const long result = raw_syscall(SYS_shutdown, fd, how);
+  if (result < 0) return static_cast<int>(result);
+  set_readable(turn.w, file, is_readable(fd), true);
+  dmt::signal(turn.w, turn.w.files[file].object, dmt::kAll);
+  return 0;
+}
+
+ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int flags) noexcept {
+  const Patience patience = vsock::patience_of(turn.w, file, flags, vsock::receive_timeout(file));
+  for (;;) {
+    const long result = raw_syscall(SYS_recvmsg, fd, &m, flags | MSG_DONTWAIT);
+    set_readable(turn.w, file, is_readable(fd), false);
+    if (result != -EAGAIN) {
+      if (result < 0 || (flags & MSG_PEEK) != 0) return result;
+      stream::bind_received_rights(turn, file, m);
+      // Senders wait for a place in the queue.
+      dmt::signal(turn.w, turn.w.files[file].object, dmt::kAll);
+      return result;
+    }
+    const int error = wait(turn, fd, file, file, patience);
+    if (error < 0) return error;
+  }
+}
+
+ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& m, int flags) noexcept {
+  const Patience patience = vsock::patience_of(turn.w, file, flags, vsock::send_timeout(file));
+  const bool is_unix = turn.w.files[file].port == AF_UNIX;
+  for (;;) {
+    const long result = raw_syscall(SYS_sendmsg, fd, &m, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
+    const std::uint32_t target = is_unix ? target_of(turn.w, fd, m) : 0;
+    if (result != -EAGAIN) {
+      if (result == -EPIPE && (flags & MSG_NOSIGNAL) == 0) raise_virtually(turn, SIGPIPE);
+      if (result < 0) return result;
+      // The kernel has answered already what was sent to it.
+      if (!is_unix) set_readable(turn.w, file, is_readable(fd), true);
+      if (target == 0) return result;
+      set_readable(turn.w, target, true, true);
+      const int error = stream::note_sent_rights(turn, target, m);
+      return error < 0 ? error : result;
+    }
+    const int error = wait(turn, fd, file, target != 0 ? target : file, patience);
+    if (error < 0) return error;
+  }
+}
+
+ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
+  struct msghdr m = message_of(buffers);
+  return receive(turn, fd, file, m, 0);
+}
+
+ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
+  return send(turn, fd, file, message_of(buffers), 0);
+}
+
+}  // namespace crane::ksock

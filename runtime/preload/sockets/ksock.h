@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Sockets that the kernel keeps the messages of: unix datagrams by name and netlink.  It is asked
+// without waiting; who waits does so in the scheduler.  Who sends knows the receiver by
+// the hash of its name (usock.h) and says that something is there; of what comes from outside of
+// the server nobody knows, so who waits looks again now and then.
+//
+// Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
+
+#include "runtime/preload/core/buffers.h"
+#include "runtime/preload/files/fd.h"
+
+namespace crane::ksock {
+
+int create(Turn& turn, int domain, int type, int protocol) noexcept;
+int bind(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept;
+int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept;
+
+ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int flags) noexcept;
+ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& m, int flags) noexcept;
+ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
+ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
+
+}  // namespace crane::ksock

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preload/sockets/stream.h"
+
+#include <algorithm>
+
+#include "runtime/preload/sockets/vsock.h"
+
+namespace crane::stream {
+namespace {
+
+constexpr std::size_t kAtomicBytes = 4096;  // PIPE_BUF
+
+dmt::StreamState& state(dmt::Layout& w, std::uint32_t file) noexcept {
+  return w.files[file].stream;
+}
+
+std::uint64_t initial_capacity(FileKind kind) noexcept {
+  return kind == FileKind::kUnixStream ? kUnixCapacity : kPipeCapacity;
+}
+
+// Repeats a kernel call that found less than our table says: only the kernel is behind.
+template <typename Call>
+long with_kernel(int fd, short events, Call call) noexcept {
+  for (;;) {
+    const long result = call();
+    if (result == -EINTR) continue;
+    if (result != -EAGAIN) return result;
+    struct pollfd p = {fd, events, 0};
+    raw_syscall(SYS_poll, &p, 1, -1);
+  }
+}
+
+bool keeps_messages(const FileRecord& f) noexcept {
+  return f.kind == FileKind::kUnixStream && f.port != SOCK_STREAM;
+}
+
+// How much a read may take, once there is something or the end; or a negative error.
+std::int64_t readable(Turn& turn, int fd, std::uint32_t file, std::size_t wanted,
+                      const Patience& patience) noexcept {
+  for (;;) {
+    const FileRecord& f = turn.w.files[file];
+    const dmt::StreamState& s = f.stream;
+    const bool at_end = s.peer == 0 || s.peer_shut_write || s.shut_read;
+    if (at_end || (s.bytes > 0 && keeps_messages(f))) return static_cast<std::int64_t>(wanted);
+    if (s.bytes > 0) return static_cast<std::int64_t>(std::min<std::uint64_t>(s.bytes, wanted));
+    const int error = await_change(turn, fd, file, patience);
+    if (error < 0) return error;
+  }
+}
+
+// `n` bytes were read: the writer has space again.
+void consumed(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept {
+  dmt::StreamState& s = state(w, file);
+  s.bytes -= std::min(n, s.bytes);
+  dmt::refresh_readiness(w, file, false);
+  if (s.peer == 0) return;
+  dmt::StreamState& writer = state(w, s.peer);
+  const bool was_full = s.bytes + n >= writer.capacity;
+  if (s.bytes == 0) writer.capacity = initial_capacity(w.files[file].kind);
+  dmt::refresh_readiness(w, s.peer, was_full);
+  // A writer may wait for more room than makes the pipe writable (whole small writes).
+  dmt::signal(w, w.files[s.peer].object, dmt::kAll);
+}
+
+void produced(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept {
+  const std::uint32_t peer = state(w, file).peer;
+  if (peer != 0) {
+    state(w, peer).bytes += n;
+    dmt::refresh_readiness(w, peer, true);
+  }
+  dmt::refresh_readiness(w, file, false);
+}
+
+// The kernel's buffer is full though ours is not (many small messages): the same on every replica,
+// since it has seen the same calls.  From here on it counts as full.
+void found_full(dmt::Layout& w, std::uint32_t file) noexcept {
+  dmt::StreamState& s = state(w, file);
+  s.capacity = std::max<std::uint64_t>(state(w, s.peer).bytes, 1);
+  dmt::refresh_readiness(w, file, false);
+}
+
+bool is_broken(const dmt::Layout& w, const dmt::StreamState& s) noexcept {
+  return s.peer == 0 || s.shut_write || w.files[s.peer].stream.shut_read;
+}
+
+std::size_t space(const dmt::Layout& w, const dmt::StreamState& s) noexcept {
+  const std::uint64_t used = w.files[s.peer].stream.bytes;
+  return used < s.capacity ? s.capacity - used : 0;
+}
+
+// Bytes that may go now of `left`: all or nothing where Linux keeps writes whole.
+std::size_t sendable(const dmt::Layout& w, const FileRecord& f, std::size_t left) noexcept {
+  const std::size_t room = space(w, f.stream);
+  if (keeps_messages(f)) {
+    const bool empty = w.files[f.stream.peer].stream.bytes == 0;
+    return left <= room || empty ? left : 0;
+  }
+  if (f.kind == FileKind::kPipeWrite && left <= kAtomicBytes && left > room) return 0;
+  return std::min(left, room);
+}
+
+// The loop of all writes: `call(vectors, count)` is the kernel's part.
+template <typename Call>
+ssize_t write_all(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers,
+                  const Patience& patience, bool quiet, Call call) noexcept {
+  Cursor cursor(buffers);
+  std::size_t done = 0;
+  bool sent_empty = false;
+  for (;;) {
+    const FileRecord& f = turn.w.files[file];
+    if (is_broken(turn.w, f.stream)) {
+      if (done > 0) return static_cast<ssize_t>(done);
+      if (!quiet) raise_virtually(turn, SIGPIPE);
+      return -EPIPE;
+    }
+    const std::size_t n = sendable(turn.w, f, buffers.total - done);
+    if (n > 0 || (buffers.total == 0 && !sent_empty)) {
+      struct iovec vectors[kVectorsMax];
+      const long result = call(vectors, cursor.clip(n, vectors));
+      if (result < 0 && result != -EAGAIN) return done > 0 ? static_cast<ssize_t>(done) : result;
+      sent_empty = true;
+      if (result >= 0) {
+        cursor.skip(static_cast<std::size_t>(result));
+        done += static_cast<std::size_t>(result);
+        produced(turn.w, file, static_cast<std::uint64_t>(result));
+      } else {
+        found_full(turn.w, file);
+      }
+    }
+    if (done == buffers.total) return static_cast<ssize_t>(done);
+    if (n > 0 && space(turn.w, turn.w.files[file].stream) > 0) continue;
+    const int error = await_change(turn, fd, file, patience);
+    if (error < 0) return done > 0 ? static_cast<ssize_t>(done) : error;
+  }
+}
+
+bool carries_rights(const struct msghdr& message) noexcept {
+  auto& m = const_cast<struct msghdr&>(message);
+  for (struct cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// --- rights ------------------------------------------------------------------------------------
+
+// The message's descriptors are on their way to the other end.
+int note_sent_rights(Turn& turn, std::uint32_t to, const struct msghdr& message) noexcept {
+  auto& m = const_cast<struct msghdr&>(message);
+  for (struct cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd;
+      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+      if (!dmt::send_right(turn.w, own_slot(), to, bound_file(fd), i + 1 == count)) {
+        return -ETOOMANYREFS;
+      }
+    }
+  }
+  return 0;
+}
+
+// Binds the descriptors that the kernel has just installed.
+void bind_received_rights(Turn& turn, std::uint32_t file, struct msghdr& message) noexcept {
+  for (struct cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    dmt::Right right{false, false, 0};
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd;
+      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+      right = dmt::receive_right(turn.w, file);
+      bind_plain(turn, fd);
+      if (right.found && right.file != 0) bind_new(turn, fd, right.file);
+    }
+    // A control buffer too small for all of them: the kernel has closed the others.
+    while (right.found && !right.last) {
+      right = dmt::receive_right(turn.w, file);
+      if (right.file != 0) dmt::drop_reference(turn.w, right.file);
+    }
+  }
+}
+
+// --- ends ---------------------------------------------------------------------------------------
+
+void connect_ends(dmt::Layout& w, std::uint32_t a, std::uint32_t b,
+                  std::uint64_t capacity) noexcept {
+  for (const auto& [mine, other] : {std::pair{a, b}, std::pair{b, a}}) {
+    w.files[mine].stream = {};
+    w.files[mine].stream.peer = other;
+    w.files[mine].stream.capacity = capacity;
+  }
+  dmt::refresh_readiness(w, a, true);
+  dmt::refresh_readiness(w, b, true);
+}
+
+ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
+  if (turn.w.files[file].kind == FileKind::kPipeWrite) return -EBADF;
+  if (turn.w.files[file].kind == FileKind::kUnixStream) {
+    struct msghdr message {};
+    message.msg_iov = const_cast<struct iovec*>(buffers.vectors);
+    message.msg_iovlen = buffers.count;
+    return receive(turn, fd, file, message, 0);
+  }
+  if (buffers.total == 0) return 0;
+  const Patience patience = vsock::patience_of(turn.w, file, 0, 0);
+  const std::int64_t limit = readable(turn, fd, file, buffers.total, patience);
+  if (limit < 0) return limit;
+  struct iovec vectors[kVectorsMax];
+  const std::size_t count = Cursor(buffers).clip(static_cast<std::size_t>(limit), vectors);
+  const long result =
+      with_kernel(fd, POLLIN, [&] { return raw_syscall(SYS_readv, fd, vectors, count); });
+  if (result > 0) consumed(turn.w, file, static_cast<std::uint64_t>(result));
+  return result;
+}
+
+ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
+  if (turn.w.files[file].kind == FileKind::kPipeRead) return -EBADF;
+  if (turn.w.files[file].kind == FileKind::kUnixStream) {
+    struct msghdr message {};
+    message.msg_iov = const_cast<struct iovec*>(buffers.vectors);
+    message.msg_iovlen = buffers.count;
+    return send(turn, fd, file, message, 0);
+  }
+  if (buffers.total == 0) return 0;
+  const Patience patience = vsock::patience_of(turn.w, file, 0, 0);
+  return write_all(turn, fd, file, buffers, patience, false,
+                   [fd](const struct iovec* v, std::size_t count) {
+                     return raw_syscall(SYS_writev, fd, v, count);
+                   });
+}
+
+ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
+                int flags) noexcept {
+  Buffers buffers;
+  const int bad = make_buffers(message.msg_iov, message.msg_iovlen, buffers);
+  if (bad < 0) return bad;
+  const FileRecord& f = turn.w.files[file];
+  const bool whole = keeps_messages(f);
+  if (buffers.total == 0 && !whole && message.msg_controllen == 0) return 0;
+  const Patience patience = vsock::patience_of(turn.w, file, flags, vsock::receive_timeout(file));
+  // A call goes on until so much is there; MSG_PEEK takes what it finds.
+  const std::size_t enough = (flags & MSG_PEEK) != 0 || whole ? 0
+                             : (flags & MSG_WAITALL) != 0
+                                 ? buffers.total
+                                 : std::min<std::size_t>(vsock::low_water(file), buffers.total);
+  Cursor cursor(buffers);
+  std::size_t done = 0;
+  for (;;) {
+    const std::int64_t limit = readable(turn, fd, file, buffers.total - done, patience);
+    if (limit < 0) return done > 0 ? static_cast<ssize_t>(done) : limit;
+    struct iovec vectors[kVectorsMax];
+    struct msghdr part = message;
+    part.msg_iov = vectors;
+    part.msg_iovlen = cursor.clip(static_cast<std::size_t>(limit), vectors);
+    // The length of a message that was cut is known only so.
+    const int kernel_flags = (flags & ~(MSG_DONTWAIT | MSG_WAITALL)) | (whole ? MSG_TRUNC : 0);
+    const long result =
+        with_kernel(fd, POLLIN, [&] { return raw_syscall(SYS_recvmsg, fd, &part, kernel_flags); });
+    if (result < 0) return done > 0 ? static_cast<ssize_t>(done) : result;
+    if ((flags & MSG_PEEK) == 0) {
+      consumed(turn.w, file, static_cast<std::uint64_t>(result));
+      bind_received_rights(turn, file, part);
+    }
+    message.msg_namelen = part.msg_namelen;
+    message.msg_controllen = part.msg_controllen;
+    message.msg_flags = part.msg_flags;
+    const auto got = static_cast<std::size_t>(result);
+    if (whole) {
+      return static_cast<ssize_t>((flags & MSG_TRUNC) != 0 ? got : std::min(got, buffers.total));
+    }
+    done += got;
+    cursor.skip(got);
+    if (got == 0 || done >= enough) return static_cast<ssize_t>(done);
+  }
+}
+
+ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& message,
+             int flags) noexcept {
+  Buffers buffers;
+  const int bad = make_buffers(message.msg_iov, message.msg_iovlen, buffers);
+  if (bad < 0) return bad;
+  if (message.msg_namelen != 0 && message.msg_name != nullptr) return -EISCONN;
+  const Patience patience = vsock::patience_of(turn.w, file, flags, vsock::send_timeout(file));
+  const int kernel_flags = flags | MSG_DONTWAIT | MSG_NOSIGNAL;
+  bool first = true;
+  const bool rights = carries_rights(message);
+  return write_all(turn, fd, file, buffers, patience, (flags & MSG_NOSIGNAL) != 0,
+                   [&](struct iovec* v, std::size_t count) {
+                     struct msghdr part = message;
+                     part.msg_iov = v;
+                     part.msg_iovlen = count;
+                     // What goes along goes with the first bytes.
+                     if (!first) part.msg_controllen = 0;
+                     const long result = raw_syscall(SYS_sendmsg, fd, &part, kernel_flags);
+                     if (result >= 0 && first && rights) {
+                       const int error = note_sent_rights(turn, state(turn.w, file).peer, message);
+                       if (error < 0) return static_cast<long>(error);
+                     }
+                     if (result >= 0) first = false;
+                     return result;
+                   });
+}
+
+int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept {
+  if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return -EINVAL;
+  dmt::StreamState& s = state(turn.w, file);
+  if (s.peer == 0) return -ENOTCONN;
+  const long result = raw_syscall(SYS_shutdown, fd, how);
+  if (result < 0) return static_cast<int>(result);
+  if (how != SHUT_WR) s.shut_read = true;
+  if (how != SHUT_RD) {
+    s.shut_write = true;
+    state(turn.w, s.peer).peer_shut_write = true;
+  }
+  dmt::refresh_readiness(turn.w, file, true);
+  dmt::refresh_readiness(turn.w, s.peer, true);
+  return 0;
+}
+
+}  // namespace crane::stream

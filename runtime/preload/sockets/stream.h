@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Pipes and unix streams between the server's own processes: the kernel carries the bytes, the
+// counters in the segment decide who is ready and who waits (rule 10), so the kernel call that
+// follows has nothing to wait for but the kernel itself.
+//
+// A program image that we cannot hook in all places (stdio of another library) may write bytes that
+// nobody counted: they are read when the last writer is gone.
+//
+// Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
+
+#include "runtime/preload/core/buffers.h"
+#include "runtime/preload/files/fd.h"
+
+namespace crane::stream {
+
+inline constexpr std::uint64_t kPipeCapacity = 64 * 1024;
+// The kernel's pipe is larger than the agreed one, so that half-filled pages never block a write.
+inline constexpr int kPipeKernelBytes = 256 * 1024;
+inline constexpr std::uint64_t kUnixCapacity = 128 * 1024;
+
+// Makes two files the ends of one pipe or pair.
+void connect_ends(dmt::Layout& w, std::uint32_t a, std::uint32_t b,
+                  std::uint64_t capacity) noexcept;
+
+inline bool is_stream(FileKind kind) noexcept {
+  return kind == FileKind::kPipeRead || kind == FileKind::kPipeWrite ||
+         kind == FileKind::kUnixStream;
+}
+
+ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
+ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept;
+
+// Unix streams: recvmsg and sendmsg with addresses, flags and rights.
+ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message, int flags) noexcept;
+ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& message,
+             int flags) noexcept;
+
+// Descriptors that go along with a message which was sent to the socket `to`, or came from `file`.
+int note_sent_rights(Turn& turn, std::uint32_t to, const struct msghdr& message) noexcept;
+void bind_received_rights(Turn& turn, std::uint32_t file, struct msghdr& message) noexcept;
+
+int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept;
+
+}  // namespace crane::stream

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preload/sockets/usock.h"
+
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "dmt/base/log.h"
+#include "runtime/preload/files/inode.h"
+#include "runtime/preload/sockets/ksock.h"
+#include "runtime/preload/sockets/stream.h"
+#include "runtime/preload/sockets/vsock.h"
+
+namespace crane::usock {
+namespace {
+
+// The kernel's queue is never the one that is full.
+constexpr int kBacklogMax = 128, kKernelBacklog = 4096;
+constexpr int kTypeFlags = SOCK_NONBLOCK | SOCK_CLOEXEC;
+
+std::uint64_t hash(std::uint64_t h, const char* bytes, std::size_t n) noexcept {
+  for (std::size_t i = 0; i < n; ++i) {
+    h = (h ^ static_cast<unsigned char>(bytes[i])) * 0x100000001B3;
+  }
+  return h;
+}
+
+// Names of the abstract space and paths; a relative path counts from the working directory.
+std::uint64_t name_hash(const struct sockaddr* a, socklen_t n) noexcept {
+  constexpr std::uint64_t kStart = 0xCBF29CE484222325;
+  const auto* un = reinterpret_cast<const sockaddr_un*>(a);
+  const std::size_t size = n - offsetof(sockaddr_un, sun_path);
+  if (un->sun_path[0] == '\0') return hash(kStart, un->sun_path, size);
+  const std::size_t length = ::strnlen(un->sun_path, size);
+  std::uint64_t h = kStart;
+  if (un->sun_path[0] != '/') {
+    char directory[4096];
+    const long got = raw_syscall(SYS_getcwd, directory, sizeof directory);
+    if (got > 1) h = hash(hash(h, directory, static_cast<std::size_t>(got) - 1), "/", 1);
+  }
+  return hash(h, un->sun_path, length);
+}
+
+bool is_named(const struct sockaddr* a, socklen_t n) noexcept {
+  return a != nullptr && n > offsetof(sockaddr_un, sun_path) && a->sa_family == AF_UNIX;
+}
+
+// The file that a socket bound to a path is.
+void note_socket(Turn& turn, const struct sockaddr* a, socklen_t n) noexcept {
+  const auto* un = reinterpret_cast<const sockaddr_un*>(a);
+  char path[sizeof un->sun_path + 1] = {};
+  std::memcpy(path, un->sun_path,
+              std::min<std::size_t>(sizeof un->sun_path, n - offsetof(sockaddr_un, sun_path)));
+  if (path[0] != '\0') note_made(turn, AT_FDCWD, path);
+}
+
+void set_name(FileRecord& f, std::uint64_t name) noexcept {
+  std::memcpy(f.listener.bound.ip, &name, sizeof name);
+  f.listener.bound.family = AF_UNIX;
+}
+
+std::uint32_t find_named(const dmt::Layout& w, FileKind kind, std::uint64_t name) noexcept {
+  for (std::uint32_t i = 1; i <= w.scheduler.files_used; ++i) {
+    const FileRecord& f = w.files[i];
+    if (f.kind != kind || f.listener.bound.family != AF_UNIX) continue;
+    if (std::memcmp(f.listener.bound.ip, &name, sizeof name) == 0) return i;
+  }
+  return 0;
+}
+
+// Nobody of ours listens there: what is outside cannot be the same for all replicas.
+int refuse_outside(const struct sockaddr* a) noexcept {
+  const auto* un = reinterpret_cast<const sockaddr_un*>(a);
+  if (un->sun_path[0] == '\0') return -ECONNREFUSED;
+  struct stat status {};
+  const long found = raw_syscall(SYS_stat, un->sun_path, &status);
+  if (found < 0) return static_cast<int>(found);
+  static bool said = false;
+  if (S_ISSOCK(status.st_mode) && first_time(said)) {
+    Message() << "connect: " << un->sun_path
+              << ": not a socket of this server: such connections are not replicated; refused";
+  }
+  return -ECONNREFUSED;
+}
+
+long kernel_connect(int fd, const struct sockaddr* a, socklen_t n) noexcept {
+  long result;
+  while ((result = raw_syscall(SYS_connect, fd, a, n)) == -EAGAIN || result == -EINTR) {
+    raw_syscall(SYS_sched_yield);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::uint32_t find(const dmt::Layout& w, FileKind kind, const struct sockaddr* a,
+                   socklen_t n) noexcept {
+  return is_named(a, n) ? find_named(w, kind, name_hash(a, n)) : 0;
+}
+
+int create(Turn& turn, int type, int protocol) noexcept {
+  const int kind = type & ~kTypeFlags;
+  if (kind != SOCK_STREAM && kind != SOCK_SEQPACKET) {
+    return ksock::create(turn, AF_UNIX, type, protocol);
+  }
+  const long fd = raw_syscall(SYS_socket, AF_UNIX, type, protocol);
+  if (fd < 0) return static_cast<int>(fd);
+  const std::uint32_t file = dmt::create_file(turn.w, own_slot(), FileKind::kUnixSocket);
+  if (file == 0) {
+    raw_syscall(SYS_close, fd);
+    return -ENFILE;
+  }
+  turn.w.files[file].port = static_cast<std::uint16_t>(kind);
+  turn.w.files[file].nonblocking = (type & SOCK_NONBLOCK) != 0;
+  return bind_new(turn, fd, file);
+}
+
+int pair(Turn& turn, int type, int protocol, int* fds) noexcept {
+  int made[2];
+  const long result = raw_syscall(SYS_socketpair, AF_UNIX, type, protocol, made);
+  if (result < 0) return static_cast<int>(result);
+  std::uint32_t files[2];
+  for (std::uint32_t& file : files) {
+    file = dmt::create_file(turn.w, own_slot(), FileKind::kUnixStream);
+    if (file == 0) return -ENFILE;
+    turn.w.files[file].port = static_cast<std::uint16_t>(type & ~kTypeFlags);
+    turn.w.files[file].nonblocking = (type & SOCK_NONBLOCK) != 0;
+  }
+  stream::connect_ends(turn.w, files[0], files[1], stream::kUnixCapacity);
+  for (int i = 0; i < 2; ++i) {
+    fds[i] = bind_new(turn, made[i], files[i]);
+    if (fds[i] < 0) return fds[i];
+  }
+  return 0;
+}
+
+int bind(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept {
+  const long result = raw_syscall(SYS_bind, fd, a, n);
+  if (result >= 0 && is_named(a, n)) {
+    set_name(turn.w.files[file], name_hash(a, n));
+    note_socket(turn, a, n);
+  }
+  return static_cast<int>(result);
+}
+
+int listen(Turn& turn, int fd, std::uint32_t file, int backlog) noexcept {
+  FileRecord& f = turn.w.files[file];
+  if (f.kind != FileKind::kUnixSocket && f.kind != FileKind::kUnixListener) return -EINVAL;
+  const long result = raw_syscall(SYS_listen, fd, kKernelBacklog);
+  if (result < 0) return static_cast<int>(result);
+  f.kind = FileKind::kUnixListener;
+  f.listener.backlog = static_cast<std::uint32_t>(std::clamp(backlog, 0, kBacklogMax));
+  dmt::refresh_readiness(turn.w, file, false);
+  return 0;
+}
+
+int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
+            socklen_t n) noexcept {
+  FileRecord& f = turn.w.files[file];
+  if (f.kind == FileKind::kUnixStream) return -EISCONN;
+  if (f.kind != FileKind::kUnixSocket || !is_named(a, n)) return -EINVAL;
+  const std::uint64_t name = name_hash(a, n);
+  const Patience patience = vsock::patience_of(turn.w, file, 0, vsock::send_timeout(file));
+  std::uint32_t listener = 0;
+  for (;;) {
+    listener = find_named(turn.w, FileKind::kUnixListener, name);
+    if (listener == 0) return refuse_outside(a);
+    const dmt::ListenerState& l = turn.w.files[listener].listener;
+    if (l.queued <= l.backlog) break;
+    if (patience.nonblocking) return -EAGAIN;
+    const int error = await_object(turn, fd, file, turn.w.files[listener].object, patience);
+    if (error < 0) return error;
+  }
+  if (turn.w.files[listener].port != f.port) return -EPROTOTYPE;
+  const long result = kernel_connect(fd, a, n);
+  if (result < 0) return static_cast<int>(result);
+  const std::uint32_t served = dmt::create_file(turn.w, own_slot(), FileKind::kUnixStream);
+  if (served == 0) return -ENFILE;
+  f.kind = FileKind::kUnixStream;
+  turn.w.files[served].port = f.port;
+  stream::connect_ends(turn.w, file, served, stream::kUnixCapacity);
+  dmt::ListenerState& l = turn.w.files[listener].listener;
+  (l.tail != 0 ? turn.w.files[l.tail].chain : l.head) = served;
+  l.tail = served;
+  ++l.queued;
+  dmt::refresh_readiness(turn.w, listener, true);
+  return 0;
+}
+
+int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t* n,
+           int flags) noexcept {
+  if ((flags & ~kTypeFlags) != 0) return -EINVAL;
+  if (turn.w.files[file].kind != FileKind::kUnixListener) return -EINVAL;
+  const Patience patience = vsock::patience_of(turn.w, file, 0, vsock::receive_timeout(file));
+  while (turn.w.files[file].listener.head == 0) {
+    const int error = await_change(turn, fd, file, patience);
+    if (error < 0) return error;
+  }
+  long number;
+  while ((number = raw_syscall(SYS_accept4, fd, a, n, flags)) == -EAGAIN || number == -EINTR) {
+    struct pollfd p = {fd, POLLIN, 0};
+    raw_syscall(SYS_poll, &p, 1, -1);
+  }
+  if (number < 0) return static_cast<int>(number);
+  dmt::ListenerState& l = turn.w.files[file].listener;
+  const std::uint32_t accepted = l.head;
+  l.head = turn.w.files[accepted].chain;
+  if (l.head == 0) l.tail = 0;
+  --l.queued;
+  turn.w.files[accepted].chain = 0;
+  turn.w.files[accepted].nonblocking = (flags & SOCK_NONBLOCK) != 0;
+  dmt::refresh_readiness(turn.w, file, false);
+  // Those who wait in connect for a place in the queue.
+  dmt::signal(turn.w, turn.w.files[file].object, dmt::kAll);
+  return bind_new(turn, number, accepted);
+}
+
+}  // namespace crane::usock

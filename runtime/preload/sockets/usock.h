@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Unix stream sockets before they are connected: bind, listen, connect and accept between the
+// server's own processes.  The kernel makes the connections; who waits for whom, and in which order
+// they are accepted, is in the segment.  A listener is found by the hash of its name.
+//
+// Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
+
+#include "runtime/preload/files/fd.h"
+
+namespace crane::usock {
+
+// The server's own socket of this kind that is bound to the name; 0 = none.
+std::uint32_t find(const dmt::Layout& w, FileKind kind, const struct sockaddr* a,
+                   socklen_t n) noexcept;
+
+int create(Turn& turn, int type, int protocol) noexcept;
+int pair(Turn& turn, int type, int protocol, int* fds) noexcept;
+int bind(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept;
+int listen(Turn& turn, int fd, std::uint32_t file, int backlog) noexcept;
+int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept;
+int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t* n,
+           int flags) noexcept;
+
+}  // namespace crane::usock

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preload/sockets/vsock.h"
+
+#include <netinet/in.h>
+
+#include <algorithm>
+
+#include "dmt/base/log.h"
+#include "dmt/connections.h"
+#include "runtime/preload/time/vtime.h"
+
+namespace crane::vsock {
+namespace {
+
+// Small vectors leave as one record of the output ring.
+constexpr std::size_t kGatherMax = 16 * 1024;
+
+constexpr std::uint16_t kFirstFreePort = 32768;  // ports for bind(0) are handed out from here
+
+dmt::ConnectionState& connection(dmt::Layout& w, std::uint32_t file) noexcept {
+  return w.files[file].connection;
+}
+
+bool at_end(const dmt::ConnectionState& c) noexcept { return c.fin_received || c.shut_read; }
+
+// The error of a reset connection is told once, then it is at its end.
+int take_error(dmt::ConnectionState& c) noexcept {
+  const int error = c.socket_error;
+  c.socket_error = 0;
+  return error;
+}
+
+// Reads without copying out (MSG_TRUNC on TCP).
+std::size_t discard(dmt::Layout& w, std::uint32_t file, std::size_t size) noexcept {
+  std::byte scratch[2048];
+  std::size_t done = 0;
+  while (done < size) {
+    const std::size_t n =
+        dmt::read_connection(w, file, scratch, std::min(size - done, sizeof scratch), false);
+    if (n == 0) break;
+    done += n;
+  }
+  return done;
+}
+
+// Moves what is there into the cursor's buffers.
+std::size_t take(dmt::Layout& w, std::uint32_t file, Cursor& cursor, std::size_t size,
+                 int flags) noexcept {
+  const bool peek = (flags & MSG_PEEK) != 0;
+  if ((flags & MSG_TRUNC) != 0 && !peek) return discard(w, file, size);
+  std::size_t done = 0;
+  while (done < size) {
+    const Cursor::Piece p = cursor.piece(size - done);
+    if (p.size == 0) break;
+    const std::size_t n = dmt::read_connection(w, file, p.data, p.size, peek);
+    cursor.advance(n);
+    done += n;
+    // A peek sees the same bytes again: it fills the first buffer only.
+    if (n < p.size || peek) break;
+  }
+  return done;
+}
+
+std::size_t put(dmt::Layout& w, std::uint32_t file, Cursor& cursor, const Buffers& buffers,
+                std::size_t limit) noexcept {
+  if (buffers.count > 1 && limit <= kGatherMax) {
+    std::byte gathered[kGatherMax];
+    const std::size_t n = cursor.gather(gathered, limit);
+    return dmt::write_connection(w, file, gathered, n);
+  }
+  std::size_t done = 0;
+  while (done < limit) {
+    const Cursor::Piece p = cursor.piece(limit - done);
+    if (p.size == 0) break;
+    const std::size_t n = dmt::write_connection(w, file, p.data, p.size);
+    cursor.advance(n);
+    done += n;
+  }
+  return done;
+}
+
+ssize_t broken_pipe(Turn& turn, dmt::ConnectionState& c, int flags) noexcept {
+  int error = take_error(c);
+  if (error == 0) error = EPIPE;
+  if (error == EPIPE && (flags & MSG_NOSIGNAL) == 0) raise_virtually(turn, SIGPIPE);
+  return -error;
+}
+
+bool port_in_use(const dmt::Layout& w, std::uint16_t port) noexcept {
+  for (std::uint32_t f = 1; f <= w.scheduler.files_used; ++f) {
+    const FileRecord& file = w.files[f];
+    const bool bound = file.kind == FileKind::kSocket || file.kind == FileKind::kListener;
+    if (bound && file.listener.bound.port == port) return true;
+  }
+  return false;
+}
+
+std::uint16_t free_port(const dmt::Layout& w) noexcept {
+  std::uint16_t port = kFirstFreePort;
+  while (port != 0 && port_in_use(w, port)) ++port;
+  return port;
+}
+
+void map_to_ipv6(VirtualAddress& a) noexcept {
+  if (a.family != AF_INET) return;
+  std::uint8_t mapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  std::memcpy(mapped + 12, a.ip, 4);
+  std::memcpy(a.ip, mapped, sizeof mapped);
+  a.family = AF_INET6;
+}
+
+// shutdown() of a listener: it is a bound socket again, and who waits in accept gets EINVAL.
+void stop_listening(dmt::Layout& w, std::uint32_t file) noexcept {
+  FileRecord& f = w.files[file];
+  dmt::close_listener(w, file);
+  const dmt::ListenerState before = f.listener;
+  f.listener = {};
+  f.listener.bound = before.bound;
+  f.listener.any_address = before.any_address;
+  f.kind = FileKind::kSocket;
+  dmt::refresh_readiness(w, file, true);
+}
+
+// Waits for the leader's word on whether the outside has the port: 0 or minus the errno of bind.
+int await_port(Turn& turn, std::uint32_t file) noexcept {
+  FileRecord& f = turn.w.files[file];
+  const std::uint64_t question = dmt::ask_for_port(turn.w, own_slot(), file);
+  if (question == 0) return 0;
+  const std::uint64_t object = f.object;
+  const auto is_here = [&f, object] { return f.kind == FileKind::kSocket && f.object == object; };
+  while (is_here() && f.listener.question == question) {
+    // bind is not interrupted: handlers run, and it waits on.
+    if (turn.wait(question) == dmt::WakeReason::kInterrupted) (void)turn.interrupted(true);
+  }
+  return is_here() ? -f.listener.answer : -EBADF;  // another thread may have closed it
+}
+
+}  // namespace
+
+// --- addresses -----------------------------------------------------------------------------------
+
+int from_sockaddr(const struct sockaddr* address, socklen_t size, VirtualAddress& out) noexcept {
+  out = {};
+  if (address == nullptr || size < sizeof(sa_family_t)) return -EINVAL;
+  if (address->sa_family == AF_INET && size >= sizeof(sockaddr_in)) {
+    const auto* in = reinterpret_cast<const sockaddr_in*>(address);
+    out.family = AF_INET;
+    out.port = ntohs(in->sin_port);
+    std::memcpy(out.ip, &in->sin_addr, 4);
+    return 0;
+  }
+  if (address->sa_family == AF_INET6 && size >= sizeof(sockaddr_in6)) {
+    const auto* in = reinterpret_cast<const sockaddr_in6*>(address);
+    out.family = AF_INET6;
+    out.port = ntohs(in->sin6_port);
+    out.scope = in->sin6_scope_id;
+    std::memcpy(out.ip, &in->sin6_addr, 16);
+    return 0;
+  }
+  return address->sa_family == AF_INET || address->sa_family == AF_INET6 ? -EINVAL : -EAFNOSUPPORT;
+}
+
+void to_sockaddr(const VirtualAddress& address, struct sockaddr* out, socklen_t* size) noexcept {
+  if (out == nullptr || size == nullptr) return;
+  union {
+    sockaddr_in v4;
+    sockaddr_in6 v6;
+  } full;
+  std::memset(&full, 0, sizeof full);
+  socklen_t length = sizeof full.v4;
+  if (address.family == AF_INET6) {
+    full.v6.sin6_family = AF_INET6;
+    full.v6.sin6_port = htons(address.port);
+    full.v6.sin6_scope_id = address.scope;
+    std::memcpy(&full.v6.sin6_addr, address.ip, 16);
+    length = sizeof full.v6;
+  } else {
+    full.v4.sin_family = AF_INET;
+    full.v4.sin_port = htons(address.port);
+    std::memcpy(&full.v4.sin_addr, address.ip, 4);
+  }
+  std::memcpy(out, &full, std::min(*size, length));
+  *size = length;
+}
+
+// --- sockets -------------------------------------------------------------------------------------
+
+int create(Turn& turn, int domain, int type, int protocol) noexcept {
+  constexpr int kFlags = SOCK_NONBLOCK | SOCK_CLOEXEC;
+  const int kind = type & ~kFlags;
+  if (kind != SOCK_STREAM || (protocol != 0 && protocol != IPPROTO_TCP)) {
+    static bool said = false;
+    if (first_time(said)) {
+      Message() << "socket: domain " << domain << ", type " << kind << ", protocol " << protocol
+                << ": only TCP is replicated; the call fails";
+    }
+    return kind == SOCK_RAW || kind == SOCK_PACKET ? -EPERM : -EAFNOSUPPORT;
+  }
+  return new_socket(turn, FileKind::kSocket, domain, type);
+}
+
+int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t size) noexcept {
+  FileRecord& f = turn.w.files[file];
+  VirtualAddress address;
+  const int error = from_sockaddr(a, size, address);
+  if (error < 0) return error;
+  if (f.kind != FileKind::kSocket || f.listener.bound.family != 0) return -EINVAL;
+  if (address.family != f.port) return -EAFNOSUPPORT;
+  const bool asks = address.port != 0;  // free ones are the server's own choice
+  if (address.port == 0) address.port = free_port(turn.w);
+  if (address.port == 0) return -EADDRINUSE;
+  f.listener.bound = address;
+  f.listener.any_address =
+      static_cast<std::uint16_t>((dmt::is_wildcard(address) ? dmt::kWildcardAddress : 0) |
+                                 (reuses_port(file) ? dmt::kReusesPort : 0));
+  if (!dmt::may_listen(turn.w, file)) {
+    f.listener.bound = {};
+    return -EADDRINUSE;
+  }
+  const int refused = asks ? await_port(turn, file) : 0;
+  if (refused < 0 && refused != -EBADF) f.listener.bound = {};
+  return refused;
+}
+
+int listen(Turn& turn, std::uint32_t file, int backlog) noexcept {
+  FileRecord& f = turn.w.files[file];
+  if (f.kind != FileKind::kSocket && f.kind != FileKind::kListener) return -EINVAL;
+  if (f.listener.bound.family == 0) {
+    f.listener.bound.family = f.port;
+    f.listener.bound.port = free_port(turn.w);
+    f.listener.any_address = dmt::kWildcardAddress;
+  }
+  const bool listening =
+      dmt::start_listening(turn.w, file, static_cast<std::uint32_t>(std::max(backlog, 0)));
+  return listening ? 0 : -EADDRINUSE;
+}
+
+int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t* size,
+           int flags) noexcept {
+  if ((flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != 0) return -EINVAL;
+  FileRecord& f = turn.w.files[file];
+  if (f.kind != FileKind::kListener) return -EINVAL;
+  const Patience patience = patience_of(turn.w, file, 0, receive_timeout(file));
+  while (f.listener.head == 0) {
+    const int error = await_change(turn, fd, file, patience);
+    if (error < 0) return error;
+    if (f.kind != FileKind::kListener) return -EINVAL;
+  }
+  // The placeholder is the listener's own: cheaper than a socket, and it means as little.
+  const long number =
+      raw_syscall(SYS_fcntl, fd, (flags & SOCK_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+  if (number < 0) return static_cast<int>(number);
+  const std::uint32_t accepted = dmt::accept_connection(turn.w, file);
+  FileRecord& c = turn.w.files[accepted];
+  c.nonblocking = (flags & SOCK_NONBLOCK) != 0;
+  c.port = f.port;
+  if (f.port == AF_INET6) {
+    map_to_ipv6(c.connection.peer);
+    map_to_ipv6(c.connection.local);
+  }
+  inherit_options(file, accepted);
+  const VirtualAddress peer = c.connection.peer;
+  const int result = bind_new(turn, number, accepted);
+  if (result >= 0) to_sockaddr(peer, a, size);
+  return result;
+}
+
+int shutdown(Turn& turn, std::uint32_t file, int how) noexcept {
+  if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return -EINVAL;
+  FileRecord& f = turn.w.files[file];
+  if (f.kind == FileKind::kListener) {
+    if (how != SHUT_WR) stop_listening(turn.w, file);
+    return 0;
+  }
+  if (f.kind != FileKind::kConnection || f.connection.reset) return -ENOTCONN;
+  if (how != SHUT_WR) dmt::shutdown_read(turn.w, file);
+  if (how != SHUT_RD) dmt::shutdown_write(turn.w, file);
+  return 0;
+}
+
+int name(std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* size) noexcept {
+  const FileRecord& f = world->files[file];
+  if (f.kind == FileKind::kConnection) {
+    to_sockaddr(of_peer ? f.connection.peer : f.connection.local, a, size);
+    return 0;
+  }
+  if (of_peer) return -ENOTCONN;
+  VirtualAddress address = f.listener.bound;
+  if (address.family == 0) address.family = f.port;
+  to_sockaddr(address, a, size);
+  return 0;
+}
+
+// --- data ----------------------------------------------------------------------------------------
+
+Patience patience_of(const dmt::Layout& w, std::uint32_t file, int flags,
+                     std::int64_t timeout_ns) noexcept {
+  Patience p;
+  p.nonblocking = w.files[file].nonblocking || (flags & MSG_DONTWAIT) != 0;
+  if (timeout_ns > 0) {
+    p.deadline_ns = deadline_after(w, timeout_ns);
+    p.restarts = false;
+  }
+  return p;
+}
+
+ssize_t receive(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers,
+                int flags) noexcept {
+  if (turn.w.files[file].kind != FileKind::kConnection) return -ENOTCONN;
+  if ((flags & MSG_OOB) != 0) return -EINVAL;
+  if ((flags & MSG_ERRQUEUE) != 0) return -EAGAIN;
+  if (buffers.total == 0) return 0;
+  dmt::ConnectionState& c = connection(turn.w, file);
+  const Patience patience = patience_of(turn.w, file, flags, receive_timeout(file));
+  const bool all = (flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0;
+  Cursor cursor(buffers);
+  std::size_t done = 0;
+  for (;;) {
+    const std::uint64_t there = dmt::readable_bytes(turn.w, file);
+    const std::uint64_t enough = std::min<std::uint64_t>(c.low_water, buffers.total - done);
+    if (there >= enough || (there > 0 && (at_end(c) || c.reset || patience.nonblocking))) {
+      done += take(turn.w, file, cursor, buffers.total - done, flags);
+      if (!all || done == buffers.total) return static_cast<ssize_t>(done);
+    }
+    if (done > 0 && (c.reset || at_end(c))) return static_cast<ssize_t>(done);
+    if (c.reset) return -take_error(c);
+    if (at_end(c)) return 0;
+    const int error = await_change(turn, fd, file, patience);
+    if (error < 0) return done > 0 ? static_cast<ssize_t>(done) : error;
+  }
+}
+
+ssize_t send(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, int flags) noexcept {
+  const FileKind kind = turn.w.files[file].kind;
+  if (kind != FileKind::kConnection) {
+    if ((flags & MSG_NOSIGNAL) == 0) raise_virtually(turn, SIGPIPE);
+    return kind == FileKind::kSocket ? -EPIPE : -ENOTCONN;
+  }
+  dmt::ConnectionState& c = connection(turn.w, file);
+  const Patience patience = patience_of(turn.w, file, flags, send_timeout(file));
+  Cursor cursor(buffers);
+  std::size_t done = 0;
+  for (;;) {
+    if (c.reset || c.shut_write) {
+      return done > 0 ? static_cast<ssize_t>(done) : broken_pipe(turn, c, flags);
+    }
+    const std::uint64_t space = dmt::send_space(turn.w, file);
+    const std::size_t n = std::min<std::uint64_t>(buffers.total - done, space);
+    if (n > 0) done += put(turn.w, file, cursor, buffers, n);
+    if (done == buffers.total) return static_cast<ssize_t>(done);
+    const int error = await_change(turn, fd, file, patience);
+    if (error < 0) return done > 0 ? static_cast<ssize_t>(done) : error;
+  }
+}
+
+}  // namespace crane::vsock

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Virtual TCP sockets as the system calls see them: blocking, partial transfers, end of file, reset
+// and time-outs on top of dmt/connections.h.  No system call is made on the data path.
+//
+// Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
+
+#include "dmt/connections.h"
+#include "runtime/preload/core/buffers.h"
+#include "runtime/preload/files/fd.h"
+
+namespace crane::vsock {
+
+// --- addresses -----------------------------------------------------------------------------------
+
+// 0 or a negative error; `out` has family, port and ip.
+int from_sockaddr(const struct sockaddr* address, socklen_t size, VirtualAddress& out) noexcept;
+// As accept and getsockname fill the caller's buffer: cut to *size, *size the full length.
+void to_sockaddr(const VirtualAddress& address, struct sockaddr* out, socklen_t* size) noexcept;
+
+// --- sockets -------------------------------------------------------------------------------------
+
+int create(Turn& turn, int domain, int type, int protocol) noexcept;
+int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t size) noexcept;
+int listen(Turn& turn, std::uint32_t file, int backlog) noexcept;
+int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t* size,
+           int flags) noexcept;
+int shutdown(Turn& turn, std::uint32_t file, int how) noexcept;
+int name(std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* size) noexcept;
+
+// --- data ----------------------------------------------------------------------------------------
+
+// recv(2) with `flags`; *received_flags gets MSG_TRUNC and the like when given.
+ssize_t receive(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, int flags) noexcept;
+// send(2) with `flags`.
+ssize_t send(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, int flags) noexcept;
+
+// --- options -------------------------------------------------------------------------------------
+
+int get_option(std::uint32_t file, int level, int option, void* value, socklen_t* size) noexcept;
+int set_option(Turn& turn, std::uint32_t file, int level, int option, const void* value,
+               socklen_t size) noexcept;
+// An accepted connection starts with its listener's options.
+void inherit_options(std::uint32_t listener, std::uint32_t connection) noexcept;
+// SO_RCVTIMEO and SO_SNDTIMEO, ns; 0 = none.  Also of unix streams.
+std::int64_t receive_timeout(std::uint32_t file) noexcept;
+std::int64_t send_timeout(std::uint32_t file) noexcept;
+// SO_RCVLOWAT of a unix stream, bytes, at least 1.
+std::uint32_t low_water(std::uint32_t file) noexcept;
+bool reuses_port(std::uint32_t file) noexcept;
+
+// How a data call on `file` waits: the descriptor's mode, MSG_DONTWAIT, the time-out.
+Patience patience_of(const dmt::Layout& w, std::uint32_t file, int flags,
+                     std::int64_t timeout_ns) noexcept;
+
+}  // namespace crane::vsock

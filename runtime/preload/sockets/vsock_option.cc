@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of virtual sockets: stored or constant, never the host's (DESIGN D15).  They live in the
+// process' own memory, by file and generation: fork copies them, accept inherits them, and after
+// exec they are the defaults again.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <algorithm>
+
+#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/time/vtime.h"
+
+namespace crane::vsock {
+namespace {
+
+struct Known {
+  int level, option, initial;
+};
+// Integer options that are stored and given back; their index is their place in Options::values.
+constexpr Known kKnown[] = {
+    {SOL_SOCKET, SO_REUSEADDR, 0},
+    {SOL_SOCKET, SO_REUSEPORT, 0},
+    {SOL_SOCKET, SO_KEEPALIVE, 0},
+    {SOL_SOCKET, SO_SNDBUF, 87040},
+    {SOL_SOCKET, SO_RCVBUF, 131072},
+    {SOL_SOCKET, SO_BROADCAST, 0},
+    {SOL_SOCKET, SO_OOBINLINE, 0},
+    {SOL_SOCKET, SO_PRIORITY, 0},
+    {SOL_SOCKET, SO_MARK, 0},
+    {SOL_SOCKET, SO_TIMESTAMP, 0},
+    {SOL_SOCKET, SO_BUSY_POLL, 0},
+    {SOL_SOCKET, SO_INCOMING_CPU, 0},
+    {SOL_SOCKET, SO_ZEROCOPY, 0},
+    {SOL_SOCKET, SO_DONTROUTE, 0},
+    {IPPROTO_TCP, TCP_NODELAY, 0},
+    {IPPROTO_TCP, TCP_CORK, 0},
+    {IPPROTO_TCP, TCP_MAXSEG, 1448},
+    {IPPROTO_TCP, TCP_DEFER_ACCEPT, 0},
+    {IPPROTO_TCP, TCP_KEEPIDLE, 7200},
+    {IPPROTO_TCP, TCP_KEEPINTVL, 75},
+    {IPPROTO_TCP, TCP_KEEPCNT, 9},
+    {IPPROTO_TCP, TCP_QUICKACK, 1},
+    {IPPROTO_TCP, TCP_FASTOPEN, 0},
+    {IPPROTO_TCP, TCP_USER_TIMEOUT, 0},
+    {IPPROTO_TCP, TCP_LINGER2, 60},
+    {IPPROTO_TCP, TCP_SYNCNT, 6},
+    {IPPROTO_TCP, TCP_WINDOW_CLAMP, 0},
+    {IPPROTO_TCP, TCP_NOTSENT_LOWAT, 0},
+    {IPPROTO_TCP, TCP_SAVE_SYN, 0},
+    {IPPROTO_IPV6, IPV6_V6ONLY, 0},
+    {IPPROTO_IPV6, IPV6_TCLASS, 0},
+    {IPPROTO_IPV6, IPV6_UNICAST_HOPS, 64},
+    {IPPROTO_IP, IP_TOS, 0},
+    {IPPROTO_IP, IP_TTL, 64},
+    {IPPROTO_IP, IP_FREEBIND, 0},
+    {IPPROTO_IP, IP_TRANSPARENT, 0},
+    {IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 0},
+    {IPPROTO_IP, IP_MTU_DISCOVER, 1},
+    {IPPROTO_IP, IP_MULTICAST_TTL, 1},
+    {IPPROTO_IP, IP_MULTICAST_LOOP, 1},
+    {IPPROTO_IP, IP_MULTICAST_ALL, 1},
+    {IPPROTO_IP, IP_MULTICAST_IF, 0},
+    {IPPROTO_IPV6, IPV6_MULTICAST_HOPS, 1},
+    {IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1},
+    {IPPROTO_IPV6, IPV6_MULTICAST_IF, 0},
+};
+constexpr std::size_t kKnownCount = sizeof kKnown / sizeof kKnown[0];
+
+struct Options {
+  std::uint32_t generation;  // of the file these belong to; another = all as at creation
+  struct linger linger;
+  std::int64_t receive_timeout_ns, send_timeout_ns;
+  std::uint32_t low_water;  // SO_RCVLOWAT of a unix stream, 0 = not set
+  int values[kKnownCount];
+};
+Options table[dmt::kFilesMax];
+
+constexpr Options kInitial = [] {
+  Options o{};
+  for (std::size_t i = 0; i < kKnownCount; ++i) o.values[i] = kKnown[i].initial;
+  return o;
+}();
+
+// Null when nothing was set: the initial ones hold.
+const Options& options_of(std::uint32_t file) noexcept {
+  const Options& o = table[file];
+  return o.generation == world->files[file].generation ? o : kInitial;
+}
+
+Options& own_options_of(std::uint32_t file) noexcept {
+  Options& o = table[file];
+  const std::uint32_t generation = world->files[file].generation;
+  if (o.generation != generation) {
+    o = kInitial;
+    o.generation = generation;
+  }
+  return o;
+}
+
+constexpr std::size_t kUnknown = kKnownCount;
+std::size_t find(int level, int option) noexcept {
+  std::size_t i = 0;
+  while (i < kKnownCount && (kKnown[i].level != level || kKnown[i].option != option)) ++i;
+  return i;
+}
+
+int give(const void* from, std::size_t length, void* value, socklen_t* size) noexcept {
+  const std::size_t n = std::min<std::size_t>(*size, length);
+  std::memcpy(value, from, n);
+  *size = static_cast<socklen_t>(n);
+  return 0;
+}
+int give_int(int number, void* value, socklen_t* size) noexcept {
+  return give(&number, sizeof number, value, size);
+}
+int give_time(std::int64_t ns, void* value, socklen_t* size) noexcept {
+  const struct timeval t = to_timeval(ns);
+  return give(&t, sizeof t, value, size);
+}
+
+int take_error(std::uint32_t file) noexcept {
+  FileRecord& f = world->files[file];
+  if (f.kind != FileKind::kConnection) return 0;
+  const int error = f.connection.socket_error;
+  f.connection.socket_error = 0;
+  return error;
+}
+
+int give_tcp_info(const FileRecord& f, void* value, socklen_t* size) noexcept {
+  struct tcp_info info;
+  std::memset(&info, 0, sizeof info);
+  info.tcpi_state = f.kind == FileKind::kListener                           ? TCP_LISTEN
+                    : f.kind != FileKind::kConnection || f.connection.reset ? TCP_CLOSE
+                    : f.connection.fin_received && !f.connection.shut_write ? TCP_CLOSE_WAIT
+                                                                            : TCP_ESTABLISHED;
+  info.tcpi_snd_mss = info.tcpi_rcv_mss = info.tcpi_advmss = 1448;
+  info.tcpi_pmtu = 1500;
+  info.tcpi_rto = 200'000;
+  info.tcpi_rtt = 1000;
+  info.tcpi_rttvar = 500;
+  info.tcpi_snd_cwnd = 10;
+  return give(&info, sizeof info, value, size);
+}
+
+// What is neither stored nor of this layer: -ENOPROTOOPT.
+int get_special(std::uint32_t file, int level, int option, void* value, socklen_t* size) noexcept {
+  const FileRecord& f = world->files[file];
+  const Options& o = options_of(file);
+  if (level == IPPROTO_TCP && option == TCP_INFO) return give_tcp_info(f, value, size);
+  if (level == IPPROTO_TCP && option == TCP_CONGESTION) return give("cubic", 6, value, size);
+  if (level != SOL_SOCKET) return -ENOPROTOOPT;
+  switch (option) {
+    case SO_ERROR:
+      return give_int(take_error(file), value, size);
+    case SO_TYPE:
+      return give_int(SOCK_STREAM, value, size);
+    case SO_DOMAIN:
+      return give_int(f.port, value, size);
+    case SO_PROTOCOL:
+      return give_int(IPPROTO_TCP, value, size);
+    case SO_ACCEPTCONN:
+      return give_int(f.kind == FileKind::kListener ? 1 : 0, value, size);
+    case SO_RCVLOWAT:
+      return give_int(static_cast<int>(f.kind == FileKind::kConnection ? f.connection.low_water
+                                                                       : low_water(file)),
+                      value, size);
+    case SO_SNDLOWAT:
+      return give_int(1, value, size);
+    case SO_LINGER:
+      return give(&o.linger, sizeof o.linger, value, size);
+    case SO_RCVTIMEO:
+      return give_time(o.receive_timeout_ns, value, size);
+    case SO_SNDTIMEO:
+      return give_time(o.send_timeout_ns, value, size);
+    default:
+      return -ENOPROTOOPT;
+  }
+}
+
+int set_timeout(std::int64_t& ns, const void* value, socklen_t size) noexcept {
+  struct timeval t;
+  if (size < sizeof t) return -EINVAL;
+  std::memcpy(&t, value, sizeof t);
+  if (t.tv_usec < 0 || t.tv_usec >= 1'000'000) return -EDOM;
+  ns = t.tv_sec < 0 ? 0 : to_ns({t.tv_sec, t.tv_usec * 1000});
+  return 0;
+}
+
+int set_linger(std::uint32_t file, Options& o, const void* value, socklen_t size) noexcept {
+  if (size < sizeof o.linger) return -EINVAL;
+  std::memcpy(&o.linger, value, sizeof o.linger);
+  FileRecord& f = world->files[file];
+  // A linger of 0 seconds makes close() a reset; longer ones have nobody to wait for.
+  if (f.kind == FileKind::kConnection) {
+    f.connection.linger_reset = o.linger.l_onoff != 0 && o.linger.l_linger == 0;
+  }
+  return 0;
+}
+
+int set_special(Turn& turn, std::uint32_t file, int level, int option, const void* value,
+                socklen_t size) noexcept {
+  Options& o = own_options_of(file);
+  FileRecord& f = turn.w.files[file];
+  if (level == IPPROTO_TCP && option == TCP_CONGESTION) return 0;
+  if (level != SOL_SOCKET) return -ENOPROTOOPT;
+  switch (option) {
+    case SO_LINGER:
+      return set_linger(file, o, value, size);
+    case SO_RCVTIMEO:
+      return set_timeout(o.receive_timeout_ns, value, size);
+    case SO_SNDTIMEO:
+      return set_timeout(o.send_timeout_ns, value, size);
+    case SO_RCVLOWAT: {
+      int bytes = 0;
+      if (size < sizeof bytes) return -EINVAL;
+      std::memcpy(&bytes, value, sizeof bytes);
+      if (f.kind == FileKind::kUnixStream) o.low_water = static_cast<std::uint32_t>(bytes);
+      if (f.kind != FileKind::kConnection) return 0;
+      f.connection.low_water = std::clamp<std::uint32_t>(
+          static_cast<std::uint32_t>(std::max(bytes, 1)), 1, dmt::kReceiveWindow / 2);
+      dmt::refresh_readiness(turn.w, file, false);
+      return 0;
+    }
+    case SO_ATTACH_FILTER:
+    case SO_DETACH_FILTER:
+      return 0;
+    default:
+      return -ENOPROTOOPT;
+  }
+}
+
+}  // namespace
+
+int get_option(std::uint32_t file, int level, int option, void* value, socklen_t* size) noexcept {
+  if (value == nullptr || size == nullptr) return -EFAULT;
+  const std::size_t known = find(level, option);
+  if (known != kUnknown) return give_int(options_of(file).values[known], value, size);
+  return get_special(file, level, option, value, size);
+}
+
+int set_option(Turn& turn, std::uint32_t file, int level, int option, const void* value,
+               socklen_t size) noexcept {
+  if (value == nullptr && size > 0) return -EFAULT;
+  const std::size_t known = find(level, option);
+  if (known == kUnknown) return set_special(turn, file, level, option, value, size);
+  int number = 0;
+  if (size < 1) return -EINVAL;
+  std::memcpy(&number, value, std::min<std::size_t>(size, sizeof number));
+  const bool is_buffer = level == SOL_SOCKET && (option == SO_SNDBUF || option == SO_RCVBUF);
+  // Linux doubles them for its own bookkeeping and shows the double.
+  own_options_of(file).values[known] = is_buffer ? std::clamp(number, 2304, 1 << 24) * 2 : number;
+  return 0;
+}
+
+void inherit_options(std::uint32_t listener, std::uint32_t connection) noexcept {
+  if (&options_of(listener) == &kInitial) return;
+  Options& o = own_options_of(connection);
+  const std::uint32_t generation = o.generation;
+  o = options_of(listener);
+  o.generation = generation;
+  const struct linger& l = o.linger;
+  world->files[connection].connection.linger_reset = l.l_onoff != 0 && l.l_linger == 0;
+}
+
+std::int64_t receive_timeout(std::uint32_t file) noexcept {
+  return options_of(file).receive_timeout_ns;
+}
+std::int64_t send_timeout(std::uint32_t file) noexcept { return options_of(file).send_timeout_ns; }
+std::uint32_t low_water(std::uint32_t file) noexcept {
+  return std::max(options_of(file).low_water, 1u);
+}
+bool reuses_port(std::uint32_t file) noexcept {
+  return options_of(file).values[find(SOL_SOCKET, SO_REUSEPORT)] != 0;
+}
+
+}  // namespace crane::vsock

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// recv, send and their kin.
+#include "runtime/preload/core/init.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/sockets/dsock.h"
+#include "runtime/preload/sockets/ksock.h"
+#include "runtime/preload/sockets/stream.h"
+#include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/time/vtime.h"
+
+namespace crane::wrap {
+namespace {
+
+bool is_tcp(FileKind kind) noexcept {
+  return kind == FileKind::kSocket || kind == FileKind::kListener || kind == FileKind::kConnection;
+}
+
+ssize_t unconnected(FileKind kind) noexcept {
+  const bool is_unix = kind == FileKind::kUnixSocket || kind == FileKind::kUnixListener;
+  return is_unix ? -ENOTCONN : -ENOTSOCK;
+}
+
+ssize_t receive_message(Turn& turn, int fd, struct msghdr& m, int flags) noexcept {
+  const std::uint32_t file = bound_file(fd);
+  if (file == 0) {
+    return is_own_descriptor(fd) ? -EBADF : raw_syscall(SYS_recvmsg, fd, &m, flags);
+  }
+  const FileKind kind = turn.w.files[file].kind;
+  if (kind == FileKind::kUnixStream) return stream::receive(turn, fd, file, m, flags);
+  if (kind == FileKind::kDatagram) return dsock::receive(turn, fd, file, m, flags);
+  if (kind == FileKind::kKernelSocket) return ksock::receive(turn, fd, file, m, flags);
+  const bool new_stream = kind == FileKind::kUnixSocket && turn.w.files[file].port == SOCK_STREAM;
+  if (new_stream) return -EINVAL;
+  if (!is_tcp(kind)) return unconnected(kind);
+  Buffers b;
+  const int bad = make_buffers(m.msg_iov, m.msg_iovlen, b);
+  if (bad < 0) return bad;
+  m.msg_flags = 0;
+  m.msg_controllen = 0;
+  m.msg_namelen = 0;
+  return vsock::receive(turn, fd, file, b, flags);
+}
+
+ssize_t send_message(Turn& turn, int fd, const struct msghdr& m, int flags) noexcept {
+  const std::uint32_t file = bound_file(fd);
+  if (file == 0) {
+    return is_own_descriptor(fd) ? -EBADF : raw_syscall(SYS_sendmsg, fd, &m, flags);
+  }
+  const FileKind kind = turn.w.files[file].kind;
+  if (kind == FileKind::kUnixStream) return stream::send(turn, fd, file, m, flags);
+  if (kind == FileKind::kDatagram) return dsock::send(turn, file, m, flags);
+  if (kind == FileKind::kKernelSocket) return ksock::send(turn, fd, file, m, flags);
+  if (!is_tcp(kind)) return unconnected(kind);
+  Buffers b;
+  const int bad = make_buffers(m.msg_iov, m.msg_iovlen, b);
+  if (bad < 0) return bad;
+  const ssize_t result = vsock::send(turn, fd, file, b, flags);
+  if (is_parallel()) turn.yield();  // rule 23
+  return result;
+}
+
+// One buffer; the fast way for connections.
+ssize_t receive_buffer(Turn& turn, int fd, void* b, std::size_t n, int flags, struct sockaddr* a,
+                       socklen_t* an) noexcept {
+  struct iovec v = {b, n};
+  const FileRecord* f = bound_record(fd);
+  if (f != nullptr && f->kind == FileKind::kConnection) {
+    if (an != nullptr) *an = 0;
+    return vsock::receive(turn, fd, bound_file(fd), {&v, 1, n}, flags);
+  }
+  struct msghdr m {};
+  m.msg_iov = &v;
+  m.msg_iovlen = 1;
+  m.msg_name = a;
+  m.msg_namelen = a != nullptr && an != nullptr ? *an : 0;
+  const ssize_t result = receive_message(turn, fd, m, flags);
+  if (result >= 0 && an != nullptr) *an = m.msg_namelen;
+  return result;
+}
+
+ssize_t send_buffer(Turn& turn, int fd, const void* b, std::size_t n, int flags,
+                    const struct sockaddr* a, socklen_t an) noexcept {
+  struct iovec v = {const_cast<void*>(b), n};
+  struct msghdr m {};
+  m.msg_iov = &v;
+  m.msg_iovlen = 1;
+  m.msg_name = const_cast<struct sockaddr*>(a);
+  m.msg_namelen = a != nullptr ? an : 0;
+  return send_message(turn, fd, m, flags);
+}
+
+}  // namespace
+
+ssize_t recv(int fd, void* b, size_t n, int flags) {
+  Turn turn(Op::recv, Turn::kCancellationPoint);
+  return finish(turn, receive_buffer(turn, fd, b, n, flags, nullptr, nullptr));
+}
+ssize_t __recv_chk(int fd, void* b, size_t n, size_t, int flags) {
+  return wrap::recv(fd, b, n, flags);
+}
+
+ssize_t recvfrom(int fd, void* b, size_t n, int flags, struct sockaddr* a, socklen_t* an) {
+  Turn turn(Op::recvfrom, Turn::kCancellationPoint);
+  return finish(turn, receive_buffer(turn, fd, b, n, flags, a, an));
+}
+ssize_t __recvfrom_chk(int fd, void* b, size_t n, size_t, int flags, struct sockaddr* a,
+                       socklen_t* an) {
+  return wrap::recvfrom(fd, b, n, flags, a, an);
+}
+
+ssize_t recvmsg(int fd, struct msghdr* m, int flags) {
+  Turn turn(Op::recvmsg, Turn::kCancellationPoint);
+  return finish(turn, receive_message(turn, fd, *m, flags));
+}
+
+int recvmmsg(int fd, struct mmsghdr* m, unsigned n, int flags, struct timespec* t) {
+  Turn turn(Op::recvmmsg, Turn::kCancellationPoint);
+  (void)t;  // Linux looks at it only between messages; none of ours takes time
+  unsigned done = 0;
+  for (; done < n; ++done) {
+    const bool first = done == 0;
+    const int more = first || (flags & MSG_WAITFORONE) == 0 ? 0 : MSG_DONTWAIT;
+    const ssize_t got =
+        receive_message(turn, fd, m[done].msg_hdr, (flags & ~MSG_WAITFORONE) | more);
+    if (got < 0 && first) return finish_int(turn, got);
+    if (got < 0) break;
+    m[done].msg_len = static_cast<unsigned>(got);
+    if (got == 0) break;
+  }
+  return finish_int(turn, done);
+}
+
+ssize_t send(int fd, const void* b, size_t n, int flags) {
+  Turn turn(Op::send, Turn::kCancellationPoint);
+  return finish(turn, send_buffer(turn, fd, b, n, flags, nullptr, 0));
+}
+ssize_t sendto(int fd, const void* b, size_t n, int flags, const struct sockaddr* a, socklen_t an) {
+  Turn turn(Op::sendto, Turn::kCancellationPoint);
+  return finish(turn, send_buffer(turn, fd, b, n, flags, a, an));
+}
+ssize_t sendmsg(int fd, const struct msghdr* m, int flags) {
+  Turn turn(Op::sendmsg, Turn::kCancellationPoint);
+  return finish(turn, send_message(turn, fd, *m, flags));
+}
+
+int sendmmsg(int fd, struct mmsghdr* m, unsigned n, int flags) {
+  Turn turn(Op::sendmmsg, Turn::kCancellationPoint);
+  unsigned done = 0;
+  for (; done < n; ++done) {
+    const ssize_t put = send_message(turn, fd, m[done].msg_hdr, flags);
+    if (put < 0 && done == 0) return finish_int(turn, put);
+    if (put < 0) break;
+    m[done].msg_len = static_cast<unsigned>(put);
+  }
+  return finish_int(turn, done);
+}
+
+}  // namespace crane::wrap

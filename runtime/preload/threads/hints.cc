@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a server may tell us about itself: hints/crane.h.  Exported by name, not interposed.
+#include "runtime/preload/threads/line_up.h"
+
+#include <cstddef>
+
+#include "runtime/preload/core/blocking.h"
+#include "runtime/preload/core/inside.h"
+#include "runtime/preload/core/turn.h"
+
+#define CRANE_HINT extern "C" __attribute__((visibility("default"), used)) void
+
+namespace crane {
+namespace {
+
+constexpr std::size_t kLineUps = 16;  // CRANE_LINE_UPS
+// Changed only while holding the turn; fork copies them (line_up.h).
+dmt::LineUp line_ups[kLineUps];
+
+void release(dmt::Layout& w, dmt::LineUp& l, std::uint64_t object) noexcept {
+  l.arrived = 0;
+  ++l.round;
+  dmt::signal(w, object, dmt::kAll);
+}
+
+}  // namespace
+
+void line_up(dmt::LineUp& l, std::uint64_t object) noexcept {
+  Turn turn(Op::kLineUp);
+  ++l.arrivals;
+  if (l.count <= 1) return;
+  if (++l.arrived >= l.count) {
+    release(turn.w, l, object);
+    let_others_go(turn);
+    return;
+  }
+  const std::uint32_t round = l.round;
+  const std::int64_t deadline = turn.now() + std::int64_t{l.timeout_us} * 1000;
+  while (l.round == round) {
+    const dmt::WakeReason why = turn.wait_lined_up(object, deadline);
+    // The first who has waited long enough takes the others along.
+    if (why == dmt::WakeReason::kTimeout && l.round == round) release(turn.w, l, object);
+    if (why == dmt::WakeReason::kInterrupted) (void)turn.interrupted(kRestarts);
+  }
+  turn.result(static_cast<std::uint64_t>(round));
+}
+
+void forget_line_ups() noexcept {
+  for (dmt::LineUp& l : line_ups) l.arrived = 0;
+}
+
+}  // namespace crane
+
+CRANE_HINT crane_hint_line_up_init(unsigned which, unsigned count, unsigned timeout_us) {
+  if (!crane::is_outside() || which >= crane::kLineUps) return;
+  crane::InsideCrane inside;
+  crane::Turn turn(crane::Op::kLineUp);
+  crane::dmt::LineUp& l = crane::line_ups[which];
+  if (l.arrived != 0) crane::release(turn.w, l, crane::object_of(&l, false));
+  l.count = count;
+  l.timeout_us = timeout_us;
+}
+
+CRANE_HINT crane_hint_line_up(unsigned which) {
+  if (!crane::is_outside() || which >= crane::kLineUps) return;
+  crane::InsideCrane inside;
+  crane::dmt::LineUp& l = crane::line_ups[which];
+  crane::line_up(l, crane::object_of(&l, false));
+}
+
+CRANE_HINT crane_hint_section(int begins) {
+  if (!crane::is_outside()) return;
+  crane::InsideCrane inside;
+  crane::Turn turn(crane::Op::kSection);  // comes back first if it was away
+  if (begins != 0) turn.detach();
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the library keeps per thread and per process, in the process' own memory (the scheduler's
+// part is in the segment).  Data and the table of threads; turn.h takes the turns.
+//
+// Threads: `self` is the thread's own.  The table of threads is read and written only while holding
+// the turn, but for `cancel_requested` of the own entry.
+//
+// INVARIANT H1  self.slot != kNone iff the thread may take turns; without a slot InsideCrane is set
+//               for good and all its calls are real.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "dmt/layout.h"
+#include "dmt/stall.h"
+#include "runtime/preload/core/inside.h"
+#include "runtime/preload/core/mapping.h"
+#include "runtime/preload/core/types.h"
+#include "runtime/preload/signals/signal_stack.h"
+
+namespace crane {
+
+// A thread that was created or adopted by the library, until it is joined or has ended detached.
+struct ThreadEntry {
+  bool used;
+  bool finished;
+  bool detached;
+  bool joining;  // somebody is in pthread_join on it
+  bool cancel_requested;
+  std::uint16_t slot;
+  std::uint32_t thread_id;  // the kernel's; 0 until it ran
+  pthread_t handle;
+  std::uint64_t exit_object;
+  void* stacks;  // that its signals arrive on (signal_stack.h)
+};
+
+inline constexpr std::size_t kThreadsMax = dmt::kSlotsMax;
+
+struct ThreadBlock {
+  std::uint16_t slot = dmt::kNone;
+  std::uint16_t process = 0;
+  std::uint32_t thread_id = 0;  // gettid(), cached: glibc names mutex owners by it
+  std::uint64_t space = 0;      // names the process' private objects
+  ThreadEntry* entry = nullptr;
+  // virtual time (vtime.h)
+  std::int64_t clock_ns = 0;      // what this thread has last read
+  std::uint32_t clock_reads = 0;  // since its last turn
+  // virtual cancellation
+  bool cancel_disabled = false;
+  bool cancel_asynchronous = false;
+  bool forking = false;  // between the atfork handlers
+  bool holding_for_fork = false;
+  // virtual randomness (vrandom.h)
+  std::uint32_t random_used = 64;
+  std::uint64_t random_counter = 0;
+  std::uint32_t random_state[16] = {};
+  unsigned char random_bytes[64] = {};
+  bool random_ready = false;
+  bool known = false;            // it has had a slot, or was reported for having none
+  const void* caller = nullptr;  // whom the last wrapped call returns to
+  std::uint32_t locks = 0;   // mutexes held, roughly: ends the quantum in parallel mode (rule 23)
+  dmt::ProbeMemory probe{};  // of the stall rule (probe.cc)
+  std::uint64_t home = 0;    // the processors it goes back to; 0: it is there (probe.cc)
+  signal_stack::Stacks stacks{};
+};
+
+// constinit: reached without a wrapper function or a guard.
+inline thread_local constinit ThreadBlock self{};
+
+// The segment of this replica; null before attaching.
+extern dmt::Layout* world;
+
+// The calling thread was started past the library: it is reported, once.  `caller` called a stub.
+// May not return (strict).
+void report_stray_thread(const void* caller) noexcept;
+inline void look_for_stray_thread(const void* caller) noexcept {
+  if (self.slot == dmt::kNone && !self.known && world != nullptr) report_stray_thread(caller);
+}
+
+// Back to the server's processor, after a computation that nobody waited for.
+void come_home() noexcept;
+
+// In the application's code, with a slot.
+inline bool is_outside() noexcept { return self.slot != dmt::kNone && !InsideCrane::inside(); }
+
+inline Slot own_slot() noexcept { return Slot{self.slot}; }
+
+// Names of synchronisation objects: the address within its address space, or the place in the
+// mapped memory when the object is shared between processes (mapping.h; DESIGN D2).  The top bit
+// tells them from the names that the scheduler gives out.
+inline std::uint64_t name_of_address(std::uint64_t space, const volatile void* address) noexcept {
+  std::uint64_t x = reinterpret_cast<std::uintptr_t>(address) ^ (space * 0x9E3779B97F4A7C15);
+  x = (x ^ (x >> 31)) * 0xBF58476D1CE4E5B9;
+  return (x ^ (x >> 29)) | (1ull << 63);
+}
+inline std::uint64_t object_of(const volatile void* address, bool shared) noexcept {
+  return shared ? name_of_shared(address) : name_of_address(self.space, address);
+}
+
+inline bool is_parallel() noexcept {
+  return world->header.configuration.mode == dmt::Mode::kParallel;
+}
+
+// --- the table of threads (REQUIRES the turn)  ---------------------------------------------------
+
+bool has_room_for_thread() noexcept;
+// A fresh entry, or null when there are kThreadsMax.
+ThreadEntry* add_thread(pthread_t handle, std::uint16_t slot, bool detached) noexcept;
+ThreadEntry* find_thread(pthread_t handle) noexcept;
+ThreadEntry* find_thread_by_id(std::uint32_t thread_id) noexcept;
+inline void remove_thread(ThreadEntry& entry) noexcept { entry.used = false; }
+// The child of fork has one thread.
+void forget_other_threads() noexcept;
+
+// --- life of a thread  ---------------------------------------------------------------------------
+
+// pthread_create for threads of our own: no turn may be held (wrap_pthread.cc).
+int create_thread(pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x) noexcept;
+// Gives the calling thread its slot; from the return of the stub on its calls are wrapped.
+void adopt_slot(std::uint16_t slot, std::uint16_t process) noexcept;
+// The calling thread has no slot any more: all its calls are real from here on.
+void abandon_slot() noexcept;
+// Creates the key whose destructor ends a thread.  Once, before there are threads.
+void prepare_thread_end() noexcept;
+// Marks the calling thread as one whose end is an operation.
+void arm_thread_end() noexcept;
+// A thread that has ended for the schedule is in libc for a while yet: it gives its memory back,
+// its arena and its stack.  In serial mode nobody of its process goes on before it is gone from the
+// kernel, so that addresses depend on the schedule alone.
+extern std::atomic<std::uint32_t> ending_thread;  // its id; 0 = none
+void wait_for_ending_thread() noexcept;
+inline void let_ending_thread_go() noexcept {
+  if (ending_thread.load(std::memory_order_relaxed) != 0) wait_for_ending_thread();
+}
+// The robust mutexes that this thread holds get their "owner died" mark at this turn (D18).
+void release_robust_mutexes(std::uint32_t thread_id) noexcept;
+// All threads of this process, before it ends.  REQUIRES the turn.
+void release_robust_mutexes_of_process() noexcept;
+
+}  // namespace crane

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mutexes, read-write locks and spin locks: the object itself stays libc's, taken by its try
+// function at a turn; who has to wait does so in the scheduler (PARROT; DESIGN D1).
+#include "runtime/preload/core/blocking.h"
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/core/wrappers.h"
+
+namespace crane::wrap {
+namespace {
+
+constexpr int kKindMask = 3, kRecursive = 1, kErrorCheck = 2;
+constexpr int kSharedBit = 128;
+
+std::uint64_t object_of_mutex(const pthread_mutex_t* m) noexcept {
+  return object_of(m, (m->__data.__kind & kSharedBit) != 0);
+}
+std::uint64_t object_of_lock(const pthread_rwlock_t* l) noexcept {
+  return object_of(l, l->__data.__shared != 0);
+}
+
+int try_lock(pthread_mutex_t* m) noexcept {
+  const bool mine = m->__data.__owner == static_cast<int>(self.thread_id);
+  if (!mine && is_reserved_for_another(object_of_mutex(m))) return EBUSY;
+  return real::pthread_mutex_trylock(m);
+}
+
+// Trap 5 of the ancestors: trylock says EBUSY where lock says EDEADLK.
+int attempt(pthread_mutex_t* m) noexcept {
+  const int error = try_lock(m);
+  if (error != EBUSY) return error;
+  const bool checks = (m->__data.__kind & kKindMask) == kErrorCheck;
+  const bool mine = m->__data.__owner == static_cast<int>(self.thread_id);
+  return checks && mine ? EDEADLK : EBUSY;
+}
+
+// Writers that wait are counted in a word of the lock that libc leaves alone: with the kind that
+// prefers them they keep new readers out.
+unsigned& waiting_writers(pthread_rwlock_t* l) noexcept { return l->__data.__pad3; }
+
+int try_read(pthread_rwlock_t* l) noexcept {
+  const bool prefers_writers = l->__data.__flags == PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP;
+  if (prefers_writers && waiting_writers(l) > 0) return EBUSY;
+  return real::pthread_rwlock_tryrdlock(l);
+}
+
+int attempt_read(pthread_rwlock_t* l) noexcept {
+  const int error = try_read(l);
+  const bool mine = l->__data.__cur_writer == static_cast<int>(self.thread_id);
+  return error == EBUSY && mine ? EDEADLK : error;
+}
+int attempt_write(pthread_rwlock_t* l) noexcept {
+  const int error = real::pthread_rwlock_trywrlock(l);
+  const bool mine = l->__data.__cur_writer == static_cast<int>(self.thread_id);
+  return error == EBUSY && mine ? EDEADLK : error;
+}
+
+// One that waits for the lock for as long as this lives.
+class WaitingWriter {
+ public:
+  WaitingWriter(Turn& turn, pthread_rwlock_t* l) noexcept : turn_(turn), lock_(l) {
+    ++waiting_writers(l);
+  }
+  ~WaitingWriter() {
+    --waiting_writers(lock_);
+    // It gave up: readers that waited for it alone may go.
+    if (gave_up_) dmt::signal(turn_.w, object_of_lock(lock_), dmt::kAll);
+  }
+  WaitingWriter(const WaitingWriter&) = delete;
+  WaitingWriter& operator=(const WaitingWriter&) = delete;
+  int result(int error) noexcept {
+    gave_up_ = error != 0;
+    return error;
+  }
+
+ private:
+  Turn& turn_;
+  pthread_rwlock_t* lock_;
+  bool gave_up_ = false;
+};
+
+void locked(int error) noexcept {
+  if (error == 0 || error == EOWNERDEAD) ++self.locks;
+}
+
+}  // namespace
+
+int pthread_mutex_lock(pthread_mutex_t* m) {
+  Turn turn(Op::pthread_mutex_lock);
+  const int error = until_free(turn, object_of_mutex(m), [m] { return attempt(m); });
+  locked(error);
+  turn.result(error);
+  return error;
+}
+
+int pthread_mutex_trylock(pthread_mutex_t* m) {
+  Turn turn(Op::pthread_mutex_trylock);
+  const int error = try_lock(m);
+  locked(error);
+  if (error == EBUSY) turn.yield();
+  turn.about(object_of_mutex(m));
+  turn.result(error);
+  return error;
+}
+
+int pthread_mutex_unlock(pthread_mutex_t* m) {
+  Turn turn(Op::pthread_mutex_unlock);
+  const std::uint64_t object = object_of_mutex(m);
+  const bool recursive = (m->__data.__kind & kKindMask) == kRecursive;
+  const bool still_held = recursive && m->__data.__count > 1;
+  const int error = real::pthread_mutex_unlock(m);
+  if (error == 0) {
+    if (self.locks > 0) --self.locks;
+    const std::uint32_t woken =
+        still_held ? 0 : dmt::signal(turn.w, object, waiters_to_wake(object));
+    if (self.locks == 0) {
+      let_others_go(turn);
+      let_others_go_if_idle(turn, woken);
+    }
+  }
+  turn.result(error);
+  return error;
+}
+
+int pthread_mutex_timedlock(pthread_mutex_t* m, const struct timespec* t) {
+  Turn turn(Op::pthread_mutex_timedlock);
+  const int error =
+      until_free_or(turn, object_of_mutex(m), CLOCK_REALTIME, t, [m] { return attempt(m); });
+  locked(error);
+  turn.result(error);
+  return error;
+}
+
+int pthread_mutex_clocklock(pthread_mutex_t* m, clockid_t c, const struct timespec* t) {
+  Turn turn(Op::pthread_mutex_clocklock);
+  const int error = until_free_or(turn, object_of_mutex(m), c, t, [m] { return attempt(m); });
+  locked(error);
+  turn.result(error);
+  return error;
+}
+
+int pthread_mutex_consistent(pthread_mutex_t* m) {
+  Turn turn(Op::pthread_mutex_consistent);
+  const int error = real::pthread_mutex_consistent(m);
+  turn.result(error);
+  return error;
+}
+
+// --- read-write locks  ---------------------------------------------------------------------------
+
+int pthread_rwlock_rdlock(pthread_rwlock_t* l) {
+  Turn turn(Op::pthread_rwlock_rdlock);
+  const int error = until_free(turn, object_of_lock(l), [l] { return attempt_read(l); });
+  turn.result(error);
+  return error;
+}
+
+int pthread_rwlock_wrlock(pthread_rwlock_t* l) {
+  Turn turn(Op::pthread_rwlock_wrlock);
+  WaitingWriter writer(turn, l);
+  const int error =
+      writer.result(until_free(turn, object_of_lock(l), [l] { return attempt_write(l); }));
+  turn.result(error);
+  return error;
+}
+
+int pthread_rwlock_tryrdlock(pthread_rwlock_t* l) {
+  Turn turn(Op::pthread_rwlock_tryrdlock);
+  const int error = try_read(l);
+  if (error == EBUSY) turn.yield();
+  turn.result(error);
+  return error;
+}
+
+int pthread_rwlock_trywrlock(pthread_rwlock_t* l) {
+  Turn turn(Op::pthread_rwlock_trywrlock);
+  const int error = real::pthread_rwlock_trywrlock(l);
+  if (error == EBUSY) turn.yield();
+  turn.result(error);
+  return error;
+}
+
+int pthread_rwlock_clockrdlock(pthread_rwlock_t* l, clockid_t c, const struct timespec* t) {
+  Turn turn(Op::pthread_rwlock_clockrdlock);
+  const int error = until_free_or(turn, object_of_lock(l), c, t, [l] { return attempt_read(l); });
+  turn.result(error);
+  return error;
+}
+
+int pthread_rwlock_clockwrlock(pthread_rwlock_t* l, clockid_t c, const struct timespec* t) {
+  Turn turn(Op::pthread_rwlock_clockwrlock);
+  WaitingWriter writer(turn, l);
+  const int error =
+      writer.result(until_free_or(turn, object_of_lock(l), c, t, [l] { return attempt_write(l); }));
+  turn.result(error);
+  return error;
+}
+
+int pthread_rwlock_timedrdlock(pthread_rwlock_t* l, const struct timespec* t) {
+  return wrap::pthread_rwlock_clockrdlock(l, CLOCK_REALTIME, t);
+}
+
+int pthread_rwlock_timedwrlock(pthread_rwlock_t* l, const struct timespec* t) {
+  return wrap::pthread_rwlock_clockwrlock(l, CLOCK_REALTIME, t);
+}
+
+int pthread_rwlock_unlock(pthread_rwlock_t* l) {
+  Turn turn(Op::pthread_rwlock_unlock);
+  const std::uint64_t object = object_of_lock(l);
+  const int error = real::pthread_rwlock_unlock(l);
+  // Trap 8: all of them, several readers may go at once.
+  if (error == 0) dmt::signal(turn.w, object, dmt::kAll);
+  turn.result(error);
+  return error;
+}
+
+// --- spin locks: as mutexes, since who spins would never let the holder have the turn (trap 4) ---
+
+namespace {
+// A spin lock does not say whether it is shared; where it lies does.
+std::uint64_t object_of_spin_lock(pthread_spinlock_t* l) noexcept {
+  return object_of(l, touches_mapping(const_cast<const int*>(l), sizeof *l));
+}
+}  // namespace
+
+int pthread_spin_lock(pthread_spinlock_t* l) {
+  Turn turn(Op::pthread_spin_lock);
+  const int error =
+      until_free(turn, object_of_spin_lock(l), [l] { return real::pthread_spin_trylock(l); });
+  turn.result(error);
+  return error;
+}
+
+int pthread_spin_trylock(pthread_spinlock_t* l) {
+  Turn turn(Op::pthread_spin_trylock);
+  const int error = real::pthread_spin_trylock(l);
+  if (error == EBUSY) turn.yield();
+  turn.result(error);
+  return error;
+}
+
+int pthread_spin_unlock(pthread_spinlock_t* l) {
+  Turn turn(Op::pthread_spin_unlock);
+  const int error = real::pthread_spin_unlock(l);
+  dmt::signal(turn.w, object_of_spin_lock(l), 1);
+  return error;
+}
+
+// --- C11  ----------------------------------------------------------------------------------------
+
+namespace {
+int c11_result(int error) noexcept {
+  switch (error) {
+    case 0:
+      return thrd_success;
+    case EBUSY:
+      return thrd_busy;
+    case ETIMEDOUT:
+      return thrd_timedout;
+    case ENOMEM:
+      return thrd_nomem;
+    default:
+      return thrd_error;
+  }
+}
+// glibc's mtx_t and cnd_t are its pthread objects.
+pthread_mutex_t* mutex(mtx_t* m) noexcept { return reinterpret_cast<pthread_mutex_t*>(m); }
+pthread_cond_t* condition(cnd_t* c) noexcept { return reinterpret_cast<pthread_cond_t*>(c); }
+}  // namespace
+
+int mtx_lock(mtx_t* m) { return c11_result(wrap::pthread_mutex_lock(mutex(m))); }
+int mtx_trylock(mtx_t* m) { return c11_result(wrap::pthread_mutex_trylock(mutex(m))); }
+int mtx_unlock(mtx_t* m) { return c11_result(wrap::pthread_mutex_unlock(mutex(m))); }
+int mtx_timedlock(mtx_t* m, const struct timespec* t) {
+  return c11_result(wrap::pthread_mutex_timedlock(mutex(m), t));
+}
+int cnd_wait(cnd_t* c, mtx_t* m) {
+  return c11_result(wrap::pthread_cond_wait(condition(c), mutex(m)));
+}
+int cnd_timedwait(cnd_t* c, mtx_t* m, const struct timespec* t) {
+  return c11_result(wrap::pthread_cond_timedwait(condition(c), mutex(m), t));
+}
+int cnd_signal(cnd_t* c) { return c11_result(wrap::pthread_cond_signal(condition(c))); }
+int cnd_broadcast(cnd_t* c) { return c11_result(wrap::pthread_cond_broadcast(condition(c))); }
+void cnd_destroy(cnd_t* c) { wrap::pthread_cond_destroy(condition(c)); }
+
+}  // namespace crane::wrap

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Randomness from the group's agreed seed (DESIGN D7).
+// rand(), random() and drand48() stay libc's: their seeds come from here or from the clock.
+#include <cstring>
+
+#include "runtime/preload/core/inside.h"
+#include "runtime/preload/core/raw.h"
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/core/turn.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/time/vrandom.h"
+
+namespace crane::wrap {
+namespace {
+
+std::uint32_t random_word() noexcept {
+  std::uint32_t word;
+  virtual_random(&word, sizeof word);
+  return word;
+}
+
+}  // namespace
+
+ssize_t getrandom(void* buffer, size_t n, unsigned flags) {
+  if ((flags & ~(GRND_NONBLOCK | GRND_RANDOM | GRND_INSECURE)) != 0) return fail(EINVAL);
+  virtual_random(buffer, n);
+  return static_cast<ssize_t>(n);
+}
+
+int getentropy(void* buffer, size_t n) {
+  if (n > 256) return fail(EIO);
+  virtual_random(buffer, n);
+  return 0;
+}
+
+std::uint32_t arc4random() { return random_word(); }
+void arc4random_buf(void* buffer, size_t n) { virtual_random(buffer, n); }
+
+std::uint32_t arc4random_uniform(std::uint32_t bound) {
+  if (bound < 2) return 0;
+  // Below this remainder the words would favour small results.
+  const std::uint32_t least = (0u - bound) % bound;
+  for (;;) {
+    const std::uint32_t word = random_word();
+    if (word >= least) return word % bound;
+  }
+}
+
+// std::random_device takes RDSEED or RDRAND where the processor has it, which nobody can forbid.
+unsigned _ZNSt13random_device9_M_getvalEv(void*) {
+  unsigned word = 0;
+  if (InsideCrane::inside()) {
+    raw_syscall(SYS_getrandom, &word, sizeof word, 0);
+    return word;
+  }
+  return random_word();
+}
+
+// libcrypto's, for what a program believes to be random: mod_ssl gives it 128 bytes of stack that
+// nobody wrote. Its generator has virtual randomness already, and more cannot make it better.
+void RAND_seed(const void*, int) {}
+void RAND_add(const void*, int, double) {}
+
+}  // namespace crane::wrap

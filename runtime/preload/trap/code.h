@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Changing the code of a function that other code calls directly: its first bytes become a jump to
+// a function of ours, in this process' own copy of the page.
+//
+// Threads: while no other thread can run in the bytes that change.
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "dmt/base/valgrind.h"
+#include "runtime/preload/core/raw.h"
+
+namespace crane {
+
+inline constexpr std::uintptr_t kCodePage = 4096;
+inline constexpr std::size_t kJumpBytes = 12;
+
+template <typename F>
+std::uintptr_t address_of(F function) noexcept {
+  return reinterpret_cast<std::uintptr_t>(function);
+}
+
+// mov $function, %rax; jmp *%rax.  REQUIRES that the page can be written.
+inline void write_jump(std::uintptr_t at, std::uintptr_t function) noexcept {
+  unsigned char code[kJumpBytes] = {0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0};
+  std::memcpy(code + 2, &function, sizeof function);
+  std::memcpy(reinterpret_cast<void*>(at), code, sizeof code);
+  forget_translation(at, sizeof code);
+}
+
+// Sets the protection of the pages that hold `size` bytes at `at`; 0 or a negative error number.
+inline long protect_code(std::uintptr_t at, std::size_t size, int protection) noexcept {
+  const std::uintptr_t begin = at & ~(kCodePage - 1);
+  const std::uintptr_t end = (at + size + kCodePage - 1) & ~(kCodePage - 1);
+  return raw_syscall(SYS_mprotect, begin, end - begin, protection);
+}
+
+}  // namespace crane

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preload/trap/system_call_trap.h"
+
+#include <link.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <ucontext.h>
+
+#include <cstring>
+
+#include "dmt/admission.h"
+#include "dmt/base/log.h"
+#include "dmt/base/valgrind.h"
+#include "dmt/unhooked.h"
+#include "runtime/preload/core/inside.h"
+#include "runtime/preload/core/raw.h"
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/threads/thread.h"
+#include "runtime/preload/trap/by_number.h"
+
+namespace crane {
+namespace {
+
+constexpr long kSetDispatch = 59, kDispatchOn = 1;  // <linux/prctl.h> of newer headers
+constexpr int kTrapCode = 2;                        // SYS_USER_DISPATCH
+
+struct Text {
+  std::uintptr_t begin = 0, size = 0;
+  bool holds(std::uintptr_t address) const noexcept { return address - begin < size; }
+};
+
+// libc's, which the kernel lets through by itself, and those that the handler lets through.
+Text libc_text;
+constexpr std::size_t kTrustedMax = 4;
+Text trusted[kTrustedMax];
+std::size_t trusted_used = 0;
+
+bool is_blind = false;  // this kernel has no dispatch
+
+// What dl_iterate_phdr is to find: the object that holds `address`, or the next of all.
+struct Search {
+  std::uintptr_t address;
+  Text text;
+  const char* name;
+  std::uintptr_t base;
+};
+
+Text executable_part(const dl_phdr_info& object) noexcept {
+  for (int i = 0; i < object.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& p = object.dlpi_phdr[i];
+    if (p.p_type == PT_LOAD && (p.p_flags & PF_X) != 0) {
+      return {object.dlpi_addr + p.p_vaddr, p.p_memsz};
+    }
+  }
+  return {};
+}
+
+int look_at(dl_phdr_info* object, std::size_t, void* given) noexcept {
+  auto& search = *static_cast<Search*>(given);
+  const Text text = executable_part(*object);
+  if (!text.holds(search.address)) return 0;
+  search.text = text;
+  search.name = object->dlpi_name;
+  search.base = object->dlpi_addr;
+  return 1;
+}
+
+// The loaded object with `address` in its text; name null: none.  Its lock is ld.so's, which no
+// call that is trapped here was made under.
+Search find_object(std::uintptr_t address) noexcept {
+  Search search{address, {}, nullptr, 0};
+  dl_iterate_phdr(look_at, &search);
+  return search;
+}
+
+void trust(Text text) noexcept {
+  if (text.size != 0 && trusted_used < kTrustedMax) trusted[trusted_used++] = text;
+}
+
+// ld.so says where it is, but not where its text is: the object that begins there.
+int look_for_base(dl_phdr_info* object, std::size_t, void* base) noexcept {
+  if (object->dlpi_addr != *static_cast<const std::uintptr_t*>(base)) return 0;
+  trust(executable_part(*object));
+  return 0;
+}
+
+// --- who called  ---------------------------------------------------------------------------------
+
+template <std::size_t size>
+void copy_end(const char* text, char (&out)[size]) noexcept {
+  const std::size_t n = std::strlen(text);
+  const std::size_t skip = n < size ? 0 : n - size + 1;
+  std::memcpy(out, text + skip, n - skip + 1);
+}
+
+void name_object(std::uintptr_t address, dmt::UnhookedCall& call) noexcept {
+  const Search found = find_object(address);
+  call.offset = address - found.base;
+  if (found.name == nullptr) {
+    copy_end("memory of no file", call.object);
+  } else if (found.name[0] != '\0') {
+    copy_end(found.name, call.object);
+  } else {
+    char path[512];
+    const long n = raw_syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, sizeof path - 1);
+    path[n < 0 ? 0 : n] = '\0';
+    copy_end(n < 0 ? "the program" : path, call.object);
+  }
+}
+
+void name_call(long number, dmt::UnhookedCall& call) noexcept {
+  const char* name = system_call(number).name;
+  copy_end(name == nullptr ? "unknown" : name, call.name);
+}
+
+// Calls that were named before: a place in the program, its number, and its record.
+struct Known {
+  std::atomic<std::uintptr_t> address;
+  std::atomic<std::uint64_t> number_and_record;
+};
+constexpr std::size_t kKnown = 64;
+Known known[kKnown];
+
+const char* what_became(dmt::Outcome outcome) noexcept {
+  switch (outcome) {
+    case dmt::Outcome::kOperation:
+      return "made an operation of the schedule";
+    case dmt::Outcome::kRefused:
+      return "refused (ENOSYS)";
+    case dmt::Outcome::kPassed:
+      return "not in the schedule";
+  }
+  return "";
+}
+
+// The replica goes no further: its node reads the record and says why.
+[[noreturn]] void stop_strictly(const dmt::UnhookedCall& call, std::uint32_t record) noexcept {
+  {
+    Message() << "strict: system call " << call.name << " (" << call.number << ") of "
+              << call.object << " did not come through libcrane.so";
+  }
+  if (record != dmt::kNoRecord) dmt::note_stopped(*world, record);
+  dmt::fence(*world, "strict mode, and a system call came past libcrane.so");
+}
+
+void count(long number, dmt::Outcome outcome, std::uintptr_t address) noexcept {
+  Known& k = known[(address ^ (address >> 7)) % kKnown];
+  const auto low = static_cast<std::uint32_t>(number);
+  if (k.address.load(std::memory_order_acquire) == address) {
+    const std::uint64_t both = k.number_and_record.load(std::memory_order_relaxed);
+    if (static_cast<std::uint32_t>(both >> 32) == low) {
+      dmt::count_unhooked_again(*world, static_cast<std::uint32_t>(both));
+      return;
+    }
+  }
+  dmt::UnhookedCall call{};
+  call.number = static_cast<std::int32_t>(number);
+  call.outcome = outcome;
+  name_call(number, call);
+  name_object(address, call);
+  const std::uint32_t record = dmt::count_unhooked(*world, call);
+  if (world->unhooked.strict != 0) stop_strictly(call, record);
+  {
+    Message m;
+    m << "unhooked: system call " << call.name << " (" << call.number << ") of " << call.object
+      << " +";
+    m.hex(call.offset) << ": " << what_became(outcome);
+  }
+  k.number_and_record.store(std::uint64_t{low} << 32 | record, std::memory_order_relaxed);
+  k.address.store(address, std::memory_order_release);
+}
+
+bool is_trusted(std::uintptr_t address) noexcept {
+  for (std::size_t i = 0; i < trusted_used; ++i) {
+    if (trusted[i].holds(address)) return true;
+  }
+  return false;
+}
+
+long answer(long number, const long* a, std::uintptr_t address) noexcept {
+  const auto raw = [&] { return raw_syscall6(number, a[0], a[1], a[2], a[3], a[4], a[5]); };
+  if (is_trusted(address)) return raw();
+  const SystemCall& call = system_call(number);
+  switch (call.kind) {
+    case CallKind::kBounded:
+      return call.operation != nullptr ? call.operation(a) : raw();
+    case CallKind::kOperation:
+      count(number, dmt::Outcome::kOperation, address);
+      return call.operation(a);
+    case CallKind::kRefused:
+      count(number, dmt::Outcome::kRefused, address);
+      return -ENOSYS;
+    case CallKind::kPassed:
+    case CallKind::kUnknown:
+      break;
+  }
+  count(number, dmt::Outcome::kPassed, address);
+  // Its frame would be looked for on top of ours.
+  return number == SYS_rt_sigreturn ? -ENOSYS : raw();
+}
+
+}  // namespace
+
+void prepare_net() noexcept {
+  const auto address = [](auto function) { return reinterpret_cast<std::uintptr_t>(function); };
+  libc_text = find_object(address(real::syscall)).text;
+  trust(find_object(address(&handle_trap)).text);
+  std::uintptr_t loader = getauxval(AT_BASE);
+  if (loader != 0) dl_iterate_phdr(look_for_base, &loader);
+  std::uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
+  if (vdso != 0) dl_iterate_phdr(look_for_base, &vdso);
+}
+
+void arm_net() noexcept {
+  if (in_valgrind) return;  // its calls are not from where ours are
+  const long error = raw_syscall(SYS_prctl, kSetDispatch, kDispatchOn, libc_text.begin,
+                                 libc_text.size, InsideCrane::selector());
+  if (error == 0 || is_blind) return;
+  is_blind = true;
+  world->unhooked.blind.fetch_add(1, std::memory_order_relaxed);
+  {
+    Message() << "this kernel has no Syscall User Dispatch: calls that come past libc are not "
+                 "seen (error "
+              << -error << ")";
+  }
+  if (world->unhooked.strict != 0) dmt::fence(*world, "strict mode needs Syscall User Dispatch");
+}
+
+bool handle_trap(const siginfo_t* info, void* context) noexcept {
+  if (info->si_code != kTrapCode || self.slot == dmt::kNone) return false;
+  InsideCrane::set_inside();
+  const int saved = errno;
+  auto& interrupted = *static_cast<ucontext_t*>(context);
+  auto* registers = interrupted.uc_mcontext.gregs;
+  const long arguments[6] = {registers[REG_RDI], registers[REG_RSI], registers[REG_RDX],
+                             registers[REG_R10], registers[REG_R8],  registers[REG_R9]};
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_call_addr);
+  registers[REG_RAX] = answer(info->si_syscall, arguments, address);
+  errno = saved;
+  InsideCrane::set_outside();
+  return true;
+}
+
+bool is_libc_or_trusted(const void* address) noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  return libc_text.holds(at) || is_trusted(at);
+}
+
+void count_by_number(long number, dmt::Outcome outcome, const void* caller) noexcept {
+  count(number, outcome, reinterpret_cast<std::uintptr_t>(caller));
+}
+
+}  // namespace crane

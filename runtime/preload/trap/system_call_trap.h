@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The net under the wrappers: system calls that come past libc (inline assembly, a library with
+// calls of its own, code made at run time) are caught by the kernel, by Syscall User Dispatch.
+//
+//   from libc's text             not looked at: what libc calls for us or for itself, at no cost
+//   from a thread inside Crane   let through: the selector byte is InsideCrane's own
+//   from ld.so, libcrane, vDSO   SIGSYS, let through: loading is bounded, and rare
+//   from anywhere else           SIGSYS: made an operation by its number, or refused, or passed on;
+//                                bounded calls apart, counted by name and object (dmt/unhooked.h)
+//
+// Strict mode ends the replica at the first such call.
+//
+// Threads: each has its own dispatch, which the kernel forgets at clone, fork and exec.
+
+#include "dmt/layout.h"
+#include "runtime/preload/core/types.h"
+
+namespace crane {
+
+// Finds the texts that are let through.  Once, in the constructor.
+void prepare_net() noexcept;
+
+// The calling thread is watched from when it goes outside of Crane.  REQUIRES prepare_net() and the
+// handler of SIGSYS.
+void arm_net() noexcept;
+
+// What SIGSYS is when the net sent it; false: it is somebody else's.
+bool handle_trap(const siginfo_t* info, void* context) noexcept;
+
+// Code of libc, ld.so, the vDSO or ourselves: it may hold locks that no turn may be awaited under.
+bool is_libc_or_trusted(const void* address) noexcept;
+
+// A call of syscall(2) that no operation stands for: counted as from `caller`.  May not return
+// (strict).
+void count_by_number(long number, dmt::Outcome outcome, const void* caller) noexcept;
+
+}  // namespace crane
