@@ -54,14 +54,15 @@ LIBS_core  := $(call pc,--libs,libevent_core spdlog fmt openssl libibverbs libzs
 
 # --- what is built ------------------------------------------------------------------------------
 # One static library per folder, so that a broken file in one does not stop the tests of another.
-FOLDERS := base sequence dmt setup control preload core sim consensus proxy node checkpoint launcher eval \
+FOLDERS := base sequence dmt setup control preload core sim consensus record clients recovery node replay \
+           analysis checkpoint launcher eval \
            linear engine
 # The files with main(): a program's, of no library.
 main_crane-node := proxy/node/main.cc
 main_crane-run  := runtime/launcher/run/crane_run.cc
 main_crane-ctl  := runtime/launcher/ctl/crane_ctl.cc
-main_crane-diff := proxy/crane_diff.cc
-main_crane-replay := proxy/node/crane_replay.cc
+main_crane-diff := proxy/record/crane_diff.cc
+main_crane-replay := proxy/replay/crane_replay.cc
 main_crane-sim  := tests/sim/crane_sim.cc tests/sim/soak.cc
 main_crane-solo := tests/interpose/crane_solo.cc
 main_linear-client := tests/linear/linear_client.cc
@@ -76,10 +77,14 @@ src_dmt        := $(wildcard dmt/*.cc)
 src_preload    := $(filter-out runtime/preload/core/interpose.cc,$(wildcard runtime/preload/*/*.cc))
 src_core       := $(wildcard consensus/core/*.cc)
 src_sim        := $(wildcard consensus/sim/*.cc)
-src_consensus  := $(wildcard consensus/*.cc consensus/fabric/*.cc consensus/node/*.cc \
+src_consensus  := $(wildcard consensus/*.cc consensus/fabric/*.cc consensus/driver/*.cc \
                              consensus/store/*.cc)
-src_proxy      := $(filter-out proxy/crane_%.cc,$(wildcard proxy/*.cc))
-src_node       := $(filter-out proxy/node/main.cc proxy/node/crane_%.cc,$(wildcard proxy/node/*.cc))
+src_record     := $(filter-out $(main_crane-diff),$(wildcard proxy/record/*.cc))
+src_clients    := $(wildcard proxy/clients/*.cc)
+src_recovery   := $(wildcard proxy/node/recovery/*.cc)
+src_node       := $(filter-out $(main_crane-node),$(wildcard proxy/node/*.cc))
+src_replay     := $(filter-out $(main_crane-replay),$(wildcard proxy/replay/*.cc))
+src_analysis   := $(wildcard proxy/analysis/*.cc)
 src_checkpoint := $(filter-out checkpoint/crane_%.cc,$(wildcard checkpoint/*.cc))
 src_engine     := $(filter-out %_main.cc,$(wildcard eval/engine/*.cc))
 src_eval       := $(filter-out %_bench.cc eval/engine/%,$(wildcard eval/*/*.cc))
@@ -100,17 +105,19 @@ use_fabric     := eval sim consensus core base
 use_verbs      := eval sim consensus core base
 use_consensus  := sim consensus core base
 use_store      := consensus core base
-use_proxy      := proxy consensus core sequence base
-use_output     := proxy consensus core sequence base
+use_record     := record consensus core sequence base
+use_clients    := clients record consensus core sequence base
 use_checkpoint := checkpoint sequence base
 use_setup      := setup base
 use_control    := control base
 use_launcher   := launcher control checkpoint setup sequence base
 use_linear     := linear base
 use_engine     := engine
-use_node       := node proxy consensus core checkpoint control setup dmt sequence base
-use_fuzz       := node proxy consensus core checkpoint control setup dmt sequence base
-use_all        := eval node proxy sim consensus core checkpoint launcher control setup dmt sequence base
+use_node       := $(filter-out eval sim launcher linear engine preload,$(FOLDERS))
+use_recovery   := $(use_node)
+use_analysis   := $(use_node)
+use_fuzz       := $(use_node)
+use_all        := $(filter-out linear engine preload,$(FOLDERS))
 
 obj  = $(patsubst %.cc,$(OUT)/obj/%.o,$(1))
 pic  = $(patsubst %.cc,$(OUT)/pic/%.o,$(1))
@@ -216,7 +223,7 @@ endef
 $(eval $(call program,crane-node,node,$(LIBS_core)))
 $(eval $(call program,crane-run,launcher,$(LIBS_core)))
 $(eval $(call program,crane-ctl,launcher,$(LIBS_core)))
-$(eval $(call program,crane-diff,proxy,$(LIBS_core)))
+$(eval $(call program,crane-diff,record,$(LIBS_core)))
 $(eval $(call program,crane-replay,node,$(LIBS_core)))
 $(eval $(call program,crane-sim,sim,$(LIBS_core)))
 $(eval $(call program,crane-solo,dmt))
@@ -294,7 +301,7 @@ deps:                                             ## install the missing Debian 
 	@tests/install_deps.sh
 	@checkpoint/get_criu.sh $(OUT)/criu || true
 # One sanitizer variant of the parts that have no business with other processes.
-SANITIZED_AREAS := base dmt consensus output proxy linear
+SANITIZED_AREAS := base dmt consensus record clients linear
 test: deps                                        ## everything; last line: N passed, N failed
 	@$(MAKE) --no-print-directory -k -j$(JOBS) all $(OUT)/linear-porcupine || true
 	@$(MAKE) --no-print-directory -k -j$(JOBS) VARIANT=asan OUT=$(OUT)-asan \

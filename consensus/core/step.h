@@ -3,7 +3,7 @@
 // The protocol core's only interface: one event in, a list of actions out.
 //
 // The core (replica.h) does no I/O, reads no clock, starts no thread and draws no random number:
-// time and a random word come with every event.  The driver (consensus/node) and the simulator
+// time and a random word come with every event.  The driver (consensus/driver) and the simulator
 // (consensus/sim) run the same object code.  How a driver looks:
 //
 //   a Replica gets log_memory_bytes(ring_bytes), zeroed or surviving; its first event is Start

@@ -31,9 +31,9 @@ enum class EntryType : std::uint8_t {
   kPreempt = 12,     // a thread that stands still gives way; body: PreemptBody (dmt/stall.h)
   kPassed = 13,      // the leader's server has passed a clock; body: PassedBody (dmt/stall.h)
   kAttach = 14,      // a detached thread of the leader's arrived; body: AttachBody (D3b)
-  kHash = 15,        // the replicas' digests at a cut, and a cut; for nodes (proxy/verification.h)
-  kRestart = 16,     // the server ends, or another takes its place; body: RestartBody
-  kPort = 17,        // whether the server can have a port of the outside; body: PortBody
+  kHash = 15,  // the replicas' digests at a cut, and a cut; for nodes (proxy/record/verification.h)
+  kRestart = 16,  // the server ends, or another takes its place; body: RestartBody
+  kPort = 17,     // whether the server can have a port of the outside; body: PortBody
 };
 
 // Turns that an entry grants after its admission; 0 = admit the next entry at the same clock (D3).

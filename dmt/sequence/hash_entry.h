@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// How a HASH entry's body begins; what follows is for nodes (proxy/verification.h).
+// How a HASH entry's body begins; what follows is for nodes (proxy/record/verification.h).
 //
 // Threads / Processes: plain values.
 

@@ -82,7 +82,7 @@ struct Config {
   std::uint32_t analysis_spool_mb = 0;
   std::uint8_t members = 0;      // the first so many replicas vote from the beginning; 0: all
   std::uint64_t ring_bytes = 0;  // of the log in memory; 0: the default
-  // Of a replay (proxy/node/replay.h): the name of its container instead of the replica's, the
+  // Of a replay (proxy/replay/replay.h): the name of its container instead of the replica's, the
   // checkpoint to begin with, and the digest of the recorded group's log.
   bool replays = false;
   std::string container_name, restore_from, log_digest;
@@ -109,9 +109,9 @@ bool admission_of(const std::string& name, dmt::Admission& admission);
 // The words of `detach`.
 std::uint32_t detached_calls_of(const std::vector<std::string>& names);
 
-// The limit of flow control (proxy/flow_control.h) in nanoseconds; 0: none.  None under the stall
-// rule's --spins: loops of followers whose leader stands still for a moment were more often not
-// found before they ended by themselves (dmt/stall.h says what then).
+// The limit of flow control (proxy/clients/flow_control.h) in nanoseconds; 0: none.  None under the
+// stall rule's --spins: loops of followers whose leader stands still for a moment were more often
+// not found before they ended by themselves (dmt/stall.h says what then).
 std::int64_t lag_of(const Config& config) noexcept;
 
 // kBadArgument: `what` of the error names the field.

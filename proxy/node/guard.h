@@ -24,8 +24,8 @@
 #include "dmt/layout.h"
 #include "proxy/node/check_ins.h"
 #include "proxy/node/config.h"
-#include "proxy/node/exit_status.h"
 #include "proxy/node/segment.h"
+#include "runtime/setup/exit_status.h"
 
 namespace crane::node {
 

@@ -18,13 +18,13 @@
 
 #include "checkpoint/orphans.h"
 #include "dmt/base/version.h"
-#include "proxy/node/analysis_node.h"
+#include "proxy/analysis/analysis_node.h"
 #include "proxy/node/config.h"
 #include "proxy/node/control.h"
-#include "proxy/node/fetch.h"
 #include "proxy/node/host_config.h"
 #include "proxy/node/node.h"
 #include "proxy/node/placement.h"
+#include "proxy/node/recovery/fetch.h"
 #include "runtime/setup/messages.h"
 
 namespace {

@@ -4,9 +4,9 @@
 #include "proxy/node/history_about.h"
 #include "proxy/node/line_ups.h"
 #include "proxy/node/placement.h"
-#include "proxy/node/replay.h"
-#include "proxy/node/shipping.h"
+#include "proxy/node/recovery/shipping.h"
 #include "proxy/node/unhooked.h"
+#include "proxy/replay/replay.h"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -30,7 +30,7 @@
 #include "dmt/hand_off.h"
 #include "dmt/scheduler.h"
 #include "dmt/tuning.h"
-#include "proxy/tuning.h"
+#include "proxy/clients/tuning.h"
 #include "runtime/setup/preflight.h"
 
 namespace crane::node {

@@ -15,12 +15,12 @@
 #include "checkpoint/tree.h"
 #include "dmt/rest.h"
 #include "dmt/scheduler.h"
-#include "proxy/encode.h"
-#include "proxy/node/file_names.h"
+#include "proxy/clients/encode.h"
 #include "proxy/node/node.h"
-#include "proxy/node/replay.h"
+#include "proxy/node/recovery/file_names.h"
+#include "proxy/node/recovery/shipping.h"
 #include "proxy/node/server_pids.h"
-#include "proxy/node/shipping.h"
+#include "proxy/replay/replay.h"
 
 namespace crane::node {
 namespace {

@@ -11,10 +11,10 @@
 #include "dmt/base/assert.h"
 #include "dmt/sequence/hash_entry.h"
 #include "dmt/tuning.h"
-#include "proxy/encode.h"
+#include "proxy/clients/encode.h"
+#include "proxy/clients/tuning.h"
 #include "proxy/node/node.h"
-#include "proxy/node/replay.h"
-#include "proxy/tuning.h"
+#include "proxy/replay/replay.h"
 
 namespace crane::node {
 namespace {

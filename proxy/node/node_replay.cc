@@ -5,8 +5,8 @@
 
 #include "dmt/stall.h"
 #include "proxy/node/node.h"
-#include "proxy/node/replay.h"
 #include "proxy/node/turns.h"
+#include "proxy/replay/replay.h"
 
 namespace crane::node {
 

@@ -11,9 +11,9 @@
 
 #include "checkpoint/fault_points.h"
 #include "dmt/scheduler.h"
-#include "proxy/encode.h"
+#include "proxy/clients/encode.h"
 #include "proxy/node/node.h"
-#include "proxy/node/replay.h"
+#include "proxy/replay/replay.h"
 
 namespace crane::node {
 namespace {

@@ -17,11 +17,11 @@
 #include "checkpoint/fault_points.h"
 #include "checkpoint/kept.h"
 #include "dmt/scheduler.h"
-#include "proxy/node/file_names.h"
 #include "proxy/node/node.h"
-#include "proxy/node/replay.h"
+#include "proxy/node/recovery/file_names.h"
+#include "proxy/node/recovery/shipping.h"
 #include "proxy/node/server_pids.h"
-#include "proxy/node/shipping.h"
+#include "proxy/replay/replay.h"
 #include "runtime/setup/preflight.h"
 
 namespace crane::node {

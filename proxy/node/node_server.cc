@@ -11,7 +11,7 @@
 
 #include "dmt/scheduler.h"
 #include "proxy/node/line_ups.h"
-#include "proxy/node/replay.h"
+#include "proxy/replay/replay.h"
 
 namespace crane::node {
 namespace {

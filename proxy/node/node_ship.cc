@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "proxy/node/node.h"
-#include "proxy/node/shipping.h"
+#include "proxy/node/recovery/shipping.h"
 
 namespace crane::node {
 namespace {

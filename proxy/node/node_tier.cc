@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "proxy/encode.h"
+#include "proxy/clients/encode.h"
 #include "proxy/node/node.h"
 
 namespace crane::node {

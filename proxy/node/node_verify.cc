@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node's part in live checking (proxy/verification.h): digests at cuts, judgements, the fence.
+// The node's part in live checking (proxy/record/verification.h): digests at cuts, judgements, the
+// fence.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -12,13 +13,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "proxy/encode.h"
-#include "proxy/first_turn.h"
+#include "proxy/clients/encode.h"
 #include "proxy/node/node.h"
-#include "proxy/node/replay.h"
 #include "proxy/node/turns.h"
-#include "proxy/schedule_record.h"
-#include "proxy/turn_names.h"
+#include "proxy/record/first_turn.h"
+#include "proxy/record/schedule_record.h"
+#include "proxy/record/turn_names.h"
+#include "proxy/replay/replay.h"
 
 namespace crane::node {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "proxy/encode.h"
+#include "proxy/clients/encode.h"
 
 namespace crane::node {
 namespace {

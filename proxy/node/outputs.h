@@ -13,11 +13,11 @@
 #include "dmt/base/result.h"
 #include "dmt/sequence/entry.h"
 #include "dmt/sequence/output.h"
-#include "proxy/history_record.h"
-#include "proxy/output_hash.h"
-#include "proxy/output_record.h"
-#include "proxy/schedule_record.h"
-#include "proxy/verification.h"
+#include "proxy/record/history_record.h"
+#include "proxy/record/output_hash.h"
+#include "proxy/record/output_record.h"
+#include "proxy/record/schedule_record.h"
+#include "proxy/record/verification.h"
 
 namespace crane::node {
 

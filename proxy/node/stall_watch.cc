@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "proxy/encode.h"
-#include "proxy/grants.h"
+#include "proxy/clients/encode.h"
+#include "proxy/clients/grants.h"
 
 namespace crane::node {
 namespace {

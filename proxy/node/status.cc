@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dmt/sequence/entry.h"
-#include "proxy/encode.h"
+#include "proxy/clients/encode.h"
 #include "runtime/control/schema.h"
 
 namespace crane::node {

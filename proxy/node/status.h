@@ -14,9 +14,9 @@
 #include "checkpoint/container.h"
 #include "consensus/consensus.h"
 #include "dmt/base/result.h"
-#include "proxy/node/checkpointer.h"
 #include "proxy/node/line_ups.h"
-#include "proxy/node/node_state.h"
+#include "proxy/node/recovery/checkpointer.h"
+#include "proxy/node/recovery/node_state.h"
 #include "proxy/node/stall_watch.h"
 #include "proxy/node/unhooked.h"
 

@@ -44,7 +44,7 @@ std::int64_t now_ms();
 inline constexpr int kUnseenEnd = -1;
 // "killed by SIGKILL" or "ended with status ...", of what wait(2) gives.
 std::string how_ended(int status);
-// A node's own exit statuses (proxy/node/exit_status.h) as those of crane-run.
+// A node's own exit statuses (runtime/setup/exit_status.h) as those of crane-run.
 setup::Status status_of_node_code(int code);
 
 }  // namespace crane::launcher

@@ -67,7 +67,7 @@ namespace crane::setup {
 
 inline constexpr int kProcessorMost = 1023;
 inline constexpr int kNumaNodeMost = 1023;
-// How far the leader's server may be ahead of a majority's (proxy/flow_control.h).
+// How far the leader's server may be ahead of a majority's (proxy/clients/flow_control.h).
 inline constexpr std::uint32_t kLagMs = 250;
 inline constexpr std::uint32_t kLagMostMs = 2000;
 // When a follower takes a checkpoint by itself.

@@ -9,7 +9,7 @@ import _harness as h
 # What is replaced, exactly once, in a copy of the sources: (file, text, instead).
 RULES = {
     "serve-before-commit": [(
-        "consensus/node/open.cc",
+        "consensus/driver/open.cc",
         "  c.log_id = o.log_id;\n",
         "  c.log_id = o.log_id;\n  c.test_only_mutant = core::Mutant::kMinorityCommit;\n")],
     "no-fence": [(
@@ -17,7 +17,7 @@ RULES = {
         "revoke_writes(ReplicaId id) noexcept { memory_.drop_key(id); }",
         "revoke_writes(ReplicaId) noexcept {}")],
     "amnesiac": [(
-        "consensus/node/open.cc",
+        "consensus/driver/open.cc",
         "open_disk(o, config, std::move(fabric), was_member(o), place)",
         "open_disk(o, config, std::move(fabric), false, place)")],
 }

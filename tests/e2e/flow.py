@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Flow control (proxy/flow_control.h): while both followers are slow, clients of the leader
+"""Flow control (proxy/clients/flow_control.h): while both followers are slow, clients of the leader
 wait for the faster one; with --lag 0 they do not."""
 import contextlib
 import os

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies and addresses as the proxy makes and reads them (proxy/encode.h), from any bytes.
+// Bodies and addresses as the proxy makes and reads them (proxy/clients/encode.h), from any bytes.
 
 #include <netinet/in.h>
 
 #include "dmt/base/assert.h"
 #include "dmt/base/codec.h"
-#include "proxy/encode.h"
+#include "proxy/clients/encode.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

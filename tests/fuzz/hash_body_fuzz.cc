@@ -2,8 +2,8 @@
 // HASH entries: what a leader's payload says is judged and compared by every node, whatever it is.
 
 #include "dmt/base/assert.h"
-#include "proxy/first_turn.h"
-#include "proxy/verification.h"
+#include "proxy/record/first_turn.h"
+#include "proxy/record/verification.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace crane::fuzz {

@@ -10,8 +10,8 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/base/crc.h"
-#include "proxy/output_compare.h"
-#include "proxy/output_record.h"
+#include "proxy/record/output_compare.h"
+#include "proxy/record/output_record.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fails when a file includes what the layering forbids, or headers include each other in a ring.
+"""Fails when a file includes what the layering forbids, when headers include each other in a ring,
+or when ARCHITECTURE.md shows another table than this one (`layering.py --write` writes it there).
 
 "x" allows the headers directly in folder x (its public ones), "x/**" all below it.  A folder may
 always include its own files; a subfolder with its own row is a folder of its own.
@@ -9,30 +10,65 @@ import pathlib
 import re
 import sys
 
-MAY = {
-    "hints": [],
-    "dmt/base": [],
-    "dmt/sequence": ["dmt/base"],
-    "dmt": ["dmt/**"],
-    "runtime/setup": ["dmt", "dmt/base"],
-    "runtime/control": ["dmt/base"],
-    "runtime/preload": ["dmt/**", "hints"],
-    "runtime/launcher": ["runtime/setup", "runtime/control", "checkpoint", "dmt/**", "hints"],
-    "runtime/launcher/agent": ["runtime/launcher", "runtime/setup", "runtime/control", "checkpoint",
-                               "dmt/base"],
-    "runtime/launcher/run": ["runtime/launcher", "runtime/launcher/agent", "runtime/setup",
-                             "runtime/control", "checkpoint", "dmt/**"],
-    "runtime/launcher/ctl": ["runtime/launcher", "runtime/launcher/agent", "runtime/setup",
-                             "runtime/control", "checkpoint", "dmt/base"],
-    "consensus/core": ["dmt/base"],
-    "consensus": ["consensus/**", "dmt/base"],
-    "checkpoint": ["dmt/base", "dmt/sequence"],
-    "proxy": ["consensus", "dmt/base", "dmt/sequence"],
-    "proxy/node": ["proxy", "consensus", "consensus/fabric", "checkpoint", "runtime/setup",
-                   "runtime/control",
-                   "dmt/**"],
-    "eval": ["consensus/**", "proxy/**", "dmt/**", "hints"],
-    "tests": ["**"],
+# folder: (what lives there, what it may include)
+FOLDERS = {
+    "hints": ("public C header of hints, patches of hinted servers",
+        []),
+    "dmt/base": ("ids, Result, assertions, CRC, codec, futex, messages",
+        []),
+    "dmt/sequence": ("entry and output formats, the shared ring",
+        ["dmt/base"]),
+    "dmt": ("scheduler, admission, virtual files, connections, processes",
+        ["dmt/**"]),
+    "runtime/setup": ("a group before it runs: its file, secret, profile, directories, sockets",
+        ["dmt", "dmt/base"]),
+    "runtime/control": ("one schema of the requests at sockets and pipes",
+        ["dmt/base"]),
+    "runtime/preload": ("libcrane.so",
+        ["dmt/**", "hints"]),
+    "runtime/launcher": ("what crane-run, crane-ctl and a host's agent share",
+        ["runtime/setup", "runtime/control", "checkpoint", "dmt/**", "hints"]),
+    "runtime/launcher/agent": ("the agent of a host",
+        ["runtime/launcher", "runtime/setup", "runtime/control", "checkpoint", "dmt/base"]),
+    "runtime/launcher/run": ("crane-run",
+        ["runtime/launcher", "runtime/launcher/agent", "runtime/setup", "runtime/control",
+         "checkpoint", "dmt/**"]),
+    "runtime/launcher/ctl": ("crane-ctl",
+        ["runtime/launcher", "runtime/launcher/agent", "runtime/setup", "runtime/control",
+         "checkpoint", "dmt/base"]),
+    "consensus/core": ("the pure protocol",
+        ["dmt/base"]),
+    "consensus": ("fabrics, store, driver, simulator",
+        ["consensus/**", "dmt/base"]),
+    "checkpoint": ("containers, their dumps and restores (CRIU), checkpoints as files",
+        ["dmt/base", "dmt/sequence"]),
+    "proxy/record": ("recordings, their comparison, live checking; crane-diff",
+        ["consensus", "dmt/base", "dmt/sequence"]),
+    "proxy/clients": ("clients, batches, grants",
+        ["consensus", "dmt/base", "dmt/sequence"]),
+    "proxy/node/recovery": ("checkpoints, restarts, returns of a replica",
+        ["proxy/record", "proxy/clients", "proxy/node", "consensus", "consensus/fabric",
+         "checkpoint", "runtime/setup", "runtime/control", "dmt/**"]),
+    "proxy/node": ("crane-node",
+        ["proxy/record", "proxy/clients", "proxy/node/recovery", "proxy/replay", "consensus",
+         "consensus/fabric", "checkpoint", "runtime/setup", "runtime/control", "dmt/**"]),
+    "proxy/replay": ("crane-replay",
+        ["proxy/record", "proxy/clients", "proxy/node", "consensus", "checkpoint",
+         "runtime/setup", "dmt/**"]),
+    "proxy/analysis": ("analysis replicas",
+        ["proxy/record", "proxy/replay", "proxy/node", "consensus", "checkpoint",
+         "runtime/setup", "runtime/control", "dmt/**"]),
+    "eval": ("measurements",
+        ["consensus/**", "proxy/**", "dmt/**", "hints"]),
+    "tests": ("tests",
+        ["**"]),
+}
+MAY = {folder: may for folder, (_, may) in FOLDERS.items()}
+# The composition roots: the file with main() of a program puts parts together that its folder,
+# which others include, must not know.
+ROOTS = {
+    "proxy/node/main.cc": ["proxy/analysis"],
+    "proxy/replay/crane_replay.cc": ["proxy/analysis"],
 }
 SUFFIXES = {".h", ".cc", ".c", ".def"}
 INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
@@ -42,8 +78,10 @@ def owner(path):
     return max((k for k in MAY if path.startswith(k + "/")), key=len, default=None)
 
 
-def allowed(mine, included):
+def allowed(file, mine, included):
     folder = included.rsplit("/", 1)[0] if "/" in included else ""
+    if folder in ROOTS.get(file, []):
+        return True
     return owner(included) == mine or any(
         a == "**" or folder == a or (a.endswith("/**") and (folder + "/").startswith(a[:-2]))
         for a in MAY[mine])
@@ -74,8 +112,27 @@ def ring(graph):
     return None
 
 
+def table():
+    rows = ["| folder | what lives there | it may include |", "| --- | --- | --- |"]
+    for folder, (what, may) in FOLDERS.items():
+        allowed_text = ", ".join(f"`{m}`" for m in may) or "nothing of ours"
+        rows.append(f"| `{folder}` | {what} | {'everything' if may == ['**'] else allowed_text} |")
+    return "\n".join(rows) + "\n"
+
+
+def quoted(document, write):
+    """Whether the document holds the table; with `write` it does afterwards."""
+    text = document.read_text()
+    begin = text.index(table().splitlines()[0])
+    end = text.index("\n\n", begin) + 1
+    if write:
+        document.write_text(text[:begin] + table() + text[end:])
+    return write or text[begin:end] == table()
+
+
 def main():
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    write = "--write" in sys.argv
+    root = pathlib.Path(".")
     bad, graph, files = [], {}, 0
     for top in sorted({k.split("/")[0] for k in MAY}):
         for file in sorted((root / top).rglob("*")):
@@ -92,13 +149,15 @@ def main():
                     continue  # programs that know nothing of Crane include their neighbours
                 if not (root / m[1]).exists():
                     bad.append(f"{rel}:{number}: no such file from the root: {m[1]}")
-                elif not allowed(mine, m[1]):
+                elif not allowed(rel, mine, m[1]):
                     bad.append(f"{rel}:{number}: {mine} may not include {m[1]}")
                 if file.suffix == ".h":
                     graph.setdefault(rel, []).append(m[1])
     found = ring(graph)
     if found:
         bad.append("ring of headers: " + " -> ".join(found))
+    if not quoted(root / "ARCHITECTURE.md", write):
+        bad.append("ARCHITECTURE.md shows another table: python3 tests/lint/layering.py --write")
     print(*bad, sep="\n", end="\n" if bad else "")
     print("layering:", "FAILED" if bad else f"ok ({files} files)")
     return bool(bad)

@@ -6,7 +6,7 @@
 //   node -> run   {"t":"listen","port":80,"addr":"0.0.0.0","backlog":n}
 //                 {"t":"role","role":"leader","view":3}      {"t":"server","pid":p}
 //                 {"t":"ready"} {"t":"exit","status":n,"reason":"..."}
-//                 {"t":"fatal","code":n,"message":"..."}      code: proxy/node/exit_status.h
+//                 {"t":"fatal","code":n,"message":"..."}      code: runtime/setup/exit_status.h
 //                 {"t":"members","members":[{"replica":0,"member":"voter"},..]}  who belongs to it
 //                 {"t":"removed"}: this one does not any more
 //                 {"t":"drained"}: it ends, and is not missed
@@ -93,7 +93,7 @@ class Group {
     pid_t unheard_pid = -1;          // as the crane-run before knew it
     int node_status = 0;             // of its node, as wait(2) gives it, once `node` is -1
     Problem problem;                 // what its node reported as fatal
-    int fatal_code = 0;              // with this status (proxy/node/exit_status.h); 0: it did not
+    int fatal_code = 0;  // with this status (runtime/setup/exit_status.h); 0: it did not
   };
   enum class Phase { kStarting, kServing, kStopping };
 

@@ -26,8 +26,8 @@ constexpr int kFailuresMost = 5;
 
 std::string name_of(int number) { return "replica " + std::to_string(number); }
 
-// Statuses of nodes (proxy/node/exit_status.h) whose cause is likely to be there the next time, and
-// on every replica: the server does not start or check in, the replica fenced itself, or is
+// Statuses of nodes (runtime/setup/exit_status.h) whose cause is likely to be there the next time,
+// and on every replica: the server does not start or check in, the replica fenced itself, or is
 // configured otherwise.
 bool likely_again(int code) {
   constexpr int kNotStarted = 67, kNeverCheckedIn = 68, kFenced = 70, kDisagrees = 74;

@@ -2,11 +2,11 @@
 // GOAL    A replica whose server was brought back from a checkpoint joins the log at that place: it
 //         delivers all from there on, once, and has no more say than it had (C5, C6, M6).
 // METHOD  Single steps on instant memory.  Worlds with faults: tests/sim, crane-sim --checkpoints.
-//         The facts' bytes are those of consensus/node/facts.h.
+//         The facts' bytes are those of consensus/driver/facts.h.
 #include <catch2/catch.hpp>
 
 #include "consensus/core/replica.h"
-#include "consensus/node/facts.h"
+#include "consensus/driver/facts.h"
 #include "tests/unit/consensus/core_harness.h"
 
 using namespace crane;

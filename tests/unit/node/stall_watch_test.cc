@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "dmt/scheduler.h"
-#include "proxy/encode.h"
-#include "proxy/grants.h"
+#include "proxy/clients/encode.h"
+#include "proxy/clients/grants.h"
 #include "tests/unit/node/segment_memory.h"
 
 using namespace crane;

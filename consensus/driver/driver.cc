@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "consensus/driver/driver.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include "consensus/driver/facts.h"
+#include "dmt/base/fault_point.h"
+#include "dmt/base/log.h"
+
+namespace crane::consensus {
+namespace {
+
+// What an application sends to another one goes as a request beside the core's messages, which
+// begin with a small number.
+constexpr std::byte kNoteMark{0xa0};
+constexpr std::ptrdiff_t kNoteHead = 8;
+constexpr std::size_t kNotesMax = 64;  // of one poll(); the rest is lost
+bool is_note(std::span<const std::byte> request) noexcept {
+  return request.size() >= kNoteHead && request[0] == kNoteMark;
+}
+static_assert(kNoteBytesMax + kNoteHead == kRequestBytesMax);
+static_assert(kCellWords == core::kCellWords && core::kMessageBytes <= kRequestBytesMax);
+static_assert(sizeof(CellValue) == sizeof(core::Cell), "a cell's bytes are its words");
+
+// Pages of the own ring are made present at the end of an iteration, in steps, this far ahead of
+// the log's end.
+constexpr std::uint64_t kPopulateStep = 32U << 10;
+constexpr std::uint64_t kPopulateAhead = 256U << 10;
+constexpr int kPopulateStepsMax = 16;
+
+std::uint64_t clock_ns(clockid_t clock) noexcept {
+  timespec t{};
+  ::clock_gettime(clock, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+std::uint64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
+
+// The same, as of the last timer interrupt: a few milliseconds late at most, and no device is read.
+std::uint64_t recent_ns() noexcept { return clock_ns(CLOCK_MONOTONIC_COARSE); }
+
+Role role_of(core::Role role) noexcept {
+  switch (role) {
+    case core::Role::kCandidate:
+      return Role::kCandidate;
+    case core::Role::kLeader:
+      return Role::kLeader;
+    case core::Role::kLearner:
+    case core::Role::kFailed:
+    case core::Role::kRemoved:
+      return Role::kLearner;
+    case core::Role::kStarting:
+    case core::Role::kFollower:
+      break;
+  }
+  return Role::kFollower;
+}
+
+// The numbers of the core's enumerations are those of the interface.
+static_assert(static_cast<int>(core::MemberRole::kVoter) == static_cast<int>(MemberRole::kVoter));
+static_assert(static_cast<int>(core::MemberRole::kAnalysis) ==
+              static_cast<int>(MemberRole::kAnalysis));
+static_assert(static_cast<int>(core::MemberRole::kLearner) ==
+              static_cast<int>(MemberRole::kLearner));
+static_assert(static_cast<int>(core::ElectionCause::kFirst) ==
+              static_cast<int>(ElectionCause::kFirst));
+static_assert(static_cast<int>(core::ElectionCause::kStepDown) ==
+              static_cast<int>(ElectionCause::kStepDown));
+
+}  // namespace
+
+const char* name(MemberRole role) noexcept {
+  switch (role) {
+    case MemberRole::kNone:
+      return "none";
+    case MemberRole::kLearner:
+      return "learner";
+    case MemberRole::kReturning:
+      return "returning";
+    case MemberRole::kVoter:
+      return "voter";
+    case MemberRole::kAnalysis:
+      return "analysis";
+  }
+  return "?";
+}
+
+const char* name(ElectionCause cause) noexcept {
+  switch (cause) {
+    case ElectionCause::kFirst:
+      return "start";
+    case ElectionCause::kDeath:
+      return "death of the leader";
+    case ElectionCause::kSuspicion:
+      return "suspicion";
+    case ElectionCause::kTransfer:
+      return "transfer";
+    case ElectionCause::kStepDown:
+      return "the leader stepped down";
+  }
+  return "?";
+}
+
+const char* name(Role role) noexcept {
+  switch (role) {
+    case Role::kFollower:
+      return "follower";
+    case Role::kCandidate:
+      return "candidate";
+    case Role::kLeader:
+      return "leader";
+    case Role::kLearner:
+      return "learner";
+  }
+  return "?";
+}
+
+Driver::Driver(Options options, const core::Config& config, std::unique_ptr<Fabric> fabric,
+               const core::Start& start, std::unique_ptr<StoreSide> store, int event_fd)
+    : options_(std::move(options)),
+      fabric_(std::move(fabric)),
+      store_(std::move(store)),
+      event_fd_(event_fd),
+      core_(config, fabric_->log_memory()),
+      now_ns_(monotonic_ns()),
+      random_(options_.seed | 1) {
+  actions_.reserve(256);
+  step(start);
+  take_own_events();  // the fences of a restart: from here on it is known whether it can start
+}
+
+Driver::~Driver() {
+  if (urgency_) urgency_->stop();
+  if (event_fd_ >= 0) ::close(event_fd_);
+}
+
+void Driver::be_urgent(std::shared_ptr<Urgency> urgency) noexcept {
+  urgency_ = std::move(urgency);
+  urgency_->watch();
+}
+
+core::Now Driver::now() noexcept {
+  random_ ^= random_ << 13;
+  random_ ^= random_ >> 7;
+  random_ ^= random_ << 17;
+  return {now_ns_, random_};
+}
+
+void Driver::advance_clock(std::uint64_t now_ns) noexcept { now_ns_ = std::max(now_ns_, now_ns); }
+
+// --- proposing ----------------------------------------------------------------------------------
+
+Result<Index> Driver::propose(std::uint8_t type, std::uint64_t stamp_ns, std::uint32_t grant,
+                              std::span<const std::byte> payload) {
+  if (fatal_ != nullptr) return Error{Code::kNotLeader, 0, fatal_};
+  advance_clock(recent_ns());  // good enough for time-outs; stamp_ns is the caller's
+  const auto index = core_.propose({type, grant, stamp_ns, payload}, now());
+  carry_out();
+  return index;
+}
+
+Result<Index> Driver::change_members(const MemberChange& change) {
+  if (fatal_ != nullptr) return Error{Code::kNotLeader, 0, fatal_};
+  advance_clock(monotonic_ns());
+  using Kind = core::MemberChange::Kind;
+  const Kind kind = change.kind == MemberChange::Kind::kAdd           ? Kind::kAdd
+                    : change.kind == MemberChange::Kind::kAddAnalysis ? Kind::kAddAnalysis
+                    : change.kind == MemberChange::Kind::kPromote     ? Kind::kPromote
+                                                                      : Kind::kRemove;
+  const auto index = core_.change_members({kind, change.id}, now());
+  carry_out();
+  return index;
+}
+
+Outcome Driver::transfer(ReplicaId to) {
+  if (fatal_ != nullptr) return Error{Code::kNotLeader, 0, fatal_};
+  advance_clock(monotonic_ns());
+  const Outcome begun = core_.transfer(to, now());
+  carry_out();
+  return begun;
+}
+
+bool Driver::send_note(ReplicaId to, std::span<const std::byte> bytes) {
+  CRANE_ASSERT(bytes.size() <= kNoteBytesMax);
+  std::array<std::byte, kRequestBytesMax> request{};
+  request[0] = kNoteMark;
+  std::copy(bytes.begin(), bytes.end(), request.begin() + kNoteHead);
+  urgent_ = true;
+  return fatal_ == nullptr &&
+         fabric_->send_request(to, std::span(request).first(kNoteHead + bytes.size()));
+}
+
+void Driver::abdicate(const char* reason) {
+  if (core_.role() == core::Role::kLeader) {
+    Message() << "leadership handed over: r" << static_cast<unsigned>(value(options_.self)) << ": "
+              << reason;
+  }
+  step(core::Abdicate{});
+  pump();
+}
+
+void Driver::fit() { step(core::Fit{}); }
+
+void Driver::checkpointed(Index at) {
+  if (fatal_ == nullptr) step(core::Checkpointed{at});
+}
+
+// --- the loop -----------------------------------------------------------------------------------
+
+std::uint64_t Driver::poll(std::uint64_t now_ns) {
+  if (fatal_told_) return std::numeric_limits<std::uint64_t>::max();
+  if (urgency_) urgency_->turn(now_ns);
+  advance_clock(now_ns);
+  // What arrived while the reader was away comes before the judgement that nothing arrived.
+  pump();
+  if (core_.deadline_ns() <= now_ns_) step(core::Tick{});
+  pump();
+  told_deadline_ns_ = deadline();
+  return told_deadline_ns_;
+}
+
+std::uint64_t Driver::deadline() const noexcept {
+  const std::uint64_t core = core_.deadline_ns();
+  return unflushed_ && bell_due_ns_ > now_ns_ ? std::min(core, bell_due_ns_) : core;
+}
+
+void Driver::flush_doorbells() {
+  if (fatal_told_) return;
+  if (unflushed_) {
+    advance_clock(monotonic_ns());
+    if (now_ns_ >= bell_due_ns_ || core_.role() != core::Role::kLeader) {
+      unflushed_ = false;
+      bell_due_ns_ = now_ns_ + options_.bell_spacing_ns;
+      step(core::Flush{});
+      unflushed_ = false;  // what the flush itself wrote goes with this bell
+      urgent_ = true;
+    }
+  }
+  do {
+    while (take_events()) {
+    }
+    if (urgent_) ring_all();
+    fabric_->tidy();
+    populate_ahead();
+  } while (!fabric_->prepare_to_sleep());
+  // The caller goes to wait now, on the deadline of the last poll(): what came up since and needs a
+  // callback or an earlier deadline wakes it at once.
+  if (something_to_tell() || deadline() < told_deadline_ns_) fabric_->wake_self();
+}
+
+bool Driver::something_to_tell() const noexcept {
+  if (replaying()) return store_->ready() || fatal_ != nullptr;
+  return core_.committed() > core_.delivered() || !roles_.empty() || members_changed_ ||
+         !notes_.empty() || fatal_ != nullptr;
+}
+
+void Driver::ring_all() {
+  urgent_ = false;
+  for (std::uint8_t i = 0; i < options_.replicas; ++i) {
+    if (ReplicaId{i} != options_.self) fabric_->ring_doorbell(ReplicaId{i});
+  }
+}
+
+// The ring is sparse: in its first lap each page would fault once on the way of a proposal.
+void Driver::populate_ahead() {
+  const std::uint64_t end = core_.end_pos();
+  const std::uint64_t ring = core_.config().ring_bytes;
+  populated_pos_ = std::max(populated_pos_, end / kPopulateStep * kPopulateStep);
+  for (int i = 0; i < kPopulateStepsMax; ++i) {
+    if (populated_pos_ >= ring || populated_pos_ > end + kPopulateAhead) return;
+    fabric_->populate(populated_pos_, kPopulateStep);
+    populated_pos_ += kPopulateStep;
+  }
+}
+
+void Driver::step(const core::Event& event) {
+  core_.step(event, now());
+  carry_out();
+}
+
+// Carries out, one list after the other, what the core asked for.
+void Driver::carry_out() {
+  while (core_.take_actions(actions_)) {
+    for (const core::Action& action : actions_) {
+      std::visit([this](const auto& a) { carry_out(a); }, action);
+    }
+  }
+}
+
+// Steps the core with some of what happened, at most until something is committed; makes no
+// callback.  False when there was nothing.
+bool Driver::take_events() {
+  if (next_event_ < events_taken_) return take_fabric_events();
+  take_own_events();
+  const bool stored = take_stored();
+  next_event_ = 0;
+  events_taken_ = fabric_->poll(events_);
+  return take_fabric_events() || stored;
+}
+
+void Driver::take_own_events() {
+  while (!own_events_.empty()) {
+    const auto batch = std::exchange(own_events_, {});
+    for (const core::Event& e : batch) step(e);
+  }
+}
+
+bool Driver::take_fabric_events() {
+  const std::size_t first = next_event_;
+  while (next_event_ < events_taken_) {
+    on_fabric_event(events_[next_event_++]);
+    if (core_.committed() > core_.delivered()) break;
+  }
+  return next_event_ > first;
+}
+
+bool Driver::take_stored() {
+  return store_ && store_->take([this](const core::Event& e) { step(e); });
+}
+
+// Takes events and makes callbacks, which may propose, until nothing is left.  What one event
+// committed is told before the next one is looked at: clients wait for it.
+void Driver::pump() {
+  if (pumping_) return;
+  const auto tell_news = [this] {
+    if (replaying() || something_to_tell()) tell();
+  };
+  do {
+    tell_news();
+  } while (take_events());
+  tell_news();
+}
+
+// True when this is a heartbeat that did not move of a leader that waits for a processor.
+bool Driver::still_and_starved(const FabricEvent& e) noexcept {
+  const ReplicaId leader = core_.leader();
+  if (!e.ok || e.data.size() != sizeof(core::Cell) || leader == core::kNoReplica) return false;
+  core::Cell cell{};
+  std::memcpy(cell.data(), e.data.data(), sizeof cell);
+  const bool moved = cell[core::kHeartbeat] != heartbeat_seen_;
+  heartbeat_seen_ = cell[core::kHeartbeat];
+  return !moved && leader != options_.self && fabric_->starved(leader);
+}
+
+void Driver::on_fabric_event(const FabricEvent& e) {
+  switch (e.kind) {
+    case FabricEvent::Kind::kCompletion:
+      step(core::Completion{core::Token{value(e.token)}, e.ok, e.data, still_and_starved(e)});
+      break;
+    case FabricEvent::Kind::kRequest:
+      if (is_note(e.data)) {
+        if (notes_.size() < kNotesMax) {
+          notes_.push_back({e.peer, {e.data.begin() + kNoteHead, e.data.end()}});
+        }
+        break;
+      }
+      step(core::MessageArrived{e.peer, e.data});
+      break;
+    case FabricEvent::Kind::kLanded:
+      step(core::LogArrived{});
+      break;
+    case FabricEvent::Kind::kPeerUp:
+      step(core::PeerUp{e.peer});
+      break;
+    case FabricEvent::Kind::kPeerDown:
+      step(core::PeerDown{e.peer});
+      break;
+  }
+}
+
+// --- callbacks ----------------------------------------------------------------------------------
+
+void Driver::tell() {
+  pumping_ = true;
+  deliver();
+  while (!roles_.empty() && !replaying()) {  // K3
+    const core::RoleChange change = roles_.front();
+    roles_.erase(roles_.begin());
+    if (options_.callbacks.on_role) {
+      options_.callbacks.on_role(role_of(change.role), change.view, change.leader);
+    }
+    deliver();
+  }
+  if (std::exchange(members_changed_, false) && options_.callbacks.on_members) {
+    options_.callbacks.on_members();
+  }
+  for (const Note& note : std::exchange(notes_, {})) {
+    if (options_.callbacks.on_note) options_.callbacks.on_note(note.from, note.bytes);
+  }
+  if (fatal_ != nullptr && !fatal_told_) {
+    fatal_told_ = true;
+    if (options_.callbacks.on_fatal) options_.callbacks.on_fatal(fatal_);
+  }
+  pumping_ = false;
+}
+
+void Driver::deliver() {
+  if (replaying()) {
+    store_->replay([this](const EntryView& e) { hand_out(e); });
+    if (replaying()) return carry_out();
+  }
+  while (const auto e = core_.deliver()) {
+    unflushed_ = true;
+    carry_out();
+    const std::uint64_t end_pos = e->pos + core::entry_bytes(e->payload.size());
+    hand_out({e->at, e->type, e->stamp_ns, e->grant, e->payload, end_pos});
+  }
+  carry_out();
+}
+
+void Driver::hand_out(const EntryView& entry) {
+  if (options_.callbacks.on_committed) options_.callbacks.on_committed(entry);
+}
+
+// --- actions ------------------------------------------------------------------------------------
+
+void Driver::carry_out(const core::WriteLog& a) {
+  unflushed_ = true;
+  fabric_->write(a.peer, Key{static_cast<std::uint64_t>(a.key)}, a.offset,
+                 fabric_->log_memory().subspan(a.offset, a.size),
+                 Token{static_cast<std::uint64_t>(a.token)});
+}
+
+void Driver::carry_out(const core::ReadLog& a) {
+  fabric_->read(a.peer, a.offset, a.size, Token{static_cast<std::uint64_t>(a.token)});
+}
+
+void Driver::carry_out(const core::ReadCell& a) {
+  fabric_->read_cell(a.peer, a.cell, Token{static_cast<std::uint64_t>(a.token)});
+}
+
+void Driver::carry_out(const core::CloseLog& a) { fabric_->close_log(a.peer); }
+
+void Driver::carry_out(const core::SetCell& a) {
+  CellValue v;
+  std::copy(a.value.begin(), a.value.end(), v.words);
+  fabric_->set_cell(a.cell, v);
+}
+
+void Driver::carry_out(const core::SendMessage& a) {
+  urgent_ = true;
+  // A message that cannot be sent now is lost; the core asks again (contract S6).
+  fabric_->send_request(a.peer, std::as_bytes(std::span(&a.message, 1)));
+}
+
+void Driver::carry_out(const core::PermitWrites& a) {
+  const auto key = fabric_->permit_writes(a.peer);
+  if (!key) {
+    Message() << "no permission given: r" << static_cast<unsigned>(value(a.peer)) << ": "
+              << key.error().what << ": errno " << key.error().detail;
+  }
+  own_events_.emplace_back(
+      core::Permitted{a.peer, core::Key{key.ok() ? value(key.value()) : 0}, key.ok()});
+}
+
+void Driver::carry_out(const core::RevokeWrites& a) {
+  fabric_->revoke_writes(a.peer);
+  own_events_.emplace_back(core::Revoked{a.peer});
+}
+
+void Driver::carry_out(const core::Committed&) { unflushed_ = true; }
+
+void Driver::carry_out(const core::RoleChange& a) {
+  roles_.push_back(a);
+  if (a.role == core::Role::kRemoved) fatal_ = "this replica was removed from the group";
+}
+
+void Driver::carry_out(const core::MembersChange&) { members_changed_ = true; }
+
+void Driver::carry_out(const core::Fatal& a) { fatal_ = a.why; }
+
+void Driver::carry_out(const core::StorePromise& a) { store_->submit(a); }
+
+void Driver::carry_out(const core::StoreEntries& a) { store_->submit(a, core_.ring()); }
+
+void Driver::carry_out(const core::FetchEntries& a) { store_->submit(a); }
+
+void Driver::carry_out(const core::DropStored& a) {
+  fault_point("truncate.covered");
+  store_->submit(a);
+}
+
+// --- looking ------------------------------------------------------------------------------------
+
+Index Driver::peer_applied(ReplicaId peer) const {
+  return core_.role() == core::Role::kLeader ? core_.peer_applied(peer) : Index{};
+}
+
+std::uint64_t Driver::backlog() const {
+  return core_.role() == core::Role::kLeader ? core_.backlog() : 0;
+}
+
+std::vector<MemberStatus> Driver::members() const {
+  std::vector<MemberStatus> all;
+  const core::Members& members = core_.members();
+  const bool leads = core_.role() == core::Role::kLeader;
+  for (std::uint8_t i = 0; i < options_.replicas; ++i) {
+    const ReplicaId id{i};
+    if (!members.member(id)) continue;
+    MemberStatus m;
+    m.id = id;
+    m.role = static_cast<MemberRole>(members.role(id));
+    m.incarnation = members.incarnation(id);
+    m.connected = id == options_.self || fabric_->connected(id);
+    if (id == options_.self) {
+      m.last = core_.last().index;
+      m.durable = core_.durable().index;
+      m.applied = core_.delivered();
+      m.needs_checkpoint = core_.needs_checkpoint();
+    } else if (leads) {
+      m.streaming = core_.peer_state(id) == core::PeerState::kStreaming;
+      m.needs_checkpoint = core_.peer_needs_checkpoint(id);
+      m.last = core_.peer_last(id);
+      m.durable = core_.peer_durable(id);
+      m.applied = core_.peer_applied(id);
+    }
+    all.push_back(m);
+  }
+  return all;
+}
+
+std::vector<std::byte> Driver::group_facts() const {
+  return encode_facts(options_.log_id, core_.promised_view(), core_.committed_config());
+}
+
+QuorumStatus Driver::quorum() const {
+  QuorumStatus q;
+  for (std::uint8_t i = 0; i < options_.replicas; ++i) {
+    const ReplicaId id{i};
+    if (!core_.members().voter(id)) continue;
+    ++q.voters;
+    const bool answers = fabric_->connected(id) && !fabric_->quiet(id);
+    if (id == options_.self || answers) ++q.answering;
+  }
+  q.led = core_.role() == core::Role::kLeader || core_.leader() != core::kNoReplica;
+  return q;
+}
+
+GroupStatus Driver::status() const {
+  GroupStatus s;
+  s.role = role_of(core_.role());
+  s.view = core_.promised_view();
+  s.leader = core_.leader();
+  s.last = core_.last().index;
+  s.committed = core_.committed();
+  s.durable = core_.durable().index;
+  s.applied = replaying() ? store_->replayed() : core_.delivered();
+  s.first = store_ ? store_->first() : Index{};
+  s.covered = core_.covered();
+  s.failed = fatal_ != nullptr;
+  s.removed = core_.role() == core::Role::kRemoved;
+  s.needs_checkpoint = core_.needs_checkpoint();
+  s.fetching = core_.fetching();
+  s.changing = core_.changing();
+  s.members = members();
+  const core::Election& e = core_.last_election();
+  s.election = {e.view, e.at_ns, e.took_ns, static_cast<ElectionCause>(e.cause)};
+  const core::PullScore& p = core_.score();
+  s.detection = {p.score(),       core::kScoreLow,   core::kScoreHigh,
+                 core::kScoreMax, p.misses_needed(), core_.heartbeat_period_ns()};
+  s.fabric = fabric_->status();
+  for (std::uint8_t i = 0; i < options_.replicas; ++i) {
+    if (ReplicaId{i} != options_.self && fabric_->connected(ReplicaId{i})) ++s.connected;
+  }
+  return s;
+}
+
+}  // namespace crane::consensus

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Runs the protocol core on a fabric in a real process: the only code between the two.
+//
+// The idea: the core is stepped with what the fabric reports, and its actions are carried out in
+// the order given, all of them before the next step (core contract S1); completions wait in the
+// fabric meanwhile.  Callbacks come between steps, never inside a list of actions, so that they may
+// propose.
+//
+// In disk mode a thread of its own has the store (store_thread.h); its answers are events like the
+// fabric's, and event_fd() is readable for both.
+//
+// Threads: one.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "consensus/consensus.h"
+#include "consensus/core/replica.h"
+#include "consensus/core/step.h"
+#include "consensus/driver/store_side.h"
+#include "consensus/fabric/fabric.h"
+#include "consensus/fabric/urgency.h"
+
+namespace crane::consensus {
+
+class Driver final : public Consensus {
+ public:
+  // `start` says what became of the fabric's memory since the last incarnation (C5).  `store`: in
+  // disk mode; then event_fd is an epoll of the fabric's and the store's, owned from here on.
+  Driver(Options options, const core::Config& config, std::unique_ptr<Fabric> fabric,
+         const core::Start& start, std::unique_ptr<StoreSide> store = nullptr, int event_fd = -1);
+  ~Driver() override;
+
+  // The start failed: the ring does not hold what follows the checkpoint.
+  bool checkpoint_too_old() const noexcept { return core_.checkpoint_too_old(); }
+  // poll() is its loop's turn; looked after while this object lives.
+  void be_urgent(std::shared_ptr<Urgency> urgency) noexcept;
+
+  Result<Index> propose(std::uint8_t type, std::uint64_t stamp_ns, std::uint32_t grant,
+                        std::span<const std::byte> payload) override;
+  std::uint64_t poll(std::uint64_t now_ns) override;
+  int event_fd() const noexcept override {
+    return event_fd_ >= 0 ? event_fd_ : fabric_->event_fd();
+  }
+  void flush_doorbells() override;
+  void abdicate(const char* reason) override;
+  void fit() override;
+  void checkpointed(Index at) override;
+  Result<Index> change_members(const MemberChange& change) override;
+  Outcome transfer(ReplicaId to) override;
+  std::vector<MemberStatus> members() const override;
+  bool send_note(ReplicaId to, std::span<const std::byte> bytes) override;
+  Index peer_applied(ReplicaId peer) const override;
+  GroupStatus status() const override;
+  QuorumStatus quorum() const override;
+  std::vector<std::byte> group_facts() const override;
+  std::uint64_t backlog() const override;
+  std::size_t payload_bytes_max() const noexcept override {
+    return core_.config().payload_bytes_max;
+  }
+
+ private:
+  core::Now now() noexcept;
+  void advance_clock(std::uint64_t now_ns) noexcept;
+  void step(const core::Event& event);
+  void carry_out();
+  bool take_events();
+  bool take_fabric_events();
+  void take_own_events();
+  void pump();
+  bool something_to_tell() const noexcept;
+  void tell();
+  void deliver();
+  void populate_ahead();
+  void ring_all();
+  std::uint64_t deadline() const noexcept;
+  bool take_stored();
+  bool replaying() const noexcept { return store_ && store_->replaying(); }
+  void hand_out(const EntryView& entry);
+  void on_fabric_event(const FabricEvent& e);
+  bool still_and_starved(const FabricEvent& e) noexcept;
+
+  void carry_out(const core::WriteLog& a);
+  void carry_out(const core::ReadLog& a);
+  void carry_out(const core::ReadCell& a);
+  void carry_out(const core::CloseLog& a);
+  void carry_out(const core::SetCell& a);
+  void carry_out(const core::SendMessage& a);
+  void carry_out(const core::PermitWrites& a);
+  void carry_out(const core::RevokeWrites& a);
+  void carry_out(const core::Committed& a);
+  void carry_out(const core::RoleChange& a);
+  void carry_out(const core::MembersChange& a);
+  void carry_out(const core::Fatal& a);
+  void carry_out(const core::StorePromise& a);
+  void carry_out(const core::StoreEntries& a);
+  void carry_out(const core::FetchEntries& a);
+  void carry_out(const core::DropStored& a);
+
+  Options options_;
+  std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<StoreSide> store_;
+  std::shared_ptr<Urgency> urgency_;
+  const int event_fd_;
+  std::uint64_t heartbeat_seen_ = 0;  // as last read from the leader
+  core::Replica core_;
+  std::uint64_t now_ns_ = 0;
+  std::uint64_t random_;
+  bool members_changed_ = false;     // to be told
+  std::uint64_t populated_pos_ = 0;  // log bytes below are present in memory
+  bool pumping_ = false;    // a callback is being made: its propose() leaves the rest to us
+  bool unflushed_ = false;  // something was committed or written since the last bell
+  bool urgent_ = false;     // a message was sent since the last bell
+  std::uint64_t told_deadline_ns_ = 0;
+  std::uint64_t bell_due_ns_ = 0;  // not earlier, unless urgent
+  const char* fatal_ = nullptr;
+  bool fatal_told_ = false;
+  core::ActionList actions_;
+  std::array<FabricEvent, 64> events_;   // of one poll of the fabric ...
+  std::size_t events_taken_ = 0;         // ... so many, ...
+  std::size_t next_event_ = 0;           // ... stepped up to here
+  std::vector<core::RoleChange> roles_;  // to be told, oldest first
+  std::vector<core::Event> own_events_;  // answers to permit and revoke
+  struct Note {
+    ReplicaId from;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Note> notes_;  // to be told
+};
+
+}  // namespace crane::consensus

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "consensus/driver/open_disk.h"
+
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "consensus/store/bdb_store.h"
+#include "consensus/store/recovery.h"
+#include "dmt/base/log.h"
+
+namespace crane::consensus {
+namespace {
+
+// An answer waits for the disk of who gives it.
+constexpr std::uint64_t kAskTimeoutNs = 250'000'000;
+
+std::string directory_of(const Options& o) {
+  return o.store_directory + "/r" + std::to_string(value(o.self));
+}
+
+Error say(const Options& o, const Error& error) {
+  Message() << "the store cannot be used: r" << static_cast<unsigned>(value(o.self)) << ": "
+            << directory_of(o).c_str() << ": " << error.what << (error.detail != 0 ? ": " : "")
+            << (error.detail != 0 ? std::strerror(error.detail) : "");
+  return error;
+}
+
+// Who is to be learned of anew: not one that any CONFIG has admitted.
+std::uint32_t new_incarnation(std::uint32_t first) noexcept {
+  std::uint32_t word = 0;
+  CRANE_ASSERT(::getrandom(&word, sizeof word, 0) == sizeof word);
+  return std::max(word, first + 1);
+}
+
+Result<store::Recovered> forgotten() {
+  store::Recovered r;
+  r.start.kind = core::StartKind::kLost;
+  r.why = "it is given up, as its owner asked";
+  return r;
+}
+
+// A group in which all replicas have become learners cannot elect a leader.
+void say_how_to_begin_anew(const Options& o, bool survived) {
+  Message()
+      << "where all replicas come back so, none will lead: to begin a new group, stop them and "
+         "start each with --force-new-group"
+      << (survived ? ", or remove the memory that outlived the store, on all hosts: " : "")
+      << (survived ? o.directory.c_str() : "");
+}
+
+Result<store::Recovered> recover(const Options& o, const core::Config& config, Fabric& fabric,
+                                 store::Store& store, bool was_member,
+                                 const core::Checkpoint* checkpoint) {
+  store::Memory m;
+  m.survived = fabric.survived();
+  const CellValue cell = fabric.own_cell(core::kPromiseCell);
+  std::copy(std::begin(cell.words), std::end(cell.words), m.promise.begin());
+  m.log = fabric.log_memory();
+  m.ring_bytes = config.ring_bytes;
+  m.payload_bytes_max = config.payload_bytes_max;
+  for (std::uint8_t i = 0; i < o.replicas; ++i) {  // grants of the previous incarnation
+    if (ReplicaId{i} != o.self) fabric.revoke_writes(ReplicaId{i});
+  }
+  auto recovered =
+      o.forget ? forgotten() : store::recover(store, m, config.log_id, was_member, checkpoint);
+  if (!recovered) return recovered;
+  store::Recovered& r = recovered.value();
+  if (r.begins_anew) {
+    Message() << "the store ended before the checkpoint: r" << static_cast<unsigned>(value(o.self))
+              << ": " << directory_of(o).c_str() << ": it begins anew behind entry "
+              << value(checkpoint->at.last.index);
+  }
+  const bool place = checkpoint != nullptr && checkpoint->at.pos > 0;
+  if (r.start.kind == core::StartKind::kLost) {
+    Message() << "the store is not whole: r" << static_cast<unsigned>(value(o.self)) << ": "
+              << directory_of(o).c_str() << ": " << r.why.c_str()
+              << "; it is set aside, this replica comes back as a learner";
+    say_how_to_begin_anew(o, fabric.survived());
+    r.incarnation = new_incarnation(config.incarnation);
+    std::fill(m.log.begin(), m.log.end(), std::byte{0});
+    for (std::uint8_t i = 0; i < kCellsMax; ++i) fabric.set_cell(i, {});
+  } else if (r.incarnation == 0) {
+    r.incarnation = place ? new_incarnation(config.incarnation) : config.incarnation;
+  } else {
+    return recovered;
+  }
+  const core::Cursor begin = place ? checkpoint->at : core::Cursor{};
+  if (const Outcome made = store.reset_at({config.log_id, r.incarnation}, begin, {}); !made) {
+    return made.error();
+  }
+  return recovered;
+}
+
+// One descriptor for the owner's loop: readable when the fabric's or the store's is.
+Result<int> both(int fabric, int store) {
+  const int fd = ::epoll_create1(EPOLL_CLOEXEC);
+  if (fd < 0) return system_error("make an epoll");
+  for (const int one : {fabric, store}) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (::epoll_ctl(fd, EPOLL_CTL_ADD, one, &event) == 0) continue;
+    const Error why = system_error("watch the store");
+    ::close(fd);
+    return why;
+  }
+  return fd;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Driver>> open_disk(Options o, core::Config config,
+                                          std::unique_ptr<Fabric> fabric, bool was_member,
+                                          const core::Checkpoint* checkpoint) {
+  if (o.store_directory.empty()) return Error{Code::kBadArgument, 0, "no store directory"};
+  store::BdbOptions bdb;
+  bdb.directory = directory_of(o);
+  auto opened = store::BdbStore::open(bdb);
+  if (!opened) return say(o, opened.error());
+  store::Store& store = *opened.value();
+  auto recovered = recover(o, config, *fabric, store, was_member, checkpoint);
+  if (!recovered) return say(o, recovered.error());
+  store::Recovered& r = recovered.value();
+  r.start.checkpoint = checkpoint;
+  config.durability = core::Durability::kDisk;
+  config.ask_timeout_ns = kAskTimeoutNs;
+  config.incarnation = r.incarnation;
+  const Index place = checkpoint == nullptr ? Index{} : checkpoint->at.last.index;
+  config.campaign_at_once =
+      r.start.kind == core::StartKind::kNew && o.self == ReplicaId{0} && place == Index{};
+  o.bell_spacing_ns = 0;  // a follower's disk is on the way of each batch
+  auto side =
+      StoreSide::start(std::move(opened).value(), bdb.directory, o.self, place, r.replay_to);
+  if (!side) return say(o, side.error());
+  const auto fd = both(fabric->event_fd(), side.value()->event_fd());
+  if (!fd) return fd.error();
+  return std::make_unique<Driver>(std::move(o), config, std::move(fabric), r.start,
+                                  std::move(side).value(), fd.value());
+}
+
+}  // namespace crane::consensus

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The part of Consensus::open that is about the store.
+
+#include <memory>
+
+#include "consensus/consensus.h"
+#include "consensus/core/step.h"
+#include "consensus/driver/driver.h"
+#include "consensus/fabric/fabric.h"
+
+namespace crane::consensus {
+
+// Opens the store, puts it and the fabric's memory together (store/recovery.h) and starts the
+// driver.  `config` is that of a new member; `was_member`: something beside store and memory says
+// that this replica was one; `checkpoint`: where the server stands, or nullptr.  Errors are said in
+// a message that names the directory.
+Result<std::unique_ptr<Driver>> open_disk(Options options, core::Config config,
+                                          std::unique_ptr<Fabric> fabric, bool was_member,
+                                          const core::Checkpoint* checkpoint);
+
+}  // namespace crane::consensus

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The driver's half of disk mode: jobs for the store thread, its answers as events of the core, and
+// committed entries that come from the store because the core starts behind them (K1).
+//
+// Threads: the loop's.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "consensus/consensus.h"
+#include "consensus/core/step.h"
+#include "consensus/driver/store_thread.h"
+
+namespace crane::consensus {
+
+// What a start in disk mode found (open_disk.cc).
+struct DiskStart {
+  std::unique_ptr<store::Store> store;
+  core::Start start;
+  std::uint32_t incarnation = 0;
+  Index replay_to{};  // committed entries up to here come from the store
+};
+
+class StoreSide {
+ public:
+  // `directory` is for messages.  Entries applied + 1 .. replay_to are replayed.
+  static Result<std::unique_ptr<StoreSide>> start(std::unique_ptr<store::Store> store,
+                                                  std::string directory, ReplicaId self,
+                                                  Index applied, Index replay_to);
+
+  void submit(const core::StorePromise& a);
+  void submit(const core::StoreEntries& a, const core::LogRing& ring);
+  void submit(const core::FetchEntries& a);
+  void submit(const core::DropStored& a);
+  // What the store answered, as events; true when there was something.
+  bool take(const std::function<void(const core::Event&)>& step);
+  int event_fd() const noexcept { return thread_->event_fd(); }
+
+  // Entries are still to come from the store, before the core's.
+  bool replaying() const noexcept { return next_ <= replay_to_; }
+  // Some of them are there.
+  bool ready() const noexcept { return ready_; }
+  // Hands out what is there.
+  void replay(const std::function<void(const EntryView&)>& hand_out);
+  Index replayed() const noexcept { return Index{value(next_) - 1}; }
+  // The oldest entry that the store holds.
+  Index first() const noexcept { return first_; }
+
+ private:
+  StoreSide(std::unique_ptr<StoreThread> thread, std::string directory, ReplicaId self)
+      : thread_(std::move(thread)), directory_(std::move(directory)), self_(self) {}
+  void ask();
+  core::Event failed(const Error& error);
+  std::optional<core::Event> event_of(StoreResult& r);
+
+  std::unique_ptr<StoreThread> thread_;
+  const std::string directory_;
+  const ReplicaId self_;
+  std::vector<StoreResult> results_;
+  std::vector<std::byte> spare_;  // the buffer of the last transaction
+  Index first_{};
+  Index next_{1};  // to be replayed
+  Index replay_to_{};
+  bool ready_ = false;
+  std::vector<std::byte> replay_bytes_;
+  std::vector<std::byte> fetched_;  // for a peer
+};
+
+}  // namespace crane::consensus

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The node of an analysis replica: a learner for ever (M7 of consensus/core/replica.h), which keeps
+// what it gets of the log on disk (spool.h) and has another process run it, with the server in a
+// tool of valgrind (analysis_engine.h).
+//
+//   leader's writes -> consensus -> Spool -> crane-replay --follow -> (server in valgrind)
+//
+// It takes what it gets at once, so that nobody waits for the server: the log's flow control sees
+// a member that is always up to date.  It has no server of its own, no clients, takes no
+// checkpoints, is compared with nobody and judges nobody.
+//
+// Threads: one.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "consensus/consensus.h"
+#include "proxy/analysis/analysis_engine.h"
+#include "proxy/analysis/analysis_status.h"
+#include "proxy/analysis/spool.h"
+#include "proxy/node/config.h"
+#include "proxy/node/control.h"
+#include "runtime/setup/exit_status.h"
+
+namespace crane::node {
+
+class AnalysisNode {
+ public:
+  AnalysisNode(const Config& config, int control_fd);
+  ~AnalysisNode();
+  AnalysisNode(const AnalysisNode&) = delete;
+  AnalysisNode& operator=(const AnalysisNode&) = delete;
+
+  // Until it is told to stop, or cannot go on.
+  ExitStatus run();
+
+ private:
+  bool open();
+  bool open_spool();
+  bool open_consensus();
+  void open_control_socket();
+  void wait(std::uint64_t until_ns);
+  void on_signals();
+  void on_control();
+  void accept_asker();
+  void answer(int fd);
+  std::string reply_to(const std::string& text) const;
+  std::string status() const;
+
+  void on_committed(const consensus::EntryView& entry);
+  void too_late(const std::string& how);
+  void start_engine();
+  void hear_engine();
+  void look_after_log(std::uint64_t now_ns);
+  void shut_down();
+
+  void tell(const std::string& text);
+  void fail(ExitStatus status, const std::string& why);
+
+  const Config config_;
+  Control control_;
+  std::unique_ptr<consensus::Consensus> consensus_;
+  std::unique_ptr<Spool> spool_;
+  std::unique_ptr<Engine> engine_;
+  AnalysisStatus told_;
+  int signals_ = -1;
+  int socket_ = -1;
+  std::vector<int> askers_;
+  std::uint64_t flush_ns_ = 0, look_ns_ = 0;
+  bool done_ = false;
+  ExitStatus result_ = ExitStatus::kStopped;
+};
+
+}  // namespace crane::node

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/clients/batch.h"
+
+#include <cstring>
+
+#include "dmt/base/assert.h"
+
+namespace crane::proxy {
+
+std::span<std::byte> Batch::room(std::size_t bytes) {
+  const std::size_t need = arena_used_ + sizeof(DataBody) + bytes;
+  if (arena_.size() < need) arena_.resize(need + kDataBytesMax);
+  return {arena_.data() + arena_used_ + sizeof(DataBody), bytes};
+}
+
+std::byte* Batch::append(EntryType type, std::size_t size, Opener* unnamed) {
+  if (arena_.size() < arena_used_ + size) arena_.resize(arena_used_ + size + kDataBytesMax);
+  pending_.push_back({type, unnamed, arena_used_, size});
+  std::byte* body = arena_.data() + arena_used_;
+  arena_used_ += size;
+  return body;
+}
+
+void Batch::add_data(Opener& from, std::size_t bytes) {
+  CRANE_ASSERT(bytes > 0 && bytes <= kDataBytesMax);
+  CRANE_ASSERT(arena_used_ + sizeof(DataBody) + bytes <= arena_.size());
+  const DataBody body{from.conn};
+  std::memcpy(
+      append(EntryType::kData, sizeof body + bytes, value(from.conn) == 0 ? &from : nullptr), &body,
+      sizeof body);
+}
+
+void Batch::add_connect(Opener& opener, const ConnectBody& body) {
+  CRANE_ASSERT(value(opener.conn) == 0);
+  std::memcpy(append(EntryType::kConnect, sizeof body, &opener), &body, sizeof body);
+}
+
+void Batch::add_conn(EntryType type, Opener& from, std::uint64_t total, bool with_total) {
+  const WindowBody body{from.conn, total};
+  const std::size_t size = with_total ? sizeof(WindowBody) : sizeof(ConnBody);
+  static_assert(offsetof(WindowBody, conn) == 0 && sizeof(ConnBody) == sizeof(ConnId));
+  std::memcpy(append(type, size, value(from.conn) == 0 ? &from : nullptr), &body, size);
+}
+
+void Batch::add_signal(const SignalBody& body) {
+  std::memcpy(append(EntryType::kSignal, sizeof body, nullptr), &body, sizeof body);
+}
+
+Outcome Batch::propose_all(GrantTurns grant) {
+  while (next_ < pending_.size()) {
+    const Pending& entry = pending_[next_];
+    std::byte* body = arena_.data() + entry.offset;
+    const bool last = next_ + 1 == pending_.size();
+    if (entry.unnamed != nullptr && entry.type != EntryType::kConnect) {
+      CRANE_ASSERT(value(entry.unnamed->conn) != 0);  // B1: its CONNECT came before
+      std::memcpy(body, &entry.unnamed->conn, sizeof(ConnId));
+    }
+    const Result<Index> index = propose_(entry.type, last ? grant : 0, {body, entry.size});
+    if (!index.ok()) {
+      const Error error = index.error();
+      if (error.code != Code::kBusy) clear();
+      return error;
+    }
+    ++next_;
+    if (entry.type == EntryType::kConnect) {
+      entry.unnamed->conn = ConnId{value(index.value())};
+      opened_(*entry.unnamed);
+    }
+  }
+  clear();
+  return Done{};
+}
+
+void Batch::clear() noexcept {
+  pending_.clear();
+  next_ = 0;
+  arena_used_ = 0;
+}
+
+}  // namespace crane::proxy

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/clients/encode.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <fmt/format.h>
+
+namespace crane::proxy {
+
+VirtualAddress virtual_address(const sockaddr* address, socklen_t size) noexcept {
+  VirtualAddress out{};
+  out.family = AF_INET;
+  if (address->sa_family == AF_INET && size >= sizeof(sockaddr_in)) {
+    sockaddr_in in{};
+    std::memcpy(&in, address, sizeof in);
+    out.port = ntohs(in.sin_port);
+    std::memcpy(out.ip, &in.sin_addr, sizeof in.sin_addr);
+  } else if (address->sa_family == AF_INET6 && size >= sizeof(sockaddr_in6)) {
+    sockaddr_in6 in{};
+    std::memcpy(&in, address, sizeof in);
+    out.port = ntohs(in.sin6_port);
+    if (IN6_IS_ADDR_V4MAPPED(&in.sin6_addr)) {
+      std::memcpy(out.ip, in.sin6_addr.s6_addr + 12, 4);
+    } else {
+      out.family = AF_INET6;
+      out.scope = in.sin6_scope_id;
+      std::memcpy(out.ip, &in.sin6_addr, sizeof in.sin6_addr);
+    }
+  }
+  return out;
+}
+
+ConnectBody connect_body(std::uint16_t server_port, const VirtualAddress& peer,
+                         const VirtualAddress& local) noexcept {
+  ConnectBody body{};
+  body.port = server_port;
+  body.peer = peer;
+  body.local = local;
+  body.local.port = server_port;
+  return body;
+}
+
+std::string text(const VirtualAddress& address) {
+  char ip[INET6_ADDRSTRLEN] = "?";
+  ::inet_ntop(address.family, address.ip, ip, sizeof ip);
+  return address.family == AF_INET6 ? fmt::format("[{}]:{}", ip, address.port)
+                                    : fmt::format("{}:{}", ip, address.port);
+}
+
+const char* name(EntryType type) noexcept {
+  switch (type) {
+    case EntryType::kStart:
+      return "start";
+    case EntryType::kConfig:
+      return "config";
+    case EntryType::kConnect:
+      return "connect";
+    case EntryType::kData:
+      return "data";
+    case EntryType::kShutdown:
+      return "shutdown";
+    case EntryType::kReset:
+      return "reset";
+    case EntryType::kWindow:
+      return "window";
+    case EntryType::kBubble:
+      return "bubble";
+    case EntryType::kTime:
+      return "time";
+    case EntryType::kSignal:
+      return "signal";
+    case EntryType::kCheckpoint:
+      return "checkpoint";
+    case EntryType::kPreempt:
+      return "preempt";
+    case EntryType::kPassed:
+      return "passed";
+    case EntryType::kAttach:
+      return "attach";
+    case EntryType::kRestart:
+      return "restart";
+    case EntryType::kPort:
+      return "port";
+    case EntryType::kHash:
+      return "hash";
+  }
+  return "unknown";
+}
+
+}  // namespace crane::proxy

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/clients/flow_control.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "dmt/base/assert.h"
+
+namespace crane::proxy {
+
+void Trail::at(Index index, std::int64_t now_ns) noexcept {
+  CRANE_ASSERT(index >= newest_.index && now_ns >= newest_.at_ns);
+  if (index == newest_.index) return;
+  newest_ = {index, now_ns};
+  if (used_ != 0 && now_ns - steps_[(used_ - 1) % kSteps].at_ns < kTrailStepNs) return;
+  steps_[used_++ % kSteps] = newest_;
+}
+
+std::int64_t Trail::left(Index index) const noexcept {
+  for (std::uint64_t i = used_ - std::min<std::uint64_t>(used_, kSteps); i < used_; ++i) {
+    const Step& step = steps_[i % kSteps];
+    if (step.index > index) return step.at_ns;
+  }
+  return newest_.at_ns;
+}
+
+bool ProgressReport::due(Index applied, std::int64_t now_ns) noexcept {
+  if (applied != seen_) moved_ns_ = now_ns;
+  seen_ = applied;
+  if (applied >= log_.newest() || now_ns - log_.left(applied) < kLateNs) {
+    if (near_ns_ == 0 && log_.newest() != Index{0}) near_ns_ = now_ns;
+    return std::exchange(said_late_, false);
+  }
+  near_ns_ = 0;
+  const bool stands = applied == told_;
+  if (now_ns - told_ns_ < (stands ? kRepeatNs : kTellNs)) return false;
+  if (stands && now_ns - moved_ns_ > kStandsNs) return false;
+  told_ = applied;
+  told_ns_ = now_ns;
+  said_late_ = true;
+  return true;
+}
+
+std::int64_t ProgressReport::again_ns(std::int64_t now_ns) const noexcept {
+  const std::int64_t again = told_ns_ + kRepeatNs;
+  const bool repeats = said_late_ && again > now_ns && again <= moved_ns_ + kStandsNs;
+  return repeats ? again : std::numeric_limits<std::int64_t>::max();
+}
+
+FlowControl::FlowControl(std::int64_t limit_ns) noexcept : limit_ns_(limit_ns) {
+  CRANE_ASSERT(limit_ns >= 0 && limit_ns <= kLagMostNs);
+}
+
+void FlowControl::lead() noexcept {
+  followers_ = {};
+  heard_ns_ = 0;
+}
+
+void FlowControl::heard(ReplicaId from, const ProgressNote& note, std::int64_t now_ns) noexcept {
+  if (value(from) >= followers_.size()) return;
+  Follower& f = followers_[value(from)];
+  if (note.comes_back != 0 && note.comes_back != f.returned) {
+    f.returned = note.comes_back;
+    f.came_ns = now_ns;
+    f.helped = false;
+  }
+  f.said = note;
+  f.heard_ns = heard_ns_ = now_ns;
+  if (f.helped || now_ns - f.came_ns < kHelpAfterNs) return;
+  f.helped = true;
+  f.from = Index{note.applied};
+  f.own = trail_.newest();
+}
+
+bool FlowControl::is_heard(const Follower& f, std::int64_t now_ns) noexcept {
+  return f.heard_ns != 0 && now_ns - f.heard_ns <= kHeardNs;
+}
+
+bool FlowControl::late(const Follower& f, std::int64_t now_ns) const noexcept {
+  return limit_ns_ != 0 && is_heard(f, now_ns) && trail_.since(Index{f.said.applied}) > limit_ns_;
+}
+
+bool FlowControl::anybody_late(std::int64_t now_ns) const noexcept {
+  if (heard_ns_ == 0 || now_ns - heard_ns_ > kHeardNs) return false;
+  return std::any_of(followers_.begin(), followers_.end(),
+                     [&](const Follower& f) { return late(f, now_ns); });
+}
+
+bool FlowControl::helps(std::int64_t now_ns) const noexcept {
+  return std::any_of(followers_.begin(), followers_.end(), [&](const Follower& f) {
+    if (f.said.comes_back == 0 || !f.helped || now_ns - f.came_ns >= kHelpNs) return false;
+    const std::uint64_t own = value(trail_.newest()) - value(f.own);
+    return late(f, now_ns) && own > kHelpSlack + (f.said.applied - value(f.from)) / 2;
+  });
+}
+
+bool FlowControl::holds(std::span<const ReplicaId> others, std::size_t needed,
+                        std::int64_t now_ns) const noexcept {
+  std::size_t there = 0, near = 0;
+  for (const ReplicaId who : others) {
+    const Follower& f = followers_[value(who)];
+    if (late(f, now_ns) && f.said.comes_back != 0) continue;
+    ++there;
+    near += !late(f, now_ns);
+  }
+  return (there >= needed && near < needed) || helps(now_ns);
+}
+
+}  // namespace crane::proxy

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/clients/virtual_address.h"
+
+#include <arpa/inet.h>
+#include <linux/rtnetlink.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <netinet/if_ether.h>
+#include <netpacket/packet.h>
+#include <spdlog/spdlog.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+namespace crane::node {
+namespace {
+
+constexpr int kAnnouncements = 2;
+
+class Socket {
+ public:
+  Socket(int family, int type, int protocol)
+      : fd_(::socket(family, type | SOCK_CLOEXEC, protocol)) {}
+  ~Socket() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  int fd() const noexcept { return fd_; }
+
+ private:
+  int fd_;
+};
+
+struct AddressRequest {
+  nlmsghdr head;
+  ifaddrmsg message;
+  struct {
+    rtattr head;
+    std::uint32_t address;
+  } attributes[2];
+};
+
+struct ErrorAnswer {
+  nlmsghdr head;
+  nlmsgerr error;
+};
+
+}  // namespace
+
+Outcome VirtualAddress::open(const std::string& address, const std::string& interface) {
+  const auto slash = address.find('/');
+  in_addr parsed{};
+  unsigned prefix = 0;
+  const char* const end = address.data() + address.size();
+  if (slash == std::string::npos ||
+      ::inet_pton(AF_INET, address.substr(0, slash).c_str(), &parsed) != 1 ||
+      std::from_chars(address.data() + slash + 1, end, prefix).ptr != end || prefix > 32) {
+    return Error{Code::kBadArgument, 0, "is no IPv4 address with a prefix, as 192.0.2.9/24"};
+  }
+  const unsigned index = ::if_nametoindex(interface.c_str());
+  if (index == 0) return Error{Code::kNotFound, errno, "there is no such interface"};
+  address_ = parsed.s_addr;
+  prefix_ = prefix;
+  index_ = index;
+  interface_ = interface;
+  static_cast<void>(change(false).ok());  // what a killed process of this replica left behind
+  return Done{};
+}
+
+Outcome VirtualAddress::take() {
+  if (const Outcome added = change(true); !added) return added;
+  held_ = true;
+  return announce();
+}
+
+void VirtualAddress::give_up() noexcept {
+  if (!held_) return;
+  held_ = false;
+  const Outcome removed = change(false);
+  if (!removed.ok()) {
+    spdlog::error("the virtual address stays on {}: {}: {}; remove it by hand", interface_,
+                  removed.error().what, std::strerror(removed.error().detail));
+  }
+}
+
+Outcome VirtualAddress::change(bool add) const {
+  const Socket s(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+  if (s.fd() < 0) return system_error("open a netlink socket");
+  AddressRequest request{};
+  request.head.nlmsg_len = sizeof request;
+  request.head.nlmsg_type = add ? RTM_NEWADDR : RTM_DELADDR;
+  request.head.nlmsg_flags = static_cast<std::uint16_t>(NLM_F_REQUEST | NLM_F_ACK |
+                                                        (add ? NLM_F_CREATE | NLM_F_REPLACE : 0));
+  request.message.ifa_family = AF_INET;
+  request.message.ifa_prefixlen = static_cast<std::uint8_t>(prefix_);
+  request.message.ifa_index = index_;
+  const std::uint16_t kinds[] = {IFA_LOCAL, IFA_ADDRESS};
+  for (int i = 0; i < 2; ++i) {
+    request.attributes[i].head = {sizeof request.attributes[i], kinds[i]};
+    request.attributes[i].address = address_;
+  }
+  ErrorAnswer answer{};
+  if (::send(s.fd(), &request, sizeof request, 0) < 0 ||
+      ::recv(s.fd(), &answer, sizeof answer, 0) < static_cast<ssize_t>(sizeof answer.head)) {
+    return system_error("talk to netlink");
+  }
+  if (answer.head.nlmsg_type != NLMSG_ERROR || answer.error.error == 0) return Done{};
+  return Error{Code::kSystem, -answer.error.error, add ? "add the address" : "remove the address"};
+}
+
+// An ARP request and a reply for the address itself: some listen to the one, some to the other.
+Outcome VirtualAddress::announce() const {
+  const Socket s(AF_PACKET, SOCK_RAW, htons(ETH_P_ARP));
+  if (s.fd() < 0) return system_error("open a packet socket");
+  ifreq hardware{};
+  std::strncpy(hardware.ifr_name, interface_.c_str(), sizeof hardware.ifr_name - 1);
+  if (::ioctl(s.fd(), SIOCGIFHWADDR, &hardware) != 0)
+    return system_error("read the interface's MAC");
+  struct [[gnu::packed]] {
+    ether_header head;
+    ether_arp arp;
+  } frame{};
+  const void* const own = hardware.ifr_hwaddr.sa_data;
+  std::memset(frame.head.ether_dhost, 0xff, ETH_ALEN);
+  std::memcpy(frame.head.ether_shost, own, ETH_ALEN);
+  frame.head.ether_type = htons(ETHERTYPE_ARP);
+  frame.arp.ea_hdr = {htons(ARPHRD_ETHER), htons(ETHERTYPE_IP), ETH_ALEN, 4, 0};
+  std::memcpy(frame.arp.arp_sha, own, ETH_ALEN);
+  std::memcpy(frame.arp.arp_spa, &address_, sizeof address_);
+  std::memset(frame.arp.arp_tha, 0xff, ETH_ALEN);
+  std::memcpy(frame.arp.arp_tpa, &address_, sizeof address_);
+  sockaddr_ll to{};
+  to.sll_family = AF_PACKET;
+  to.sll_ifindex = static_cast<int>(index_);
+  to.sll_halen = ETH_ALEN;
+  std::memset(to.sll_addr, 0xff, ETH_ALEN);
+  for (int i = 0; i < kAnnouncements; ++i) {
+    frame.arp.ea_hdr.ar_op = htons(i == 0 ? ARPOP_REQUEST : ARPOP_REPLY);
+    if (::sendto(s.fd(), &frame, sizeof frame, 0, reinterpret_cast<const sockaddr*>(&to),
+                 sizeof to) < 0) {
+      return system_error("announce the address");
+    }
+  }
+  return Done{};
+}
+
+}  // namespace crane::node

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/record/alarms.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace crane::proxy {
+
+void Alarms::agreed(std::uint64_t index) {
+  if (anew_from_ == 0) {
+    unbroken_ = index;  // LIVE-A1
+  } else if (index > anew_from_) {
+    since_ = index;
+  }
+}
+
+void Alarms::raised(std::string what, std::uint64_t index, const std::string& when) {
+  if (count_++ == 0) {
+    first_when_ = when;
+    first_index_ = index;
+  }
+  last_ = std::move(what);
+}
+
+void Alarms::begin_anew(std::uint64_t index) {
+  anew_from_ = index;
+  since_ = 0;
+}
+
+std::uint64_t Alarms::verified() const noexcept { return std::max(unbroken_, since_); }
+
+std::string Alarms::text() const {
+  if (none()) return "";
+  std::string text = last_ + "; differences: " + std::to_string(count_) + ", since " + first_when_ +
+                     " (log index " + std::to_string(first_index_) + ")";
+  if (anew_from_ == 0) return text;
+  text += "; compared anew from log index " + std::to_string(anew_from_) + ": ";
+  return text + (since_ == 0 ? "nothing yet" : "equal up to " + std::to_string(since_));
+}
+
+void Alarms::restore(std::uint64_t unbroken, std::uint64_t anew_from) noexcept {
+  unbroken_ = unbroken;
+  anew_from_ = anew_from;
+  since_ = 0;
+}
+
+}  // namespace crane::proxy

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Compares the recorded outputs of two or more replicas, connection by connection: their relative
+// order is not compared (clients cannot see it), every byte of each is.
+//
+// Threads: pure functions.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proxy/record/output_record.h"
+
+namespace crane::proxy {
+
+enum class DifferenceKind {
+  kMissing,    // the connection is not in this recording
+  kPeer,       // other port or peer address
+  kBytes,      // another byte at `offset`
+  kLength,     // equal up to `offset`, where this recording's output ends
+  kClosing,    // closed in another way, or not
+  kEndsEarly,  // the recording as a whole ends before its replica did (no connection)
+};
+
+// How recording `right` differs from recording `left` in one connection.
+struct Difference {
+  DifferenceKind kind = DifferenceKind::kBytes;
+  std::uint64_t conn = 0;
+  std::size_t left = 0, right = 0;    // numbers of the recordings
+  std::uint64_t offset = 0;           // first different byte of the connection's output
+  std::string left_says, right_says;  // text of both sides, for all kinds but kBytes and kLength
+  // Bytes around `offset`: from `context_offset` on.
+  std::uint64_t context_offset = 0;
+  std::vector<std::byte> left_bytes, right_bytes;
+};
+
+struct CompareOptions {
+  // A recording that ends early may hold less: compare what it holds.
+  bool prefix = false;
+  std::size_t context_bytes = 32;    // on each side of the difference
+  std::size_t differences_max = 20;  // listed; all are counted
+};
+
+struct Comparison {
+  std::size_t recordings = 0;
+  std::uint64_t connections = 0;        // in any of them
+  std::uint64_t different = 0;          // connections that differ
+  std::uint64_t shorter = 0;            // connections cut by a recording that ends early
+  std::vector<std::uint64_t> bytes;     // of each recording
+  std::vector<Difference> differences;  // at most one per connection, in their order
+  bool equal() const noexcept { return different == 0 && differences.empty(); }
+};
+
+// REQUIRES: at least two recordings.
+Comparison compare(const std::vector<Recording>& recordings, const CompareOptions& options);
+
+const char* name(DifferenceKind kind) noexcept;
+
+// Up to `count` bytes of a connection's output from `offset` on.
+std::vector<std::byte> bytes_at(const Recording::Connection& connection, std::uint64_t offset,
+                                std::size_t count);
+
+}  // namespace crane::proxy

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Recorded outputs: what one replica's server wrote to its clients, kept for crane-diff (DESIGN
+// section 8).  One file per replica, `<dir>/replica-<i>.out`.
+//
+// Format: record_file.h, magic "CRANEOUT", version 1; a record's number is its connection.
+//   body    kConnected: u16 port, peer as text; kBytes: the bytes; kClosed: how, as text
+// Records follow each other in turn order.
+//
+// Threads: one object, one thread.
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dmt/base/ids.h"
+#include "dmt/base/result.h"
+#include "proxy/record/record_file.h"
+
+namespace crane::proxy {
+
+inline constexpr std::uint32_t kRecordingVersion = 1;
+
+enum class RecordKind : std::uint8_t { kConnected = 1, kBytes = 2, kClosed = 3 };
+
+class OutputRecorder final : public Recorder {
+ public:
+  // Creates `dir` if it is missing and replaces an older recording of this replica.
+  static Result<std::unique_ptr<OutputRecorder>> open(const std::string& dir, std::uint8_t replica);
+  void connected(ConnId conn, std::uint16_t port, std::string_view peer);
+  void bytes(ConnId conn, std::span<const std::byte> bytes);
+  void closed(ConnId conn, std::string_view how);
+
+ private:
+  using Recorder::Recorder;
+};
+
+// A recording, read back and indexed by connection.  The bytes stay in the mapped file.
+class Recording {
+ public:
+  struct Connection {
+    bool connected = false;  // its CONNECT was recorded
+    std::uint16_t port = 0;
+    std::string peer;
+    std::vector<std::span<const std::byte>> pieces;  // output in order
+    std::uint64_t size = 0;                          // bytes in all pieces
+    bool closed = false;
+    std::string how;  // "closed", "reset", "refused"
+  };
+
+  // kSystem: cannot be opened; kDamaged: not a recording, or a record inside it is broken;
+  // kWrongVersion.
+  static Result<Recording> open(const std::string& path);
+  // Of a replica that has not recorded any: nothing is known of it.
+  static Recording none() { return {}; }
+
+  const std::string& path() const noexcept { return file_.path(); }
+  std::uint32_t replica() const noexcept { return file_.replica(); }
+  RecordingEnd end() const noexcept { return file_.end(); }
+  int stop_error() const noexcept { return file_.stop_error(); }
+  bool torn() const noexcept { return file_.torn(); }
+  bool ends_early() const noexcept { return file_.ends_early(); }
+  const std::map<std::uint64_t, Connection>& connections() const noexcept { return connections_; }
+  std::uint64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  Recording() = default;
+  bool take(RecordKind kind, std::uint64_t conn, std::span<const std::byte> body);
+
+  RecordFile file_;
+  std::map<std::uint64_t, Connection> connections_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace crane::proxy

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// crane-replay: runs a replica's recorded history again, offline, and compares what its server does
+// with what was recorded.
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "dmt/base/version.h"
+#include "proxy/analysis/follow.h"
+#include "proxy/replay/replay_bisect.h"
+#include "proxy/replay/replay_setup.h"
+#include "runtime/setup/messages.h"
+
+namespace {
+
+using namespace crane;
+using namespace crane::node;
+using Json = nlohmann::json;
+
+constexpr const char* kFooter =
+    "crane-replay bisect ONE OTHER names the first turn at which two recordings differ.\n"
+    "Histories are recorded by crane-run --record DIR. The server runs in a container, "
+    "directories\n"
+    "and network of its own; nobody of the recorded group is asked, and nothing of it is touched.\n"
+    "Exit status: 0 equal, 1 different, 2 equal as far as it goes and the recording ends early,\n"
+    "3 the recording cannot be used, 4 it cannot be replayed here, 5 the replay failed,\n"
+    "100 the command line cannot be understood.";
+
+struct Words {
+  std::string directory, from, record, output = "text", perf, valgrind, log;
+  int replica = -1;
+  std::uint64_t to = 0;
+  std::string place_dir, place_name;
+  bool gdb = false, wait = false, verbose = false, trace = false, follow = false;
+  std::vector<std::string> commands;
+};
+
+int end(ReplayStatus status) { return static_cast<int>(status); }
+
+void complain(const std::string& text) {
+  fmt::print(stderr, "crane-replay: cannot replay: {}\n", text);
+}
+
+std::string text_of(const std::optional<TurnRecord>& turn, const proxy::TurnNames& names) {
+  return turn ? names.text(*turn) : "had admitted the entry already";
+}
+
+const char* name(ReplayStatus verdict) {
+  return verdict == ReplayStatus::kEqual       ? "equal"
+         : verdict == ReplayStatus::kDifferent ? "different"
+                                               : "unknown";
+}
+
+void print_text(const ReplayReport& r, const LoadedRecording& loaded, bool in_valgrind) {
+  if (r.difference) {
+    fmt::print("{} log index {}: {}\n",
+               r.difference->part == proxy::ReplayPart::kOutput ? "first difference behind"
+                                                                : "first difference at",
+               r.difference->index, r.difference->text);
+  }
+  if (r.turn) {
+    const proxy::TurnNames& names = loaded.schedule->names();
+    fmt::print("first different turn: {}\n    here: {}\n    recorded: {}\n", r.turn->number,
+               text_of(r.turn->sides[0], names), text_of(r.turn->sides[1], names));
+  }
+  if (r.difference && in_valgrind) {
+    fmt::print(
+        "valgrind's addresses and clock led the server another way; it got entries up to {}\n",
+        r.last);
+  }
+  if (r.verdict == ReplayStatus::kEndsEarly) {
+    fmt::print(
+        "{}: the recording ends early (its replica was killed, or still runs): equal as far "
+        "as it goes\n",
+        loaded.history->file().path());
+  }
+  fmt::print(
+      "replay {}: replica {}, entries {} to {}, {} log indexes, {} output bytes and {} "
+      "digests compared{}; {:.1f} s of the group's time in {:.1f} s\n",
+      name(r.verdict), loaded.replica, r.first, r.last, r.points, r.bytes, r.digests,
+      r.rest_compared ? ", and at rest" : "", static_cast<double>(r.recorded_ns) / 1e9,
+      static_cast<double>(r.took_ns) / 1e9);
+}
+
+void print_json(const ReplayReport& r, const LoadedRecording& loaded) {
+  Json j{{"verdict", name(r.verdict)},
+         {"replica", loaded.replica},
+         {"first", r.first},
+         {"last", r.last},
+         {"compared", {{"indexes", r.points}, {"bytes", r.bytes}, {"digests", r.digests}}},
+         {"equal_to", r.equal_to},
+         {"at_rest", r.rest_compared},
+         {"recorded_s", static_cast<double>(r.recorded_ns) / 1e9},
+         {"took_s", static_cast<double>(r.took_ns) / 1e9},
+         {"reports", r.valgrind.count},
+         {"difference", nullptr},
+         {"turn", nullptr}};
+  if (r.difference)
+    j["difference"] = {{"index", r.difference->index}, {"text", r.difference->text}};
+  if (r.turn) {
+    const proxy::TurnNames& names = loaded.schedule->names();
+    j["turn"] = {{"number", r.turn->number},
+                 {"here", text_of(r.turn->sides[0], names)},
+                 {"recorded", text_of(r.turn->sides[1], names)}};
+  }
+  fmt::print("{}\n", j.dump(1, ' ', false, Json::error_handler_t::replace));
+}
+
+std::unique_ptr<ReplayTool> tool_of(const Words& words) {
+  if (words.gdb || !words.commands.empty()) return make_gdb(words.commands);
+  if (words.wait) return make_waiting_for_debugger();
+  if (!words.perf.empty()) return make_perf(words.perf);
+  return nullptr;
+}
+
+void tell_reports(const Words& words, const ValgrindReports& reports) {
+  std::FILE* file = words.log.empty() ? stderr : std::fopen(words.log.c_str(), "we");
+  if (file == nullptr) {
+    complain(words.log + ": " + std::strerror(errno) + "; name another file with --log");
+    file = stderr;
+  }
+  fmt::print(file, "{}", reports.text);
+  if (file != stderr) std::fclose(file);
+  fmt::print(stderr, "crane-replay: {}: {} reports\n", words.valgrind, reports.count);
+}
+
+int replay(const Words& words) {
+  LoadedRecording loaded;
+  if (const auto problem = load_recording(words.directory, words.replica, loaded);
+      !problem.none()) {
+    complain(problem.text);
+    return end(problem.status);
+  }
+  ReplayRequest request;
+  request.from = words.from;
+  request.to = words.to;
+  request.record = words.record;
+  request.trace = words.trace;
+  request.verbose = words.verbose;
+  request.valgrind = words.valgrind;
+  request.tool = tool_of(words);
+  const ReplayReport report = run_replay(loaded, std::move(request));
+  if (!words.valgrind.empty()) tell_reports(words, report.valgrind);
+  if (!report.problem.none()) {
+    complain(report.problem.text);
+    return end(report.problem.status);
+  }
+  words.output == "json" ? print_json(report, loaded)
+                         : print_text(report, loaded, !words.valgrind.empty());
+  return end(report.verdict);
+}
+
+int follow(const Words& words) {
+  FollowRequest request;
+  request.directory = words.directory;
+  request.replica = words.replica;
+  request.valgrind = words.valgrind;
+  request.log = words.log;
+  request.place_dir = words.place_dir;
+  request.place_name = words.place_name;
+  request.json = words.output == "json";
+  request.verbose = words.verbose;
+  return end(follow_history(request));
+}
+
+// --- two recordings ---------------------------------------------------------------------------
+
+std::string text_of(const std::optional<proxy::SchedulePoint>& p) {
+  return p ? fmt::format("clock {}, hash {:016x}", p->clock, p->hash) : "did not admit it";
+}
+
+int print_bisection(const BisectReport& r, const std::string (&named)[2]) {
+  if (!r.comparison.difference) {
+    for (const auto& why : r.comparison.unknown) fmt::print("{}\n", why);
+    fmt::print("schedule {}: {} log indexes compared, {} to {}\n", name(r.comparison.verdict),
+               r.comparison.common, r.comparison.first, r.comparison.last);
+    return end(r.comparison.verdict == proxy::Verdict::kEqual ? ReplayStatus::kEqual
+                                                              : ReplayStatus::kEndsEarly);
+  }
+  const proxy::ScheduleDifference& d = *r.comparison.difference;
+  fmt::print("first difference {} log index {}\n", d.at_rest ? "at rest after" : "at", d.index);
+  for (std::size_t i = 0; i < 2; ++i) fmt::print("    {}: {}\n", named[i], text_of(d.sides[i]));
+  if (r.turn) {
+    fmt::print("first different turn: {}\n", r.turn->number);
+    for (std::size_t i = 0; i < 2; ++i) fmt::print("    {}: {}\n", named[i], r.sides[i]);
+  } else {
+    fmt::print("first different turn: unknown: {}\n", r.why_not);
+  }
+  return end(ReplayStatus::kDifferent);
+}
+
+int bisect_main(int argc, char** argv) {
+  CLI::App app{"Names the first turn at which two replicas' recordings differ."};
+  app.set_version_flag("--version", crane::kVersion);
+  app.name("crane-replay bisect");
+  app.footer(
+      "Where the recordings hold no turns (crane-run --trace), both histories run again up to the\n"
+      "first log index that differs. Exit status: 0 equal, 1 different, 2 nothing to compare,\n"
+      "3 a recording cannot be used, 100 the command line cannot be understood.");
+  std::string named[2];
+  bool verbose = false;
+  app.add_option("one", named[0], "a replica's recording: DIR/replica-0.schedule, or a DIR")
+      ->required();
+  app.add_option("other", named[1], "the one to compare it with")->required();
+  app.add_flag("-v,--verbose", verbose, "show the logs of the nodes");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& shown) {  // --help, --version
+    return app.exit(shown);
+  } catch (const CLI::ParseError& error) {
+    complain(std::string("command line: ") + error.what() + "; see crane-replay bisect --help");
+    return end(ReplayStatus::kUsage);
+  }
+  const BisectReport report = bisect(named[0], named[1], verbose);
+  if (report.problem.none()) return print_bisection(report, named);
+  complain(report.problem.text);
+  return end(report.problem.status);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  setup::set_program("crane-replay");
+  ::signal(SIGPIPE, SIG_IGN);
+  if (argc > 1 && std::string_view(argv[1]) == "bisect") return bisect_main(argc - 1, argv + 1);
+  CLI::App app{"Runs a replica's recorded history again, offline and as fast as its server can."};
+  app.set_version_flag("--version", crane::kVersion);
+  app.name("crane-replay");
+  app.footer(kFooter);
+  Words words;
+  app.add_option("recording", words.directory, "the DIR of crane-run --record")->required();
+  app.add_option("--replica", words.replica, "whose history (default: the first whole one)")
+      ->check(CLI::Range(0, 126));
+  app.add_option("--from", words.from, "start, or a checkpoint: its directory or VIEW.INDEX");
+  app.add_option("--to", words.to, "the last entry of the log that the server gets");
+  app.add_option("--record", words.record, "record the replay, for crane-diff");
+  app.add_flag("--trace", words.trace, "with --record: every turn");
+  auto* gdb = app.add_flag("--gdb", words.gdb, "attach gdb before the server's first operation");
+  app.add_option("--gdb-commands", words.commands, "the same in a batch, with commands of FILE")
+      ->check(CLI::ExistingFile);
+  auto* wait = app.add_flag("--wait", words.wait, "the same with any debugger, once it attaches");
+  app.add_option("--perf", words.perf, "perf record into FILE")->excludes(gdb)->excludes(wait);
+  app.add_option("--valgrind", words.valgrind, "run the server in it; memcheck or helgrind")
+      ->check(CLI::IsMember({"memcheck", "helgrind"}))
+      ->excludes(gdb)
+      ->excludes(wait);
+  app.add_option("--log", words.log, "with --valgrind: FILE for what it reports");
+  app.add_flag("--follow", words.follow,
+               "with --valgrind and --replica: while the history is still being recorded")
+      ->needs("--valgrind")
+      ->needs("--replica")
+      ->excludes("--from")
+      ->excludes("--to")
+      ->excludes("--record");
+  app.add_option("--place-dir", words.place_dir)->group("");
+  app.add_option("--place-name", words.place_name)->group("");
+  app.add_option("-o,--output", words.output, "text or json")
+      ->check(CLI::IsMember({"text", "json"}));
+  app.add_flag("-v,--verbose", words.verbose, "show the log of the node");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& shown) {  // --help, --version
+    return app.exit(shown);
+  } catch (const CLI::ParseError& error) {
+    complain(std::string("command line: ") + error.what() + "; see crane-replay --help");
+    return end(ReplayStatus::kUsage);
+  }
+  return words.follow ? follow(words) : replay(words);
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A recorded history in the place of the group: the node follows it as it would follow a leader,
+// and gets entries as fast as its server takes them.
+//
+// Threads: one.
+// INVARIANT Y1  What is handed out are the history's entries behind `behind` and up to `to`, in
+//               order, each once: K1 of consensus.h.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "consensus/consensus.h"
+#include "proxy/record/history_follow.h"
+#include "proxy/record/history_record.h"
+
+namespace crane::node {
+
+class ReplayLog final : public consensus::Consensus {
+ public:
+  struct Options {
+    // One of these; it outlives the log.
+    const proxy::History* history = nullptr;
+    proxy::HistoryFollower* follower = nullptr;
+    Index behind{};  // begins behind this entry
+    Index to{};      // hands out no more than up to this one
+    std::uint8_t replicas = 1;
+    // May the next entry come?  False: asked again a millisecond later.
+    std::function<bool()> room;
+    consensus::Callbacks callbacks;
+  };
+  explicit ReplayLog(Options options);
+  ~ReplayLog() override;
+  ReplayLog(const ReplayLog&) = delete;
+  ReplayLog& operator=(const ReplayLog&) = delete;
+
+  bool at_end() const noexcept {
+    return options_.follower != nullptr ? options_.follower->ended() : next_ > value(options_.to);
+  }
+  // Of those handed out; consensus' own are not for it.
+  Index last_for_server() const noexcept { return last_for_server_; }
+  Index handed_out() const noexcept { return Index{next_ - 1}; }
+
+  Result<Index> propose(std::uint8_t type, std::uint64_t stamp_ns, std::uint32_t grant,
+                        std::span<const std::byte> payload) override;
+  std::uint64_t poll(std::uint64_t now_ns) override;
+  int event_fd() const noexcept override { return event_; }
+  void flush_doorbells() override {}
+  void abdicate(const char*) override {}
+  void fit() override {}
+  void checkpointed(Index) override {}
+  Result<Index> change_members(const consensus::MemberChange& change) override;
+  Outcome transfer(ReplicaId to) override;
+  std::vector<consensus::MemberStatus> members() const override;
+  bool send_note(ReplicaId, std::span<const std::byte>) override { return false; }
+  Index peer_applied(ReplicaId) const override { return Index{0}; }
+  consensus::GroupStatus status() const override;
+  consensus::QuorumStatus quorum() const override { return {1, 1, true}; }
+  std::vector<std::byte> group_facts() const override { return {}; }
+  std::uint64_t backlog() const override { return 0; }
+  std::size_t payload_bytes_max() const noexcept override { return 0; }
+
+ private:
+  std::optional<consensus::EntryView> next_entry();
+
+  const Options options_;
+  std::uint64_t next_;
+  View view_{};
+  Index last_for_server_{};
+  std::uint64_t came_ns_ = 0;  // when there was an entry last
+  int event_ = -1;             // never readable: nobody else is there
+};
+
+}  // namespace crane::node

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/replay/replay_setup.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/manifest.h"
+#include "proxy/node/node.h"
+#include "proxy/node/placement.h"
+#include "proxy/replay/replay.h"
+#include "runtime/setup/preflight.h"
+#include "runtime/setup/program.h"
+
+namespace crane::node {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kPlacesMax = 10;  // replays at the same time, on this machine
+
+ReplayProblem bad(const std::string& object, const std::string& cause, const std::string& todo) {
+  return {ReplayStatus::kBadRecording, object + ": " + cause + "; " + todo};
+}
+
+ReplayProblem not_here(const std::string& object, const std::string& cause,
+                       const std::string& todo) {
+  return {ReplayStatus::kNotHere, object + ": " + cause + "; " + todo};
+}
+
+std::string cause_of(const Error& error) {
+  if (error.code == Code::kSystem) return std::generic_category().message(error.detail);
+  if (error.code == Code::kWrongVersion) return "recorded by another version of Crane";
+  return error.what;
+}
+
+// The replicas whose history is in the directory.
+std::vector<int> replicas_in(const std::string& directory) {
+  std::vector<int> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    const std::string name = entry.path().filename();
+    int number = -1, end = 0;
+    if (std::sscanf(name.c_str(), "replica-%d.history%n", &number, &end) == 1 &&
+        static_cast<std::size_t>(end) == name.size()) {
+      found.push_back(number);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+std::string file_of(const std::string& directory, int replica, const char* suffix) {
+  return fmt::format("{}/replica-{}.{}", directory, replica, suffix);
+}
+
+ReplayProblem open_history(const std::string& directory, int replica, LoadedRecording& loaded) {
+  const std::string path = file_of(directory, replica, "history");
+  std::string why;
+  auto history = proxy::History::open(path, why);
+  if (!history.ok()) return bad(path, why, "name the DIR of crane-run --record");
+  loaded.history = std::move(history).value();
+  loaded.replica = static_cast<std::uint8_t>(replica);
+  if (loaded.history->last() == 0) return bad(path, "holds no entry", "use another replica's");
+  return {};
+}
+
+ReplayProblem choose_history(const std::string& directory, int replica, LoadedRecording& loaded) {
+  if (replica >= 0) return open_history(directory, replica, loaded);
+  const std::vector<int> all = replicas_in(directory);
+  if (all.empty()) {
+    return bad(directory, "holds no history (replica-*.history)",
+               "name the DIR that was given to crane-run --record");
+  }
+  LoadedRecording best;
+  ReplayProblem first;
+  for (const int number : all) {
+    LoadedRecording one;
+    const ReplayProblem problem = open_history(directory, number, one);
+    if (!problem.none()) {
+      if (first.none()) first = problem;
+      continue;
+    }
+    const bool whole = !one.history->file().ends_early();
+    if (!best.history || whole || one.history->last() > best.history->last()) {
+      best = std::move(one);
+    }
+    if (whole) break;
+  }
+  if (!best.history) return first;
+  loaded = std::move(best);
+  return {};
+}
+
+// The machine, its server and its Crane against those of the recording.
+ReplayProblem check_here(const LoadedRecording& loaded, const setup::Parts& parts) {
+  const HistoryAbout& a = loaded.about;
+  const std::string recorded = file_of(loaded.directory, loaded.replica, "history");
+  if (a.layout_version != dmt::kLayoutVersion ||
+      a.library_digest != setup::file_digest(parts.library)) {
+    return not_here(recorded, "recorded with another build of libcrane.so than " + parts.library,
+                    "replay it with the crane-replay of the Crane that recorded it");
+  }
+  if (a.program_digest != setup::file_digest(a.config.program)) {
+    return not_here(recorded, "the server " + a.config.program + " is another build now, or gone",
+                    "install the one that was recorded");
+  }
+  const auto machine = setup::check_machine(a.config.container, {});
+  if (!machine.none()) return {ReplayStatus::kNotHere, machine.text};
+  if (!a.config.binds.empty() && ::geteuid() != 0) {
+    return not_here(recorded, "the server had directories bound into it", "run as root");
+  }
+  return {};
+}
+
+// As long as the recorded group's: without root the server sees this path, and where its stack
+// begins depends on the length.
+std::string place_name(const std::string& group, int number) {
+  std::string name = "replay";
+  name.resize(std::max<std::size_t>(group.size(), 2), '-');
+  name.back() = static_cast<char>('0' + number);
+  return name;
+}
+
+ReplayProblem make_place(const Config& config, const ReplayRequest& request,
+                         setup::GroupDirectories& directories) {
+  setup::Problem problem;
+  const int places = request.place_name.empty() ? kPlacesMax : 1;
+  for (int i = 0; i < places; ++i) {
+    setup::GroupPlace place;
+    place.name = places == 1 ? request.place_name : place_name(config.group, i);
+    place.dir = request.place_dir;
+    place.replicas = config.replica + 1;
+    place.record = config.record;
+    problem = directories.create(place);
+    if (problem.status != setup::Status::kGroupExists) break;
+  }
+  if (problem.none()) return {};
+  return {ReplayStatus::kNotHere, problem.text};
+}
+
+// What the recorded server could write there must not change by a replay: it gets an overlay.
+ReplayProblem cover_binds(Config& config) {
+  if (config.binds.empty()) return {};
+  const std::string top = config.replica_dir() + "/binds";
+  std::error_code failed;
+  fs::create_directories(top, failed);
+  const bool own = !failed && ::unshare(CLONE_NEWNS) == 0 &&
+                   ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                   ::mount("crane", top.c_str(), "tmpfs", 0, "mode=755") == 0;
+  if (!own) return not_here(top, std::strerror(errno), "run as root, with room in memory");
+  int number = 0;
+  for (setup::Bind& bind : config.binds) {
+    std::string& source = bind.source;
+    const std::string place = fmt::format("{}/{}", top, number++);
+    if (!fs::is_directory(source, failed)) {
+      fs::copy_file(source, place, failed);
+      if (failed) return not_here(source, failed.message(), "it was bound into the server");
+    } else {
+      for (const char* part : {"/upper", "/work", "/all"}) fs::create_directories(place + part);
+      const std::string data = fmt::format("lowerdir={},upperdir={}/upper,workdir={}/work,xino=on",
+                                           source, place, place);
+      if (::mount("crane", (place + "/all").c_str(), "overlay", 0, data.c_str()) != 0) {
+        return not_here(source, std::strerror(errno), "an overlay over it is needed");
+      }
+    }
+    source = fs::is_directory(place, failed) ? place + "/all" : place;
+  }
+  return {};
+}
+
+ReplayProblem find_named_checkpoint(const LoadedRecording& loaded, const ReplayRequest& request,
+                                    Config& config, std::uint64_t& behind) {
+  if (request.from.empty() || request.from == "start") return {};
+  std::error_code ignored;
+  std::string path = request.from;
+  if (!fs::is_directory(path, ignored)) path = loaded.directory + "/checkpoints/" + request.from;
+  path = fs::absolute(path, ignored).lexically_normal().string();
+  if (path.ends_with('/')) path.pop_back();
+  std::uint64_t counter = 0;
+  if (!fs::is_directory(path, ignored) ||
+      !checkpoint::parse_name(fs::path(path).filename(), counter, behind)) {
+    return bad(
+        request.from, "no checkpoint",
+        "name the directory of one, VIEW.INDEX, or one in " + loaded.directory + "/checkpoints");
+  }
+  config.restore = true;
+  config.restore_from = path;
+  return {};
+}
+
+void open_log(const Config& config, bool verbose) {
+  auto tell = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  tell->set_level(verbose ? spdlog::level::info : spdlog::level::off);
+  auto keep =
+      std::make_shared<spdlog::sinks::basic_file_sink_mt>(config.replica_dir() + "/node.log");
+  std::vector<spdlog::sink_ptr> sinks{tell, keep};
+  auto log = std::make_shared<spdlog::logger>("crane-replay", sinks.begin(), sinks.end());
+  log->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(std::move(log));
+}
+
+// Of the entries that the server gets, in the group's time.
+std::int64_t recorded_time(const proxy::History& history, std::uint64_t first, std::uint64_t last) {
+  std::uint64_t begin = 0, end = 0;
+  for (std::uint64_t i = first; i <= last; ++i) {
+    const consensus::EntryView entry = history.entry(i);
+    if (entry.type >= proxy::kConsensusTypes) continue;
+    if (begin == 0) begin = entry.stamp_ns;
+    end = entry.stamp_ns;
+  }
+  return static_cast<std::int64_t>(end - begin);
+}
+
+std::int64_t recorded_time(const LoadedRecording& loaded, const ReplayReport& report) {
+  if (loaded.history) return recorded_time(*loaded.history, report.first, report.last);
+  return static_cast<std::int64_t>(loaded.follower->last_stamp_ns() -
+                                   loaded.follower->first_stamp_ns());
+}
+
+void fill_report(const Replay& replay, const LoadedRecording& loaded, bool to_the_end,
+                 ExitStatus status, ReplayReport& report) {
+  const proxy::ReplayCheck& check = replay.check();
+  report.difference = check.difference();
+  report.turn = check.turn();
+  report.last = value(replay.handed_out());
+  report.points = check.points();
+  report.bytes = check.bytes();
+  report.digests = check.digests();
+  report.equal_to = check.last();
+  report.rest_compared = check.rest_compared();
+  report.recorded_ns = recorded_time(loaded, report);
+  // Of a history that is followed the digests are all there is.
+  const bool early =
+      loaded.history && (loaded.history->file().ends_early() || loaded.outputs->ends_early() ||
+                         loaded.schedule->file().ends_early());
+  if (report.difference) {
+    report.verdict = ReplayStatus::kDifferent;
+  } else if (!replay.reached_end()) {
+    const bool configuration = status == ExitStatus::kBadConfiguration;
+    report.problem = {
+        configuration ? ReplayStatus::kNotHere : ReplayStatus::kFailed,
+        replay.failure().empty()
+            ? fmt::format("entry {}: interrupted; equal so far", report.equal_to)
+            : fmt::format("entry {}: {}; equal until then", report.equal_to, replay.failure())};
+  } else {
+    const bool short_of_it = loaded.history && (check.beyond() || (to_the_end && early));
+    report.verdict = short_of_it ? ReplayStatus::kEndsEarly : ReplayStatus::kEqual;
+  }
+}
+
+// What libcrane.so said last in the server, whose directory is about to go; or "".
+std::string last_words(const Config& config) {
+  std::ifstream log(config.replica_shm_dir() + "/runtime.log");
+  std::string line, last;
+  while (std::getline(log, line)) last = line.empty() ? last : line;
+  return last.empty() ? "" : " (it said: " + last + ")";
+}
+
+// Where the history begins for this replay, and ends.
+ReplayProblem check_range(const LoadedRecording& loaded, std::uint64_t behind, std::uint64_t to) {
+  const proxy::History& h = *loaded.history;
+  const std::string path = h.file().path();
+  if (to > h.last()) {
+    return {ReplayStatus::kEndsEarly,
+            fmt::format("{}: ends at entry {}, before entry {}; name an earlier one, or another "
+                        "replica",
+                        path, h.last(), to)};
+  }
+  if (h.first() > behind + 1) {
+    return bad(path, fmt::format("begins at entry {}", h.first()),
+               "begin at a checkpoint (--from), or use another replica's");
+  }
+  if (behind >= to) {
+    return bad(path, fmt::format("nothing to do between entries {} and {}", behind, to),
+               "name a later entry with --to, or an earlier checkpoint");
+  }
+  return {};
+}
+
+}  // namespace
+
+ReplayProblem load_recording(const std::string& directory, int replica, LoadedRecording& loaded) {
+  if (auto p = choose_history(directory, replica, loaded); !p.none()) return p;
+  loaded.directory = directory;
+  const std::string path = loaded.history->file().path();
+  if (loaded.history->file().replica() != loaded.replica) {
+    return bad(path, fmt::format("is replica {}'s", loaded.history->file().replica()),
+               "files of a recording keep their names");
+  }
+  auto about = parse_history_about(loaded.history->about());
+  if (!about.ok()) return bad(path, about.error().what, "record it again");
+  loaded.about = std::move(about).value();
+  const std::string out = file_of(directory, loaded.replica, "out");
+  auto outputs = proxy::Recording::open(out);
+  if (!outputs.ok()) return bad(out, cause_of(outputs.error()), "a replay is compared with it");
+  loaded.outputs = std::move(outputs).value();
+  const std::string schedule_path = file_of(directory, loaded.replica, "schedule");
+  auto schedule = proxy::RecordedSchedule::open(schedule_path);
+  if (!schedule.ok()) {
+    return bad(schedule_path, cause_of(schedule.error()), "a replay is compared with it");
+  }
+  loaded.schedule = std::move(schedule).value();
+  return {};
+}
+
+ReplayProblem load_growing(const std::string& directory, int replica, LoadedRecording& loaded) {
+  const std::string path = file_of(directory, replica, "history");
+  std::string why;
+  auto follower = proxy::HistoryFollower::open(path, why);
+  if (!follower.ok()) return bad(path, why, "name the directory it is recorded in");
+  loaded.follower = std::make_unique<proxy::HistoryFollower>(std::move(follower).value());
+  loaded.directory = directory;
+  loaded.replica = static_cast<std::uint8_t>(replica);
+  auto about = parse_history_about(loaded.follower->about());
+  if (!about.ok()) return bad(path, about.error().what, "record it again");
+  loaded.about = std::move(about).value();
+  if (loaded.about.config.replicas == 1) {
+    return bad(path, "its group has one place only, whose leader tells nobody what it decides",
+               "replay it when it has ended");
+  }
+  loaded.outputs = proxy::Recording::none();
+  loaded.schedule = proxy::RecordedSchedule::none();
+  return {};
+}
+
+ReplayReport run_replay(const LoadedRecording& loaded, ReplayRequest request) {
+  ReplayReport report;
+  ReplayProblem& problem = report.problem;
+  setup::Parts parts;
+  if (auto p = setup::find_parts(parts); !p.none()) {
+    problem = {ReplayStatus::kNotHere, p.text};
+    return report;
+  }
+  Config config = loaded.about.config;
+  std::uint64_t behind = 0;
+  const std::uint64_t to = loaded.follower   ? UINT64_MAX
+                           : request.to == 0 ? loaded.history->last()
+                                             : request.to;
+  problem = find_named_checkpoint(loaded, request, config, behind);
+  if (problem.none() && loaded.history) problem = check_range(loaded, behind, to);
+  if (problem.none()) problem = check_here(loaded, parts);
+  if (!problem.none()) return report;
+  config.libcrane = parts.library;
+  config.log_digest = loaded.about.log_digest;
+  config.replays = true;
+  config.trace = loaded.schedule->traced() || request.trace;
+  std::error_code ignored;
+  if (!request.record.empty()) config.record = fs::absolute(request.record, ignored).string();
+  setup::GroupDirectories directories;
+  if (problem = make_place(config, request, directories); !problem.none()) return report;
+  config.dir = directories.dir();
+  config.shm_dir = directories.shm_dir();
+  config.container_name = "crane." + fs::path(config.dir).filename().string();
+  if (problem = cover_binds(config); !problem.none()) return report;
+  if (std::string why; !request.valgrind.empty()) {
+    if (!put_in_valgrind(request.valgrind, config, why).ok()) {
+      problem = {ReplayStatus::kNotHere, why};
+      return report;
+    }
+  }
+  open_log(config, request.verbose);
+  place_node(config);
+  report.first = behind + 1;
+  Replay replay({loaded.history ? &*loaded.history : nullptr, loaded.follower.get(),
+                 *loaded.outputs, *loaded.schedule},
+                Index{to}, std::move(request.tool));
+  std::uint64_t admitted = 0;
+  const auto tell = [&] {
+    const proxy::ReplayCheck& check = replay.check();
+    const auto& d = check.difference();
+    const std::uint64_t unequal = d && d->part == proxy::ReplayPart::kDigest ? 1 : 0;
+    request.on_progress({admitted, loaded.follower->position(), check.digests() - unequal,
+                         check.equal_cut(), d, &config});
+  };
+  if (request.on_progress) {
+    replay.on_progress([&](Index applied) {
+      admitted = value(applied);
+      tell();
+    });
+  }
+  if (!request.valgrind.empty()) replay.go_on();
+  const std::int64_t begin_ns = monotonic_ns();
+  ExitStatus status;
+  {
+    Node node(config, -1, &replay);
+    status = node.run();
+  }
+  report.took_ns = monotonic_ns() - begin_ns;
+  if (request.on_progress) tell();  // what the tool said last
+  if (!request.valgrind.empty() && loaded.history) report.valgrind = valgrind_reports(config);
+  if (!replay.failure().empty()) replay.fail(replay.failure() + last_words(config));
+  fill_report(replay, loaded, request.to == 0, status, report);
+  return report;
+}
+
+}  // namespace crane::node

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/clients/connection.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "tests/unit/clients/fake_log.h"
+
+using namespace crane;
+using namespace crane::proxy;
+
+namespace {
+
+struct Pair {
+  explicit Pair(ConnectionOptions o = {}) : options(o), batch(log.propose_fn(), [](Opener&) {}) {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
+    client = ends[1];
+    connection = std::make_unique<Connection>(ends[0], std::uint16_t{80}, options);
+    connection->conn = ConnId{42};
+  }
+  ~Pair() { hang_up(); }
+  void hang_up() {
+    if (client >= 0) ::close(client);
+    client = -1;
+  }
+  void say(const std::string& text) {
+    REQUIRE(::send(client, text.data(), text.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(text.size()));
+  }
+  // All that the client can read now; "<end>" behind it at the end of the stream.
+  std::string hear(std::size_t most = 1 << 30) {
+    std::string all;
+    std::vector<char> part(1 << 16);
+    while (all.size() < most) {
+      const ssize_t got = ::recv(client, part.data(), std::min(part.size(), most - all.size()), 0);
+      if (got == 0) return all + "<end>";
+      if (got < 0) return all + (errno == EAGAIN ? "" : "<error>");
+      all.append(part.data(), static_cast<std::size_t>(got));
+    }
+    return all;
+  }
+  bool write(const std::string& text) {
+    return connection->write(std::as_bytes(std::span(text)), batch);
+  }
+  void propose() { REQUIRE(batch.propose_all(1).ok()); }
+
+  FakeLog log;
+  ConnectionOptions options;
+  Batch batch;
+  int client = -1;
+  std::unique_ptr<Connection> connection;
+};
+
+}  // namespace
+
+TEST_CASE("bytes of the client become DATA, its FIN one SHUTDOWN", "[connection]") {
+  Pair p;
+  p.say("GET /");
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
+  ::shutdown(p.client, SHUT_WR);
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kEnded);
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kEnded);
+  p.propose();
+  REQUIRE(p.log.types() == "data shutdown");
+  REQUIRE(p.log.taken[0].data() == "GET /");
+  // The server can still answer.
+  REQUIRE(p.write("200"));
+  REQUIRE(p.connection->close(false, p.batch));
+  REQUIRE(p.connection->finished());
+  REQUIRE(p.hear() == "200<end>");
+}
+
+TEST_CASE("N1: no more is read than the receive window allows", "[connection]") {
+  Pair p({1 << 20, 10, 10});
+  p.say("0123456789abcdef");
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
+  REQUIRE_FALSE(p.connection->window_open());
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
+  p.connection->consumed(4);
+  REQUIRE(p.connection->window_open());
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
+  p.connection->consumed(1'000'000);  // never believed beyond what was proposed
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
+  p.propose();
+  REQUIRE(p.log.taken[0].data() == "0123456789");
+  REQUIRE(p.log.taken[1].data() == "abcd");
+  REQUIRE(p.log.taken[2].data() == "ef");
+}
+
+TEST_CASE("before the server's first read a client gets the small window only", "[connection]") {
+  Pair p({1 << 20, 10, 4});
+  p.say("0123456789abcdef");
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
+  p.connection->consumed(1);
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
+  p.propose();
+  REQUIRE(p.log.taken[0].data() == "0123");
+  REQUIRE(p.log.taken[1].data() == "456789a");  // ten unread: the whole window
+}
+
+TEST_CASE("a client that takes nothing gets the rest later, then the FIN", "[connection]") {
+  Pair p;
+  const std::string big(900'000, 'x');
+  REQUIRE_FALSE(p.write(big));
+  REQUIRE_FALSE(p.write("tail"));
+  REQUIRE(p.connection->queued() > 0);
+  REQUIRE_FALSE(p.connection->close(false, p.batch));
+  REQUIRE_FALSE(p.connection->finished());
+  std::string heard;
+  while (!p.connection->finished()) {
+    heard += p.hear();
+    (void)p.connection->flush(p.batch);
+  }
+  heard += p.hear();
+  REQUIRE(heard == big + "tail<end>");
+}
+
+TEST_CASE("D15: WINDOW is due when S/2 is out and S/4 or all of it was taken", "[connection]") {
+  Pair p({1000, 256 * 1024});
+  REQUIRE(p.write(std::string(500, 'a')));
+  REQUIRE(p.batch.empty());  // only half of S is out
+  REQUIRE(p.write(std::string(100, 'b')));
+  p.propose();
+  REQUIRE(p.log.types() == "window");
+  REQUIRE(p.log.taken[0].as<WindowBody>().conn == ConnId{42});
+  REQUIRE(p.log.taken[0].as<WindowBody>().total == 600);
+  REQUIRE(p.write(std::string(300, 'c')));
+  REQUIRE(p.batch.empty());  // counted from the last WINDOW on
+  REQUIRE(p.write(std::string(201, 'd')));
+  p.propose();
+  REQUIRE(p.log.taken[1].as<WindowBody>().total == 1101);
+}
+
+TEST_CASE("D15: a blocked server hears of the drain of a slow client", "[connection]") {
+  constexpr std::uint64_t kSend = 1 << 20;
+  Pair p({kSend, 256 * 1024});
+  std::uint64_t sent = 0, taken = 0, windows = 0;
+  // The server writes whenever S allows; the client reads a little each time.
+  for (int i = 0; i < 2000; ++i) {
+    const std::uint64_t reported =
+        p.log.taken.empty() ? 0 : p.log.taken.back().as<WindowBody>().total;
+    REQUIRE(reported <= taken + kSend);
+    if (sent - reported < kSend) {
+      const std::uint64_t n = std::min<std::uint64_t>(kSend - (sent - reported), 65536);
+      (void)p.write(std::string(n, 'x'));
+      sent += n;
+    }
+    REQUIRE(p.connection->queued() <= kSend);
+    taken += p.hear(40'000).size();
+    (void)p.connection->flush(p.batch);
+    p.propose();
+    windows = p.log.taken.size();
+  }
+  REQUIRE(taken > 20 * kSend);  // it never got stuck
+  REQUIRE(windows < 2 * taken / (kSend / 4));
+}
+
+TEST_CASE("N3: a broken connection is told once, then nothing more", "[connection]") {
+  Pair p;
+  p.hang_up();
+  REQUIRE(p.write("lost"));  // EPIPE
+  REQUIRE(p.connection->fd() < 0);
+  REQUIRE(p.write("more"));
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kEnded);
+  p.connection->reset(p.batch, true);
+  p.propose();
+  REQUIRE(p.log.types() == "reset");
+  REQUIRE_FALSE(p.connection->finished());  // until the server has closed it too
+  REQUIRE(p.connection->close(false, p.batch));
+  REQUIRE(p.connection->finished());
+}
+
+TEST_CASE("half close: the server's FIN comes after its bytes, input goes on", "[connection]") {
+  Pair p;
+  REQUIRE(p.write("bye"));
+  REQUIRE(p.connection->shut_down(p.batch));
+  REQUIRE(p.hear() == "bye<end>");
+  p.say("still here");
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
+  p.propose();
+  REQUIRE(p.log.taken[0].data() == "still here");
+  REQUIRE_FALSE(p.connection->finished());
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/clients/flow_control.h"
+
+#include <catch2/catch.hpp>
+#include <limits>
+#include <vector>
+
+using namespace crane;
+using namespace crane::proxy;
+
+namespace {
+constexpr std::int64_t kMs = 1'000'000;
+constexpr ReplicaId kOne{1}, kTwo{2}, kThree{3}, kFour{4};
+const std::vector<ReplicaId> kBoth{kOne, kTwo};
+
+// A leader whose server admits one entry per millisecond: at time t it is at entry t.
+struct Leader {
+  FlowControl flow{250 * kMs};
+  std::int64_t ms = 0;
+  explicit Leader(std::int64_t first = 1000) { run(first); }
+  void run(std::int64_t for_ms) {
+    for (const std::int64_t end = ms + for_ms; ms < end;) {
+      ++ms;
+      flow.applied(Index{static_cast<std::uint64_t>(ms)}, ms * kMs);
+    }
+  }
+  void hear(ReplicaId who, std::uint64_t applied, std::uint64_t comes_back = 0) {
+    flow.heard(who, {applied, comes_back}, ms * kMs);
+  }
+  bool late() const { return flow.anybody_late(ms * kMs); }
+  bool holds(const std::vector<ReplicaId>& others = kBoth, std::size_t needed = 1) const {
+    return flow.holds(others, needed, ms * kMs);
+  }
+};
+}  // namespace
+
+TEST_CASE("a trail tells how long ago, in steps; the oldest stands for all before", "[flow]") {
+  Trail trail;
+  REQUIRE(trail.since(Index{0}) == 0);
+  for (std::int64_t ms = 1; ms <= 1000; ++ms) {
+    trail.at(Index{static_cast<std::uint64_t>(ms)}, ms * kMs);
+  }
+  const auto near = [&](std::uint64_t index, std::int64_t want_ms) {
+    const std::int64_t ns = trail.since(Index{index});
+    return ns <= want_ms * kMs && ns > want_ms * kMs - 2 * kTrailStepNs;
+  };
+  REQUIRE(near(900, 100));
+  REQUIRE(near(500, 500));
+  REQUIRE(trail.since(Index{1000}) == 0);
+  REQUIRE(trail.since(Index{2000}) == 0);
+  // Time without progress is not counted.
+  trail.at(Index{1000}, 5000 * kMs);
+  REQUIRE(near(900, 100));
+  for (std::int64_t ms = 5001; ms <= 15000; ++ms) {
+    trail.at(Index{static_cast<std::uint64_t>(ms)}, ms * kMs);
+  }
+  REQUIRE(trail.since(Index{1}) == trail.since(Index{6000}));
+  REQUIRE(trail.since(Index{1}) >= 2 * kLagMostNs - 2 * kTrailStepNs);
+  REQUIRE(near(14900, 100));
+  REQUIRE(near(14000, 1000));
+}
+
+TEST_CASE("a trail knows who is where it was from who is behind that", "[flow]") {
+  Trail trail;
+  trail.at(Index{10}, 100 * kMs);
+  trail.at(Index{20}, 200 * kMs);
+  REQUIRE(trail.since(Index{10}) == 0);
+  REQUIRE(trail.since(Index{9}) == 100 * kMs);
+  REQUIRE(trail.left(Index{20}) == 200 * kMs);
+}
+
+TEST_CASE("a follower says where it is when it is late and moves, now and then", "[flow]") {
+  ProgressReport report;
+  report.committed(Index{1}, 1 * kMs);
+  report.committed(Index{2}, 10 * kMs);
+  REQUIRE_FALSE(report.due(Index{1}, 10 * kMs));  // not late
+  report.committed(Index{5}, 100 * kMs);
+  REQUIRE(report.due(Index{1}, 100 * kMs));
+  report.committed(Index{9}, 200 * kMs);
+  REQUIRE(report.due(Index{2}, 201 * kMs));
+  REQUIRE_FALSE(report.due(Index{3}, 202 * kMs));  // just said
+  REQUIRE(report.due(Index{3}, 201 * kMs + kTellNs));
+  REQUIRE(report.due(Index{5}, 215 * kMs));        // what waits has only come: its last word
+  REQUIRE_FALSE(report.due(Index{5}, 216 * kMs));  // once
+  REQUIRE_FALSE(report.due(Index{9}, 900 * kMs));  // it has all there is
+}
+
+TEST_CASE("a follower that stands says so for a while", "[flow]") {
+  constexpr auto kNone = std::numeric_limits<std::int64_t>::max();
+  ProgressReport report;
+  report.committed(Index{5}, 1 * kMs);
+  std::int64_t now = 100 * kMs;
+  REQUIRE(report.due(Index{1}, now));
+  int times = 0;
+  for (std::int64_t next = 0; (next = report.again_ns(now)) != kNone; now = next) {
+    REQUIRE(next == now + kRepeatNs);
+    REQUIRE_FALSE(report.due(Index{1}, next - 1));
+    REQUIRE(report.due(Index{1}, next));
+    ++times;
+  }
+  REQUIRE(times == kStandsNs / kRepeatNs);
+  REQUIRE_FALSE(report.due(Index{1}, now + kStandsNs));
+  REQUIRE(report.again_ns(now + kStandsNs) == kNone);
+  REQUIRE(report.due(Index{2}, now + 2 * kStandsNs));  // it went on
+  REQUIRE(report.again_ns(now + 2 * kStandsNs) == now + 2 * kStandsNs + kRepeatNs);
+  // A look that came late is no reason to look at once, again and again.
+  REQUIRE_FALSE(report.due(Index{2}, now + 4 * kStandsNs));
+  REQUIRE(report.again_ns(now + 4 * kStandsNs) == kNone);
+  REQUIRE(report.due(Index{5}, now + 5 * kStandsNs));
+  REQUIRE(report.again_ns(now + 5 * kStandsNs) == kNone);
+}
+
+TEST_CASE("who had nothing old to run for a while has caught up", "[flow]") {
+  ProgressReport report;
+  REQUIRE_FALSE(report.due(Index{0}, 10 * kMs));
+  REQUIRE_FALSE(report.caught_up(10 * kMs + kHelpAfterNs));  // it has heard of no log yet
+  report.committed(Index{5}, 500 * kMs);
+  REQUIRE_FALSE(report.due(Index{4}, 500 * kMs));
+  REQUIRE_FALSE(report.caught_up(499 * kMs + kHelpAfterNs));
+  REQUIRE(report.caught_up(500 * kMs + kHelpAfterNs));
+  REQUIRE(report.due(Index{4}, 600 * kMs));  // late
+  REQUIRE(report.due(Index{5}, 700 * kMs));
+  REQUIRE_FALSE(report.caught_up(699 * kMs + kHelpAfterNs));
+  REQUIRE(report.caught_up(700 * kMs + kHelpAfterNs));
+}
+
+TEST_CASE("W4: clients wait when no majority is near, until one is", "[flow]") {
+  Leader leader;
+  REQUIRE_FALSE(leader.late());
+  leader.hear(kOne, 700);
+  REQUIRE(leader.late());
+  REQUIRE_FALSE(leader.holds());  // the other one is near, as far as is known
+  leader.hear(kTwo, 900);
+  REQUIRE_FALSE(leader.holds());  // within the limit
+  leader.hear(kTwo, 600);
+  REQUIRE(leader.holds());
+  // The faster one counts; what it still lacks does not grow while the leader stands.
+  leader.ms += 50;
+  leader.hear(kOne, 760);
+  REQUIRE_FALSE(leader.holds());
+}
+
+TEST_CASE("W4: of five, clients wait for the second fastest of the others", "[flow]") {
+  const std::vector<ReplicaId> all{kOne, kTwo, kThree, kFour};
+  Leader leader;
+  leader.hear(kOne, 100);
+  leader.hear(kTwo, 100);
+  REQUIRE_FALSE(leader.holds(all, 2));
+  leader.hear(kThree, 100);
+  REQUIRE(leader.holds(all, 2));
+  leader.hear(kThree, 990);
+  REQUIRE_FALSE(leader.holds(all, 2));
+}
+
+TEST_CASE("W4: who is silent is not waited for, nor is he when the others are too few", "[flow]") {
+  Leader leader;
+  leader.hear(kOne, 100);
+  leader.hear(kTwo, 100);
+  REQUIRE(leader.holds());
+  leader.run(kHeardNs / kMs + 1);
+  REQUIRE_FALSE(leader.late());
+  REQUIRE_FALSE(leader.holds());
+  leader.hear(kOne, 100);
+  REQUIRE(leader.holds({kOne}, 1));    // the other one is gone
+  REQUIRE_FALSE(leader.holds({}, 1));  // both are: nothing is committed anyway
+  REQUIRE_FALSE(leader.holds({kTwo}, 1));
+}
+
+TEST_CASE("a limit of 0: nobody waits", "[flow]") {
+  Leader leader;
+  leader.flow = FlowControl{0};
+  leader.run(1000);
+  leader.hear(kOne, 1);
+  leader.hear(kTwo, 1);
+  REQUIRE_FALSE(leader.late());
+  REQUIRE_FALSE(leader.holds());
+}
+
+TEST_CASE("what was heard in another reign does not count", "[flow]") {
+  Leader leader;
+  leader.hear(kOne, 1);
+  leader.hear(kTwo, 1);
+  leader.flow.lead();
+  REQUIRE_FALSE(leader.late());
+  REQUIRE_FALSE(leader.holds());
+}
+
+namespace {
+// A follower runs `speed` entries per millisecond; the leader's server one, but when clients wait.
+struct Return {
+  Leader leader{2000};
+  std::uint64_t at = 0, own = 2000;
+  // How many the leader's server runs meanwhile.
+  std::uint64_t run(std::int64_t for_ms, std::uint64_t speed, std::uint64_t comes_back = 1) {
+    const std::uint64_t before = own;
+    for (std::int64_t i = 0; i < for_ms; ++i) {
+      ++leader.ms;
+      at += speed;
+      leader.hear(kOne, at, comes_back);
+      if (!leader.holds()) leader.flow.applied(Index{++own}, leader.ms * kMs);
+    }
+    return own - before;
+  }
+};
+constexpr std::int64_t kGraceMs = kHelpAfterNs / kMs;
+}  // namespace
+
+TEST_CASE("who comes back and does not catch up runs two entries for one of the leader's",
+          "[flow]") {
+  Return r;
+  REQUIRE(r.run(kGraceMs, 1) == kGraceMs);  // not at once
+  const std::uint64_t helped = r.run(1000, 1);
+  REQUIRE(helped >= 500);
+  REQUIRE(helped <= 500 + kHelpSlack + 2);
+  // Who runs twice as much anyway is no reason to wait.
+  Return fast;
+  fast.own = 60'000;
+  fast.leader.flow.applied(Index{fast.own}, fast.leader.ms * kMs);
+  REQUIRE(fast.run(2000, 2) == 2000);
+  // Nor is who is not late any more.
+  Return near;
+  near.at = 1900;
+  REQUIRE(near.run(2000, 1) == 2000);
+}
+
+TEST_CASE("who comes back is helped for a minute, and the next time anew", "[flow]") {
+  Return r;
+  r.at = 1;
+  for (std::int64_t ms = 0; ms <= kHelpNs / kMs; ms += 10) {
+    r.leader.ms += 10;
+    r.leader.flow.applied(Index{r.own += 10}, r.leader.ms * kMs);
+    r.leader.hear(kOne, r.at += 1, 1);
+    if (ms > 1000 && ms < kHelpNs / kMs) REQUIRE(r.leader.holds());
+  }
+  REQUIRE(r.run(1000, 1) == 1000);
+  REQUIRE(r.run(1000, 1, 0) == 1000);  // late, and the other one is not
+  r.leader.ms += kHelpAfterNs / kMs + 1;
+  REQUIRE(r.run(1000, 1) == 1000);  // it had been silent, no more
+  REQUIRE(r.run(kGraceMs, 1, 2) == kGraceMs);
+  REQUIRE(r.run(1000, 1, 2) < 600);
+  r.at = 1;  // it died, and is back at once
+  REQUIRE(r.run(kGraceMs, 1, 3) == kGraceMs);
+  REQUIRE(r.run(1000, 1, 3) < 600);
+}
+
+TEST_CASE("one that comes back is no reason to wait for another one longer", "[flow]") {
+  Leader leader;
+  leader.hear(kOne, 10, 1);
+  leader.hear(kTwo, 10);
+  REQUIRE(leader.holds());  // without it the late one is needed
+  leader.run(kHeardNs / kMs + 1);
+  leader.hear(kTwo, 10);
+  REQUIRE_FALSE(leader.holds());  // it says nothing any more: it has caught up
+  leader.hear(kOne, static_cast<std::uint64_t>(leader.ms) - 100, 1);
+  REQUIRE_FALSE(leader.holds());  // it comes back, and is near already
+}

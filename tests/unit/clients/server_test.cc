@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// The proxy with real TCP clients and a log that takes everything.
+#include "proxy/clients/server.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+
+#include "tests/unit/clients/fake_log.h"
+
+using namespace crane;
+using namespace crane::proxy;
+
+namespace {
+
+struct Fixture {
+  Fixture() : base(event_base_new()) {
+    ProxyOptions options;
+    options.queued_bytes_max = 4 << 20;
+    proxy = std::make_unique<Proxy>(base, options, log.propose_fn(), [this] { ++events; });
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(::bind(fd, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0);
+    REQUIRE(::listen(fd, 64) == 0);
+    socklen_t size = sizeof address;
+    REQUIRE(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    proxy->add_listener(80, fd);
+  }
+  ~Fixture() {
+    for (const int fd : clients) ::close(fd);
+    proxy.reset();
+    event_base_free(base);
+  }
+  void serve() {
+    proxy->set_listening(80, true);
+    proxy->lead(true);
+  }
+  int connect() {
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    REQUIRE(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    clients.push_back(fd);
+    return fd;
+  }
+  void turn_loop() {
+    event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    (void)proxy->propose_inputs(1);
+  }
+  template <typename Condition>
+  bool until(Condition&& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      turn_loop();
+    }
+    return true;
+  }
+  void output(OutputType type, std::uint64_t conn, const std::string& text = "",
+              std::uint64_t argument = 0) {
+    proxy->output({type, {}, conn, argument, 0}, std::as_bytes(std::span(text)));
+  }
+  static std::string hear(int fd) {
+    char text[100];
+    const ssize_t got = ::recv(fd, text, sizeof text, 0);
+    return got < 0 ? std::string("<") + std::to_string(errno) + ">"
+                   : std::string(text, static_cast<std::size_t>(got));
+  }
+
+  FakeLog log;
+  event_base* base;
+  std::unique_ptr<Proxy> proxy;
+  sockaddr_in address{};
+  std::vector<int> clients;
+  int events = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a client's connection and first request join one batch and are answered", "[proxy]") {
+  Fixture f;
+  f.serve();
+  const int client = f.connect();
+  REQUIRE(::send(client, "PING", 4, 0) == 4);
+  REQUIRE(f.until([&] { return f.log.taken.size() >= 2; }));
+  REQUIRE(f.log.types() == "connect data");
+  const auto body = f.log.taken[0].as<ConnectBody>();
+  REQUIRE(body.port == 80);
+  REQUIRE(text(body.local) == "127.0.0.1:80");
+  REQUIRE(body.peer.port != 0);
+  REQUIRE(f.log.taken[1].as<DataBody>().conn == ConnId{f.log.taken[0].index});
+  const std::uint64_t conn = f.log.taken[0].index;
+  f.output(OutputType::kBytes, conn, "PONG");
+  REQUIRE(Fixture::hear(client) == "PONG");
+  f.output(OutputType::kClose, conn);
+  REQUIRE(Fixture::hear(client).empty());
+  REQUIRE(f.proxy->connections() == 0);
+  REQUIRE(f.events > 0);
+}
+
+TEST_CASE("R2: only a leader whose server listens accepts", "[proxy]") {
+  Fixture f;
+  f.connect();
+  for (int i = 0; i < 20; ++i) f.turn_loop();
+  f.proxy->lead(true);
+  for (int i = 0; i < 20; ++i) f.turn_loop();
+  REQUIRE(f.log.taken.empty());
+  f.output(OutputType::kListen, 80);
+  REQUIRE(f.until([&] { return f.log.taken.size() == 1; }));
+  f.output(OutputType::kUnlisten, 80);
+  f.connect();
+  for (int i = 0; i < 20; ++i) f.turn_loop();
+  REQUIRE(f.log.taken.size() == 1);
+}
+
+TEST_CASE("C8: stepping down resets every client and forgets what was read", "[proxy]") {
+  Fixture f;
+  f.serve();
+  const int first = f.connect();
+  const int second = f.connect();
+  REQUIRE(f.until([&] { return f.log.taken.size() == 2; }));
+  REQUIRE(::send(first, "x", 1, 0) == 1);
+  event_base_loop(f.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+  f.proxy->lead(false);
+  REQUIRE(f.proxy->connections() == 0);
+  REQUIRE(f.proxy->batch().empty());
+  REQUIRE(Fixture::hear(first) == "<104>");  // ECONNRESET
+  REQUIRE(Fixture::hear(second) == "<104>");
+  REQUIRE(f.proxy->counters().reset_leader == 2);
+  // Records of the old reign find nobody.
+  f.output(OutputType::kBytes, f.log.taken[0].index, "late");
+}
+
+TEST_CASE("a refused connection and a close with unread input are resets", "[proxy]") {
+  Fixture f;
+  f.serve();
+  const int refused = f.connect();
+  const int closed = f.connect();
+  REQUIRE(f.until([&] { return f.log.taken.size() == 2; }));
+  f.output(OutputType::kRefused, f.log.taken[0].index);
+  f.output(OutputType::kClose, f.log.taken[1].index, "", 1);
+  REQUIRE(Fixture::hear(refused) == "<104>");
+  REQUIRE(Fixture::hear(closed) == "<104>");
+  REQUIRE(f.proxy->connections() == 0);
+  REQUIRE(f.proxy->counters().refused == 1);
+}
+
+TEST_CASE("a leader that refuses resets its clients, and the server hears of it", "[proxy]") {
+  Fixture f;
+  f.serve();
+  const int first = f.connect();
+  const int second = f.connect();
+  REQUIRE(f.until([&] { return f.log.taken.size() == 2; }));
+  f.proxy->refuse(true);
+  REQUIRE(Fixture::hear(first) == "<104>");
+  REQUIRE(Fixture::hear(second) == "<104>");
+  REQUIRE(f.proxy->counters().reset_leader == 2);
+  REQUIRE(f.until([&] { return f.log.taken.size() == 4; }));
+  REQUIRE(f.log.taken[2].type == EntryType::kReset);
+  REQUIRE(f.log.taken[3].type == EntryType::kReset);
+}
+
+TEST_CASE("while paused nothing is read, afterwards all of it", "[proxy]") {
+  Fixture f;
+  f.serve();
+  const int client = f.connect();
+  REQUIRE(f.until([&] { return f.log.taken.size() == 1; }));
+  f.proxy->pause(true);
+  REQUIRE(::send(client, "later", 5, 0) == 5);
+  f.connect();
+  for (int i = 0; i < 20; ++i) f.turn_loop();
+  REQUIRE(f.log.taken.size() == 1);
+  f.proxy->pause(false);
+  REQUIRE(f.until([&] { return f.log.taken.size() == 3; }));
+}
+
+TEST_CASE("a full receive window stops one client until the server reads", "[proxy]") {
+  Fixture f;
+  f.serve();
+  const int client = f.connect();
+  const std::string much(400'000, 'x');
+  std::size_t sent = 0;
+  const auto push = [&] {
+    const ssize_t n = ::send(client, much.data() + sent, much.size() - sent, MSG_DONTWAIT);
+    if (n > 0) sent += static_cast<std::size_t>(n);
+  };
+  std::size_t got = 0;
+  const auto count = [&] {
+    got = 0;
+    for (const Taken& t : f.log.taken) {
+      if (t.type == EntryType::kData) got += t.data().size();
+    }
+    return got;
+  };
+  REQUIRE(f.until([&] { return push(), count() == 32 * 1024; }));
+  for (int i = 0; i < 20; ++i) f.turn_loop();
+  REQUIRE(count() == 32 * 1024);  // the server has read nothing yet
+  f.output(OutputType::kConsumed, f.log.taken[0].index, "", 1);
+  REQUIRE(f.until([&] { return push(), count() == 256 * 1024 + 1; }));
+  for (int i = 0; i < 20; ++i) f.turn_loop();
+  REQUIRE(count() == 256 * 1024 + 1);
+  f.output(OutputType::kConsumed, f.log.taken[0].index, "", 200'000);
+  REQUIRE(f.until([&] { return push(), count() == much.size(); }));
+}
+
+TEST_CASE("the bound on queued output resets the client that takes least", "[proxy]") {
+  Fixture f;
+  f.serve();
+  const int slow = f.connect();
+  REQUIRE(f.until([&] { return f.log.taken.size() == 1; }));
+  const std::string part(60'000, 'x');
+  for (int i = 0; i < 400 && f.proxy->counters().reset_slow == 0; ++i) {
+    f.output(OutputType::kBytes, f.log.taken[0].index, part);
+  }
+  REQUIRE(f.proxy->counters().reset_slow == 1);
+  REQUIRE(f.proxy->queued_bytes() == 0);
+  REQUIRE(f.proxy->propose_inputs(1).ok());
+  REQUIRE(f.log.taken.back().type == EntryType::kReset);
+  (void)slow;
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state machine of a checkpoint: when the log is held, and every way out.
+//
+// CHECKS  Q1, Q2.
+// METHOD  Actions that count and say what the test tells them.
+#include "proxy/node/recovery/checkpointer.h"
+
+#include <catch2/catch.hpp>
+#include <limits>
+
+using namespace crane;
+using crane::node::Checkpointer;
+using State = crane::node::Checkpointer::State;
+
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000, kNoLook = std::numeric_limits<std::int64_t>::max();
+
+struct Fixture {
+  bool admitted = true;
+  std::string unrest = "slot 3 computes";
+  Outcome can_prepare = Done{}, can_dump = Done{}, can_publish = Done{};
+  std::uint64_t held_until = 0;  // entries up to here can be slid to
+  std::uint64_t at = 7;
+  int prepares = 0, dumps = 0, releases = 0, publishes = 0, discards = 0;
+  Checkpointer c{{[this] {
+                    ++prepares;
+                    return can_prepare;
+                  },
+                  [this] { return Index{at}; }, [this] { return admitted; },
+                  [this] { return unrest; },
+                  [this] { return at < held_until ? Index{++at} : Index{0}; },
+                  [this] {
+                    REQUIRE(unrest.empty());  // Q2
+                    ++dumps;
+                    return can_dump;
+                  },
+                  [this] { ++releases; },
+                  [this] {
+                    ++publishes;
+                    return can_publish;
+                  },
+                  [this] { ++discards; }}};
+
+  // As if CRIU had been started at once.
+  void hold(std::int64_t now, Index entry) {
+    c.asked(now, entry);
+    REQUIRE(c.state() == State::kPreparing);
+    REQUIRE_FALSE(c.holds());
+    c.prepared(now);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("checkpoint: the log is held from what is prepared until the dump is there", "[Q1]") {
+  Fixture f;
+  f.c.asked(-50 * kMs, Index{7});
+  REQUIRE(f.prepares == 1);
+  REQUIRE_FALSE(f.c.holds());
+  REQUIRE(f.c.step(-20 * kMs, false) == kNoLook);
+  f.c.prepared(0);
+  REQUIRE(f.c.holds());
+  REQUIRE(f.c.step(1 * kMs, false) != kNoLook);
+  f.unrest.clear();
+  REQUIRE(f.c.step(2 * kMs, false) == kNoLook);
+  REQUIRE(f.c.holds());
+  REQUIRE(f.dumps == 1);
+  f.c.dumped(90 * kMs, "");
+  REQUIRE_FALSE(f.c.holds());
+  REQUIRE(f.releases == 1);
+  REQUIRE(f.publishes == 1);
+  f.c.published(200 * kMs, "");
+  REQUIRE(f.c.state() == State::kIdle);
+  REQUIRE(f.releases == 1);
+  REQUIRE(f.discards == 0);
+  REQUIRE(f.c.status().taken == 1);
+  REQUIRE(f.c.status().last == Index{7});
+  REQUIRE(f.c.status().prepare_ns == 50 * kMs);
+  REQUIRE(f.c.status().rest_ns == 1 * kMs);
+  REQUIRE(f.c.status().held_ns == 88 * kMs);
+  REQUIRE(f.c.status().pack_ns == 110 * kMs);
+}
+
+TEST_CASE("checkpoint: it is as of the last entry that the server was given", "[Q1]") {
+  Fixture f;
+  f.c.asked(0, Index{7});
+  f.at = 30;  // the log went on
+  f.unrest.clear();
+  f.c.prepared(1 * kMs);
+  REQUIRE(f.c.at() == Index{30});
+  REQUIRE(f.c.step(1 * kMs, false) == kNoLook);
+  f.c.dumped(2 * kMs, "");
+  f.c.published(3 * kMs, "");
+  REQUIRE(f.c.status().last == Index{30});
+}
+
+TEST_CASE("checkpoint: given up before anything is held, nothing is released", "[Q1]") {
+  Fixture f;
+  SECTION("it cannot be prepared") {
+    f.can_prepare = Error{Code::kNotFound, 0, "no CRIU"};
+    f.c.asked(0, Index{7});
+    REQUIRE(f.c.status().why == "no CRIU");
+  }
+  SECTION("preparing fails") {
+    f.c.asked(0, Index{7});
+    f.c.dumped(1, "CRIU was killed");
+    REQUIRE(f.c.status().why == "CRIU was killed");
+  }
+  REQUIRE(f.c.state() == State::kIdle);
+  REQUIRE(f.releases == 0);
+  REQUIRE(f.discards == 1);
+  f.c.prepared(2);  // what was on its way
+  REQUIRE_FALSE(f.c.holds());
+  f.can_prepare = Done{};
+  f.at = 8;
+  f.hold(3, Index{8});
+}
+
+TEST_CASE("checkpoint: a server that is far behind is waited for", "[Q1]") {
+  Fixture f;
+  f.admitted = false;
+  f.unrest.clear();
+  f.hold(0, Index{7});
+  for (std::int64_t now = 0; now < 60'000 * kMs; now += 100 * kMs) {
+    REQUIRE(f.c.step(now, false) != kNoLook);
+  }
+  REQUIRE(f.dumps == 0);
+  f.admitted = true;
+  REQUIRE(f.c.step(60'001 * kMs, false) == kNoLook);
+  REQUIRE(f.dumps == 1);
+}
+
+TEST_CASE("checkpoint: a place that is none to stop at is left behind", "[Q1]") {
+  Fixture f;
+  f.held_until = 9;
+  f.hold(0, Index{7});
+  for (std::int64_t now = 0; now < 1000 * kMs; now += 1 * kMs) {
+    REQUIRE(f.c.step(now, false) != kNoLook);
+  }
+  REQUIRE(f.at == 9);
+  REQUIRE(f.c.at() == Index{9});
+  REQUIRE(f.c.holds());
+  f.unrest.clear();
+  REQUIRE(f.c.step(1001 * kMs, false) == kNoLook);
+  f.c.dumped(1002 * kMs, "");
+  f.c.published(1003 * kMs, "");
+  REQUIRE(f.c.status().last == Index{9});
+}
+
+TEST_CASE("checkpoint: a place is left only when the server had time, and its entry is admitted",
+          "[Q1]") {
+  Fixture f;
+  f.held_until = 9;
+  f.hold(0, Index{7});
+  REQUIRE(f.c.step(0, false) != kNoLook);
+  REQUIRE(f.c.step(5 * kMs, false) != kNoLook);
+  REQUIRE(f.at == 7);  // it may still come to rest here
+  REQUIRE(f.c.step(20 * kMs, false) != kNoLook);
+  REQUIRE(f.at == 8);
+  f.admitted = false;
+  f.unrest.clear();  // behind the entry before: not yet where it is to be dumped
+  REQUIRE(f.c.step(21 * kMs, false) != kNoLook);
+  REQUIRE(f.dumps == 0);
+  f.admitted = true;
+  REQUIRE(f.c.step(22 * kMs, false) == kNoLook);
+  REQUIRE(f.dumps == 1);
+}
+
+TEST_CASE("checkpoint: the time for rest is from the first place on, of this checkpoint", "[Q1]") {
+  Fixture f;
+  f.held_until = 1'000'000;
+  for (const std::uint64_t entry : {7, 2'000'000}) {  // nothing is held behind the second
+    f.at = entry;
+    f.admitted = true;
+    const std::int64_t begin = entry == 7 ? 0 : 60'000 * kMs;
+    f.hold(begin, Index{entry});
+    f.admitted = false;
+    f.unrest.clear();
+    REQUIRE(f.c.step(begin, false) != kNoLook);  // each waits for admission of its own
+    f.admitted = true;
+    f.unrest = "slot 3 computes";
+    std::int64_t now = begin;
+    for (std::int64_t next = begin; next != kNoLook; next = f.c.step(now, false)) {
+      now = next;
+      REQUIRE(now < begin + 60'000 * kMs);
+    }
+    REQUIRE(now >= begin + 1'000 * kMs);
+    REQUIRE(f.c.status().why.find("slot 3 computes") != std::string::npos);
+  }
+  REQUIRE(f.dumps == 0);
+  REQUIRE(f.c.status().failed == 2);
+}
+
+TEST_CASE("checkpoint: every way out of it lets the log go on once", "[Q1]") {
+  Fixture f;
+  f.hold(0, Index{7});
+  SECTION("no rest in time") {
+    std::int64_t now = 0;
+    for (std::int64_t next = 0; next != kNoLook; now = next) {
+      REQUIRE(now < 60'000 * kMs);
+      next = f.c.step(now, false);
+    }
+    REQUIRE(f.dumps == 0);
+    REQUIRE(f.c.status().why.find("slot 3 computes") != std::string::npos);
+  }
+  SECTION("the lead comes to this replica") {
+    REQUIRE(f.c.step(1, true) == kNoLook);
+    REQUIRE(f.c.status().why == "this replica leads now");
+  }
+  SECTION("what was prepared is gone before it is at rest") {
+    f.c.dumped(1, "CRIU was killed");
+    REQUIRE(f.dumps == 0);
+    REQUIRE(f.c.status().why == "CRIU was killed");
+  }
+  SECTION("the dump cannot begin") {
+    f.unrest.clear();
+    f.can_dump = Error{Code::kUnsupported, 0, "no CRIU"};
+    REQUIRE(f.c.step(1, false) == kNoLook);
+    REQUIRE(f.c.status().why == "no CRIU");
+  }
+  SECTION("the dump is refused") {
+    f.unrest.clear();
+    REQUIRE(f.c.step(1, false) == kNoLook);
+    f.c.dumped(2, "io_uring");
+    REQUIRE(f.publishes == 0);
+    REQUIRE(f.c.status().why == "io_uring");
+  }
+  SECTION("it cannot be packed") {
+    f.unrest.clear();
+    REQUIRE(f.c.step(1, false) == kNoLook);
+    f.can_publish = Error{Code::kFull, 0, "the disk is full"};
+    f.c.dumped(2, "");
+    REQUIRE(f.c.status().why == "the disk is full");
+  }
+  SECTION("packing fails") {
+    f.unrest.clear();
+    REQUIRE(f.c.step(1, false) == kNoLook);
+    f.c.dumped(2, "");
+    f.c.published(3, "the disk is full");
+  }
+  REQUIRE(f.c.state() == State::kIdle);
+  REQUIRE(f.releases == 1);
+  REQUIRE(f.discards == 1);
+  REQUIRE(f.c.status().taken == 0);
+  REQUIRE(f.c.status().failed == 1);
+  REQUIRE(f.c.status().gave_up == Index{7});
+  f.at = 9;
+  f.hold(10, Index{9});  // the next one is not hindered
+}
+
+TEST_CASE("checkpoint: a second one while one is under way is not begun", "[Q1]") {
+  Fixture f;
+  f.hold(0, Index{7});
+  f.unrest.clear();
+  (void)f.c.step(1, false);
+  f.c.dumped(2, "");
+  f.c.asked(3, Index{8});
+  REQUIRE(f.prepares == 1);
+  REQUIRE(f.c.status().why == "the one before was not finished");
+  REQUIRE_FALSE(f.c.holds());
+  REQUIRE(f.releases == 1);
+  f.c.published(4, "");
+  REQUIRE(f.c.status().last == Index{7});
+}
+
+TEST_CASE("checkpoint: one that is refused holds nothing and is told") {
+  Fixture f;
+  f.c.refuse(Index{7}, "why not");
+  REQUIRE_FALSE(f.c.holds());
+  REQUIRE(f.releases == 0);
+  REQUIRE(f.discards == 0);
+  REQUIRE(f.c.status().gave_up == Index{7});
+  REQUIRE(f.c.status().why == "why not");
+  f.c.asked(10, Index{9});
+  REQUIRE(f.c.state() == Checkpointer::State::kPreparing);
+}

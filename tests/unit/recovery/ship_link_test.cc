@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    Checkpoints travel over the port of the tcp fabric, as links of their own: only who holds
+//         the group's secret is let in, the log does not notice, and nobody waits for ever.
+// METHOD  A real fabric, polled by this process; visitors are processes of their own; the link of a
+//         visitor is served in a worker, as a node does.
+// CHECKS  What arrives, from whom; that strangers get nothing; that the fabric's links stay.
+#include <poll.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "checkpoint/worker.h"
+#include "consensus/fabric/tcp.h"
+#include "proxy/node/recovery/ship_link.h"
+#include "tests/unit/checkpoint/image_harness.h"
+
+using namespace crane;
+using namespace crane::test;
+using checkpoint::Worker;
+using consensus::FabricEvent;
+using consensus::SecureLink;
+using consensus::TcpFabric;
+using consensus::TcpOptions;
+using node::ShipLink;
+using node::ShipParty;
+
+namespace {
+
+constexpr int kSilenceMs = 10'000;
+constexpr int kPatience = 2000;  // polls of 5 ms
+
+consensus::GroupSecret secret_of(std::uint8_t fill) {
+  consensus::GroupSecret secret;
+  secret.fill(std::byte{fill});
+  return secret;
+}
+
+// A port of the loopback device that was free a moment ago.
+std::uint16_t free_port() {
+  const auto at = consensus::resolve("127.0.0.1", 0);
+  REQUIRE(at.ok());
+  const auto fd = consensus::listen_on(at.value());
+  REQUIRE(fd.ok());
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  REQUIRE(::getsockname(fd.value(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  ::close(fd.value());
+  return ntohs(address.sin_port);
+}
+
+// Two replicas of a group of three; the third comes for a checkpoint only.
+struct Group {
+  Scratch scratch;
+  std::mt19937_64 random{Catch::rngSeed()};
+  ShipParty party{ReplicaId{2}, {}, secret_of(7)};
+  std::vector<std::unique_ptr<TcpFabric>> fabrics;
+  std::vector<std::pair<ReplicaId, std::unique_ptr<SecureLink>>> visitors;
+  std::string from = scratch.path() + "/from", there = scratch.path() + "/to";
+  std::string name;
+  Expected ours = kOurs;
+  int downs = 0;
+
+  Group() {
+    Checkpoints here({from, 1, {}});
+    name = publish_one(here, 1, 5, random);
+    REQUIRE(here.verify(name).ok());
+    ours.library_digest = here.find(name).value().manifest.library_digest;
+    for (int i = 0; i < 3; ++i) party.endpoints.push_back({"127.0.0.1", free_port()});
+    for (std::uint8_t i = 0; i < 2; ++i) {
+      TcpOptions o;
+      o.directory = scratch.path() + "/" + std::to_string(i);
+      fs::create_directory(o.directory);
+      o.self = ReplicaId{i};
+      o.group = 99;
+      o.log_bytes = 1 << 20;
+      o.endpoints = party.endpoints;
+      o.secret = party.secret;
+      o.take_visitor = [this](ReplicaId who, std::unique_ptr<SecureLink> link) {
+        visitors.emplace_back(who, std::move(link));
+      };
+      auto opened = TcpFabric::open(o);
+      REQUIRE(opened.ok());
+      fabrics.push_back(std::move(opened).value());
+    }
+    REQUIRE(pump([this] { return fabrics[0]->connected(ReplicaId{1}); }));
+  }
+  bool pump(const std::function<bool()>& done) {
+    for (int i = 0; i < kPatience; ++i) {
+      for (const auto& fabric : fabrics) {
+        FabricEvent events[8];
+        const std::size_t n = fabric->poll(events);
+        for (std::size_t k = 0; k < n; ++k) {
+          downs += events[k].kind == FabricEvent::Kind::kPeerDown;
+        }
+        fabric->prepare_to_sleep();
+      }
+      if (done()) return true;
+      ::poll(nullptr, 0, 5);
+    }
+    return false;
+  }
+  // The third one fetches from the first, in a process of its own; its exit status, 0: well.
+  pid_t visit(const ShipParty& who) {
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child != 0) return child;
+    auto others = others_of(who);
+    others.replicas = {0};
+    Checkpoints here({there, 1, {}});
+    Why why;
+    const auto got = checkpoint::fetch_newest(
+        others, ours, Index{0}, here, [](const std::string&) {}, why);
+    spill(scratch.path() + "/why", why.text);
+    ::_exit(got.ok() ? 0 : static_cast<int>(got.error().code));
+  }
+  int ended(pid_t child) {
+    int status = -1;
+    REQUIRE(pump([&] { return ::waitpid(child, &status, WNOHANG) == child; }));
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  // As a node does: the link goes on in the worker's process.
+  void serve_first(Worker& worker) {
+    auto link = std::move(visitors.front().second);
+    visitors.erase(visitors.begin());
+    REQUIRE(worker
+                .start(
+                    [&](const Worker::Say&, Why& why) -> Result<std::string> {
+                      ShipLink wire(std::move(link), kSilenceMs);
+                      Checkpoints here({from, 1, {}});
+                      const auto served = checkpoint::serve(wire, here, false, why);
+                      if (!served) return served.error();
+                      return served.value().name;
+                    },
+                    {}, link->fd())
+                .ok());
+    link->hand_over();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("ship link: a checkpoint comes by the fabric's port", "[root][processes][G6]") {
+  INFO("seed " << Catch::rngSeed());
+  Group g;
+  const pid_t child = g.visit(g.party);
+  std::vector<std::string> given;
+  std::vector<std::unique_ptr<Worker>> workers;
+  int status = -1;
+  REQUIRE(g.pump([&] {
+    while (!g.visitors.empty()) {
+      CHECK(g.visitors.front().first == ReplicaId{2});
+      workers.push_back(std::make_unique<Worker>());
+      g.serve_first(*workers.back());
+    }
+    for (const auto& worker : workers) {
+      if (!worker->idle() && worker->advance()) {
+        INFO(worker->why());
+        REQUIRE(worker->result().ok());
+        given.push_back(worker->result().value());
+      }
+    }
+    return ::waitpid(child, &status, WNOHANG) == child || status != -1;
+  }));
+  INFO(slurp(g.scratch.path() + "/why"));
+  CHECK(status == 0);
+  REQUIRE(g.pump([&] {
+    for (const auto& worker : workers) {
+      if (!worker->idle() && worker->advance()) given.push_back(worker->result().value());
+    }
+    return given.size() == workers.size();
+  }));
+  CHECK(given == std::vector<std::string>{"", g.name});  // asked, then given
+  CHECK(Checkpoints({g.there, 1, {}}).find(g.name).value().verified);
+  // The log's links were not touched.
+  CHECK(g.downs == 0);
+  CHECK(g.fabrics[0]->connected(ReplicaId{1}));
+}
+
+TEST_CASE("ship link: who does not hold the secret gets nothing", "[root][processes][G6][S1]") {
+  Group g;
+  ShipParty stranger = g.party;
+  stranger.secret = secret_of(8);
+  CHECK(g.ended(g.visit(stranger)) == static_cast<int>(Code::kPeerFailed));
+  CHECK(slurp(g.scratch.path() + "/why").find("does not hold this group's secret") !=
+        std::string::npos);
+  CHECK(g.visitors.empty());
+  // Another replica's number, which is that of who listens.
+  ShipParty same = g.party;
+  same.self = ReplicaId{0};
+  CHECK(g.ended(g.visit(same)) == static_cast<int>(Code::kPeerFailed));
+  CHECK(g.visitors.empty());
+  CHECK(!fs::exists(g.there + "/" + g.name));
+  CHECK(g.downs == 0);
+}
+
+TEST_CASE("ship link: where nobody is, or who ends, is said", "[root][processes][G6]") {
+  Group g;
+  ShipParty lonely = g.party;
+  lonely.endpoints[0].port = free_port();
+  CHECK(g.ended(g.visit(lonely)) == static_cast<int>(Code::kPeerFailed));
+  CHECK(slurp(g.scratch.path() + "/why").find("it cannot be reached (127.0.0.1:") !=
+        std::string::npos);
+  // It is let in, and left.
+  const pid_t child = g.visit(g.party);
+  REQUIRE(g.pump([&] { return !g.visitors.empty(); }));
+  g.visitors.clear();
+  CHECK(g.ended(child) == static_cast<int>(Code::kPeerFailed));
+  CHECK(slurp(g.scratch.path() + "/why").find("it ended the connection") != std::string::npos);
+  CHECK(g.downs == 0);
+}
