@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/container_keeper.h"
+#include "dmt/base/clock.h"
 
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -18,7 +19,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 
@@ -64,17 +64,9 @@ bool is_ending(pid_t pid) {
 
 bool is_root() noexcept { return geteuid() == 0; }
 
-std::int64_t now_ms() noexcept {
-  timespec ts{};
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return static_cast<std::int64_t>(ts.tv_sec) * 1000 + ts.tv_nsec / 1'000'000;
-}
+std::int64_t now_ms() noexcept { return monotonic_ns() / 1'000'000; }
 
-std::int64_t now_us() noexcept {
-  timespec ts{};
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return static_cast<std::int64_t>(ts.tv_sec) * 1'000'000 + ts.tv_nsec / 1'000;
-}
+std::int64_t now_us() noexcept { return monotonic_ns() / 1'000; }
 
 Outcome make_directories(const std::string& path) {
   std::error_code failure;

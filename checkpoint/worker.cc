@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "checkpoint/background.h"
+#include "dmt/base/clock.h"
 
 namespace crane::checkpoint {
 namespace {
@@ -43,9 +44,7 @@ std::int64_t used_ns;
 
 void look_at_share(int) {
   const int kept = errno;
-  timespec used{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  const std::int64_t now_ns = used.tv_sec * 1'000'000'000 + used.tv_nsec;
+  const std::int64_t now_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
   if (now_ns - std::exchange(used_ns, now_ns) >= kLeastNs) {
     ::alarm(kLookSeconds);
   } else {

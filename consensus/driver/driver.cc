@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "consensus/driver/facts.h"
+#include "dmt/base/clock.h"
 #include "dmt/base/fault_point.h"
 #include "dmt/base/log.h"
 
@@ -36,17 +37,12 @@ constexpr std::uint64_t kPopulateStep = 32U << 10;
 constexpr std::uint64_t kPopulateAhead = 256U << 10;
 constexpr int kPopulateStepsMax = 16;
 
-std::uint64_t clock_ns(clockid_t clock) noexcept {
-  timespec t{};
-  ::clock_gettime(clock, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(t.tv_nsec);
-}
-
-std::uint64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
+std::uint64_t monotonic_ns() noexcept { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
 // The same, as of the last timer interrupt: a few milliseconds late at most, and no device is read.
-std::uint64_t recent_ns() noexcept { return clock_ns(CLOCK_MONOTONIC_COARSE); }
+std::uint64_t recent_ns() noexcept {
+  return static_cast<std::uint64_t>(clock_ns(CLOCK_MONOTONIC_COARSE));
+}
 
 Role role_of(core::Role role) noexcept {
   switch (role) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // TcpFabric: operations, frames and events.  Links are in tcp_links.cc.
 #include "consensus/fabric/tcp.h"
+#include "dmt/base/clock.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,12 +23,7 @@ constexpr std::size_t kEventsWaitingMax = 4096;
 // Of a long read, per peer and poll(): heartbeats go in between.
 constexpr int kPartsPerPoll = 4;
 
-std::uint64_t monotonic_ns() noexcept {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(t.tv_nsec);
-}
+std::uint64_t monotonic_ns() noexcept { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
 template <typename T>
 std::span<const std::byte> bytes_of(const T& value) noexcept {

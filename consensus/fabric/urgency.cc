@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "consensus/fabric/process.h"
+#include "dmt/base/clock.h"
 #include "dmt/base/futex.h"
 
 namespace crane::consensus {
@@ -19,10 +20,7 @@ constexpr std::uint32_t kIdleLooks = 4;
 constexpr std::int64_t kParkedNs = 1'000'000'000;
 
 std::uint64_t clock_ns(clockid_t id) noexcept {
-  timespec t{};
-  ::clock_gettime(id, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(t.tv_nsec);
+  return static_cast<std::uint64_t>(crane::clock_ns(id));
 }
 
 // What is forked meanwhile is ordinary.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "consensus/fabric/verbs_links.h"
+#include "dmt/base/clock.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -21,12 +22,7 @@ constexpr std::size_t kFillBytes = 64U << 10;
 constexpr std::size_t kAcceptedMax = 64;  // strangers that have not shown the secret yet
 constexpr std::uint64_t kFreshNs = 1'000'000'000;
 
-std::uint64_t now_ns() noexcept {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(t.tv_nsec);
-}
+std::uint64_t now_ns() noexcept { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
 }  // namespace
 

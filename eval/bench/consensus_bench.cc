@@ -24,17 +24,13 @@
 #include <vector>
 
 #include "consensus/consensus.h"
+#include "dmt/base/clock.h"
 
 namespace {
 
 using crane::consensus::Consensus;
 
-std::uint64_t now_ns() {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(t.tv_nsec);
-}
+std::uint64_t now_ns() { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
 struct Replica {
   std::unique_ptr<Consensus> consensus;

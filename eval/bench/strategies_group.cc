@@ -19,6 +19,7 @@
 #include "consensus/fabric/tcp.h"
 #include "consensus/fabric/verbs.h"
 #include "consensus/fabric/verbs_links.h"
+#include "dmt/base/clock.h"
 
 namespace crane::eval {
 namespace {
@@ -95,12 +96,7 @@ std::unique_ptr<Fabric> open_verbs(const Settings& s, const std::string& directo
 
 void remove_at_end(const std::string& directory) { g_directory = directory; }
 
-std::uint64_t now_ns() {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(t.tv_nsec);
-}
+std::uint64_t now_ns() { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
 void fail(const char* what) {
   std::fprintf(stderr, "bench-strategies: %s\n", what);

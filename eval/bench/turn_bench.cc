@@ -7,7 +7,6 @@
 // A line per case: nanoseconds per turn, median of the repeats, lowest and highest.
 #include <sched.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "dmt/base/clock.h"
 #include "dmt/base/crc.h"
 #include "dmt/processes.h"
 #include "dmt/scheduler.h"
@@ -55,11 +55,7 @@ constexpr Case kCases[] = {
     {"8 threads, every turn", 8, 2, dmt::Mode::kParallel, 1, 0, 50},
 };
 
-double now_ns() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) * 1e9 + static_cast<double>(t.tv_nsec);
-}
+double now_ns() { return static_cast<double>(crane::monotonic_ns()); }
 
 class World {
  public:

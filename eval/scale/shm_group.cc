@@ -21,6 +21,7 @@
 
 #include "consensus/consensus.h"
 #include "dmt/base/assert.h"
+#include "dmt/base/clock.h"
 #include "dmt/base/crc.h"
 
 namespace crane::eval {
@@ -35,12 +36,7 @@ constexpr std::uint64_t kMs = 1'000'000;
 constexpr std::size_t kLatenciesMax = 1U << 16;
 constexpr std::size_t kHashes = 4096;  // [index % kHashes]
 
-std::uint64_t monotonic_ns() noexcept {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(t.tv_nsec);
-}
+std::uint64_t monotonic_ns() noexcept { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
 bool until(const std::function<bool()>& done, int timeout_ms) {
   const std::uint64_t give_up = monotonic_ns() + static_cast<std::uint64_t>(timeout_ms) * kMs;

@@ -6,7 +6,6 @@
 // Per size: a group starts, its leader commits N entries of 64 bytes, all replicas apply the same
 // log; the leader is killed, the others elect one that commits N more; the killed one comes back
 // and catches up; all hashes agree.  Exit status 1 when one of these did not happen.
-#include <time.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -17,6 +16,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "dmt/base/clock.h"
 #include "eval/scale/shm_group.h"
 
 namespace {
@@ -26,11 +26,7 @@ using crane::eval::ShmGroupOptions;
 
 constexpr int kTimeoutMs = 60'000;
 
-double seconds() {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
-}
+double seconds() { return static_cast<double>(crane::monotonic_ns()) / 1e9; }
 
 double percentile_us(const std::vector<std::uint64_t>& sorted, double p) {
   if (sorted.empty()) return 0;

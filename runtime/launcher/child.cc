@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launcher/child.h"
+#include "dmt/base/clock.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -9,7 +10,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 
 namespace crane::launcher {
 namespace {
@@ -106,11 +106,7 @@ bool Lines::read_from(int fd, const std::function<void(const std::string&)>& tak
   return false;
 }
 
-std::int64_t now_ms() {
-  timespec ts{};
-  clock_gettime(CLOCK_MONOTONIC, &ts);
-  return static_cast<std::int64_t>(ts.tv_sec) * 1000 + ts.tv_nsec / 1'000'000;
-}
+std::int64_t now_ms() { return monotonic_ns() / 1'000'000; }
 
 std::string how_ended(int status) {
   if (status == kUnseenEnd) return "it ended, and only the crane-run that started it could see how";

@@ -3,10 +3,10 @@
 
 #include <unistd.h>
 
-#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "dmt/base/clock.h"
 #include "runtime/launcher/node_setup.h"
 
 namespace crane::launcher {
@@ -16,11 +16,7 @@ using Json = nlohmann::json;
 
 std::string file_of(const std::string& home) { return home + "/returning.json"; }
 
-std::int64_t unix_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<std::int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
-}
+std::int64_t unix_ms() { return realtime_ns() / 1'000'000; }
 
 }  // namespace
 

@@ -4,7 +4,6 @@
 // METHOD  three replicas over shared memory in this thread, where writes complete at once.
 // CHECKS  the calls of on_committed, and what status() says inside them.
 // REPLAY  deterministic.
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "consensus/consensus.h"
+#include "dmt/base/clock.h"
 #include "tests/fabric/harness.h"
 
 namespace crane::test {
@@ -22,12 +22,7 @@ namespace {
 
 using consensus::Consensus;
 
-std::uint64_t now_ns() {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(t.tv_nsec);
-}
+std::uint64_t now_ns() { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
 struct Local {
   struct Told {

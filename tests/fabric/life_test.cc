@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <poll.h>
 #include <sched.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,6 +9,7 @@
 #include <memory>
 
 #include "consensus/fabric/shm_life.h"
+#include "dmt/base/clock.h"
 #include "tests/fabric/harness.h"
 
 using namespace crane;
@@ -29,12 +29,7 @@ bool told(const LifeWatch& watch, int timeout_ms) {
 
 int policy() { return ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK; }
 
-void turn(Urgency& urgency) {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  urgency.turn(static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-               static_cast<std::uint64_t>(t.tv_nsec));
-}
+void turn(Urgency& urgency) { urgency.turn(static_cast<std::uint64_t>(monotonic_ns())); }
 
 struct Flag {
   std::atomic<bool> set;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fabric/node_process.h"
+#include "dmt/base/clock.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -60,12 +61,7 @@ void trickle(Consensus& c, NodeReport& r, std::uint64_t now, std::uint64_t& next
 
 }  // namespace
 
-std::uint64_t monotonic_ns() noexcept {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(t.tv_nsec);
-}
+std::uint64_t monotonic_ns() noexcept { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
 NodeGroup::NodeGroup(std::uint8_t replicas, consensus::FabricKind fabric,
                      const std::string& store_directory, std::uint8_t members,

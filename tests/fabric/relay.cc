@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "consensus/fabric/secure_link.h"
+#include "dmt/base/clock.h"
 
 namespace crane::test {
 namespace {
@@ -25,12 +26,7 @@ constexpr std::uint64_t kTimeOutNs = 200'000'000;  // Linux' least of a retransm
 constexpr std::size_t kPieceBytes = 16U << 10;
 constexpr std::size_t kPiecesMax = 64;  // under way; then the sender is not read
 
-std::uint64_t now_ns() {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(t.tv_nsec);
-}
+std::uint64_t now_ns() { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
 // Bytes on their way from one socket to the other.
 struct Piece {

@@ -6,10 +6,10 @@
 // 2 wrong use.
 #include <fmt/format.h>
 #include <signal.h>
-#include <time.h>
 
 #include <CLI/CLI.hpp>
 
+#include "dmt/base/clock.h"
 #include "tests/linear/client.h"
 
 namespace {
@@ -19,12 +19,7 @@ volatile sig_atomic_t told_to_stop = 0;
 constexpr int kTurnMs = 5;
 constexpr std::uint64_t kTellNs = 20'000'000;
 
-std::uint64_t monotonic_ns() noexcept {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<std::uint64_t>(t.tv_sec) * 1'000'000'000 +
-         static_cast<std::uint64_t>(t.tv_nsec);
-}
+std::uint64_t monotonic_ns() noexcept { return static_cast<std::uint64_t>(crane::monotonic_ns()); }
 
 void tell(const crane::linear::Counts& c) {
   fmt::print("{} {} {} {}\n", c.answered, c.open, c.refused, c.odd);
