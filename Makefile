@@ -116,6 +116,7 @@ use_engine     := engine
 use_node       := $(filter-out eval sim launcher linear engine preload,$(FOLDERS))
 use_recovery   := $(use_node)
 use_analysis   := $(use_node)
+use_replay     := $(use_node)
 use_fuzz       := $(use_node)
 use_all        := $(filter-out linear engine preload,$(FOLDERS))
 
