@@ -86,7 +86,8 @@ int run_under_launcher(const std::string& path, int control_fd) {
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // nobody misses it; the next crane-run starts another one
     return crane::node::code(crane::node::AnalysisNode(config.value(), control_fd).run());
   }
-  crane::node::Node node(config.value(), control_fd);
+  crane::node::NodeMode member;
+  crane::node::Node node(config.value(), control_fd, member);
   return crane::node::code(node.run());
 }
 
@@ -131,7 +132,8 @@ int run_by_itself(const std::string& path, int replica, const Begin& begin) {
   crane::node::place_node(config);
   ExitStatus status;
   {
-    crane::node::Node node(config, -1);
+    crane::node::NodeMode member;
+    crane::node::Node node(config, -1, member);
     status = node.run();
     if (status == ExitStatus::kStopped) return node.server_exit_code();
   }

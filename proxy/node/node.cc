@@ -6,7 +6,6 @@
 #include "proxy/node/placement.h"
 #include "proxy/node/recovery/shipping.h"
 #include "proxy/node/unhooked.h"
-#include "proxy/replay/replay.h"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -51,12 +50,6 @@ constexpr std::int64_t kSettleNs = 80'000'000;
 constexpr std::int64_t kStopNs = 1'500'000'000;
 // A server that is this far behind the log will not catch up before memory ends.
 constexpr std::uint64_t kSpoolMax = 1ULL << 30;
-
-std::int64_t clock_ns(clockid_t id) noexcept {
-  timespec t{};
-  ::clock_gettime(id, &t);
-  return t.tv_sec * 1'000'000'000LL + t.tv_nsec;
-}
 
 proxy::GrantOptions grant_options(const Config& config) noexcept {
   proxy::GrantOptions o;
@@ -117,13 +110,10 @@ void leave_at_once() noexcept {
 
 }  // namespace
 
-std::int64_t monotonic_ns() noexcept { return clock_ns(CLOCK_MONOTONIC); }
-std::int64_t realtime_ns() noexcept { return clock_ns(CLOCK_REALTIME); }
-
-Node::Node(const Config& config, int control_fd, Replay* replay)
+Node::Node(const Config& config, int control_fd, NodeMode& mode)
     : config_(config),
-      control_(control_fd),
-      replay_(replay),
+      supervisor_(control_fd),
+      mode_(mode),
       agreed_(digests_of(config)),
       policy_(grant_options(config)) {}
 
@@ -133,10 +123,10 @@ Node::~Node() {
   proxy_.reset();
   forwarder_.reset();
   role_hook_.reset();
-  close_control_socket();
+  control_socket_.reset();
   if (have_events_) {
-    for (event* e : {&control_event_, &doorbell_event_, &consensus_event_, &timer_event_,
-                     &terminate_event_, &interrupt_event_}) {
+    for (event* e : {&doorbell_event_, &consensus_event_, &timer_event_, &terminate_event_,
+                     &interrupt_event_}) {
       if (event_initialized(e)) event_del(e);
     }
   }
@@ -190,7 +180,7 @@ bool Node::open() {
   }
   outputs_ = std::move(outputs).value();
   if (!restored_from_.empty()) take_up_state();
-  if (replay_ != nullptr && config_.replicas == 1) replay_->foretell(*stalls_);
+  foretold_ = mode_.foretells(*stalls_, config_.replicas);
 
   proxy::ProxyOptions options;
   options.connection.send_buffer = layout_->header.configuration.send_buffer;
@@ -210,7 +200,7 @@ bool Node::open() {
   if (config_.host) open_host();
   if (config_.host && !open_virtual_address()) return false;
   open_guard();
-  if (!open_control_socket()) spdlog::warn("no control.sock: {}", std::strerror(errno));
+  open_control_socket();
   return open_consensus();
 }
 
@@ -253,7 +243,7 @@ void Node::set_callbacks(consensus::Callbacks& callbacks) {
   callbacks.on_fatal = [this](const char* why) {
     leads_ = false;  // there is nothing to hand over any more
     removed_ = consensus_ != nullptr && consensus_->status().removed;
-    if (removed_) control_.send({{"t", "removed"}});
+    if (removed_) supervisor_.removed();
     fail(ExitStatus::kLeftGroup, why);
   };
 }
@@ -305,7 +295,7 @@ bool Node::open_consensus() {
     char rings[256];
     if (::read(fd, rings, sizeof rings) < 0) return;  // spurious
   });
-  if (control_.fd() >= 0) watch_supervisor();
+  watch_supervisor();
   // Ctrl-C goes to the whole group; SIGTERM means this node, and another one should lead.
   evsignal_assign(
       &terminate_event_, base_, SIGTERM,
@@ -314,7 +304,7 @@ bool Node::open_consensus() {
       &interrupt_event_, base_, SIGINT,
       [](int, short, void* argument) {
         Node& node = *static_cast<Node*>(argument);
-        if (node.replay_ == nullptr || !node.replay_->interactive()) node.begin_stop();
+        if (!node.mode_.takes_interrupt()) node.begin_stop();
       },
       this);
   event_add(&terminate_event_, nullptr);
@@ -373,9 +363,9 @@ bool Node::round() {
   if (proxy_->waits_for_room()) proxy_->look_for_room();
   propose_inputs();
   propose_on_own();
-  if (watches_stalls()) look_for_stalls();
+  if (mode_.watches_stalls()) look_for_stalls();
   ports_->step(leads_ && started_view_ == view_ && applied() >= start_ && !server_exited_);
-  if (replay_ != nullptr) look_after_replay();
+  step_mode();
   propose_hash();
   if (checkpointer_->holds()) look_after_checkpoint();
   look_after_restart();
@@ -386,7 +376,7 @@ bool Node::round() {
   consensus_due_ns_ = consensus_->poll(static_cast<std::uint64_t>(now_ns_));
   look_at_quorum();
   if (shipping_ != nullptr) shipping_->step();
-  if (stalls_->has_news() && watches_stalls()) look_for_stalls();
+  if (stalls_->has_news() && mode_.watches_stalls()) look_for_stalls();
   if (done_) return false;  // fenced: nothing is admitted any more
   slot0_->pump();
   slot0_->admit();
@@ -403,8 +393,15 @@ bool Node::round() {
   return work_waiting();
 }
 
+void Node::step_mode() {
+  if (done_) return;
+  const ServerProgress server{applied(), server_exited_, exit_reported_, !held_.empty(),
+                              [this] { return rest_point(); }};
+  if (mode_.step(now_ns_, *layout_, server)) done_ = true;
+}
+
 bool Node::work_waiting() const noexcept {
-  if (slot0_->outputs_waiting() || (stalls_->has_news() && watches_stalls()) || deposed_ ||
+  if (slot0_->outputs_waiting() || (stalls_->has_news() && mode_.watches_stalls()) || deposed_ ||
       role_changed_ || (!proxy_->batch().empty() && !busy_))
     return true;
   if (!leads_ || busy_ || server_exited_ || stopping_) return false;
@@ -487,7 +484,7 @@ void Node::shut_down() {
     if (consensus_ != nullptr) report_status();
   }
   stop_packing();
-  if (replay_ != nullptr) replay_->stop_tool();
+  mode_.stop();
   if (guard_ != nullptr) guard_->stop();
   note_end();
   if (outputs_ != nullptr) {
@@ -501,20 +498,20 @@ void Node::fail(ExitStatus status, const std::string& why) {
   spdlog::error("{}", why);
   done_ = true;
   result_ = status;
-  if (replay_ != nullptr) replay_->fail(why);
+  mode_.failed(why);
   // First nobody goes on here, then another one leads (D18), then it is told.
   if (layout_ != nullptr) layout_->scheduler.fenced.store(1, std::memory_order_seq_cst);
   if (consensus_ != nullptr && leads_) {
     consensus_->abdicate(why.c_str());
     consensus_->flush_doorbells();
   }
-  control_.send({{"t", "fatal"}, {"code", code(status)}, {"message", why}});
+  supervisor_.fatal(status, why);
 }
 
 // --- the server ---------------------------------------------------------------------------------
 
 void Node::start_server() {
-  if (replay_ != nullptr) hold_for_tool();
+  mode_.before_server(*layout_);
   const ServerPlacement there(config_);
   const bool dumped = !restored_from_.empty() && server_upper_.empty();
   const Outcome begun = dumped ? guard_->restore(restored_from_) : guard_->start(server_begin());

@@ -37,6 +37,7 @@
 #include "checkpoint/worker.h"
 #include "consensus/consensus.h"
 #include "dmt/anew.h"
+#include "dmt/base/clock.h"
 #include "dmt/sequence/output.h"
 #include "proxy/clients/flow_control.h"
 #include "proxy/clients/forwarder.h"
@@ -46,8 +47,9 @@
 #include "proxy/clients/virtual_clock.h"
 #include "proxy/node/agreed.h"
 #include "proxy/node/config.h"
-#include "proxy/node/control.h"
+#include "proxy/node/control_socket.h"
 #include "proxy/node/guard.h"
+#include "proxy/node/mode.h"
 #include "proxy/node/outputs.h"
 #include "proxy/node/port_questions.h"
 #include "proxy/node/quorum_watch.h"
@@ -61,19 +63,19 @@
 #include "proxy/node/slot0.h"
 #include "proxy/node/stall_watch.h"
 #include "proxy/node/status.h"
+#include "proxy/node/supervisor.h"
 #include "proxy/record/alarms.h"
 #include "proxy/record/verification.h"
 #include "runtime/setup/exit_status.h"
 
 namespace crane::node {
 
-class Replay;
 class Shipping;
 
 class Node {
  public:
-  // `replay`: runs this history again instead of joining a group; outlives the node.
-  Node(const Config& config, int control_fd, Replay* replay = nullptr);
+  // `mode` outlives the node.
+  Node(const Config& config, int control_fd, NodeMode& mode);
   ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
@@ -84,13 +86,6 @@ class Node {
   int server_exit_code() const noexcept;
 
  private:
-  // Somebody at control.sock who has not yet said what he wants.
-  struct Asker {
-    Node* node;
-    int fd;
-    event event_;
-  };
-
   // --- setting up (node.cc) ---
   bool open();
   bool open_consensus();
@@ -103,6 +98,7 @@ class Node {
   void iterate();
   bool round();
   void sleep_until_event();
+  void step_mode();
   bool work_waiting() const noexcept;
   void arm_timer();
   void awake() noexcept;
@@ -211,14 +207,6 @@ class Node {
   bool knows(ReplicaId who) const;
   void take_one_for(ReplicaId who, Index behind);
 
-  // --- running a history again (node_replay.cc)
-  void check_output(const OutputHeader& header, std::span<const std::byte> bytes);
-  void hold_for_tool();
-  void replay_server_started(pid_t pid);
-  bool replay_at_rest();
-  bool watches_stalls() const noexcept;
-  void look_after_replay();
-
   // --- live checking (node_verify.cc) ---
   void note_hash(const consensus::EntryView& entry);
   void at_admission(const OutputHeader& header);
@@ -258,12 +246,7 @@ class Node {
   void disagree(const char* what, unsigned leader);
 
   // --- outside (node_control.cc) ---
-  bool open_control_socket();
-  void close_control_socket();
-  void on_control_message();
-  void handle(const std::string& text, int fd);
-  void accept_asker();
-  void answer(const Asker& asker);
+  void open_control_socket();
   std::string reply_to(const std::string& request);
   std::string transfer(int to);
   std::string change_member(const nlohmann::json& request);
@@ -272,18 +255,17 @@ class Node {
   void ask_for_missing_listeners();
   std::optional<int> ask_for_port(std::uint16_t port);
   // node_supervise.cc
-  void lose_supervisor();
+  void watch_supervisor();
   bool take_supervisor(int fd, const std::string& request);
   void tell_supervisor();
-  void watch_supervisor();
   NodeStatus status();
   void report_status();
   void fail(ExitStatus status, const std::string& why);
 
   const Config config_;
-  Control control_;
-  Replay* const replay_;
-  std::vector<std::unique_ptr<Asker>> askers_;
+  Supervisor supervisor_;
+  std::unique_ptr<ControlSocket> control_socket_;
+  NodeMode& mode_;
   event_base* base_ = nullptr;
   std::unique_ptr<Segment> segment_;
   dmt::Layout* layout_ = nullptr;
@@ -336,8 +318,7 @@ class Node {
   std::int64_t armed_ns_ = proxy::kNever;    // what the timerfd is set for
 
   int timer_fd_ = -1;
-  int control_socket_ = -1;
-  event control_event_{}, doorbell_event_{}, consensus_event_{}, timer_event_{}, status_event_{};
+  event doorbell_event_{}, consensus_event_{}, timer_event_{};
   event terminate_event_{}, interrupt_event_{};
   bool have_events_ = false;
 
@@ -350,6 +331,7 @@ class Node {
   std::int64_t active_ns_ = 0;  // when the server last did something visible
   Index active_applied_{};
   bool done_ = false;
+  bool foretold_ = false;  // the log tells nothing new of stalls
   ExitStatus result_ = ExitStatus::kStopped;
 
   std::array<std::uint64_t, kEntryTypes> entries_{};  // committed, by type
@@ -433,8 +415,5 @@ class Node {
   proxy::Alarms alarms_;
   bool flipped_ = false;
 };
-
-std::int64_t monotonic_ns() noexcept;
-std::int64_t realtime_ns() noexcept;
 
 }  // namespace crane::node

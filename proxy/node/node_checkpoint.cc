@@ -20,7 +20,6 @@
 #include "proxy/node/recovery/file_names.h"
 #include "proxy/node/recovery/shipping.h"
 #include "proxy/node/server_pids.h"
-#include "proxy/replay/replay.h"
 
 namespace crane::node {
 namespace {

@@ -2,8 +2,6 @@
 // The node's dealings with crane-run and with whoever asks for its status.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,10 +19,6 @@
 namespace crane::node {
 namespace {
 
-constexpr std::size_t kAskersMax = 32;
-constexpr std::size_t kRequestMax = 4096;
-constexpr timeval kAskTimeout{2, 0};
-
 std::string refusal(const Error& why, const std::string& what) {
   const char* error = why.code == Code::kNotLeader ? "not_leader"
                       : why.code == Code::kBusy    ? "busy"
@@ -37,79 +31,19 @@ constexpr std::int64_t kTransferNs = 3'000'000'000;
 
 }  // namespace
 
-bool Node::open_control_socket() {
+void Node::open_control_socket() {
+  ControlSocketActions actions;
+  actions.on_event = [this] { awake(); };
+  actions.take_over = [this](int fd, const std::string& request) {
+    return take_supervisor(fd, request);
+  };
+  actions.answer = [this](const std::string& request) { return reply_to(request); };
+  control_socket_ = std::make_unique<ControlSocket>(base_, std::move(actions));
   const std::string path = config_.replica_dir() + "/control.sock";
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
-    errno = ENAMETOOLONG;
-    return false;
-  }
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  ::unlink(path.c_str());
-  control_socket_ = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (control_socket_ < 0 ||
-      ::bind(control_socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(control_socket_, 16) != 0) {
-    return false;
-  }
-  have_events_ = true;
-  watch(status_event_, control_socket_,
-        [](int, short, void* node) { static_cast<Node*>(node)->accept_asker(); });
-  return true;
-}
-
-void Node::close_control_socket() {
-  for (const auto& asker : askers_) {
-    event_del(&asker->event_);
-    ::close(asker->fd);
-  }
-  askers_.clear();
-  if (event_initialized(&status_event_)) event_del(&status_event_);
-  if (control_socket_ >= 0) ::close(control_socket_);
-  control_socket_ = -1;
-}
-
-// One request, one answer.  Who connects and says nothing is left after a while.
-void Node::accept_asker() {
-  awake();
-  const int fd = ::accept4(control_socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (fd < 0) return;
-  if (askers_.size() >= kAskersMax) {
-    ::close(fd);
-    return;
-  }
-  askers_.push_back(std::make_unique<Asker>());
-  Asker& asker = *askers_.back();
-  asker.node = this;
-  asker.fd = fd;
-  event_assign(
-      &asker.event_, base_, fd, EV_READ,
-      [](int, short, void* argument) {
-        auto* that = static_cast<Asker*>(argument);
-        that->node->answer(*that);
-      },
-      &asker);
-  event_add(&asker.event_, &kAskTimeout);
-}
-
-void Node::answer(const Asker& asker) {
-  awake();
-  std::string request(kRequestMax + 1, '\0');  // what is longer is refused, not cut
-  const ssize_t got = ::recv(asker.fd, request.data(), request.size(), MSG_DONTWAIT);
-  if (got > 0) {
-    request.resize(static_cast<std::size_t>(got));
-    if (take_supervisor(asker.fd, request)) {
-      std::erase_if(askers_, [&](const auto& a) { return a.get() == &asker; });
-      return;
-    }
-    const std::string text = reply_to(request);
-    if (::send(asker.fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-      spdlog::warn("somebody asked and left: {}", std::strerror(errno));
-    }
-  }
-  ::close(asker.fd);
-  std::erase_if(askers_, [&](const auto& a) { return a.get() == &asker; });
+  const Outcome opened = control_socket_->open(path);
+  if (opened.ok()) return;
+  spdlog::warn("crane-ctl cannot ask this node: {}: {}: {}", path, opened.error().what,
+               std::strerror(opened.error().detail));
 }
 
 std::string Node::reply_to(const std::string& text) {
@@ -207,65 +141,18 @@ std::string Node::transfer(int to) {
   return accepted(fmt::format("replica {} does not lead any more", config_.replica));
 }
 
-void Node::on_control_message() {
-  awake();
-  for (;;) {
-    Result<ControlMessage> message = control_.receive();
-    if (!message.ok()) return;
-    if (message.value().text.empty()) {
-      lose_supervisor();
-      return;
-    }
-    handle(message.value().text, message.value().fd);
-  }
-}
-
-void Node::handle(const std::string& text, int fd) {
-  const Command command = parse_command(text);
-  const std::string& type = command.type;
-  if (type == "listener" && fd >= 0) {
-    proxy_->add_listener(command.port, fd);
-    return;
-  }
-  if (fd >= 0) ::close(fd);
-  if (type == "stop") {
-    begin_stop();
-  } else if (type == "status") {
-    control_.send(to_json(status()));
-    report_status();
-  } else if (type == "listen_failed") {
-    spdlog::error("no listener for port {}: {}", command.port, command.message);
-    ports_->refused(command.port, command.error);
-  } else if (type == "signal" && command.signo != 0 && leads_) {
-    proxy_->batch().add_signal({command.signo, command.pid});
-  } else if (type == "member") {
-    (void)change_member(nlohmann::json::parse(text, nullptr, false));  // crane-run asks again
-  } else if (type == "checkpoint") {  // unless its operator wants none
-    const bool wanted = config_.checkpoint_every_s != 0 || config_.checkpoint_log_mb != 0;
-    if (wanted && no_checkpoints_.empty()) (void)ask_for_checkpoint(nlohmann::json::object());
-  }
-}
-
 void Node::ask_for_listener(std::uint16_t port, std::uint64_t backlog) {
   if (proxy_->has_listener(port)) return;
   if (config_.host) return open_own_listener(port, backlog);
-  control_.send({{"t", "listen"},
-                 {"port", port},
-                 {"addr", "0.0.0.0"},
-                 {"backlog", backlog},
-                 {"later", inputs_of_clients() != 0}});
+  supervisor_.listen(port, backlog, inputs_of_clients() != 0);
 }
 
 // Without a crane-run the server gets its port, and the next one opens it.
 std::optional<int> Node::ask_for_port(std::uint16_t port) {
   constexpr int kBacklog = 4096;  // bind names none; the kernel has a limit of its own
   if (config_.host) return try_own_listener(port, kBacklog);
-  if (control_.fd() < 0) return 0;
-  control_.send({{"t", "listen"},
-                 {"port", port},
-                 {"addr", "0.0.0.0"},
-                 {"backlog", kBacklog},
-                 {"bind", true}});
+  if (!supervisor_.present()) return 0;
+  supervisor_.listen_for_bind(port, kBacklog);
   return std::nullopt;
 }
 

@@ -18,7 +18,7 @@ std::string Node::server_begin() const {
 // Whatever ends a server, its files are left for the group's next start.  Those of this replica's
 // life before are not: it begins elsewhere, and the others have come further.
 void Node::keep_server_files() {
-  if (!config_.keeps_files || replay_ != nullptr) return;
+  if (!config_.keeps_files || !mode_.member()) return;
   std::error_code ignored;
   for (const std::string& old : {config_.left_dir(), config_.replica_dir() + "/position"}) {
     std::filesystem::remove_all(old, ignored);
@@ -28,7 +28,7 @@ void Node::keep_server_files() {
 
 // Only now its files are whole: all that it begins with is there.
 void Node::note_begin() {
-  if (!config_.keeps_files || replay_ != nullptr) return;
+  if (!config_.keeps_files || !mode_.member()) return;
   const Outcome opened = position_.open(config_.replica_dir());
   if (!opened.ok()) {
     spdlog::error(

@@ -106,7 +106,7 @@ void Node::take_virtual_address() {
 
 // A replica that can serve nobody says so to its clients at once, and to its operator.
 void Node::look_at_quorum() {
-  if (replay_ != nullptr || stopping_) return;
+  if (!mode_.member() || stopping_) return;
   const QuorumWatch::Change change = quorum_.step(consensus_->quorum(), now_ns_);
   if (change == QuorumWatch::Change::kNone) return;
   const bool lost = change == QuorumWatch::Change::kLost;
@@ -152,7 +152,7 @@ void Node::follow_leader() {
 // with the leader until they leave, or the operator stops the node.
 void Node::pass_on_the_rest() {
   if (!removed_ || forwarder_ == nullptr || forwarder_->connections() == 0) return;
-  close_control_socket();
+  control_socket_.reset();
   for (event* e : {&consensus_event_, &doorbell_event_, &timer_event_}) event_del(e);
   proxy_.reset();      // nobody new: the ports are closed
   consensus_.reset();  // the members see this replica gone

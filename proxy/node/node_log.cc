@@ -14,7 +14,6 @@
 #include "proxy/clients/encode.h"
 #include "proxy/clients/tuning.h"
 #include "proxy/node/node.h"
-#include "proxy/replay/replay.h"
 
 namespace crane::node {
 namespace {
@@ -57,7 +56,7 @@ void Node::take_entry(const consensus::EntryView& entry, bool was_held) {
   ++entries_[entry.type % entries_.size()];
   if (type == EntryType::kStart) {
     if (value(first_start_) == 0) first_start_ = entry.at.index;
-    const char* what = replay_ != nullptr ? nullptr : first_difference(agreed_, entry.payload);
+    const char* what = mode_.member() ? first_difference(agreed_, entry.payload) : nullptr;
     if (what != nullptr) {
       const unsigned leader = value(view_owner(entry.at.view));
       disagree(what, leader);
@@ -67,10 +66,9 @@ void Node::take_entry(const consensus::EntryView& entry, bool was_held) {
   ConnectBody body;
   if (type == EntryType::kConnect && proxy::read_body(entry.payload, body)) {
     outputs_->connected(ConnId{value(entry.at.index)}, body);
-    if (replay_ != nullptr) replay_->check().connected(ConnId{value(entry.at.index)}, body);
+    mode_.connected(ConnId{value(entry.at.index)}, body);
   }
-  const bool foretold = replay_ != nullptr && config_.replicas == 1;
-  if (!was_held && !foretold) stalls_->committed(type, entry.payload);
+  if (!was_held && !foretold_) stalls_->committed(type, entry.payload);
   taken_ = {entry.at, entry.end_pos, entry.stamp_ns};
   if (type == EntryType::kHash) {
     note_hash(entry);
@@ -81,7 +79,7 @@ void Node::take_entry(const consensus::EntryView& entry, bool was_held) {
   }
   if (type == EntryType::kRestart) restart_at(entry);
   slot0_->committed(entry);
-  if (type == EntryType::kCheckpoint && replay_ == nullptr) checkpoint_at(entry);
+  if (type == EntryType::kCheckpoint && mode_.member()) checkpoint_at(entry);
 }
 
 void Node::on_role(consensus::Role role, View view, ReplicaId leader) {
@@ -98,10 +96,7 @@ void Node::on_role(consensus::Role role, View view, ReplicaId leader) {
   const bool known = value(leader) < config_.replicas;
   spdlog::info("{} in view {}.{}, leader {}", consensus::name(role), view_counter(view),
                value(view_owner(view)), known ? std::to_string(value(leader)) : "not known");
-  control_.send({{"t", "role"},
-                 {"role", consensus::name(role)},
-                 {"view", view_counter(view)},
-                 {"leader", value(leader)}});
+  supervisor_.role(consensus::name(role), view_counter(view), value(leader));
   if (leads_ && consensus_ != nullptr) tell_members();
 }
 
@@ -271,7 +266,7 @@ bool Node::waits_for_followers() const {
 // To the leader, which may wait for it.
 void Node::tell_progress() {
   tell_again_ns_ = proxy::kNever;
-  if (leads_ || replay_ != nullptr) return;
+  if (leads_ || !mode_.member()) return;
   progress_.committed(committed_, now_ns_);
   if (holds_log() || value(leader_) >= config_.replicas) return;
   const bool due = progress_.due(applied(), now_ns_);

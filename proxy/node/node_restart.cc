@@ -13,7 +13,6 @@
 #include "dmt/scheduler.h"
 #include "proxy/clients/encode.h"
 #include "proxy/node/node.h"
-#include "proxy/replay/replay.h"
 
 namespace crane::node {
 namespace {
@@ -215,7 +214,7 @@ void Node::begin_server_anew() {
   spdlog::info("entry {}: a new server on the files of the one before",
                value(restart_noted_.at.index));
   restart_is_due_ =
-      replay_ == nullptr && role_ != consensus::Role::kLearner && restart_noted_.at.index > missed_;
+      mode_.member() && role_ != consensus::Role::kLearner && restart_noted_.at.index > missed_;
   checkpoint::fault_point("restart.renewed");
   release_log();
 }

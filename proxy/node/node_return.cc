@@ -21,7 +21,6 @@
 #include "proxy/node/recovery/file_names.h"
 #include "proxy/node/recovery/shipping.h"
 #include "proxy/node/server_pids.h"
-#include "proxy/replay/replay.h"
 #include "runtime/setup/preflight.h"
 
 namespace crane::node {
@@ -113,7 +112,7 @@ bool Node::find_checkpoint() {
 bool Node::is_of_this_configuration(const std::string& path) {
   const auto state = nlohmann::json::parse(restored_json_, nullptr, false);
   const auto noted = state.find("agreed");
-  if (replay_ != nullptr || noted == state.end() || !noted->is_array() ||
+  if (!mode_.member() || noted == state.end() || !noted->is_array() ||
       noted->size() != kAgreedItems) {
     return true;
   }
@@ -137,23 +136,19 @@ bool Node::is_of_this_configuration(const std::string& path) {
 // At the checkpoint's place, if there is one; of a new server that runs all inputs at the log's
 // beginning.
 Result<std::unique_ptr<consensus::Consensus>> Node::open_log(consensus::Options options) {
-  if (replay_ != nullptr) {
-    return replay_->open_log(options, restored_.at.index, [this] {
-      const bool begun = value(first_start_) != 0;
-      return !slot0_->spooling() && !(begun && replay_->holds());
-    });
-  }
   if (!restored_from_.empty()) {
     options.checkpoint = consensus::Checkpoint{{restored_.at, restored_.position}, restored_.facts};
   } else if (runs_all_again()) {
     options.checkpoint = consensus::Checkpoint{};
   }
-  auto opened = consensus::Consensus::open(options);
+  const LogReader reader{[this] { return !slot0_->spooling(); },
+                         [this] { return value(first_start_) != 0; }};
+  auto opened = mode_.open_log(options, restored_.at.index, reader);
   if (opened.ok() || opened.error().code != Code::kGone || config_.on_disk()) return opened;
   if (config_.keeps_log) return opened;
   spdlog::warn("what this replica missed is not in its own log any more: the others have it");
   options.forget = true;
-  return consensus::Consensus::open(std::move(options));
+  return mode_.open_log(std::move(options), restored_.at.index, reader);
 }
 
 bool Node::runs_all_again() const { return config_.restore && restored_from_.empty(); }
@@ -178,7 +173,7 @@ void Node::take_up_state() {
   committed_ = s.at.index;
   alarms_.restore(s.verified, s.anew_from);
   clock_.committed(static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
-  if (replay_ != nullptr) replay_->check().begin_behind(value(s.at.index), s.outputs.hash.open);
+  mode_.begin_behind(s.at.index, s.outputs.hash.open);
 }
 
 // A server that is far behind cannot serve as leader until it has run what it missed; clients would
@@ -304,7 +299,7 @@ std::string Node::leave_for_a_while() {
                                          who, others, voters));
   }
   spdlog::info("an operator drains this replica");
-  control_.send({{"t", "drained"}});
+  supervisor_.drained();
   const Outcome marked = write_file(config_.replica_dir() + "/" + setup::kDrainedMark, "");
   if (!marked.ok())
     spdlog::warn("{}: {}", setup::kDrainedMark, std::strerror(marked.error().detail));
@@ -319,33 +314,25 @@ std::string Node::bring_back(const nlohmann::json& request) {
                      number->get<std::uint64_t>() < config_.replicas;
   if (!named) return refused("bad_argument", "the group has no replica of this number");
   const auto who = number->get<unsigned>();
-  if (control_.fd() < 0 && !config_.host) {
+  if (!supervisor_.present() && !config_.host) {
     return refused(
         "unsupported",
         "no crane-run supervises this group: start it again with the same command, and it "
         "brings back who is lost");
   }
-  if (control_.fd() < 0) {
+  if (!supervisor_.present()) {
     return refused("unsupported",
                    fmt::format("no crane-run here starts nodes: start the node of replica {} where "
                                "it runs",
                                who));
   }
-  control_.send({{"t", "bring_back"},
-                 {"replica", who},
-                 {"forget", request.value("forget", false)},
-                 {"checkpoint", request.value("checkpoint", "")}});
+  supervisor_.bring_back(who, request.value("forget", false), request.value("checkpoint", ""));
   return accepted(fmt::format("replica {} is started", who));
 }
 
 // Who belongs to the group, for crane-run, which starts the nodes of those who come.
 void Node::tell_members() {
-  if (control_.fd() < 0) return;
-  nlohmann::json all = nlohmann::json::array();
-  for (const consensus::MemberStatus& m : consensus_->status().members) {
-    all.push_back({{"replica", value(m.id)}, {"member", consensus::name(m.role)}});
-  }
-  control_.send({{"t", "members"}, {"members", std::move(all)}});
+  if (supervisor_.present()) supervisor_.members(consensus_->status().members);
 }
 
 }  // namespace crane::node

@@ -11,7 +11,6 @@
 
 #include "dmt/scheduler.h"
 #include "proxy/node/line_ups.h"
-#include "proxy/replay/replay.h"
 
 namespace crane::node {
 namespace {
@@ -41,7 +40,7 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
   }
   position_.move(value(applied()), header.clock);  // before anybody hears of it
   outputs_->output(header, bytes);
-  if (replay_ != nullptr) check_output(header, bytes);
+  mode_.output(*layout_, header, bytes);
   switch (header.type) {
     case OutputType::kListen:
       ask_for_listener(static_cast<std::uint16_t>(header.conn), header.argument);
@@ -76,16 +75,13 @@ void Node::server_started(pid_t pid) {
   spdlog::info("server started, pid {}", pid);
   note_begin();
   if (!restored_json_.empty()) server_upper_.empty() ? take_up_server() : take_up_new_server();
-  if (replay_ != nullptr) replay_server_started(pid);
-  control_.send({{"t", "server"}, {"pid", pid}});
-  control_.send({{"t", "ready"}});
+  std::string reason;
+  if (!mode_.server_started(pid, reason).ok()) fail(ExitStatus::kBadConfiguration, reason);
+  supervisor_.server(pid);
+  supervisor_.ready();
 }
 
-void Node::tell_exit() {
-  control_.send({{"t", "exit"},
-                 {"status", server_exit_code()},
-                 {"reason", WIFSIGNALED(server_status_) ? "signal" : "exited"}});
-}
+void Node::tell_exit() { supervisor_.exit(server_exit_code(), WIFSIGNALED(server_status_)); }
 
 void Node::server_ended(int status) {
   if (restarter_->ended() || restarter_->state() == Restarter::State::kWaiting) {

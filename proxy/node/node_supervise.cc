@@ -1,86 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-// The crane-run that started this node may die, and another one take its place.
-//
-// INVARIANT SUPERVISE-1  A node has at most one supervisor: a second one is refused while the first
-//                        one's channel is open.
-#include <fcntl.h>
+// The node and the crane-run that supervises it (supervisor.h).
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 
 #include <nlohmann/json.hpp>
 
-#include "dmt/base/assert.h"
 #include "proxy/node/node.h"
-#include "runtime/control/schema.h"
 
 namespace crane::node {
 
 void Node::watch_supervisor() {
-  watch(control_event_, control_.fd(),
-        [](int, short, void* node) { static_cast<Node*>(node)->on_control_message(); });
+  SupervisorActions actions;
+  actions.on_event = [this] { awake(); };
+  actions.listener = [this](std::uint16_t port, int fd) { proxy_->add_listener(port, fd); };
+  actions.listen_failed = [this](std::uint16_t port, int error, const std::string& message) {
+    spdlog::error("no listener for port {}: {}", port, message);
+    ports_->refused(port, error);
+  };
+  actions.stop = [this] { begin_stop(); };
+  actions.status = [this] {
+    supervisor_.status(to_json(status()));
+    report_status();
+  };
+  actions.signal = [this](std::uint32_t signo, std::uint32_t pid) {
+    if (leads_) proxy_->batch().add_signal({signo, pid});
+  };
+  actions.change_member = [this](const std::string& request) {
+    (void)change_member(nlohmann::json::parse(request, nullptr, false));  // crane-run asks again
+  };
+  actions.checkpoint = [this] {  // unless its operator wants none
+    const bool wanted = config_.checkpoint_every_s != 0 || config_.checkpoint_log_mb != 0;
+    if (wanted && no_checkpoints_.empty()) (void)ask_for_checkpoint(nlohmann::json::object());
+  };
+  // The replica goes on: its clients are none of crane-run's business.
+  actions.gone = [this] {
+    ports_->ask_again();
+    if (done_ || stopping_) return;
+    spdlog::warn(
+        "crane-run is gone: this replica goes on; crane-run, started again with the same "
+        "command, takes it over");
+  };
+  supervisor_.watch(base_, std::move(actions));
 }
 
-// The replica goes on: its clients are none of crane-run's business.
-void Node::lose_supervisor() {
-  event_del(&control_event_);
-  control_.replace(-1);
-  ports_->ask_again();
-  if (done_ || stopping_) return;
-  spdlog::warn(
-      "crane-run is gone: this replica goes on; crane-run, started again with the same "
-      "command, takes it over");
-}
-
-// Whether whoever connected has become this node's crane-run; the descriptor is ours then.
-bool Node::take_supervisor(int fd, const std::string& text) {
-  const control::Parsed parsed = control::parse(control::Channel::kNode, text);
-  if (!parsed.message || !parsed.message->is("supervise")) return false;
-  std::string answer;
-  if (config_.host || replay_ != nullptr || consensus_ == nullptr) {
-    answer = refused("unsupported", "no crane-run started this node");
-  } else if (control_.fd() >= 0) {
-    answer = refused("busy", "a crane-run supervises this node");  // SUPERVISE-1
-  } else {
-    answer = accepted("taken over");
+// Whether the connection's other end has become this node's crane-run; the descriptor is the
+// supervisor's then.
+bool Node::take_supervisor(int fd, const std::string& request) {
+  const bool unsupported = config_.host || !mode_.member() || consensus_ == nullptr;
+  const Supervisor::Offer offer = supervisor_.offer(fd, request, unsupported);
+  if (offer == Supervisor::Offer::kTaken) {
+    spdlog::info("another crane-run has taken this replica over");
+    tell_supervisor();
   }
-  const bool taken = control_.fd() < 0 && nlohmann::json::parse(answer).value("ok", false);
-  const bool told = ::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
-  if (!taken || !told) {
-    ::close(fd);
-    return true;
-  }
-  spdlog::info("another crane-run has taken this replica over");
-  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
-  control_.replace(fd);
-  watch_supervisor();
-  tell_supervisor();
-  return true;
+  return offer != Supervisor::Offer::kAnother;
 }
 
 // All that it would know had it been there from the beginning.
 void Node::tell_supervisor() {
-  CRANE_ASSERT(control_.fd() >= 0);
-  proxy_->for_each_listener([this](std::uint16_t port, int fd) {
-    control_.send_with({{"t", "listener"}, {"port", port}}, fd);
-  });
-  control_.send({{"t", "role"},
-                 {"role", leads_ ? "leader" : consensus::name(role_)},
-                 {"view", view_counter(view_)}});
-  control_.send({{"t", "refused"}, {"why", refused_}});
+  proxy_->for_each_listener(
+      [this](std::uint16_t port, int fd) { supervisor_.hand_over(port, fd); });
+  supervisor_.role(leads_ ? "leader" : consensus::name(role_), view_counter(view_));
+  supervisor_.refused_dumps(refused_);
   tell_members();
   if (guard_->running() && guard_->pid() > 0) {
-    control_.send({{"t", "server"}, {"pid", guard_->pid()}});
-    control_.send({{"t", "ready"}});
+    supervisor_.server(guard_->pid());
+    supervisor_.ready();
     ask_for_missing_listeners();
   }
   if (exit_reported_) tell_exit();
 }
 
-// Ports that the server opened while nobody was there to open them on this machine.
+// Ports that the server opened while nothing was there to open them on this machine.
 void Node::ask_for_missing_listeners() {
   for (std::uint32_t i = 1; i <= layout_->scheduler.files_used; ++i) {
     const dmt::FileRecord& f = layout_->files[i];

@@ -49,7 +49,7 @@ void Node::set_refusal(const std::string& refusal) {
     spdlog::warn("recovery: this server cannot be dumped: {}", refusal);
   }
   // crane-run knows who waits for a checkpoint.
-  control_.send({{"t", "refused"}, {"why", refused_}});
+  supervisor_.refused_dumps(refused_);
 }
 
 // Whether entries 1, 2, .. can still be had.

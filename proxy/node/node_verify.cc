@@ -19,7 +19,6 @@
 #include "proxy/record/first_turn.h"
 #include "proxy/record/schedule_record.h"
 #include "proxy/record/turn_names.h"
-#include "proxy/replay/replay.h"
 
 namespace crane::node {
 
@@ -39,13 +38,8 @@ void Node::at_admission(const OutputHeader& header) {
   if (hashes_.empty() || value(hashes_.front().at.index) != header.conn) return;
   const CommittedHash hash = std::move(hashes_.front());
   hashes_.pop_front();
-  if (replay_ != nullptr) {
-    const auto recorded = replay_->follows() ? proxy::most_common(hash.body.digests)
-                          : config_.replica < hash.body.digests.size()
-                              ? hash.body.digests[config_.replica]
-                              : std::nullopt;
-    if (recorded && own_digest_) replay_->check().digest(*own_digest_, *recorded);
-  } else if (!hash.body.digests.empty()) {
+  if (own_digest_) mode_.digest(ReplicaId{config_.replica}, *own_digest_, hash.body.digests);
+  if (mode_.member() && !hash.body.digests.empty()) {
     judge_digests(hash.body, view_owner(hash.at.view));
   }
   const proxy::SchedulePoint here{header.conn, header.clock, header.argument};

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/replay/replay.h"
 
+#include <spdlog/spdlog.h>
+
 #include <utility>
 
 #include "dmt/sequence/entry.h"
+#include "dmt/stall.h"
 #include "proxy/clients/encode.h"
+#include "proxy/node/turns.h"
 
 namespace crane::node {
 namespace {
 constexpr std::int64_t kTellEveryNs = 300'000'000;
 }  // namespace
-std::unique_ptr<consensus::Consensus> Replay::open_log(const consensus::Options& options,
-                                                       Index behind, std::function<bool()> room) {
+
+Result<std::unique_ptr<consensus::Consensus>> Replay::open_log(consensus::Options options,
+                                                               Index behind, LogReader reader) {
   last_for_server_ = behind;
   for (std::uint64_t i = value(to_);
        !follows() && i > value(behind) && i >= recorded_.history->first(); --i) {
@@ -25,14 +30,18 @@ std::unique_ptr<consensus::Consensus> Replay::open_log(const consensus::Options&
   log.behind = behind;
   log.to = to_;
   log.replicas = options.replicas;
-  log.room = std::move(room);
-  log.callbacks = options.callbacks;
+  // The server needs the first START to begin; what follows waits for the tool.
+  log.room = [this, reader = std::move(reader)] {
+    return reader.has_room() && !(reader.begun() && holds());
+  };
+  log.callbacks = std::move(options.callbacks);
   auto opened = std::make_unique<ReplayLog>(std::move(log));
   log_ = opened.get();
-  return opened;
+  return std::unique_ptr<consensus::Consensus>(std::move(opened));
 }
 
-void Replay::foretell(StallWatch& stalls) const {
+bool Replay::foretells(StallWatch& stalls, unsigned replicas) {
+  if (replicas != 1) return false;
   const proxy::History& h = *recorded_.history;
   for (std::uint64_t i = h.first(); i <= h.last() && i != 0; ++i) {
     const consensus::EntryView entry = h.entry(i);
@@ -40,11 +49,43 @@ void Replay::foretell(StallWatch& stalls) const {
     if (type == EntryType::kPreempt) stalls.committed(type, entry.payload);
   }
   stalls.committed(EntryType::kPassed, proxy::bytes_of(PassedBody{dmt::kNoClock}));
+  return true;
 }
 
-Outcome Replay::server_started(pid_t pid, std::string& why) {
+void Replay::begin_behind(Index at, const std::vector<proxy::OutputStream>& open) {
+  check_.begin_behind(value(at), open);
+}
+
+// Operations wait for what the node has told: none is begun before the tool is there.
+void Replay::before_server(dmt::Layout& layout) {
+  if (holds()) dmt::tell_clock(layout, 0);
+}
+
+Outcome Replay::server_started(pid_t pid, std::string& reason) {
   started_ = true;
-  return tool_ == nullptr ? Outcome{Done{}} : tool_->start(pid, why);
+  return tool_ == nullptr ? Outcome{Done{}} : tool_->start(pid, reason);
+}
+
+void Replay::output(const dmt::Layout& layout, const OutputHeader& header,
+                    std::span<const std::byte> bytes) {
+  const bool known = check_.difference().has_value();
+  check_.output(header, bytes);
+  if (!known) compare_turns(layout);
+}
+
+// The turns that led to a difference are still remembered, whether they are traced or not.
+void Replay::compare_turns(const dmt::Layout& layout) {
+  const auto& difference = check_.difference();
+  if (!difference || difference->own == 0) return;
+  const RecentTurns recent = recent_turns(layout, difference->own);
+  check_.compare_turns(recent.first, recent.turns);
+}
+
+void Replay::digest(ReplicaId self, const proxy::Digest& own, const proxy::Digests& logged) {
+  const auto recorded = follows()                     ? proxy::most_common(logged)
+                        : value(self) < logged.size() ? logged[value(self)]
+                                                      : std::nullopt;
+  if (recorded) check_.digest(own, *recorded);
 }
 
 bool Replay::lets_go() {
@@ -58,7 +99,7 @@ bool Replay::whole() const noexcept {
          !recorded_.history->file().ends_early();
 }
 
-void Replay::progress(std::int64_t now_ns, Index applied) {
+void Replay::report_progress(std::int64_t now_ns, Index applied) {
   if (!tell_ || now_ns - told_ns_ < kTellEveryNs) return;
   told_ns_ = now_ns;
   tell_(applied);
@@ -71,8 +112,39 @@ bool Replay::over() {
   return !tool_->looks();
 }
 
-void Replay::stop_tool() {
+void Replay::stop() {
   if (tool_ != nullptr) tool_->stop();
+}
+
+bool Replay::at_rest(const dmt::Layout& layout, const ServerProgress& server) const {
+  if (log_ == nullptr || !log_->at_end() || server.log_held) return false;
+  if (server.reported) return true;
+  if (server.exited || server.applied < last_for_server()) return false;
+  const dmt::SchedulerState& s = layout.scheduler;
+  if (s.holder.load(std::memory_order_acquire) == dmt::kHolderIdle) return true;
+  // Where its leader told nobody to go on.
+  return __atomic_load_n(&s.clock, __ATOMIC_ACQUIRE) >= dmt::told_clock(layout);
+}
+
+bool Replay::step(std::int64_t now_ns, dmt::Layout& layout, const ServerProgress& server) {
+  report_progress(now_ns, server.applied);
+  // With a stall rule the clock that is told is the watch's alone: no operation may come past it.
+  const bool watched = layout.header.configuration.stall_rule != dmt::StallRule::kOff;
+  if (lets_go() && !watched) dmt::tell_clock(layout, dmt::kNoClock);
+  if (holds()) return false;
+  if (!stops() && !reached_end_) {
+    if (!at_rest(layout, server)) return false;
+    if (const auto rest = server.rest_point()) {
+      check_.at_rest(*rest, whole());
+      compare_turns(layout);
+    }
+    if (!stops()) reached_end_ = true;
+  }
+  if (const auto& d = check_.difference(); d && stops()) {
+    dmt::tell_clock(layout, 0);  // it stays where it is: the stall watch is not asked any more
+    spdlog::info("differs at entry {}: {}", d->index, d->text);
+  }
+  return over();
 }
 
 }  // namespace crane::node

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A node that runs a recorded history again, offline: where its entries come from, what its
-// server's doings are compared with, and who looks on.
+// server's doings are compared with, and the tool that looks on.
 //
 // The node is the one that serves in a group; it follows the history as it would follow a leader.
 //
@@ -14,6 +14,7 @@
 #include <string>
 
 #include "consensus/consensus.h"
+#include "proxy/node/mode.h"
 #include "proxy/node/stall_watch.h"
 #include "proxy/record/history_follow.h"
 #include "proxy/record/history_record.h"
@@ -23,7 +24,7 @@
 
 namespace crane::node {
 
-class Replay {
+class Replay : public NodeMode {
  public:
   // All outlive it.
   struct Recorded {
@@ -43,48 +44,55 @@ class Replay {
   // Also behind a difference: in valgrind addresses are others, and the inputs still are the same.
   void go_on() noexcept { goes_on_ = true; }
 
-  // --- for the node
-  std::unique_ptr<consensus::Consensus> open_log(const consensus::Options& options, Index behind,
-                                                 std::function<bool()> room);
-  // A leader that was alone told nobody which turns it had passed: all is known from the beginning.
-  void foretell(StallWatch& stalls) const;
-  proxy::ReplayCheck& check() noexcept { return check_; }
-  const proxy::ReplayCheck& check() const noexcept { return check_; }
-  bool traced() const noexcept { return recorded_.schedule.traced(); }
-
-  // The server is held before its first operation, until the tool is there.
-  bool holds() const noexcept { return tool_ != nullptr && !let_go_; }
-  bool stops() const noexcept { return check_.difference().has_value() && !goes_on_; }
-  bool runs() const noexcept { return !holds() && !stops(); }
-  Outcome server_started(pid_t pid, std::string& why);
-  // True once: the server may go on.
-  bool lets_go();
-  bool at_end() const noexcept { return log_ != nullptr && log_->at_end(); }
-  // The last entry that the server is to admit, once at_end(); consensus' own do not count.
-  Index last_for_server() const noexcept {
-    return follows() && log_ != nullptr ? log_->last_for_server() : last_for_server_;
-  }
-  bool follows() const noexcept { return recorded_.follower != nullptr; }
-  // The history is run to the end of what was recorded, which its replica reached in order.
-  bool whole() const noexcept;
-
   // In a replay that follows: called now and then, with the last entry that was admitted.
   void on_progress(std::function<void(Index)> tell) { tell_ = std::move(tell); }
-  void progress(std::int64_t now_ns, Index applied);
 
-  // The comparison is done: the tool is told.  True when it does not look at the server any more.
-  bool over();
-  bool interactive() const { return tool_ != nullptr && tool_->interactive(); }
-  void stop_tool();
+  // --- NodeMode
+  bool member() const noexcept override { return false; }
+  Result<std::unique_ptr<consensus::Consensus>> open_log(consensus::Options options, Index behind,
+                                                         LogReader reader) override;
+  // A leader that was alone told nobody which turns it had passed: all is known from the beginning.
+  bool foretells(StallWatch& stalls, unsigned replicas) override;
+  void begin_behind(Index at, const std::vector<proxy::OutputStream>& open) override;
+  void before_server(dmt::Layout& layout) override;
+  Outcome server_started(pid_t pid, std::string& reason) override;
+  void connected(ConnId conn, const ConnectBody& body) override { check_.connected(conn, body); }
+  void output(const dmt::Layout& layout, const OutputHeader& header,
+              std::span<const std::byte> bytes) override;
+  void digest(ReplicaId self, const proxy::Digest& own, const proxy::Digests& logged) override;
+  // Not before the tool is there, and not behind a difference.
+  bool watches_stalls() const noexcept override { return !holds() && !stops(); }
+  bool step(std::int64_t now_ns, dmt::Layout& layout, const ServerProgress& server) override;
+  bool takes_interrupt() const override { return tool_ != nullptr && tool_->interactive(); }
+  void failed(const std::string& reason) override { failure_ = reason; }
+  void stop() override;
 
   // --- for the report
+  const proxy::ReplayCheck& check() const noexcept { return check_; }
+  bool traced() const noexcept { return recorded_.schedule.traced(); }
   bool reached_end() const noexcept { return reached_end_; }
-  void reach_end() noexcept { reached_end_ = true; }
   const std::string& failure() const noexcept { return failure_; }
-  void fail(const std::string& why) { failure_ = why; }
   Index handed_out() const noexcept { return log_ == nullptr ? Index{0} : log_->handed_out(); }
 
  private:
+  // The server is held before its first operation, until the tool is there.
+  bool holds() const noexcept { return tool_ != nullptr && !let_go_; }
+  bool stops() const noexcept { return check_.difference().has_value() && !goes_on_; }
+  bool follows() const noexcept { return recorded_.follower != nullptr; }
+  // The history is run to the end of what was recorded, which its replica reached in order.
+  bool whole() const noexcept;
+  // True once: the server may go on.
+  bool lets_go();
+  void report_progress(std::int64_t now_ns, Index applied);
+  // The last entry that the server is to admit, at the log's end; consensus' own do not count.
+  Index last_for_server() const noexcept {
+    return follows() && log_ != nullptr ? log_->last_for_server() : last_for_server_;
+  }
+  bool at_rest(const dmt::Layout& layout, const ServerProgress& server) const;
+  void compare_turns(const dmt::Layout& layout);
+  // The comparison is done: the tool is told.  True when it does not look at the server any more.
+  bool over();
+
   const Recorded recorded_;
   proxy::ReplayCheck check_;
   std::unique_ptr<ReplayTool> tool_;

@@ -396,13 +396,13 @@ ReplayReport run_replay(const LoadedRecording& loaded, ReplayRequest request) {
   const std::int64_t begin_ns = monotonic_ns();
   ExitStatus status;
   {
-    Node node(config, -1, &replay);
+    Node node(config, -1, replay);
     status = node.run();
   }
   report.took_ns = monotonic_ns() - begin_ns;
   if (request.on_progress) tell();  // what the tool said last
   if (!request.valgrind.empty() && loaded.history) report.valgrind = valgrind_reports(config);
-  if (!replay.failure().empty()) replay.fail(replay.failure() + last_words(config));
+  if (!replay.failure().empty()) replay.failed(replay.failure() + last_words(config));
   fill_report(replay, loaded, request.to == 0, status, report);
   return report;
 }

@@ -50,7 +50,7 @@ FOLDERS = {
         ["proxy/record", "proxy/clients", "proxy/node", "consensus", "consensus/fabric",
          "checkpoint", "runtime/setup", "runtime/control", "dmt/**"]),
     "proxy/node": ("crane-node",
-        ["proxy/record", "proxy/clients", "proxy/node/recovery", "proxy/replay", "consensus",
+        ["proxy/record", "proxy/clients", "proxy/node/recovery", "consensus",
          "consensus/fabric", "checkpoint", "runtime/setup", "runtime/control", "dmt/**"]),
     "proxy/replay": ("crane-replay",
         ["proxy/record", "proxy/clients", "proxy/node", "consensus", "checkpoint",

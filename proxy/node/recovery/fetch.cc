@@ -13,7 +13,7 @@
 #include "checkpoint/kept.h"
 #include "checkpoint/transfer.h"
 #include "consensus/member_mark.h"
-#include "proxy/node/node.h"
+#include "dmt/base/clock.h"
 #include "proxy/node/recovery/shipping.h"
 
 namespace crane::node {

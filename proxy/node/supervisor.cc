@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/supervisor.h"
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "dmt/base/assert.h"
+#include "runtime/control/schema.h"
+
+namespace crane::node {
+
+Supervisor::~Supervisor() {
+  if (watched_) event_del(&event_);
+}
+
+void Supervisor::watch(event_base* base, SupervisorActions actions) {
+  base_ = base;
+  actions_ = std::move(actions);
+  if (present()) listen_to_channel();
+}
+
+void Supervisor::listen_to_channel() {
+  CRANE_ASSERT(!watched_);  // SUPERVISE-1
+  event_assign(
+      &event_, base_, channel_.fd(), EV_READ | EV_PERSIST,
+      [](int, short, void* self) { static_cast<Supervisor*>(self)->receive(); }, this);
+  event_add(&event_, nullptr);
+  watched_ = true;
+}
+
+void Supervisor::receive() {
+  actions_.on_event();
+  for (;;) {
+    Result<ControlMessage> message = channel_.receive();
+    if (!message.ok()) return;
+    if (message.value().text.empty()) {
+      event_del(&event_);
+      watched_ = false;
+      channel_.replace(-1);
+      return actions_.gone();
+    }
+    carry_out(message.value().text, message.value().fd);
+  }
+}
+
+void Supervisor::carry_out(const std::string& text, int fd) {
+  const Command command = parse_command(text);
+  const std::string& type = command.type;
+  if (type == "listener" && fd >= 0) return actions_.listener(command.port, fd);
+  if (fd >= 0) ::close(fd);
+  if (type == "stop") return actions_.stop();
+  if (type == "status") return actions_.status();
+  if (type == "listen_failed") {
+    return actions_.listen_failed(command.port, command.error, command.message);
+  }
+  if (type == "signal" && command.signo != 0) return actions_.signal(command.signo, command.pid);
+  if (type == "member") return actions_.change_member(text);
+  if (type == "checkpoint") return actions_.checkpoint();
+}
+
+Supervisor::Offer Supervisor::offer(int fd, const std::string& request, bool unsupported) {
+  const control::Parsed parsed = control::parse(control::Channel::kNode, request);
+  if (!parsed.message || !parsed.message->is("supervise")) return Offer::kAnother;
+  const bool free = !unsupported && !present();
+  const std::string answer =
+      free          ? accepted("taken over")
+      : unsupported ? refused("unsupported", "no crane-run started this node")
+                    : refused("busy", "a crane-run supervises this node");  // SUPERVISE-1
+  const bool told = ::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+  if (!free || !told) {
+    ::close(fd);
+    return Offer::kRefused;
+  }
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  channel_.replace(fd);
+  listen_to_channel();
+  return Offer::kTaken;
+}
+
+// --- what crane-run hears of --------------------------------------------------------------------
+
+void Supervisor::ready() { channel_.send({{"t", "ready"}}); }
+
+void Supervisor::role(const char* name, std::uint64_t view, int leader) {
+  nlohmann::json message{{"t", "role"}, {"role", name}, {"view", view}};
+  if (leader >= 0) message["leader"] = leader;
+  channel_.send(message);
+}
+
+void Supervisor::members(std::span<const consensus::MemberStatus> members) {
+  if (!present()) return;
+  nlohmann::json all = nlohmann::json::array();
+  for (const consensus::MemberStatus& m : members) {
+    all.push_back({{"replica", value(m.id)}, {"member", consensus::name(m.role)}});
+  }
+  channel_.send({{"t", "members"}, {"members", std::move(all)}});
+}
+
+void Supervisor::server(pid_t pid) { channel_.send({{"t", "server"}, {"pid", pid}}); }
+
+void Supervisor::exit(int status, bool by_signal) {
+  channel_.send({{"t", "exit"}, {"status", status}, {"reason", by_signal ? "signal" : "exited"}});
+}
+
+void Supervisor::fatal(ExitStatus status, const std::string& message) {
+  channel_.send({{"t", "fatal"}, {"code", code(status)}, {"message", message}});
+}
+
+void Supervisor::removed() { channel_.send({{"t", "removed"}}); }
+
+void Supervisor::drained() { channel_.send({{"t", "drained"}}); }
+
+void Supervisor::refused_dumps(const std::string& reason) {
+  channel_.send({{"t", "refused"}, {"why", reason}});
+}
+
+void Supervisor::bring_back(unsigned replica, bool forget, const std::string& checkpoint) {
+  channel_.send(
+      {{"t", "bring_back"}, {"replica", replica}, {"forget", forget}, {"checkpoint", checkpoint}});
+}
+
+void Supervisor::listen(std::uint16_t port, std::uint64_t backlog, bool later) {
+  channel_.send({{"t", "listen"},
+                 {"port", port},
+                 {"addr", "0.0.0.0"},
+                 {"backlog", backlog},
+                 {"later", later}});
+}
+
+void Supervisor::listen_for_bind(std::uint16_t port, int backlog) {
+  channel_.send(
+      {{"t", "listen"}, {"port", port}, {"addr", "0.0.0.0"}, {"backlog", backlog}, {"bind", true}});
+}
+
+void Supervisor::hand_over(std::uint16_t port, int listener) {
+  channel_.send_with({{"t", "listener"}, {"port", port}}, listener);
+}
+
+}  // namespace crane::node

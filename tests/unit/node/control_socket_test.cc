@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    One request, one answer per connection; a connection that was taken over is left alone.
+// METHOD  A ControlSocket in an event loop, asked through real sockets.
+// CHECKS  CTL-3; answers; a path that is too long; clients that leave.
+#include "proxy/node/control_socket.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+using namespace crane;
+using namespace crane::node;
+
+namespace {
+
+struct World {
+  std::string directory;
+  event_base* base = event_base_new();
+  int taken = -1;
+  std::unique_ptr<ControlSocket> socket;
+
+  World() {
+    char name[] = "/tmp/crane-control-XXXXXX";
+    directory = ::mkdtemp(name);
+    ControlSocketActions actions;
+    actions.on_event = [] {};
+    actions.take_over = [this](int fd, const std::string& request) {
+      if (request != "mine") return false;
+      taken = fd;
+      return true;
+    };
+    actions.answer = [](const std::string& request) { return "heard " + request; };
+    socket = std::make_unique<ControlSocket>(base, std::move(actions));
+    REQUIRE(socket->open(path()).ok());
+  }
+  ~World() {
+    socket.reset();
+    if (taken >= 0) ::close(taken);
+    event_base_free(base);
+    std::filesystem::remove_all(directory);
+  }
+  std::string path() const { return directory + "/control.sock"; }
+  int ask(const std::string& request) const {
+    const int fd = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path().c_str(), path().size() + 1);
+    REQUIRE(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    if (!request.empty()) {
+      REQUIRE(::send(fd, request.data(), request.size(), 0) > 0);
+    }
+    return fd;
+  }
+  void turn() {
+    for (int i = 0; i < 4; ++i) event_base_loop(base, EVLOOP_NONBLOCK);
+  }
+  // "": the connection was closed; "-": nothing has come.
+  static std::string read(int fd) {
+    char text[256];
+    const ssize_t got = ::recv(fd, text, sizeof text, MSG_DONTWAIT);
+    return got < 0 ? "-" : std::string(text, static_cast<std::size_t>(got));
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(World, "a request is answered and its connection closed", "[control]") {
+  const int fd = ask("status");
+  turn();
+  CHECK(read(fd) == "heard status");
+  CHECK(read(fd) == "");
+  ::close(fd);
+}
+
+TEST_CASE_METHOD(World, "a connection that is taken over stays open", "[control][CTL-3]") {
+  const int fd = ask("mine");
+  turn();
+  CHECK(read(fd) == "-");
+  REQUIRE(taken >= 0);
+  REQUIRE(::send(taken, "hello", 5, 0) == 5);
+  CHECK(read(fd) == "hello");
+  ::close(fd);
+}
+
+TEST_CASE_METHOD(World, "a client that leaves without a request is forgotten", "[control]") {
+  ::close(ask(""));
+  const int fd = ask("status");
+  turn();
+  CHECK(read(fd) == "heard status");
+  ::close(fd);
+}
+
+TEST_CASE_METHOD(World, "the 33rd client that waits is turned away", "[control]") {
+  std::vector<int> waiting;
+  for (int i = 0; i < 32; ++i) {
+    waiting.push_back(ask(""));
+    turn();
+  }
+  const int fd = ask("");
+  turn();
+  CHECK(read(fd) == "");
+  CHECK(read(waiting.front()) == "-");
+  for (const int w : waiting) ::close(w);
+  ::close(fd);
+}
+
+TEST_CASE_METHOD(World, "a path that no socket can have is an error", "[control]") {
+  const Outcome opened = socket->open("/tmp/" + std::string(200, 'x'));
+  REQUIRE_FALSE(opened.ok());
+  CHECK(opened.error().detail == ENAMETOOLONG);
+}

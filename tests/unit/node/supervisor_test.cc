@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    A node and its crane-run: each request reaches its action, one that ends is noticed, and
+//         exactly one other can take its place.
+// METHOD  A Supervisor in an event loop; the test is crane-run, at the other ends of socket pairs.
+// CHECKS  SUPERVISE-1; descriptors are passed or closed; messages to nobody are dropped.
+#include "proxy/node/supervisor.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+using namespace crane;
+using namespace crane::node;
+
+namespace {
+
+struct Pair {
+  int node = -1, run = -1;
+  Pair() {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+    node = ends[0];
+    run = ends[1];
+  }
+  ~Pair() {
+    if (run >= 0) ::close(run);
+  }
+  void hang_up() { ::close(std::exchange(run, -1)); }
+  nlohmann::json read() const {
+    char text[4096];
+    const ssize_t got = ::recv(run, text, sizeof text, MSG_DONTWAIT);
+    if (got <= 0) return nullptr;
+    return nlohmann::json::parse(std::string(text, static_cast<std::size_t>(got)));
+  }
+  void write(const std::string& text) const {
+    REQUIRE(::send(run, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
+  }
+};
+
+struct World {
+  event_base* base = event_base_new();
+  Pair first;
+  std::vector<std::string> heard;
+  std::unique_ptr<Supervisor> supervisor = std::make_unique<Supervisor>(first.node);
+
+  World() {
+    SupervisorActions a;
+    a.on_event = [] {};
+    a.listener = [this](std::uint16_t port, int fd) {
+      ::close(fd);
+      heard.push_back("listener " + std::to_string(port));
+    };
+    a.listen_failed = [this](std::uint16_t port, int error, const std::string& message) {
+      heard.push_back(std::to_string(port) + " " + std::to_string(error) + " " + message);
+    };
+    a.stop = [this] { heard.push_back("stop"); };
+    a.status = [this] { heard.push_back("status"); };
+    a.signal = [this](std::uint32_t signo, std::uint32_t pid) {
+      heard.push_back("signal " + std::to_string(signo) + " " + std::to_string(pid));
+    };
+    a.change_member = [this](const std::string& request) { heard.push_back(request); };
+    a.checkpoint = [this] { heard.push_back("checkpoint"); };
+    a.gone = [this] { heard.push_back("gone"); };
+    supervisor->watch(base, std::move(a));
+  }
+  ~World() {
+    supervisor.reset();
+    event_base_free(base);
+  }
+  void turn() { event_base_loop(base, EVLOOP_NONBLOCK); }
+  static constexpr const char* kOffer = R"({"do":"supervise"})";
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(World, "each request of crane-run reaches its action", "[supervisor]") {
+  first.write(R"({"t":"stop"})");
+  first.write(R"({"t":"status"})");
+  first.write(R"({"t":"listen_failed","port":80,"error":98,"message":"taken"})");
+  first.write(R"({"t":"signal","signo":15,"pid":7})");
+  first.write(R"({"t":"signal"})");
+  first.write(R"({"t":"checkpoint"})");
+  first.write("not JSON");
+  turn();
+  CHECK(heard ==
+        std::vector<std::string>{"stop", "status", "80 98 taken", "signal 15 7", "checkpoint"});
+}
+
+TEST_CASE_METHOD(World, "a listener without its descriptor is no listener", "[supervisor]") {
+  first.write(R"({"t":"listener","port":80})");
+  turn();
+  CHECK(heard.empty());
+}
+
+TEST_CASE_METHOD(World, "a second crane-run is refused while the first one lives",
+                 "[supervisor][SUPERVISE-1]") {
+  Pair second;
+  CHECK(supervisor->offer(second.node, kOffer, false) == Supervisor::Offer::kRefused);
+  CHECK(second.read()["error"] == "busy");
+  supervisor->ready();
+  CHECK(first.read()["t"] == "ready");
+  CHECK(second.read().is_null());
+}
+
+TEST_CASE_METHOD(World, "when crane-run has ended the next one takes its place", "[supervisor]") {
+  first.hang_up();
+  turn();
+  CHECK(heard == std::vector<std::string>{"gone"});
+  CHECK_FALSE(supervisor->present());
+  supervisor->ready();  // nothing reads it
+
+  Pair second;
+  CHECK(supervisor->offer(second.node, kOffer, false) == Supervisor::Offer::kTaken);
+  CHECK(second.read()["ok"] == true);
+  supervisor->role("leader", 3);
+  CHECK(second.read()["view"] == 3);
+  second.write(R"({"t":"stop"})");
+  turn();
+  CHECK(heard.back() == "stop");
+}
+
+TEST_CASE_METHOD(World, "another request is not the supervisor's", "[supervisor]") {
+  Pair other;
+  CHECK(supervisor->offer(other.node, R"({"do":"status"})", false) == Supervisor::Offer::kAnother);
+  CHECK(::fcntl(other.node, F_GETFD) >= 0);  // still open
+  ::close(other.node);
+}
+
+TEST_CASE_METHOD(World, "a node that never has a supervisor refuses every offer", "[supervisor]") {
+  first.hang_up();
+  turn();
+  Pair second;
+  CHECK(supervisor->offer(second.node, kOffer, true) == Supervisor::Offer::kRefused);
+  CHECK(second.read()["error"] == "unsupported");
+}
