@@ -45,9 +45,6 @@ constexpr std::int64_t kPollNs = 1'000'000;
 constexpr std::int64_t kCatchUpLookNs = 50'000'000;
 // How long output may lie while the server computes without a turn.
 constexpr std::int64_t kBusyLookNs = 2'000'000;
-// A stop waits until nothing has happened for the first, for at most the second.
-constexpr std::int64_t kSettleNs = 80'000'000;
-constexpr std::int64_t kStopNs = 1'500'000'000;
 // A server that is this far behind the log will not catch up before memory ends.
 constexpr std::uint64_t kSpoolMax = 1ULL << 30;
 
@@ -114,8 +111,13 @@ Node::Node(const Config& config, int control_fd, NodeMode& mode)
     : config_(config),
       supervisor_(control_fd),
       mode_(mode),
-      agreed_(digests_of(config)),
-      policy_(grant_options(config)) {}
+      files_(config_, config.keeps_files && mode.member()),
+      leadership_([this](EntryType type, std::int64_t stamp_ns, GrantTurns grant,
+                         std::span<const std::byte> body) {
+        return consensus_->propose(static_cast<std::uint8_t>(type),
+                                   static_cast<std::uint64_t>(stamp_ns), grant, body);
+      }),
+      agreed_(digests_of(config)) {}
 
 Node::~Node() {
   shipping_.reset();
@@ -124,29 +126,14 @@ Node::~Node() {
   forwarder_.reset();
   role_hook_.reset();
   control_socket_.reset();
-  if (have_events_) {
-    for (event* e : {&doorbell_event_, &consensus_event_, &timer_event_, &terminate_event_,
-                     &interrupt_event_}) {
-      if (event_initialized(e)) event_del(e);
-    }
-  }
   consensus_.reset();
-  if (timer_fd_ >= 0) ::close(timer_fd_);
-  if (base_ != nullptr) event_base_free(base_);
 }
 
 // --- setting up
 // ------------------------------------------------------------------------------------
 
-void Node::watch(event& e, int fd, event_callback_fn callback) {
-  event_assign(&e, base_, fd, EV_READ | EV_PERSIST, callback, this);
-  event_add(&e, nullptr);
-}
-
 bool Node::open() {
-  base_ = event_base_new();
-  timer_fd_ = ::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-  if (base_ == nullptr || timer_fd_ < 0) {
+  if (!loop_.open([this] { awake(); }).ok()) {
     fail(ExitStatus::kNoSegment, "no event loop");
     return false;
   }
@@ -156,6 +143,8 @@ bool Node::open() {
   if (config_.test_only_faults) checkpoint::die_where_told(config_.replica_dir() + "/faults");
   open_checkpointer();
   open_restarter();
+  open_intake();
+  open_pacing();
   if ((config_.restore || config_.on_disk()) && !find_checkpoint()) return false;
   auto segment = make_segment();
   if (!segment.ok()) {
@@ -167,6 +156,7 @@ bool Node::open() {
   layout_ = &segment_->layout();
   dmt::set_fence_handler(leave_at_once);
   slot0_ = std::make_unique<Slot0>(*layout_);
+  grants_ = std::make_unique<GrantProposer>(*layout_, grant_options(config_));
   open_stall_watch();
   open_port_questions();
   // What a recording held before the checkpoint cannot be told from what followed it.
@@ -188,7 +178,7 @@ bool Node::open() {
   options.connection.first_window = dmt::kFirstWindow;
   options.queued_bytes_max = proxy::kQueuedBytesMax;
   proxy_ = std::make_unique<proxy::Proxy>(
-      base_, options,
+      loop_.base(), options,
       [this](EntryType type, GrantTurns grant, std::span<const std::byte> body) {
         return propose(type, grant, body);
       },
@@ -224,8 +214,8 @@ void Node::open_guard() {
          fmt::format("process {} (pid {} of the server) was killed on this replica only", process,
                      pid));
   };
-  guard_ = std::make_unique<Guard>(base_, config_, *segment_, std::move(callbacks));
-  keep_server_files();
+  guard_ = std::make_unique<Guard>(loop_.base(), config_, *segment_, std::move(callbacks));
+  if (const std::string kept = files_.begin(); !kept.empty()) guard_->keep_files(kept);
 }
 
 void Node::set_callbacks(consensus::Callbacks& callbacks) {
@@ -241,7 +231,7 @@ void Node::set_callbacks(consensus::Callbacks& callbacks) {
   };
   callbacks.on_members = [this] { tell_members(); };
   callbacks.on_fatal = [this](const char* why) {
-    leads_ = false;  // there is nothing to hand over any more
+    leadership_.gone();
     removed_ = consensus_ != nullptr && consensus_->status().removed;
     if (removed_) supervisor_.removed();
     fail(ExitStatus::kLeftGroup, why);
@@ -276,39 +266,20 @@ bool Node::open_consensus() {
   }
   consensus_ = std::move(opened).value();
   if (config_.restore || consensus_->status().last != Index{0}) {
-    comes_back_ = static_cast<std::uint64_t>(began_ns_);
+    progress_->comes_back(static_cast<std::uint64_t>(began_ns_));
   }
   if (!restored_from_.empty() || runs_all_again()) begin_catching_up();
   find_own_checkpoints();
 
-  have_events_ = true;
-  watch(consensus_event_, consensus_->event_fd(),
-        [](int, short, void* node) { static_cast<Node*>(node)->awake(); });
-  watch(timer_event_, timer_fd_, [](int fd, short, void* argument) {
-    Node& node = *static_cast<Node*>(argument);
-    node.awake();
-    std::uint64_t expirations = 0;
-    if (::read(fd, &expirations, sizeof expirations) > 0) node.armed_ns_ = proxy::kNever;
-  });
-  watch(doorbell_event_, segment_->doorbell_fd(), [](int fd, short, void* node) {
-    static_cast<Node*>(node)->awake();
-    char rings[256];
-    if (::read(fd, rings, sizeof rings) < 0) return;  // spurious
-  });
+  open_requests();
+  loop_.wake_by(consensus_->event_fd(), false);
+  loop_.wake_by(segment_->doorbell_fd(), true);
   watch_supervisor();
   // Ctrl-C goes to the whole group; SIGTERM means this node, and another one should lead.
-  evsignal_assign(
-      &terminate_event_, base_, SIGTERM,
-      [](int, short, void* node) { static_cast<Node*>(node)->done_ = true; }, this);
-  evsignal_assign(
-      &interrupt_event_, base_, SIGINT,
-      [](int, short, void* argument) {
-        Node& node = *static_cast<Node*>(argument);
-        if (!node.mode_.takes_interrupt()) node.begin_stop();
-      },
-      this);
-  event_add(&terminate_event_, nullptr);
-  event_add(&interrupt_event_, nullptr);
+  loop_.on_signal(SIGTERM, [this] { end_.leave_now(); });
+  loop_.on_signal(SIGINT, [this] {
+    if (!mode_.takes_interrupt()) begin_stop();
+  });
   return true;
 }
 
@@ -318,53 +289,46 @@ bool Node::open_consensus() {
 ExitStatus Node::run() {
   if (open()) {
     spdlog::info("replica {} of {} is up", config_.replica, config_.replicas);
-    while (!done_) {
+    while (!end_.done()) {
       iterate();
-      if (done_) break;
+      if (end_.done()) break;
       sleep_until_event();
     }
   }
   shut_down();
   pass_on_the_rest();
-  spdlog::info("replica {} leaves with status {}", config_.replica, code(result_));
-  return result_;
+  spdlog::info("replica {} leaves with status {}", config_.replica, code(end_.result()));
+  return end_.result();
 }
 
 void Node::iterate() {
-  for (int i = 0; i < kRoundsMax && !done_; ++i) {
+  for (int i = 0; i < kRoundsMax && !end_.done(); ++i) {
     if (!round()) break;
   }
   throttle();
-  tell_progress();
+  report_progress();
   if (serving_.is_due(now_ns_)) serving_.look(listen_queues(*layout_), now_ns_);
   outputs_->tick(now_ns_);
   if (slot0_->spooled_bytes() > kSpoolMax) {
     fail(ExitStatus::kLagging, "the server of this replica is too far behind the log");
   }
-  if (stopping_ && now_ns_ - active_ns_ >= kSettleNs) done_ = true;
-  if (now_ns_ >= leave_at_ns_) done_ = true;
-  if (now_ns_ >= fit_at_ns_) {
-    fit_at_ns_ = proxy::kNever;
-    if (catch_up_until_ns_ == 0) consensus_->fit();
-  }
-  if (catch_up_until_ns_ != 0) look_whether_caught_up();
+  end_.step(now_ns_);
+  requests_due_ns_ = requests_->step(now_ns_, catch_up_.active());
+  look_whether_caught_up();
   consensus_->flush_doorbells();
 }
 
 // True when another round has something to do.
 bool Node::round() {
   now_ns_ = monotonic_ns();
-  if (proxy_->batch().empty()) busy_ = false;  // ask again
-  if (drain() > 0 || applied() != active_applied_) {
-    active_ns_ = now_ns_;
-    active_applied_ = applied();
-  }
+  if (proxy_->batch().empty()) leadership_.ask_again();
+  end_.observe(drain() > 0, applied(), now_ns_);
   follow_role();
   if (proxy_->waits_for_room()) proxy_->look_for_room();
   propose_inputs();
   propose_on_own();
   if (mode_.watches_stalls()) look_for_stalls();
-  ports_->step(leads_ && started_view_ == view_ && applied() >= start_ && !server_exited_);
+  ports_->step(leadership_.admitted(applied()) && !exit_.exited());
   step_mode();
   propose_hash();
   if (checkpointer_->holds()) look_after_checkpoint();
@@ -377,11 +341,12 @@ bool Node::round() {
   look_at_quorum();
   if (shipping_ != nullptr) shipping_->step();
   if (stalls_->has_news() && mode_.watches_stalls()) look_for_stalls();
-  if (done_) return false;  // fenced: nothing is admitted any more
+  if (end_.done()) return false;  // fenced: nothing is admitted any more
   slot0_->pump();
   slot0_->admit();
-  if (guard_ != nullptr && !guard_->running() && !exit_reported_ && value(first_start_) != 0 &&
-      applied() >= first_start_ && !server_exited_) {
+  if (guard_ != nullptr && !guard_->running() && !exit_.reported() &&
+      value(intake_->first_start()) != 0 && applied() >= intake_->first_start() &&
+      !exit_.exited()) {
     start_server();
   }
   if (layout_->scheduler.fenced.load(std::memory_order_relaxed) != 0) {
@@ -394,29 +359,19 @@ bool Node::round() {
 }
 
 void Node::step_mode() {
-  if (done_) return;
-  const ServerProgress server{applied(), server_exited_, exit_reported_, !held_.empty(),
+  if (end_.done()) return;
+  const ServerProgress server{applied(), exit_.exited(), exit_.reported(), !intake_->empty(),
                               [this] { return rest_point(); }};
-  if (mode_.step(now_ns_, *layout_, server)) done_ = true;
+  if (mode_.step(now_ns_, *layout_, server)) end_.leave_now();
 }
 
 bool Node::work_waiting() const noexcept {
-  if (slot0_->outputs_waiting() || (stalls_->has_news() && mode_.watches_stalls()) || deposed_ ||
-      role_changed_ || (!proxy_->batch().empty() && !busy_))
+  if (slot0_->outputs_waiting() || (stalls_->has_news() && mode_.watches_stalls()) ||
+      leadership_.has_change() || (!proxy_->batch().empty() && !leadership_.busy())) {
     return true;
-  if (!leads_ || busy_ || server_exited_ || stopping_) return false;
-  if (view_ != started_view_) return true;
-  const dmt::SchedulerState& s = layout_->scheduler;
-  if (applied() != seen_applied_) return true;
-  const bool stalled = s.stalled.load(std::memory_order_relaxed) != 0 &&
-                       s.holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
-  if (stalled != seen_stalled_) return true;
-  const bool lined_up = s.lined_up.load(std::memory_order_relaxed) != 0 &&
-                        s.holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
-  if (lined_up && proposed_ <= seen_applied_) return true;
-  if ((s.grant_low.load(std::memory_order_relaxed) != 0) != seen_low_) return true;
-  return proposed_ <= seen_applied_ && s.next_deadline.load(std::memory_order_relaxed) <
-                                           s.node_timer.load(std::memory_order_relaxed);
+  }
+  if (!leadership_.leads() || leadership_.busy() || exit_.exited() || end_.stopping()) return false;
+  return !leadership_.started() || grants_->has_news(applied(), leadership_.proposed());
 }
 
 void Node::sleep_until_event() {
@@ -426,52 +381,42 @@ void Node::sleep_until_event() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (work_waiting()) {
     awake();
-    event_base_loop(base_, EVLOOP_ONCE | EVLOOP_NONBLOCK);  // one pass only
+    loop_.poll();
     return;
   }
   arm_timer();
-  event_base_loop(base_, EVLOOP_ONCE);
+  loop_.wait();
   awake();
 }
 
 void Node::awake() noexcept { layout_->scheduler.node_asleep.store(0, std::memory_order_relaxed); }
 
-// Only earlier deadlines are set anew: a timer that fires too early costs less than a system call
-// per iteration.
 void Node::arm_timer() {
   std::int64_t due = static_cast<std::int64_t>(
       std::min<std::uint64_t>(consensus_due_ns_, static_cast<std::uint64_t>(proxy::kNever)));
-  if (leads_ && own_due_ns_ != proxy::kNever) due = std::min(due, clock_.mono_at(own_due_ns_));
+  const bool leads = leadership_.leads();
+  if (leads && grants_->due_ns() != proxy::kNever) {
+    due = std::min(due, leadership_.mono_at(grants_->due_ns()));
+  }
   // Output that the server wrote before a long computation leaves without a doorbell.
   const bool computes =
-      leads_ && layout_->scheduler.holder.load(std::memory_order_relaxed) != dmt::kHolderIdle;
+      leads && layout_->scheduler.holder.load(std::memory_order_relaxed) != dmt::kHolderIdle;
   if (computes) due = std::min(due, now_ns_ + kBusyLookNs);
-  if (slot0_->spooling() || busy_ || proxy_->paused()) due = std::min(due, now_ns_ + kPollNs);
+  if (slot0_->spooling() || leadership_.busy() || proxy_->paused()) {
+    due = std::min(due, now_ns_ + kPollNs);
+  }
   if (proxy_->waits_for_room()) due = std::min(due, now_ns_ + proxy::kRoomLookNs);
-  if (stopping_) due = std::min(due, now_ns_ + kSettleNs / 4);
   if (checks()) due = std::min(due, verify_.look_again_ns(now_ns_, work_done()));
-  due = std::min({due, leave_at_ns_, fit_at_ns_, stall_due_ns_, checkpoint_due_ns_, restart_due_ns_,
-                  tell_again_ns_, quorum_.due_ns()});
-  if (catch_up_until_ns_ != 0) due = std::min(due, now_ns_ + kCatchUpLookNs);
-  if (due >= armed_ns_) return;
-  armed_ns_ = due;
-  const std::int64_t at = std::max<std::int64_t>(due, 1);
-  const itimerspec when{{0, 0}, {at / 1'000'000'000, at % 1'000'000'000}};
-  ::timerfd_settime(timer_fd_, TFD_TIMER_ABSTIME, &when, nullptr);
+  if (catch_up_.active()) due = std::min(due, now_ns_ + kCatchUpLookNs);
+  loop_.arm(std::min({due, end_.due_ns(now_ns_), requests_due_ns_, stall_due_ns_,
+                      checkpoint_due_ns_, restart_due_ns_, progress_due_ns_, quorum_.due_ns()}));
 }
 
-// Takes no more input, and leaves when what is committed was carried out: replicas that are stopped
-// together have the same outputs.
-void Node::begin_stop() {
-  if (stopping_) return;
-  stopping_ = true;
-  active_ns_ = monotonic_ns();
-  leave_at_ns_ = std::min(leave_at_ns_, active_ns_ + (exit_reported_ ? 0 : kStopNs));
-}
+void Node::begin_stop() { end_.request(monotonic_ns(), exit_.reported()); }
 
 void Node::shut_down() {
-  const bool others_go_on = result_ == ExitStatus::kStopped && !stopping_ && !exit_reported_;
-  if (consensus_ != nullptr && leads_ && others_go_on) {
+  const bool others_go_on = end_.in_order() && !end_.stopping() && !exit_.reported();
+  if (consensus_ != nullptr && leadership_.leads() && others_go_on) {
     consensus_->abdicate("this node was told to stop");
     consensus_->poll(static_cast<std::uint64_t>(monotonic_ns()));
     consensus_->flush_doorbells();
@@ -486,22 +431,22 @@ void Node::shut_down() {
   stop_packing();
   mode_.stop();
   if (guard_ != nullptr) guard_->stop();
-  note_end();
+  if (layout_ != nullptr && end_.in_order()) {
+    files_.end(applied(), layout_->scheduler.clock, exit_.reported());
+  }
   if (outputs_ != nullptr) {
     outputs_->flush();
-    if (result_ == ExitStatus::kStopped) outputs_->finish();  // in order: the recording is whole
+    if (end_.in_order()) outputs_->finish();  // in order: the recording is whole
   }
 }
 
 void Node::fail(ExitStatus status, const std::string& why) {
-  if (done_) return;
+  if (!end_.fail(status)) return;
   spdlog::error("{}", why);
-  done_ = true;
-  result_ = status;
   mode_.failed(why);
   // First nobody goes on here, then another one leads (D18), then it is told.
   if (layout_ != nullptr) layout_->scheduler.fenced.store(1, std::memory_order_seq_cst);
-  if (consensus_ != nullptr && leads_) {
+  if (consensus_ != nullptr && leadership_.leads()) {
     consensus_->abdicate(why.c_str());
     consensus_->flush_doorbells();
   }
@@ -514,7 +459,9 @@ void Node::start_server() {
   mode_.before_server(*layout_);
   const ServerPlacement there(config_);
   const bool dumped = !restored_from_.empty() && server_upper_.empty();
-  const Outcome begun = dumped ? guard_->restore(restored_from_) : guard_->start(server_begin());
+  const Outcome begun = dumped
+                            ? guard_->restore(restored_from_)
+                            : guard_->start(server_upper_.empty() ? config_.base : server_upper_);
   if (!begun.ok()) {
     const Error e = begun.error();
     fail(ExitStatus::kServerNotStarted, fmt::format("{}: {}", config_.program, reason_of(e)));

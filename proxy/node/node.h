@@ -12,9 +12,6 @@
 // node.
 //
 // Threads: one.
-// INVARIANT O1  START is proposed exactly once per view that this node leads, before anything else.
-// INVARIANT O2  Clients are taken only after the own server admitted the own START (C8).
-// INVARIANT O3  Nothing is proposed after leadership was lost, until START of the next own view.
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -32,7 +29,6 @@
 
 #include "checkpoint/image.h"
 #include "checkpoint/kept.h"
-#include "checkpoint/position.h"
 #include "checkpoint/tree.h"
 #include "checkpoint/worker.h"
 #include "consensus/consensus.h"
@@ -48,18 +44,28 @@
 #include "proxy/node/agreed.h"
 #include "proxy/node/config.h"
 #include "proxy/node/control_socket.h"
+#include "proxy/node/event_loop.h"
+#include "proxy/node/grant_proposer.h"
 #include "proxy/node/guard.h"
+#include "proxy/node/leadership.h"
+#include "proxy/node/log_intake.h"
 #include "proxy/node/mode.h"
+#include "proxy/node/operator_requests.h"
 #include "proxy/node/outputs.h"
+#include "proxy/node/pacing.h"
 #include "proxy/node/port_questions.h"
 #include "proxy/node/quorum_watch.h"
+#include "proxy/node/recovery/catch_up.h"
 #include "proxy/node/recovery/checkpoint_schedule.h"
 #include "proxy/node/recovery/checkpointer.h"
+#include "proxy/node/recovery/lasting_files.h"
 #include "proxy/node/recovery/node_state.h"
 #include "proxy/node/recovery/restarter.h"
 #include "proxy/node/role_hook.h"
 #include "proxy/node/segment.h"
+#include "proxy/node/server_exit.h"
 #include "proxy/node/serving_watch.h"
+#include "proxy/node/shutdown.h"
 #include "proxy/node/slot0.h"
 #include "proxy/node/stall_watch.h"
 #include "proxy/node/status.h"
@@ -83,7 +89,7 @@ class Node {
   // Runs until the group is told to stop, the server ended, or this replica failed.
   ExitStatus run();
   // The server's exit status as a shell shows it, once it has ended at a turn; else 0.
-  int server_exit_code() const noexcept;
+  int server_exit_code() const noexcept { return exit_.code(); }
 
  private:
   // --- setting up (node.cc) ---
@@ -92,7 +98,6 @@ class Node {
   void set_callbacks(consensus::Callbacks& callbacks);
   Result<std::unique_ptr<consensus::Consensus>> open_log(consensus::Options options);
   void open_guard();
-  void watch(event& e, int fd, event_callback_fn callback);
 
   // --- the loop (node.cc) ---
   void iterate();
@@ -104,11 +109,6 @@ class Node {
   void awake() noexcept;
   void begin_stop();
   void shut_down();
-  // node_data.cc
-  std::string server_begin() const;
-  void keep_server_files();
-  void note_begin();
-  void note_end();
   std::optional<proxy::SchedulePoint> rest_point();
   void note_rest();
 
@@ -121,10 +121,10 @@ class Node {
   Result<Index> propose(EntryType type, GrantTurns grant, std::span<const std::byte> body);
   void propose_inputs();
   void propose_on_own();
+  void open_intake();
+  void open_pacing();
   void throttle();
-  void note_waiting(bool waits);
-  void tell_progress();
-  bool waits_for_followers() const;
+  void report_progress();
   void open_stall_watch();
   void look_for_stalls();
   void open_port_questions();
@@ -151,7 +151,6 @@ class Node {
   void discard();
   std::string ask_for_checkpoint(const nlohmann::json& request);
   void ask_now_and_then();
-  std::uint64_t inputs_of_clients() const noexcept;
   void stop_packing();
   bool alone() const;
   void distrust_checkpoints();
@@ -198,8 +197,6 @@ class Node {
   void look_whether_caught_up();
   void look_for_newer();
   void help_lagging();
-  std::string leave_for_a_while();
-  std::string bring_back(const nlohmann::json& request);
   void tell_members();
 
   // --- checkpoints of other hosts (node_ship.cc) ---
@@ -247,10 +244,7 @@ class Node {
 
   // --- outside (node_control.cc) ---
   void open_control_socket();
-  std::string reply_to(const std::string& request);
-  std::string transfer(int to);
-  std::string change_member(const nlohmann::json& request);
-  std::string signal_server(const nlohmann::json& request);
+  void open_requests();
   void ask_for_listener(std::uint16_t port, std::uint64_t backlog);
   void ask_for_missing_listeners();
   std::optional<int> ask_for_port(std::uint16_t port);
@@ -265,8 +259,10 @@ class Node {
   const Config config_;
   Supervisor supervisor_;
   std::unique_ptr<ControlSocket> control_socket_;
+  std::unique_ptr<OperatorRequests> requests_;
+  std::int64_t requests_due_ns_ = proxy::kNever;
   NodeMode& mode_;
-  event_base* base_ = nullptr;
+  EventLoop loop_;
   std::unique_ptr<Segment> segment_;
   dmt::Layout* layout_ = nullptr;
   std::unique_ptr<Slot0> slot0_;
@@ -282,78 +278,33 @@ class Node {
   std::unique_ptr<RoleHook> role_hook_;
   QuorumWatch quorum_;
   VirtualAddress virtual_address_;  // the leader's, when its own server admitted START
+  LastingFiles files_;
+  Leadership leadership_;
   const Agreed agreed_;
 
-  proxy::GrantPolicy policy_;
-  proxy::FlowControl flow_{lag_of(config_)};
-  proxy::ProgressReport progress_;
-  std::int64_t tell_again_ns_ = proxy::kNever;
-  std::int64_t waits_since_ns_ = 0;  // clients, for followers; 0: they do not
-  std::int64_t waited_ns_ = 0;       // in all
-  std::int64_t wait_told_ns_ = 0;    // in the log
-  proxy::VirtualClock clock_;
+  std::unique_ptr<LogIntake> intake_;
+  std::unique_ptr<GrantProposer> grants_;
+  std::unique_ptr<ClientPacing> pacing_;
+  std::unique_ptr<ProgressReporter> progress_;
+  std::int64_t progress_due_ns_ = proxy::kNever;
   std::int64_t now_ns_ = 0;  // CLOCK_MONOTONIC at the start of the round
 
-  consensus::Role role_ = consensus::Role::kFollower;
-  View view_{};
-  ReplicaId leader_{};
-  bool leads_ = false;    // may propose
-  bool deposed_ = false;  // leadership was lost, clients are still to be reset
-  bool role_changed_ = false;
-  bool removed_ = false;  // from the group, by an operator
-  // Abdicated for an operator: until then, or until another one leads.
-  std::int64_t fit_at_ns_ = proxy::kNever;
-  View started_view_{};  // of the last START proposed here (O1)
-  Index start_{};        // that START
-  Index committed_{};    // last entry that consensus handed out
-  Index first_start_{};  // the group's first START, once committed: the server runs from there on
-  Index proposed_{};     // last entry proposed here
-  bool busy_ = false;    // consensus takes no more for now
+  bool removed_ = false;                // from the group, by an operator
+  std::uint64_t consensus_due_ns_ = 0;  // CLOCK_MONOTONIC
 
-  // What the last look at the scheduler's words was based on.
-  Index seen_applied_{};
-  bool seen_stalled_ = false, seen_low_ = false;
-  std::int64_t own_due_ns_ = proxy::kNever;  // virtual: when to decide anew
-  std::uint64_t consensus_due_ns_ = 0;       // CLOCK_MONOTONIC
-  std::int64_t armed_ns_ = proxy::kNever;    // what the timerfd is set for
-
-  int timer_fd_ = -1;
-  event doorbell_event_{}, consensus_event_{}, timer_event_{};
-  event terminate_event_{}, interrupt_event_{};
-  bool have_events_ = false;
-
-  bool server_exited_ = false;  // the main process ended at a turn
-  int server_status_ = 0;
-  bool exit_reported_ = false;
+  ServerExit exit_;
+  Shutdown end_;
   std::vector<std::pair<std::uint16_t, std::uint16_t>> host_ports_;  // the server's, this host's
-  std::int64_t leave_at_ns_ = proxy::kNever;                         // after the server's end
-  bool stopping_ = false;
-  std::int64_t active_ns_ = 0;  // when the server last did something visible
-  Index active_applied_{};
-  bool done_ = false;
   bool foretold_ = false;  // the log tells nothing new of stalls
-  ExitStatus result_ = ExitStatus::kStopped;
 
-  std::array<std::uint64_t, kEntryTypes> entries_{};  // committed, by type
-
-  // Behind a CHECKPOINT entry, until the dump is there.
-  struct HeldEntry {
-    consensus::EntryView entry;
-    std::vector<std::byte> payload;
-  };
   std::unique_ptr<Checkpointer> checkpointer_;
-  std::deque<HeldEntry> held_;
   std::int64_t checkpoint_due_ns_ = proxy::kNever;  // CLOCK_MONOTONIC
-  struct Taken {
-    Viewstamp at;
-    std::uint64_t position = 0, stamp_ns = 0;
-  } taken_;                                      // the last entry that the server was given
-  NodeState noted_;                              // as of the checkpoint's
-  DumpTimes times_;                              // of the one under way
-  DumpTimes last_times_;                         // of the last published one
-  std::string no_copies_;                        // why the copies of what it maps are not there
-  std::unique_ptr<nlohmann::json> noted_files_;  // file_names() then
-  std::string noted_digest_;                     // of the outputs
+  NodeState noted_;                                 // as of the checkpoint's
+  DumpTimes times_;                                 // of the one under way
+  DumpTimes last_times_;                            // of the last published one
+  std::string no_copies_;                           // why the copies of what it maps are not there
+  std::unique_ptr<nlohmann::json> noted_files_;     // file_names() then
+  std::string noted_digest_;                        // of the outputs
   std::unique_ptr<checkpoint::Checkpoints> checkpoints_;
   std::optional<checkpoint::Staging> staging_;  // of the one under way
   checkpoint::Worker packer_;
@@ -361,7 +312,6 @@ class Node {
   std::uint8_t last_asked_ = 0;  // leader: who took the last one
   CheckpointSchedule schedule_{config_.checkpoint_every_s * 1'000'000'000LL,
                                std::uint64_t{config_.checkpoint_log_mb} << 20};
-  std::uint64_t log_pos_ = 0;      // the end of what is committed
   std::string no_checkpoints_;     // why none are taken here; empty: they are
   std::string refused_;            // why CRIU does not dump this server, once it was tried
   const char* came_back_by_ = "";  // RecoveryStatus
@@ -378,10 +328,9 @@ class Node {
   NodeState restart_noted_;      // as of the place where it ended
   dmt::Carried carried_;         // likewise
   checkpoint::Tier packs_tier_ = checkpoint::Tier::kCriu;
-  std::int64_t packing_ns_ = 0;        // since when
-  checkpoint::PositionFile position_;  // of the server's files, if they are kept
-  View begin_proposed_{};              // here, for the server that ends
-  std::int64_t told_ns_ = 0;           // since when it ends; 0: it does not
+  std::int64_t packing_ns_ = 0;  // since when
+  View begin_proposed_{};        // here, for the server that ends
+  std::int64_t told_ns_ = 0;     // since when it ends; 0: it does not
   std::int64_t restarted_ns_ = 0, restart_due_ns_ = proxy::kNever;
   std::uint64_t restarted_after_ = 0;  // how many inputs there were before
   // Restored from: the unpacked checkpoint, and its state.
@@ -392,11 +341,8 @@ class Node {
   std::int64_t lacking_at_ns_ = 0;      // when to look again whether somebody does
   std::unique_ptr<Shipping> shipping_;  // none: all replicas' are on this machine
   std::int64_t helped_ns_ = 0;          // when one was last asked for, for another replica
-  Index missed_{};                      // what the own log held already
-  // It does not seek the lead until it has caught up, or until then; 0: it is not coming back.
-  std::int64_t catch_up_until_ns_ = 0;
-  std::uint64_t comes_back_ = 0;  // began_ns_ while it does: what its ProgressNotes say
-  std::int64_t began_ns_ = 0;     // when this node was opened
+  CatchUp catch_up_;
+  std::int64_t began_ns_ = 0;  // when this node was opened
   ReturnTimes returned_;
 
   struct CommittedHash {

@@ -111,7 +111,7 @@ bool Node::alone() const {
 
 // Somebody asks the leader, who chooses the replica: never itself, unless it is alone.
 std::string Node::ask_for_checkpoint(const nlohmann::json& request) {
-  if (!leads_ || started_view_ != view_) return refused("not_leader", "this replica does not lead");
+  if (!leadership_.started()) return refused("not_leader", "this replica does not lead");
   if (request.value("tier", "") == "restart") return ask_for_restart();
   const int named = request.value("replica", -1);
   std::vector<std::uint8_t> able;
@@ -140,20 +140,10 @@ std::string Node::ask_for_checkpoint(const nlohmann::json& request) {
       .dump();
 }
 
-// An idle server's timers go on for ever; nobody would miss what they did (CheckpointSchedule).
-std::uint64_t Node::inputs_of_clients() const noexcept {
-  std::uint64_t all = 0;
-  for (const EntryType type : {EntryType::kConnect, EntryType::kData, EntryType::kShutdown,
-                               EntryType::kReset, EntryType::kSignal}) {
-    all += entries_[static_cast<std::size_t>(type)];
-  }
-  return all;
-}
-
 // The leader's.
 void Node::ask_now_and_then() {
   if (!proxy_->leading() || !no_checkpoints_.empty()) return;
-  if (!schedule_.due(now_ns_, log_pos_, inputs_of_clients())) return;
+  if (!schedule_.due(now_ns_, intake_->end(), intake_->inputs_of_clients())) return;
   (void)ask_for_checkpoint(nlohmann::json::object());
 }
 
@@ -161,7 +151,7 @@ void Node::checkpoint_at(const consensus::EntryView& entry) {
   CheckpointBody body;
   if (!proxy::read_body(entry.payload, body) || body.replica != config_.replica) return;
   // One that ended the life before would end this one.
-  if (entry.at.index <= missed_ || role_ == consensus::Role::kLearner) {
+  if (entry.at.index <= catch_up_.missed() || leadership_.role() == consensus::Role::kLearner) {
     checkpointer_->refuse(entry.at.index, "this replica came back after it was asked");
     return;
   }
@@ -174,7 +164,7 @@ void Node::checkpoint_at(const consensus::EntryView& entry) {
 }
 
 Outcome Node::prepare_dump() {
-  if (server_exited_ || !guard_->running() || guard_->pid() < 0) {
+  if (exit_.exited() || !guard_->running() || guard_->pid() < 0) {
     return Error{Code::kNotFound, 0, "no server runs"};
   }
   auto staging = checkpoints_->begin(checkpointer_->at());
@@ -187,12 +177,12 @@ Outcome Node::prepare_dump() {
 Index Node::begin_place() {
   noted_ = {};
   noted_.passed = stalls_->passed();
-  noted_.at = taken_.at;
-  noted_.position = taken_.position;
-  noted_.stamp_ns = taken_.stamp_ns;
+  noted_.at = intake_->delivered().at;
+  noted_.position = intake_->delivered().end;
+  noted_.stamp_ns = intake_->delivered().stamp_ns;
   noted_.facts = consensus_->group_facts();
   checkpoint::fault_point("take.held");
-  return taken_.at.index;
+  return intake_->delivered().at.index;
 }
 
 void Node::note_place(const consensus::EntryView& entry) {
@@ -211,23 +201,17 @@ void Node::note_place(const consensus::EntryView& entry) {
 }
 
 Index Node::slide() {
-  if (held_.empty()) return Index{0};
-  HeldEntry next = std::move(held_.front());
-  held_.pop_front();
-  next.entry.payload = next.payload;
-  note_place(next.entry);
-  take_entry(next.entry, true);
-  return next.entry.at.index;
+  return intake_->slide([this](const consensus::EntryView& entry) { note_place(entry); });
 }
 
 void Node::look_after_checkpoint() {
-  const bool leads_others = role_ != consensus::Role::kFollower && !alone();
+  const bool leads_others = leadership_.role() != consensus::Role::kFollower && !alone();
   checkpoint_due_ns_ = checkpointer_->step(now_ns_, leads_others);
 }
 
 // When it is at rest this node has the turn, until release_log().
 std::string Node::unrest() {
-  if (server_exited_ || !guard_->running() || guard_->pid() < 0) return "no server runs";
+  if (exit_.exited() || !guard_->running() || guard_->pid() < 0) return "no server runs";
   if (guard_->ending() != 0) return "a process of it is being ended by the kernel";
   if (!dmt::take_lying_turn(*layout_)) return "a thread has the turn";
   drain();
@@ -247,10 +231,10 @@ Outcome Node::dump() {
   const std::int64_t begin_ns = monotonic_ns();
   noted_.clock = s.clock;
   noted_.hash = s.hash;
-  noted_.first_start = first_start_;
+  noted_.first_start = intake_->first_start();
   noted_.verified = alarms_.unbroken();
   noted_.anew_from = alarms_.anew_from();
-  noted_.entries = entries_;
+  noted_.entries = intake_->counts();
   noted_.outputs = outputs_->state();
   std::error_code ignored;
   const auto size = std::filesystem::file_size(config_.replica_dir() + "/server.log", ignored);
@@ -266,7 +250,7 @@ Outcome Node::dump() {
   times_.noting = (monotonic_ns() - begin_ns) / 1000;
   // Nobody but this replica pays for the hurry; that of a group of one is what its clients wait
   // for.
-  const unsigned leader = value(leader_);
+  const unsigned leader = value(leadership_.leader());
   const bool alone = config_.replicas == 1 || (config_.host && config_.host->fabric != "shm");
   const bool hurry = alone || !shares_processor(config_.replica, leader);
   if (const Outcome begun = guard_->freeze(hurry); !begun.ok()) return begun;
@@ -330,12 +314,7 @@ Error Node::told(const Error& error) const {
 // What was held is taken in its order; one of them may be the next CHECKPOINT.
 void Node::release_log() {
   if (dmt::has_turn(*layout_, dmt::kNodeSlot)) dmt::lay_turn_down(*layout_);
-  while (!held_.empty() && !holds_log()) {
-    HeldEntry next = std::move(held_.front());
-    held_.pop_front();
-    next.entry.payload = next.payload;
-    take_entry(next.entry, true);
-  }
+  intake_->release();
 }
 
 // --- packing it ---------------------------------------------------------------------------------
@@ -346,7 +325,7 @@ Outcome Node::publish() {
       [this](const checkpoint::Worker::Say&, checkpoint::Why& why) { return pack(why); });
   if (!begun.ok()) return begun;
   event_assign(
-      &packed_event_, base_, packer_.event_fd(), EV_READ | EV_PERSIST,
+      &packed_event_, loop_.base(), packer_.event_fd(), EV_READ | EV_PERSIST,
       [](int, short, void* node) { static_cast<Node*>(node)->take_published(); }, this);
   event_add(&packed_event_, nullptr);
   return Done{};

@@ -5,31 +5,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstring>
-#include <map>
 
 #include <nlohmann/json.hpp>
 
 #include "proxy/node/backlog_room.h"
 #include "proxy/node/node.h"
 #include "proxy/node/placement.h"
-#include "runtime/control/schema.h"
+#include "runtime/setup/preflight.h"
 
 namespace crane::node {
-namespace {
-
-std::string refusal(const Error& why, const std::string& what) {
-  const char* error = why.code == Code::kNotLeader ? "not_leader"
-                      : why.code == Code::kBusy    ? "busy"
-                                                   : "bad_argument";
-  return refused(error, what + ": " + why.what);
-}
-
-// How long an operator's abdication lasts when nobody else can lead.
-constexpr std::int64_t kTransferNs = 3'000'000'000;
-
-}  // namespace
+namespace {}  // namespace
 
 void Node::open_control_socket() {
   ControlSocketActions actions;
@@ -37,8 +23,8 @@ void Node::open_control_socket() {
   actions.take_over = [this](int fd, const std::string& request) {
     return take_supervisor(fd, request);
   };
-  actions.answer = [this](const std::string& request) { return reply_to(request); };
-  control_socket_ = std::make_unique<ControlSocket>(base_, std::move(actions));
+  actions.answer = [this](const std::string& request) { return requests_->answer(request); };
+  control_socket_ = std::make_unique<ControlSocket>(loop_.base(), std::move(actions));
   const std::string path = config_.replica_dir() + "/control.sock";
   const Outcome opened = control_socket_->open(path);
   if (opened.ok()) return;
@@ -46,105 +32,36 @@ void Node::open_control_socket() {
                std::strerror(opened.error().detail));
 }
 
-std::string Node::reply_to(const std::string& text) {
-  const control::Parsed parsed = control::parse(control::Channel::kNode, text);
-  if (!parsed.message) return control::line_of(control::refused(parsed.refusal));
-  // From here on every field is of its type and within its bounds (CTL-1).
-  const nlohmann::json request = parsed.message->plain("do");
-  const std::string what = request["do"].get<std::string>();
-  if (what == "status") {
+void Node::open_requests() {
+  OperatorActions actions;
+  actions.status = [this] {
     nlohmann::json said = to_json(status());
     said["log_digest"] = checkpoint::digest_of_log(config_.group, config_.log_id);
-    return control::line_of(said);
-  }
-  if (what == "transfer") {
-    const auto to = request.find("to");
-    const bool named = to != request.end() && to->is_number_integer();
-    return transfer(named ? to->get<int>() : -1);
-  }
-  if (what == "member") return change_member(request);
-  if (what == "signal") return signal_server(request);
-  if (what == "checkpoint") return ask_for_checkpoint(request);
-  if (what == "leave") return leave_for_a_while();
-  if (what == "bring_back") return bring_back(request);
-  return refused("unknown", "this version of crane-node does not know that request");
-}
-
-// Through the log, so that every replica's server gets it at the same turn (DESIGN D11).
-std::string Node::signal_server(const nlohmann::json& request) {
-  const auto signo = request.find("signo");
-  const bool named = signo != request.end() && signo->is_number_unsigned() &&
-                     signo->get<std::uint64_t>() >= 1 && signo->get<std::uint64_t>() < NSIG;
-  if (!named) {
-    return refusal({Code::kBadArgument, 0, "the request names no signal"}, "no signal");
-  }
-  const auto number = signo->get<std::uint32_t>();
-  const std::string what = fmt::format("signal {}", number);
-  if (!leads_) {
-    return refusal({Code::kNotLeader, 0, "this replica does not lead"}, what);
-  }
-  spdlog::info("an operator sends signal {} to the server", number);
-  proxy_->batch().add_signal({number, 0});
-  return accepted(what + " is on its way to every replica");
-}
-
-std::string Node::change_member(const nlohmann::json& request) {
-  static const std::map<std::string, consensus::MemberChange::Kind> kKinds = {
-      {"add", consensus::MemberChange::Kind::kAdd},
-      {"promote", consensus::MemberChange::Kind::kPromote},
-      {"remove", consensus::MemberChange::Kind::kRemove}};
-  const auto change = request.find("change");
-  const auto number = request.find("replica");
-  const bool whole = change != request.end() && change->is_string() && number != request.end() &&
-                     number->is_number_unsigned() && number->get<std::uint64_t>() < kReplicasMax;
-  const auto kind = whole ? kKinds.find(change->get<std::string>()) : kKinds.end();
-  if (kind == kKinds.end()) {
-    return refusal({Code::kBadArgument, 0, "the request names no change and replica"}, "no change");
-  }
-  const auto id = number->get<std::uint8_t>();
-  // Its place is nobody else's: what is started there is an analysis replica (M7).
-  const bool analysis = kind->first == "add" && id == config_.analysis_replica;
-  const auto index = consensus_->change_members(
-      {analysis ? consensus::MemberChange::Kind::kAddAnalysis : kind->second, ReplicaId{id}});
-  consensus_->flush_doorbells();
-  const std::string what = fmt::format("{} replica {}", kind->first, id);
-  if (!index.ok()) return refusal(index.error(), what);
-  spdlog::info("the members are changed: {}", what);
-  return accepted(what + ": proposed");
-}
-
-// The others elect one of themselves; this replica may lead again once they have, or after a while
-// when nobody could.
-std::string Node::transfer(int to) {
-  if (!leads_) {
-    return refused("not_leader", fmt::format("replica {} does not lead", config_.replica));
-  }
-  if (to == config_.replica) {
-    return accepted(fmt::format("replica {} leads already", to));
-  }
-  if (to >= 0) {
-    const bool known = to < config_.replicas;
-    const Outcome asked = known ? consensus_->transfer(ReplicaId{static_cast<std::uint8_t>(to)})
-                                : Outcome{Error{Code::kBadArgument, 0, "there is no such replica"}};
-    if (!asked.ok()) {
-      return refusal(asked.error(), fmt::format("replica {} was not made the leader", to));
+    return said;
+  };
+  actions.checkpoint = [this](const nlohmann::json& request) {
+    return ask_for_checkpoint(request);
+  };
+  actions.takes_checkpoint = [this] {
+    return checkpointer_->state() != Checkpointer::State::kIdle;
+  };
+  actions.signal = [this](std::uint32_t signo) { proxy_->batch().add_signal({signo, 0}); };
+  // For maintenance, or to begin anew elsewhere in the log: in order, and without being missed.
+  actions.leave = [this] {
+    const Outcome marked = write_file(config_.replica_dir() + "/" + setup::kDrainedMark, "");
+    if (!marked.ok()) {
+      spdlog::warn("{}: {}", setup::kDrainedMark, std::strerror(marked.error().detail));
     }
-    spdlog::info("an operator hands the lead to replica {}", to);
-    consensus_->flush_doorbells();
-    return accepted(fmt::format("replica {} is asked to lead", to));
-  }
-  if (config_.replicas == 1) return refused("unsupported", "there is no other replica");
-  spdlog::info("an operator hands the lead over");
-  fit_at_ns_ = monotonic_ns() + kTransferNs;
-  consensus_->abdicate("an operator hands the lead over");
-  consensus_->flush_doorbells();
-  return accepted(fmt::format("replica {} does not lead any more", config_.replica));
+    end_.leave_now();
+  };
+  requests_ = std::make_unique<OperatorRequests>(config_, *consensus_, leadership_, supervisor_,
+                                                 std::move(actions));
 }
 
 void Node::ask_for_listener(std::uint16_t port, std::uint64_t backlog) {
   if (proxy_->has_listener(port)) return;
   if (config_.host) return open_own_listener(port, backlog);
-  supervisor_.listen(port, backlog, inputs_of_clients() != 0);
+  supervisor_.listen(port, backlog, intake_->inputs_of_clients() != 0);
 }
 
 // Without a crane-run the server gets its port, and the next one opens it.
@@ -184,7 +101,7 @@ NodeStatus Node::status() {
   s.no_quorum = quorum_.text();
   s.outputs_bytes = outputs_->bytes();
   s.outputs_digest = outputs_->digest();
-  s.entries = entries_;
+  s.entries = intake_->counts();
   s.checkpoint = checkpointer_->status();
   s.dump = last_times_;
   s.returned = returned_;
@@ -200,7 +117,7 @@ NodeStatus Node::status() {
   s.connected = group.connected;
   s.forwarded = forwarder_ != nullptr ? forwarder_->connections() : 0;
   s.ports = host_ports_;
-  s.server_exit = exit_reported_ ? server_exit_code() : -1;
+  s.server_exit = exit_.reported() ? exit_.code() : -1;
   s.now_ns = static_cast<std::uint64_t>(monotonic_ns());
   s.log = group;
   s.connections = proxy_->connections();
@@ -211,7 +128,7 @@ NodeStatus Node::status() {
   s.reset_leader = c.reset_leader;
   s.bytes_in = c.bytes_in;
   s.bytes_out = c.bytes_out;
-  s.waited_ns = waited_ns_;
+  s.waited_ns = pacing_->waited_ns();
   s.line_ups = line_ups_of(config_, *layout_);
   s.unhooked_calls = layout_->unhooked.total.load(std::memory_order_relaxed);
   s.unhooked = unhooked_calls(*layout_);

@@ -23,8 +23,8 @@ std::uint16_t published(const setup::Ports& publish, std::uint16_t port) {
 
 void Node::open_host() {
   open_shipping();
-  forwarder_ = std::make_unique<Forwarder>(base_, [this] { awake(); });
-  role_hook_ = std::make_unique<RoleHook>(base_, config_.host->role_change);
+  forwarder_ = std::make_unique<Forwarder>(loop_.base(), [this] { awake(); });
+  role_hook_ = std::make_unique<RoleHook>(loop_.base(), config_.host->role_change);
   proxy_->set_strangers([this](int fd, std::uint16_t port, const std::string& peer) {
     take_stranger(fd, port, peer);
   });
@@ -67,7 +67,7 @@ void Node::open_own_listener(std::uint16_t port, std::uint64_t backlog) {
   const int error = try_own_listener(port, backlog);
   if (error == 0) return;
   const std::uint16_t ours = published(config_.host->publish, port);
-  if (inputs_of_clients() != 0 && !host_ports_.empty()) {
+  if (intake_->inputs_of_clients() != 0 && !host_ports_.empty()) {
     // The leader's host has it: what a client made the server do ends no replica.
     spdlog::error("cannot listen on port {}: {}; the server listens there in vain on this host",
                   ours, std::strerror(error));
@@ -106,7 +106,7 @@ void Node::take_virtual_address() {
 
 // A replica that can serve nobody says so to its clients at once, and to its operator.
 void Node::look_at_quorum() {
-  if (!mode_.member() || stopping_) return;
+  if (!mode_.member() || end_.stopping()) return;
   const QuorumWatch::Change change = quorum_.step(consensus_->quorum(), now_ns_);
   if (change == QuorumWatch::Change::kNone) return;
   const bool lost = change == QuorumWatch::Change::kLost;
@@ -124,28 +124,31 @@ void Node::look_at_quorum() {
 
 // Where clients go that come to this host while it follows.
 void Node::pass_clients_on() {
-  const bool follows = role_ == consensus::Role::kFollower || role_ == consensus::Role::kLearner;
-  const bool named = value(leader_) < config_.replicas;
-  const bool known = follows && named && value(leader_) != config_.replica && !quorum_.refuses();
+  const bool follows = leadership_.role() == consensus::Role::kFollower ||
+                       leadership_.role() == consensus::Role::kLearner;
+  const bool named = value(leadership_.leader()) < config_.replicas;
+  const bool known =
+      follows && named && value(leadership_.leader()) != config_.replica && !quorum_.refuses();
   const bool forward = known && config_.host->forward;
   // While nobody is known to lead, those who were passed on stay: if the same one leads on, nothing
   // happened to them; if it led no more, it has reset them itself.
   if (named || !follows || quorum_.refuses()) {
-    forwarder_->set_target(forward ? config_.host->replicas[value(leader_)].clients : "");
+    forwarder_->set_target(forward ? config_.host->replicas[value(leadership_.leader())].clients
+                                   : "");
   }
   // While nobody is known to lead, clients wait in the kernel.
-  if (!leads_) proxy_->take_strangers(known);
+  if (!leadership_.leads()) proxy_->take_strangers(known);
 }
 
 // Whose clients come here, after the role or the leader changed.
 void Node::follow_leader() {
-  const bool named = value(leader_) < config_.replicas;
+  const bool named = value(leadership_.leader()) < config_.replicas;
   pass_clients_on();
-  role_hook_->changed({"CRANE_GROUP=" + config_.group,
-                       fmt::format("CRANE_REPLICA={}", config_.replica),
-                       fmt::format("CRANE_ROLE={}", consensus::name(role_)),
-                       fmt::format("CRANE_VIEW={}", view_counter(view_)),
-                       named ? fmt::format("CRANE_LEADER={}", value(leader_)) : "CRANE_LEADER="});
+  role_hook_->changed(
+      {"CRANE_GROUP=" + config_.group, fmt::format("CRANE_REPLICA={}", config_.replica),
+       fmt::format("CRANE_ROLE={}", consensus::name(leadership_.role())),
+       fmt::format("CRANE_VIEW={}", view_counter(leadership_.view())),
+       named ? fmt::format("CRANE_LEADER={}", value(leadership_.leader())) : "CRANE_LEADER="});
 }
 
 // The group does not miss a replica that was removed, but clients came through its host: they stay
@@ -153,22 +156,23 @@ void Node::follow_leader() {
 void Node::pass_on_the_rest() {
   if (!removed_ || forwarder_ == nullptr || forwarder_->connections() == 0) return;
   control_socket_.reset();
-  for (event* e : {&consensus_event_, &doorbell_event_, &timer_event_}) event_del(e);
+  loop_.stop_waking();
   proxy_.reset();      // nobody new: the ports are closed
   consensus_.reset();  // the members see this replica gone
   spdlog::info("{} clients are passed on until they leave; SIGTERM ends that",
                forwarder_->connections());
-  done_ = stopping_ = false;
-  while (!done_ && !stopping_ && forwarder_->connections() > 0) {
-    event_base_loop(base_, EVLOOP_ONCE);
+  end_.resume();
+  while (!end_.done() && !end_.stopping() && forwarder_->connections() > 0) {
+    loop_.wait();
   }
 }
 
 void Node::take_stranger(int fd, std::uint16_t port, const std::string& peer) {
   const std::uint16_t ours = published(config_.host->publish, port);
   if (config_.host->forward) return forwarder_->take(fd, ours, peer);
-  spdlog::info("client {} was refused: replica {} leads, at {}:{}", peer, value(leader_),
-               config_.host->replicas[value(leader_)].clients, ours);
+  spdlog::info("client {} was refused: replica {} leads, at {}:{}", peer,
+               value(leadership_.leader()),
+               config_.host->replicas[value(leadership_.leader())].clients, ours);
   reset_socket(fd);
 }
 

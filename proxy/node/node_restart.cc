@@ -60,7 +60,7 @@ std::string Node::ask_for_restart() {
   }
   const RestartBody body{RestartBody::kEnd};
   const Result<Index> index =
-      propose(EntryType::kRestart, policy_.input_grant(), proxy::bytes_of(body));
+      propose(EntryType::kRestart, grants_->input_grant(), proxy::bytes_of(body));
   if (!index.ok()) return refused("busy", index.error().what);
   restarted_ns_ = now_ns_;
   return nlohmann::json{
@@ -80,7 +80,7 @@ void Node::restart_now_and_then() {
   if (restarted_ns_ == 0) restarted_ns_ = now_ns_;
   if (now_ns_ - restarted_ns_ < every_ns) return;
   restarted_ns_ = now_ns_;
-  const std::uint64_t inputs = inputs_of_clients();
+  const std::uint64_t inputs = intake_->inputs_of_clients();
   if (std::exchange(restarted_after_, inputs) == inputs) return;
   spdlog::info("a checkpoint is due, and CRIU refuses: {}", ask_for_restart());
 }
@@ -92,11 +92,12 @@ void Node::propose_begin() {
   }
   if (told_ns_ == 0) told_ns_ = now_ns_;
   const bool late = now_ns_ - told_ns_ >= kEndNs;
-  const bool leads = leads_ && started_view_ == view_ && applied() >= start_ && !stopping_;
-  if (!leads || begin_proposed_ == view_ || !(restarter_->ended() || late)) return;
+  const bool leads = leadership_.admitted(applied()) && !end_.stopping();
+  if (!leads || begin_proposed_ == leadership_.view() || !(restarter_->ended() || late)) return;
   if (!restarter_->ended()) spdlog::warn("the server does not end: it is killed");
   const RestartBody body{RestartBody::kBegin};
-  if (propose(EntryType::kRestart, 0, proxy::bytes_of(body)).ok()) begin_proposed_ = view_;
+  if (propose(EntryType::kRestart, 0, proxy::bytes_of(body)).ok())
+    begin_proposed_ = leadership_.view();
 }
 
 // --- every replica's ----------------------------------------------------------------------------
@@ -149,10 +150,10 @@ void Node::end_server() {
   n.clock = carried_.clock;
   n.hash = carried_.hash;
   n.passed = std::max(stalls_->passed(), n.clock);
-  n.first_start = first_start_;
+  n.first_start = intake_->first_start();
   n.verified = alarms_.unbroken();
   n.anew_from = alarms_.anew_from();
-  n.entries = entries_;
+  n.entries = intake_->counts();
   n.outputs = outputs_->state();
   restart_digest_ = fmt::format("{:016x}", outputs_->digest());
   checkpoint::fault_point("restart.noted");
@@ -180,7 +181,7 @@ void Node::look_after_restart() {
     restart_due_ns_ = now_ns_ + kLookNs;
   }
   if (restarter_->state() == Restarter::State::kEnding) restart_due_ns_ = now_ns_ + kLookNs * 100;
-  if (restarter_->state() == Restarter::State::kWaiting && server_gone_ && !done_) {
+  if (restarter_->state() == Restarter::State::kWaiting && server_gone_ && !end_.done()) {
     restarter_->gone();
   }
 }
@@ -213,8 +214,8 @@ void Node::begin_server_anew() {
   server_upper_ = restart_files_;
   spdlog::info("entry {}: a new server on the files of the one before",
                value(restart_noted_.at.index));
-  restart_is_due_ =
-      mode_.member() && role_ != consensus::Role::kLearner && restart_noted_.at.index > missed_;
+  restart_is_due_ = mode_.member() && leadership_.role() != consensus::Role::kLearner &&
+                    restart_noted_.at.index > catch_up_.missed();
   checkpoint::fault_point("restart.renewed");
   release_log();
 }

@@ -30,10 +30,6 @@ namespace {
 constexpr std::int64_t kLookNs = 50'000'000;
 // A checkpoint that was asked for and did not come is asked for again after this long.
 constexpr std::int64_t kAskAgainNs = 5'000'000'000;
-// However far behind a returning server still is: somebody has to lead.
-constexpr std::int64_t kCatchUpNs = 20'000'000'000;
-// Who leads is heard at once, if somebody does.
-constexpr std::int64_t kHearNs = 1'000'000'000;
 
 }  // namespace
 
@@ -142,7 +138,7 @@ Result<std::unique_ptr<consensus::Consensus>> Node::open_log(consensus::Options 
     options.checkpoint = consensus::Checkpoint{};
   }
   const LogReader reader{[this] { return !slot0_->spooling(); },
-                         [this] { return value(first_start_) != 0; }};
+                         [this] { return value(intake_->first_start()) != 0; }};
   auto opened = mode_.open_log(options, restored_.at.index, reader);
   if (opened.ok() || opened.error().code != Code::kGone || config_.on_disk()) return opened;
   if (config_.keeps_log) return opened;
@@ -168,33 +164,31 @@ void Node::take_up_state() {
   if (!server_upper_.empty()) dmt::go_on_from(*layout_, carried_);
   outputs_->restore(s.outputs, {value(s.at.index), s.clock, s.hash});
   stalls_->restore(s.passed, s.clock);
-  entries_ = s.entries;
-  first_start_ = s.first_start;
-  committed_ = s.at.index;
+  intake_->begin_behind(s.at.index, s.first_start, s.entries);
   alarms_.restore(s.verified, s.anew_from);
-  clock_.committed(static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
+  leadership_.committed(static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
   mode_.begin_behind(s.at.index, s.outputs.hash.open);
 }
 
-// A server that is far behind cannot serve as leader until it has run what it missed; clients would
-// wait for that, although another replica might serve at once.
 void Node::begin_catching_up() {
-  missed_ = consensus_->status().last;
-  if (config_.replicas == 1) return;
-  catch_up_until_ns_ = monotonic_ns() + kCatchUpNs;
-  consensus_->abdicate("its server comes back");
+  catch_up_.begin(consensus_->status().last, config_.replicas > 1, monotonic_ns());
+  if (catch_up_.active()) consensus_->abdicate("its server comes back");
 }
 
 void Node::look_whether_caught_up() {
-  const bool follows =
-      view_ != View{0} && role_ == consensus::Role::kFollower && value(leader_) < config_.replicas;
-  // When all have died together nobody leads before somebody is fit again.
-  const bool heard = follows || now_ns_ >= catch_up_until_ns_ - kCatchUpNs + kHearNs;
-  const bool there = leads_ || (heard && applied() >= consensus_->status().committed);
-  if (!there && now_ns_ < catch_up_until_ns_) return;
-  spdlog::info("{} at entry {}", there ? "caught up" : "still behind", value(applied()));
-  catch_up_until_ns_ = 0;
-  if (there) comes_back_ = 0;
+  if (!catch_up_.active()) return;
+  CatchUp::Seen seen;
+  seen.leads = leadership_.leads();
+  seen.follows = leadership_.view() != View{0} &&
+                 leadership_.role() == consensus::Role::kFollower &&
+                 value(leadership_.leader()) < config_.replicas;
+  seen.applied = applied();
+  seen.committed = consensus_->status().committed;
+  const CatchUp::Outcome outcome = catch_up_.step(seen, now_ns_);
+  if (outcome == CatchUp::Outcome::kNothing) return;
+  const bool there = outcome == CatchUp::Outcome::kCaughtUp;
+  spdlog::info("{} at entry {}", there ? "caught up" : "still behind", value(seen.applied));
+  if (there) progress_->caught_up();
   consensus_->fit();
 }
 
@@ -237,28 +231,29 @@ void Node::take_up_server() {
 // What this replica lacks has left the others' logs.  Its leader has one more checkpoint taken for
 // it (help_lagging()); with that it begins anew.
 void Node::look_for_newer() {
-  if (leads_ || stopping_ || now_ns_ < lacking_at_ns_) return;
+  if (leadership_.leads() || end_.stopping() || now_ns_ < lacking_at_ns_) return;
   lacking_at_ns_ = now_ns_ + kLookNs;
   if (!consensus_->status().needs_checkpoint) return;
   if (!std::exchange(lacking_, true)) {
     spdlog::warn(
         "entries behind {} have left the logs of the others: this replica waits for a "
         "newer checkpoint",
-        value(committed_));
+        value(intake_->last()));
   }
   const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
   for (const auto& [replica, one] : checkpoints_to_try()) {
     const checkpoint::Manifest& m = one.manifest;
     if (!one.damage.empty() || m.log_digest != digest) continue;
-    if (m.at.index <= std::max(committed_, restored_.at.index)) break;
+    if (m.at.index <= std::max(intake_->last(), restored_.at.index)) break;
     // Who fetched it has not said so yet, and may not be done.
     if (replica == config_.replica && shipping_ != nullptr && shipping_->fetches()) return;
     return fail(ExitStatus::kTooFarBehind,
                 fmt::format("entries behind {} have left the logs of the others; it begins anew at "
                             "a checkpoint, which is at entry {}",
-                            value(committed_), value(m.at.index)));
+                            value(intake_->last()), value(m.at.index)));
   }
-  if (shipping_ != nullptr) shipping_->fetch(std::max(committed_, restored_.at.index), now_ns_);
+  if (shipping_ != nullptr)
+    shipping_->fetch(std::max(intake_->last(), restored_.at.index), now_ns_);
 }
 
 // The leader's part.
@@ -276,58 +271,6 @@ void Node::help_lagging() {
     lacking_at_ns_ = now_ns_ + kAskAgainNs;
     return;
   }
-}
-
-// --- leaving for a while ------------------------------------------------------------------------
-
-// For maintenance, or to begin anew elsewhere in the log: in order, and without being missed.
-std::string Node::leave_for_a_while() {
-  const std::string who = fmt::format("replica {}", config_.replica);
-  if (leads_) return refused("busy", who + " leads: hand the lead over first");
-  if (checkpointer_->state() != Checkpointer::State::kIdle) {
-    return refused("busy", who + " takes a checkpoint");
-  }
-  int voters = 0, others = 0;
-  for (const consensus::MemberStatus& m : consensus_->members()) {
-    if (m.role != consensus::MemberRole::kVoter) continue;
-    ++voters;
-    others += value(m.id) != config_.replica && m.connected;
-  }
-  if (others * 2 <= voters) {
-    return refused("needed", fmt::format("{} is needed: without it {} of {} voters are there, no "
-                                         "majority; bring another one back first",
-                                         who, others, voters));
-  }
-  spdlog::info("an operator drains this replica");
-  supervisor_.drained();
-  const Outcome marked = write_file(config_.replica_dir() + "/" + setup::kDrainedMark, "");
-  if (!marked.ok())
-    spdlog::warn("{}: {}", setup::kDrainedMark, std::strerror(marked.error().detail));
-  done_ = true;
-  return accepted(who + " leaves");
-}
-
-// To crane-run, which starts nodes; the leader hears of it because it is there.
-std::string Node::bring_back(const nlohmann::json& request) {
-  const auto number = request.find("replica");
-  const bool named = number != request.end() && number->is_number_unsigned() &&
-                     number->get<std::uint64_t>() < config_.replicas;
-  if (!named) return refused("bad_argument", "the group has no replica of this number");
-  const auto who = number->get<unsigned>();
-  if (!supervisor_.present() && !config_.host) {
-    return refused(
-        "unsupported",
-        "no crane-run supervises this group: start it again with the same command, and it "
-        "brings back who is lost");
-  }
-  if (!supervisor_.present()) {
-    return refused("unsupported",
-                   fmt::format("no crane-run here starts nodes: start the node of replica {} where "
-                               "it runs",
-                               who));
-  }
-  supervisor_.bring_back(who, request.value("forget", false), request.value("checkpoint", ""));
-  return accepted(fmt::format("replica {} is started", who));
 }
 
 // Who belongs to the group, for crane-run, which starts the nodes of those who come.

@@ -38,7 +38,7 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
     bytes = wrong;
     spdlog::warn("test only: a bit of the output behind entry {} is wrong", value(applied()));
   }
-  position_.move(value(applied()), header.clock);  // before anybody hears of it
+  files_.move(applied(), header.clock);  // before a client hears of it (LAST-3)
   outputs_->output(header, bytes);
   mode_.output(*layout_, header, bytes);
   switch (header.type) {
@@ -51,8 +51,7 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
     case OutputType::kExit:
       guard_->expect_end();
       if (restarter_->server_ended()) break;
-      server_exited_ = true;
-      server_status_ = static_cast<int>(header.argument);
+      exit_.at_turn(static_cast<int>(header.argument));
       layout_->scheduler.leading.store(0, std::memory_order_relaxed);
       break;
     case OutputType::kAdmitted:
@@ -65,15 +64,9 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
   proxy_->output(header, bytes);
 }
 
-int Node::server_exit_code() const noexcept {
-  if (!exit_reported_) return 0;
-  const int said = server_status_;
-  return WIFSIGNALED(said) ? 128 + WTERMSIG(said) : WEXITSTATUS(said);
-}
-
 void Node::server_started(pid_t pid) {
   spdlog::info("server started, pid {}", pid);
-  note_begin();
+  files_.server_started(applied(), layout_->scheduler.clock);
   if (!restored_json_.empty()) server_upper_.empty() ? take_up_server() : take_up_new_server();
   std::string reason;
   if (!mode_.server_started(pid, reason).ok()) fail(ExitStatus::kBadConfiguration, reason);
@@ -81,14 +74,14 @@ void Node::server_started(pid_t pid) {
   supervisor_.ready();
 }
 
-void Node::tell_exit() { supervisor_.exit(server_exit_code(), WIFSIGNALED(server_status_)); }
+void Node::tell_exit() { supervisor_.exit(exit_.code(), exit_.by_signal()); }
 
 void Node::server_ended(int status) {
   if (restarter_->ended() || restarter_->state() == Restarter::State::kWaiting) {
     server_gone_ = true;
     return;
   }
-  if (!server_exited_) {
+  if (!exit_.exited()) {
     fail(ExitStatus::kServerDied,
          WIFSIGNALED(status)
              ? fmt::format("the server was killed by signal {} on this replica only",
@@ -97,12 +90,12 @@ void Node::server_ended(int status) {
                            WEXITSTATUS(status)));
     return;
   }
-  exit_reported_ = true;
-  spdlog::info("the server ended with status {}", server_exit_code());
+  exit_.report();
+  spdlog::info("the server ended with status {}", exit_.code());
   warn_of_missing_line_ups(config_, *layout_);
   guard_->stop();
   tell_exit();
-  leave_at_ns_ = monotonic_ns() + kLingerNs;
+  end_.linger_until(monotonic_ns() + kLingerNs);
 }
 
 }  // namespace crane::node

@@ -22,7 +22,7 @@ void Node::open_shipping() {
   hooks.awake = [this] { awake(); };
   hooks.knows = [this](ReplicaId who) { return knows(who); };
   hooks.lacked = [this](ReplicaId who, Index behind) { take_one_for(who, behind); };
-  shipping_ = std::make_unique<Shipping>(base_, config_, std::move(hooks));
+  shipping_ = std::make_unique<Shipping>(loop_.base(), config_, std::move(hooks));
 }
 
 // Its first life, and one that was invited only, may begin as a new replica.

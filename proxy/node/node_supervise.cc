@@ -22,10 +22,11 @@ void Node::watch_supervisor() {
     report_status();
   };
   actions.signal = [this](std::uint32_t signo, std::uint32_t pid) {
-    if (leads_) proxy_->batch().add_signal({signo, pid});
+    if (leadership_.leads()) proxy_->batch().add_signal({signo, pid});
   };
   actions.change_member = [this](const std::string& request) {
-    (void)change_member(nlohmann::json::parse(request, nullptr, false));  // crane-run asks again
+    (void)requests_->change_member(
+        nlohmann::json::parse(request, nullptr, false));  // crane-run asks again
   };
   actions.checkpoint = [this] {  // unless its operator wants none
     const bool wanted = config_.checkpoint_every_s != 0 || config_.checkpoint_log_mb != 0;
@@ -34,12 +35,12 @@ void Node::watch_supervisor() {
   // The replica goes on: its clients are none of crane-run's business.
   actions.gone = [this] {
     ports_->ask_again();
-    if (done_ || stopping_) return;
+    if (end_.done() || end_.stopping()) return;
     spdlog::warn(
         "crane-run is gone: this replica goes on; crane-run, started again with the same "
         "command, takes it over");
   };
-  supervisor_.watch(base_, std::move(actions));
+  supervisor_.watch(loop_.base(), std::move(actions));
 }
 
 // Whether the connection's other end has become this node's crane-run; the descriptor is the
@@ -58,7 +59,8 @@ bool Node::take_supervisor(int fd, const std::string& request) {
 void Node::tell_supervisor() {
   proxy_->for_each_listener(
       [this](std::uint16_t port, int fd) { supervisor_.hand_over(port, fd); });
-  supervisor_.role(leads_ ? "leader" : consensus::name(role_), view_counter(view_));
+  supervisor_.role(leadership_.leads() ? "leader" : consensus::name(leadership_.role()),
+                   view_counter(leadership_.view()));
   supervisor_.refused_dumps(refused_);
   tell_members();
   if (guard_->running() && guard_->pid() > 0) {
@@ -66,7 +68,7 @@ void Node::tell_supervisor() {
     supervisor_.ready();
     ask_for_missing_listeners();
   }
-  if (exit_reported_) tell_exit();
+  if (exit_.reported()) tell_exit();
 }
 
 // Ports that the server opened while nothing was there to open them on this machine.

@@ -24,10 +24,12 @@ static_assert(sizeof(RefusalNote) <= consensus::kNoteBytesMax &&
 void Node::note_refusal(bool dumped, const std::string& refusal) {
   if (!dumped && refusal.empty()) return;
   // The leader asks for checkpoints, and has none taken of its own server.
-  if (consensus_ != nullptr && !leads_ && value(leader_) < config_.replicas) {
+  if (consensus_ != nullptr && !leadership_.leads() &&
+      value(leadership_.leader()) < config_.replicas) {
     RefusalNote note{};
     refusal.copy(note.why, sizeof note.why - 1);
-    (void)consensus_->send_note(leader_, proxy::bytes_of(note));  // lost: the next one will tell
+    (void)consensus_->send_note(leadership_.leader(),
+                                proxy::bytes_of(note));  // lost: the next one will tell
   }
   set_refusal(refusal);
 }
@@ -36,7 +38,7 @@ bool Node::hear_refusal(std::span<const std::byte> bytes) {
   RefusalNote note;
   if (bytes.size() != sizeof note || !proxy::read_body(bytes, note)) return false;
   note.why[sizeof note.why - 1] = '\0';
-  if (leads_) set_refusal(note.why);
+  if (leadership_.leads()) set_refusal(note.why);
   return true;
 }
 
@@ -57,7 +59,7 @@ bool Node::reaches_beginning() const {
   if (config_.on_disk()) return value(consensus_->status().first) <= 1;
   const std::uint64_t ring =
       config_.ring_bytes != 0 ? config_.ring_bytes : consensus::Options{}.ring_bytes;
-  return log_pos_ <= ring;
+  return intake_->end() <= ring;
 }
 
 RecoveryStatus Node::recovery() const {

@@ -48,7 +48,7 @@ void Node::at_admission(const OutputHeader& header) {
     alarms_.begin_anew(here.index);
     evidence_cut_ = 0;
   }
-  if (hash.body.cut && !done_) take_digest(hash.at.view, here);
+  if (hash.body.cut && !end_.done()) take_digest(hash.at.view, here);
 }
 
 void Node::take_digest(View view, const proxy::SchedulePoint& point) {
@@ -71,32 +71,34 @@ void Node::on_note(ReplicaId from, std::span<const std::byte> note) {
   if (hear_refusal(note)) return;
   proxy::ProgressNote progress;
   if (note.size() == sizeof progress && proxy::read_body(note, progress)) {
-    flow_.heard(from, progress, now_ns_);
+    pacing_->heard(from, progress, now_ns_);
     return;
   }
   Digest digest;
   if (note.size() != sizeof digest || !proxy::read_body(note, digest)) return;
-  if (!leads_ || View{digest.view} != view_ || digest.point.index != cut_) return;
+  if (!leadership_.leads() || View{digest.view} != leadership_.view() || digest.point.index != cut_)
+    return;
   if (value(from) < digests_.size()) digests_[value(from)] = digest;
 }
 
 proxy::VerifyPolicy::Work Node::work_done() const noexcept {
   proxy::VerifyPolicy::Work done;
   done.bytes = outputs_->bytes();
-  for (std::size_t type = 0; type < entries_.size(); ++type) {
+  for (std::size_t type = 0; type < intake_->counts().size(); ++type) {
     if (static_cast<EntryType>(type) == EntryType::kHash) continue;
     if (static_cast<EntryType>(type) == EntryType::kCheckpoint) continue;
-    done.entries += entries_[type];
+    done.entries += intake_->counts()[type];
     const auto t = static_cast<EntryType>(type);
     const bool own = t == EntryType::kBubble || t == EntryType::kTime || t == EntryType::kWindow;
-    if (!own) done.inputs += entries_[type];
+    if (!own) done.inputs += intake_->counts()[type];
   }
   return done;
 }
 
 // A single replica has nobody to be compared with.
 bool Node::checks() const {
-  return leads_ && !stopping_ && !server_exited_ && proxy_->leading() && config_.replicas > 1;
+  return leadership_.leads() && !end_.stopping() && !exit_.exited() && proxy_->leading() &&
+         config_.replicas > 1;
 }
 
 bool Node::all_digests_there() const {
@@ -109,7 +111,7 @@ bool Node::all_digests_there() const {
 }
 
 void Node::propose_hash() {
-  if (!checks() || busy_) return;
+  if (!checks() || leadership_.busy()) return;
   const auto done = work_done();
   if (verify_.look_again_ns(now_ns_, done) == proxy::kNever) return;
   if (!verify_.due(now_ns_, done, !verify_.waiting() || all_digests_there())) return;
@@ -128,7 +130,7 @@ void Node::propose_hash() {
   body.anew = verify_.waiting() && differ && !judged.majority && all_digests_there();
   if (differ && evidence_cut_ == cut_) body.evidence = evidence_;
   const auto payload = proxy::encode(body);
-  const Result<Index> index = propose(EntryType::kHash, policy_.input_grant(), payload);
+  const Result<Index> index = propose(EntryType::kHash, grants_->input_grant(), payload);
   if (!index.ok()) return;
   verify_.proposed(now_ns_, done, body.cut);
   cut_ = body.cut ? value(index.value()) : 0;
@@ -269,7 +271,7 @@ std::optional<proxy::SchedulePoint> Node::rest_point() {
 }
 
 void Node::note_rest() {
-  if (slot0_ == nullptr || outputs_ == nullptr || result_ != ExitStatus::kStopped) return;
+  if (slot0_ == nullptr || outputs_ == nullptr || !end_.in_order()) return;
   const auto rest = rest_point();
   if (!rest) return;
   outputs_->at_rest(*rest);

@@ -81,7 +81,7 @@ struct NodeStatus {
   }
   std::uint64_t outputs_bytes = 0;
   std::uint64_t outputs_digest = 0;
-  std::array<std::uint64_t, kEntryTypes> entries{};  // committed, by EntryType
+  EntryCounts entries{};  // committed
   CheckpointStatus checkpoint;
   DumpTimes dump;
   ReturnTimes returned;

@@ -13,11 +13,10 @@
 
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
+#include "proxy/node/entry_counts.h"
 #include "proxy/node/outputs.h"
 
 namespace crane::node {
-
-inline constexpr std::size_t kEntryTypes = 17;
 
 struct NodeState {
   Viewstamp at;                  // of the CHECKPOINT entry
@@ -32,7 +31,7 @@ struct NodeState {
   std::uint64_t verified = 0;    // live checking: the last log index at which all were equal
   std::uint64_t anew_from = 0;   // since where, if it differed before (proxy/record/alarms.h)
   std::uint64_t log_bytes = 0;   // of server.log: what the server had said until then
-  std::array<std::uint64_t, kEntryTypes> entries{};  // committed, by type
+  EntryCounts entries{};         // committed
   Outputs::State outputs;
 };
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The node's event loop: libevent, one timer, and what a node listens to for all of its life.
+//
+// Threads: one.
+// INVARIANT LOOP-1  The timer fires at the latest when arm() was last told, or at an earlier time
+//                   that it was told before.
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+
+#include "dmt/base/result.h"
+
+namespace crane::node {
+
+class EventLoop {
+ public:
+  EventLoop() = default;
+  ~EventLoop();
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+
+  // `on_wake` is called first in every callback.
+  Outcome open(std::function<void()> on_wake);
+  event_base* base() const noexcept { return base_; }
+
+  // Wakes the loop when `fd` can be read; `drain`: what can be read is of no use and is read away.
+  void wake_by(int fd, bool drain);
+  void on_signal(int signo, std::function<void()> action);
+  // Of all descriptors of wake_by(), and the timer's: they are not looked at any more.
+  void stop_waking();
+
+  // Wakes the loop at `due_ns` (CLOCK_MONOTONIC).  A timer that fires too early costs less than a
+  // system call per iteration: a later time than the armed one is left for then.
+  void arm(std::int64_t due_ns);
+
+  // Sleeps until an event, and carries out what has come.
+  void wait() { event_base_loop(base_, EVLOOP_ONCE); }
+  // Carries out what is there.
+  void poll() { event_base_loop(base_, EVLOOP_ONCE | EVLOOP_NONBLOCK); }
+
+ private:
+  struct Watch {
+    EventLoop* loop;
+    bool drain;
+    event event_;
+  };
+  struct Signal {
+    std::function<void()> action;
+    event event_;
+  };
+
+  static void on_readable(int fd, short what, void* watch);
+
+  event_base* base_ = nullptr;
+  std::function<void()> on_wake_;
+  int timer_fd_ = -1;
+  event timer_event_{};
+  std::int64_t armed_ns_ = 0;
+  std::deque<Watch> watches_;  // events do not move
+  std::deque<Signal> signals_;
+};
+
+}  // namespace crane::node

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/leadership.h"
+
+#include "dmt/base/assert.h"
+
+namespace crane::node {
+
+void Leadership::role(consensus::Role role, View view, ReplicaId leader) {
+  if (leads_ && (role != consensus::Role::kLeader || view != view_)) {
+    leads_ = false;  // O3
+    deposed_ = true;
+    busy_ = false;
+  }
+  role_ = role;
+  view_ = view;
+  leader_ = leader;
+  if (role == consensus::Role::kLeader) leads_ = true;
+  changed_ = true;
+}
+
+Result<Index> Leadership::propose(EntryType type, GrantTurns grant, std::span<const std::byte> body,
+                                  std::int64_t now_ns) {
+  if (!leads_) return Error{Code::kNotLeader, 0, "not the leader"};  // O3
+  Result<Index> index = append_(type, clock_.next_stamp(now_ns), grant, body);
+  busy_ = !index.ok() && index.error().code == Code::kBusy;
+  if (index.ok()) {
+    CRANE_ASSERT(type == EntryType::kStart || value(start_) != 0);  // O1
+    // Those of the stall rule grant nothing: their admission is not waited for.
+    if (type != EntryType::kPreempt && type != EntryType::kPassed) proposed_ = index.value();
+  }
+  return index;
+}
+
+Outcome Leadership::propose_start(GrantTurns grant, std::span<const std::byte> body,
+                                  std::int64_t now_ns) {
+  CRANE_ASSERT(!started());  // O1
+  const View view = view_;
+  const Result<Index> index = propose(EntryType::kStart, grant, body, now_ns);
+  if (!index.ok()) return index.error();
+  started_view_ = view;
+  start_ = index.value();
+  return Done{};
+}
+
+}  // namespace crane::node

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// This replica's role in the group, and what it may propose in it.
+//
+// A leader proposes START first, and serves clients only when its own server has admitted that
+// START.  A change of the role is noted when consensus tells of it, and carried out by the node at
+// a point where no connection is in use (take_deposed(), take_changed()).
+//
+// Threads: the node's one thread.  Pure: no clock, no I/O but `append`.
+// INVARIANT O1  START is proposed exactly once per view that this node leads, before anything else.
+// INVARIANT O2  Clients are taken only after the own server admitted the own START (C8).
+// INVARIANT O3  Nothing is proposed after leadership was lost, until START of the next own view.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+
+#include "consensus/consensus.h"
+#include "dmt/base/ids.h"
+#include "dmt/base/result.h"
+#include "dmt/sequence/entry.h"
+#include "proxy/clients/virtual_clock.h"
+
+namespace crane::node {
+
+class Leadership {
+ public:
+  using Append = std::function<Result<Index>(EntryType type, std::int64_t stamp_ns,
+                                             GrantTurns grant, std::span<const std::byte> body)>;
+
+  explicit Leadership(Append append) : append_(std::move(append)) {}
+
+  // --- what consensus tells
+  void role(consensus::Role role, View view, ReplicaId leader);
+  // An entry of the application was committed: virtual time has come to its stamp.
+  void committed(std::int64_t stamp_ns, std::int64_t now_ns) { clock_.committed(stamp_ns, now_ns); }
+  // The log is gone: there is nothing to hand over any more.
+  void gone() noexcept { leads_ = false; }
+
+  // --- changes that are to be carried out; true once per change
+  bool take_deposed() noexcept { return std::exchange(deposed_, false); }
+  bool take_changed() noexcept { return std::exchange(changed_, false); }
+  bool has_change() const noexcept { return deposed_ || changed_; }
+
+  // --- the role
+  consensus::Role role() const noexcept { return role_; }
+  View view() const noexcept { return view_; }
+  // Of `view`; no replica's number while none is known.
+  ReplicaId leader() const noexcept { return leader_; }
+  bool leads() const noexcept { return leads_; }
+  // It leads and has proposed START: it may propose the rest (O1).
+  bool started() const noexcept { return leads_ && started_view_ == view_; }
+  // Its server, which has come to `applied`, knows that it leads (O2).
+  bool admitted(Index applied) const noexcept { return started() && applied >= start_; }
+
+  // --- proposing
+  // kBusy: in a later round.
+  Result<Index> propose(EntryType type, GrantTurns grant, std::span<const std::byte> body,
+                        std::int64_t now_ns);
+  // kNotLeader: never in this view.
+  Outcome propose_start(GrantTurns grant, std::span<const std::byte> body, std::int64_t now_ns);
+  // The last one that clients or the server wait for.
+  Index proposed() const noexcept { return proposed_; }
+  // Consensus took no more the last time.
+  bool busy() const noexcept { return busy_; }
+  void ask_again() noexcept { busy_ = false; }
+
+  // Virtual time.
+  std::int64_t now(std::int64_t now_ns) const noexcept { return clock_.now(now_ns); }
+  std::int64_t mono_at(std::int64_t virtual_ns) const noexcept {
+    return clock_.mono_at(virtual_ns);
+  }
+
+ private:
+  const Append append_;
+  proxy::VirtualClock clock_;
+  consensus::Role role_ = consensus::Role::kFollower;
+  View view_{};
+  ReplicaId leader_{};
+  bool leads_ = false;
+  bool deposed_ = false;  // clients are still to be reset
+  bool changed_ = false;
+  View started_view_{};  // of the last START proposed here (O1)
+  Index start_{};        // that START
+  Index proposed_{};
+  bool busy_ = false;
+};
+
+}  // namespace crane::node

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/operator_requests.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <csignal>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/image.h"
+#include "dmt/base/clock.h"
+#include "runtime/control/schema.h"
+
+namespace crane::node {
+namespace {
+
+std::string refusal(const Error& why, const std::string& what) {
+  const char* error = why.code == Code::kNotLeader ? "not_leader"
+                      : why.code == Code::kBusy    ? "busy"
+                                                   : "bad_argument";
+  return refused(error, what + ": " + why.what);
+}
+
+// How long an operator's abdication lasts when nobody else can lead.
+constexpr std::int64_t kTransferNs = 3'000'000'000;
+
+}  // namespace
+
+std::string OperatorRequests::answer(const std::string& text) {
+  const control::Parsed parsed = control::parse(control::Channel::kNode, text);
+  if (!parsed.message) return control::line_of(control::refused(parsed.refusal));
+  // From here on every field is of its type and within its bounds (CTL-1).
+  const nlohmann::json request = parsed.message->plain("do");
+  const std::string what = request["do"].get<std::string>();
+  if (what == "status") {
+    return control::line_of(actions_.status());
+  }
+  if (what == "transfer") {
+    const auto to = request.find("to");
+    const bool named = to != request.end() && to->is_number_integer();
+    return transfer(named ? to->get<int>() : -1);
+  }
+  if (what == "member") return change_member(request);
+  if (what == "signal") return signal_server(request);
+  if (what == "checkpoint") return actions_.checkpoint(request);
+  if (what == "leave") return leave();
+  if (what == "bring_back") return bring_back(request);
+  return refused("unknown", "this version of crane-node does not know that request");
+}
+
+// Through the log, so that every replica's server gets it at the same turn (DESIGN D11).
+std::string OperatorRequests::signal_server(const nlohmann::json& request) {
+  const auto signo = request.find("signo");
+  const bool named = signo != request.end() && signo->is_number_unsigned() &&
+                     signo->get<std::uint64_t>() >= 1 && signo->get<std::uint64_t>() < NSIG;
+  if (!named) {
+    return refusal({Code::kBadArgument, 0, "the request names no signal"}, "no signal");
+  }
+  const auto number = signo->get<std::uint32_t>();
+  const std::string what = fmt::format("signal {}", number);
+  if (!leadership_.leads()) {
+    return refusal({Code::kNotLeader, 0, "this replica does not lead"}, what);
+  }
+  spdlog::info("an operator sends signal {} to the server", number);
+  actions_.signal(number);
+  return accepted(what + " is on its way to every replica");
+}
+
+std::string OperatorRequests::change_member(const nlohmann::json& request) {
+  static const std::map<std::string, consensus::MemberChange::Kind> kKinds = {
+      {"add", consensus::MemberChange::Kind::kAdd},
+      {"promote", consensus::MemberChange::Kind::kPromote},
+      {"remove", consensus::MemberChange::Kind::kRemove}};
+  const auto change = request.find("change");
+  const auto number = request.find("replica");
+  const bool whole = change != request.end() && change->is_string() && number != request.end() &&
+                     number->is_number_unsigned() && number->get<std::uint64_t>() < kReplicasMax;
+  const auto kind = whole ? kKinds.find(change->get<std::string>()) : kKinds.end();
+  if (kind == kKinds.end()) {
+    return refusal({Code::kBadArgument, 0, "the request names no change and replica"}, "no change");
+  }
+  const auto id = number->get<std::uint8_t>();
+  // Its place is nobody else's: what is started there is an analysis replica (M7).
+  const bool analysis = kind->first == "add" && id == config_.analysis_replica;
+  const auto index = group_.change_members(
+      {analysis ? consensus::MemberChange::Kind::kAddAnalysis : kind->second, ReplicaId{id}});
+  group_.flush_doorbells();
+  const std::string what = fmt::format("{} replica {}", kind->first, id);
+  if (!index.ok()) return refusal(index.error(), what);
+  spdlog::info("the members are changed: {}", what);
+  return accepted(what + ": proposed");
+}
+
+// The others elect one of themselves; this replica may lead again once they have, or after a while
+// when nobody could.
+std::string OperatorRequests::transfer(int to) {
+  if (!leadership_.leads()) {
+    return refused("not_leader", fmt::format("replica {} does not lead", config_.replica));
+  }
+  if (to == config_.replica) {
+    return accepted(fmt::format("replica {} leads already", to));
+  }
+  if (to >= 0) {
+    const bool known = to < config_.replicas;
+    const Outcome asked = known ? group_.transfer(ReplicaId{static_cast<std::uint8_t>(to)})
+                                : Outcome{Error{Code::kBadArgument, 0, "there is no such replica"}};
+    if (!asked.ok()) {
+      return refusal(asked.error(), fmt::format("replica {} was not made the leader", to));
+    }
+    spdlog::info("an operator hands the lead to replica {}", to);
+    group_.flush_doorbells();
+    return accepted(fmt::format("replica {} is asked to lead", to));
+  }
+  if (config_.replicas == 1) return refused("unsupported", "there is no other replica");
+  spdlog::info("an operator hands the lead over");
+  eligible_at_ns_ = monotonic_ns() + kTransferNs;
+  group_.abdicate("an operator hands the lead over");
+  group_.flush_doorbells();
+  return accepted(fmt::format("replica {} does not lead any more", config_.replica));
+}
+
+// For maintenance, or to begin anew elsewhere in the log: in order, and without being missed.
+std::string OperatorRequests::leave() {
+  const std::string who = fmt::format("replica {}", config_.replica);
+  if (leadership_.leads()) return refused("busy", who + " leads: hand the lead over first");
+  if (actions_.takes_checkpoint()) {
+    return refused("busy", who + " takes a checkpoint");
+  }
+  int voters = 0, others = 0;
+  for (const consensus::MemberStatus& m : group_.members()) {
+    if (m.role != consensus::MemberRole::kVoter) continue;
+    ++voters;
+    others += value(m.id) != config_.replica && m.connected;
+  }
+  if (others * 2 <= voters) {
+    return refused("needed", fmt::format("{} is needed: without it {} of {} voters are there, no "
+                                         "majority; bring another one back first",
+                                         who, others, voters));
+  }
+  spdlog::info("an operator drains this replica");
+  supervisor_.drained();
+  actions_.leave();
+  return accepted(who + " leaves");
+}
+
+// To crane-run, which starts nodes; the leader hears of it because it is there.
+std::string OperatorRequests::bring_back(const nlohmann::json& request) {
+  const auto number = request.find("replica");
+  const bool named = number != request.end() && number->is_number_unsigned() &&
+                     number->get<std::uint64_t>() < config_.replicas;
+  if (!named) return refused("bad_argument", "the group has no replica of this number");
+  const auto who = number->get<unsigned>();
+  if (!supervisor_.present() && !config_.host) {
+    return refused(
+        "unsupported",
+        "no crane-run supervises this group: start it again with the same command, and it "
+        "brings back who is lost");
+  }
+  if (!supervisor_.present()) {
+    return refused("unsupported",
+                   fmt::format("no crane-run here starts nodes: start the node of replica {} where "
+                               "it runs",
+                               who));
+  }
+  supervisor_.bring_back(who, request.value("forget", false), request.value("checkpoint", ""));
+  return accepted(fmt::format("replica {} is started", who));
+}
+
+void OperatorRequests::follow(bool another_leads) noexcept {
+  if (another_leads && eligible_at_ns_ != proxy::kNever) eligible_at_ns_ = 0;
+}
+
+std::int64_t OperatorRequests::step(std::int64_t now_ns, bool recovers) {
+  if (now_ns >= eligible_at_ns_) {
+    eligible_at_ns_ = proxy::kNever;
+    if (!recovers) group_.fit();
+  }
+  return eligible_at_ns_;
+}
+
+}  // namespace crane::node

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What an operator asks of a running node (crane-ctl, at control.sock): the request is checked
+// against the schema, carried out or handed on, and answered with one line.
+//
+// Threads: the node's one thread.
+// INVARIANT REQ-1  Each request is answered exactly once, with what was done or why it was refused.
+// INVARIANT REQ-2  A replica whose absence would leave no majority does not leave.
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "consensus/consensus.h"
+#include "dmt/base/result.h"
+#include "proxy/clients/grants.h"
+#include "proxy/node/config.h"
+#include "proxy/node/leadership.h"
+#include "proxy/node/supervisor.h"
+
+namespace crane::node {
+
+struct OperatorActions {
+  std::function<nlohmann::json()> status;
+  // A checkpoint, or a restart of the server on its files; the answer.
+  std::function<std::string(const nlohmann::json& request)> checkpoint;
+  std::function<bool()> takes_checkpoint;
+  std::function<void(std::uint32_t signo)> signal;  // through the log
+  std::function<void()> leave;                      // in order, now
+};
+
+class OperatorRequests {
+ public:
+  // All outlive it.
+  OperatorRequests(const Config& config, consensus::Consensus& group, const Leadership& leadership,
+                   Supervisor& supervisor, OperatorActions actions)
+      : config_(config),
+        group_(group),
+        leadership_(leadership),
+        supervisor_(supervisor),
+        actions_(std::move(actions)) {}
+
+  std::string answer(const std::string& request);
+  // Also crane-run asks for it.
+  std::string change_member(const nlohmann::json& request);
+
+  // After the lead was handed over this replica may lead again once another one does, or after a
+  // while when none could.  `recovers`: it does not seek the lead for another reason.
+  void follow(bool another_leads) noexcept;
+  std::int64_t step(std::int64_t now_ns, bool recovers);
+
+ private:
+  std::string transfer(int to);
+  std::string signal_server(const nlohmann::json& request);
+  std::string leave();
+  std::string bring_back(const nlohmann::json& request);
+
+  const Config& config_;
+  consensus::Consensus& group_;
+  const Leadership& leadership_;
+  Supervisor& supervisor_;
+  const OperatorActions actions_;
+  std::int64_t eligible_at_ns_ = proxy::kNever;
+};
+
+}  // namespace crane::node

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// How fast clients are read: as fast as the own server admits, and while a majority's servers are
+// near (proxy/clients/flow_control.h).  A follower tells its leader how far its server is.
+//
+// Threads: the node's one thread.
+// Clients are paused while the pipeline is over its bounds, consensus takes nothing, or followers
+// are waited for; they go on only when half of the pipeline is free again.
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "consensus/consensus.h"
+#include "dmt/base/ids.h"
+#include "proxy/clients/flow_control.h"
+#include "proxy/clients/grants.h"
+
+namespace crane::node {
+
+// The leader's side.
+class ClientPacing {
+ public:
+  struct Seen {
+    bool leads = false;
+    bool busy = false;    // consensus took no more
+    bool paused = false;  // clients are
+    Index applied{};
+    Index proposed{};
+    std::uint64_t waiting_bytes = 0;  // committed, and not admitted by the own server
+  };
+  using Members = std::function<std::vector<consensus::MemberStatus>()>;
+
+  // `lag_ns`: as far as a majority may be behind; 0: followers are not waited for.
+  ClientPacing(ReplicaId self, std::int64_t lag_ns, Members members);
+
+  void lead() noexcept { flow_.lead(); }
+  void heard(ReplicaId from, const proxy::ProgressNote& note, std::int64_t now_ns) noexcept {
+    flow_.heard(from, note, now_ns);
+  }
+  // Whether clients are to be paused from here on.
+  bool step(const Seen& seen, std::int64_t now_ns);
+  // Followers are waited for (W4).
+  bool waits() const noexcept { return since_ns_ != 0; }
+  std::int64_t waited_ns() const noexcept { return waited_ns_; }
+
+ private:
+  bool must_wait(bool leads, std::int64_t now_ns) const;
+  void note(bool waits, std::int64_t now_ns);
+
+  const ReplicaId self_;
+  const std::int64_t lag_ns_;
+  const Members members_;
+  proxy::FlowControl flow_;
+  std::int64_t since_ns_ = 0;   // 0: none is waited for
+  std::int64_t waited_ns_ = 0;  // in all
+  std::int64_t logged_ns_ = 0;
+};
+
+// A follower's side.
+class ProgressReporter {
+ public:
+  // A note that is lost is followed by the next one.
+  using Send = std::function<void(const proxy::ProgressNote& note)>;
+
+  explicit ProgressReporter(Send send) : send_(std::move(send)) {}
+
+  // This replica began with less than the log has; `life` tells this return from others.
+  void comes_back(std::uint64_t life) noexcept { life_ = life; }
+  void caught_up() noexcept { life_ = 0; }
+
+  void committed(Index last, std::int64_t now_ns) noexcept { report_.committed(last, now_ns); }
+  // `recovers`: it does not seek the lead yet.
+  std::int64_t step(Index applied, bool recovers, std::int64_t now_ns);
+
+ private:
+  const Send send_;
+  proxy::ProgressReport report_;
+  std::uint64_t life_ = 0;
+};
+
+}  // namespace crane::node

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The end of the server's main process: first at a turn, which every replica sees at the same one,
+// then for the kernel.  An end that the schedule does not know of is this replica's failure
+// (guard.h).
+//
+// Threads: the node's one thread.  Pure.
+// INVARIANT END-1  An end is reported only after the schedule knew of it.
+
+#include <sys/wait.h>
+
+#include "dmt/base/assert.h"
+
+namespace crane::node {
+
+class ServerExit {
+ public:
+  // It ended at a turn; `status` as wait(2) gives it.
+  void at_turn(int status) noexcept {
+    exited_ = true;
+    status_ = status;
+  }
+  // The kernel has ended it as well.
+  void report() {
+    CRANE_ASSERT(exited_);  // END-1
+    reported_ = true;
+  }
+
+  bool exited() const noexcept { return exited_; }
+  bool reported() const noexcept { return reported_; }
+  bool by_signal() const noexcept { return WIFSIGNALED(status_); }
+  // As a shell shows it; 0 before it is reported.
+  int code() const noexcept {
+    if (!reported_) return 0;
+    return by_signal() ? 128 + WTERMSIG(status_) : WEXITSTATUS(status_);
+  }
+
+ private:
+  bool exited_ = false, reported_ = false;
+  int status_ = 0;
+};
+
+}  // namespace crane::node

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// How a node comes to its end: asked to stop it waits until what is committed was carried out, so
+// that replicas that are stopped together have the same outputs; a failure ends it at once.
+//
+// Threads: the node's one thread.  Pure: no clock, no I/O.
+// INVARIANT STOP-1  The first failure is the one whose status the node leaves with.
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "dmt/base/ids.h"
+#include "runtime/setup/exit_status.h"
+
+namespace crane::node {
+
+class Shutdown {
+ public:
+  // Takes no more input, and leaves when nothing happens any more, or after a while.
+  // `server_ended`: there is nothing to wait for.
+  void request(std::int64_t now_ns, bool server_ended) noexcept {
+    if (stopping_) return;
+    stopping_ = true;
+    active_ns_ = now_ns;
+    leave_at_ns_ = std::min(leave_at_ns_, now_ns + (server_ended ? 0 : kStopNs));
+  }
+  // Stays until then, so that others learn what it knows.
+  void linger_until(std::int64_t at_ns) noexcept { leave_at_ns_ = at_ns; }
+  void leave_now() noexcept { done_ = true; }
+  // False: the node has ended already (STOP-1).
+  bool fail(ExitStatus status) noexcept {
+    if (done_) return false;
+    done_ = true;
+    result_ = status;
+    return true;
+  }
+  // Goes on for the clients that are passed on, after its end.
+  void resume() noexcept { done_ = stopping_ = false; }
+
+  // The server has put something out, or has come to `applied`.
+  void observe(bool output, Index applied, std::int64_t now_ns) noexcept {
+    if (!output && applied == active_applied_) return;
+    active_ns_ = now_ns;
+    active_applied_ = applied;
+  }
+  void step(std::int64_t now_ns) noexcept {
+    if (stopping_ && now_ns - active_ns_ >= kSettleNs) done_ = true;
+    if (now_ns >= leave_at_ns_) done_ = true;
+  }
+  // When to look again at the latest.
+  std::int64_t due_ns(std::int64_t now_ns) const noexcept {
+    return stopping_ ? std::min(leave_at_ns_, now_ns + kSettleNs / 4) : leave_at_ns_;
+  }
+
+  bool stopping() const noexcept { return stopping_; }
+  bool done() const noexcept { return done_; }
+  ExitStatus result() const noexcept { return result_; }
+  bool in_order() const noexcept { return result_ == ExitStatus::kStopped; }
+
+  // A stop waits until nothing has happened for the first, for at most the second.
+  static constexpr std::int64_t kSettleNs = 80'000'000;
+  static constexpr std::int64_t kStopNs = 1'500'000'000;
+
+ private:
+  bool stopping_ = false;
+  bool done_ = false;
+  ExitStatus result_ = ExitStatus::kStopped;
+  std::int64_t leave_at_ns_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t active_ns_ = 0;  // when the server last did something visible
+  Index active_applied_{};
+};
+
+}  // namespace crane::node

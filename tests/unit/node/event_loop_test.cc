@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    What a node waits for wakes it: its timer, a descriptor, a signal.
+// METHOD  A real loop; deadlines lie in the past, so that nothing is slept for.
+// CHECKS  LOOP-1; descriptors that are read away and those that are not; after stop_waking().
+#include "proxy/node/event_loop.h"
+
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+#include "dmt/base/clock.h"
+
+using namespace crane;
+using namespace crane::node;
+
+namespace {
+
+struct World {
+  int wakes = 0;
+  int fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  EventLoop loop;
+
+  World() {
+    REQUIRE(loop.open([this] { ++wakes; }).ok());
+  }
+  ~World() { ::close(fd); }
+  void ring() const {
+    const std::uint64_t one = 1;
+    REQUIRE(::write(fd, &one, sizeof one) == sizeof one);
+  }
+  bool rung() const {
+    std::uint64_t count = 0;
+    return ::read(fd, &count, sizeof count) == sizeof count;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(World, "a deadline wakes the loop, and the next one can be later", "[loop]") {
+  loop.arm(monotonic_ns() - 1);
+  loop.wait();
+  CHECK(wakes == 1);
+  loop.arm(monotonic_ns() + 1'000'000);
+  loop.wait();
+  CHECK(wakes == 2);
+}
+
+TEST_CASE_METHOD(World, "an earlier deadline replaces a later one, never the other way round",
+                 "[loop][LOOP-1]") {
+  loop.arm(monotonic_ns() + 3'600'000'000'000);
+  loop.arm(monotonic_ns() - 1);
+  loop.arm(monotonic_ns() + 3'600'000'000'000);
+  loop.wait();
+  CHECK(wakes == 1);
+}
+
+TEST_CASE_METHOD(World, "a descriptor wakes the loop and is read away if asked for", "[loop]") {
+  SECTION("read away") {
+    loop.wake_by(fd, true);
+    ring();
+    loop.wait();
+    CHECK(wakes == 1);
+    CHECK_FALSE(rung());
+  }
+  SECTION("left") {
+    loop.wake_by(fd, false);
+    ring();
+    loop.wait();
+    CHECK(wakes == 1);
+    CHECK(rung());
+  }
+  SECTION("not looked at any more") {
+    loop.wake_by(fd, false);
+    loop.stop_waking();
+    ring();
+    loop.poll();
+    CHECK(wakes == 0);
+  }
+}
+
+TEST_CASE_METHOD(World, "a signal runs its action", "[loop]") {
+  int heard = 0;
+  loop.on_signal(SIGUSR2, [&] { ++heard; });
+  REQUIRE(::kill(::getpid(), SIGUSR2) == 0);
+  loop.wait();
+  CHECK(heard == 1);
+}

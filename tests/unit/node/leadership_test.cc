@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    What a replica may propose, and when it serves, follow from its role alone.
+// METHOD  A Leadership without consensus: the test elects, deposes, and is the log.
+// CHECKS  O1, O2, O3; stamps that never go back; busy proposals.
+#include "proxy/node/leadership.h"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+using namespace crane;
+using namespace crane::node;
+using consensus::Role;
+
+namespace {
+
+constexpr View kFirst{256}, kSecond{513};
+
+struct World {
+  bool full = false;
+  std::vector<EntryType> log;
+  std::vector<std::int64_t> stamps;
+  Leadership leadership{[this](EntryType type, std::int64_t stamp, GrantTurns,
+                               std::span<const std::byte>) -> Result<Index> {
+    if (full) return Error{Code::kBusy, 0, "full"};
+    log.push_back(type);
+    stamps.push_back(stamp);
+    return Index{log.size()};
+  }};
+
+  bool propose(EntryType type) { return leadership.propose(type, 0, {}, 1000).ok(); }
+  bool start() { return leadership.propose_start(0, {}, 1000).ok(); }
+  void lead(View view = kFirst) { leadership.role(Role::kLeader, view, ReplicaId{0}); }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(World, "a follower proposes nothing", "[leadership][O3]") {
+  leadership.role(Role::kFollower, kFirst, ReplicaId{1});
+  CHECK_FALSE(propose(EntryType::kData));
+  CHECK_FALSE(leadership.started());
+  CHECK(leadership.leader() == ReplicaId{1});
+  CHECK(log.empty());
+}
+
+TEST_CASE_METHOD(World, "a leader serves when its server admitted its START", "[leadership][O2]") {
+  lead();
+  CHECK(leadership.leads());
+  CHECK_FALSE(leadership.started());
+  REQUIRE(start());
+  CHECK(leadership.started());
+  CHECK_FALSE(leadership.admitted(Index{0}));
+  CHECK(leadership.admitted(Index{1}));
+  CHECK(log == std::vector{EntryType::kStart});
+}
+
+TEST_CASE_METHOD(World, "START is proposed anew in each view that this node leads",
+                 "[leadership][O1]") {
+  lead();
+  REQUIRE(start());
+  lead(kSecond);  // deposed and elected again, unseen
+  CHECK_FALSE(leadership.started());
+  CHECK_FALSE(leadership.admitted(Index{9}));
+  CHECK(leadership.take_deposed());
+  CHECK_FALSE(leadership.take_deposed());
+  REQUIRE(start());
+  CHECK(log == std::vector{EntryType::kStart, EntryType::kStart});
+  CHECK_FALSE(leadership.admitted(Index{1}));
+  CHECK(leadership.admitted(Index{2}));
+}
+
+TEST_CASE_METHOD(World, "a deposed leader proposes nothing more", "[leadership][O3]") {
+  lead();
+  REQUIRE(start());
+  leadership.role(Role::kFollower, kSecond, ReplicaId{1});
+  CHECK_FALSE(propose(EntryType::kData));
+  CHECK(leadership.has_change());
+  CHECK(leadership.take_deposed());
+  CHECK(leadership.take_changed());
+  CHECK_FALSE(leadership.has_change());
+}
+
+TEST_CASE_METHOD(World, "a START that found no room is proposed in a later round",
+                 "[leadership][O1]") {
+  lead();
+  full = true;
+  CHECK_FALSE(start());
+  CHECK(leadership.busy());
+  CHECK_FALSE(leadership.started());
+  full = false;
+  leadership.ask_again();
+  CHECK_FALSE(leadership.busy());
+  CHECK(start());
+}
+
+TEST_CASE_METHOD(World, "what the stall rule proposes is not waited for", "[leadership]") {
+  lead();
+  REQUIRE(start());
+  REQUIRE(propose(EntryType::kData));
+  REQUIRE(propose(EntryType::kPassed));
+  REQUIRE(propose(EntryType::kPreempt));
+  CHECK(leadership.proposed() == Index{2});
+}
+
+TEST_CASE_METHOD(World, "stamps go on from what was committed", "[leadership]") {
+  leadership.committed(5'000'000, 1000);
+  lead();
+  REQUIRE(start());
+  CHECK(stamps.back() >= 5'000'000);
+  REQUIRE(propose(EntryType::kTime));
+  CHECK(stamps[1] >= stamps[0]);
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    An operator gets one answer to each request: what was done, or why it was refused.
+// METHOD  OperatorRequests of a group that the test plays.
+// CHECKS  REQ-1, REQ-2; handing the lead over and becoming eligible again.
+#include "proxy/node/operator_requests.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "dmt/base/clock.h"
+#include "tests/unit/node/fake_consensus.h"
+
+using namespace crane;
+using namespace crane::node;
+
+namespace {
+
+constexpr std::int64_t kLongNs = 60'000'000'000;
+
+struct World {
+  Config config;
+  test::FakeConsensus group;
+  Leadership leadership{[](EntryType, std::int64_t, GrantTurns,
+                           std::span<const std::byte>) -> Result<Index> { return Index{1}; }};
+  Supervisor supervisor{-1};
+  bool dumping = false, left = false;
+  std::vector<std::uint32_t> signals;
+  std::unique_ptr<OperatorRequests> requests;
+
+  World() {
+    config.replicas = 3;
+    config.replica = 0;
+    OperatorActions a;
+    a.status = [] { return nlohmann::json{{"role", "leader"}}; };
+    a.checkpoint = [](const nlohmann::json&) { return accepted("asked for a checkpoint"); };
+    a.takes_checkpoint = [this] { return dumping; };
+    a.signal = [this](std::uint32_t signo) { signals.push_back(signo); };
+    a.leave = [this] { left = true; };
+    requests =
+        std::make_unique<OperatorRequests>(config, group, leadership, supervisor, std::move(a));
+  }
+  nlohmann::json ask(const std::string& text) const {
+    return nlohmann::json::parse(requests->answer(text));
+  }
+  void lead() { leadership.role(consensus::Role::kLeader, View{256}, ReplicaId{0}); }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(World, "what is no request gets an error answer", "[requests][REQ-1]") {
+  CHECK(ask("nonsense")["ok"] == false);
+  CHECK(ask(R"({"do":"nothing of the kind"})")["ok"] == false);
+  CHECK(ask(R"({"do":"signal","signo":9999})")["ok"] == false);
+}
+
+TEST_CASE_METHOD(World, "the status is what the node says", "[requests]") {
+  CHECK(ask(R"({"do":"status"})")["role"] == "leader");
+}
+
+TEST_CASE_METHOD(World, "a signal goes through the leader's log", "[requests]") {
+  CHECK(ask(R"({"do":"signal","signo":1})")["error"] == "not_leader");
+  lead();
+  CHECK(ask(R"({"do":"signal","signo":1})")["ok"] == true);
+  CHECK(signals == std::vector<std::uint32_t>{1});
+}
+
+TEST_CASE_METHOD(World, "members are changed by the group", "[requests]") {
+  CHECK(ask(R"({"do":"member","change":"remove","replica":2})")["ok"] == true);
+  group.next_error = {Code::kBusy, 0, "a change is under way"};
+  CHECK(ask(R"({"do":"member","change":"remove","replica":1})")["error"] == "busy");
+}
+
+TEST_CASE_METHOD(World, "a replica that is needed does not leave", "[requests][REQ-2]") {
+  group.present[1].connected = false;
+  CHECK(ask(R"({"do":"leave"})")["error"] == "needed");
+  CHECK_FALSE(left);
+  group.present[1].connected = true;
+  dumping = true;
+  CHECK(ask(R"({"do":"leave"})")["error"] == "busy");
+  dumping = false;
+  CHECK(ask(R"({"do":"leave"})")["ok"] == true);
+  CHECK(left);
+}
+
+TEST_CASE_METHOD(World, "a leader does not leave before it hands the lead over", "[requests]") {
+  lead();
+  CHECK(ask(R"({"do":"leave"})")["error"] == "busy");
+  CHECK_FALSE(left);
+}
+
+TEST_CASE_METHOD(World, "after handing over it is eligible again once another one leads",
+                 "[requests]") {
+  CHECK(ask(R"({"do":"transfer"})")["error"] == "not_leader");
+  lead();
+  CHECK(ask(R"({"do":"transfer"})")["ok"] == true);
+  REQUIRE(group.asked.size() == 1);
+  const std::int64_t now = monotonic_ns();
+  CHECK(requests->step(now, false) != proxy::kNever);
+  CHECK(group.asked.size() == 1);
+  requests->follow(true);
+  CHECK(requests->step(now, false) == proxy::kNever);
+  CHECK(group.asked.back() == "fit");
+}
+
+TEST_CASE_METHOD(World, "it is eligible again after a while when no other one leads",
+                 "[requests]") {
+  lead();
+  CHECK(ask(R"({"do":"transfer"})")["ok"] == true);
+  requests->follow(false);
+  CHECK(requests->step(monotonic_ns() + kLongNs, false) == proxy::kNever);
+  CHECK(group.asked.back() == "fit");
+}
+
+TEST_CASE_METHOD(World, "the lead goes to the replica that is named", "[requests]") {
+  lead();
+  CHECK(ask(R"({"do":"transfer","to":2})")["ok"] == true);
+  CHECK(group.asked.back() == "transfer 2");
+  CHECK(ask(R"({"do":"transfer","to":0})")["ok"] == true);  // it leads already
+  CHECK(group.asked.size() == 1);
+}
+
+TEST_CASE_METHOD(World, "without a crane-run no node is started", "[requests]") {
+  CHECK(ask(R"({"do":"bring_back","replica":1})")["error"] == "unsupported");
+  CHECK(ask(R"({"do":"bring_back","replica":7})")["ok"] == false);
+}

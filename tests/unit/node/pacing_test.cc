@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    Clients are read as fast as the leader's server and a majority's follow.
+// METHOD  The test is the server, the followers and the clock.
+// CHECKS  pauses begin at a bound and end at half of it; W4; a follower's reports of its return.
+#include "proxy/node/pacing.h"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "proxy/clients/tuning.h"
+
+using namespace crane;
+using namespace crane::node;
+
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+struct World {
+  std::vector<consensus::MemberStatus> members;
+  ClientPacing pacing{ReplicaId{0}, 100 * kMs, [this] { return members; }};
+  ClientPacing::Seen seen;
+
+  World() {
+    for (std::uint8_t i = 0; i < 3; ++i) {
+      consensus::MemberStatus m{};
+      m.id = ReplicaId{i};
+      m.role = consensus::MemberRole::kVoter;
+      m.connected = true;
+      members.push_back(m);
+    }
+    seen.leads = true;
+  }
+  bool step(std::int64_t now_ns = kMs) {
+    seen.paused = pacing.step(seen, now_ns);
+    return seen.paused;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(World, "a full pipeline pauses clients until half of it is free", "[pacing]") {
+  seen.applied = Index{1};
+  seen.proposed = Index{1 + proxy::kPipelineEntries};
+  CHECK_FALSE(step());
+  seen.proposed = Index{2 + proxy::kPipelineEntries};
+  CHECK(step());
+  seen.applied = Index{2 + proxy::kPipelineEntries / 2};
+  CHECK(step());
+  seen.applied = Index{3 + proxy::kPipelineEntries / 2};
+  CHECK_FALSE(step());
+}
+
+TEST_CASE_METHOD(World, "bytes that the server has not admitted pause clients as well",
+                 "[pacing]") {
+  seen.waiting_bytes = proxy::kPipelineBytes + 1;
+  CHECK(step());
+  seen.waiting_bytes = proxy::kPipelineBytes / 2;
+  CHECK(step());
+  seen.waiting_bytes = proxy::kPipelineBytes / 2 - 1;
+  CHECK_FALSE(step());
+}
+
+TEST_CASE_METHOD(World, "a consensus that takes no more pauses clients", "[pacing]") {
+  seen.busy = true;
+  CHECK(step());
+  seen.busy = false;
+  CHECK_FALSE(step());
+}
+
+TEST_CASE_METHOD(World, "clients wait for a majority that is late, and the time is counted",
+                 "[pacing][W4]") {
+  std::int64_t now = 1'000 * kMs;
+  for (std::uint64_t entry = 1; entry <= 1000; ++entry, now += kMs) {
+    seen.applied = seen.proposed = Index{entry};
+    pacing.heard(ReplicaId{1}, {1, 0}, now);
+    pacing.heard(ReplicaId{2}, {1, 0}, now);
+    step(now);
+  }
+  CHECK(seen.paused);
+  CHECK(pacing.waits());
+  CHECK(pacing.waited_ns() > 0);
+  pacing.heard(ReplicaId{1}, {1000, 0}, now);  // with it a majority is near
+  CHECK_FALSE(step(now));
+  CHECK_FALSE(pacing.waits());
+}
+
+TEST_CASE("a follower reports while it is behind, and that it comes back", "[pacing]") {
+  std::vector<proxy::ProgressNote> sent;
+  ProgressReporter reporter([&](const proxy::ProgressNote& note) { sent.push_back(note); });
+  reporter.comes_back(42);
+  std::int64_t now = 1'000 * kMs;
+  for (std::uint64_t entry = 1; entry <= 2000; ++entry, now += kMs) {
+    reporter.committed(Index{entry}, now);
+    (void)reporter.step(Index{1}, false, now);
+  }
+  REQUIRE_FALSE(sent.empty());
+  CHECK(sent.back().applied == 1);
+  CHECK(sent.back().comes_back == 42);
+
+  for (int i = 0; i < 10'000 && sent.back().comes_back != 0; ++i, now += kMs) {
+    reporter.committed(Index{2000 + static_cast<std::uint64_t>(i)}, now);
+    (void)reporter.step(Index{2000 + static_cast<std::uint64_t>(i)}, false, now);
+    if (i % 1000 == 999) {  // one more late entry makes it report again
+      reporter.committed(Index{20'000}, now);
+      now += 1'000 * kMs;
+      (void)reporter.step(Index{2000}, false, now);
+      break;
+    }
+  }
+  CHECK(sent.back().comes_back == 0);
+}
