@@ -4,6 +4,8 @@
 
 #include "runtime/control/schema.h"
 
+#include "dmt/base/join.h"
+
 namespace crane::control {
 namespace {
 
@@ -41,8 +43,7 @@ const char* name_of(Kind kind) {
 }
 
 std::string bounds_of(const Field& f) {
-  std::string text;
-  for (const char* word : f.words) text += (text.empty() ? "" : ", ") + std::string(word);
+  std::string text = joined(f.words);
   if (!text.empty()) return text;
   if (f.kind == Kind::kNumber) {
     return f.most == kAny ? "from " + std::to_string(f.least)

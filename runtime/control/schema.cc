@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "dmt/base/ids.h"
+#include "dmt/base/join.h"
 
 namespace crane::control {
 namespace {
@@ -41,11 +42,7 @@ std::string bounds_of(const Field& field) {
   return field.most == kAny ? " from " + least + " on" : " from " + least + " to " + most;
 }
 
-std::string list_of(std::span<const char* const> words) {
-  std::string text;
-  for (const char* word : words) text += (text.empty() ? "" : ", ") + std::string(word);
-  return text;
-}
+std::string list_of(std::span<const char* const> words) { return joined(words); }
 
 std::string expected(const Field& field) {
   switch (field.kind) {
@@ -122,9 +119,7 @@ const Field* field_named(std::span<const Field> fields, std::string_view name) {
 }
 
 std::string names_of(std::span<const Field> fields) {
-  std::string text;
-  for (const Field& f : fields) text += (text.empty() ? "" : ", ") + std::string(f.name);
-  return text.empty() ? "none" : text;
+  return fields.empty() ? "none" : joined(fields, &Field::name);
 }
 
 std::optional<Refusal> check_fields(const Json& object, std::span<const Field> fields,
@@ -173,11 +168,7 @@ const Verb* verb_named(const ChannelTable& table, std::string_view name) {
   return found == table.verbs.end() ? nullptr : &*found;
 }
 
-std::string verbs_of(const ChannelTable& table) {
-  std::string text;
-  for (const Verb& v : table.verbs) text += (text.empty() ? "" : ", ") + std::string(v.name);
-  return text;
-}
+std::string verbs_of(const ChannelTable& table) { return joined(table.verbs, &Verb::name); }
 
 // The verb, which is then no field any more, as the version is not.
 std::optional<Refusal> take_verb(const ChannelTable& table, Json& values, const Verb*& verb) {

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "dmt/base/join.h"
 #include "dmt/base/version.h"
 #include "runtime/control/answers.h"
 #include "runtime/control/schema.h"
@@ -200,9 +201,8 @@ std::string misused_command(const CLI::App& app, int argc, const char* const* ar
   }
   const auto known = commands_of(*level);
   if (known.empty()) return "";
-  std::string names;
-  for (const auto& name : known) names += (names.empty() ? "" : ", ") + name;
-  return (level == &app ? "a command is missing: " : level->get_name() + " what: ") + names;
+  return (level == &app ? "a command is missing: " : level->get_name() + " what: ") +
+         crane::joined(known);
 }
 
 int run(const MemberCommands& member, const ReplicaCommands& replica,

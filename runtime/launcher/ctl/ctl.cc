@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "dmt/base/join.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/ctl/starter.h"
 #include "runtime/launcher/returns.h"
@@ -150,9 +151,7 @@ int choose_one(const Request& request, std::string& group) {
   if (const int bad = choose_groups(request, groups); bad != 0) return bad;
   group = groups[0];
   if (groups.size() == 1) return 0;
-  std::string names;
-  for (const auto& name : groups) names += (names.empty() ? "" : ", ") + name;
-  say("which group: there are several: " + names + "; name one");
+  say("which group: there are several: " + joined(groups) + "; name one");
   return kNoSuchGroup;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launcher/ctl/suggest.h"
 
+#include "dmt/base/join.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -45,9 +47,7 @@ std::string unknown_command(const std::string& word, const std::vector<std::stri
   if (const std::string meant = nearest(word, known); !meant.empty()) {
     return text + "; did you mean '" + meant + "'?";
   }
-  std::string names;
-  for (const std::string& one : known) names += (names.empty() ? "" : ", ") + one;
-  return text + "; there are: " + names;
+  return text + "; there are: " + joined(known);
 }
 
 }  // namespace crane::launcher

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "dmt/base/join.h"
 #include "runtime/launcher/agent/host_agent.h"
 #include "runtime/launcher/lasting.h"
 #include "runtime/launcher/node_setup.h"
@@ -25,10 +26,8 @@ using namespace crane::setup;
 Problem choose_profile(const Options& options, const std::string& program, Profile& profile) {
   const std::vector<std::string> args(options.program.begin() + 1, options.program.end());
   if (find_profile(options.profile, program, args, profile)) return {};
-  std::string names;
-  for (const auto& name : profile_names()) names += (names.empty() ? "" : ", ") + name;
   return problem(Status::kUsage, "--profile", options.profile, "there is no such profile",
-                 "use one of: " + names);
+                 "use one of: " + crane::joined(profile_names()));
 }
 
 // What crane-run writes down can wait: it must not take the processor from nodes that elect a

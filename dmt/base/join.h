@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Names in a message: "a, b, c".
+//
+// Threads: any.  Not for libcrane.so: it allocates.
+
+#include <functional>
+#include <string>
+
+namespace crane {
+
+// `text_of` makes the text of one element; without it the element is text.
+template <typename Range, typename TextOf = std::identity>
+std::string joined(const Range& range, TextOf text_of = {}) {
+  std::string text;
+  for (const auto& one : range) {
+    if (!text.empty()) text += ", ";
+    text += std::invoke(text_of, one);
+  }
+  return text;
+}
+
+}  // namespace crane
