@@ -337,55 +337,73 @@ ReplayProblem load_growing(const std::string& directory, int replica, LoadedReco
   return {};
 }
 
-ReplayReport run_replay(const LoadedRecording& loaded, ReplayRequest request) {
-  ReplayReport report;
-  ReplayProblem& problem = report.problem;
+namespace {
+
+// What the node is started with.  The directories end with it.
+struct Prepared {
+  Config config;
+  setup::GroupDirectories directories;
+  std::uint64_t behind = 0;  // the first entry of the replay follows this one,
+  std::uint64_t to = 0;      // and this is the last
+};
+
+ReplayProblem prepare(const LoadedRecording& loaded, const ReplayRequest& request,
+                      Prepared& prepared) {
   setup::Parts parts;
-  if (auto p = setup::find_parts(parts); !p.none()) {
-    problem = {ReplayStatus::kNotHere, p.text};
-    return report;
-  }
-  Config config = loaded.about.config;
-  std::uint64_t behind = 0;
-  const std::uint64_t to = loaded.follower   ? UINT64_MAX
-                           : request.to == 0 ? loaded.history->last()
-                                             : request.to;
-  problem = find_named_checkpoint(loaded, request, config, behind);
-  if (problem.none() && loaded.history) problem = check_range(loaded, behind, to);
+  if (auto p = setup::find_parts(parts); !p.none()) return {ReplayStatus::kNotHere, p.text};
+  Config& config = prepared.config;
+  config = loaded.about.config;
+  prepared.to = loaded.follower   ? UINT64_MAX
+                : request.to == 0 ? loaded.history->last()
+                                  : request.to;
+  ReplayProblem problem = find_named_checkpoint(loaded, request, config, prepared.behind);
+  if (problem.none() && loaded.history) problem = check_range(loaded, prepared.behind, prepared.to);
   if (problem.none()) problem = check_here(loaded, parts);
-  if (!problem.none()) return report;
+  if (!problem.none()) return problem;
   config.libcrane = parts.library;
   config.log_digest = loaded.about.log_digest;
   config.replays = true;
   config.trace = loaded.schedule->traced() || request.trace;
   std::error_code ignored;
   if (!request.record.empty()) config.record = fs::absolute(request.record, ignored).string();
-  setup::GroupDirectories directories;
-  if (problem = make_place(config, request, directories); !problem.none()) return report;
-  config.dir = directories.dir();
-  config.shm_dir = directories.shm_dir();
+  if (problem = make_place(config, request, prepared.directories); !problem.none()) return problem;
+  config.dir = prepared.directories.dir();
+  config.shm_dir = prepared.directories.shm_dir();
   config.container_name = "crane." + fs::path(config.dir).filename().string();
-  if (problem = cover_binds(config); !problem.none()) return report;
+  if (problem = cover_binds(config); !problem.none()) return problem;
   if (std::string why; !request.valgrind.empty()) {
     if (!put_in_valgrind(request.valgrind, config, why).ok()) {
-      problem = {ReplayStatus::kNotHere, why};
-      return report;
+      return {ReplayStatus::kNotHere, why};
     }
   }
+  return {};
+}
+
+ReplayProgress progress_of(const Replay& replay, const LoadedRecording& loaded,
+                           std::uint64_t admitted, const Config& config) {
+  const proxy::ReplayCheck& check = replay.check();
+  const auto& d = check.difference();
+  const std::uint64_t unequal = d && d->part == proxy::ReplayPart::kDigest ? 1 : 0;
+  return {admitted, loaded.follower->position(), check.digests() - unequal, check.equal_cut(), d,
+          &config};
+}
+
+}  // namespace
+
+ReplayReport run_replay(const LoadedRecording& loaded, ReplayRequest request) {
+  ReplayReport report;
+  Prepared prepared;
+  report.problem = prepare(loaded, request, prepared);
+  if (!report.problem.none()) return report;
+  Config& config = prepared.config;
   open_log(config, request.verbose);
   place_node(config);
-  report.first = behind + 1;
+  report.first = prepared.behind + 1;
   Replay replay({loaded.history ? &*loaded.history : nullptr, loaded.follower.get(),
                  *loaded.outputs, *loaded.schedule},
-                Index{to}, std::move(request.tool));
+                Index{prepared.to}, std::move(request.tool));
   std::uint64_t admitted = 0;
-  const auto tell = [&] {
-    const proxy::ReplayCheck& check = replay.check();
-    const auto& d = check.difference();
-    const std::uint64_t unequal = d && d->part == proxy::ReplayPart::kDigest ? 1 : 0;
-    request.on_progress({admitted, loaded.follower->position(), check.digests() - unequal,
-                         check.equal_cut(), d, &config});
-  };
+  const auto tell = [&] { request.on_progress(progress_of(replay, loaded, admitted, config)); };
   if (request.on_progress) {
     replay.on_progress([&](Index applied) {
       admitted = value(applied);

@@ -124,29 +124,53 @@ const char* health_word(const Json& summary, const std::map<int, NodeAnswer>& an
                                              : "degraded";
 }
 
-}  // namespace
+// What the answers say together.
+struct Heard {
+  std::uint64_t commit = 0, view = 0;
+  std::uint64_t leader = kNobody;
+  std::size_t replicas = 0;
+  bool any = false;
+};
 
-Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers) {
-  const Json* leader = leader_of(answers);
-  Json summary{{"version", control::kVersion},
-               {"group", group},
-               {"leader", nullptr},
-               {"not_serving", nullptr},
-               {"may_lose", leader == nullptr ? Json() : may_lose(*leader)},
-               {"replicas", Json::array()}};
-  std::uint64_t commit = 0, view = 0, named = kNobody;
-  std::size_t replicas =
-      answers.empty() ? 0 : static_cast<std::size_t>(answers.rbegin()->first) + 1;
+// Only a follower or the leader itself knows who leads; of those the newest view's word counts.
+Heard hear(const std::map<int, NodeAnswer>& answers) {
+  Heard heard;
+  if (!answers.empty()) heard.replicas = static_cast<std::size_t>(answers.rbegin()->first) + 1;
   for (const auto& [replica, answer] : answers) {
     if (answer.reply != Reply::kAnswer) continue;
-    commit = std::max(commit, number(answer.status, "commit"));
-    replicas = std::max<std::size_t>(replicas, number(answer.status, "replicas"));
-    // Only a follower or the leader itself knows; of those that do, the newest view's word counts.
+    heard.any = true;
+    heard.commit = std::max(heard.commit, number(answer.status, "commit"));
+    heard.replicas = std::max<std::size_t>(heard.replicas, number(answer.status, "replicas"));
     if (control::number_in(answer.status, "leader", kNobody) < kNobody &&
-        number(answer.status, "view") >= view) {
-      view = number(answer.status, "view");
-      named = number(answer.status, "leader");
+        number(answer.status, "view") >= heard.view) {
+      heard.view = number(answer.status, "view");
+      heard.leader = number(answer.status, "leader");
     }
+  }
+  return heard;
+}
+
+Json row_of(int replica, const std::map<int, NodeAnswer>& answers, const Json* leader,
+            std::uint64_t commit) {
+  const auto found = answers.find(replica);
+  if (found == answers.end()) return remote(replica, leader, commit);
+  const bool answered = found->second.reply == Reply::kAnswer;
+  Json row = answered ? found->second.status : Json::object();
+  row["replica"] = replica;
+  row["state"] = name(found->second.reply);
+  if (found->second.returns.is_object()) row["returns"] = found->second.returns;
+  if (answered) {
+    const std::uint64_t applied = number(row, "applied");
+    row["lag_entries"] = commit > applied ? commit - applied : 0;
+  }
+  return row;
+}
+
+// What concerns the whole group: of the newest view, the leader's word before others'.
+void add_group(Json& summary, const std::map<int, NodeAnswer>& answers, const Json* leader,
+               std::uint64_t view) {
+  for (const auto& [replica, answer] : answers) {
+    if (answer.reply != Reply::kAnswer) continue;
     if (const auto why = answer.status.find("no_quorum");
         why != answer.status.end() && why->is_string()) {
       summary["no_quorum"] = fmt::format("replica {}: {}", replica, why->get<std::string>());
@@ -154,43 +178,35 @@ Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answer
     for (const char* key : {"fabric", "durability", "program"}) {
       if (answer.status.contains(key)) summary[key] = answer.status[key];
     }
-  }
-  for (int i = 0; i < static_cast<int>(replicas); ++i) {
-    const auto found = answers.find(i);
-    if (found == answers.end()) {
-      summary["replicas"].push_back(remote(i, leader, commit));
-      continue;
-    }
-    Json row = found->second.reply == Reply::kAnswer ? found->second.status : Json::object();
-    row["replica"] = i;
-    row["state"] = name(found->second.reply);
-    if (found->second.returns.is_object()) row["returns"] = found->second.returns;
-    if (found->second.reply == Reply::kAnswer) {
-      const std::uint64_t applied = number(row, "applied");
-      row["lag_entries"] = commit > applied ? commit - applied : 0;
-    }
-    summary["replicas"].push_back(row);
-  }
-  if (named < kNobody) summary["leader"] = named;
-  for (const auto& [replica, answer] : answers) {
-    if (answer.reply != Reply::kAnswer || number(answer.status, "view") != view) continue;
     const bool leads = &answer.status == leader;
-    if (!leads && summary.contains("members")) continue;
+    if (number(answer.status, "view") != view || (!leads && summary.contains("members"))) continue;
     for (const char* key : {"members", "last_election", "detection", "verified", "not_serving"}) {
       if (answer.status.contains(key)) summary[key] = answer.status[key];
     }
   }
   if (summary.contains("members")) complete_members(summary["members"], leader, answers);
-  for (Json& row : summary["replicas"]) {
-    if (row["state"] == name(Reply::kAbsent) && was_removed(summary, row["replica"].get<int>())) {
-      row["state"] = "no member";
-    }
+}
+
+}  // namespace
+
+Json summarise(const std::string& group, const std::map<int, NodeAnswer>& answers) {
+  const Json* leader = leader_of(answers);
+  const Heard heard = hear(answers);
+  Json summary{{"version", control::kVersion},
+               {"group", group},
+               {"leader", heard.leader < kNobody ? Json(heard.leader) : Json()},
+               {"not_serving", nullptr},
+               {"may_lose", leader == nullptr ? Json() : may_lose(*leader)},
+               {"replicas", Json::array()}};
+  add_group(summary, answers, leader, heard.view);
+  for (int i = 0; i < static_cast<int>(heard.replicas); ++i) {
+    Json row = row_of(i, answers, leader, heard.commit);
+    if (row["state"] == name(Reply::kAbsent) && was_removed(summary, i)) row["state"] = "no member";
+    summary["replicas"].push_back(std::move(row));
   }
-  const bool told = std::any_of(answers.begin(), answers.end(),
-                                [](const auto& a) { return a.second.reply == Reply::kAnswer; });
-  summary["view"] = named < kNobody ? Json(view) : Json();
-  summary["commit"] = told ? Json(commit) : Json();
-  summary["health"] = health_word(summary, answers, named);
+  summary["view"] = heard.leader < kNobody ? Json(heard.view) : Json();
+  summary["commit"] = heard.any ? Json(heard.commit) : Json();
+  summary["health"] = health_word(summary, answers, heard.leader);
   return summary;
 }
 
