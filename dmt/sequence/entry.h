@@ -8,6 +8,7 @@
 //
 // Threads / Processes: plain values.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "dmt/base/ids.h"
@@ -17,24 +18,35 @@ namespace crane {
 inline constexpr std::uint32_t kEntryFormatVersion = 2;
 
 enum class EntryType : std::uint8_t {
-  kStart = 1,        // START(view): first entry of a leader; resets every older connection (C8)
-  kConfig = 2,       // CONFIG(members): known to consensus; admission ignores it
-  kConnect = 3,      // body: ConnectBody; conn = index of this entry
-  kData = 4,         // body: DataBody + bytes
-  kShutdown = 5,     // the client sent FIN; body: ConnBody
-  kReset = 6,        // the connection broke; body: ConnBody
-  kWindow = 7,       // the client took `total` bytes of output in all; body: WindowBody (D15)
-  kBubble = 8,       // grants turns, and carries time
-  kTime = 9,         // carries time: a deadline has passed on the leader (D17)
-  kSignal = 10,      // an operator's signal; body: SignalBody (D11)
-  kCheckpoint = 11,  // one replica keeps its state as of here; body: CheckpointBody
-  kPreempt = 12,     // a thread that stands still gives way; body: PreemptBody (dmt/stall.h)
-  kPassed = 13,      // the leader's server has passed a clock; body: PassedBody (dmt/stall.h)
-  kAttach = 14,      // a detached thread of the leader's arrived; body: AttachBody (D3b)
-  kHash = 15,  // the replicas' digests at a cut, and a cut; for nodes (proxy/record/verification.h)
-  kRestart = 16,  // the server ends, or another takes its place; body: RestartBody
-  kPort = 17,     // whether the server can have a port of the outside; body: PortBody
+#define ENTRY(symbol, number, name, origin) symbol = number,
+#include "dmt/sequence/entry_types.def"
+#undef ENTRY
 };
+
+// Numbers of types begin at 1, so an array by type has one more slot than there are types.
+inline constexpr std::size_t kEntryTypeSlots = 1
+#define ENTRY(symbol, number, name, origin) +1
+#include "dmt/sequence/entry_types.def"
+#undef ENTRY
+    ;
+
+enum class EntryOrigin : std::uint8_t {
+  kClient,  // a client or an operator has done something
+  kServer,  // the server needs turns or time, or its output was taken
+  kNodes,   // nodes agree on something among themselves
+  kGroup,   // the rest: leaders, members, the stall rule, ports
+};
+
+constexpr EntryOrigin origin_of(EntryType type) noexcept {
+  switch (type) {
+#define ENTRY(symbol, number, name, origin) \
+  case EntryType::symbol:                   \
+    return EntryOrigin::origin;
+#include "dmt/sequence/entry_types.def"
+#undef ENTRY
+  }
+  return EntryOrigin::kGroup;
+}
 
 // Turns that an entry grants after its admission; 0 = admit the next entry at the same clock (D3).
 using GrantTurns = std::uint32_t;

@@ -50,40 +50,11 @@ std::string text(const VirtualAddress& address) {
 
 const char* name(EntryType type) noexcept {
   switch (type) {
-    case EntryType::kStart:
-      return "start";
-    case EntryType::kConfig:
-      return "config";
-    case EntryType::kConnect:
-      return "connect";
-    case EntryType::kData:
-      return "data";
-    case EntryType::kShutdown:
-      return "shutdown";
-    case EntryType::kReset:
-      return "reset";
-    case EntryType::kWindow:
-      return "window";
-    case EntryType::kBubble:
-      return "bubble";
-    case EntryType::kTime:
-      return "time";
-    case EntryType::kSignal:
-      return "signal";
-    case EntryType::kCheckpoint:
-      return "checkpoint";
-    case EntryType::kPreempt:
-      return "preempt";
-    case EntryType::kPassed:
-      return "passed";
-    case EntryType::kAttach:
-      return "attach";
-    case EntryType::kRestart:
-      return "restart";
-    case EntryType::kPort:
-      return "port";
-    case EntryType::kHash:
-      return "hash";
+#define ENTRY(symbol, number, name, origin) \
+  case EntryType::symbol:                   \
+    return name;
+#include "dmt/sequence/entry_types.def"
+#undef ENTRY
   }
   return "unknown";
 }

@@ -3,12 +3,12 @@
 // How many entries of each type were committed: in a checkpoint, in the status, for live checking.
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
+
+#include "dmt/sequence/entry.h"
 
 namespace crane::node {
 
-inline constexpr std::size_t kEntryTypes = 17;
-using EntryCounts = std::array<std::uint64_t, kEntryTypes>;  // by EntryType
+using EntryCounts = std::array<std::uint64_t, kEntryTypeSlots>;  // by EntryType
 
 }  // namespace crane::node

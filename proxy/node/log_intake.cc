@@ -57,9 +57,9 @@ void LogIntake::release() {
 
 std::uint64_t LogIntake::inputs_of_clients() const noexcept {
   std::uint64_t all = 0;
-  for (const EntryType type : {EntryType::kConnect, EntryType::kData, EntryType::kShutdown,
-                               EntryType::kReset, EntryType::kSignal}) {
-    all += counts_[static_cast<std::size_t>(type)];
+  for (std::size_t type = 1; type < counts_.size(); ++type) {
+    const bool client = origin_of(static_cast<EntryType>(type)) == EntryOrigin::kClient;
+    if (client) all += counts_[type];
   }
   return all;
 }

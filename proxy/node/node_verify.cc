@@ -84,13 +84,11 @@ void Node::on_note(ReplicaId from, std::span<const std::byte> note) {
 proxy::VerifyPolicy::Work Node::work_done() const noexcept {
   proxy::VerifyPolicy::Work done;
   done.bytes = outputs_->bytes();
-  for (std::size_t type = 0; type < intake_->counts().size(); ++type) {
-    if (static_cast<EntryType>(type) == EntryType::kHash) continue;
-    if (static_cast<EntryType>(type) == EntryType::kCheckpoint) continue;
+  for (std::size_t type = 1; type < intake_->counts().size(); ++type) {
+    const EntryOrigin origin = origin_of(static_cast<EntryType>(type));
+    if (origin == EntryOrigin::kNodes) continue;
     done.entries += intake_->counts()[type];
-    const auto t = static_cast<EntryType>(type);
-    const bool own = t == EntryType::kBubble || t == EntryType::kTime || t == EntryType::kWindow;
-    if (!own) done.inputs += intake_->counts()[type];
+    if (origin != EntryOrigin::kServer) done.inputs += intake_->counts()[type];
   }
   return done;
 }

@@ -196,10 +196,7 @@ nlohmann::json to_json(const NodeStatus& s) {
     if (std::strcmp(proxy::name(t), "unknown") == 0) continue;
     entries[proxy::name(t)] = s.entries[type];
     total += s.entries[type];
-    const bool input = t == EntryType::kConnect || t == EntryType::kData ||
-                       t == EntryType::kShutdown || t == EntryType::kReset ||
-                       t == EntryType::kSignal;
-    if (input) inputs += s.entries[type];
+    if (origin_of(t) == EntryOrigin::kClient) inputs += s.entries[type];
   }
   const auto [members, peers] = members_json(s);
   nlohmann::json out{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/recovery/node_state.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace crane::node {
@@ -43,7 +44,11 @@ NodeState parse(const Json& json) {
   s.verified = json.at("verified");
   s.anew_from = json.at("anew_from");
   s.log_bytes = json.at("log_bytes");
-  s.entries = json.at("entries");
+  // One of an earlier version knows fewer types.
+  const Json& entries = json.at("entries");
+  for (std::size_t type = 0; type < std::min(entries.size(), s.entries.size()); ++type) {
+    s.entries[type] = entries.at(type);
+  }
   const Json& outputs = json.at("outputs");
   s.outputs.bytes = outputs.at("bytes");
   s.outputs.hash.closed_sum = outputs.at("closed_sum");

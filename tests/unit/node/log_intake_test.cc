@@ -117,6 +117,15 @@ TEST_CASE_METHOD(World, "a released entry may hold the log again", "[intake][INT
   CHECK_FALSE(intake.empty());
 }
 
+TEST_CASE_METHOD(World, "each type of entry is counted by itself", "[intake]") {
+  for (std::size_t type = 1; type < kEntryTypeSlots; ++type) {
+    commit(type, static_cast<EntryType>(type));
+  }
+  for (std::size_t type = 1; type < kEntryTypeSlots; ++type) CHECK(intake.counts()[type] == 1);
+  CHECK(intake.counts()[0] == 0);
+  CHECK(intake.inputs_of_clients() == 5);  // connect, data, shutdown, reset, signal
+}
+
 TEST_CASE_METHOD(World, "behind a checkpoint the next entry is the one after it", "[intake]") {
   EntryCounts counts{};
   counts[static_cast<std::size_t>(EntryType::kConnect)] = 3;

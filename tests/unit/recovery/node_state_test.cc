@@ -63,6 +63,14 @@ TEST_CASE("node state: what is written is read", "[checkpoint]") {
   }
 }
 
+TEST_CASE("node state: one that knows fewer types of entries is read", "[checkpoint]") {
+  nlohmann::json json = to_json(some_state());
+  json["entries"].erase(json["entries"].size() - 1);
+  const auto read = node_state(json);
+  REQUIRE(read.ok());
+  CHECK(read.value().entries[3] == 12);
+}
+
 TEST_CASE("node state: what is not one is refused", "[checkpoint]") {
   nlohmann::json json = to_json(some_state());
   SECTION("a field is missing") { json.erase("clock"); }
