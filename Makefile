@@ -372,9 +372,12 @@ eval-data: programs                               ## data that last: stops, kill
 	@python3 eval/data_rounds.py --out $(OUT) $(ARGS)
 eval-storm: programs                              ## 100 kills at random: nodes, servers, keepers, crane-run
 	@python3 eval/kill_storm.py --out $(OUT) $(ARGS)
-demo: deps                                        ## three replicas of a server, one killed
-	@$(MAKE) --no-print-directory -j$(JOBS) programs
+demo:                                             ## three replicas of a server, one killed
+	@tests/install_deps.sh demo
+	@checkpoint/get_criu.sh $(OUT)/criu || true
+	@$(MAKE) --no-print-directory -j$(JOBS) $(LIBCRANE) $(DEMO_PROGRAMS)
 	@python3 eval/demo.py --out $(OUT) $(ARGS)
+DEMO_PROGRAMS := $(patsubst %,$(OUT)/crane-%,node run ctl diff)
 OUR_CODE := $(shell find checkpoint consensus dmt eval hints proxy runtime tests \
               \( -name '*.h' -o -name '*.cc' -o -name '*.c' \) 2>/dev/null)
 format:                                           ## rewrite our code with clang-format

@@ -1,29 +1,36 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages that building and testing Crane needs, and nothing else: what is
-# there already is left alone, so a second run does nothing. Exit: 0 all there, 3 packages are
-# missing and we are not root (they are named), otherwise apt's own status.
+# Installs the Debian packages that Crane needs, and nothing else: what is there already is left
+# alone, so a second run does nothing. Usage: install_deps.sh [demo]: with `demo`, only what
+# building the programs and `make demo` need. Exit: 0 all there, 3 packages are missing and we are
+# not root (they are named), otherwise apt's own status.
 set -eu
 
-BUILD="build-essential pkg-config python3 binutils catch2 libevent-dev libfmt-dev libspdlog-dev
-  libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libisal-dev libboost-dev librapidcheck-dev
-  libbenchmark-dev libdb5.3-dev libssl-dev libibverbs-dev libzstd-dev lxc lxc-dev
-  spin clang-format-14"
+PROGRAMS="build-essential pkg-config python3 binutils libevent-dev libfmt-dev libspdlog-dev
+  libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libisal-dev libboost-dev libdb5.3-dev
+  libssl-dev libibverbs-dev libzstd-dev lxc lxc-dev util-linux procps iproute2"
+DEMO="apache2 apache2-utils curl ca-certificates"
+TESTS="catch2 librapidcheck-dev libbenchmark-dev spin clang-format-14"
 # The virtual machine with soft-RoCE of tests/vm; it fetches a kernel and virtme-ng by itself.
 MACHINE="qemu-system-x86 ibverbs-providers python3-venv kmod busybox-static"
-SERVERS="apache2 apache2-utils redis-server redis-tools memcached libmemcached-tools curl
-  ca-certificates"
+SERVERS="redis-server redis-tools memcached libmemcached-tools"
 # The server matrix (tests/e2e/server_*.py), with clients that load each.
 MATRIX="nginx-light php8.2-cgi php8.2-fpm civetweb gerbera slapd ldap-utils clamav-daemon clamdscan
   mariadb-server mariadb-client sysbench postgresql-15"
 # ssh and sshd: tests/e2e/hosts_ssh.py runs its own, in network namespaces.
 # mkfs.xfs: tests/e2e/file_systems.py puts a replica on xfs.
-TOOLS="util-linux procps iproute2 openssh-client openssh-server xfsprogs"
+TOOLS="openssh-client openssh-server xfsprogs"
 # For Porcupine, which judges histories of clients (tests/linear).
 JUDGE="golang-go"
 
+case "${1:-all}" in
+  demo) wanted="$PROGRAMS $DEMO" ;;
+  all) wanted="$PROGRAMS $DEMO $TESTS $SERVERS $MATRIX $TOOLS $JUDGE $MACHINE" ;;
+  *) echo "usage: $0 [demo]" >&2; exit 2 ;;
+esac
+
 missing=
-for package in $BUILD $SERVERS $MATRIX $TOOLS $JUDGE $MACHINE; do
+for package in $wanted; do
   case "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)" in
     installed) ;;
     *) missing="$missing $package" ;;
@@ -32,7 +39,7 @@ done
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" != 0 ]; then
-  echo "install_deps: missing packages:$missing; run as root: tests/install_deps.sh" >&2
+  echo "install_deps: missing packages:$missing; run as root: tests/install_deps.sh${1:+ $1}" >&2
   exit 3
 fi
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every test and ends with one line: `N passed, N failed`.
 
-Kinds, in the order they run (the quick ones first):
+Kinds, in the order they run. Lints, the model and the fuzz targets measure no time: in a full run
+they run two beside each other, first of all. Everything else has the machine for itself.
   lint       tests/lint/*.py                                     each counts one
   unit       out/<variant>/test-<area>, Catch2                   each TEST_CASE counts one
   model      tests/model/run_model.py, spin on a model of the takeover: each check counts one
@@ -42,6 +43,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -52,6 +54,7 @@ TAIL_LINES = 60
 TELLING, TELLING_LINES = re.compile(r"^FAIL |\[(error|critical)\]"), 12
 E2E_SECONDS = 900   # of one story; most take 5 to 60, linear builds a program on a crowded machine
 NATIVE_ATTEMPTS = 3
+BESIDE = 2          # programs of no timing that run at the same time
 REPORT_MARK = "=== report of Catch2"
 # But for the idle group's: an emulated machine says nothing of processor time.
 VM_STORIES = ["rdma"]
@@ -63,6 +66,7 @@ class Tally:
 
     def __init__(self):
         self.passed, self.failures, self.skips = 0, [], []
+        self.lock = threading.RLock()  # held while the outcome of one program is told
 
     def fail(self, name, replay, text=""):
         self.failures.append((name, replay))
@@ -121,14 +125,28 @@ class Runner:
 
     # --- lints ---------------------------------------------------------------------------------
     def lint(self):
-        library = self.out / "libcrane.so"
+        self.beside(self.lints())
+
+    def beside(self, programs):
+        """Runs programs, each the arguments of simple(), a few at a time."""
+        with concurrent.futures.ThreadPoolExecutor(BESIDE) as pool:
+            for done in [pool.submit(self.simple, *program) for program in programs]:
+                done.result()
+
+    def calm(self):
+        """The kinds that measure no time, the longest first."""
+        self.beside([self.MODEL, *self.lints(), *self.fuzz_targets()])
+
+    def lints(self):
+        library, programs = self.out / "libcrane.so", []
         for script in sorted((ROOT / "tests/lint").glob("*.py")):
             command = ["python3", str(script.relative_to(ROOT))]
             if script.stem == "symbols":
                 if not (ROOT / "runtime/preload/core/interposed.def").exists():
                     continue
                 command += ["runtime/preload/core/interposed.def", str(library)]
-            self.simple(f"lint/{script.stem}", command, 60)
+            programs.append((f"lint/{script.stem}", command, 60))
+        return programs
 
     def simple(self, name, command, limit, env=None):
         """One program that passes or fails as a whole, or says its own totals last."""
@@ -137,6 +155,10 @@ class Runner:
         begin = time.monotonic()
         status, text = run(command, limit, env)
         skips = SKIPPED.findall(text)
+        with self.tally.lock:
+            self.tell(name, command, status, text, skips, begin)
+
+    def tell(self, name, command, status, text, skips, begin):
         totals = TOTALS.search(text.rstrip())
         passed, failed = int(status in (0, 77) and not skips), int(status not in (0, 77))
         if totals:
@@ -151,8 +173,10 @@ class Runner:
             text = ""
         self.tally.done(name, passed, failed, time.monotonic() - begin)
 
+    MODEL = ("model", ["python3", "tests/model/run_model.py"], 300)
+
     def model(self):
-        self.simple("model", ["python3", "tests/model/run_model.py"], 300)
+        self.simple(*self.MODEL)
 
     # --- Catch2 --------------------------------------------------------------------------------
     def unit(self):
@@ -185,7 +209,8 @@ class Runner:
             status, text = run(command + ["-r", "xml", "-o", report.name],
                                self.options.unit_timeout, env)
             xml = report.read()
-        self.cases(name, command, status, text, xml, begin)
+        steered = ["env", *(f"{k}={v}" for k, v in env.items())] if env else []
+        self.cases(name, steered + command, status, text, xml, begin)
 
     def cases(self, name, command, status, text, xml, begin):
         """Counts the cases of a report of Catch2."""
@@ -257,6 +282,10 @@ class Runner:
         self.cases(name, command, status, text, xml, begin)
 
     def fuzz(self):
+        self.beside(self.fuzz_targets())
+
+    def fuzz_targets(self):
+        programs = []
         out = pathlib.Path(self.options.sanitized or self.out)
         for source in sorted((ROOT / "tests/fuzz").glob("*_fuzz.cc")):
             name = "fuzz-" + source.stem.removesuffix("_fuzz").replace("_", "-")
@@ -265,7 +294,8 @@ class Runner:
             if not (out / name).exists():
                 self.tally.fail(f"{name}: not built", f"make OUT={self.out} fuzzers")
                 continue
-            self.simple(name, [str(out / name), "--runs", "5000"], 120)
+            programs.append((name, [str(out / name), "--runs", "5000"], 120))
+        return programs
 
     # --- strangers -----------------------------------------------------------------------------
     def interpose(self):
@@ -431,7 +461,7 @@ def main():
     options = parser.parse_args()
     runner = Runner(options)
     kinds = ["lint", "unit"] if options.quick else [
-        "lint", "unit", "model", "sanitized", "fuzz", "vm", "interpose", "e2e"]
+        "calm", "unit", "sanitized", "vm", "interpose", "e2e"]
     for kind in [options.only] if options.only else kinds:
         getattr(runner, kind)()
     return runner.finish()
