@@ -172,6 +172,15 @@ bool Node::open() {
   if (!restored_from_.empty()) take_up_state();
   foretold_ = mode_.foretells(*stalls_, config_.replicas);
 
+  open_proxy();
+  if (config_.host) open_host();
+  if (config_.host && !open_virtual_address()) return false;
+  open_guard();
+  open_control_socket();
+  return open_consensus();
+}
+
+void Node::open_proxy() {
   proxy::ProxyOptions options;
   options.connection.send_buffer = layout_->header.configuration.send_buffer;
   options.connection.receive_window = dmt::kReceiveWindow;
@@ -187,11 +196,6 @@ bool Node::open() {
     const BacklogRoom room = backlog_room(*layout_, port);
     return proxy::Proxy::Room{room.applied, room.connections};
   });
-  if (config_.host) open_host();
-  if (config_.host && !open_virtual_address()) return false;
-  open_guard();
-  open_control_socket();
-  return open_consensus();
 }
 
 void Node::open_guard() {

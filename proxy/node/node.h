@@ -97,6 +97,7 @@ class Node {
   bool open_consensus();
   void set_callbacks(consensus::Callbacks& callbacks);
   Result<std::unique_ptr<consensus::Consensus>> open_log(consensus::Options options);
+  void open_proxy();
   void open_guard();
 
   // --- the loop (node.cc) ---

@@ -73,10 +73,38 @@ std::optional<int> Node::ask_for_port(std::uint16_t port) {
   return std::nullopt;
 }
 
+namespace {
+
+void describe_schedule(const dmt::Layout& w, NodeStatus& s) {
+  // Clock and hash belong to the thread that has the turn: they are a pair only when none had it.
+  const auto& holder = w.scheduler.holder;
+  const bool idle = holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
+  s.clock = w.scheduler.clock;
+  s.schedule_hash = w.scheduler.hash;
+  s.settled = idle && holder.load(std::memory_order_seq_cst) == dmt::kHolderIdle;
+  s.preempted = dmt::orders_obeyed(w);
+  s.unhooked_calls = w.unhooked.total.load(std::memory_order_relaxed);
+  s.unhooked = unhooked_calls(w);
+  s.watched = w.unhooked.blind.load(std::memory_order_relaxed) == 0;
+  s.unsupported = unsupported(w);
+}
+
+void describe_clients(const proxy::Proxy& proxy, NodeStatus& s) {
+  s.connections = proxy.connections();
+  const proxy::ProxyCounters& c = proxy.counters();
+  s.accepted = c.accepted;
+  s.refused = c.refused;
+  s.reset_slow = c.reset_slow;
+  s.reset_leader = c.reset_leader;
+  s.bytes_in = c.bytes_in;
+  s.bytes_out = c.bytes_out;
+}
+
+}  // namespace
+
 NodeStatus Node::status() {
   NodeStatus s;
   const consensus::GroupStatus group = consensus_->status();
-  const dmt::SchedulerState& w = layout_->scheduler;
   s.replica = config_.replica;
   s.pid = ::getpid();
   s.server_pid = guard_->running() ? guard_->pid() : -1;
@@ -86,13 +114,9 @@ NodeStatus Node::status() {
   s.last = value(group.last);
   s.committed = value(group.committed);
   s.applied = value(applied());
-  // Clock and hash belong to whoever has the turn: they are a pair only when nobody had it.
-  const bool idle = w.holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
-  s.clock = w.clock;
-  s.schedule_hash = w.hash;
-  s.settled = idle && w.holder.load(std::memory_order_seq_cst) == dmt::kHolderIdle;
+  describe_schedule(*layout_, s);
+  s.line_ups = line_ups_of(config_, *layout_);
   s.spins = config_.spins;
-  s.preempted = dmt::orders_obeyed(*layout_);
   s.standing = stalls_->standing();
   s.verified = alarms_.verified();
   s.verified_ns = static_cast<std::uint64_t>(verified_ns_);
@@ -120,20 +144,8 @@ NodeStatus Node::status() {
   s.server_exit = exit_.reported() ? exit_.code() : -1;
   s.now_ns = static_cast<std::uint64_t>(monotonic_ns());
   s.log = group;
-  s.connections = proxy_->connections();
-  const proxy::ProxyCounters& c = proxy_->counters();
-  s.accepted = c.accepted;
-  s.refused = c.refused;
-  s.reset_slow = c.reset_slow;
-  s.reset_leader = c.reset_leader;
-  s.bytes_in = c.bytes_in;
-  s.bytes_out = c.bytes_out;
+  describe_clients(*proxy_, s);
   s.waited_ns = pacing_->waited_ns();
-  s.line_ups = line_ups_of(config_, *layout_);
-  s.unhooked_calls = layout_->unhooked.total.load(std::memory_order_relaxed);
-  s.unhooked = unhooked_calls(*layout_);
-  s.watched = layout_->unhooked.blind.load(std::memory_order_relaxed) == 0;
-  s.unsupported = unsupported(*layout_);
   const std::int64_t now_ns = monotonic_ns();
   serving_.look(listen_queues(*layout_), now_ns);
   s.not_serving = serving_.why_not(s.server_pid > 0, s.server_exit, now_ns);
