@@ -258,12 +258,12 @@ class Node {
   void fail(ExitStatus status, const std::string& why);
 
   const Config config_;
+  EventLoop loop_;  // outlives all that listens to it
   Supervisor supervisor_;
   std::unique_ptr<ControlSocket> control_socket_;
   std::unique_ptr<OperatorRequests> requests_;
   std::int64_t requests_due_ns_ = proxy::kNever;
   NodeMode& mode_;
-  EventLoop loop_;
   std::unique_ptr<Segment> segment_;
   dmt::Layout* layout_ = nullptr;
   std::unique_ptr<Slot0> slot0_;
