@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the Makefile precompiles for files with test cases.
+#pragma once
+
+#include "dmt/base/libraries/programs.h"
+
+#include <catch2/catch.hpp>
