@@ -193,7 +193,8 @@ def main():
         print("   " + line)
     print("   Three copies of one server acted as one; killing the one in charge cost the pause "
           "above.\n   Next: README.md, `make test`, `make bench`." if summary.good
-          else "   Something is wrong here: run `make test`, and see README.md, When it says.")
+          else "   Something is wrong here: run `make test`; what messages mean is in "
+               "runtime/launcher/README.md.")
     return 0 if summary.good else 1
 
 

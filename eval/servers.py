@@ -5,8 +5,8 @@
 For each: three runs of three replicas with delays, pinning and start order of their own, whose
 outputs and schedules are compared; then its load natively, as a group of one and of three, with
 both admission rules, in interleaved repeats. Printed, and written to <out>/bench/servers.{json,md}
-and a plot; `--readme` puts the table between the marks of README.md. A server that is not
-installed, or does not run, is left out by name: then nothing is put into README.md. The comparison
+and a plot; `--readme` puts the table between the marks of RESULTS.md. A server that is not
+installed, or does not run, is left out by name: then nothing is put into RESULTS.md. The comparison
 and the measurement may be two runs (--proof; --speed --compared): then the table says of which
 commits they are.
 """
@@ -176,7 +176,7 @@ def plot(rows, path):
 
 
 def into_readme(text):
-    path = HERE.parent / "README.md"
+    path = HERE / "RESULTS.md"
     old = path.read_text()
     begin, end = old.index(BEGIN) + len(BEGIN), old.index(END)
     path.write_text(f"{old[:begin]}\n{text}\n{old[end:]}")
@@ -220,7 +220,7 @@ def main():
                         help="in the comparison the replicas lie on these file systems, one each: "
                         + ", ".join(f.KINDS))
     parser.add_argument("--speed", action="store_true", help="speed only, no comparison")
-    parser.add_argument("--readme", action="store_true", help="put the table into README.md")
+    parser.add_argument("--readme", action="store_true", help="put the table into RESULTS.md")
     parser.add_argument("--compared", type=pathlib.Path, metavar="FILE",
                         help="with --speed: the comparison of an earlier --proof, in "
                         "<out>/bench/servers-compared.json")

@@ -9,11 +9,11 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Documents that are not clean yet. An entry goes when its document is clean; a stale entry fails.
-TOO_LONG = {"README.md", "ARCHITECTURE.md"}
+TOO_LONG = {"ARCHITECTURE.md"}
 UNCLEAN_WORDS = {
-    "ARCHITECTURE.md", "CHANGELOG.md", "README.md", "checkpoint/README.md", "consensus/README.md",
-    "dmt/README.md", "eval/README.md", "hints/README.md", "proxy/node/README.md",
-    "runtime/control/README.md", "runtime/preload/README.md", "tests/interpose/README.md"}
+    "ARCHITECTURE.md", "CHANGELOG.md", "checkpoint/README.md", "consensus/README.md",
+    "dmt/README.md", "hints/README.md", "runtime/control/README.md", "runtime/preload/README.md",
+    "tests/interpose/README.md"}
 
 LIMITS = {"README.md": 150, "ARCHITECTURE.md": 250}
 WORDS = re.compile(r"(?:^|[.!?:]\s+|[*|]\s+|\n\n)Who\s"
