@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/setup/option_json.h"
+
 namespace crane::node {
 namespace {
 
@@ -101,51 +103,33 @@ Result<Config> parse(const Json& json) {
   get(json, "args", c.args);
   get_environment(json, c.env);
   get(json, "dirs", c.dirs);
-  get(json, "quantum", c.quantum);
-  get(json, "n_clock", c.n_clock);
-  get(json, "w_timeout_us", c.w_timeout_us);
-  get(json, "strict", c.strict);
-  get(json, "spins", c.spins);
   std::vector<std::string> detach;
   get(json, "detach", detach);
   c.detached_calls = detached_calls_of(detach);
-  get(json, "record", c.record);
-  get(json, "container", c.container);
   get_binds(json, c.binds);
   get(json, "base", c.base);
   get(json, "keeps_files", c.keeps_files);
   get(json, "leaves_files", c.leaves_files);
-  get(json, "durability", c.durability);
   get(json, "libcrane", c.libcrane);
   get(json, "perturb", c.perturb);
   get(json, "trace", c.trace);
   get(json, "test_only_flip", c.test_only_flip);
-  get(json, "test_only_faults", c.test_only_faults);
   get(json, "cpu", c.cpu);
   get(json, "server_cpus", c.server_cpus);
   get(json, "node_roams", c.node_roams);
   get(json, "log_id", c.log_id);
   get(json, "send_buffer", c.send_buffer);
   get(json, "working_directory", c.working_directory);
-  get(json, "restart_checkpoints", c.restart_checkpoints);
-  get(json, "restart_every_s", c.restart_every_s);
   get_begin(json, c);
   get(json, "members", c.members);
   get(json, "ring_bytes", c.ring_bytes);
   get_analysis(json, c);
-  get(json, "lag_ms", c.lag_ms);
-  get(json, "checkpoint_every_s", c.checkpoint_every_s);
-  get(json, "checkpoint_log_mb", c.checkpoint_log_mb);
-  std::string mode = "serial", admission = "grant";
+  std::string mode = "serial";
   get(json, "mode", mode);
-  get(json, "admission", admission);
-  if (c.lag_ms > setup::kLagMostMs) return bad("lag_ms");
-  if (c.n_clock > dmt::kBubbleGrantMax) return bad("n_clock");
+  if (const char* wrong = setup::read_options(json, c); wrong != nullptr) return bad(wrong);
   if (!mode_of(mode, c.mode)) return bad("mode");
-  if (!admission_of(admission, c.admission)) return bad("admission");
   if (!get_line_ups(json, c.line_ups)) return bad("line_ups");
   if (!get_secret(json, c.secret)) return bad("secret");
-  if (c.durability != "memory" && c.durability != "disk") return bad("durability");
   if (c.replicas == 0 || c.replicas > kReplicasMax) return bad("replicas");
   if (c.replica >= c.replicas) return bad("replica");
   if (c.members > c.replicas) return bad("members");
@@ -162,13 +146,6 @@ Result<Config> parse(const Json& json) {
 bool mode_of(const std::string& name, dmt::Mode& mode) {
   mode = name == "parallel" ? dmt::Mode::kParallel : dmt::Mode::kSerial;
   return name == "parallel" || name == "serial";
-}
-
-bool admission_of(const std::string& name, dmt::Admission& admission) {
-  admission = name == "classic"   ? dmt::Admission::kClassic
-              : name == "arrival" ? dmt::Admission::kArrival
-                                  : dmt::Admission::kGrant;
-  return name == "grant" || name == "classic" || name == "arrival";
 }
 
 std::uint32_t detached_calls_of(const std::vector<std::string>& names) {

@@ -19,10 +19,16 @@
 #include "runtime/setup/bind.h"
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/line_up.h"
+#include "runtime/setup/option_table.h"
 
 namespace crane::node {
 
-struct Config {
+// The options that crane-run, group.toml and the node share (runtime/setup/option_table.def), and
+// what the node alone is told.
+struct Config : setup::NodeOptions {
+  // A node that is told nothing of them takes no checkpoints.
+  Config() { checkpoint_every_s = checkpoint_log_mb = 0; }
+
   std::string group = "crane";
   std::uint8_t replica = 0;
   std::uint8_t replicas = 1;
@@ -33,42 +39,27 @@ struct Config {
   std::vector<std::string> env;   // "NAME=value"
   std::vector<std::string> dirs;  // made for the server before it starts
   dmt::Mode mode = dmt::Mode::kSerial;
-  dmt::Admission admission = dmt::Admission::kGrant;
-  std::uint32_t quantum = 0;                    // 0: the mode's default
-  std::uint32_t n_clock = 0, w_timeout_us = 0;  // CRANE 4.2; 0: those of dmt/tuning.h
-  bool strict = false;                  // a system call that came past libcrane.so ends the replica
-  std::string record;                   // directory for recorded outputs; empty: none
-  bool spins = false;                   // the stall rule (dmt/stall.h)
   std::uint32_t detached_calls = 0;     // bits of dmt::DetachedCall
   std::vector<setup::LineUp> line_ups;  // at most dmt::kLineUpPointsMax
-  bool container = true;
   std::vector<setup::Bind> binds;
   std::string base;  // what a new server's lasting directories begin as; empty: none last
   std::uint64_t base_digest = 0;  // of its content; 0: all replicas have the very same one
   bool keeps_files = false;       // what the server leaves is for the group's next start
   bool leaves_files = false;      // likewise, or for crane-run to look at
-  std::string durability = "memory";
   std::string libcrane;
   std::uint64_t perturb = 0;
-  bool test_only_flip = false;    // a bit of this replica's output is wrong
-  bool test_only_faults = false;  // it dies where replica_dir()/faults says (fault_points.h)
-  bool trace = false;             // record every turn
-  int cpu = -1;                   // of the server
-  std::vector<int> server_cpus;   // of the servers of all replicas of this machine; may be empty
-  std::vector<int> cpus;          // of all of the replica, which `cpu` is one of; empty: any
-  std::uint64_t processors = 0;   // as bits, what `cpus` come to; 0: more than 64 (place_node)
-  int numa_node = -1;             // its memory is preferred; -1: any
-  bool node_roams = false;        // only the server is bound to `cpu`
+  bool test_only_flip = false;   // a bit of this replica's output is wrong
+  bool trace = false;            // record every turn
+  int cpu = -1;                  // of the server
+  std::vector<int> server_cpus;  // of the servers of all replicas of this machine; may be empty
+  std::vector<int> cpus;         // of all of the replica, which `cpu` is one of; empty: any
+  std::uint64_t processors = 0;  // as bits, what `cpus` come to; 0: more than 64 (place_node)
+  int numa_node = -1;            // its memory is preferred; -1: any
+  bool node_roams = false;       // only the server is bound to `cpu`
   std::uint64_t log_id = 0;
   std::array<std::uint64_t, 4> secret{};  // the seed of virtual randomness (D7)
   std::uint64_t send_buffer = 0;          // 0: the default
   std::string working_directory = "/";
-  // How far the server may be ahead of a majority's when it leads; 0: as far as it gets (lag_of()).
-  std::uint32_t lag_ms = setup::kLagMs;
-  std::uint32_t checkpoint_every_s = 0;  // the leader asks for one so often; 0: not by the clock
-  std::uint32_t checkpoint_log_mb = 0;   // and when the log has grown by so much; 0: not for that
-  bool restart_checkpoints = false;      // the server may be ended to keep its files,
-  std::uint32_t restart_every_s = 0;     // and is, where CRIU refuses, so often; 0: if asked for
   bool restore = false;           // begin with the newest checkpoint of the group that is whole,
   std::string checkpoint;         // or with this one
   bool may_begin = false;         // if there is none: begin with the log, and run all inputs
@@ -105,7 +96,6 @@ struct Config {
 
 // The words of the command line and the group's file; false: there is no such word.
 bool mode_of(const std::string& name, dmt::Mode& mode);
-bool admission_of(const std::string& name, dmt::Admission& admission);
 // The words of `detach`.
 std::uint32_t detached_calls_of(const std::vector<std::string>& names);
 

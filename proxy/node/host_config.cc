@@ -84,6 +84,7 @@ Problem take_data(const setup::GroupFile& f, const std::string& dir, Config& c) 
 }
 
 void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
+  static_cast<setup::NodeOptions&>(c) = setup::with_profile(f, profile);
   c.group = f.name;
   c.replicas = static_cast<std::uint8_t>(f.replicas.size());
   c.args.assign(f.command.begin() + 1, f.command.end());
@@ -94,31 +95,20 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   set(c.env, f.env);
   std::sort(c.env.begin(), c.env.end());
   c.dirs = profile.directories;
-  // The group's file was read with these words only.
+  // The group's file was read with a mode's words only.
   CRANE_ASSERT(mode_of(f.mode.empty() ? profile.mode : f.mode, c.mode));
-  CRANE_ASSERT(admission_of(f.admission, c.admission));
-  c.quantum = f.quantum != 0 ? f.quantum : profile.quantum;
-  c.n_clock = f.n_clock;
-  c.w_timeout_us = f.w_timeout_us;
-  c.strict = f.strict;
-  c.spins = f.spins || profile.spins;
   c.detached_calls = detached_calls_of(f.detach) | detached_calls_of(profile.detach);
   c.line_ups = setup::chosen_line_ups(f.line_ups, profile, c.mode == dmt::Mode::kParallel);
-  c.record = f.record;
-  c.container = f.container;
   for (const auto* words : {&f.binds, &f.shared_binds}) {
     for (const auto& word : *words) c.binds.push_back(setup::parse_bind(word));
   }
   c.node_roams = profile.node_roams;
   c.working_directory = f.working_directory;
-  c.lag_ms = f.lag_ms;
   // One alone in memory has nothing to come back with: its clients need not wait for checkpoints.
   const bool useful = f.replicas.size() > 1 || f.durability == "disk";
-  c.checkpoint_every_s = useful ? f.checkpoint_every_s : 0;
-  c.checkpoint_log_mb = useful ? f.checkpoint_log_mb : 0;
+  if (!useful) c.checkpoint_every_s = c.checkpoint_log_mb = 0;
   c.restart_checkpoints = useful && f.restart_checkpoints;
-  c.restart_every_s = c.restart_checkpoints ? f.restart_every_s : 0;
-  c.test_only_faults = f.test_only_faults;
+  if (!c.restart_checkpoints) c.restart_every_s = 0;
 }
 
 }  // namespace
@@ -159,7 +149,6 @@ Problem host_config(const std::string& path, int replica, setup::GroupDirectorie
   config.log_id = keys.log_id;
   config.secret = keys.random;
   config.links = keys.links;
-  config.durability = file.durability;
   config.host = std::move(file);
   return {};
 }

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/setup/bind.h"
+#include "runtime/setup/option_json.h"
 
 namespace crane::launcher {
 namespace {
@@ -139,9 +140,8 @@ std::string node_configuration(const NodeSetup& s) {
   // Each replica is perturbed in its own way: that is the point.
   const std::uint64_t perturb =
       s.options.perturb == 0 ? 0 : s.options.perturb * 100 + static_cast<unsigned>(s.replica);
-  const std::string record =
-      s.options.record.empty() ? "" : std::filesystem::absolute(s.options.record).string();
-  const std::uint32_t quantum = s.options.quantum != 0 ? s.options.quantum : s.profile.quantum;
+  setup::NodeOptions told = setup::with_profile(s.options, s.profile);
+  if (!told.record.empty()) told.record = std::filesystem::absolute(told.record).string();
   const bool analyses = s.replica == s.options.analysis_place();
   Json json{{"group", s.options.name},
             {"replica", s.replica},
@@ -155,30 +155,15 @@ std::string node_configuration(const NodeSetup& s) {
             {"env", environment(s.profile)},
             {"dirs", s.profile.directories},
             {"mode", mode_of(s.options, s.profile)},
-            {"quantum", quantum},
-            {"n_clock", s.options.n_clock},
-            {"w_timeout_us", s.options.w_timeout_us},
-            {"strict", s.options.strict},
             {"detach", detach},
             {"line_ups", line_ups_of(s)},
-            {"spins", s.options.spins || s.profile.spins},
-            {"admission", s.options.admission},
-            {"record", record},
             {"trace", s.options.trace},
             {"test_only_flip", s.options.test_only_flip == s.replica && !s.begin.restores},
-            {"test_only_faults", s.options.test_only_faults},
-            {"lag_ms", s.options.lag_ms},
-            {"checkpoint_every_s", s.options.checkpoint_every_s},
-            {"checkpoint_log_mb", s.options.checkpoint_log_mb},
             {"analysis_replica", s.options.analysis_place()},
             {"analysis", analyses ? s.options.analysis : ""},
             {"analysis_dir", s.options.analysis_dir},
             {"analysis_spool_mb", s.options.analysis_spool_mb},
-            {"restart_checkpoints", s.options.restart_checkpoints},
-            {"restart_every_s", s.options.restart_every_s},
-            {"container", s.options.container},
             {"binds", binds_of(s.options)},
-            {"durability", s.options.remote.durability},
             {"base", s.options.data.empty() ? "" : s.dir + "/base"},
             {"keeps_files", s.keeps_files},
             {"leaves_files", s.options.container && !s.options.on_disk()},
@@ -191,6 +176,7 @@ std::string node_configuration(const NodeSetup& s) {
             {"log_id", std::stoull(s.log_id)},
             {"secret", s.secret},
             {"working_directory", working_directory(s.options)}};
+  setup::write_options(told, json);
   json.update(begin_of(s.begin));
   return json.dump(1, ' ', false, Json::error_handler_t::replace);
 }

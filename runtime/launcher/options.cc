@@ -8,12 +8,12 @@
 #include <filesystem>
 
 #include "dmt/base/version.h"
-#include "dmt/tuning.h"
 #include "runtime/launcher/lasting.h"
 #include "runtime/setup/analysis.h"
 #include "runtime/setup/bind.h"
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/line_up.h"
+#include "runtime/setup/option_words.h"
 #include "runtime/setup/profile.h"
 
 namespace crane::launcher {
@@ -39,12 +39,6 @@ void declare_hosts(CLI::App& app, HostsOptions& o, std::string& hosts) {
                  "NAME=ADDRESS:PORT where the other replicas reach it otherwise");
   over(app.add_option("--fabric", o.fabric, "between the hosts: tcp (default) or verbs (RDMA)")
            ->check(CLI::IsMember({"tcp", "verbs"})));
-  app.add_option(
-         "--durability", o.durability,
-         "memory (default): what was answered outlives a minority of the replicas; disk: it "
-         "outlives all of them, and is there again at the next start (with --hosts this "
-         "needs --dir and --secret-file)")
-      ->check(CLI::IsMember({"memory", "disk"}));
   over(app.add_option("--on-follower", o.on_follower,
                       "forward (default) or refuse clients of a host that does not lead")
            ->check(CLI::IsMember({"forward", "refuse"})));
@@ -60,25 +54,6 @@ std::string profiles() {
   std::string names;
   for (const auto& name : setup::profile_names()) names += (names.empty() ? "" : ", ") + name;
   return names;
-}
-
-void declare_checkpoints(CLI::App& app, Options& o) {
-  app.add_option("--checkpoint-every", o.checkpoint_every_s,
-                 "a follower keeps the server's state every so many seconds in which clients did "
-                 "something (default 60; 0: not by the clock)")
-      ->check(CLI::Range(0U, setup::kCheckpointEveryMostS));
-  app.add_option("--checkpoint-log", o.checkpoint_log_mb,
-                 "and when the log has grown by so many MB (default 64; 0: not for that)")
-      ->check(CLI::Range(0U, setup::kCheckpointLogMostMb));
-  app.add_flag("--restart-checkpoints", o.restart_checkpoints,
-               "where CRIU refuses the server, it may be ended on all replicas at once and started "
-               "again on its files, which are kept: clients are disconnected; for crane-ctl "
-               "checkpoint now --tier restart");
-  app.add_option("--restart-every", o.restart_every_s,
-                 "and is, every so many seconds in which clients did something (default 0: never "
-                 "by itself)")
-      ->needs("--restart-checkpoints")
-      ->check(CLI::Range(0U, setup::kCheckpointEveryMostS));
 }
 
 // Where files of the group and of the server are.
@@ -99,8 +74,7 @@ void declare_places(CLI::App& app, Options& o) {
       ->allow_extra_args(false);
 }
 
-void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool& no_container,
-             bool& no_pin) {
+void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool& no_pin) {
   app.add_option("-n,--replicas", o.replicas, "number of replicas, odd (default 3)");
   app.add_option("--spares", o.spares,
                  "places for replicas that crane-ctl member add or replace starts (default 0)")
@@ -123,16 +97,7 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
       ->allow_extra_args(false);
   app.add_option("--mode", o.mode, "serial or parallel (default: the profile's)")
       ->check(CLI::IsMember({"serial", "parallel"}));
-  app.add_option("--admission", o.admission, "grant, or classic: the paper's time bubbles")
-      ->check(CLI::IsMember({"grant", "classic", "arrival"}));
-  app.add_option("--quantum", o.quantum, "turns a thread takes in a row (default: the profile's)");
-  app.add_option("--n-clock", o.n_clock,
-                 "turns that a bubble grants (classic), or an input and the first bubble (grant)")
-      ->check(CLI::Range(1U, dmt::kBubbleGrantMax));
-  app.add_option("--w-timeout", o.w_timeout_us,
-                 "with --admission classic: microseconds without input before a bubble")
-      ->check(CLI::Range(1U, 1'000'000U));
-  app.add_flag("--spins", o.spins, "threads wait in loops without calls: preempt them there");
+  setup::declare_options(app, o);
   app.add_option("--detach", o.detach,
                  "nobody waits for these. computation: of a process with one thread and no shared "
                  "memory, after 1 ms; any-computation: of all")
@@ -141,18 +106,11 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
   app.add_option("--line-up", o.line_ups,
                  "FUNCTION:COUNT:TIMEOUT_US: callers of this exported function wait for each other")
       ->allow_extra_args(false);
-  app.add_option("--record", o.record, "record each replica's outputs in this directory");
-  declare_checkpoints(app, o);
-  app.add_option("--lag", o.lag_ms,
-                 "clients wait when the servers of a majority are not within so many milliseconds "
-                 "of the leader's (default 250; 0: they never do)")
-      ->check(CLI::Range(0U, setup::kLagMostMs));
   app.add_option("--ring-mb", o.ring_mb,
                  "memory for the log, per replica: 16, 32, ... 1024 (default 128)")
       ->check(CLI::IsMember({16U, 32U, 64U, 128U, 256U, 512U, 1024U}));
   app.add_option("--test-only-return-ms", o.test_only_return_ms)->group("");
   app.add_option("--test-only-flip", o.test_only_flip)->group("");
-  app.add_flag("--test-only-faults", o.test_only_faults)->group("");
   app.add_flag("--trace", o.trace, "record every turn, too: crane-diff --schedule names the first");
   app.add_flag("--stop", o.stop,
                "stop the group of this --name, on this machine or its --hosts, whether a crane-run "
@@ -160,10 +118,7 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
   app.add_flag("--force-new-group", o.force_new_group,
                "begin anew where a group of this name left something behind, which is given up");
   declare_places(app, o);
-  app.add_flag("--no-container", no_container, "run the server without LXC");
   app.add_flag("--no-pin", no_pin, "do not pin replicas to processors");
-  app.add_flag("--strict", o.strict,
-               "stop when the server makes a system call that libcrane.so does not see");
   app.add_option("--perturb", o.perturb, "random delays at turns, from this seed (for tests)");
   app.add_flag("-v,--verbose", o.verbose, "say what happens inside");
   app.add_option("program", o.program, "the server and its arguments, after --");
@@ -184,13 +139,12 @@ Problem check_hosts(const CLI::App& app, Options& o, const std::string& hosts) {
     return problem(Status::kUsage, "command line", option, "it is for replicas of one machine",
                    "leave it out with --hosts");
   }
-  if (o.remote.durability == "disk" && !o.remote.stop &&
-      (o.dir.empty() || o.remote.secret_file.empty())) {
+  if (o.durability == "disk" && !o.remote.stop && (o.dir.empty() || o.remote.secret_file.empty())) {
     return problem(Status::kUsage, "--durability", "disk",
                    "what is to last needs a directory on a disk and the same secret at each start",
                    "add --dir DIR (on the hosts) and --secret-file FILE (crane-ctl secret new)");
   }
-  if (!o.data.empty() && o.remote.durability != "disk" && !o.remote.stop) {
+  if (!o.data.empty() && o.durability != "disk" && !o.remote.stop) {
     return problem(Status::kUsage, "--data", o.data[0],
                    "with several hosts it needs a log on disk, which brings it back on all of them",
                    "add --durability disk");
@@ -297,8 +251,8 @@ Parsed parse_options(int argc, const char* const* argv, Options& options, Proble
   app.prefix_command();  // what follows the program belongs to the program
   std::vector<std::string> publish;
   std::string hosts;
-  bool no_container = false, no_pin = false;
-  declare(app, options, publish, no_container, no_pin);
+  bool no_pin = false;
+  declare(app, options, publish, no_pin);
   declare_hosts(app, options.remote, hosts);
   // The server's own words are not ours to interpret: cut them off at the first "--".
   std::vector<const char*> ours(argv, argv + argc);
@@ -332,7 +286,6 @@ Parsed parse_options(int argc, const char* const* argv, Options& options, Proble
   options.program.insert(options.program.end(), theirs.begin(), theirs.end());
   options.words.assign(argv + 1, argv + argc);
   options.remote.stop = options.stop && app.count("--hosts") > 0;
-  options.container = !no_container;
   options.pin = !no_pin;
   if (problem_out = choose_checkpoints(app, options); !problem_out.none()) {
     return Parsed::kProblem;

@@ -12,6 +12,7 @@
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/host_list.h"
 #include "runtime/setup/messages.h"
+#include "runtime/setup/option_table.h"
 #include "runtime/setup/preflight.h"
 
 namespace crane::launcher {
@@ -22,12 +23,10 @@ using setup::Problem;
 using setup::say;
 using setup::Status;
 
-// crane-run --hosts: one replica per host, started through a remote shell; `durability` is for one
-// machine as well.
+// crane-run --hosts: one replica per host, started through a remote shell.
 struct HostsOptions {
   std::vector<setup::HostWord> hosts;  // empty: all replicas on this machine
   std::string fabric = "tcp";
-  std::string durability = "memory";
   std::string on_follower = "forward";
   // Asks nothing; a host that does not answer any more is noticed within 40 s.
   std::string rsh = "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=10";
@@ -36,7 +35,8 @@ struct HostsOptions {
   bool stop = false;        // end such a group instead of starting one
 };
 
-struct Options {
+// The options that nodes are told (runtime/setup/option_table.def), and those of crane-run alone.
+struct Options : setup::NodeOptions {
   int replicas = 3;
   int spares = 0;            // places for replicas that come later
   std::string analysis;      // valgrind's tool for an analysis replica; empty: there is none
@@ -47,33 +47,17 @@ struct Options {
   std::string profile;        // empty: by the program's name
   std::vector<std::pair<std::uint16_t, std::uint16_t>> publish;  // ours, the server's
   std::string mode;                                              // empty: the profile's
-  std::string admission = "grant";
-  std::uint32_t quantum = 0;  // 0: the profile's
-  // CRANE 4.2's N_clock and W_timeout; 0: the defaults of dmt/tuning.h.
-  std::uint32_t n_clock = 0, w_timeout_us = 0;
-  std::vector<std::string> detach;    // and the profile's
-  bool spins = false;                 // or the profile's
-  std::vector<std::string> line_ups;  // FUNCTION:COUNT:TIMEOUT_US, before the profile's
-  std::string record;
+  std::vector<std::string> detach;                               // and the profile's
+  std::vector<std::string> line_ups;      // FUNCTION:COUNT:TIMEOUT_US, before the profile's
   std::string dir;                        // empty: /run/crane or $XDG_RUNTIME_DIR/crane
   std::vector<std::string> binds;         // read-only where there are several replicas
   std::vector<std::string> shared_binds;  // whoever writes there
   std::vector<std::string> data;          // directories of the server that last
-  bool container = true;
   bool pin = true;
   std::uint64_t perturb = 0;
-  bool strict = false;
   bool trace = false;
-  std::uint32_t lag_ms = setup::kLagMs;  // 0: clients wait for no follower's server
-  // By default those of setup::GroupFile, but a single replica, which nothing brings back, and a
-  // server without a container take none.
-  std::uint32_t checkpoint_every_s = setup::kCheckpointEveryS;  // 0: not by the clock
-  bool restart_checkpoints = false;
-  std::uint32_t restart_every_s = 0;                          // 0: only if asked for
-  std::uint32_t checkpoint_log_mb = setup::kCheckpointLogMb;  // 0: not for the log's length
   std::int64_t test_only_return_ms = 1'000;  // the first pause before a lost replica's return
   int test_only_flip = -1;                   // the replica whose output is made wrong
-  bool test_only_faults = false;             // nodes die where their directories tell them
   bool verbose = false;
   HostsOptions remote;
   std::vector<std::string> program;  // name and arguments, as typed
@@ -82,7 +66,7 @@ struct Options {
   bool force_new_group = false;      // whatever is left of one of this name is given up
 
   setup::GroupPlace place() const { return {name, dir, places(), record, lasts()}; }
-  bool on_disk() const { return remote.durability == "disk"; }
+  bool on_disk() const { return durability == "disk"; }
   // Whether something of the group is there again at its next start.
   bool lasts() const { return on_disk() || !data.empty(); }
   int places() const { return replicas + spares + (analysis.empty() ? 0 : 1); }

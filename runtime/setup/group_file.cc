@@ -17,7 +17,6 @@
 #define TOML_ASSERT(expression) static_cast<void>(0)
 #include <toml++/toml.h>
 
-#include "dmt/tuning.h"
 #include "runtime/setup/bind.h"
 #include "runtime/setup/line_up.h"
 #include "runtime/setup/profile.h"
@@ -63,13 +62,13 @@ class Section {
     }
   }
 
-  void get(const char* key, std::string& value, std::initializer_list<const char*> allowed) {
+  void get(const char* key, std::string& value, const std::vector<std::string>& allowed) {
     get(key, value);
     if (find(key) == nullptr) return;
     std::string names;
-    for (const char* name : allowed) {
+    for (const auto& name : allowed) {
       if (value == name) return;
-      names += (names.empty() ? "" : ", ") + std::string(name);
+      names += (names.empty() ? "" : ", ") + name;
     }
     wrong(find(key), key, "is \"" + value + "\"", "use one of: " + names);
   }
@@ -110,6 +109,14 @@ class Section {
     }
   }
 
+  // The rows of option_table.def that belong to this table.
+  void get_options(OptionRow::Section section, NodeOptions& options) {
+    for (const OptionRow& row : option_rows()) {
+      if (row.section != section) continue;
+      std::visit([&](auto field) { get_option(row, options.*field); }, row.field);
+    }
+  }
+
   // `name` is all that the list may hold.
   void only(const char* key, const std::vector<std::string>& values,
             const std::vector<std::string>& names) {
@@ -129,6 +136,21 @@ class Section {
   }
 
  private:
+  void get_option(const OptionRow& row, std::uint32_t& value) {
+    get_number(row.key, value, 0, row.limits.most);
+  }
+  void get_option(const OptionRow& row, bool& value) { get(row.key, value); }
+  template <typename Choice>
+  void get_option(const OptionRow& row, Choice& value) {
+    std::string text = choice_text(row, value);
+    if (row.limits.choices.empty()) {
+      get(row.key, text);
+    } else {
+      get(row.key, text, row.limits.choices);
+    }
+    set_choice(row, text, value);
+  }
+
   const toml::table& table_;
   const std::string name_;
   const std::string& path_;
@@ -170,23 +192,17 @@ void read_group(Section s, GroupFile& f) {
   s.get("fabric", f.fabric, {"tcp", "verbs", "shm"});
   s.get("device", f.device);
   read_rdma(s, f);
-  s.get("durability", f.durability, {"memory", "disk"});
+  s.get_options(OptionRow::Section::kGroup, f);
   s.get_number("members", f.members, 1, kReplicasMost);
   s.get_number("ring_mb", f.ring_mb, 16, 1024);
   if (!std::has_single_bit(f.ring_mb)) {
     s.wrong(s.find("ring_mb"), "ring_mb", "is no power of two", "use 16, 32, 64, ... 1024");
   }
-  s.get_number("lag_ms", f.lag_ms, 0, kLagMostMs);
   s.get("state_dir", f.state_dir);
-  s.get_number("checkpoint_every_s", f.checkpoint_every_s, 0, kCheckpointEveryMostS);
-  s.get_number("checkpoint_log_mb", f.checkpoint_log_mb, 0, kCheckpointLogMostMb);
-  s.get("restart_checkpoints", f.restart_checkpoints);
-  s.get_number("restart_every_s", f.restart_every_s, 0, kCheckpointEveryMostS);
   if (f.restart_every_s != 0 && !f.restart_checkpoints) {
     s.wrong(s.find("restart_every_s"), "restart_every_s", "is for restart_checkpoints = true",
             "say so, too, or leave it out");
   }
-  s.get("test_only_faults", f.test_only_faults);
   if (!f.name.empty() && !good_group_name(f.name)) {
     s.wrong(s.find("name"), "name", "is no name for a group",
             "use up to 32 letters, digits, '-', '_' and '.'");
@@ -222,12 +238,7 @@ void read_server(Section s, GroupFile& f) {
   }
   s.get("profile", f.profile);
   s.get("mode", f.mode, {"serial", "parallel"});
-  s.get("admission", f.admission, {"grant", "classic", "arrival"});
-  s.get_number("quantum", f.quantum, 0, 1'000'000);
-  s.get_number("n_clock", f.n_clock, 0, dmt::kBubbleGrantMax);
-  s.get_number("w_timeout_us", f.w_timeout_us, 0, 1'000'000);
-  s.get("strict", f.strict);
-  s.get("spins", f.spins);
+  s.get_options(OptionRow::Section::kServer, f);
   s.get("detach", f.detach);
   s.only("detach", f.detach, detach_names());
   s.get("line_ups", f.line_ups);
@@ -235,7 +246,6 @@ void read_server(Section s, GroupFile& f) {
     s.wrong(s.find("line_ups"), "line_ups", "is no list of up to 4 points",
             "write it as [\"function:8:5000\"]");
   }
-  s.get("container", f.container);
   s.get("binds", f.binds);
   s.get("shared_binds", f.shared_binds);
   s.get("data", f.data);
@@ -251,7 +261,6 @@ void read_server(Section s, GroupFile& f) {
             "begin it with /");
   }
   s.get("working_directory", f.working_directory);
-  s.get("record", f.record);
   if (const toml::node* env = s.find("env"); env != nullptr) {
     if (env->as_table() == nullptr) {
       s.wrong(env, "env", "is no table", "write env = { NAME = \"value\" }");
@@ -401,6 +410,26 @@ toml::table table_of(const std::vector<std::string>& variables) {
   return table;
 }
 
+// What is left out has no value of its own: 0, false or no text, where that is the default.
+template <typename Value>
+void insert_option(const OptionRow& row, const Value& value, const Value& initial,
+                   toml::table& table) {
+  if (value == initial && initial == Value{}) return;
+  if constexpr (std::is_arithmetic_v<Value>) {
+    table.insert(row.key, value);
+  } else {
+    table.insert(row.key, choice_text(row, value));
+  }
+}
+
+void insert_options(OptionRow::Section section, const NodeOptions& options, toml::table& table) {
+  const NodeOptions initial;
+  for (const OptionRow& row : option_rows()) {
+    if (row.section != section) continue;
+    std::visit([&](auto f) { insert_option(row, options.*f, initial.*f, table); }, row.field);
+  }
+}
+
 toml::table table_of(const HostReplica& r) {
   toml::table one{{"address", r.address}, {"port", r.port}, {"clients", r.clients}};
   if (r.port == 0) one.erase("port");
@@ -421,13 +450,8 @@ std::string to_toml(const GroupFile& f) {
   toml::table group{{"name", f.name},
                     {"secret_file", f.secret_file},
                     {"fabric", f.fabric},
-                    {"durability", f.durability},
-                    {"ring_mb", f.ring_mb},
-                    {"lag_ms", f.lag_ms},
-                    {"checkpoint_every_s", f.checkpoint_every_s},
-                    {"checkpoint_log_mb", f.checkpoint_log_mb}};
-  if (f.restart_checkpoints) group.insert("restart_checkpoints", true);
-  if (f.restart_every_s != 0) group.insert("restart_every_s", f.restart_every_s);
+                    {"ring_mb", f.ring_mb}};
+  insert_options(OptionRow::Section::kGroup, f, group);
   if (!f.device.empty()) group.insert("device", f.device);
   if (f.fence != "deregister") group.insert("fence", f.fence);
   if (f.huge_pages != "auto") group.insert("huge_pages", f.huge_pages);
@@ -438,18 +462,10 @@ std::string to_toml(const GroupFile& f) {
   if (!f.state_dir.empty()) group.insert("state_dir", f.state_dir);
   toml::array replicas;
   for (const auto& r : f.replicas) replicas.push_back(table_of(r));
-  toml::table server{{"command", list(f.command)},
-                     {"admission", f.admission},
-                     {"container", f.container},
-                     {"working_directory", f.working_directory}};
+  toml::table server{{"command", list(f.command)}, {"working_directory", f.working_directory}};
+  insert_options(OptionRow::Section::kServer, f, server);
   if (!f.profile.empty()) server.insert("profile", f.profile);
   if (!f.mode.empty()) server.insert("mode", f.mode);
-  if (!f.record.empty()) server.insert("record", f.record);
-  if (f.quantum != 0) server.insert("quantum", f.quantum);
-  if (f.n_clock != 0) server.insert("n_clock", f.n_clock);
-  if (f.w_timeout_us != 0) server.insert("w_timeout_us", f.w_timeout_us);
-  if (f.strict) server.insert("strict", true);
-  if (f.spins) server.insert("spins", f.spins);
   if (!f.detach.empty()) server.insert("detach", list(f.detach));
   if (!f.line_ups.empty()) server.insert("line_ups", list(f.line_ups));
   if (!f.binds.empty()) server.insert("binds", list(f.binds));

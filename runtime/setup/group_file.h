@@ -61,20 +61,13 @@
 #include <vector>
 
 #include "runtime/setup/messages.h"
+#include "runtime/setup/option_table.h"
 #include "runtime/setup/preflight.h"
 
 namespace crane::setup {
 
 inline constexpr int kProcessorMost = 1023;
 inline constexpr int kNumaNodeMost = 1023;
-// How far the leader's server may be ahead of a majority's (proxy/clients/flow_control.h).
-inline constexpr std::uint32_t kLagMs = 250;
-inline constexpr std::uint32_t kLagMostMs = 2000;
-// When a follower takes a checkpoint by itself.
-inline constexpr std::uint32_t kCheckpointEveryS = 60;
-inline constexpr std::uint32_t kCheckpointLogMb = 64;
-inline constexpr std::uint32_t kCheckpointEveryMostS = 86'400;
-inline constexpr std::uint32_t kCheckpointLogMostMb = 1 << 20;
 
 struct HostReplica {
   std::string address;
@@ -85,31 +78,22 @@ struct HostReplica {
   int numa_node = -1;
 };
 
-struct GroupFile {
-  std::string name, secret_file, fabric = "tcp", device, durability = "memory";
+struct GroupFile : NodeOptions {
+  std::string name, secret_file, fabric = "tcp", device;
   std::string fence = "deregister";
   std::vector<std::string> fence_flags_devices;
   std::string huge_pages = "auto";
   std::string state_dir;     // empty: default_directory()
   std::uint8_t members = 0;  // 0: all
   std::uint32_t ring_mb = 128;
-  std::uint32_t lag_ms = kLagMs;  // 0: clients wait for no follower's server
-  std::uint32_t checkpoint_every_s = kCheckpointEveryS, checkpoint_log_mb = kCheckpointLogMb;
-  bool restart_checkpoints = false;
-  std::uint32_t restart_every_s = 0;
-  bool test_only_faults = false;  // Config::test_only_faults
   std::vector<HostReplica> replicas;
 
   std::vector<std::string> command;
-  std::string profile, mode, admission = "grant", working_directory = "/", record;
-  std::uint32_t quantum = 0, n_clock = 0, w_timeout_us = 0;  // 0: the default
-  bool strict = false;
+  std::string profile, mode, working_directory = "/";
   std::vector<std::string> env;  // "NAME=value"
-  bool spins = false;
   std::vector<std::string> detach;
   std::vector<std::string> line_ups;  // FUNCTION:COUNT:TIMEOUT_US
   std::vector<std::string> binds, shared_binds, data;
-  bool container = true;
 
   bool forward = true;
   bool listen_any = true;

@@ -225,6 +225,12 @@ constexpr Row kProfiles[] = {
 
 std::vector<std::string> detach_names() { return {"fsync", "computation", "any-computation"}; }
 
+NodeOptions with_profile(NodeOptions options, const Profile& profile) {
+  if (options.quantum == 0) options.quantum = profile.quantum;
+  options.spins = options.spins || profile.spins;
+  return options;
+}
+
 std::vector<std::string> profile_names() {
   std::vector<std::string> names;
   for (const auto& row : kProfiles) names.emplace_back(row.name);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/setup/line_up.h"
+#include "runtime/setup/option_table.h"
 
 namespace crane::setup {
 
@@ -44,6 +45,9 @@ void become_user(const Profile& profile, std::string& program, std::vector<std::
 // Returns false when `name` is not known.
 bool find_profile(const std::string& name, const std::string& program,
                   const std::vector<std::string>& args, Profile& profile);
+
+// The options with the profile's word where the user said nothing.
+NodeOptions with_profile(NodeOptions options, const Profile& profile);
 
 // Names for --help and messages.
 std::vector<std::string> profile_names();

@@ -93,34 +93,22 @@ Status status_of_end(int wait) {
 
 setup::GroupFile group_file_of(const Options& o) {
   setup::GroupFile f;
+  static_cast<setup::NodeOptions&>(f) = o;
   f.name = o.name;
   f.secret_file = "/secret";  // each host has a place of its own
   f.state_dir = o.dir;
   f.fabric = o.remote.fabric;
-  f.durability = o.remote.durability;
   if (o.ring_mb != 0) f.ring_mb = o.ring_mb;
-  f.lag_ms = o.lag_ms;
-  f.checkpoint_every_s = o.checkpoint_every_s;
-  f.checkpoint_log_mb = o.checkpoint_log_mb;
-  f.restart_checkpoints = o.restart_checkpoints, f.restart_every_s = o.restart_every_s;
   f.forward = o.remote.on_follower == "forward";
   for (const auto& h : o.remote.hosts) f.replicas.push_back({h.address, h.port, h.address, -1});
   f.command = o.program;
   f.profile = o.profile;
   f.mode = o.mode;
-  f.admission = o.admission;
-  f.quantum = o.quantum;
-  f.n_clock = o.n_clock;
-  f.w_timeout_us = o.w_timeout_us;
-  f.strict = o.strict;
-  f.spins = o.spins;
   f.detach = o.detach;
   f.line_ups = o.line_ups;
   f.binds = o.binds;
   f.shared_binds = o.shared_binds;
   f.data = o.data;
-  f.container = o.container;
-  f.record = o.record;
   f.publish = o.publish;
   return f;
 }
@@ -208,7 +196,7 @@ int Hosts::run() {
     for (const Host& host : hosts_) names += (names.empty() ? "" : ", ") + host.name;
     say("starting one replica of " + options_.program[0] + " on each of " + names + " (group " +
         options_.name + ", fabric " + options_.remote.fabric + ", durability " +
-        options_.remote.durability + ")");
+        options_.durability + ")");
   }
   enter(Phase::kGreeting);
   serve();

@@ -158,7 +158,7 @@ TEST_CASE("lasting: the machine's directory is neither written nor mixed in", "[
 
 TEST_CASE("lasting: with a log on disk the base stays, and so does the log's identity", "[root]") {
   Home h;
-  h.options.remote.durability = "disk";
+  h.options.durability = "disk";
   std::string said, first, second;
   REQUIRE(h.start(said, &first).none());
   spill(h.dir + "/store/r0/file", "a log");
@@ -175,7 +175,7 @@ TEST_CASE("lasting: with a log on disk the base stays, and so does the log's ide
     CHECK(fs::exists(h.dir + "/store/r0/file"));
   };
   SECTION("other durability") {
-    h.options.remote.durability = "memory";
+    h.options.durability = "memory";
     refused("add --durability disk");
   }
   SECTION("other replicas") {
@@ -202,7 +202,7 @@ TEST_CASE("lasting: with a log on disk the base stays, and so does the log's ide
     CHECK(has(p.text, "the logs of all replicas are gone"));
   }
   SECTION("neither data nor disk") {
-    h.options.remote.durability = "memory";
+    h.options.durability = "memory";
     h.options.data.clear();
     setup::GroupDirectories directories;
     const Problem p = directories.create(h.options.place());

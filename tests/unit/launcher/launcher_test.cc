@@ -12,11 +12,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "dmt/layout.h"
+#include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
 #include "runtime/launcher/run/hosts.h"
 #include "runtime/launcher/run/listeners.h"
+#include "runtime/setup/option_json.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/program.h"
@@ -162,6 +165,33 @@ TEST_CASE("options: a server is ended for its files only where that is allowed",
         std::vector{"--no-container", "--restart-checkpoints", "--", "true"}}) {
     Options wrong;
     CHECK(parse(words, wrong, p) == Parsed::kProblem);
+  }
+}
+
+TEST_CASE("options: nodes and hosts are told what was typed", "[launcher]") {
+  Options o;
+  Problem p;
+  REQUIRE(parse({"--lag", "7", "--n-clock", "50", "--restart-checkpoints", "--restart-every", "9",
+                 "--checkpoint-every", "5", "--admission", "classic", "--record", "here",
+                 "--strict", "--", "true"},
+                o, p) == Parsed::kRun);
+  const Profile profile{.name = "x", .quantum = 5, .spins = true};
+  const Parts parts;
+  const Begin begin;
+  const std::string dir = "/d", id = "1", secret;
+  const auto json = nlohmann::json::parse(
+      node_configuration({o, profile, parts, dir, dir, dir, 0, id, secret, begin}));
+  NodeOptions told, wanted = o;
+  REQUIRE(read_options(json, told) == nullptr);
+  wanted.quantum = 5;  // the profile's
+  wanted.spins = true;
+  wanted.record = fs::absolute("here").string();
+  const NodeOptions sent = group_file_of(o);
+  for (const OptionRow& row : option_rows()) {
+    CAPTURE(row.key);
+    CHECK(json.contains(row.key));
+    CHECK(std::visit([&](auto field) { return told.*field == wanted.*field; }, row.field));
+    CHECK(std::visit([&](auto field) { return sent.*field == o.*field; }, row.field));
   }
 }
 

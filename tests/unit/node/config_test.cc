@@ -2,6 +2,9 @@
 #include "proxy/node/config.h"
 
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "runtime/setup/option_json.h"
 
 using namespace crane;
 using namespace crane::node;
@@ -51,6 +54,32 @@ TEST_CASE("a whole configuration is read", "[config]") {
   REQUIRE(c.log_id == UINT64_MAX);
   REQUIRE(c.secret[0] == 1);
   REQUIRE(c.secret[3] == 255);
+}
+
+TEST_CASE("each option of the table reaches the configuration", "[config]") {
+  const Config initial;
+  REQUIRE(initial.checkpoint_every_s == 0);  // a node that is told nothing
+  REQUIRE(initial.checkpoint_log_mb == 0);
+  setup::NodeOptions told;
+  const auto change = [](auto& value) {
+    using Value = std::decay_t<decltype(value)>;
+    if constexpr (std::is_same_v<Value, bool>) value = !value;
+    if constexpr (std::is_same_v<Value, std::uint32_t>) value += 1;
+    if constexpr (std::is_same_v<Value, dmt::Admission>) value = dmt::Admission::kArrival;
+    if constexpr (std::is_same_v<Value, std::string>) value = value.empty() ? "/another" : "disk";
+  };
+  for (const auto& row : setup::option_rows()) {
+    std::visit([&](auto field) { change(told.*field); }, row.field);
+  }
+  auto json = nlohmann::json::parse(kWhole);
+  setup::write_options(told, json);
+  const auto parsed = parse_config(json.dump());
+  REQUIRE(parsed.ok());
+  for (const auto& row : setup::option_rows()) {
+    CAPTURE(row.key);
+    const auto same = [&](auto field) { return parsed.value().*field == told.*field; };
+    CHECK(std::visit(same, row.field));
+  }
 }
 
 TEST_CASE("a wrong configuration names the field", "[config]") {

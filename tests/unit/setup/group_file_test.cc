@@ -91,7 +91,7 @@ void check_whole(const GroupFile& f) {
   CHECK(f.command == std::vector<std::string>{"redis-server", "--port", "7000"});
   CHECK(f.profile == "redis-server");
   CHECK(f.mode == "parallel");
-  CHECK(f.admission == "classic");
+  CHECK(f.admission == crane::dmt::Admission::kClassic);
   CHECK(f.quantum == 7);
   CHECK(f.n_clock == 50);
   CHECK(f.w_timeout_us == 20);

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The options that say how the nodes of a group behave, as crane-run's command line, group.toml and
+// the node's configuration hold them: rows of option_table.def.  To add one, write a row there and
+// use the field.
+//
+// Threads: plain values and functions.
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "dmt/layout.h"
+
+namespace crane::setup {
+
+struct NodeOptions {
+#define OPTION(type, name, initial, ...) type name = initial;
+#include "runtime/setup/option_table.def"
+#undef OPTION
+};
+
+struct OptionRow {
+  enum class Section { kGroup, kServer };
+  using Field = std::variant<std::uint32_t NodeOptions::*, bool NodeOptions::*,
+                             std::string NodeOptions::*, dmt::Admission NodeOptions::*>;
+  struct Limits {
+    std::uint32_t most = 0;         // of a number
+    std::uint32_t least_typed = 0;  // on the command line; elsewhere it is 0
+    bool file_only = false;         // only group.toml has a limit
+    std::vector<std::string> choices = {};
+  };
+
+  const char* key;  // in group.toml and in the node's configuration
+  Field field;
+  const char* word;  // on the command line
+  Section section;
+  Limits limits;
+  const char* needs;  // the word of another one, or nullptr
+  const char* help;   // nullptr: not shown
+
+  // Whether every form but the command line refuses what lies beyond `limits.most`.
+  bool fits(std::uint32_t number) const { return limits.file_only || number <= limits.most; }
+};
+
+const std::vector<OptionRow>& option_rows();
+
+// A choice as its text, and back; false: `text` is none of the row's choices.
+std::string choice_text(const OptionRow& row, const std::string& value);
+std::string choice_text(const OptionRow& row, dmt::Admission value);
+bool set_choice(const OptionRow& row, const std::string& text, std::string& value);
+bool set_choice(const OptionRow& row, const std::string& text, dmt::Admission& value);
+
+}  // namespace crane::setup

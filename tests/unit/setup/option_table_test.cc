@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/setup/option_table.h"
+
+#include <CLI/CLI.hpp>
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "runtime/setup/group_file.h"
+#include "runtime/setup/option_json.h"
+#include "runtime/setup/option_words.h"
+
+using namespace crane::setup;
+using nlohmann::json;
+using Section = OptionRow::Section;
+
+namespace {
+
+// An option's value as each form writes it.
+struct Typed {
+  std::string word;  // the argument behind the option's word; a flag has none
+  std::string toml;
+  json value;
+};
+
+Typed typed(const std::string& text) { return {text, "\"" + text + "\"", text}; }
+Typed typed(std::uint32_t number) {
+  return {std::to_string(number), std::to_string(number), number};
+}
+Typed typed(bool flag) { return {"", flag ? "true" : "false", flag}; }
+
+// A value that is not the default.
+Typed another(const OptionRow& row) {
+  const NodeOptions initial;
+  if (std::holds_alternative<bool NodeOptions::*>(row.field)) {
+    return typed(!(initial.*std::get<bool NodeOptions::*>(row.field)));
+  }
+  if (std::holds_alternative<std::uint32_t NodeOptions::*>(row.field)) {
+    return typed(initial.*std::get<std::uint32_t NodeOptions::*>(row.field) + 1);
+  }
+  return typed(row.limits.choices.empty() ? "/another" : row.limits.choices[1]);
+}
+
+bool from_words(const OptionRow& row, const Typed& value, NodeOptions& options) {
+  CLI::App app;
+  declare_options(app, options);
+  std::vector<std::string> words;  // CLI11 takes them from the end
+  if (!value.word.empty()) words.push_back(value.word);
+  words.emplace_back(row.word);
+  if (row.needs != nullptr) words.emplace_back(row.needs);
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError&) {
+    return false;
+  }
+  return true;
+}
+
+std::string file_with(const OptionRow& row, const std::string& text) {
+  std::string group = "[group]\nname = \"a\"\nsecret_file = \"/s\"\n";
+  std::string server = "[server]\ncommand = [\"x\"]\n";
+  (row.section == Section::kGroup ? group : server) += row.key + (" = " + text) + "\n";
+  if (row.needs != nullptr) group += "restart_checkpoints = true\n";
+  return group + "[[replica]]\naddress = \"127.0.0.1\"\nport = 1\n" + server;
+}
+
+Problem from_toml(const OptionRow& row, const Typed& value, NodeOptions& options) {
+  GroupFile file;
+  Problem p = parse_group_file(file_with(row, value.toml), "g.toml", file);
+  options = file;
+  return p;
+}
+
+const char* from_json(const OptionRow& row, const Typed& value, NodeOptions& options) {
+  json all{{row.key, value.value}};
+  if (row.needs != nullptr) all["restart_checkpoints"] = true;
+  return read_options(all, options);
+}
+
+// The keys of the fields that differ from the defaults, without the ones that another option needs.
+std::set<std::string> changed(const OptionRow& changed_row, const NodeOptions& options) {
+  const NodeOptions initial;
+  std::set<std::string> keys;
+  for (const OptionRow& row : option_rows()) {
+    const auto differs = [&](auto field) { return options.*field != initial.*field; };
+    const bool needed = changed_row.needs != nullptr && std::string(changed_row.needs) == row.word;
+    if (std::visit(differs, row.field) && !needed) keys.insert(row.key);
+  }
+  return keys;
+}
+
+}  // namespace
+
+TEST_CASE("option table: every row is set by each form, and nothing else is", "[setup]") {
+  REQUIRE(option_rows().size() >= 15);
+  for (const OptionRow& row : option_rows()) {
+    CAPTURE(row.key);
+    const Typed value = another(row);
+    const std::set<std::string> alone{row.key};
+    NodeOptions words, toml, read;
+    CHECK(from_words(row, value, words));
+    CHECK(changed(row, words) == alone);
+    const Problem p = from_toml(row, value, toml);
+    INFO(p.text);
+    CHECK(p.none());
+    CHECK(changed(row, toml) == alone);
+    CHECK(from_json(row, value, read) == nullptr);
+    CHECK(changed(row, read) == alone);
+    // All of them took the same value.
+    const auto same = [&](auto field) {
+      return words.*field == toml.*field && words.*field == read.*field;
+    };
+    CHECK(std::visit(same, row.field));
+  }
+}
+
+TEST_CASE("option table: a number's limits are the same in each form", "[setup]") {
+  for (const OptionRow& row : option_rows()) {
+    if (!std::holds_alternative<std::uint32_t NodeOptions::*>(row.field)) continue;
+    CAPTURE(row.key);
+    NodeOptions ignored;
+    const Typed least = typed(std::uint32_t{0}), most = typed(row.limits.most);
+    const Typed beyond = typed(row.limits.most + 1);
+    CHECK(from_words(row, least, ignored) == (row.limits.least_typed == 0));
+    CHECK(from_toml(row, least, ignored).none());
+    CHECK(from_json(row, least, ignored) == nullptr);
+    CHECK(from_words(row, most, ignored));
+    CHECK(from_toml(row, most, ignored).none());
+    CHECK(from_json(row, most, ignored) == nullptr);
+    CHECK(from_words(row, beyond, ignored) == row.limits.file_only);
+    const Problem p = from_toml(row, beyond, ignored);
+    CHECK(p.status == Status::kGroupFile);
+    CHECK(p.text.find(std::string(" ") + row.key + " is no number it can be; use 0 to " +
+                      std::to_string(row.limits.most)) != std::string::npos);
+    const char* wrong = from_json(row, beyond, ignored);
+    CHECK((wrong == nullptr) == row.limits.file_only);
+    if (wrong != nullptr) CHECK(std::string(wrong) == row.key);
+  }
+}
+
+TEST_CASE("option table: a choice's texts are the same in each form", "[setup]") {
+  for (const OptionRow& row : option_rows()) {
+    NodeOptions ignored;
+    for (const auto& text : row.limits.choices) {
+      CAPTURE(row.key, text);
+      CHECK(from_words(row, typed(text), ignored));
+      CHECK(from_toml(row, typed(text), ignored).none());
+      CHECK(from_json(row, typed(text), ignored) == nullptr);
+    }
+    if (row.limits.choices.empty()) continue;
+    CAPTURE(row.key);
+    CHECK_FALSE(from_words(row, typed(std::string("other")), ignored));
+    CHECK(from_toml(row, typed(std::string("other")), ignored).text.find(row.limits.choices[1]) !=
+          std::string::npos);
+    CHECK(std::string(from_json(row, typed(std::string("other")), ignored)) == row.key);
+  }
+}
+
+TEST_CASE("option table: what is written is read again", "[setup]") {
+  for (const OptionRow& row : option_rows()) {
+    CAPTURE(row.key);
+    GroupFile file, again;
+    REQUIRE(parse_group_file(file_with(row, another(row).toml), "g.toml", file).none());
+    REQUIRE(parse_group_file(to_toml(file), "again", again).none());
+    json written;
+    write_options(file, written);
+    CHECK(written.size() == option_rows().size());
+    NodeOptions read;
+    REQUIRE(read_options(written, read) == nullptr);
+    for (const OptionRow& each : option_rows()) {
+      CAPTURE(each.key);
+      const auto same = [&](auto field) {
+        return file.*field == again.*field && file.*field == read.*field;
+      };
+      CHECK(std::visit(same, each.field));
+    }
+  }
+}
