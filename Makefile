@@ -101,12 +101,12 @@ use_sequence   := sequence base
 use_dmt        := dmt sequence base
 use_preload    := preload dmt sequence base
 use_core       := core base
-use_sim        := sim consensus core base
+use_sim        := sim consensus core setup base
 use_fabric     := eval sim consensus core base
 use_verbs      := eval sim consensus core base
 use_consensus  := sim consensus core base
 use_store      := consensus core base
-use_record     := record consensus core sequence base
+use_record     := record consensus core sequence setup base
 use_clients    := clients record consensus core sequence base
 use_checkpoint := checkpoint sequence base
 use_setup      := setup base
@@ -187,6 +187,15 @@ $(OUT)/obj/%.o: %.cc $(OUT)/flags
 	$(call say,CXX,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) $(BASE) $(OPT) $(SYS_CFLAGS) $(own_flags) -c $< -o $@
+# The commit that --version shows stands in this object alone: a new commit only links.
+COMMIT := $(or $(shell test -z "$$(git rev-parse --show-cdup 2>&1)" && \
+            git rev-parse --short=12 HEAD 2>/dev/null),unknown)
+$(OUT)/commit: FORCE
+	@$(call keep,$(COMMIT))
+$(OUT)/obj/runtime/setup/version.o: runtime/setup/version.cc $(OUT)/flags $(OUT)/commit
+	$(call say,CXX,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) $(BASE) $(OPT) $(SYS_CFLAGS) -DCRANE_COMMIT='"$(COMMIT)"' -c $< -o $@
 # Catch2's own main trips gcc's -Wmaybe-uninitialized under asan; it is not our code.
 $(OUT)/obj/tests/main.o: private WARN := -w
 # -O1 takes three quarters of the time of -O2.

@@ -16,8 +16,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/manifest.h"
 #include "checkpoint/orphans.h"
-#include "dmt/base/version.h"
+#include "consensus/fabric/shm_layout.h"
+#include "consensus/fabric/tcp_frame.h"
+#include "consensus/fabric/verbs_layout.h"
+#include "dmt/sequence/entry.h"
 #include "proxy/analysis/analysis_node.h"
 #include "proxy/node/config.h"
 #include "proxy/node/control.h"
@@ -25,7 +29,10 @@
 #include "proxy/node/node.h"
 #include "proxy/node/placement.h"
 #include "proxy/node/recovery/fetch.h"
+#include "proxy/record/output_record.h"
+#include "runtime/control/schema.h"
 #include "runtime/setup/messages.h"
+#include "runtime/setup/version.h"
 
 namespace {
 
@@ -141,11 +148,21 @@ int run_by_itself(const std::string& path, int replica, const Begin& begin) {
   return crane::node::code(status);
 }
 
+std::string version() {
+  return crane::setup::version_text({{"entry", crane::kEntryFormatVersion},
+                                     {"tcp", crane::consensus::tcp::kTcpVersion},
+                                     {"verbs", crane::consensus::verbs::kVerbsVersion},
+                                     {"shm", crane::consensus::shm::kShmLayoutVersion},
+                                     {"recording", crane::proxy::kRecordingVersion},
+                                     {"checkpoint", crane::checkpoint::kManifestVersion},
+                                     {"control", crane::control::kVersion}});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"One replica of a Crane group."};
-  app.set_version_flag("--version", crane::kVersion);
+  app.set_version_flag("--version", version());
   int control_fd = -1, replica = -1;
   std::string path;
   app.add_option("--config", path, "the group's file (TOML; from crane-run: JSON)")->required();

@@ -16,11 +16,11 @@
 #include <system_error>
 #include <vector>
 
-#include "dmt/base/version.h"
 #include "proxy/record/output_compare.h"
 #include "proxy/record/output_record.h"
 #include "proxy/record/schedule_compare.h"
 #include "proxy/record/schedule_record.h"
+#include "runtime/setup/version.h"
 
 namespace {
 
@@ -318,7 +318,8 @@ int diff_outputs(const std::vector<std::string>& named, const CompareOptions& op
 
 int main(int argc, char** argv) {
   CLI::App app{"Compares the recorded outputs of a group's replicas, connection by connection."};
-  app.set_version_flag("--version", crane::kVersion);
+  app.set_version_flag("--version", crane::setup::version_text({{"recording", kRecordingVersion},
+                                                                {"schedule", kScheduleVersion}}));
   app.name("crane-diff");
   app.footer(kFooter);
   std::vector<std::string> named;

@@ -13,11 +13,16 @@
 #include <string>
 #include <vector>
 
-#include "dmt/base/version.h"
+#include "checkpoint/manifest.h"
+#include "dmt/sequence/entry.h"
 #include "proxy/analysis/follow.h"
+#include "proxy/record/history_record.h"
+#include "proxy/record/output_record.h"
+#include "proxy/record/schedule_record.h"
 #include "proxy/replay/replay_bisect.h"
 #include "proxy/replay/replay_setup.h"
 #include "runtime/setup/messages.h"
+#include "runtime/setup/version.h"
 
 namespace {
 
@@ -197,9 +202,17 @@ int print_bisection(const BisectReport& r, const std::string (&named)[2]) {
   return end(ReplayStatus::kDifferent);
 }
 
+std::string version() {
+  return setup::version_text({{"entry", kEntryFormatVersion},
+                              {"recording", proxy::kRecordingVersion},
+                              {"schedule", proxy::kScheduleVersion},
+                              {"history", proxy::kHistoryVersion},
+                              {"checkpoint", checkpoint::kManifestVersion}});
+}
+
 int bisect_main(int argc, char** argv) {
   CLI::App app{"Names the first turn at which two replicas' recordings differ."};
-  app.set_version_flag("--version", crane::kVersion);
+  app.set_version_flag("--version", version());
   app.name("crane-replay bisect");
   app.footer(
       "Where the recordings hold no turns (crane-run --trace), both histories run again up to the\n"
@@ -232,7 +245,7 @@ int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   if (argc > 1 && std::string_view(argv[1]) == "bisect") return bisect_main(argc - 1, argv + 1);
   CLI::App app{"Runs a replica's recorded history again, offline and as fast as its server can."};
-  app.set_version_flag("--version", crane::kVersion);
+  app.set_version_flag("--version", version());
   app.name("crane-replay");
   app.footer(kFooter);
   Words words;

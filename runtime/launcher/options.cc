@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "dmt/base/version.h"
 #include "runtime/launcher/lasting.h"
+#include "runtime/launcher/version.h"
 #include "runtime/setup/analysis.h"
 #include "runtime/setup/bind.h"
 #include "runtime/setup/group_file.h"
@@ -246,7 +246,7 @@ Problem check(Options& o, const std::vector<std::string>& publish) {
 Parsed parse_options(int argc, const char* const* argv, Options& options, Problem& problem_out) {
   CLI::App app{"Runs an unmodified server as a group of replicas that clients see as one."};
   app.name("crane-run");
-  app.set_version_flag("--version", kVersion);
+  app.set_version_flag("--version", version_of_launcher());
   app.footer(kFooter);
   app.prefix_command();  // what follows the program belongs to the program
   std::vector<std::string> publish;

@@ -69,6 +69,7 @@ MAY = {folder: may for folder, (_, may) in FOLDERS.items()}
 ROOTS = {
     "proxy/node/main.cc": ["proxy/analysis"],
     "proxy/replay/crane_replay.cc": ["proxy/analysis"],
+    "proxy/record/crane_diff.cc": ["runtime/setup"],
 }
 SUFFIXES = {".h", ".cc", ".c", ".def"}
 INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')

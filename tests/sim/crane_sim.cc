@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "dmt/base/version.h"
+#include "runtime/setup/version.h"
 #include "tests/sim/soak.h"
 
 namespace {
@@ -115,7 +115,7 @@ int tell(const Arguments& a) {
 
 int main(int argc, char** argv) {
   CLI::App app{"Runs seeded worlds of the replicated log and checks its properties."};
-  app.set_version_flag("--version", crane::kVersion);
+  app.set_version_flag("--version", crane::setup::version_text());
   Arguments a;
   a.soak.count = 1;
   declare(app, a);

@@ -7,11 +7,11 @@
 #include <cstring>
 
 #include "dmt/base/join.h"
-#include "dmt/base/version.h"
 #include "runtime/control/answers.h"
 #include "runtime/control/schema.h"
 #include "runtime/launcher/ctl/ctl.h"
 #include "runtime/launcher/ctl/suggest.h"
+#include "runtime/launcher/version.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/secret.h"
 
@@ -227,7 +227,7 @@ int run(const MemberCommands& member, const ReplicaCommands& replica,
 int main(int argc, char** argv) {
   crane::setup::set_program("crane-ctl");
   CLI::App app{"Looks at the groups of this machine and steers them."};
-  app.set_version_flag("--version", crane::kVersion);
+  app.set_version_flag("--version", crane::launcher::version_of_launcher());
   Request request;
   app.add_option("--dir", request.dir, "where the groups live (default: wherever this user's are)");
   app.fallthrough();

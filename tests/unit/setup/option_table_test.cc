@@ -149,10 +149,10 @@ TEST_CASE("option table: a choice's texts are the same in each form", "[setup]")
     }
     if (row.limits.choices.empty()) continue;
     CAPTURE(row.key);
-    CHECK_FALSE(from_words(row, typed("other"), ignored));
-    CHECK(from_toml(row, typed("other"), ignored).text.find(row.limits.choices[1]) !=
+    CHECK_FALSE(from_words(row, typed(std::string("other")), ignored));
+    CHECK(from_toml(row, typed(std::string("other")), ignored).text.find(row.limits.choices[1]) !=
           std::string::npos);
-    CHECK(std::string(from_json(row, typed("other"), ignored)) == row.key);
+    CHECK(std::string(from_json(row, typed(std::string("other")), ignored)) == row.key);
   }
 }
 
