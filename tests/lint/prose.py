@@ -9,9 +9,9 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Documents that are not clean yet. An entry goes when its document is clean; a stale entry fails.
-TOO_LONG = {"ARCHITECTURE.md"}
+TOO_LONG = set()
 UNCLEAN_WORDS = {
-    "ARCHITECTURE.md", "CHANGELOG.md", "checkpoint/README.md", "consensus/README.md",
+    "CHANGELOG.md", "checkpoint/README.md", "consensus/README.md",
     "dmt/README.md", "hints/README.md", "runtime/control/README.md", "runtime/preload/README.md",
     "tests/interpose/README.md"}
 
