@@ -203,7 +203,7 @@ $(OUT)/obj/tests/main.o: private own_flags := -O1
 
 # Precompiled headers: one per set of libraries that a file includes. A file compiles without, too
 # (`make PCH=`, and clang does). ccache wants CCACHE_SLOPPINESS=pch_defines,time_macros for them.
-# gcc 12 warns of its own std::string (array-bounds, stringop-overflow: PR 105329) where that comes from one.
+# gcc 12 reports its own std::string (PR 105329) where that comes from one.
 PCH := $(if $(filter fuzz,$(VARIANT)),,1)
 PCH_SRC   := $(sort $(filter-out tests/main.cc $(src_libraries),$(ALL_SRC)))
 PCH_JSON  := $(shell grep -lF '<nlohmann/json.hpp>' $(PCH_SRC))
@@ -220,7 +220,8 @@ $(OUT)/pch/$(1).h.gch: $(2)/$(1).h $(OUT)/flags
 	$$(Q)$$(CXX) $$(BASE) $$(OPT) $$(SYS_CFLAGS) -MF $$(@:.gch=.d) -x c++-header $$(@:.gch=) -o $$@
 $$(call obj,$$(pch_$(1))): $(OUT)/pch/$(1).h.gch
 $$(call obj,$$(pch_$(1))): private own_flags = -Winvalid-pch -fpch-preprocess \
-  -Wno-array-bounds -Wno-stringop-overflow -include $(OUT)/pch/$(1).h
+  -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict \
+  -include $(OUT)/pch/$(1).h
 -include $(OUT)/pch/$(1).d
 endef
 ifneq ($(PCH),)
