@@ -57,6 +57,7 @@ Proxy::Proxy(event_base* base, const ProxyOptions& options, Batch::ProposeFn pro
       batch_(std::move(propose), [this](Opener& opener) { opened(opener); }) {}
 
 Proxy::~Proxy() {
+  takes_strangers_ = false;  // the loop forgets all listeners
   lead(false);
   for (const auto& listener : listeners_) {
     if (listener->fd >= 0) ::close(listener->fd);

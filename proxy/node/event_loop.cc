@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/event_loop.h"
 
+#include <signal.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <limits>
 #include <utility>
+
+#include "dmt/base/assert.h"
 
 namespace crane::node {
 namespace {
@@ -17,7 +20,10 @@ EventLoop::~EventLoop() {
   stop_waking();
   for (Signal& signal : signals_) event_del(&signal.event_);
   if (timer_fd_ >= 0) ::close(timer_fd_);
-  if (base_ != nullptr) event_base_free(base_);
+  if (base_ == nullptr) return;
+  poll();  // libevent frees its buffers there
+  CRANE_ASSERT(event_base_get_num_events(base_, EVENT_BASE_COUNT_ADDED) == 0);  // LOOP-3
+  event_base_free(base_);
 }
 
 Outcome EventLoop::open(std::function<void()> on_wake) {
@@ -54,6 +60,7 @@ void EventLoop::wake_by(int fd, bool drain) {
 }
 
 void EventLoop::on_signal(int signo, std::function<void()> action) {
+  ::signal(signo, SIG_IGN);  // what the library puts back when the loop ends (LOOP-2)
   signals_.push_back({std::move(action), {}});
   Signal& signal = signals_.back();
   evsignal_assign(

@@ -5,6 +5,10 @@
 // Threads: one.
 // INVARIANT LOOP-1  The timer fires at the latest when arm() was last told, or at an earlier time
 //                   that it was told before.
+// INVARIANT LOOP-2  A signal of on_signal() that comes when the loop has ended does nothing: a node
+//                   that is about to leave leaves with its own status.
+// INVARIANT LOOP-3  The loop outlives all that listens to it: when it ends, no event is left in it
+//                   whose memory is gone.
 
 #include <event2/event.h>
 #include <event2/event_struct.h>

@@ -35,6 +35,7 @@ struct Fixture {
   ~Fixture() {
     for (const int fd : clients) ::close(fd);
     proxy.reset();
+    CHECK(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED) == 0);
     event_base_free(base);
   }
   void serve() {

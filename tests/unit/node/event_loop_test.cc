@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    What a node waits for wakes it: its timer, a descriptor, a signal.
 // METHOD  A real loop; deadlines lie in the past, so that nothing is slept for.
-// CHECKS  LOOP-1; descriptors that are read away and those that are not; after stop_waking().
+// CHECKS  LOOP-1, LOOP-2; descriptors that are read away and those that are not; stop_waking().
 #include "proxy/node/event_loop.h"
 
 #include <signal.h>
@@ -86,4 +86,13 @@ TEST_CASE_METHOD(World, "a signal runs its action", "[loop]") {
   REQUIRE(::kill(::getpid(), SIGUSR2) == 0);
   loop.wait();
   CHECK(heard == 1);
+}
+
+TEST_CASE("a signal that comes behind the loop's end does nothing", "[loop][LOOP-2]") {
+  {
+    EventLoop loop;
+    REQUIRE(loop.open([] {}).ok());
+    loop.on_signal(SIGUSR2, [] { FAIL("the loop has ended"); });
+  }
+  REQUIRE(::kill(::getpid(), SIGUSR2) == 0);  // the default would end this process
 }
