@@ -420,8 +420,8 @@ demo:                                             ## three replicas of a server,
 DEMO_PROGRAMS := $(patsubst %,$(OUT)/crane-%,node run ctl diff)
 OUR_CODE := $(shell find checkpoint consensus dmt eval hints proxy runtime tests \
               \( -name '*.h' -o -name '*.cc' -o -name '*.c' \) 2>/dev/null)
-format:                                           ## rewrite our code with clang-format
-	$(Q)clang-format -i $(OUR_CODE)
+format:                                           ## rewrite our code with clang-format 14
+	$(Q)$$(command -v clang-format-14 || echo clang-format) -i $(OUR_CODE)
 tidy: compile_commands.json                       ## clang-tidy (needs clang-tidy)
 	$(Q)clang-tidy -p . --quiet $(filter %.cc,$(ALL_SRC))
 compile_commands.json: FORCE                      # for editors and clang-tidy
