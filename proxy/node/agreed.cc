@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/agreed.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <string>
 #include <vector>
@@ -76,6 +78,27 @@ const char* first_difference(const Agreed& own, const Agreed& theirs) noexcept {
     if (own[i] != theirs[i]) return kNames[i];
   }
   return nullptr;
+}
+
+std::string disagreement(const Config& config, const char* what, unsigned leader) {
+  if (!config.host) {  // one crane-run has started all: it is the log that is of another start
+    return fmt::format(
+        "replica {}: {} changed since the group's log was written; start it as "
+        "before to go on with that log, or remove the group's directory to begin "
+        "anew with the machine's files",
+        config.replica, what);
+  }
+  if (leader == config.replica) {  // what it reads is its own word, of an earlier start
+    return fmt::format(
+        "replica {}: {} changed since this replica led the group, as its log "
+        "tells; start it as before to go on with that log, or begin anew on all "
+        "hosts at once with --force-new-group, which gives it up",
+        config.replica, what);
+  }
+  return fmt::format(
+      "replica {} is configured otherwise than replica {}, which leads: {} differs; "
+      "make it equal on all hosts and start this replica again",
+      config.replica, leader, what);
 }
 
 }  // namespace crane::node

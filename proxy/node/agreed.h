@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "proxy/node/config.h"
 
@@ -26,5 +27,7 @@ Agreed digests_of(const Config& config);
 // START; one without digests agrees with everything.
 const char* first_difference(const Agreed& own, std::span<const std::byte> start) noexcept;
 const char* first_difference(const Agreed& own, const Agreed& theirs) noexcept;
+// Why this replica cannot go on: `what` differs from what `leader` put into the log.
+std::string disagreement(const Config& config, const char* what, unsigned leader);
 
 }  // namespace crane::node

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/node.h"
 #include "proxy/node/backlog_room.h"
+#include "proxy/node/consensus_options.h"
 #include "proxy/node/history_about.h"
 #include "proxy/node/line_ups.h"
 #include "proxy/node/placement.h"
@@ -66,38 +67,6 @@ proxy::GrantOptions grant_options(const Config& config) noexcept {
   return o;
 }
 
-std::string reason_of(const Error& e) {
-  return e.detail == 0 ? e.what : fmt::format("{}: {}", e.what, std::strerror(e.detail));
-}
-
-// Why the log could not be opened, and with which status the node ends.
-std::pair<ExitStatus, std::string> why_no_log(const Error& e, const Config& config, bool restored) {
-  if (e.code == Code::kUnsupported && config.host) {
-    return {ExitStatus::kNotHere,
-            fmt::format("[group] asks for what this host does not have: {}; see the line before",
-                        e.what)};
-  }
-  if (e.code == Code::kGone && !config.on_disk()) {
-    return {
-        ExitStatus::kNoCheckpoint,
-        fmt::format("what this replica holds of the log begins behind {}, and a majority of the "
-                    "others, which would have the rest, is not there: it comes back with them",
-                    restored ? "the newest checkpoint that can be used"
-                             : "its first entry, and there is no checkpoint")};
-  }
-  if (e.code == Code::kGone) {
-    return {ExitStatus::kNoCheckpoint,
-            fmt::format("the log of this replica begins behind {} (see the line before): {}; copy "
-                        "the newest directory of another replica's checkpoints into {} and start "
-                        "this one again",
-                        restored ? "the newest checkpoint that can be used"
-                                 : "its first entry, and there is no checkpoint",
-                        config.store_dir(), config.checkpoints_dir())};
-  }
-  return {ExitStatus::kNoConsensus,
-          fmt::format("consensus in {}: {}", config.shm_dir, reason_of(e))};
-}
-
 // What this node admits by itself cannot be admitted (its standard error says why), and there is no
 // way back from there.  The keeper ends the server; that a process ended deposes a leader.
 void leave_at_once() noexcept {
@@ -122,9 +91,8 @@ Node::Node(const Config& config, int control_fd, NodeMode& mode)
 Node::~Node() {
   shipping_.reset();
   guard_.reset();
+  host_.reset();
   proxy_.reset();
-  forwarder_.reset();
-  role_hook_.reset();
   control_socket_.reset();
   consensus_.reset();
 }
@@ -169,12 +137,12 @@ bool Node::open() {
     return false;
   }
   outputs_ = std::move(outputs).value();
+  open_live_check();
   if (!restored_from_.empty()) take_up_state();
   foretold_ = mode_.foretells(*stalls_, config_.replicas);
 
   open_proxy();
-  if (config_.host) open_host();
-  if (config_.host && !open_virtual_address()) return false;
+  if (config_.host && !open_host()) return false;
   open_guard();
   open_control_socket();
   return open_consensus();
@@ -243,24 +211,10 @@ void Node::set_callbacks(consensus::Callbacks& callbacks) {
 }
 
 bool Node::open_consensus() {
-  consensus::Options options;
-  options.directory = config_.consensus_dir();
+  consensus::Options options = consensus_options(config_);
   std::error_code ignored;  // what matters is reported by open()
   std::filesystem::create_directories(options.directory, ignored);
-  options.self = ReplicaId{config_.replica};
-  options.replicas = config_.replicas;
-  options.log_id = config_.log_id;
-  options.members = config_.members;
-  if (config_.ring_bytes != 0) options.ring_bytes = config_.ring_bytes;
-  options.forget = config_.forget;
-  if (config_.host) set_host_options(options);
-  if (config_.host || config_.on_disk()) options.lasting_directory = config_.dir;
-  if (config_.on_disk()) {
-    options.durability = consensus::Durability::kDisk;
-    options.store_directory = config_.store_dir();
-  }
   set_callbacks(options.callbacks);
-  options.urgent = true;
   auto opened = open_log(std::move(options));
   if (!opened.ok()) {
     const Error e = opened.error();
@@ -334,7 +288,7 @@ bool Node::round() {
   if (mode_.watches_stalls()) look_for_stalls();
   ports_->step(leadership_.admitted(applied()) && !exit_.exited());
   step_mode();
-  propose_hash();
+  live_check_->step(live_check_seen(), now_ns_);
   if (checkpointer_->holds()) look_after_checkpoint();
   look_after_restart();
   ask_now_and_then();
@@ -410,7 +364,7 @@ void Node::arm_timer() {
     due = std::min(due, now_ns_ + kPollNs);
   }
   if (proxy_->waits_for_room()) due = std::min(due, now_ns_ + proxy::kRoomLookNs);
-  if (checks()) due = std::min(due, verify_.look_again_ns(now_ns_, work_done()));
+  due = std::min(due, live_check_->due_ns(live_check_seen(), now_ns_));
   if (catch_up_.active()) due = std::min(due, now_ns_ + kCatchUpLookNs);
   loop_.arm(std::min({due, end_.due_ns(now_ns_), requests_due_ns_, stall_due_ns_,
                       checkpoint_due_ns_, restart_due_ns_, progress_due_ns_, quorum_.due_ns()}));
@@ -426,7 +380,7 @@ void Node::shut_down() {
     consensus_->flush_doorbells();
   }
   if (proxy_ != nullptr) proxy_->lead(false);
-  virtual_address_.give_up();
+  if (host_ != nullptr) host_->give_up_address();
   if (layout_ != nullptr) {
     note_rest();
     layout_->scheduler.fenced.store(1, std::memory_order_seq_cst);

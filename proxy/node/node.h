@@ -36,10 +36,8 @@
 #include "dmt/base/clock.h"
 #include "dmt/sequence/output.h"
 #include "proxy/clients/flow_control.h"
-#include "proxy/clients/forwarder.h"
 #include "proxy/clients/grants.h"
 #include "proxy/clients/server.h"
-#include "proxy/clients/virtual_address.h"
 #include "proxy/clients/virtual_clock.h"
 #include "proxy/node/agreed.h"
 #include "proxy/node/config.h"
@@ -47,7 +45,9 @@
 #include "proxy/node/event_loop.h"
 #include "proxy/node/grant_proposer.h"
 #include "proxy/node/guard.h"
+#include "proxy/node/host_role.h"
 #include "proxy/node/leadership.h"
+#include "proxy/node/live_check.h"
 #include "proxy/node/log_intake.h"
 #include "proxy/node/mode.h"
 #include "proxy/node/operator_requests.h"
@@ -61,7 +61,6 @@
 #include "proxy/node/recovery/lasting_files.h"
 #include "proxy/node/recovery/node_state.h"
 #include "proxy/node/recovery/restarter.h"
-#include "proxy/node/role_hook.h"
 #include "proxy/node/segment.h"
 #include "proxy/node/server_exit.h"
 #include "proxy/node/serving_watch.h"
@@ -70,8 +69,6 @@
 #include "proxy/node/stall_watch.h"
 #include "proxy/node/status.h"
 #include "proxy/node/supervisor.h"
-#include "proxy/record/alarms.h"
-#include "proxy/record/verification.h"
 #include "runtime/setup/exit_status.h"
 
 namespace crane::node {
@@ -205,20 +202,9 @@ class Node {
   bool knows(ReplicaId who) const;
   void take_one_for(ReplicaId who, Index behind);
 
-  // --- live checking (node_verify.cc) ---
-  void note_hash(const consensus::EntryView& entry);
-  void at_admission(const OutputHeader& header);
-  void take_digest(View view, const proxy::SchedulePoint& point);
-  void judge_digests(proxy::HashBody body, ReplicaId proposer);
-  void replace_own_digest(proxy::Digests& digests) const;
-  std::string differences(const proxy::HashBody& body, ReplicaId other, std::uint64_t index) const;
-  std::string keep_evidence();
+  void open_live_check();
+  LiveCheck::Seen live_check_seen() const noexcept;
   void on_note(ReplicaId from, std::span<const std::byte> note);
-  proxy::VerifyPolicy::Work work_done() const noexcept;
-  bool checks() const;
-  bool all_digests_there() const;
-  std::size_t voters() const;  // at least 1
-  void propose_hash();
 
   // --- the server (node_server.cc, node_log.cc, node.cc) ---
   std::size_t drain();
@@ -229,19 +215,9 @@ class Node {
   void tell_exit();
   std::string server_maps() const;
 
-  // --- one of several hosts (node_host.cc) ---
-  void open_host();
-  void set_host_options(consensus::Options& options) const;
-  bool open_virtual_address();
-  void take_virtual_address();
-  int try_own_listener(std::uint16_t port, std::uint64_t backlog);
-  void open_own_listener(std::uint16_t port, std::uint64_t backlog);
+  bool open_host();
   void look_at_quorum();
-  void pass_clients_on();
-  void follow_leader();
   void pass_on_the_rest();
-  void take_stranger(int fd, std::uint16_t port, const std::string& peer);
-  void disagree(const char* what, unsigned leader);
 
   // --- outside (node_control.cc) ---
   void open_control_socket();
@@ -275,10 +251,8 @@ class Node {
   std::unique_ptr<proxy::Proxy> proxy_;
   std::unique_ptr<consensus::Consensus> consensus_;
   std::unique_ptr<Guard> guard_;
-  std::unique_ptr<Forwarder> forwarder_;
-  std::unique_ptr<RoleHook> role_hook_;
+  std::unique_ptr<HostRole> host_;  // none: a crane-run started this node
   QuorumWatch quorum_;
-  VirtualAddress virtual_address_;  // the leader's, when its own server admitted START
   LastingFiles files_;
   Leadership leadership_;
   const Agreed agreed_;
@@ -295,7 +269,6 @@ class Node {
 
   ServerExit exit_;
   Shutdown end_;
-  std::vector<std::pair<std::uint16_t, std::uint16_t>> host_ports_;  // the server's, this host's
   bool foretold_ = false;  // the log tells nothing new of stalls
 
   std::unique_ptr<Checkpointer> checkpointer_;
@@ -346,20 +319,7 @@ class Node {
   std::int64_t began_ns_ = 0;  // when this node was opened
   ReturnTimes returned_;
 
-  struct CommittedHash {
-    Viewstamp at;
-    proxy::HashBody body;
-  };
-  std::deque<CommittedHash> hashes_;  // not yet admitted by the own server
-  proxy::VerifyPolicy verify_;
-  std::uint64_t cut_ = 0;                    // the last one proposed here
-  proxy::Digests digests_;                   // leader: of that cut
-  std::optional<proxy::Digest> own_digest_;  // at the last cut
-  std::uint64_t evidence_cut_ = 0;           // where the evidence ends
-  proxy::Evidence evidence_;
-  std::int64_t verified_ns_ = 0;
-  proxy::Verdict verdict_ = proxy::Verdict::kUnknown;
-  proxy::Alarms alarms_;
+  std::unique_ptr<LiveCheck> live_check_;
   bool flipped_ = false;
 };
 

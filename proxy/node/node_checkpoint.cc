@@ -91,7 +91,7 @@ void Node::find_own_checkpoints() {
 // keeps the one that was relied on when it began.
 void Node::tell_of_checkpoints() {
   if (own_checkpoints_.empty() || !packer_.idle()) return;
-  const Index trusted{config_.replicas > 1 ? alarms_.unbroken() : ~std::uint64_t{0}};
+  const Index trusted{config_.replicas > 1 ? live_check_->alarms().unbroken() : ~std::uint64_t{0}};
   const auto behind = std::upper_bound(own_checkpoints_.begin(), own_checkpoints_.end(), trusted);
   if (behind == own_checkpoints_.begin()) return;
   relied_ = *std::prev(behind);
@@ -232,8 +232,8 @@ Outcome Node::dump() {
   noted_.clock = s.clock;
   noted_.hash = s.hash;
   noted_.first_start = intake_->first_start();
-  noted_.verified = alarms_.unbroken();
-  noted_.anew_from = alarms_.anew_from();
+  noted_.verified = live_check_->alarms().unbroken();
+  noted_.anew_from = live_check_->alarms().anew_from();
   noted_.entries = intake_->counts();
   noted_.outputs = outputs_->state();
   std::error_code ignored;
@@ -430,11 +430,11 @@ void Node::distrust_checkpoints() {
   const auto all = checkpoints_->list();
   if (!all.ok()) return;
   for (const checkpoint::Listed& one : all.value()) {
-    if (value(one.manifest.at.index) <= alarms_.unbroken()) continue;
+    if (value(one.manifest.at.index) <= live_check_->alarms().unbroken()) continue;
     CRANE_ASSERT(one.manifest.at.index != relied_);  // G5
     const Outcome gone = checkpoints_->remove(one.name);
     spdlog::warn("checkpoint {} is younger than the last verified entry {}: {}", one.name,
-                 alarms_.unbroken(), gone.ok() ? "removed" : checkpoints_->why());
+                 live_check_->alarms().unbroken(), gone.ok() ? "removed" : checkpoints_->why());
   }
 }
 

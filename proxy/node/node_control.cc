@@ -15,8 +15,6 @@
 #include "runtime/setup/preflight.h"
 
 namespace crane::node {
-namespace {}  // namespace
-
 void Node::open_control_socket() {
   ControlSocketActions actions;
   actions.on_event = [this] { awake(); };
@@ -58,16 +56,55 @@ void Node::open_requests() {
                                                  std::move(actions));
 }
 
+bool Node::open_host() {
+  open_shipping();
+  HostActions actions;
+  actions.on_event = [this] { awake(); };
+  actions.failed = [this](ExitStatus status, const std::string& why) { fail(status, why); };
+  host_ =
+      std::make_unique<HostRole>(loop_.base(), config_, *proxy_, leadership_, std::move(actions));
+  return host_->open();
+}
+
+// A replica that can serve nothing says so to its clients at once, and to its operator.
+void Node::look_at_quorum() {
+  if (!mode_.member() || end_.stopping()) return;
+  const QuorumWatch::Change change = quorum_.step(consensus_->quorum(), now_ns_);
+  if (change == QuorumWatch::Change::kNone) return;
+  if (change == QuorumWatch::Change::kLost) {
+    spdlog::error("{}", quorum_.text());
+  } else {
+    spdlog::info("a majority of the replicas answers and has a leader: clients are taken again");
+  }
+  if (host_ != nullptr) host_->refuse(quorum_.refuses());
+  report_status();
+}
+
+// The group does not miss a replica that was removed, but clients came through its host: they stay
+// with the leader until they leave, or the operator stops the node.
+void Node::pass_on_the_rest() {
+  if (!removed_ || host_ == nullptr || host_->connections() == 0) return;
+  control_socket_.reset();
+  loop_.stop_waking();
+  proxy_.reset();      // nothing new comes: the ports are closed
+  consensus_.reset();  // the members see this replica gone
+  spdlog::info("{} clients are passed on until they leave; SIGTERM ends that",
+               host_->connections());
+  end_.resume();
+  while (!end_.done() && !end_.stopping() && host_->connections() > 0) loop_.wait();
+}
+
 void Node::ask_for_listener(std::uint16_t port, std::uint64_t backlog) {
   if (proxy_->has_listener(port)) return;
-  if (config_.host) return open_own_listener(port, backlog);
-  supervisor_.listen(port, backlog, intake_->inputs_of_clients() != 0);
+  const bool served = intake_->inputs_of_clients() != 0;
+  if (host_ != nullptr) return host_->open_listener(port, backlog, served);
+  supervisor_.listen(port, backlog, served);
 }
 
 // Without a crane-run the server gets its port, and the next one opens it.
 std::optional<int> Node::ask_for_port(std::uint16_t port) {
   constexpr int kBacklog = 4096;  // bind names none; the kernel has a limit of its own
-  if (config_.host) return try_own_listener(port, kBacklog);
+  if (host_ != nullptr) return host_->try_listener(port, kBacklog);
   if (!supervisor_.present()) return 0;
   supervisor_.listen_for_bind(port, kBacklog);
   return std::nullopt;
@@ -118,10 +155,10 @@ NodeStatus Node::status() {
   s.line_ups = line_ups_of(config_, *layout_);
   s.spins = config_.spins;
   s.standing = stalls_->standing();
-  s.verified = alarms_.verified();
-  s.verified_ns = static_cast<std::uint64_t>(verified_ns_);
-  s.verdict = proxy::name(verdict_);
-  s.alarm = alarms_.text();
+  s.verified = live_check_->alarms().verified();
+  s.verified_ns = static_cast<std::uint64_t>(live_check_->verified_ns());
+  s.verdict = proxy::name(live_check_->verdict());
+  s.alarm = live_check_->alarms().text();
   s.no_quorum = quorum_.text();
   s.outputs_bytes = outputs_->bytes();
   s.outputs_digest = outputs_->digest();
@@ -139,8 +176,10 @@ NodeStatus Node::status() {
   if (config_.host && (config_.cpu >= 0 || !config_.cpus.empty())) s.cpus = own_processors();
   s.numa_node = config_.numa_node;
   s.connected = group.connected;
-  s.forwarded = forwarder_ != nullptr ? forwarder_->connections() : 0;
-  s.ports = host_ports_;
+  if (host_ != nullptr) {
+    s.forwarded = host_->connections();
+    s.ports = host_->ports();
+  }
   s.server_exit = exit_.reported() ? exit_.code() : -1;
   s.now_ns = static_cast<std::uint64_t>(monotonic_ns());
   s.log = group;

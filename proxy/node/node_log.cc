@@ -14,6 +14,7 @@
 #include "proxy/clients/encode.h"
 #include "proxy/clients/tuning.h"
 #include "proxy/node/node.h"
+#include "proxy/node/server_maps.h"
 
 namespace crane::node {
 Index Node::applied() const noexcept {
@@ -55,8 +56,7 @@ void Node::take_entry(const consensus::EntryView& entry, bool was_held) {
     const char* what = mode_.member() ? first_difference(agreed_, entry.payload) : nullptr;
     if (what != nullptr) {
       const unsigned leader = value(view_owner(entry.at.view));
-      disagree(what, leader);
-      return;
+      return fail(ExitStatus::kDisagrees, disagreement(config_, what, leader));
     }
   }
   ConnectBody body;
@@ -66,7 +66,7 @@ void Node::take_entry(const consensus::EntryView& entry, bool was_held) {
   }
   if (!was_held && !foretold_) stalls_->committed(type, entry.payload);
   if (type == EntryType::kHash) {
-    note_hash(entry);
+    live_check_->committed(entry);
     consensus::EntryView bare = entry;
     // The server has no use for the rest.
     bare.payload = entry.payload.first(std::min(entry.payload.size(), sizeof(HashEntryHead)));
@@ -92,11 +92,11 @@ void Node::follow_role() {
   if (leadership_.take_deposed()) {
     layout_->scheduler.leading.store(0, std::memory_order_relaxed);
     proxy_->lead(false);
-    virtual_address_.give_up();
+    if (host_ != nullptr) host_->give_up_address();
     grants_->pause();
     report_status();
   }
-  if (changed && config_.host) follow_leader();
+  if (changed && host_ != nullptr) host_->follow(quorum_.refuses());
   const bool another_leads = leadership_.role() == consensus::Role::kFollower &&
                              value(leadership_.leader()) < config_.replicas;
   if (changed) requests_->follow(another_leads);
@@ -105,7 +105,7 @@ void Node::follow_role() {
   if (!leadership_.started()) propose_start();
   if (leadership_.admitted(applied()) && !proxy_->leading()) {  // O2
     proxy_->lead(true);
-    take_virtual_address();
+    if (host_ != nullptr) host_->take_address();
     report_status();
   }
 }
@@ -121,9 +121,8 @@ void Node::propose_start() {
   std::memcpy(payload.data() + sizeof body, agreed_.data(), sizeof agreed_);
   // Busy: the next round; deposed: never.
   if (!leadership_.propose_start(dmt::kStartGrant, payload, now_ns_).ok()) return;
-  verify_.lead();
+  live_check_->lead();
   pacing_->lead();
-  digests_.clear();
   grants_->lead();
 }
 
@@ -183,6 +182,44 @@ void Node::throttle() {
                                 leadership_.proposed(), slot0_->waiting_bytes()};
   const bool pause = pacing_->step(seen, now_ns_);
   if (pause != proxy_->paused()) proxy_->pause(pause);
+}
+
+void Node::open_live_check() {
+  LiveCheckActions actions;
+  actions.propose = [this](std::span<const std::byte> payload) {
+    return propose(EntryType::kHash, grants_->input_grant(), payload);
+  };
+  actions.send = [this](ReplicaId to, std::span<const std::byte> message) {
+    (void)consensus_->send_note(to, message);
+  };
+  actions.members = [this] { return consensus_->members(); };
+  actions.maps = [this] { return maps_of(guard_->pid()); };
+  actions.compared = [this](const proxy::Digest& own, const proxy::Digests& logged) {
+    mode_.digest(ReplicaId{config_.replica}, own, logged);
+  };
+  actions.diverged = [this](const std::string& alarm) {
+    distrust_checkpoints();
+    fail(ExitStatus::kDiverged, alarm +
+                                    "; this replica is fenced, start the group again; "
+                                    "crane-run --record DIR --trace keeps every turn");
+  };
+  live_check_ = std::make_unique<LiveCheck>(config_, *layout_, *outputs_, leadership_,
+                                            mode_.member(), std::move(actions));
+}
+
+LiveCheck::Seen Node::live_check_seen() const noexcept {
+  const bool goes_on = !end_.stopping() && !exit_.exited();
+  return {leadership_.leads() && goes_on && proxy_->leading(), intake_->counts()};
+}
+
+void Node::on_note(ReplicaId from, std::span<const std::byte> note) {
+  if (hear_refusal(note)) return;
+  proxy::ProgressNote progress;
+  if (note.size() == sizeof progress && proxy::read_body(note, progress)) {
+    pacing_->heard(from, progress, now_ns_);
+    return;
+  }
+  (void)live_check_->heard(from, note);
 }
 
 // To the leader, which may wait for it.

@@ -151,8 +151,8 @@ void Node::end_server() {
   n.hash = carried_.hash;
   n.passed = std::max(stalls_->passed(), n.clock);
   n.first_start = intake_->first_start();
-  n.verified = alarms_.unbroken();
-  n.anew_from = alarms_.anew_from();
+  n.verified = live_check_->alarms().unbroken();
+  n.anew_from = live_check_->alarms().anew_from();
   n.entries = intake_->counts();
   n.outputs = outputs_->state();
   restart_digest_ = fmt::format("{:016x}", outputs_->digest());

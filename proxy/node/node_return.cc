@@ -165,7 +165,7 @@ void Node::take_up_state() {
   outputs_->restore(s.outputs, {value(s.at.index), s.clock, s.hash});
   stalls_->restore(s.passed, s.clock);
   intake_->begin_behind(s.at.index, s.first_start, s.entries);
-  alarms_.restore(s.verified, s.anew_from);
+  live_check_->restore(s.at.index, s.verified, s.anew_from);
   leadership_.committed(static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
   mode_.begin_behind(s.at.index, s.outputs.hash.open);
 }

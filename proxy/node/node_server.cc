@@ -11,6 +11,7 @@
 
 #include "dmt/scheduler.h"
 #include "proxy/node/line_ups.h"
+#include "proxy/node/server_maps.h"
 
 namespace crane::node {
 namespace {
@@ -55,7 +56,8 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
       layout_->scheduler.leading.store(0, std::memory_order_relaxed);
       break;
     case OutputType::kAdmitted:
-      return at_admission(header);
+      restarter_->admitted(Index{header.conn});
+      return live_check_->admitted(header, !end_.done(), now_ns_);
     case OutputType::kTurns:
       return;  // no client's
     default:
@@ -96,6 +98,32 @@ void Node::server_ended(int status) {
   guard_->stop();
   tell_exit();
   end_.linger_until(monotonic_ns() + kLingerNs);
+}
+
+// Where the schedule stands at the end, if nobody runs: what followed the last admission is then
+// compared, too.
+std::optional<proxy::SchedulePoint> Node::rest_point() {
+  drain();
+  const dmt::SchedulerState& s = layout_->scheduler;
+  if (s.holder.load(std::memory_order_acquire) != dmt::kHolderIdle) return std::nullopt;
+  const proxy::SchedulePoint rest{value(applied()), s.clock, s.hash};
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (s.holder.load(std::memory_order_relaxed) != dmt::kHolderIdle) return std::nullopt;
+  return rest;
+}
+
+void Node::note_rest() {
+  if (slot0_ == nullptr || outputs_ == nullptr || !end_.in_order()) return;
+  const auto rest = rest_point();
+  if (!rest) return;
+  outputs_->at_rest(*rest);
+  if (layout_->header.configuration.trace == 0) return;
+  const dmt::SchedulerState& s = layout_->scheduler;
+  const std::uint64_t first = (s.clock + 1) / dmt::kTurnsPerRecord * dmt::kTurnsPerRecord;
+  outputs_->turns(first, std::as_bytes(std::span(&layout_->turns[first % dmt::kTurnHistory],
+                                                 s.clock + 1 - first)));
+  outputs_->names({layout_->operation_names, sizeof layout_->operation_names},
+                  maps_of(guard_->pid()));
 }
 
 }  // namespace crane::node

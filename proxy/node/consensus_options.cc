@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/consensus_options.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace crane::node {
+namespace {
+
+void set_host_options(const Config& config, consensus::Options& options) {
+  const setup::GroupFile& f = *config.host;
+  options.fabric = f.fabric == "tcp"     ? consensus::FabricKind::kTcp
+                   : f.fabric == "verbs" ? consensus::FabricKind::kVerbs
+                                         : consensus::FabricKind::kShm;
+  for (const setup::HostReplica& r : f.replicas) options.endpoints.push_back({r.address, r.port});
+  options.secret = config.links;
+  options.device = f.device;
+  for (const auto fence : {consensus::Fence::kAccessFlags, consensus::Fence::kQueuePairReset}) {
+    if (f.fence == consensus::name(fence)) options.fence = fence;
+  }
+  options.fence_flags_devices = f.fence_flags_devices;
+  for (const auto pages : {consensus::HugePages::kRequire, consensus::HugePages::kNever}) {
+    if (f.huge_pages == consensus::name(pages)) options.huge_pages = pages;
+  }
+  options.members = f.members;
+  options.ring_bytes = std::uint64_t{f.ring_mb} << 20;
+}
+
+}  // namespace
+
+consensus::Options consensus_options(const Config& config) {
+  consensus::Options options;
+  options.directory = config.consensus_dir();
+  options.self = ReplicaId{config.replica};
+  options.replicas = config.replicas;
+  options.log_id = config.log_id;
+  options.members = config.members;
+  if (config.ring_bytes != 0) options.ring_bytes = config.ring_bytes;
+  options.forget = config.forget;
+  if (config.host) set_host_options(config, options);
+  if (config.host || config.on_disk()) options.lasting_directory = config.dir;
+  if (config.on_disk()) {
+    options.durability = consensus::Durability::kDisk;
+    options.store_directory = config.store_dir();
+  }
+  options.urgent = true;
+  return options;
+}
+
+std::string reason_of(const Error& error) {
+  return error.detail == 0 ? error.what
+                           : fmt::format("{}: {}", error.what, std::strerror(error.detail));
+}
+
+std::pair<ExitStatus, std::string> why_no_log(const Error& e, const Config& config, bool restored) {
+  if (e.code == Code::kUnsupported && config.host) {
+    return {ExitStatus::kNotHere,
+            fmt::format("[group] asks for what this host does not have: {}; see the line before",
+                        e.what)};
+  }
+  if (e.code == Code::kGone && !config.on_disk()) {
+    return {
+        ExitStatus::kNoCheckpoint,
+        fmt::format("what this replica holds of the log begins behind {}, and a majority of the "
+                    "others, which would have the rest, is not there: it comes back with them",
+                    restored ? "the newest checkpoint that can be used"
+                             : "its first entry, and there is no checkpoint")};
+  }
+  if (e.code == Code::kGone) {
+    return {ExitStatus::kNoCheckpoint,
+            fmt::format("the log of this replica begins behind {} (see the line before): {}; copy "
+                        "the newest directory of another replica's checkpoints into {} and start "
+                        "this one again",
+                        restored ? "the newest checkpoint that can be used"
+                                 : "its first entry, and there is no checkpoint",
+                        config.store_dir(), config.checkpoints_dir())};
+  }
+  return {ExitStatus::kNoConsensus,
+          fmt::format("consensus in {}: {}", config.shm_dir, reason_of(e))};
+}
+
+}  // namespace crane::node

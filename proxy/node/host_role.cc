@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/host_role.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/setup/listen.h"
+
+namespace crane::node {
+namespace {
+
+std::uint16_t published(const setup::Ports& publish, std::uint16_t port) {
+  const auto found =
+      std::find_if(publish.begin(), publish.end(), [&](const auto& p) { return p.second == port; });
+  return found == publish.end() ? port : found->first;
+}
+
+}  // namespace
+
+HostRole::HostRole(event_base* base, const Config& config, proxy::Proxy& proxy,
+                   const Leadership& leadership, HostActions actions)
+    : config_(config),
+      file_(*config.host),
+      proxy_(proxy),
+      leadership_(leadership),
+      actions_(std::move(actions)),
+      forwarder_(base, actions_.on_event),
+      role_hook_(base, file_.role_change) {}
+
+bool HostRole::open() {
+  proxy_.set_strangers([this](int fd, std::uint16_t port, const std::string& peer) {
+    take_stranger(fd, port, peer);
+  });
+  if (file_.virtual_ip.empty()) return true;
+  const Outcome opened = address_.open(file_.virtual_ip, file_.interface);
+  if (opened.ok()) return true;
+  actions_.failed(ExitStatus::kNoListener,
+                  fmt::format("cannot use the virtual address {} on {}: {}; mend [clients] "
+                              "virtual_ip and interface",
+                              file_.virtual_ip, file_.interface, opened.error().what));
+  return false;
+}
+
+// --- listeners of the server's ports ------------------------------------------------------------
+
+int HostRole::try_listener(std::uint16_t port, std::uint64_t backlog) {
+  const std::uint16_t ours = published(file_.publish, port);
+  const std::string where = file_.listen_any ? "" : file_.replicas[config_.replica].clients;
+  const int length = static_cast<int>(std::min<std::uint64_t>(backlog, 65535));
+  const auto fd = setup::listen_on(where, ours, length);
+  if (!fd.ok()) return fd.error().detail;
+  spdlog::info("port {} of the server is port {} of this host", port, ours);
+  proxy_.add_listener(port, fd.value(), length);
+  ports_.emplace_back(port, ours);
+  return 0;
+}
+
+void HostRole::open_listener(std::uint16_t port, std::uint64_t backlog, bool served) {
+  const int error = try_listener(port, backlog);
+  if (error == 0) return;
+  const std::uint16_t ours = published(file_.publish, port);
+  if (served && !ports_.empty()) {
+    // The leader's host has it: what a client made the server do ends no replica.
+    spdlog::error("cannot listen on port {}: {}; the server listens there in vain on this host",
+                  ours, std::strerror(error));
+    return;
+  }
+  actions_.failed(
+      ExitStatus::kNoListener,
+      fmt::format("cannot listen on port {}: {}; stop its owner, or publish the server's port "
+                  "elsewhere ([clients] publish = [\"OTHER:{}\"])",
+                  ours, std::strerror(error), port));
+}
+
+// --- the role -----------------------------------------------------------------------------------
+
+// Without it clients of the address are not served, but all others are: say it, and go on.
+void HostRole::take_address() {
+  if (!address_.configured()) return;
+  const Outcome taken = address_.take();
+  if (taken.ok()) {
+    spdlog::info("{} is on {} of this host now", file_.virtual_ip, file_.interface);
+    return;
+  }
+  spdlog::error("cannot move {} to {}: {}: {}; run the node as root, or leave virtual_ip out",
+                file_.virtual_ip, file_.interface, taken.error().what,
+                std::strerror(taken.error().detail));
+}
+
+void HostRole::refuse(bool refuses) {
+  proxy_.refuse(refuses);
+  pass_clients_on(refuses);
+}
+
+// Where clients go that come to this host while it follows.
+void HostRole::pass_clients_on(bool refuses) {
+  const unsigned leader = value(leadership_.leader());
+  const bool follows = leadership_.role() == consensus::Role::kFollower ||
+                       leadership_.role() == consensus::Role::kLearner;
+  const bool named = leader < config_.replicas;
+  const bool known = follows && named && leader != config_.replica && !refuses;  // HOST-1
+  // While no leader is known, clients that were passed on stay: if the same one leads on, nothing
+  // happened to them; if it led no more, it has reset them itself.
+  if (named || !follows || refuses) {
+    forwarder_.set_target(known && file_.forward ? file_.replicas[leader].clients : "");
+  }
+  // While no leader is known, clients wait in the kernel.
+  if (!leadership_.leads()) proxy_.take_strangers(known);
+}
+
+void HostRole::follow(bool refuses) {
+  const bool named = value(leadership_.leader()) < config_.replicas;
+  pass_clients_on(refuses);
+  role_hook_.changed(
+      {"CRANE_GROUP=" + config_.group, fmt::format("CRANE_REPLICA={}", config_.replica),
+       fmt::format("CRANE_ROLE={}", consensus::name(leadership_.role())),
+       fmt::format("CRANE_VIEW={}", view_counter(leadership_.view())),
+       named ? fmt::format("CRANE_LEADER={}", value(leadership_.leader())) : "CRANE_LEADER="});
+}
+
+void HostRole::take_stranger(int fd, std::uint16_t port, const std::string& peer) {
+  const std::uint16_t ours = published(file_.publish, port);
+  if (file_.forward) return forwarder_.take(fd, ours, peer);
+  const unsigned leader = value(leadership_.leader());
+  spdlog::info("client {} was refused: replica {} leads, at {}:{}", peer, leader,
+               file_.replicas[leader].clients, ours);
+  reset_socket(fd);
+}
+
+}  // namespace crane::node

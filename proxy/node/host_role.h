@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The node by itself, one per host: what crane-run does for the nodes of one machine, and what a
+// follower's host does for clients that come to it.  It opens the host's ports, holds the virtual
+// address while its replica leads, passes clients on to the leader's host, and runs the operator's
+// program when the role changes.
+//
+// Threads: the node's one thread, inside its event loop.
+// INVARIANT HOST-1  Clients that come to a follower are passed on, or refused, only while a leader
+//                   is known and the group has a quorum; else they wait in the kernel.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dmt/base/result.h"
+#include "proxy/clients/forwarder.h"
+#include "proxy/clients/server.h"
+#include "proxy/clients/virtual_address.h"
+#include "proxy/node/config.h"
+#include "proxy/node/leadership.h"
+#include "proxy/node/role_hook.h"
+#include "runtime/setup/exit_status.h"
+
+namespace crane::node {
+
+struct HostActions {
+  std::function<void()> on_event;  // before whatever an event brings
+  // The replica cannot go on.
+  std::function<void(ExitStatus status, const std::string& why)> failed;
+};
+
+class HostRole {
+ public:
+  using Ports = std::vector<std::pair<std::uint16_t, std::uint16_t>>;
+
+  // REQUIRES: config.host.  The references outlive it.
+  HostRole(event_base* base, const Config& config, proxy::Proxy& proxy,
+           const Leadership& leadership, HostActions actions);
+
+  // False: the virtual address cannot be used, and failed() was called.
+  bool open();
+
+  // --- listeners of the server's ports
+  // Errno, or 0: clients reach the server's `port` on this host now.
+  int try_listener(std::uint16_t port, std::uint64_t backlog);
+  // The server listens there.  `served`: clients were served before, so that a port that is taken
+  // here ends no replica.
+  void open_listener(std::uint16_t port, std::uint64_t backlog, bool served);
+  // The server's ports, and this host's.
+  const Ports& ports() const noexcept { return ports_; }
+
+  // --- the role
+  void take_address();
+  void give_up_address() { address_.give_up(); }
+  // The role or the leader changed.  `refuses`: the group has no quorum.
+  void follow(bool refuses);
+  // The group lost its quorum, or has one again.
+  void refuse(bool refuses);
+
+  // Clients that are passed on to the leader's host now.
+  std::size_t connections() const noexcept { return forwarder_.connections(); }
+
+ private:
+  void pass_clients_on(bool refuses);
+  void take_stranger(int fd, std::uint16_t port, const std::string& peer);
+
+  const Config& config_;
+  const setup::GroupFile& file_;
+  proxy::Proxy& proxy_;
+  const Leadership& leadership_;
+  const HostActions actions_;
+  Forwarder forwarder_;
+  RoleHook role_hook_;
+  VirtualAddress address_;  // the leader's, when its own server admitted START
+  Ports ports_;
+};
+
+}  // namespace crane::node

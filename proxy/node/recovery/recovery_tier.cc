@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/recovery/recovery_tier.h"
+
+#include <spdlog/spdlog.h>
+
+#include "checkpoint/criu.h"
+#include "checkpoint/image.h"
+#include "consensus/consensus.h"
+#include "proxy/clients/encode.h"
+#include "proxy/record/verification.h"
+
+namespace crane::node {
+namespace {
+
+// What a follower tells its leader, in one message.
+struct RefusalNote {
+  char why[200];
+};
+static_assert(sizeof(RefusalNote) <= consensus::kNoteBytesMax &&
+              sizeof(RefusalNote) != sizeof(proxy::Digest));
+
+}  // namespace
+
+std::string RecoveryTier::why_no_checkpoints(const Config& config) {
+  if (!config.container) return "the server runs without a container";
+  const auto criu = checkpoint::find_criu();
+  return criu.ok() ? "" : criu.error().what;
+}
+
+void RecoveryTier::dump_ended(bool dumped, const std::string& refusal) {
+  if (!dumped && refusal.empty()) return;
+  // The leader asks for checkpoints, and has none taken of its own server.
+  const bool follows = !leadership_.leads() && value(leadership_.leader()) < config_.replicas;
+  if (follows && leadership_.view() != View{0}) {
+    RefusalNote note{};
+    refusal.copy(note.why, sizeof note.why - 1);
+    actions_.send(leadership_.leader(), proxy::bytes_of(note));  // lost: the next one will tell
+  }
+  set(refusal);
+}
+
+bool RecoveryTier::heard(std::span<const std::byte> message) {
+  RefusalNote note;
+  if (message.size() != sizeof note || !proxy::read_body(message, note)) return false;
+  note.why[sizeof note.why - 1] = '\0';
+  if (leadership_.leads()) set(note.why);  // TIER-1
+  return true;
+}
+
+void RecoveryTier::set(const std::string& refusal) {
+  if (refusal == refusal_) return;
+  refusal_ = refusal;
+  if (refusal.empty()) {
+    spdlog::info("recovery: CRIU dumps this server now");
+  } else {
+    spdlog::warn("recovery: this server cannot be dumped: {}", refusal);
+  }
+  actions_.changed(refusal_);  // crane-run knows who waits for a checkpoint
+}
+
+RecoveryStatus RecoveryTier::status(bool whole_log, const char* came_back_by) {
+  RecoveryStatus r;
+  r.refused = refusal_;
+  r.came_back_by = came_back_by;
+  if (!config_.container) {
+    r.why = "the server runs without a container";
+    return r;
+  }
+  if (config_.replicas == 1 && !config_.on_disk()) {
+    r.why = "a single replica in memory is all there is";
+    return r;
+  }
+  const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
+  const checkpoint::Listed* newest = newest_.look(config_.dir, digest);
+  if (!refusal_.empty()) {
+    r.why = refusal_;
+  } else if (newest == nullptr) {
+    r.why = "no checkpoint was taken yet";
+  }
+  if (newest != nullptr) {
+    r.tier = checkpoint::name_of(newest->manifest.tier);
+    r.entry = value(newest->manifest.at.index);
+    if (newest->manifest.tier == checkpoint::Tier::kCriu) r.why.clear();
+  } else if (whole_log) {
+    r.tier = "replay";
+  } else {
+    r.why += "; the log does not reach back to its beginning any more";
+  }
+  return r;
+}
+
+}  // namespace crane::node

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    Clients of a follower's host come to the leader's, or wait, or are refused; its ports are
+//         the host's.
+// METHOD  A real HostRole with a Proxy on loopback addresses; the test is the leader's host.
+// CHECKS  HOST-1; published ports; ports that are taken; no quorum.
+#include "proxy/node/host_role.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <vector>
+
+using namespace crane;
+using namespace crane::node;
+
+namespace {
+
+constexpr int kLimitMs = 20'000;
+constexpr std::uint16_t kServerPort = 8080;
+constexpr View kView{256};
+
+int bound(const char* address, std::uint16_t& port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  a.sin_port = htons(port);
+  inet_pton(AF_INET, address, &a.sin_addr);
+  socklen_t size = sizeof a;
+  REQUIRE(bind(fd, reinterpret_cast<sockaddr*>(&a), size) == 0);
+  REQUIRE(getsockname(fd, reinterpret_cast<sockaddr*>(&a), &size) == 0);
+  port = ntohs(a.sin_port);
+  return fd;
+}
+
+struct World {
+  event_base* base = event_base_new();
+  Config config;
+  Leadership leadership{[](EntryType, std::int64_t, GrantTurns, std::span<const std::byte>) {
+    return Result<Index>(Index{1});
+  }};
+  std::unique_ptr<proxy::Proxy> proxy;
+  std::unique_ptr<HostRole> host;
+  std::uint16_t port = 0;  // of both hosts
+  int leader = -1;         // the leader's host listens there
+  std::vector<int> clients;
+  std::vector<std::string> failures;
+
+  World() {
+    leader = bound("127.0.0.1", port);
+    REQUIRE(listen(leader, 8) == 0);
+    config.replica = 1;
+    config.replicas = 3;
+    setup::GroupFile file;
+    for (int i = 1; i <= 3; ++i) {
+      setup::HostReplica replica;
+      replica.clients = "127.0.0." + std::to_string(i);
+      file.replicas.push_back(replica);
+    }
+    file.forward = true;
+    file.listen_any = false;
+    file.publish = {{port, kServerPort}};
+    config.host = file;
+    proxy = std::make_unique<proxy::Proxy>(
+        base, proxy::ProxyOptions{},
+        [](EntryType, GrantTurns, std::span<const std::byte>) { return Result<Index>(Index{1}); },
+        [] {});
+    host = std::make_unique<HostRole>(
+        base, config, *proxy, leadership,
+        HostActions{[] {},
+                    [this](ExitStatus, const std::string& why) { failures.push_back(why); }});
+    REQUIRE(host->open());
+    proxy->set_listening(kServerPort, true);
+  }
+  ~World() {
+    for (const int fd : clients) close(fd);
+    close(leader);
+    host.reset();
+    proxy.reset();
+    event_base_loop(base, EVLOOP_NONBLOCK);  // libevent frees its buffers there
+    CHECK(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED) == 0);
+    event_base_free(base);
+  }
+  void follow(std::uint8_t replica, bool refuses = false) {
+    leadership.role(consensus::Role::kFollower, kView, ReplicaId{replica});
+    host->follow(refuses);
+  }
+  // Connects to the follower's host; errno, or 0.
+  int connect() {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    clients.push_back(fd);
+    sockaddr_in a{};
+    a.sin_family = AF_INET;
+    a.sin_port = htons(port);
+    inet_pton(AF_INET, "127.0.0.2", &a.sin_addr);
+    return ::connect(fd, reinterpret_cast<sockaddr*>(&a), sizeof a) == 0 ? 0 : errno;
+  }
+  // Whether the leader's host gets a client; all that is due is carried out.
+  bool passed_on(int limit_ms = kLimitMs) {
+    for (int waited = 0; waited < limit_ms; ++waited) {
+      event_base_loop(base, EVLOOP_NONBLOCK);
+      pollfd one{leader, POLLIN, 0};
+      if (poll(&one, 1, 1) == 1) return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(World, "clients of a follower are passed on to the leader's host",
+                 "[host_role][HOST-1]") {
+  host->open_listener(kServerPort, 8, false);
+  REQUIRE(host->ports() == HostRole::Ports{{kServerPort, port}});
+  follow(0);
+  REQUIRE(connect() == 0);
+  CHECK(passed_on());
+  CHECK(host->connections() == 1);
+}
+
+TEST_CASE_METHOD(World, "while no leader is known clients wait in the kernel",
+                 "[host_role][HOST-1]") {
+  host->open_listener(kServerPort, 8, false);
+  follow(255);
+  REQUIRE(connect() == 0);
+  CHECK_FALSE(passed_on(20));
+  CHECK(host->connections() == 0);
+  follow(0);  // the one that waited
+  CHECK(passed_on());
+}
+
+TEST_CASE_METHOD(World, "without a quorum clients are refused", "[host_role][HOST-1]") {
+  host->open_listener(kServerPort, 8, false);
+  follow(0);
+  host->refuse(true);
+  CHECK(connect() == ECONNREFUSED);
+  host->refuse(false);
+  REQUIRE(connect() == 0);
+  CHECK(passed_on());
+}
+
+TEST_CASE_METHOD(World, "a port that is taken here ends a replica that never served",
+                 "[host_role]") {
+  std::uint16_t taken = 0;
+  const int other = bound("127.0.0.2", taken);
+  REQUIRE(listen(other, 1) == 0);
+  CHECK(host->try_listener(taken, 8) == EADDRINUSE);
+  host->open_listener(taken, 8, true);
+  CHECK(failures.size() == 1);  // no other port serves
+  host->open_listener(kServerPort, 8, false);
+  host->open_listener(taken, 8, true);
+  CHECK(failures.size() == 1);
+  host->open_listener(taken, 8, false);
+  REQUIRE(failures.size() == 2);
+  CHECK(failures[1].find("cannot listen on port") != std::string::npos);
+  close(other);
+}
