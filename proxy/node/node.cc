@@ -5,7 +5,6 @@
 #include "proxy/node/history_about.h"
 #include "proxy/node/line_ups.h"
 #include "proxy/node/placement.h"
-#include "proxy/node/recovery/shipping.h"
 #include "proxy/node/unhooked.h"
 
 #include <fmt/format.h>
@@ -89,7 +88,7 @@ Node::Node(const Config& config, int control_fd, NodeMode& mode)
       agreed_(digests_of(config)) {}
 
 Node::~Node() {
-  shipping_.reset();
+  recovery_.reset();
   guard_.reset();
   host_.reset();
   proxy_.reset();
@@ -105,16 +104,20 @@ bool Node::open() {
     fail(ExitStatus::kNoSegment, "no event loop");
     return false;
   }
-  began_ns_ = now_ns_ = monotonic_ns();  // the log's first entries may come while it is opened
+  now_ns_ = monotonic_ns();  // the log's first entries may come while it is opened
   std::error_code ignored;
   std::filesystem::remove(config_.replica_dir() + "/" + setup::kDrainedMark, ignored);
   if (config_.test_only_faults) checkpoint::die_where_told(config_.replica_dir() + "/faults");
-  open_checkpointer();
-  open_restarter();
+  recovery_ = make_recovery();
   open_intake();
   open_pacing();
-  if ((config_.restore || config_.on_disk()) && !find_checkpoint()) return false;
-  auto segment = make_segment();
+  if (const auto failure = recovery_->begin()) {
+    fail(failure->first, failure->second);
+    return false;
+  }
+  const StartingPoint& start = recovery_->start();
+  auto segment =
+      start.revives() ? Segment::adopt(config_, start.directory()) : Segment::create(config_);
   if (!segment.ok()) {
     const Error e = segment.error();
     fail(ExitStatus::kNoSegment, fmt::format("{}: {}", config_.replica_shm_dir(), reason_of(e)));
@@ -128,7 +131,7 @@ bool Node::open() {
   open_stall_watch();
   open_port_questions();
   // What a recording held before the checkpoint cannot be told from what followed it.
-  const bool records = restored_from_.empty();
+  const bool records = !start.at_checkpoint();
   auto outputs =
       Outputs::open(records ? config_.record : "", config_.replica, history_about(config_));
   if (!outputs.ok()) {
@@ -138,12 +141,13 @@ bool Node::open() {
   }
   outputs_ = std::move(outputs).value();
   open_live_check();
-  if (!restored_from_.empty()) take_up_state();
+  if (start.at_checkpoint()) take_up_state();
   foretold_ = mode_.foretells(*stalls_, config_.replicas);
 
   open_proxy();
   if (config_.host && !open_host()) return false;
   open_guard();
+  open_recovery();
   open_control_socket();
   return open_consensus();
 }
@@ -173,13 +177,9 @@ void Node::open_guard() {
   callbacks.on_started = [this](pid_t pid) { server_started(pid); };
   callbacks.on_ended = [this](int status) { server_ended(status); };
   callbacks.on_failed = [this](ExitStatus status, const std::string& why) { fail(status, why); };
-  callbacks.on_prepared = [this] {
-    checkpointer_->prepared(monotonic_ns());
-    look_after_checkpoint();
-  };
+  callbacks.on_prepared = [this] { recovery_->dump_prepared(monotonic_ns()); };
   callbacks.on_dumped = [this](const std::string& why_not, const std::string& refusal) {
-    note_refusal(why_not.empty(), refusal);
-    dumped(why_not);
+    recovery_->dump_ended(why_not, refusal);
   };
   callbacks.on_killed = [this](std::uint32_t process, std::uint32_t pid) {
     fail(ExitStatus::kServerDied,
@@ -199,7 +199,7 @@ void Node::set_callbacks(consensus::Callbacks& callbacks) {
     on_note(from, note);
   };
   callbacks.on_visitor = [this](ReplicaId from, std::unique_ptr<consensus::SecureLink> link) {
-    if (shipping_ != nullptr) shipping_->take_visitor(from, std::move(link));
+    recovery_->visited(from, std::move(link));
   };
   callbacks.on_members = [this] { tell_members(); };
   callbacks.on_fatal = [this](const char* why) {
@@ -218,16 +218,15 @@ bool Node::open_consensus() {
   auto opened = open_log(std::move(options));
   if (!opened.ok()) {
     const Error e = opened.error();
-    const auto [status, why] = why_no_log(e, config_, !restored_from_.empty());
+    const auto [status, why] = why_no_log(e, config_, recovery_->start().at_checkpoint());
     fail(status, why);
     return false;
   }
   consensus_ = std::move(opened).value();
   if (config_.restore || consensus_->status().last != Index{0}) {
-    progress_->comes_back(static_cast<std::uint64_t>(began_ns_));
+    progress_->comes_back(static_cast<std::uint64_t>(monotonic_ns()));
   }
-  if (!restored_from_.empty() || runs_all_again()) begin_catching_up();
-  find_own_checkpoints();
+  recovery_->opened(*consensus_);
 
   open_requests();
   loop_.wake_by(consensus_->event_fd(), false);
@@ -271,8 +270,8 @@ void Node::iterate() {
     fail(ExitStatus::kLagging, "the server of this replica is too far behind the log");
   }
   end_.step(now_ns_);
-  requests_due_ns_ = requests_->step(now_ns_, catch_up_.active());
-  look_whether_caught_up();
+  requests_due_ns_ = requests_->step(now_ns_, recovery_->catches_up());
+  recovery_->step_catch_up(now_ns_);
   consensus_->flush_doorbells();
 }
 
@@ -289,15 +288,9 @@ bool Node::round() {
   ports_->step(leadership_.admitted(applied()) && !exit_.exited());
   step_mode();
   live_check_->step(live_check_seen(), now_ns_);
-  if (checkpointer_->holds()) look_after_checkpoint();
-  look_after_restart();
-  ask_now_and_then();
-  help_lagging();
-  look_for_newer();
-  tell_of_checkpoints();
+  step_recovery();
   consensus_due_ns_ = consensus_->poll(static_cast<std::uint64_t>(now_ns_));
   look_at_quorum();
-  if (shipping_ != nullptr) shipping_->step();
   if (stalls_->has_news() && mode_.watches_stalls()) look_for_stalls();
   if (end_.done()) return false;  // fenced: nothing is admitted any more
   slot0_->pump();
@@ -365,9 +358,9 @@ void Node::arm_timer() {
   }
   if (proxy_->waits_for_room()) due = std::min(due, now_ns_ + proxy::kRoomLookNs);
   due = std::min(due, live_check_->due_ns(live_check_seen(), now_ns_));
-  if (catch_up_.active()) due = std::min(due, now_ns_ + kCatchUpLookNs);
+  if (recovery_->catches_up()) due = std::min(due, now_ns_ + kCatchUpLookNs);
   loop_.arm(std::min({due, end_.due_ns(now_ns_), requests_due_ns_, stall_due_ns_,
-                      checkpoint_due_ns_, restart_due_ns_, progress_due_ns_, quorum_.due_ns()}));
+                      recovery_->due_ns(), progress_due_ns_, quorum_.due_ns()}));
 }
 
 void Node::begin_stop() { end_.request(monotonic_ns(), exit_.reported()); }
@@ -386,7 +379,7 @@ void Node::shut_down() {
     layout_->scheduler.fenced.store(1, std::memory_order_seq_cst);
     if (consensus_ != nullptr) report_status();
   }
-  stop_packing();
+  if (recovery_ != nullptr) recovery_->stop();
   mode_.stop();
   if (guard_ != nullptr) guard_->stop();
   if (layout_ != nullptr && end_.in_order()) {
@@ -416,15 +409,10 @@ void Node::fail(ExitStatus status, const std::string& why) {
 void Node::start_server() {
   mode_.before_server(*layout_);
   const ServerPlacement there(config_);
-  const bool dumped = !restored_from_.empty() && server_upper_.empty();
-  const Outcome begun = dumped
-                            ? guard_->restore(restored_from_)
-                            : guard_->start(server_upper_.empty() ? config_.base : server_upper_);
-  if (!begun.ok()) {
+  if (const Outcome begun = recovery_->start_server(); !begun.ok()) {
     const Error e = begun.error();
     fail(ExitStatus::kServerNotStarted, fmt::format("{}: {}", config_.program, reason_of(e)));
   }
-  if (!restored_from_.empty()) checkpoint::fault_point("return.asked");
 }
 
 }  // namespace crane::node

@@ -27,12 +27,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/image.h"
-#include "checkpoint/kept.h"
-#include "checkpoint/tree.h"
-#include "checkpoint/worker.h"
 #include "consensus/consensus.h"
-#include "dmt/anew.h"
 #include "dmt/base/clock.h"
 #include "dmt/sequence/output.h"
 #include "proxy/clients/flow_control.h"
@@ -55,12 +50,8 @@
 #include "proxy/node/pacing.h"
 #include "proxy/node/port_questions.h"
 #include "proxy/node/quorum_watch.h"
-#include "proxy/node/recovery/catch_up.h"
-#include "proxy/node/recovery/checkpoint_schedule.h"
-#include "proxy/node/recovery/checkpointer.h"
 #include "proxy/node/recovery/lasting_files.h"
-#include "proxy/node/recovery/node_state.h"
-#include "proxy/node/recovery/restarter.h"
+#include "proxy/node/recovery/recovery.h"
 #include "proxy/node/segment.h"
 #include "proxy/node/server_exit.h"
 #include "proxy/node/serving_watch.h"
@@ -72,8 +63,6 @@
 #include "runtime/setup/exit_status.h"
 
 namespace crane::node {
-
-class Shipping;
 
 class Node {
  public:
@@ -128,80 +117,15 @@ class Node {
   void open_port_questions();
   Index applied() const noexcept;
 
-  // --- checkpoints (node_checkpoint.cc) ---
-  void open_checkpointer();
-  void checkpoint_at(const consensus::EntryView& entry);
-  void look_after_checkpoint();
-  std::string unrest();
-  Outcome prepare_dump();
-  Index begin_place();
-  Outcome dump();
-  Outcome copy_shared();
-  Outcome copy_shared_file(const std::string& name, checkpoint::Why& why,
-                           std::span<const checkpoint::FileRange> left_out = {}) const;
-  bool shares_processor(unsigned a, unsigned b) const;
-  void dumped(const std::string& why_not);
-  Index slide();
-  void note_place(const consensus::EntryView& entry);
-  void release_log();
-  Outcome publish();
-  void take_published();
-  void discard();
-  std::string ask_for_checkpoint(const nlohmann::json& request);
-  void ask_now_and_then();
-  void stop_packing();
-  bool alone() const;
-  void distrust_checkpoints();
-  void find_own_checkpoints();
-  void tell_of_checkpoints();
-  std::string why_no_checkpoints() const;
-  Result<std::string> pack(checkpoint::Why& why);
-  Error told(const Error& error) const;
-
-  // --- ending the server and starting another one on its files (node_restart.cc) ---
-  void open_restarter();
-  std::string ask_for_restart();
-  void restart_now_and_then();
-  void propose_begin();
-  void restart_at(const consensus::EntryView& entry);
-  void look_after_restart();
-  bool is_over();
-  void end_server();
-  void begin_server_anew();
-  void forget_files();
-  void publish_restart();
-  bool holds_log() const { return checkpointer_->holds() || restarter_->holds(); }
-  Result<std::unique_ptr<Segment>> make_segment() const;
-  nlohmann::json carried_json() const;
-  bool take_carried(const nlohmann::json& state);
-  void take_up_new_server();
-
-  // --- what a replica comes back by (node_tier.cc) ---
-  void note_refusal(bool dumped, const std::string& refusal);
-  bool hear_refusal(std::span<const std::byte> note);
-  void set_refusal(const std::string& refusal);
-  RecoveryStatus recovery() const;
-  bool reaches_beginning() const;
-
-  // --- beginning at a checkpoint, and leaving (node_return.cc) ---
-  std::vector<checkpoint::Kept> checkpoints_to_try() const;
-  bool find_checkpoint();
-  void take_up_log() const;
-  bool runs_all_again() const;
-  bool is_of_this_configuration(const std::string& path);
+  // --- recovery (node_server.cc) ---
+  std::unique_ptr<Recovery> make_recovery();
+  void open_recovery();
+  void step_recovery();
   void take_up_state();
   void take_up_server();
-  void begin_catching_up();
-  void look_whether_caught_up();
-  void look_for_newer();
-  void help_lagging();
   void tell_members();
 
-  // --- checkpoints of other hosts (node_ship.cc) ---
-  void open_shipping();
-  bool knows(ReplicaId who) const;
-  void take_one_for(ReplicaId who, Index behind);
-
+  // --- live checking (node_log.cc) ---
   void open_live_check();
   LiveCheck::Seen live_check_seen() const noexcept;
   void on_note(ReplicaId from, std::span<const std::byte> note);
@@ -271,54 +195,7 @@ class Node {
   Shutdown end_;
   bool foretold_ = false;  // the log tells nothing new of stalls
 
-  std::unique_ptr<Checkpointer> checkpointer_;
-  std::int64_t checkpoint_due_ns_ = proxy::kNever;  // CLOCK_MONOTONIC
-  NodeState noted_;                                 // as of the checkpoint's
-  DumpTimes times_;                                 // of the one under way
-  DumpTimes last_times_;                            // of the last published one
-  std::string no_copies_;                           // why the copies of what it maps are not there
-  std::unique_ptr<nlohmann::json> noted_files_;     // file_names() then
-  std::string noted_digest_;                        // of the outputs
-  std::unique_ptr<checkpoint::Checkpoints> checkpoints_;
-  std::optional<checkpoint::Staging> staging_;  // of the one under way
-  checkpoint::Worker packer_;
-  event packed_event_{};
-  std::uint8_t last_asked_ = 0;  // leader: who took the last one
-  CheckpointSchedule schedule_{config_.checkpoint_every_s * 1'000'000'000LL,
-                               std::uint64_t{config_.checkpoint_log_mb} << 20};
-  std::string no_checkpoints_;     // why none are taken here; empty: they are
-  std::string refused_;            // why CRIU does not dump this server, once it was tried
-  const char* came_back_by_ = "";  // RecoveryStatus
-  mutable checkpoint::Newest newest_;
-  // Verified on disk and not told to consensus yet, ascending; and the last one that was (G5).
-  std::vector<Index> own_checkpoints_;
-  Index relied_{};
-  std::unique_ptr<Restarter> restarter_;
-  std::string restart_files_;    // of the server that ends, or has ended
-  std::string server_upper_;     // what the server's files began as; "": the machine's
-  bool server_gone_ = false;     // for the kernel, while another one is to take its place
-  bool restart_is_due_ = false;  // to be published
-  std::string restart_digest_;   // of the outputs then
-  NodeState restart_noted_;      // as of the place where it ended
-  dmt::Carried carried_;         // likewise
-  checkpoint::Tier packs_tier_ = checkpoint::Tier::kCriu;
-  std::int64_t packing_ns_ = 0;  // since when
-  View begin_proposed_{};        // here, for the server that ends
-  std::int64_t told_ns_ = 0;     // since when it ends; 0: it does not
-  std::int64_t restarted_ns_ = 0, restart_due_ns_ = proxy::kNever;
-  std::uint64_t restarted_after_ = 0;  // how many inputs there were before
-  // Restored from: the unpacked checkpoint, and its state.
-  std::string restored_from_;
-  NodeState restored_;
-  std::string restored_json_;
-  bool lacking_ = false;                // entries that left the others' logs
-  std::int64_t lacking_at_ns_ = 0;      // when to look again whether somebody does
-  std::unique_ptr<Shipping> shipping_;  // none: all replicas' are on this machine
-  std::int64_t helped_ns_ = 0;          // when one was last asked for, for another replica
-  CatchUp catch_up_;
-  std::int64_t began_ns_ = 0;  // when this node was opened
-  ReturnTimes returned_;
-
+  std::unique_ptr<Recovery> recovery_;
   std::unique_ptr<LiveCheck> live_check_;
   bool flipped_ = false;
 };

@@ -37,12 +37,8 @@ void Node::open_requests() {
     said["log_digest"] = checkpoint::digest_of_log(config_.group, config_.log_id);
     return said;
   };
-  actions.checkpoint = [this](const nlohmann::json& request) {
-    return ask_for_checkpoint(request);
-  };
-  actions.takes_checkpoint = [this] {
-    return checkpointer_->state() != Checkpointer::State::kIdle;
-  };
+  actions.checkpoint = [this](const nlohmann::json& request) { return recovery_->ask(request); };
+  actions.takes_checkpoint = [this] { return recovery_->takes_checkpoint(); };
   actions.signal = [this](std::uint32_t signo) { proxy_->batch().add_signal({signo, 0}); };
   // For maintenance, or to begin anew elsewhere in the log: in order, and without being missed.
   actions.leave = [this] {
@@ -57,7 +53,6 @@ void Node::open_requests() {
 }
 
 bool Node::open_host() {
-  open_shipping();
   HostActions actions;
   actions.on_event = [this] { awake(); };
   actions.failed = [this](ExitStatus status, const std::string& why) { fail(status, why); };
@@ -163,12 +158,7 @@ NodeStatus Node::status() {
   s.outputs_bytes = outputs_->bytes();
   s.outputs_digest = outputs_->digest();
   s.entries = intake_->counts();
-  s.checkpoint = checkpointer_->status();
-  s.dump = last_times_;
-  s.returned = returned_;
-  s.recovery = recovery();
-  s.no_checkpoints = no_checkpoints_;
-  s.restored_at = value(restored_.at.index);
+  recovery_->describe(s);
   s.group = config_.group;
   s.replicas = config_.replicas;
   s.fabric = config_.host ? config_.host->fabric : "shm";

@@ -23,7 +23,7 @@ Index Node::applied() const noexcept {
 
 void Node::open_intake() {
   LogIntakeActions actions;
-  actions.holds = [this] { return holds_log(); };
+  actions.holds = [this] { return recovery_->holds_log(); };
   actions.held = [this](const consensus::EntryView& entry) {
     stalls_->committed(static_cast<EntryType>(entry.type), entry.payload);
   };
@@ -72,9 +72,9 @@ void Node::take_entry(const consensus::EntryView& entry, bool was_held) {
     bare.payload = entry.payload.first(std::min(entry.payload.size(), sizeof(HashEntryHead)));
     return slot0_->committed(bare);
   }
-  if (type == EntryType::kRestart) restart_at(entry);
+  recovery_->before_server(entry);
   slot0_->committed(entry);
-  if (type == EntryType::kCheckpoint && mode_.member()) checkpoint_at(entry);
+  recovery_->after_server(entry, now_ns_);
 }
 
 void Node::on_role(consensus::Role role, View view, ReplicaId leader) {
@@ -198,7 +198,7 @@ void Node::open_live_check() {
     mode_.digest(ReplicaId{config_.replica}, own, logged);
   };
   actions.diverged = [this](const std::string& alarm) {
-    distrust_checkpoints();
+    recovery_->distrust(live_check_->alarms().unbroken());
     fail(ExitStatus::kDiverged, alarm +
                                     "; this replica is fenced, start the group again; "
                                     "crane-run --record DIR --trace keeps every turn");
@@ -213,7 +213,7 @@ LiveCheck::Seen Node::live_check_seen() const noexcept {
 }
 
 void Node::on_note(ReplicaId from, std::span<const std::byte> note) {
-  if (hear_refusal(note)) return;
+  if (recovery_->heard(note)) return;
   proxy::ProgressNote progress;
   if (note.size() == sizeof progress && proxy::read_body(note, progress)) {
     pacing_->heard(from, progress, now_ns_);
@@ -227,8 +227,8 @@ void Node::report_progress() {
   progress_due_ns_ = proxy::kNever;
   if (leadership_.leads() || !mode_.member()) return;
   progress_->committed(intake_->last(), now_ns_);
-  if (holds_log() || value(leadership_.leader()) >= config_.replicas) return;
-  progress_due_ns_ = progress_->step(applied(), catch_up_.active(), now_ns_);
+  if (recovery_->holds_log() || value(leadership_.leader()) >= config_.replicas) return;
+  progress_due_ns_ = progress_->step(applied(), recovery_->catches_up(), now_ns_);
 }
 
 }  // namespace crane::node

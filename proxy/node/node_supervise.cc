@@ -28,10 +28,7 @@ void Node::watch_supervisor() {
     (void)requests_->change_member(
         nlohmann::json::parse(request, nullptr, false));  // crane-run asks again
   };
-  actions.checkpoint = [this] {  // unless its operator wants none
-    const bool wanted = config_.checkpoint_every_s != 0 || config_.checkpoint_log_mb != 0;
-    if (wanted && no_checkpoints_.empty()) (void)ask_for_checkpoint(nlohmann::json::object());
-  };
+  actions.checkpoint = [this] { recovery_->ask_if_wanted(); };
   // The replica goes on: its clients are none of crane-run's business.
   actions.gone = [this] {
     ports_->ask_again();
@@ -61,7 +58,7 @@ void Node::tell_supervisor() {
       [this](std::uint16_t port, int fd) { supervisor_.hand_over(port, fd); });
   supervisor_.role(leadership_.leads() ? "leader" : consensus::name(leadership_.role()),
                    view_counter(leadership_.view()));
-  supervisor_.refused_dumps(refused_);
+  supervisor_.refused_dumps(recovery_->refusal());
   tell_members();
   if (guard_->running() && guard_->pid() > 0) {
     supervisor_.server(guard_->pid());

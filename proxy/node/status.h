@@ -11,37 +11,16 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/container.h"
 #include "consensus/consensus.h"
 #include "dmt/base/result.h"
 #include "proxy/node/line_ups.h"
 #include "proxy/node/recovery/checkpointer.h"
 #include "proxy/node/recovery/node_state.h"
+#include "proxy/node/recovery/recovery_status.h"
 #include "proxy/node/stall_watch.h"
 #include "proxy/node/unhooked.h"
 
 namespace crane::node {
-
-// Where the time of the last published checkpoint went, and of coming back from one; in us.
-struct DumpTimes {
-  std::int64_t noting = 0;   // at rest, before anything was stopped
-  std::int64_t segment = 0;  // copying it, beside CRIU
-  checkpoint::CheckpointTimes keeper;
-};
-struct ReturnTimes {
-  std::int64_t unpacking = 0;  // from this node's start on: until the files were there,
-  std::int64_t running = 0;    // and until the server could go on
-  checkpoint::CheckpointTimes keeper;
-};
-
-// What a replica that is lost now would come back by, and what this one came back by.
-struct RecoveryStatus {
-  const char* tier = "none";      // "criu", "restart", "replay" (all inputs again), or "none"
-  std::uint64_t entry = 0;        // of the checkpoint; 0: of none
-  std::string why;                // why it is not "criu"
-  std::string refused;            // what CRIU has against this server, as far as it is known here
-  const char* came_back_by = "";  // as `tier`; "": it began with the group
-};
 
 struct NodeStatus {
   std::string group, fabric, durability;

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The leader's requests for checkpoints: of an operator, by the schedule, and for replicas that
+// lack entries which have left the log.
+//
+// Threads: the node's one thread.
+// INVARIANT ASK-1  The leader's own server stands still for a checkpoint only when no other replica
+//                  votes.
+// INVARIANT ASK-2  Replicas take turns, so that a majority has a checkpoint that its log can be cut
+//                  below.
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "consensus/consensus.h"
+#include "dmt/base/ids.h"
+#include "dmt/base/result.h"
+#include "proxy/node/config.h"
+#include "proxy/node/recovery/checkpoint_schedule.h"
+
+namespace crane::node {
+
+struct CheckpointRequestActions {
+  std::function<std::vector<consensus::MemberStatus>()> members;
+  // A CHECKPOINT entry.
+  std::function<Result<Index>(std::span<const std::byte> body)> propose;
+  // The server is ended, and a new one started on its files; the answer.
+  std::function<std::string()> restart;
+};
+
+class CheckpointRequests {
+ public:
+  // `wanted_not`: why no checkpoints are taken on this machine; empty: they are.
+  CheckpointRequests(const Config& config, std::string wanted_not,
+                     CheckpointRequestActions actions);
+
+  // An operator asks; {"replica": N}, {"tier": "restart"}.  The answer (control).
+  // `started`: this replica leads, and has proposed START.
+  std::string ask(const nlohmann::json& request, bool started);
+  // crane-run asks, on behalf of a replica that waits for one: unless its operator wants none.
+  void ask_if_wanted(bool started);
+  // While it serves.  `log_end`: of the committed log, bytes; `inputs`: of clients, so far.
+  void step(std::int64_t now_ns, std::uint64_t log_end, std::uint64_t inputs);
+  // A replica on another host that cannot begin without one came for it.
+  void help(ReplicaId who, Index behind, std::int64_t now_ns);
+
+  // No other replica votes.
+  bool alone() const;
+  const std::string& wanted_not() const noexcept { return wanted_not_; }
+
+ private:
+  std::vector<std::uint8_t> able() const;
+  void help_lagging(std::int64_t now_ns);
+
+  const Config& config_;
+  const std::string wanted_not_;
+  const CheckpointRequestActions actions_;
+  CheckpointSchedule schedule_;
+  std::uint8_t last_asked_ = 0;  // who took the last one
+  std::int64_t look_at_ns_ = 0;  // when to look again for a replica that lacks entries
+  std::int64_t helped_ns_ = 0;   // when one was last asked for, for a replica that came for it
+};
+
+}  // namespace crane::node

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/recovery/missing_entries.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "proxy/node/recovery/starting_point.h"
+
+namespace crane::node {
+namespace {
+
+constexpr std::int64_t kLookNs = 50'000'000;
+
+}  // namespace
+
+bool MissingEntries::is_due(std::int64_t now_ns) noexcept {
+  if (now_ns < look_at_ns_) return false;
+  look_at_ns_ = now_ns + kLookNs;
+  return true;
+}
+
+// Its leader has one more checkpoint taken for it (checkpoint_requests.h).
+std::optional<std::string> MissingEntries::step(Index last, Shipping* shipping,
+                                                std::int64_t now_ns) {
+  if (!std::exchange(said_, true)) {
+    spdlog::warn(
+        "entries behind {} have left the logs of the others: this replica waits for a newer "
+        "checkpoint",
+        value(last));
+  }
+  const std::string digest = checkpoint::digest_of_log(config_.group, config_.log_id);
+  for (const auto& [replica, one] : checkpoints_to_try(config_)) {
+    const checkpoint::Manifest& m = one.manifest;
+    if (!one.damage.empty() || m.log_digest != digest) continue;
+    if (m.at.index <= last) break;  // LACK-1
+    // The process that fetched it has not said so yet, and may not be done.
+    if (replica == config_.replica && shipping != nullptr && shipping->fetches()) {
+      return std::nullopt;
+    }
+    return fmt::format(
+        "entries behind {} have left the logs of the others; it begins anew at a "
+        "checkpoint, which is at entry {}",
+        value(last), value(m.at.index));
+  }
+  if (shipping != nullptr) shipping->fetch(last, now_ns);
+  return std::nullopt;
+}
+
+}  // namespace crane::node

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A follower that lacks entries which have left the others' logs: it waits for a checkpoint behind
+// its own last entry, fetches one from another host if it has to, and begins anew with it.
+//
+// Threads: the node's one thread.
+// INVARIANT LACK-1  A replica gives up its server only when a checkpoint is there whose entry is
+//                   behind all that it has.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "dmt/base/ids.h"
+#include "proxy/node/config.h"
+#include "proxy/node/recovery/shipping.h"
+
+namespace crane::node {
+
+class MissingEntries {
+ public:
+  explicit MissingEntries(const Config& config) : config_(config) {}
+
+  // `last`: of the own log, or the checkpoint that the replica began at.  `shipping`: nullptr when
+  // all replicas' checkpoints are on this machine.  Why the replica begins anew now; nullopt: it
+  // goes on.  REQUIRES: it needs a checkpoint, as consensus says.
+  std::optional<std::string> step(Index last, Shipping* shipping, std::int64_t now_ns);
+  // Whether it is time for a step().
+  bool is_due(std::int64_t now_ns) noexcept;
+
+ private:
+  const Config& config_;
+  bool said_ = false;
+  std::int64_t look_at_ns_ = 0;
+};
+
+}  // namespace crane::node

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// All that lets a replica come back: where this one begins, the checkpoints that it makes, asks for
+// and gives to others, the restart of a server that CRIU does not dump, and what it lacks.
+//
+//   begin() -> open(parts) -> opened(group) -> entries, step() .. -> stop()
+//
+// The parts below know nothing of each other; what one must know of another goes through here.
+//
+// Threads: the node's one thread, inside its event loop.
+// INVARIANT RECOVERY-1  At most one of a dump and a restart holds the log, and one waits for the
+//                       other's checkpoint to be packed.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "consensus/consensus.h"
+#include "dmt/base/ids.h"
+#include "dmt/base/result.h"
+#include "dmt/sequence/entry.h"
+#include "dmt/sequence/output.h"
+#include "proxy/node/agreed.h"
+#include "proxy/node/config.h"
+#include "proxy/node/leadership.h"
+#include "proxy/node/recovery/catch_up.h"
+#include "proxy/node/recovery/checkpoint_packer.h"
+#include "proxy/node/recovery/checkpoint_requests.h"
+#include "proxy/node/recovery/missing_entries.h"
+#include "proxy/node/recovery/recovery_tier.h"
+#include "proxy/node/recovery/server_dump.h"
+#include "proxy/node/recovery/server_parts.h"
+#include "proxy/node/recovery/server_restart.h"
+#include "proxy/node/recovery/shipping.h"
+#include "proxy/node/recovery/starting_point.h"
+#include "proxy/node/status.h"
+#include "runtime/setup/exit_status.h"
+
+namespace crane::node {
+
+struct RecoveryActions {
+  std::function<void()> on_event;  // before whatever an event brings
+  std::function<Result<Index>(EntryType type, GrantTurns grant, std::span<const std::byte> body)>
+      propose;
+  std::function<GrantTurns()> input_grant;
+  // As if the server had put it out.
+  std::function<void(const OutputHeader& header)> put_out;
+  // Why CRIU does not dump this server, for crane-run; empty: it does.
+  std::function<void(const std::string& reason)> refusal_changed;
+  // The replica has run what it missed, or the time for that is over.
+  std::function<void()> caught_up;
+  // The replica cannot go on.
+  std::function<void(ExitStatus status, const std::string& why)> failed;
+};
+
+class Recovery {
+ public:
+  // `member`: a replay takes no checkpoints.  The references outlive it.
+  Recovery(event_base* base, const Config& config, const Leadership& leadership,
+           const Agreed& agreed, bool member, RecoveryActions actions);
+  Recovery(const Recovery&) = delete;
+  Recovery& operator=(const Recovery&) = delete;
+
+  // --- setting up, in this order
+  // Where the replica begins; a failure ends the node.
+  std::optional<StartingPoint::Failure> begin();
+  const StartingPoint& start() const noexcept { return start_; }
+  void open(ServerParts parts);
+  // The log is open; `group` outlives this.
+  void opened(consensus::Consensus& group);
+
+  // --- the log
+  bool holds_log() const noexcept;
+  // An entry, before the server gets it, and after it did.
+  void before_server(const consensus::EntryView& entry);
+  void after_server(const consensus::EntryView& entry, std::int64_t now_ns);
+  void admitted(Index at) { restart_->admitted(at); }
+  // An out-of-band message.  False: it is about something else.
+  bool heard(std::span<const std::byte> message) { return tier_.heard(message); }
+  // A replica came for a checkpoint.
+  void visited(ReplicaId from, std::unique_ptr<consensus::SecureLink> link);
+
+  // --- the server
+  // Begins to start it, or brings it back.
+  Outcome start_server();
+  // It runs; true: its processes came back, and its ports are to be opened.
+  Result<bool> server_started(std::string& why);
+  // Its main process ended at a turn, or for the kernel; false: that was not asked for.
+  bool ended_at_turn() { return restart_->ended_at_turn(); }
+  bool ended() { return restart_->ended(); }
+  void dump_prepared(std::int64_t now_ns);
+  void dump_ended(const std::string& why_not, const std::string& refusal);
+
+  // --- the loop
+  struct Seen {
+    bool serves = false;    // it leads and takes clients
+    bool admitted = false;  // it leads, and its server admitted START
+    bool stopping = false, done = false;
+  };
+  void step(const Seen& seen, std::int64_t now_ns);
+  // Whether the replica has caught up with the log.
+  void step_catch_up(std::int64_t now_ns);
+  bool catches_up() const noexcept { return catch_up_.active(); }
+  std::int64_t due_ns() const noexcept { return due_ns_; }
+
+  // --- operators
+  std::string ask(const nlohmann::json& request);
+  void ask_if_wanted() { requests_->ask_if_wanted(leadership_.started()); }
+  bool takes_checkpoint() const noexcept { return !dump_->idle(); }
+  const std::string& refusal() const noexcept { return tier_.refusal(); }
+  void describe(NodeStatus& status);
+
+  // This replica diverged somewhere behind entry `verified`.
+  void distrust(std::uint64_t verified);
+  void stop();
+
+ private:
+  void open_requests();
+  void open_restart();
+  void open_shipping();
+  bool knows(ReplicaId who) const;
+  void packed(checkpoint::Tier tier, Index at, const std::string& why_not);
+  void step_dump(std::int64_t now_ns);
+  void step_restart(const Seen& seen, std::int64_t now_ns);
+  void look_for_newer(std::int64_t now_ns);
+  void rely_on_checkpoints();
+  bool reaches_beginning() const;
+
+  event_base* base_;
+  const Config& config_;
+  const Leadership& leadership_;
+  const Agreed& agreed_;
+  const bool member_;
+  const RecoveryActions actions_;
+  consensus::Consensus* group_ = nullptr;
+  std::optional<ServerParts> parts_;
+  StartingPoint start_;
+  RecoveryTier tier_;
+  std::unique_ptr<CheckpointPacker> packer_;
+  std::unique_ptr<ServerDump> dump_;
+  std::unique_ptr<ServerRestart> restart_;
+  std::unique_ptr<CheckpointRequests> requests_;
+  std::unique_ptr<Shipping> shipping_;  // none: all replicas' are on this machine
+  MissingEntries missing_;
+  CatchUp catch_up_;
+  bool serves_ = false;  // as of the last step
+  std::int64_t dump_due_ns_;
+  std::int64_t due_ns_;
+};
+
+}  // namespace crane::node

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The server is ended and another one started on its files (restarter.h), as it is carried out: on
+// all replicas at one place of the log, which is then published as a checkpoint without processes.
+//
+// Threads: the node's one thread.
+// INVARIANT RESTART-1  Each server's end is asked for once per view, by a leader whose own server
+//                      ended or did not for kEndNs.
+// INVARIANT RESTART-2  What goes on with the new server is noted when the old one can do nothing
+// any
+//                      more, and published only after the new one runs.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "dmt/anew.h"
+#include "dmt/base/ids.h"
+#include "dmt/base/result.h"
+#include "dmt/sequence/output.h"
+#include "proxy/node/recovery/checkpoint_packer.h"
+#include "proxy/node/recovery/restarter.h"
+#include "proxy/node/recovery/server_parts.h"
+#include "runtime/setup/exit_status.h"
+
+namespace crane::node {
+
+struct ServerRestartActions {
+  // A RESTART entry.
+  std::function<Result<Index>(GrantTurns grant, std::span<const std::byte> body)> propose;
+  std::function<GrantTurns()> input_grant;
+  // As if the server had put it out.
+  std::function<void(const OutputHeader& header)> put_out;
+  std::function<void()> release_log;
+  // The replica cannot go on.
+  std::function<void(ExitStatus status, const std::string& why)> failed;
+  // A checkpoint at `at` was not made.
+  std::function<void(Index at, const std::string& why)> refused;
+};
+
+class ServerRestart {
+ public:
+  // `upper`: what the first server's files begin as, "" the machine's.  The references outlive it.
+  ServerRestart(ServerParts& parts, CheckpointPacker& packer, std::string upper,
+                const dmt::Carried& carried, ServerRestartActions actions);
+  ServerRestart(const ServerRestart&) = delete;
+  ServerRestart& operator=(const ServerRestart&) = delete;
+
+  // --- the leader's
+  // An operator asks for it, or the schedule; the answer (control).
+  std::string ask(std::int64_t now_ns);
+
+  // --- every replica's
+  // A RESTART entry, before the server gets it.
+  void committed(const consensus::EntryView& entry);
+  void admitted(Index at) { machine_.admitted(at); }
+  // The server's main process ended at a turn; false: by itself.
+  bool ended_at_turn() { return machine_.server_ended(); }
+  // For the kernel; false: that was not asked for.
+  bool ended();
+
+  struct Seen {
+    bool serves = false;     // it leads and takes clients,
+    bool may_lead = false;   // and its server admitted START, and nothing stops it
+    bool done = false;       // the replica has come to its end
+    bool publishes = false;  // a checkpoint of this replica may be made now
+    bool member = true;      // and what is there is worth one: a voter that has caught up
+    Index missed{};          // up to here what is asked was asked of an earlier life
+    std::string refusal;     // why CRIU does not dump this server
+  };
+  // Does what there is to do; when to look again at the latest.
+  std::int64_t step(const Seen& seen, std::int64_t now_ns);
+
+  bool holds_log() const noexcept { return machine_.holds(); }
+  // The server ends, or has ended.
+  bool under_way() const noexcept { return machine_.state() != Restarter::State::kIdle; }
+  // No checkpoint by CRIU can be made beside it.
+  bool busy() const noexcept { return under_way() || due_; }
+  // What the next server's files begin as; "": the machine's.
+  const std::string& upper() const noexcept { return upper_; }
+  // The packer is done with what it was given; how long that took.
+  std::int64_t packed(std::int64_t now_ns) noexcept {
+    return now_ns - std::exchange(packing_ns_, 0);
+  }
+
+ private:
+  void propose_begin(const Seen& seen, std::int64_t now_ns);
+  void ask_by_schedule(const Seen& seen, std::int64_t now_ns);
+  void publish(std::int64_t now_ns);
+  bool is_over();
+  void close_all();
+  void end_server();
+  void begin_new_server();
+  bool renew_segment();
+  void forget_files();
+
+  ServerParts& parts_;
+  CheckpointPacker& packer_;
+  const ServerRestartActions actions_;
+  Restarter machine_;
+  std::string upper_;
+  std::string kept_;               // where the files of the server go that ends, or has ended
+  bool gone_ = false;              // for the kernel, while another one is to take its place
+  bool due_ = false;               // to be published
+  bool worth_ = false;             // Seen::member, as of the last step,
+  Index missed_{};                 // and Seen::missed
+  CheckpointContents contents_;    // as of the place where it ended
+  dmt::Carried carried_;           // likewise
+  View begin_proposed_{};          // here, for the server that ends
+  std::int64_t ending_ns_ = 0;     // since when it ends; 0: it does not
+  std::int64_t asked_ns_ = 0;      // when the schedule last asked,
+  std::uint64_t asked_after_ = 0;  // and how many inputs there were before
+  std::int64_t packing_ns_ = 0;    // since when; 0: nothing is packed
+};
+
+}  // namespace crane::node

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    A checkpoint that a replica makes is one that a replica begins at, and only those are
+//         relied on that were compared with the others'.
+// METHOD  Checkpoints without processes in a directory of their own; a real packing process.
+// CHECKS  PACK-1, PACK-2, START-1, START-2, LACK-1; what goes on with a new server, as JSON.
+#include "proxy/node/recovery/checkpoint_packer.h"
+
+#include <stdlib.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "proxy/node/recovery/missing_entries.h"
+#include "proxy/node/recovery/starting_point.h"
+
+using namespace crane;
+using namespace crane::node;
+
+namespace {
+
+struct World {
+  event_base* base = event_base_new();
+  std::string directory = "/tmp/crane-packer-XXXXXX";
+  Config config;
+  Agreed agreed{};
+  std::unique_ptr<CheckpointPacker> packer;
+  std::vector<Index> made;
+  std::string why_not = "not asked";
+
+  World() {
+    REQUIRE(::mkdtemp(directory.data()) != nullptr);
+    config.dir = directory;
+    config.shm_dir = directory + "/shm";
+    config.log_id = 42;
+    config.durability = "disk";
+    agreed.fill(7);
+    std::filesystem::create_directories(config.replica_dir());
+    renew();
+  }
+  ~World() {
+    packer.reset();
+    CHECK(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED) == 0);
+    event_base_free(base);
+    std::filesystem::remove_all(directory);
+  }
+  void renew() {
+    packer = std::make_unique<CheckpointPacker>(
+        base, config, agreed,
+        PackerActions{[] {},
+                      [this](checkpoint::Tier, Index at, const std::string& why) {
+                        why_not = why;
+                        if (why.empty()) made.push_back(at);
+                      }});
+  }
+  static CheckpointContents contents(std::uint64_t at) {
+    CheckpointContents c;
+    c.tier = checkpoint::Tier::kRestart;
+    c.state.at = {View{256}, Index{at}};
+    c.state.clock = at * 10;
+    c.files = nlohmann::json::object();
+    dmt::Carried carried;
+    carried.admitted = c.state.at;
+    carried.clock = c.state.clock;
+    carried.seed[3] = 99;
+    c.carried = to_json(carried);
+    return c;
+  }
+  void make(CheckpointContents c) {
+    const Index at = c.state.at.index;
+    REQUIRE(packer->begin(at).ok());
+    CHECK_FALSE(packer->idle());
+    std::filesystem::create_directories(packer->staging_upper());
+    std::ofstream(packer->staging_upper() + "/data") << value(at);
+    why_not = "under way";
+    REQUIRE(packer->pack(std::move(c)).ok());
+    while (why_not == "under way") event_base_loop(base, EVLOOP_ONCE);
+    REQUIRE(why_not.empty());
+    CHECK(packer->idle());
+  }
+  void make(std::uint64_t at) { make(contents(at)); }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(World, "a replica begins at the newest checkpoint of its log",
+                 "[packer][START-1]") {
+  make(5);
+  make(9);
+  CHECK(made == std::vector{Index{5}, Index{9}});
+  config.restore = true;
+  StartingPoint start(config, agreed, true);
+  REQUIRE_FALSE(start.find());
+  CHECK(start.at_checkpoint());
+  CHECK_FALSE(start.revives());
+  CHECK(start.state().at.index == Index{9});
+  CHECK(start.carried().seed[3] == 99);
+  CHECK(start.log_position()->facts.empty());
+  CHECK(std::string(start.recovered_by()) == "restart");
+  std::string data;
+  std::ifstream(start.upper() + "/data") >> data;
+  CHECK(data == "9");
+}
+
+TEST_CASE_METHOD(World, "a checkpoint of another log is none", "[packer][START-1]") {
+  make(5);
+  config.log_id = 43;
+  config.restore = true;
+  StartingPoint start(config, agreed, true);
+  const auto failure = start.find();
+  REQUIRE(failure);
+  CHECK(failure->first == ExitStatus::kNoCheckpoint);
+  config.may_begin = true;
+  StartingPoint again(config, agreed, true);
+  CHECK_FALSE(again.find());
+  CHECK(again.runs_all_again());
+  CHECK(std::string(again.recovered_by()) == "replay");
+}
+
+TEST_CASE_METHOD(World, "one whose new server would not go on where the old one ended is none",
+                 "[packer][START-1]") {
+  make(5);
+  CheckpointContents torn = contents(9);
+  torn.state.clock = 1;
+  make(std::move(torn));
+  StartingPoint start(config, agreed, true);
+  config.restore = true;
+  REQUIRE_FALSE(start.find());
+  CHECK(start.state().at.index == Index{5});
+}
+
+TEST_CASE_METHOD(World, "a server of another configuration does not come back",
+                 "[packer][START-2]") {
+  make(5);
+  config.restore = true;
+  agreed[1] = 8;
+  StartingPoint start(config, agreed, true);
+  const auto failure = start.find();
+  REQUIRE(failure);
+  CHECK(failure->first == ExitStatus::kDisagrees);
+  CHECK(failure->second.find("the server's command line") != std::string::npos);
+  StartingPoint replay(config, agreed, false);
+  CHECK_FALSE(replay.find());
+}
+
+TEST_CASE_METHOD(World, "what was compared with the others is relied on, once",
+                 "[packer][PACK-2]") {
+  make(5);
+  make(9);
+  CHECK_FALSE(packer->take_relied(Index{4}));
+  CHECK(packer->take_relied(Index{8}) == Index{5});
+  CHECK_FALSE(packer->take_relied(Index{8}));
+  renew();  // the next life of this node
+  packer->find_own();
+  CHECK(packer->take_relied(Index{100}) == Index{9});
+}
+
+TEST_CASE_METHOD(World, "what may be wrong is removed, what was verified stays", "[packer]") {
+  make(5);
+  make(9);
+  packer->distrust(5);
+  const auto left = checkpoints_to_try(config);
+  REQUIRE(left.size() == 1);
+  CHECK(left[0].listed.manifest.at.index == Index{5});
+}
+
+TEST_CASE_METHOD(World, "what is given up leaves nothing", "[packer][PACK-1]") {
+  REQUIRE(packer->begin(Index{5}).ok());
+  const std::string staging = packer->staging_path();
+  CHECK(std::filesystem::exists(staging));
+  SECTION("abandoned") { packer->abandon(); }
+  SECTION("ended") { packer.reset(); }
+  CHECK_FALSE(std::filesystem::exists(staging));
+  if (packer == nullptr) return;
+  CHECK(packer->idle());
+  make(9);
+}
+
+TEST_CASE_METHOD(World, "a replica that lacks entries begins anew when there is one behind them",
+                 "[packer][LACK-1]") {
+  make(5);
+  MissingEntries missing(config);
+  CHECK(missing.is_due(1));
+  CHECK_FALSE(missing.is_due(2));
+  CHECK_FALSE(missing.step(Index{5}, nullptr, 1));
+  const auto why = missing.step(Index{4}, nullptr, 1);
+  REQUIRE(why);
+  CHECK(why->find("checkpoint, which is at entry 5") != std::string::npos);
+}
+
+TEST_CASE("what goes on with a new server is what stands in a checkpoint", "[packer]") {
+  CHECK_FALSE(carried_of(nlohmann::json::object()).ok());
+  CHECK_FALSE(carried_of({{"carried", {{"clock", "x"}}}}).ok());
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    A leader asks the right replica for a checkpoint, at the right time.
+// METHOD  CheckpointRequests alone: the test is the members, the log and the clock.
+// CHECKS  ASK-1, ASK-2; operators' answers; replicas that lack entries; a machine without CRIU.
+#include "proxy/node/recovery/checkpoint_requests.h"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "dmt/sequence/entry.h"
+#include "proxy/clients/encode.h"
+
+using namespace crane;
+using namespace crane::node;
+
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+const nlohmann::json kAny = nlohmann::json::object();
+
+struct World {
+  Config config;
+  std::vector<consensus::MemberStatus> members;
+  std::vector<unsigned> asked;  // replicas, in the order of the log
+  bool full = false;
+  std::string wanted_not;
+
+  World() {
+    config.replicas = 3;
+    for (std::uint8_t i = 0; i < 3; ++i) {
+      consensus::MemberStatus m{};
+      m.id = ReplicaId{i};
+      m.role = consensus::MemberRole::kVoter;
+      m.connected = m.streaming = true;
+      members.push_back(m);
+    }
+  }
+  CheckpointRequests make() {
+    CheckpointRequestActions actions;
+    actions.members = [this] { return members; };
+    actions.propose = [this](std::span<const std::byte> bytes) -> Result<Index> {
+      if (full) return Error{Code::kBusy, 0, "the log is full"};
+      CheckpointBody body;
+      REQUIRE(proxy::read_body(bytes, body));
+      asked.push_back(body.replica);
+      return Index{asked.size()};
+    };
+    actions.restart = [] { return std::string(R"({"ok": true, "message": "restarted"})"); };
+    return CheckpointRequests(config, wanted_not, std::move(actions));
+  }
+  static std::string error_of(const std::string& answer) {
+    return nlohmann::json::parse(answer).value("error", "");
+  }
+};
+
+using Replicas = std::vector<unsigned>;
+
+}  // namespace
+
+TEST_CASE_METHOD(World, "replicas take turns, the leader takes none", "[requests][ASK-1][ASK-2]") {
+  auto requests = make();
+  for (int i = 0; i < 4; ++i) CHECK(error_of(requests.ask(kAny, true)).empty());
+  CHECK(asked == Replicas{1, 2, 1, 2});
+}
+
+TEST_CASE_METHOD(World, "a replica that no other waits for takes its own", "[requests][ASK-1]") {
+  SECTION("the only voter") { members.resize(1); }
+  SECTION("with learners") { members[1].role = members[2].role = consensus::MemberRole::kLearner; }
+  auto requests = make();
+  CHECK(requests.alone());
+  (void)requests.ask(kAny, true);
+  CHECK(asked == Replicas{0});
+}
+
+TEST_CASE_METHOD(World, "an operator hears why there is none", "[requests]") {
+  auto requests = make();
+  CHECK(error_of(requests.ask(kAny, false)) == "not_leader");
+  CHECK(error_of(requests.ask({{"replica", 0}}, true)) == "busy");
+  members[2].streaming = false;
+  CHECK(error_of(requests.ask({{"replica", 2}}, true)) == "busy");
+  CHECK(error_of(requests.ask({{"replica", 1}}, true)).empty());
+  members[1].connected = false;
+  CHECK(error_of(requests.ask(kAny, true)) == "busy");
+  members[1].connected = true;
+  full = true;
+  CHECK(error_of(requests.ask(kAny, true)) == "busy");
+  CHECK(asked == Replicas{1});
+  CHECK(requests.ask({{"tier", "restart"}}, true).find("restarted") != std::string::npos);
+}
+
+TEST_CASE_METHOD(World, "a replica that lacks entries gets one, once per five seconds",
+                 "[requests]") {
+  auto requests = make();
+  members[2].needs_checkpoint = true;
+  requests.step(kSecond, 0, 0);
+  requests.step(2 * kSecond, 0, 0);
+  CHECK(asked == Replicas{1});
+  requests.step(7 * kSecond, 0, 0);
+  CHECK(asked == Replicas{1, 2});
+  requests.help(ReplicaId{2}, Index{9}, 8 * kSecond);
+  requests.help(ReplicaId{2}, Index{9}, 9 * kSecond);
+  CHECK(asked == Replicas{1, 2, 1});
+}
+
+TEST_CASE_METHOD(World, "one that runs in valgrind gets none", "[requests]") {
+  auto requests = make();
+  members[2].role = consensus::MemberRole::kAnalysis;
+  members[2].needs_checkpoint = true;
+  requests.step(kSecond, 0, 0);
+  CHECK(asked.empty());
+}
+
+TEST_CASE_METHOD(World, "the schedule asks where checkpoints are taken", "[requests]") {
+  config.checkpoint_every_s = 10;
+  SECTION("here") {
+    auto requests = make();
+    for (int s = 1; s <= 12; ++s) requests.step(s * kSecond, 0, static_cast<std::uint64_t>(s));
+    CHECK(asked == Replicas{1});
+    requests.ask_if_wanted(true);
+    CHECK(asked == Replicas{1, 2});
+  }
+  SECTION("not where CRIU is missing") {
+    wanted_not = "no CRIU";
+    auto requests = make();
+    for (int s = 1; s <= 12; ++s) requests.step(s * kSecond, 0, static_cast<std::uint64_t>(s));
+    requests.ask_if_wanted(true);
+    CHECK(asked.empty());
+  }
+}
