@@ -149,16 +149,17 @@ std::size_t LiveCheck::voters() const {
   return static_cast<std::size_t>(std::max<std::ptrdiff_t>(voters, 1));
 }
 
-std::int64_t LiveCheck::due_ns(const Seen& seen, std::int64_t now_ns) const {
+std::int64_t LiveCheck::step(const Seen& seen, std::int64_t now_ns) {
   if (!checks(seen)) return proxy::kNever;
-  return policy_.look_again_ns(now_ns, work_done(seen.entries));
+  const auto done = work_done(seen.entries);
+  const std::int64_t look_ns = policy_.look_again_ns(now_ns, done);
+  if (look_ns == proxy::kNever || leadership_.busy()) return look_ns;
+  if (!policy_.due(now_ns, done, !policy_.waiting() || all_digests_there())) return look_ns;
+  propose(done, now_ns);
+  return policy_.look_again_ns(now_ns, done);
 }
 
-void LiveCheck::step(const Seen& seen, std::int64_t now_ns) {
-  if (!checks(seen) || leadership_.busy()) return;
-  const auto done = work_done(seen.entries);
-  if (policy_.look_again_ns(now_ns, done) == proxy::kNever) return;
-  if (!policy_.due(now_ns, done, !policy_.waiting() || all_digests_there())) return;
+void LiveCheck::propose(const proxy::VerifyPolicy::Work& done, std::int64_t now_ns) {
   const HashBody body = next_hash(done);
   const auto payload = proxy::encode(body);
   const Result<Index> index = actions_.propose(payload);

@@ -70,9 +70,8 @@ class LiveCheck {
     bool serves = false;  // it leads, takes clients, and goes on
     EntryCounts entries{};
   };
-  void step(const Seen& seen, std::int64_t now_ns);
-  // When step() has something to do next.
-  std::int64_t due_ns(const Seen& seen, std::int64_t now_ns) const;
+  // When to look again at the latest.
+  std::int64_t step(const Seen& seen, std::int64_t now_ns);
 
   const proxy::Alarms& alarms() const noexcept { return alarms_; }
   proxy::Verdict verdict() const noexcept { return verdict_; }
@@ -86,6 +85,7 @@ class LiveCheck {
   };
   bool checks(const Seen& seen) const noexcept { return seen.serves && config_.replicas > 1; }
   proxy::VerifyPolicy::Work work_done(const EntryCounts& entries) const noexcept;
+  void propose(const proxy::VerifyPolicy::Work& done, std::int64_t now_ns);
   bool all_digests_there() const;
   std::size_t voters() const;  // at least 1
   proxy::HashBody next_hash(const proxy::VerifyPolicy::Work& done);

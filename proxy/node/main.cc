@@ -104,6 +104,8 @@ void begin_again(const std::string& path, int replica) {
   const char* const words[] = {"crane-node", "--config",     path.c_str(),
                                "--replica",  number.c_str(), nullptr};
   spdlog::info("this replica begins again");
+  for (const int signo : {SIGINT, SIGTERM})
+    ::signal(signo, SIG_DFL);  // ignored since the loop ended
   spdlog::shutdown();
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   ::execv("/proc/self/exe", const_cast<char* const*>(words));

@@ -28,6 +28,9 @@ class Shutdown {
   // Stays until then, so that others learn what it knows.
   void linger_until(std::int64_t at_ns) noexcept { leave_at_ns_ = at_ns; }
   void leave_now() noexcept { done_ = true; }
+  // The replica was removed from the group by an operator; a failure follows.
+  void leave_group() noexcept { removed_ = true; }
+  bool removed() const noexcept { return removed_; }
   // False: the node has ended already (STOP-1).
   bool fail(ExitStatus status) noexcept {
     if (done_) return false;
@@ -65,6 +68,7 @@ class Shutdown {
  private:
   bool stopping_ = false;
   bool done_ = false;
+  bool removed_ = false;
   ExitStatus result_ = ExitStatus::kStopped;
   std::int64_t leave_at_ns_ = std::numeric_limits<std::int64_t>::max();
   std::int64_t active_ns_ = 0;  // when the server last did something visible

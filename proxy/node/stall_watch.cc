@@ -43,7 +43,7 @@ StallWatch::StallWatch(dmt::Layout& layout, std::uint8_t replicas, StallActions 
 }
 
 void StallWatch::committed(EntryType type, std::span<const std::byte> body) {
-  if (!on_) return;
+  if (!on_ || closed_) return;
   if (PassedBody passed; type == EntryType::kPassed && proxy::read_body(body, passed)) {
     passed_ = std::max(passed_, passed.clock);
     news_ = true;

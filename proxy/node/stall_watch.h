@@ -50,6 +50,8 @@ class StallWatch {
 
   // A PREEMPT or PASSED of the log, in its order; others are ignored.
   void committed(EntryType type, std::span<const std::byte> body);
+  // All is known: the log tells nothing new.
+  void close() noexcept { closed_ = true; }
   // True when a step has something to do at once: an entry came, or an order was obeyed.
   bool has_news() const noexcept {
     return news_ || dmt::orders_obeyed(w_) != obeyed_ ||
@@ -83,6 +85,7 @@ class StallWatch {
   const bool alone_;  // a group of one tells nobody
   const StallActions actions_;
   bool news_ = false;
+  bool closed_ = false;
 
   std::deque<PreemptBody> orders_;  // committed, not yet obeyed here
   bool published_ = false;          // the first of them

@@ -61,6 +61,10 @@ class Supervisor {
   void ready();
   void role(const char* name, std::uint64_t view, int leader = -1);
   void members(std::span<const consensus::MemberStatus> members);
+  // crane-run starts the nodes of those that come.
+  void members(const consensus::Consensus& group) {
+    if (present()) members(group.status().members);
+  }
   void server(pid_t pid);
   void exit(int status, bool by_signal);
   void fatal(ExitStatus status, const std::string& message);

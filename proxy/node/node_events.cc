@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts tell the node: entries of the log, output of the server, its start and its end.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+
+#include "dmt/scheduler.h"
+#include "dmt/sequence/hash_entry.h"
+#include "proxy/clients/encode.h"
+#include "proxy/node/line_ups.h"
+#include "proxy/node/node.h"
+
+namespace crane::node {
+namespace {
+
+// How long to stay after the server's end, so that followers learn what was committed.
+constexpr std::int64_t kLingerNs = 3'000'000'000;
+
+}  // namespace
+
+// --- the log ------------------------------------------------------------------------------------
+
+void Node::on_committed(const consensus::EntryView& entry) {
+  if (end_.done()) return;
+  if (!intake_->is_next(entry.at.index)) {  // K1: the server would lack what is between
+    return fail(ExitStatus::kMissedEntries,
+                fmt::format("the log begins at entry {} here, entry {} is needed: what this "
+                            "replica missed while it was away is gone; a replica cannot come back "
+                            "yet",
+                            value(entry.at.index), value(intake_->last()) + 1));
+  }
+  server_->outputs().committed(entry);
+  if (!LogIntake::is_of_consensus(entry)) {
+    leadership_.committed(static_cast<std::int64_t>(entry.stamp_ns), now_ns_);
+  }
+  intake_->committed(entry);
+}
+
+// The server gets it.
+void Node::deliver(const consensus::EntryView& entry, bool was_held) {
+  const auto type = static_cast<EntryType>(entry.type);
+  if (type == EntryType::kStart && mode_.member()) {
+    const char* what = first_difference(agreed_, entry.payload);
+    const unsigned leader = value(view_owner(entry.at.view));
+    if (what != nullptr) {
+      return fail(ExitStatus::kDisagrees, disagreement(config_, what, leader));
+    }
+  }
+  ConnectBody body;
+  if (type == EntryType::kConnect && proxy::read_body(entry.payload, body)) {
+    server_->outputs().connected(ConnId{value(entry.at.index)}, body);
+    mode_.connected(ConnId{value(entry.at.index)}, body);
+  }
+  if (!was_held) stalls_->committed(type, entry.payload);
+  consensus::EntryView given = entry;
+  if (type == EntryType::kHash) {
+    live_check_->committed(entry);
+    // The server has no use for the rest.
+    given.payload = entry.payload.first(std::min(entry.payload.size(), sizeof(HashEntryHead)));
+  }
+  recovery_->before_server(entry);
+  server_->slot0().committed(given);
+  recovery_->after_server(entry, now_ns_);
+}
+
+// --- the server ---------------------------------------------------------------------------------
+
+void Node::on_output(const OutputHeader& header, std::span<const std::byte> bytes) {
+  switch (header.type) {
+    case OutputType::kListen:
+      listeners_->open(static_cast<std::uint16_t>(header.conn), header.argument);
+      break;
+    case OutputType::kPortWanted:
+      listeners_->wanted(static_cast<std::uint16_t>(header.conn), header.argument);
+      return server_->node_awake();  // the bind waits
+    case OutputType::kExit:
+      server_->guard().expect_end();
+      if (recovery_->ended_at_turn()) break;
+      server_->exit().at_turn(static_cast<int>(header.argument));
+      server_->layout().scheduler.leading.store(0, std::memory_order_relaxed);
+      break;
+    case OutputType::kAdmitted:
+      recovery_->admitted(Index{header.conn});
+      return live_check_->admitted(header, !end_.done(), now_ns_);
+    case OutputType::kTurns:
+      return;  // no client's
+    default:
+      break;
+  }
+  proxy_->output(header, bytes);
+}
+
+void Node::server_started(pid_t pid) {
+  spdlog::info("server started, pid {}", pid);
+  server_->started();
+  std::string why;
+  const Result<bool> revived = recovery_->server_started(why);
+  if (!revived.ok()) fail(ExitStatus::kNoCheckpoint, why);
+  if (revived.ok() && revived.value()) {  // its threads sleep, and go on with the next entry
+    listeners_->open_all(true);
+    listeners_->recover();
+    dmt::lay_turn_down(server_->layout());
+  }
+  if (!mode_.server_started(pid, why).ok()) fail(ExitStatus::kBadConfiguration, why);
+  supervisor_.server(pid);
+  supervisor_.ready();
+}
+
+void Node::server_ended(int status) {
+  if (recovery_->ended()) return;
+  ServerExit& exit = server_->exit();
+  if (!exit.exited()) {
+    return fail(ExitStatus::kServerDied,
+                WIFSIGNALED(status)
+                    ? fmt::format("the server was killed by signal {} on this replica only",
+                                  WTERMSIG(status))
+                    : fmt::format("the server ended with status {} outside the schedule",
+                                  WEXITSTATUS(status)));
+  }
+  exit.report();
+  spdlog::info("the server ended with status {}", exit.code());
+  warn_of_missing_line_ups(config_, server_->layout());
+  server_->guard().stop();
+  supervisor_.exit(exit.code(), exit.by_signal());
+  end_.linger_until(monotonic_ns() + kLingerNs);
+}
+
+}  // namespace crane::node

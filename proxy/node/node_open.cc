@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the parts of a node are put together: what one asks of another, as functions.
+#include <fmt/format.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/fault_points.h"
+#include "dmt/base/assert.h"
+#include "dmt/hand_off.h"
+#include "dmt/scheduler.h"
+#include "proxy/clients/encode.h"
+#include "proxy/clients/tuning.h"
+#include "proxy/node/backlog_room.h"
+#include "proxy/node/consensus_options.h"
+#include "proxy/node/node.h"
+#include "proxy/node/server_maps.h"
+#include "runtime/setup/preflight.h"
+
+namespace crane::node {
+namespace {
+
+// What this node admits by itself cannot be admitted (its standard error says why), and there is no
+// way back from there.  The keeper ends the server; that a process ended deposes a leader.
+void leave_at_once() noexcept {
+  spdlog::error("this replica is fenced, by its node");
+  ::_exit(code(ExitStatus::kFenced));
+}
+
+proxy::ProxyOptions proxy_options(const dmt::Layout& layout) {
+  proxy::ProxyOptions options;
+  options.connection.send_buffer = layout.header.configuration.send_buffer;
+  options.connection.receive_window = dmt::kReceiveWindow;
+  options.connection.first_window = dmt::kFirstWindow;
+  options.queued_bytes_max = proxy::kQueuedBytesMax;
+  return options;
+}
+
+// At the checkpoint's place, if there is one; of a new server that runs all inputs at the log's
+// beginning.
+Result<std::unique_ptr<consensus::Consensus>> open_log(const Config& config, NodeMode& mode,
+                                                       const StartingPoint& start,
+                                                       consensus::Options options,
+                                                       const LogReader& reader) {
+  options.checkpoint = start.log_position();
+  const Index behind = start.state().at.index;
+  auto opened = mode.open_log(options, behind, reader);
+  if (opened.ok() || opened.error().code != Code::kGone || config.on_disk()) return opened;
+  if (config.keeps_log) return opened;
+  spdlog::warn("what this replica missed is not in its own log any more: the others have it");
+  options.forget = true;
+  return mode.open_log(std::move(options), behind, reader);
+}
+
+// Another crane-run has taken this replica over: it hears all that it would know had it been there
+// from the beginning.
+void introduce(Supervisor& supervisor, const proxy::Proxy& proxy, const Leadership& leadership,
+               const Recovery& recovery, const ReplicaServer& server,
+               const consensus::Consensus& group, Listeners& listeners) {
+  spdlog::info("another crane-run has taken this replica over");
+  proxy.for_each_listener([&](std::uint16_t port, int fd) { supervisor.hand_over(port, fd); });
+  supervisor.role(leadership.leads() ? "leader" : consensus::name(leadership.role()),
+                  view_counter(leadership.view()));
+  supervisor.refused_dumps(recovery.refusal());
+  supervisor.members(group);
+  if (server.pid() > 0) {
+    supervisor.server(server.pid());
+    supervisor.ready();
+    listeners.open_all(false);
+  }
+  const ServerExit& exit = server.exit();
+  if (exit.reported()) supervisor.exit(exit.code(), exit.by_signal());
+}
+
+}  // namespace
+
+bool Node::open() {
+  if (!loop_.open([this] { server_->node_awake(); }).ok()) {
+    fail(ExitStatus::kNoSegment, "no event loop");
+    return false;
+  }
+  now_ns_ = monotonic_ns();  // the log's first entries may come while it is opened
+  std::error_code ignored;
+  std::filesystem::remove(config_.replica_dir() + "/" + setup::kDrainedMark, ignored);
+  if (config_.test_only_faults) checkpoint::die_where_told(config_.replica_dir() + "/faults");
+  open_log_side();
+  if (!open_server()) return false;
+  open_leader_side();
+  open_checks();
+  if (host_ != nullptr && !host_->open()) return false;
+  server_->open_guard(loop_.base());
+  recovery_->open({config_, server_->segment(), server_->layout(), server_->slot0(),
+                   server_->guard(), server_->outputs(), *stalls_, *intake_, *live_check_,
+                   leadership_, server_->exit(), [this] { server_->drain(); },
+                   [this] { return consensus_->group_facts(); }});
+  open_control_socket();
+  return open_group();
+}
+
+// What is needed before the server: where this replica begins decides what the segment is.
+void Node::open_log_side() {
+  LogIntakeActions intake;
+  intake.holds = [this] { return recovery_->holds_log(); };
+  intake.held = [this](const consensus::EntryView& entry) {
+    stalls_->committed(static_cast<EntryType>(entry.type), entry.payload);
+  };
+  intake.deliver = [this](const consensus::EntryView& entry, bool was_held) {
+    deliver(entry, was_held);
+  };
+  intake_ = std::make_unique<LogIntake>(std::move(intake));
+  progress_ = std::make_unique<ProgressReporter>([this](const proxy::ProgressNote& note) {
+    (void)consensus_->send_note(leadership_.leader(), proxy::bytes_of(note));
+  });
+  RecoveryActions recovery;
+  recovery.on_event = [this] { server_->node_awake(); };
+  recovery.propose = [this](EntryType type, GrantTurns grant, std::span<const std::byte> body) {
+    return leadership_.propose(type, grant, body, now_ns_);
+  };
+  recovery.input_grant = [this] { return proposals_->input_grant(); };
+  recovery.put_out = [this](const OutputHeader& header) { server_->put_out(header, {}); };
+  recovery.refusal_changed = [this](const std::string& reason) {
+    supervisor_.refused_dumps(reason);
+  };
+  recovery.caught_up = [this] { progress_->caught_up(); };
+  recovery.failed = [this](ExitStatus status, const std::string& why) { fail(status, why); };
+  recovery_ = std::make_unique<Recovery>(loop_.base(), config_, leadership_, agreed_,
+                                         mode_.member(), std::move(recovery));
+}
+
+bool Node::open_server() {
+  GuardCallbacks callbacks;
+  callbacks.on_event = [this] { server_->node_awake(); };
+  callbacks.drain = [this] { server_->drain(); };
+  callbacks.on_started = [this](pid_t pid) { server_started(pid); };
+  callbacks.on_ended = [this](int status) { server_ended(status); };
+  callbacks.on_failed = [this](ExitStatus status, const std::string& why) { fail(status, why); };
+  callbacks.on_prepared = [this] { recovery_->dump_prepared(monotonic_ns()); };
+  callbacks.on_dumped = [this](const std::string& why_not, const std::string& refusal) {
+    recovery_->dump_ended(why_not, refusal);
+  };
+  callbacks.on_killed = [this](std::uint32_t process, std::uint32_t pid) {
+    fail(ExitStatus::kServerDied,
+         fmt::format("process {} (pid {} of the server) was killed on this replica only", process,
+                     pid));
+  };
+  if (const auto failure = recovery_->begin()) {
+    fail(failure->first, failure->second);
+    return false;
+  }
+  server_ = std::make_unique<ReplicaServer>(
+      config_, mode_,
+      [this](const OutputHeader& header, std::span<const std::byte> bytes) {
+        on_output(header, bytes);
+      },
+      std::move(callbacks));
+  std::string why;
+  if (const auto status = server_->open(recovery_->start(), why)) {
+    fail(*status, why);
+    return false;
+  }
+  dmt::set_fence_handler(leave_at_once);
+  return true;
+}
+
+void Node::open_leader_side() {
+  dmt::Layout& layout = server_->layout();
+  proxy_ = std::make_unique<proxy::Proxy>(
+      loop_.base(), proxy_options(layout),
+      [this](EntryType type, GrantTurns grant, std::span<const std::byte> body) {
+        return leadership_.propose(type, grant, body, now_ns_);
+      },
+      [this] { server_->node_awake(); });
+  proxy_->set_room([this](std::uint16_t port) {
+    const BacklogRoom room = backlog_room(server_->layout(), port);
+    return proxy::Proxy::Room{room.applied, room.connections};
+  });
+  if (config_.host) {
+    host_ = std::make_unique<HostRole>(
+        loop_.base(), config_, *proxy_, leadership_,
+        HostActions{[this] { server_->node_awake(); },
+                    [this](ExitStatus status, const std::string& why) { fail(status, why); }});
+  }
+  proposals_ = std::make_unique<Proposals>(config_, agreed_, layout, leadership_, *proxy_,
+                                           [this] { return consensus_->members(); });
+  ServiceActions service;
+  service.started = [this] { live_check_->lead(); };
+  service.followed = [this](bool another_leads) { requests_->follow(another_leads); };
+  service.changed = [this] { status_->report(); };
+  service_ = std::make_unique<Service>(layout, leadership_, *proxy_, *proposals_, host_.get(),
+                                       config_.replicas, std::move(service));
+  listeners_ = std::make_unique<Listeners>(
+      layout, *proxy_, host_.get(), supervisor_, *intake_, [this](const PortBody& body) {
+        return leadership_
+            .propose(EntryType::kPort, proposals_->input_grant(), proxy::bytes_of(body), now_ns_)
+            .ok();
+      });
+}
+
+void Node::open_checks() {
+  dmt::Layout& layout = server_->layout();
+  StallActions stalls;
+  stalls.probe = [this](std::uint16_t process) { server_->guard().probe(process); };
+  stalls.propose = [this](EntryType type, std::span<const std::byte> body) {
+    const bool grants = type == EntryType::kAttach;
+    const GrantTurns grant = grants ? proposals_->input_grant() : 0;
+    return leadership_.propose(type, grant, body, now_ns_).ok();
+  };
+  stalls.diverged = [this](const char* why) { fail(ExitStatus::kFenced, why); };
+  stalls_ = std::make_unique<StallWatch>(layout, config_.replicas, std::move(stalls));
+
+  LiveCheckActions check;
+  check.propose = [this](std::span<const std::byte> payload) {
+    return leadership_.propose(EntryType::kHash, proposals_->input_grant(), payload, now_ns_);
+  };
+  check.send = [this](ReplicaId to, std::span<const std::byte> message) {
+    (void)consensus_->send_note(to, message);
+  };
+  check.members = [this] { return consensus_->members(); };
+  check.maps = [this] { return maps_of(server_->pid()); };
+  check.compared = [this](const proxy::Digest& own, const proxy::Digests& logged) {
+    mode_.digest(ReplicaId{config_.replica}, own, logged);
+  };
+  check.diverged = [this](const std::string& alarm) {
+    recovery_->distrust(live_check_->alarms().unbroken());
+    fail(ExitStatus::kDiverged, alarm +
+                                    "; this replica is fenced, start the group again; "
+                                    "crane-run --record DIR --trace keeps every turn");
+  };
+  live_check_ = std::make_unique<LiveCheck>(config_, layout, server_->outputs(), leadership_,
+                                            mode_.member(), std::move(check));
+
+  const StartingPoint& start = recovery_->start();
+  if (start.at_checkpoint()) {
+    const NodeState& s = start.state();
+    if (!start.revives()) dmt::go_on_from(layout, start.carried());
+    server_->outputs().restore(s.outputs, {value(s.at.index), s.clock, s.hash});
+    stalls_->restore(s.passed, s.clock);
+    intake_->begin_behind(s.at.index, s.first_start, s.entries);
+    live_check_->restore(s.at.index, s.verified, s.anew_from);
+    leadership_.committed(static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
+    mode_.begin_behind(s.at.index, s.outputs.hash.open);
+  }
+  if (mode_.foretells(*stalls_, config_.replicas)) stalls_->close();
+}
+
+// Requests wait there until the node runs.
+void Node::open_control_socket() {
+  ControlSocketActions socket;
+  socket.on_event = [this] { server_->node_awake(); };
+  // Whether the connection's other end has become this node's crane-run; the descriptor is the
+  // supervisor's then.
+  socket.take_over = [this](int fd, const std::string& request) {
+    const Supervisor::Offer offer =
+        supervisor_.offer(fd, request, host_ != nullptr || !mode_.member());
+    if (offer == Supervisor::Offer::kTaken)
+      introduce(supervisor_, *proxy_, leadership_, *recovery_, *server_, *consensus_, *listeners_);
+    return offer != Supervisor::Offer::kAnother;
+  };
+  socket.answer = [this](const std::string& request) { return requests_->answer(request); };
+  control_socket_ = std::make_unique<ControlSocket>(loop_.base(), std::move(socket));
+  const std::string path = config_.replica_dir() + "/control.sock";
+  const Outcome opened = control_socket_->open(path);
+  if (opened.ok()) return;
+  spdlog::warn("crane-ctl cannot ask this node: {}: {}", path, reason_of(opened.error()));
+}
+
+bool Node::open_group() {
+  consensus::Options options = consensus_options(config_);
+  std::error_code ignored;  // what matters is reported by open_log()
+  std::filesystem::create_directories(options.directory, ignored);
+  consensus::Callbacks& callbacks = options.callbacks;
+  callbacks.on_committed = [this](const consensus::EntryView& e) { on_committed(e); };
+  callbacks.on_role = [this](consensus::Role role, View view, ReplicaId leader) {
+    leadership_.role(role, view, leader);
+    const bool known = value(leader) < config_.replicas;
+    spdlog::info("{} in view {}.{}, leader {}", consensus::name(role), view_counter(view),
+                 value(view_owner(view)), known ? std::to_string(value(leader)) : "not known");
+    supervisor_.role(consensus::name(role), view_counter(view), value(leader));
+    if (leadership_.leads() && consensus_ != nullptr) supervisor_.members(*consensus_);
+  };
+  callbacks.on_note = [this](ReplicaId from, std::span<const std::byte> note) {
+    if (recovery_->heard(note) || proposals_->heard(from, note, now_ns_)) return;
+    (void)live_check_->heard(from, note);
+  };
+  callbacks.on_visitor = [this](ReplicaId from, std::unique_ptr<consensus::SecureLink> link) {
+    recovery_->visited(from, std::move(link));
+  };
+  callbacks.on_members = [this] { supervisor_.members(*consensus_); };
+  callbacks.on_fatal = [this](const char* why) {
+    leadership_.gone();
+    if (consensus_ != nullptr && consensus_->status().removed) {
+      end_.leave_group();
+      supervisor_.removed();
+    }
+    fail(ExitStatus::kLeftGroup, why);
+  };
+  const LogReader reader{[this] { return !server_->slot0().spooling(); },
+                         [this] { return value(intake_->first_start()) != 0; }};
+  auto opened = open_log(config_, mode_, recovery_->start(), std::move(options), reader);
+  if (!opened.ok()) {
+    const auto [status, why] =
+        why_no_log(opened.error(), config_, recovery_->start().at_checkpoint());
+    fail(status, why);
+    return false;
+  }
+  consensus_ = std::move(opened).value();
+  if (config_.restore || consensus_->status().last != Index{0}) {
+    progress_->comes_back(static_cast<std::uint64_t>(monotonic_ns()));
+  }
+  recovery_->opened(*consensus_);
+  open_operators();
+  open_supervisor();
+  loop_.wake_by(consensus_->event_fd(), false);
+  loop_.wake_by(server_->segment().doorbell_fd(), true);
+  return true;
+}
+
+void Node::open_operators() {
+  status_ = std::make_unique<StatusReporter>(
+      StatusSources{config_, *consensus_, *server_, *stalls_, *live_check_, *intake_, *proxy_,
+                    *proposals_, *service_, *recovery_, host_.get()});
+  OperatorActions actions;
+  actions.status = [this] {
+    nlohmann::json said = to_json(status_->status());
+    said["log_digest"] = checkpoint::digest_of_log(config_.group, config_.log_id);
+    return said;
+  };
+  actions.checkpoint = [this](const nlohmann::json& request) { return recovery_->ask(request); };
+  actions.takes_checkpoint = [this] { return recovery_->takes_checkpoint(); };
+  actions.signal = [this](std::uint32_t signo) { proxy_->batch().add_signal({signo, 0}); };
+  // For maintenance, or to begin anew elsewhere in the log: in order, and without being missed.
+  actions.leave = [this] {
+    const Outcome marked = write_file(config_.replica_dir() + "/" + setup::kDrainedMark, "");
+    if (!marked.ok()) {
+      spdlog::warn("{}: {}", setup::kDrainedMark, std::strerror(marked.error().detail));
+    }
+    end_.leave_now();
+  };
+  requests_ = std::make_unique<OperatorRequests>(config_, *consensus_, leadership_, supervisor_,
+                                                 std::move(actions));
+}
+
+void Node::open_supervisor() {
+  SupervisorActions actions;
+  actions.on_event = [this] { server_->node_awake(); };
+  actions.listener = [this](std::uint16_t port, int fd) { proxy_->add_listener(port, fd); };
+  actions.listen_failed = [this](std::uint16_t port, int error, const std::string& message) {
+    spdlog::error("no listener for port {}: {}", port, message);
+    listeners_->refused(port, error);
+  };
+  actions.stop = [this] { end_.request(monotonic_ns(), server_->exit().reported()); };
+  actions.status = [this] {
+    supervisor_.status(to_json(status_->status()));
+    status_->report();
+  };
+  actions.signal = [this](std::uint32_t signo, std::uint32_t pid) {
+    if (leadership_.leads()) proxy_->batch().add_signal({signo, pid});
+  };
+  actions.change_member = [this](const std::string& request) {
+    // crane-run asks again
+    (void)requests_->change_member(nlohmann::json::parse(request, nullptr, false));
+  };
+  actions.checkpoint = [this] { recovery_->ask_if_wanted(); };
+  // The replica goes on: its clients are none of crane-run's business.
+  actions.gone = [this] {
+    listeners_->ask_again();
+    if (end_.done() || end_.stopping()) return;
+    spdlog::warn(
+        "crane-run is gone: this replica goes on; crane-run, started again with the same "
+        "command, takes it over");
+  };
+  supervisor_.watch(loop_.base(), std::move(actions));
+  // Ctrl-C goes to the whole group; SIGTERM means this node, and another one should lead.
+  loop_.on_signal(SIGTERM, [this] { end_.leave_now(); });
+  loop_.on_signal(SIGINT, [this] {
+    if (!mode_.takes_interrupt()) end_.request(monotonic_ns(), server_->exit().reported());
+  });
+}
+
+}  // namespace crane::node

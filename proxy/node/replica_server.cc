@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/replica_server.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <atomic>
+#include <utility>
+
+#include "proxy/node/consensus_options.h"
+#include "proxy/node/history_about.h"
+#include "proxy/node/placement.h"
+#include "proxy/node/server_maps.h"
+
+namespace crane::node {
+namespace {
+
+// Where Config::test_only_flip puts its wrong byte.
+constexpr std::uint64_t kFlipAfterBytes = 20'000;
+
+}  // namespace
+
+ReplicaServer::ReplicaServer(const Config& config, NodeMode& mode, PutOut put_out,
+                             GuardCallbacks callbacks)
+    : config_(config),
+      mode_(mode),
+      put_out_(std::move(put_out)),
+      callbacks_(std::move(callbacks)),
+      files_(config, config.keeps_files && mode.member()) {}
+
+std::optional<ExitStatus> ReplicaServer::open(const StartingPoint& start, std::string& why) {
+  auto segment =
+      start.revives() ? Segment::adopt(config_, start.directory()) : Segment::create(config_);
+  if (!segment.ok()) {
+    why = fmt::format("{}: {}", config_.replica_shm_dir(), reason_of(segment.error()));
+    return ExitStatus::kNoSegment;
+  }
+  segment_ = std::move(segment).value();
+  slot0_ = std::make_unique<Slot0>(layout());
+  // What a recording held before the checkpoint cannot be told from what followed it.
+  const std::string record = start.at_checkpoint() ? "" : config_.record;
+  auto outputs = Outputs::open(record, config_.replica, history_about(config_));
+  if (!outputs.ok()) {
+    why = fmt::format("record {}: {}", config_.record, reason_of(outputs.error()));
+    return ExitStatus::kBadConfiguration;
+  }
+  outputs_ = std::move(outputs).value();
+  return std::nullopt;
+}
+
+void ReplicaServer::open_guard(event_base* base) {
+  guard_ = std::make_unique<Guard>(base, config_, *segment_, callbacks_);
+  if (const std::string kept = files_.begin(); !kept.empty()) guard_->keep_files(kept);
+}
+
+Outcome ReplicaServer::start(const std::function<Outcome()>& begin) {
+  mode_.before_server(layout());
+  const ServerPlacement there(config_);
+  return begin();
+}
+
+Index ReplicaServer::applied() const noexcept {
+  return Index{layout().scheduler.applied_index.load(std::memory_order_acquire)};
+}
+
+// --- what it puts out ---------------------------------------------------------------------------
+
+std::size_t ReplicaServer::drain() {
+  return slot0_->drain([this](const OutputHeader& header, std::span<const std::byte> bytes) {
+    put_out(header, bytes);
+  });
+}
+
+void ReplicaServer::put_out(const OutputHeader& header, std::span<const std::byte> bytes) {
+  const std::span<const std::byte> said = flip(header, bytes);
+  files_.move(applied(), header.clock);  // before a client hears of it (LAST-3)
+  outputs_->output(header, said);
+  mode_.output(layout(), header, said);
+  put_out_(header, said);  // SERVER-1
+}
+
+std::span<const std::byte> ReplicaServer::flip(const OutputHeader& header,
+                                               std::span<const std::byte> bytes) {
+  const bool here = config_.test_only_flip && flipped_.empty() &&
+                    header.type == OutputType::kBytes && outputs_->bytes() > kFlipAfterBytes;
+  if (!here) return bytes;
+  spdlog::warn("test only: a bit of the output behind entry {} is wrong", value(applied()));
+  flipped_.assign(bytes.begin(), bytes.end());
+  flipped_.back() ^= std::byte{1};
+  return flipped_;
+}
+
+std::optional<proxy::SchedulePoint> ReplicaServer::rest_point() {
+  drain();
+  const dmt::SchedulerState& s = layout().scheduler;
+  if (s.holder.load(std::memory_order_acquire) != dmt::kHolderIdle) return std::nullopt;
+  const proxy::SchedulePoint rest{value(applied()), s.clock, s.hash};
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (s.holder.load(std::memory_order_relaxed) != dmt::kHolderIdle) return std::nullopt;
+  return rest;
+}
+
+// --- the end ------------------------------------------------------------------------------------
+
+void ReplicaServer::note_rest(bool in_order) {
+  if (!in_order) return;
+  const auto rest = rest_point();
+  if (!rest) return;
+  outputs_->at_rest(*rest);
+  const dmt::Layout& w = layout();
+  if (w.header.configuration.trace == 0) return;
+  const std::uint64_t clock = w.scheduler.clock;
+  const std::uint64_t first = (clock + 1) / dmt::kTurnsPerRecord * dmt::kTurnsPerRecord;
+  const std::span turns(&w.turns[first % dmt::kTurnHistory], clock + 1 - first);
+  outputs_->turns(first, std::as_bytes(turns));
+  outputs_->names({w.operation_names, sizeof w.operation_names}, maps_of(pid()));
+}
+
+void ReplicaServer::stop(bool in_order) {
+  if (guard_ != nullptr) guard_->stop();
+  if (segment_ != nullptr && in_order) {
+    files_.end(applied(), layout().scheduler.clock, exit_.reported());
+  }
+  if (outputs_ == nullptr) return;
+  outputs_->flush();
+  if (in_order) outputs_->finish();
+}
+
+}  // namespace crane::node

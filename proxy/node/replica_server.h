@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The server of this replica: its segment, its processes (guard.h), all that it puts out, and its
+// end.  What it puts out is hashed and recorded first, and only then handed on.
+//
+// Threads: the node's one thread, inside its event loop.
+// INVARIANT SERVER-1  Each record of the output ring is handed on once, in order, and after it was
+//                     noted in Outputs and the position of lasting files (LAST-3).
+
+#include <event2/event.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "dmt/base/ids.h"
+#include "dmt/base/result.h"
+#include "dmt/layout.h"
+#include "dmt/sequence/output.h"
+#include "proxy/node/config.h"
+#include "proxy/node/guard.h"
+#include "proxy/node/mode.h"
+#include "proxy/node/outputs.h"
+#include "proxy/node/recovery/lasting_files.h"
+#include "proxy/node/recovery/starting_point.h"
+#include "proxy/node/segment.h"
+#include "proxy/node/server_exit.h"
+#include "proxy/node/slot0.h"
+#include "runtime/setup/exit_status.h"
+
+namespace crane::node {
+
+class ReplicaServer {
+ public:
+  using PutOut = std::function<void(const OutputHeader& header, std::span<const std::byte> bytes)>;
+
+  // The references outlive it.
+  ReplicaServer(const Config& config, NodeMode& mode, PutOut put_out, GuardCallbacks callbacks);
+  ReplicaServer(const ReplicaServer&) = delete;
+  ReplicaServer& operator=(const ReplicaServer&) = delete;
+
+  // Its segment and recordings.  An error's sentence is in `why`, and the status with which the
+  // node ends is returned.
+  std::optional<ExitStatus> open(const StartingPoint& start, std::string& why);
+  // Its processes can be started.
+  void open_guard(event_base* base);
+  // Starts them; `begin` says from what (Recovery::start_server).
+  Outcome start(const std::function<Outcome()>& begin);
+
+  dmt::Layout& layout() noexcept { return segment_->layout(); }
+  const dmt::Layout& layout() const noexcept { return segment_->layout(); }
+  Segment& segment() noexcept { return *segment_; }
+  Slot0& slot0() noexcept { return *slot0_; }
+  Outputs& outputs() noexcept { return *outputs_; }
+  Guard& guard() noexcept { return *guard_; }
+  ServerExit& exit() noexcept { return exit_; }
+  const ServerExit& exit() const noexcept { return exit_; }
+  bool opened() const noexcept { return outputs_ != nullptr; }
+  // It runs, or is being started.
+  bool begun() const noexcept { return guard_ != nullptr && guard_->running(); }
+  pid_t pid() const noexcept { return begun() ? guard_->pid() : -1; }
+  // The last entry that it has admitted.
+  Index applied() const noexcept;
+
+  void started() { files_.server_started(applied(), layout().scheduler.clock); }
+  // Hands on all that it has put out; how many records that were.
+  std::size_t drain();
+  // As if it had put this out.
+  void put_out(const OutputHeader& header, std::span<const std::byte> bytes);
+  // Where the schedule stands, if no thread runs: what followed the last admission is compared,
+  // too.
+  std::optional<proxy::SchedulePoint> rest_point();
+
+  // The node does not sleep: the server need not ring (ring_doorbell).
+  void node_awake() noexcept { layout().scheduler.node_asleep.store(0, std::memory_order_relaxed); }
+  // Takes no turn any more.
+  void fence() noexcept { layout().scheduler.fenced.store(1, std::memory_order_seq_cst); }
+  // What the recordings need at the end; before fence().  `in_order`: they are whole.
+  void note_rest(bool in_order);
+  // Ends what is left of it, and keeps its files and recordings.
+  void stop(bool in_order);
+
+ private:
+  std::span<const std::byte> flip(const OutputHeader& header, std::span<const std::byte> bytes);
+
+  const Config& config_;
+  NodeMode& mode_;
+  const PutOut put_out_;
+  const GuardCallbacks callbacks_;
+  LastingFiles files_;
+  std::unique_ptr<Segment> segment_;
+  std::unique_ptr<Slot0> slot0_;
+  std::unique_ptr<Outputs> outputs_;
+  std::unique_ptr<Guard> guard_;
+  ServerExit exit_;
+  std::vector<std::byte> flipped_;  // Config::test_only_flip: the record that was made wrong
+};
+
+}  // namespace crane::node

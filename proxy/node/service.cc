@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/service.h"
+
+#include <spdlog/spdlog.h>
+
+namespace crane::node {
+
+void Service::be_deposed() {
+  layout_.scheduler.leading.store(0, std::memory_order_relaxed);
+  proxy_.lead(false);  // SERVE-1
+  if (host_ != nullptr) host_->give_up_address();
+  proposals_.pause();
+  actions_.changed();
+}
+
+void Service::follow_role(Index applied, bool goes_on, bool stopping, std::int64_t now_ns) {
+  const bool changed = leadership_.take_changed();
+  if (leadership_.take_deposed()) be_deposed();
+  if (changed) {
+    if (host_ != nullptr) host_->follow(quorum_.refuses());
+    actions_.followed(leadership_.role() == consensus::Role::kFollower &&
+                      value(leadership_.leader()) < replicas_);
+  }
+  if (stopping && proxy_.leading()) proxy_.lead(false);
+  if (!leadership_.leads() || !goes_on) return;
+  if (!leadership_.started() && proposals_.start(now_ns)) actions_.started();
+  if (!leadership_.admitted(applied) || proxy_.leading()) return;  // O2
+  proxy_.lead(true);
+  if (host_ != nullptr) host_->take_address();
+  actions_.changed();
+}
+
+void Service::look_at_quorum(const consensus::QuorumStatus& quorum, std::int64_t now_ns) {
+  const QuorumWatch::Change change = quorum_.step(quorum, now_ns);
+  if (change == QuorumWatch::Change::kNone) return;
+  if (change == QuorumWatch::Change::kLost) {
+    spdlog::error("{}", quorum_.text());
+  } else {
+    spdlog::info("a majority of the replicas answers and has a leader: clients are taken again");
+  }
+  if (host_ != nullptr) host_->refuse(quorum_.refuses());
+  actions_.changed();
+}
+
+}  // namespace crane::node

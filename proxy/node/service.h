@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Whether this replica takes clients: while it leads and its server knows that, and never without a
+// quorum.
+//
+// Threads: the node's one thread.
+// INVARIANT SERVE-1  Clients are taken only while this replica leads and its own server has
+// admitted
+//                    its START (O2); all are reset, and the virtual address given up, before the
+//                    replica does anything else after it was deposed.
+
+#include <cstdint>
+#include <functional>
+
+#include "consensus/consensus.h"
+#include "dmt/base/ids.h"
+#include "dmt/layout.h"
+#include "proxy/clients/server.h"
+#include "proxy/node/host_role.h"
+#include "proxy/node/leadership.h"
+#include "proxy/node/proposals.h"
+#include "proxy/node/quorum_watch.h"
+
+namespace crane::node {
+
+struct ServiceActions {
+  // START was proposed.
+  std::function<void()> started;
+  // Another replica leads (true), or none is known to.
+  std::function<void(bool another_leads)> followed;
+  // What status says has changed.
+  std::function<void()> changed;
+};
+
+class Service {
+ public:
+  // `host`: nullptr when a crane-run has started this node.  All outlive it.
+  Service(dmt::Layout& layout, Leadership& leadership, proxy::Proxy& proxy, Proposals& proposals,
+          HostRole* host, std::uint8_t replicas, ServiceActions actions)
+      : layout_(layout),
+        leadership_(leadership),
+        proxy_(proxy),
+        proposals_(proposals),
+        host_(host),
+        replicas_(replicas),
+        actions_(std::move(actions)) {}
+
+  // Carries out what the role has become, at a point where no connection is in use.  `goes_on`:
+  // nothing stops this replica, and its server has not ended; `stopping`: it was asked to stop.
+  void follow_role(Index applied, bool goes_on, bool stopping, std::int64_t now_ns);
+  // A replica that can serve nothing says so to its clients at once, and to its operator.
+  void look_at_quorum(const consensus::QuorumStatus& quorum, std::int64_t now_ns);
+  std::int64_t due_ns() const noexcept { return quorum_.due_ns(); }
+  // Why clients are refused; empty: they are not.
+  std::string why_refused() const { return quorum_.text(); }
+
+ private:
+  void be_deposed();
+
+  dmt::Layout& layout_;
+  Leadership& leadership_;
+  proxy::Proxy& proxy_;
+  Proposals& proposals_;
+  HostRole* const host_;
+  const std::uint8_t replicas_;
+  const ServiceActions actions_;
+  QuorumWatch quorum_;
+};
+
+}  // namespace crane::node

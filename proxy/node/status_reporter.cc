@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/node/status_reporter.h"
+
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+
+#include <nlohmann/json.hpp>
+
+#include "dmt/base/clock.h"
+#include "proxy/node/backlog_room.h"
+#include "proxy/node/placement.h"
+
+namespace crane::node {
+namespace {
+
+void describe_schedule(const dmt::Layout& w, NodeStatus& s) {
+  // Clock and hash belong to the thread that has the turn: they are a pair only when none had it.
+  const auto& holder = w.scheduler.holder;
+  const bool idle = holder.load(std::memory_order_acquire) == dmt::kHolderIdle;
+  s.clock = w.scheduler.clock;
+  s.schedule_hash = w.scheduler.hash;
+  s.settled = idle && holder.load(std::memory_order_seq_cst) == dmt::kHolderIdle;
+  s.preempted = dmt::orders_obeyed(w);
+  s.unhooked_calls = w.unhooked.total.load(std::memory_order_relaxed);
+  s.unhooked = unhooked_calls(w);
+  s.watched = w.unhooked.blind.load(std::memory_order_relaxed) == 0;
+  s.unsupported = unsupported(w);
+}
+
+void describe_clients(const proxy::Proxy& proxy, NodeStatus& s) {
+  s.connections = proxy.connections();
+  const proxy::ProxyCounters& c = proxy.counters();
+  s.accepted = c.accepted;
+  s.refused = c.refused;
+  s.reset_slow = c.reset_slow;
+  s.reset_leader = c.reset_leader;
+  s.bytes_in = c.bytes_in;
+  s.bytes_out = c.bytes_out;
+}
+
+void describe_configuration(const Config& config, NodeStatus& s) {
+  s.replica = config.replica;
+  s.spins = config.spins;
+  s.group = config.group;
+  s.replicas = config.replicas;
+  s.fabric = config.host ? config.host->fabric : "shm";
+  s.durability = config.durability;
+  if (config.host && (config.cpu >= 0 || !config.cpus.empty())) s.cpus = own_processors();
+  s.numa_node = config.numa_node;
+}
+
+void describe_log(const consensus::GroupStatus& group, NodeStatus& s) {
+  s.role = consensus::name(group.role);
+  s.view = view_counter(group.view);
+  s.leader = value(group.leader);
+  s.last = value(group.last);
+  s.committed = value(group.committed);
+  s.connected = group.connected;
+  s.log = group;
+}
+
+void describe_check(const LiveCheck& check, NodeStatus& s) {
+  s.verified = check.alarms().verified();
+  s.verified_ns = static_cast<std::uint64_t>(check.verified_ns());
+  s.verdict = proxy::name(check.verdict());
+  s.alarm = check.alarms().text();
+}
+
+}  // namespace
+
+NodeStatus StatusReporter::status() {
+  NodeStatus s;
+  ReplicaServer& server = from_.server;
+  describe_configuration(from_.config, s);
+  describe_log(from_.group.status(), s);
+  s.pid = ::getpid();
+  s.server_pid = server.pid();
+  s.server_exit = server.exit().reported() ? server.exit().code() : -1;
+  s.applied = value(server.applied());
+  describe_schedule(server.layout(), s);
+  s.line_ups = line_ups_of(from_.config, server.layout());
+  s.standing = from_.stalls.standing();
+  describe_check(from_.live_check, s);
+  s.no_quorum = from_.service.why_refused();
+  s.outputs_bytes = server.outputs().bytes();
+  s.outputs_digest = server.outputs().digest();
+  s.entries = from_.intake.counts();
+  from_.recovery.describe(s);
+  if (from_.host != nullptr) {
+    s.forwarded = from_.host->connections();
+    s.ports = from_.host->ports();
+  }
+  describe_clients(from_.proxy, s);
+  s.waited_ns = from_.proposals.waited_ns();
+  const std::int64_t now_ns = monotonic_ns();
+  s.now_ns = static_cast<std::uint64_t>(now_ns);
+  serving_.look(listen_queues(server.layout()), now_ns);
+  s.not_serving = serving_.why_not(s.server_pid > 0, s.server_exit, now_ns);
+  return s;
+}
+
+void StatusReporter::report() {
+  const std::string path = from_.config.replica_dir() + "/status.json";
+  const Outcome written = write_file(path, to_json(status()).dump(2) + "\n");
+  if (!written.ok()) spdlog::warn("status.json: {}", std::strerror(written.error().detail));
+}
+
+void StatusReporter::step(std::int64_t now_ns) {
+  if (serving_.is_due(now_ns)) serving_.look(listen_queues(from_.server.layout()), now_ns);
+}
+
+}  // namespace crane::node

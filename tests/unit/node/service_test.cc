@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    A replica takes clients exactly while it leads and its server knows that, and proposes
+//         nothing of an earlier reign.
+// METHOD  Leadership, Proposals, Proxy and Service of one replica; the test is consensus, the log
+//         and the server.
+// CHECKS  SERVE-1, PROPOSE-1, LISTEN-1; a lost quorum; ports that were opened before.
+#include "proxy/node/service.h"
+
+#include <event2/event.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "proxy/clients/encode.h"
+#include "proxy/node/listeners.h"
+#include "tests/unit/node/segment_memory.h"
+
+using namespace crane;
+using namespace crane::node;
+
+namespace {
+
+constexpr View kFirst{256}, kSecond{512};
+
+struct World : test::SegmentMemory {
+  struct Proposed {
+    EntryType type;
+    std::vector<std::byte> body;
+  };
+  event_base* base = event_base_new();
+  Config config = configuration();
+  Agreed agreed{};
+  std::vector<Proposed> log;
+  Index applied{};
+  std::vector<std::string> told;
+  std::vector<consensus::MemberStatus> members;
+  Leadership leadership{[this](EntryType type, std::int64_t, GrantTurns,
+                               std::span<const std::byte> body) -> Result<Index> {
+    log.push_back({type, {body.begin(), body.end()}});
+    return Index{log.size()};
+  }};
+  proxy::Proxy proxy{
+      base,
+      {},
+      [](EntryType, GrantTurns, std::span<const std::byte>) { return Result<Index>(Index{1}); },
+      [] {}};
+  Proposals proposals{config, agreed, w, leadership, proxy, [this] { return members; }};
+  Service service{w,
+                  leadership,
+                  proxy,
+                  proposals,
+                  nullptr,
+                  3,
+                  {[this] { told.emplace_back("started"); },
+                   [this](bool another) { told.emplace_back(another ? "another" : "none"); },
+                   [this] { told.emplace_back("changed"); }}};
+
+  World() { agreed.fill(7); }
+  ~World() { event_base_free(base); }
+  static Config configuration() {
+    Config c;
+    c.replicas = 3;
+    c.lag_ms = 100;
+    return c;
+  }
+  void lead(View view = kFirst) {
+    leadership.role(consensus::Role::kLeader, view, ReplicaId{0});
+    follow();
+  }
+  void follow(bool goes_on = true, bool stopping = false) {
+    service.follow_role(applied, goes_on, stopping, 1000);
+  }
+  bool leads_in_segment() const { return w.scheduler.leading.load() != 0; }
+};
+
+using Told = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE_METHOD(World, "clients are taken when the own server knows who leads",
+                 "[service][SERVE-1]") {
+  lead();
+  REQUIRE(log.size() == 1);
+  CHECK(log[0].type == EntryType::kStart);
+  CHECK(leads_in_segment());
+  CHECK_FALSE(proxy.leading());
+  applied = Index{1};
+  follow();
+  CHECK(proxy.leading());
+  CHECK(log.size() == 1);
+  CHECK(told == Told{"none", "started", "changed"});
+}
+
+TEST_CASE_METHOD(World, "START says what must be equal on all replicas", "[service]") {
+  lead();
+  Agreed said{};
+  REQUIRE(log.at(0).body.size() == sizeof(StartBody) + sizeof said);
+  std::memcpy(said.data(), log[0].body.data() + sizeof(StartBody), sizeof said);
+  CHECK(said == agreed);
+}
+
+TEST_CASE_METHOD(World, "a deposed replica resets its clients first", "[service][SERVE-1]") {
+  lead();
+  applied = Index{1};
+  follow();
+  leadership.role(consensus::Role::kFollower, kSecond, ReplicaId{1});
+  told.clear();
+  follow();
+  CHECK_FALSE(proxy.leading());
+  CHECK_FALSE(leads_in_segment());
+  CHECK(told == Told{"changed", "another"});
+  CHECK(proposals.due_ns() == proxy::kNever);
+}
+
+TEST_CASE_METHOD(World, "an earlier reign's START takes no clients", "[service][SERVE-1]") {
+  lead();
+  lead(kSecond);  // deposed and elected again, unseen
+  REQUIRE(log.size() == 2);
+  applied = Index{1};
+  follow();
+  CHECK_FALSE(proxy.leading());
+  applied = Index{2};
+  follow();
+  CHECK(proxy.leading());
+}
+
+TEST_CASE_METHOD(World, "a replica that stops takes none any more", "[service]") {
+  lead();
+  applied = Index{1};
+  follow();
+  follow(false, true);
+  CHECK_FALSE(proxy.leading());
+  CHECK(leadership.leads());
+}
+
+TEST_CASE_METHOD(World, "a reign begins with no follower waited for", "[service][PROPOSE-1]") {
+  constexpr std::int64_t kSecondNs = 1'000'000'000;
+  lead();
+  for (std::uint8_t i = 0; i < 3; ++i) {
+    consensus::MemberStatus m{};
+    m.id = ReplicaId{i};
+    m.role = consensus::MemberRole::kVoter;
+    m.connected = true;
+    members.push_back(m);
+  }
+  proposals.pace(Index{1}, 0, kSecondNs);
+  proposals.pace(Index{9}, 0, 2 * kSecondNs);
+  proposals.pace(Index{10}, 0, 3 * kSecondNs);
+  const proxy::ProgressNote late{1, 0};
+  CHECK(proposals.heard(ReplicaId{1}, proxy::bytes_of(late), 3 * kSecondNs));
+  CHECK(proposals.heard(ReplicaId{2}, proxy::bytes_of(late), 3 * kSecondNs));
+  CHECK_FALSE(proposals.heard(ReplicaId{2}, {}, 3 * kSecondNs));
+  proposals.pace(Index{10}, 0, 3 * kSecondNs + 1);
+  CHECK(proxy.paused());
+  lead(kSecond);
+  proposals.pace(Index{10}, 0, 3 * kSecondNs + 2);
+  CHECK_FALSE(proxy.paused());
+}
+
+TEST_CASE_METHOD(World, "a lost quorum is said, and its return", "[service]") {
+  consensus::QuorumStatus seen{};
+  seen.voters = seen.answering = 3;
+  seen.led = true;
+  service.look_at_quorum(seen, 1);
+  CHECK(told.empty());
+  seen.answering = 1;
+  service.look_at_quorum(seen, 2);
+  CHECK(service.why_refused().find("1 of 3 replicas answer") != std::string::npos);
+  seen.answering = 2;
+  service.look_at_quorum(seen, 3);
+  CHECK(service.why_refused().empty());
+  CHECK(told == Told{"changed", "changed"});
+}
+
+TEST_CASE_METHOD(World, "a new crane-run is asked for all ports of the server",
+                 "[service][LISTEN-1]") {
+  int ends[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
+  Supervisor supervisor(ends[0]);
+  LogIntake intake({[] { return false; }, [](const consensus::EntryView&) {},
+                    [](const consensus::EntryView&, bool) {}});
+  Listeners listeners(w, proxy, nullptr, supervisor, intake, [](const PortBody&) { return true; });
+  w.files[1].kind = dmt::FileKind::kListener;
+  w.files[1].listener.port = 6379;
+  w.files[1].listener.backlog = 511;
+  w.files[2].kind = dmt::FileKind::kConnection;
+  w.scheduler.files_used = 2;
+  listeners.open_all(false);
+  char said[512] = "";
+  REQUIRE(recv(ends[1], said, sizeof said - 1, MSG_DONTWAIT) > 0);
+  CHECK(std::string(said).find("6379") != std::string::npos);
+  CHECK(recv(ends[1], said, sizeof said, MSG_DONTWAIT) < 0);
+  close(ends[1]);
+}
