@@ -241,19 +241,9 @@ Problem check(Options& o, const std::vector<std::string>& publish) {
   return {};
 }
 
-}  // namespace
-
-Parsed parse_options(int argc, const char* const* argv, Options& options, Problem& problem_out) {
-  CLI::App app{"Runs an unmodified server as a group of replicas that clients see as one."};
-  app.name("crane-run");
-  app.set_version_flag("--version", version_of_launcher());
-  app.footer(kFooter);
-  app.prefix_command();  // what follows the program belongs to the program
-  std::vector<std::string> publish;
-  std::string hosts;
-  bool no_pin = false;
-  declare(app, options, publish, no_pin);
-  declare_hosts(app, options.remote, hosts);
+// Our words into `app`, the program and its words into `options`.  kRun: go on.
+Parsed read_words(CLI::App& app, int argc, const char* const* argv, Options& options,
+                  Problem& problem_out) {
   // The server's own words are not ours to interpret: cut them off at the first "--".
   std::vector<const char*> ours(argv, argv + argc);
   const auto cut = std::find_if(ours.begin(), ours.end(),
@@ -284,6 +274,25 @@ Parsed parse_options(int argc, const char* const* argv, Options& options, Proble
     return Parsed::kProblem;
   }
   options.program.insert(options.program.end(), theirs.begin(), theirs.end());
+  return Parsed::kRun;
+}
+
+}  // namespace
+
+Parsed parse_options(int argc, const char* const* argv, Options& options, Problem& problem_out) {
+  CLI::App app{"Runs an unmodified server as a group of replicas that clients see as one."};
+  app.name("crane-run");
+  app.set_version_flag("--version", version_of_launcher());
+  app.footer(kFooter);
+  app.prefix_command();  // what follows the program belongs to the program
+  std::vector<std::string> publish;
+  std::string hosts;
+  bool no_pin = false;
+  declare(app, options, publish, no_pin);
+  declare_hosts(app, options.remote, hosts);
+  if (const Parsed read = read_words(app, argc, argv, options, problem_out); read != Parsed::kRun) {
+    return read;
+  }
   options.words.assign(argv + 1, argv + argc);
   options.remote.stop = options.stop && app.count("--hosts") > 0;
   options.pin = !no_pin;
