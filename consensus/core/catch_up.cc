@@ -43,7 +43,7 @@ void Replica::on_ready(const Message& m) {
 void Replica::on_fetch(const Message& m) {
   const ReplicaId to{m.from};
   if (!disk() || serve_.reading || (serve_.to != to && now_.now_ns < serve_.until_ns)) return;
-  const Cursor& stored = store_.stored();
+  const Cursor& stored = durable_.store.stored();
   serve_.upto = stored.pos < commit_.pos && !mutant(Mutant::kServeUncommitted) ? stored : commit_;
   if (mutant(Mutant::kServeUncommitted)) serve_.upto = stored;
   serve_.from = {m.commit_pos, m.commit};
@@ -95,13 +95,13 @@ void Replica::on_behind(const Message& m) {
   if (led && (m.view != promised_ || ReplicaId{m.from} != view_owner(promised_))) return;
   if (!disk()) {
     // L4: nobody has a store.  Unless a checkpoint helped, and the leader has not looked since.
-    needs_checkpoint_ = !led || !placed_ || commit_.pos < m.first_pos;
-    if (needs_checkpoint_) return;
+    membership_.needs_checkpoint = !led || !entrance_.placed || commit_.pos < m.first_pos;
+    if (membership_.needs_checkpoint) return;
     Message ready = message(MessageType::kReady);
     ready.view = promised_;
     return send(ReplicaId{m.from}, ready);
   }
-  if (pending_.state == GrantState::kPending || fence_ == FenceState::kPermitting)
+  if (permission_.grant == GrantState::kPending || permission_.fence == FenceState::kPermitting)
     return;  // said before it asked anew
   fetch_.leader_first = m.first_pos;
   if (fetch_.state == FetchState::kReady) want_entries(0);  // it was not heard, or not enough
@@ -121,9 +121,9 @@ void Replica::want_entries(std::uint64_t after_ns) {
 
 // After every step: what was read is taken in as far as there is room, then more is asked for.
 void Replica::pump_fetch() {
-  if (fetch_.state == FetchState::kNone || fence_ != FenceState::kNone) return;
+  if (fetch_.state == FetchState::kNone || permission_.fence != FenceState::kNone) return;
   if (!following()) return stop_fetch();
-  CRANE_ASSERT(writer_ == kNoReplica);  // B2
+  CRANE_ASSERT(permission_.writer == kNoReplica);  // B2
   const bool due = now_.now_ns >= fetch_.retry_at_ns;
   if (fetch_.state == FetchState::kAsking && due) {
     ++fetch_.turn;
@@ -183,10 +183,10 @@ void Replica::on_fetched(const Message& m) {
   fetch_.served = {m.commit_pos, m.commit};
   if (m.size > 0) {
     fetch_.refusals = 0;
-    needs_checkpoint_ = false;
+    membership_.needs_checkpoint = false;
     fetch_.state = FetchState::kReading;
     fetch_.read = token(OpKind::kReadFetch, ReplicaId{m.from});
-    const std::uint64_t room = adopt_bytes_.size() - fetch_.have;
+    const std::uint64_t room = read_bytes_.size() - fetch_.have;
     const std::uint64_t most = fetch_bytes(ring_.ring_bytes());
     return emit(ReadLog{ReplicaId{m.from}, ring_.fetch_offset(), std::min({m.size, room, most}),
                         fetch_.read});
@@ -196,7 +196,7 @@ void Replica::on_fetched(const Message& m) {
   if (m.commit.index <= commit_.last.index) return;  // it knows no more itself
   if (++fetch_.refusals + 1 < config_.replicas) return want_entries(0);
   fetch_.refusals = 0;
-  needs_checkpoint_ = true;
+  membership_.needs_checkpoint = true;
   want_entries(config_.retry_ns << kRetryPowerMax);
   if (!fetch_.led) return;
   Message cannot = message(MessageType::kCannot);
@@ -206,11 +206,11 @@ void Replica::on_fetched(const Message& m) {
 
 void Replica::on_read_fetch(const Completion& e) {
   if (fetch_.state != FetchState::kReading || e.token != fetch_.read) return;
-  if (!e.ok || e.data.size() > adopt_bytes_.size() - fetch_.have) {
+  if (!e.ok || e.data.size() > read_bytes_.size() - fetch_.have) {
     ++fetch_.turn;
     return want_entries(config_.retry_ns);
   }
-  std::memcpy(adopt_bytes_.data() + fetch_.have, e.data.data(), e.data.size());
+  std::memcpy(read_bytes_.data() + fetch_.have, e.data.data(), e.data.size());
   fetch_.have += e.data.size();
   want_entries(0);
 }
@@ -223,7 +223,7 @@ bool Replica::take_fetched() {
   std::uint64_t used = 0;
   bool room = true;
   while (fetch_.have - used >= kHeaderBytes) {
-    const std::span<const std::byte> rest{adopt_bytes_.data() + used, fetch_.have - used};
+    const std::span<const std::byte> rest{read_bytes_.data() + used, fetch_.have - used};
     EntryHeader h;
     if (!ring_.valid_bytes(at, rest, h)) {
       if (ring_.follows(at, h) && rest.size() < entry_bytes(h.length)) break;  // not all of it yet
@@ -248,7 +248,7 @@ bool Replica::take_fetched() {
                                                                      : LogRing::after(h);
     used += size;
   }
-  std::memmove(adopt_bytes_.data(), adopt_bytes_.data() + used, fetch_.have - used);
+  std::memmove(read_bytes_.data(), read_bytes_.data() + used, fetch_.have - used);
   fetch_.have -= used;
   learn_commit(at.last.index);
   return room;
@@ -256,7 +256,7 @@ bool Replica::take_fetched() {
 
 void Replica::put_fetched(const Cursor& at, const EntryHeader& h,
                           std::span<const std::byte> entry) {
-  CRANE_ASSERT(writer_ == kNoReplica && at.pos >= deliver_.pos);  // B2, C4
+  CRANE_ASSERT(permission_.writer == kNoReplica && at.pos >= deliver_.pos);  // B2, C4
   end_ = at;
   forget_configs(end_.last.index);
   ring_.put(at.pos, entry);

@@ -18,13 +18,14 @@ Cursor Replica::storable() const {
 }
 
 Cursor Replica::consumed() const {
-  return disk() && store_.stored().pos < deliver_.pos ? store_.stored() : deliver_;  // D4
+  return disk() && durable_.store.stored().pos < deliver_.pos ? durable_.store.stored()
+                                                              : deliver_;  // D4
 }
 
 void Replica::pump_store() {
   if (!disk() || (!following() && phase_ == Phase::kNone)) return;
-  if (!store_.outstanding()) {
-    const Cursor from = store_.stored();
+  if (!durable_.store.outstanding()) {
+    const Cursor from = durable_.store.stored();
     const Cursor limit = storable();
     Cursor to = limit;
     if (limit.pos > from.pos + config_.store_bytes_max) {
@@ -37,11 +38,11 @@ void Replica::pump_store() {
       }
     }
     if (to.pos > from.pos) {
-      const std::uint64_t sequence = store_.begin(to);
-      giving_commit_ = std::min(commit_.last.index, to.last.index);
+      const std::uint64_t sequence = durable_.store.begin(to);
+      durable_.giving_commit = std::min(commit_.last.index, to.last.index);
       emit(StoreEntries{sequence, from.pos, to.pos, from.last, to.last, commit_.last, commit_.pos});
       if (mutant(Mutant::kAckBeforeSync)) {
-        store_.finish_early();
+        durable_.store.finish_early();
         count_commit();
       }
     }
@@ -52,17 +53,17 @@ void Replica::pump_store() {
 // One cumulative index, in a cell and as a request: the request because the leader waits for it and
 // may sleep; the cell because a request can be lost, and then the leader reads it.
 void Replica::tell_durable() {
-  const Viewstamp last = store_.stored().last;
+  const Viewstamp last = durable_.store.stored().last;
   const ReplicaId leader = view_owner(promised_);
   if (!following() || leader == self()) return;
   if (last.view != promised_ && !mutant(Mutant::kDurableAnyView)) return;  // D2
-  if (last.index <= told_durable_) return;
-  told_durable_ = last.index;
+  if (last.index <= durable_.told) return;
+  durable_.told = last.index;
   emit(SetCell{kDurableCell, {value(promised_), value(last.view), value(last.index)}});
   Message m = message(MessageType::kDurable);
   m.view = promised_;
   m.last = last;
-  m.end_pos = store_.stored().pos;
+  m.end_pos = durable_.store.stored().pos;
   send(leader, m);
 }
 
@@ -86,7 +87,7 @@ void Replica::read_durable(ReplicaId id) {
 
 std::uint64_t Replica::durable_read_due(const Peer& p) const {
   if (!disk() || commit_ == end_ || p.state != PeerState::kStreaming) return ~std::uint64_t{0};
-  return std::max(p.durable_read_ns, progress_ns_) + kDurableReadNs;
+  return std::max(p.durable_read_ns, reign_->progress_ns) + kDurableReadNs;
 }
 
 void Replica::on_read_durable(ReplicaId id, const Completion& e) {
@@ -102,7 +103,7 @@ void Replica::on_read_durable(ReplicaId id, const Completion& e) {
 void Replica::count_durable() {
   std::array<Index, kReplicasMax> held;
   std::size_t n = 0;
-  const Viewstamp own = store_.stored().last;
+  const Viewstamp own = durable_.store.stored().last;
   if (votes() && own.view == promised_) held[n++] = own.index;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     const bool counts = members().voter(ReplicaId{i}) || mutant(Mutant::kLearnerCounts);  // M6
@@ -136,22 +137,22 @@ bool Replica::disks_are_slow() const {
 std::uint64_t Replica::probe_due(const Peer& p) const {
   const bool waits = disk() && commit_ != end_;
   if (!waits || p.state != PeerState::kStreaming || p.commit_outstanding) return ~std::uint64_t{0};
-  return std::max(p.written_ns, progress_ns_) + config_.progress_timeout_ns / 4;
+  return std::max(p.written_ns, reign_->progress_ns) + config_.progress_timeout_ns / 4;
 }
 
 // --- promises -----------------------------------------------------------------------------------
 
 void Replica::store_promise() {
   if (!disk()) {
-    promise_stored_ = promised_;
-  } else if (promise_stored_ < promised_) {
-    promise_asked_ns_ = now_.now_ns;
+    durable_.promise_stored = promised_;
+  } else if (durable_.promise_stored < promised_) {
+    durable_.promise_asked_ns = now_.now_ns;
     emit(StorePromise{promised_});
   }
 }
 
 bool Replica::promise_kept() const {
-  return promise_stored_ >= promised_ || mutant(Mutant::kPromiseNotDurable);
+  return durable_.promise_stored >= promised_ || mutant(Mutant::kPromiseNotDurable);
 }
 
 // A candidate waits for its own disk.
@@ -160,9 +161,9 @@ bool Replica::stores_promise() const {
 }
 
 void Replica::on(const PromiseStored& e) {
-  promise_stored_ = std::max(promise_stored_, e.view);
+  durable_.promise_stored = std::max(durable_.promise_stored, e.view);
   if (e.view == promised_) {
-    promise_took_ns_ = std::min(now_.now_ns - promise_asked_ns_, kPromiseMaxNs);
+    durable_.promise_took_ns = std::min(now_.now_ns - durable_.promise_asked_ns, kPromiseMaxNs);
   }
   if (role_ != Role::kStarting) settle_grant();
 }
@@ -170,8 +171,8 @@ void Replica::on(const PromiseStored& e) {
 // --- what the store answers ---------------------------------------------------------------------
 
 void Replica::on(const Stored& e) {
-  stored_commit_ = std::max(stored_commit_, giving_commit_);
-  if (store_.finish(e.sequence, {e.end_pos, e.last})) return count_commit();
+  durable_.stored_commit = std::max(durable_.stored_commit, durable_.giving_commit);
+  if (durable_.store.finish(e.sequence, {e.end_pos, e.last})) return count_commit();
   if (!following()) return;
   end_ = commit_;  // a torn copy that happened to match once (U11): look again
   unrepair();
@@ -184,8 +185,8 @@ void Replica::on(const StoreFailed& e) { fail(e.why); }
 void Replica::unrepair() {
   repaired_ = false;
   forget_configs(end_.last.index);
-  told_durable_ = Index{0};
-  if (!mutant(Mutant::kDurableAnyView)) store_.back_to(commit_);  // D3
+  durable_.told = Index{0};
+  if (!mutant(Mutant::kDurableAnyView)) durable_.store.back_to(commit_);  // D3
 }
 
 }  // namespace crane::consensus::core

@@ -20,20 +20,23 @@ namespace crane::consensus::core {
 // --- who holds what -----------------------------------------------------------------------------
 
 void Replica::on(const Checkpointed& e) {
-  if (!disk() || e.at <= held_) return;
-  held_ = e.at;
-  held_at_ns_ = now_.now_ns;
-  count_held_ = true;
+  if (!disk() || e.at <= truncation_.held) return;
+  truncation_.held = e.at;
+  truncation_.held_at_ns = now_.now_ns;
+  recount_held();
   if (following()) tell_held();
-  if (mutant(Mutant::kDropUncovered)) covered_ = std::max(covered_, std::min(held_, committed()));
+  if (mutant(Mutant::kDropUncovered))
+    truncation_.covered = std::max(truncation_.covered, std::min(truncation_.held, committed()));
 }
 
-bool Replica::held_to_tell() const { return held_ > held_known_ && leader_ != kNoReplica; }
+bool Replica::held_to_tell() const {
+  return truncation_.held > truncation_.held_known && leader_ != kNoReplica;
+}
 
 // Until the leader says that it knows.
 void Replica::tell_held() {
-  if (!held_to_tell() || now_.now_ns < held_at_ns_) return;
-  held_at_ns_ = now_.now_ns + config_.ask_timeout_ns;
+  if (!held_to_tell() || now_.now_ns < truncation_.held_at_ns) return;
+  truncation_.held_at_ns = now_.now_ns + config_.ask_timeout_ns;
   Message m = message(MessageType::kHolds);
   m.view = promised_;
   send(leader_, m);
@@ -47,13 +50,13 @@ void Replica::note_held(const Message& m) {
   if (same && m.held <= p.held) return;
   p.held = m.held;
   p.held_incarnation = m.incarnation;
-  count_held_ = true;
+  recount_held();
 }
 
 void Replica::on_holds(const Message& m) {
   if (m.view != promised_) return;
   if (ReplicaId{m.from} == view_owner(promised_)) {
-    held_known_ = std::max(held_known_, Index{m.size});
+    truncation_.held_known = std::max(truncation_.held_known, Index{m.size});
   } else if (phase_ == Phase::kLeading) {
     Message answer = message(MessageType::kHolds);
     answer.view = promised_;
@@ -68,7 +71,7 @@ void Replica::on_holds(const Message& m) {
 Index Replica::held_by_majority() const {
   std::array<Index, kReplicasMax> held;
   std::size_t n = 0;
-  if (votes()) held[n++] = held_;
+  if (votes()) held[n++] = truncation_.held;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     const ReplicaId id{i};
     if (id == self() || !members().voter(id)) continue;
@@ -88,16 +91,16 @@ Index Replica::held_by_majority() const {
 // After every step: says so when more is covered, and drops what is.
 void Replica::pump_covered() {
   if (!disk()) return;
-  if (role_ == Role::kLeader && count_held_ && transfer_to_ == kNoReplica) {
+  if (role_ == Role::kLeader && reign_->count_held && membership_.transfer_to == kNoReplica) {
     const Index held = std::min(held_by_majority(), commit_.last.index);
     const std::uint64_t index = value(held);
-    const bool news = held > std::max(covered_, covering_);
+    const bool news = held > std::max(truncation_.covered, reign_->covering);
     if (!news || room_for(entry_bytes(sizeof index), ring_.ring_bytes() / kReserveDivisor)) {
-      count_held_ = false;
+      reign_->count_held = false;
     }
-    if (news && !count_held_) {
-      covering_ = held;
-      if (commit_ == end_) progress_ns_ = now_.now_ns;
+    if (news && !reign_->count_held) {
+      reign_->covering = held;
+      if (commit_ == end_) reign_->progress_ns = now_.now_ns;
       append(kCovered, 0, 0, std::as_bytes(std::span(&index, 1)));
       pump_store();
     }
@@ -111,16 +114,18 @@ void Replica::note_covered(std::span<const std::byte> payload) {
   std::uint64_t index = 0;
   if (payload.size() != sizeof index) return;
   std::memcpy(&index, payload.data(), sizeof index);
-  covered_ = std::max(covered_, Index{index});
+  truncation_.covered = std::max(truncation_.covered, Index{index});
 }
 
 // D5.  The store has them, and knows that they are committed.
 void Replica::drop_stored() {
-  if (covered_ <= dropped_ || store_.stored().last.index < covered_) return;
-  if (stored_commit_ < covered_) return;
-  CRANE_ASSERT(covered_ <= commit_.last.index);  // D5
-  dropped_ = covered_;
-  emit(DropStored{covered_});
+  if (truncation_.covered <= truncation_.dropped ||
+      durable_.store.stored().last.index < truncation_.covered)
+    return;
+  if (durable_.stored_commit < truncation_.covered) return;
+  CRANE_ASSERT(truncation_.covered <= commit_.last.index);  // D5
+  truncation_.dropped = truncation_.covered;
+  emit(DropStored{truncation_.covered});
 }
 
 }  // namespace crane::consensus::core

@@ -15,81 +15,83 @@ void Replica::note_view(View view) { view_max_ = std::max(view_max_, view); }
 void Replica::follow(ReplicaId leader) {
   leader_ = leader;
   score_.reset();
-  heartbeat_seen_ = 0;
-  heartbeat_period_ns_ = config_.period_active_ns;
-  heartbeat_moved_ns_ = now_.now_ns;
-  read_at_ns_ = now_.now_ns + config_.period_active_ns;
-  ++read_epoch_;
-  read_outstanding_ = false;
-  campaign_at_ns_ = 0;
-  prevote_view_ = View{0};
+  heartbeat_.seen = 0;
+  heartbeat_.period_ns = config_.period_active_ns;
+  heartbeat_.moved_ns = now_.now_ns;
+  heartbeat_.read_at_ns = now_.now_ns + config_.period_active_ns;
+  ++heartbeat_.read_epoch;
+  heartbeat_.read_outstanding = false;
+  seeking_.campaign_at_ns = 0;
+  seeking_.prevote_view = View{0};
 }
 
 void Replica::tick_follower() {
   const std::uint64_t now = now_.now_ns;
-  if (prevote_view_ != View{0} && now >= deadline_phase_ns_) {
-    prevote_view_ = View{0};
-    ++lost_races_;
+  if (seeking_.prevote_view != View{0} && now >= seeking_.deadline_ns) {
+    seeking_.prevote_view = View{0};
+    ++seeking_.lost_races;
     plan_campaign(true);
   }
-  if (leader_ != kNoReplica && now >= read_at_ns_) {
+  if (leader_ != kNoReplica && now >= heartbeat_.read_at_ns) {
     // A reader that itself ran late has measured itself, not the leader.
-    const std::uint64_t lateness = (now - read_at_ns_) / config_.period_active_ns;
+    const std::uint64_t lateness = (now - heartbeat_.read_at_ns) / config_.period_active_ns;
     const bool late = lateness > 0;
     if (late) score_.reader_late(lateness);
-    if (read_outstanding_) {
+    if (heartbeat_.read_outstanding) {
       // Log bytes that land show the leader's life as a heartbeat does, and have another link.
-      const bool writes = now - landed_ns_ < 2 * config_.period_active_ns;
-      if (!late && !writes && score_.is_late(now - read_sent_ns_)) score_.unanswered();
+      const bool writes = now - heartbeat_.landed_ns < 2 * config_.period_active_ns;
+      if (!late && !writes && score_.is_late(now - heartbeat_.read_sent_ns)) score_.unanswered();
     } else {
-      read_outstanding_ = true;
-      read_late_ = late;
-      read_sent_ns_ = now;
+      heartbeat_.read_outstanding = true;
+      heartbeat_.read_late = late;
+      heartbeat_.read_sent_ns = now;
       emit(ReadCell{leader_, kStatusCell, token(OpKind::kReadHeartbeat, leader_)});
     }
     const bool fast = score_.streak() > 0 || active();
-    read_at_ns_ = now + (fast ? config_.period_active_ns : heartbeat_period_ns_);
+    heartbeat_.read_at_ns = now + (fast ? config_.period_active_ns : heartbeat_.period_ns);
   }
-  if (leader_alive() || prevote_view_ != View{0}) return;
+  if (leader_alive() || seeking_.prevote_view != View{0}) return;
   note_lost_leader(ElectionCause::kSuspicion);
-  if (campaign_at_ns_ == 0) {
+  if (seeking_.campaign_at_ns == 0) {
     plan_campaign(false);
-  } else if (now >= campaign_at_ns_) {
-    campaign_at_ns_ = 0;
+  } else if (now >= seeking_.campaign_at_ns) {
+    seeking_.campaign_at_ns = 0;
     start_prevote(false);
   }
 }
 
 void Replica::on_heartbeat(const Completion& e) {
-  read_outstanding_ = false;
+  heartbeat_.read_outstanding = false;
   if (!following() || leader_ == kNoReplica) return;
   Cell cell{};
   if (!e.ok || e.data.size() != sizeof cell) {
-    if (!read_late_) score_.miss();
+    if (!heartbeat_.read_late) score_.miss();
   } else {
     std::memcpy(cell.data(), e.data.data(), sizeof cell);
-    if (!read_late_) score_.answered(now_.now_ns - read_sent_ns_);
+    if (!heartbeat_.read_late) score_.answered(now_.now_ns - heartbeat_.read_sent_ns);
     if (cell[kLeadingView] == 0) {  // it stepped down, or started again
       leader_ = kNoReplica;
       note_lost_leader(ElectionCause::kStepDown);
-    } else if (cell[kHeartbeat] != heartbeat_seen_) {
-      heartbeat_seen_ = cell[kHeartbeat];
-      heartbeat_moved_ns_ = now_.now_ns;
-      heartbeat_period_ns_ =
+    } else if (cell[kHeartbeat] != heartbeat_.seen) {
+      heartbeat_.seen = cell[kHeartbeat];
+      heartbeat_.moved_ns = now_.now_ns;
+      heartbeat_.period_ns =
           std::clamp(cell[kPeriodNs], config_.period_active_ns, config_.period_idle_ns);
       score_.hit();
-    } else if (now_.now_ns - heartbeat_moved_ns_ > heartbeat_period_ns_ * 3 / 2 && !read_late_) {
+    } else if (now_.now_ns - heartbeat_.moved_ns > heartbeat_.period_ns * 3 / 2 &&
+               !heartbeat_.read_late) {
       // Noise of a loaded machine, for a while; not of a leader that is stopped or spins.
       const bool excused =
-          e.starved && now_.now_ns - heartbeat_moved_ns_ < heartbeat_period_ns_ + kStarvedMaxNs;
+          e.starved && now_.now_ns - heartbeat_.moved_ns < heartbeat_.period_ns + kStarvedMaxNs;
       if (!excused) score_.miss();
-      read_at_ns_ = std::min(read_at_ns_, now_.now_ns + config_.period_active_ns);
+      heartbeat_.read_at_ns =
+          std::min(heartbeat_.read_at_ns, now_.now_ns + config_.period_active_ns);
     }
   }
   if (leader_alive()) {
-    campaign_at_ns_ = 0;
-    if (election_.view == promised_) lost_leader_ns_ = 0;  // suspected for nothing
-  } else if (campaign_at_ns_ == 0 && prevote_view_ == View{0}) {
+    seeking_.campaign_at_ns = 0;
+    if (seeking_.last.view == promised_) seeking_.lost_ns = 0;  // suspected for nothing
+  } else if (seeking_.campaign_at_ns == 0 && seeking_.prevote_view == View{0}) {
     plan_campaign(false);
   }
 }
@@ -105,32 +107,32 @@ void Replica::plan_campaign(bool lost_before) {
   std::uint64_t delay = rank * race_ns();
   if (rank > 0) delay += now_.random % (config_.slot_ns / 2 + 1);
   if (lost_before) {
-    const std::uint64_t slots = std::uint64_t{2} << std::min(lost_races_, kBackoffPowerMax);
+    const std::uint64_t slots = std::uint64_t{2} << std::min(seeking_.lost_races, kBackoffPowerMax);
     delay = config_.slot_ns + now_.random % std::max(slots * config_.slot_ns,
                                                      std::min(slots, kBackoffRacesMax) * race_ns());
   }
   if (alone() && !lost_before) delay = 0;
-  campaign_at_ns_ = std::max<std::uint64_t>(now_.now_ns + delay, 1);
+  seeking_.campaign_at_ns = std::max<std::uint64_t>(now_.now_ns + delay, 1);
 }
 
 // Where answers always take longer than was waited for (a slow disk, a long way), the same patience
 // again would lose every race.  The others' disks are taken to be like the own one.
 std::uint64_t Replica::patience_ns() const {
   if (mutant(Mutant::kConstantPatience)) return config_.ask_timeout_ns;
-  const unsigned power = std::min(lost_races_, kPatiencePowerMax);
-  return std::max(config_.ask_timeout_ns << power, 2 * promise_took_ns_);
+  const unsigned power = std::min(seeking_.lost_races, kPatiencePowerMax);
+  return std::max(config_.ask_timeout_ns << power, 2 * durable_.promise_took_ns);
 }
 
 void Replica::start_prevote(bool transfer) {
   if (!fit_ || role_ != Role::kFollower) return;
-  transfer_ = transfer;
-  prevote_view_ = make_view(view_counter(std::max(view_max_, promised_)) + 1, self());
-  std::fill(prevote_yes_.begin(), prevote_yes_.end(), false);
-  prevote_yes_[value(self())] = true;
-  deadline_phase_ns_ = now_.now_ns + patience_ns();
-  if (alone()) return campaign(prevote_view_);
+  seeking_.transfer = transfer;
+  seeking_.prevote_view = make_view(view_counter(std::max(view_max_, promised_)) + 1, self());
+  std::fill(seeking_.prevote_yes.begin(), seeking_.prevote_yes.end(), false);
+  seeking_.prevote_yes[value(self())] = true;
+  seeking_.deadline_ns = now_.now_ns + patience_ns();
+  if (alone()) return campaign(seeking_.prevote_view);
   Message m = message(MessageType::kPreVote);
-  m.view = prevote_view_;
+  m.view = seeking_.prevote_view;
   m.transfer = transfer ? 1 : 0;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     if (ReplicaId{i} != self() && members().voter(ReplicaId{i})) send(ReplicaId{i}, m);
@@ -149,9 +151,10 @@ void Replica::on_prevote(const Message& m) {
     return refuse(from, m.view);
   }
   // The own campaign, if one is planned, waits until this one may be decided.
-  if (campaign_at_ns_ != 0) {
-    const std::uint64_t decided_ns = now_.now_ns + promise_took_ns_;
-    campaign_at_ns_ = std::max(campaign_at_ns_, decided_ns + now_.random % (promise_took_ns_ + 1));
+  if (seeking_.campaign_at_ns != 0) {
+    const std::uint64_t decided_ns = now_.now_ns + durable_.promise_took_ns;
+    seeking_.campaign_at_ns = std::max(seeking_.campaign_at_ns,
+                                       decided_ns + now_.random % (durable_.promise_took_ns + 1));
   }
   Message yes = message(MessageType::kPreVoteYes);
   yes.view = m.view;
@@ -159,22 +162,24 @@ void Replica::on_prevote(const Message& m) {
 }
 
 void Replica::on_prevote_yes(const Message& m) {
-  if (role_ != Role::kFollower || prevote_view_ == View{0} || m.view != prevote_view_) return;
-  prevote_yes_[m.from] = true;
-  const auto yes = [this](ReplicaId id) { return prevote_yes_[value(id)]; };
-  if (members().quorum_of(yes)) campaign(prevote_view_);
+  if (role_ != Role::kFollower || seeking_.prevote_view == View{0} ||
+      m.view != seeking_.prevote_view)
+    return;
+  seeking_.prevote_yes[m.from] = true;
+  const auto yes = [this](ReplicaId id) { return seeking_.prevote_yes[value(id)]; };
+  if (members().quorum_of(yes)) campaign(seeking_.prevote_view);
 }
 
 void Replica::on_refuse(const Message& m) {
   note_view(m.promised);
   const ReplicaId hint{m.leader};
-  if (role_ == Role::kFollower && m.view == prevote_view_ && m.view != View{0}) {
+  if (role_ == Role::kFollower && m.view == seeking_.prevote_view && m.view != View{0}) {
     if (ReplicaId{m.from} == leader_ && hint == leader_ && m.promised == promised_) {
       return believe_leader();
     }
     const bool usable = m.leader < config_.replicas && hint != self() && hint != leader_;
     // Who is refused is not slow to be answered: it may soon ask again.
-    deadline_phase_ns_ = std::min(deadline_phase_ns_, now_.now_ns + config_.ask_timeout_ns);
+    seeking_.deadline_ns = std::min(seeking_.deadline_ns, now_.now_ns + config_.ask_timeout_ns);
     if (leader_ != kNoReplica || !usable || !peers_[m.leader].up) return;
     follow(hint);
     // A process that was started again in the view it knew: nothing else would tell its owner.
@@ -183,17 +188,17 @@ void Replica::on_refuse(const Message& m) {
   }
   if (phase_ == Phase::kNone || m.view != promised_ || m.promised <= promised_) return;
   // Its promise is beyond our view: only a newer view can have it back.
-  ++lost_races_;
+  ++seeking_.lost_races;
   step_down();
   plan_campaign(true);
 }
 
 // The suspected leader itself refused to be replaced, so it lives, and leads.
 void Replica::believe_leader() {
-  prevote_view_ = View{0};
-  campaign_at_ns_ = 0;
-  lost_races_ = 0;
-  if (election_.view == promised_) lost_leader_ns_ = 0;
+  seeking_.prevote_view = View{0};
+  seeking_.campaign_at_ns = 0;
+  seeking_.lost_races = 0;
+  if (seeking_.last.view == promised_) seeking_.lost_ns = 0;
   score_.answered_after_all();
 }
 
@@ -201,20 +206,21 @@ void Replica::on_transfer(const Message& m) {
   const ReplicaId from{m.from};
   if (role_ != Role::kFollower || m.view != promised_ || from != view_owner(promised_)) return;
   leader_ = kNoReplica;
-  campaign_at_ns_ = 0;
+  seeking_.campaign_at_ns = 0;
   note_lost_leader(ElectionCause::kTransfer);
   start_prevote(true);
 }
 
 void Replica::campaign(View view) {
   CRANE_ASSERT(role_ == Role::kFollower && view_owner(view) == self());
-  prevote_view_ = View{0};
-  campaign_at_ns_ = 0;
+  seeking_.prevote_view = View{0};
+  seeking_.campaign_at_ns = 0;
   leader_ = kNoReplica;
   if (view <= promised_) return plan_campaign(true);
   promise(view);
   set_role(Role::kCandidate, kNoReplica);
   set_phase(Phase::kFencing);
+  candidacy_.enter();
   // C1: connections of older views go before anybody is asked for this one.
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     Peer& p = peers_[i];
@@ -225,11 +231,11 @@ void Replica::campaign(View view) {
     p.durable = Index{0};
     set_state(p, PeerState::kIdle);
   }
-  heartbeat_period_ns_ = config_.period_active_ns;
-  beat_at_ns_ = now_.now_ns + config_.period_active_ns;
-  ++heartbeat_;
+  heartbeat_.period_ns = config_.period_active_ns;
+  heartbeat_.own_at_ns = now_.now_ns + config_.period_active_ns;
+  ++heartbeat_.own;
   publish_status();
-  deadline_phase_ns_ = now_.now_ns + patience_ns();
+  seeking_.deadline_ns = now_.now_ns + patience_ns();
   settle_grant();
 }
 
@@ -238,8 +244,8 @@ void Replica::set_phase(Phase phase) { move(phase_, phase); }
 void Replica::tick_candidate() {
   if (phase_ == Phase::kLeading) return;
   if (stores_promise()) return;  // the own disk answers, or is reported
-  if (now_.now_ns >= deadline_phase_ns_) {
-    ++lost_races_;
+  if (now_.now_ns >= seeking_.deadline_ns) {
+    ++seeking_.lost_races;
     step_down();
     plan_campaign(true);
   } else if (phase_ == Phase::kAdopting) {
@@ -259,10 +265,10 @@ void Replica::step_down() {
   }
   set_phase(Phase::kNone);
   leader_ = kNoReplica;
-  transfer_ = false;
-  source_ = kNoReplica;
-  adopt_outstanding_ = false;
-  transfer_to_ = kNoReplica;
+  seeking_.transfer = false;
+  candidacy_.leave();
+  reign_.leave();
+  membership_.transfer_to = kNoReplica;
   note_lost_leader(ElectionCause::kStepDown);
   publish_status();
   set_role(Role::kFollower, kNoReplica);
@@ -270,17 +276,17 @@ void Replica::step_down() {
 }
 
 void Replica::note_lost_leader(ElectionCause cause) {
-  if (lost_leader_ns_ != 0) return;
-  lost_leader_ns_ = now_.now_ns;
-  lost_leader_why_ = cause;
+  if (seeking_.lost_ns != 0) return;
+  seeking_.lost_ns = now_.now_ns;
+  seeking_.lost_why = cause;
 }
 
 void Replica::note_elected() {
-  lost_races_ = 0;
-  if (election_.view == promised_) return;
-  const std::uint64_t since = lost_leader_ns_ == 0 ? now_.now_ns : lost_leader_ns_;
-  election_ = {promised_, now_.now_ns, now_.now_ns - since, lost_leader_why_};
-  lost_leader_ns_ = 0;
+  seeking_.lost_races = 0;
+  if (seeking_.last.view == promised_) return;
+  const std::uint64_t since = seeking_.lost_ns == 0 ? now_.now_ns : seeking_.lost_ns;
+  seeking_.last = {promised_, now_.now_ns, now_.now_ns - since, seeking_.lost_why};
+  seeking_.lost_ns = 0;
 }
 
 }  // namespace crane::consensus::core

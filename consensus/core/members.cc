@@ -12,27 +12,29 @@ namespace crane::consensus::core {
 
 // M3: a CONFIG counts from when it stands in the log.
 void Replica::note_config(const EntryHeader& h, std::span<const std::byte> payload) {
-  if (Index{h.index} <= configs_.back().at.index) return;
+  if (Index{h.index} <= membership_.configs.back().at.index) return;
   const auto members = Members::decode(payload);
   if (!members) return;  // the bytes changed since their CRC was checked: they are scanned again
-  configs_.push_back({{View{h.view}, Index{h.index}}, *members});
-  count_held_ = true;
-  was_member_ |= members->member(self());
+  membership_.configs.push_back({{View{h.view}, Index{h.index}}, *members});
+  recount_held();
+  membership_.was_member |= members->member(self());
 }
 
 // ... until it is truncated.
 void Replica::forget_configs(Index after) {
-  while (changing() && configs_.back().at.index > after) configs_.pop_back();
+  while (changing() && membership_.configs.back().at.index > after) membership_.configs.pop_back();
 }
 
 void Replica::settle_configs() {
   std::size_t newest = 0;
-  while (newest + 1 < configs_.size() && configs_[newest + 1].at.index <= commit_.last.index) {
+  while (newest + 1 < membership_.configs.size() &&
+         membership_.configs[newest + 1].at.index <= commit_.last.index) {
     ++newest;
   }
   if (newest == 0) return;
-  configs_.erase(configs_.begin(), configs_.begin() + static_cast<std::ptrdiff_t>(newest));
-  ring_.save_config(configs_.front());
+  membership_.configs.erase(membership_.configs.begin(),
+                            membership_.configs.begin() + static_cast<std::ptrdiff_t>(newest));
+  ring_.save_config(membership_.configs.front());
   emit(MembersChange{});
 }
 
@@ -41,10 +43,10 @@ void Replica::members_changed() {
   if (following()) {
     const Role right = votes() ? Role::kFollower : Role::kLearner;
     if (role_ == right) return;
-    campaign_at_ns_ = 0;
-    prevote_view_ = View{0};
-    join_at_ns_ = now_.now_ns;
-    join_power_ = 0;
+    seeking_.campaign_at_ns = 0;
+    seeking_.prevote_view = View{0};
+    membership_.join_at_ns = now_.now_ns;
+    membership_.join_power = 0;
     set_role(right, leader_);
   } else if (phase_ == Phase::kLeading) {
     for (std::uint8_t i = 0; i < config_.replicas; ++i) {
@@ -62,7 +64,7 @@ bool Replica::is(ReplicaId id, std::uint32_t incarnation) const {
 
 // M5: those who granted are a majority of the members in force.
 bool Replica::granted_quorum() const {
-  const Members& m = mutant(Mutant::kStaleConfig) ? asked_ : members();
+  const Members& m = mutant(Mutant::kStaleConfig) ? candidacy_->asked : members();
   const auto holds = [&](ReplicaId id) {
     if (id == self()) return m.admits(id, config_.incarnation) || is(id, config_.incarnation);
     if (value(id) >= peers_.size() || !peers_[value(id)].granted) return false;
@@ -87,7 +89,7 @@ bool Replica::screen(const Message& m) {
   if (m.config > config_at()) return true;  // it knows better than we who belongs
   const auto known = [this](ReplicaId id, std::uint32_t incarnation) {
     return is(id, incarnation) ||
-           std::any_of(configs_.begin(), configs_.end(),
+           std::any_of(membership_.configs.begin(), membership_.configs.end(),
                        [&](const ConfigAt& c) { return c.members.admits(id, incarnation); });
   };
   // C5: who lost its memory has no say, until a CONFIG admits what it is now.
@@ -106,12 +108,12 @@ bool Replica::screen(const Message& m) {
 
 // A learner with which no leader is busy says that it is there.
 void Replica::ask_to_join() {
-  if (now_.now_ns < join_at_ns_) return;
-  join_at_ns_ = now_.now_ns + (config_.retry_ns << join_power_);
-  join_power_ = std::min(join_power_ + 1, kRetryPowerMax);
+  if (now_.now_ns < membership_.join_at_ns) return;
+  membership_.join_at_ns = now_.now_ns + (config_.retry_ns << membership_.join_power);
+  membership_.join_power = std::min(membership_.join_power + 1, kRetryPowerMax);
   // A log that begins at a checkpoint is right before anybody has written to it; one that was kept
   // may be of the incarnation before.
-  if (leader_alive() && repaired_ && end_.last.index > began_ && admitted()) return;
+  if (leader_alive() && repaired_ && end_.last.index > entrance_.began && admitted()) return;
   const Message m = message(MessageType::kJoin);
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     if (ReplicaId{i} != self()) send(ReplicaId{i}, m);
@@ -148,7 +150,7 @@ void Replica::on_join(const Message& m) {
 }
 
 void Replica::on_not_member(const Message& m) {
-  if (!following() || m.config < config_at() || !was_member_) return;
+  if (!following() || m.config < config_at() || !membership_.was_member) return;
   if (m.config == config_at() && members().admits(self(), config_.incarnation)) return;
   // Only a leader knows: another one may have missed that this replica was added again.
   if (m.leader != m.from) return ask_to_join();
@@ -164,7 +166,7 @@ void Replica::leave() {
 // ------------------------------------------------------------------------
 
 bool Replica::caught_up(const Peer& p) const {
-  return p.state == PeerState::kStreaming && p.acked_pos >= start_end_pos_ &&
+  return p.state == PeerState::kStreaming && p.acked_pos >= reign_->start_end_pos &&
          end_.pos - p.acked_pos <= ring_.ring_bytes() / kCaughtUpDivisor;
 }
 
@@ -183,7 +185,7 @@ void Replica::propose_config(const Members& next) {
   CRANE_ASSERT(allowed || mutant(Mutant::kConfigBeforeStart));  // M4
   CRANE_ASSERT(next.keeps_analysis(members()) || mutant(Mutant::kPromoteAnalysis) ||
                mutant(Mutant::kAnalysisReturns));  // M7
-  const std::size_t size = next.encode(config_bytes_);
+  const std::size_t size = next.encode(membership_.bytes);
   if (!room_for(entry_bytes(size), ring_.ring_bytes() / kReserveDivisor)) return;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     if (!members().member(ReplicaId{i}) || next.member(ReplicaId{i})) continue;
@@ -191,8 +193,8 @@ void Replica::propose_config(const Members& next) {
     peers_[i].retry_power = 0;
     peers_[i].asks = kAnyIncarnation;
   }
-  if (commit_ == end_) progress_ns_ = now_.now_ns;
-  append(kConfig, 0, 0, std::span<const std::byte>{config_bytes_}.first(size));
+  if (commit_ == end_) reign_->progress_ns = now_.now_ns;
+  append(kConfig, 0, 0, std::span<const std::byte>{membership_.bytes}.first(size));
 }
 
 Result<Index> Replica::change_members(const MemberChange& change, Now now) {
@@ -202,7 +204,8 @@ Result<Index> Replica::change_members(const MemberChange& change, Now now) {
   if (value(change.id) >= config_.replicas) {
     return Error{Code::kBadArgument, 0, "the group has no slot of this number"};
   }
-  if (transfer_to_ != kNoReplica || (changing() && !mutant(Mutant::kConfigBeforeStart))) {
+  if (membership_.transfer_to != kNoReplica ||
+      (changing() && !mutant(Mutant::kConfigBeforeStart))) {
     return Error{Code::kBusy, 0, "a change of members or leader is under way"};
   }
   now_ = now;
@@ -262,16 +265,16 @@ bool Replica::to_ask(ReplicaId id) const {
 // ... and who is none is told so: it may have missed its removal.
 bool Replica::to_tell(ReplicaId id) const {
   return role_ == Role::kLeader && id != self() && peers_[value(id)].up && !members().member(id) &&
-         !changing() && votes() && transfer_to_ == kNoReplica;
+         !changing() && votes() && membership_.transfer_to == kNoReplica;
 }
 
 // What is due with members while this replica leads.
 void Replica::tick_members() {
-  if (transfer_to_ != kNoReplica) {
+  if (membership_.transfer_to != kNoReplica) {
     finish_transfer();
     if (role_ != Role::kLeader) return;
-    if (now_.now_ns < transfer_until_ns_) return;
-    transfer_to_ = kNoReplica;
+    if (now_.now_ns < membership_.transfer_until_ns) return;
+    membership_.transfer_to = kNoReplica;
     if (!votes() && !changing()) return leave();
   }
   if (changing()) return;
@@ -317,7 +320,7 @@ Outcome Replica::transfer(ReplicaId to, Now now) {
   if (value(to) >= config_.replicas || to == self() || !members().voter(to)) {
     return Error{Code::kBadArgument, 0, "only another voter can lead"};
   }
-  if (transfer_to_ != kNoReplica || changing()) {
+  if (membership_.transfer_to != kNoReplica || changing()) {
     return Error{Code::kBusy, 0, "a change of members or leader is under way"};
   }
   now_ = now;
@@ -328,21 +331,21 @@ Outcome Replica::transfer(ReplicaId to, Now now) {
 }
 
 void Replica::begin_transfer(ReplicaId to) {
-  transfer_to_ = to;
-  transfer_until_ns_ = now_.now_ns + config_.ask_timeout_ns;
+  membership_.transfer_to = to;
+  membership_.transfer_until_ns = now_.now_ns + config_.ask_timeout_ns;
   finish_transfer();
 }
 
 // Once nothing is in flight, nothing is lost by handing over (C8).
 void Replica::finish_transfer() {
-  const Peer& p = peers_[value(transfer_to_)];
+  const Peer& p = peers_[value(membership_.transfer_to)];
   if (p.state != PeerState::kStreaming || p.acked_pos != end_.pos || commit_ != end_) return;
-  const ReplicaId to = transfer_to_;
+  const ReplicaId to = membership_.transfer_to;
   const bool leaves = !votes();
   Message m = message(MessageType::kTransfer);
   m.view = promised_;
   step_down();
-  campaign_at_ns_ = now_.now_ns + config_.ask_timeout_ns;  // the other one goes first
+  seeking_.campaign_at_ns = now_.now_ns + config_.ask_timeout_ns;  // the other one goes first
   send(to, m);
   if (leaves) leave();
 }

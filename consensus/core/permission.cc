@@ -30,12 +30,12 @@ void Replica::on_request(const Message& m) {
   }
   stop_fetch();
   unrepair();
-  placed_ = false;
+  entrance_.placed = false;
   follow(from);
-  move(pending_.state, GrantState::kPending);
-  pending_.from = from;
-  pending_.view = m.view;
-  pending_.stale_end = end_;
+  move(permission_.grant, GrantState::kPending);
+  permission_.grant_to = from;
+  permission_.grant_view = m.view;
+  permission_.stale_end = end_;
   settle_grant();
 }
 
@@ -45,19 +45,19 @@ void Replica::promise(View view) {
   note_view(view);
   stop_fetch();
   unrepair();
-  heard_commit_ = held_known_ = Index{0};
-  move(pending_.state, GrantState::kNone);
+  heard_commit_ = truncation_.held_known = Index{0};
+  move(permission_.grant, GrantState::kNone);
   publish_promise();
   store_promise();
 }
 
 // Brings the permission to where the promise wants it, one step per answer of the fabric.
 void Replica::settle_grant() {
-  if (fence_ != FenceState::kNone) return;
-  if (mutant(Mutant::kSkipFence)) writer_ = kNoReplica;
-  if (writer_ != kNoReplica) {
-    emit(RevokeWrites{writer_});
-    move(fence_, FenceState::kRevoking);
+  if (permission_.fence != FenceState::kNone) return;
+  if (mutant(Mutant::kSkipFence)) permission_.writer = kNoReplica;
+  if (permission_.writer != kNoReplica) {
+    emit(RevokeWrites{permission_.writer});
+    move(permission_.fence, FenceState::kRevoking);
     return;
   }
   if (!promise_kept()) return;  // D1: PromiseStored comes here again
@@ -65,32 +65,32 @@ void Replica::settle_grant() {
     scan();
     if (!votes()) return step_down();  // M6: the writer's last word was a CONFIG without this one
     ask_for_grants();
-  } else if (pending_.state == GrantState::kPending) {
+  } else if (permission_.grant == GrantState::kPending) {
     scan();  // P2
-    emit(PermitWrites{pending_.from});
-    move(fence_, FenceState::kPermitting);
+    emit(PermitWrites{permission_.grant_to});
+    move(permission_.fence, FenceState::kPermitting);
   }
 }
 
 void Replica::on(const Revoked& e) {
   if (role_ == Role::kStarting) {
-    if (revokes_left_ == 0 || --revokes_left_ > 0) return;
+    if (permission_.revokes_left == 0 || --permission_.revokes_left > 0) return;
     return enter();
   }
-  if (fence_ != FenceState::kRevoking || e.peer != writer_) return;
-  writer_ = kNoReplica;
-  move(fence_, FenceState::kNone);
+  if (permission_.fence != FenceState::kRevoking || e.peer != permission_.writer) return;
+  permission_.writer = kNoReplica;
+  move(permission_.fence, FenceState::kNone);
   settle_grant();
 }
 
 void Replica::on(const Permitted& e) {
-  if (fence_ != FenceState::kPermitting) return;
-  CRANE_ASSERT(writer_ == kNoReplica);  // P3
-  move(fence_, FenceState::kNone);
-  if (e.ok) writer_ = e.peer;
-  const bool asked = pending_.state == GrantState::kPending;
-  if (asked && pending_.from == e.peer && pending_.view == promised_) {
-    move(pending_.state, e.ok ? GrantState::kGiven : GrantState::kNone);
+  if (permission_.fence != FenceState::kPermitting) return;
+  CRANE_ASSERT(permission_.writer == kNoReplica);  // P3
+  move(permission_.fence, FenceState::kNone);
+  if (e.ok) permission_.writer = e.peer;
+  const bool asked = permission_.grant == GrantState::kPending;
+  if (asked && permission_.grant_to == e.peer && permission_.grant_view == promised_) {
+    move(permission_.grant, e.ok ? GrantState::kGiven : GrantState::kNone);
     if (e.ok) answer_grant(e.key);
     // A process that was started again in the view it knew, with a log that needs no repair:
     // nothing else would tell its owner.
@@ -105,8 +105,8 @@ void Replica::answer_grant(Key key) {
   m.view = promised_;
   m.key = key;
   if (mutant(Mutant::kScanBeforeFence)) {
-    m.last = pending_.stale_end.last;
-    m.end_pos = pending_.stale_end.pos;
+    m.last = permission_.stale_end.last;
+    m.end_pos = permission_.stale_end.pos;
   }
   send(view_owner(promised_), m);
 }

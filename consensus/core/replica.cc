@@ -25,10 +25,10 @@ std::uint32_t entry_payload_max(const Config& c) {
 Replica::Replica(const Config& config, std::span<std::byte> log_memory)
     : config_(config),
       ring_(log_memory, config.ring_bytes, config.log_id, entry_payload_max(config)),
-      config_bytes_(kMembersBytesMax),
-      prevote_yes_(config.replicas),
-      peers_(config.replicas),
-      adopt_bytes_(entry_bytes(entry_payload_max(config)) + kMatchBytes) {
+      read_bytes_(entry_bytes(entry_payload_max(config)) + kMatchBytes),
+      peers_(config.replicas) {
+  membership_.bytes.resize(kMembersBytesMax);
+  seeking_.prevote_yes.resize(config.replicas);
   CRANE_ASSERT(config.replicas >= 1 && config.replicas <= kReplicasMax);
   CRANE_ASSERT(value(config.self) < config.replicas);
   CRANE_ASSERT(config.period_active_ns > 0 && config.period_active_ns <= config.period_idle_ns);
@@ -36,9 +36,9 @@ Replica::Replica(const Config& config, std::span<std::byte> log_memory)
   CRANE_ASSERT(config.slot_ns > 0 && config.ask_timeout_ns > 0 && config.retry_ns > 0);
   CRANE_ASSERT(config.incarnation != kAnyIncarnation);
   actions_.reserve(64 + std::size_t{config.replicas} * 16);
-  configs_.reserve(8);
+  membership_.configs.reserve(8);
   const bool all = config.members.voters() == 0;
-  configs_.push_back({{}, all ? Members::first(config.replicas) : config.members});
+  membership_.configs.push_back({{}, all ? Members::first(config.replicas) : config.members});
 }
 
 void Replica::step(const Event& event, Now now) {
@@ -57,17 +57,19 @@ Result<Index> Replica::propose(const Proposal& proposal, Now now) {
   if (proposal.payload.size() > config_.payload_bytes_max || proposal.type >= kOwnTypesMin) {
     return Error{Code::kBadArgument, 0, "propose"};
   }
-  if (transfer_to_ != kNoReplica) return Error{Code::kBusy, 0, "leadership is being handed over"};
+  if (membership_.transfer_to != kNoReplica)
+    return Error{Code::kBusy, 0, "leadership is being handed over"};
   now_ = now;
   const std::uint64_t bytes = entry_bytes(proposal.payload.size());
   const bool pipeline_full = end_.pos + bytes - commit_.pos > ring_.ring_bytes() / kPipelineDivisor;
   if (pipeline_full || !room_for(bytes, ring_.ring_bytes() / kReserveDivisor)) {
     return Error{Code::kBusy, 0, "propose"};
   }
-  if (commit_ == end_) progress_ns_ = now.now_ns;
+  if (commit_ == end_) reign_->progress_ns = now.now_ns;
   append(proposal.type, proposal.grant, proposal.stamp_ns, proposal.payload);
-  if (active()) beat_at_ns_ = std::min(beat_at_ns_, now.now_ns + config_.period_active_ns);
-  deadline_ns_ = std::min(deadline_ns_, beat_at_ns_);
+  if (active())
+    heartbeat_.own_at_ns = std::min(heartbeat_.own_at_ns, now.now_ns + config_.period_active_ns);
+  deadline_ns_ = std::min(deadline_ns_, heartbeat_.own_at_ns);
   return end_.last.index;
 }
 
@@ -88,7 +90,7 @@ std::optional<Entry> Replica::deliver() {
     h = ring_.header_at(deliver_.pos);
     CRANE_ASSERT(ring_.follows(deliver_, h));  // L1
   } else if (!ring_.valid_at(deliver_, h)) {
-    if (deliver_.last.index < again_to_) {
+    if (deliver_.last.index < entrance_.again_to) {
       fail("the log memory changed behind what is committed");
       return std::nullopt;
     }
@@ -109,12 +111,13 @@ std::optional<Entry> Replica::deliver() {
 // -----------------------------------------------------------------------------------------
 
 void Replica::on(const Start& e) {
-  if (role_ != Role::kStarting || revokes_left_ > 0) return;
-  if (e.checkpoint != nullptr) checkpoint_ = *e.checkpoint;
+  if (role_ != Role::kStarting || permission_.revokes_left > 0) return;
+  if (e.checkpoint != nullptr) entrance_.checkpoint = *e.checkpoint;
   const bool empty = e.kind != StartKind::kSurvived;
-  if (empty && checkpoint_ && checkpoint_->at.pos > 0) begin_log_at(*checkpoint_);
-  was_member_ = e.kind == StartKind::kLost || members().member(self());
-  join_at_ns_ = now_.now_ns;
+  if (empty && entrance_.checkpoint && entrance_.checkpoint->at.pos > 0)
+    begin_log_at(*entrance_.checkpoint);
+  membership_.was_member = e.kind == StartKind::kLost || members().member(self());
+  membership_.join_at_ns = now_.now_ns;
   note_lost_leader(ElectionCause::kFirst);
   if (e.kind == StartKind::kSurvived) {
     promised_ = View{e.promise[kPromisedView]};
@@ -123,35 +126,35 @@ void Replica::on(const Start& e) {
     commit_ = {e.promise[kAnchorPos],
                {View{e.promise[kAnchorView]}, Index{e.promise[kAnchorIndex]}}};
     deliver_ = end_ = published_ = commit_;
-    store_.begin_at(commit_);  // what is given up to be overwritten was durable before (D4)
-    promise_stored_ = e.stored_promise;
+    durable_.store.begin_at(commit_);  // what is given up to be overwritten was durable before (D4)
+    durable_.promise_stored = e.stored_promise;
     store_promise();
     const auto saved = ring_.saved_config();
-    if (saved) configs_.front() = *saved;
-    was_member_ |= saved || commit_.pos > 0;  // only members are written to
+    if (saved) membership_.configs.front() = *saved;
+    membership_.was_member |= saved || commit_.pos > 0;  // only members are written to
     high_pos_ = std::max(commit_.pos, e.promise[kFirstPos] + config_.ring_bytes);
     // A grant of the previous incarnation may still be used: nothing is read before it is fenced.
     for (std::uint8_t i = 0; i < config_.replicas; ++i) {
       if (ReplicaId{i} == self()) continue;
       emit(RevokeWrites{ReplicaId{i}});
-      ++revokes_left_;
+      ++permission_.revokes_left;
     }
   }
   publish_promise();
   publish_status();
   if (disk() && e.kind != StartKind::kSurvived) emit(SetCell{kDurableCell, {}});
-  if (empty) checkpoint_.reset();
-  if (revokes_left_ > 0) return;
+  if (empty) entrance_.checkpoint.reset();
+  if (permission_.revokes_left > 0) return;
   enter();
   if (role_ == Role::kFollower && config_.campaign_at_once && self() == ReplicaId{0} &&
       e.kind == StartKind::kNew) {
-    campaign_at_ns_ = now_.now_ns;
+    seeking_.campaign_at_ns = now_.now_ns;
   }
 }
 
 // Nobody may write the ring: what a scan finds is the log.
 void Replica::enter() {
-  const std::optional<Checkpoint> checkpoint = std::exchange(checkpoint_, std::nullopt);
+  const std::optional<Checkpoint> checkpoint = std::exchange(entrance_.checkpoint, std::nullopt);
   if (checkpoint && !stand_at(*checkpoint)) return;
   scan();
   set_role(votes() ? Role::kFollower : Role::kLearner, kNoReplica);
@@ -165,12 +168,12 @@ bool Replica::stand_at(const Checkpoint& checkpoint) {
   if (at.last.index <= commit_.last.index) {
     if (at == commit_ || disk()) return true;  // disk mode: the driver has them from the store
     if (!ring_.holds(at, commit_) && !mutant(Mutant::kReplayUnchecked)) {  // C6
-      checkpoint_too_old_ = true;
+      entrance_.checkpoint_too_old = true;
       fail("the checkpoint is older than what the ring still holds");
       return false;
     }
     if (mutant(Mutant::kStartLate)) return true;
-    again_to_ = commit_.last.index;
+    entrance_.again_to = commit_.last.index;
     deliver_ = at;
     publish_promise();  // C4: nobody may overwrite them any more
     publish_status();
@@ -184,7 +187,7 @@ bool Replica::stand_at(const Checkpoint& checkpoint) {
   if (own == at) {
     learn_commit(at.last.index);
     if (!mutant(Mutant::kStartEarly)) deliver_ = at;
-    placed_ = true;
+    entrance_.placed = true;
   } else {
     begin_log_at(checkpoint);
   }
@@ -197,13 +200,14 @@ bool Replica::stand_at(const Checkpoint& checkpoint) {
 // was counted stands in the checkpoint.
 void Replica::begin_log_at(const Checkpoint& checkpoint) {
   commit_ = deliver_ = end_ = published_ = checkpoint.at;
-  began_ = end_.last.index;
-  store_.begin_at(commit_);
+  entrance_.began = end_.last.index;
+  durable_.store.begin_at(commit_);
   high_pos_ = std::max(high_pos_, end_.pos + ring_.ring_bytes());  // nothing before is in the ring
-  placed_ = true;
-  configs_.resize(1);
-  if (configs_.front().at <= checkpoint.config.at) configs_.front() = checkpoint.config;
-  ring_.save_config(configs_.front());
+  entrance_.placed = true;
+  membership_.configs.resize(1);
+  if (membership_.configs.front().at <= checkpoint.config.at)
+    membership_.configs.front() = checkpoint.config;
+  ring_.save_config(membership_.configs.front());
   unrepair();
   if (checkpoint.view > promised_ && !mutant(Mutant::kCheckpointAnyView)) promise(checkpoint.view);
 }
@@ -216,7 +220,7 @@ void Replica::on(const Tick&) {
   if (following()) {
     tell_held();
     if (role_ == Role::kLearner) ask_to_join();
-    if (writer_ != kNoReplica && fence_ == FenceState::kNone) scan();
+    if (permission_.writer != kNoReplica && permission_.fence == FenceState::kNone) scan();
     tick_follower();
   } else if (phase_ != Phase::kNone) {
     tick_candidate();
@@ -226,7 +230,7 @@ void Replica::on(const Tick&) {
 }
 
 void Replica::on(const LogArrived&) {
-  if (following() && fence_ != FenceState::kRevoking) scan();
+  if (following() && permission_.fence != FenceState::kRevoking) scan();
 }
 
 void Replica::on(const Flush&) {
@@ -244,7 +248,7 @@ void Replica::on(const Completion& e) {
   const auto epoch = static_cast<std::uint16_t>(t >> 32);
   if (id >= config_.replicas) return;
   if (kind == OpKind::kReadHeartbeat) {
-    if (epoch == static_cast<std::uint16_t>(read_epoch_)) on_heartbeat(e);
+    if (epoch == static_cast<std::uint16_t>(heartbeat_.read_epoch)) on_heartbeat(e);
     return;
   }
   if (kind == OpKind::kReadFetch) return on_read_fetch(e);
@@ -266,7 +270,7 @@ void Replica::on(const Completion& e) {
       on_read_match(ReplicaId{id}, e);
       break;
     case OpKind::kReadAdopt:
-      if (ReplicaId{id} == source_) on_read_adopt(e);
+      if (candidacy_.entered() && ReplicaId{id} == candidacy_->source) on_read_adopt(e);
       break;
     case OpKind::kReadStatus:
       on_status(ReplicaId{id}, e);
@@ -321,8 +325,8 @@ void Replica::on(const MessageArrived& e) {
     case MessageType::kProgress:
       // The leader verified this log up to m.last: commits up to there count before repair (C3).
       // That was while it could write here: what it told a process that ran here before is late.
-      if (following() && m.view == promised_ && e.from == writer_) {
-        if (fence_ == FenceState::kNone) scan();
+      if (following() && m.view == promised_ && e.from == permission_.writer) {
+        if (permission_.fence == FenceState::kNone) scan();
         learn_commit(std::min(m.commit.index, m.last.index));
       }
       return;
@@ -335,11 +339,11 @@ void Replica::on(const PeerDown& e) {
   if (phase_ != Phase::kNone) {
     lose_peer(e.peer);
     if (lost_majority()) {
-      ++lost_races_;
+      ++seeking_.lost_races;
       step_down();
       plan_campaign(true);
-    } else if (phase_ == Phase::kAdopting && e.peer == source_) {
-      ++lost_races_;
+    } else if (phase_ == Phase::kAdopting && e.peer == candidacy_->source) {
+      ++seeking_.lost_races;
       step_down();
       plan_campaign(true);
     }
@@ -365,16 +369,16 @@ void Replica::on(const PeerUp& e) {
   p.retry_power = 0;
   p.retry_at_ns = now_.now_ns;
   if (p.state == PeerState::kBehind) set_state(p, PeerState::kIdle);
-  if (role_ == Role::kFollower && leader_ == kNoReplica && prevote_view_ == View{0}) {
-    lost_races_ = 0;  // a group that forms: now there may be a majority
+  if (role_ == Role::kFollower && leader_ == kNoReplica && seeking_.prevote_view == View{0}) {
+    seeking_.lost_races = 0;  // a group that forms: now there may be a majority
     plan_campaign(false);
   }
 }
 
 void Replica::on(const Abdicate&) {
   fit_ = false;
-  campaign_at_ns_ = 0;
-  prevote_view_ = View{0};
+  seeking_.campaign_at_ns = 0;
+  seeking_.prevote_view = View{0};
   if (phase_ == Phase::kNone) return;
   const ReplicaId to = heir();
   Message m = message(MessageType::kTransfer);
@@ -390,15 +394,15 @@ void Replica::on(const Fit&) { fit_ = true; }
 
 // Heartbeats follow the traffic: short periods cost processor time, and find a fault sooner.
 void Replica::note_traffic(std::uint64_t entries) {
-  if (now_.now_ns - traffic_begin_ns_ > config_.active_for_ns) {
-    traffic_begin_ns_ = now_.now_ns;
-    traffic_entries_ = 0;
+  if (now_.now_ns - traffic_.begin_ns > config_.active_for_ns) {
+    traffic_.begin_ns = now_.now_ns;
+    traffic_.entries = 0;
   }
-  traffic_entries_ += entries;
-  if (traffic_entries_ < config_.active_entries) return;
-  active_until_ns_ = now_.now_ns + config_.active_for_ns;
-  traffic_begin_ns_ = now_.now_ns;
-  traffic_entries_ = 0;
+  traffic_.entries += entries;
+  if (traffic_.entries < config_.active_entries) return;
+  traffic_.active_until_ns = now_.now_ns + config_.active_for_ns;
+  traffic_.begin_ns = now_.now_ns;
+  traffic_.entries = 0;
 }
 
 // Takes in what the writer put into the ring.  Until the log holds an entry of the promised view,
@@ -417,17 +421,19 @@ void Replica::scan() {
   end_ = at;
   high_pos_ = std::max(high_pos_, end_.pos);
   members_changed();
-  if (end_ != before && following() && writer_ != kNoReplica) {
+  if (end_ != before && following() && permission_.writer != kNoReplica) {
     note_traffic(value(end_.last.index) -
                  std::min(value(before.last.index), value(end_.last.index)));
-    heartbeat_moved_ns_ = landed_ns_ = now_.now_ns;
-    if (active()) read_at_ns_ = std::min(read_at_ns_, now_.now_ns + config_.period_active_ns);
+    heartbeat_.moved_ns = heartbeat_.landed_ns = now_.now_ns;
+    if (active())
+      heartbeat_.read_at_ns =
+          std::min(heartbeat_.read_at_ns, now_.now_ns + config_.period_active_ns);
   }
   if (end_.last.view != promised_) return;
   if (!repaired_) {
     repaired_ = true;
-    needs_checkpoint_ = false;
-    if (following() && writer_ != kNoReplica) {
+    membership_.needs_checkpoint = false;
+    if (following() && permission_.writer != kNoReplica) {
       note_elected();
       tell_role(leader_);
     }
@@ -467,8 +473,8 @@ void Replica::publish_promise() {
 
 void Replica::publish_status() {
   emit(SetCell{kStatusCell,
-               {heartbeat_, heartbeat_period_ns_, value(leading_view()), value(commit_.last.index),
-                published_.pos, value(published_.last.index)}});
+               {heartbeat_.own, heartbeat_.period_ns, value(leading_view()),
+                value(commit_.last.index), published_.pos, value(published_.last.index)}});
 }
 
 void Replica::publish_if_moved() {
@@ -481,8 +487,8 @@ void Replica::publish_if_moved() {
 void Replica::set_role(Role role, ReplicaId leader) {
   move(role_, role);
   if (role == Role::kLeader) {
-    count_held_ = true;
-    covering_ = {};
+    candidacy_.leave();
+    reign_->count_held = true;
   }
   tell_role(leader);
 }
@@ -508,7 +514,7 @@ Message Replica::message(MessageType type) const {
   m.leader = value(phase_ == Phase::kLeading ? self() : leader_alive() ? leader_ : kNoReplica);
   m.incarnation = config_.incarnation;
   m.log_id = config_.log_id;
-  m.promised = std::min(promised_, promise_stored_);  // D1
+  m.promised = std::min(promised_, durable_.promise_stored);  // D1
   m.last = end_.last;
   m.end_pos = end_.pos;
   m.first_pos = high_pos_ > ring_.ring_bytes() ? high_pos_ - ring_.ring_bytes() : 0;
@@ -516,14 +522,14 @@ Message Replica::message(MessageType type) const {
   m.commit = commit_.last;
   m.commit_pos = commit_.pos;
   m.config = config_at();
-  m.held = held_;
+  m.held = truncation_.held;
   m.analysis = config_.analysis ? 1 : 0;
   return m;
 }
 
 Token Replica::token(OpKind kind, ReplicaId peer) {
   const std::uint32_t epoch =
-      kind == OpKind::kReadHeartbeat ? read_epoch_ : peers_[value(peer)].epoch;
+      kind == OpKind::kReadHeartbeat ? heartbeat_.read_epoch : peers_[value(peer)].epoch;
   return Token{(std::uint64_t{static_cast<std::uint8_t>(kind)} << 56) |
                (std::uint64_t{value(peer)} << 48) |
                (std::uint64_t{static_cast<std::uint16_t>(epoch)} << 32) | ++sequence_};
@@ -532,17 +538,18 @@ Token Replica::token(OpKind kind, ReplicaId peer) {
 void Replica::plan_deadline() {
   std::uint64_t at = kNever;
   if (following()) {
-    if (leader_ != kNoReplica) at = read_at_ns_;
-    if (role_ == Role::kLearner) at = std::min(at, std::max(join_at_ns_, now_.now_ns + 1));
-    if (campaign_at_ns_ != 0) at = std::min(at, campaign_at_ns_);
-    if (prevote_view_ != View{0}) at = std::min(at, deadline_phase_ns_);
+    if (leader_ != kNoReplica) at = heartbeat_.read_at_ns;
+    if (role_ == Role::kLearner)
+      at = std::min(at, std::max(membership_.join_at_ns, now_.now_ns + 1));
+    if (seeking_.campaign_at_ns != 0) at = std::min(at, seeking_.campaign_at_ns);
+    if (seeking_.prevote_view != View{0}) at = std::min(at, seeking_.deadline_ns);
     const bool timed = fetch_.state == FetchState::kWanting || fetch_.state == FetchState::kAsking;
     if (timed) at = std::min(at, fetch_.retry_at_ns);
-    if (held_to_tell()) at = std::min(at, std::max(held_at_ns_, now_.now_ns + 1));
+    if (held_to_tell()) at = std::min(at, std::max(truncation_.held_at_ns, now_.now_ns + 1));
     if (at == kNever) at = now_.now_ns + config_.period_idle_ns;
   } else if (phase_ != Phase::kNone) {
-    at = beat_at_ns_;
-    if (phase_ != Phase::kLeading && !stores_promise()) at = std::min(at, deadline_phase_ns_);
+    at = heartbeat_.own_at_ns;
+    if (phase_ != Phase::kLeading && !stores_promise()) at = std::min(at, seeking_.deadline_ns);
     for (std::uint8_t i = 0; i < config_.replicas; ++i) {
       const Peer& p = peers_[i];
       if (ReplicaId{i} == self() || !p.up) continue;
@@ -552,8 +559,8 @@ void Replica::plan_deadline() {
       at = std::min(at, durable_read_due(p));
     }
   }
-  if (transfer_to_ != kNoReplica) {
-    at = std::min(at, transfer_until_ns_);
+  if (membership_.transfer_to != kNoReplica) {
+    at = std::min(at, membership_.transfer_until_ns);
   } else if (role_ == Role::kLeader && !changing() && !votes()) {
     at = now_.now_ns;  // its own removal is committed: it hands over
   }

@@ -53,6 +53,8 @@
 #include "consensus/core/commit.h"
 #include "consensus/core/log.h"
 #include "consensus/core/pull_score.h"
+#include "consensus/core/replica_state.h"
+#include "consensus/core/role_state.h"
 #include "consensus/core/step.h"
 #include "consensus/core/transitions.h"
 #include "consensus/core/tuning.h"
@@ -104,18 +106,18 @@ class Replica {
   // How far `peer`'s application was when its status cell was last read.
   Index peer_applied(ReplicaId peer) const { return peers_[value(peer)].applied; }
   // Disk mode: everything up to here is in the own store.
-  Viewstamp durable() const noexcept { return store_.stored().last; }
+  Viewstamp durable() const noexcept { return durable_.store.stored().last; }
   // The newest checkpoint that this replica holds, and up to where stores may lose their entries.
-  Index held() const noexcept { return held_; }
-  Index covered() const noexcept { return covered_; }
+  Index held() const noexcept { return truncation_.held; }
+  Index covered() const noexcept { return truncation_.covered; }
   // --- membership (members.cc) ---
   // The members in force (M3), and where the CONFIG that says so stands.
-  const Members& members() const noexcept { return configs_.back().members; }
-  Viewstamp config_at() const noexcept { return configs_.back().at; }
+  const Members& members() const noexcept { return membership_.configs.back().members; }
+  Viewstamp config_at() const noexcept { return membership_.configs.back().at; }
   // The newest CONFIG is not known to be committed.
-  bool changing() const noexcept { return configs_.size() > 1; }
+  bool changing() const noexcept { return membership_.configs.size() > 1; }
   // The newest one that is known to be committed.
-  const ConfigAt& committed_config() const noexcept { return configs_.front(); }
+  const ConfigAt& committed_config() const noexcept { return membership_.configs.front(); }
   // kNotLeader; kBusy: a change or transfer is under way, the learner lags, or too few of the
   // remaining voters are in touch: try again; kBadArgument: the change makes no sense.
   Result<Index> change_members(const MemberChange& change, Now now);
@@ -123,9 +125,9 @@ class Replica {
   // it takes over; given up after a while.
   Outcome transfer(ReplicaId to, Now now);
   // Lacks entries that left the leader's ring, and no peer's store has them (memory mode: at once).
-  bool needs_checkpoint() const noexcept { return needs_checkpoint_; }
+  bool needs_checkpoint() const noexcept { return membership_.needs_checkpoint; }
   // Failed at its start: the ring does not hold all that the server missed since its checkpoint.
-  bool checkpoint_too_old() const noexcept { return checkpoint_too_old_; }
+  bool checkpoint_too_old() const noexcept { return entrance_.checkpoint_too_old; }
   // Takes them from peers' stores.
   bool fetching() const noexcept { return fetch_.state != FetchState::kNone; }
   // The same, of a peer that is kBehind; leader only.
@@ -133,9 +135,9 @@ class Replica {
     const Peer& p = peers_[value(peer)];
     return p.state == PeerState::kBehind && p.cannot;
   }
-  const Election& last_election() const noexcept { return election_; }
+  const Election& last_election() const noexcept { return seeking_.last; }
   const PullScore& score() const noexcept { return score_; }
-  std::uint64_t heartbeat_period_ns() const noexcept { return heartbeat_period_ns_; }
+  std::uint64_t heartbeat_period_ns() const noexcept { return heartbeat_.period_ns; }
   const LogRing& ring() const noexcept { return ring_; }
   const Config& config() const noexcept { return config_; }
 
@@ -211,7 +213,7 @@ class Replica {
     std::uint64_t retry_at_ns = 0;
     std::uint64_t leader_first = 0;  // the oldest position in the leader's ring
     Cursor served;                   // what the server can give, as it said last
-    std::uint64_t have = 0;          // bytes in adopt_bytes_, from the commit cursor on
+    std::uint64_t have = 0;          // bytes in read_bytes_, from the commit cursor on
     Token read{};
   };
   struct Serve {
@@ -223,12 +225,6 @@ class Replica {
     std::uint64_t sequence = 0;
     Cursor from;
     Cursor upto;
-  };
-  struct Pending {
-    GrantState state = GrantState::kNone;
-    ReplicaId from{};
-    View view{};
-    Cursor stale_end;  // only for a mutant
   };
 
   // replica.cc
@@ -251,7 +247,7 @@ class Replica {
   void publish_status();
   void publish_if_moved();
   void note_traffic(std::uint64_t entries);
-  bool active() const noexcept { return now_.now_ns < active_until_ns_; }
+  bool active() const noexcept { return now_.now_ns < traffic_.active_until_ns; }
   void set_role(Role role, ReplicaId leader);
   void tell_role(ReplicaId leader);
   void fail(const char* why);
@@ -317,6 +313,10 @@ class Replica {
   void note_held(const Message& m);
   void tell_held();
   bool held_to_tell() const;
+  // A leader looks again for what is covered.
+  void recount_held() {
+    if (reign_.entered()) reign_->count_held = true;
+  }
   void pump_covered();
   Index held_by_majority() const;
   void note_covered(std::span<const std::byte> payload);
@@ -337,7 +337,7 @@ class Replica {
   void tick_follower();
   void on_heartbeat(const Completion& e);
   void plan_campaign(bool lost_before);
-  std::uint64_t race_ns() const noexcept { return config_.slot_ns + promise_took_ns_; }
+  std::uint64_t race_ns() const noexcept { return config_.slot_ns + durable_.promise_took_ns; }
   std::uint64_t patience_ns() const;
   void start_prevote(bool transfer);
   void on_prevote(const Message& m);
@@ -442,96 +442,37 @@ class Replica {
   Cursor published_;  // what is consumed, as others know it
   // Highest position the ring ever held; the log is in it from a ring's length before on, at most.
   std::uint64_t high_pos_ = 0;
-  std::optional<Checkpoint> checkpoint_;  // until the log is entered
-  bool checkpoint_too_old_ = false;
-  Index began_{};          // the log begins behind this entry
-  Index again_to_{};       // delivered again up to here, from what was whole (C6)
-  bool placed_ = false;    // at a checkpoint ahead of what a leader knows of this log
   bool repaired_ = false;  // the log holds an entry of the promised view
   Index heard_commit_{};   // highest commit index of the promised view
-  std::uint64_t active_until_ns_ = 0;
-  std::uint64_t traffic_begin_ns_ = 0;  // of the entries counted
-  std::uint64_t traffic_entries_ = 0;
+  Entrance entrance_;
+  Traffic traffic_;
 
-  // The store (disk mode).
-  StoreCursor store_;
-  Index told_durable_{};
-  View promise_stored_{};  // in memory mode always the promise
-  std::uint64_t promise_asked_ns_ = 0;
-  std::uint64_t promise_took_ns_ = 0;  // the last one, until it was durable; memory mode: 0
-  Fetch fetch_;                        // from a peer's store ...
-  Serve serve_;                        // ... and for one, from the own
-  // What stores may lose (disk mode).
-  Index held_{};                             // the own newest checkpoint
-  Index held_known_{};                       // ... as the leader of the promised view said to know
-  std::uint64_t held_at_ns_ = 0;             // when to tell it again
-  Index covered_{};                          // by COVERED entries that were delivered
-  Index covering_{};                         // ... or proposed here, in this view
-  bool count_held_ = false;                  // leader: there may be more that is covered
-  Index dropped_{};                          // from the own store
-  Index giving_commit_{}, stored_commit_{};  // which the store was told, is being told
-  // Membership: the newest committed CONFIG, then those behind it in the log.
-  std::vector<ConfigAt> configs_;
-  bool was_member_ = false;  // under any incarnation
-  bool needs_checkpoint_ = false;
-  std::uint64_t join_at_ns_ = 0;
-  unsigned join_power_ = 0;
-  ReplicaId transfer_to_ = kNoReplica;
-  std::uint64_t transfer_until_ns_ = 0;
-  std::vector<std::byte> config_bytes_;
+  // Stores.
+  Durable durable_;
+  Fetch fetch_;  // from a peer's store ...
+  Serve serve_;  // ... and for one, from the own
+  Truncation truncation_;
+  std::vector<std::byte> read_bytes_;  // that are adopted, or fetched
+
+  Membership membership_;
 
   // Promise and permission.
   View promised_{};
   View view_max_{};  // highest view heard of
-  ReplicaId writer_ = kNoReplica;
-  FenceState fence_ = FenceState::kNone;
-  Pending pending_;
-  unsigned revokes_left_ = 0;  // of a restart
+  Permission permission_;
 
-  // Election.
+  // Roles.
   Role role_ = Role::kStarting;
   Phase phase_ = Phase::kNone;
   bool fit_ = true;
   ReplicaId leader_ = kNoReplica;
   ReplicaId told_leader_ = kNoReplica;  // whom our owner takes for it
   PullScore score_;
-  std::uint64_t heartbeat_seen_ = 0;
-  std::uint64_t heartbeat_period_ns_ = 0;
-  std::uint64_t heartbeat_moved_ns_ = 0;
-  std::uint64_t landed_ns_ = 0;  // log bytes of the leader
-  std::uint64_t read_at_ns_ = 0;
-  bool read_late_ = false;
-  std::uint64_t read_sent_ns_ = 0;
-  std::uint32_t read_epoch_ = 0;
-  bool read_outstanding_ = false;
-  std::uint64_t campaign_at_ns_ = 0;  // 0: none planned
-  std::uint64_t deadline_phase_ns_ = 0;
-  unsigned lost_races_ = 0;
-  Election election_;
-  std::uint64_t lost_leader_ns_ = 0;  // 0: the leader is there
-  ElectionCause lost_leader_why_{};
-  View prevote_view_{};  // 0: none under way
-  bool transfer_ = false;
-  std::vector<bool> prevote_yes_;
-
-  // Candidate and leader.
+  Heartbeat heartbeat_;
+  Seeking seeking_;
+  RoleState<Candidacy> candidacy_;
+  RoleState<Reign> reign_;
   std::vector<Peer> peers_;
-  std::uint64_t heartbeat_ = 0;
-  std::uint64_t beat_at_ns_ = 0;
-  std::uint64_t progress_ns_ = 0;
-  std::uint64_t start_end_pos_ = 0;  // behind the own START
-  std::uint64_t intact_pos_ = 0;     // from here on the ring is known to hold the log
-  ReplicaId source_ = kNoReplica;    // whose log is adopted
-  Viewstamp source_last_{};
-  Viewstamp adopted_last_{};
-  Members asked_;        // in force when grants were first asked for in view
-  View source_asked_{};  // this one (only a mutant goes on with them)
-  Index source_commit_{};
-  std::uint64_t source_end_pos_ = 0;
-  std::uint64_t adopt_have_ = 0;
-  Cursor adopt_at_;
-  bool adopt_outstanding_ = false;
-  std::vector<std::byte> adopt_bytes_;
 
   std::uint32_t sequence_ = 0;
   std::uint64_t deadline_ns_ = 0;

@@ -12,16 +12,17 @@ namespace crane::consensus::core {
 
 void Replica::tick_leader() {
   const std::uint64_t now = now_.now_ns;
-  if (now >= beat_at_ns_) {
+  if (now >= heartbeat_.own_at_ns) {
     const bool fast = active() || role_ != Role::kLeader;
-    heartbeat_period_ns_ = fast ? config_.period_active_ns : config_.period_idle_ns;
-    beat_at_ns_ = now + heartbeat_period_ns_;
-    ++heartbeat_;
+    heartbeat_.period_ns = fast ? config_.period_active_ns : config_.period_idle_ns;
+    heartbeat_.own_at_ns = now + heartbeat_.period_ns;
+    ++heartbeat_.own;
     publish_status();
   }
   if (phase_ != Phase::kLeading) return;
-  if (commit_ != end_ && now - progress_ns_ > config_.progress_timeout_ns && !disks_are_slow()) {
-    ++lost_races_;  // C6: work outstanding and no majority
+  if (commit_ != end_ && now - reign_->progress_ns > config_.progress_timeout_ns &&
+      !disks_are_slow()) {
+    ++seeking_.lost_races;  // C6: work outstanding and no majority
     step_down();
     return plan_campaign(true);
   }
@@ -57,7 +58,7 @@ bool Replica::room_for(std::uint64_t bytes, std::uint64_t reserve) {
 
 void Replica::append(std::uint8_t type, std::uint32_t grant, std::uint64_t stamp_ns,
                      std::span<const std::byte> payload) {
-  CRANE_ASSERT(phase_ == Phase::kLeading && writer_ == kNoReplica);  // P3
+  CRANE_ASSERT(phase_ == Phase::kLeading && permission_.writer == kNoReplica);  // P3
   const std::uint64_t at = end_.pos;
   const std::uint64_t new_end = at + entry_bytes(payload.size());
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
@@ -92,7 +93,7 @@ void Replica::append(std::uint8_t type, std::uint32_t grant, std::uint64_t stamp
 std::uint64_t Replica::stream_limit(const Peer& p) const {
   if (mutant(Mutant::kOverwriteUncopied)) return ~std::uint64_t{0};
   const std::uint64_t all = p.consumed_pos + ring_.ring_bytes();
-  return p.sent.pos >= start_end_pos_ ? all - ring_.ring_bytes() / kReserveDivisor : all;
+  return p.sent.pos >= reign_->start_end_pos ? all - ring_.ring_bytes() / kReserveDivisor : all;
 }
 
 Cursor Replica::range_end(const Peer& p, std::uint64_t limit) const {
@@ -158,7 +159,7 @@ void Replica::on_written(ReplicaId id, std::uint32_t sequence, bool ok) {
   CRANE_ASSERT(p.acked_pos <= p.sent.pos);  // C2
   tell_progress(id);
   if (p.acked_index > commit_.last.index) count_commit();
-  if (transfer_to_ != kNoReplica) {
+  if (membership_.transfer_to != kNoReplica) {
     finish_transfer();
     if (phase_ != Phase::kLeading) return;
   }
@@ -187,16 +188,16 @@ void Replica::count_commit() {
   const auto nth = held.begin() + static_cast<std::ptrdiff_t>(needed) - 1;
   std::nth_element(held.begin(), nth, held.begin() + static_cast<std::ptrdiff_t>(n),
                    [](const Held& a, const Held& b) { return a.pos > b.pos; });
-  if (nth->pos < start_end_pos_ && !mutant(Mutant::kCountOldViews)) return;
+  if (nth->pos < reign_->start_end_pos && !mutant(Mutant::kCountOldViews)) return;
   advance_commit(nth->index);
 }
 
 void Replica::advance_commit(Index index) {
   if (index <= commit_.last.index) return;
   learn_commit(index);
-  progress_ns_ = now_.now_ns;
-  if (role_ == Role::kCandidate && commit_.pos >= start_end_pos_) {
-    transfer_ = false;
+  reign_->progress_ns = now_.now_ns;
+  if (role_ == Role::kCandidate && commit_.pos >= reign_->start_end_pos) {
+    seeking_.transfer = false;
     note_elected();
     set_role(Role::kLeader, self());
   }
@@ -207,7 +208,7 @@ void Replica::advance_commit(Index index) {
 void Replica::flush_commit(ReplicaId id) {
   Peer& p = peers_[value(id)];
   if (p.state != PeerState::kStreaming || p.commit_outstanding || p.told >= commit_.last.index ||
-      p.sent.pos < start_end_pos_ || mutant(Mutant::kSilentCommit)) {
+      p.sent.pos < reign_->start_end_pos || mutant(Mutant::kSilentCommit)) {
     return;
   }
   write_commit(id);
@@ -237,7 +238,7 @@ void Replica::send_progress(ReplicaId id) {
 // START is among it; and if this leader is lost before, the next one begins there.
 void Replica::tell_progress(ReplicaId id) {
   const Peer& p = peers_[value(id)];
-  if (p.acked_pos >= start_end_pos_) return;
+  if (p.acked_pos >= reign_->start_end_pos) return;
   if (p.acked_pos - p.progress_pos >= ring_.ring_bytes() / kProgressDivisor) send_progress(id);
 }
 
@@ -259,7 +260,7 @@ void Replica::on_status(ReplicaId id, const Completion& e) {
   p.applied = Index{cell[kAppliedIndex]};
   if (p.state != PeerState::kStreaming || !p.throttled) return;
   if (moved) pump(id);
-  if (p.throttled && p.sent.pos < start_end_pos_) send_progress(id);
+  if (p.throttled && p.sent.pos < reign_->start_end_pos) send_progress(id);
 }
 
 // An error of one peer concerns that peer only (L5): it is asked anew, then read, then written to.

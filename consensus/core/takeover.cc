@@ -11,13 +11,13 @@ namespace crane::consensus::core {
 
 void Replica::ask_for_grants() {
   set_phase(Phase::kAsking);
-  deadline_phase_ns_ = now_.now_ns + patience_ns();
-  if (source_asked_ != promised_) asked_ = members();
-  source_asked_ = promised_;
+  seeking_.deadline_ns = now_.now_ns + patience_ns();
+  if (candidacy_->asked_in != promised_) candidacy_->asked = members();
+  candidacy_->asked_in = promised_;
   if (granted_quorum()) return choose_log();
   Message m = message(MessageType::kRequest);
   m.view = promised_;
-  m.transfer = transfer_ ? 1 : 0;
+  m.transfer = seeking_.transfer ? 1 : 0;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     const bool voter = members().voter(ReplicaId{i}) || mutant(Mutant::kLearnerVotes);
     if (ReplicaId{i} == self() || !voter || peers_[i].granted) continue;
@@ -32,8 +32,8 @@ void Replica::on_grant(const Message& m) {
   Peer& p = peers_[m.from];
   if (phase_ == Phase::kLeading && !is(id, m.incarnation)) return;
   if (phase_ == Phase::kLeading && role_ == Role::kCandidate && m.config > config_at() &&
-      m.last > adopted_last_ && !mutant(Mutant::kStaleConfig)) {
-    ++lost_races_;  // U3b: it knows a CONFIG by which these grants may be no majority
+      m.last > candidacy_->adopted_last && !mutant(Mutant::kStaleConfig)) {
+    ++seeking_.lost_races;  // U3b: it knows a CONFIG by which these grants may be no majority
     step_down();
     return plan_campaign(true);
   }
@@ -46,11 +46,11 @@ void Replica::on_grant(const Message& m) {
   p.consumed_pos = m.consumed_pos;
   set_state(p, PeerState::kGranted);
   if (phase_ == Phase::kLeading) return begin_match(id);
-  if (phase_ == Phase::kAdopting && id == source_) {  // it granted anew: read it anew
-    adopt_outstanding_ = false;
-    adopt_have_ = 0;
-    source_last_ = m.last;
-    source_end_pos_ = m.end_pos;
+  if (phase_ == Phase::kAdopting && id == candidacy_->source) {  // it granted anew: read it anew
+    candidacy_->outstanding = false;
+    candidacy_->have = 0;
+    candidacy_->source_last = m.last;
+    candidacy_->source_end_pos = m.end_pos;
     return read_adopt();
   }
   if (phase_ != Phase::kAsking) return;
@@ -60,30 +60,30 @@ void Replica::on_grant(const Message& m) {
 // C2: the log whose last entry has the highest (view, index).
 void Replica::choose_log() {
   Viewstamp best = end_.last;
-  source_ = kNoReplica;
-  source_commit_ = commit_.last.index;
+  candidacy_->source = kNoReplica;
+  candidacy_->source_commit = commit_.last.index;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     const Peer& p = peers_[i];
     if (!p.granted) continue;
-    source_commit_ = std::max(source_commit_, p.grant.commit.index);
+    candidacy_->source_commit = std::max(candidacy_->source_commit, p.grant.commit.index);
     if (p.grant.last > best) {
       best = p.grant.last;
-      source_ = ReplicaId{i};
+      candidacy_->source = ReplicaId{i};
     }
   }
-  if (source_ == kNoReplica || mutant(Mutant::kKeepOwnLog)) {
-    learn_commit(source_commit_);
+  if (candidacy_->source == kNoReplica || mutant(Mutant::kKeepOwnLog)) {
+    learn_commit(candidacy_->source_commit);
     return conclude_adoption();
   }
-  const Message& g = peers_[value(source_)].grant;
-  source_last_ = g.last;
-  source_end_pos_ = g.end_pos;
-  adopt_at_ = commit_;
-  adopt_have_ = 0;
+  const Message& g = peers_[value(candidacy_->source)].grant;
+  candidacy_->source_last = g.last;
+  candidacy_->source_end_pos = g.end_pos;
+  candidacy_->at = commit_;
+  candidacy_->have = 0;
   if (phase_ != Phase::kAdopting) set_phase(Phase::kAdopting);
-  deadline_phase_ns_ = now_.now_ns + config_.progress_timeout_ns;
-  if (g.first_pos > adopt_at_.pos) {  // too far behind to lead: let another one
-    ++lost_races_;
+  seeking_.deadline_ns = now_.now_ns + config_.progress_timeout_ns;
+  if (g.first_pos > candidacy_->at.pos) {  // too far behind to lead: let another one
+    ++seeking_.lost_races;
     step_down();
     return plan_campaign(true);
   }
@@ -91,26 +91,28 @@ void Replica::choose_log() {
 }
 
 void Replica::read_adopt() {
-  if (adopt_outstanding_) return;
+  if (candidacy_->outstanding) return;
   if (adopt_entries()) return conclude_adoption();
-  const std::uint64_t pos = adopt_at_.pos + adopt_have_;
-  const std::uint64_t size = std::min({adopt_bytes_.size() - adopt_have_, ring_.contiguous(pos),
-                                       source_end_pos_ > pos ? source_end_pos_ - pos : 0});
+  const std::uint64_t pos = candidacy_->at.pos + candidacy_->have;
+  const std::uint64_t size =
+      std::min({read_bytes_.size() - candidacy_->have, ring_.contiguous(pos),
+                candidacy_->source_end_pos > pos ? candidacy_->source_end_pos - pos : 0});
   if (size == 0) return;  // waits for room in the own ring, until the phase's deadline
-  adopt_outstanding_ = true;
-  emit(ReadLog{source_, ring_.offset(pos), size, token(OpKind::kReadAdopt, source_)});
+  candidacy_->outstanding = true;
+  emit(ReadLog{candidacy_->source, ring_.offset(pos), size,
+               token(OpKind::kReadAdopt, candidacy_->source)});
 }
 
 void Replica::on_read_adopt(const Completion& e) {
-  adopt_outstanding_ = false;
+  candidacy_->outstanding = false;
   if (phase_ != Phase::kAdopting) return;
-  if (!e.ok || e.data.size() > adopt_bytes_.size() - adopt_have_) {
-    ++lost_races_;
+  if (!e.ok || e.data.size() > read_bytes_.size() - candidacy_->have) {
+    ++seeking_.lost_races;
     step_down();
     return plan_campaign(true);
   }
-  std::memcpy(adopt_bytes_.data() + adopt_have_, e.data.data(), e.data.size());
-  adopt_have_ += e.data.size();
+  std::memcpy(read_bytes_.data() + candidacy_->have, e.data.data(), e.data.size());
+  candidacy_->have += e.data.size();
   read_adopt();
 }
 
@@ -119,34 +121,34 @@ void Replica::on_read_adopt(const Completion& e) {
 bool Replica::adopt_entries() {
   std::uint64_t used = 0;
   EntryHeader h;
-  while (adopt_at_.last != source_last_) {
-    const std::span<const std::byte> rest{adopt_bytes_.data() + used, adopt_have_ - used};
-    if (!ring_.valid_bytes(adopt_at_, rest, h)) break;
+  while (candidacy_->at.last != candidacy_->source_last) {
+    const std::span<const std::byte> rest{read_bytes_.data() + used, candidacy_->have - used};
+    if (!ring_.valid_bytes(candidacy_->at, rest, h)) break;
     const std::uint64_t size = entry_bytes(h.length);
-    const EntryHeader own = ring_.header_at(adopt_at_.pos);
+    const EntryHeader own = ring_.header_at(candidacy_->at.pos);
     const bool same =
-        adopt_at_.pos < end_.pos && ring_.follows(adopt_at_, own) && own.view == h.view;
+        candidacy_->at.pos < end_.pos && ring_.follows(candidacy_->at, own) && own.view == h.view;
     if (!same) {
-      if (adopt_at_.pos + size > published_.pos + ring_.ring_bytes()) {
+      if (candidacy_->at.pos + size > published_.pos + ring_.ring_bytes()) {
         publish_promise();
-        if (adopt_at_.pos + size > published_.pos + ring_.ring_bytes()) break;
+        if (candidacy_->at.pos + size > published_.pos + ring_.ring_bytes()) break;
       }
-      end_ = adopt_at_;
+      end_ = candidacy_->at;
       forget_configs(end_.last.index);
       ring_.put(end_.pos, rest.first(size));
       if (h.type == kConfig) note_config(h, rest.subspan(kHeaderBytes, h.length));
       end_ = LogRing::after(h);
       high_pos_ = std::max(high_pos_, end_.pos);
     }
-    adopt_at_ = LogRing::after(h);
+    candidacy_->at = LogRing::after(h);
     used += size;
-    deadline_phase_ns_ = now_.now_ns + config_.progress_timeout_ns;
+    seeking_.deadline_ns = now_.now_ns + config_.progress_timeout_ns;
   }
-  std::memmove(adopt_bytes_.data(), adopt_bytes_.data() + used, adopt_have_ - used);
-  adopt_have_ -= used;
-  learn_commit(std::min(source_commit_, adopt_at_.last.index));
-  if (adopt_at_.last != source_last_) return false;
-  end_ = adopt_at_;
+  std::memmove(read_bytes_.data(), read_bytes_.data() + used, candidacy_->have - used);
+  candidacy_->have -= used;
+  learn_commit(std::min(candidacy_->source_commit, candidacy_->at.last.index));
+  if (candidacy_->at.last != candidacy_->source_last) return false;
+  end_ = candidacy_->at;
   forget_configs(end_.last.index);
   return true;
 }
@@ -162,22 +164,23 @@ void Replica::conclude_adoption() {
 }
 
 void Replica::start_leading() {
-  if (source_commit_ > end_.last.index) {
+  if (candidacy_->source_commit > end_.last.index) {
     return fail("an entry that was committed is in no log of a majority");
   }
   if (mutant(Mutant::kRestamp)) restamp_adopted();
   if (!room_for(entry_bytes(0), 0)) {
-    ++lost_races_;
+    ++seeking_.lost_races;
     step_down();
     return plan_campaign(true);
   }
   set_phase(Phase::kLeading);
   CRANE_ASSERT(granted_quorum() || mutant(Mutant::kStaleConfig));  // M5
-  source_ = kNoReplica;
-  adopted_last_ = end_.last;
-  progress_ns_ = now_.now_ns;
-  start_end_pos_ = end_.pos + entry_bytes(0);
-  intact_pos_ = published_.pos;  // C4
+  candidacy_->source = kNoReplica;
+  reign_.enter();
+  candidacy_->adopted_last = end_.last;
+  reign_->progress_ns = now_.now_ns;
+  reign_->start_end_pos = end_.pos + entry_bytes(0);
+  reign_->intact_pos = published_.pos;  // C4
   append(kStart, 0, 0, {});
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     if (!peers_[i].granted || phase_ != Phase::kLeading) continue;
@@ -233,11 +236,11 @@ void Replica::begin_match(ReplicaId id) {
 bool Replica::intact_from(Cursor at) {
   const Cursor begin = at;
   EntryHeader h;
-  while (at.pos < intact_pos_) {
+  while (at.pos < reign_->intact_pos) {
     if (!ring_.valid_at(at, h)) return false;
     at = LogRing::after(h);
   }
-  intact_pos_ = std::min(intact_pos_, begin.pos);
+  reign_->intact_pos = std::min(reign_->intact_pos, begin.pos);
   return true;
 }
 
@@ -307,7 +310,7 @@ void Replica::start_stream(ReplicaId id, Cursor from) {
   p.told = Index{0};
   p.progress_pos = p.grant.commit_pos;
   pump(id);
-  if (p.throttled && p.sent.pos < start_end_pos_) send_progress(id);
+  if (p.throttled && p.sent.pos < reign_->start_end_pos) send_progress(id);
   tell_progress(id);
   count_commit();
 }

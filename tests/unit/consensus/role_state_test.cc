@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    What a role knew is gone when the role is left.
+// METHOD  RoleState alone, entered and left; misuse in a child process, which must abort.
+// CHECKS  ROLE-1.
+#include "consensus/core/role_state.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+using namespace crane::consensus::core;
+
+namespace {
+
+struct Knows {
+  int something = 7;
+};
+
+template <typename Misuse>
+bool aborts(Misuse misuse) {
+  const pid_t child = fork();
+  if (child == 0) {
+    close(STDERR_FILENO);
+    misuse();
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
+}
+
+}  // namespace
+
+TEST_CASE("a role begins as new each time", "[role][ROLE-1]") {
+  RoleState<Knows> state;
+  CHECK_FALSE(state.entered());
+  state.enter();
+  CHECK(state->something == 7);
+  state->something = 8;
+  state.leave();
+  CHECK_FALSE(state.entered());
+  state.enter();
+  CHECK(state->something == 7);
+}
+
+TEST_CASE("nothing is read outside of the role", "[role][ROLE-1]") {
+  RoleState<Knows> state;
+  CHECK(aborts([&] { state->something = 1; }));
+  state.enter();
+  CHECK_FALSE(aborts([&] { state->something = 1; }));
+  CHECK(aborts([&] { state.enter(); }));
+}
