@@ -7,6 +7,7 @@
 #include "checkpoint/base.h"
 #include "checkpoint/kept.h"
 #include "dmt/base/assert.h"
+#include "dmt/base/join.h"
 #include "proxy/node/placement.h"
 #include "runtime/setup/bind.h"
 #include "runtime/setup/profile.h"
@@ -42,10 +43,9 @@ Problem choose_profile(const setup::GroupFile& f, const std::string& path,
                        const std::string& program, setup::Profile& profile) {
   const std::vector<std::string> args(f.command.begin() + 1, f.command.end());
   if (setup::find_profile(f.profile, program, args, profile)) return {};
-  std::string names;
-  for (const auto& name : setup::profile_names()) names += (names.empty() ? "" : ", ") + name;
   return problem(Status::kGroupFile, "cannot use the group's file", path,
-                 "[server] profile is \"" + f.profile + "\"", "use one of: " + names);
+                 "[server] profile is \"" + f.profile + "\"",
+                 "use one of: " + joined(setup::profile_names()));
 }
 
 // What is on tmpfs is gone with the machine's power, whatever is synced.

@@ -16,6 +16,7 @@
 #include <system_error>
 #include <vector>
 
+#include "dmt/base/join.h"
 #include "proxy/record/output_compare.h"
 #include "proxy/record/output_record.h"
 #include "proxy/record/schedule_compare.h"
@@ -139,8 +140,8 @@ void print_difference(const Difference& d, const std::vector<Recording>& all) {
 
 void print_text(const Comparison& c, const std::vector<Recording>& all) {
   for (const auto& d : c.differences) print_difference(d, all);
-  std::string sizes;
-  for (const auto bytes : c.bytes) sizes += fmt::format("{}{}", sizes.empty() ? "" : ", ", bytes);
+  const std::string sizes =
+      joined(c.bytes, [](std::uint64_t bytes) { return std::to_string(bytes); });
   if (c.shorter > 0) {
     fmt::print(
         "{} connections are cut short by a recording that ends early: equal as far as it "

@@ -13,6 +13,7 @@
 
 #include "checkpoint/base.h"
 #include "checkpoint/claim.h"
+#include "dmt/base/join.h"
 #include "runtime/launcher/node_setup.h"
 
 namespace crane::launcher {
@@ -29,12 +30,6 @@ constexpr const char* kFleeting[] = {"/run", "/dev", "/proc", "/sys"};
 
 bool is_within(const std::string& path, const std::string& directory) {
   return path == directory || path.rfind(directory + "/", 0) == 0;
-}
-
-std::string list_of(const std::vector<std::string>& words) {
-  std::string list;
-  for (const auto& word : words) list += (list.empty() ? "" : ", ") + word;
-  return list;
 }
 
 // Of a server that has ended; of one that ended to be started again on its files (tier restart),
@@ -156,7 +151,7 @@ Problem Lasting::check_known() const {
   }
   if (known_->data != options_.data) {
     return wrong("its log began with --data " +
-                     (known_->data.empty() ? "for no directory" : list_of(known_->data)),
+                     (known_->data.empty() ? "for no directory" : joined(known_->data)),
                  "name the same directories");
   }
   if (known_->program != options_.program) {
@@ -308,7 +303,7 @@ Problem Lasting::begin_with(const std::optional<Left>& best) {
       !made) {
     const bool full = made.error().code == Code::kFull;
     return problem(full ? Status::kDiskFull : Status::kDirectory,
-                   "cannot take the content of --data", list_of(options_.data), why.text,
+                   "cannot take the content of --data", joined(options_.data), why.text,
                    full ? "free space there, or use another place (--dir)" : "see what is there");
   }
   return {};

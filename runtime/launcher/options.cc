@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "dmt/base/join.h"
 #include "runtime/launcher/lasting.h"
 #include "runtime/launcher/version.h"
 #include "runtime/setup/analysis.h"
@@ -50,11 +51,7 @@ void declare_hosts(CLI::App& app, HostsOptions& o, std::string& hosts) {
                       "the group's secret (default: a new one; crane-ctl secret new FILE)"));
 }
 
-std::string profiles() {
-  std::string names;
-  for (const auto& name : setup::profile_names()) names += (names.empty() ? "" : ", ") + name;
-  return names;
-}
+std::string profiles() { return joined(setup::profile_names()); }
 
 // Where files of the group and of the server are.
 void declare_places(CLI::App& app, Options& o) {

@@ -17,6 +17,7 @@
 #define TOML_ASSERT(expression) static_cast<void>(0)
 #include <toml++/toml.h>
 
+#include "dmt/base/join.h"
 #include "runtime/setup/bind.h"
 #include "runtime/setup/line_up.h"
 #include "runtime/setup/profile.h"
@@ -65,12 +66,8 @@ class Section {
   void get(const char* key, std::string& value, const std::vector<std::string>& allowed) {
     get(key, value);
     if (find(key) == nullptr) return;
-    std::string names;
-    for (const auto& name : allowed) {
-      if (value == name) return;
-      names += (names.empty() ? "" : ", ") + name;
-    }
-    wrong(find(key), key, "is \"" + value + "\"", "use one of: " + names);
+    if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
+    wrong(find(key), key, "is \"" + value + "\"", "use one of: " + joined(allowed));
   }
 
   void get(const char* key, bool& value) {
@@ -120,11 +117,9 @@ class Section {
   // `name` is all that the list may hold.
   void only(const char* key, const std::vector<std::string>& values,
             const std::vector<std::string>& names) {
-    std::string list;
-    for (const auto& name : names) list += (list.empty() ? "" : ", ") + name;
     for (const auto& value : values) {
       if (std::find(names.begin(), names.end(), value) != names.end()) continue;
-      wrong(find(key), key, "names \"" + value + "\"", "it may name: " + list);
+      wrong(find(key), key, "names \"" + value + "\"", "it may name: " + joined(names));
     }
   }
 

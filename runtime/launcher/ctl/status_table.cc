@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "dmt/base/join.h"
 #include "runtime/control/schema.h"
 #include "runtime/launcher/returns.h"
 #include "runtime/launcher/text_table.h"
@@ -234,12 +235,12 @@ std::string unsupported_of(const Json& row) {
       {"udp_ports", "UDP ports opened that no client reaches"},
       {"sandboxes", "sandboxes not applied"}};
   const Json& counts = object_in(row, "unsupported");
-  std::string text;
+  std::vector<std::string> kinds;
   for (const auto& [key, words] : kKinds) {
     if (number(counts, key) == 0) continue;
-    text += (text.empty() ? "" : ", ") + std::to_string(number(counts, key)) + " " + words;
+    kinds.push_back(std::to_string(number(counts, key)) + " " + words);
   }
-  return text.empty() ? "" : "unsupported: " + text + "; runtime.log names them\n";
+  return kinds.empty() ? "" : "unsupported: " + joined(kinds) + "; runtime.log names them\n";
 }
 
 // The first few calls of one replica that came past libcrane.so, for people.

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "dmt/base/join.h"
 #include "runtime/launcher/agent/host_agent.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/program.h"
@@ -192,8 +193,7 @@ int Hosts::run() {
     return static_cast<int>(p.status);
   }
   if (!options_.remote.stop) {
-    std::string names;
-    for (const Host& host : hosts_) names += (names.empty() ? "" : ", ") + host.name;
+    const std::string names = joined(hosts_, &Host::name);
     say("starting one replica of " + options_.program[0] + " on each of " + names + " (group " +
         options_.name + ", fabric " + options_.remote.fabric + ", durability " +
         options_.durability + ")");
@@ -265,14 +265,14 @@ void Hosts::on_deadline() {
     if (phase_ == Phase::kGreeting || phase_ == Phase::kStopping) kill(host.shell.pid, SIGKILL);
   }
   if (phase_ == Phase::kPreparing || phase_ == Phase::kStarting) {
-    std::string late;
+    std::vector<std::string> late;
     for (const Host& host : hosts_) {
       const bool runs =
           phase_ == Phase::kStarting ? host.server || host.drained : host.state == State::kReady;
-      if (!runs) late += (late.empty() ? "" : ", ") + host.name;
+      if (!runs) late.push_back(host.name);
     }
     end_with(problem(Status::kNodeFailed, "the group did not start", options_.name,
-                     late.empty() ? "no replica leads" : "not ready in time: " + late,
+                     late.empty() ? "no replica leads" : "not ready in time: " + joined(late),
                      "see whether the hosts reach each other at the addresses of --hosts, and the "
                      "logs on them"));
   }
@@ -443,8 +443,7 @@ void Hosts::show_ports() {
         std::find(shown_ports_.begin(), shown_ports_.end(), port.first) != shown_ports_.end();
     if (shown || !std::all_of(hosts_.begin(), hosts_.end(), open)) continue;
     shown_ports_.push_back(port.first);
-    std::string names;
-    for (const Host& host : hosts_) names += (names.empty() ? "" : ", ") + host.name;
+    const std::string names = joined(hosts_, &Host::name);
     say("listening on port " + std::to_string(port.second) + " of " + names +
         (port.first == port.second ? std::string()
                                    : " for the server's port " + std::to_string(port.first)));
@@ -548,12 +547,13 @@ void Hosts::end_with(const Problem& problem) {
   stop(nullptr);
 }
 
-// What could not be told to stop goes on (H1): the user must know.
+// What could not be told to stop goes on (AGENT-1): the user must know.
 void Hosts::say_what_is_left() {
-  std::string names;
+  std::vector<std::string> lost;
   for (const Host& host : hosts_) {
-    if (host.state == State::kLost) names += (names.empty() ? "" : ", ") + host.name;
+    if (host.state == State::kLost) lost.push_back(host.name);
   }
+  const std::string names = joined(lost);
   if (names.empty()) return;
   const Problem left =
       problem(Status::kHost, "replicas may still run", names, "the connection to them is lost",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launcher/run/unsaved.h"
+#include "dmt/base/join.h"
 
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -111,10 +112,8 @@ void Unsaved::end(const std::string& dir, int places) const {
   std::vector<std::pair<std::uint64_t, std::string>> ranked;
   for (const auto& [place, files] : written.places) ranked.emplace_back(files, place);
   std::stable_sort(ranked.rbegin(), ranked.rend());
-  std::string named;
-  for (std::size_t i = 0; i < std::min(ranked.size(), kPlacesMost); ++i) {
-    named += (i == 0 ? "" : ", ") + ranked[i].second;
-  }
+  const std::span most = std::span(ranked).first(std::min(ranked.size(), kPlacesMost));
+  std::string named = joined(most, [](const auto& place) { return place.second; });
   if (ranked.size() > kPlacesMost) named += ", ...";
   say("gone with the group: " + files_of(written.files) + ", " + size_of(written.bytes) +
       ", that the server wrote in " + named + "; --data DIR keeps a directory");
