@@ -3,7 +3,8 @@
 """Runs every test and ends with one line: `N passed, N failed`.
 
 Kinds, in the order they run. Lints, the model and the fuzz targets measure no time: in a full run
-they run two beside each other, first of all. Everything else has the machine for itself.
+they run two beside each other, first of all. The simulator's test runs beside the other unit tests
+but the fabrics'. Everything else has the machine for itself.
   lint       tests/lint/*.py                                     each counts one
   unit       out/<variant>/test-<area>, Catch2                   each TEST_CASE counts one
   model      tests/model/run_model.py, spin on a model of the takeover: each check counts one
@@ -55,6 +56,7 @@ TELLING, TELLING_LINES = re.compile(r"^FAIL |\[(error|critical)\]"), 12
 E2E_SECONDS = 900   # of one story; most take 5 to 60, linear builds a program on a crowded machine
 NATIVE_ATTEMPTS = 3
 BESIDE = 2          # programs of no timing that run at the same time
+COMPUTES, ALONE = {"sim"}, {"fabric"}  # areas of unit tests
 REPORT_MARK = "=== report of Catch2"
 # But for the idle group's: an emulated machine says nothing of processor time.
 VM_STORIES = ["rdma"]
@@ -183,7 +185,15 @@ class Runner:
         areas = {p.parent.name for p in (ROOT / "tests/unit").glob("*/*.cc")}
         areas |= {a for a in ("sim", "fabric", "regress")
                   if any(p.name != "crane_sim.cc" for p in (ROOT / "tests" / a).glob("*.cc"))}
-        for area in sorted(areas, key=lambda a: (a == "sim", a)):
+        # What only computes runs beside the others; what has real processes and limits of time
+        # has the machine for itself.
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            computes = [pool.submit(self.catch2, area) for area in sorted(areas & COMPUTES)]
+            for area in sorted(areas - COMPUTES - ALONE):
+                self.catch2(area)
+            for done in computes:
+                done.result()
+        for area in sorted(areas & ALONE):
             self.catch2(area)
 
     def sanitized(self):
@@ -210,7 +220,8 @@ class Runner:
                                self.options.unit_timeout, env)
             xml = report.read()
         steered = ["env", *(f"{k}={v}" for k, v in env.items())] if env else []
-        self.cases(name, steered + command, status, text, xml, begin)
+        with self.tally.lock:
+            self.cases(name, steered + command, status, text, xml, begin)
 
     def cases(self, name, command, status, text, xml, begin):
         """Counts the cases of a report of Catch2."""
