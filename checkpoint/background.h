@@ -48,7 +48,8 @@ class Background {
   // Back to where the caller is.
   bool leave(pid_t process);
 
-  // Who entered is about to be ended: that takes some of the processors, and somebody waits.
+  // A process that entered is about to be ended: that takes some of the processors, and a caller
+  // waits.
   static void lift(pid_t process) noexcept;
   // The whole group that the process is in, like a container's: what all others leave, or as usual.
   // False if the caller is in it, too.

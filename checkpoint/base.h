@@ -26,7 +26,7 @@ struct LastingDirectory {
   std::string content;  // the directory that it begins with
 };
 
-// An empty directory for everybody (01777) at `path` in an overlay's `upper`: it covers the
+// An empty directory for all users (01777) at `path` in an overlay's `upper`: it covers the
 // machine's.
 Outcome cover_directory(const std::string& path, const std::string& upper, Why& why);
 

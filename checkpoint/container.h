@@ -22,8 +22,8 @@
 // the caller brings its own copy of them, with files of the same names and sizes.
 //
 // Threads: the node's one thread; start() forks, so the caller must be single-threaded.
-// INVARIANT K1: after destroy(), or after the node died, no process of the server is left.
-// INVARIANT K2: nothing is ever mounted in the caller's mount namespace.
+// INVARIANT CONTAINER-1: after destroy(), or after the node died, no process of the server is left.
+// INVARIANT CONTAINER-2: nothing is ever mounted in the caller's mount namespace.
 
 #include <sys/types.h>
 
@@ -105,9 +105,10 @@ class Server {
   // while nothing of it runs; then it goes on. Both are empty or do not exist yet. In steps, each
   // of which returns at once, while event_fd() becomes readable when there is something new:
   //   prepare_checkpoint()  CRIU starts, the server is not touched: prepared() or checkpointed()
-  //   freeze()              the dump begins; nobody else writes to the upper directory from here.
-  //   In
-  //                         a hurry: if it takes long, nobody else runs on the server's processors
+  //   freeze()              the dump begins; no other process writes to the upper directory from
+  //   here. In
+  //                         a hurry: if it takes long, no other process runs on the server's
+  //                         processors
   //   thaw(well)            what the caller copies in the meantime is there, or is not to be had:
   //                         only now, and when all is dumped, the server goes on: checkpointed()
   //   cancel_checkpoint()   before freeze(): there is none, and no answer follows
@@ -169,7 +170,7 @@ class Server {
   virtual Outcome prepare_restore();         // instead of prepare(): restore_ is set
   virtual Outcome describe(CriuCall& call);  // what of it is external, where its root is
   virtual std::string upper_directory() const { return ""; }
-  // Moves it; nobody uses the overlay any more.
+  // Moves it; no process uses the overlay any more.
   virtual Outcome move_upper(const std::string& to);
 
   ServerOptions options_;

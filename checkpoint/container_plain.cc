@@ -60,7 +60,7 @@ void kill_descendants(pid_t top) {
 }  // namespace
 
 Outcome PlainProcessTree::prepare() {
-  // Orphans of the server come to us, so that none escapes (K1).
+  // Orphans of the server come to us, so that none escapes (CONTAINER-1).
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   for (const auto& word : options_.make_directories) {
     if (auto made = make_directories(OwnedDirectory(word).path); !made) return made;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Who works in a directory holds a lock on it; the kernel drops it with the process, so that a dead
-// owner is told from a living one whatever became of its number.
+// A process that works in a directory holds a lock on it; the kernel drops it with the process, so
+// that a dead owner is told from a living one whatever became of its number.
 
 #include <string>
 

@@ -10,15 +10,16 @@
 //   .gone-<name>/              one that is being removed
 //   .lock                      held while a directory is made or its owner looked for
 //
-// INVARIANT G1  What has a checkpoint's name is whole and on disk: it got the name in one rename,
-//               after everything was synced.  Nothing in it changes but the mark `verified`.
-// INVARIANT G2  A checkpoint is unpacked entirely or not at all, and only when every byte of it
-//               was checked and it is of this group, log, layout and libcrane.so.
-// INVARIANT G3  The newest verified checkpoint is never removed by keep().
-// INVARIANT G5  One that the group was told of, so that stores of the log may be cut there, stays
-//               until a newer one was told.
-// INVARIANT G4  An operation that fails or is killed leaves what was published before as it was;
-//               what else it leaves, clean() removes once its process is dead (a lock on the
+// INVARIANT IMAGE-1  What has a checkpoint's name is whole and on disk: it got the name in one
+//               rename, after everything was synced.  Nothing in it changes but the mark
+//               `verified`.
+// INVARIANT IMAGE-2  A checkpoint is unpacked entirely or not at all, and only when every byte of
+//               it was checked and it is of this group, log, layout and libcrane.so.
+// INVARIANT IMAGE-3  The newest verified checkpoint is never removed by keep().
+// INVARIANT IMAGE-5  One that the group was told of, so that stores of the log may be cut there,
+//               stays until a newer one was told.
+// INVARIANT IMAGE-4  An operation that fails or is killed leaves what was published before as it
+//               was; what else it leaves, clean() removes once its process is dead (a lock on the
 //               directory tells; the kernel drops it with the process).
 //
 // Threads: one object, one thread or process; several objects, also of several processes, may work
@@ -95,8 +96,8 @@ class Checkpoints {
 
   // --- having fewer
   // Removes all but the `count` newest, the newest verified one and the one at `relied`, on which
-  // stores of the log rely (G5; 0: none); damaged ones only when a verified one stays.  What is
-  // being read stays, too.  How many were removed.
+  // stores of the log rely (IMAGE-5; 0: none); damaged ones only when a verified one stays.  What
+  // is being read stays, too.  How many were removed.
   Result<int> keep(unsigned count, Index relied = Index{0});
   Outcome remove(const std::string& name);  // kBusy: it is being read
   // Removes what dead processes left.
@@ -106,7 +107,7 @@ class Checkpoints {
   // Copies one into the directory of checkpoints `to`, where it is verified.  What an interrupted
   // one left there is gone on with.  Done at once when `to` has it, verified.
   Outcome ship(const std::string& name, const std::string& to);
-  // One of which a part has arrived, and nobody goes on with it; without a name: there is none.
+  // One of which a part has arrived, and no process goes on with it; without a name: there is none.
   struct Arriving {
     std::string name;
     std::uint64_t bytes = 0;  // that are here

@@ -3,10 +3,10 @@
 // How a replica gets a checkpoint of another host's: both halves of the conversation that
 // transfer_frame.h describes, over any connection.
 //
-// INVARIANT G6  Only a verified checkpoint is given, and only to who could use it; what arrives is
-//               taken only if it is of the receiver's group, log, program and version, and gets its
-//               name only when every byte of it was checked (G1).  What was interrupted, on either
-//               side and however, goes on where it stopped.
+// INVARIANT IMAGE-6  Only a verified checkpoint is given, and only to who could use it; what
+//               arrives is taken only if it is of the receiver's group, log, program and version,
+//               and gets its name only when every byte of it was checked (IMAGE-1).  What was
+//               interrupted, on either side and however, goes on where it stopped.
 //
 // Memory: a piece (kPieceMax) and what the connection holds, however large the checkpoint.
 //
@@ -60,7 +60,7 @@ struct Fetched {
 // The receiving half: asks all of them, and takes what is there in part already, else the newest;
 // it ends up in `here`, verified.  `say`: what goes on, for the operator.
 // kNotFound: who answered has none.  kGone: nor that, and they know this replica from before.
-// kPeerFailed: nobody answered.  kBusy: who has one left in the
+// kPeerFailed: no peer answered.  kBusy: who has one left in the
 // middle, or could not give it; later, perhaps.  kExists: what they have is here already, verified.
 // kFull, kDamaged, kSystem, ...: see the sentence.
 using SayLine = std::function<void(const std::string& line)>;

@@ -54,7 +54,7 @@ class TreeSink {
 };
 
 // Tells `sink` of the file or directory at `path`, under the name `name`; names in a directory come
-// sorted.  Nobody may change it meanwhile: a file that ends early is kDamaged.
+// sorted.  No process may change it meanwhile: a file that ends early is kDamaged.
 Outcome walk(const std::string& path, const std::string& name, TreeSink& sink, Why& why);
 
 // Makes it within the directory `parent`, where none of the names may exist.

@@ -5,7 +5,7 @@
 //
 // A process and not a thread: a thread that starves while it holds the memory map's lock, or
 // malloc's, would hold up the node; a process is also killed at any moment without harm (image.h,
-// G4).
+// IMAGE-4).
 //
 // Threads: the node's one thread; start() forks, so the caller must be single-threaded.  The job
 // runs in a copy of the caller's memory with all descriptors but 0, 1 and 2, and one that the

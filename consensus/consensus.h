@@ -13,18 +13,18 @@
 // it commits: no follower's processor, wake-up or reply is on that path.
 //
 // GUARANTEES
-// K1  on_committed gets every committed entry of the group's log from index 1 on (or from behind
-//     Options::checkpoint), in index order, without a gap, exactly once per object; the same bytes
-//     on every replica.  START, CONFIG and other entries of the core's own are among them.  With
-//     Durability::kMemory and no checkpoint given, a replica that was started again begins where
-//     it stood, or where its log does.
-// K2  An entry proposed here is committed at most once, with the Index propose() returned and in
-//     the view of that moment; if leadership is lost first it may or may not be (C8): the caller
-//     must not propose it again in another view.
-// K3  on_role(leader) comes after START of the own view is committed, hence after everything
-//     earlier views committed was handed out; propose() is allowed from then until
+// CONTRACT LOG-K1  on_committed gets every committed entry of the group's log from index 1 on (or
+//     from behind Options::checkpoint), in index order, without a gap, exactly once per object; the
+//     same bytes on every replica.  START, CONFIG and other entries of the core's own are among
+//     them.  With Durability::kMemory and no checkpoint given, a replica that was started again
+//     begins where it stood, or where its log does.
+// CONTRACT LOG-K2  An entry proposed here is committed at most once, with the Index propose()
+//     returned and in the view of that moment; if leadership is lost first it may or may not be
+//     (C8): the caller must not propose it again in another view.
+// CONTRACT LOG-K3  on_role(leader) comes after START of the own view is committed, hence after
+//     everything earlier views committed was handed out; propose() is allowed from then until
 //     on_role(follower).
-// K4  Callbacks come only from inside poll() and abdicate(), never from propose() or
+// CONTRACT LOG-K4  Callbacks come only from inside poll() and abdicate(), never from propose() or
 //     flush_doorbells(); they may call propose(), status() and group_facts(), nothing else here.
 //
 // MEMBERS.  A group has Options::replicas slots and some members (core/membership.h): voters, which
@@ -37,8 +37,8 @@
 // A replica's memory lives in `directory`: a process that is killed and started again on it goes on
 // where it stood (a pause).  One whose memory is lost comes back as somebody else (C5) if the log
 // is in memory only; with Durability::kDisk it goes on with what its store holds, and entries that
-// left the ring are handed out from there (K1).  A store that is damaged, or ends before what it
-// once said to hold, is set aside and its replica comes back as somebody else too.
+// left the ring are handed out from there (LOG-K1).  A store that is damaged, or ends before what
+// it once said to hold, is set aside and its replica comes back as somebody else too.
 //
 // Threads: all members from one thread.  Errors: Result; on_fatal is the end of this replica's
 // membership (removed from the group, log damaged): the owner logs the reason and leaves.

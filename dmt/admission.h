@@ -17,7 +17,7 @@ namespace crane::dmt {
 // A damaged entry fences the replica.
 bool admit_next(Layout& w) noexcept;
 
-// Stops the replica where it is (rule 17, D18): nobody goes on, the node is told.
+// Stops the replica where it is (rule 17, D18): no thread goes on, the node is told.
 [[noreturn]] void fence(Layout& w, const char* why) noexcept;
 
 }  // namespace crane::dmt

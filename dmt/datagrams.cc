@@ -181,7 +181,7 @@ void take_datagram(Layout& w, std::uint32_t file) noexcept {
     --d.blocks;
   }
   if (d.first == 0) d.last = 0;
-  CRANE_ASSERT((d.first == 0) == (d.blocks == 0));  // U1
+  CRANE_ASSERT((d.first == 0) == (d.blocks == 0));  // DMT-U1
   refresh_readiness(w, file, false);
 }
 

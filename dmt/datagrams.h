@@ -8,8 +8,9 @@
 //
 // Threads / Processes: everything here REQUIRES the turn.
 //
-// INVARIANT U1  `blocks` is the length of the list from `first` to `last`; 0 = both are 0.
-// INVARIANT U2  No address in the segment is an IPv4 address in an IPv6 one's form: they are plain.
+// INVARIANT DMT-U1  `blocks` is the length of the list from `first` to `last`; 0 = both are 0.
+// INVARIANT DMT-U2  No address in the segment is an IPv4 address in an IPv6 one's form: they are
+//               plain.
 
 #include <sys/uio.h>
 
@@ -41,7 +42,7 @@ bool datagram_port_taken(const Layout& w, std::uint32_t file, const VirtualAddre
 std::uint16_t free_datagram_port(const Layout& w) noexcept;
 
 // The socket that gets what `from` sends to `to`: a connected one before one of the very address,
-// before a wildcard; of equals the one bound last has it (Linux too).  0 = nobody.
+// before a wildcard; of equals the one bound last has it (Linux too).  0 = none.
 std::uint32_t find_datagram_socket(const Layout& w, const VirtualAddress& to,
                                    const VirtualAddress& from) noexcept;
 // Whether `file` gets what is sent to the multicast group `to`.

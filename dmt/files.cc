@@ -57,7 +57,7 @@ void close_counter(Layout& w, FileRecord& file) noexcept {
   if (file.kind == FileKind::kSignalFd) --w.scheduler.signal_files;
 }
 
-// What the last reference's end means outside the file itself (F2).
+// What the last reference's end means outside the file itself (DMT-F2).
 void close_file(Layout& w, std::uint32_t index) noexcept {
   FileRecord& file = w.files[index];
   switch (file.kind) {
@@ -149,7 +149,7 @@ void add_reference(Layout& w, std::uint32_t file) noexcept {
 
 void drop_reference(Layout& w, std::uint32_t file) noexcept {
   FileRecord& f = w.files[file];
-  CRANE_ASSERT(f.references > 0 && f.kind != FileKind::kFree);  // F1
+  CRANE_ASSERT(f.references > 0 && f.kind != FileKind::kFree);  // DMT-F1
   if (--f.references > 0) return;
   close_file(w, file);
   detach_watches(w, file);

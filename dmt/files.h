@@ -11,11 +11,11 @@
 //
 // Threads / Processes: everything here REQUIRES the turn.
 //
-// INVARIANT F1  references = number of descriptors in all tables that map to the file, plus one
+// INVARIANT DMT-F1  references = number of descriptors in all tables that map to the file, plus one
 //               while it waits in an accept queue, plus one per scm/rights message in flight.
-// INVARIANT F2  A file with references == 0 is free, has no watches, and its close effects (FIN or
-//               RST, EOF for the peer) have happened at the turn that dropped the last one.
-// INVARIANT F3  A watch is in exactly one file's list; an epoll's is also in its owner's list.
+// INVARIANT DMT-F2  A file with references == 0 is free, has no watches, and its close effects (FIN
+//               or RST, EOF for the peer) have happened at the turn that dropped the last one.
+// INVARIANT DMT-F3  A watch is in exactly one file's list; an epoll's is also in its owner's list.
 
 #include <cstdint>
 
@@ -90,7 +90,7 @@ void refresh_readiness(Layout& w, std::uint32_t file, bool edge) noexcept;
 // A slot's watch for the length of one blocking call.  0 when there are none left.
 std::uint32_t watch_by_slot(Layout& w, Slot me, std::uint32_t file, std::uint32_t events) noexcept;
 // REQUIRES: not dropped before.  A slot's watch outlives its file (the last descriptor was closed
-// under a poll, which nobody is told): it is then on no list and still its owner's to drop.
+// under a poll, which no reader is told): it is then on no list and still its owner's to drop.
 void drop_watch(Layout& w, std::uint32_t watch) noexcept;
 // All watches of a slot whose thread will not drop them itself (kill_slot).
 void drop_watches_of(Layout& w, Slot slot) noexcept;

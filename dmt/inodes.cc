@@ -9,7 +9,7 @@
 namespace crane::dmt {
 namespace {
 
-// Numbers lie one after the other: the record of number n is n modulo kInodesMax (N1).
+// Numbers lie one after the other: the record of number n is n modulo kInodesMax (DMT-N1).
 InodeRecord& record_of(Layout& w, std::uint64_t number) noexcept {
   return w.inodes.records[number % kInodesMax];
 }
@@ -22,7 +22,7 @@ std::uint32_t& bucket_of(Layout& w, std::uint64_t device, std::uint64_t inode) n
 void leave_bucket(Layout& w, const InodeRecord& r) noexcept {
   std::uint32_t* link = &bucket_of(w, r.device, r.inode);
   while (*link != index_of(w, r) + 1) {
-    CRANE_ASSERT(*link != 0);  // N2
+    CRANE_ASSERT(*link != 0);  // DMT-N2
     link = &w.inodes.records[*link - 1].next;
   }
   *link = r.next;

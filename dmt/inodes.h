@@ -9,11 +9,11 @@
 //
 // Threads: everything REQUIRES the turn.
 //
-// INVARIANT N1  Whether a file has a number, and which, is a function of the turns' order: a number
-//               is forgotten when the numbering comes round to its place again, after kInodesMax,
-//               wherever it lies.  A place that is held is passed over for ever: when its file
-//               goes, and what the kernel calls by its name then, is each replica's own.
-// INVARIANT N2  A record that is not free is in the bucket of its (device, inode), once.
+// INVARIANT DMT-N1  Whether a file has a number, and which, is a function of the turns' order: a
+//               number is forgotten when the numbering comes round to its place again, after
+//               kInodesMax, wherever it lies.  A place that is held is passed over for ever: when
+//               its file goes, and what the kernel calls by its name then, is each replica's own.
+// INVARIANT DMT-N2  A record that is not free is in the bucket of its (device, inode), once.
 
 #include <cstdint>
 #include <string_view>

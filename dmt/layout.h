@@ -6,11 +6,11 @@
 // are indices, never pointers; 0 is "none" for files, watches and blocks (entry 0 of each table is
 // unused) and kNone for slots and timers.
 //
-// INVARIANT L1  Every field without "node:" or "any:" in its comment is read and written only by
-//               the turn holder (Scheduler::holder); the hand-off of the turn is the
+// INVARIANT DMT-L1  Every field without "node:" or "any:" in its comment is read and written only
+//               by the turn holder (Scheduler::holder); the hand-off of the turn is the
 //               happens-before edge.
-// INVARIANT L2  `version` is stored last at creation and checked first at attach.
-// INVARIANT L3  No structure holds an address; all are trivially copyable or atomics.
+// INVARIANT DMT-L2  `version` is stored last at creation and checked first at attach.
+// INVARIANT DMT-L3  No structure holds an address; all are trivially copyable or atomics.
 
 #include <atomic>
 #include <cstddef>
@@ -28,7 +28,7 @@ namespace crane::dmt {
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
 inline constexpr std::uint32_t kLayoutVersion = 12;
 inline constexpr std::uint16_t kNone = 0xffff;
-inline constexpr std::uint32_t kHolderIdle = 0xffff;  // nobody: the next to CAS it has the turn
+inline constexpr std::uint32_t kHolderIdle = 0xffff;  // none: the next to CAS it has the turn
 
 enum class Mode : std::uint32_t { kSerial = 1, kParallel = 2 };
 // kArrival is the test-only switch that admits at whatever turn an entry happens to arrive.
@@ -42,7 +42,7 @@ enum DetachedCall : std::uint32_t {
   kDetachAnyComputation = 4,
 };
 
-// Who has the turn and takes no operation (stall.h).
+// A thread that has the turn and takes no operation (stall.h).
 enum class StallRule : std::uint32_t { kOff, kSpins, kComputations };
 
 // Agreed configuration (the same on all replicas but for replica and perturb_seed); constant after
@@ -254,7 +254,7 @@ struct DatagramState {
   VirtualAddress bound, peer;  // family 0 = not bound, not connected
   std::uint32_t first, last;   // blocks of the datagrams that wait, linked by block_next
   std::uint32_t blocks;        // how many
-  std::int32_t error;          // SO_ERROR, told once: nobody was there for a datagram
+  std::int32_t error;          // SO_ERROR, told once: no socket was there for a datagram
   bool reuses, only_v6, shut_read, shut_write;
   bool chose_address, chose_port;    // by bind: what connect filled in goes when it is dissolved
   std::uint32_t groups[kGroupsMax];  // 0 = free (group_name)
@@ -331,7 +331,7 @@ struct InodeTable {
   std::uint64_t last_number;
   std::int64_t began_ns;  // virtual wall time of the first look: later files are ours
   std::uint32_t held;     // records that are
-  std::uint64_t root_device, root_inode;  // the kernel's; 0, 0 = nobody has looked
+  std::uint64_t root_device, root_inode;  // the kernel's; 0, 0 = not looked at yet
   std::uint32_t buckets[kInodeBuckets];
   InodeRecord records[kInodesMax];
   std::uint64_t paths_end;  // bytes of paths remembered so far, the newest kPathsBytes are here
@@ -394,7 +394,7 @@ struct SchedulerState {
   std::uint32_t output_pending;  // hand-offs + 1 since output that the node was not told of
   bool ended;                    // the main process has ended
   bool served;                   // a CONNECT was admitted: ports are asked for from now on
-  std::uint16_t last_slot;       // had the turn last, the node apart; 0 = nobody yet
+  std::uint16_t last_slot;       // had the turn last, the node apart; 0 = none yet
   // --- words for the node's event loop
   alignas(128) std::atomic<std::uint32_t> node_asleep;  // any: 1 = ring the doorbell
   std::atomic<std::uint32_t> stalled;        // any: turns wanted, sequence empty, run queue not
@@ -405,7 +405,7 @@ struct SchedulerState {
   std::atomic<std::uint64_t> applied_index;  // any: index of the last admitted entry
   std::atomic<std::uint64_t> published_clock;  // any: clock at the last hand-off
   std::atomic<std::uint32_t> blocks_in_use;    // any: inbound blocks; the leader's back-pressure
-  std::atomic<std::uint32_t> fenced;           // any: 1 = this replica has failed; nobody goes on
+  std::atomic<std::uint32_t> fenced;  // any: 1 = this replica has failed; no thread goes on
   // --- the stall rule (stall.h)
   std::atomic<std::uint64_t> told;         // node: operations at this clock wait; UINT64_MAX = none
   std::atomic<std::uint64_t> order_clock;  // node: when order_slot gives way; UINT64_MAX = no order
@@ -489,7 +489,7 @@ struct LineUpPoint {
 
 struct SegmentHeader {
   std::uint64_t magic;
-  std::atomic<std::uint32_t> version;  // stored last (L2)
+  std::atomic<std::uint32_t> version;  // stored last (DMT-L2)
   std::uint32_t header_bytes;
   std::uint64_t total_bytes;
   Configuration configuration;

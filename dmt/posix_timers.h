@@ -5,8 +5,8 @@
 //
 // A processor clock of the schedule: the virtual time that an admission brings while somebody is
 // runnable counts for the thread that had the turn last, as a tick of a clock interrupt would; what
-// passes while everybody waits counts for nobody.  What a processor really worked differs from
-// replica to replica, and nobody is told of it.
+// passes while all wait counts for none.  What a processor really worked differs from
+// replica to replica, and no thread is told of it.
 //
 // Threads / Processes: everything here REQUIRES the turn.
 
@@ -40,7 +40,7 @@ void posix_timer_expired(Layout& w, std::uint32_t timer) noexcept;
 void timer_signal_taken(Layout& w, SignalInfo& info) noexcept;
 // The notification of an expired Notify::kThread timer of the process, taken; kNoPosixTimer: none.
 std::uint32_t take_thread_notification(Layout& w, std::uint16_t process) noexcept;
-// Who starts the threads of Notify::kThread timers blocks on this object.
+// The thread that starts the threads of Notify::kThread timers blocks on this object.
 std::uint64_t notification_object(std::uint16_t process) noexcept;
 
 // --- processor clocks ----------------------------------------------------------------------------

@@ -108,8 +108,8 @@ Slot create_main_process(Layout& w) noexcept {
 
 void end_process(Layout& w, std::uint16_t process, std::int32_t wait_status) noexcept {
   ProcessRecord& p = w.processes[process];
-  CRANE_ASSERT(p.state == ProcessState::kAlive);  // P1
-  p.gone.store(1, std::memory_order_seq_cst);     // P2
+  CRANE_ASSERT(p.state == ProcessState::kAlive);  // DMT-P1
+  p.gone.store(1, std::memory_order_seq_cst);     // DMT-P2
   unbind_all_descriptors(w, process);
   if (p.alarm_timer != kNone) destroy_timer(w, p.alarm_timer);
   delete_posix_timers(w, process);

@@ -5,9 +5,9 @@
 //
 // Threads / Processes: everything here REQUIRES the turn.
 //
-// INVARIANT P1  A process in state kAlive has between 1 and kSlotsMax live slots.
-// INVARIANT P2  `gone` is set at the turn at which the process ends for the schedule, before the
-//               kernel ends it; a process that dies without it fences the replica (rule 2).
+// INVARIANT DMT-P1  A process in state kAlive has between 1 and kSlotsMax live slots.
+// INVARIANT DMT-P2  `gone` is set at the turn at which the process ends for the schedule, before
+//               the kernel ends it; a process that dies without it fences the replica (rule 2).
 
 #include <cstdint>
 

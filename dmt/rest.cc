@@ -13,7 +13,7 @@ Unrest unrest_of(const SlotRecord& s) noexcept {
   if (s.state == SlotState::kDetached && s.arrived.load(std::memory_order_seq_cst) == 0) {
     return Unrest::kAway;
   }
-  // R2.  A slot that nobody came to yet (a new thread, a child) is not parked either.
+  // DMT-R2.  A slot that nobody came to yet (a new thread, a child) is not parked either.
   return s.parked.load(std::memory_order_seq_cst) != 1 ? Unrest::kAwake : Unrest::kNothing;
 }
 

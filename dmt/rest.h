@@ -6,15 +6,15 @@
 // At rest every thread of the server sleeps for the turn in await_turn(): what it waits for, an
 // object, time, a file or the turn itself, makes no difference.  None is in the application's code,
 // in a call into the kernel that matters, or with its system calls looked at
-// (runtime/preload/trap/system_call_trap.h). While the node has the turn nobody can leave that
+// (runtime/preload/trap/system_call_trap.h). While the node has the turn no thread can leave that
 // sleep, so that what is at rest stays so.
 //
 // Threads / Processes: the node, which has the turn itself: it took it where it lay.
 //
-// INVARIANT R2  SlotRecord::parked is 1 only while the slot's thread is in the loop of await_turn()
-//               that sleeps until it may go: set before the sleep, cleared on the way out and by
-//               who wakes it.  Between the store and the sleep, and after a sleep that ended for
-//               nothing, it touches nothing but that word.
+// INVARIANT DMT-R2  SlotRecord::parked is 1 only while the slot's thread is in the loop of
+//               await_turn() that sleeps until it may go: set before the sleep, cleared on the way
+//               out and by who wakes it.  Between the store and the sleep, and after a sleep that
+//               ended for nothing, it touches nothing but that word.
 
 #include <cstdint>
 #include <span>

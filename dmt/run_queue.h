@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Index-linked FIFO queues of slots inside the segment: the run queue and the wait buckets.  A slot
-// is in at most one of them, so one pair of links per slot serves both (T3).
+// is in at most one of them, so one pair of links per slot serves both (DMT-T3).
 //
 // Threads / Processes: REQUIRES the turn.
 
@@ -27,13 +27,13 @@ inline void remove(Layout& w, Queue16& queue, std::uint16_t slot) noexcept {
   if (s.queue_previous != kNone) {
     w.slots[s.queue_previous].queue_next = s.queue_next;
   } else {
-    CRANE_ASSERT(queue.head == slot);  // T3
+    CRANE_ASSERT(queue.head == slot);  // DMT-T3
     queue.head = s.queue_next;
   }
   if (s.queue_next != kNone) {
     w.slots[s.queue_next].queue_previous = s.queue_previous;
   } else {
-    CRANE_ASSERT(queue.tail == slot);  // T3
+    CRANE_ASSERT(queue.tail == slot);  // DMT-T3
     queue.tail = s.queue_previous;
   }
   s.queue_next = s.queue_previous = kNone;

@@ -25,7 +25,7 @@ namespace crane::dmt {
 namespace {
 
 // Who has the turn while a thread whose slot is gone passes it on: were it that slot's number, a
-// new thread with the same number could take the turn for its own (T1).
+// new thread with the same number could take the turn for its own (DMT-T1).
 constexpr Slot kLeaver{0xfffe};
 static_assert(value(kLeaver) >= kSlotsMax && value(kLeaver) != kHolderIdle);
 
@@ -72,17 +72,17 @@ void remember_turn(Layout& w, std::uint16_t slot, Operation op, std::uint64_t re
   if (w.header.configuration.trace != 0 && (turn + 1) % kTurnsPerRecord == 0) hand_out_turns(w);
 }
 
-// One tick of the clock.  T1, T4.
+// One tick of the clock.  DMT-T1, DMT-T4.
 void tick(Layout& w, Slot me, Operation op, std::uint64_t result) noexcept {
   SchedulerState& s = w.scheduler;
-  CRANE_ASSERT(s.holder.load(std::memory_order_relaxed) == value(me));  // T1
+  CRANE_ASSERT(s.holder.load(std::memory_order_relaxed) == value(me));  // DMT-T1
   ++s.clock;
   s.last_slot = value(me);
   ++w.slots[value(me)].operations;
   fold_turn(s, w.history, value(me), op, result);
   remember_turn(w, value(me), op, result);
   if (by_arrival(w)) return;
-  CRANE_ASSERT(s.grant_left > 0);  // T4
+  CRANE_ASSERT(s.grant_left > 0);  // DMT-T4
   --s.grant_left;
   if (s.grant_left == s.grant_low_mark && s.leading.load(std::memory_order_relaxed) != 0 &&
       (sequence_empty(w) || w.header.configuration.stall_rule != StallRule::kOff)) {
@@ -249,7 +249,7 @@ void get_turn(Layout& w, Slot me) noexcept {
       give_way(w, me);
       if (w.slots[value(me)].detached.load(std::memory_order_relaxed) != 0) return reattach(w, me);
     } else if (is_past_order(w, me)) {
-      fence_past_order(w);  // W1
+      fence_past_order(w);  // DMT-W1
     } else {
       await_turn(w, value(me), Until::kMayOperate);
     }
@@ -259,7 +259,7 @@ void get_turn(Layout& w, Slot me) noexcept {
 void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result, bool yield) noexcept {
   tick(w, me, op, result);
   SchedulerState& s = w.scheduler;
-  CRANE_ASSERT(s.run_queue.head == value(me));  // T2
+  CRANE_ASSERT(s.run_queue.head == value(me));  // DMT-T2
   if (s.quantum_left > 0) --s.quantum_left;
   const bool quantum_over = yield || s.quantum_left == 0;
   if (quantum_over) s.quantum_left = w.header.configuration.quantum;
@@ -275,7 +275,7 @@ void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result, bool yield
 void pass_on(Layout& w, Slot me, Operation op) noexcept {
   tick(w, me, op, 0);
   SchedulerState& s = w.scheduler;
-  CRANE_ASSERT(s.run_queue.head == value(me));  // T2
+  CRANE_ASSERT(s.run_queue.head == value(me));  // DMT-T2
   remove(w, s.run_queue, value(me));
   push_back(w, s.run_queue, value(me));
   select_next(w, me);
@@ -290,8 +290,8 @@ WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_
   tick(w, me, op, object != 0 ? 1 : 0);
   SchedulerState& s = w.scheduler;
   SlotRecord& slot = w.slots[value(me)];
-  CRANE_ASSERT(slot.state == SlotState::kRunnable);  // T3
-  CRANE_ASSERT(s.run_queue.head == value(me));       // T2
+  CRANE_ASSERT(slot.state == SlotState::kRunnable);  // DMT-T3
+  CRANE_ASSERT(s.run_queue.head == value(me));       // DMT-T2
   if (deadline_ns <= s.now_ns) {
     // A deadline in the past times out at once, but still lets the others go first (rule 8).
     rotate_head(w);
@@ -300,7 +300,7 @@ WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_
     unlink(w, value(me));
     slot.state = SlotState::kWaiting;
     slot.wait_object = object;
-    if (object != 0) push_back(w, bucket(w, object), value(me));  // T5
+    if (object != 0) push_back(w, bucket(w, object), value(me));  // DMT-T5
     if (deadline_ns != kNoDeadline) arm_timer(w, value(me), deadline_ns);
   }
   select_next(w, me);
@@ -312,8 +312,8 @@ WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_
 void detach(Layout& w, Slot me, Operation op) noexcept {
   tick(w, me, op, 0);
   SlotRecord& slot = w.slots[value(me)];
-  CRANE_ASSERT(slot.state == SlotState::kRunnable);       // T3
-  CRANE_ASSERT(w.scheduler.run_queue.head == value(me));  // T2
+  CRANE_ASSERT(slot.state == SlotState::kRunnable);       // DMT-T3
+  CRANE_ASSERT(w.scheduler.run_queue.head == value(me));  // DMT-T2
   take_out(w, value(me));
   select_next(w, me);
   leave_operation(w, me);
@@ -351,8 +351,8 @@ void attach(Layout& w, std::uint32_t slot, std::uint32_t number) noexcept {
 
 void give_way(Layout& w, Slot me) noexcept {
   SchedulerState& s = w.scheduler;
-  CRANE_ASSERT(is_ordered(w, me));              // W1
-  CRANE_ASSERT(s.run_queue.head == value(me));  // T2
+  CRANE_ASSERT(is_ordered(w, me));              // DMT-W1
+  CRANE_ASSERT(s.run_queue.head == value(me));  // DMT-T2
   const bool leaves = s.order_leaves != 0;
   if (!leaves) remember_site(s);
   w.slots[value(me)].preempted.fetch_add(1, std::memory_order_relaxed);
@@ -465,7 +465,7 @@ Slot create_slot(Layout& w, std::uint16_t process) noexcept {
   r.blocked_signals = 0;
   r.operations = 0;
   r.cpu_ns = 0;
-  // Its thread has not come yet (R2); one that was killed in its sleep has left a 1.
+  // Its thread has not come yet (DMT-R2); one that was killed in its sleep has left a 1.
   r.parked.store(0, std::memory_order_relaxed);
   r.in_operation.store(0, std::memory_order_relaxed);
   r.preempted.store(0, std::memory_order_relaxed);

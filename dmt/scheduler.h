@@ -17,13 +17,13 @@
 //
 // Threads / Processes: any thread may call get_turn for its own slot; the rest REQUIRES the turn.
 //
-// INVARIANT T1  At most one slot holds the turn.
-// INVARIANT T2  The holder is the head of the run queue, or nobody's slot is runnable, or it is
+// INVARIANT DMT-T1  At most one slot holds the turn.
+// INVARIANT DMT-T2  The holder is the head of the run queue, or no slot is runnable, or it is
 //               between wait()/release_slot() and the hand-off.
-// INVARIANT T3  A slot is in the run queue iff kRunnable, in a wait bucket iff kWaiting with an
+// INVARIANT DMT-T3  A slot is in the run queue iff kRunnable, in a wait bucket iff kWaiting with an
 //               object.
-// INVARIANT T4  clock never advances with grant_left == 0 (but under Admission::kArrival).
-// INVARIANT T5  Wake-ups of one object are first come, first served by turn (D19).
+// INVARIANT DMT-T4  clock never advances with grant_left == 0 (but under Admission::kArrival).
+// INVARIANT DMT-T5  Wake-ups of one object are first come, first served by turn (D19).
 
 #include <cstdint>
 #include <span>
@@ -67,7 +67,7 @@ void pass_on(Layout& w, Slot me, Operation op) noexcept;
 WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_ns,
                 Operation op) noexcept;
 
-// As wait(), at a soft barrier (rule 13): a TIME entry that finds nobody runnable ends it as
+// As wait(), at a soft barrier (rule 13): a TIME entry that finds no thread runnable ends it as
 // its deadline would, and the leader proposes one when that is so and no input is under way.
 WakeReason wait_lined_up(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_ns,
                          Operation op) noexcept;
@@ -92,16 +92,16 @@ bool wake(Layout& w, Slot slot, WakeReason reason) noexcept;
 
 // Ends an operation and with it the slot's part in the schedule until reattach: agreed detachment
 // (rules 3 and 4; DESIGN D3b).  The thread leaves the run queue at this turn, on every replica, and
-// may block or compute for as long as it likes: nobody waits for it, and it does not stand in the
-// way of quiescence.  It touches nothing that is shared through the scheduler: its next get_turn is
-// the reattachment.  In serial mode it runs beside the turn holder, so its code until then must not
-// race with the others'.  Does not hold the turn on return.
+// may block or compute for as long as it likes: no thread waits for it, and it does not stand in
+// the way of quiescence.  It touches nothing that is shared through the scheduler: its next
+// get_turn is the reattachment.  In serial mode it runs beside the turn holder, so its code until
+// then must not race with the others'.  Does not hold the turn on return.
 void detach(Layout& w, Slot me, Operation op) noexcept;
 // Waits until ATTACH is admitted, which the leader proposes when its own thread has got here; a
 // replica that admits it before its own thread is here waits for the thread.  Holds the turn on
 // return.  get_turn calls it for a detached slot.
 void reattach(Layout& w, Slot me) noexcept;
-// ATTACH(slot, number) can be admitted: its thread is here, or it concerns nobody any more.
+// ATTACH(slot, number) can be admitted: its thread is here, or it concerns no thread any more.
 bool may_attach(const Layout& w, std::uint32_t slot, std::uint32_t number) noexcept;
 // Its effect.  Called by admission only.
 void attach(Layout& w, std::uint32_t slot, std::uint32_t number) noexcept;
@@ -152,17 +152,18 @@ void fire_timers(Layout& w) noexcept;
 
 // --- the node --------------------------------------------------------------------------------
 
-// Called by the node after it pushed entries: if nobody has the turn, admits what can be admitted
-// and hands the turn to the first runnable thread.  True when it did.  On a fenced replica the node
-// keeps the turn, here and in lay_turn_down(): it never sleeps among the threads that it is to end.
+// Called by the node after it pushed entries: if no thread has the turn, admits what can be
+// admitted and hands the turn to the first runnable thread.  True when it did.  On a fenced replica
+// the node keeps the turn, here and in lay_turn_down(): it never sleeps among the threads that it
+// is to end.
 bool admit_from_node(Layout& w) noexcept;
 
-// The node takes the turn where it lies, so that nobody goes on until lay_turn_down(); false:
+// The node takes the turn where it lies, so that no thread goes on until lay_turn_down(); false:
 // somebody has it.  For checkpoints (rest.h): no entry may be pushed in between.
 bool take_lying_turn(Layout& w) noexcept;
 void lay_turn_down(Layout& w) noexcept;
 
-// Rings the node's doorbell if it sleeps.  Set by the runtime (and by tests); null = nobody.
+// Rings the node's doorbell if it sleeps.  Set by the runtime (and by tests); null = none.
 using Doorbell = void (*)() noexcept;
 void set_doorbell(Doorbell ring) noexcept;
 void ring_doorbell(Layout& w) noexcept;
@@ -171,7 +172,7 @@ void ring_doorbell(Layout& w) noexcept;
 // never logically, while the ring is full).
 std::span<std::byte> reserve_output(Layout& w, std::uint32_t bytes) noexcept;
 void commit_output(Layout& w, std::uint32_t bytes) noexcept;
-// The same for what nobody outside waits for: the node finds it when it looks the next time.
+// The same for what no client waits for: the node finds it when it looks the next time.
 void commit_quietly(Layout& w, std::uint32_t bytes) noexcept;
 
 }  // namespace crane::dmt

@@ -20,7 +20,7 @@ Layout& initialise_segment(void* memory, const Configuration& configuration) noe
   h.output.data_offset = offsetof(Layout, output_data);
   h.output.capacity = kOutputBytes;
   initialise_scheduler(w);
-  h.version.store(kLayoutVersion, std::memory_order_release);  // L2
+  h.version.store(kLayoutVersion, std::memory_order_release);  // DMT-L2
   return w;
 }
 

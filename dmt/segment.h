@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Creating and attaching the segment.  Attaching is a state machine with names (STYLE R14): what
+// Creating and attaching the segment.  Attaching is a state machine with names: what
 // can go wrong is told apart, so that each has its own message.
 //
-// Processes: the node creates (proxy/node, over Boost.Interprocess); everybody attaches.
+// Processes: the node creates (proxy/node, over Boost.Interprocess); all others attach.
 
 #include <cstddef>
 
@@ -12,7 +12,7 @@
 
 namespace crane::dmt {
 
-// Fills a zeroed mapping of sizeof(Layout) bytes and publishes it (L2: version last).
+// Fills a zeroed mapping of sizeof(Layout) bytes and publishes it (DMT-L2: version last).
 Layout& initialise_segment(void* memory, const Configuration& configuration) noexcept;
 
 enum class Attach { kReady, kAbsent, kCreating, kWrongVersion, kTooSmall, kSystem };

@@ -100,7 +100,7 @@ bool stands_still(const SchedulerState& s, const Sample& sample, ProbeMemory& m,
 void hold_caught(Layout& w, Slot me, const ProbeMemory& memory, bool leaves) noexcept {
   SchedulerState& s = w.scheduler;
   SlotRecord& slot = w.slots[value(me)];
-  CRANE_ASSERT(s.caught.load() == Caught::kNobody);  // W3
+  CRANE_ASSERT(s.caught.load() == Caught::kNobody);  // DMT-W3
   s.catch_ = {s.clock, memory.low, memory.high, value(me), slot.generation, leaves ? 1u : 0u};
   s.caught.store(Caught::kHeld, std::memory_order_seq_cst);
   ring_doorbell(w);
@@ -186,7 +186,7 @@ void tell_clock(Layout& w, std::uint64_t clock) noexcept {
 
 void order(Layout& w, const PreemptBody& body) noexcept {
   SchedulerState& s = w.scheduler;
-  CRANE_ASSERT(told_clock(w) <= body.clock || s.caught.load() == Caught::kHeld);  // W2
+  CRANE_ASSERT(told_clock(w) <= body.clock || s.caught.load() == Caught::kHeld);  // DMT-W2
   s.order_site = {body.low, body.high};
   s.order_leaves = body.leaves;
   s.order_slot.store(body.slot, std::memory_order_relaxed);

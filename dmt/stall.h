@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The stall rule (SCENARIOS-determinism.md rules 5 and 11): what becomes of a thread that has the
+// The stall rule (dmt/DESIGN.md, rules 5 and 11): what becomes of a thread that has the
 // turn, is in the application's code and takes no operation: a loop on a word that another thread
 // will write, a lock inside of libc whose owner waits for the turn.
 //
@@ -26,17 +26,19 @@
 // Computations (StallRule::kComputations) are the other use of the same agreement: who has had the
 // turn for kComputationNs and is in the application's code need not be waited for.  Its order says
 // that it leaves: at that clock its slot is detached (scheduler.h), its thread computes on beside
-// the turn, and an ATTACH brings it back at its next operation.  Nobody can tell when it computed,
-// if it is the only thread of a process that shares no memory (kDetachComputation); in all other
-// cases somebody has to know that the program does not race there (kDetachAnyComputation).
+// the turn, and an ATTACH brings it back at its next operation.  No replica can tell when it
+// computed, if it is the only thread of a process that shares no memory (kDetachComputation); in
+// all other cases somebody has to know that the program does not race there
+// (kDetachAnyComputation).
 //
 // Threads / Processes: as said per function.
 //
-// INVARIANT W1  An order is obeyed by the slot that it names, at its clock, holding the turn, in
-//               the application's code or before its next operation; anything else is a divergence:
-//               another slot that is there, with the turn and at that clock or later, fences.
-// INVARIANT W2  told never exceeds the clock of an order that was not obeyed.
-// INVARIANT W3  At most one slot is caught: the one that has the turn.
+// INVARIANT DMT-W1  An order is obeyed by the slot that it names, at its clock, holding the turn,
+//               in the application's code or before its next operation; anything else is a
+//               divergence: another slot that is there, with the turn and at that clock or later,
+//               fences.
+// INVARIANT DMT-W2  told never exceeds the clock of an order that was not obeyed.
+// INVARIANT DMT-W3  At most one slot is caught: the one that has the turn.
 
 #include <cstdint>
 
@@ -83,9 +85,9 @@ bool probed(Layout& w, Slot me, const Sample& sample, ProbeMemory& memory) noexc
 
 // `me` has the turn and is named by the order of this clock.
 bool is_ordered(const Layout& w, Slot me) noexcept;
-// `me` has the turn at, or after, the clock of an order that it cannot obey (W1).  REQUIRES that it
-// is in the application's code or about to begin an operation: then it has the turn for good, while
-// who ends one may have moved the clock and not yet passed the turn.
+// `me` has the turn at, or after, the clock of an order that it cannot obey (DMT-W1).  REQUIRES
+// that it is in the application's code or about to begin an operation: then it has the turn for
+// good, while who ends one may have moved the clock and not yet passed the turn.
 bool is_past_order(const Layout& w, Slot me) noexcept;
 [[noreturn]] void fence_past_order(Layout& w) noexcept;
 // Obeys it: gives way.  REQUIRES is_ordered.  In serial mode returns with the turn.
@@ -94,7 +96,7 @@ void give_way(Layout& w, Slot me) noexcept;
 // --- the node's part ---------------------------------------------------------------------------
 
 // The holder of the turn, and whether the stall rule could help: somebody else is runnable, or an
-// entry waits.  A glimpse, true at some moment during the call; `slot` kNone: nobody has it.
+// entry waits.  A glimpse, true at some moment during the call; `slot` kNone: no thread has it.
 struct Glimpse {
   std::uint16_t slot;
   std::uint64_t clock;
@@ -111,7 +113,7 @@ inline std::uint64_t told_clock(const Layout& w) noexcept {
 }
 
 // Publishes the next order; the one before was obeyed.  REQUIRES told <= body.clock, or that the
-// slot is caught (W2).
+// slot is caught (DMT-W2).
 void order(Layout& w, const PreemptBody& body) noexcept;
 // How many orders were obeyed in all.
 inline std::uint64_t orders_obeyed(const Layout& w) noexcept {

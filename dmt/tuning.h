@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Bounds and defaults of the scheduler and the virtual world, with their relations (STYLE R20).
+// Bounds and defaults of the scheduler and the virtual world, with their relations.
 
 #include <cstdint>
 
@@ -30,7 +30,7 @@ inline constexpr std::uint32_t kTurnHistory = 4096;    // remembered turns
 inline constexpr std::uint32_t kTurnsPerRecord = 512;  // handed to the node at once
 inline constexpr std::uint32_t kOperationNamesBytes = 16384;
 inline constexpr std::uint32_t kLineUpPointsMax = 4;     // functions that are line-up points
-inline constexpr std::uint32_t kFunctionNameBytes = 64;  // of such a one, its end included
+inline constexpr std::uint32_t kFunctionNameBytes = 64;  // of the name of one, its end included
 
 inline constexpr std::uint64_t kSequenceBytes = 16ull << 20;
 inline constexpr std::uint64_t kOutputBytes = 16ull << 20;

@@ -168,7 +168,7 @@ std::uint32_t watch_by_slot(Layout& w, Slot me, std::uint32_t file, std::uint32_
 
 void drop_watch(Layout& w, std::uint32_t watch) noexcept {
   WatchRecord& r = w.watches[watch];
-  CRANE_ASSERT(r.kind != WatchKind::kFree);  // F3
+  CRANE_ASSERT(r.kind != WatchKind::kFree);  // DMT-F3
   if (r.file != 0) unlink_from_file(w, watch);
   if (r.kind == WatchKind::kEpoll) {
     unlink_from_epoll(w, watch);

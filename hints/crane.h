@@ -8,9 +8,9 @@
  *   each worker: crane_line_up(0); compute();      // computations start together
  *
  * A line-up (PARROT's soft barrier; CRANE section 7.4) waits until `count` threads of the process
- * have come, or until `timeout_us` of the replicas' virtual time have passed, or until nobody else
- * can come: every thread waits and no input is under way.  All replicas release it at the same
- * turn.  It pays in parallel mode, where code between operations runs in parallel: one long
+ * have come, or until `timeout_us` of the replicas' virtual time have passed, or until no other
+ * thread can come: every thread waits and no input is under way.  All replicas release it at the
+ * same turn.  It pays in parallel mode, where code between operations runs in parallel: one long
  * computation that begins alone makes the others' operations wait for its next one.
  *
  * A section (PARROT's performance-critical section) leaves the schedule until its end, or until the
@@ -18,8 +18,9 @@
  *
  *   crane_section_begin(); compute(); crane_section_end();
  *
- * Nobody waits for the thread meanwhile, and it runs beside the others also in serial mode: what
- * it reads and writes must not race with them.  It costs one round of consensus at its end.
+ * No other thread waits for the thread meanwhile, and it runs beside the others also in serial
+ * mode: what it reads and writes must not race with them.  It costs one round of consensus at its
+ * end.
  *
  * Threads: any.  Errors: none; a line-up that was not set up, or has a number beyond
  * CRANE_LINE_UPS, does nothing.  libcrane.so provides:

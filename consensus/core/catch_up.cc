@@ -70,7 +70,7 @@ void Replica::on(const Fetched& e) {
   std::uint64_t size = 0;
   if (whole > serve_.skip) {
     size = std::min(whole - serve_.skip, fetch_bytes(ring_.ring_bytes()));
-    ring_.put_fetched(e.bytes.subspan(serve_.skip, size));  // B1
+    ring_.put_fetched(e.bytes.subspan(serve_.skip, size));  // CORE-B1
     serve_.until_ns = now_.now_ns + config_.ask_timeout_ns;
   }
   answer_fetch(serve_.to, size);
@@ -111,7 +111,7 @@ void Replica::on_behind(const Message& m) {
   fetch_.have = 0;
   unrepair();
   want_entries(0);
-  settle_grant();  // B2
+  settle_grant();  // CORE-B2
 }
 
 void Replica::want_entries(std::uint64_t after_ns) {
@@ -123,7 +123,7 @@ void Replica::want_entries(std::uint64_t after_ns) {
 void Replica::pump_fetch() {
   if (fetch_.state == FetchState::kNone || permission_.fence != FenceState::kNone) return;
   if (!following()) return stop_fetch();
-  CRANE_ASSERT(permission_.writer == kNoReplica);  // B2
+  CRANE_ASSERT(permission_.writer == kNoReplica);  // CORE-B2
   const bool due = now_.now_ns >= fetch_.retry_at_ns;
   if (fetch_.state == FetchState::kAsking && due) {
     ++fetch_.turn;
@@ -175,7 +175,7 @@ void Replica::ask_for_entries() {
 
 void Replica::on_fetched(const Message& m) {
   if (fetch_.state != FetchState::kAsking || m.sequence != fetch_.sequence) return;
-  if (m.promised > promised_ && !mutant(Mutant::kFetchAnyView)) {  // B3
+  if (m.promised > promised_ && !mutant(Mutant::kFetchAnyView)) {  // CORE-B3
     if (!fetch_.led) return promise(m.promised);
     ++fetch_.turn;
     return want_entries(config_.retry_ns);
@@ -256,7 +256,7 @@ bool Replica::take_fetched() {
 
 void Replica::put_fetched(const Cursor& at, const EntryHeader& h,
                           std::span<const std::byte> entry) {
-  CRANE_ASSERT(permission_.writer == kNoReplica && at.pos >= deliver_.pos);  // B2, C4
+  CRANE_ASSERT(permission_.writer == kNoReplica && at.pos >= deliver_.pos);  // CORE-B2, CORE-C4
   end_ = at;
   forget_configs(end_.last.index);
   ring_.put(at.pos, entry);

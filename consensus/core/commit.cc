@@ -11,7 +11,8 @@
 
 namespace crane::consensus::core {
 
-// Until the log holds an entry of the promised view only what is committed is certain to stay (D3).
+// Until the log holds an entry of the promised view only what is committed is certain to stay
+// (CORE-D3).
 Cursor Replica::storable() const {
   const bool final = phase_ == Phase::kLeading || (phase_ == Phase::kNone && repaired_);
   return final ? end_ : commit_;
@@ -19,7 +20,7 @@ Cursor Replica::storable() const {
 
 Cursor Replica::consumed() const {
   return disk() && durable_.store.stored().pos < deliver_.pos ? durable_.store.stored()
-                                                              : deliver_;  // D4
+                                                              : deliver_;  // CORE-D4
 }
 
 void Replica::pump_store() {
@@ -56,7 +57,7 @@ void Replica::tell_durable() {
   const Viewstamp last = durable_.store.stored().last;
   const ReplicaId leader = view_owner(promised_);
   if (!following() || leader == self()) return;
-  if (last.view != promised_ && !mutant(Mutant::kDurableAnyView)) return;  // D2
+  if (last.view != promised_ && !mutant(Mutant::kDurableAnyView)) return;  // CORE-D2
   if (last.index <= durable_.told) return;
   durable_.told = last.index;
   emit(SetCell{kDurableCell, {value(promised_), value(last.view), value(last.index)}});
@@ -70,7 +71,7 @@ void Replica::tell_durable() {
 void Replica::on_durable(ReplicaId id, View told_in, Viewstamp last) {
   if (phase_ != Phase::kLeading) return;
   const bool own = told_in == promised_ && last.view == promised_;
-  if (!own && !mutant(Mutant::kDurableAnyView)) return;  // D2
+  if (!own && !mutant(Mutant::kDurableAnyView)) return;  // CORE-D2
   Peer& p = peers_[value(id)];
   const Index index = std::min(last.index, end_.last.index);
   if (index <= p.durable) return;
@@ -106,7 +107,7 @@ void Replica::count_durable() {
   const Viewstamp own = durable_.store.stored().last;
   if (votes() && own.view == promised_) held[n++] = own.index;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
-    const bool counts = members().voter(ReplicaId{i}) || mutant(Mutant::kLearnerCounts);  // M6
+    const bool counts = members().voter(ReplicaId{i}) || mutant(Mutant::kLearnerCounts);  // CORE-M6
     if (ReplicaId{i} != self() && counts && peers_[i].durable > Index{0}) {
       held[n++] = peers_[i].durable;
     }
@@ -186,7 +187,7 @@ void Replica::unrepair() {
   repaired_ = false;
   forget_configs(end_.last.index);
   durable_.told = Index{0};
-  if (!mutant(Mutant::kDurableAnyView)) durable_.store.back_to(commit_);  // D3
+  if (!mutant(Mutant::kDurableAnyView)) durable_.store.back_to(commit_);  // CORE-D3
 }
 
 }  // namespace crane::consensus::core

@@ -4,16 +4,17 @@
 //
 // The idea (APUS 5.1): entries that landed, or that the leader appended, are given to the store in
 // order, one transaction at a time; all that came while one was under way is the next one, so the
-// disk itself sets the size of the batch and no timer does (S6).  A follower tells its leader one
-// cumulative index; the leader commits what a majority has told, itself included.
+// disk itself sets the size of the batch and no timer does (CORE-S6).  A follower tells its leader
+// one cumulative index; the leader commits what a majority has told, itself included.
 //
-// INVARIANT D1  nothing is granted, and nobody asked for a grant, before the promise is durable.
-// INVARIANT D2  a durable index counts only in the view it was told in, and only if the last stored
-//               entry is of that view (then all before it equal the leader's log).
-// INVARIANT D3  everything up to stored() is durable and equal to the ring; at every grant the
+// INVARIANT CORE-D1  nothing is granted, and no replica asked for a grant, before the promise is
+//               durable.
+// INVARIANT CORE-D2  a durable index counts only in the view it was told in, and only if the last
+//               stored entry is of that view (then all before it equal the leader's log).
+// INVARIANT CORE-D3  everything up to stored() is durable and equal to the ring; at every grant the
 //               cursor goes back to the commit index, because what is behind may be replaced (U4).
-// INVARIANT D4  at most one transaction of entries is under way; bytes that are not durable yet are
-//               not given up to be overwritten.
+// INVARIANT CORE-D4  at most one transaction of entries is under way; bytes that are not durable
+//               yet are not given up to be overwritten.
 //
 // Threads: one.
 
@@ -34,13 +35,13 @@ class StoreCursor {
 
   // Entries up to `to` are given to the store; the number of this transaction.
   std::uint64_t begin(const Cursor& to) noexcept {
-    CRANE_ASSERT(!outstanding_ && to.pos > stored_.pos);  // D4
+    CRANE_ASSERT(!outstanding_ && to.pos > stored_.pos);  // CORE-D4
     outstanding_ = counts_ = true;
     to_ = to;
     return ++sequence_;
   }
   // What is behind `at` may be replaced: neither it nor a transaction under way that reaches there
-  // counts (D3).
+  // counts (CORE-D3).
   void back_to(const Cursor& at) noexcept {
     if (to_.pos > at.pos) counts_ = false;
     if (stored_.pos > at.pos) stored_ = at;

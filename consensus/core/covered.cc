@@ -117,13 +117,13 @@ void Replica::note_covered(std::span<const std::byte> payload) {
   truncation_.covered = std::max(truncation_.covered, Index{index});
 }
 
-// D5.  The store has them, and knows that they are committed.
+// CORE-D5.  The store has them, and knows that they are committed.
 void Replica::drop_stored() {
   if (truncation_.covered <= truncation_.dropped ||
       durable_.store.stored().last.index < truncation_.covered)
     return;
   if (durable_.stored_commit < truncation_.covered) return;
-  CRANE_ASSERT(truncation_.covered <= commit_.last.index);  // D5
+  CRANE_ASSERT(truncation_.covered <= commit_.last.index);  // CORE-D5
   truncation_.dropped = truncation_.covered;
   emit(DropStored{truncation_.covered});
 }

@@ -91,7 +91,7 @@ bool LogRing::valid_bytes(const Cursor& at, std::span<const std::byte> bytes,
 
 void LogRing::append(Cursor& at, EntryHeader header, std::span<const std::byte> payload) noexcept {
   CRANE_ASSERT(payload.size() <= payload_bytes_max_);
-  CRANE_ASSERT(header.view >= value(at.last.view));  // L2
+  CRANE_ASSERT(header.view >= value(at.last.view));  // CORE-L2
   header.log_id = log_id_;
   header.length = static_cast<std::uint32_t>(payload.size());
   header.pos = at.pos;

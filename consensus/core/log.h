@@ -12,8 +12,9 @@
 // straddle the end of the ring: two writes, two pieces under one CRC; its payload is handed out
 // through a scratch buffer.  Entries start at multiples of 8.
 //
-// INVARIANT L1  the entries between two cursors of one log are contiguous in position and index.
-// INVARIANT L2  views never fall along a log, and an entry names its predecessor's view.
+// INVARIANT CORE-L1  the entries between two cursors of one log are contiguous in position and
+//               index.
+// INVARIANT CORE-L2  views never fall along a log, and an entry names its predecessor's view.
 //
 // Memory: ring_bytes of ring, then kCommitCellBytes for the commit cell, two slots for the newest
 // committed CONFIG, and what a peer fetches, given from outside.

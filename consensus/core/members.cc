@@ -10,7 +10,7 @@ namespace crane::consensus::core {
 // --- the list
 // -----------------------------------------------------------------------------------------
 
-// M3: a CONFIG counts from when it stands in the log.
+// CORE-M3: a CONFIG counts from when it stands in the log.
 void Replica::note_config(const EntryHeader& h, std::span<const std::byte> payload) {
   if (Index{h.index} <= membership_.configs.back().at.index) return;
   const auto members = Members::decode(payload);
@@ -62,7 +62,7 @@ bool Replica::is(ReplicaId id, std::uint32_t incarnation) const {
          (mutant(Mutant::kAmnesiacVoter) && members().member(id));
 }
 
-// M5: those who granted are a majority of the members in force.
+// CORE-M5: those who granted are a majority of the members in force.
 bool Replica::granted_quorum() const {
   const Members& m = mutant(Mutant::kStaleConfig) ? candidacy_->asked : members();
   const auto holds = [&](ReplicaId id) {
@@ -120,7 +120,7 @@ void Replica::ask_to_join() {
   }
 }
 
-// M7: an analysis replica in its own place, and nobody else there.
+// CORE-M7: an analysis replica in its own place, and nobody else there.
 bool Replica::fits(ReplicaId id, const Message& m) const {
   const bool own = members().role(id) == MemberRole::kAnalysis;
   return own == (m.analysis != 0) || mutant(Mutant::kAddAsLearner);
@@ -182,9 +182,9 @@ bool Replica::in_touch(const Members& next) const {
 
 void Replica::propose_config(const Members& next) {
   const bool allowed = role_ == Role::kLeader && !changing();
-  CRANE_ASSERT(allowed || mutant(Mutant::kConfigBeforeStart));  // M4
+  CRANE_ASSERT(allowed || mutant(Mutant::kConfigBeforeStart));  // CORE-M4
   CRANE_ASSERT(next.keeps_analysis(members()) || mutant(Mutant::kPromoteAnalysis) ||
-               mutant(Mutant::kAnalysisReturns));  // M7
+               mutant(Mutant::kAnalysisReturns));  // CORE-M7
   const std::size_t size = next.encode(membership_.bytes);
   if (!room_for(entry_bytes(size), ring_.ring_bytes() / kReserveDivisor)) return;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {

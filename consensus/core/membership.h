@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Who belongs to the group: a set of members, its quorums, and its bytes in a CONFIG entry.
+// The members of the group: a set of members, its quorums, and its bytes in a CONFIG entry.
 //
 // The idea (DESIGN C7, DARE 3.4): the list of members is replicated like any input.  A CONFIG entry
 // holds a whole list and counts from the moment it stands in a log, committed or not; truncating it
@@ -10,10 +10,10 @@
 // A member is a replica id and an incarnation: the same id with another incarnation is somebody
 // else, who has not what the first one promised or stored (C5, U2).
 //
-// INVARIANT M1  an encoded list decodes to itself; bytes that are no list decode to none.
-// INVARIANT M2  a quorum is more than half of the voters, and only voters count.
-// INVARIANT M7  who is in a list as kAnalysis stays so in the lists that follow until it is left
-//               out, and nobody becomes it who was in the list before (keeps_analysis).
+// INVARIANT CORE-M1  an encoded list decodes to itself; bytes that are no list decode to none.
+// INVARIANT CORE-M2  a quorum is more than half of the voters, and only voters count.
+// INVARIANT CORE-M8  who is in a list as kAnalysis stays so in the lists that follow until it is
+//               left out, and no member becomes it that was in the list before (keeps_analysis).
 //
 // Threads: plain values.
 
@@ -32,7 +32,7 @@ enum class MemberRole : std::uint8_t {
   kLearner,    // gets the stream; never counts or leads
   kReturning,  // a learner that voted before it lost its memory: votes again once it caught up
   kVoter,
-  kAnalysis,  // a learner for ever: its server is watched by a tool, and could not serve (M7)
+  kAnalysis,  // a learner for ever: its server is watched by a tool, and could not serve (CORE-M7)
 };
 
 // The incarnation of every member of a new group.
@@ -67,7 +67,7 @@ class Members {
   unsigned voters() const noexcept { return voters_; }
   // The least number of voters that is a majority.
   unsigned quorum() const noexcept { return voters_ / 2 + 1; }
-  // True when the voters for which `holds(id)` is true are a majority (M2).
+  // True when the voters for which `holds(id)` is true are a majority (CORE-M2).
   template <typename Holds>
   bool quorum_of(Holds holds) const {
     unsigned n = 0;
@@ -77,7 +77,7 @@ class Members {
     return voters_ > 0 && n >= quorum();
   }
 
-  // This list may follow `before` (M7).
+  // This list may follow `before` (CORE-M8).
   bool keeps_analysis(const Members& before) const noexcept;
 
   // REQUIRES: out.size() >= members_bytes(count()).  Returns the bytes used.

@@ -40,7 +40,7 @@ void Replica::on_request(const Message& m) {
 }
 
 void Replica::promise(View view) {
-  CRANE_ASSERT(view > promised_);  // P1
+  CRANE_ASSERT(view > promised_);  // CORE-P1
   promised_ = view;
   note_view(view);
   stop_fetch();
@@ -60,13 +60,14 @@ void Replica::settle_grant() {
     move(permission_.fence, FenceState::kRevoking);
     return;
   }
-  if (!promise_kept()) return;  // D1: PromiseStored comes here again
+  if (!promise_kept()) return;  // CORE-D1: PromiseStored comes here again
   if (phase_ == Phase::kFencing) {
     scan();
-    if (!votes()) return step_down();  // M6: the writer's last word was a CONFIG without this one
+    if (!votes())
+      return step_down();  // CORE-M6: the writer's last word was a CONFIG without this one
     ask_for_grants();
   } else if (permission_.grant == GrantState::kPending) {
-    scan();  // P2
+    scan();  // CORE-P2
     emit(PermitWrites{permission_.grant_to});
     move(permission_.fence, FenceState::kPermitting);
   }
@@ -85,7 +86,7 @@ void Replica::on(const Revoked& e) {
 
 void Replica::on(const Permitted& e) {
   if (permission_.fence != FenceState::kPermitting) return;
-  CRANE_ASSERT(permission_.writer == kNoReplica);  // P3
+  CRANE_ASSERT(permission_.writer == kNoReplica);  // CORE-P3
   move(permission_.fence, FenceState::kNone);
   if (e.ok) permission_.writer = e.peer;
   const bool asked = permission_.grant == GrantState::kPending;

@@ -14,9 +14,9 @@
 // loss on a network comes and goes in bursts, and twice the longest silence is allowed.  On a
 // network that answers in time nothing changes.
 //
-// INVARIANT E1  0 <= score <= kScoreMax.
-// INVARIANT E2  alive changes only when the score reaches kScoreLow or kScoreHigh.
-// INVARIANT E3  one miss never suspects a leader of full score.
+// INVARIANT CORE-E1  0 <= score <= kScoreMax.
+// INVARIANT CORE-E2  alive changes only when the score reaches kScoreLow or kScoreHigh.
+// INVARIANT CORE-E3  one miss never suspects a leader of full score.
 //
 // Threads: a plain value.
 
@@ -103,7 +103,7 @@ class PullScore {
   }
   void move(int points) noexcept {
     score_ = std::clamp(score_ + points, 0, kScoreMax);
-    CRANE_ASSERT(score_ >= 0 && score_ <= kScoreMax);  // E1
+    CRANE_ASSERT(score_ >= 0 && score_ <= kScoreMax);  // CORE-E1
     if (score_ <= kScoreLow) alive_ = false;
     if (score_ >= kScoreHigh) alive_ = true;
   }

@@ -48,7 +48,7 @@ void Replica::step(const Event& event, Now now) {
   pump_fetch();
   pump_store();
   pump_covered();
-  CRANE_ASSERT(deliver_.pos <= commit_.pos && commit_.pos <= end_.pos);  // C1
+  CRANE_ASSERT(deliver_.pos <= commit_.pos && commit_.pos <= end_.pos);  // CORE-C1
   plan_deadline();
 }
 
@@ -88,7 +88,7 @@ std::optional<Entry> Replica::deliver() {
   EntryHeader h;
   if (phase_ != Phase::kNone) {  // only this replica itself writes its ring now
     h = ring_.header_at(deliver_.pos);
-    CRANE_ASSERT(ring_.follows(deliver_, h));  // L1
+    CRANE_ASSERT(ring_.follows(deliver_, h));  // CORE-L1
   } else if (!ring_.valid_at(deliver_, h)) {
     if (deliver_.last.index < entrance_.again_to) {
       fail("the log memory changed behind what is committed");
@@ -101,7 +101,7 @@ std::optional<Entry> Replica::deliver() {
     return std::nullopt;
   }
   deliver_ = LogRing::after(h);
-  CRANE_ASSERT(deliver_.pos <= commit_.pos);  // C1
+  CRANE_ASSERT(deliver_.pos <= commit_.pos);  // CORE-C1
   if (h.type == kCovered) note_covered(ring_.payload(h));
   return Entry{
       {View{h.view}, Index{h.index}}, h.type, h.grant, h.stamp_ns, h.pos, ring_.payload(h)};
@@ -126,7 +126,8 @@ void Replica::on(const Start& e) {
     commit_ = {e.promise[kAnchorPos],
                {View{e.promise[kAnchorView]}, Index{e.promise[kAnchorIndex]}}};
     deliver_ = end_ = published_ = commit_;
-    durable_.store.begin_at(commit_);  // what is given up to be overwritten was durable before (D4)
+    durable_.store.begin_at(
+        commit_);  // what is given up to be overwritten was durable before (CORE-D4)
     durable_.promise_stored = e.stored_promise;
     store_promise();
     const auto saved = ring_.saved_config();
@@ -167,7 +168,7 @@ bool Replica::stand_at(const Checkpoint& checkpoint) {
   const Cursor& at = checkpoint.at;
   if (at.last.index <= commit_.last.index) {
     if (at == commit_ || disk()) return true;  // disk mode: the driver has them from the store
-    if (!ring_.holds(at, commit_) && !mutant(Mutant::kReplayUnchecked)) {  // C6
+    if (!ring_.holds(at, commit_) && !mutant(Mutant::kReplayUnchecked)) {  // CORE-C6
       entrance_.checkpoint_too_old = true;
       fail("the checkpoint is older than what the ring still holds");
       return false;
@@ -175,7 +176,7 @@ bool Replica::stand_at(const Checkpoint& checkpoint) {
     if (mutant(Mutant::kStartLate)) return true;
     entrance_.again_to = commit_.last.index;
     deliver_ = at;
-    publish_promise();  // C4: nobody may overwrite them any more
+    publish_promise();  // CORE-C4: nobody may overwrite them any more
     publish_status();
     return true;
   }
@@ -323,8 +324,9 @@ void Replica::on(const MessageArrived& e) {
     case MessageType::kDurable:
       return on_durable(e.from, m.view, m.last);
     case MessageType::kProgress:
-      // The leader verified this log up to m.last: commits up to there count before repair (C3).
-      // That was while it could write here: what it told a process that ran here before is late.
+      // The leader verified this log up to m.last: commits up to there count before repair
+      // (CORE-C3). That was while it could write here: what it told a process that ran here before
+      // is late.
       if (following() && m.view == promised_ && e.from == permission_.writer) {
         if (permission_.fence == FenceState::kNone) scan();
         learn_commit(std::min(m.commit.index, m.last.index));
@@ -514,7 +516,7 @@ Message Replica::message(MessageType type) const {
   m.leader = value(phase_ == Phase::kLeading ? self() : leader_alive() ? leader_ : kNoReplica);
   m.incarnation = config_.incarnation;
   m.log_id = config_.log_id;
-  m.promised = std::min(promised_, durable_.promise_stored);  // D1
+  m.promised = std::min(promised_, durable_.promise_stored);  // CORE-D1
   m.last = end_.last;
   m.end_pos = end_.pos;
   m.first_pos = high_pos_ > ring_.ring_bytes() ? high_pos_ - ring_.ring_bytes() : 0;

@@ -14,30 +14,30 @@
 // mode: commit.h names its invariants), catch_up.cc (entries from peers' stores),
 // covered.cc (what stores may lose), members.cc (CONFIG, join, leave), replica.cc (the rest).
 //
-// INVARIANT P1  the promised view never falls; a grant is for the promised view only.
-// INVARIANT P2  the old writer is fenced and the log re-scanned between promise and grant.
-// INVARIANT P3  at most one peer may write the log memory; none while this replica leads.
-// INVARIANT C1  delivered <= committed <= end of log, in position and index.
-// INVARIANT C2  a leader counts only completions of streaming peers, i.e. of logs equal to its own
-//               up to that entry, and only entries of its own view.
-// INVARIANT C3  a commit index from elsewhere counts only from a valid entry or cell of the
+// INVARIANT CORE-P1  the promised view never falls; a grant is for the promised view only.
+// INVARIANT CORE-P2  the old writer is fenced and the log re-scanned between promise and grant.
+// INVARIANT CORE-P3  at most one peer may write the log memory; none while this replica leads.
+// INVARIANT CORE-C1  delivered <= committed <= end of log, in position and index.
+// INVARIANT CORE-C2  a leader counts only completions of streaming peers, i.e. of logs equal to its
+//               own up to that entry, and only entries of its own view.
+// INVARIANT CORE-C3  a commit index from elsewhere counts only from a valid entry or cell of the
 //               promised view, and only once the own log holds an entry of that view.
-// INVARIANT C4  no byte that a follower has not copied out is overwritten.
-// INVARIANT C5  a log that begins at a checkpoint begins behind a committed entry, and nobody is
-//               granted who leads in an older view than that was known in.
-// INVARIANT C6  what a server missed since its checkpoint comes from the own ring only if all of it
-//               is whole there, up to the anchor, after the fence.
-// INVARIANT D5  what leaves a store is covered: a committed COVERED entry names its index or a
+// INVARIANT CORE-C4  no byte that a follower has not copied out is overwritten.
+// INVARIANT CORE-C5  a log that begins at a checkpoint begins behind a committed entry, and no
+//               replica is granted who leads in an older view than that was known in.
+// INVARIANT CORE-C6  what a server missed since its checkpoint comes from the own ring only if all
+//               of it is whole there, up to the anchor, after the fence.
+// INVARIANT CORE-D5  what leaves a store is covered: a committed COVERED entry names its index or a
 // later
 //               one, and a majority of the voters in force there held checkpoints at it or later.
-// INVARIANT M3  the members in force are those of the newest CONFIG in the own log, else of the
-//               newest committed one, else the group's first; the list follows truncation.
-// INVARIANT M4  at most one CONFIG of a leader's log is uncommitted, and none was appended before
-//               the START of its view was committed.
-// INVARIANT M5  whoever leads has grants of a majority of the CONFIG in the log it adopted, each of
-//               the very incarnation that CONFIG names.
-// INVARIANT M6  only voters count, campaign and lead; learners are written to like followers.
-// INVARIANT M7  an analysis replica never votes: no CONFIG makes its member anything else
+// INVARIANT CORE-M3  the members in force are those of the newest CONFIG in the own log, else of
+//               the newest committed one, else the group's first; the list follows truncation.
+// INVARIANT CORE-M4  at most one CONFIG of a leader's log is uncommitted, and none was appended
+//               before the START of its view was committed.
+// INVARIANT CORE-M5  whoever leads has grants of a majority of the CONFIG in the log it adopted,
+//               each of the very incarnation that CONFIG names.
+// INVARIANT CORE-M6  only voters count, campaign and lead; learners are written to like followers.
+// INVARIANT CORE-M7  an analysis replica never votes: no CONFIG makes its member anything else
 //               (membership.h), its process takes no other member's place, and does not vote
 //               whatever list it holds.
 //
@@ -111,7 +111,7 @@ class Replica {
   Index held() const noexcept { return truncation_.held; }
   Index covered() const noexcept { return truncation_.covered; }
   // --- membership (members.cc) ---
-  // The members in force (M3), and where the CONFIG that says so stands.
+  // The members in force (CORE-M3), and where the CONFIG that says so stands.
   const Members& members() const noexcept { return membership_.configs.back().members; }
   Viewstamp config_at() const noexcept { return membership_.configs.back().at; }
   // The newest CONFIG is not known to be committed.
@@ -193,12 +193,13 @@ class Replica {
     std::uint64_t have = 0;
     std::array<std::byte, kMatchBytes> match_bytes;
   };
-  // INVARIANT B1  what stands in the fetch region is committed and was read from the own store.
-  // INVARIANT B2  nobody may write the ring of who fetches.
-  // INVARIANT B3  nothing that a view above the promise may have committed is taken into the log:
-  //               the leader that is granted on top of it would not have it.
+  // INVARIANT CORE-B1  what stands in the fetch region is committed and was read from the own
+  //               store.
+  // INVARIANT CORE-B2  no other replica may write the ring of one that fetches.
+  // INVARIANT CORE-B3  nothing that a view above the promise may have committed is taken into the
+  //               log: the leader that is granted on top of it would not have it.
   enum class FetchState : std::uint8_t {
-    kNone,     // not behind, or nobody said so
+    kNone,     // not behind, or no replica said so
     kWanting,  // to ask, as soon as the ring has room
     kAsking,   // a server reads its store
     kReading,  // its region is being read

@@ -23,7 +23,7 @@ namespace crane::consensus::core {
 
 // A candidate, from its campaign until it leads or steps down: whose log it adopts.
 struct Candidacy {
-  ReplicaId source = kNoReplica;  // nobody's: the own log is the best
+  ReplicaId source = kNoReplica;  // none: the own log is the best
   Viewstamp source_last{};
   Index source_commit{};
   std::uint64_t source_end_pos = 0;
@@ -51,7 +51,7 @@ struct Entrance {
   std::optional<Checkpoint> checkpoint;  // until the log is entered
   bool checkpoint_too_old = false;
   Index began{};        // the log begins behind this entry
-  Index again_to{};     // delivered again up to here, from what was whole (C6)
+  Index again_to{};     // delivered again up to here, from what was whole (CORE-C6)
   bool placed = false;  // at a checkpoint ahead of what a leader knows of this log
 };
 
@@ -93,7 +93,7 @@ struct Membership {
   std::vector<std::byte> bytes;  // of a CONFIG that is proposed
 };
 
-// Who may write this replica's log.
+// The writer of this replica's log.
 struct Permission {
   ReplicaId writer = kNoReplica;
   FenceState fence = FenceState::kNone;

@@ -13,24 +13,25 @@
 //   at the end of an iteration: Flush is stepped, carried out, then doorbells are rung
 //   sleep until an event or deadline_ns; then Tick is stepped
 //
-// CONTRACT S1  Actions are carried out in the order given, all before the next step() or propose()
-//              (a completion that arrives meanwhile waits its turn).
-// CONTRACT S2  What SetCell publishes survives with the log memory (or both are lost), and is set
-//              before any later action is carried out: a promise is kept before it is told.
-// CONTRACT S3  step() is total: every event is legal in every state; stale ones are ignored.
-// CONTRACT S4  Exactly one Completion per WriteLog, ReadLog, ReadCell; WriteLogs to one peer
-//              complete in order; after a failed one all later ones under that key fail (fabric F4,
-//              F5).
-// CONTRACT S5  RevokeWrites is answered by Revoked when nothing written under the old key can
-//              become visible any more and every write that completed is visible (F2, F3),
-//              PermitWrites by Permitted with a key never used before (F6), or ok = false.
-// CONTRACT S6  Messages may be lost, never altered, and come in order per peer.
-// CONTRACT S8  In disk mode: stores are carried out in the order given; each StorePromise and
+// CONTRACT CORE-S1  Actions are carried out in the order given, all before the next step() or
+//              propose() (a completion that arrives meanwhile waits its turn).
+// CONTRACT CORE-S2  What SetCell publishes survives with the log memory (or both are lost), and is
+//              set before any later action is carried out: a promise is kept before it is told.
+// CONTRACT CORE-S3  step() is total: every event is legal in every state; stale ones are ignored.
+// CONTRACT CORE-S4  Exactly one Completion per WriteLog, ReadLog, ReadCell; WriteLogs to one peer
+//              complete in order; after a failed one all later ones under that key fail (FABRIC-F4,
+//              FABRIC-F5).
+// CONTRACT CORE-S5  RevokeWrites is answered by Revoked when nothing written under the old key can
+//              become visible any more and every write that completed is visible (FABRIC-F2,
+//              FABRIC-F3), PermitWrites by Permitted with a key never used before (FABRIC-F6), or
+//              ok = false.
+// CONTRACT CORE-S6  Messages may be lost, never altered, and come in order per peer.
+// CONTRACT CORE-S8  In disk mode: stores are carried out in the order given; each StorePromise and
 //              StoreEntries is answered once, by PromiseStored or Stored when what it names would
 //              survive a loss of power, or by StoreFailed, after which nothing more is stored.
-// CONTRACT S9  Exactly one Fetched per FetchEntries, unless the store failed.
-// CONTRACT S7  After construction nothing is allocated on the way of propose, completions, commits
-//              and delivery.
+// CONTRACT CORE-S9  Exactly one Fetched per FetchEntries, unless the store failed.
+// CONTRACT CORE-S7  After construction nothing is allocated on the way of propose, completions,
+//              commits and delivery.
 //
 // Threads: one.  Nothing here knows of memory registration, sockets or processes.
 
@@ -54,7 +55,7 @@ enum class Token : std::uint64_t {};
 
 inline constexpr ReplicaId kNoReplica{0xff};
 
-// Small values which only their owner writes and all read whole (fabric F10).
+// Small values which only their owner writes and all read whole (FABRIC-F10).
 inline constexpr std::size_t kCellWords = 6;
 using Cell = std::array<std::uint64_t, kCellWords>;
 
@@ -117,7 +118,7 @@ enum class MessageType : std::uint8_t {
   kFetched,  // `size` bytes of that can be read; none: I hold nothing there, or nothing is behind
              // it
   kReady,    // to the leader of `view`: I have fetched what I missed, write to me
-  kCannot,   // to the leader of `view`: nobody holds what I miss, a checkpoint must help
+  kCannot,   // to the leader of `view`: no replica holds what I miss, a checkpoint must help
   kHolds,    // to the leader of `view`: I hold a checkpoint at `held`; its answer: you hold `size`
 };
 struct Message {
@@ -141,7 +142,7 @@ struct Message {
   std::uint64_t sequence = 0;  // of kFetch, in its answer
   Viewstamp config{};  // the newest CONFIG in the sender's log; zero: the group's first members
   Index held{};        // disk mode: the sender's newest checkpoint; 0: it holds none
-  std::uint64_t analysis = 0;  // 1: the sender is an analysis replica (M7)
+  std::uint64_t analysis = 0;  // 1: the sender is an analysis replica (CORE-M7)
 };
 inline constexpr std::size_t kMessageBytes = sizeof(Message);
 static_assert(kMessageBytes <= 240, "fits a fabric request");
@@ -357,7 +358,7 @@ struct MemberChange {
     kAdd,          // as a learner; its incarnation is taken from what it says when it asks to join
     kPromote,      // a learner that caught up becomes a voter
     kRemove,       // also of the leader: it hands over once the CONFIG is committed, and leaves
-    kAddAnalysis,  // as a learner that is never promoted (M7)
+    kAddAnalysis,  // as a learner that is never promoted (CORE-M7)
   };
   Kind kind{};
   ReplicaId id{};
@@ -375,7 +376,7 @@ struct Entry {
 // ------------------------------------------------------------------------------------
 
 // A rule removed, for the tests which prove that the checkers would notice
-// (SCENARIOS-consensus.md).
+// (consensus/DESIGN.md).
 enum class Mutant : std::uint8_t {
   kNone,
   kSkipFence,          // U6: grant without revoking the old writer
@@ -410,19 +411,19 @@ enum class Mutant : std::uint8_t {
   kCoverTheLost,       // stores: what was held before a replica was lost counts for who came back
   kDropUncovered,      // stores: a replica's own checkpoint is enough for its own store
   kDropUncommitted,    // stores: COVERED counts before it is committed
-  kPromoteAnalysis,    // M7: an operator may give an analysis replica a vote
-  kAnalysisReturns,    // M7: one that lost its memory comes back as a voter would
-  kAddAsLearner,       // M7: nobody looks what the process is that asks for a learner's place
-  kReuseKey,           // U6: the fabric gives a peer the key it had before
-  kLateCopy,           // U7: a copy under way is not stopped by the fence
-  kSilentCommit,       // U10: an idle leader does not tell what is committed
-  kKnownLogId,         // U11: clients know the secret log id
-  kSkipCrc,            // U11: entries are taken without checking their bytes
-  kNoStickiness,       // L1: whoever does not see the leader may replace it
-  kErrorStopsAll,      // L5: an error of one peer ends the leadership
-  kConstantPatience,   // C6: a candidate waits as long as the last time, however often in vain
-  kDeposedByDisk,      // C6: slow disks end the leadership
-  kLeadsAlone,         // C8: a leader that sees no majority's processes goes on leading
+  kPromoteAnalysis,    // CORE-M7: an operator may give an analysis replica a vote
+  kAnalysisReturns,    // CORE-M7: one that lost its memory comes back as a voter would
+  kAddAsLearner,   // CORE-M7: no replica looks what the process is that asks for a learner's place
+  kReuseKey,       // U6: the fabric gives a peer the key it had before
+  kLateCopy,       // U7: a copy under way is not stopped by the fence
+  kSilentCommit,   // U10: an idle leader does not tell what is committed
+  kKnownLogId,     // U11: clients know the secret log id
+  kSkipCrc,        // U11: entries are taken without checking their bytes
+  kNoStickiness,   // L1: whoever does not see the leader may replace it
+  kErrorStopsAll,  // L5: an error of one peer ends the leadership
+  kConstantPatience,  // C6: a candidate waits as long as the last time, however often in vain
+  kDeposedByDisk,     // C6: slow disks end the leadership
+  kLeadsAlone,        // C8: a leader that sees no majority's processes goes on leading
 };
 inline constexpr int kMutants = static_cast<int>(Mutant::kLeadsAlone) + 1;
 
@@ -460,7 +461,7 @@ struct Config {
   std::uint64_t retry_ns = 20'000'000;        // leader: ask a lost follower again after this
   std::uint64_t progress_timeout_ns = 1'000'000'000;  // leader: work outstanding, no majority
   bool campaign_at_once = false;                      // replica 0 of a new group does not wait
-  bool analysis = false;  // it never votes, and takes no place but an analysis replica's (M7)
+  bool analysis = false;  // it never votes, and takes no place but an analysis replica's (CORE-M7)
 
   Mutant test_only_mutant = Mutant::kNone;
   MoveCounts* test_only_moves = nullptr;  // counts the moves of the state machines

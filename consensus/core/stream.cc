@@ -58,7 +58,7 @@ bool Replica::room_for(std::uint64_t bytes, std::uint64_t reserve) {
 
 void Replica::append(std::uint8_t type, std::uint32_t grant, std::uint64_t stamp_ns,
                      std::span<const std::byte> payload) {
-  CRANE_ASSERT(phase_ == Phase::kLeading && permission_.writer == kNoReplica);  // P3
+  CRANE_ASSERT(phase_ == Phase::kLeading && permission_.writer == kNoReplica);  // CORE-P3
   const std::uint64_t at = end_.pos;
   const std::uint64_t new_end = at + entry_bytes(payload.size());
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
@@ -67,7 +67,7 @@ void Replica::append(std::uint8_t type, std::uint32_t grant, std::uint64_t stamp
     const std::uint64_t from =
         p.state == PeerState::kMatching ? p.match.pos : std::min(p.acked_pos, p.sent.pos);
     if (!needs || from + ring_.ring_bytes() >= new_end) continue;
-    lose_peer(ReplicaId{i});  // C4: what it still needs is about to leave the ring
+    lose_peer(ReplicaId{i});  // CORE-C4: what it still needs is about to leave the ring
     if (p.state == PeerState::kIdle) p.retry_at_ns = now_.now_ns + config_.progress_timeout_ns;
   }
   EntryHeader h;
@@ -89,7 +89,7 @@ void Replica::append(std::uint8_t type, std::uint32_t grant, std::uint64_t stamp
   if (members().quorum() == 1 || mutant(Mutant::kMinorityCommit)) count_commit();
 }
 
-// C4: how far this follower's ring may be written.  A quarter stays free for what unblocks it.
+// CORE-C4: how far this follower's ring may be written.  A quarter stays free for what unblocks it.
 std::uint64_t Replica::stream_limit(const Peer& p) const {
   if (mutant(Mutant::kOverwriteUncopied)) return ~std::uint64_t{0};
   const std::uint64_t all = p.consumed_pos + ring_.ring_bytes();
@@ -101,7 +101,7 @@ Cursor Replica::range_end(const Peer& p, std::uint64_t limit) const {
   Cursor to = p.sent;
   while (to.pos < end_.pos) {
     const EntryHeader h = ring_.header_at(to.pos);
-    CRANE_ASSERT(ring_.follows(to, h));  // L1
+    CRANE_ASSERT(ring_.follows(to, h));  // CORE-L1
     const Cursor further = LogRing::after(h);
     if (further.pos > limit) break;
     if (further.pos - p.sent.pos > config_.write_bytes_max && to.pos > p.sent.pos) break;
@@ -129,7 +129,7 @@ void Replica::pump(ReplicaId id) {
 
 void Replica::write_range(ReplicaId id, const Cursor& to) {
   Peer& p = peers_[value(id)];
-  CRANE_ASSERT(to.pos <= stream_limit(p));  // C4
+  CRANE_ASSERT(to.pos <= stream_limit(p));  // CORE-C4
   const std::uint64_t size = to.pos - p.sent.pos;
   const std::uint64_t first = std::min(size, ring_.contiguous(p.sent.pos));
   p.connected = true;
@@ -147,7 +147,7 @@ void Replica::write_range(ReplicaId id, const Cursor& to) {
 void Replica::on_written(ReplicaId id, std::uint32_t sequence, bool ok) {
   Peer& p = peers_[value(id)];
   if (p.state != PeerState::kStreaming) return;
-  // Out of order would break S4: rather begin anew than count what may have a gap.
+  // Out of order would break CORE-S4: rather begin anew than count what may have a gap.
   const bool expected = p.count > 0 && p.in_flight[p.first].sequence == sequence;
   if (!ok || !expected) return lose_peer(id);
   p.retry_power = 0;  // it can be written to; a grant alone would not show that
@@ -156,7 +156,7 @@ void Replica::on_written(ReplicaId id, std::uint32_t sequence, bool ok) {
   p.acked_index = p.in_flight[p.first].index;
   p.first = (p.first + 1) % kWindowMax;
   --p.count;
-  CRANE_ASSERT(p.acked_pos <= p.sent.pos);  // C2
+  CRANE_ASSERT(p.acked_pos <= p.sent.pos);  // CORE-C2
   tell_progress(id);
   if (p.acked_index > commit_.last.index) count_commit();
   if (membership_.transfer_to != kNoReplica) {
@@ -166,7 +166,7 @@ void Replica::on_written(ReplicaId id, std::uint32_t sequence, bool ok) {
   if (p.sent.pos < end_.pos && p.state == PeerState::kStreaming && !p.throttled) pump(id);
 }
 
-// C2: the position that a majority holds, self included, if it is behind the own START.
+// CORE-C2: the position that a majority holds, self included, if it is behind the own START.
 void Replica::count_commit() {
   if (phase_ != Phase::kLeading) return;
   if (disk()) return count_durable();
@@ -179,7 +179,7 @@ void Replica::count_commit() {
   if (votes()) held[n++] = {end_.pos, end_.last.index};
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     const Peer& p = peers_[i];
-    const bool counts = members().voter(ReplicaId{i}) || mutant(Mutant::kLearnerCounts);  // M6
+    const bool counts = members().voter(ReplicaId{i}) || mutant(Mutant::kLearnerCounts);  // CORE-M6
     if (p.state == PeerState::kStreaming && counts) held[n++] = {p.acked_pos, p.acked_index};
   }
   std::size_t needed = members().quorum();

@@ -153,7 +153,7 @@ bool Replica::adopt_entries() {
   return true;
 }
 
-// M5: the adopted log may hold a newer CONFIG than the one by which grants were asked for.
+// CORE-M5: the adopted log may hold a newer CONFIG than the one by which grants were asked for.
 void Replica::conclude_adoption() {
   if (mutant(Mutant::kStaleConfig) || mutant(Mutant::kKeepOwnLog)) return start_leading();
   if (!votes()) return step_down();
@@ -174,13 +174,13 @@ void Replica::start_leading() {
     return plan_campaign(true);
   }
   set_phase(Phase::kLeading);
-  CRANE_ASSERT(granted_quorum() || mutant(Mutant::kStaleConfig));  // M5
+  CRANE_ASSERT(granted_quorum() || mutant(Mutant::kStaleConfig));  // CORE-M5
   candidacy_->source = kNoReplica;
   reign_.enter();
   candidacy_->adopted_last = end_.last;
   reign_->progress_ns = now_.now_ns;
   reign_->start_end_pos = end_.pos + entry_bytes(0);
-  reign_->intact_pos = published_.pos;  // C4
+  reign_->intact_pos = published_.pos;  // CORE-C4
   append(kStart, 0, 0, {});
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     if (!peers_[i].granted || phase_ != Phase::kLeading) continue;
@@ -192,7 +192,7 @@ void Replica::start_leading() {
   }
 }
 
-// Only a mutant: what SCENARIOS U1 forbids.
+// Only a mutant: what U1 forbids.
 void Replica::restamp_adopted() {
   Cursor at = commit_;
   Cursor out = commit_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The moves that the core's state machines may make, as data (STYLE R17); asserted on every move,
+// The moves that the core's state machines may make, as data; asserted on every move,
 // counted when somebody asks (MoveCounts): the simulator shows that each declared one is taken.
 // Staying in a state is no move.
 
@@ -86,7 +86,7 @@ constexpr bool may_follow(FenceState from, FenceState to) noexcept {
 
 // Where the request of the promised view's owner stands.
 enum class GrantState : std::uint8_t {
-  kNone,     // nobody asked in the promised view, or this replica is its owner
+  kNone,     // no replica asked in the promised view, or this replica is its owner
   kPending,  // asked: fence, scan, permit are under way
   kGiven,    // answered with a key
 };

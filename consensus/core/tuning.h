@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Constants of the protocol core and the relations between them (STYLE R20).
+// Constants of the protocol core and the relations between them.
 
 #include <cstddef>
 #include <cstdint>

@@ -378,7 +378,7 @@ void Driver::on_fabric_event(const FabricEvent& e) {
 void Driver::tell() {
   pumping_ = true;
   deliver();
-  while (!roles_.empty() && !replaying()) {  // K3
+  while (!roles_.empty() && !replaying()) {  // LOG-K3
     const core::RoleChange change = roles_.front();
     roles_.erase(roles_.begin());
     if (options_.callbacks.on_role) {
@@ -444,7 +444,7 @@ void Driver::carry_out(const core::SetCell& a) {
 
 void Driver::carry_out(const core::SendMessage& a) {
   urgent_ = true;
-  // A message that cannot be sent now is lost; the core asks again (contract S6).
+  // A message that cannot be sent now is lost; the core asks again (CORE-S6).
   fabric_->send_request(a.peer, std::as_bytes(std::span(&a.message, 1)));
 }
 

@@ -3,7 +3,7 @@
 // Runs the protocol core on a fabric in a real process: the only code between the two.
 //
 // The idea: the core is stepped with what the fabric reports, and its actions are carried out in
-// the order given, all of them before the next step (core contract S1); completions wait in the
+// the order given, all of them before the next step (CORE-S1); completions wait in the
 // fabric meanwhile.  Callbacks come between steps, never inside a list of actions, so that they may
 // propose.
 //

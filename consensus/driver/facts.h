@@ -5,7 +5,7 @@
 //
 // A replica that begins at a checkpoint has not the CONFIG entries before it, and they may have
 // left every ring; and it must not follow a leader of an older view than the one in which the place
-// was known to be committed (core B3, C5).
+// was known to be committed (CORE-B3, CORE-C5).
 //
 // Threads: plain functions.
 

@@ -138,7 +138,7 @@ void StoreSide::replay(const std::function<void(const EntryView&)>& hand_out) {
   while (replaying() && used < replay_bytes_.size()) {
     core::EntryHeader h;
     std::memcpy(static_cast<void*>(&h), replay_bytes_.data() + used, sizeof h);
-    CRANE_ASSERT(h.index == value(next_));  // store T2
+    CRANE_ASSERT(h.index == value(next_));  // STORE-T2
     const auto payload =
         std::span<const std::byte>(replay_bytes_).subspan(used + core::kHeaderBytes, h.length);
     next_ = next(next_);

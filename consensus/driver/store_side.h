@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The driver's half of disk mode: jobs for the store thread, its answers as events of the core, and
-// committed entries that come from the store because the core starts behind them (K1).
+// committed entries that come from the store because the core starts behind them (LOG-K1).
 //
 // Threads: the loop's.
 

@@ -4,9 +4,9 @@
 //
 // The idea: jobs in, results out, each through a short list under a mutex that is held for a move
 // only; an eventfd says that there are results.  The lists are bounded by the protocol: one
-// transaction of entries at a time (core D4), promises that wait are merged into the newest, one
+// transaction of entries at a time (CORE-D4), promises that wait are merged into the newest, one
 // read for the own server and one for a peer at a time; drops are merged, too.
-// After an error nothing more is done (store T5).
+// After an error nothing more is done (STORE-T5).
 //
 // Threads: all members from the loop's thread, except where the comment says store thread.
 

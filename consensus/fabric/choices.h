@@ -9,7 +9,7 @@
 
 namespace crane::consensus {
 
-// How a grant to write is taken back over RDMA (F2 of fabric.h; Mu 5.2).
+// How a grant to write is taken back over RDMA (FABRIC-F2 of fabric.h; Mu 5.2).
 enum class Fence : std::uint8_t {
   kDeregister,      // of the memory's registration: safe everywhere, the default
   kAccessFlags,     // of the queue pair: only on devices of the allow-list, and a self-test may

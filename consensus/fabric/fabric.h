@@ -6,44 +6,51 @@
 // The idea (DESIGN 6, Mu 2 and 4): every replica owns a LOG MEMORY (the ring and whatever cells the
 // core places behind it) which one peer at a time may write without the owner's processor doing
 // anything; plus a BACKGROUND plane of small things that never wait behind log bytes: cells that
-// only their owner writes and everybody reads (promise, heartbeat counter, status), and short
+// only their owner writes and all read (promise, heartbeat counter, status), and short
 // requests between peers (ask for permission, acknowledge a grant).
 //
 // GUARANTEES.  Each is a test case of that name in tests/fabric/conformance*_test.cc.
 //
-// F1   Order.  Writes to one peer under one key land in the order of the calls, each whole.
-// F2   Fence.  After revoke_writes(p) has returned, no byte of any write made under p's old key
-//      becomes visible in the log memory, whatever the writer does: stopped in the middle of a copy
-//      and continued later, retried, or killed. revoke_writes never waits for the writer.
-// F3   No loss.  A write whose completion said `ok` is visible to the owner after its next poll()
-//      or revoke_writes(), whichever is first; also when the owner was stopped, or was killed and
-//      started again on memory that survived (C5), or the writer died right after.
-// F4   One completion.  Every write, read, read_cell and open_log gives exactly one completion,
-//      also to a dead peer; completions to one peer come in the order of the calls.
-// F5   Stickiness.  After a failed write every later write under the same key to that peer fails,
-//      until open_log() made a new connection: there are no gaps among completed writes (U5).
-// F6   Fresh keys. permit_writes gives a key that was never given before, by this or any earlier
-//      incarnation; a key works only for the peer it was given for, and never again once revoked
-//      (U6).  Nothing that takes long (registration, allocation) is on the path of a grant.
-// F7   Failure.  The death of a peer's process gives kPeerDown at once, without a time-out; its
-//      (re)start gives kPeerUp.  While it is dead its memory may or may not be reachable:
-//      operations complete either way (F4).
-// F8   Isolation.  No peer that is dead, stopped, slow, or full makes an operation on another peer
-//      fail, wait, or lose its place.
-// F9   Two planes.  Cells and requests are delivered however many log bytes are under way, and need
-//      no permission.
-// F10  Whole cells. read_cell gives a value that was set, never a mix of two; values of one cell
-//      are seen in the order they were set.
-// F11  Requests arrive once, whole, in order per peer, and are not forged: `peer` is the sender.
-//      They may be lost only with kPeerDown, or refused at once (send_request is false).
-// F12  Reads. read() shows at least all that the owner had taken in when it last sent a request or
-//      set a cell, and every completed write of the reader's own under a live key.  Bytes that are
-//      being written meanwhile may come mixed: callers check CRCs.  Reading needs no permission.
-// F13  Doorbells.  After prepare_to_sleep() returned true, a write, request or peer event followed
-//      by the peer's ring_doorbell() makes event_fd() readable.  A bell for a replica that is awake
-//      costs no system call.  Bells may be batched, repeated and spurious.
-// F14  Survival.  Log memory, cells and live grants outlive the process where memory outlives it
-//      (survived() tells); else everything is fresh and zero, and no old key works.
+// CONTRACT FABRIC-F1  Order.  Writes to one peer under one key land in the order of the calls, each
+//               whole.
+// CONTRACT FABRIC-F2  Fence.  After revoke_writes(p) has returned, no byte of any write made under
+//      p's old key becomes visible in the log memory, whatever the writer does: stopped in the
+//      middle of a copy and continued later, retried, or killed. revoke_writes never waits for the
+//      writer.
+// CONTRACT FABRIC-F3  No loss.  A write whose completion said `ok` is visible to the owner after
+//      its next poll() or revoke_writes(), whichever is first; also when the owner was stopped, or
+//      was killed and started again on memory that survived (C5), or the writer died right after.
+// CONTRACT FABRIC-F4  One completion.  Every write, read, read_cell and open_log gives exactly one
+//      completion, also to a dead peer; completions to one peer come in the order of the calls.
+// CONTRACT FABRIC-F5  Stickiness.  After a failed write every later write under the same key to
+//      that peer fails, until open_log() made a new connection: there are no gaps among completed
+//      writes (U5).
+// CONTRACT FABRIC-F6  Fresh keys. permit_writes gives a key that was never given before, by this or
+//      any earlier incarnation; a key works only for the peer it was given for, and never again
+//      once revoked (U6).  Nothing that takes long (registration, allocation) is on the path of a
+//      grant.
+// CONTRACT FABRIC-F7  Failure.  The death of a peer's process gives kPeerDown at once, without a
+//      time-out; its (re)start gives kPeerUp.  While it is dead its memory may or may not be
+//      reachable: operations complete either way (FABRIC-F4).
+// CONTRACT FABRIC-F8  Isolation.  No peer that is dead, stopped, slow, or full makes an operation
+//      on another peer fail, wait, or lose its place.
+// CONTRACT FABRIC-F9  Two planes.  Cells and requests are delivered however many log bytes are
+//      under way, and need no permission.
+// CONTRACT FABRIC-F10  Whole cells. read_cell gives a value that was set, never a mix of two;
+//      values of one cell are seen in the order they were set.
+// CONTRACT FABRIC-F11  Requests arrive once, whole, in order per peer, and are not forged: `peer`
+//      is the sender. They may be lost only with kPeerDown, or refused at once (send_request is
+//      false).
+// CONTRACT FABRIC-F12  Reads. read() shows at least all that the owner had taken in when it last
+//      sent a request or set a cell, and every completed write of the reader's own under a live
+//      key.  Bytes that are being written meanwhile may come mixed: callers check CRCs.  Reading
+//      needs no permission.
+// CONTRACT FABRIC-F13  Doorbells.  After prepare_to_sleep() returned true, a write, request or peer
+//      event followed by the peer's ring_doorbell() makes event_fd() readable.  A bell for a
+//      replica that is awake costs no system call.  Bells may be batched, repeated and spurious.
+// CONTRACT FABRIC-F14  Survival.  Log memory, cells and live grants outlive the process where
+//      memory outlives it (survived() tells); else everything is fresh and zero, and no old key
+//      works.
 //
 // Threads: an object is used by one thread.  Processes: the owner and its peers.
 // Errors of one peer are completions and events about that peer; they are never returned as the
@@ -68,7 +75,8 @@ inline constexpr std::uint64_t value(Key k) noexcept { return static_cast<std::u
 enum class Token : std::uint64_t {};
 inline constexpr std::uint64_t value(Token t) noexcept { return static_cast<std::uint64_t>(t); }
 
-// A small value read and written as a whole (F10).  What the words mean is the core's business.
+// A small value read and written as a whole (FABRIC-F10).  What the words mean is the core's
+// business.
 inline constexpr std::size_t kCellWords = 6;
 inline constexpr std::uint8_t kCellsMax = 8;
 struct CellValue {
@@ -105,7 +113,7 @@ class Fabric {
   // The log memory: address and size never change.  The owner writes where it likes; peers' writes
   // appear in it only inside poll() and revoke_writes() (shm), or at any time (verbs).
   virtual std::span<std::byte> log_memory() noexcept = 0;
-  // True when log memory, cells and grants are those of an earlier incarnation (F14).
+  // True when log memory, cells and grants are those of an earlier incarnation (FABRIC-F14).
   virtual bool survived() const noexcept = 0;
   // Publishes an own cell.  REQUIRES: cell < kCellsMax.
   virtual void set_cell(std::uint8_t cell, const CellValue& v) noexcept = 0;
@@ -115,14 +123,14 @@ class Fabric {
   // Lets `peer` write; its earlier key, if any, is revoked first.  Give the key to the peer in a
   // request (it is no secret, but useless to others).
   virtual Result<Key> permit_writes(ReplicaId peer) noexcept = 0;
-  // F2.  Total: without a grant it does nothing.
+  // FABRIC-F2.  Total: without a grant it does nothing.
   virtual void revoke_writes(ReplicaId peer) noexcept = 0;
-  // The live key of `peer`, or kNoKey (also of an earlier incarnation, F14).
+  // The live key of `peer`, or kNoKey (also of an earlier incarnation, FABRIC-F14).
   virtual Key permitted(ReplicaId peer) const noexcept = 0;
 
   // --- a peer's memory: one-sided ---------------------------------------------------------------
   // Connects to `peer`'s log memory under `key`, after dropping an earlier connection.  The first
-  // write under a new key connects by itself; open_log is for after a failure (F5).
+  // write under a new key connects by itself; open_log is for after a failure (FABRIC-F5).
   virtual void open_log(ReplicaId peer, Key key, Token token) noexcept = 0;
   // Drops the connection; what was not completed fails (C1: before asking for a newer view).
   virtual void close_log(ReplicaId peer) noexcept = 0;
@@ -157,7 +165,7 @@ class Fabric {
   // The live connection state of the background plane.
   virtual bool connected(ReplicaId peer) const noexcept = 0;
   // The network to a connected peer does not carry anything now, as far as can be seen, long before
-  // F7 gives it up.  A hint for who has clients to send away; elections do not look at it.
+  // FABRIC-F7 gives it up.  A hint for who has clients to send away; elections do not look at it.
   virtual bool quiet(ReplicaId peer) const noexcept {
     static_cast<void>(peer);
     return false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Whether the network to a peer has gone quiet, long before the peer is given up (F7): for who has
-// clients to send away.  A pure function of what was heard and of what the kernel tells of the
-// link.
+// Whether the network to a peer has gone quiet, long before the peer is given up (FABRIC-F7): for
+// who has clients to send away.  A pure function of what was heard and of what the kernel tells of
+// the link.
 //
 // A peer that is heard later than usual is asked something; its kernel acknowledges that, also when
 // its process waits for a processor.  No acknowledgement within kQuietNs: the network is cut, or it

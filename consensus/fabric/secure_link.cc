@@ -190,7 +190,7 @@ Result<std::unique_ptr<LinkContext>> LinkContext::create(const GroupSecret& secr
   out->dialler_ = SSL_CTX_new(TLS_client_method());
   out->acceptor_ = SSL_CTX_new(TLS_server_method());
   for (SSL_CTX* const c : {out->dialler_, out->acceptor_}) {
-    // S2.  No certificate authority is known, so that a certificate can only fail.
+    // LINK-S2.  No certificate authority is known, so that a certificate can only fail.
     if (c == nullptr || SSL_CTX_set_min_proto_version(c, TLS1_3_VERSION) != 1 ||
         SSL_CTX_set_ciphersuites(c, "TLS_AES_128_GCM_SHA256") != 1) {
       ERR_clear_error();
@@ -337,7 +337,7 @@ SecureLink::State SecureLink::progress() noexcept {
   ERR_clear_error();
   const int done = SSL_do_handshake(ssl_);
   if (done == 1) {
-    // S1, S2: the key was used; there is no other way in.
+    // LINK-S1, LINK-S2: the key was used; there is no other way in.
     if (SSL_session_reused(ssl_) != 1 || SSL_version(ssl_) != TLS1_3_VERSION) {
       fail(Failure::kStranger);
     } else {

@@ -7,12 +7,12 @@
 // exchange.  The key of a link is HMAC-SHA256(secret, name of the link), and the name (who dials,
 // who accepts, which plane) is the key's identity, so that it is bound into the handshake:
 //
-//   INVARIANT S1  An open link's name() is that of a process that holds the group's secret, and the
-//                 accepting side is the replica that the dialler meant.  A stranger can neither
-//                 join, read nor write, nor replay what it recorded; a link that was made for one
-//                 pair or plane cannot be used as another's.
-//   INVARIANT S2  No certificate is accepted or sent, no earlier protocol version, no session is
-//                 resumed, no early data: the pre-shared key is the only way in.
+//   INVARIANT LINK-S1  An open link's name() is that of a process that holds the group's secret,
+//                 and the accepting side is the replica that the dialler meant.  A stranger can
+//                 neither join, read nor write, nor replay what it recorded; a link that was made
+//                 for one pair or plane cannot be used as another's.
+//   INVARIANT LINK-S2  No certificate is accepted or sent, no earlier protocol version, no session
+//                 is resumed, no early data: the pre-shared key is the only way in.
 //
 // Members trust each other: whoever holds the secret can speak as any member.
 //
@@ -93,7 +93,7 @@ class SecureLink {
   enum class State : std::uint8_t { kConnecting, kHandshaking, kOpen, kFailed };
   enum class Failure : std::uint8_t {
     kNone,
-    kUnreachable,  // nobody listens there, or the network is cut
+    kUnreachable,  // no process listens there, or the network is cut
     kSecret,       // the other side holds another secret, or none
     kStranger,     // what arrived is not from a replica of this group
     kClosed,       // an open link ended
@@ -177,7 +177,7 @@ class SecureLink {
 // Links of this plane are no fabric's: a replica of the group comes for something else than the
 // log, at the same port and with the same secret.  Anyone may dial anyone.
 inline constexpr std::uint8_t kVisitPlane = 32;
-// Gets such a link once it is open (S1); without it they are refused.  It is called from the
+// Gets such a link once it is open (LINK-S1); without it they are refused.  It is called from the
 // fabric's poll(), and must be quick.
 using TakeVisitor = std::function<void(ReplicaId from, std::unique_ptr<SecureLink> link)>;
 

@@ -38,8 +38,8 @@ void ShmFabric::set_cell(std::uint8_t cell, const CellValue& v) noexcept {
 
 namespace {
 
-// F10: the writer of version n + 1 uses the other copy, so a value is whole if the version did not
-// change while it was read.
+// FABRIC-F10: the writer of version n + 1 uses the other copy, so a value is whole if the version
+// did not change while it was read.
 bool load_cell(const shm::Cell& c, CellValue& out) noexcept {
   constexpr int kTriesMax = 1000;
   for (int i = 0; i < kTriesMax; ++i) {
@@ -149,7 +149,7 @@ void ShmFabric::write(ReplicaId id, Key key, std::uint64_t offset, std::span<con
   if (ok) {
     p.dirty = true;
   } else {
-    p.failed_key = key;  // F5
+    p.failed_key = key;  // FABRIC-F5
     p.writer.reset();
   }
   complete(id, token, ok);
@@ -172,7 +172,7 @@ void ShmFabric::read(ReplicaId id, std::uint64_t offset, std::uint64_t n, Token 
   const std::uint64_t drained = mine ? p.writer->drained() : 0;
   std::vector<std::byte> data(n);
   std::memcpy(data.data(), p.log.data() + offset, n);
-  if (mine) p.writer->overlay(drained, offset, data);  // F12
+  if (mine) p.writer->overlay(drained, offset, data);  // FABRIC-F12
   read_data_.push_back(std::move(data));
   waiting_.push_back({FabricEvent::Kind::kCompletion, id, true, token, read_data_.back()});
 }
@@ -251,7 +251,7 @@ void ShmFabric::take_in_landings(std::span<FabricEvent> out, std::size_t& n) noe
     Peer& p = peers_[i];
     if (!p.grant || !p.grant->pending()) continue;
     if (!p.grant->take_in(log_memory())) {
-      revoke_writes(ReplicaId{i});  // a broken queue concerns that peer only (F8)
+      revoke_writes(ReplicaId{i});  // a broken queue concerns that peer only (FABRIC-F8)
       continue;
     }
     out[n++] = {FabricEvent::Kind::kLanded, ReplicaId{i}, true, {}, {}};
@@ -291,8 +291,8 @@ bool ShmFabric::something_waits() const noexcept {
 }
 
 bool ShmFabric::prepare_to_sleep() noexcept {
-  // F13.  Flag first, then a full fence, then the last look; a peer publishes, fences, reads the
-  // flag.
+  // FABRIC-F13.  Flag first, then a full fence, then the last look; a peer publishes, fences, reads
+  // the flag.
   own()->sleeping.store(1, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (something_waits()) {

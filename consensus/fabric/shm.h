@@ -3,7 +3,8 @@
 // The fabric of replicas on one host: files on tmpfs, mapped; no network, no lock, no thread.
 //
 // How each guarantee of fabric.h is met:
-//   F1-F3, F5, F6  shm_landing.h: a grant is a fresh segment, a queue of whole writes; a few spare
+//   F1-F3, FABRIC-F5, FABRIC-F6  shm_landing.h: a grant is a fresh segment, a queue of whole
+//   writes; a few spare
 //                  segments are kept ready (tidy()), keys count up from a random start and are
 //                  persistent.
 //   F4             every operation is finished within its call; its completion waits for poll().
@@ -103,7 +104,7 @@ class ShmFabric final : public Fabric {
     std::uint64_t refused = 0;      // incarnation that could not be attached: not tried again
     bool dirty = false;             // something was published since the last bell
     std::optional<shm::LandingWriter> writer;
-    Key failed_key{};                        // F5: writes under it fail until open_log
+    Key failed_key{};                        // FABRIC-F5: writes under it fail until open_log
     std::optional<shm::LandingOwner> grant;  // its permission on our memory
 
     shm::Control* header() const noexcept { return control.as<shm::Control>(); }

@@ -67,7 +67,7 @@ Result<LandingOwner> LandingOwner::open(const std::string& replica_dir, Key key)
 
 void LandingOwner::grant(ReplicaId writer) noexcept {
   Landing* h = header();
-  CRANE_ASSERT(h->state.load() == 0);  // L4: a segment serves one grant
+  CRANE_ASSERT(h->state.load() == 0);  // SHM-L4: a segment serves one grant
   h->writer.store(value(writer), std::memory_order_relaxed);
   h->state.store(h->key, std::memory_order_release);
 }
@@ -76,11 +76,11 @@ bool LandingOwner::take_in(std::span<std::byte> log) noexcept {
   Landing* h = header();
   const std::byte* const data = region_.data() + kLandingData;
   const std::uint64_t capacity = region_.size() - kLandingData;
-  const std::uint64_t tail = h->tail.load(std::memory_order_acquire);  // L1
+  const std::uint64_t tail = h->tail.load(std::memory_order_acquire);  // SHM-L1
   const std::uint64_t base = h->base.load(std::memory_order_relaxed);
   std::uint64_t at = h->drained.load(std::memory_order_relaxed);
   if (at == tail) return true;
-  if (tail - at > capacity || base > at) return false;  // L3
+  if (tail - at > capacity || base > at) return false;  // SHM-L3
   while (at != tail) {
     const std::uint64_t place = (at - base) % capacity;
     if (capacity - place < sizeof(Record)) return false;  // a base no writer of ours sets
@@ -104,7 +104,7 @@ bool LandingOwner::take_in(std::span<std::byte> log) noexcept {
 
 bool LandingOwner::revoke(std::span<std::byte> log) noexcept {
   header()->state.store(kRevoked, std::memory_order_seq_cst);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // L2
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // SHM-L2
   return take_in(log);
 }
 
@@ -170,7 +170,7 @@ bool LandingWriter::copy(std::uint64_t offset, std::span<const std::byte> bytes)
     tail_ = next_lap(tail_, base_, capacity_);
     place = 0;
   }
-  if (!room_for(need)) return false;  // L3
+  if (!room_for(need)) return false;  // SHM-L3
   std::byte* const at = data() + place;
   put_record(at, offset, bytes.size());
   if (!bytes.empty()) std::memcpy(at + sizeof(Record), bytes.data(), bytes.size());
@@ -179,8 +179,8 @@ bool LandingWriter::copy(std::uint64_t offset, std::span<const std::byte> bytes)
 }
 
 bool LandingWriter::publish() noexcept {
-  header()->tail.store(tail_, std::memory_order_release);  // L1
-  std::atomic_thread_fence(std::memory_order_seq_cst);     // L2
+  header()->tail.store(tail_, std::memory_order_release);  // SHM-L1
+  std::atomic_thread_fence(std::memory_order_seq_cst);     // SHM-L2
   return header()->state.load(std::memory_order_relaxed) == value(key_);
 }
 

@@ -2,25 +2,26 @@
 #pragma once
 // A grant of the shared-memory fabric: the segment one peer may write, and its two ends.
 //
-// A processor has no memory keys: who has mapped a page can write it for ever.  So nobody ever maps
-// a replica's log memory for writing but the replica itself.  A grant is a fresh segment of its
-// own, a queue of writes: the peer appends (offset, size, bytes) and publishes by advancing `tail`;
-// the owner copies what is published into its log memory before it looks at that memory, and before
-// it takes the grant back.  The peer's write is complete as soon as it is published, with no help
-// of the owner's processor, and survives the owner's death, as the segment does.
+// A processor has no memory keys: who has mapped a page can write it for ever.  So no process ever
+// maps a replica's log memory for writing but the replica itself.  A grant is a fresh segment of
+// its own, a queue of writes: the peer appends (offset, size, bytes) and publishes by advancing
+// `tail`; the owner copies what is published into its log memory before it looks at that memory,
+// and before it takes the grant back.  The peer's write is complete as soon as it is published,
+// with no help of the owner's processor, and survives the owner's death, as the segment does.
 //
-//   INVARIANT L1  The owner reads only what `tail` covers; `tail` covers only whole records.  So a
-//                 writer stopped or killed inside a copy has written nothing, and nothing is torn.
-//   INVARIANT L2  revoke: store `state`, full fence, then take in up to `tail`.  A write is:
+//   INVARIANT SHM-L1  The owner reads only what `tail` covers; `tail` covers only whole records.
+//                 So a writer stopped or killed inside a copy has written nothing, and nothing is
+//                 torn.
+//   INVARIANT SHM-L2  revoke: store `state`, full fence, then take in up to `tail`.  A write is:
 //                 publish `tail`, full fence, then re-read `state`, which completes it only if it
 //                 still is the key.  In every interleaving the owner sees the record or the writer
-//                 the revoke (F3), and after the revoke nobody reads the segment again (F2): it is
-//                 unlinked and unmapped, and a stopped writer that continues scribbles on pages
-//                 that only it still has.
-//   INVARIANT L3  tail - drained <= capacity: the writer never overwrites what is not taken in:
-//                 without room the write fails, as do all after it (F5).
-//   INVARIANT L4  A segment serves one grant; its file name, its header and the live_key of the
-//                 owner's control segment agree on a key that is never given twice (F6).
+//                 the revoke (FABRIC-F3), and after the revoke no process reads the segment again
+//                 (FABRIC-F2): it is unlinked and unmapped, and a stopped writer that continues
+//                 scribbles on pages that only it still has.
+//   INVARIANT SHM-L3  tail - drained <= capacity: the writer never overwrites what is not taken in:
+//                 without room the write fails, as do all after it (FABRIC-F5).
+//   INVARIANT SHM-L4  A segment serves one grant; its file name, its header and the live_key of the
+//                 owner's control segment agree on a key that is never given twice (FABRIC-F6).
 //
 // Cost: one copy more, in the follower, which is not on the path to commit.  In return a revoke
 // copies only what has not been taken in, not the log; entries of long ago that a new leader may
@@ -62,7 +63,7 @@ class LandingOwner {
   // Copies what is published into `log`.  False when the writer broke the format (a bug or a
   // foreign hand): the grant is then of no more use.
   bool take_in(std::span<std::byte> log) noexcept;
-  // L2; afterwards the segment is never read again.
+  // SHM-L2; afterwards the segment is never read again.
   bool revoke(std::span<std::byte> log) noexcept;
 
  private:
@@ -83,7 +84,7 @@ class LandingWriter {
   // Appends one record (L1-L3).  False: revoked, or no room.
   bool write(std::uint64_t offset, std::span<const std::byte> bytes) noexcept;
   // Lays what is written and not taken in over `out`, a copy of the log memory from `offset` on,
-  // made after `drained` was read (F12).
+  // made after `drained` was read (FABRIC-F12).
   std::uint64_t drained() const noexcept {
     return header()->drained.load(std::memory_order_acquire);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the shared-memory fabric keeps in files: only layout (STYLE R13), no behaviour.
+// What the shared-memory fabric keeps in files: only layout, no behaviour.
 //
 //   <dir>/r<i>/lock              held by the live process of replica i
 //   <dir>/r<i>/control           Control: identity, doorbell flag, cells, one mailbox per peer

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Who dies says so at once: a robust mutex per watcher, held by the process for all its life.
+// A process that dies says so at once: a robust mutex per watcher, held by the process for all its
+// life.
 //
 // A pidfd becomes readable when the kernel has torn down the process's memory and files, which
 // takes milliseconds for a replica with large mappings.  A robust mutex is given up at the very
@@ -56,7 +57,7 @@ class LifeWatch {
   // end is urgent if `urgency` is given.
   Outcome start(const std::string& directory, std::uint8_t replicas, ReplicaId self,
                 std::shared_ptr<Urgency> urgency);
-  // The descriptor is closed; the thread ends when the watched process does, and tells nobody.
+  // The descriptor is closed; the thread ends when the watched process does, and tells no peer.
   void stop() noexcept;
   // Readable once the process has ended; -1 while nothing is watched.
   int fd() const noexcept;

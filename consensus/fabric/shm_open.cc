@@ -183,7 +183,7 @@ Outcome ShmFabric::create_own() {
   c->group = options_.group;
   c->log_bytes = options_.log_bytes;
   c->landing_bytes = options_.landing_bytes;
-  c->next_key.store(random_word() >> 2);  // F6, also after this directory was lost
+  c->next_key.store(random_word() >> 2);  // FABRIC-F6, also after this directory was lost
   c->version.store(shm::kShmLayoutVersion, std::memory_order_release);
   control_ = std::move(control).value();
   log_ = std::move(log).value();

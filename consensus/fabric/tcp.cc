@@ -56,7 +56,7 @@ Result<Key> TcpFabric::permit_writes(ReplicaId id) noexcept {
   return memory_.new_key(id);
 }
 
-// F2: frames are compared with the live key one by one, by this thread.
+// FABRIC-F2: frames are compared with the live key one by one, by this thread.
 void TcpFabric::revoke_writes(ReplicaId id) noexcept { memory_.drop_key(id); }
 
 // --- operations ---------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ void TcpFabric::fail_log_ops(Peer& p) noexcept {
   for (Op& op : p.ops) {
     if (op.kind == Op::Kind::kLog) settle(p, op, false);
   }
-  p.failed_key = p.used_key;  // F5
+  p.failed_key = p.used_key;  // FABRIC-F5
 }
 
 // Null: what is written now goes nowhere.
@@ -134,12 +134,12 @@ void TcpFabric::write(ReplicaId id, Key key, std::uint64_t offset, std::span<con
         p.early.size() + (lane != nullptr && lane->greeted ? lane->link->unsent() : 0);
     if (waits + bytes.size() > options_.backlog_bytes) {
       p.used_key = key;
-      break_log(id);  // it does not read: nothing of it may wait for room (F5, F8)
+      break_log(id);  // it does not read: nothing of it may wait for room (FABRIC-F5, FABRIC-F8)
       ok = false;
     }
   }
   if (!ok) {
-    p.failed_key = key;  // F5
+    p.failed_key = key;  // FABRIC-F5
     add_op(p, token, Op::Kind::kLog, false);
     return;
   }
@@ -221,7 +221,7 @@ void TcpFabric::on_write(Peer& p, ReplicaId id, const Frame& frame) noexcept {
   const auto head = body_of<tcp::WriteHead>(frame);
   const auto bytes = frame.body.subspan(sizeof head);
   const std::span<std::byte> log = memory_.log();
-  const bool ok = head.key != 0 && Key{head.key} == memory_.live_key(id) &&  // F2, F6
+  const bool ok = head.key != 0 && Key{head.key} == memory_.live_key(id) &&  // FABRIC-F2, FABRIC-F6
                   head.offset <= log.size() && bytes.size() <= log.size() - head.offset;
   if (ok && !bytes.empty()) {
     std::memcpy(log.data() + head.offset, bytes.data(), bytes.size());
@@ -229,7 +229,7 @@ void TcpFabric::on_write(Peer& p, ReplicaId id, const Frame& frame) noexcept {
   }
   const std::uint8_t flag = ok ? tcp::kOk : tcp::kRefused;
   if (p.ack_due && p.ack_flag != flag) put_ack(p);
-  p.ack_due = true;  // sent after this, hence after the copy (F3)
+  p.ack_due = true;  // sent after this, hence after the copy (FABRIC-F3)
   p.ack_flag = flag;
   p.ack_sequence = frame.head.sequence;
 }
@@ -246,7 +246,7 @@ void TcpFabric::on_ack(Peer& p, const FrameHead& head) noexcept {
   for (Op& op : p.ops) {
     if (p.log_pending == 0 || op.sequence > head.sequence) break;
     if (op.kind != Op::Kind::kLog || op.state != Op::State::kPending) continue;
-    if (head.flag != tcp::kOk) p.failed_key = op.key;  // F5
+    if (head.flag != tcp::kOk) p.failed_key = op.key;  // FABRIC-F5
     settle(p, op, head.flag == tcp::kOk);
   }
 }
@@ -363,7 +363,7 @@ void TcpFabric::tell(const FabricEvent& event, std::span<const std::byte> data) 
   waiting_.push_back(w);
 }
 
-// F4: in the order of the calls.  Only inside poll(): data handed out before must stay.
+// FABRIC-F4: in the order of the calls.  Only inside poll(): data handed out before must stay.
 void TcpFabric::collect_ops() noexcept {
   if (!ops_ready_) return;
   ops_ready_ = false;

@@ -21,10 +21,10 @@
 //                  the process and the session of the pair: links of different processes or
 //                  sessions are never mixed, what is left of an old one is dropped unread.
 //   F8, F9         links, queues and their bounds are per peer and plane; long reads go in parts.
-//   F10            the owner answers: nobody else touches a cell.
+//   F10            the owner answers: no other process touches a cell.
 //   F9             what is lost on its way is asked for again soon (answer_clock.h), on both
-//   planes. F13            frames leave in ring_doorbell(), poll() and prepare_to_sleep(), one send
-//   per
+//   planes. FABRIC-F13            frames leave in ring_doorbell(), poll() and prepare_to_sleep(),
+//   one send per
 //                  plane and peer; arriving bytes make event_fd(), an epoll set, readable.
 //   F14            tcp_memory.h.
 //
@@ -167,7 +167,7 @@ class TcpFabric final : public Fabric {
     std::size_t log_pending = 0;     // ops of kind kLog that are pending
     std::uint64_t log_heard_ns = 0;  // last progress of those
     Key used_key{};
-    Key failed_key{};              // F5: writes under it fail until open_log
+    Key failed_key{};              // FABRIC-F5: writes under it fail until open_log
     std::vector<std::byte> early;  // log frames while the log link is made again
     std::vector<std::byte> test_held;
     unsigned requests = 0;  // since the background plane was last all sent

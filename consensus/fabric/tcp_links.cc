@@ -211,7 +211,8 @@ void TcpFabric::pump(Lane& lane) noexcept {
   }
 }
 
-// The handshake is over: the link's name is true (S1), but it must be one that we would accept.
+// The handshake is over: the link's name is true (LINK-S1), but it must be one that we would
+// accept.
 void TcpFabric::name_lane(Lane& lane) noexcept {
   const LinkName& name = lane.link->name();
   if (name.plane == kVisitPlane && options_.take_visitor) {

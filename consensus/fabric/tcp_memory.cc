@@ -86,7 +86,7 @@ Outcome TcpMemory::create(std::uint8_t replicas, std::uint64_t group, std::uint6
   c->replicas = replicas;
   c->group = group;
   c->log_bytes = log_bytes;
-  c->next_key = random_word() >> 2;  // F6, also after this directory was lost
+  c->next_key = random_word() >> 2;  // FABRIC-F6, also after this directory was lost
   std::atomic_thread_fence(std::memory_order_release);
   c->magic = kTcpControlMagic;
   control_ = std::move(control).value();
@@ -103,7 +103,7 @@ Key TcpMemory::new_key(ReplicaId peer) noexcept {
 }
 
 // As with shm: the next version goes into the other copy, so that a death at any instruction leaves
-// a whole value (F10).
+// a whole value (FABRIC-F10).
 void TcpMemory::set_cell(std::uint8_t cell, const CellValue& v) noexcept {
   CRANE_ASSERT(cell < kCellsMax);
   shm::Cell& c = control()->cells[cell];

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a replica of the tcp fabric owns: the log memory, cells and live grants, in files on tmpfs,
-// so that a process that starts again on the same boot goes on with them (F14).
+// so that a process that starts again on the same boot goes on with them (FABRIC-F14).
 //
 //   <dir>/r<i>/lock      held by the live process
 //   <dir>/r<i>/control   TcpControl
 //   <dir>/r<i>/log       the log memory
 //
-// Only the owner's process maps them; nobody else ever writes.
+// Only the owner's process maps them; no other process ever writes.
 //
 // Threads: one.
 
@@ -29,7 +29,7 @@ struct TcpControl {
   std::uint32_t replicas;
   std::uint64_t group;
   std::uint64_t log_bytes;
-  std::uint64_t next_key;                    // from a random start (F6)
+  std::uint64_t next_key;                    // from a random start (FABRIC-F6)
   std::uint64_t live_key[kReplicasMax + 1];  // [j]: j's grant, 0 none
   alignas(shm::kLine) shm::Cell cells[kCellsMax];
 };

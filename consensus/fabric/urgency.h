@@ -7,8 +7,8 @@
 //    kernel, a millisecond at a time; its server is killed and does the same.  Meanwhile the
 //    replicas that have to elect a leader wait: half of a fail-over on a busy machine.
 // 2. When it starves.  A loop that uses more of a crowded machine than its fair share is kept
-//    waiting for tens of milliseconds, now and then; nobody reads its heartbeat meanwhile, and it
-//    would be replaced though it is well.  A thread that does nothing else looks every kLookNs
+//    waiting for tens of milliseconds, now and then; no process reads its heartbeat meanwhile, and
+//    it would be replaced though it is well.  A thread that does nothing else looks every kLookNs
 //    whether the loop has turned within kLateNs, and if not lends it the priority until it has used
 //    kLentNs of a processor.  The loop must turn itself: one that hangs or is stopped is late for
 //    its peers as before (fate sharing, Mu 5.1).

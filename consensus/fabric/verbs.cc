@@ -62,7 +62,7 @@ void VerbsFabric::set_cell(std::uint8_t cell, const CellValue& v) noexcept {
 CellValue VerbsFabric::own_cell(std::uint8_t cell) const noexcept {
   CRANE_ASSERT(cell < kCellsMax);
   const CellCopy* const c = newest(own()->cells[cell]);
-  CRANE_ASSERT(c != nullptr);  // F10: one copy is whole whenever the owner died
+  CRANE_ASSERT(c != nullptr);  // FABRIC-F10: one copy is whole whenever the owner died
   CellValue v;
   std::copy(std::begin(c->words), std::end(c->words), v.words);
   return v;
@@ -147,7 +147,7 @@ bool VerbsFabric::post_read(Peer& p, ReplicaId id, Op& op, std::uint64_t number)
   return true;
 }
 
-// F10: false when neither copy is whole, or it is older than what was seen.
+// FABRIC-F10: false when neither copy is whole, or it is older than what was seen.
 bool VerbsFabric::take_cell(Peer& p, Op& op) noexcept {
   verbs::Cell seen;
   std::memcpy(&seen, op.buffer.at, sizeof seen);
@@ -353,7 +353,7 @@ void VerbsFabric::take_completions(std::span<FabricEvent> out, std::size_t& n) n
 }
 
 // Completed writes commit entries, and clients wait for these: what else came is for the next
-// poll(), which looks at everything, whatever this one found (F9).
+// poll(), which looks at everything, whatever this one found (FABRIC-F9).
 std::size_t VerbsFabric::take_writes_first(std::span<FabricEvent> out) noexcept {
   std::size_t n = 0;
   const bool due =
@@ -423,7 +423,7 @@ bool VerbsFabric::prepare_to_sleep() noexcept {
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
     return_credits(peers_[i], ReplicaId{i}, true);
   }
-  // F13: arm first, then the last look.
+  // FABRIC-F13: arm first, then the last look.
   if (!arm()) return false;
   take_queues();
   if (something_waits()) return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What the verbs fabric needs of a connection beside RDMA: frames to and from each peer, whole, in
-// order, from nobody else than the peer; and the news of its coming and going.
+// order, from no other process than the peer; and the news of its coming and going.
 //
 // Threads: one.
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint8_t kPort = 1;
 constexpr std::uint32_t kReadsInFlightMax = 16;
-constexpr std::uint8_t kRnrTimer = 12;  // 0.64 ms; credits keep receivers ready (F11)
+constexpr std::uint8_t kRnrTimer = 12;  // 0.64 ms; credits keep receivers ready (FABRIC-F11)
 constexpr std::size_t kSlabBytes = 64U << 10;
 constexpr std::size_t kSmallest = 256;
 constexpr std::uint32_t kSoftRoce = 0xffffff;  // its vendor id
@@ -174,7 +174,7 @@ Result<Owned<ibv_qp>> Device::connection(ibv_pd* pd, ibv_cq* sends, ibv_cq* rece
 
 Outcome Device::connect(ibv_qp* qp, const Remote& to, std::uint32_t psn,
                         const Patience& patience) const noexcept {
-  CRANE_ASSERT(patience.retries <= 6);  // V1
+  CRANE_ASSERT(patience.retries <= 6);  // VERBS-V1
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;
   attr.path_mtu = static_cast<ibv_mtu>(std::min<std::uint32_t>(to.mtu, port_.active_mtu));

@@ -47,8 +47,8 @@ struct QpLimits {
 };
 
 // How long a packet waits for its acknowledgement, and how often it is sent.  The time to an error
-// is about 4.096 us * 2^timeout * (retries + 1).  INVARIANT V1: retries <= 6; soft-RoCE takes 7 for
-// "for ever", and an operation on a dead peer would never complete (F4).
+// is about 4.096 us * 2^timeout * (retries + 1).  INVARIANT VERBS-V1: retries <= 6; soft-RoCE takes
+// 7 for "for ever", and an operation on a dead peer would never complete (FABRIC-F4).
 struct Patience {
   std::uint8_t timeout = 10;
   std::uint8_t retries = 4;

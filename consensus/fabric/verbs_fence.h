@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The ways to take a permission to write back (F2), and what tells whether one is a fence.
+// The ways to take a permission to write back (FABRIC-F2), and what tells whether one is a fence.
 //
 // Threads: probe_fence starts one per round and ends it; the rest uses the caller's only.
 

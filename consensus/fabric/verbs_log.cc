@@ -62,7 +62,7 @@ Key VerbsFabric::permitted(ReplicaId id) const noexcept {
   return p.grant ? p.grant->key : kNoKey;
 }
 
-// F2.  When it returns the device executes nothing more for this lane.
+// FABRIC-F2.  When it returns the device executes nothing more for this lane.
 void VerbsFabric::fence_lane(OwnLane& lane) noexcept {
   CRANE_ASSERT(take_back(options_.fence, lane.qp, lane.region) == 0);
 }
@@ -93,7 +93,7 @@ void VerbsFabric::tidy() noexcept {
 }
 
 std::uint32_t VerbsFabric::lane_sends() const noexcept {
-  return std::min(verbs::kLaneSends, verbs::kCompletions / options_.replicas / 2);  // V3
+  return std::min(verbs::kLaneSends, verbs::kCompletions / options_.replicas / 2);  // VERBS-V3
 }
 
 // --- writing ------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ bool VerbsFabric::begin_writing(Peer& p, ReplicaId id, Key key) noexcept {
   return p.writing != Writing::kFailed;
 }
 
-// F5: what has not completed fails, and all that comes under this key.
+// FABRIC-F5: what has not completed fails, and all that comes under this key.
 void VerbsFabric::fail_writing(Peer& p) noexcept {
   p.writing = Writing::kFailed;
   p.written = 0;

@@ -44,7 +44,7 @@ bool set_nonblocking(int fd) noexcept {
 }
 
 // The lock is free as soon as the process that held it is dying; its registrations of our memory
-// are gone only when it is dead (F2).
+// are gone only when it is dead (FABRIC-F2).
 bool wait_for_end(pid_t pid, std::uint64_t start) noexcept {
   if (pid == 0 || pid == ::getpid()) return true;
   int fd = open_pidfd(pid);
@@ -184,7 +184,7 @@ Outcome VerbsFabric::create_own() {
   c->group = options_.group;
   c->log_bytes = options_.log_bytes;
   c->memory = verbs::random_word();
-  c->next_key.store(verbs::random_word() >> 2);  // F6, also after this directory was lost
+  c->next_key.store(verbs::random_word() >> 2);  // FABRIC-F6, also after this directory was lost
   c->version.store(verbs::kVerbsVersion, std::memory_order_release);
   if (::rename((path + ".new").c_str(), path.c_str()) != 0) {
     return system_error("publish the control segment");

@@ -10,18 +10,18 @@ namespace crane::consensus::verbs {
 
 // Per connection of the background plane.
 inline constexpr std::uint32_t kReceives = 64;    // posted ahead, of one message each
-inline constexpr std::uint32_t kSendSlots = 128;  // INVARIANT V2: > kReceives
+inline constexpr std::uint32_t kSendSlots = 128;  // INVARIANT VERBS-V2: > kReceives
 inline constexpr std::uint32_t kBackgroundSends = 512;
 inline constexpr std::uint32_t kReadsOutstandingMax = 64;
-inline constexpr std::uint32_t kSignalEvery = 16;  // of what nobody waits for
+inline constexpr std::uint32_t kSignalEvery = 16;  // of what no process waits for
 // Per lane, at most.
 inline constexpr std::uint32_t kLaneSends = 512;
-// Of each completion queue.  INVARIANT V3: it never overflows, whatever all peers do.
+// Of each completion queue.  INVARIANT VERBS-V3: it never overflows, whatever all peers do.
 inline constexpr std::uint32_t kCompletions = 16384;
 
 enum class WorkKind : std::uint8_t {
   kOperation = 1,  // number: of the operation, counted per peer
-  kMark,           // of background sends: nobody waits for it
+  kMark,           // of background sends: no process waits for it
   kReceive,        // number: the slot
 };
 

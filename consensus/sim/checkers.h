@@ -71,7 +71,7 @@ class MajorityChecker {
   std::string on_committed(unsigned node, Index index, unsigned holders, unsigned voters) const;
 };
 
-// OWN VIEW  What nobody knew to be committed becomes so only with an entry of the leader's own
+// OWN VIEW  What no replica knew to be committed becomes so only with an entry of the leader's own
 //           view.
 class OwnViewChecker {
  public:
@@ -91,9 +91,9 @@ class AtMostOnceChecker {
 };
 
 // UNIQUE VIEWS  A view is asked for by its owner only, and by one run of it: one that forgot it
-//               does not ask for it again.  Who came back under a new incarnation may, if nobody
-//               led in it: had it had a majority, the view in which it was let in again would be
-//               higher.  One run at most leads in a view.
+//               does not ask for it again.  A replica that came back under a new incarnation may,
+//               if none led in it: had it had a majority, the view in which it was let in again
+//               would be higher.  One run at most leads in a view.
 class UniqueViewChecker {
  public:
   std::string on_asked(unsigned node, std::uint32_t process, std::uint32_t incarnation, View view);
@@ -122,7 +122,7 @@ class StableChecker {
 };
 
 // COVERED  Stores lose entries only below a checkpoint that a majority of the voters in force hold
-//          (D5).
+//          (CORE-D5).
 class CoveredChecker {
  public:
   void on_held(unsigned node, std::uint32_t incarnation, Index at) {
@@ -138,7 +138,7 @@ class CoveredChecker {
   Index covered_{};
 };
 
-// ANALYSIS  An analysis replica never campaigns or leads, and no list gives it a vote (M7).
+// ANALYSIS  An analysis replica never campaigns or leads, and no list gives it a vote (CORE-M7).
 class AnalysisChecker {
  public:
   std::string on_role(unsigned node, core::Role role) const;
@@ -146,7 +146,7 @@ class AnalysisChecker {
   std::string on_config(unsigned slot, const core::Members& members) const;
 };
 
-// IN SIGHT  Nobody leads who was told that the processes of a majority's voters are gone (C8).
+// IN SIGHT  No replica leads that was told that the processes of a majority's voters are gone (C8).
 class InSightChecker {
  public:
   // `node` was given `event`; it stands as told afterwards.

@@ -112,7 +112,7 @@ std::optional<core::Checkpoint> Cluster::choose_checkpoint(unsigned id) {
   return all[r.below(all.size())];
 }
 
-// Its store begins behind the one that was chosen: the newest must do (D5).
+// Its store begins behind the one that was chosen: the newest must do (CORE-D5).
 std::optional<core::Checkpoint> Cluster::checkpoint_reaching(unsigned id) {
   const Index first = nodes_[id].store->state().first.last.index;
   const std::vector<core::Checkpoint> all = kept_by_all();

@@ -90,7 +90,7 @@ void Cluster::write_log(unsigned from, const core::WriteLog& w) {
 void Cluster::arrive(FlightPtr f) {
   Link& l = link(f->from, f->to);
   if (l.torn) {
-    l.waiting.push_back(std::move(f));  // F1: never overtakes the second part of a write
+    l.waiting.push_back(std::move(f));  // FABRIC-F1: never overtakes the second part of a write
     return;
   }
   const bool connected = l.connection == f->connection && !l.broken;
@@ -123,7 +123,7 @@ void Cluster::finish_torn(FlightPtr f) {
 void Cluster::finish(const Flight& f, bool ok) {
   if (nodes_[f.from].process != f.process) return;
   Link& l = link(f.from, f.to);
-  if (!ok && l.connection == f.connection) l.broken = true;  // F5
+  if (!ok && l.connection == f.connection) l.broken = true;  // FABRIC-F5
   complete(f.from, f.to, f.token, ok, true, {});
 }
 

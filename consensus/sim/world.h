@@ -4,8 +4,9 @@
 //
 // RULE  Everything that varies in a run is drawn from this generator, in event order.  No wall
 //       clock, no thread, no unordered container, no address may influence a run.
-// INVARIANT W1  events run in (time, sequence) order; the sequence breaks ties deterministically.
-// INVARIANT W2  now() never goes back.
+// INVARIANT SIM-W1  events run in (time, sequence) order; the sequence breaks ties
+//               deterministically.
+// INVARIANT SIM-W2  now() never goes back.
 //
 // Threads: one.
 
@@ -67,7 +68,7 @@ class World {
     std::pop_heap(due_.begin(), due_.end(), Later{});
     const Due due = due_.back();
     due_.pop_back();
-    CRANE_ASSERT(due.time_ns >= now_ns_);  // W2
+    CRANE_ASSERT(due.time_ns >= now_ns_);  // SIM-W2
     now_ns_ = due.time_ns;
     ++steps_;
     Task& task = tasks_[due.slot];
@@ -87,7 +88,7 @@ class World {
     std::uint64_t sequence;
     std::uint32_t slot;  // of tasks_, which stay where they are while the heap is sorted
   };
-  struct Later {  // W1
+  struct Later {  // SIM-W1
     bool operator()(const Due& a, const Due& b) const {
       return a.time_ns != b.time_ns ? a.time_ns > b.time_ns : a.sequence > b.sequence;
     }

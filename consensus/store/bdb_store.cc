@@ -244,7 +244,7 @@ bool BdbStore::read_high(std::uint64_t& sequence, Identity& identity, Index& las
   return found;
 }
 
-// T4: less than was once said to be done is a damaged store, not a short one.
+// STORE-T4: less than was once said to be done is a damaged store, not a short one.
 void BdbStore::check_high(const Meta& meta) {
   std::uint64_t sequence = 0;
   Identity identity;
@@ -348,7 +348,7 @@ Outcome BdbStore::reset_at(const Identity& identity, const core::Cursor& begin, 
 
 // --- transactions -------------------------------------------------------------------------------
 
-// What went wrong, for the user; the store is not used any more (T5).
+// What went wrong, for the user; the store is not used any more (STORE-T5).
 Outcome BdbStore::failed(int code, const char* what) {
   broken_ = true;
   struct statvfs room {};
@@ -423,7 +423,7 @@ Outcome BdbStore::promise(View view) {
 Result<core::Cursor> BdbStore::append(const core::Cursor& from, std::span<const std::byte> bytes,
                                       const core::Cursor& commit_at) {
   CRANE_ASSERT(from.last.index >= state_.first.last.index);
-  CRANE_ASSERT(from.last.index <= state_.last.last.index);  // T2
+  CRANE_ASSERT(from.last.index <= state_.last.last.index);  // STORE-T2
   if (broken_) return failed(DB_RUNRECOVERY, "store entries after an error").error();
   DB_TXN* txn = nullptr;
   int code = 0;
@@ -446,7 +446,7 @@ Result<core::Cursor> BdbStore::append(const core::Cursor& from, std::span<const 
     }
     if (code == 0 && !same) code = put_entry(txn, h, bytes.subspan(used, size));
     at = core::LogRing::after(h);
-    if (!same) state.last = at;  // T3: what is above is overwritten before it is in the log again
+    if (!same) state.last = at;  // STORE-T3: what is above is overwritten first
     used = std::min<std::size_t>(used + core::entry_bytes(h.length), bytes.size());
   }
   const core::Cursor known = commit_at.last.index > at.last.index ? at : commit_at;

@@ -96,7 +96,7 @@ class BdbStore final : public Store {
   int lock_fd_ = -1;
   int high_fd_ = -1;
   bool high_dirty_ = false;
-  bool broken_ = false;  // T5; Berkeley DB itself would go on after a failed sync
+  bool broken_ = false;  // STORE-T5; Berkeley DB itself would go on after a failed sync
   int messages_left_ = 0;
   DB_ENV* env_ = nullptr;
   DB* meta_ = nullptr;

@@ -130,7 +130,7 @@ void MemStore::apply_entries(std::size_t at, std::size_t length) {
     const bool same = held != entries_.end() &&
                       read_as<core::EntryHeader>(disk_.bytes, held->second).view == h.view;
     if (!same) {
-      truncate(Index{h.index - 1});  // T3
+      truncate(Index{h.index - 1});  // STORE-T3
       entries_[h.index] = at;
       state_.last = core::LogRing::after(h);
     }
@@ -159,7 +159,7 @@ Outcome MemStore::promise(View view) {
 Result<core::Cursor> MemStore::append(const core::Cursor& from, std::span<const std::byte> bytes,
                                       const core::Cursor& commit) {
   CRANE_ASSERT(from.last.index >= state_.first.last.index);
-  CRANE_ASSERT(from.last.index <= state_.last.last.index);  // T2
+  CRANE_ASSERT(from.last.index <= state_.last.last.index);  // STORE-T2
   CRANE_ASSERT(before(from.last.index).last == from.last);
   core::Cursor at = from;
   std::size_t used = 0;

@@ -6,7 +6,7 @@
 // The disk outlives the store as a disk outlives a process.  What is written is in its cache until
 // it is synced; a process that is killed loses nothing of it, a loss of power loses or tears any
 // page that was not synced.  Records follow each other, each with a CRC; the number of bytes that
-// were once said to be done is kept apart, as the high mark is (T4).
+// were once said to be done is kept apart, as the high mark is (STORE-T4).
 
 #include <cstdint>
 #include <functional>

@@ -173,7 +173,7 @@ Result<Recovered> recover(Store& store, const Memory& m, std::uint64_t log_id, b
     return begin_at(store, m, log_id, std::max(promised, s.promise), *c);
   }
   if (same) {
-    // D4: what the memory says to be consumed is in the store, or the store lost its end (U8).
+    // CORE-D4: what the memory says to be consumed is in the store, or the store lost its end (U8).
     const auto held = cursor_at(store, anchor.index);
     if (!held || held.value().last != anchor) {
       return lost("the store ends before what this replica's memory says it holds");

@@ -6,7 +6,7 @@
 //   memory   store          the replica
 //   there    there          goes on where it stood; its store is brought up from its ring
 //   gone     there          its ring is filled from the store's tail, then it goes on
-//   none     new, nobody's  is new, if it never was a member
+//   none     new, unused    is new, if it never was a member
 //   any      damaged, less than the memory or the high mark say, or gone: a learner (U8)
 //
 // With a checkpoint beyond the store's end it stays the voter it was, and its log begins there:
@@ -34,7 +34,7 @@ struct Memory {
 
 struct Recovered {
   core::Start start;
-  // Who the replica is if it is not lost.
+  // The replica's identity if it is not lost.
   std::uint32_t incarnation = 0;
   // Committed entries up to here are delivered from the store, later ones by the core.
   Index replay_to{};

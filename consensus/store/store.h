@@ -7,14 +7,15 @@
 // predecessor, and a store can be checked from end to end, rebuilt into a ring, or read by a peer.
 //
 // GUARANTEES (tests/unit/store)
-// T1  What append() and promise() said is done survives a loss of power, all of a transaction or
-//     nothing of it.
-// T2  The entries held are contiguous in index and position and each names its predecessor's view.
-// T3  Appending an entry whose stamp differs from the one held at its index deletes that one and
-//     all above it in the same transaction (U4); the same stamp again changes nothing.
-// T4  open() checks every record.  A store that holds less than it once said was done, or holds it
-//     damaged, says so: it is never shorter without saying so (U8).
-// T5  After an error nothing more is done: the caller's node ends (C5).
+// CONTRACT STORE-T1  What append() and promise() said is done survives a loss of power, all of a
+//     transaction or nothing of it.
+// CONTRACT STORE-T2  The entries held are contiguous in index and position and each names its
+//               predecessor's view.
+// CONTRACT STORE-T3  Appending an entry whose stamp differs from the one held at its index deletes
+//     that one and all above it in the same transaction (U4); the same stamp again changes nothing.
+// CONTRACT STORE-T4  open() checks every record.  A store that holds less than it once said was
+//     done, or holds it damaged, says so: it is never shorter without saying so (U8).
+// CONTRACT STORE-T5  After an error nothing more is done: the caller's node ends (C5).
 //
 // A store that was killed in the middle of a transaction is not damaged, it is without it.
 //
@@ -34,7 +35,7 @@ namespace crane::consensus::store {
 // Whose log this is.
 struct Identity {
   std::uint64_t log_id = 0;
-  std::uint32_t incarnation = 0;  // 0: the store is new, nobody's
+  std::uint32_t incarnation = 0;  // 0: the store is new
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The numbers of Crane that must not mix (STYLE R3): each is a type of its own.
+// The numbers of Crane that must not mix: each is a type of its own.
 //
 // Threads / Processes: plain values, shared-memory safe.
 

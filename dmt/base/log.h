@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Messages from code that may not allocate, lock or use stdio (STYLE R24): one line, one write(2),
+// Messages from code that may not allocate, lock or use stdio: one line, one write(2),
 // to a descriptor of Crane's own, never to the server's stderr unless nothing else is set.
 //
 // Threads: any, also signal handlers.

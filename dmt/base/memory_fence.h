@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The full memory fence of Dekker-style hand-shakes: a store before it is seen by everybody whose
+// The full memory fence of Dekker-style hand-shakes: a store before it is seen by all whose
 // own store the loads behind it have missed.  In its own header because gcc's thread sanitizer does
 // not know fences and gets the same order from a read-modify-write.
 //

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Operating errors as values (STYLE R23): Result<T> is a T or an Error.  Programming errors are
+// Operating errors as values: Result<T> is a T or an Error.  Programming errors are
 // CRANE_ASSERT; there is no third kind, and no exception crosses a folder.
 //
 // Threads: plain values.

@@ -4,9 +4,9 @@
 //
 // Valgrind makes a process' system calls for it and reads the processor's clock itself: what would
 // have the kernel stop either at it must not be asked for.  Helgrind sees what libcrane.so takes
-// from libc under the turn (mutexes, threads).  Who is woken for a condition, a semaphore, a
-// barrier or a byte is decided by the scheduler, so it is told of that: whoever signals an object
-// or waits for it comes after all who did so before.
+// from libc under the turn (mutexes, threads).  A thread that is woken for a condition, a
+// semaphore, a barrier or a byte is decided by the scheduler, so it is told of that: whoever
+// signals an object or waits for it comes after all who did so before.
 //
 // Threads: any.
 

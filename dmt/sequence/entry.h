@@ -121,7 +121,7 @@ struct RestartBody {
 static_assert(sizeof(RestartBody) == 8);
 
 struct CheckpointBody {
-  std::uint32_t replica;  // who does it; nobody else stops
+  std::uint32_t replica;  // who does it; no other stops
   std::uint32_t unused = 0;
 };
 

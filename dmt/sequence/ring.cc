@@ -26,7 +26,7 @@ Ring::Ring(RingLayout& layout, std::byte* base) noexcept
 std::span<std::byte> Ring::reserve(std::uint32_t bytes) noexcept {
   const std::uint64_t write = ring_.write_position.load(std::memory_order_relaxed);
   const std::uint64_t read = ring_.read_position.load(std::memory_order_acquire);
-  CRANE_ASSERT(write >= read && write - read <= ring_.capacity);  // S1
+  CRANE_ASSERT(write >= read && write - read <= ring_.capacity);  // SEQ-S1
   const std::uint64_t need = footprint(bytes);
   const std::uint64_t offset = write & (ring_.capacity - 1);
   const std::uint64_t to_end = ring_.capacity - offset;
@@ -35,7 +35,7 @@ std::span<std::byte> Ring::reserve(std::uint32_t bytes) noexcept {
   if (skip > 0) {
     const RecordHeader filler{kFiller, 0};
     std::memcpy(data_ + offset, &filler, sizeof filler);
-    ring_.write_position.store(write + skip, std::memory_order_release);  // S2
+    ring_.write_position.store(write + skip, std::memory_order_release);  // SEQ-S2
     return {data_ + kRecordHeader, bytes};
   }
   return {data_ + offset + kRecordHeader, bytes};
@@ -46,7 +46,7 @@ void Ring::commit(std::uint32_t bytes) noexcept {
   const std::uint64_t offset = write & (ring_.capacity - 1);
   const RecordHeader header{bytes, 0};
   std::memcpy(data_ + offset, &header, sizeof header);
-  ring_.write_position.store(write + footprint(bytes), std::memory_order_release);  // S2
+  ring_.write_position.store(write + footprint(bytes), std::memory_order_release);  // SEQ-S2
 }
 
 std::uint64_t Ring::writable() const noexcept {

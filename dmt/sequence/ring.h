@@ -10,10 +10,10 @@
 // Processes: exactly one writer and one reader at a time.  For the Paxos sequence the reader is
 // whoever holds the turn; for the output ring the writer is whoever holds the turn.
 //
-// INVARIANT S1  read_position <= write_position <= read_position + capacity.
-// INVARIANT S2  A record is published by one release store of write_position, after its bytes
+// INVARIANT SEQ-S1  read_position <= write_position <= read_position + capacity.
+// INVARIANT SEQ-S2  A record is published by one release store of write_position, after its bytes
 //               (happens-before: the reader's acquire load of write_position).
-// INVARIANT S3  `write_position` and `read_position` only grow; each has one writer.
+// INVARIANT SEQ-S3  `write_position` and `read_position` only grow; each has one writer.
 
 #include <atomic>
 #include <cstddef>

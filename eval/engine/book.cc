@@ -113,7 +113,7 @@ Answer Book::enter(Order order, std::vector<Trade>& trades) {
     Queue& queue = levels(order.side)[key(order.side, order.price)];
     index_[order.id] = queue.insert(queue.end(), order);
     const Levels& against = levels(other(order.side));
-    // B1: what still crossed would have traded.
+    // BOOK-1: what still crossed would have traded.
     assert(against.empty() || against.begin()->first > key(other(order.side), order.price));
   }
   return {.left = order.open};

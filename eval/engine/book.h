@@ -6,9 +6,10 @@
 // price stays and its quantity does not grow.
 //
 // Threads: one at a time (an Exchange has a lock per book).
-// INVARIANT B1: the best bid is below the best ask.
-// INVARIANT B2: every resting order is in the index once, with an open quantity above 0.
-// INVARIANT B3: quantity is conserved: what was asked for = traded + canceled + open, each side.
+// INVARIANT BOOK-1: the best bid is below the best ask.
+// INVARIANT BOOK-2: every resting order is in the index once, with an open quantity above 0.
+// INVARIANT BOOK-3: quantity is conserved: what was asked for = traded + canceled + open, each
+//               side.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 // All books, and the accounts that trade in them.
 //
 // Orders belong to an account, not to a connection: they outlive it.  Trades are told to whoever is
-// logged on as the account; to nobody, if nobody is.
+// logged on as the account; to none, if none is.
 //
 // Threads: any.  A lock per book, one per account; an account's is taken inside a book's, so that
 // an account hears what happened in a book in its order.  Nothing is sent while a book is locked.

@@ -14,7 +14,7 @@
 // The clock of a replica's processor may be ahead of the world's while it works; what it posts
 // leaves at its own time, and it takes the next event when the world has caught up.
 //
-// No faults here (the simulator has those): keys are always live, nobody dies.
+// No faults here (the simulator has those): keys are always live, no replica dies.
 // Threads: one.
 
 #include <cstddef>

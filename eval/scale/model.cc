@@ -60,7 +60,7 @@ Pico strategy_latency(Rule rule, const LogGp& costs, std::uint8_t replicas, std:
   for (unsigned i = 0; i < kEntries; ++i) {
     fabric.begin();
     const Pico from = fabric.processor();
-    if (rule == Rule::kApus) fabric.work(costs.o_store);  // APUS: L2, the leader's own log
+    if (rule == Rule::kApus) fabric.work(costs.o_store);  // APUS: DMT-L2, the leader's own log
     leader->propose(payload);
     settle(network);
     CRANE_ASSERT(leader->outstanding() == 0 && leader->failed() == 0);

@@ -190,7 +190,7 @@ void Strategy::on_event(const FabricEvent& event) {
   const std::uint64_t token = value(event.token);
   if (token >> kTagShift != tag_) return;
   if (!event.ok) {
-    peers_[value(event.peer)].failed = true;  // F5: nothing of it comes any more
+    peers_[value(event.peer)].failed = true;  // FABRIC-F5: nothing of it comes any more
     return;
   }
   const auto kind = static_cast<Kind>((token >> kKindShift) & 0xff);
@@ -212,7 +212,7 @@ void Strategy::hold(ReplicaId peer, Index index) {
   if (index > committed_) count();
 }
 
-// S1: the majority's position is what the group's q-th best replica holds.
+// STRATEGY-1: the majority's position is what the group's q-th best replica holds.
 void Strategy::count() {
   std::transform(peers_.begin(), peers_.end(), sorted_.begin(),
                  [](const PeerState& p) { return value(p.held); });

@@ -19,8 +19,8 @@
 // What a leader does:  propose() x n; then until committed(): fabric.poll(), on_event() of each
 // event, look().
 //
-// INVARIANT S1  an entry is committed only when a majority of the group, the leader included, holds
-//               it as the rule says; committed() never falls.
+// INVARIANT STRATEGY-1  an entry is committed only when a majority of the group, the leader
+//               included, holds it as the rule says; committed() never falls.
 //
 // Threads: one.
 
@@ -42,7 +42,7 @@ namespace crane::eval {
 enum class Rule : std::uint8_t { kMu, kDare, kApus };
 std::string_view name(Rule rule) noexcept;
 
-// The part of everybody's log memory that one strategy uses: a log as the core's (ring_of), with
+// The part of all replicas' log memory that one strategy uses: a log as the core's (ring_of), with
 // DARE's pointers where the core has its commit cell; then a line per follower for APUS's replies.
 struct Area {
   std::uint64_t offset = 0;  // a multiple of 64

@@ -214,7 +214,7 @@ std::string AnalysisNode::reply_to(const std::string& text) const {
   if (request.is_object() && what != request.end() && *what == "status") return status();
   return Json{{"ok", false},
               {"error", "bad_argument"},
-              {"message", fmt::format("replica {} is an analysis replica: it serves nobody and "
+              {"message", fmt::format("replica {} is an analysis replica: it serves no client and "
                                       "never leads; crane-ctl member remove {} ends it",
                                       config_.replica, config_.replica)}}
       .dump();

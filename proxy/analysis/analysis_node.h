@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The node of an analysis replica: a learner for ever (M7 of consensus/core/replica.h), which keeps
-// what it gets of the log on disk (spool.h) and has another process run it, with the server in a
-// tool of valgrind (analysis_engine.h).
+// The node of an analysis replica: a learner for ever (CORE-M7 of consensus/core/replica.h), which
+// keeps what it gets of the log on disk (spool.h) and has another process run it, with the server
+// in a tool of valgrind (analysis_engine.h).
 //
 //   leader's writes -> consensus -> Spool -> crane-replay --follow -> (server in valgrind)
 //
-// It takes what it gets at once, so that nobody waits for the server: the log's flow control sees
-// a member that is always up to date.  It has no server of its own, no clients, takes no
-// checkpoints, is compared with nobody and judges nobody.
+// It takes what it gets at once, so that no client waits for the server: the log's flow control
+// sees a member that is always up to date.  It has no server of its own, no clients, takes no
+// checkpoints, is compared with no replica and judges none.
 //
 // Threads: one.
 

@@ -44,7 +44,7 @@ void Spool::committed(const consensus::EntryView& entry) {
   if (!history_->recording()) return end(history_->take_message());
   last_ = value(entry.at.index);
   written_ += bytes;
-  CRANE_ASSERT(kept() <= limit_);  // Y2
+  CRANE_ASSERT(kept() <= limit_);  // SPOOL-1
 }
 
 // The file keeps its length; only its blocks go.

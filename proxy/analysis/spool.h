@@ -5,8 +5,8 @@
 //
 // Threads: one object, one thread.
 //
-// INVARIANT Y2  What is kept and not read yet never exceeds the limit; when it would, the history
-//               ends there, in order, and take_message() says so once.
+// INVARIANT SPOOL-1  What is kept and not read yet never exceeds the limit; when it would, the
+//               history ends there, in order, and take_message() says so once.
 
 #include <cstdint>
 #include <memory>

@@ -52,7 +52,7 @@ Outcome Batch::propose_all(GrantTurns grant) {
     std::byte* body = arena_.data() + entry.offset;
     const bool last = next_ + 1 == pending_.size();
     if (entry.unnamed != nullptr && entry.type != EntryType::kConnect) {
-      CRANE_ASSERT(value(entry.unnamed->conn) != 0);  // B1: its CONNECT came before
+      CRANE_ASSERT(value(entry.unnamed->conn) != 0);  // BATCH-1: its CONNECT came before
       std::memcpy(body, &entry.unnamed->conn, sizeof(ConnId));
     }
     const Result<Index> index = propose_(entry.type, last ? grant : 0, {body, entry.size});

@@ -11,7 +11,7 @@
 // follow it in the same batch refer to it by an Opener and get the number filled in then.
 //
 // Threads: one object, one thread.
-// INVARIANT B1  Entries are proposed in the order of add(), each at most once (C8).
+// INVARIANT BATCH-1  Entries are proposed in the order of add(), each at most once (C8).
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@
 
 namespace crane::proxy {
 
-// Who proposed a CONNECT; `conn` is set when the log has taken it.
+// The connection that proposed a CONNECT; `conn` is set when the log has taken it.
 struct Opener {
   ConnId conn{};  // 0 until proposed
 };

@@ -25,7 +25,7 @@ Connection::Read Connection::read(Batch& batch) {
   if (got > 0) {
     batch.add_data(*this, static_cast<std::size_t>(got));
     proposed_ += static_cast<std::uint64_t>(got);
-    CRANE_ASSERT(proposed_ - consumed_ <= window());  // N1
+    CRANE_ASSERT(proposed_ - consumed_ <= window());  // CONN-1
     if (!window_open()) return Read::kFull;
     return static_cast<std::size_t>(got) < want ? Read::kDrained : Read::kSome;
   }
@@ -119,7 +119,7 @@ bool Connection::finish_output() noexcept {
 }
 
 void Connection::propose_window(Batch& batch) {
-  CRANE_ASSERT(drained_ <= received_ && window_reported_ <= drained_);  // N2
+  CRANE_ASSERT(drained_ <= received_ && window_reported_ <= drained_);  // CONN-2
   if (server_closed_ || reset_told_ || drained_ == window_reported_) return;
   if (received_ - window_reported_ <= options_->send_buffer / kWindowUsed) return;
   const bool all = drained_ == received_;
@@ -130,7 +130,7 @@ void Connection::propose_window(Batch& batch) {
 
 void Connection::broken(Batch& batch) {
   if (!server_closed_ && !reset_told_) {
-    reset_told_ = true;  // N3
+    reset_told_ = true;  // CONN-3
     batch.add_reset(*this);
   }
   input_ended_ = true;
@@ -139,7 +139,7 @@ void Connection::broken(Batch& batch) {
 
 void Connection::reset(Batch& batch, bool tell) {
   if (tell && !server_closed_ && !reset_told_) {
-    reset_told_ = true;  // N3
+    reset_told_ = true;  // CONN-3
     batch.add_reset(*this);
   }
   input_ended_ = true;

@@ -12,9 +12,9 @@
 // is out; a client that vanishes earlier leaves a record without a socket behind.
 //
 // Threads: one object, one thread.
-// INVARIANT N1  proposed - consumed <= receive window.
-// INVARIANT N2  drained <= received; drained = window_reported_ or more.
-// INVARIANT N3  SHUTDOWN at most once, RESET at most once, nothing after RESET.
+// INVARIANT CONN-1  proposed - consumed <= receive window.
+// INVARIANT CONN-2  drained <= received; drained = window_reported_ or more.
+// INVARIANT CONN-3  SHUTDOWN at most once, RESET at most once, nothing after RESET.
 
 #include <cstddef>
 #include <cstdint>

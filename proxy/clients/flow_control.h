@@ -6,7 +6,7 @@
 // server near: its replica holds all entries, and has run few of them.  Clients wait for the rest
 // when it takes over, checkpoints wait for it, and at last its spool is full.  So followers that
 // are late say how far they have come, and the leader reads no clients while it has no majority
-// without them.  One slow replica of three slows nobody.
+// without them.  One slow replica of three slows no client.
 //
 // Lateness is time of the leader's own server: from when it first was behind where the follower is
 // until it last moved.  It does not grow while the leader waits: its server gets no grants
@@ -16,13 +16,14 @@
 // where inputs come as fast as it runs them it would never be done: when it has not caught up soon,
 // the leader's server takes one entry for two that it runs, for a while.
 //
-// Who says nothing counts as near: he is idle, stopped, takes a checkpoint, or has worked on one
-// entry for longer than kStandsNs, and to wait for him would be of no use.
+// A follower that says nothing counts as near: it is idle, stopped, takes a checkpoint, or has
+// worked on one entry for longer than kStandsNs, and to wait for him would be of no use.
 //
 // Pure.  Threads: one object, one thread.
-// INVARIANT W4  Clients and the leader's server wait only for followers that were heard of within
-//               kHeardNs: for too few near ones for a majority, or, within kHelpNs of its return,
-//               for one that comes back and runs less than twice as much as the leader's server.
+// INVARIANT FLOW-1  Clients and the leader's server wait only for followers that were heard of
+//               within kHeardNs: for too few near ones for a majority, or, within kHelpNs of its
+//               return, for one that comes back and runs less than twice as much as the leader's
+//               server.
 
 #include <array>
 #include <cstddef>
@@ -88,7 +89,7 @@ class ProgressReport {
 // The leader's side.
 class FlowControl {
  public:
-  // 0: nobody waits.  REQUIRES: limit_ns <= kLagMostNs.
+  // 0: no client waits.  REQUIRES: limit_ns <= kLagMostNs.
   explicit FlowControl(std::int64_t limit_ns) noexcept;
   // Another reign begins: what was heard before is forgotten.
   void lead() noexcept;

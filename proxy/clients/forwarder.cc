@@ -84,7 +84,7 @@ Forwarder::~Forwarder() { set_target(""); }
 void Forwarder::set_target(const std::string& address) {
   if (address == target_) return;
   target_ = address;
-  while (!pairs_.empty()) end(*pairs_.begin(), true);  // W1
+  while (!pairs_.empty()) end(*pairs_.begin(), true);  // FORWARD-1
 }
 
 void Forwarder::take(int client, std::uint16_t port, const std::string& peer) {

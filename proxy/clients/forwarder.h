@@ -7,8 +7,8 @@
 // Back-pressure: at most kBuffered bytes wait per direction, then the sender is not read.
 //
 // Threads: the node's one thread, inside its event loop.
-// INVARIANT W1  All connections lead to the same target: set_target with another one resets them,
-//               as a change of the leader resets every client (DESIGN C8).
+// INVARIANT FORWARD-1  All connections lead to the same target: set_target with another one resets
+//               them, as a change of the leader resets every client (DESIGN C8).
 
 #include <event2/event.h>
 

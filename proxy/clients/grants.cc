@@ -9,7 +9,7 @@ namespace crane::proxy {
 
 Decision GrantPolicy::step(const Observation& seen) noexcept {
   if (!seen.stalled) stalled_since_ns_ = kNever;
-  // G1.  What is outstanding grants turns and carries time; its admission is an event.
+  // GRANT-1.  What is outstanding grants turns and carries time; its admission is an event.
   if (seen.proposed > seen.applied) return {};
   if (seen.stalled || (seen.grant_low && !options_.classic)) {
     const Decision decision = bubble(seen);
@@ -26,7 +26,7 @@ Decision GrantPolicy::step(const Observation& seen) noexcept {
   }
   if (seen.next_deadline_ns == kNever) return {};
   const std::int64_t due =
-      std::max(seen.next_deadline_ns, last_time_ns_ + options_.granularity_ns);  // G3
+      std::max(seen.next_deadline_ns, last_time_ns_ + options_.granularity_ns);  // GRANT-3
   if (seen.virtual_now_ns < due) return {Propose::kNothing, 0, due};
   last_time_ns_ = seen.virtual_now_ns;
   return {Propose::kTime, input_grant(), kNever};
@@ -42,7 +42,7 @@ Decision GrantPolicy::bubble(const Observation& seen) noexcept {
     return {Propose::kBubble, options_.classic_bubble, kNever};
   }
   const GrantTurns grant = bubble_;
-  bubble_ = std::min(bubble_ * 2, options_.bubble_max);  // G2
+  bubble_ = std::min(bubble_ * 2, options_.bubble_max);  // GRANT-2
   CRANE_ASSERT(grant >= options_.bubble_min && grant <= options_.bubble_max);
   return {Propose::kBubble, grant, kNever};
 }

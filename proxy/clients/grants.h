@@ -7,11 +7,11 @@
 // Pure: stepped with what the loop sees, answers what to propose and when to look again.
 //
 // Threads: one object, one thread.
-// INVARIANT G1  A bubble is proposed only when the own server has admitted everything that was
+// INVARIANT GRANT-1  A bubble is proposed only when the own server has admitted everything that was
 //               proposed before: at most one BUBBLE or TIME is outstanding.
-// INVARIANT G2  Bubbles double from bubble_min to bubble_max while no input comes.
-// INVARIANT G3  Two TIME entries are at least granularity_ns of virtual time apart, but for those
-//               that release a soft barrier at which nobody else can arrive (rule 13).
+// INVARIANT GRANT-2  Bubbles double from bubble_min to bubble_max while no input comes.
+// INVARIANT GRANT-3  Two TIME entries are at least granularity_ns of virtual time apart, but for
+//               those that release a soft barrier at which no other thread can arrive (rule 13).
 
 #include <cstdint>
 #include <limits>

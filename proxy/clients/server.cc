@@ -260,7 +260,7 @@ void Proxy::read_client(Client& client) {
 
 void Proxy::opened(Opener& opener) {
   Client& client = static_cast<Client&>(opener);
-  by_conn_[value(client.conn)] = &client;  // R1
+  by_conn_[value(client.conn)] = &client;  // CLIENT-1
   --client.listener->unproposed;
   client.listener->unadmitted.push_back(value(client.conn));
 }
@@ -419,7 +419,7 @@ void Proxy::lead(bool leading) {
     client->reset(batch_, false);
   }
   by_conn_.clear();
-  clients_.clear();  // R2
+  clients_.clear();  // CLIENT-2
   for (const auto& listener : listeners_) {
     listener->unproposed = 0;
     listener->unadmitted.clear();

@@ -10,9 +10,9 @@
 //   loop:  [libevent callbacks: accept, read -> batch]  output(record)*  propose_inputs(grant)
 //
 // Threads: the node's one thread, inside its event loop.
-// INVARIANT R1  A connection is in by_conn_ from when its CONNECT was proposed until the server
-//               closed it and its output is out.
-// INVARIANT R2  While not leading there is no connection.
+// INVARIANT CLIENT-1  A connection is in by_conn_ from when its CONNECT was proposed until the
+//               server closed it and its output is out.
+// INVARIANT CLIENT-2  While not leading there is no connection.
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -59,7 +59,7 @@ class Proxy {
   // closed.
   void add_listener(std::uint16_t port, int fd, int backlog = kBacklogMost);
   bool has_listener(std::uint16_t port) const noexcept;
-  // `on`: nobody listens on the sockets, which must be this process's own: clients are refused by
+  // `on`: the sockets do not listen, which must be this process's own: clients are refused by
   // the kernel, also those who wait there, and a leader's own are reset.  Off: they listen again.
   void refuse(bool on);
   // The sockets that are here; they stay ours.

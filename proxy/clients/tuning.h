@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Bounds of the proxy and how they relate (STYLE R20).
+// Bounds of the proxy and how they relate.
 
 #include <cstddef>
 #include <cstdint>

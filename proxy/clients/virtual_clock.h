@@ -7,7 +7,7 @@
 // largest offset seen is the one that arrived with the least delay.
 //
 // Threads: one object, one thread.
-// INVARIANT V1  next_stamp() never goes back, nor behind a committed stamp.
+// INVARIANT CLOCK-1  next_stamp() never goes back, nor behind a committed stamp.
 
 #include <algorithm>
 #include <cstdint>
@@ -30,7 +30,7 @@ class VirtualClock {
 
   // The stamp of the next proposal.
   std::int64_t next_stamp(std::int64_t mono_ns) noexcept {
-    last_ns_ = now(mono_ns);  // V1
+    last_ns_ = now(mono_ns);  // CLOCK-1
     return last_ns_;
   }
 

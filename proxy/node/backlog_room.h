@@ -17,7 +17,7 @@ namespace crane::node {
 
 struct BacklogRoom {
   std::uint64_t applied;      // entries up to here are counted in the queue
-  std::uint64_t connections;  // that it takes beyond those; no limit where nobody listens
+  std::uint64_t connections;  // that it takes beyond those; no limit where no socket listens
 };
 
 // Of several listeners on a port (SO_REUSEPORT) the fullest one's.

@@ -52,7 +52,7 @@ std::string refused(const std::string& error, const std::string& message);
 
 class Control {
  public:
-  // Takes over `fd`; -1: there is nobody, messages are dropped.
+  // Takes over `fd`; -1: there is none, messages are dropped.
   explicit Control(int fd) noexcept : fd_(fd) {}
   ~Control();
   Control(const Control&) = delete;

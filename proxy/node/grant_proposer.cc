@@ -33,7 +33,8 @@ void GrantProposer::step(const Now& now, const Propose& propose) {
   } else if (due_ns_ <= seen.virtual_now_ns) {
     due_ns_ = proxy::kNever;  // else it stays armed: the deadline it is for is still there
   }
-  // The timer may be late for the deadline on purpose (G3): the server need not ring for it again.
+  // The timer may be late for the deadline on purpose (GRANT-3): the server need not ring for it
+  // again.
   const std::int64_t told =
       due_ns_ == proxy::kNever ? due_ns_ : std::min(due_ns_, seen.next_deadline_ns);
   s.node_timer.store(told, std::memory_order_relaxed);

@@ -7,7 +7,7 @@ namespace crane::node {
 
 void Leadership::role(consensus::Role role, View view, ReplicaId leader) {
   if (leads_ && (role != consensus::Role::kLeader || view != view_)) {
-    leads_ = false;  // O3
+    leads_ = false;  // LEAD-3
     deposed_ = true;
     busy_ = false;
   }
@@ -20,11 +20,11 @@ void Leadership::role(consensus::Role role, View view, ReplicaId leader) {
 
 Result<Index> Leadership::propose(EntryType type, GrantTurns grant, std::span<const std::byte> body,
                                   std::int64_t now_ns) {
-  if (!leads_) return Error{Code::kNotLeader, 0, "not the leader"};  // O3
+  if (!leads_) return Error{Code::kNotLeader, 0, "not the leader"};  // LEAD-3
   Result<Index> index = append_(type, clock_.next_stamp(now_ns), grant, body);
   busy_ = !index.ok() && index.error().code == Code::kBusy;
   if (index.ok()) {
-    CRANE_ASSERT(type == EntryType::kStart || value(start_) != 0);  // O1
+    CRANE_ASSERT(type == EntryType::kStart || value(start_) != 0);  // LEAD-1
     // Those of the stall rule grant nothing: their admission is not waited for.
     if (type != EntryType::kPreempt && type != EntryType::kPassed) proposed_ = index.value();
   }
@@ -33,7 +33,7 @@ Result<Index> Leadership::propose(EntryType type, GrantTurns grant, std::span<co
 
 Outcome Leadership::propose_start(GrantTurns grant, std::span<const std::byte> body,
                                   std::int64_t now_ns) {
-  CRANE_ASSERT(!started());  // O1
+  CRANE_ASSERT(!started());  // LEAD-1
   const View view = view_;
   const Result<Index> index = propose(EntryType::kStart, grant, body, now_ns);
   if (!index.ok()) return index.error();

@@ -7,9 +7,11 @@
 // a point where no connection is in use (take_deposed(), take_changed()).
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O but `append`.
-// INVARIANT O1  START is proposed exactly once per view that this node leads, before anything else.
-// INVARIANT O2  Clients are taken only after the own server admitted the own START (C8).
-// INVARIANT O3  Nothing is proposed after leadership was lost, until START of the next own view.
+// INVARIANT LEAD-1  START is proposed exactly once per view that this node leads, before anything
+//               else.
+// INVARIANT LEAD-2  Clients are taken only after the own server admitted the own START (C8).
+// INVARIANT LEAD-3  Nothing is proposed after leadership was lost, until START of the next own
+//               view.
 
 #include <cstddef>
 #include <cstdint>
@@ -50,9 +52,9 @@ class Leadership {
   // Of `view`; no replica's number while none is known.
   ReplicaId leader() const noexcept { return leader_; }
   bool leads() const noexcept { return leads_; }
-  // It leads and has proposed START: it may propose the rest (O1).
+  // It leads and has proposed START: it may propose the rest (LEAD-1).
   bool started() const noexcept { return leads_ && started_view_ == view_; }
-  // Its server, which has come to `applied`, knows that it leads (O2).
+  // Its server, which has come to `applied`, knows that it leads (LEAD-2).
   bool admitted(Index applied) const noexcept { return started() && applied >= start_; }
 
   // --- proposing
@@ -82,7 +84,7 @@ class Leadership {
   bool leads_ = false;
   bool deposed_ = false;  // clients are still to be reset
   bool changed_ = false;
-  View started_view_{};  // of the last START proposed here (O1)
+  View started_view_{};  // of the last START proposed here (LEAD-1)
   Index start_{};        // that START
   Index proposed_{};
   bool busy_ = false;

@@ -173,7 +173,7 @@ HashBody LiveCheck::next_hash(const proxy::VerifyPolicy::Work& done) {
   HashBody body;
   body.cut = policy_.cuts(done);
   for (const consensus::MemberStatus& m : actions_.members()) {
-    // A replica that does not vote does not count (V3).
+    // A replica that does not vote does not count (LIVE-V3).
     if (m.role != consensus::MemberRole::kVoter && value(m.id) < digests_.size()) {
       digests_[value(m.id)].reset();
     }

@@ -24,7 +24,7 @@ constexpr std::int64_t kLingerNs = 3'000'000'000;
 
 void Node::on_committed(const consensus::EntryView& entry) {
   if (end_.done()) return;
-  if (!intake_->is_next(entry.at.index)) {  // K1: the server would lack what is between
+  if (!intake_->is_next(entry.at.index)) {  // LOG-K1: the server would lack what is between
     return fail(ExitStatus::kMissedEntries,
                 fmt::format("the log begins at entry {} here, entry {} is needed: what this "
                             "replica missed while it was away is gone; a replica cannot come back "

@@ -81,7 +81,7 @@ std::string OperatorRequests::change_member(const nlohmann::json& request) {
     return refusal({Code::kBadArgument, 0, "the request names no change and replica"}, "no change");
   }
   const auto id = number->get<std::uint8_t>();
-  // Its place is nobody else's: what is started there is an analysis replica (M7).
+  // Its place is nobody else's: what is started there is an analysis replica (CORE-M7).
   const bool analysis = kind->first == "add" && id == config_.analysis_replica;
   const auto index = group_.change_members(
       {analysis ? consensus::MemberChange::Kind::kAddAnalysis : kind->second, ReplicaId{id}});

@@ -41,7 +41,7 @@ class Outputs {
   // maps of the server's main process.
   void turns(std::uint64_t first, std::span<const std::byte> records);
   void names(std::string_view names, std::string_view maps);
-  // Nobody has the turn, and nothing follows.
+  // No thread has the turn, and nothing follows.
   void at_rest(const proxy::SchedulePoint& point);
   void tick(std::int64_t now_ns);
 

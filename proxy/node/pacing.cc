@@ -31,7 +31,7 @@ bool ClientPacing::step(const Seen& seen, std::int64_t now_ns) {
   return pause;
 }
 
-// A majority's servers must be near the leader's (W4).
+// A majority's servers must be near the leader's (FLOW-1).
 bool ClientPacing::must_wait(bool leads, std::int64_t now_ns) const {
   if (!leads || !flow_.anybody_late(now_ns)) return false;
   std::vector<ReplicaId> others;

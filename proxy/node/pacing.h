@@ -40,7 +40,7 @@ class ClientPacing {
   }
   // Whether clients are to be paused from here on.
   bool step(const Seen& seen, std::int64_t now_ns);
-  // Followers are waited for (W4).
+  // Followers are waited for (FLOW-1).
   bool waits() const noexcept { return since_ns_ != 0; }
   std::int64_t waited_ns() const noexcept { return waited_ns_; }
 

@@ -68,7 +68,7 @@ void Proposals::propose_inputs() {
 }
 
 void Proposals::propose_grants(Index applied, std::int64_t now_ns) {
-  if (pacing_.waits()) return grants_.pause();  // W4: looked at again soon, like all that waits
+  if (pacing_.waits()) return grants_.pause();  // FLOW-1: looked at again soon, like all that waits
   grants_.step(
       {applied, leadership_.proposed(), leadership_.now(now_ns)},
       [this, now_ns](EntryType type, GrantTurns grant) { (void)propose(type, grant, {}, now_ns); });

@@ -3,7 +3,7 @@
 // Runs the operator's program when this replica's role changes ([hooks] role_change).
 //
 // The program gets CRANE_GROUP, CRANE_REPLICA, CRANE_ROLE (leader, follower, candidate, learner),
-// CRANE_VIEW and CRANE_LEADER (empty: nobody is known to lead) in its environment and nothing on
+// CRANE_VIEW and CRANE_LEADER (empty: no leader is known) in its environment and nothing on
 // its standard streams but the node's own. One runs at a time: what happened meanwhile is told by
 // one more run, with the newest state. The loop never waits for it; how it ended is logged.
 //

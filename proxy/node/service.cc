@@ -24,7 +24,7 @@ void Service::follow_role(Index applied, bool goes_on, bool stopping, std::int64
   if (stopping && proxy_.leading()) proxy_.lead(false);
   if (!leadership_.leads() || !goes_on) return;
   if (!leadership_.started() && proposals_.start(now_ns)) actions_.started();
-  if (!leadership_.admitted(applied) || proxy_.leading()) return;  // O2
+  if (!leadership_.admitted(applied) || proxy_.leading()) return;  // LEAD-2
   proxy_.lead(true);
   if (host_ != nullptr) host_->take_address();
   actions_.changed();

@@ -6,8 +6,8 @@
 // Threads: the node's one thread.
 // INVARIANT SERVE-1  Clients are taken only while this replica leads and its own server has
 // admitted
-//                    its START (O2); all are reset, and the virtual address given up, before the
-//                    replica does anything else after it was deposed.
+//                    its START (LEAD-2); all are reset, and the virtual address given up, before
+//                    the replica does anything else after it was deposed.
 
 #include <cstdint>
 #include <functional>

@@ -43,7 +43,7 @@ class ServingWatch {
     looked_ns_ = now_ns;
   }
 
-  // Why the server serves nobody; empty: it does.  `exit`: the status of one that has ended,
+  // Why the server serves no client; empty: it does.  `exit`: the status of one that has ended,
   // else -1.
   std::string why_not(bool runs, int exit, std::int64_t now_ns) const {
     if (exit >= 0) return "the server has ended with status " + std::to_string(exit);

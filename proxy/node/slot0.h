@@ -7,9 +7,9 @@
 // slow server.
 //
 // Threads: the node's one thread.
-// INVARIANT Z1  Entries enter the sequence in the order of committed(), each once.
-// INVARIANT Z2  The output ring is empty when the node admits: admission may write to it and would
-//               wait for the node, that is for itself.
+// INVARIANT SLOT0-1  Entries enter the sequence in the order of committed(), each once.
+// INVARIANT SLOT0-2  The output ring is empty when the node admits: admission may write to it and
+//               would wait for the node, that is for itself.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,7 +38,7 @@ class Slot0 {
   void committed(const consensus::EntryView& entry);
   // Moves from the spool what fits.  True when something moved.
   bool pump();
-  // Admits if nobody has the turn.  REQUIRES: drained (Z2).  True when it did.
+  // Admits if no thread has the turn.  REQUIRES: drained (SLOT0-2).  True when it did.
   bool admit();
 
   // Hands out every record that is there, in order; returns how many.
@@ -58,7 +58,7 @@ class Slot0 {
 
   // Of the segment's bytes, ascending: the rings' where nothing is unread.  A checkpoint need not
   // copy and pack them, up to the size of both rings.  REQUIRES: at rest (dmt/rest.h), so that
-  // nobody is about to write.
+  // no thread is about to write.
   std::vector<checkpoint::FileRange> read_bytes() const;
 
   bool outputs_waiting() const noexcept { return !output_.empty(); }

@@ -16,7 +16,7 @@ using proxy::kNever;
 // Probes of a thread, and of one that stood still before: some are needed before it is caught.
 constexpr std::int64_t kProbeNs = 2'500'000;
 constexpr std::int64_t kProbeKnownNs = 60'000;
-// Without START admitted: only who stands still for so long is preempted (N1).
+// Without START admitted: only who stands still for so long is preempted (STALL-1).
 constexpr std::int64_t kLongNs = 2'000'000'000;
 // When somebody is said to stand still.
 constexpr std::int64_t kReportNs = 5'000'000'000;
@@ -90,7 +90,7 @@ void StallWatch::hand_out_orders(bool leads) {
   PreemptBody caught{};
   const bool held = dmt::is_caught(w_, caught);
   std::uint64_t limit = leads ? dmt::kNoClock : passed_;
-  // W2; the caught slot obeys where it is held, and what follows need not wait for us.
+  // DMT-W2; the caught slot obeys where it is held, and what follows need not wait for us.
   if (!orders_.empty() && !(leads && held && caught.clock == orders_.front().clock)) {
     limit = std::min(limit, orders_.front().clock);
   }
@@ -132,7 +132,7 @@ std::int64_t StallWatch::look(std::int64_t now_ns, Role role) {
   }
   if (!on_) return kNever;
   const bool ordered = published_ && orders_.front().clock == now.clock;
-  // N1.  Who is behind what an earlier leader has passed may not decide what that one did not.
+  // STALL-1.  Who is behind what an earlier leader has passed may not decide what that one did not.
   const bool stood_there = lasts >= kLongNs && now.clock >= passed_;
   const bool may_catch = role.leads && (role.decides || stood_there);
   if (!ordered && !role.leads) return kNever;

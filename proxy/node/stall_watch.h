@@ -12,10 +12,9 @@
 // notices who stands still, for the status and the log.
 //
 // Threads: the node's one thread.
-// INVARIANT N1  A leader does not decide before its own server has admitted its START, and so has
-//               passed all that an earlier leader's can have passed (or stood still for
-//               kLongNs at a clock that no leader has told to be passed: then that one stood
-//               there too).
+// INVARIANT STALL-1  A leader does not decide before its own server has admitted its START, and so
+//               has passed all that an earlier leader's can have passed (or stood still for kLongNs
+//               at a clock that no leader has told to be passed: then that one stood there too).
 
 #include <cstdint>
 #include <deque>
@@ -37,7 +36,7 @@ struct StallActions {
   std::function<void(const char* why)> diverged;
 };
 
-// Who stands still, for the status; slot 0: nobody.
+// The thread that stands still, for the status; slot 0: none.
 struct Standing {
   std::uint16_t slot = 0;
   std::uint64_t clock = 0;
@@ -60,7 +59,7 @@ class StallWatch {
 
   struct Role {
     bool leads;    // may propose
-    bool decides;  // N1
+    bool decides;  // STALL-1
   };
   // Does what there is to do; returns when to look again, kNever: after the next event.
   std::int64_t step(std::int64_t now_ns, Role role);
@@ -82,7 +81,7 @@ class StallWatch {
 
   dmt::Layout& w_;
   const bool on_;
-  const bool alone_;  // a group of one tells nobody
+  const bool alone_;  // a group of one tells no replica
   const StallActions actions_;
   bool news_ = false;
   bool closed_ = false;

@@ -43,7 +43,7 @@ struct NodeStatus {
   int server_exit = -1;             // its status once the log says that it ended
   std::uint64_t clock = 0;          // turns taken
   std::uint64_t schedule_hash = 0;  // at `clock`, when settled
-  bool settled = false;             // nobody had the turn while clock and hash were read
+  bool settled = false;             // no thread had the turn while clock and hash were read
   bool spins = false;               // the stall rule is in force
   std::uint64_t preempted = 0;      // how often a thread gave way here
   Standing standing;
@@ -52,9 +52,9 @@ struct NodeStatus {
   std::uint64_t verified = 0;
   std::uint64_t verified_ns = 0;  // CLOCK_MONOTONIC; 0: never
   std::string verdict = "unknown";
-  std::string alarm;        // who differed where; empty: nobody
+  std::string alarm;        // who differed where; empty: none
   std::string no_quorum;    // why clients are refused; empty: they are not
-  std::string not_serving;  // why the server serves nobody; empty: it does
+  std::string not_serving;  // why the server serves no client; empty: it does
   std::uint64_t verified_ago_ms() const noexcept {
     return (now_ns - (verified_ns < now_ns ? verified_ns : now_ns)) / 1'000'000;
   }

@@ -8,8 +8,8 @@
 //
 // Threads: pure functions.
 //
-// INVARIANT V4  A turn is named only when the turns of both sides, folded from the last equal point
-//               on, give both sides' different hashes; whatever is missing makes it kUnknown.
+// INVARIANT LIVE-V4  A turn is named only when the turns of both sides, folded from the last equal
+//               point on, give both sides' different hashes; whatever is missing makes it kUnknown.
 
 #include <cstdint>
 #include <optional>

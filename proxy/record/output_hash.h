@@ -6,8 +6,8 @@
 //
 // Threads: one object, one thread.
 //
-// INVARIANT H1  Two replicas that wrote the same bytes to the same connections and closed the same
-//               ones have equal digests, whatever the order between connections.
+// INVARIANT HASH-1  Two replicas that wrote the same bytes to the same connections and closed the
+//               same ones have equal digests, whatever the order between connections.
 
 #include <cstddef>
 #include <cstdint>

@@ -141,7 +141,7 @@ ScheduleComparison compare_schedules(const std::vector<RecordedSchedule>& record
     return result;
   }
   if (result.common == 0) result.unknown.push_back("no log index is in all of them");
-  if (!prefix) note_tails(recordings, result);  // V1
+  if (!prefix) note_tails(recordings, result);  // LIVE-V1
   result.verdict = result.unknown.empty() ? Verdict::kEqual : Verdict::kUnknown;
   return result;
 }

@@ -5,8 +5,8 @@
 //
 // Threads: pure functions.
 //
-// INVARIANT V1  kEqual is said only of recordings that were compared from the first to the last
-//               point of each; whatever could not be compared makes it kUnknown.
+// INVARIANT LIVE-V1  kEqual is said only of recordings that were compared from the first to the
+//               last point of each; whatever could not be compared makes it kUnknown.
 
 #include <cstddef>
 #include <cstdint>

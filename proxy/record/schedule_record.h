@@ -59,7 +59,8 @@ class ScheduleRecorder final : public Recorder {
   ~ScheduleRecorder() { flush(); }
 
   void admitted(const SchedulePoint& point);
-  // Nobody has the turn; nothing follows.  Left out unless it belongs to the last point admitted.
+  // No thread has the turn; nothing follows.  Left out unless it belongs to the last point
+  // admitted.
   void at_rest(const SchedulePoint& point);
 
   // Turns `first`, `first` + 1, ...: whole TurnRecords.

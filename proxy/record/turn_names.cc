@@ -48,7 +48,7 @@ std::string TurnNames::text(const TurnRecord& t) const {
   std::string text = fmt::format("thread {} of process {}: {} = {}", t.slot, t.process,
                                  operation(t.operation), static_cast<std::int64_t>(t.result));
   if (t.object != 0) text += fmt::format(", object {:x}", t.object);
-  const bool known = t.caller != 0 && t.process == kMainProcess;  // V5
+  const bool known = t.caller != 0 && t.process == kMainProcess;  // LIVE-V5
   const std::string from = known ? place(t.caller) : "";
   return from.empty() ? text : text + ", called from " + from;
 }

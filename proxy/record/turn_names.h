@@ -4,8 +4,8 @@
 //
 // Threads: pure values.
 //
-// INVARIANT V5  A place is told only for the process whose memory is known, the server's main one:
-//               an address of another process may mean something else there.
+// INVARIANT LIVE-V5  A place is told only for the process whose memory is known, the server's main
+//               one: an address of another process may mean something else there.
 
 #include <cstdint>
 #include <string>

@@ -71,7 +71,7 @@ std::optional<Digest> majority_in(const Digests& digests, std::size_t voters, Sa
     if (!d) continue;
     const auto count = std::count_if(digests.begin(), digests.end(),
                                      [&](const auto& other) { return other && same(*other, *d); });
-    if (2 * static_cast<std::size_t>(count) > voters) return d;  // V3
+    if (2 * static_cast<std::size_t>(count) > voters) return d;  // LIVE-V3
   }
   return std::nullopt;
 }
@@ -131,7 +131,7 @@ Judgement judge(const Digests& digests, std::size_t voters) {
   }
   const auto most = majority_in(digests, voters, equal);
   j.majority = most.has_value();
-  j.verdict = differ ? Verdict::kDifferent : most ? Verdict::kEqual : Verdict::kUnknown;  // V2
+  j.verdict = differ ? Verdict::kDifferent : most ? Verdict::kEqual : Verdict::kUnknown;  // LIVE-V2
   for (std::size_t i = 0; most && i < digests.size(); ++i) {
     if (!digests[i]) continue;
     j.replicas[i] = equal(*digests[i], *most) ? Finding::kAgrees : Finding::kMinority;

@@ -15,10 +15,11 @@
 // the next HASH makes every replica begin anew at its admission, hashes of outputs and schedule
 // alike: what follows is compared as if nothing had been before (alarms.h).
 //
-// INVARIANT V2  kEqual is said only when a strict majority of all voters had the same digest at one
-//               cut and no digest differed; a replica whose digest did not come is kUnknown.
-// INVARIANT V3  Only a strict majority of all voters makes anybody a minority: of those with equal
-//               digests, else of those with equal schedules, else of those with equal outputs.
+// INVARIANT LIVE-V2  kEqual is said only when a strict majority of all voters had the same digest
+//               at one cut and no digest differed; a replica whose digest did not come is kUnknown.
+// INVARIANT LIVE-V3  Only a strict majority of all voters makes anybody a minority: of those with
+//               equal digests, else of those with equal schedules, else of those with equal
+//               outputs.
 
 #include <cstddef>
 #include <cstdint>
@@ -53,7 +54,7 @@ struct Judgement {
   bool majority = false;     // a strict majority of the voters agrees in everything
   const char* settled = "";  // else what one agrees in: "schedule", "outputs", or nothing
   std::uint64_t index = 0;
-  std::vector<Finding> replicas;  // kMinority only with a majority (V3)
+  std::vector<Finding> replicas;  // kMinority only with a majority (LIVE-V3)
 };
 // REQUIRES: voters > 0.
 Judgement judge(const Digests& digests, std::size_t voters);

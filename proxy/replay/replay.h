@@ -51,7 +51,8 @@ class Replay : public NodeMode {
   bool member() const noexcept override { return false; }
   Result<std::unique_ptr<consensus::Consensus>> open_log(consensus::Options options, Index behind,
                                                          LogReader reader) override;
-  // A leader that was alone told nobody which turns it had passed: all is known from the beginning.
+  // A leader that was alone told no replica which turns it had passed: all is known from the
+  // beginning.
   bool foretells(StallWatch& stalls, unsigned replicas) override;
   void begin_behind(Index at, const std::vector<proxy::OutputStream>& open) override;
   void before_server(dmt::Layout& layout) override;

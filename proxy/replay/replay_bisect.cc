@@ -74,7 +74,7 @@ std::string why_no_turns(const Side& side, std::uint64_t to, bool verbose) {
   }
 }
 
-// V7
+// LIVE-V7
 void run_both(Side& one, Side& other, bool verbose, BisectReport& report) {
   std::string place = fs::temp_directory_path() / "crane-bisect-XXXXXX";
   if (::mkdtemp(place.data()) == nullptr) {

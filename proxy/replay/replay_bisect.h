@@ -6,7 +6,7 @@
 //
 // Threads: one.
 //
-// INVARIANT V7  A turn is named only when each history, run again, had the schedule of its own
+// INVARIANT LIVE-V7  A turn is named only when each history, run again, had the schedule of its own
 //               recording up to the first index that differs.
 
 #include <optional>

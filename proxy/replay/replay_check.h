@@ -5,7 +5,7 @@
 //
 // Threads: one object, one thread.  Pure: no clock, no I/O.
 //
-// INVARIANT V6  Everything the server puts out is either compared with the recording, or lies
+// INVARIANT LIVE-V6  Everything the server puts out is either compared with the recording, or lies
 // behind
 //               the end of a recording that ends early, and then it is counted as not compared.
 
@@ -52,7 +52,7 @@ class ReplayCheck {
   // The server's own digest at a cut, and what the log says of the same one: this replica's, or the
   // group's.
   void digest(const Digest& own, const Digest& recorded);
-  // Nobody has the turn, and nothing follows.  `whole`: the history ran to its end.
+  // No thread has the turn, and nothing follows.  `whole`: the history ran to its end.
   void at_rest(const SchedulePoint& point, bool whole);
 
   const std::optional<ReplayDifference>& difference() const noexcept { return difference_; }
@@ -67,7 +67,7 @@ class ReplayCheck {
   std::uint64_t last() const noexcept { return last_.index; }      // admitted and equal
   std::uint64_t equal_cut() const noexcept { return equal_cut_; }  // the last equal digest's
   bool rest_compared() const noexcept { return rest_compared_; }
-  bool beyond() const noexcept { return beyond_; }  // something was not compared (V6)
+  bool beyond() const noexcept { return beyond_; }  // something was not compared (LIVE-V6)
 
  private:
   struct Place {

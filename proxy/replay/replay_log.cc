@@ -31,7 +31,7 @@ ReplayLog::ReplayLog(Options options)
   CRANE_ASSERT(event_ >= 0);
   CRANE_ASSERT((options_.history == nullptr) != (options_.follower == nullptr));
   if (options_.history != nullptr) {
-    CRANE_ASSERT(value(options_.to) <= options_.history->last());  // Y1
+    CRANE_ASSERT(value(options_.to) <= options_.history->last());  // REPLAY-1
   }
 }
 
@@ -48,7 +48,7 @@ std::uint64_t ReplayLog::poll(std::uint64_t now_ns) {
       view_ = entry.at.view;
       options_.callbacks.on_role(consensus::Role::kFollower, view_, view_owner(view_));
     }
-    next_ = value(entry.at.index) + 1;  // Y1: a gap is the node's to notice
+    next_ = value(entry.at.index) + 1;  // REPLAY-1: a gap is the node's to notice
     if (entry.type < proxy::kConsensusTypes) last_for_server_ = entry.at.index;
     options_.callbacks.on_committed(entry);
   }

@@ -4,8 +4,8 @@
 // and gets entries as fast as its server takes them.
 //
 // Threads: one.
-// INVARIANT Y1  What is handed out are the history's entries behind `behind` and up to `to`, in
-//               order, each once: K1 of consensus.h.
+// INVARIANT REPLAY-1  What is handed out are the history's entries behind `behind` and up to `to`,
+//               in order, each once: LOG-K1 of consensus.h.
 
 #include <cstddef>
 #include <cstdint>
@@ -72,7 +72,7 @@ class ReplayLog final : public consensus::Consensus {
   View view_{};
   Index last_for_server_{};
   std::uint64_t came_ns_ = 0;  // when there was an entry last
-  int event_ = -1;             // never readable: nobody else is there
+  int event_ = -1;             // never readable: no other replica is there
 };
 
 }  // namespace crane::node

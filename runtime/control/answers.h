@@ -4,10 +4,10 @@
 // each request.  `crane-ctl schema status` prints them; tests/e2e/control.py compares them with
 // what a living group answers, field by field.
 //
-// ANS-1  A document has the fields of its table and no others; each required one is there, and is
-//        of its type, or null where the table allows that.
-// ANS-2  What is unknown or not there is null, never -1 or 0.  The indexes of log entries are from
-//        1 on: there 0 says that there is no entry yet.
+// INVARIANT ANS-1  A document has the fields of its table and no others; each required one is
+//        there, and is of its type, or null where the table allows that.
+// INVARIANT ANS-2  What is unknown or not there is null, never -1 or 0.  The indexes of log entries
+//        are from 1 on: there 0 says that there is no entry yet.
 //
 // Threads: pure functions over constant tables.
 

@@ -3,9 +3,9 @@
 // Every message that one of Crane's programs takes from another, or from an operator: one table for
 // each channel, and one parser for all of them.
 //
-// CTL-1  A message that parse() accepts has exactly the fields of its verb: each required one, none
-//        that the table does not list, each of its type and within its bounds.
-// CTL-2  parse() never throws and never ends the program, whatever the bytes are.
+// INVARIANT CTL-1  A message that parse() accepts has exactly the fields of its verb: each required
+//        one, none that the table does not list, each of its type and within its bounds.
+// INVARIANT CTL-2  parse() never throws and never ends the program, whatever the bytes are.
 //
 // To add a request or a field: a row in requests.cc; the parser, `crane-ctl schema`, the fuzzer and
 // the test that sends malformed messages read it there.  README.md beside this file is checked
@@ -48,7 +48,7 @@ struct Verb {
   const char* meaning;
 };
 
-// Who takes the messages, where from.
+// The receiver of the messages, and where they come from.
 enum class Channel : std::uint8_t {
   kNode,        // an operator, at a node's control.sock
   kAgent,       // an operator, at the socket of a host agent or of crane-run

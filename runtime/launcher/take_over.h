@@ -4,7 +4,7 @@
 // of the group's directory (mode 0600): the command line, what the first one found around it, and
 // the group's secrets.
 //
-//   crane-run dies        the nodes go on, nobody supervises them
+//   crane-run dies        the nodes go on, no crane-run supervises them
 //   the same command      takes the group over: listening sockets, living nodes, lost replicas
 //   another command       is refused while there is something to lose
 //   all nodes died, too   what lies in their memory (/dev/shm) and checkpoints is gone on with;

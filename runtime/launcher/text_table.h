@@ -18,7 +18,7 @@ struct Column {
 
 // What stands under `key`; "-" for nothing, null and negative numbers.
 std::string cell(const nlohmann::json& row, const char* key);
-// A line of titles, then one for each of `lines`; columns that nobody fills are left out.
+// A line of titles, then one for each of `lines`; columns that no line fills are left out.
 std::string table(std::span<const Column> columns, const nlohmann::json& lines);
 
 }  // namespace crane::launcher

@@ -18,7 +18,7 @@ struct Valgrind {
 // False: the tool (memcheck, helgrind) is not installed.
 bool find_valgrind(const std::string& tool, Valgrind& found);
 
-// A directory for what clients sent and what was found, which nobody else can look into or has
+// A directory for what clients sent and what was found, which no other user can look into or has
 // put there.
 Problem make_analysis_directory(const std::string& path);
 

@@ -35,7 +35,7 @@
 //               numa_node = 0                    whose memory is preferred; default: any
 //   [server]    command = ["redis-server", "--port", "7000"]
 //               spins = false                    threads wait in loops without calls
-//               detach = ["fsync"]               what nobody waits for, and the profile's
+//               detach = ["fsync"]               what no thread waits for, and the profile's
 //               line_ups = ["f:8:5000"]          callers of f wait for each other, before the
 //                                                profile's; as --line-up
 //               profile, mode, admission, quantum, n_clock, w_timeout_us, env = { NAME = "value" },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Everything that can go wrong in crane-run, and before a node that runs by itself is up, with its
-// exit status (STYLE R24). The server's own status is passed through, so ours lie where servers
+// exit status. The server's own status is passed through, so ours lie where servers
 // have none.
 //
 //   status  what happened                                  what to do

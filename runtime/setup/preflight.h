@@ -5,8 +5,8 @@
 // A group has two directories, <dir>/<name> and /dev/shm/crane.<name>.  crane-run holds both alone;
 // a node that runs by itself shares them with the group's other nodes of this machine and holds its
 // own r<i> in them alone.  The kernel releases a lock when its holder dies however it dies: what
-// lies in a directory that nobody holds is left over from a killed crane-run, whose nodes may live;
-// the next one goes on with it (launcher/take_over.h), or removes it.
+// lies in a directory that no process holds is left over from a killed crane-run, whose nodes may
+// live; the next one goes on with it (launcher/take_over.h), or removes it.
 
 #include <cstdint>
 #include <string>

@@ -25,7 +25,7 @@ struct Profile {
   std::uint32_t quantum = 0;  // 0: the scheduler's default
   // Its threads wait for each other in loops without calls: the stall rule (dmt/stall.h).
   bool spins = false;
-  // What leaves the schedule by agreement: nobody waits for it.  "fsync", "computation",
+  // What leaves the schedule by agreement: no thread waits for it.  "fsync", "computation",
   // "any-computation".
   std::vector<std::string> detach = {};
   // The server works long between turns: its node does not share its processor (DESIGN D10).

@@ -26,7 +26,7 @@ struct GroupKeys {
 };
 
 // `path` must be a file of at least kSecretBytesMin bytes (line ends do not count) that belongs to
-// this user or root and that nobody else may read or write.  Status kSecret.
+// this user or root and that no other user may read or write.  Status kSecret.
 Problem read_secret(const std::string& path, const std::string& group, GroupKeys& keys);
 // The same check; `secret` is what the file holds, without line ends.
 Problem read_secret_text(const std::string& path, std::string& secret);

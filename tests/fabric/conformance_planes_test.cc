@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    every fabric keeps the numbered guarantees of consensus/fabric/fabric.h: here F9 to F14.
+// GOAL    every fabric keeps the numbered guarantees of consensus/fabric/fabric.h: here
+//         FABRIC-F9..F14.
 // METHOD  as conformance_test.cc.
 #include <poll.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    every fabric keeps the numbered guarantees of consensus/fabric/fabric.h: here F1 to F8,
+// GOAL    every fabric keeps the numbered guarantees of consensus/fabric/fabric.h: here
+//         FABRIC-F1..F8,
 // in
-//         conformance_planes_test.cc F9 to F14.
+//         conformance_planes_test.cc FABRIC-F9..F14.
 // METHOD  one test case per guarantee, templated on the group that opens the fabrics.
 // CHECKS  what the guarantee says, with real stopped and killed processes where it speaks of them.
 // REPLAY  the cases are deterministic but for the moment a child is stopped, which is printed.
@@ -144,7 +145,7 @@ TEMPLATE_TEST_CASE(
     const std::vector<std::uint64_t> seen(words_of(*b).begin(), words_of(*b).end());
     const std::uint64_t visible = seen.front();
     CHECK(in_order<TestType>(seen));
-    CHECK(seen.back() >= completed);  // F3: completed, hence visible
+    CHECK(seen.back() >= completed);  // FABRIC-F3: completed, hence visible
     CHECK(visible <= completed + 1);  // what was published but not yet reported
     const std::uint64_t refused = shared->refused;
     writer.resume();
@@ -351,7 +352,8 @@ TEMPLATE_TEST_CASE("F8: a dead, stopped or full peer disturbs no other", "[fabri
   while (a->send_request(kB, bytes_of("no one reads this"))) {
   }
   CHECK(a->send_request(kC, bytes_of("still open")));
-  if (TestType::kOneSided) {  // what it has not taken in does not part it from the group (F9)
+  if (TestType::kOneSided) {  // what it has not taken in does not part it from the group
+                              // (FABRIC-F9)
     let_pass_us(50'000);
     drain(*a);
     CHECK(a->connected(kB));

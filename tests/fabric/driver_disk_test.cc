@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    with durability disk nothing that was committed is lost when all processes, and all
-//         memory, are gone; a new server gets all of it again, in order (K1); a damaged store does
-//         not vote; a full disk stops one replica, not the group.
+//         memory, are gone; a new server gets all of it again, in order (LOG-K1); a damaged store
+//         does not vote; a full disk stops one replica, not the group.
 // METHOD  three node processes over shared memory with stores of Berkeley DB, SIGKILL, memory
 //         removed, files damaged, a file system of 4 MB.
 #include <fcntl.h>

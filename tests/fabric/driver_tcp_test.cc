@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    the driver on the tcp fabric keeps K1-K4 of consensus/consensus.h in real processes that
-//         are killed, started again, stopped, and cut off from the others.
+// GOAL    the driver on the tcp fabric keeps LOG-K1..K4 of consensus/consensus.h in real processes
+//         that are killed, started again, stopped, and cut off from the others.
 // METHOD  three node processes, a relay between each pair, a trickle of inputs, signals.
 // CHECKS  histories agree, have no gap and no input twice; times are printed, not asserted.
 #include <algorithm>

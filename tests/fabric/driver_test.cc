@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    the driver keeps K1-K4 of consensus/consensus.h in real processes that are killed,
+// GOAL    the driver keeps LOG-K1..K4 of consensus/consensus.h in real processes that are killed,
 //         stopped and started again, and a new leader comes soon.
 // METHOD  three or five node processes over shared memory, a trickle of inputs, signals.
 // CHECKS  histories agree, have no gap and no input twice; times are printed, not asserted.

@@ -113,7 +113,7 @@ class ShmGroup {
  public:
   static constexpr std::uint64_t kLogBytes = 4U << 20;
   static constexpr bool kOneSided = true;  // operations complete without the owner's processor
-  // Lets nobody but its owner poll this fabric; here that is so anyway (tcp_group.h).
+  // Lets only its owner poll this fabric; here that is so anyway (tcp_group.h).
   void hold(Fabric&) noexcept {}
   void release(Fabric&) noexcept {}
   std::unique_ptr<Fabric> open(std::uint8_t id, std::uint8_t replicas = 3);

@@ -62,7 +62,7 @@ struct GroupReport {
 std::uint64_t monotonic_ns() noexcept;
 
 // The processes of a group.  With tcp every pair is connected through a relay, a process of its own
-// that can be stopped: a cut network, in which nobody is told anything.
+// that can be stopped: a cut network, in which no side is told anything.
 class NodeGroup {
  public:
   // Starts the first `members` of them (0: all), which vote.  `store_directory`: durability disk,
@@ -81,7 +81,7 @@ class NodeGroup {
   NodeReport& report(std::uint8_t id) noexcept { return report_->nodes[id]; }
   Weather& weather() noexcept { return report_->weather; }
   void set_traffic(bool on) noexcept { report_->traffic = on; }
-  // Nobody proposes any more, and NodeReport::last of the leader says so.
+  // No replica proposes any more, and NodeReport::last of the leader says so.
   void stop_traffic();
   std::uint8_t replicas() const noexcept { return replicas_; }
 

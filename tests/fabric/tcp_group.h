@@ -21,7 +21,7 @@
 
 namespace crane::test {
 
-// Ports of the loopback device that nobody else gets while this object lives.
+// Ports of the loopback device that no other process gets while this object lives.
 class ReservedPorts {
  public:
   explicit ReservedPorts(std::size_t count);
@@ -51,7 +51,7 @@ class TcpGroup {
   // What a replica is opened with, for tests that change it.
   consensus::TcpOptions options(std::uint8_t id, std::uint8_t replicas = 3) const;
   const std::vector<consensus::Endpoint>& endpoints() const noexcept { return ports_.endpoints(); }
-  // From now on nobody polls this fabric on its owner's behalf; and again.
+  // From now on nothing polls this fabric on its owner's behalf; and again.
   void hold(Fabric& fabric);
   void release(Fabric& fabric);
   // Sends half of a write's frame; the rest of it.

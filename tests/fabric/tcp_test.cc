@@ -388,7 +388,7 @@ TEST_CASE("tcp: operations on a silent peer fail, and it is told to be down", "[
     if (s.kind == Kind::kCompletion) CHECK_FALSE(s.ok);
   }
   CHECK(until([&] { return t.poll(), t.a->connected(kB) && t.b->connected(kA); }));
-  t.a->write(kB, key.value(), 0, bytes_of("sticky"), Token{4});  // F5
+  t.a->write(kB, key.value(), 0, bytes_of("sticky"), Token{4});  // FABRIC-F5
   CHECK(until([&] { return t.poll(), count(t.seen_a, Kind::kCompletion) == 4; }));
   CHECK_FALSE(t.seen_a.back().ok);
 }

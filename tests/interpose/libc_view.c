@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // native: no
 // What libc learns for itself of a file system does not depend on which one it is: proc's blocks
-// have 1024 bytes, those of the root 4096, and a stream's buffer would be as large.
+// have 1024 bytes, those of the root 4096, and a stream's buffer would be as large (RT-V1).
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 // Functions that are line-up points without a word in the program: its own, called directly; one of
 // a library that it is linked with; one of a library that it loads, twice; in threads, and in
 // processes, forked and executed.  The order in which threads come to the function ('a') and begin
-// it ('c') shows whether they line up; arguments and results are what they were.
+// it ('c') shows whether they line up; arguments and results are what they were (POINT-1).
 //
 // build: -rdynamic -l:crane_line_up_library -Wl,-rpath,$ORIGIN
 // solo: --line-up own_function:3:99999,linked_function:3:99999,plugin_function:7:99999,no_such:3:9

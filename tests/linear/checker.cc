@@ -123,15 +123,15 @@ class Search {
   bool take(std::size_t at) {
     const std::size_t i = entries_[at].operation;
     const Operation& op = operations_[i];
-    if (!every_state_ && behind_open_set() && op.action != Action::kGet) return false;  // O1
+    if (!every_state_ && behind_open_set() && op.action != Action::kGet) return false;  // LINEAR-1
     const std::size_t twin = op.open() ? open_.before(i) : OpenOperations::kNone;
-    if (twin != OpenOperations::kNone && !placed(twin)) return false;  // O2
+    if (twin != OpenOperations::kNone && !placed(twin)) return false;  // LINEAR-2
     State after = state_;
     const bool trusted = mutant(Mutant::kTrustReads) && op.reads();
     if (!trusted && !apply(after, op)) return false;
     Configuration c{ordered_, after};
     c.ordered[i / 64] |= std::uint64_t{1} << (i % 64);
-    if (op.open() && bounded_ && !open_.bearable(after, c.ordered)) return false;  // O3
+    if (op.open() && bounded_ && !open_.bearable(after, c.ordered)) return false;  // LINEAR-3
     Bits bits = c.ordered;
     if (mutant(Mutant::kCacheWithoutState)) c.state = State{};
     if (!seen_.insert(std::move(c)).second) return false;
@@ -173,7 +173,7 @@ class Search {
   const bool every_state_;
   std::span<const Operation> operations_;
   const OpenOperations open_;
-  bool bounded_ = false;  // O3 holds
+  bool bounded_ = false;  // LINEAR-3 holds
   std::vector<Entry> entries_;
   std::vector<std::size_t> returns_;  // of an operation: its entry, or 0
   std::size_t unordered_ = 0;         // returned operations without a place

@@ -3,14 +3,15 @@
 // What is known beforehand of the open operations of a history, so that the search need not try
 // every subset of them: each rule leaves out orders only where another one does as well.
 //
-// O1  An open set has its place directly before a get that answers its value, or is not needed:
+// INVARIANT LINEAR-1  An open set has its place directly before a get that answers its value, or is
+//               not needed:
 // what
 //     else comes behind it would be a set (or nothing), and the order without it is as good.
-// O2  Of open operations whose effects nobody can tell apart (incr; push of items that no range
-//     showed) the one called first goes first: exchanging two of them changes no answer, and the
-//     one called first may take any place that the other may.
-// O3  A counter and a list only grow.  An open operation that takes the object beyond what an
-//     answer without a place yet said can have no place now.
+// INVARIANT LINEAR-2  Of open operations whose effects no client can tell apart (incr; push of
+//     items that no range showed) the one called first goes first: exchanging two of them changes
+//     no answer, and the one called first may take any place that the other may.
+// INVARIANT LINEAR-3  A counter and a list only grow.  An open operation that takes the object
+//     beyond what an answer without a place yet said can have no place now.
 
 #include <cstdint>
 #include <span>
@@ -29,9 +30,11 @@ class OpenOperations {
 
   explicit OpenOperations(std::span<const Operation> operations);
 
-  bool needless(const Operation& open) const;                           // O1
-  std::size_t before(std::size_t open) const { return before_[open]; }  // O2: its twin, or kNone
-  // O3, after an open operation; `ordered`: a bit per operation that has a place.
+  bool needless(const Operation& open) const;  // LINEAR-1
+  std::size_t before(std::size_t open) const {
+    return before_[open];
+  }  // LINEAR-2: its twin, or kNone
+  // LINEAR-3, after an open operation; `ordered`: a bit per operation that has a place.
   bool bearable(const State& state, const std::vector<std::uint64_t>& ordered) const;
 
  private:

@@ -61,7 +61,7 @@ std::string replay(std::uint64_t seed, const Options& options);
 // Takes fault classes out as long as the same property breaks; gives what is left.
 Options shrink(std::uint64_t seed, const Options& options, std::string& without);
 
-// What SCENARIOS-consensus.md calls what the mutant does, and the rule that it removes.
+// What consensus/DESIGN.md calls what the mutant does, and the rule that it removes.
 const char* scenario(core::Mutant mutant);
 const char* rule(core::Mutant mutant);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    F2 rests on a fence that is one: what the default takes back stays taken back, and so
+// GOAL    FABRIC-F2 rests on a fence that is one: what the default takes back stays taken back, and
+//         so
 // does
 //         what the destruction of a queue pair takes back.  The access flags of a connection are
 //         none on soft-RoCE of Linux 6.1, so the test can see one; they are used only where

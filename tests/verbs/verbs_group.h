@@ -2,7 +2,7 @@
 #pragma once
 // A group over RDMA for the tests that run on every kind of fabric.
 //
-// Reads, writes and cells need nobody's processor but the caller's; connections do.  Where several
+// Reads, writes and cells need only the caller's processor; connections do.  Where several
 // replicas are objects of one test thread, whoever waits for something polls the others too, and
 // keeps what they report for their owners.
 //
@@ -33,7 +33,7 @@ class VerbsGroup {
   explicit VerbsGroup(Fence fence = Fence::kDeregister, HugePages pages = HugePages::kRequire);
   std::unique_ptr<Fabric> open(std::uint8_t id, std::uint8_t replicas = 3);
   void lose_memory(std::uint8_t id);
-  // Lets nobody but its owner poll this fabric; and again.
+  // Lets only its owner poll this fabric; and again.
   void hold(Fabric& fabric) noexcept;
   void release(Fabric& fabric) noexcept;
   // A device knows no half of a post: the writer is stopped before it, and goes on with it.

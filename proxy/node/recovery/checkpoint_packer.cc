@@ -191,7 +191,7 @@ void CheckpointPacker::distrust(std::uint64_t verified) {
   if (!all.ok()) return;
   for (const checkpoint::Listed& one : all.value()) {
     if (value(one.manifest.at.index) <= verified) continue;
-    CRANE_ASSERT(one.manifest.at.index != relied_);  // G5
+    CRANE_ASSERT(one.manifest.at.index != relied_);  // IMAGE-5
     const Outcome gone = checkpoints_.remove(one.name);
     spdlog::warn("checkpoint {} is younger than the last verified entry {}: {}", one.name, verified,
                  gone.ok() ? "removed" : checkpoints_.why());

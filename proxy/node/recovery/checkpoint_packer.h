@@ -7,10 +7,10 @@
 //
 // Threads: the node's one thread, inside its event loop; packing in a process of its own.
 // INVARIANT PACK-1  Only one checkpoint is made at a time, from begin() until packed() or
-// abandon(). INVARIANT PACK-2  Consensus hears only of checkpoints that are verified and behind
-// which this
+//                   abandon().
+// INVARIANT PACK-2  Consensus hears only of checkpoints that are verified and behind which this
 //                   replica was compared with the others: of one that it might have to distrust
-//                   later the log is not cut (G5).
+//                   later the log is not cut (IMAGE-5).
 
 #include <event2/event.h>
 #include <event2/event_struct.h>

@@ -70,7 +70,7 @@ void Checkpointer::give_up(const std::string& why) {
   const bool held = holds();
   state_ = State::kIdle;
   actions_.discard();
-  if (held) actions_.release();  // Q1
+  if (held) actions_.release();  // TAKE-1
 }
 
 void Checkpointer::slide() {
@@ -103,7 +103,7 @@ std::int64_t Checkpointer::step(std::int64_t now_ns, bool leads_others) {
   }
   rest_ns_ = now_ns - asked_ns_;
   enter(State::kDumping, now_ns);
-  if (const Outcome begun = actions_.dump(); !begun.ok()) give_up(begun.error().what);  // Q2
+  if (const Outcome begun = actions_.dump(); !begun.ok()) give_up(begun.error().what);  // TAKE-2
   return kNoLook;
 }
 
@@ -115,7 +115,7 @@ void Checkpointer::dumped(std::int64_t now_ns, const std::string& why_not) {
   CRANE_ASSERT(state_ == State::kDumping);
   held_ns_ = now_ns - since_ns_;
   enter(State::kPublishing, now_ns);
-  actions_.release();  // Q1
+  actions_.release();  // TAKE-1
   if (const Outcome begun = actions_.publish(); !begun.ok()) give_up(begun.error().what);
 }
 

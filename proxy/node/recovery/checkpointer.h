@@ -23,9 +23,9 @@
 // is told.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O but the actions.
-// INVARIANT Q1  The log is held exactly from prepared() until release(), which every way out of
+// INVARIANT TAKE-1  The log is held exactly from prepared() until release(), which every way out of
 //               kResting and kDumping calls once.
-// INVARIANT Q2  dump() is called only when unrest() was empty, with nothing between the two.
+// INVARIANT TAKE-2  dump() is called only when unrest() was empty, with nothing between the two.
 
 #include <cstdint>
 #include <functional>
@@ -89,7 +89,7 @@ class Checkpointer {
   void dumped(std::int64_t now_ns, const std::string& why_not);
   void published(std::int64_t now_ns, const std::string& why_not);
 
-  // Q1
+  // TAKE-1
   bool holds() const noexcept { return state_ == State::kResting || state_ == State::kDumping; }
   State state() const noexcept { return state_; }
   // The entry that is tried, or was.

@@ -28,13 +28,13 @@ class FetchPatience {
 };
 
 // A replica whose host holds nothing of the group, neither log nor checkpoint, begins at the newest
-// that another one has; if nobody has any, as a new one, or, if the others know it, as one that
+// that another one has; if none has any, as a new one, or, if the others know it, as one that
 // lost its memory.  `must`: whatever its host holds, and not as a new one.  False: it cannot begin;
 // if somebody has one that cannot be had, after a message.
 bool fetch_before_start(const Config& config, bool must);
 
 // A node ended with this status: was that for the lack of a checkpoint, and is one here now?  If
-// nobody has it, who leads has one taken.
+// none has it, the leader has one taken.
 bool fetch_after(const Config& config, ExitStatus status);
 
 }  // namespace crane::node

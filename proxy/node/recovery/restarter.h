@@ -16,8 +16,9 @@
 // one, proposed by two leaders, means nothing: both are functions of the log.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O but the actions.
-// INVARIANT X1  The log is held exactly from the second entry until begin(), which is called once.
-// INVARIANT X2  end() is called only when over() was true, with nothing between the two.
+// INVARIANT RESTARTER-1  The log is held exactly from the second entry until begin(), which is
+//               called once.
+// INVARIANT RESTARTER-2  end() is called only when over() was true, with nothing between the two.
 
 #include <cstdint>
 #include <functional>
@@ -69,14 +70,14 @@ class Restarter {
   void step(Index applied) {
     if (state_ != State::kHolding || applied < at_ || !actions_.over()) return;
     state_ = State::kWaiting;
-    actions_.end();  // X2
+    actions_.end();  // RESTARTER-2
   }
   // The kernel has ended it, and its files are kept.
   void gone() {
     CRANE_ASSERT(state_ == State::kWaiting);
     state_ = State::kIdle;
     told_ = ended_ = false;
-    actions_.begin();  // X1
+    actions_.begin();  // RESTARTER-1
   }
 
   bool holds() const noexcept { return state_ == State::kHolding || state_ == State::kWaiting; }

@@ -122,7 +122,7 @@ std::string ServerDump::unrest() {
 
 // --- while it rests -----------------------------------------------------------------------------
 
-// REQUIRES: at rest (Q2).
+// REQUIRES: at rest (TAKE-2).
 Outcome ServerDump::dump() {
   const dmt::SchedulerState& s = parts_.layout.scheduler;
   NodeState& state = contents_.state;

@@ -154,7 +154,7 @@ void ServerRestart::close_all() {
   }
 }
 
-// REQUIRES: the server is over, and this node has the turn (X2).
+// REQUIRES: the server is over, and this node has the turn (RESTARTER-2).
 void ServerRestart::end_server() {
   parts_.drain();
   CRANE_ASSERT(parts_.layout.scheduler.applied_index.load() == value(machine_.at()));

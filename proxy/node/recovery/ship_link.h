@@ -2,7 +2,7 @@
 #pragma once
 // The connection over which checkpoints travel between hosts: a secure link of its own kind
 // (kVisitPlane) to the port of the other replica's fabric, with the group's secret as its only
-// credential (S1, S2 of consensus/fabric/secure_link.h).
+// credential (LINK-S1, LINK-S2 of consensus/fabric/secure_link.h).
 //
 // Threads: one; put() and get() block, for as long as the other side may be silent.
 
@@ -34,7 +34,7 @@ class ShipLink final : public checkpoint::Wire {
   const int silence_ms_;
 };
 
-// Who dials: a replica, and where the others are.
+// The replica that dials, and where the others are.
 struct ShipParty {
   ReplicaId self{};
   std::vector<consensus::Endpoint> endpoints;  // one per replica

@@ -65,7 +65,7 @@ class Shipping {
   };
   struct Job {
     Shipping* owner = nullptr;
-    ReplicaId who{};  // gets it; of the fetching one nobody
+    ReplicaId who{};  // gets it; of the fetching one none
     checkpoint::Worker worker;
     event event_{};
   };

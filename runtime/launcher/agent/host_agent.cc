@@ -158,7 +158,7 @@ class HostAgent {
   // How its node ended, and its last words, before it was started to fetch a checkpoint.
   std::optional<std::pair<int, std::string>> before_fetch_;
   std::pair<int, std::string> ended_;  // how its last node ended, and its last words
-  std::optional<int> drained_;         // how its node ended, which an operator wanted (H4)
+  std::optional<int> drained_;         // how its node ended, which an operator wanted (AGENT-4)
   bool resumes_ = false;               // brought back, and does not serve yet
   std::string in_vain_;                // why it did not come back
 };
@@ -255,7 +255,7 @@ void HostAgent::on_command(const Json& command) {
 void HostAgent::on_disconnect() {
   connected_ = false;
   if (!started_) return stop();
-  // H1.  The remote shell shall not wait for us (H3).
+  // AGENT-1.  The remote shell shall not wait for us (AGENT-3).
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int fd : {0, 1, 2}) dup2(nothing, fd);
   close(nothing);
@@ -365,7 +365,7 @@ void HostAgent::leave(int status) {
   done_ = true;
 }
 
-// H4.  An operator ended its node, or brought it back in vain.
+// AGENT-4.  An operator ended its node, or brought it back in vain.
 bool HostAgent::stays_drained(int status) {
   const bool marked = access(drained_mark().c_str(), F_OK) == 0;
   const bool failed = std::exchange(resumes_, false) && !marked;
@@ -534,7 +534,8 @@ int HostAgent::run() {
 
 }  // namespace
 
-// H3: sshd keeps a connection until what it started has ended, whether or not anything is open.
+// AGENT-3: sshd keeps a connection until what it started has ended, whether or not anything is
+// open.
 int run_host_agent() {
   int lookout[2] = {-1, -1};
   const pid_t agent = pipe2(lookout, O_CLOEXEC) == 0 ? fork() : -1;

@@ -19,15 +19,16 @@
 //                 {"t":"stop"}   {"t":"kill"}
 //                 {"t":"end","name":"...","dir":"..."}   stops the group's agents of this host
 //
-// H1: what was started ends only when it is told to (or by itself): an agent whose connection is
-//     lost goes on in silence, so that neither the network to crane-run nor the machine of
-//     crane-run is a point where the whole group fails.  Nothing goes on that was not started.
-// H2: the node ends (SIGTERM) when its agent does, however that dies.
-// H3: what the remote shell started is a process before the agent, which ends as the agent does, or
-//     when the connection is lost: no remote shell waits for a group that it has nothing to do
-//     with.
-// H4: a replica that an operator drained has no node until an operator brings it back, or its group
-//     is started again (agent_door.h).
+// INVARIANT AGENT-1  what was started ends only when it is told to (or by itself): an agent whose
+//     connection is lost goes on in silence, so that neither the network to crane-run nor the
+//     machine of crane-run is a point where the whole group fails.  Nothing goes on that was not
+//     started.
+// INVARIANT AGENT-2  the node ends (SIGTERM) when its agent does, however that dies.
+// INVARIANT AGENT-3  what the remote shell started is a process before the agent, which ends as the
+//     agent does, or when the connection is lost: no remote shell waits for a group that it has
+//     nothing to do with.
+// INVARIANT AGENT-4  a replica that an operator drained has no node until an operator brings it
+//     back, or its group is started again (agent_door.h).
 
 namespace crane::launcher {
 

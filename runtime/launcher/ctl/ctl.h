@@ -84,7 +84,7 @@ int resume_replica(const Request& request);
 int replace_replica(const Request& request);
 int restore_replica(Request request);
 
-// The digest of the group's log, which its checkpoints have in common; "": nobody tells.
+// The digest of the group's log, which its checkpoints have in common; "": no node tells.
 std::string log_digest_of(const Request& request, const std::string& group);
 // VIEW.INDEX as a user gave it, in `request.checkpoint` or in place of the group, becomes a name;
 // 0, or the exit status after a message.  Empty: none was given.

@@ -269,10 +269,11 @@ int choose_member(const Request& request, std::string& group) {
   }
   const std::string role = role_of(summary, request.replica);
   if (role == "analysis") {
-    return refuse(group, name_of(request.replica) +
-                             " is an analysis replica: it serves nobody, and crane-run brings it "
-                             "back; crane-ctl member remove " +
-                             std::to_string(request.replica) + " ends it");
+    return refuse(group,
+                  name_of(request.replica) +
+                      " is an analysis replica: it serves no client, and crane-run brings it "
+                      "back; crane-ctl member remove " +
+                      std::to_string(request.replica) + " ends it");
   }
   if (!role.empty()) return 0;
   return refuse(group, name_of(request.replica) + " is no member; see crane-ctl member list");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Who starts the nodes of a group on this machine: crane-run, which started all of them here; the
-// agent of crane-run --hosts, which started one; or nobody that can be asked.
+// The program that starts the nodes of a group on this machine: crane-run, which started all of
+// them here; the agent of crane-run --hosts, which started one; or none that can be asked.
 //
 // Threads: plain functions.
 

@@ -31,7 +31,7 @@ Health health_of(const nlohmann::json& summary);
 std::string table_of(const nlohmann::json& summary);
 // As `member list -o json` has them.
 nlohmann::json members_json(const nlohmann::json& summary);
-// The members by the word of who leads, else of the newest view that answers; empty: nobody tells.
+// The members by the word of who leads, else of the newest view that answers; empty: no node tells.
 std::string members_of(const nlohmann::json& summary);
 
 }  // namespace crane::launcher

@@ -187,7 +187,7 @@ class Group {
   bool ending_ = false;         // the servers were told to end, so that their files are equal
   std::string refused_;         // why the server cannot be dumped; empty: it can, for all we know
   std::int64_t asked_ms_ = 0;   // when a checkpoint was asked for, for those who wait
-  bool analysis_gone_ = false;  // nobody is to be in the analysis replica's place,
+  bool analysis_gone_ = false;  // none is to be in the analysis replica's place,
   bool analysis_settled_ = false;  // and the group's list says so; or somebody is, and it says that
   std::int64_t analysis_asked_ms_ = 0;
   std::uint64_t shown_ = 0;  // bytes of the servers' output that were passed on

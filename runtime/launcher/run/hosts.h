@@ -2,7 +2,7 @@
 #pragma once
 // A group of several hosts as crane-run sees it: an agent (host_agent.h) on each, at the end of a
 // remote shell.  All hosts are asked before anything starts on one of them; what starts afterwards
-// ends only when it is told to (H1), so whoever loses crane-run loses no service.
+// ends only when it is told to (AGENT-1), so whoever loses crane-run loses no service.
 //
 // Threads / Processes: one thread; one child per host, the remote shell.
 

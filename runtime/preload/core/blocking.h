@@ -63,7 +63,7 @@ inline void let_others_go(Turn& turn) noexcept {
 }
 
 // The same in serial mode for who has done nothing for anybody, where threads wait in loops: an
-// unlock that woke nobody is how such a loop looks for work again (rule 11).
+// unlock that woke no thread is how such a loop looks for work again (rule 11).
 inline void let_others_go_if_idle(Turn& turn, std::uint32_t woken) noexcept {
   const bool spins = turn.w.header.configuration.stall_rule == dmt::StallRule::kSpins;
   if (woken == 0 && spins) turn.yield();

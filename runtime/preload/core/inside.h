@@ -7,8 +7,8 @@
 // A thread that has no slot (the library is not attached, a thread of a foreign library before its
 // adoption, a thread past its end) is inside for good: everything it calls is real.
 //
-// INVARIANT I1  The application's code never runs with inside() true (but for threads without a
-//               slot).  So a wrapper leaves with OutsideCrane before a real call that may be
+// INVARIANT INSIDE-1  The application's code never runs with inside() true (but for threads without
+//               a slot).  So a wrapper leaves with OutsideCrane before a real call that may be
 //               cancelled, longjmp away, or call back into the program (malloc, atfork handlers):
 //               the unwinder does not run our destructors (no exceptions here).
 

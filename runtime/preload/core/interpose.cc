@@ -2,7 +2,7 @@
 // The exported entry points, one per row of interposed.def.  Nothing else of this library is
 // visible.
 //
-// What must hold here (STYLE R8-R11):
+// What must hold here:
 //  * No logic: a stub tests one thread-local byte and calls the wrapper or the real function.
 //  * It may run before any constructor, in a thread without a slot, in a signal handler, and inside
 //    dlsym (which allocates, and the allocator locks mutexes): then it resolves its own symbol

@@ -5,10 +5,10 @@
 //
 // Threads: written by init() (idempotent, before there are threads), read by all.
 //
-// INVARIANT R1  After init() every pointer is non-null but for symbols that this libc does not
+// INVARIANT REAL-1  After init() every pointer is non-null but for symbols that this libc does not
 // have;
 //               an attached thread runs only after init().  Before it, a stub resolves its own
-//               symbol (STYLE R9: constructors of other libraries run before ours).
+//               symbol (constructors of other libraries run before ours).
 
 #include <cstdarg>
 

@@ -11,7 +11,7 @@ namespace {
 
 std::uint32_t vdso_restores = 0;  // the vDSO is ours since this restore; with the turn
 
-// R1.  The thread has the turn.
+// RESTORE-1.  The thread has the turn.
 void after_restore(std::uint32_t restores) noexcept {
   if (vdso_restores != restores) {
     take_over_vdso();  // the restoring kernel's own, where the old one was

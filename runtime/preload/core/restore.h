@@ -7,8 +7,8 @@
 // dmt::await_turn() when they were saved (dmt/rest.h), so that looking there, and where a thread
 // begins, is enough: nothing is looked at on the way out of Crane, and a call costs what it did.
 //
-// INVARIANT R1  No thread of a restored process leaves Crane before its system calls are looked at,
-//               RDTSC is a fault and the vDSO is ours again.
+// INVARIANT RESTORE-1  No thread of a restored process leaves Crane before its system calls are
+//               looked at, RDTSC is a fault and the vDSO is ours again.
 
 namespace crane {
 

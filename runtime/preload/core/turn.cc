@@ -105,7 +105,7 @@ void cancellation_point(Op op) noexcept { Turn turn(op, Turn::kCancellationPoint
 void cancel_self() noexcept {
   self.cancel_disabled = true;
   self.entry->cancel_requested = false;
-  InsideCrane::set_outside();  // I1: the cleanup handlers are the application's
+  InsideCrane::set_outside();  // INSIDE-1: the cleanup handlers are the application's
   real::pthread_exit(PTHREAD_CANCELED);
   __builtin_unreachable();
 }

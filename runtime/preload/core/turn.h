@@ -24,7 +24,7 @@
 // deliverable; errno is kept over it.  A handler may longjmp or end the thread: nothing may be held
 // when the Turn goes, and a Turn must be the last thing that ends in its scope.
 //
-// Threads: the own thread only.  In a thread without a slot no Turn may be made (H1).
+// Threads: the own thread only.  In a thread without a slot no Turn may be made (THREAD-1).
 
 #include <cerrno>
 #include <cstdint>
@@ -89,7 +89,7 @@ class Turn {
   void take() noexcept;
 
   // Puts the turn and goes to the tail of the run queue, without the turn in serial mode too: for a
-  // call into the kernel that nobody can observe, after which take() is due.
+  // call into the kernel that no other thread can observe, after which take() is due.
   void pass_on() noexcept;
 
   // Ends the operation here for a thread or process that does not go on: no delivery.

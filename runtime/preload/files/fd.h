@@ -11,11 +11,11 @@
 // Internal functions return a value >= 0 or a negative error number; finish() makes libc's form.
 //
 // Threads: everything REQUIRES the turn but for bound_file() and is_plain(), which may be read
-// without it to find out that a descriptor is plain (nobody changes what another thread uses, but
-// in a program that is wrong natively too).
+// without it to find out that a descriptor is plain (no thread changes what another thread uses,
+// but in a program that is wrong natively too).
 //
-// INVARIANT D1  A descriptor that is not bound (file 0) is plain: its calls go to the kernel.
-// INVARIANT D2  No kernel call is made while holding the turn that another thread of the replica
+// INVARIANT FD-1  A descriptor that is not bound (file 0) is plain: its calls go to the kernel.
+// INVARIANT FD-2  No kernel call is made while holding the turn that another thread of the replica
 //               would have to end (D12).
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// stdio on bound descriptors: libc's own streams read and write by system calls that nobody sees,
-// so a bound descriptor gets a stream of ours that calls the wrappers (wrap_stdio.cc).
+// stdio on bound descriptors: libc's own streams read and write by system calls that no wrapper
+// sees, so a bound descriptor gets a stream of ours that calls the wrappers (wrap_stdio.cc).
 //
 // Threads: no turn may be held (the streams allocate).
 

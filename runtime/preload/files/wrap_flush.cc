@@ -34,8 +34,8 @@ void clear(std::atomic<std::uint32_t>& one) noexcept {
   futex_wake(&one, 1);
 }
 
-// `call` without the turn.  F1: when the table is full it comes first, which only takes longer.
-// A descriptor below 0 needs no mark: nobody can close it.
+// `call` without the turn.  FLUSH-1: when the table is full it comes first, which only takes
+// longer.  A descriptor below 0 needs no mark: nobody can close it.
 template <typename Call>
 int flush(Op op, int fd, Call call) noexcept {
   Turn turn(op, Turn::kCancellationPoint);

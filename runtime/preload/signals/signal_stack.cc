@@ -214,7 +214,7 @@ void move_to_operation(Continuation f, int signo, siginfo_t* info, void* context
   const Stacks& s = self.stacks;
   const Frame frame = frame_of(context);
   const std::uintptr_t interrupted = stack_pointer_of(context);
-  if (is_on_entry(s, interrupted)) return;  // SS2
+  if (is_on_entry(s, interrupted)) return;  // STACK-2
   const bool nested = is_on_operation(s, interrupted);
   std::uintptr_t to = place_below(nested ? interrupted - kRedZone : s.next, frame);
   // Jumps out of many handlers have used it up: as a kernel without alternate stacks.

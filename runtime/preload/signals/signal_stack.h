@@ -16,9 +16,9 @@
 //
 // Threads: each has its own; `map` is for a thread to come.
 //
-// INVARIANT SS1  No frame of ours is live on the entry stack while the program's code runs.
-// INVARIANT SS2  A handler of ours that interrupts another one on the entry stack stays there: that
-//                one may itself have interrupted an operation, whose frame ends at `next`.
+// INVARIANT STACK-1  No frame of ours is live on the entry stack while the program's code runs.
+// INVARIANT STACK-2  A handler of ours that interrupts another one on the entry stack stays there:
+//                that one may itself have interrupted an operation, whose frame ends at `next`.
 
 #include <ucontext.h>
 
@@ -56,8 +56,8 @@ void arm(void* memory) noexcept;
 void disarm() noexcept;
 
 // Continues on the operation stack of the calling thread, or, where it has no room, below the
-// program's frames.  Returns where the frame cannot be moved, or must not (SS2): the caller goes on
-// where it is.
+// program's frames.  Returns where the frame cannot be moved, or must not (STACK-2): the caller
+// goes on where it is.
 void move_to_operation(Continuation f, int signo, siginfo_t* info, void* context) noexcept;
 
 // Continues where the kernel would have called the program's handler `action`.  False: that stack

@@ -38,7 +38,7 @@ std::uintptr_t stack_pointer_of(const struct __jmp_buf_tag* e) noexcept {
     exchange_mask(turn.w, e->__saved_mask.__val[kMaskAt]);
   }
   signal_stack::jump_to(stack_pointer_of(e));
-  InsideCrane::set_outside();  // I1: the frames of ours that are jumped over end nothing
+  InsideCrane::set_outside();  // INSIDE-1: the frames of ours that are jumped over end nothing
   real_jump(e, v);
   __builtin_unreachable();
 }

@@ -22,7 +22,7 @@ dmt::DatagramState& state(dmt::Layout& w, std::uint32_t file) noexcept {
 
 constexpr std::uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
-// As the segment has addresses (U2), and as a socket of `domain` shows them.
+// As the segment has addresses (DMT-U2), and as a socket of `domain` shows them.
 void unmap(VirtualAddress& a) noexcept {
   if (a.family != AF_INET6 || std::memcmp(a.ip, kMapped, sizeof kMapped) != 0) return;
   std::memmove(a.ip, a.ip + 12, 4);

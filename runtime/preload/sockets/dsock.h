@@ -2,7 +2,7 @@
 #pragma once
 // Virtual UDP sockets as the system calls see them, on top of dmt/datagrams.h.  A server's sockets
 // reach each other: by loopback, by the address of the one interface (interfaces.h), and in
-// multicast groups.  What goes elsewhere goes nowhere, as on a network where nobody listens; it is
+// multicast groups.  What goes elsewhere goes nowhere, as on a network where no host listens; it is
 // counted, and said at the 1st, 10th, 100th ... time.
 //
 // Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Sockets that the kernel keeps the messages of: unix datagrams by name and netlink.  It is asked
-// without waiting; who waits does so in the scheduler.  Who sends knows the receiver by
+// without waiting; who waits does so in the scheduler.  The sender knows the receiver by
 // the hash of its name (usock.h) and says that something is there; of what comes from outside of
-// the server nobody knows, so who waits looks again now and then.
+// the server no process knows, so a thread that waits looks again now and then.
 //
 // Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
 

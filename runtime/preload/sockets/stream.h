@@ -5,7 +5,7 @@
 // follows has nothing to wait for but the kernel itself.
 //
 // A program image that we cannot hook in all places (stdio of another library) may write bytes that
-// nobody counted: they are read when the last writer is gone.
+// no wrapper counted: they are read when the last writer is gone.
 //
 // Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Against starvation at mutexes.  Who is woken by an unlock has to try again, and another thread
-// may have been faster; in a deterministic schedule it may be faster for ever.  So a thread that
-// failed kPatience times reserves the mutex: until it has it, the others' attempts fail.
+// Against starvation at mutexes.  A thread that is woken by an unlock has to try again, and another
+// thread may have been faster; in a deterministic schedule it may be faster for ever.  So a thread
+// that failed kPatience times reserves the mutex: until it has it, the others' attempts fail.
 //
 // Departs from PARROT, whose round-robin queue has the same cycle; direct hand-off at every unlock
 // would cost a thread switch per contended lock.

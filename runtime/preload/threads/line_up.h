@@ -3,7 +3,7 @@
 // Line-ups: soft barriers before long computations (PARROT's; CRANE section 7.4, rule 13).
 //
 // Those of hints/crane.h are a process' own: a child of fork has its parent's as they were set up,
-// and nobody in them.  Those of functions (line_up_point.h) are the replica's, in the segment.
+// and no thread in them.  Those of functions (line_up_point.h) are the replica's, in the segment.
 //
 // Threads: as said.
 
@@ -14,7 +14,7 @@
 namespace crane {
 
 // Waits, as one operation, until l.count threads have come, l.timeout_us of virtual time have
-// passed, or nobody else can come.  `object` is what they wait for.  REQUIRES a slot, that no turn
+// passed, or no other can come.  `object` is what they wait for.  REQUIRES a slot, that no turn
 // is held, and that the caller is inside Crane.
 void line_up(dmt::LineUp& l, std::uint64_t object) noexcept;
 

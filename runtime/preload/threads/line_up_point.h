@@ -12,8 +12,8 @@
 // fork keeps the breakpoints; a new program sets its own.  A name that no object of a process
 // exports is nothing wrong there: the segment says whether any process has it (LineUpPoint).
 //
-// INVARIANT B1  A breakpoint's moved instruction is complete before the breakpoint is written, and
-//               the table's entry is never taken back: who is on the way to it finds it.
+// INVARIANT POINT-1  A breakpoint's moved instruction is complete before the breakpoint is written,
+//               and the table's entry is never taken back: who is on the way to it finds it.
 //
 // Threads: as said.  Bounds: kBreakpointsMax different addresses in one process.
 

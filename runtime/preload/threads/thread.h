@@ -6,8 +6,8 @@
 // Threads: `self` is the thread's own.  The table of threads is read and written only while holding
 // the turn, but for `cancel_requested` of the own entry.
 //
-// INVARIANT H1  self.slot != kNone iff the thread may take turns; without a slot InsideCrane is set
-//               for good and all its calls are real.
+// INVARIANT THREAD-1  self.slot != kNone iff the thread may take turns; without a slot InsideCrane
+//               is set for good and all its calls are real.
 
 #include <atomic>
 #include <cstddef>
@@ -79,7 +79,7 @@ inline void look_for_stray_thread(const void* caller) noexcept {
   if (self.slot == dmt::kNone && !self.known && world != nullptr) report_stray_thread(caller);
 }
 
-// Back to the server's processor, after a computation that nobody waited for.
+// Back to the server's processor, after a computation that no other thread waited for.
 void come_home() noexcept;
 
 // In the application's code, with a slot.
@@ -127,8 +127,8 @@ void prepare_thread_end() noexcept;
 // Marks the calling thread as one whose end is an operation.
 void arm_thread_end() noexcept;
 // A thread that has ended for the schedule is in libc for a while yet: it gives its memory back,
-// its arena and its stack.  In serial mode nobody of its process goes on before it is gone from the
-// kernel, so that addresses depend on the schedule alone.
+// its arena and its stack.  In serial mode no thread of its process goes on before it is gone from
+// the kernel, so that addresses depend on the schedule alone.
 extern std::atomic<std::uint32_t> ending_thread;  // its id; 0 = none
 void wait_for_ending_thread() noexcept;
 inline void let_ending_thread_go() noexcept {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Y2: what an analysis replica keeps never exceeds its limit; it can be read while it
+// GOAL    SPOOL-1: what an analysis replica keeps never exceeds its limit; it can be read while it
 // grows,
 //         and what was read takes no room.
 // METHOD  Entries into a spool in a temporary directory, read by the follower of histories.

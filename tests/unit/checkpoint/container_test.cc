@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    A server runs isolated in its container or process tree and leaves nothing behind.
 // METHOD  /bin/sh as the server; its standard output is a pipe to the test.
-// CHECKS  K1 (no process left), K2 (no mount in our namespace), status, isolation, errors told
+// CHECKS  CONTAINER-1 (no process left), CONTAINER-2 (no mount in our namespace), status,
+//         isolation, errors told
 // apart.
 #include "checkpoint/container.h"
 #include "tests/unit/waiting.h"

@@ -2,7 +2,7 @@
 // GOAL    A server in its container is dumped while it runs, goes on, and comes back elsewhere.
 // METHOD  patient.c as the server: threads, processes, two users, shared mappings, files without a
 //         name; asked through a file in the directory bound to /run/crane.
-// CHECKS  State in memory and files, end status, K1 and K2 for a server that came back; every
+// CHECKS  State in memory and files, end status, CONTAINER-1..2 for a server that came back; every
 //         refusal has a reason in words and leaves nothing.
 #include <fcntl.h>
 #include <poll.h>

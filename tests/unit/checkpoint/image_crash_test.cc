@@ -3,7 +3,8 @@
 //         stay as they were, and what is left over goes away.
 // METHOD  A child process that dies at each fault point in turn; a file system of some MB; the
 //         order of syncs and renames, from this program's own fsync.
-// CHECKS  G1 (whole when it has its name), G3, G4; every named fault point was passed.
+// CHECKS  IMAGE-1 (whole when it has its name), IMAGE-3, IMAGE-4; every named fault point was
+//         passed.
 // REPLAY  --rng-seed repeats the contents.
 #include <sched.h>
 #include <sys/mount.h>
@@ -133,7 +134,7 @@ void at_every_point(const std::set<std::string>& operations,
 
 }  // namespace
 
-TEST_CASE("image: killed at every point of publishing", "[root][processes][G1][G4]") {
+TEST_CASE("image: killed at every point of publishing", "[root][processes][IMAGE-1][IMAGE-4]") {
   INFO("seed " << Catch::rngSeed());
   at_every_point(
       {"begin", "publish"},
@@ -158,7 +159,7 @@ TEST_CASE("image: killed at every point of publishing", "[root][processes][G1][G
 }
 
 TEST_CASE("image: killed at every point of verifying and of retention",
-          "[root][processes][G3][G4]") {
+          "[root][processes][IMAGE-3][IMAGE-4]") {
   INFO("seed " << Catch::rngSeed());
   const auto work = [](World& w) {
     Checkpoints all({w.directory, 1, {}});
@@ -177,7 +178,7 @@ TEST_CASE("image: killed at every point of verifying and of retention",
   });
 }
 
-TEST_CASE("image: killed at every point of unpacking", "[root][processes][G2][G4]") {
+TEST_CASE("image: killed at every point of unpacking", "[root][processes][IMAGE-2][IMAGE-4]") {
   INFO("seed " << Catch::rngSeed());
   const auto work = [](World& w) {
     return Checkpoints({w.directory, 1, {}}).unpack(w.names[1], w.target, kOurs).ok();
@@ -193,7 +194,7 @@ TEST_CASE("image: killed at every point of unpacking", "[root][processes][G2][G4
 }
 
 TEST_CASE("image: killed at every point of shipping, it goes on where it was",
-          "[root][processes][G1][G4]") {
+          "[root][processes][IMAGE-1][IMAGE-4]") {
   INFO("seed " << Catch::rngSeed());
   const auto ship = [](World& w) {
     Checkpoints all({w.directory, 1, {}});
@@ -233,7 +234,7 @@ TEST_CASE("image: killed at every point of shipping, it goes on where it was",
   });
 }
 
-TEST_CASE("image: what is published was synced before it got its name", "[root][G1]") {
+TEST_CASE("image: what is published was synced before it got its name", "[root][IMAGE-1]") {
   std::mt19937_64 random(Catch::rngSeed());
   Scratch scratch;
   Checkpoints all = checkpoints_in(scratch.path());
@@ -272,7 +273,7 @@ TEST_CASE("image: what is published was synced before it got its name", "[root][
   fault_hook = nullptr;
 }
 
-TEST_CASE("image: a shipment that was garbled on the way is fetched again", "[root][G1]") {
+TEST_CASE("image: a shipment that was garbled on the way is fetched again", "[root][IMAGE-1]") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
   Scratch scratch;
@@ -309,7 +310,7 @@ TEST_CASE("image: a shipment that was garbled on the way is fetched again", "[ro
   CHECK(Checkpoints({there, 1, {}}).list().value().empty());
 }
 
-TEST_CASE("image: cleaning leaves alone what a living process works on", "[root][G4]") {
+TEST_CASE("image: cleaning leaves alone what a living process works on", "[root][IMAGE-4]") {
   std::mt19937_64 random(Catch::rngSeed());
   Scratch scratch;
   Checkpoints mine = checkpoints_in(scratch.path()), other = checkpoints_in(scratch.path());
@@ -348,7 +349,7 @@ TEST_CASE("image: nobody waits for the removal of what an unpacking left", "[roo
   CHECK(!fs::exists(target + ".tmp"));
 }
 
-TEST_CASE("image: a full disk is said to be full, and leaves what was there", "[root][G4]") {
+TEST_CASE("image: a full disk is said to be full, and leaves what was there", "[root][IMAGE-4]") {
   INFO("seed " << Catch::rngSeed());
   Scratch scratch;
   struct Seen {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    A published checkpoint is found, verified, unpacked as it was, and nothing else is.
 // METHOD  Small parts of a checkpoint; damage of each kind to each file in turn.
-// CHECKS  G2 (all or nothing, ours or refused), G3 (the newest verified one stays), messages that
-//         name the file and what to do.
+// CHECKS  IMAGE-2 (all or nothing, ours or refused), IMAGE-3 (the newest verified one stays),
+//         messages that name the file and what to do.
 // REPLAY  --rng-seed repeats contents and damage.
 #include "checkpoint/image.h"
 
@@ -19,7 +19,7 @@ bool says(const Checkpoints& all, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("manifest: what was written is read, and every damage is seen", "[G2]") {
+TEST_CASE("manifest: what was written is read, and every damage is seen", "[IMAGE-2]") {
   Manifest m = manifest_at(3, 1234);
   m.files = {{"upper.pack", 77, 0xdeadbeef, 1ULL << 40}, {"segment.pack", 1, 0, 2}};
   m.library_digest = "0123456789abcdef";
@@ -56,7 +56,7 @@ TEST_CASE("manifest: the log's id is not in it") {
   CHECK(digest_of_log("web", 4711).size() == 32);
 }
 
-TEST_CASE("image: what was staged is published, listed, verified and unpacked", "[root][G1]") {
+TEST_CASE("image: what was staged is published, listed, verified and unpacked", "[root][IMAGE-1]") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
   Scratch scratch;
@@ -146,7 +146,7 @@ TEST_CASE("image: what its tier needs must be there, and a viewstamp is publishe
   CHECK(snapshot(scratch.path() + "/checkpoints/" + name.value()) == before);
 }
 
-TEST_CASE("image: each kind of damage to each file is refused by name", "[root][G2]") {
+TEST_CASE("image: each kind of damage to each file is refused by name", "[root][IMAGE-2]") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
   Scratch scratch;
@@ -196,7 +196,7 @@ TEST_CASE("image: each kind of damage to each file is refused by name", "[root][
   CHECK(!all.list().value()[0].damage.empty());
 }
 
-TEST_CASE("image: a foreign checkpoint, or one of another version, is refused", "[root][G2]") {
+TEST_CASE("image: a foreign checkpoint, or one of another version, is refused", "[root][IMAGE-2]") {
   std::mt19937_64 random(Catch::rngSeed());
   Scratch scratch;
   Checkpoints all = checkpoints_in(scratch.path());
@@ -228,7 +228,7 @@ TEST_CASE("image: a foreign checkpoint, or one of another version, is refused", 
   CHECK(all.unpack("../x", scratch.path() + "/out", kOurs).error().code == Code::kNotFound);
 }
 
-TEST_CASE("image: retention keeps the newest, and the newest verified", "[root][G3]") {
+TEST_CASE("image: retention keeps the newest, and the newest verified", "[root][IMAGE-3]") {
   std::mt19937_64 random(Catch::rngSeed());
   Scratch scratch;
   Checkpoints all = checkpoints_in(scratch.path());
@@ -248,7 +248,7 @@ TEST_CASE("image: retention keeps the newest, and the newest verified", "[root][
   REQUIRE(left() == std::vector<std::string>(names.rbegin(), names.rend()));
   REQUIRE(all.verify(names[0]).ok());
   REQUIRE(all.verify(names[1]).ok());
-  // G5: what stores rely on stays, however old it is.
+  // IMAGE-5: what stores rely on stays, however old it is.
   const Index oldest = all.find(names[0]).value().manifest.at.index;
   CHECK(all.keep(4, oldest).value() == 0);
   CHECK(left() == std::vector<std::string>(names.rbegin(), names.rend()));

@@ -206,7 +206,7 @@ bool accepts(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("pack: no name leaves its directory, no data its file", "[G2]") {
+TEST_CASE("pack: no name leaves its directory, no data its file", "[IMAGE-2]") {
   const auto named = [](const std::string& name) {
     return Bytes{}.inode("part", S_IFDIR).inode(name, S_IFIFO).end(1, 3);
   };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    A checkpoint that another replica has arrives whole, or not at all, whatever happens to
-//         the connection or to either side, and only where it can be used (G6).
+//         the connection or to either side, and only where it can be used (IMAGE-6).
 // METHOD  The sending half in a process of its own behind a unix socket, the receiving half here,
 //         with a connection between them that cuts, flips and counts; senders and receivers that
 //         break the rules; both killed at each named fault point in turn, then tried again.
@@ -227,7 +227,7 @@ std::function<void(Wire&)> saying(std::vector<std::pair<transfer::Kind, std::str
 
 }  // namespace
 
-TEST_CASE("transfer: the newest that can be used arrives", "[root][processes][G6]") {
+TEST_CASE("transfer: the newest that can be used arrives", "[root][processes][IMAGE-6]") {
   INFO("seed " << Catch::rngSeed());
   World w;
   w.make(w.from, 2, 7);
@@ -259,7 +259,8 @@ TEST_CASE("transfer: the newest that can be used arrives", "[root][processes][G6
   CHECK(w.fetch({&first, &third}, Index{8}).error().code == Code::kGone);
 }
 
-TEST_CASE("transfer: what was cut off anywhere goes on where it stopped", "[root][processes][G6]") {
+TEST_CASE("transfer: what was cut off anywhere goes on where it stopped",
+          "[root][processes][IMAGE-6]") {
   INFO("seed " << Catch::rngSeed());
   World w;
   const Sender sender = w.sender();
@@ -291,7 +292,8 @@ TEST_CASE("transfer: what was cut off anywhere goes on where it stopped", "[root
   CHECK(resumed > 0);
 }
 
-TEST_CASE("transfer: damage on the way is found, and fetched once more", "[root][processes][G6]") {
+TEST_CASE("transfer: damage on the way is found, and fetched once more",
+          "[root][processes][IMAGE-6]") {
   INFO("seed " << Catch::rngSeed());
   World w;
   const Sender sender = w.sender();
@@ -317,7 +319,7 @@ TEST_CASE("transfer: damage on the way is found, and fetched once more", "[root]
 }
 
 TEST_CASE("transfer: a sender whose files end early says so, and another's is taken",
-          "[root][processes][G6]") {
+          "[root][processes][IMAGE-6]") {
   INFO("seed " << Catch::rngSeed());
   World w;
   const std::string other = w.scratch.path() + "/other/checkpoints";
@@ -339,7 +341,7 @@ TEST_CASE("transfer: a sender whose files end early says so, and another's is ta
   w.check_arrived(w.name);
 }
 
-TEST_CASE("transfer: what is foreign is neither given nor taken", "[root][processes][G6]") {
+TEST_CASE("transfer: what is foreign is neither given nor taken", "[root][processes][IMAGE-6]") {
   INFO("seed " << Catch::rngSeed());
   World w;
   const Sender sender = w.sender();
@@ -377,7 +379,7 @@ TEST_CASE("transfer: what is foreign is neither given nor taken", "[root][proces
   w.check_arrived(w.name);
 }
 
-TEST_CASE("transfer: nobody is led astray by the other side", "[root][processes][G6]") {
+TEST_CASE("transfer: nobody is led astray by the other side", "[root][processes][IMAGE-6]") {
   INFO("seed " << Catch::rngSeed());
   World w;
   const std::string manifest = slurp(w.from + "/" + w.name + "/manifest.json");
@@ -448,7 +450,7 @@ TEST_CASE("transfer: nobody is led astray by the other side", "[root][processes]
 }
 
 TEST_CASE("transfer: either side is killed at each point, and it goes on",
-          "[root][processes][G6]") {
+          "[root][processes][IMAGE-6]") {
   INFO("seed " << Catch::rngSeed());
   std::vector<std::string> points(kTransferFaultPoints.begin(), kTransferFaultPoints.end());
   for (const std::string name : kFaultPoints) {
@@ -483,7 +485,7 @@ TEST_CASE("transfer: either side is killed at each point, and it goes on",
       ++deaths;
       const auto listed = Checkpoints({w.there, 1, {}}).list();
       REQUIRE(listed.ok());
-      for (const Listed& one : listed.value()) CHECK(one.verified);  // G1
+      for (const Listed& one : listed.value()) CHECK(one.verified);  // IMAGE-1
       const std::uint64_t before = w.partial();
       const Sender sender = w.sender();
       const auto got = w.fetch({&sender});
@@ -498,7 +500,7 @@ TEST_CASE("transfer: either side is killed at each point, and it goes on",
   CHECK(deaths >= static_cast<int>(points.size()));
 }
 
-TEST_CASE("transfer: frames and messages", "[G6]") {
+TEST_CASE("transfer: frames and messages", "[IMAGE-6]") {
   using transfer::Decoded;
   using transfer::Kind;
   std::vector<std::byte> out;

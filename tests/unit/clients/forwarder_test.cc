@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    A client of a follower's host cannot tell that it does not talk to the leader's.
 // METHOD  A real Forwarder in an event loop between two sockets of this test on loopback.
-// CHECKS  bytes of both directions, half closes, resets, a target that refuses, W1.
+// CHECKS  bytes of both directions, half closes, resets, a target that refuses, FORWARD-1.
 #include "proxy/clients/forwarder.h"
 
 #include <arpa/inet.h>

@@ -44,7 +44,7 @@ struct LappedGroup : InstantGroup {
 }  // namespace
 
 TEST_CASE("catch-up: a lapped follower fetches from a peer's store, not from the leader's",
-          "[R=3, disk][B1][B2]") {
+          "[R=3, disk][CORE-B1][CORE-B2]") {
   LappedGroup g(Durability::kDisk);
   g.nodes[2].cut = false;
   g.run_for(2000 * kMs);

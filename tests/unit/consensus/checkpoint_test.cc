@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    A replica whose server was brought back from a checkpoint joins the log at that place: it
-//         delivers all from there on, once, and has no more say than it had (C5, C6, M6).
+//         delivers all from there on, once, and has no more say than it had (C5, CORE-C6, CORE-M6).
 // METHOD  Single steps on instant memory.  Worlds with faults: tests/sim, crane-sim --checkpoints.
 //         The facts' bytes are those of consensus/driver/facts.h.
 #include <catch2/catch.hpp>
@@ -53,7 +53,7 @@ struct Group : InstantGroup {
 }  // namespace
 
 TEST_CASE("checkpoint: on surviving memory what the server missed comes from the own ring",
-          "[R=3][C6]") {
+          "[R=3][CORE-C6]") {
   Group g;
   g.work(5);
   const Checkpoint c = g.take_checkpoint(1);  // of another replica
@@ -71,7 +71,7 @@ TEST_CASE("checkpoint: on surviving memory what the server missed comes from the
 }
 
 TEST_CASE("checkpoint: a new server gets all from the first entry on while the ring holds it",
-          "[R=3][C6]") {
+          "[R=3][CORE-C6]") {
   Group g;
   g.work(8);
   g.settle_down();
@@ -88,7 +88,7 @@ TEST_CASE("checkpoint: a new server gets all from the first entry on while the r
   CHECK(g.nodes[2].delivered.empty());
 }
 
-TEST_CASE("checkpoint: older than the ring, or not whole in it, it is refused", "[R=3][C6]") {
+TEST_CASE("checkpoint: older than the ring, or not whole in it, it is refused", "[R=3][CORE-C6]") {
   Group g;
   g.work(4);
   const Checkpoint c = g.take_checkpoint(2);
@@ -140,7 +140,7 @@ TEST_CASE("checkpoint: who was not let in yet asks to be, whatever its log holds
   CHECK(g.core(0).members().voter(ReplicaId{2}));
 }
 
-TEST_CASE("checkpoint: nobody overwrites what is still to be handed out again", "[R=3][C4]") {
+TEST_CASE("checkpoint: nobody overwrites what is still to be handed out again", "[R=3][CORE-C4]") {
   Group g;
   g.work(3);
   const Checkpoint c = g.take_checkpoint(2);
@@ -214,7 +214,8 @@ TEST_CASE("checkpoint: who was lapped goes on from a newer one as the voter it w
   g.check_delivered_behind(2, c.at);
 }
 
-TEST_CASE("checkpoint: who lost its memory begins there, learns, votes and leads", "[R=3][M6]") {
+TEST_CASE("checkpoint: who lost its memory begins there, learns, votes and leads",
+          "[R=3][CORE-M6]") {
   Group g;
   g.work(40);
   const Checkpoint c = g.take_checkpoint(1);
@@ -243,7 +244,8 @@ TEST_CASE("checkpoint: who lost its memory begins there, learns, votes and leads
   CHECK(g.core(2).peer_state(ReplicaId{1}) == PeerState::kStreaming);
 }
 
-TEST_CASE("checkpoint: before it is promoted a learner neither counts nor grants", "[R=3][M6]") {
+TEST_CASE("checkpoint: before it is promoted a learner neither counts nor grants",
+          "[R=3][CORE-M6]") {
   Group g;
   g.work(10);
   const Checkpoint c = g.take_checkpoint(1);
@@ -282,7 +284,7 @@ TEST_CASE("checkpoint: one from which the leader's ring has moved on does not he
 }
 
 TEST_CASE("checkpoint: a new member begins there, though the CONFIG it needs is in no ring",
-          "[R=4][M3]") {
+          "[R=4][CORE-M3]") {
   Group g(Durability::kMemory, 4);
   g.stop(3);
   REQUIRE(g.change(0, MemberChange::Kind::kAdd, 3).ok());
@@ -303,7 +305,7 @@ TEST_CASE("checkpoint: a new member begins there, though the CONFIG it needs is 
 }
 
 TEST_CASE("checkpoint: a leader of an older view than it is known from is not followed",
-          "[R=3][B3][C5]") {
+          "[R=3][CORE-B3][C5]") {
   Group g;
   g.work(3);
   g.nodes[0].cut = true;  // believes to lead on
@@ -336,7 +338,8 @@ TEST_CASE("checkpoint: a leader of an older view than it is known from is not fo
   g.check_delivered_behind(other, c.at, static_cast<unsigned>(leads));
 }
 
-TEST_CASE("checkpoint: in disk mode the rest is fetched from peers' stores", "[R=3, disk][B1]") {
+TEST_CASE("checkpoint: in disk mode the rest is fetched from peers' stores",
+          "[R=3, disk][CORE-B1]") {
   Group g(Durability::kDisk);
   g.work(4);
   const Checkpoint c = g.take_checkpoint(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stores may lose, step by step (D5).  Worlds with faults: tests/sim, with --checkpoints.
+// What stores may lose, step by step (CORE-D5).  Worlds with faults: tests/sim, with --checkpoints.
 #include <catch2/catch.hpp>
 
 #include "tests/unit/consensus/core_harness.h"
@@ -41,7 +41,7 @@ using Dropped = std::vector<std::uint64_t>;
 
 }  // namespace
 
-TEST_CASE("consensus covered: stores lose what a majority's checkpoints cover", "[R=3][D5]") {
+TEST_CASE("consensus covered: stores lose what a majority's checkpoints cover", "[R=3][CORE-D5]") {
   CoveredGroup g;
   g.holds(1, 9);
   CHECK(g.dropped() == Dropped{0, 0, 0});  // one is no majority
@@ -55,7 +55,7 @@ TEST_CASE("consensus covered: stores lose what a majority's checkpoints cover", 
   CHECK(g.dropped() == Dropped{12, 12, 12});
 }
 
-TEST_CASE("consensus covered: in memory there is nothing to lose", "[R=3][D5]") {
+TEST_CASE("consensus covered: in memory there is nothing to lose", "[R=3][CORE-D5]") {
   CoveredGroup g(Durability::kMemory);
   const Index last = g.nodes[0].core->last().index;
   for (unsigned i = 0; i < 3; ++i) g.holds(i, 9);
@@ -63,7 +63,7 @@ TEST_CASE("consensus covered: in memory there is nothing to lose", "[R=3][D5]") 
   CHECK(g.nodes[0].core->last().index == last);
 }
 
-TEST_CASE("consensus covered: a new leader is told again", "[R=3][D5]") {
+TEST_CASE("consensus covered: a new leader is told again", "[R=3][CORE-D5]") {
   CoveredGroup g;
   g.holds(1, 9);
   g.nodes[1].cut = true;  // who held it is away, and another one leads
@@ -77,7 +77,8 @@ TEST_CASE("consensus covered: a new leader is told again", "[R=3][D5]") {
   CHECK(g.nodes[2].dropped == Index{7});
 }
 
-TEST_CASE("consensus covered: what a replica held before it was lost does not count", "[R=3][D5]") {
+TEST_CASE("consensus covered: what a replica held before it was lost does not count",
+          "[R=3][CORE-D5]") {
   CoveredGroup g;
   g.holds(2, 9);
   g.stop(2);
@@ -93,7 +94,8 @@ TEST_CASE("consensus covered: what a replica held before it was lost does not co
   CHECK(g.dropped() == Dropped{6, 6, 6});
 }
 
-TEST_CASE("consensus covered: nothing is dropped that the own store has not yet", "[R=3][D5]") {
+TEST_CASE("consensus covered: nothing is dropped that the own store has not yet",
+          "[R=3][CORE-D5]") {
   CoveredGroup g;
   g.nodes[2].slow_disk = true;
   for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());

@@ -67,7 +67,7 @@ TEST_CASE("consensus disk: the leader counts itself up to its own durable index 
 }
 
 TEST_CASE("consensus disk: what came while a transaction was under way is the next one",
-          "[R=3][D4][S6]") {
+          "[R=3][CORE-D4][CORE-S6]") {
   DiskGroup g;
   g.slow({0});
   const Index first = g.propose_and_flush();
@@ -80,7 +80,7 @@ TEST_CASE("consensus disk: what came while a transaction was under way is the ne
   CHECK(g.nodes[0].stores[0].before.index == first);
 }
 
-TEST_CASE("consensus disk: nothing is granted before the promise is durable", "[R=3][D1]") {
+TEST_CASE("consensus disk: nothing is granted before the promise is durable", "[R=3][CORE-D1]") {
   DiskGroup g;
   g.slow({2});
   g.nodes[0].core.reset();
@@ -94,7 +94,7 @@ TEST_CASE("consensus disk: nothing is granted before the promise is durable", "[
   CHECK(g.nodes[2].keys[1] != 0);
 }
 
-TEST_CASE("consensus disk: nobody is asked before the own promise is durable", "[R=3][D1]") {
+TEST_CASE("consensus disk: nobody is asked before the own promise is durable", "[R=3][CORE-D1]") {
   DiskGroup g;
   g.slow({1});
   const View old = g.nodes[2].core->promised_view();
@@ -109,7 +109,7 @@ TEST_CASE("consensus disk: nobody is asked before the own promise is durable", "
   CHECK(g.leader() == 1);
 }
 
-TEST_CASE("consensus disk: a durable index of another view does not count", "[R=3][D2][U4]") {
+TEST_CASE("consensus disk: a durable index of another view does not count", "[R=3][CORE-D2][U4]") {
   DiskGroup g;
   g.slow({0, 1, 2});
   const Index before = g.committed(0);
@@ -134,7 +134,7 @@ TEST_CASE("consensus disk: a durable index of another view does not count", "[R=
 }
 
 TEST_CASE("consensus disk: at a grant the store's cursor goes back to the commit index",
-          "[R=3][D3][U4]") {
+          "[R=3][CORE-D3][U4]") {
   DiskGroup g;
   g.slow({1});
   g.nodes[0].slow_disk = true;
@@ -244,7 +244,7 @@ TEST_CASE("consensus disk: a store that fails ends its replica, not the group", 
   CHECK(g.nodes[2].core->durable().index < index);
 }
 
-TEST_CASE("consensus disk: bytes that are not durable are not given up", "[R=3][D4]") {
+TEST_CASE("consensus disk: bytes that are not durable are not given up", "[R=3][CORE-D4]") {
   DiskGroup g;
   g.slow({2});
   for (int i = 0; i < 4000; ++i) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    The log's ring arithmetic holds for every sequence of sizes, views, laps and damages.
 // METHOD  RapidCheck draws logs; a list of what was appended is the model.
-// CHECKS  L1, L2; what is valid, where the log ends, what survives overwriting and tearing.
+// CHECKS  CORE-L1, CORE-L2; what is valid, where the log ends, what survives overwriting and
+//         tearing.
 // REPLAY  RC_PARAMS="reproduce=..." as RapidCheck prints it.
 
 #include <rapidcheck.h>
@@ -81,9 +82,9 @@ Scanned scan(const LogRing& ring, Cursor from) {
   s.end = from;
   EntryHeader h;
   while (ring.valid_at(s.end, h)) {
-    RC_ASSERT(h.pos == s.end.pos);                         // L1
-    RC_ASSERT(h.index == value(s.end.last.index) + 1);     // L1
-    RC_ASSERT(h.view >= value(s.end.last.view));           // L2
+    RC_ASSERT(h.pos == s.end.pos);                         // CORE-L1
+    RC_ASSERT(h.index == value(s.end.last.index) + 1);     // CORE-L1
+    RC_ASSERT(h.view >= value(s.end.last.view));           // CORE-L2
     RC_ASSERT(s.end.pos - from.pos <= ring.ring_bytes());  // never more than a lap
     s.headers.push_back(h);
     s.end = LogRing::after(h);

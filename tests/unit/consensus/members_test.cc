@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Membership (M1-M6): lists and quorums, and single steps of changes on instant memory.
-//         Changes under faults are in tests/sim.
+// GOAL    Membership (CORE-M1..M8): lists and quorums, and single steps of changes on instant
+//         memory. Changes under faults are in tests/sim.
 #include <rapidcheck.h>
 
 #include <catch2/catch.hpp>
@@ -97,7 +97,7 @@ TEST_CASE("members: 3 grow to 5, which outlive two", "[members]") {
   REQUIRE(g.change(0, Kind::kAdd, 3).ok());
   g.run_for(200 * kMs);
   g.flush(0);
-  CHECK(g.nodes[3].core->role() == Role::kLearner);  // gets the log, has no vote (M6)
+  CHECK(g.nodes[3].core->role() == Role::kLearner);  // gets the log, has no vote (CORE-M6)
   CHECK(g.nodes[3].delivered.size() == g.nodes[0].delivered.size());
   CHECK(g.members(0).voters() == 3);
   REQUIRE(g.change(0, Kind::kPromote, 3).ok());

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// CHECKS  CORE-E1..E3: bounds of the score, when it changes its mind, one miss.
 #include "consensus/core/pull_score.h"
 
 #include <catch2/catch.hpp>

@@ -325,5 +325,6 @@ TEST_CASE("consensus: a connection under which only a commit index was written i
   REQUIRE(g.nodes[0].core->peer_state(ReplicaId{1}) == PeerState::kStreaming);
   g.flush(0);  // the follower has every entry: there is nothing else to write
   g.step(0, PeerDown{ReplicaId{1}});
-  CHECK(g.nodes[0].closed == closed + 1);  // else a failed one would fail all later ones (F5)
+  CHECK(g.nodes[0].closed ==
+        closed + 1);  // else a failed one would fail all later ones (FABRIC-F5)
 }

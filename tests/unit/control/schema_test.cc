@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One schema for all messages: what it lets pass, what it refuses, and that it is documented.
+// One schema for all messages: what it lets pass, what it refuses, and that it is documented
+// (CTL-1, CTL-2).
 #include "runtime/control/schema.h"
 
 #include <catch2/catch.hpp>

@@ -2,7 +2,7 @@
 // GOAL    An entry is applied whole and in order, or the replica stops; a segment of another
 //         version is never touched.
 // METHOD  One entry at a time; damage in a child process.
-// CHECKS  stamps before effects, START, fences, attach states, the frozen layout (L2).
+// CHECKS  stamps before effects, START, fences, attach states, the frozen layout (DMT-L2).
 #include "dmt/admission.h"
 
 #include <fcntl.h>
@@ -223,7 +223,8 @@ TEST_CASE("attach tells apart what can be wrong", "[segment]") {
   CHECK(attach_segment(-1).state == Attach::kAbsent);
   CHECK(attach_segment(file.fd()).state == Attach::kTooSmall);
   file.resize(sizeof(SegmentHeader));
-  CHECK(attach_segment(file.fd()).state == Attach::kCreating);  // L2: the version is stored last
+  CHECK(attach_segment(file.fd()).state ==
+        Attach::kCreating);  // DMT-L2: the version is stored last
   Layout& w = file.initialise();
   const Attached ready = attach_segment(file.fd());
   REQUIRE(ready.state == Attach::kReady);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    What a UDP socket receives is what the server itself has sent, in that order.
 // METHOD  The test holds the turn and plays all sockets.
-// CHECKS  queues and blocks (U1), limits, who gets a datagram, ports, groups, readiness.
+// CHECKS  queues and blocks (DMT-U1), limits, who gets a datagram, ports, groups, readiness.
 #include "dmt/datagrams.h"
 
 #include <catch2/catch.hpp>
@@ -84,7 +84,7 @@ TEST_CASE("what does not fit is lost, and nothing else", "[datagrams]") {
   for (std::uint32_t i = 0; i < kDatagramBlocksMax + 10; ++i) s.put(file, std::to_string(i));
   s.put(other, "fits");
   for (std::uint32_t i = 0; i < kDatagramBlocksMax; ++i) CHECK(s.take(file) == std::to_string(i));
-  CHECK(s.w.files[file].datagram.blocks == 0);  // U1
+  CHECK(s.w.files[file].datagram.blocks == 0);  // DMT-U1
   CHECK(s.take(other) == "fits");
 }
 

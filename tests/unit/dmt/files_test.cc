@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    Readiness comes from the shared tables alone, in an order that all replicas share.
 // METHOD  The test holds the turn; threads only where somebody must wait.
-// CHECKS  references (F1, F2), watches (F3), epoll's modes and orders, pipes, streams, counters.
+// CHECKS  references (DMT-F1, DMT-F2), watches (DMT-F3), epoll's modes and orders, pipes, streams,
+//         counters.
 #include "dmt/files.h"
 
 #include <sys/epoll.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    Processes and signals are operations of the schedule.
 // METHOD  The test holds the turn of the main process.
-// CHECKS  P1, P2, creation, end, zombies, orphans, waitpid's choice, delivery, alarms.
+// CHECKS  DMT-P1, DMT-P2, creation, end, zombies, orphans, waitpid's choice, delivery, alarms.
 #include "dmt/processes.h"
 
 #include <catch2/catch.hpp>
@@ -45,7 +45,7 @@ TEST_CASE("a process is created, ends, is waited for and its record is free", "[
   CHECK(find_process(f.w, 102) == 2);
   end_process(f.w, 2, 0x700);
   CHECK(f.at(2).state == ProcessState::kZombie);
-  CHECK(f.at(2).gone.load() == 1);  // P2
+  CHECK(f.at(2).gone.load() == 1);  // DMT-P2
   CHECK(f.w.slots[value(child.slot)].state == SlotState::kDead);
   CHECK(f.w.scheduler.runnable == 1);
   const WaitChoice choice = find_zombie(f.w, kMainProcess, 102);

@@ -3,7 +3,7 @@
 //         asleep over a restore learns of it before it goes on.
 // METHOD  Real threads as slots in each of the ways to sleep and not to sleep; the test is the node
 //         and takes the turn where it lies.
-// CHECKS  R2, every reason and its text, the handler of restores.
+// CHECKS  DMT-R2, every reason and its text, the handler of restores.
 #include "dmt/rest.h"
 
 #include <catch2/catch.hpp>

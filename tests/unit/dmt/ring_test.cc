@@ -2,7 +2,7 @@
 // GOAL    The ring gives out what was put in, in order, whatever the sizes and the wrapping.
 // METHOD  Against a queue of strings as the model, with random sizes; two threads for the order of
 //         memory.
-// CHECKS  S1..S3, exact fill, fillers, reserve without commit.
+// CHECKS  SEQ-S1..S3, exact fill, fillers, reserve without commit.
 #include "dmt/sequence/ring.h"
 
 #include <catch2/catch.hpp>
@@ -153,7 +153,7 @@ TEST_CASE("ring: random sizes against a queue", "[ring][random]") {
         model.pop_front();
       }
       const std::uint64_t used = f.layout.write_position.load() - f.layout.read_position.load();
-      REQUIRE(used <= capacity);  // S1
+      REQUIRE(used <= capacity);  // SEQ-S1
     }
     CHECK(refused > 0);
   }

@@ -2,7 +2,8 @@
 // GOAL    A thread that stands still gives way at one clock on all replicas.
 // METHOD  Real threads as slots that probe themselves; the test is the node of a leader, then that
 //         of a follower which gets the leader's orders.
-// CHECKS  W1..W3, what counts as standing still, the told clock, the rest of a grant, letting go.
+// CHECKS  DMT-W1..W3, what counts as standing still, the told clock, the rest of a grant, letting
+//         go.
 #include <catch2/catch.hpp>
 #include <csignal>
 

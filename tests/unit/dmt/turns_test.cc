@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    The schedule is a pure function of the log and of what the threads do at their turns.
 // METHOD  Real threads as slots; the test is the node.
-// CHECKS  T1..T5, grants, quiescence, deadlines, both modes, slot reuse.
+// CHECKS  DMT-T1..T5, grants, quiescence, deadlines, both modes, slot reuse.
 #include <catch2/catch.hpp>
 #include <csignal>
 
@@ -505,13 +505,13 @@ TEST_CASE("assertions: nobody acts without the turn, nobody ticks without a gran
           World world;
           world.hold();
           const Slot other = create_slot(world.w, kMainProcess);
-          put_turn(world.w, other, kOp, 0, false);  // T1
+          put_turn(world.w, other, kOp, 0, false);  // DMT-T1
         }) == 128 + SIGABRT);
   CHECK(in_child([] {
           World world;
           world.hold();
           world.w.scheduler.grant_left = 0;
-          put_turn(world.w, world.main, kOp, 0, false);  // T4
+          put_turn(world.w, world.main, kOp, 0, false);  // DMT-T4
         }) == 128 + SIGABRT);
   CHECK(in_child([] {
           World world;

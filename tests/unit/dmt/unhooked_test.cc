@@ -2,7 +2,7 @@
 // GOAL    What comes past the library is counted exactly and named once; futex waiters keep their
 //         order over wake-ups with bits and requeueing.
 // METHOD  Threads that count at once; slots that wait while the main slot signals.
-// CHECKS  count_unhooked, note_stopped; signal_bits, requeue (T3, T5).
+// CHECKS  count_unhooked, note_stopped; signal_bits, requeue (DMT-T3, DMT-T5).
 #include "dmt/unhooked.h"
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    No wake-up is lost, however the hand-offs meet.
 // METHOD  Tight races, many times: each side does its part exactly once, nobody looks again later.
-// CHECKS  leave_turn_lying against admit_from_node; await_turn against pass_turn; T1; the doorbell.
+// CHECKS  leave_turn_lying against admit_from_node; await_turn against pass_turn; DMT-T1; the
+//         doorbell.
 #include <poll.h>
 
 #include <catch2/catch.hpp>
@@ -78,7 +79,7 @@ TEST_CASE("a passed turn always arrives", "[wakeups]") {
       world.spawn([&, t](Slot me) {
         for (std::uint64_t i = 0; i < kPassings / 2; ++i) {
           get_turn(world.w, me);
-          if (inside.exchange(1) != 0) ++overlaps;  // T1
+          if (inside.exchange(1) != 0) ++overlaps;  // DMT-T1
           // Short turns keep both threads awake, long ones end just when the other goes to sleep.
           const std::uint64_t draw = scatter(i * 2 + t);
           if (spin > 0) pause_physically(draw % 2 == 0 ? draw % 64 : kSpin - 100 + draw % 200);

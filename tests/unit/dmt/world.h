@@ -6,7 +6,7 @@
 //
 // Two ways to use it.  Alone: hold() gives the test's thread the turn of the main slot, after which
 // it may call everything of dmt/ directly and admit() entries one by one.  With threads: spawn()
-// them (while nobody has the turn, or under it) and drive() until all have ended.
+// them (while no thread has the turn, or under it) and drive() until all have ended.
 //
 // Threads: the object belongs to the test's thread.
 
@@ -91,7 +91,7 @@ class World {
 
   // --- with threads ------------------------------------------------------------------------------
 
-  // A new slot of `process` and its thread.  REQUIRES the turn, or that nobody has run yet.
+  // A new slot of `process` and its thread.  REQUIRES the turn, or that none has run yet.
   Slot spawn(std::function<void(Slot)> body, std::uint16_t process = 1);
   // The same for a slot that is there already (the main one).
   void run_as(Slot slot, std::function<void(Slot)> body);

@@ -3,7 +3,7 @@
 //         quantity.
 // METHOD  Cases by hand for each rule; random requests beside a book that is a plain list, searched
 //         anew for every trade.
-// CHECKS  Trades, answers and what rests are the same as the plain book's; B1; B3.
+// CHECKS  Trades, answers and what rests are the same as the plain book's; BOOK-1; BOOK-3.
 // REPLAY  RC_PARAMS, which a failure prints
 #include "eval/engine/book.h"
 
@@ -295,8 +295,8 @@ TEST_CASE("Random requests do what the plain book says, and conserve quantity") 
       const Summary bids = book.summary(Side::kBuy), asks = book.summary(Side::kSell);
       RC_ASSERT(bids == plain.summary(Side::kBuy));
       RC_ASSERT(asks == plain.summary(Side::kSell));
-      RC_ASSERT(bids.orders == 0 || asks.orders == 0 || bids.best < asks.best);  // B1
-      RC_ASSERT(std::int64_t(bids.open) == balance[0]);                          // B3
+      RC_ASSERT(bids.orders == 0 || asks.orders == 0 || bids.best < asks.best);  // BOOK-1
+      RC_ASSERT(std::int64_t(bids.open) == balance[0]);                          // BOOK-3
       RC_ASSERT(std::int64_t(asks.open) == balance[1]);
     }
   }));

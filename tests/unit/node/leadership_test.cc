@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    What a replica may propose, and when it serves, follow from its role alone.
 // METHOD  A Leadership without consensus: the test elects, deposes, and is the log.
-// CHECKS  O1, O2, O3; stamps that never go back; busy proposals.
+// CHECKS  LEAD-1, LEAD-2, LEAD-3; stamps that never go back; busy proposals.
 #include "proxy/node/leadership.h"
 
 #include <catch2/catch.hpp>
@@ -34,7 +34,7 @@ struct World {
 
 }  // namespace
 
-TEST_CASE_METHOD(World, "a follower proposes nothing", "[leadership][O3]") {
+TEST_CASE_METHOD(World, "a follower proposes nothing", "[leadership][LEAD-3]") {
   leadership.role(Role::kFollower, kFirst, ReplicaId{1});
   CHECK_FALSE(propose(EntryType::kData));
   CHECK_FALSE(leadership.started());
@@ -42,7 +42,8 @@ TEST_CASE_METHOD(World, "a follower proposes nothing", "[leadership][O3]") {
   CHECK(log.empty());
 }
 
-TEST_CASE_METHOD(World, "a leader serves when its server admitted its START", "[leadership][O2]") {
+TEST_CASE_METHOD(World, "a leader serves when its server admitted its START",
+                 "[leadership][LEAD-2]") {
   lead();
   CHECK(leadership.leads());
   CHECK_FALSE(leadership.started());
@@ -54,7 +55,7 @@ TEST_CASE_METHOD(World, "a leader serves when its server admitted its START", "[
 }
 
 TEST_CASE_METHOD(World, "START is proposed anew in each view that this node leads",
-                 "[leadership][O1]") {
+                 "[leadership][LEAD-1]") {
   lead();
   REQUIRE(start());
   lead(kSecond);  // deposed and elected again, unseen
@@ -68,7 +69,7 @@ TEST_CASE_METHOD(World, "START is proposed anew in each view that this node lead
   CHECK(leadership.admitted(Index{2}));
 }
 
-TEST_CASE_METHOD(World, "a deposed leader proposes nothing more", "[leadership][O3]") {
+TEST_CASE_METHOD(World, "a deposed leader proposes nothing more", "[leadership][LEAD-3]") {
   lead();
   REQUIRE(start());
   leadership.role(Role::kFollower, kSecond, ReplicaId{1});
@@ -80,7 +81,7 @@ TEST_CASE_METHOD(World, "a deposed leader proposes nothing more", "[leadership][
 }
 
 TEST_CASE_METHOD(World, "a START that found no room is proposed in a later round",
-                 "[leadership][O1]") {
+                 "[leadership][LEAD-1]") {
   lead();
   full = true;
   CHECK_FALSE(start());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    Clients are read as fast as the leader's server and a majority's follow.
 // METHOD  The test is the server, the followers and the clock.
-// CHECKS  pauses begin at a bound and end at half of it; W4; a follower's reports of its return.
+// CHECKS  pauses begin at a bound and end at half of it; FLOW-1; a follower's reports of its
+//         return.
 #include "proxy/node/pacing.h"
 
 #include <catch2/catch.hpp>
@@ -69,7 +70,7 @@ TEST_CASE_METHOD(World, "a consensus that takes no more pauses clients", "[pacin
 }
 
 TEST_CASE_METHOD(World, "clients wait for a majority that is late, and the time is counted",
-                 "[pacing][W4]") {
+                 "[pacing][FLOW-1]") {
   std::int64_t now = 1'000 * kMs;
   for (std::uint64_t entry = 1; entry <= 1000; ++entry, now += kMs) {
     seen.applied = seen.proposed = Index{entry};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node says about itself: as the table of answers has it, also when little is known.
+// What a node says about itself: as the table of answers has it, also when little is known
+// (ANS-1, ANS-2).
 #include "proxy/node/status.h"
 
 #include <catch2/catch.hpp>

@@ -294,7 +294,7 @@ TEST_CASE("turns: a place is the main process's, with the function that called",
   INFO(text);
   CHECK(text.starts_with("thread 4 of process 1: lock = 0, object beef, called from /"));
   CHECK(text.ends_with(" (crane_test_function+0x0)"));
-  turn.process = 2;  // V5
+  turn.process = 2;  // LIVE-V5
   CHECK(names.text(turn) == "thread 4 of process 2: lock = 0, object beef");
 }
 

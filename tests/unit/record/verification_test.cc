@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    Live checking judges as DESIGN section 8 says: strict majority of all voters against the
-//         minority, else alarm, else unknown; never equal without a verdict (V2, V3). What differs
-//         is named. HASH entries survive their encoding, and come only when there is work.
-//         The first different turn is named when both sides prove their turns (V4), else nobody
-//         guesses.
+//         minority, else alarm, else unknown; never equal without a verdict (LIVE-V2, LIVE-V3).
+//         What differs is named. HASH entries survive their encoding, and come only when there is
+//         work. The first different turn is named when both sides prove their turns (LIVE-V4), else
+//         nobody guesses.
 // METHOD  All verdicts by hand; every cut of an encoded payload; turns lost, changed, out of reach.
 
 #include <catch2/catch.hpp>

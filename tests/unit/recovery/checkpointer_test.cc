@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state machine of a checkpoint: when the log is held, and every way out.
 //
-// CHECKS  Q1, Q2.
+// CHECKS  TAKE-1, TAKE-2.
 // METHOD  Actions that count and say what the test tells them.
 #include "proxy/node/recovery/checkpointer.h"
 
@@ -31,7 +31,7 @@ struct Fixture {
                   [this] { return unrest; },
                   [this] { return at < held_until ? Index{++at} : Index{0}; },
                   [this] {
-                    REQUIRE(unrest.empty());  // Q2
+                    REQUIRE(unrest.empty());  // TAKE-2
                     ++dumps;
                     return can_dump;
                   },
@@ -53,7 +53,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("checkpoint: the log is held from what is prepared until the dump is there", "[Q1]") {
+TEST_CASE("checkpoint: the log is held from what is prepared until the dump is there", "[TAKE-1]") {
   Fixture f;
   f.c.asked(-50 * kMs, Index{7});
   REQUIRE(f.prepares == 1);
@@ -82,7 +82,7 @@ TEST_CASE("checkpoint: the log is held from what is prepared until the dump is t
   REQUIRE(f.c.status().pack_ns == 110 * kMs);
 }
 
-TEST_CASE("checkpoint: it is as of the last entry that the server was given", "[Q1]") {
+TEST_CASE("checkpoint: it is as of the last entry that the server was given", "[TAKE-1]") {
   Fixture f;
   f.c.asked(0, Index{7});
   f.at = 30;  // the log went on
@@ -95,7 +95,7 @@ TEST_CASE("checkpoint: it is as of the last entry that the server was given", "[
   REQUIRE(f.c.status().last == Index{30});
 }
 
-TEST_CASE("checkpoint: given up before anything is held, nothing is released", "[Q1]") {
+TEST_CASE("checkpoint: given up before anything is held, nothing is released", "[TAKE-1]") {
   Fixture f;
   SECTION("it cannot be prepared") {
     f.can_prepare = Error{Code::kNotFound, 0, "no CRIU"};
@@ -117,7 +117,7 @@ TEST_CASE("checkpoint: given up before anything is held, nothing is released", "
   f.hold(3, Index{8});
 }
 
-TEST_CASE("checkpoint: a server that is far behind is waited for", "[Q1]") {
+TEST_CASE("checkpoint: a server that is far behind is waited for", "[TAKE-1]") {
   Fixture f;
   f.admitted = false;
   f.unrest.clear();
@@ -131,7 +131,7 @@ TEST_CASE("checkpoint: a server that is far behind is waited for", "[Q1]") {
   REQUIRE(f.dumps == 1);
 }
 
-TEST_CASE("checkpoint: a place that is none to stop at is left behind", "[Q1]") {
+TEST_CASE("checkpoint: a place that is none to stop at is left behind", "[TAKE-1]") {
   Fixture f;
   f.held_until = 9;
   f.hold(0, Index{7});
@@ -149,7 +149,7 @@ TEST_CASE("checkpoint: a place that is none to stop at is left behind", "[Q1]") 
 }
 
 TEST_CASE("checkpoint: a place is left only when the server had time, and its entry is admitted",
-          "[Q1]") {
+          "[TAKE-1]") {
   Fixture f;
   f.held_until = 9;
   f.hold(0, Index{7});
@@ -167,7 +167,8 @@ TEST_CASE("checkpoint: a place is left only when the server had time, and its en
   REQUIRE(f.dumps == 1);
 }
 
-TEST_CASE("checkpoint: the time for rest is from the first place on, of this checkpoint", "[Q1]") {
+TEST_CASE("checkpoint: the time for rest is from the first place on, of this checkpoint",
+          "[TAKE-1]") {
   Fixture f;
   f.held_until = 1'000'000;
   for (const std::uint64_t entry : {7, 2'000'000}) {  // nothing is held behind the second
@@ -192,7 +193,7 @@ TEST_CASE("checkpoint: the time for rest is from the first place on, of this che
   REQUIRE(f.c.status().failed == 2);
 }
 
-TEST_CASE("checkpoint: every way out of it lets the log go on once", "[Q1]") {
+TEST_CASE("checkpoint: every way out of it lets the log go on once", "[TAKE-1]") {
   Fixture f;
   f.hold(0, Index{7});
   SECTION("no rest in time") {
@@ -249,7 +250,7 @@ TEST_CASE("checkpoint: every way out of it lets the log go on once", "[Q1]") {
   f.hold(10, Index{9});  // the next one is not hindered
 }
 
-TEST_CASE("checkpoint: a second one while one is under way is not begun", "[Q1]") {
+TEST_CASE("checkpoint: a second one while one is under way is not begun", "[TAKE-1]") {
   Fixture f;
   f.hold(0, Index{7});
   f.unrest.clear();

@@ -82,7 +82,7 @@ TEST_CASE("node state: what is not one is refused", "[checkpoint]") {
   REQUIRE(read.error().code == Code::kDamaged);
 }
 
-TEST_CASE("output hash: it goes on from a checkpoint's state", "[checkpoint][H1]") {
+TEST_CASE("output hash: it goes on from a checkpoint's state", "[checkpoint][HASH-1]") {
   const std::vector<std::byte> bytes(4000, std::byte{7});
   proxy::OutputHash one, other;
   one.bytes(ConnId{1}, bytes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state machine of ending a server and starting another one at one place of the log.
 //
-// CHECKS  X1, X2.
+// CHECKS  RESTARTER-1, RESTARTER-2.
 // METHOD  Actions that count and say what the test tells them.
 #include "proxy/node/recovery/restarter.h"
 
@@ -18,11 +18,11 @@ struct Fixture {
   int ends = 0, begins = 0;
   Restarter r{{[this] { return over; },
                [this] {
-                 REQUIRE(over);  // X2
+                 REQUIRE(over);  // RESTARTER-2
                  ++ends;
                },
                [this] {
-                 REQUIRE_FALSE(r.holds());  // X1
+                 REQUIRE_FALSE(r.holds());  // RESTARTER-1
                  ++begins;
                }}};
 
@@ -37,7 +37,8 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("restart: the log is held from the second entry until a new server takes over", "[X1]") {
+TEST_CASE("restart: the log is held from the second entry until a new server takes over",
+          "[RESTARTER-1]") {
   Fixture f;
   f.end_at(10);
   REQUIRE_FALSE(f.r.holds());
@@ -60,7 +61,8 @@ TEST_CASE("restart: the log is held from the second entry until a new server tak
   f.end_at(20);  // and again
 }
 
-TEST_CASE("restart: a server that does not end is ended where nothing of it is half done", "[X2]") {
+TEST_CASE("restart: a server that does not end is ended where nothing of it is half done",
+          "[RESTARTER-2]") {
   Fixture f;
   f.end_at(10);
   REQUIRE(f.r.begin_committed(Index{15}));
@@ -72,7 +74,7 @@ TEST_CASE("restart: a server that does not end is ended where nothing of it is h
   REQUIRE_FALSE(f.r.ended());
 }
 
-TEST_CASE("restart: who ends before it is told to has ended by itself", "[X1]") {
+TEST_CASE("restart: who ends before it is told to has ended by itself", "[RESTARTER-1]") {
   Fixture f;
   REQUIRE_FALSE(f.r.server_ended());
   REQUIRE(f.r.end_committed(Index{10}));
@@ -82,7 +84,7 @@ TEST_CASE("restart: who ends before it is told to has ended by itself", "[X1]") 
   REQUIRE_FALSE(f.r.told());
 }
 
-TEST_CASE("restart: what two leaders have proposed counts once", "[X1]") {
+TEST_CASE("restart: what two leaders have proposed counts once", "[RESTARTER-1]") {
   Fixture f;
   REQUIRE_FALSE(f.r.begin_committed(Index{3}));
   REQUIRE_FALSE(f.r.holds());

@@ -142,7 +142,7 @@ struct Group {
 
 }  // namespace
 
-TEST_CASE("ship link: a checkpoint comes by the fabric's port", "[root][processes][G6]") {
+TEST_CASE("ship link: a checkpoint comes by the fabric's port", "[root][processes][IMAGE-6]") {
   INFO("seed " << Catch::rngSeed());
   Group g;
   const pid_t child = g.visit(g.party);
@@ -179,7 +179,8 @@ TEST_CASE("ship link: a checkpoint comes by the fabric's port", "[root][processe
   CHECK(g.fabrics[0]->connected(ReplicaId{1}));
 }
 
-TEST_CASE("ship link: who does not hold the secret gets nothing", "[root][processes][G6][S1]") {
+TEST_CASE("ship link: who does not hold the secret gets nothing",
+          "[root][processes][IMAGE-6][LINK-S1]") {
   Group g;
   ShipParty stranger = g.party;
   stranger.secret = secret_of(8);
@@ -196,7 +197,7 @@ TEST_CASE("ship link: who does not hold the secret gets nothing", "[root][proces
   CHECK(g.downs == 0);
 }
 
-TEST_CASE("ship link: where nobody is, or who ends, is said", "[root][processes][G6]") {
+TEST_CASE("ship link: where nobody is, or who ends, is said", "[root][processes][IMAGE-6]") {
   Group g;
   ShipParty lonely = g.party;
   lonely.endpoints[0].port = free_port();

@@ -104,7 +104,7 @@ BdbOptions small(const std::string& directory) {
 }  // namespace
 
 TEST_CASE("store: a killed process loses nothing that it said to be stored",
-          "[T1][T4][processes]") {
+          "[STORE-T1][STORE-T4][processes]") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
   TemporaryDisk disk;
@@ -136,7 +136,7 @@ TEST_CASE("store: a killed process loses nothing that it said to be stored",
   ::munmap(said, sizeof *said);
 }
 
-TEST_CASE("store: one sync makes a whole batch durable", "[T1]") {
+TEST_CASE("store: one sync makes a whole batch durable", "[STORE-T1]") {
   TemporaryDisk disk;
   BdbOptions o;
   o.directory = disk.path();
@@ -156,7 +156,7 @@ TEST_CASE("store: one sync makes a whole batch durable", "[T1]") {
   CHECK(syncs - before == 1);
 }
 
-TEST_CASE("store: a sync that fails is an error, also of all that follows", "[T5]") {
+TEST_CASE("store: a sync that fails is an error, also of all that follows", "[STORE-T5]") {
   TemporaryDisk disk;
   BdbOptions o;
   o.directory = disk.path();
@@ -172,7 +172,7 @@ TEST_CASE("store: a sync that fails is an error, also of all that follows", "[T5
   CHECK(!opened.value()->promise(view(2)).ok());
 }
 
-TEST_CASE("store: a full disk is said to be full, and loses nothing", "[T5]") {
+TEST_CASE("store: a full disk is said to be full, and loses nothing", "[STORE-T5]") {
   TemporaryDisk disk;
   if (::mount("crane-test", disk.path().c_str(), "tmpfs", 0, "size=4m") != 0) {
     std::printf("SKIPPED: store: a full disk: tmpfs cannot be mounted here\n");
@@ -229,7 +229,7 @@ void fill(Store& s, std::uint64_t count) {
 }  // namespace
 
 TEST_CASE("store: killed at every place of dropping what checkpoints cover",
-          "[T1][T4][C9][processes]") {
+          "[STORE-T1][STORE-T4][C9][processes]") {
   for (const char* place : {"truncate.cut", "truncate.dropping", "truncate.dropped"}) {
     INFO(place);
     TemporaryDisk disk;

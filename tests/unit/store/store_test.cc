@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    T1-T5 of consensus/store/store.h hold of every kind of store.
+// GOAL    STORE-T1..T5 of consensus/store/store.h hold of every kind of store.
 // METHOD  the same cases on the modelled disk and on Berkeley DB in a temporary directory.
 #include <random>
 
@@ -8,8 +8,8 @@
 using namespace crane;
 using namespace crane::test;
 
-TEMPLATE_TEST_CASE("store: what was stored is there after it is opened again", "[T1][T2]", OnMemory,
-                   OnBdb) {
+TEMPLATE_TEST_CASE("store: what was stored is there after it is opened again",
+                   "[STORE-T1][STORE-T2]", OnMemory, OnBdb) {
   TestType disk;
   Store* s = &disk.open();
   CHECK(s->state().identity.incarnation == 0);
@@ -40,7 +40,7 @@ TEMPLATE_TEST_CASE("store: what was stored is there after it is opened again", "
 }
 
 TEMPLATE_TEST_CASE("store: another stamp deletes all above it, the same one changes nothing",
-                   "[T3][U4]", OnMemory, OnBdb) {
+                   "[STORE-T3][U4]", OnMemory, OnBdb) {
   TestType disk;
   Store* s = &disk.open();
   REQUIRE(s->reset(kOwner).ok());
@@ -75,7 +75,7 @@ TEMPLATE_TEST_CASE("store: another stamp deletes all above it, the same one chan
   CHECK(numbers(*s) == wanted);
 }
 
-TEMPLATE_TEST_CASE("store: bytes that are no entry are not stored", "[T2]", OnMemory, OnBdb) {
+TEMPLATE_TEST_CASE("store: bytes that are no entry are not stored", "[STORE-T2]", OnMemory, OnBdb) {
   TestType disk;
   Store& s = disk.open();
   REQUIRE(s.reset(kOwner).ok());
@@ -91,8 +91,8 @@ TEMPLATE_TEST_CASE("store: bytes that are no entry are not stored", "[T2]", OnMe
   CHECK(numbers(s) == range(1, 1));
 }
 
-TEMPLATE_TEST_CASE("store: a damaged record is noticed, and a reset makes a new store", "[T4][U8]",
-                   OnMemory, OnBdb) {
+TEMPLATE_TEST_CASE("store: a damaged record is noticed, and a reset makes a new store",
+                   "[STORE-T4][U8]", OnMemory, OnBdb) {
   TestType disk;
   Store* s = &disk.open();
   REQUIRE(s->reset(kOwner).ok());
@@ -137,7 +137,8 @@ TEMPLATE_TEST_CASE("store: what a checkpoint covers can be dropped", "[C9]", OnM
   CHECK(numbers(*s) == range(first + 1, 300));
 }
 
-TEST_CASE("store: a loss of power takes what was not synced, nothing else", "[T1][T4]") {
+TEST_CASE("store: a loss of power takes what was not synced, nothing else",
+          "[STORE-T1][STORE-T4]") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
   for (int round = 0; round < 300; ++round) {
@@ -163,7 +164,8 @@ TEST_CASE("store: a loss of power takes what was not synced, nothing else", "[T1
   }
 }
 
-TEST_CASE("store: without syncs a loss of power loses what was said to be stored", "[T1][mutant]") {
+TEST_CASE("store: without syncs a loss of power loses what was said to be stored",
+          "[STORE-T1][mutant]") {
   std::mt19937_64 random(1);
   int lost = 0;
   for (int round = 0; round < 50; ++round) {
@@ -180,7 +182,7 @@ TEST_CASE("store: without syncs a loss of power loses what was said to be stored
   CHECK(lost > 10);
 }
 
-TEST_CASE("store: any single flipped bit is noticed", "[T4][U8]") {
+TEST_CASE("store: any single flipped bit is noticed", "[STORE-T4][U8]") {
   std::mt19937_64 random(Catch::rngSeed());
   INFO("seed " << Catch::rngSeed());
   for (int round = 0; round < 500; ++round) {
@@ -199,7 +201,7 @@ TEST_CASE("store: any single flipped bit is noticed", "[T4][U8]") {
   }
 }
 
-TEST_CASE("store: a write-ahead log that lost its end is damaged, not short", "[T4][U8]") {
+TEST_CASE("store: a write-ahead log that lost its end is damaged, not short", "[STORE-T4][U8]") {
   OnBdb disk;
   Store* s = &disk.open();
   REQUIRE(s->reset(kOwner).ok());
@@ -243,7 +245,7 @@ TEST_CASE("store: a write-ahead log that lost its end is damaged, not short", "[
   CHECK(shorter.value()->state().damage.find("but transaction") != std::string::npos);
 }
 
-TEST_CASE("store: a second process is refused", "[T2]") {
+TEST_CASE("store: a second process is refused", "[STORE-T2]") {
   OnBdb disk;
   REQUIRE(disk.open().reset(kOwner).ok());
   BdbOptions o;
@@ -253,7 +255,7 @@ TEST_CASE("store: a second process is refused", "[T2]") {
   CHECK(second.error().code == Code::kBusy);
 }
 
-TEST_CASE("store: files that are gone are damage, not a new store", "[T4][U8]") {
+TEST_CASE("store: files that are gone are damage, not a new store", "[STORE-T4][U8]") {
   OnBdb disk;
   REQUIRE(disk.open().reset(kOwner).ok());
   disk.close();
