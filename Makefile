@@ -126,8 +126,9 @@ pic  = $(patsubst %.cc,$(OUT)/pic/%.o,$(1))
 arch = $(patsubst %,$(OUT)/lib/lib%.a,$(1))
 uses = $(call arch,libraries $(or $(use_$(1)),$(use_all)))
 
-PRELOAD_OBJ := $(call pic,$(src_base) $(src_sequence) $(src_dmt) $(src_preload) \
-                    $(wildcard runtime/preload/core/interpose.cc))
+# An Error holds a std::string: it is no part of the preloaded library.
+PRELOAD_OBJ := $(call pic,$(filter-out dmt/base/result.cc,$(src_base)) $(src_sequence) $(src_dmt) \
+                    $(src_preload) $(wildcard runtime/preload/core/interpose.cc))
 
 # Test areas: tests/unit/<area>/*.cc is test-<area>; tests/{sim,fabric,regress} one program each.
 AREAS := $(notdir $(patsubst %/,%,$(sort $(dir $(wildcard tests/unit/*/*.cc)))))

@@ -24,12 +24,12 @@ namespace fs = std::filesystem;
 constexpr const char* kOpaque = "trusted.overlay.opaque";
 
 // One directory above a lasting one, as the machine has it: it covers the machine's.
-Outcome make_above(const fs::path& machines, const fs::path& ours, Why& why) {
+Outcome make_above(const fs::path& machines, const fs::path& ours) {
   struct stat info {};
-  if (lstat(machines.c_str(), &info) != 0) return why.system("look at", machines);
-  if (mkdir(ours.c_str(), 0700) != 0 && errno != EEXIST) return why.system("make", ours);
-  if (lchown(ours.c_str(), info.st_uid, info.st_gid) != 0) return why.system("give away", ours);
-  if (chmod(ours.c_str(), info.st_mode & 07777) != 0) return why.system("chmod", ours);
+  if (lstat(machines.c_str(), &info) != 0) return file_error("look at", machines);
+  if (mkdir(ours.c_str(), 0700) != 0 && errno != EEXIST) return file_error("make", ours);
+  if (lchown(ours.c_str(), info.st_uid, info.st_gid) != 0) return file_error("give away", ours);
+  if (chmod(ours.c_str(), info.st_mode & 07777) != 0) return file_error("chmod", ours);
   return Done{};
 }
 
@@ -43,45 +43,45 @@ void set_time(const fs::path& machines, const fs::path& ours) {
 
 // `fill` makes `path` in `base`, where it covers the machine's.
 template <typename Fill>
-Outcome cover(const std::string& path, const std::string& base, Fill&& fill, Why& why) {
+Outcome cover(const std::string& path, const std::string& base, Fill&& fill) {
   const fs::path relative = fs::path(path).relative_path();
   fs::path machines = "/", ours = base;
   std::vector<std::pair<fs::path, fs::path>> above{{machines, ours}};
   for (const auto& part : relative.parent_path()) {
     machines /= part;
     ours /= part;
-    if (auto made = make_above(machines, ours, why); !made) return made;
+    if (auto made = make_above(machines, ours); !made) return made;
     above.emplace_back(machines, ours);
   }
   const std::string place = base + path;
   if (auto filled = fill(place); !filled) return filled;
-  if (setxattr(place.c_str(), kOpaque, "y", 1, 0) != 0) return why.system("cover", place);
+  if (setxattr(place.c_str(), kOpaque, "y", 1, 0) != 0) return file_error("cover", place);
   for (auto it = above.rbegin(); it != above.rend(); ++it) set_time(it->first, it->second);
   return Done{};
 }
 
-Outcome add(const LastingDirectory& one, const std::string& base, Why& why) {
-  const auto copy = [&](const std::string& place) { return copy_tree(one.content, place, why); };
-  return cover(one.path, base, copy, why);
+Outcome add(const LastingDirectory& one, const std::string& base) {
+  const auto copy = [&](const std::string& place) { return copy_tree(one.content, place); };
+  return cover(one.path, base, copy);
 }
 
 // It, and all above it that is new, is on disk.
-Outcome settle(const std::string& path, Why& why) {
+Outcome settle(const std::string& path) {
   const Descriptor fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || syncfs(fd.get()) != 0) return why.system("write to disk", path);
+  if (!fd || syncfs(fd.get()) != 0) return file_error("write to disk", path);
   return Done{};
 }
 
 // BASE-1: the one before, if there is one, has the name until the new one is whole.
-Outcome name_it(const std::string& fresh, const std::string& base, Before before, Why& why) {
+Outcome name_it(const std::string& fresh, const std::string& base, Before before) {
   const bool first = access(base.c_str(), F_OK) != 0;
   const unsigned how = first ? RENAME_NOREPLACE : RENAME_EXCHANGE;
   if (!first && before == Before::kStays) return Done{};
   if (renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, base.c_str(), how) != 0) {
     if (errno == EEXIST && before == Before::kStays) return Done{};  // another node was faster
-    return why.system("name", base);
+    return file_error("name", base);
   }
-  return settle(base, why);
+  return settle(base);
 }
 
 void count(std::uint64_t& digest, const void* bytes, std::size_t size) {
@@ -133,28 +133,28 @@ std::uint64_t digest(const std::string& path, Times times, bool bytes) {
 
 }  // namespace
 
-Outcome cover_directory(const std::string& path, const std::string& upper, Why& why) {
+Outcome cover_directory(const std::string& path, const std::string& upper) {
   const auto make = [&](const std::string& place) -> Outcome {
-    if (mkdir(place.c_str(), 0700) != 0) return why.system("make", place);
-    if (chmod(place.c_str(), 01777) != 0) return why.system("chmod", place);
+    if (mkdir(place.c_str(), 0700) != 0) return file_error("make", place);
+    if (chmod(place.c_str(), 01777) != 0) return file_error("chmod", place);
     const timespec beginning[2] = {};  // of all replicas
     (void)utimensat(AT_FDCWD, place.c_str(), beginning, 0);
     return Done{};
   };
-  return cover(path, upper, make, why);
+  return cover(path, upper, make);
 }
 
 Outcome make_base(const std::vector<LastingDirectory>& directories, const std::string& base,
-                  Before before, Why& why) {
+                  Before before) {
   const std::string fresh = base + ".new-" + std::to_string(getpid());
   std::error_code ignored;
   fs::remove_all(fresh, ignored);
-  Outcome made = make_above("/", fresh, why);
+  Outcome made = make_above("/", fresh);
   for (const auto& one : directories) {
-    if (made) made = add(one, fresh, why);
+    if (made) made = add(one, fresh);
   }
-  if (made) made = settle(fresh, why);
-  if (made) made = name_it(fresh, base, before, why);
+  if (made) made = settle(fresh);
+  if (made) made = name_it(fresh, base, before);
   fs::remove_all(fresh, ignored);
   return made;
 }

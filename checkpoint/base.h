@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/why.h"
+#include "checkpoint/file_error.h"
 #include "dmt/base/result.h"
 
 namespace crane::checkpoint {
@@ -28,12 +28,12 @@ struct LastingDirectory {
 
 // An empty directory for all users (01777) at `path` in an overlay's `upper`: it covers the
 // machine's.
-Outcome cover_directory(const std::string& path, const std::string& upper, Why& why);
+Outcome cover_directory(const std::string& path, const std::string& upper);
 
 // `before`: what becomes of one that is there already.
 enum class Before { kReplaced, kStays };
 Outcome make_base(const std::vector<LastingDirectory>& directories, const std::string& base,
-                  Before before, Why& why);
+                  Before before);
 
 // A digest of names, kinds, owners, modes and sizes below `path`, with the times of modification if
 // asked; 0 only if it cannot be read.

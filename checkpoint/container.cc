@@ -122,8 +122,7 @@ Outcome Container::claim_name() {
 Outcome Container::make_own_directories() {
   for (const std::string& own : options_.own_directories) {
     if (access((upper_directory() + own).c_str(), F_OK) == 0) continue;
-    Why why;
-    if (auto covered = cover_directory(own, upper_directory(), why); !covered) return covered;
+    if (auto covered = cover_directory(own, upper_directory()); !covered) return covered;
   }
   return Done{};
 }
@@ -151,8 +150,7 @@ Outcome Container::mount_root(const std::string& upper) {
   if (!upper.empty()) {
     const std::string place = upper_directory();
     remove_tree(place);  // it comes with the attributes of the one that is copied
-    Why why;
-    if (auto copied = copy_tree(upper, place, why); !copied) return copied;
+    if (auto copied = copy_tree(upper, place); !copied) return copied;
   }
   if (auto made = make_own_directories(); !made) return made;
   // xino: directories keep their inode numbers also where the layers are on two file systems;
@@ -189,8 +187,7 @@ Outcome Container::move_upper(const std::string& to) {
   if (failed) return Error{Code::kSystem, failed.value(), "look at the server's files"};
   umount2(in_root("").c_str(), MNT_DETACH);
   if (rename(from.c_str(), to.c_str()) == 0) return Done{};
-  Why why;
-  return copy_tree(from, to, why);
+  return copy_tree(from, to);
 }
 
 // The server's root, with a /run of its own (pid files and sockets of the machine's services do

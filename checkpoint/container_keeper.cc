@@ -246,7 +246,7 @@ void Keeper::run() {
   detach_from_node();
   if (auto started = start(); !started) {
     Report failed{Report::Kind::kFailed};
-    failed.error = started.error();
+    failed.error.take(started.error());
     reason_.copy(failed.reason, kReasonMax - 1);
     (void)finish();
     report(failed);
@@ -259,7 +259,7 @@ void Keeper::run() {
   wait_for_end();
   Report ended{Report::Kind::kEnded};
   ended.status = finish();
-  ended.error = keep_error_;
+  ended.error.take(keep_error_);
   report(ended);
   _exit(0);
 }
@@ -309,7 +309,7 @@ Result<pid_t> Server::started(int timeout_ms) {
     return first_;
   }
   const Error error =
-      got == sizeof report ? report.error : Error{Code::kSystem, ECHILD, "the keeper died"};
+      got == sizeof report ? report.error.error() : Error{Code::kSystem, ECHILD, "the keeper died"};
   reason_ = report.reason;
   ended_ = true;
   (void)destroy();
@@ -333,7 +333,7 @@ bool Server::take_report(int timeout_ms) {
   }
   if (got == sizeof report && report.kind == Report::Kind::kDumped) {
     dump_ = dump_ == Dump::kCancelled ? Dump::kNone : Dump::kAnswered;
-    dump_error_ = report.error;
+    dump_error_ = report.error.error();
     dump_times_ = report.times;
     reason_ = report.reason;
     return true;
@@ -341,7 +341,8 @@ bool Server::take_report(int timeout_ms) {
   ended_ = true;
   // A keeper that could not report was killed, and the server with it.
   status_ = got == sizeof report ? report.status : SIGKILL;
-  keep_error_ = got == sizeof report ? report.error : Error{Code::kSystem, 0, "the keeper died"};
+  keep_error_ =
+      got == sizeof report ? report.error.error() : Error{Code::kSystem, 0, "the keeper died"};
   if (dump_ == Dump::kPreparing || dump_ == Dump::kPrepared || dump_ == Dump::kUnderWay) {
     dump_ = Dump::kAnswered;
     dump_error_ = Error{Code::kNotFound, 0, "the server ended"};

@@ -11,6 +11,7 @@
 #include <climits>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "checkpoint/background.h"
 #include "checkpoint/container.h"
@@ -19,15 +20,33 @@ namespace crane::checkpoint {
 
 constexpr std::size_t kReasonMax = 400;
 
+// An Error as bytes of a datagram.  `what` is static text, at the same place in both processes,
+// because one is a fork of the other.
+struct SentError {
+  Code code = Code::kOk;
+  int detail = 0;
+  const char* what = "";
+  char text[kReasonMax] = "";
+
+  void take(const Error& error) {
+    code = error.code;
+    detail = error.detail;
+    what = error.what;
+    error.text.copy(text, kReasonMax - 1);
+  }
+  Error error() const { return {code, detail, what, text}; }
+};
+
 // What the keeper tells the node, one datagram each.
 struct Report {
   enum class Kind : int { kStarted, kFailed, kEnded, kPrepared, kDumped } kind;
   pid_t pid = -1;                // kStarted
   int status = 0;                // kEnded: as wait(2) gives it
-  Error error = {};              // kFailed; kDumped, unless it is kOk; kEnded: of keep_files()
+  SentError error = {};          // kFailed; kDumped, unless it is kOk; kEnded: of keep_files()
   CheckpointTimes times = {};    // kDumped; kStarted of a restored server
   char reason[kReasonMax] = "";  // of the error, if there is more to say
 };
+static_assert(std::is_trivially_copyable_v<Report>);
 
 // What the node asks of the keeper, one datagram each (container.h: the steps of a checkpoint).
 struct Request {

@@ -35,36 +35,36 @@ ssize_t read_all(int fd, void* data, std::size_t size) noexcept {
   return static_cast<ssize_t>(got);
 }
 
-Outcome sync_directory(const std::string& path, Why& why) {
+Outcome sync_directory(const std::string& path) {
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return why.system("open", path);
-  if (::fsync(fd.get()) != 0) return why.system("sync", path);
+  if (!fd) return file_error("open", path);
+  if (::fsync(fd.get()) != 0) return file_error("sync", path);
   return Done{};
 }
 
-Outcome write_file(const std::string& path, const std::string& text, Why& why, const char* fault) {
+Outcome write_file(const std::string& path, const std::string& text, const char* fault) {
   const std::string temporary = path + ".tmp";
   const Descriptor fd(
       ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd) return why.system("create", temporary);
-  if (!write_all(fd.get(), text.data(), text.size())) return why.system("write", temporary);
-  if (::fsync(fd.get()) != 0) return why.system("sync", temporary);
+  if (!fd) return file_error("create", temporary);
+  if (!write_all(fd.get(), text.data(), text.size())) return file_error("write", temporary);
+  if (::fsync(fd.get()) != 0) return file_error("sync", temporary);
   if (fault != nullptr) fault_point(fault);
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) return why.system("rename", temporary);
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) return file_error("rename", temporary);
   return Done{};
 }
 
-Result<std::string> read_file(const std::string& path, std::size_t limit, Why& why) {
+Result<std::string> read_file(const std::string& path, std::size_t limit) {
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd) return why.system("open", path);
+  if (!fd) return file_error("open", path);
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return why.system("look at", path);
+  if (::fstat(fd.get(), &status) != 0) return file_error("look at", path);
   if (!S_ISREG(status.st_mode) || static_cast<std::size_t>(status.st_size) > limit) {
-    return why.is(Code::kDamaged, "read", path + " is not a file of the size it can have");
+    return failure(Code::kDamaged, "read", path + " is not a file of the size it can have");
   }
   std::string text(static_cast<std::size_t>(status.st_size), '\0');
   const ssize_t n = read_all(fd.get(), text.data(), text.size());
-  if (n < 0) return why.system("read", path);
+  if (n < 0) return file_error("read", path);
   text.resize(static_cast<std::size_t>(n));
   return text;
 }

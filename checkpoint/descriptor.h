@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "checkpoint/why.h"
+#include "checkpoint/file_error.h"
 
 namespace crane::checkpoint {
 
@@ -38,12 +38,11 @@ bool write_all(int fd, const void* data, std::size_t size) noexcept;
 ssize_t read_all(int fd, void* data, std::size_t size) noexcept;
 
 // What a directory lists, and the names of files in it, survive a loss of power.
-Outcome sync_directory(const std::string& path, Why& why);
+Outcome sync_directory(const std::string& path);
 // Writes PATH.tmp, syncs and renames it to PATH; the directory itself is not synced.
 // `fault`: a fault point between the two.
-Outcome write_file(const std::string& path, const std::string& text, Why& why,
-                   const char* fault = nullptr);
+Outcome write_file(const std::string& path, const std::string& text, const char* fault = nullptr);
 // A whole file of at most `limit` bytes; more is kDamaged.
-Result<std::string> read_file(const std::string& path, std::size_t limit, Why& why);
+Result<std::string> read_file(const std::string& path, std::size_t limit);
 
 }  // namespace crane::checkpoint

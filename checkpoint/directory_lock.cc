@@ -7,13 +7,14 @@
 
 namespace crane::checkpoint {
 
-Result<Descriptor> lock_directory(const std::string& path, int operation, Why& why) {
+Result<Descriptor> lock_directory(const std::string& path, int operation) {
   Descriptor fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd) return why.system("open", path);
+  if (!fd) return file_error("open", path);
   if (::flock(fd.get(), operation | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return why.system("lock", path);
-    return why.is(Code::kBusy, "lock",
-                  "another process of Crane works in " + path + "; try again when it has finished");
+    if (errno != EWOULDBLOCK) return file_error("lock", path);
+    return failure(
+        Code::kBusy, "lock",
+        "another process of Crane works in " + path + "; try again when it has finished");
   }
   // Between the two it may have been renamed, to be removed.
   struct stat locked {
@@ -21,7 +22,7 @@ Result<Descriptor> lock_directory(const std::string& path, int operation, Why& w
   if (::fstat(fd.get(), &locked) != 0 || ::lstat(path.c_str(), &named) != 0 ||
       locked.st_ino != named.st_ino || locked.st_dev != named.st_dev) {
     errno = ENOENT;
-    return why.system("lock", path);
+    return file_error("lock", path);
   }
   return fd;
 }

@@ -11,6 +11,6 @@ namespace crane::checkpoint {
 
 // flock(2) of the directory `path`, LOCK_EX or LOCK_SH, without waiting.  kBusy: another process
 // works there.  kNotFound: it has that name no more.
-Result<Descriptor> lock_directory(const std::string& path, int operation, Why& why);
+Result<Descriptor> lock_directory(const std::string& path, int operation);
 
 }  // namespace crane::checkpoint

@@ -21,7 +21,7 @@ std::string Extractor::path_of(const std::string& name) const {
 Result<int> Extractor::directory() {
   if (!open_.empty()) return open_.back().fd.get();
   if (!root_) root_ = Descriptor(::open(parent_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!root_) return why_.system("open", parent_);
+  if (!root_) return file_error("open", parent_);
   return root_.get();
 }
 
@@ -32,18 +32,18 @@ Outcome Extractor::inode(const std::string& name, const Inode& inode) {
   if (inode.link != 0) links_[inode.link] = path;
   if (S_ISDIR(inode.mode)) {
     if (open_.size() >= kDepthMax)
-      return why_.is(Code::kUnsupported, "unpack", path + ": too deep");
-    if (::mkdirat(at.value(), name.c_str(), 0700) != 0) return why_.system("create", path);
+      return failure(Code::kUnsupported, "unpack", path + ": too deep");
+    if (::mkdirat(at.value(), name.c_str(), 0700) != 0) return file_error("create", path);
     Descriptor fd(
         ::openat(at.value(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!fd) return why_.system("open", path);
+    if (!fd) return file_error("open", path);
     open_.push_back({std::move(fd), inode, path});
     return Done{};
   }
   if (S_ISREG(inode.mode)) {
     Descriptor fd(::openat(at.value(), name.c_str(),
                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!fd) return why_.system("create", path);
+    if (!fd) return file_error("create", path);
     open_.push_back({std::move(fd), inode, path});
     return Done{};
   }
@@ -57,7 +57,7 @@ Outcome Extractor::data(std::uint64_t offset, std::span<const std::byte> bytes) 
     const ssize_t n =
         ::pwrite(file.fd.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return why_.system("write", file.path);
+    if (n < 0) return file_error("write", file.path);
     offset += static_cast<std::uint64_t>(n);
     bytes = bytes.subspan(static_cast<std::size_t>(n));
   }
@@ -70,7 +70,7 @@ Outcome Extractor::leave() {
   open_.pop_back();
   if (S_ISREG(last.inode.mode) && last.end != last.inode.size &&
       ::ftruncate(last.fd.get(), static_cast<off_t>(last.inode.size)) != 0) {
-    return why_.system("write", last.path);
+    return file_error("write", last.path);
   }
   return dress(last.fd.get(), last.path, last.inode);
 }
@@ -78,15 +78,15 @@ Outcome Extractor::leave() {
 // A directory is dressed when all is in it: its default ACL would else be inherited, and its mtime
 // change.  Owner first: a change of owner clears set-user-id and capabilities.
 Outcome Extractor::dress(int fd, const std::string& path, const Inode& inode) {
-  if (::fchown(fd, inode.uid, inode.gid) != 0) return why_.system("give to its owner", path);
-  if (::fchmod(fd, inode.mode & 07777) != 0) return why_.system("set the mode of", path);
+  if (::fchown(fd, inode.uid, inode.gid) != 0) return file_error("give to its owner", path);
+  if (::fchmod(fd, inode.mode & 07777) != 0) return file_error("set the mode of", path);
   for (const auto& [name, value] : inode.attributes) {
     if (::fsetxattr(fd, name.c_str(), value.data(), value.size(), 0) != 0) {
-      return why_.system("set the attribute", name + " of " + path);
+      return file_error("set the attribute", name + " of " + path);
     }
   }
   const timespec times[2] = {{0, UTIME_OMIT}, mtime_of(inode)};
-  if (::futimens(fd, times) != 0) return why_.system("set the time of", path);
+  if (::futimens(fd, times) != 0) return file_error("set the time of", path);
   return Done{};
 }
 
@@ -95,26 +95,26 @@ Outcome Extractor::make_special(int directory, const std::string& name, const In
                        ? ::symlinkat(inode.target.c_str(), directory, name.c_str())
                        : ::mknodat(directory, name.c_str(), (inode.mode & S_IFMT) | 0600,
                                    static_cast<dev_t>(inode.device));
-  if (made != 0) return why_.system("create", path_of(name));
+  if (made != 0) return file_error("create", path_of(name));
   return Done{};
 }
 
 Outcome Extractor::dress_special(int directory, const std::string& name, const Inode& inode) {
   if (::fchownat(directory, name.c_str(), inode.uid, inode.gid, AT_SYMLINK_NOFOLLOW) != 0) {
-    return why_.system("give to its owner", path_of(name));
+    return file_error("give to its owner", path_of(name));
   }
   if (!S_ISLNK(inode.mode) && ::fchmodat(directory, name.c_str(), inode.mode & 07777, 0) != 0) {
-    return why_.system("set the mode of", path_of(name));
+    return file_error("set the mode of", path_of(name));
   }
   const std::string via = "/proc/self/fd/" + std::to_string(directory) + "/" + name;
   for (const auto& [attribute, value] : inode.attributes) {
     if (::lsetxattr(via.c_str(), attribute.c_str(), value.data(), value.size(), 0) != 0) {
-      return why_.system("set the attribute", attribute + " of " + path_of(name));
+      return file_error("set the attribute", attribute + " of " + path_of(name));
     }
   }
   const timespec times[2] = {{0, UTIME_OMIT}, mtime_of(inode)};
   if (::utimensat(directory, name.c_str(), times, AT_SYMLINK_NOFOLLOW) != 0) {
-    return why_.system("set the time of", path_of(name));
+    return file_error("set the time of", path_of(name));
   }
   return Done{};
 }
@@ -124,10 +124,10 @@ Outcome Extractor::link(const std::string& name, std::uint32_t number) {
   if (!at) return at.error();
   const auto first = links_.find(number);
   if (first == links_.end()) {
-    return why_.is(Code::kDamaged, "unpack", path_of(name) + " is a link to a file not there");
+    return failure(Code::kDamaged, "unpack", path_of(name) + " is a link to a file not there");
   }
   if (::linkat(AT_FDCWD, first->second.c_str(), at.value(), name.c_str(), 0) != 0) {
-    return why_.system("link", path_of(name));
+    return file_error("link", path_of(name));
   }
   return Done{};
 }

@@ -40,18 +40,18 @@ Outcome Checkpoints::make_directory() {
   if (is_there(options_.directory)) return Done{};
   if (auto made = make_directories(options_.directory); !made) {
     errno = made.error().detail;
-    return why_.system("create", options_.directory);
+    return file_error("create", options_.directory);
   }
-  return sync_directory(fs::path(options_.directory).parent_path().string(), why_);
+  return sync_directory(fs::path(options_.directory).parent_path().string());
 }
 
 Result<Descriptor> Checkpoints::lock_all() {
   if (auto made = make_directory(); !made) return made.error();
   const std::string path = path_of(".lock");
   Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd) return why_.system("open", path);
+  if (!fd) return file_error("open", path);
   while (::flock(fd.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) return why_.system("lock", path);
+    if (errno != EINTR) return file_error("lock", path);
   }
   return fd;
 }
@@ -65,17 +65,17 @@ Result<Staging> Checkpoints::begin(Index index) {
   staging.path = path_of(".new-" + std::to_string(value(index)) + "-" + std::to_string(::getpid()));
   // Of a dead process that had our number.
   if (is_there(staging.path)) {
-    auto old = lock_directory(staging.path, LOCK_EX, why_);
+    auto old = lock_directory(staging.path, LOCK_EX);
     if (!old) return old.error();
     remove_tree(staging.path);
   }
-  if (::mkdir(staging.path.c_str(), 0700) != 0) return why_.system("create", staging.path);
+  if (::mkdir(staging.path.c_str(), 0700) != 0) return file_error("create", staging.path);
   fault_point("begin.made");
-  auto lock = lock_directory(staging.path, LOCK_EX, why_);
+  auto lock = lock_directory(staging.path, LOCK_EX);
   if (!lock) return lock.error();
   staging.lock = std::move(lock).value();
   if (::mkdir(staging.images().c_str(), 0700) != 0) {
-    return why_.system("create", staging.images());
+    return file_error("create", staging.images());
   }
   return staging;
 }
@@ -92,25 +92,25 @@ Result<std::string> Checkpoints::publish(const Staging& staging, Manifest manife
 Result<std::string> Checkpoints::pack_all(const std::string& staging, Manifest manifest) {
   const std::string name = name_of(manifest.at);
   if (is_there(path_of(name))) {
-    return why_.is(Code::kExists, "publish",
+    return failure(Code::kExists, "publish",
                    "there is a checkpoint " + name + " already; it was left as it is");
   }
-  std::error_code failure;
-  fs::remove(staging + "/images", failure);  // when it is empty: nobody dumped
+  std::error_code failed;
+  fs::remove(staging + "/images", failed);  // when it is empty: nobody dumped
   std::vector<std::string> needed = {"upper"};
   if (manifest.tier == Tier::kCriu) needed = {"images", "upper", "segment", "libcrane.so"};
   for (const std::string& part : needed) {
     if (is_there(staging + "/" + part)) continue;
-    return why_.is(Code::kBadArgument, "publish",
+    return failure(Code::kBadArgument, "publish",
                    "the checkpoint at " + name + " has no " + part + ", which the tier " +
                        name_of(manifest.tier) + " needs; it was given up");
   }
   std::vector<std::string> parts;
-  for (const auto& entry : fs::directory_iterator(staging, failure)) {
+  for (const auto& entry : fs::directory_iterator(staging, failed)) {
     const std::string part = entry.path().filename().string();
     if (part[0] == '.') continue;
     if (!is_pack_name(part + kPackEnding)) {
-      return why_.is(Code::kBadArgument, "publish",
+      return failure(Code::kBadArgument, "publish",
                      staging + ": a part cannot be named \"" + part + "\"; it was given up");
     }
     parts.push_back(part);
@@ -120,17 +120,17 @@ Result<std::string> Checkpoints::pack_all(const std::string& staging, Manifest m
   if (is_there(library)) manifest.library_digest = digest_of_file(library);
   if (manifest.time == 0) manifest.time = ::time(nullptr);
   const std::string packed = staging + "/" + kPacked;
-  if (::mkdir(packed.c_str(), 0700) != 0) return why_.system("create", packed);
+  if (::mkdir(packed.c_str(), 0700) != 0) return file_error("create", packed);
   manifest.files.clear();
   for (const std::string& part : parts) {
     fault_point("publish.packing");
     tell("packing " + part);
-    auto file = pack(staging + "/" + part, packed + "/" + part + kPackEnding, options_.level, why_);
+    auto file = pack(staging + "/" + part, packed + "/" + part + kPackEnding, options_.level);
     if (!file) return file.error();
     manifest.files.push_back(std::move(file).value());
   }
   fault_point("publish.packed");
-  if (auto written = write_file(packed + "/" + kManifestName, to_text(manifest), why_); !written) {
+  if (auto written = write_file(packed + "/" + kManifestName, to_text(manifest)); !written) {
     return written.error();
   }
   fault_point("publish.manifest");
@@ -142,28 +142,28 @@ Result<std::string> Checkpoints::pack_all(const std::string& staging, Manifest m
 Outcome Checkpoints::rename_published(const std::string& from, const std::string& name,
                                       const char* fault) {
   const std::string to = path_of(name);
-  if (auto synced = sync_directory(from, why_); !synced) return synced;
+  if (auto synced = sync_directory(from); !synced) return synced;
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) != 0) {
-    return why_.system("publish", to);
+    return file_error("publish", to);
   }
   fault_point(fault);
-  return sync_directory(options_.directory, why_);
+  return sync_directory(options_.directory);
 }
 
 // --- what is there
 
 Result<Manifest> Checkpoints::read_manifest(const std::string& name, std::string& text) {
   const std::string path = path_of(name) + "/" + kManifestName;
-  auto read = read_file(path, kManifestMax, why_);
+  auto read = read_file(path, kManifestMax);
   if (!read && read.error().code == Code::kNotFound) {
-    return why_.is(Code::kDamaged, "read a manifest",
+    return failure(Code::kDamaged, "read a manifest",
                    path + " is missing; use another checkpoint, or another replica's");
   }
   if (!read) return read.error();
   text = std::move(read).value();
-  auto manifest = parse_manifest(text, path, why_);
+  auto manifest = parse_manifest(text, path);
   if (manifest && name_of(manifest.value().at) != name) {
-    return why_.is(Code::kDamaged, "read a manifest",
+    return failure(Code::kDamaged, "read a manifest",
                    path + " is that of checkpoint " + name_of(manifest.value().at) +
                        "; give the directory that name");
   }
@@ -173,17 +173,17 @@ Result<Manifest> Checkpoints::read_manifest(const std::string& name, std::string
 Result<std::vector<Listed>> Checkpoints::list() {
   std::vector<Listed> all;
   if (!is_there(options_.directory)) return all;
-  std::error_code failure;
+  std::error_code failed;
   std::vector<std::pair<Viewstamp, std::string>> names;
-  for (const auto& entry : fs::directory_iterator(options_.directory, failure)) {
+  for (const auto& entry : fs::directory_iterator(options_.directory, failed)) {
     std::uint64_t counter = 0, index = 0;
     const std::string name = entry.path().filename().string();
     if (!parse_name(name, counter, index)) continue;
     names.push_back({{make_view(counter, ReplicaId{0}), Index{index}}, name});
   }
-  if (failure) {
-    errno = failure.value();
-    return why_.system("list", options_.directory);
+  if (failed) {
+    errno = failed.value();
+    return file_error("list", options_.directory);
   }
   std::sort(names.rbegin(), names.rend());
   for (const auto& [at, name] : names) {
@@ -195,11 +195,10 @@ Result<std::vector<Listed>> Checkpoints::list() {
     if (!manifest && !is_there(one.path)) continue;  // it was removed meanwhile
     if (manifest) {
       one.manifest = std::move(manifest).value();
-      Why none;
-      const auto mark = read_file(one.path + "/" + kMark, 64, none);
+      const auto mark = read_file(one.path + "/" + kMark, 64);
       one.verified = mark && mark.value() == crc_of(text) + "\n";
     } else {
-      one.damage = why_.text;
+      one.damage = manifest.error().text;
     }
     all.push_back(std::move(one));
   }
@@ -207,7 +206,7 @@ Result<std::vector<Listed>> Checkpoints::list() {
 }
 
 Error Checkpoints::not_found(const std::string& name) {
-  return why_.is(Code::kNotFound, "find a checkpoint",
+  return failure(Code::kNotFound, "find a checkpoint",
                  "there is no checkpoint " + name + " in " + options_.directory + "; list them");
 }
 
@@ -225,7 +224,7 @@ Result<Descriptor> Checkpoints::read_lock(const std::string& name) {
   std::uint64_t counter = 0, index = 0;
   const std::string path = path_of(name);
   if (parse_name(name, counter, index) && is_there(path)) {
-    return lock_directory(path, LOCK_SH, why_);
+    return lock_directory(path, LOCK_SH);
   }
   return not_found(name);
 }
@@ -234,15 +233,15 @@ Outcome Checkpoints::check(const std::string& path, const Manifest& manifest) {
   for (const PackedFile& file : manifest.files) {
     tell("verifying " + file.name);
     Nowhere sink;
-    if (auto read = read_pack(path + "/" + file.name, file, sink, why_); !read) return read;
+    if (auto read = read_pack(path + "/" + file.name, file, sink); !read) return read;
   }
   return Done{};
 }
 
 Outcome Checkpoints::mark(const std::string& path, const std::string& manifest_text) {
   const std::string at = path + "/" + kMark;
-  auto written = write_file(at, crc_of(manifest_text) + "\n", why_, "verify.mark");
-  return written ? sync_directory(path, why_) : written;
+  auto written = write_file(at, crc_of(manifest_text) + "\n", "verify.mark");
+  return written ? sync_directory(path) : written;
 }
 
 Outcome Checkpoints::verify(const std::string& name) {
@@ -269,16 +268,16 @@ Result<Manifest> Checkpoints::unpack(const std::string& name, const std::string&
   std::string text;
   auto manifest = read_manifest(name, text);
   if (!manifest) return manifest;
-  if (auto same = compare(manifest.value(), expected, name, why_); !same) return same.error();
+  if (auto same = compare(manifest.value(), expected, name); !same) return same.error();
   if (is_there(target)) {
-    return why_.is(Code::kExists, "unpack",
+    return failure(Code::kExists, "unpack",
                    "cannot unpack checkpoint " + name + ": " + target + " exists; remove it");
   }
   const std::string temporary = target + ".tmp";
   auto all = lock_all();
   if (!all) return all.error();
   if (is_there(temporary)) {
-    const auto old = lock_directory(temporary, LOCK_EX, why_);
+    const auto old = lock_directory(temporary, LOCK_EX);
     if (!old) return old.error();
     // It is ours now; whoever begins one, a node of the group, need not wait.
     ::flock(all.value().get(), LOCK_UN);
@@ -287,15 +286,15 @@ Result<Manifest> Checkpoints::unpack(const std::string& name, const std::string&
     all = lock_all();
     if (!all) return all.error();
   }
-  if (::mkdir(temporary.c_str(), 0700) != 0) return why_.system("create", temporary);
-  const auto mine = lock_directory(temporary, LOCK_EX, why_);
+  if (::mkdir(temporary.c_str(), 0700) != 0) return file_error("create", temporary);
+  const auto mine = lock_directory(temporary, LOCK_EX);
   if (!mine) return mine.error();
   ::flock(all.value().get(), LOCK_UN);
   auto unpacked = unpack_into(path_of(name), temporary, manifest.value(), text);
   if (unpacked) {
     fault_point("unpack.unpacked");
     if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) != 0) {
-      unpacked = why_.system("create", target);
+      unpacked = file_error("create", target);
     }
   }
   if (!unpacked) {
@@ -310,17 +309,17 @@ Outcome Checkpoints::unpack_into(const std::string& from, const std::string& to,
   for (const PackedFile& file : manifest.files) {
     fault_point("unpack.part");
     tell("unpacking " + file.name);
-    Extractor out(to, why_);
-    if (auto read = read_pack(from + "/" + file.name, file, out, why_); !read) return read;
+    Extractor out(to);
+    if (auto read = read_pack(from + "/" + file.name, file, out); !read) return read;
   }
   const std::string library = to + "/libcrane.so";
   if (is_there(library) && digest_of_file(library) != manifest.library_digest) {
-    return why_.is(Code::kDamaged, "unpack",
+    return failure(Code::kDamaged, "unpack",
                    from +
                        ": its libcrane.so is not the one its manifest names; use another "
                        "checkpoint");
   }
-  return write_file(to + "/" + kManifestName, text, why_);
+  return write_file(to + "/" + kManifestName, text);
 }
 
 // --- having fewer
@@ -357,7 +356,7 @@ Outcome Checkpoints::remove(const std::string& name) {
   std::uint64_t counter = 0, index = 0;
   const std::string path = path_of(name);
   if (!parse_name(name, counter, index) || !is_there(path)) return not_found(name);
-  const auto lock = lock_directory(path, LOCK_EX, why_);
+  const auto lock = lock_directory(path, LOCK_EX);
   if (!lock) return lock.error();
   return remove_locked(name);
 }
@@ -366,10 +365,10 @@ Outcome Checkpoints::remove_locked(const std::string& name) {
   const std::string gone = path_of(".gone-" + name);
   remove_tree(gone);  // of one that was killed
   if (std::rename(path_of(name).c_str(), gone.c_str()) != 0) {
-    return why_.system("remove", path_of(name));
+    return file_error("remove", path_of(name));
   }
   fault_point("remove.renamed");
-  if (auto synced = sync_directory(options_.directory, why_); !synced) return synced;
+  if (auto synced = sync_directory(options_.directory); !synced) return synced;
   ::unlink((gone + "/" + kManifestName).c_str());
   fault_point("remove.removing");
   remove_tree(gone);
@@ -381,9 +380,9 @@ Outcome Checkpoints::clean(Leftovers which) {
   if (!is_there(options_.directory)) return Done{};
   const auto all = lock_all();
   if (!all) return all.error();
-  std::error_code failure;
+  std::error_code failed;
   std::vector<fs::path> leftovers, marks;
-  for (const auto& entry : fs::directory_iterator(options_.directory, failure)) {
+  for (const auto& entry : fs::directory_iterator(options_.directory, failed)) {
     const std::string name = entry.path().filename().string();
     std::uint64_t counter = 0, index = 0;
     const bool is_shipment = name.rfind(".ship-", 0) == 0;
@@ -396,7 +395,7 @@ Outcome Checkpoints::clean(Leftovers which) {
   }
   std::vector<std::pair<std::string, Descriptor>> dead;
   for (const fs::path& path : leftovers) {
-    auto lock = lock_directory(path.string(), LOCK_EX, why_);
+    auto lock = lock_directory(path.string(), LOCK_EX);
     if (lock) dead.emplace_back(path.string(), std::move(lock).value());
   }
   // They are ours now; whoever begins one need not wait.
@@ -404,7 +403,7 @@ Outcome Checkpoints::clean(Leftovers which) {
   for (const auto& [path, lock] : dead) remove_tree(path);
   for (const fs::path& path : marks) {
     const std::string temporary = path.string() + "/" + kMark + ".tmp";
-    if (is_there(temporary) && lock_directory(path.string(), LOCK_EX, why_)) {
+    if (is_there(temporary) && lock_directory(path.string(), LOCK_EX)) {
       ::unlink(temporary.c_str());
     }
   }

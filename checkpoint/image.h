@@ -25,7 +25,7 @@
 // Threads: one object, one thread or process; several objects, also of several processes, may work
 // on one directory.  list() and begin() take as long as some small files; all else blocks for as
 // long as the disk and zstd do, so a node runs it in a Worker (worker.h).
-// Errors: why() has the sentence of the last one.
+// Errors: each has the sentence for an operator.
 
 #include <functional>
 #include <span>
@@ -67,8 +67,6 @@ class Checkpoints {
     std::function<void(const std::string& step)> progress;
   };
   explicit Checkpoints(Options options) : options_(std::move(options)) {}
-
-  const std::string& why() const { return why_.text; }
 
   // --- making one
   Result<Staging> begin(Index index);
@@ -135,7 +133,6 @@ class Checkpoints {
                       const std::string& text);
 
   Options options_;
-  Why why_;
 };
 
 // Gives a checkpoint piece by piece; it is not removed meanwhile.

@@ -67,7 +67,7 @@ void Keeper::take_requests() {
 void Keeper::take_request(const Request& request) {
   const auto refuse = [this](const Error& error) {
     Report answer{Report::Kind::kDumped};
-    answer.error = error;
+    answer.error.take(error);
     reason_.copy(answer.reason, kReasonMax - 1);
     report(answer);
   };
@@ -280,9 +280,8 @@ void Keeper::listen_to_criu() {
 // Not earlier than when all is dumped: only now the names are in the upper directory that CRIU
 // gives for a while to open files whose own are gone.
 Outcome Keeper::copy_upper() {
-  Why why;
-  const Outcome copied = copy_tree(server_.upper_directory(), dump_->upper, why);
-  if (!copied) reason_ = "copy the upper directory: " + why.text;
+  const Outcome copied = copy_tree(server_.upper_directory(), dump_->upper);
+  if (!copied) reason_ = "copy the upper directory: " + copied.error().message();
   return copied;
 }
 
@@ -313,8 +312,8 @@ void Keeper::end_dump(bool said_well) {
       reason_ = criu_refusal(work);
     }
     rename((work + "/criu.log").c_str(), log_of_failure(directory).c_str());
-    answer.error = died ? Error{Code::kSystem, 0, "CRIU did not end"}
-                        : Error{Code::kUnsupported, 0, "CRIU cannot dump the server"};
+    answer.error.take(died ? Error{Code::kSystem, 0, "CRIU did not end"}
+                           : Error{Code::kUnsupported, 0, "CRIU cannot dump the server"});
   }
   answer.times = times_;
   reason_.copy(answer.reason, kReasonMax - 1);

@@ -86,7 +86,7 @@ AllKept find_kept(const std::string& group_directory) {
     Checkpoints place({directory, 1, {}});
     auto listed = place.list();
     if (!listed) {
-      found.problems.push_back(place.why());
+      found.problems.push_back(listed.error().message());
       continue;
     }
     for (auto& one : listed.value()) {

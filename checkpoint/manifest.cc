@@ -122,19 +122,19 @@ bool take_all(const Json& json, Manifest& to) {
   return take_files(*files, to.files);
 }
 
-Error foreign(Why& why, const std::string& name, const std::string& what, const std::string& theirs,
+Error foreign(const std::string& name, const std::string& what, const std::string& theirs,
               const std::string& ours) {
-  return why.is(Code::kBadArgument, "compare a checkpoint",
-                "checkpoint " + name + " is of another " + what + " (" + theirs + ", this is " +
-                    ours + "); name a checkpoint of this group");
+  return failure(Code::kBadArgument, "compare a checkpoint",
+                 "checkpoint " + name + " is of another " + what + " (" + theirs + ", this is " +
+                     ours + "); name a checkpoint of this group");
 }
 
-Error other_version(Why& why, const std::string& name, const std::string& what,
-                    const std::string& theirs, const std::string& ours) {
-  return why.is(Code::kWrongVersion, "compare a checkpoint",
-                "checkpoint " + name + " was made with another " + what + " (" + theirs +
-                    ", this is " + ours +
-                    "); restore it with the version of Crane that made it, or start without it");
+Error other_version(const std::string& name, const std::string& what, const std::string& theirs,
+                    const std::string& ours) {
+  return failure(Code::kWrongVersion, "compare a checkpoint",
+                 "checkpoint " + name + " was made with another " + what + " (" + theirs +
+                     ", this is " + ours +
+                     "); restore it with the version of Crane that made it, or start without it");
 }
 
 }  // namespace
@@ -201,10 +201,11 @@ std::string to_text(const Manifest& m) {
   return body + seal_of(body);
 }
 
-Result<Manifest> parse_manifest(const std::string& text, const std::string& path, Why& why) {
+Result<Manifest> parse_manifest(const std::string& text, const std::string& path) {
   const auto damaged = [&](const std::string& how) {
-    return why.is(Code::kDamaged, "read a manifest",
-                  path + " is damaged (" + how + "); use another checkpoint, or another replica's");
+    return failure(
+        Code::kDamaged, "read a manifest",
+        path + " is damaged (" + how + "); use another checkpoint, or another replica's");
   };
   if (text.size() < kSealBytes) return damaged("it is too short");
   const std::string_view body(text.data(), text.size() - kSealBytes);
@@ -218,7 +219,7 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& path
   head.get("crane_checkpoint", version);
   if (!head.ok()) return damaged("it says no version");
   if (version != kManifestVersion) {
-    return other_version(why, path, "format", "version " + std::to_string(version),
+    return other_version(path, "format", "version " + std::to_string(version),
                          std::to_string(kManifestVersion));
   }
   Manifest manifest;
@@ -255,20 +256,20 @@ std::string digest_of_file(const std::string& path) {
   }
 }
 
-Outcome compare(const Manifest& m, const Expected& e, const std::string& name, Why& why) {
-  if (!e.group.empty() && e.group != m.group) return foreign(why, name, "group", m.group, e.group);
+Outcome compare(const Manifest& m, const Expected& e, const std::string& name) {
+  if (!e.group.empty() && e.group != m.group) return foreign(name, "group", m.group, e.group);
   if (!e.log_digest.empty() && e.log_digest != m.log_digest) {
-    return foreign(why, name, "log", m.log_digest, e.log_digest);
+    return foreign(name, "log", m.log_digest, e.log_digest);
   }
   if (!e.program.empty() && e.program != m.program) {
-    return foreign(why, name, "program", m.program, e.program);
+    return foreign(name, "program", m.program, e.program);
   }
   if (e.layout_version != 0 && e.layout_version != m.layout_version) {
-    return other_version(why, name, "layout of the segment", std::to_string(m.layout_version),
+    return other_version(name, "layout of the segment", std::to_string(m.layout_version),
                          std::to_string(e.layout_version));
   }
   if (!e.library_digest.empty() && e.library_digest != m.library_digest) {
-    return other_version(why, name, "libcrane.so", m.library_digest, e.library_digest);
+    return other_version(name, "libcrane.so", m.library_digest, e.library_digest);
   }
   return Done{};
 }

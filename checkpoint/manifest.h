@@ -53,7 +53,7 @@ bool is_pack_name(const std::string& name);
 
 std::string to_text(const Manifest& manifest);
 // kDamaged, kWrongVersion (of the format); `path` is for the sentence.
-Result<Manifest> parse_manifest(const std::string& text, const std::string& path, Why& why);
+Result<Manifest> parse_manifest(const std::string& text, const std::string& path);
 // The CRC that stands in a manifest's text, which parse_manifest() accepted.
 std::string crc_of(const std::string& text);
 
@@ -73,7 +73,6 @@ struct Expected {
 };
 // Whether a checkpoint is one of ours: kBadArgument foreign (another group, log or program),
 // kWrongVersion (another layout or libcrane.so), each with what to do.
-Outcome compare(const Manifest& manifest, const Expected& expected, const std::string& name,
-                Why& why);
+Outcome compare(const Manifest& manifest, const Expected& expected, const std::string& name);
 
 }  // namespace crane::checkpoint

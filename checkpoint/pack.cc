@@ -21,21 +21,21 @@ struct FreeContext {
 // Compresses into a file.  After an error all that follows is that error.
 class PackFile {
  public:
-  PackFile(const std::string& path, int level, Why& why)
-      : path_(path), why_(why), context_(ZSTD_createCCtx()), out_(ZSTD_CStreamOutSize()) {
+  PackFile(const std::string& path, int level)
+      : path_(path), context_(ZSTD_createCCtx()), out_(ZSTD_CStreamOutSize()) {
     CRANE_ASSERT(context_ != nullptr);
     ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_compressionLevel, level);
     ZSTD_CCtx_setParameter(context_.get(), ZSTD_c_checksumFlag, 1);
   }
   Outcome create() {
     fd_ = Descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!fd_) return why_.system("create", path_);
+    if (!fd_) return file_error("create", path_);
     return Done{};
   }
   Outcome put(const void* data, std::size_t size) { return compress(data, size, ZSTD_e_continue); }
   Outcome finish() {
     if (auto ended = compress(nullptr, 0, ZSTD_e_end); !ended) return ended;
-    if (::fsync(fd_.get()) != 0) return why_.system("sync", path_);
+    if (::fsync(fd_.get()) != 0) return file_error("sync", path_);
     return Done{};
   }
   std::uint64_t bytes = 0, unpacked = 0;
@@ -49,11 +49,11 @@ class PackFile {
       ZSTD_outBuffer out{out_.data(), out_.size(), 0};
       const std::size_t left = ZSTD_compressStream2(context_.get(), &out, &in, directive);
       if (ZSTD_isError(left) != 0) {
-        return why_.is(Code::kSystem, "compress",
+        return failure(Code::kSystem, "compress",
                        "cannot compress " + path_ + ": " + ZSTD_getErrorName(left));
       }
       if (out.pos > 0) {
-        if (!write_all(fd_.get(), out_.data(), out.pos)) return why_.system("write", path_);
+        if (!write_all(fd_.get(), out_.data(), out.pos)) return file_error("write", path_);
         crc = crc32c(out_.data(), out.pos, crc);
         bytes += out.pos;
         fault_point("publish.part");
@@ -63,7 +63,6 @@ class PackFile {
   }
 
   const std::string path_;
-  Why& why_;
   std::unique_ptr<ZSTD_CCtx, FreeContext> context_;
   std::vector<char> out_;
   Descriptor fd_;
@@ -144,14 +143,14 @@ std::string PackedFile::part() const {
   return name.size() > ending ? name.substr(0, name.size() - ending) : std::string();
 }
 
-Result<PackedFile> pack(const std::string& source, const std::string& target, int level, Why& why) {
-  PackFile file(target, level, why);
+Result<PackedFile> pack(const std::string& source, const std::string& target, int level) {
+  PackFile file(target, level);
   if (auto made = file.create(); !made) return made.error();
   if (auto put = file.put(kPackMagic, sizeof kPackMagic - 1); !put) return put.error();
   Encoder encoder(file);
   PackedFile packed;
   packed.name = std::filesystem::path(target).filename().string();
-  if (auto told = walk(source, packed.part(), encoder, why); !told) return told.error();
+  if (auto told = walk(source, packed.part(), encoder); !told) return told.error();
   if (auto ended = encoder.end(); !ended) return ended.error();
   if (auto ended = file.finish(); !ended) return ended.error();
   packed.bytes = file.bytes;

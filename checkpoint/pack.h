@@ -40,17 +40,17 @@ struct PackedFile {
 };
 
 // Packs the file or directory `source` into the new file `target`, synced.  `level` is zstd's.
-Result<PackedFile> pack(const std::string& source, const std::string& target, int level, Why& why);
+Result<PackedFile> pack(const std::string& source, const std::string& target, int level);
 
 // Reads all of the pack `path`, tells `sink` what is in it, and compares with `expected`.  When it
 // differs: kDamaged, naming the file; the sink was then told nonsense, but never of a name that
 // leaves the place where it works.
-Outcome read_pack(const std::string& path, const PackedFile& expected, TreeSink& sink, Why& why);
+Outcome read_pack(const std::string& path, const PackedFile& expected, TreeSink& sink);
 
 // The same for bytes that were already decompressed.
 using ByteSource = std::function<Outcome(void* to, std::size_t size)>;  // all of them, or an error
 Outcome decode(const ByteSource& source, const std::string& part, const std::string& path,
-               TreeSink& sink, Why& why);
+               TreeSink& sink);
 
 // A sink that wants nothing: reading a pack into it verifies the pack.
 class Nowhere final : public TreeSink {

@@ -20,8 +20,7 @@ constexpr int kAttempts = 2;  // bytes that a loss of power garbled are fetched 
 }  // namespace
 
 Outcome Incoming::begin(const std::string& manifest_text) {
-  Why& why = here_.why_;
-  auto manifest = parse_manifest(manifest_text, "the manifest that arrived", why);
+  auto manifest = parse_manifest(manifest_text, "the manifest that arrived");
   if (!manifest) return manifest.error();
   manifest_ = std::move(manifest).value();
   text_ = manifest_text;
@@ -29,8 +28,8 @@ Outcome Incoming::begin(const std::string& manifest_text) {
   path_ = here_.path_of(".ship-" + name_);
   const auto present = here_.find(name_);
   if (present && (present.value().verified || here_.verify(name_))) {
-    return why.is(Code::kExists, "receive",
-                  "there is a verified checkpoint " + name_ + " in " + here_.options_.directory);
+    return failure(Code::kExists, "receive",
+                   "there is a verified checkpoint " + name_ + " in " + here_.options_.directory);
   }
   if (present) {
     // It is damaged: what arrives is better.
@@ -40,9 +39,9 @@ Outcome Incoming::begin(const std::string& manifest_text) {
   if (!all) return all.error();
   std::error_code ignored;
   if (!std::filesystem::exists(path_, ignored) && ::mkdir(path_.c_str(), 0700) != 0) {
-    return why.system("create", path_);
+    return file_error("create", path_);
   }
-  auto lock = lock_directory(path_, LOCK_EX, why);
+  auto lock = lock_directory(path_, LOCK_EX);
   if (!lock) return lock.error();
   lock_ = std::move(lock).value();
   ::flock(all.value().get(), LOCK_UN);
@@ -50,17 +49,16 @@ Outcome Incoming::begin(const std::string& manifest_text) {
   for (const auto& entry : std::filesystem::directory_iterator(here_.options_.directory, ignored)) {
     const std::string other = entry.path().string();
     if (entry.path().filename().string().rfind(".ship-", 0) != 0 || other == path_) continue;
-    if (lock_directory(other, LOCK_EX, why)) remove_tree(other);
+    if (lock_directory(other, LOCK_EX)) remove_tree(other);
   }
   const std::string at = path_ + "/" + kManifestName;
-  Why none;
-  const auto before = read_file(at, kManifestMax, none);
+  const auto before = read_file(at, kManifestMax);
   if (!before || before.value() != text_) {
     // Nothing, or pieces of another one of this viewstamp.
     for (const auto& entry : std::filesystem::directory_iterator(path_, ignored)) {
       remove_tree(entry.path().string());
     }
-    if (auto written = write_file(at, text_, why); !written) return written;
+    if (auto written = write_file(at, text_); !written) return written;
   }
   fault_point("ship.manifest");
   return find_wanted();
@@ -82,17 +80,17 @@ Outcome Incoming::find_wanted() {
   for (const PackedFile& file : manifest_.files) {
     const std::string path = path_ + "/" + file.name;
     Descriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!fd) return here_.why_.system("create", path);
+    if (!fd) return file_error("create", path);
     struct stat s {};
-    if (::fstat(fd.get(), &s) != 0) return here_.why_.system("look at", path);
+    if (::fstat(fd.get(), &s) != 0) return file_error("look at", path);
     auto size = static_cast<std::uint64_t>(s.st_size);
     if (size == file.bytes) continue;
     if (size > file.bytes) {
-      if (::ftruncate(fd.get(), 0) != 0) return here_.why_.system("write", path);
+      if (::ftruncate(fd.get(), 0) != 0) return file_error("write", path);
       size = 0;
     }
     if (::lseek(fd.get(), static_cast<off_t>(size), SEEK_SET) < 0) {
-      return here_.why_.system("seek in", path);
+      return file_error("seek in", path);
     }
     wanted_ = {file.name, size, file.bytes - size};
     file_ = std::move(fd);
@@ -105,7 +103,7 @@ Outcome Incoming::add(std::span<const std::byte> bytes) {
   CRANE_ASSERT(!wanted_.file.empty() && bytes.size() <= wanted_.bytes);
   const std::string path = path_ + "/" + wanted_.file;
   if (!write_all(file_.get(), bytes.data(), bytes.size())) {
-    const Error failed = here_.why_.system("write", path);
+    const Error failed = file_error("write", path);
     // A full disk is not helped by half a checkpoint.
     if (failed.code == Code::kFull) remove_tree(path_);
     return failed;
@@ -114,7 +112,7 @@ Outcome Incoming::add(std::span<const std::byte> bytes) {
   wanted_.offset += bytes.size();
   wanted_.bytes -= bytes.size();
   if (wanted_.bytes > 0) return Done{};
-  if (::fsync(file_.get()) != 0) return here_.why_.system("sync", path);
+  if (::fsync(file_.get()) != 0) return file_error("sync", path);
   return find_wanted();
 }
 
@@ -124,12 +122,10 @@ Outcome Incoming::finish() {
     here_.tell("verifying " + file.name + ", which arrived");
     Nowhere sink;
     const std::string path = path_ + "/" + file.name;
-    const auto read = read_pack(path, file, sink, here_.why_);
+    const auto read = read_pack(path, file, sink);
     if (read) continue;
     if (read.error().code == Code::kDamaged && ::truncate(path.c_str(), 0) == 0) {
-      Why saved = here_.why_;
       if (auto found = find_wanted(); !found) return found;
-      here_.why_ = saved;
     }
     return read;
   }
@@ -137,7 +133,7 @@ Outcome Incoming::finish() {
   for (const PackedFile& file : manifest_.files) {
     const std::string path = path_ + "/" + file.name;
     const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd || ::fsync(fd.get()) != 0) return here_.why_.system("sync", path);
+    if (!fd || ::fsync(fd.get()) != 0) return file_error("sync", path);
   }
   if (auto marked = here_.mark(path_, text_); !marked) return marked;
   fault_point("ship.verified");
@@ -152,7 +148,7 @@ Checkpoints::Arriving Checkpoints::arriving() {
   for (const auto& entry : std::filesystem::directory_iterator(options_.directory, none)) {
     const std::string name = entry.path().filename().string();
     if (name.rfind(beginning, 0) != 0) continue;
-    if (!lock_directory(entry.path().string(), LOCK_EX, why_)) continue;
+    if (!lock_directory(entry.path().string(), LOCK_EX)) continue;
     Arriving found{name.substr(beginning.size())};
     for (const auto& file : std::filesystem::directory_iterator(entry.path(), none)) {
       const auto size = file.file_size(none);
@@ -181,14 +177,14 @@ Result<std::size_t> Outgoing::read(const std::string& file, std::uint64_t offset
   if (open_ != file) {
     open_.clear();
     file_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    if (!file_) return here_.why_.system("open", path);
+    if (!file_) return file_error("open", path);
     open_ = file;
   }
   const ssize_t n = ::pread(file_.get(), to.data(), to.size(), static_cast<off_t>(offset));
-  if (n < 0) return here_.why_.system("read", path);
+  if (n < 0) return file_error("read", path);
   if (n == 0) {
-    return here_.why_.is(Code::kDamaged, "ship",
-                         path + " is damaged (it ends early); ship another replica's");
+    return failure(Code::kDamaged, "ship",
+                   path + " is damaged (it ends early); ship another replica's");
   }
   return static_cast<std::size_t>(n);
 }
@@ -198,13 +194,9 @@ Outcome Checkpoints::ship(const std::string& name, const std::string& to) {
   if (auto begun = outgoing.begin(name); !begun) return begun;
   Checkpoints there(Options{to, options_.level, options_.progress});
   Incoming incoming(there);
-  const auto failed = [&](Error error) {
-    why_ = there.why_;
-    return error;
-  };
   if (auto begun = incoming.begin(outgoing.manifest_text()); !begun) {
     if (begun.error().code == Code::kExists) return Done{};
-    return failed(begun.error());
+    return begun;
   }
   std::vector<std::byte> piece(kShipPiece);
   for (int attempt = 1;; ++attempt) {
@@ -213,14 +205,12 @@ Outcome Checkpoints::ship(const std::string& name, const std::string& to) {
       const std::size_t size = std::min<std::uint64_t>(piece.size(), wanted.bytes);
       const auto read = outgoing.read(wanted.file, wanted.offset, {piece.data(), size});
       if (!read) return read.error();
-      if (auto added = incoming.add({piece.data(), read.value()}); !added) {
-        return failed(added.error());
-      }
+      if (auto added = incoming.add({piece.data(), read.value()}); !added) return added;
     }
     const auto finished = incoming.finish();
     if (finished) return Done{};
     const bool may_help = finished.error().code == Code::kDamaged && attempt < kAttempts;
-    if (!may_help) return failed(finished.error());
+    if (!may_help) return finished;
   }
 }
 

@@ -25,7 +25,7 @@ constexpr int kDecimal = 10;           // of a megabyte: one digit behind the po
 // A message at a time.
 class Talk {
  public:
-  Talk(Wire& wire, Why& why) : wire_(wire), why_(why) {}
+  Talk(Wire& wire) : wire_(wire) {}
 
   Outcome say(Kind kind, std::span<const std::byte> body) {
     out_.clear();
@@ -49,7 +49,7 @@ class Talk {
       const Decoded found = transfer::decode(in_, frame);
       if (found == Decoded::kFrame) break;
       if (found == Decoded::kBad) {
-        return why_.is(Code::kBadArgument, "listen", "it does not speak this version's protocol");
+        return failure(Code::kBadArgument, "listen", "it does not speak this version's protocol");
       }
       const std::size_t before = in_.size();
       in_.resize(before + kReadStep);
@@ -66,20 +66,19 @@ class Talk {
     const auto heard = hear(frame);
     if (!heard) return heard.error();
     if (!heard.value()) {
-      return why_.is(Code::kPeerFailed, "listen", "it ended the connection");
+      return failure(Code::kPeerFailed, "listen", "it ended the connection");
     }
-    if (frame.kind == Kind::kRefusal) return why_.is(Code::kBusy, "listen", frame.text());
+    if (frame.kind == Kind::kRefusal) return failure(Code::kBusy, "listen", frame.text());
     if (frame.kind == kind) return Done{};
-    return why_.is(Code::kBadArgument, "listen", "it does not speak this version's protocol");
+    return failure(Code::kBadArgument, "listen", "it does not speak this version's protocol");
   }
 
  private:
   Error lost(const Error& error) {
-    return why_.is(Code::kPeerFailed, "talk", std::string("the connection broke: ") + error.what);
+    return failure(Code::kPeerFailed, "talk", std::string("the connection broke: ") + error.what);
   }
 
   Wire& wire_;
-  Why& why_;
   std::vector<std::byte> in_, out_;
   std::size_t taken_ = 0;
 };
@@ -93,34 +92,29 @@ std::string entry(Index index) { return "the checkpoint at entry " + std::to_str
 
 // --- the sending half ---------------------------------------------------------------------------
 
-// Whether `one` may be given; else `why` says what speaks against it.
-bool fits(const Listed& one, const Ask& ask, Why& why) {
-  if (!one.damage.empty()) {
-    why.text = one.damage;
-    return false;
-  }
-  if (!compare(one.manifest, ask.expected, one.name, why)) return false;
-  if (!one.verified) {
-    why.text = "checkpoint " + one.name + " was not read back yet";
-    return false;
-  }
-  if (one.manifest.at.index > ask.behind) return true;
-  why.text = "its newest, at entry " + std::to_string(value(one.manifest.at.index)) +
-             ", is not behind entry " + std::to_string(value(ask.behind));
-  return false;
+// Whether `one` may be given; an error says what speaks against it.
+Outcome fits(const Listed& one, const Ask& ask) {
+  const auto unfit = [](const std::string& sentence) {
+    return failure(Code::kBadArgument, "give a checkpoint", sentence);
+  };
+  if (!one.damage.empty()) return unfit(one.damage);
+  if (auto same = compare(one.manifest, ask.expected, one.name); !same) return same;
+  if (!one.verified) return unfit("checkpoint " + one.name + " was not read back yet");
+  if (one.manifest.at.index > ask.behind) return Done{};
+  return unfit("its newest, at entry " + std::to_string(value(one.manifest.at.index)) +
+               ", is not behind entry " + std::to_string(value(ask.behind)));
 }
 
 Have look(Checkpoints& here, const Ask& ask) {
   Have have;
   const auto all = here.list();
   if (!all) {
-    have.why = here.why().substr(0, kWhyMax);
+    have.why = all.error().message().substr(0, kWhyMax);
     return have;
   }
   for (const Listed& one : all.value()) {
-    Why why;
-    if (!fits(one, ask, why)) {
-      if (have.why.empty()) have.why = why.text.substr(0, kWhyMax);
+    if (const auto fit = fits(one, ask); !fit) {
+      if (have.why.empty()) have.why = fit.error().message().substr(0, kWhyMax);
       continue;
     }
     have.resumes = have.resumes || one.name == ask.resume;
@@ -141,14 +135,13 @@ bool is_part(const Manifest& manifest, const Want& want) {
   });
 }
 
-Outcome give(Talk& talk, Outgoing& outgoing, const Checkpoints& here, const Want& want,
-             std::vector<std::byte>& piece, std::uint64_t& given, Why& why) {
+Outcome give(Talk& talk, Outgoing& outgoing, const Want& want, std::vector<std::byte>& piece,
+             std::uint64_t& given) {
   for (std::uint64_t done = 0; done < want.bytes;) {
     const std::size_t size = std::min<std::uint64_t>(piece.size(), want.bytes - done);
     const auto read = outgoing.read(want.file, want.offset + done, {piece.data(), size});
     if (!read) {
-      (void)talk.refuse(here.why()).ok();
-      why.text = here.why();
+      (void)talk.refuse(read.error().message()).ok();
       return read.error();
     }
     const auto said = talk.say(Kind::kPiece, {piece.data(), read.value()});
@@ -170,28 +163,28 @@ struct Offer {
   }
 };
 
-Outcome ask_one(Wire& wire, const Ask& ask, Have& have, Why& why) {
-  Talk talk(wire, why);
+Outcome ask_one(Wire& wire, const Ask& ask, Have& have) {
+  Talk talk(wire);
   Frame frame;
   if (auto said = talk.say(Kind::kAsk, to_text(ask)); !said) return said;
   if (auto heard = talk.hear(Kind::kHave, frame); !heard) return heard;
   if (parse(frame.text(), have)) return Done{};
-  return why.is(Code::kBadArgument, "listen", "it does not speak this version's protocol");
+  return failure(Code::kBadArgument, "listen", "it does not speak this version's protocol");
 }
 
 // Its manifest came: is it what was asked for?
-Outcome judge(const std::string& text, const Ask& ask, const std::string& name, Why& why) {
-  const auto manifest = parse_manifest(text, "the manifest that arrived", why);
+Outcome judge(const std::string& text, const Ask& ask, const std::string& name) {
+  const auto manifest = parse_manifest(text, "the manifest that arrived");
   if (!manifest) return manifest.error();
   const Manifest& m = manifest.value();
-  if (auto same = compare(m, ask.expected, name, why); !same) return same;
+  if (auto same = compare(m, ask.expected, name); !same) return same;
   if (name_of(m.at) == name && m.at.index > ask.behind) return Done{};
-  return why.is(Code::kBadArgument, "receive",
-                "checkpoint " + name_of(m.at) + " arrived instead of " + name);
+  return failure(Code::kBadArgument, "receive",
+                 "checkpoint " + name_of(m.at) + " arrived instead of " + name);
 }
 
 // All that is wanted, until it is there.
-Outcome take(Talk& talk, Incoming& incoming, const Checkpoints& here, Fetched& fetched, Why& why) {
+Outcome take(Talk& talk, Incoming& incoming, Fetched& fetched) {
   while (!incoming.wanted().file.empty()) {
     const Want want{incoming.wanted().file, incoming.wanted().offset, incoming.wanted().bytes};
     if (auto said = talk.say(Kind::kWant, to_text(want)); !said) return said;
@@ -199,13 +192,10 @@ Outcome take(Talk& talk, Incoming& incoming, const Checkpoints& here, Fetched& f
       Frame frame;
       if (auto heard = talk.hear(Kind::kPiece, frame); !heard) return heard;
       if (frame.body.size() > left) {
-        return why.is(Code::kBadArgument, "receive",
-                      "more of " + want.file + " came than there is");
+        return failure(Code::kBadArgument, "receive",
+                       "more of " + want.file + " came than there is");
       }
-      if (auto added = incoming.add(frame.body); !added) {
-        why.text = here.why();
-        return added;
-      }
+      if (auto added = incoming.add(frame.body); !added) return added;
       fetched.bytes += frame.body.size();
       left -= frame.body.size();
     }
@@ -214,23 +204,19 @@ Outcome take(Talk& talk, Incoming& incoming, const Checkpoints& here, Fetched& f
 }
 
 Outcome receive(Wire& wire, const Ask& ask, const std::string& name, Checkpoints& here,
-                Fetched& fetched, const SayLine& say, Why& why) {
+                Fetched& fetched, const SayLine& say) {
   Have have;
-  if (auto asked = ask_one(wire, ask, have, why); !asked) return asked;
-  Talk talk(wire, why);
+  if (auto asked = ask_one(wire, ask, have); !asked) return asked;
+  Talk talk(wire);
   Frame frame;
   if (auto said = talk.say(Kind::kFetch, name); !said) return said;
   if (auto heard = talk.hear(Kind::kManifest, frame); !heard) return heard;
   const std::string text = frame.text();
-  if (auto good = judge(text, ask, name, why); !good) return good;
+  if (auto good = judge(text, ask, name); !good) return good;
   fault_point("fetch.agreed");
   Incoming incoming(here);
-  const auto failed = [&](const Outcome& outcome) {
-    why.text = here.why();
-    return outcome.error();
-  };
-  if (auto begun = incoming.begin(text); !begun) return failed(begun);
-  const Manifest manifest = parse_manifest(text, "the manifest that arrived", why).value();
+  if (auto begun = incoming.begin(text); !begun) return begun;
+  const Manifest manifest = parse_manifest(text, "the manifest that arrived").value();
   std::uint64_t whole = 0;
   for (const PackedFile& file : manifest.files) whole += file.bytes;
   fetched.index = manifest.at.index;
@@ -239,26 +225,26 @@ Outcome receive(Wire& wire, const Ask& ask, const std::string& name, Checkpoints
       megabytes(whole) +
       (fetched.had > 0 ? ", of which " + megabytes(fetched.had) + " are here already" : ""));
   for (int attempt = 1;; ++attempt) {
-    if (auto taken = take(talk, incoming, here, fetched, why); !taken) return taken;
+    if (auto taken = take(talk, incoming, fetched); !taken) return taken;
     const auto finished = incoming.finish();
     if (finished) return Done{};
     const bool may_help = finished.error().code == Code::kDamaged && attempt < kAttempts;
-    if (!may_help) return failed(finished);
-    say(here.why() + "; it is fetched once more");
+    if (!may_help) return finished;
+    say(finished.error().message() + "; it is fetched once more");
   }
 }
 
 }  // namespace
 
-Result<Served> serve(Wire& wire, Checkpoints& here, bool known, Why& why) {
-  Talk talk(wire, why);
+Result<Served> serve(Wire& wire, Checkpoints& here, bool known) {
+  Talk talk(wire);
   Frame frame;
   Ask ask;
   Served served;
   if (auto heard = talk.hear(Kind::kAsk, frame); !heard) return heard.error();
   if (!parse(frame.text(), ask)) {
     (void)talk.refuse("the question is none of this version's").ok();
-    return why.is(Code::kBadArgument, "listen", "it does not speak this version's protocol");
+    return failure(Code::kBadArgument, "listen", "it does not speak this version's protocol");
   }
   fault_point("send.asked");
   Have have = look(here, ask);
@@ -271,15 +257,17 @@ Result<Served> serve(Wire& wire, Checkpoints& here, bool known, Why& why) {
   if (!heard.value()) return served;
   const std::string name = frame.kind == Kind::kFetch ? frame.text() : "";
   const auto found = here.find(name);
-  Why against;
-  if (!found || !fits(found.value(), ask, against)) {
-    (void)talk.refuse(found ? against.text : "there is no checkpoint " + name + " any more").ok();
+  if (!found) {
+    (void)talk.refuse("there is no checkpoint " + name + " any more").ok();
+    return served;
+  }
+  if (const auto fit = fits(found.value(), ask); !fit) {
+    (void)talk.refuse(fit.error().message()).ok();
     return served;
   }
   Outgoing outgoing(here);
   if (auto begun = outgoing.begin(name); !begun) {
-    (void)talk.refuse(here.why()).ok();
-    why.text = here.why();
+    (void)talk.refuse(begun.error().message()).ok();
     return begun.error();
   }
   served.name = name;
@@ -294,16 +282,17 @@ Result<Served> serve(Wire& wire, Checkpoints& here, bool known, Why& why) {
     const bool good = frame.kind == Kind::kWant && parse(frame.text(), want);
     if (!good || !is_part(outgoing.manifest(), want)) {
       (void)talk.refuse("checkpoint " + name + " has no such part").ok();
-      return why.is(Code::kBadArgument, "listen", "it asked for what the checkpoint does not have");
+      return failure(Code::kBadArgument, "listen",
+                     "it asked for what the checkpoint does not have");
     }
-    if (auto given = give(talk, outgoing, here, want, piece, served.bytes, why); !given) {
+    if (auto given = give(talk, outgoing, want, piece, served.bytes); !given) {
       return given.error();
     }
   }
 }
 
 Result<Fetched> fetch_newest(const Others& others, const Expected& expected, Index behind,
-                             Checkpoints& here, const SayLine& say, Why& why) {
+                             Checkpoints& here, const SayLine& say) {
   const auto begin = std::chrono::steady_clock::now();
   const Ask ask{expected, behind, here.arriving().name};
   std::vector<Offer> offers;
@@ -315,21 +304,20 @@ Result<Fetched> fetch_newest(const Others& others, const Expected& expected, Ind
   };
   for (const int replica : others.replicas) {
     Offer offer{replica, {}};
-    const auto wire = others.dial(replica, why);
-    const Outcome asked =
-        wire ? ask_one(*wire.value(), ask, offer.have, why) : Outcome(wire.error());
+    const auto wire = others.dial(replica);
+    const Outcome asked = wire ? ask_one(*wire.value(), ask, offer.have) : Outcome(wire.error());
     answered = answered || asked.ok();
     known = known || offer.have.known;
     if (asked && !offer.have.name.empty() && (offer.have.resumes || offer.have.index > behind)) {
       offers.push_back(std::move(offer));
     } else {
-      note(replica, asked ? offer.have.why : why.text);
+      note(replica, asked ? offer.have.why : asked.error().message());
     }
   }
   fault_point("fetch.answered");
   if (offers.empty()) {
     const Code code = known ? Code::kGone : answered ? Code::kNotFound : Code::kPeerFailed;
-    return why.is(code, "fetch a checkpoint", sentences);
+    return failure(code, "fetch a checkpoint", sentences);
   }
   std::stable_sort(offers.rbegin(), offers.rend());
   Error last{Code::kPeerFailed, 0, "fetch a checkpoint"};
@@ -337,23 +325,22 @@ Result<Fetched> fetch_newest(const Others& others, const Expected& expected, Ind
     Fetched fetched;
     fetched.from = offer.replica;
     fetched.name = offer.have.resumes ? ask.resume : offer.have.name;
-    const auto wire = others.dial(offer.replica, why);
-    const Outcome received =
-        wire ? receive(*wire.value(), ask, fetched.name, here, fetched, say, why)
-             : Outcome(wire.error());
+    const auto wire = others.dial(offer.replica);
+    const Outcome received = wire ? receive(*wire.value(), ask, fetched.name, here, fetched, say)
+                                  : Outcome(wire.error());
     if (received) {
       fetched.ms = std::chrono::duration_cast<std::chrono::milliseconds>(
                        std::chrono::steady_clock::now() - begin)
                        .count();
       return fetched;
     }
-    note(offer.replica, why.text);
+    note(offer.replica, received.error().message());
     last = received.error();
     if (last.code == Code::kPeerFailed) last.code = Code::kBusy;  // it has one
     // Another one's would not help.
     if (last.code == Code::kFull || last.code == Code::kExists) break;
   }
-  return why.is(last.code, "fetch a checkpoint", sentences);
+  return failure(last.code, "fetch a checkpoint", sentences);
 }
 
 }  // namespace crane::checkpoint

@@ -43,12 +43,12 @@ struct Served {
 };
 // The sending half, until the other side leaves.  `known`: the group has heard of the receiver
 // before, so it cannot be new.
-Result<Served> serve(Wire& wire, Checkpoints& here, bool known, Why& why);
+Result<Served> serve(Wire& wire, Checkpoints& here, bool known);
 
 // Whom to fetch from.
 struct Others {
   std::vector<int> replicas;
-  std::function<Result<std::unique_ptr<Wire>>(int replica, Why& why)> dial;
+  std::function<Result<std::unique_ptr<Wire>>(int replica)> dial;
 };
 struct Fetched {
   std::string name;
@@ -65,6 +65,6 @@ struct Fetched {
 // kFull, kDamaged, kSystem, ...: see the sentence.
 using SayLine = std::function<void(const std::string& line)>;
 Result<Fetched> fetch_newest(const Others& others, const Expected& expected, Index behind,
-                             Checkpoints& here, const SayLine& say, Why& why);
+                             Checkpoints& here, const SayLine& say);
 
 }  // namespace crane::checkpoint

@@ -17,8 +17,8 @@ namespace {
 
 class Walk {
  public:
-  Walk(TreeSink& sink, Why& why, std::span<const FileRange> left_out = {})
-      : sink_(sink), why_(why), left_out_(left_out), piece_(kPieceMax) {}
+  Walk(TreeSink& sink, std::span<const FileRange> left_out = {})
+      : sink_(sink), left_out_(left_out), piece_(kPieceMax) {}
 
   // `name` in the directory `at`; `shown` is what the sink is told.
   Outcome entry(int at, const std::string& name, const std::string& shown, const std::string& path,
@@ -33,7 +33,6 @@ class Walk {
   Outcome target(int at, const std::string& name, const std::string& path, Inode& inode);
 
   TreeSink& sink_;
-  Why& why_;
   std::span<const FileRange> left_out_;
   std::vector<std::byte> piece_;
   std::map<std::pair<dev_t, ino_t>, std::uint32_t> links_;
@@ -43,7 +42,7 @@ Outcome Walk::entry(int at, const std::string& name, const std::string& shown,
                     const std::string& path, std::size_t depth) {
   struct stat s {};
   if (::fstatat(at, name.c_str(), &s, AT_SYMLINK_NOFOLLOW) != 0) {
-    return why_.system("look at", path);
+    return file_error("look at", path);
   }
   Inode inode;
   inode.mode = s.st_mode;
@@ -66,7 +65,7 @@ Outcome Walk::entry(int at, const std::string& name, const std::string& shown,
   if (auto told = sink_.inode(shown, inode); !told) return told;
   if (S_ISREG(s.st_mode)) {
     const Descriptor fd(::openat(at, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (!fd) return why_.system("open", path);
+    if (!fd) return file_error("open", path);
     if (auto read = file(fd.get(), path, inode.size); !read) return read;
     return sink_.leave();
   }
@@ -80,7 +79,7 @@ Outcome Walk::entry(int at, const std::string& name, const std::string& shown,
 Outcome Walk::target(int at, const std::string& name, const std::string& path, Inode& inode) {
   inode.target.resize(PATH_MAX);
   const ssize_t n = ::readlinkat(at, name.c_str(), inode.target.data(), inode.target.size());
-  if (n < 0) return why_.system("read the link", path);
+  if (n < 0) return file_error("read the link", path);
   inode.target.resize(static_cast<std::size_t>(n));
   return Done{};
 }
@@ -88,14 +87,14 @@ Outcome Walk::target(int at, const std::string& name, const std::string& path, I
 Outcome Walk::contents(int at, const std::string& name, const std::string& path,
                        std::size_t depth) {
   if (depth >= kDepthMax) {
-    return why_.is(Code::kUnsupported, "walk",
+    return failure(Code::kUnsupported, "walk",
                    path + " is deeper than " + std::to_string(kDepthMax) + " directories");
   }
   const Descriptor fd(::openat(at, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   const int listing = fd ? ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3) : -1;
   DIR* const stream = listing >= 0 ? ::fdopendir(listing) : nullptr;
   if (stream == nullptr) {
-    const Error failed = why_.system("open", path);
+    const Error failed = file_error("open", path);
     if (listing >= 0) ::close(listing);
     return failed;
   }
@@ -109,7 +108,7 @@ Outcome Walk::contents(int at, const std::string& name, const std::string& path,
   const int failure = errno;
   ::closedir(stream);
   errno = failure;
-  if (failure != 0) return why_.system("list", path);
+  if (failure != 0) return file_error("list", path);
   std::sort(names.begin(), names.end());
   for (const std::string& n : names) {
     if (auto told = entry(fd.get(), n, n, path + "/" + n, depth + 1); !told) return told;
@@ -123,7 +122,7 @@ Outcome Walk::file(int fd, const std::string& path, std::uint64_t size) {
     const off_t data = ::lseek(fd, at, SEEK_DATA);
     if (data < 0 && errno == ENXIO) break;
     const off_t hole = data < 0 ? -1 : ::lseek(fd, data, SEEK_HOLE);
-    if (data < 0 || hole < 0) return why_.system("look for the holes of", path);
+    if (data < 0 || hole < 0) return file_error("look for the holes of", path);
     const off_t to = std::min(hole, end);
     if (data >= to) break;
     if (auto told =
@@ -149,13 +148,13 @@ Outcome Walk::extents(int fd, const std::string& path, FileRange all) {
 
 Outcome Walk::extent(int fd, const std::string& path, std::uint64_t from, std::uint64_t to) {
   if (from >= to) return Done{};
-  if (::lseek(fd, static_cast<off_t>(from), SEEK_SET) < 0) return why_.system("seek in", path);
+  if (::lseek(fd, static_cast<off_t>(from), SEEK_SET) < 0) return file_error("seek in", path);
   while (from < to) {
     const std::size_t wanted = std::min<std::uint64_t>(piece_.size(), to - from);
     const ssize_t n = read_all(fd, piece_.data(), wanted);
-    if (n < 0) return why_.system("read", path);
+    if (n < 0) return file_error("read", path);
     if (static_cast<std::size_t>(n) != wanted) {
-      return why_.is(Code::kDamaged, "read", path + " became shorter while it was read");
+      return failure(Code::kDamaged, "read", path + " became shorter while it was read");
     }
     if (auto told = sink_.data(from, {piece_.data(), wanted}); !told) return told;
     from += wanted;
@@ -170,13 +169,13 @@ Outcome Walk::attributes(int at, const std::string& name, const std::string& pat
   std::vector<char> list(1 << 16);
   const ssize_t size = ::llistxattr(via.c_str(), list.data(), list.size());
   if (size < 0 && errno == ENOTSUP) return Done{};
-  if (size < 0) return why_.system("list the attributes of", path);
+  if (size < 0) return file_error("list the attributes of", path);
   std::vector<char> value(1 << 16);
   for (ssize_t i = 0; i < size;) {
     const std::string attribute = &list[static_cast<std::size_t>(i)];
     i += static_cast<ssize_t>(attribute.size()) + 1;
     const ssize_t n = ::lgetxattr(via.c_str(), attribute.c_str(), value.data(), value.size());
-    if (n < 0) return why_.system("read an attribute of", path);
+    if (n < 0) return file_error("read an attribute of", path);
     inode.attributes.emplace_back(attribute,
                                   std::string(value.data(), static_cast<std::size_t>(n)));
   }
@@ -186,15 +185,15 @@ Outcome Walk::attributes(int at, const std::string& name, const std::string& pat
 
 }  // namespace
 
-Outcome walk(const std::string& path, const std::string& name, TreeSink& sink, Why& why) {
-  return Walk(sink, why).entry(AT_FDCWD, path, name, path, 0);
+Outcome walk(const std::string& path, const std::string& name, TreeSink& sink) {
+  return Walk(sink).entry(AT_FDCWD, path, name, path, 0);
 }
 
-Outcome copy_tree(const std::string& from, const std::string& to, Why& why,
+Outcome copy_tree(const std::string& from, const std::string& to,
                   std::span<const FileRange> left_out) {
   const std::filesystem::path target(to);
-  Extractor out(target.parent_path().string(), why);
-  return Walk(out, why, left_out).entry(AT_FDCWD, from, target.filename().string(), from, 0);
+  Extractor out(target.parent_path().string());
+  return Walk(out, left_out).entry(AT_FDCWD, from, target.filename().string(), from, 0);
 }
 
 }  // namespace crane::checkpoint

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "checkpoint/descriptor.h"
-#include "checkpoint/why.h"
+#include "checkpoint/file_error.h"
 
 namespace crane::checkpoint {
 
@@ -55,12 +55,12 @@ class TreeSink {
 
 // Tells `sink` of the file or directory at `path`, under the name `name`; names in a directory come
 // sorted.  No process may change it meanwhile: a file that ends early is kDamaged.
-Outcome walk(const std::string& path, const std::string& name, TreeSink& sink, Why& why);
+Outcome walk(const std::string& path, const std::string& name, TreeSink& sink);
 
 // Makes it within the directory `parent`, where none of the names may exist.
 class Extractor final : public TreeSink {
  public:
-  Extractor(std::string parent, Why& why) : parent_(std::move(parent)), why_(why) {}
+  Extractor(std::string parent) : parent_(std::move(parent)) {}
 
   Outcome inode(const std::string& name, const Inode& inode) override;
   Outcome data(std::uint64_t offset, std::span<const std::byte> bytes) override;
@@ -81,7 +81,6 @@ class Extractor final : public TreeSink {
   Outcome dress_special(int directory, const std::string& name, const Inode& inode);
 
   std::string parent_;
-  Why& why_;
   Descriptor root_;
   std::vector<Open> open_;  // directories, and at the end perhaps a file
   std::unordered_map<std::uint32_t, std::string> links_;  // number -> path
@@ -94,7 +93,7 @@ struct FileRange {
 
 // An exact copy of the file or directory `from` as `to`, which must not exist.  `left_out`: of a
 // file, ascending; they are holes in the copy.
-Outcome copy_tree(const std::string& from, const std::string& to, Why& why,
+Outcome copy_tree(const std::string& from, const std::string& to,
                   std::span<const FileRange> left_out = {});
 
 }  // namespace crane::checkpoint

@@ -17,38 +17,33 @@ struct FreeContext {
   void operator()(ZSTD_DCtx* context) const noexcept { ZSTD_freeDCtx(context); }
 };
 
-Error damaged(Why& why, const std::string& path, const std::string& how) {
-  return why.is(Code::kDamaged, "read a pack",
-                path + " is damaged (" + how + "); use another checkpoint, or another replica's");
+Error damaged(const std::string& path, const std::string& how) {
+  return failure(Code::kDamaged, "read a pack",
+                 path + " is damaged (" + how + "); use another checkpoint, or another replica's");
 }
 
 // Decompresses a file and sums it up.
 class Unpacking {
  public:
-  Unpacking(const std::string& path, const PackedFile& expected, Why& why)
-      : path_(path),
-        expected_(expected),
-        why_(why),
-        context_(ZSTD_createDCtx()),
-        in_(ZSTD_DStreamInSize()) {
+  Unpacking(const std::string& path, const PackedFile& expected)
+      : path_(path), expected_(expected), context_(ZSTD_createDCtx()), in_(ZSTD_DStreamInSize()) {
     CRANE_ASSERT(context_ != nullptr);
   }
   Outcome open() {
     fd_ = Descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    if (!fd_ && errno == ENOENT) return damaged(why_, path_, "it is missing");
-    if (!fd_) return why_.system("open", path_);
+    if (!fd_ && errno == ENOENT) return damaged(path_, "it is missing");
+    if (!fd_) return file_error("open", path_);
     struct stat s {};
-    if (::fstat(fd_.get(), &s) != 0) return why_.system("look at", path_);
+    if (::fstat(fd_.get(), &s) != 0) return file_error("look at", path_);
     if (static_cast<std::uint64_t>(s.st_size) != expected_.bytes) {
-      return damaged(why_, path_,
-                     "it has " + std::to_string(s.st_size) + " bytes instead of " +
-                         std::to_string(expected_.bytes));
+      return damaged(path_, "it has " + std::to_string(s.st_size) + " bytes instead of " +
+                                std::to_string(expected_.bytes));
     }
     return Done{};
   }
   // Exactly `size` bytes.
   Outcome get(void* to, std::size_t size) {
-    if (size > expected_.unpacked - unpacked_) return damaged(why_, path_, "it unpacks to more");
+    if (size > expected_.unpacked - unpacked_) return damaged(path_, "it unpacks to more");
     ZSTD_outBuffer out{to, size, 0};
     while (out.pos < out.size) {
       if (auto moved = step(out); !moved) return moved;
@@ -58,26 +53,26 @@ class Unpacking {
   }
   // After the last byte was got: that is the end, and all was as expected.
   Outcome finish() {
-    if (unpacked_ != expected_.unpacked) return damaged(why_, path_, "it unpacks to less");
+    if (unpacked_ != expected_.unpacked) return damaged(path_, "it unpacks to less");
     char more;
     ZSTD_outBuffer out{&more, 1, 0};
     while (!frame_ended_) {
       if (auto moved = step(out); !moved) return moved;
-      if (out.pos > 0) return damaged(why_, path_, "it unpacks to more");
+      if (out.pos > 0) return damaged(path_, "it unpacks to more");
     }
     if (input_.pos != input_.size || bytes_ != expected_.bytes) {
-      return damaged(why_, path_, "bytes follow its end");
+      return damaged(path_, "bytes follow its end");
     }
-    if (crc_ != expected_.crc) return damaged(why_, path_, "its checksum differs");
+    if (crc_ != expected_.crc) return damaged(path_, "its checksum differs");
     return Done{};
   }
 
  private:
   Outcome step(ZSTD_outBuffer& out) {
-    if (frame_ended_) return damaged(why_, path_, "it ends early");
+    if (frame_ended_) return damaged(path_, "it ends early");
     if (input_.pos == input_.size && !in_ended_) {
       const ssize_t n = read_all(fd_.get(), in_.data(), in_.size());
-      if (n < 0) return why_.system("read", path_);
+      if (n < 0) return file_error("read", path_);
       const auto got = static_cast<std::size_t>(n);
       in_ended_ = got < in_.size();
       crc_ = crc32c(in_.data(), got, crc_);
@@ -86,17 +81,16 @@ class Unpacking {
     }
     const std::size_t had = out.pos, took = input_.pos;
     const std::size_t left = ZSTD_decompressStream(context_.get(), &out, &input_);
-    if (ZSTD_isError(left) != 0) return damaged(why_, path_, ZSTD_getErrorName(left));
+    if (ZSTD_isError(left) != 0) return damaged(path_, ZSTD_getErrorName(left));
     frame_ended_ = left == 0;
     if (!frame_ended_ && in_ended_ && out.pos == had && input_.pos == took) {
-      return damaged(why_, path_, "it ends early");
+      return damaged(path_, "it ends early");
     }
     return Done{};
   }
 
   const std::string path_;
   const PackedFile& expected_;
-  Why& why_;
   std::unique_ptr<ZSTD_DCtx, FreeContext> context_;
   std::vector<char> in_;
   ZSTD_inBuffer input_{nullptr, 0, 0};
@@ -110,8 +104,8 @@ class Unpacking {
 class Decoder {
  public:
   Decoder(const ByteSource& source, const std::string& part, const std::string& path,
-          TreeSink& sink, Why& why)
-      : source_(source), part_(part), path_(path), sink_(sink), why_(why) {}
+          TreeSink& sink)
+      : source_(source), part_(part), path_(path), sink_(sink) {}
   Outcome run();
 
  private:
@@ -126,7 +120,7 @@ class Decoder {
   Outcome attributes(Inode& inode);
   Outcome data();
   Outcome link();
-  Outcome bad(const std::string& how) { return damaged(why_, path_, how); }
+  Outcome bad(const std::string& how) { return damaged(path_, how); }
   bool in_file() const { return !levels_.empty() && levels_.back().kind == Kind::kFile; }
   bool may_stand_here(const std::string& name) const;
   template <typename Integer>
@@ -147,7 +141,6 @@ class Decoder {
   const std::string& part_;
   const std::string& path_;
   TreeSink& sink_;
-  Why& why_;
   std::vector<Level> levels_;
   std::vector<std::byte> piece_;
   std::uint32_t links_ = 0;
@@ -271,15 +264,15 @@ Outcome Decoder::link() {
 }  // namespace
 
 Outcome decode(const ByteSource& source, const std::string& part, const std::string& path,
-               TreeSink& sink, Why& why) {
-  return Decoder(source, part, path, sink, why).run();
+               TreeSink& sink) {
+  return Decoder(source, part, path, sink).run();
 }
 
-Outcome read_pack(const std::string& path, const PackedFile& expected, TreeSink& sink, Why& why) {
-  Unpacking file(path, expected, why);
+Outcome read_pack(const std::string& path, const PackedFile& expected, TreeSink& sink) {
+  Unpacking file(path, expected);
   if (auto opened = file.open(); !opened) return opened;
   const ByteSource source = [&](void* to, std::size_t size) { return file.get(to, size); };
-  if (auto read = decode(source, expected.part(), path, sink, why); !read) return read;
+  if (auto read = decode(source, expected.part(), path, sink); !read) return read;
   return file.finish();
 }
 

@@ -87,12 +87,12 @@ void yield_to_others() noexcept {
   ::close_range(kept + 1, ~0U, 0);
   ::fcntl(kChannel, F_SETFD, FD_CLOEXEC);
   yield_to_others();
-  Why why;
-  const auto result = job([](const std::string& line) { send('p', line); }, why);
+  const auto result = job([](const std::string& line) { send('p', line); });
   if (result) {
     send('r', result.value());
   } else {
-    send('e', std::to_string(static_cast<int>(result.error().code)) + " " + why.text);
+    send('e',
+         std::to_string(static_cast<int>(result.error().code)) + " " + result.error().message());
   }
   ::_exit(0);
 }
@@ -110,7 +110,6 @@ Outcome Worker::start(const Job& job, Told told, int keep) {
   ::fcntl(ends[0], F_SETFL, O_NONBLOCK);
   arrived_.clear();
   progress_.clear();
-  why_.text.clear();
   answered_ = false;
   const pid_t parent = ::getpid();
   child_ = ::fork();
@@ -131,8 +130,8 @@ void Worker::take(const std::string& line) {
   if (line[0] == 'r') result_ = text;
   if (line[0] == 'e') {
     const auto space = text.find(' ');
-    why_.text = text.substr(space + 1);
-    result_ = Error{static_cast<Code>(std::atoi(text.c_str())), 0, "checkpoint"};
+    result_ =
+        failure(static_cast<Code>(std::atoi(text.c_str())), "checkpoint", text.substr(space + 1));
   }
   answered_ = answered_ || line[0] != 'p';
 }
@@ -152,7 +151,7 @@ bool Worker::advance() {
     }
   }
   if (!answered_) {
-    result_ = why_.is(Code::kSystem, "checkpoint",
+    result_ = failure(Code::kSystem, "checkpoint",
                       "the process that worked on the checkpoint was killed while " +
                           (progress_.empty() ? "starting" : progress_) +
                           "; what it left is removed when the node cleans up");

@@ -25,8 +25,8 @@ class Worker {
  public:
   // What a job says, at once or at its end.
   using Say = std::function<void(const std::string& line)>;
-  // Returns its result; of an error, `why` has the sentence.
-  using Job = std::function<Result<std::string>(const Say& progress, Why& why)>;
+  // Returns its result; an error has the sentence for the operator.
+  using Job = std::function<Result<std::string>(const Say& progress)>;
 
   Worker() = default;
   ~Worker() { stop(); }
@@ -46,9 +46,8 @@ class Worker {
   // the worker is idle.
   bool advance();
   const std::string& progress() const { return progress_; }  // the last line it said
-  // After advance() said so.  Of an error: why() has the sentence; kSystem also when it was killed.
+  // After advance() said so.  kSystem also when it was killed.
   const Result<std::string>& result() const { return result_; }
-  const std::string& why() const { return why_.text; }
 
   // Kills it, if it runs; the worker is idle.
   void stop() noexcept;
@@ -63,7 +62,6 @@ class Worker {
   bool answered_ = false;
   Told told_;
   Result<std::string> result_{std::string()};
-  Why why_;
 };
 
 }  // namespace crane::checkpoint

@@ -7,7 +7,6 @@
 
 #include <cstddef>
 
-#include "dmt/base/result.h"
 #include "dmt/layout.h"
 
 namespace crane::dmt {

@@ -3,9 +3,13 @@
 // Operating errors as values: Result<T> is a T or an Error.  Programming errors are
 // CRANE_ASSERT; there is no third kind, and no exception crosses a folder.
 //
+// One Error for all: who decides reads `code`, who reports prints message().  The preloaded library
+// has none of this: there a function returns the errno that the server gets.
+//
 // Threads: plain values.
 
 #include <cerrno>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -33,18 +37,28 @@ enum class Code : int {
 
 struct [[nodiscard]] Error {
   Code code = Code::kOk;
-  int detail = 0;         // errno where the system said why, else 0
+  int detail = 0;         // errno where the system gave one, else 0
   const char* what = "";  // static text: which step failed
+  // For an operator: what failed, with which object, why, and what to do.  Empty where the caller
+  // knows more than the step does.
+  std::string text = {};
+  int exit_status = 0;  // with which a program ends because of it; 0: the program decides
+
+  // `text`; without one: the step, and the reason that errno gives.
+  std::string message() const;
 };
 
 inline Error system_error(const char* what) noexcept { return {Code::kSystem, errno, what}; }
+inline Error failure(Code code, const char* what, std::string text) noexcept {
+  return {code, 0, what, std::move(text)};
+}
 
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: by design
-  Result(Error error) : state_(std::in_place_index<1>, error) {          // NOLINT: by design
-    CRANE_ASSERT(error.code != Code::kOk);
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}     // NOLINT: by design
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {  // NOLINT: by design
+    CRANE_ASSERT(std::get_if<1>(&state_)->code != Code::kOk);
   }
 
   bool ok() const noexcept { return state_.index() == 0; }
@@ -62,7 +76,7 @@ class [[nodiscard]] Result {
     CRANE_ASSERT(ok());
     return std::move(*std::get_if<0>(&state_));
   }
-  Error error() const noexcept {
+  const Error& error() const noexcept {
     CRANE_ASSERT(!ok());
     return *std::get_if<1>(&state_);
   }

@@ -18,6 +18,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "proxy/node/consensus_options.h"
 #include "proxy/node/history_about.h"
 #include "proxy/node/node.h"
 #include "proxy/node/status.h"
@@ -85,9 +86,8 @@ bool AnalysisNode::open_spool() {
   auto spool = Spool::open(config_.analysis_dir, config_.replica, history_about(config_),
                            std::uint64_t{config_.analysis_spool_mb} << 20);
   if (!spool.ok()) {
-    fail(ExitStatus::kNotHere,
-         fmt::format("{}: {}: {}; name another directory with --analysis-dir", config_.analysis_dir,
-                     spool.error().what, std::strerror(spool.error().detail)));
+    fail(ExitStatus::kNotHere, fmt::format("{}: {}; name another directory with --analysis-dir",
+                                           config_.analysis_dir, spool.error().message()));
     return false;
   }
   spool_ = std::move(spool).value();
@@ -95,13 +95,7 @@ bool AnalysisNode::open_spool() {
 }
 
 bool AnalysisNode::open_consensus() {
-  consensus::Options options;
-  options.directory = config_.consensus_dir();
-  options.self = ReplicaId{config_.replica};
-  options.replicas = config_.replicas;
-  options.members = config_.members;
-  options.log_id = config_.log_id;
-  if (config_.ring_bytes != 0) options.ring_bytes = config_.ring_bytes;
+  consensus::Options options = member_options(config_);
   options.analysis = true;
   options.forget = true;  // its server begins with the log, whatever ran here before
   options.callbacks.on_committed = [this](const consensus::EntryView& e) { on_committed(e); };
@@ -116,8 +110,7 @@ bool AnalysisNode::open_consensus() {
   auto opened = consensus::Consensus::open(std::move(options));
   if (!opened.ok()) {
     fail(ExitStatus::kNoConsensus,
-         fmt::format("consensus in {}: {}: {}", config_.shm_dir, opened.error().what,
-                     std::strerror(opened.error().detail)));
+         fmt::format("consensus in {}: {}", config_.shm_dir, opened.error().message()));
     return false;
   }
   consensus_ = std::move(opened).value();
@@ -307,7 +300,7 @@ void AnalysisNode::start_engine() {
   engine_ = std::make_unique<Engine>(std::move(options));
   if (const Outcome started = engine_->start(); !started.ok()) {
     return fail(ExitStatus::kServerNotStarted,
-                fmt::format("crane-replay: {}", std::strerror(started.error().detail)));
+                fmt::format("crane-replay: {}", started.error().message()));
   }
   spdlog::info("crane-replay, pid {}, runs the server in {}", engine_->pid(), config_.analysis);
 }

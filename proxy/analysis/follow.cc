@@ -123,9 +123,8 @@ ReplayStatus follow_history(const FollowRequest& request) {
   };
   if (!teller.failure().empty()) return end(ReplayStatus::kNotHere, teller.failure());
   LoadedRecording loaded;
-  if (const auto problem = load_growing(request.directory, request.replica, loaded);
-      !problem.none()) {
-    return end(problem.status, problem.text);
+  if (const auto problem = load_growing(request.directory, request.replica, loaded); !problem) {
+    return end(status_of(problem), problem.error().text);
   }
   ReplayRequest replay;
   replay.valgrind = request.valgrind;
@@ -134,7 +133,7 @@ ReplayStatus follow_history(const FollowRequest& request) {
   replay.place_name = request.place_name;
   replay.on_progress = [&](const ReplayProgress& progress) { teller.tell(progress); };
   const ReplayReport report = run_replay(loaded, std::move(replay));
-  if (!report.problem.none()) return end(report.problem.status, report.problem.text);
+  if (!report.problem) return end(status_of(report.problem), report.problem.error().text);
   return end(report.verdict, "");
 }
 

@@ -84,8 +84,8 @@ void VirtualAddress::give_up() noexcept {
   held_ = false;
   const Outcome removed = change(false);
   if (!removed.ok()) {
-    spdlog::error("the virtual address stays on {}: {}: {}; remove it by hand", interface_,
-                  removed.error().what, std::strerror(removed.error().detail));
+    spdlog::error("the virtual address stays on {}: {}; remove it by hand", interface_,
+                  removed.error().message());
   }
 }
 

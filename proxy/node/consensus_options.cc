@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 namespace crane::node {
 namespace {
 
@@ -29,7 +27,7 @@ void set_host_options(const Config& config, consensus::Options& options) {
 
 }  // namespace
 
-consensus::Options consensus_options(const Config& config) {
+consensus::Options member_options(const Config& config) {
   consensus::Options options;
   options.directory = config.consensus_dir();
   options.self = ReplicaId{config.replica};
@@ -37,6 +35,11 @@ consensus::Options consensus_options(const Config& config) {
   options.log_id = config.log_id;
   options.members = config.members;
   if (config.ring_bytes != 0) options.ring_bytes = config.ring_bytes;
+  return options;
+}
+
+consensus::Options consensus_options(const Config& config) {
+  consensus::Options options = member_options(config);
   options.forget = config.forget;
   if (config.host) set_host_options(config, options);
   if (config.host || config.on_disk()) options.lasting_directory = config.dir;
@@ -48,36 +51,33 @@ consensus::Options consensus_options(const Config& config) {
   return options;
 }
 
-std::string reason_of(const Error& error) {
-  return error.detail == 0 ? error.what
-                           : fmt::format("{}: {}", error.what, std::strerror(error.detail));
-}
-
-std::pair<ExitStatus, std::string> why_no_log(const Error& e, const Config& config, bool restored) {
+Error log_failure(const Error& e, const Config& config, bool restored) {
   if (e.code == Code::kUnsupported && config.host) {
-    return {ExitStatus::kNotHere,
-            fmt::format("[group] asks for what this host does not have: {}; see the line before",
-                        e.what)};
+    return failure(
+        ExitStatus::kNotHere,
+        fmt::format("[group] asks for what this host does not have: {}; see the line before",
+                    e.what));
   }
   if (e.code == Code::kGone && !config.on_disk()) {
-    return {
+    return failure(
         ExitStatus::kNoCheckpoint,
         fmt::format("what this replica holds of the log begins behind {}, and a majority of the "
                     "others, which would have the rest, is not there: it comes back with them",
                     restored ? "the newest checkpoint that can be used"
-                             : "its first entry, and there is no checkpoint")};
+                             : "its first entry, and there is no checkpoint"));
   }
   if (e.code == Code::kGone) {
-    return {ExitStatus::kNoCheckpoint,
-            fmt::format("the log of this replica begins behind {} (see the line before): {}; copy "
-                        "the newest directory of another replica's checkpoints into {} and start "
-                        "this one again",
-                        restored ? "the newest checkpoint that can be used"
-                                 : "its first entry, and there is no checkpoint",
-                        config.store_dir(), config.checkpoints_dir())};
+    return failure(
+        ExitStatus::kNoCheckpoint,
+        fmt::format("the log of this replica begins behind {} (see the line before): {}; copy "
+                    "the newest directory of another replica's checkpoints into {} and start "
+                    "this one again",
+                    restored ? "the newest checkpoint that can be used"
+                             : "its first entry, and there is no checkpoint",
+                    config.store_dir(), config.checkpoints_dir()));
   }
-  return {ExitStatus::kNoConsensus,
-          fmt::format("consensus in {}: {}", config.shm_dir, reason_of(e))};
+  return failure(ExitStatus::kNoConsensus,
+                 fmt::format("consensus in {}: {}", config.shm_dir, e.message()));
 }
 
 }  // namespace crane::node

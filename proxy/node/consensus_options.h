@@ -4,9 +4,6 @@
 //
 // Threads: pure functions.
 
-#include <string>
-#include <utility>
-
 #include "consensus/consensus.h"
 #include "dmt/base/result.h"
 #include "proxy/node/config.h"
@@ -14,15 +11,13 @@
 
 namespace crane::node {
 
-// All but callbacks and checkpoint.
+// The group, its log and this replica's place in it.
+consensus::Options member_options(const Config& config);
+// All but callbacks and checkpoint, of a replica that runs the server.
 consensus::Options consensus_options(const Config& config);
 
-// Why the log could not be opened, and with which status the node ends.  `restored`: the node
-// began at a checkpoint.
-std::pair<ExitStatus, std::string> why_no_log(const Error& error, const Config& config,
-                                              bool restored);
-
-// "WHAT: the kernel's reason".
-std::string reason_of(const Error& error);
+// What the node reports when the log could not be opened, with the status that it ends with.
+// `restored`: the node began at a checkpoint.
+Error log_failure(const Error& error, const Config& config, bool restored);
 
 }  // namespace crane::node

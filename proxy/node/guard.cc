@@ -134,7 +134,7 @@ void Guard::tell_where_to_keep() {
   if (server_ == nullptr || kept_.empty()) return;
   if (const Outcome told = server_->keep_files(kept_); !told.ok()) {
     spdlog::warn("the keeper does not hear where the server's files are kept: {}",
-                 told.error().what);
+                 told.error().message());
   }
 }
 
@@ -184,7 +184,7 @@ Outcome Guard::freeze(bool hurry) { return server_->freeze(hurry); }
 
 void Guard::thaw(bool well) {
   if (const Outcome asked = server_->thaw(well); !asked.ok()) {
-    spdlog::warn("the keeper does not hear that the copies are there: {}", asked.error().what);
+    spdlog::warn("the keeper does not hear that the copies are there: {}", asked.error().message());
   }
 }
 
@@ -207,8 +207,8 @@ void Guard::take_dump() {
   const bool lasting =
       !times.ok() && times.error().code == Code::kUnsupported && checkpoint::is_lasting(reason);
   callbacks_.on_dumped(times.ok()       ? ""
-                       : reason.empty() ? times.error().what
-                                        : fmt::format("{}: {}", times.error().what, reason),
+                       : reason.empty() ? times.error().message()
+                                        : fmt::format("{}: {}", times.error().message(), reason),
                        lasting ? reason : "");
 }
 
@@ -243,9 +243,7 @@ void Guard::started() {
   const std::string& reason = server_->reason();
   callbacks_.on_failed(
       ExitStatus::kServerNotStarted,
-      fmt::format("{}: {}{}{}{}{}", config_.program, e.what, e.detail != 0 ? ": " : "",
-                  e.detail != 0 ? std::strerror(e.detail) : "", reason.empty() ? "" : ": ",
-                  reason));
+      fmt::format("{}: {}{}{}", config_.program, e.message(), reason.empty() ? "" : ": ", reason));
 }
 
 void Guard::stop() {
@@ -262,7 +260,7 @@ void Guard::stop() {
     behind_ = 0;
     server_->kill(SIGKILL);
     if (const Outcome gone = server_->destroy(); !gone.ok()) {
-      spdlog::warn("the server's container was not cleaned up: {}", gone.error().what);
+      spdlog::warn("the server's container was not cleaned up: {}", gone.error().message());
     }
     server_.reset();
   }
@@ -382,7 +380,7 @@ void Guard::on_server(int, short, void* argument) {
   if (!guard.checked_in_) {
     event_del(&guard.timeout_event_);
     if (!status.ok()) {
-      guard.callbacks_.on_failed(ExitStatus::kServerNotStarted, status.error().what);
+      guard.callbacks_.on_failed(ExitStatus::kServerNotStarted, status.error().message());
     } else {
       guard.callbacks_.on_failed(ExitStatus::kNeverCheckedIn, guard.why_no_checkin(status.value()));
     }

@@ -17,8 +17,7 @@
 namespace crane::node {
 namespace {
 
-using setup::problem;
-using setup::Problem;
+using setup::failure;
 using setup::Status;
 
 // Nothing of the caller's environment: it differs from host to host.
@@ -39,48 +38,46 @@ void set(std::vector<std::string>& environment, const std::vector<std::string>& 
   }
 }
 
-Problem choose_profile(const setup::GroupFile& f, const std::string& path,
+Outcome choose_profile(const setup::GroupFile& f, const std::string& path,
                        const std::string& program, setup::Profile& profile) {
   const std::vector<std::string> args(f.command.begin() + 1, f.command.end());
-  if (setup::find_profile(f.profile, program, args, profile)) return {};
-  return problem(Status::kGroupFile, "cannot use the group's file", path,
+  if (setup::find_profile(f.profile, program, args, profile)) return Done{};
+  return failure(Status::kGroupFile, "cannot use the group's file", path,
                  "[server] profile is \"" + f.profile + "\"",
                  "use one of: " + joined(setup::profile_names()));
 }
 
 // What is on tmpfs is gone with the machine's power, whatever is synced.
-Problem check_disk(const setup::GroupFile& f, const std::string& path, const std::string& dir) {
-  if (f.durability != "disk" || !setup::is_in_memory(dir)) return {};
-  return problem(Status::kGroupFile, "cannot use the group's file", path,
+Outcome check_disk(const setup::GroupFile& f, const std::string& path, const std::string& dir) {
+  if (f.durability != "disk" || !setup::is_in_memory(dir)) return Done{};
+  return failure(Status::kGroupFile, "cannot use the group's file", path,
                  "[group] durability is \"disk\", but " + dir + " is in memory (tmpfs)",
                  "set state_dir to a directory on a disk");
 }
 
 // What the server's lasting directories begin with: what this host's hold when its first node of
 // the group starts.  Whoever begins with other content than the leader is told so by the log.
-Problem take_data(const setup::GroupFile& f, const std::string& dir, Config& c) {
-  if (f.data.empty()) return {};
+Outcome take_data(const setup::GroupFile& f, const std::string& dir, Config& c) {
+  if (f.data.empty()) return Done{};
   c.base = dir + "/base";
   std::error_code ignored;
   if (!std::filesystem::is_directory(c.base, ignored)) {
     std::vector<checkpoint::LastingDirectory> directories;
     for (const auto& one : f.data) directories.push_back({one, one});
-    checkpoint::Why why;
-    if (const auto made =
-            checkpoint::make_base(directories, c.base, checkpoint::Before::kStays, why);
+    if (const auto made = checkpoint::make_base(directories, c.base, checkpoint::Before::kStays);
         !made.ok()) {
-      return problem(Status::kDirectory, "cannot take the content of [server] data", f.data[0],
-                     why.text, "see what is there");
+      return failure(Status::kDirectory, "cannot take the content of [server] data", f.data[0],
+                     made.error().message(), "see what is there");
     }
   }
   for (const auto& one : f.data) {
     if (std::filesystem::is_directory(c.base + one, ignored)) continue;
-    return problem(Status::kGroupFile, "cannot use the group's file", c.base,
+    return failure(Status::kGroupFile, "cannot use the group's file", c.base,
                    "the group began without [server] data " + one,
                    "name the same directories as before, or begin a new group");
   }
   c.base_digest = checkpoint::digest_of_content(c.base);
-  return {};
+  return Done{};
 }
 
 void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
@@ -113,36 +110,36 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
 
 }  // namespace
 
-Problem host_config(const std::string& path, int replica, setup::GroupDirectories& directories,
+Outcome host_config(const std::string& path, int replica, setup::GroupDirectories& directories,
                     Config& config) {
   setup::GroupFile file;
-  if (auto p = setup::read_group_file(path, file); !p.none()) return p;
+  if (auto p = setup::read_group_file(path, file); !p) return p;
   if (replica < 0 || replica >= static_cast<int>(file.replicas.size())) {
-    return problem(Status::kGroupFile, "no such replica", std::to_string(replica),
+    return failure(Status::kGroupFile, "no such replica", std::to_string(replica),
                    path + " has replicas 0 to " + std::to_string(file.replicas.size() - 1),
                    "name one of them with --replica");
   }
   setup::GroupKeys keys;
-  if (auto p = setup::read_secret(file.secret_file, file.name, keys); !p.none()) return p;
+  if (auto p = setup::read_secret(file.secret_file, file.name, keys); !p) return p;
   setup::Parts parts;
   setup::Profile profile;
-  if (auto p = setup::find_program(file.command[0], config.program); !p.none()) return p;
-  if (auto p = setup::check_program(config.program); !p.none()) return p;
-  if (auto p = setup::find_parts(parts); !p.none()) return p;
-  if (auto p = choose_profile(file, path, config.program, profile); !p.none()) return p;
-  if (auto p = setup::check_machine(file.container, {}); !p.none()) return p;
+  if (auto p = setup::find_program(file.command[0], config.program); !p) return p;
+  if (auto p = setup::check_program(config.program); !p) return p;
+  if (auto p = setup::find_parts(parts); !p) return p;
+  if (auto p = choose_profile(file, path, config.program, profile); !p) return p;
+  if (auto p = setup::check_machine(file.container, {}); !p) return p;
   const setup::GroupPlace place{file.name, file.state_dir, static_cast<int>(file.replicas.size()),
                                 file.record};
-  if (auto p = directories.create_replica(place, replica); !p.none()) return p;
-  if (auto p = check_disk(file, path, directories.dir()); !p.none()) return p;
-  if (auto p = take_data(file, directories.dir(), config); !p.none()) return p;
+  if (auto p = directories.create_replica(place, replica); !p) return p;
+  if (auto p = check_disk(file, path, directories.dir()); !p) return p;
+  if (auto p = take_data(file, directories.dir(), config); !p) return p;
   fill(file, profile, config);
   config.replica = static_cast<std::uint8_t>(replica);
   const setup::HostReplica& own = file.replicas[static_cast<std::size_t>(replica)];
   config.cpu = own.cpu;
   config.cpus = own.cpus;
   config.numa_node = own.numa_node;
-  if (auto p = check_placement(path, config); !p.none()) return p;
+  if (auto p = check_placement(path, config); !p) return p;
   config.dir = directories.dir();
   config.shm_dir = directories.shm_dir();
   config.libcrane = parts.library;
@@ -150,7 +147,7 @@ Problem host_config(const std::string& path, int replica, setup::GroupDirectorie
   config.secret = keys.random;
   config.links = keys.links;
   config.host = std::move(file);
-  return {};
+  return Done{};
 }
 
 // In memory mode a node that is started again has a log that goes on where it stood; what its

@@ -14,8 +14,8 @@
 namespace crane::node {
 
 // `directories` holds the replica's locks: keep it as long as the node runs.
-setup::Problem host_config(const std::string& path, int replica,
-                           setup::GroupDirectories& directories, Config& config);
+Outcome host_config(const std::string& path, int replica, setup::GroupDirectories& directories,
+                    Config& config);
 
 // Of a node that goes on in its group: whether it begins at a checkpoint.
 void choose_begin(Config& config);

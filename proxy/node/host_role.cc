@@ -40,7 +40,7 @@ bool HostRole::open() {
   actions_.failed(ExitStatus::kNoListener,
                   fmt::format("cannot use the virtual address {} on {}: {}; mend [clients] "
                               "virtual_ip and interface",
-                              file_.virtual_ip, file_.interface, opened.error().what));
+                              file_.virtual_ip, file_.interface, opened.error().message()));
   return false;
 }
 
@@ -85,9 +85,8 @@ void HostRole::take_address() {
     spdlog::info("{} is on {} of this host now", file_.virtual_ip, file_.interface);
     return;
   }
-  spdlog::error("cannot move {} to {}: {}: {}; run the node as root, or leave virtual_ip out",
-                file_.virtual_ip, file_.interface, taken.error().what,
-                std::strerror(taken.error().detail));
+  spdlog::error("cannot move {} to {}: {}; run the node as root, or leave virtual_ip out",
+                file_.virtual_ip, file_.interface, taken.error().message());
 }
 
 void HostRole::refuse(bool refuses) {

@@ -123,9 +123,9 @@ int run_by_itself(const std::string& path, int replica, const Begin& begin) {
   crane::setup::GroupDirectories directories;
   Config config;
   const auto problem = crane::node::host_config(path, replica, directories, config);
-  if (!problem.none()) {
-    crane::setup::say(problem.text);
-    return static_cast<int>(problem.status);
+  if (!problem) {
+    crane::setup::say(problem.error().text);
+    return problem.error().exit_status;
   }
   open_log(config);
   crane::checkpoint::remove_directories_of_criu();

@@ -126,7 +126,7 @@ bool Node::round() {
     const Outcome begun = server_->start([this] { return recovery_->start_server(); });
     if (!begun.ok()) {
       fail(ExitStatus::kServerNotStarted,
-           fmt::format("{}: {}", config_.program, reason_of(begun.error())));
+           fmt::format("{}: {}", config_.program, begun.error().message()));
     }
   }
   if (layout.scheduler.fenced.load(std::memory_order_relaxed) != 0) {

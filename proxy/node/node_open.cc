@@ -149,8 +149,8 @@ bool Node::open_server() {
          fmt::format("process {} (pid {} of the server) was killed on this replica only", process,
                      pid));
   };
-  if (const auto failure = recovery_->begin()) {
-    fail(failure->first, failure->second);
+  if (const Outcome begun = recovery_->begin(); !begun.ok()) {
+    fail(exit_status_of(begun.error()), begun.error().text);
     return false;
   }
   server_ = std::make_unique<ReplicaServer>(
@@ -267,7 +267,7 @@ void Node::open_control_socket() {
   const std::string path = config_.replica_dir() + "/control.sock";
   const Outcome opened = control_socket_->open(path);
   if (opened.ok()) return;
-  spdlog::warn("crane-ctl cannot ask this node: {}: {}", path, reason_of(opened.error()));
+  spdlog::warn("crane-ctl cannot ask this node: {}: {}", path, opened.error().message());
 }
 
 bool Node::open_group() {
@@ -304,9 +304,8 @@ bool Node::open_group() {
                          [this] { return value(intake_->first_start()) != 0; }};
   auto opened = open_log(config_, mode_, recovery_->start(), std::move(options), reader);
   if (!opened.ok()) {
-    const auto [status, why] =
-        why_no_log(opened.error(), config_, recovery_->start().at_checkpoint());
-    fail(status, why);
+    const Error why = log_failure(opened.error(), config_, recovery_->start().at_checkpoint());
+    fail(exit_status_of(why), why.text);
     return false;
   }
   consensus_ = std::move(opened).value();
@@ -337,9 +336,7 @@ void Node::open_operators() {
   // For maintenance, or to begin anew elsewhere in the log: in order, and without being missed.
   actions.leave = [this] {
     const Outcome marked = write_file(config_.replica_dir() + "/" + setup::kDrainedMark, "");
-    if (!marked.ok()) {
-      spdlog::warn("{}: {}", setup::kDrainedMark, std::strerror(marked.error().detail));
-    }
+    if (!marked.ok()) spdlog::warn("{}: {}", setup::kDrainedMark, marked.error().message());
     end_.leave_now();
   };
   requests_ = std::make_unique<OperatorRequests>(config_, *consensus_, leadership_, supervisor_,

@@ -61,9 +61,9 @@ bool has(const std::vector<int>& list, int one) {
 
 }  // namespace
 
-setup::Problem check_placement(const std::string& path, Config& config) {
+Outcome check_placement(const std::string& path, Config& config) {
   const auto wrong = [&](const char* key, int number, const std::string& cause) {
-    return setup::problem(
+    return setup::failure(
         setup::Status::kGroupFile, "cannot use the group's file", path,
         fmt::format("[[replica]] {} {}: {} {}", config.replica, key, number, cause),
         "name another, or leave it out");
@@ -90,7 +90,7 @@ setup::Problem check_placement(const std::string& path, Config& config) {
     return wrong("cpu", config.cpu,
                  "is no processor that the replica may use, which are " + setup::cpus_text(may));
   }
-  return {};
+  return Done{};
 }
 
 void place_node(Config& config) {

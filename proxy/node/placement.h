@@ -26,7 +26,7 @@ inline constexpr int kLowestNice = 19;
 
 // Looks whether this machine has the processors and the NUMA node that the group's file `path`
 // gives the replica; `config.cpus` become those of the node where the file names none.
-setup::Problem check_placement(const std::string& path, Config& config);
+Outcome check_placement(const std::string& path, Config& config);
 
 // Makes the calling thread SCHED_BATCH; binds it, and all that it starts later, to `config.cpus`
 // and to memory of `config.numa_node`; sets `config.processors`; and binds itself to `config.cpu`,

@@ -32,7 +32,7 @@ std::optional<ExitStatus> ReplicaServer::open(const StartingPoint& start, std::s
   auto segment =
       start.revives() ? Segment::adopt(config_, start.directory()) : Segment::create(config_);
   if (!segment.ok()) {
-    why = fmt::format("{}: {}", config_.replica_shm_dir(), reason_of(segment.error()));
+    why = fmt::format("{}: {}", config_.replica_shm_dir(), segment.error().message());
     return ExitStatus::kNoSegment;
   }
   segment_ = std::move(segment).value();
@@ -41,7 +41,7 @@ std::optional<ExitStatus> ReplicaServer::open(const StartingPoint& start, std::s
   const std::string record = start.at_checkpoint() ? "" : config_.record;
   auto outputs = Outputs::open(record, config_.replica, history_about(config_));
   if (!outputs.ok()) {
-    why = fmt::format("record {}: {}", config_.record, reason_of(outputs.error()));
+    why = fmt::format("record {}: {}", config_.record, outputs.error().message());
     return ExitStatus::kBadConfiguration;
   }
   outputs_ = std::move(outputs).value();

@@ -128,8 +128,7 @@ Outcome Segment::map() {
 Outcome Segment::adopt_file(const Config& config, const std::string& from) {
   const std::string path = directory_ + "/segment";
   ::unlink(path.c_str());
-  checkpoint::Why why;
-  if (const Outcome copied = checkpoint::copy_tree(from, path, why); !copied.ok()) return copied;
+  if (const Outcome copied = checkpoint::copy_tree(from, path); !copied.ok()) return copied;
   if (::chmod(path.c_str(), kShared) != 0) return system_error("chmod the segment");
   std::error_code failed;
   if (std::filesystem::file_size(path, failed) != sizeof(dmt::Layout) || failed) {
@@ -163,8 +162,7 @@ Outcome Segment::adopt_log(const std::string& from) {
   const std::string to = directory_ + "/runtime.log";
   ::unlink(to.c_str());
   if (!std::filesystem::exists(from)) return Done{};
-  checkpoint::Why why;
-  return checkpoint::copy_tree(from, to, why);
+  return checkpoint::copy_tree(from, to);
 }
 
 Outcome Segment::create_file(const Config& config) {

@@ -105,7 +105,7 @@ NodeStatus StatusReporter::status() {
 void StatusReporter::report() {
   const std::string path = from_.config.replica_dir() + "/status.json";
   const Outcome written = write_file(path, to_json(status()).dump(2) + "\n");
-  if (!written.ok()) spdlog::warn("status.json: {}", std::strerror(written.error().detail));
+  if (!written.ok()) spdlog::warn("status.json: {}", written.error().message());
 }
 
 void StatusReporter::step(std::int64_t now_ns) {

@@ -139,10 +139,9 @@ void tell_reports(const Words& words, const ValgrindReports& reports) {
 
 int replay(const Words& words) {
   LoadedRecording loaded;
-  if (const auto problem = load_recording(words.directory, words.replica, loaded);
-      !problem.none()) {
-    complain(problem.text);
-    return end(problem.status);
+  if (const auto problem = load_recording(words.directory, words.replica, loaded); !problem) {
+    complain(problem.error().text);
+    return end(status_of(problem));
   }
   ReplayRequest request;
   request.from = words.from;
@@ -154,9 +153,9 @@ int replay(const Words& words) {
   request.tool = tool_of(words);
   const ReplayReport report = run_replay(loaded, std::move(request));
   if (!words.valgrind.empty()) tell_reports(words, report.valgrind);
-  if (!report.problem.none()) {
-    complain(report.problem.text);
-    return end(report.problem.status);
+  if (!report.problem) {
+    complain(report.problem.error().text);
+    return end(status_of(report.problem));
   }
   words.output == "json" ? print_json(report, loaded)
                          : print_text(report, loaded, !words.valgrind.empty());
@@ -233,9 +232,9 @@ int bisect_main(int argc, char** argv) {
     return end(ReplayStatus::kUsage);
   }
   const BisectReport report = bisect(named[0], named[1], verbose);
-  if (report.problem.none()) return print_bisection(report, named);
-  complain(report.problem.text);
-  return end(report.problem.status);
+  if (report.problem.ok()) return print_bisection(report, named);
+  complain(report.problem.error().text);
+  return end(status_of(report.problem));
 }
 
 }  // namespace

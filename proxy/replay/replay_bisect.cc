@@ -44,10 +44,10 @@ ReplayStatus run_again(const Side& side, std::uint64_t to, bool verbose) {
     request.trace = true;
     request.verbose = verbose;
     const ReplayReport report = run_replay(side.recording, std::move(request));
-    if (!report.problem.none()) {
-      fmt::print(stderr, "crane-replay: cannot replay: {}\n", report.problem.text);
+    if (!report.problem) {
+      fmt::print(stderr, "crane-replay: cannot replay: {}\n", report.problem.error().text);
     }
-    const auto status = report.problem.none() ? report.verdict : report.problem.status;
+    const auto status = report.problem.ok() ? report.verdict : status_of(report.problem);
     std::fflush(nullptr);
     ::_exit(static_cast<int>(status));
   }
@@ -113,7 +113,7 @@ void run_both(Side& one, Side& other, bool verbose, BisectReport& report) {
   fs::remove_all(place, ignored);
 }
 
-ReplayProblem load(const std::string& name, Side& side) {
+Outcome load(const std::string& name, Side& side) {
   std::string directory;
   int replica = -1;
   split(name, directory, replica);
@@ -126,11 +126,12 @@ BisectReport bisect(const std::string& one, const std::string& other, bool verbo
   BisectReport report;
   Side sides[2];
   report.problem = load(one, sides[0]);
-  if (report.problem.none()) report.problem = load(other, sides[1]);
-  if (!report.problem.none()) return report;
+  if (report.problem.ok()) report.problem = load(other, sides[1]);
+  if (!report.problem) return report;
   if (sides[0].recording.about.log_digest != sides[1].recording.about.log_digest) {
-    report.problem = {ReplayStatus::kBadRecording,
-                      other + ": of another group than " + one + "; name two replicas of one"};
+    report.problem =
+        replay_error(ReplayStatus::kBadRecording,
+                     other + ": of another group than " + one + "; name two replicas of one");
     return report;
   }
   std::vector<RecordedSchedule> both;

@@ -19,7 +19,7 @@
 namespace crane::node {
 
 struct BisectReport {
-  ReplayProblem problem;
+  Outcome problem = Done{};
   proxy::ScheduleComparison comparison;  // of the recordings
   std::optional<proxy::TurnDifference> turn;
   std::vector<std::string> sides;  // of the turn, as text

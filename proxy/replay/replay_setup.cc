@@ -32,13 +32,12 @@ namespace fs = std::filesystem;
 
 constexpr int kPlacesMax = 10;  // replays at the same time, on this machine
 
-ReplayProblem bad(const std::string& object, const std::string& cause, const std::string& todo) {
-  return {ReplayStatus::kBadRecording, object + ": " + cause + "; " + todo};
+Outcome bad(const std::string& object, const std::string& cause, const std::string& todo) {
+  return replay_error(ReplayStatus::kBadRecording, object + ": " + cause + "; " + todo);
 }
 
-ReplayProblem not_here(const std::string& object, const std::string& cause,
-                       const std::string& todo) {
-  return {ReplayStatus::kNotHere, object + ": " + cause + "; " + todo};
+Outcome not_here(const std::string& object, const std::string& cause, const std::string& todo) {
+  return replay_error(ReplayStatus::kNotHere, object + ": " + cause + "; " + todo);
 }
 
 std::string cause_of(const Error& error) {
@@ -67,7 +66,7 @@ std::string file_of(const std::string& directory, int replica, const char* suffi
   return fmt::format("{}/replica-{}.{}", directory, replica, suffix);
 }
 
-ReplayProblem open_history(const std::string& directory, int replica, LoadedRecording& loaded) {
+Outcome open_history(const std::string& directory, int replica, LoadedRecording& loaded) {
   const std::string path = file_of(directory, replica, "history");
   std::string why;
   auto history = proxy::History::open(path, why);
@@ -75,10 +74,10 @@ ReplayProblem open_history(const std::string& directory, int replica, LoadedReco
   loaded.history = std::move(history).value();
   loaded.replica = static_cast<std::uint8_t>(replica);
   if (loaded.history->last() == 0) return bad(path, "holds no entry", "use another replica's");
-  return {};
+  return Done{};
 }
 
-ReplayProblem choose_history(const std::string& directory, int replica, LoadedRecording& loaded) {
+Outcome choose_history(const std::string& directory, int replica, LoadedRecording& loaded) {
   if (replica >= 0) return open_history(directory, replica, loaded);
   const std::vector<int> all = replicas_in(directory);
   if (all.empty()) {
@@ -86,12 +85,12 @@ ReplayProblem choose_history(const std::string& directory, int replica, LoadedRe
                "name the DIR that was given to crane-run --record");
   }
   LoadedRecording best;
-  ReplayProblem first;
+  Outcome first = Done{};
   for (const int number : all) {
     LoadedRecording one;
-    const ReplayProblem problem = open_history(directory, number, one);
-    if (!problem.none()) {
-      if (first.none()) first = problem;
+    const Outcome problem = open_history(directory, number, one);
+    if (!problem) {
+      if (first.ok()) first = problem;
       continue;
     }
     const bool whole = !one.history->file().ends_early();
@@ -102,11 +101,11 @@ ReplayProblem choose_history(const std::string& directory, int replica, LoadedRe
   }
   if (!best.history) return first;
   loaded = std::move(best);
-  return {};
+  return Done{};
 }
 
 // The machine, its server and its Crane against those of the recording.
-ReplayProblem check_here(const LoadedRecording& loaded, const setup::Parts& parts) {
+Outcome check_here(const LoadedRecording& loaded, const setup::Parts& parts) {
   const HistoryAbout& a = loaded.about;
   const std::string recorded = file_of(loaded.directory, loaded.replica, "history");
   if (a.layout_version != dmt::kLayoutVersion ||
@@ -119,11 +118,11 @@ ReplayProblem check_here(const LoadedRecording& loaded, const setup::Parts& part
                     "install the one that was recorded");
   }
   const auto machine = setup::check_machine(a.config.container, {});
-  if (!machine.none()) return {ReplayStatus::kNotHere, machine.text};
+  if (!machine) return replay_error(ReplayStatus::kNotHere, machine.error().text);
   if (!a.config.binds.empty() && ::geteuid() != 0) {
     return not_here(recorded, "the server had directories bound into it", "run as root");
   }
-  return {};
+  return Done{};
 }
 
 // As long as the recorded group's: without root the server sees this path, and where its stack
@@ -135,9 +134,9 @@ std::string place_name(const std::string& group, int number) {
   return name;
 }
 
-ReplayProblem make_place(const Config& config, const ReplayRequest& request,
-                         setup::GroupDirectories& directories) {
-  setup::Problem problem;
+Outcome make_place(const Config& config, const ReplayRequest& request,
+                   setup::GroupDirectories& directories) {
+  Outcome problem = Done{};
   const int places = request.place_name.empty() ? kPlacesMax : 1;
   for (int i = 0; i < places; ++i) {
     setup::GroupPlace place;
@@ -146,15 +145,15 @@ ReplayProblem make_place(const Config& config, const ReplayRequest& request,
     place.replicas = config.replica + 1;
     place.record = config.record;
     problem = directories.create(place);
-    if (problem.status != setup::Status::kGroupExists) break;
+    if (setup::status_of(problem) != setup::Status::kGroupExists) break;
   }
-  if (problem.none()) return {};
-  return {ReplayStatus::kNotHere, problem.text};
+  if (problem.ok()) return Done{};
+  return replay_error(ReplayStatus::kNotHere, problem.error().text);
 }
 
 // What the recorded server could write there must not change by a replay: it gets an overlay.
-ReplayProblem cover_binds(Config& config) {
-  if (config.binds.empty()) return {};
+Outcome cover_binds(Config& config) {
+  if (config.binds.empty()) return Done{};
   const std::string top = config.replica_dir() + "/binds";
   std::error_code failed;
   fs::create_directories(top, failed);
@@ -179,12 +178,12 @@ ReplayProblem cover_binds(Config& config) {
     }
     source = fs::is_directory(place, failed) ? place + "/all" : place;
   }
-  return {};
+  return Done{};
 }
 
-ReplayProblem find_named_checkpoint(const LoadedRecording& loaded, const ReplayRequest& request,
-                                    Config& config, std::uint64_t& behind) {
-  if (request.from.empty() || request.from == "start") return {};
+Outcome find_named_checkpoint(const LoadedRecording& loaded, const ReplayRequest& request,
+                              Config& config, std::uint64_t& behind) {
+  if (request.from.empty() || request.from == "start") return Done{};
   std::error_code ignored;
   std::string path = request.from;
   if (!fs::is_directory(path, ignored)) path = loaded.directory + "/checkpoints/" + request.from;
@@ -199,7 +198,7 @@ ReplayProblem find_named_checkpoint(const LoadedRecording& loaded, const ReplayR
   }
   config.restore = true;
   config.restore_from = path;
-  return {};
+  return Done{};
 }
 
 void open_log(const Config& config, bool verbose) {
@@ -251,11 +250,11 @@ void fill_report(const Replay& replay, const LoadedRecording& loaded, bool to_th
     report.verdict = ReplayStatus::kDifferent;
   } else if (!replay.reached_end()) {
     const bool configuration = status == ExitStatus::kBadConfiguration;
-    report.problem = {
+    report.problem = replay_error(
         configuration ? ReplayStatus::kNotHere : ReplayStatus::kFailed,
         replay.failure().empty()
             ? fmt::format("entry {}: interrupted; equal so far", report.equal_to)
-            : fmt::format("entry {}: {}; equal until then", report.equal_to, replay.failure())};
+            : fmt::format("entry {}: {}; equal until then", report.equal_to, replay.failure()));
   } else {
     const bool short_of_it = loaded.history && (check.beyond() || (to_the_end && early));
     report.verdict = short_of_it ? ReplayStatus::kEndsEarly : ReplayStatus::kEqual;
@@ -271,14 +270,15 @@ std::string last_words(const Config& config) {
 }
 
 // Where the history begins for this replay, and ends.
-ReplayProblem check_range(const LoadedRecording& loaded, std::uint64_t behind, std::uint64_t to) {
+Outcome check_range(const LoadedRecording& loaded, std::uint64_t behind, std::uint64_t to) {
   const proxy::History& h = *loaded.history;
   const std::string path = h.file().path();
   if (to > h.last()) {
-    return {ReplayStatus::kEndsEarly,
-            fmt::format("{}: ends at entry {}, before entry {}; name an earlier one, or another "
-                        "replica",
-                        path, h.last(), to)};
+    return replay_error(
+        ReplayStatus::kEndsEarly,
+        fmt::format("{}: ends at entry {}, before entry {}; name an earlier one, or another "
+                    "replica",
+                    path, h.last(), to));
   }
   if (h.first() > behind + 1) {
     return bad(path, fmt::format("begins at entry {}", h.first()),
@@ -288,13 +288,13 @@ ReplayProblem check_range(const LoadedRecording& loaded, std::uint64_t behind, s
     return bad(path, fmt::format("nothing to do between entries {} and {}", behind, to),
                "name a later entry with --to, or an earlier checkpoint");
   }
-  return {};
+  return Done{};
 }
 
 }  // namespace
 
-ReplayProblem load_recording(const std::string& directory, int replica, LoadedRecording& loaded) {
-  if (auto p = choose_history(directory, replica, loaded); !p.none()) return p;
+Outcome load_recording(const std::string& directory, int replica, LoadedRecording& loaded) {
+  if (auto p = choose_history(directory, replica, loaded); !p) return p;
   loaded.directory = directory;
   const std::string path = loaded.history->file().path();
   if (loaded.history->file().replica() != loaded.replica) {
@@ -314,10 +314,10 @@ ReplayProblem load_recording(const std::string& directory, int replica, LoadedRe
     return bad(schedule_path, cause_of(schedule.error()), "a replay is compared with it");
   }
   loaded.schedule = std::move(schedule).value();
-  return {};
+  return Done{};
 }
 
-ReplayProblem load_growing(const std::string& directory, int replica, LoadedRecording& loaded) {
+Outcome load_growing(const std::string& directory, int replica, LoadedRecording& loaded) {
   const std::string path = file_of(directory, replica, "history");
   std::string why;
   auto follower = proxy::HistoryFollower::open(path, why);
@@ -334,7 +334,7 @@ ReplayProblem load_growing(const std::string& directory, int replica, LoadedReco
   }
   loaded.outputs = proxy::Recording::none();
   loaded.schedule = proxy::RecordedSchedule::none();
-  return {};
+  return Done{};
 }
 
 namespace {
@@ -347,36 +347,36 @@ struct Prepared {
   std::uint64_t to = 0;      // and this is the last
 };
 
-ReplayProblem prepare(const LoadedRecording& loaded, const ReplayRequest& request,
-                      Prepared& prepared) {
+Outcome prepare(const LoadedRecording& loaded, const ReplayRequest& request, Prepared& prepared) {
   setup::Parts parts;
-  if (auto p = setup::find_parts(parts); !p.none()) return {ReplayStatus::kNotHere, p.text};
+  if (auto p = setup::find_parts(parts); !p)
+    return replay_error(ReplayStatus::kNotHere, p.error().text);
   Config& config = prepared.config;
   config = loaded.about.config;
   prepared.to = loaded.follower   ? UINT64_MAX
                 : request.to == 0 ? loaded.history->last()
                                   : request.to;
-  ReplayProblem problem = find_named_checkpoint(loaded, request, config, prepared.behind);
-  if (problem.none() && loaded.history) problem = check_range(loaded, prepared.behind, prepared.to);
-  if (problem.none()) problem = check_here(loaded, parts);
-  if (!problem.none()) return problem;
+  Outcome problem = find_named_checkpoint(loaded, request, config, prepared.behind);
+  if (problem.ok() && loaded.history) problem = check_range(loaded, prepared.behind, prepared.to);
+  if (problem.ok()) problem = check_here(loaded, parts);
+  if (!problem) return problem;
   config.libcrane = parts.library;
   config.log_digest = loaded.about.log_digest;
   config.replays = true;
   config.trace = loaded.schedule->traced() || request.trace;
   std::error_code ignored;
   if (!request.record.empty()) config.record = fs::absolute(request.record, ignored).string();
-  if (problem = make_place(config, request, prepared.directories); !problem.none()) return problem;
+  if (problem = make_place(config, request, prepared.directories); !problem) return problem;
   config.dir = prepared.directories.dir();
   config.shm_dir = prepared.directories.shm_dir();
   config.container_name = "crane." + fs::path(config.dir).filename().string();
-  if (problem = cover_binds(config); !problem.none()) return problem;
+  if (problem = cover_binds(config); !problem) return problem;
   if (std::string why; !request.valgrind.empty()) {
     if (!put_in_valgrind(request.valgrind, config, why).ok()) {
-      return {ReplayStatus::kNotHere, why};
+      return replay_error(ReplayStatus::kNotHere, why);
     }
   }
-  return {};
+  return Done{};
 }
 
 ReplayProgress progress_of(const Replay& replay, const LoadedRecording& loaded,
@@ -394,7 +394,7 @@ ReplayReport run_replay(const LoadedRecording& loaded, ReplayRequest request) {
   ReplayReport report;
   Prepared prepared;
   report.problem = prepare(loaded, request, prepared);
-  if (!report.problem.none()) return report;
+  if (!report.problem) return report;
   Config& config = prepared.config;
   open_log(config, request.verbose);
   place_node(config);

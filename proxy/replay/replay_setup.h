@@ -36,12 +36,15 @@ enum class ReplayStatus : int {
   kUsage = 100,
 };
 
-// "<object>: <cause>; <what to do>"
-struct ReplayProblem {
-  ReplayStatus status = ReplayStatus::kEqual;
-  std::string text;
-  bool none() const noexcept { return status == ReplayStatus::kEqual; }
-};
+// Why nothing can be replayed: an Error whose exit status is `status`; its text is
+// "<object>: <cause>; <advice>".
+inline Error replay_error(ReplayStatus status, std::string text) {
+  return {Code::kBadArgument, 0, "replay", std::move(text), static_cast<int>(status)};
+}
+inline ReplayStatus status_of(const Outcome& outcome) {
+  return outcome.ok() ? ReplayStatus::kEqual
+                      : static_cast<ReplayStatus>(outcome.error().exit_status);
+}
 
 struct LoadedRecording {
   std::string directory;
@@ -55,11 +58,11 @@ struct LoadedRecording {
 };
 
 // `replica` negative: the first whose history is whole, else the one whose history is longest.
-ReplayProblem load_recording(const std::string& directory, int replica, LoadedRecording& loaded);
+Outcome load_recording(const std::string& directory, int replica, LoadedRecording& loaded);
 
 // A history that is still being written, of this replica.  Its server is compared with the digests
 // in the log only.
-ReplayProblem load_growing(const std::string& directory, int replica, LoadedRecording& loaded);
+Outcome load_growing(const std::string& directory, int replica, LoadedRecording& loaded);
 
 // Where a replay that follows stands.
 struct ReplayProgress {
@@ -86,7 +89,7 @@ struct ReplayRequest {
 };
 
 struct ReplayReport {
-  ReplayProblem problem;  // before or instead of a verdict
+  Outcome problem = Done{};  // before or instead of a verdict
   ReplayStatus verdict = ReplayStatus::kFailed;
   std::optional<proxy::ReplayDifference> difference;
   std::optional<proxy::TurnDifference> turn;

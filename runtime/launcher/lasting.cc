@@ -57,10 +57,10 @@ std::string place_of(const Position& p) { return "log index " + std::to_string(p
 
 }  // namespace
 
-Problem resolve_data(std::vector<std::string>& directories, bool container) {
+Outcome resolve_data(std::vector<std::string>& directories, bool container) {
   for (auto& word : directories) {
     const auto wrong = [&word](const std::string& cause, const std::string& todo) {
-      return problem(Status::kUsage, "--data", word, cause, todo);
+      return failure(Status::kUsage, "--data", word, cause, todo);
     };
     if (!container) {
       return wrong("without a container the server writes to the machine's directory itself",
@@ -82,17 +82,17 @@ Problem resolve_data(std::vector<std::string>& directories, bool container) {
   for (const auto& inner : directories) {
     for (const auto& outer : directories) {
       if (&inner == &outer || !is_within(inner, outer)) continue;
-      return problem(Status::kUsage, "--data", inner, "it lies within " + outer, "leave it out");
+      return failure(Status::kUsage, "--data", inner, "it lies within " + outer, "leave it out");
     }
   }
-  return {};
+  return Done{};
 }
 
 // --- what was there before ----------------------------------------------------------------------
 
-Problem Lasting::read() {
+Outcome Lasting::read() {
   std::ifstream file(path("group.json"));
-  if (!file) return {};
+  if (!file) return Done{};
   const Json json = Json::parse(file, nullptr, false);
   try {
     Known k;
@@ -110,11 +110,11 @@ Problem Lasting::read() {
                         k.log_id.find_first_not_of("0123456789") == std::string::npos;
     if (number && k.machines.size() == k.data.size()) {
       known_ = std::move(k);
-      return {};
+      return Done{};
     }
   } catch (const Json::exception&) {
   }
-  return problem(Status::kDirectory, "cannot use what the group has kept", path("group.json"),
+  return failure(Status::kDirectory, "cannot use what the group has kept", path("group.json"),
                  "the file is damaged",
                  "bring it back from a backup, or remove " + directories_.dir() +
                      " to begin anew with the machine's files");
@@ -129,14 +129,14 @@ bool Lasting::has_any(const std::string& name) const {
 }
 
 // Whether this start can go on with what the one before has left.
-Problem Lasting::check_known() const {
+Outcome Lasting::check_known() const {
   const auto wrong = [this](const std::string& cause, const std::string& todo) {
-    return problem(Status::kUsage, "cannot go on with the group", directories_.dir(), cause,
+    return failure(Status::kUsage, "cannot go on with the group", directories_.dir(), cause,
                    todo +
                        "; or name another group (--name), or remove that directory to begin anew "
                        "with the machine's files");
   };
-  if (known_->durability != "disk") return {};
+  if (known_->durability != "disk") return Done{};
   if (!options_.on_disk()) {
     return wrong("its log is on disk, and this start asks for durability memory",
                  "add --durability disk");
@@ -166,13 +166,13 @@ Problem Lasting::check_known() const {
                                : "what its data began with is gone (" + base() + ")",
                  "bring them back from a backup");
   }
-  return {};
+  return Done{};
 }
 
-Problem Lasting::check_directories() const {
+Outcome Lasting::check_directories() const {
   for (const auto& one : options_.data) {
     if (is_within(directories_.dir(), one)) {
-      return problem(Status::kUsage, "--data", one,
+      return failure(Status::kUsage, "--data", one,
                      "the group's own directory " + directories_.dir() + " lies within it",
                      "name another with --dir");
     }
@@ -180,11 +180,11 @@ Problem Lasting::check_directories() const {
         known_ && std::find(known_->data.begin(), known_->data.end(), one) != known_->data.end();
     std::error_code ignored;
     if (kept || fs::is_directory(one, ignored)) continue;
-    return problem(Status::kDirectory, "--data", one,
+    return failure(Status::kDirectory, "--data", one,
                    fs::exists(one, ignored) ? "it is no directory" : "there is no such directory",
                    "name the directory that the server keeps its data in, or make it");
   }
-  return {};
+  return Done{};
 }
 
 // --- the data -----------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ void Lasting::remove_left() const {
 }
 
 // What a directory begins with: what was left of it, else the base of before, else the machine's.
-Problem Lasting::begin_with(const std::optional<Left>& best) {
+Outcome Lasting::begin_with(const std::optional<Left>& best) {
   std::vector<checkpoint::LastingDirectory> directories;
   bool as_before = !best;
   for (std::size_t i = 0; i < options_.data.size(); ++i) {
@@ -297,16 +297,16 @@ Problem Lasting::begin_with(const std::optional<Left>& best) {
         "own, in " +
         directories_.dir());
   }
-  if (as_before && known_ && known_->data == options_.data) return {};
-  checkpoint::Why why;
-  if (auto made = checkpoint::make_base(directories, base(), checkpoint::Before::kReplaced, why);
+  if (as_before && known_ && known_->data == options_.data) return Done{};
+  if (auto made = checkpoint::make_base(directories, base(), checkpoint::Before::kReplaced);
       !made) {
     const bool full = made.error().code == Code::kFull;
-    return problem(full ? Status::kDiskFull : Status::kDirectory,
-                   "cannot take the content of --data", joined(options_.data), why.text,
+    return failure(full ? Status::kDiskFull : Status::kDirectory,
+                   "cannot take the content of --data", joined(options_.data),
+                   made.error().message(),
                    full ? "free space there, or use another place (--dir)" : "see what is there");
   }
-  return {};
+  return Done{};
 }
 
 // The machine's directory is not looked into any more: who changes it should know.
@@ -327,21 +327,21 @@ void Lasting::say_what_changed() const {
 }
 
 // Of a crane-run that was killed nodes and servers may be about to end.
-Problem Lasting::await_servers() const {
+Outcome Lasting::await_servers() const {
   for (int i = 0; i < known_->places; ++i) {
     if (checkpoint::await_container_end(checkpoint::container_name(options_.name, i), kAwaitMs)) {
       continue;
     }
-    return problem(Status::kGroupExists, "cannot start the group", options_.name,
+    return failure(Status::kGroupExists, "cannot start the group", options_.name,
                    "the server of replica " + std::to_string(i) + " of an earlier start still runs",
                    "end its keeper (crane-keeper), or choose another --name");
   }
-  return {};
+  return Done{};
 }
 
-Problem Lasting::take_over() {
+Outcome Lasting::take_over() {
   if (known_) {
-    if (auto p = await_servers(); !p.none()) return p;
+    if (auto p = await_servers(); !p) return p;
   }
   say_what_changed();
   if (known_ && known_->durability == "disk") {  // LAST-1
@@ -350,7 +350,7 @@ Problem Lasting::take_over() {
     machines_ = known_->machines;
     remove_left();
     take_surroundings();
-    return {};
+    return Done{};
   }
   std::optional<Left> best;
   if (known_) {
@@ -366,11 +366,11 @@ Problem Lasting::take_over() {
     fs::remove_all(path("store/r" + number), ignored);
   }
   if (!options_.data.empty()) {
-    if (auto p = begin_with(best); !p.none()) return p;
+    if (auto p = begin_with(best); !p) return p;
   }
-  if (auto p = write(); !p.none()) return p;
+  if (auto p = write(); !p) return p;
   remove_left();  // LAST-2
-  return {};
+  return Done{};
 }
 
 // Of the start that the log began with: they are part of what replicas, and a log that is run
@@ -386,7 +386,7 @@ void Lasting::take_surroundings() const {
   fs::current_path(known_->working_directory, ignored);
 }
 
-Problem Lasting::write() {
+Outcome Lasting::write() {
   std::vector<std::string> environment;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     environment.emplace_back(*variable);
@@ -408,22 +408,22 @@ Problem Lasting::write() {
                     json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-Problem Lasting::open() {
+Outcome Lasting::open() {
   log_id_ = random_log_id();
   secret_ = random_secret();
-  if (!options_.lasts()) return {};
+  if (!options_.lasts()) return Done{};
   if (options_.on_disk() && setup::is_in_memory(directories_.dir())) {
-    return problem(Status::kDirectory, "--durability disk", directories_.dir(),
+    return failure(Status::kDirectory, "--durability disk", directories_.dir(),
                    "it is in memory (tmpfs)", "name a directory on a disk with --dir");
   }
-  if (auto p = read(); !p.none()) return p;
+  if (auto p = read(); !p) return p;
   if (known_) {
-    if (auto p = check_known(); !p.none()) return p;
+    if (auto p = check_known(); !p) return p;
   }
-  if (auto p = check_directories(); !p.none()) return p;
-  if (auto p = take_over(); !p.none()) return p;
+  if (auto p = check_directories(); !p) return p;
+  if (auto p = take_over(); !p) return p;
   say((options_.on_disk() ? "log and data last: " : "data last: ") + directories_.dir());
-  return {};
+  return Done{};
 }
 
 }  // namespace crane::launcher

@@ -37,7 +37,7 @@ class Lasting {
 
   // After the group's directories were made and locked, before the first node starts.  Statuses:
   // kUsage, kDirectory, kDiskFull.
-  Problem open();
+  Outcome open();
 
   const std::string& log_id() const { return log_id_; }
   const std::string& secret() const { return secret_; }
@@ -62,20 +62,20 @@ class Lasting {
     std::uint64_t digest = 0;
   };
 
-  Problem read();
-  Problem check_known() const;
+  Outcome read();
+  Outcome check_known() const;
   void take_surroundings() const;
-  Problem check_directories() const;
-  Problem await_servers() const;
-  Problem take_over();
-  Problem begin_with(const std::optional<Left>& best);
+  Outcome check_directories() const;
+  Outcome await_servers() const;
+  Outcome take_over();
+  Outcome begin_with(const std::optional<Left>& best);
   std::vector<Left> find_left() const;
   std::optional<Left> choose(std::vector<Left> all) const;
   void say_whose(const Left& best, const std::vector<Left>& all) const;
   void say_what_changed() const;
   void remove_left() const;
   bool has_any(const std::string& name) const;
-  Problem write();
+  Outcome write();
 
   std::string path(const std::string& name) const { return directories_.dir() + "/" + name; }
   std::string base() const { return path("base"); }
@@ -88,6 +88,6 @@ class Lasting {
 };
 
 // Of --data: absolute and without links; refused where a server cannot have lasting files.
-Problem resolve_data(std::vector<std::string>& directories, bool container);
+Outcome resolve_data(std::vector<std::string>& directories, bool container);
 
 }  // namespace crane::launcher

@@ -193,17 +193,17 @@ std::string random_secret() {
   return text;
 }
 
-Problem write_file(const std::string& path, const std::string& text) {
+Outcome write_file(const std::string& path, const std::string& text) {
   const std::string fresh = path + ".new";
   const int fd = open(fresh.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
   const bool written =
       fd >= 0 && write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   const int why = errno;
   if (fd >= 0) close(fd);
-  if (written && rename(fresh.c_str(), path.c_str()) == 0) return {};
+  if (written && rename(fresh.c_str(), path.c_str()) == 0) return Done{};
   unlink(fresh.c_str());
   const bool full = why == ENOSPC || why == EDQUOT;
-  return problem(full ? Status::kDiskFull : Status::kDirectory, "cannot write", path, strerror(why),
+  return failure(full ? Status::kDiskFull : Status::kDirectory, "cannot write", path, strerror(why),
                  full ? "free space there" : "name another directory with --dir");
 }
 

@@ -52,7 +52,7 @@ std::string random_log_id();
 std::string random_secret();
 
 // Replaces the file at once or not at all; readable by its owner only.
-Problem write_file(const std::string& path, const std::string& text);
+Outcome write_file(const std::string& path, const std::string& text);
 
 // crane-node --control-fd 3 --config FILE, in a session of its own; its standard output and error
 // go to `log`, or to ours when that is empty. -1 with errno.

@@ -122,52 +122,52 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
 }
 
 // What makes no sense, or not yet, for a group of several hosts.
-Problem check_hosts(const CLI::App& app, Options& o, const std::string& hosts) {
-  if (auto p = setup::parse_hosts(hosts, o.remote.hosts); !p.none()) return p;
+Outcome check_hosts(const CLI::App& app, Options& o, const std::string& hosts) {
+  if (auto p = setup::parse_hosts(hosts, o.remote.hosts); !p) return p;
   const int count = static_cast<int>(o.remote.hosts.size());
   if (app.count("--replicas") > 0 && o.replicas != count) {
-    return problem(Status::kReplicas, "number of replicas", std::to_string(o.replicas),
+    return failure(Status::kReplicas, "number of replicas", std::to_string(o.replicas),
                    std::to_string(count) + " hosts are named, with one replica each",
                    "leave -n out");
   }
   o.replicas = count;
   for (const char* option : {"--no-pin", "--perturb", "--trace", "--spares", "--analysis"}) {
     if (app.count(option) == 0) continue;
-    return problem(Status::kUsage, "command line", option, "it is for replicas of one machine",
+    return failure(Status::kUsage, "command line", option, "it is for replicas of one machine",
                    "leave it out with --hosts");
   }
   if (o.durability == "disk" && !o.remote.stop && (o.dir.empty() || o.remote.secret_file.empty())) {
-    return problem(Status::kUsage, "--durability", "disk",
+    return failure(Status::kUsage, "--durability", "disk",
                    "what is to last needs a directory on a disk and the same secret at each start",
                    "add --dir DIR (on the hosts) and --secret-file FILE (crane-ctl secret new)");
   }
   if (!o.data.empty() && o.durability != "disk" && !o.remote.stop) {
-    return problem(Status::kUsage, "--data", o.data[0],
+    return failure(Status::kUsage, "--data", o.data[0],
                    "with several hosts it needs a log on disk, which brings it back on all of them",
                    "add --durability disk");
   }
   for (const auto& [option, path] : {std::pair{"--dir", o.dir}, std::pair{"--record", o.record}}) {
     if (path.empty() || path[0] == '/') continue;
-    return problem(Status::kUsage, option, path, "other hosts are not where this one is",
+    return failure(Status::kUsage, option, path, "other hosts are not where this one is",
                    "begin it with /");
   }
-  return {};
+  return Done{};
 }
 
 // Who asks for checkpoints must be able to have them; who does not ask has them where they help.
-Problem choose_checkpoints(const CLI::App& app, Options& o) {
+Outcome choose_checkpoints(const CLI::App& app, Options& o) {
   for (const auto& [option, value] : {std::pair{"--checkpoint-every", &o.checkpoint_every_s},
                                       std::pair{"--checkpoint-log", &o.checkpoint_log_mb}}) {
     const bool asked = app.count(option) > 0;
     if (asked && *value != 0 && !o.container) {
-      return problem(Status::kUsage, "command line", option,
+      return failure(Status::kUsage, "command line", option,
                      "only a server in a container can be kept", "leave out --no-container");
     }
     const bool alone = o.replicas == 1 && app.count("--hosts") == 0 && !o.on_disk();
     if (!asked && (!o.container || alone)) *value = 0;
   }
   if (o.restart_checkpoints && !o.container) {
-    return problem(Status::kUsage, "command line", "--restart-checkpoints",
+    return failure(Status::kUsage, "command line", "--restart-checkpoints",
                    "only the files of a server in a container can be kept",
                    "leave out --no-container");
   }
@@ -175,29 +175,29 @@ Problem choose_checkpoints(const CLI::App& app, Options& o) {
   if (app.count("--checkpoint-every") > 0 && app.count("--checkpoint-log") == 0) {
     o.checkpoint_log_mb = 0;
   }
-  return {};
+  return Done{};
 }
 
 // Before anything is started: what is missing is said now, not by a replica that is gone at once.
-Problem check_analysis(Options& o) {
+Outcome check_analysis(Options& o) {
   if (setup::Valgrind found; !setup::find_valgrind(o.analysis, found)) {
-    return problem(Status::kPartMissing, "--analysis", o.analysis, "valgrind is not installed",
+    return failure(Status::kPartMissing, "--analysis", o.analysis, "valgrind is not installed",
                    "install the package valgrind");
   }
   if (o.analysis_dir.empty()) o.analysis_dir = "/var/tmp/crane-analysis." + o.name;
   std::error_code ignored;
   o.analysis_dir = std::filesystem::absolute(o.analysis_dir, ignored).lexically_normal().string();
-  return {};
+  return Done{};
 }
 
-Problem check(Options& o, const std::vector<std::string>& publish) {
+Outcome check(Options& o, const std::vector<std::string>& publish) {
   if (o.replicas < 1 || o.replicas % 2 == 0 || o.replicas > kReplicasMost) {
-    return problem(Status::kReplicas, "number of replicas", std::to_string(o.replicas),
+    return failure(Status::kReplicas, "number of replicas", std::to_string(o.replicas),
                    "a group needs an odd number, so that a majority is one",
                    "use 1, 3, 5, 7 or " + std::to_string(kReplicasMost));
   }
   if (o.places() > kReplicasMost) {
-    return problem(Status::kReplicas, "number of replicas",
+    return failure(Status::kReplicas, "number of replicas",
                    std::to_string(o.replicas) + " and " + std::to_string(o.places() - o.replicas) +
                        " places for others",
                    "a group has at most " + std::to_string(kReplicasMost) + " places", "use fewer");
@@ -205,42 +205,42 @@ Problem check(Options& o, const std::vector<std::string>& publish) {
   for (const auto& text : publish) {
     std::pair<std::uint16_t, std::uint16_t> ports;
     if (!setup::parse_publish(text, ports)) {
-      return problem(Status::kUsage, "--publish", text, "not a pair of ports",
+      return failure(Status::kUsage, "--publish", text, "not a pair of ports",
                      "write it as 8080:80 (ours:the server's)");
     }
     o.publish.push_back(ports);
   }
-  if (auto p = setup::check_line_ups(o.line_ups); !p.none()) return p;
+  if (auto p = setup::check_line_ups(o.line_ups); !p) return p;
   if (o.trace && o.record.empty()) {
-    return problem(Status::kUsage, "command line", "--trace", "there is no place for the turns",
+    return failure(Status::kUsage, "command line", "--trace", "there is no place for the turns",
                    "add --record DIR");
   }
   if (o.name.empty()) o.name = std::filesystem::path(o.program[0]).filename().string();
   if (!setup::good_group_name(o.name)) {
-    return problem(Status::kUsage, "--name", o.name, "not a name for a group",
+    return failure(Status::kUsage, "--name", o.name, "not a name for a group",
                    "use up to 32 letters, digits, '-', '_' and '.'");
   }
   if (!o.dir.empty() && o.remote.hosts.empty()) {
     std::error_code ignored;
     o.dir = std::filesystem::absolute(o.dir, ignored).lexically_normal().string();
   }
-  if (auto p = resolve_data(o.data, o.container); !p.none()) return p;
-  if (auto p = setup::check_binds(o.binds, o.places(), Status::kUsage, "--bind"); !p.none()) {
+  if (auto p = resolve_data(o.data, o.container); !p) return p;
+  if (auto p = setup::check_binds(o.binds, o.places(), Status::kUsage, "--bind"); !p) {
     return p;
   }
   if (!o.analysis.empty() && o.on_disk()) {
-    return problem(
+    return failure(
         Status::kUsage, "--analysis", o.analysis,
         "an analysis replica begins at the group's first entry, and a log on disk is cut",
         "leave one of the two out");
   }
   if (!o.analysis.empty()) return check_analysis(o);
-  return {};
+  return Done{};
 }
 
 // Our words into `app`, the program and its words into `options`.  kRun: go on.
 Parsed read_words(CLI::App& app, int argc, const char* const* argv, Options& options,
-                  Problem& problem_out) {
+                  Outcome& problem_out) {
   // The server's own words are not ours to interpret: cut them off at the first "--".
   std::vector<const char*> ours(argv, argv + argc);
   const auto cut = std::find_if(ours.begin(), ours.end(),
@@ -261,12 +261,12 @@ Parsed read_words(CLI::App& app, int argc, const char* const* argv, Options& opt
     return Parsed::kShown;
   } catch (const CLI::ParseError& error) {
     problem_out =
-        problem(Status::kUsage, "command line", "crane-run", error.what(), "see crane-run --help");
+        failure(Status::kUsage, "command line", "crane-run", error.what(), "see crane-run --help");
     return Parsed::kProblem;
   }
   for (const auto& word : app.remaining()) options.program.push_back(word);
   if (!options.program.empty() && options.program[0].rfind('-', 0) == 0) {
-    problem_out = problem(Status::kUsage, "command line", options.program[0], "no such option",
+    problem_out = failure(Status::kUsage, "command line", options.program[0], "no such option",
                           "see crane-run --help; the server's own words go after --");
     return Parsed::kProblem;
   }
@@ -276,7 +276,7 @@ Parsed read_words(CLI::App& app, int argc, const char* const* argv, Options& opt
 
 }  // namespace
 
-Parsed parse_options(int argc, const char* const* argv, Options& options, Problem& problem_out) {
+Parsed parse_options(int argc, const char* const* argv, Options& options, Outcome& problem_out) {
   CLI::App app{"Runs an unmodified server as a group of replicas that clients see as one."};
   app.name("crane-run");
   app.set_version_flag("--version", version_of_launcher());
@@ -293,11 +293,11 @@ Parsed parse_options(int argc, const char* const* argv, Options& options, Proble
   options.words.assign(argv + 1, argv + argc);
   options.remote.stop = options.stop && app.count("--hosts") > 0;
   options.pin = !no_pin;
-  if (problem_out = choose_checkpoints(app, options); !problem_out.none()) {
+  if (problem_out = choose_checkpoints(app, options); !problem_out) {
     return Parsed::kProblem;
   }
   if (app.count("--hosts") > 0) {
-    if (problem_out = check_hosts(app, options, hosts); !problem_out.none()) {
+    if (problem_out = check_hosts(app, options, hosts); !problem_out) {
       return Parsed::kProblem;
     }
   }
@@ -305,12 +305,12 @@ Parsed parse_options(int argc, const char* const* argv, Options& options, Proble
     options.program.push_back(options.name);
   }
   if (options.program.empty()) {
-    problem_out = problem(Status::kUsage, "command line", "crane-run", "no program is given",
+    problem_out = failure(Status::kUsage, "command line", "crane-run", "no program is given",
                           "write it after --, as in: crane-run -- apache2");
     return Parsed::kProblem;
   }
   problem_out = check(options, publish);
-  return problem_out.none() ? Parsed::kRun : Parsed::kProblem;
+  return problem_out.ok() ? Parsed::kRun : Parsed::kProblem;
 }
 
 }  // namespace crane::launcher

@@ -18,10 +18,10 @@
 namespace crane::launcher {
 
 using setup::detail;
-using setup::problem;
-using setup::Problem;
+using setup::failure;
 using setup::say;
 using setup::Status;
+using setup::status_of;
 
 // crane-run --hosts: one replica per host, started through a remote shell.
 struct HostsOptions {
@@ -77,6 +77,6 @@ struct Options : setup::NodeOptions {
 enum class Parsed { kRun, kShown, kProblem };
 
 // kShown: --help or --version was asked for and printed. kProblem: `problem` says what.
-Parsed parse_options(int argc, const char* const* argv, Options& options, Problem& problem);
+Parsed parse_options(int argc, const char* const* argv, Options& options, Outcome& problem);
 
 }  // namespace crane::launcher

@@ -86,7 +86,7 @@ GroupRecord new_record(const Options& options, const setup::Parts& parts) {
   return record;
 }
 
-Problem write_record(const std::string& directory, const GroupRecord& record) {
+Outcome write_record(const std::string& directory, const GroupRecord& record) {
   const Json text{{"words", record.words},         {"environment", record.environment},
                   {"directory", record.directory}, {"build", record.build},
                   {"log_id", record.log_id},       {"secret", record.secret}};
@@ -157,8 +157,8 @@ std::string stop_command(const Options& options) {
 
 }  // namespace
 
-Problem refuse_to_give_up(const Options& options, int living) {
-  return problem(Status::kGroupExists, "cannot begin anew", options.name,
+Error refuse_to_give_up(const Options& options, int living) {
+  return failure(Status::kGroupExists, "cannot begin anew", options.name,
                  std::to_string(living) + " of its nodes run",
                  "end it with " + stop_command(options));
 }
@@ -174,10 +174,10 @@ int stop_supervised(const Options& options) {
     return 0;
   }
   if (kill(pid, SIGTERM) != 0) {
-    const Problem p = problem(Status::kSystem, "cannot stop the group", options.name,
-                              strerror(errno), "run it as the user who started the group");
+    const Error p = failure(Status::kSystem, "cannot stop the group", options.name, strerror(errno),
+                            "run it as the user who started the group");
     say(p.text);
-    return static_cast<int>(p.status);
+    return p.exit_status;
   }
   const auto deadline = now_ms() + kStopMs;
   while (setup::is_held(directory) && now_ms() < deadline) poll(nullptr, 0, 20);
@@ -187,11 +187,11 @@ int stop_supervised(const Options& options) {
   return ended ? 0 : static_cast<int>(Status::kSystem);
 }
 
-Problem compare(const GroupRecord& record, const Options& options, const setup::Parts& parts,
+Outcome compare(const GroupRecord& record, const Options& options, const setup::Parts& parts,
                 int living) {
   const auto before = of_the_group(record.words), now = of_the_group(options.words);
   const bool same_build = record.build == hex(setup::digest_of(parts));
-  if (before == now && same_build) return {};
+  if (before == now && same_build) return Done{};
   const std::string stop = stop_command(options);
   const std::string differs = before != now ? "it was started by another command, " +
                                                   first_difference(before, now) + ": " +
@@ -201,7 +201,7 @@ Problem compare(const GroupRecord& record, const Options& options, const setup::
                                             " of its nodes run, and no "
                                             "crane-run supervises them"
                                       : "nothing of it runs, but what it held is there";
-  return problem(Status::kGroupExists, "cannot go on with the group", options.name,
+  return failure(Status::kGroupExists, "cannot go on with the group", options.name,
                  what + "; " + differs,
                  living > 0 ? "type that command to take it over, or end it with " + stop
                             : "type that command to go on with it, or add --force-new-group, which "

@@ -32,7 +32,7 @@ struct GroupRecord {
 };
 
 GroupRecord new_record(const Options& options, const setup::Parts& parts);
-Problem write_record(const std::string& group_directory, const GroupRecord& record);
+Outcome write_record(const std::string& group_directory, const GroupRecord& record);
 // Nothing: there is none, or it cannot be read.
 std::optional<GroupRecord> read_record(const std::string& group_directory);
 void remove_record(const std::string& group_directory);
@@ -50,9 +50,9 @@ Remains look_for_remains(const setup::GroupPlace& place);
 bool node_lives(const std::string& shm_directory, int replica);
 
 // Whether the command may go on with it; kGroupExists: what differs, and what to do.
-Problem compare(const GroupRecord& record, const Options& options, const setup::Parts& parts,
+Outcome compare(const GroupRecord& record, const Options& options, const setup::Parts& parts,
                 int living);
-Problem refuse_to_give_up(const Options& options, int living);
+Error refuse_to_give_up(const Options& options, int living);
 // Tells the crane-run that supervises the group to stop, and waits for its end; its exit status is
 // 0, also where there is no such group, which is said.
 int stop_supervised(const Options& options);

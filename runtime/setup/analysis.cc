@@ -30,9 +30,9 @@ bool find_valgrind(const std::string& tool, Valgrind& found) {
   return !found.launcher.empty() && !found.tool.empty();
 }
 
-Problem make_analysis_directory(const std::string& path) {
+Outcome make_analysis_directory(const std::string& path) {
   const auto refused = [&](const std::string& cause) {
-    return problem(Status::kDirectory, "cannot keep an analysis in", path, cause,
+    return failure(Status::kDirectory, "cannot keep an analysis in", path, cause,
                    "name another directory with --analysis-dir");
   };
   std::error_code failure;
@@ -44,7 +44,7 @@ Problem make_analysis_directory(const std::string& path) {
   if (!S_ISDIR(there.st_mode)) return refused("it is no directory");
   if (there.st_uid != geteuid()) return refused("it is another user's");
   if ((there.st_mode & 077) != 0) return refused("others can look into it (chmod 700)");
-  return {};
+  return Done{};
 }
 
 }  // namespace crane::setup

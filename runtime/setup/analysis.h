@@ -20,6 +20,6 @@ bool find_valgrind(const std::string& tool, Valgrind& found);
 
 // A directory for what clients sent and what was found, which no other user can look into or has
 // put there.
-Problem make_analysis_directory(const std::string& path);
+Outcome make_analysis_directory(const std::string& path);
 
 }  // namespace crane::setup

@@ -34,16 +34,16 @@ std::string text_of(const Bind& bind) {
   return bind.source + ":" + bind.target + (bind.read_only ? kReadOnly : "");
 }
 
-Problem check_binds(const std::vector<std::string>& words, int replicas, Status status,
+Outcome check_binds(const std::vector<std::string>& words, int replicas, Status status,
                     const std::string& option) {
   for (const auto& word : words) {
     const Bind bind = parse_bind(word);
     if (bind.target.empty() || bind.target[0] != '/' || bind.target == "/") {
-      return problem(status, option, word, "its target is no absolute path of a directory",
+      return failure(status, option, word, "its target is no absolute path of a directory",
                      "write it as DIR, SOURCE:TARGET, or either with :ro behind it");
     }
     if (bind.read_only || replicas < 2) continue;
-    return problem(status, option, word,
+    return failure(status, option, word,
                    std::to_string(replicas) +
                        " replicas would write to the same directory, and damage its files",
                    "--data " + bind.source + " gives each replica its own copy, which lasts; " +
@@ -51,7 +51,7 @@ Problem check_binds(const std::vector<std::string>& words, int replicas, Status 
                        ":ro lets the server only read it; --bind-shared is for a server "
                        "that never writes there, or whose replicas may write to one file");
   }
-  return {};
+  return Done{};
 }
 
 }  // namespace crane::setup

@@ -25,7 +25,7 @@ std::string text_of(const Bind& bind);
 // Several replicas that write to one directory of the machine damage each other's files: refused,
 // unless the user says (--bind-shared) that the server copes with it.  `option` names what the word
 // was given with.
-Problem check_binds(const std::vector<std::string>& words, int replicas, Status status,
+Outcome check_binds(const std::vector<std::string>& words, int replicas, Status status,
                     const std::string& option);
 
 }  // namespace crane::setup

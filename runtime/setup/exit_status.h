@@ -2,6 +2,11 @@
 #pragma once
 // How crane-node ends; crane-run maps these and the "fatal" message's code to its own messages.
 
+#include <string>
+#include <utility>
+
+#include "dmt/base/result.h"
+
 namespace crane::node {
 
 enum class ExitStatus : int {
@@ -27,5 +32,13 @@ enum class ExitStatus : int {
 };
 
 inline constexpr int code(ExitStatus s) noexcept { return static_cast<int>(s); }
+
+// Why a node ends, and with which status.
+inline Error failure(ExitStatus status, std::string text) {
+  return {Code::kSystem, 0, "crane-node", std::move(text), code(status)};
+}
+inline ExitStatus exit_status_of(const Error& error) noexcept {
+  return static_cast<ExitStatus>(error.exit_status);
+}
 
 }  // namespace crane::node

@@ -30,7 +30,7 @@ constexpr std::size_t kReplicasMost = 9;
 // One table of the file: takes what is known of it, and says what is wrong first.
 class Section {
  public:
-  Section(const toml::table& table, std::string name, const std::string& path, Problem& problem)
+  Section(const toml::table& table, std::string name, const std::string& path, Outcome& problem)
       : table_(table), name_(std::move(name)), path_(path), problem_(problem) {}
 
   const toml::node* find(const char* key) {
@@ -40,12 +40,12 @@ class Section {
 
   void wrong(const toml::node* node, const std::string& key, const std::string& cause,
              const std::string& todo) {
-    if (!problem_.none()) return;
+    if (!problem_) return;
     const toml::node& at = node != nullptr ? *node : table_;
     const auto line = at.source().begin.line;
-    problem_ = setup::problem(Status::kGroupFile, "cannot use the group's file",
-                              line > 0 ? path_ + ":" + std::to_string(line) : path_,
-                              name_ + (key.empty() ? "" : " " + key) + " " + cause, todo);
+    problem_ = failure(Status::kGroupFile, "cannot use the group's file",
+                       line > 0 ? path_ + ":" + std::to_string(line) : path_,
+                       name_ + (key.empty() ? "" : " " + key) + " " + cause, todo);
   }
 
   // `needed`: absent or empty is wrong.
@@ -149,7 +149,7 @@ class Section {
   const toml::table& table_;
   const std::string name_;
   const std::string& path_;
-  Problem& problem_;
+  Outcome& problem_;
   std::set<std::string> known_;
 };
 
@@ -237,7 +237,7 @@ void read_server(Section s, GroupFile& f) {
   s.get("detach", f.detach);
   s.only("detach", f.detach, detach_names());
   s.get("line_ups", f.line_ups);
-  if (const Problem p = check_line_ups(f.line_ups); !p.none()) {
+  if (const Outcome p = check_line_ups(f.line_ups); !p) {
     s.wrong(s.find("line_ups"), "line_ups", "is no list of up to 4 points",
             "write it as [\"function:8:5000\"]");
   }
@@ -313,7 +313,7 @@ void read_hooks(Section s, GroupFile& f) {
   s.finish();
 }
 
-void read_replicas(Section& top, const std::string& path, GroupFile& f, Problem& problem) {
+void read_replicas(Section& top, const std::string& path, GroupFile& f, Outcome& problem) {
   const toml::node* node = top.find("replica");
   const toml::array* array = node == nullptr ? nullptr : node->as_array();
   if (array == nullptr || !array->is_array_of_tables()) {
@@ -350,20 +350,20 @@ std::size_t line_beyond_ascii(const std::string& text) {
 
 }  // namespace
 
-Problem parse_group_file(const std::string& text, const std::string& path, GroupFile& f) {
+Outcome parse_group_file(const std::string& text, const std::string& path, GroupFile& f) {
   if (const std::size_t line = line_beyond_ascii(text); line != 0) {
-    return problem(Status::kGroupFile, "cannot use the group's file",
+    return failure(Status::kGroupFile, "cannot use the group's file",
                    path + ":" + std::to_string(line),
                    "a letter beyond ASCII, or a control character",
                    "write it within a text as \\u and four hexadecimal digits");
   }
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
-    return problem(Status::kGroupFile, "cannot use the group's file",
+    return failure(Status::kGroupFile, "cannot use the group's file",
                    path + ":" + std::to_string(parsed.error().source().begin.line),
                    std::string(parsed.error().description()), "mend that line");
   }
-  Problem found;
+  Outcome found = Done{};
   Section top(parsed.table(), "the file:", path, found);
   const toml::table nothing;
   const auto table = [&](const char* key) -> const toml::table& {
@@ -376,7 +376,7 @@ Problem parse_group_file(const std::string& text, const std::string& path, Group
   read_server(Section(table("server"), "[server]", path, found), f);
   read_clients(Section(table("clients"), "[clients]", path, found), f);
   read_hooks(Section(table("hooks"), "[hooks]", path, found), f);
-  if (found.none()) {
+  if (found.ok()) {
     found = check_binds(f.binds, static_cast<int>(f.replicas.size()), Status::kGroupFile,
                         path + ": [server] binds");
   }
@@ -384,10 +384,10 @@ Problem parse_group_file(const std::string& text, const std::string& path, Group
   return found;
 }
 
-Problem read_group_file(const std::string& path, GroupFile& file) {
+Outcome read_group_file(const std::string& path, GroupFile& file) {
   std::ifstream in(path, std::ios::binary);
   if (!in) {
-    return problem(Status::kGroupFile, "cannot read the group's file", path, strerror(errno),
+    return failure(Status::kGroupFile, "cannot read the group's file", path, strerror(errno),
                    "name another with --config");
   }
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};

@@ -107,8 +107,8 @@ struct GroupFile : NodeOptions {
 bool parse_cpus(const std::string& text, std::vector<int>& cpus);
 std::string cpus_text(const std::vector<int>& cpus);
 // What is wrong names the file, the line and the key.  Status kGroupFile.
-Problem read_group_file(const std::string& path, GroupFile& file);
-Problem parse_group_file(const std::string& text, const std::string& path, GroupFile& file);
+Outcome read_group_file(const std::string& path, GroupFile& file);
+Outcome parse_group_file(const std::string& text, const std::string& path, GroupFile& file);
 // The text that parse_group_file makes the same value of.
 std::string to_toml(const GroupFile& file);
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kHostsMost = 9;
 
-Problem wrong(const std::string& word, const std::string& cause) {
-  return problem(Status::kUsage, "--hosts", word, cause,
+Outcome wrong(const std::string& word, const std::string& cause) {
+  return failure(Status::kUsage, "--hosts", word, cause,
                  "write h1,h2,h3, each as NAME, NAME=ADDRESS or NAME=ADDRESS:PORT");
 }
 
@@ -48,7 +48,7 @@ bool parse_endpoint(const std::string& text, HostWord& host) {
   return is_ip(host.address);
 }
 
-Problem parse_host(const std::string& word, HostWord& host) {
+Outcome parse_host(const std::string& word, HostWord& host) {
   const auto equals = word.find('=');
   host.name = word.substr(0, equals);
   // What begins with '-' would be an option of the remote shell.
@@ -61,32 +61,32 @@ Problem parse_host(const std::string& word, HostWord& host) {
   }
   const std::string plain = host.name.substr(host.name.find('@') + 1);
   if (equals == std::string::npos && is_ip(plain)) host.address = plain;
-  return {};
+  return Done{};
 }
 
 }  // namespace
 
-Problem parse_hosts(const std::string& text, std::vector<HostWord>& hosts) {
+Outcome parse_hosts(const std::string& text, std::vector<HostWord>& hosts) {
   std::set<std::string> names;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     const std::string word = text.substr(begin, end - begin);
     begin = end + 1;
     HostWord host;
-    if (auto p = parse_host(word, host); !p.none()) return p;
+    if (auto p = parse_host(word, host); !p) return p;
     if (!names.insert(host.name).second) return wrong(word, "this host is named twice");
     hosts.push_back(std::move(host));
   }
   if (hosts.size() < 3 || hosts.size() % 2 == 0 || hosts.size() > kHostsMost) {
-    return problem(Status::kReplicas, "number of hosts", std::to_string(hosts.size()),
+    return failure(Status::kReplicas, "number of hosts", std::to_string(hosts.size()),
                    "a group of hosts needs an odd number, at least three, so that the others are a "
                    "majority when one is lost",
                    "name 3, 5, 7 or 9 (on one machine: crane-run without --hosts)");
   }
-  return {};
+  return Done{};
 }
 
-Problem resolve_hosts(std::vector<HostWord>& hosts) {
+Outcome resolve_hosts(std::vector<HostWord>& hosts) {
   std::set<std::pair<std::string, std::uint16_t>> places;
   for (HostWord& host : hosts) {
     if (host.address.empty()) {
@@ -104,7 +104,7 @@ Problem resolve_hosts(std::vector<HostWord>& hosts) {
       host.address = text;
       // Debian gives a machine's own name a loopback address: of no use to the other hosts.
       if (failed != 0 || host.address.rfind("127.", 0) == 0) {
-        return problem(Status::kHost, "no address of the host", host.name,
+        return failure(Status::kHost, "no address of the host", host.name,
                        failed != 0 ? gai_strerror(failed) : "its name is " + host.address + " here",
                        "write " + host.name +
                            "=ADDRESS, the address at which the other hosts "
@@ -115,7 +115,7 @@ Problem resolve_hosts(std::vector<HostWord>& hosts) {
       return wrong(host.name, "another host has the same address, " + host.address);
     }
   }
-  return {};
+  return Done{};
 }
 
 }  // namespace crane::setup

@@ -23,8 +23,8 @@ struct HostWord {
 // "h", "h=address", "h=address:port" or "h=[address]:port", separated by commas.  An address that
 // is not given stays empty unless the name is one.  Statuses: kUsage; kReplicas for a number that
 // is even or less than three.
-Problem parse_hosts(const std::string& text, std::vector<HostWord>& hosts);
+Outcome parse_hosts(const std::string& text, std::vector<HostWord>& hosts);
 // Looks up the addresses that were not given.  Statuses: kHost; kUsage when two hosts are one.
-Problem resolve_hosts(std::vector<HostWord>& hosts);
+Outcome resolve_hosts(std::vector<HostWord>& hosts);
 
 }  // namespace crane::setup

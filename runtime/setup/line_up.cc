@@ -44,19 +44,19 @@ std::string text_of(const LineUp& l) {
   return l.function + ":" + std::to_string(l.count) + ":" + std::to_string(l.timeout_us);
 }
 
-Problem check_line_ups(const std::vector<std::string>& words) {
+Outcome check_line_ups(const std::vector<std::string>& words) {
   for (const auto& word : words) {
     LineUp ignored;
     if (parse_line_up(word, ignored)) continue;
-    return problem(Status::kUsage, "--line-up", word, "not a function, a count and a time",
+    return failure(Status::kUsage, "--line-up", word, "not a function, a count and a time",
                    "write it as FUNCTION:8:5000 (threads, microseconds)");
   }
   if (words.size() > dmt::kLineUpPointsMax) {
-    return problem(Status::kUsage, "--line-up", words[dmt::kLineUpPointsMax],
+    return failure(Status::kUsage, "--line-up", words[dmt::kLineUpPointsMax],
                    "there are " + std::to_string(words.size()) + " of them",
                    "name at most " + std::to_string(dmt::kLineUpPointsMax) + " functions");
   }
-  return {};
+  return Done{};
 }
 
 std::vector<LineUp> chosen_line_ups(const std::vector<std::string>& words, const Profile& profile,

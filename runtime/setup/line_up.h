@@ -27,7 +27,7 @@ bool parse_line_up(const std::string& text, LineUp& line_up);
 std::string text_of(const LineUp& line_up);
 
 // What is wrong with the user's words, of which there may be dmt::kLineUpPointsMax.
-Problem check_line_ups(const std::vector<std::string>& words);
+Outcome check_line_ups(const std::vector<std::string>& words);
 
 // The user's, and in parallel mode, where they pay, the profile's that the user did not name, as
 // far as there is room.  REQUIRES that check_line_ups() found nothing wrong.

@@ -38,6 +38,8 @@
 
 #include <string>
 
+#include "dmt/base/result.h"
+
 namespace crane::setup {
 
 enum class Status : int {
@@ -69,17 +71,14 @@ enum class Status : int {
   kTooFarBehind = 124,
 };
 
-// Why crane-run ends before or instead of the server. `status` kOk: nothing is wrong.
-struct Problem {
-  Status status = Status::kOk;
-  std::string text;  // "<what>: <object>: <cause>; <what to do>"
-  bool none() const noexcept { return status == Status::kOk; }
-};
-
-inline Problem problem(Status status, const std::string& what, const std::string& object,
-                       const std::string& cause, const std::string& todo) {
-  return {status, what + ": " + object + ": " + cause + "; " + todo};
-}
+// Why crane-run ends before or instead of the server: an Error whose exit status is `status` and
+// whose text is "<what>: <object>: <cause>; <advice>".
+Error failure(Status status, const std::string& what, const std::string& object,
+              const std::string& cause, const std::string& advice);
+// With a text that was made elsewhere.
+Error failure(Status status, std::string text);
+// kOk: nothing failed.  REQUIRES: the error is one of the two above.
+Status status_of(const Outcome& outcome);
 
 // Whose messages these are (static text); crane-run unless set.
 void set_program(const char* name);

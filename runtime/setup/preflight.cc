@@ -32,17 +32,17 @@ constexpr const char* kIdentity = "/group.json";
 constexpr std::uint64_t kRoomForFiles = 8ULL << 20;    // logs and configuration
 constexpr std::uint64_t kRoomForMemory = 64ULL << 20;  // per replica; segments are sparse files
 
-Problem no_directory(const std::string& path, const std::string& cause) {
-  return problem(Status::kDirectory, "cannot use the directory", path, cause,
+Outcome no_directory(const std::string& path, const std::string& cause) {
+  return failure(Status::kDirectory, "cannot use the directory", path, cause,
                  "name another with --dir, or mend its permissions");
 }
 
-Problem check_room(const std::string& path, std::uint64_t wanted) {
+Outcome check_room(const std::string& path, std::uint64_t wanted) {
   struct statvfs info {};
   if (statvfs(path.c_str(), &info) != 0) return no_directory(path, strerror(errno));
   const std::uint64_t room = static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
-  if (room >= wanted) return {};
-  return problem(
+  if (room >= wanted) return Done{};
+  return failure(
       Status::kDiskFull, "no room", path,
       std::to_string(room >> 20) + " MiB free, " + std::to_string(wanted >> 20) + " MiB needed",
       "free space there, or use another place");
@@ -50,9 +50,9 @@ Problem check_room(const std::string& path, std::uint64_t wanted) {
 
 // A segment that a killed group left is removed, unless another version of Crane wrote it: that
 // version may still have use for it (a checkpoint, an examination).
-Problem check_version(const std::string& segment) {
+Outcome check_version(const std::string& segment) {
   const int fd = open(segment.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
+  if (fd < 0) return Done{};
   struct {
     std::uint64_t magic;
     std::uint32_t version;
@@ -60,10 +60,10 @@ Problem check_version(const std::string& segment) {
   const ssize_t got = pread(fd, &start, sizeof start, 0);
   close(fd);
   static_assert(offsetof(dmt::SegmentHeader, version) == sizeof start.magic);
-  if (got < static_cast<ssize_t>(sizeof start)) return {};
-  if (start.version == 0) return {};  // killed while it was being created
-  if (start.magic == dmt::kSegmentMagic && start.version == dmt::kLayoutVersion) return {};
-  return problem(Status::kSharedVersion, "shared memory of another version", segment,
+  if (got < static_cast<ssize_t>(sizeof start)) return Done{};
+  if (start.version == 0) return Done{};  // killed while it was being created
+  if (start.magic == dmt::kSegmentMagic && start.version == dmt::kLayoutVersion) return Done{};
+  return failure(Status::kSharedVersion, "shared memory of another version", segment,
                  "version " + std::to_string(start.version) + " found, " +
                      std::to_string(dmt::kLayoutVersion) + " expected",
                  "remove " + fs::path(segment).parent_path().parent_path().string() +
@@ -85,7 +85,7 @@ bool of_a_replica(const std::string& name) {
          name == "node.log" || name.rfind("kept-", 0) == 0;
 }
 
-Problem check_port(std::uint16_t port) {
+Outcome check_port(std::uint16_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int yes = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -95,8 +95,8 @@ Problem check_port(std::uint16_t port) {
   const bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   const int why = errno;
   close(fd);
-  if (free) return {};
-  return problem(Status::kPortTaken, "cannot listen on port", std::to_string(port), strerror(why),
+  if (free) return Done{};
+  return failure(Status::kPortTaken, "cannot listen on port", std::to_string(port), strerror(why),
                  "stop its owner, or choose another with --publish");
 }
 
@@ -112,13 +112,13 @@ bool flock_soon(int fd, int how) {
 }
 
 // A directory of recordings that can be written.
-Problem check_record(const std::string& record) {
-  if (record.empty()) return {};
-  std::error_code failure;
-  fs::create_directories(record, failure);
-  if (failure || access(record.c_str(), W_OK) != 0) {
-    return problem(Status::kDirectory, "cannot record outputs in", record,
-                   failure ? failure.message() : strerror(EACCES), "name another directory");
+Outcome check_record(const std::string& record) {
+  if (record.empty()) return Done{};
+  std::error_code failed;
+  fs::create_directories(record, failed);
+  if (failed || access(record.c_str(), W_OK) != 0) {
+    return failure(Status::kDirectory, "cannot record outputs in", record,
+                   failed ? failed.message() : strerror(EACCES), "name another directory");
   }
   return check_room(record, kRoomForFiles);
 }
@@ -171,22 +171,21 @@ bool good_group_name(const std::string& name) {
          });
 }
 
-Problem find_parts(Parts& parts) {
-  std::error_code failure;
-  const fs::path here = fs::read_symlink("/proc/self/exe", failure).parent_path();
+Outcome find_parts(Parts& parts) {
+  std::error_code failed;
+  const fs::path here = fs::read_symlink("/proc/self/exe", failed).parent_path();
   const auto find = [&here](const char* name, const char* installed,
-                            std::string& found) -> Problem {
+                            std::string& found) -> Outcome {
     for (const fs::path& path : {here / name, here / installed / name}) {
       if (access(path.c_str(), R_OK) == 0) {
         found = fs::weakly_canonical(path).string();
-        return {};
+        return Done{};
       }
     }
-    return problem(Status::kPartMissing, "a part of Crane is missing", (here / name).string(),
+    return failure(Status::kPartMissing, "a part of Crane is missing", (here / name).string(),
                    "it should lie beside crane-run", "build all with make, or install all");
   };
-  if (auto missing = find("crane-node", "../lib/crane", parts.node); !missing.none())
-    return missing;
+  if (auto missing = find("crane-node", "../lib/crane", parts.node); !missing) return missing;
   return find("libcrane.so", "../lib/crane", parts.library);
 }
 
@@ -196,43 +195,43 @@ std::uint64_t digest_of(const Parts& parts) {
   return crc64(all, sizeof all);
 }
 
-Problem check_machine(bool container, const Ports& publish) {
+Outcome check_machine(bool container, const Ports& publish) {
   if (container && geteuid() != 0) {
-    return problem(Status::kNoRoot, "cannot make containers", "LXC", "no root privilege",
+    return failure(Status::kNoRoot, "cannot make containers", "LXC", "no root privilege",
                    "run as root, or add --no-container");
   }
   if (container) {
     void* library = dlopen("liblxc.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
-      return problem(Status::kNoLxc, "cannot make containers", "liblxc.so.1",
+      return failure(Status::kNoLxc, "cannot make containers", "liblxc.so.1",
                      "LXC is not installed", "install the package lxc, or add --no-container");
     }
     dlclose(library);
   }
   for (const auto& [ours, theirs] : publish) {
-    if (auto taken = check_port(ours); !taken.none()) return taken;
+    if (auto taken = check_port(ours); !taken) return taken;
   }
-  return {};
+  return Done{};
 }
 
 GroupDirectories::~GroupDirectories() { remove(); }
 
-Problem GroupDirectories::lock(const std::string& directory, const std::string& name, Hold hold) {
+Outcome GroupDirectories::lock(const std::string& directory, const std::string& name, Hold hold) {
   // Whoever removes the directory holds its lock: one that was removed under us is made again.
   for (;;) {
-    std::error_code failure;
-    fs::create_directories(directory, failure);
-    if (failure) return no_directory(directory, failure.message());
+    std::error_code failed;
+    fs::create_directories(directory, failed);
+    if (failed) return no_directory(directory, failed.message());
     const std::string path = directory + "/lock";
     const int fd = open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0 && errno == ENOENT) continue;
     if (fd < 0 && errno == ENOSPC) {
-      return problem(Status::kDiskFull, "no room", directory, strerror(errno), "free space there");
+      return failure(Status::kDiskFull, "no room", directory, strerror(errno), "free space there");
     }
     if (fd < 0) return no_directory(directory, strerror(errno));
     if (!flock_soon(fd, hold == Hold::kAlone ? LOCK_EX : LOCK_SH)) {
       close(fd);
-      return problem(Status::kGroupExists, "cannot start the group", name,
+      return failure(Status::kGroupExists, "cannot start the group", name,
                      "a group of this name runs on this machine",
                      "stop it, or choose another name with --name");
     }
@@ -240,14 +239,14 @@ Problem GroupDirectories::lock(const std::string& directory, const std::string& 
     }, there{};
     if (fstat(fd, &mine) == 0 && stat(path.c_str(), &there) == 0 && mine.st_ino == there.st_ino) {
       locks_.push_back(fd);
-      return {};
+      return Done{};
     }
     close(fd);
   }
 }
 
 // Empties one of the two, but for what lasts, and makes the replicas' directories in it.
-Problem GroupDirectories::make(const GroupPlace& place, const std::string& top) {
+Outcome GroupDirectories::make(const GroupPlace& place, const std::string& top) {
   chmod(top.c_str(), 0700);
   const bool lasts = place.lasts && top == dir_;
   std::error_code ignored;
@@ -263,11 +262,11 @@ Problem GroupDirectories::make(const GroupPlace& place, const std::string& top) 
     }
   }
   for (int i = 0; i < place.replicas; ++i) {
-    std::error_code failure;
-    fs::create_directories(top + "/r" + std::to_string(i), failure);
-    if (failure) return no_directory(top, failure.message());
+    std::error_code failed;
+    fs::create_directories(top + "/r" + std::to_string(i), failed);
+    if (failed) return no_directory(top, failed.message());
   }
-  return {};
+  return Done{};
 }
 
 // A group that cannot be found so is still found by --dir.
@@ -277,7 +276,7 @@ void GroupDirectories::link_home(const std::string& shm, const std::string& dir)
   (void)!symlink(dir.c_str(), link.c_str());
 }
 
-Problem GroupDirectories::create(const GroupPlace& place) {
+Outcome GroupDirectories::create(const GroupPlace& place) {
   const std::string otherwise = place.lasts ? lasting_directory() : default_directory();
   const std::string base = place.dir.empty() ? otherwise : place.dir;
   lasts_ = place.lasts;
@@ -286,31 +285,31 @@ Problem GroupDirectories::create(const GroupPlace& place) {
   std::error_code unknown;
   const std::string parent = fs::path(dir).parent_path();
   if (!place.dir.empty() && !fs::exists(parent, unknown)) made_ = parent;
-  if (auto p = lock(dir, place.name); !p.none()) return p;
+  if (auto p = lock(dir, place.name); !p) return p;
   if (std::error_code ignored; !place.lasts && fs::exists(dir + kIdentity, ignored)) {
     unlink((dir + "/lock").c_str());
-    return problem(Status::kGroupExists, "cannot start the group", dir,
+    return failure(Status::kGroupExists, "cannot start the group", dir,
                    "a group that was started with --data or --durability disk keeps its data there",
                    "start it so again, choose another --name or --dir, or remove that directory");
   }
   dir_ = dir;
   for (int i = 0; i < place.replicas; ++i) {
     const std::string segment = shm + "/r" + std::to_string(i) + "/segment";
-    if (auto p = check_version(segment); !p.none()) return p;
+    if (auto p = check_version(segment); !p) return p;
   }
-  if (auto p = lock(shm, place.name); !p.none()) return p;
+  if (auto p = lock(shm, place.name); !p) return p;
   shm_dir_ = shm;
-  if (auto p = check_room(dir, kRoomForFiles); !p.none()) return p;
+  if (auto p = check_room(dir, kRoomForFiles); !p) return p;
   const auto replicas = static_cast<std::uint64_t>(place.replicas);
-  if (auto p = check_room(shm, replicas * kRoomForMemory); !p.none()) return p;
+  if (auto p = check_room(shm, replicas * kRoomForMemory); !p) return p;
   for (const auto& top : {dir, shm}) {
-    if (auto p = make(place, top); !p.none()) return p;
+    if (auto p = make(place, top); !p) return p;
   }
   link_home(shm, dir);
   return check_record(place.record);
 }
 
-Problem GroupDirectories::take_over(const GroupPlace& place) {
+Outcome GroupDirectories::take_over(const GroupPlace& place) {
   const std::string otherwise = place.lasts ? lasting_directory() : default_directory();
   const std::string base = place.dir.empty() ? otherwise : place.dir;
   lasts_ = place.lasts;
@@ -318,17 +317,17 @@ Problem GroupDirectories::take_over(const GroupPlace& place) {
   const std::string shm = shared_directory(place.name);
   for (int i = 0; i < place.replicas; ++i) {
     const std::string segment = shm + "/r" + std::to_string(i) + "/segment";
-    if (auto p = check_version(segment); !p.none()) return p;
+    if (auto p = check_version(segment); !p) return p;
   }
   // Until both are ours nothing of them is: what there is may not be removed.
   for (const auto& top : {dir, shm}) {
-    if (auto p = lock(top, place.name); !p.none()) return p;
+    if (auto p = lock(top, place.name); !p) return p;
   }
   for (const auto& top : {dir, shm}) {
     for (int i = 0; i < place.replicas; ++i) {
-      std::error_code failure;
-      fs::create_directories(top + "/r" + std::to_string(i), failure);
-      if (failure) return no_directory(top, failure.message());
+      std::error_code failed;
+      fs::create_directories(top + "/r" + std::to_string(i), failed);
+      if (failed) return no_directory(top, failed.message());
     }
   }
   dir_ = dir;
@@ -337,18 +336,18 @@ Problem GroupDirectories::take_over(const GroupPlace& place) {
   return check_record(place.record);
 }
 
-Problem GroupDirectories::create_replica(const GroupPlace& place, int replica) {
+Outcome GroupDirectories::create_replica(const GroupPlace& place, int replica) {
   const std::string base = place.dir.empty() ? default_directory() : place.dir;
   const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
   const std::string shm = shared_directory(place.name);
   const std::string own = "/r" + std::to_string(replica);
   const std::string who = place.name + " replica " + std::to_string(replica);
-  if (auto p = check_version(shm + own + "/segment"); !p.none()) return p;
+  if (auto p = check_version(shm + own + "/segment"); !p) return p;
   for (const auto& top : {dir, shm}) {
-    if (auto p = lock(top, place.name, Hold::kShared); !p.none()) return p;
+    if (auto p = lock(top, place.name, Hold::kShared); !p) return p;
     chmod(top.c_str(), 0700);
-    if (auto p = lock(top + own, who); !p.none()) return p;
-    if (auto p = check_room(top, top == dir ? kRoomForFiles : kRoomForMemory); !p.none()) return p;
+    if (auto p = lock(top + own, who); !p) return p;
+    if (auto p = check_room(top, top == dir ? kRoomForFiles : kRoomForMemory); !p) return p;
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(top + own, ignored)) {
       // Its log goes on, and may need its checkpoints; a server starts with nothing else that an
@@ -365,18 +364,18 @@ Problem GroupDirectories::create_replica(const GroupPlace& place, int replica) {
   return check_record(place.record);
 }
 
-Problem GroupDirectories::create_host(const GroupPlace& place, int replica) {
+Outcome GroupDirectories::create_host(const GroupPlace& place, int replica) {
   const std::string base = place.dir.empty() ? default_directory() : place.dir;
   const std::string dir = fs::absolute(base).lexically_normal().string() + "/" + place.name;
   const std::string shm = shared_directory(place.name);
   const std::string home = dir + "/h" + std::to_string(replica);
   for (const auto& top : {dir, shm}) {
-    if (auto p = lock(top, place.name, Hold::kShared); !p.none()) return p;
+    if (auto p = lock(top, place.name, Hold::kShared); !p) return p;
     chmod(top.c_str(), 0700);
   }
-  if (auto p = lock(home, place.name); !p.none()) return p;
+  if (auto p = lock(home, place.name); !p) return p;
   if (is_held(dir + "/r" + std::to_string(replica))) {
-    return problem(Status::kGroupExists, "cannot start the group", place.name,
+    return failure(Status::kGroupExists, "cannot start the group", place.name,
                    "a node of this name and number runs by itself on this machine",
                    "stop it, or choose another name with --name");
   }
@@ -390,7 +389,7 @@ Problem GroupDirectories::create_host(const GroupPlace& place, int replica) {
   link_home(shm, dir);
   host_dir_ = home;
   host_replica_ = replica;
-  return {};
+  return Done{};
 }
 
 void GroupDirectories::remove_host(Goes goes) {

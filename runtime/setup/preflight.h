@@ -23,7 +23,7 @@ struct Parts {
   std::string library;
 };
 
-Problem find_parts(Parts& parts);
+Outcome find_parts(Parts& parts);
 // Of the programs' bytes: equal on all hosts of a group.
 std::uint64_t digest_of(const Parts& parts);
 
@@ -34,7 +34,7 @@ inline constexpr char kDrainedMark[] = "drained";
 // Root privilege and LXC when containers are wanted; published ports that are named.
 // `ports`: ours, the server's.
 using Ports = std::vector<std::pair<std::uint16_t, std::uint16_t>>;
-Problem check_machine(bool container, const Ports& publish);
+Outcome check_machine(bool container, const Ports& publish);
 
 // /run/crane for root, else below $XDG_RUNTIME_DIR: where groups live unless told otherwise.
 std::string default_directory();
@@ -72,18 +72,18 @@ class GroupDirectories {
 
   // Creates and locks both directories, with one for each replica in them.
   // Statuses: kDirectory, kDiskFull, kGroupExists, kSharedVersion.
-  Problem create(const GroupPlace& place);
+  Outcome create(const GroupPlace& place);
   // Locks both as they are, of a group whose crane-run died; what is missing is made.
   // Statuses as create().
-  Problem take_over(const GroupPlace& place);
+  Outcome take_over(const GroupPlace& place);
   // The same for the one replica of a node that runs by itself: its r<replica> is emptied (but for
   // node.log and checkpoints), and nothing is removed at the end, for other replicas of the group
   // may be here.
-  Problem create_replica(const GroupPlace& place, int replica);
+  Outcome create_replica(const GroupPlace& place, int replica);
   // What crane-run --hosts keeps on a host beside its replica: host_dir(), <dir>/<name>/h<replica>,
   // held alone and emptied.  Statuses as create(); kGroupExists also when a node runs by itself
   // there.
-  Problem create_host(const GroupPlace& place, int replica);
+  Outcome create_host(const GroupPlace& place, int replica);
   // Ends that.  What goes besides host_dir(), once the replica's node has ended: nothing, its
   // shared memory, all but its logs, all.  The group's directories go with the last one who uses
   // them; what another node holds stays.
@@ -103,9 +103,9 @@ class GroupDirectories {
 
  private:
   enum class Hold { kAlone, kShared };
-  Problem lock(const std::string& directory, const std::string& name, Hold hold = Hold::kAlone);
+  Outcome lock(const std::string& directory, const std::string& name, Hold hold = Hold::kAlone);
 
-  Problem make(const GroupPlace& place, const std::string& top);
+  Outcome make(const GroupPlace& place, const std::string& top);
   static void link_home(const std::string& shm, const std::string& dir);
 
   std::string dir_, shm_dir_;      // removed at the end

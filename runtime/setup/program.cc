@@ -21,8 +21,8 @@ namespace {
 constexpr int kInterpretersMax =
     4;  // a script's interpreter may be a script; Linux has a limit too
 
-Problem unsuitable(const std::string& path, const std::string& cause, const std::string& todo) {
-  return problem(Status::kUnsuitable, "cannot replicate the program", path, cause, todo);
+Outcome unsuitable(const std::string& path, const std::string& cause, const std::string& todo) {
+  return failure(Status::kUnsuitable, "cannot replicate the program", path, cause, todo);
 }
 
 bool is_file(const std::string& path) {
@@ -66,7 +66,7 @@ bool read_at(int fd, void* to, std::size_t size, std::uint64_t offset) {
   return pread(fd, to, size, static_cast<off_t>(offset)) == static_cast<ssize_t>(size);
 }
 
-Problem check_elf(int fd, const std::string& path) {
+Outcome check_elf(int fd, const std::string& path) {
   Elf64_Ehdr header{};
   if (!read_at(fd, &header, sizeof header, 0) ||
       std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
@@ -79,7 +79,7 @@ Problem check_elf(int fd, const std::string& path) {
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment{};
     if (!read_at(fd, &segment, sizeof segment, header.e_phoff + i * sizeof segment)) break;
-    if (segment.p_type == PT_INTERP) return {};
+    if (segment.p_type == PT_INTERP) return Done{};
   }
   return unsuitable(path, "statically linked, so libcrane.so cannot be loaded into it",
                     "use a dynamically linked build");
@@ -101,15 +101,15 @@ std::string interpreter_of(const char* line) {
   if (first == "/usr/bin/env" || first == "/bin/env") {
     std::string path;
     const std::string name = word();
-    if (!name.empty() && find_program(name, path).none()) return path;
+    if (!name.empty() && find_program(name, path).ok()) return path;
   }
   return first;
 }
 
-Problem check_one(const std::string& path, int depth) {
+Outcome check_one(const std::string& path, int depth) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
-    return problem(Status::kNotExecutable, "cannot read the program", path, strerror(errno),
+    return failure(Status::kNotExecutable, "cannot read the program", path, strerror(errno),
                    "check its permissions");
   }
   struct stat info {};
@@ -123,7 +123,7 @@ Problem check_one(const std::string& path, int depth) {
   }
   char start[256] = {};
   const ssize_t got = pread(fd, start, sizeof start - 1, 0);
-  Problem found;
+  Outcome found = Done{};
   if (got >= 2 && start[0] == '#' && start[1] == '!' && depth < kInterpretersMax) {
     found = check_one(interpreter_of(start), depth + 1);
   } else {
@@ -135,7 +135,7 @@ Problem check_one(const std::string& path, int depth) {
 
 }  // namespace
 
-Problem find_program(const std::string& name, std::string& path) {
+Outcome find_program(const std::string& name, std::string& path) {
   std::vector<std::string> candidates;
   if (name.find('/') != std::string::npos) {
     candidates.push_back(absolute(name));
@@ -147,20 +147,20 @@ Problem find_program(const std::string& name, std::string& path) {
     if (!is_file(candidate)) continue;
     if (access(candidate.c_str(), X_OK) == 0) {
       path = candidate;
-      return {};
+      return Done{};
     }
     if (unusable.empty()) unusable = candidate;
   }
   if (!unusable.empty()) {
-    return problem(Status::kNotExecutable, "cannot run the program", unusable, "not executable",
+    return failure(Status::kNotExecutable, "cannot run the program", unusable, "not executable",
                    "chmod +x it, or name the right file");
   }
-  return problem(Status::kProgramMissing, "cannot run the program", name,
+  return failure(Status::kProgramMissing, "cannot run the program", name,
                  "there is no such program",
                  "check the name, or install the package that holds it");
 }
 
-Problem check_program(const std::string& path) { return check_one(path, 0); }
+Outcome check_program(const std::string& path) { return check_one(path, 0); }
 
 std::uint64_t file_digest(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

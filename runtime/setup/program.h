@@ -12,11 +12,11 @@ namespace crane::setup {
 
 // `name` as a shell would find it (sbin directories are searched as well). On success `path` is
 // absolute and may be executed. Statuses: kProgramMissing, kNotExecutable, kUnsuitable.
-Problem find_program(const std::string& name, std::string& path);
+Outcome find_program(const std::string& name, std::string& path);
 
 // Whether the dynamic loader would preload a library into the program at `path`. A script stands
 // for its interpreter.
-Problem check_program(const std::string& path);
+Outcome check_program(const std::string& path);
 
 // CRC64 of its bytes; of none when it cannot be read.
 std::uint64_t file_digest(const std::string& path);

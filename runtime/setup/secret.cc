@@ -31,11 +31,11 @@ Digest derive(const std::string& secret, const char* label, const std::string& g
   return out;
 }
 
-Problem unusable(const std::string& path, const std::string& cause, const std::string& todo) {
-  return problem(Status::kSecret, "cannot use the secret file", path, cause, todo);
+Outcome unusable(const std::string& path, const std::string& cause, const std::string& todo) {
+  return failure(Status::kSecret, "cannot use the secret file", path, cause, todo);
 }
 
-Problem check_owner(const struct stat& info, const std::string& path) {
+Outcome check_owner(const struct stat& info, const std::string& path) {
   if (!S_ISREG(info.st_mode)) {
     return unusable(path, "not a file", "make one with crane-ctl secret new FILE");
   }
@@ -48,7 +48,7 @@ Problem check_owner(const struct stat& info, const std::string& path) {
   if (info.st_uid != geteuid() && info.st_uid != 0) {
     return unusable(path, "it belongs to another user", "chown it to the user who runs the group");
   }
-  return {};
+  return Done{};
 }
 
 }  // namespace
@@ -64,14 +64,14 @@ GroupKeys derive_keys(const std::string& secret, const std::string& group) {
   return keys;
 }
 
-Problem read_secret(const std::string& path, const std::string& group, GroupKeys& keys) {
+Outcome read_secret(const std::string& path, const std::string& group, GroupKeys& keys) {
   std::string text;
-  if (auto p = read_secret_text(path, text); !p.none()) return p;
+  if (auto p = read_secret_text(path, text); !p) return p;
   keys = derive_keys(text, group);
-  return {};
+  return Done{};
 }
 
-Problem read_secret_text(const std::string& path, std::string& text) {
+Outcome read_secret_text(const std::string& path, std::string& text) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     return unusable(path, strerror(errno),
@@ -80,10 +80,10 @@ Problem read_secret_text(const std::string& path, std::string& text) {
   struct stat info {};
   fstat(fd, &info);
   text.assign(kSecretBytesMax + 1, '\0');
-  const Problem owner = check_owner(info, path);
-  const ssize_t got = owner.none() ? read(fd, text.data(), text.size()) : 0;
+  const Outcome owner = check_owner(info, path);
+  const ssize_t got = owner.ok() ? read(fd, text.data(), text.size()) : 0;
   close(fd);
-  if (!owner.none()) return owner;
+  if (!owner) return owner;
   text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
   if (text.size() > kSecretBytesMax) {
     return unusable(path, "it is larger than 64 KiB", "name the right file");
@@ -95,7 +95,7 @@ Problem read_secret_text(const std::string& path, std::string& text) {
                         std::to_string(kSecretBytesMin) + " are needed",
                     "make one with crane-ctl secret new FILE");
   }
-  return {};
+  return Done{};
 }
 
 std::string random_secret_text() {
@@ -111,9 +111,9 @@ std::string random_secret_text() {
   return text;
 }
 
-Problem make_secret(const std::string& path) { return write_secret(path, random_secret_text()); }
+Outcome make_secret(const std::string& path) { return write_secret(path, random_secret_text()); }
 
-Problem write_secret(const std::string& path, const std::string& secret) {
+Outcome write_secret(const std::string& path, const std::string& secret) {
   const std::string text = secret + '\n';
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) {
@@ -125,7 +125,7 @@ Problem write_secret(const std::string& path, const std::string& secret) {
       write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
   const int why = errno;
   close(fd);
-  if (written) return {};
+  if (written) return Done{};
   unlink(path.c_str());
   return unusable(path, strerror(why), "free space there, or name another place");
 }

@@ -27,15 +27,15 @@ struct GroupKeys {
 
 // `path` must be a file of at least kSecretBytesMin bytes (line ends do not count) that belongs to
 // this user or root and that no other user may read or write.  Status kSecret.
-Problem read_secret(const std::string& path, const std::string& group, GroupKeys& keys);
+Outcome read_secret(const std::string& path, const std::string& group, GroupKeys& keys);
 // The same check; `secret` is what the file holds, without line ends.
-Problem read_secret_text(const std::string& path, std::string& secret);
+Outcome read_secret_text(const std::string& path, std::string& secret);
 // A secret from the kernel's randomness, as hexadecimal digits.
 std::string random_secret_text();
 // Writes it into a new file of mode 0600; refuses to replace one.
-Problem write_secret(const std::string& path, const std::string& secret);
+Outcome write_secret(const std::string& path, const std::string& secret);
 // Makes such a file from the kernel's randomness; refuses to replace one.
-Problem make_secret(const std::string& path);
+Outcome make_secret(const std::string& path);
 
 // Exposed for tests.
 GroupKeys derive_keys(const std::string& secret, const std::string& group);

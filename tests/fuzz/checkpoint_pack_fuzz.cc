@@ -111,7 +111,6 @@ std::vector<std::string> seeds() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   crane::fuzz::Input input(data, size);
-  Why why;
   const ByteSource source = [&](void* to, std::size_t wanted) -> Outcome {
     const auto bytes = input.take_bytes(wanted);
     if (bytes.size() < wanted) return Error{Code::kDamaged, 0, "it ends"};
@@ -119,7 +118,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return Done{};
   };
   Strict sink;
-  const bool accepted = decode(source, "part", "fuzzed", sink, why).ok();
+  const bool accepted = decode(source, "part", "fuzzed", sink).ok();
   CRANE_ASSERT(!accepted || sink.is_whole());
   // The seeds are packs as they are written, or all of this would look at nothing.
   static const std::vector<std::string> seeds = crane::fuzz::seeds();

@@ -31,11 +31,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace crane::setup;
   const std::string text(reinterpret_cast<const char*>(data), size);
   GroupFile file;
-  const Problem problem = parse_group_file(text, "group.toml", file);
-  CRANE_ASSERT(problem.none() || !problem.text.empty());
-  if (!problem.none()) return 0;
+  const crane::Outcome problem = parse_group_file(text, "group.toml", file);
+  CRANE_ASSERT(problem.ok() || !problem.error().text.empty());
+  if (!problem) return 0;
   GroupFile again;
-  CRANE_ASSERT(parse_group_file(to_toml(file), "again", again).none());
+  CRANE_ASSERT(parse_group_file(to_toml(file), "again", again).ok());
   CRANE_ASSERT(to_toml(again) == to_toml(file));
   return 0;
 }

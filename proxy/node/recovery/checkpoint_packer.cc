@@ -37,10 +37,7 @@ CheckpointPacker::~CheckpointPacker() { stop(); }
 Outcome CheckpointPacker::begin(Index at) {
   CRANE_ASSERT(idle());  // PACK-1
   auto staging = checkpoints_.begin(at);
-  if (!staging.ok()) {
-    why_ = checkpoints_.why();
-    return staging.error();
-  }
+  if (!staging.ok()) return staging.error();
   staging_.emplace(std::move(staging).value());
   at_ = at;
   return Done{};
@@ -48,20 +45,16 @@ Outcome CheckpointPacker::begin(Index at) {
 
 Outcome CheckpointPacker::copy_shared(const std::string& name,
                                       std::span<const checkpoint::FileRange> left_out) {
-  checkpoint::Why why;
-  Outcome copied = checkpoint::copy_tree(config_.replica_shm_dir() + "/" + name,
-                                         staging_->path + "/" + name, why, left_out);
-  if (!copied.ok()) why_ = why.text;
-  return copied;
+  return checkpoint::copy_tree(config_.replica_shm_dir() + "/" + name, staging_->path + "/" + name,
+                               left_out);
 }
 
 Outcome CheckpointPacker::pack(CheckpointContents contents) {
   CRANE_ASSERT(staging_.has_value() && worker_.idle());  // PACK-1
   tier_ = contents.tier;
   at_ = contents.state.at.index;
-  const Outcome begun = worker_.start([&](const checkpoint::Worker::Say&, checkpoint::Why& why) {
-    return pack_here(contents, why);
-  });
+  const Outcome begun =
+      worker_.start([&](const checkpoint::Worker::Say&) { return pack_here(contents); });
   if (!begun.ok()) return begun;
   event_assign(
       &event_, base_, worker_.event_fd(), EV_READ | EV_PERSIST,
@@ -100,23 +93,16 @@ checkpoint::Manifest CheckpointPacker::manifest_of(const CheckpointContents& con
 }
 
 // In the packing process.  The name of the checkpoint, which was read once more.
-Result<std::string> CheckpointPacker::pack_here(CheckpointContents& contents,
-                                                checkpoint::Why& why) {
+Result<std::string> CheckpointPacker::pack_here(CheckpointContents& contents) {
   // The server stood still long enough without it.
   if (contents.tier == checkpoint::Tier::kCriu) {
-    if (const Outcome copied = copy_shared(kSharedLibrary); !copied.ok()) {
-      why.text = why_;
-      return copied.error();
-    }
+    if (const Outcome copied = copy_shared(kSharedLibrary); !copied.ok()) return copied.error();
   }
   // What a process before this one left, and a shipment that is older than what is packed now.
   (void)checkpoints_.clean(checkpoint::Leftovers::kAll).ok();
   auto name = checkpoints_.publish(*staging_, manifest_of(contents));
   const Outcome well = name.ok() ? checkpoints_.verify(name.value()) : Outcome{name.error()};
-  if (!well.ok()) {
-    why.text = checkpoints_.why();
-    return well.error();
-  }
+  if (!well.ok()) return well.error();
   if (!config_.record.empty()) keep_with_recording(name.value());
   // What cannot be removed now is looked at the next time.
   (void)checkpoints_.keep(kCheckpointsKept, relied_).ok();
@@ -127,7 +113,7 @@ Result<std::string> CheckpointPacker::pack_here(CheckpointContents& contents,
 void CheckpointPacker::keep_with_recording(const std::string& name) {
   const std::string there = config_.record + "/checkpoints";
   const Outcome kept = checkpoints_.ship(name, there);
-  if (!kept.ok()) spdlog::warn("not kept with the recording: {}", checkpoints_.why());
+  if (!kept.ok()) spdlog::warn("not kept with the recording: {}", kept.error().message());
   (void)checkpoint::Checkpoints({there, 1, {}}).keep(kCheckpointsKept).ok();
 }
 
@@ -146,7 +132,7 @@ void CheckpointPacker::advance() {
   } else {
     abandon();
   }
-  actions_.packed(tier_, at_, well ? "" : worker_.why());
+  actions_.packed(tier_, at_, well ? "" : worker_.result().error().message());
 }
 
 void CheckpointPacker::abandon() {
@@ -194,7 +180,7 @@ void CheckpointPacker::distrust(std::uint64_t verified) {
     CRANE_ASSERT(one.manifest.at.index != relied_);  // IMAGE-5
     const Outcome gone = checkpoints_.remove(one.name);
     spdlog::warn("checkpoint {} is younger than the last verified entry {}: {}", one.name, verified,
-                 gone.ok() ? "removed" : checkpoints_.why());
+                 gone.ok() ? "removed" : gone.error().message());
   }
 }
 

@@ -63,7 +63,7 @@ class CheckpointPacker {
   // --- making one
   // No checkpoint is under way (PACK-1).
   bool idle() const noexcept { return !staging_ && worker_.idle(); }
-  Outcome begin(Index at);  // why() of an error
+  Outcome begin(Index at);
   // REQUIRES: begun.
   const std::string& staging_path() const noexcept { return staging_->path; }
   std::string staging_upper() const { return staging_->upper(); }
@@ -75,8 +75,6 @@ class CheckpointPacker {
   void abandon();
   // The same, and the packing process ends.
   void stop();
-  // Of the last error of begin() and copy_shared().
-  const std::string& why() const noexcept { return why_; }
 
   // --- which ones the log may be cut below
   // Those that a former run of this node left, of the group with this log.
@@ -88,7 +86,7 @@ class CheckpointPacker {
   void distrust(std::uint64_t verified);
 
  private:
-  Result<std::string> pack_here(CheckpointContents& contents, checkpoint::Why& why);
+  Result<std::string> pack_here(CheckpointContents& contents);
   checkpoint::Manifest manifest_of(const CheckpointContents& contents) const;
   void keep_with_recording(const std::string& name);
   void advance();
@@ -103,7 +101,6 @@ class CheckpointPacker {
   event event_{};
   checkpoint::Tier tier_ = checkpoint::Tier::kCriu;  // of what is packed,
   Index at_{};                                       // and its entry
-  std::string why_;
   std::vector<Index> own_;  // verified on disk and not relied on yet, ascending
   Index relied_{};          // what consensus knows of
 };

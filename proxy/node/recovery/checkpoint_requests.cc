@@ -62,7 +62,7 @@ std::string CheckpointRequests::ask(const nlohmann::json& request, bool started)
   const auto who = named >= 0 ? static_cast<std::uint8_t>(named) : *chosen;
   const CheckpointBody body{who};
   const Result<Index> index = actions_.propose(proxy::bytes_of(body));
-  if (!index.ok()) return refused("busy", index.error().what);
+  if (!index.ok()) return refused("busy", index.error().message());
   last_asked_ = who;
   return nlohmann::json{{"ok", true},
                         {"replica", who},

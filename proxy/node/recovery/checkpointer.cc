@@ -48,7 +48,7 @@ void Checkpointer::asked(std::int64_t now_ns, Index at) {
   }
   at_ = at;
   enter(State::kPreparing, now_ns);
-  if (const Outcome begun = actions_.prepare(); !begun.ok()) give_up(begun.error().what);
+  if (const Outcome begun = actions_.prepare(); !begun.ok()) give_up(begun.error().message());
 }
 
 void Checkpointer::prepared(std::int64_t now_ns) {
@@ -103,7 +103,8 @@ std::int64_t Checkpointer::step(std::int64_t now_ns, bool leads_others) {
   }
   rest_ns_ = now_ns - asked_ns_;
   enter(State::kDumping, now_ns);
-  if (const Outcome begun = actions_.dump(); !begun.ok()) give_up(begun.error().what);  // TAKE-2
+  if (const Outcome begun = actions_.dump(); !begun.ok())
+    give_up(begun.error().message());  // TAKE-2
   return kNoLook;
 }
 
@@ -116,7 +117,7 @@ void Checkpointer::dumped(std::int64_t now_ns, const std::string& why_not) {
   held_ns_ = now_ns - since_ns_;
   enter(State::kPublishing, now_ns);
   actions_.release();  // TAKE-1
-  if (const Outcome begun = actions_.publish(); !begun.ok()) give_up(begun.error().what);
+  if (const Outcome begun = actions_.publish(); !begun.ok()) give_up(begun.error().message());
 }
 
 void Checkpointer::published(std::int64_t now_ns, const std::string& why_not) {

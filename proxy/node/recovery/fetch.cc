@@ -33,13 +33,12 @@ Result<checkpoint::Fetched> fetch_once(const Config& c, Index behind, bool begin
                                        std::string& why) {
   if (c.test_only_faults) checkpoint::die_where_told(c.replica_dir() + "/faults");
   checkpoint::Checkpoints here({c.checkpoints_dir(), 1, {}});
-  checkpoint::Why sentence;
-  auto got = checkpoint::fetch_newest(
-      others_of(party_of(c)), expected_of(c), behind, here,
-      [](const std::string& line) { spdlog::info("{}", line); }, sentence);
+  auto got = checkpoint::fetch_newest(others_of(party_of(c)), expected_of(c), behind, here,
+                                      [](const std::string& line) { spdlog::info("{}", line); });
   if (got.ok()) {
     spdlog::info("{}", sentence_of(got.value()));
-  } else if (std::exchange(why, sentence.text) != sentence.text) {
+  } else if (const std::string reason = got.error().message();
+             std::exchange(why, reason) != reason) {
     // That nobody has any, or is there yet, is nothing to worry about where a group begins.
     const Code code = got.error().code;
     if (code == Code::kPeerFailed && begins) {
@@ -48,7 +47,7 @@ Result<checkpoint::Fetched> fetch_once(const Config& c, Index behind, bool begin
     }
     spdlog::log(code == Code::kNotFound || code == Code::kPeerFailed ? spdlog::level::info
                                                                      : spdlog::level::warn,
-                "no checkpoint was fetched: {}", why);
+                "no checkpoint was fetched: {}", reason);
   }
   return got;
 }
@@ -64,7 +63,7 @@ bool holds_something(const Config& c) {
 bool come_back_as_lost(const Config& c) {
   const Outcome marked = consensus::mark_member(c.dir, ReplicaId{c.replica}, c.log_id);
   if (!marked.ok()) {
-    spdlog::error("{}: {}: {}", c.dir, marked.error().what, std::strerror(marked.error().detail));
+    spdlog::error("{}: {}", c.dir, marked.error().message());
     return false;
   }
   spdlog::warn(
@@ -77,9 +76,7 @@ bool come_back_as_lost(const Config& c) {
 Index newest_usable(const Config& c) {
   const checkpoint::Expected expected = expected_of(c);
   for (const auto& [replica, one] : checkpoint::find_kept(c.dir).checkpoints) {
-    checkpoint::Why why;
-    if (!one.damage.empty() || !checkpoint::compare(one.manifest, expected, one.name, why))
-      continue;
+    if (!one.damage.empty() || !checkpoint::compare(one.manifest, expected, one.name)) continue;
     checkpoint::Checkpoints place({fs::path(one.path).parent_path(), 1, {}});
     if (place.verify(one.name)) return one.manifest.at.index;
   }

@@ -21,9 +21,8 @@ void LastingFiles::server_started(Index applied, std::uint64_t clock) {
   if (!used_) return;
   const Outcome opened = position_.open(config_.replica_dir());
   if (!opened.ok()) {
-    spdlog::error(
-        "{}: {}: {}; this replica's data will not be looked at when the group starts again",
-        config_.replica_dir(), opened.error().what, std::strerror(opened.error().detail));
+    spdlog::error("{}: {}; this replica's data will not be looked at when the group starts again",
+                  config_.replica_dir(), opened.error().message());
   }
   move(applied, clock);
 }

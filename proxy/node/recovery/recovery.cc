@@ -35,7 +35,7 @@ Recovery::Recovery(event_base* base, const Config& config, const Leadership& lea
 
 // --- setting up ---------------------------------------------------------------------------------
 
-std::optional<StartingPoint::Failure> Recovery::begin() {
+Outcome Recovery::begin() {
   packer_ = std::make_unique<CheckpointPacker>(
       base_, config_, agreed_,
       PackerActions{actions_.on_event,
@@ -43,7 +43,7 @@ std::optional<StartingPoint::Failure> Recovery::begin() {
                       packed(tier, at, why_not);
                     }});
   open_requests();
-  if (!config_.restore && !config_.on_disk()) return std::nullopt;
+  if (!config_.restore && !config_.on_disk()) return Done{};
   return start_.find();
 }
 

@@ -67,7 +67,7 @@ class Recovery {
 
   // --- setting up, in this order
   // Where the replica begins; a failure ends the node.
-  std::optional<StartingPoint::Failure> begin();
+  Outcome begin();
   const StartingPoint& start() const noexcept { return start_; }
   void open(ServerParts parts);
   // The log is open; `group` outlives this.

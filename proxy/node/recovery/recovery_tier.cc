@@ -24,7 +24,7 @@ static_assert(sizeof(RefusalNote) <= consensus::kNoteBytesMax &&
 std::string RecoveryTier::why_no_checkpoints(const Config& config) {
   if (!config.container) return "the server runs without a container";
   const auto criu = checkpoint::find_criu();
-  return criu.ok() ? "" : criu.error().what;
+  return criu.ok() ? "" : criu.error().message();
 }
 
 void RecoveryTier::dump_ended(bool dumped, const std::string& refusal) {

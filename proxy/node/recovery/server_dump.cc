@@ -61,7 +61,7 @@ std::int64_t ServerDump::step(std::int64_t now_ns, bool leads_others) {
 Outcome ServerDump::prepare() {
   if (!parts_.runs()) return Error{Code::kNotFound, 0, "no server runs"};
   if (const Outcome begun = packer_.begin(machine_.at()); !begun.ok()) {
-    spdlog::error("{}", packer_.why());
+    spdlog::error("{}", begun.error().message());
     return begun;
   }
   return parts_.guard.prepare_checkpoint(packer_.staging_path());
@@ -144,7 +144,7 @@ Outcome ServerDump::dump() {
   if (const Outcome begun = parts_.guard.freeze(hurries()); !begun.ok()) return begun;
   checkpoint::fault_point("take.asked");
   const Outcome copied = copy_shared_state();
-  no_copies_ = copied.ok() ? "" : copied.error().what;
+  no_copies_ = copied.ok() ? "" : copied.error().message();
   parts_.guard.thaw(copied.ok());
   return Done{};
 }
@@ -166,7 +166,7 @@ Outcome ServerDump::copy_shared_state() {
     std::vector<checkpoint::FileRange> read;
     if (std::string_view(name) == "segment") read = parts_.slot0.read_bytes();
     if (const Outcome copied = packer_.copy_shared(name, read); !copied.ok()) {
-      spdlog::error("{}", packer_.why());
+      spdlog::error("{}", copied.error().message());
       return copied;
     }
   }

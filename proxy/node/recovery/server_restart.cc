@@ -67,7 +67,7 @@ std::string ServerRestart::ask(std::int64_t now_ns) {
   }
   const RestartBody body{RestartBody::kEnd};
   const Result<Index> index = actions_.propose(actions_.input_grant(), proxy::bytes_of(body));
-  if (!index.ok()) return refused("busy", index.error().what);
+  if (!index.ok()) return refused("busy", index.error().message());
   asked_ns_ = now_ns;
   return nlohmann::json{
       {"ok", true},
@@ -170,7 +170,7 @@ void ServerRestart::end_server() {
   if (gone_ || machine_.ended()) return;  // the kernel is at it
   if (const Outcome told = parts_.guard.end(); !told.ok()) {
     actions_.failed(ExitStatus::kServerNotStarted,
-                    fmt::format("the server cannot be ended: {}", told.error().what));
+                    fmt::format("the server cannot be ended: {}", told.error().message()));
   }
 }
 
@@ -200,7 +200,7 @@ bool ServerRestart::renew_segment() {
   std::copy(std::begin(w.turns), std::end(w.turns), turns->begin());
   const auto leading = w.scheduler.leading.load();
   if (const Outcome renewed = parts_.segment.renew(parts_.config); !renewed.ok()) {
-    actions_.failed(ExitStatus::kNoSegment, renewed.error().what);
+    actions_.failed(ExitStatus::kNoSegment, renewed.error().message());
     return false;
   }
   std::copy(turns->begin(), turns->end(), std::begin(w.turns));
@@ -251,14 +251,14 @@ void ServerRestart::publish(std::int64_t now_ns) {
     packer_.abandon();
     forget_files();
   };
-  if (const Outcome begun = packer_.begin(at); !begun.ok()) return give_up(packer_.why());
+  if (const Outcome begun = packer_.begin(at); !begun.ok()) return give_up(begun.error().message());
   std::error_code failed;
   std::filesystem::rename(upper_, packer_.staging_upper(), failed);
   if (failed) return give_up("move the server's files: " + failed.message());
   packing_ns_ = now_ns;
   if (const Outcome begun = packer_.pack(std::move(contents_)); !begun.ok()) {
     packing_ns_ = 0;
-    give_up(begun.error().what);
+    give_up(begun.error().message());
   }
 }
 

@@ -34,12 +34,11 @@ std::string sentence(const Error& error, const std::string& where) {
          (error.detail != 0 ? std::strerror(error.detail) : "") + ")";
 }
 
-Result<std::unique_ptr<checkpoint::Wire>> dial(const ShipParty& party, int replica,
-                                               checkpoint::Why& why) {
+Result<std::unique_ptr<checkpoint::Wire>> dial(const ShipParty& party, int replica) {
   const consensus::Endpoint& there = party.endpoints[static_cast<std::size_t>(replica)];
   const std::string where = there.address + ":" + std::to_string(there.port);
   const auto failed = [&](const Error& error) {
-    return why.is(error.code, "reach a replica", sentence(error, where));
+    return failure(error.code, "reach a replica", sentence(error, where));
   };
   const auto count = static_cast<std::uint8_t>(party.endpoints.size());
   auto context = consensus::LinkContext::create(party.secret, party.self, count);
@@ -139,7 +138,7 @@ checkpoint::Others others_of(const ShipParty& party) {
   for (int i = 0; i < static_cast<int>(party.endpoints.size()); ++i) {
     if (i != value(party.self)) others.replicas.push_back(i);
   }
-  others.dial = [party](int replica, checkpoint::Why& why) { return dial(party, replica, why); };
+  others.dial = [party](int replica) { return dial(party, replica); };
   return others;
 }
 

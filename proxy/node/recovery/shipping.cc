@@ -25,10 +25,10 @@ double megabytes(std::uint64_t bytes) { return static_cast<double>(bytes) / 1e6;
 
 // In the worker's process.
 Result<std::string> give(std::unique_ptr<consensus::SecureLink> link, const std::string& from,
-                         bool known, checkpoint::Why& why) {
+                         bool known) {
   ShipLink wire(std::move(link), kReceiverSilenceMs);
   checkpoint::Checkpoints here({from, 1, {}});
-  const auto served = checkpoint::serve(wire, here, known, why);
+  const auto served = checkpoint::serve(wire, here, known);
   if (!served) return served.error();
   return nlohmann::json{{"name", served.value().name},
                         {"bytes", served.value().bytes},
@@ -117,14 +117,14 @@ void Shipping::begin_serving(Visitor visitor) {
   const std::string from = config_.checkpoints_dir();
   const bool known = hooks_.knows(visitor.from);
   const Outcome begun = job->worker.start(
-      [&](const checkpoint::Worker::Say& say, checkpoint::Why& why) {
+      [&](const checkpoint::Worker::Say& say) {
         say("giving it");
-        return give(std::move(visitor.link), from, known, why);
+        return give(std::move(visitor.link), from, known);
       },
       {}, visitor.link->fd());
   if (!begun.ok()) {
     spdlog::warn("replica {} comes for a checkpoint, and gets none: {}", value(visitor.from),
-                 begun.error().what);
+                 begun.error().message());
     return;
   }
   visitor.link->hand_over();
@@ -135,7 +135,7 @@ void Shipping::begin_serving(Visitor visitor) {
 void Shipping::served(const Job& job) {
   if (!job.worker.result().ok()) {
     spdlog::warn("giving a checkpoint to replica {} did not end well: {}", value(job.who),
-                 job.worker.why());
+                 job.worker.result().error().message());
     return;
   }
   const auto said = nlohmann::json::parse(job.worker.result().value(), nullptr, false);
@@ -154,10 +154,10 @@ void Shipping::fetch(Index behind, std::int64_t now_ns) {
   if (!fetching_.worker.idle() || now_ns < fetch_at_ns_) return;
   fetch_at_ns_ = now_ns + kTryAgainNs;
   const Outcome begun = fetching_.worker.start(
-      [&](const checkpoint::Worker::Say& say, checkpoint::Why& why) -> Result<std::string> {
+      [&](const checkpoint::Worker::Say& say) -> Result<std::string> {
         checkpoint::Checkpoints here({config_.checkpoints_dir(), 1, {}});
         const auto got = checkpoint::fetch_newest(others_of(party_of(config_)),
-                                                  expected_of(config_), behind, here, say, why);
+                                                  expected_of(config_), behind, here, say);
         if (!got) return got.error();
         return sentence_of(got.value());
       },
@@ -165,7 +165,7 @@ void Shipping::fetch(Index behind, std::int64_t now_ns) {
   if (begun.ok()) {
     watch(fetching_);
   } else {
-    spdlog::warn("no checkpoint is fetched: {}", begun.error().what);
+    spdlog::warn("no checkpoint is fetched: {}", begun.error().message());
   }
 }
 
@@ -174,7 +174,8 @@ void Shipping::fetched() {
   if (result.ok()) {
     said_.clear();
     spdlog::info("{}", result.value());
-  } else if (std::exchange(said_, fetching_.worker.why()) != fetching_.worker.why()) {
+  } else if (const std::string reason = result.error().message();
+             std::exchange(said_, reason) != reason) {
     spdlog::warn("no checkpoint was fetched, it is tried again: {}", said_);
   }
 }

@@ -67,7 +67,7 @@ std::int64_t StartingPoint::since_begin_us() const { return (monotonic_ns() - be
 
 // The newest of the group's that can be used, or the one that is named; on one machine any
 // replica's will do.
-std::optional<StartingPoint::Failure> StartingPoint::find() {
+Outcome StartingPoint::find() {
   const std::string target = config_.replica_dir() + "/restored";
   std::error_code ignored;
   std::filesystem::remove_all(target, ignored);
@@ -78,27 +78,27 @@ std::optional<StartingPoint::Failure> StartingPoint::find() {
     any = true;
     const Attempt attempt = try_one(one, target);
     if (attempt == Attempt::kOtherConfiguration) {
-      return Failure{ExitStatus::kDisagrees, changed_};
+      return failure(ExitStatus::kDisagrees, changed_);
     }
     if (attempt == Attempt::kUnusable) continue;
     cut_server_log();
     checkpoint::fault_point("return.unpacked");
     spdlog::info("this replica begins at the checkpoint at entry {} ({})", value(state_.at.index),
                  one.path);
-    return std::nullopt;
+    return Done{};
   }
-  if (!config_.restore) return std::nullopt;  // consensus knows whether one is needed
+  if (!config_.restore) return Done{};  // consensus knows whether one is needed
   if (config_.may_begin) {
     spdlog::info("no checkpoint can be used: this replica runs all inputs from the beginning");
     replays_log();
     cut_server_log();
-    return std::nullopt;
+    return Done{};
   }
-  return Failure{
+  return failure(
       ExitStatus::kNoCheckpoint,
       fmt::format("no checkpoint {}{} can be used: {}", name.empty() ? "" : name + " ",
                   config_.replays ? config_.restore_from : "in " + config_.dir + "/r*/checkpoints",
-                  any ? "see the lines before" : "there is none")};
+                  any ? "see the lines before" : "there is none"));
 }
 
 StartingPoint::Attempt StartingPoint::try_one(const checkpoint::Listed& one,
@@ -107,10 +107,10 @@ StartingPoint::Attempt StartingPoint::try_one(const checkpoint::Listed& one,
   checkpoint::Checkpoints place({directory, 1, {}});
   auto manifest = place.unpack(one.name, target, expected_of(config_));
   if (!manifest.ok()) {
-    spdlog::warn("a checkpoint cannot be used: {}", place.why());
+    spdlog::warn("a checkpoint cannot be used: {}", manifest.error().message());
     return Attempt::kUnusable;
   }
-  const auto unusable = [&](const char* why) {
+  const auto unusable = [&](const std::string& why) {
     spdlog::warn("a checkpoint cannot be used: {}: {}", one.path, why);
     std::error_code ignored;
     std::filesystem::remove_all(target, ignored);
@@ -121,7 +121,7 @@ StartingPoint::Attempt StartingPoint::try_one(const checkpoint::Listed& one,
   json_ = manifest.value().node_state;
   const auto parsed = nlohmann::json::parse(json_, nullptr, false);
   auto state = node_state(parsed);
-  if (!state.ok()) return unusable(state.error().what);
+  if (!state.ok()) return unusable(state.error().message());
   state_ = std::move(state).value();
   if (const auto changed = changed_since(one.path)) {
     changed_ = *changed;
@@ -194,7 +194,7 @@ Outcome StartingPoint::rename_open_files(dmt::Layout& layout, const Guard& guard
     return renamed;
   }
   const Outcome numbered = set_last_pid(guard.pid(), state_.last_pid);
-  if (!numbered.ok()) why = numbered.error().what;
+  if (!numbered.ok()) why = numbered.error().message();
   return numbered;
 }
 

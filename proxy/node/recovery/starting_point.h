@@ -45,15 +45,12 @@ Result<dmt::Carried> carried_of(const nlohmann::json& state);
 
 class StartingPoint {
  public:
-  // Why the node cannot begin, and the status that it leaves with.
-  using Failure = std::pair<ExitStatus, std::string>;
-
   // The references outlive it.  `member`: a replay does not compare its configuration.
   StartingPoint(const Config& config, const Agreed& agreed, bool member)
       : config_(config), agreed_(agreed), member_(member) {}
 
-  // Chooses and unpacks a checkpoint, if there is one.
-  std::optional<Failure> find();
+  // Chooses and unpacks a checkpoint, if there is one.  An error: the node cannot begin.
+  Outcome find();
   // It began with entries in its log and without a checkpoint: all inputs run again.
   void replays_log() { recovered_by_ = "replay"; }
 

@@ -26,7 +26,7 @@ AgentDoor::~AgentDoor() {
   if (fd_ >= 0) close(fd_);
 }
 
-setup::Problem AgentDoor::open(const std::string& home) {
+Outcome AgentDoor::open(const std::string& home) {
   const std::string path = home + "/" + kAgentDoor;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -36,14 +36,14 @@ setup::Problem AgentDoor::open(const std::string& home) {
   fd_ = fits ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
   if (fd_ >= 0 && bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
       chmod(path.c_str(), 0600) == 0 && listen(fd_, kBacklog) == 0) {
-    return {};
+    return Done{};
   }
   const std::string why = strerror(errno);
   if (fd_ >= 0) close(fd_);
   fd_ = -1;
-  return setup::problem(setup::Status::kDirectory, "cannot make a socket", path, why,
-                        "crane-ctl replica resume and replace will not work there until the group "
-                        "is started again");
+  return failure(setup::Status::kDirectory, "cannot make a socket", path, why,
+                 "crane-ctl replica resume and replace will not work there until the group "
+                 "is started again");
 }
 
 void AgentDoor::answer(const std::function<nlohmann::json(const nlohmann::json&)>& reply) const {

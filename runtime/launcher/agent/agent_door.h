@@ -28,7 +28,7 @@ class AgentDoor {
   AgentDoor& operator=(const AgentDoor&) = delete;
 
   // `home`: the agent's directory.
-  setup::Problem open(const std::string& home);
+  Outcome open(const std::string& home);
   int fd() const { return fd_; }
   // Answers one who stands there, if somebody does.
   void answer(const std::function<nlohmann::json(const nlohmann::json&)>& reply) const;

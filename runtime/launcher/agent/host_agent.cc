@@ -39,7 +39,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
+using setup::failure;
 using setup::GroupFile;
+using setup::status_of;
 
 constexpr int kAskMs = 1000;               // a node's answer to a question
 constexpr int kAskEveryMs = 100;           // until it serves
@@ -118,7 +120,7 @@ class HostAgent {
 
  private:
   void on_command(const Json& command);
-  Problem prepare(const Json& command);
+  Outcome prepare(const Json& command);
   // At another replica's checkpoint; at a checkpoint, as a new member.
   enum class Begin { kAnew, kHere, kFetched, kForgets };
   void start(Begin how);
@@ -137,7 +139,7 @@ class HostAgent {
   std::string replica_home() const;
   std::string drained_mark() const;
   int timeout() const;
-  void fail(const Problem& problem);
+  void fail(const Error& problem);
 
   Wire wire_;
   AgentDoor door_;
@@ -163,35 +165,34 @@ class HostAgent {
   std::string in_vain_;                // why it did not come back
 };
 
-void HostAgent::fail(const Problem& problem) {
-  wire_.send(
-      {{"t", "problem"}, {"status", static_cast<int>(problem.status)}, {"text", problem.text}});
-  status_ = static_cast<int>(problem.status);
+void HostAgent::fail(const Error& problem) {
+  wire_.send({{"t", "problem"}, {"status", problem.exit_status}, {"text", problem.text}});
+  status_ = problem.exit_status;
   directories_.remove_host(setup::GroupDirectories::Goes::kNothing);
   done_ = true;
 }
 
 // All that can be found wrong before anything runs, and the files of the node.
-Problem HostAgent::prepare(const Json& command) {
+Outcome HostAgent::prepare(const Json& command) {
   const std::string path = "the file that crane-run sent";
-  if (auto p = setup::parse_group_file(command.at("file"), path, file_); !p.none()) return p;
+  if (auto p = setup::parse_group_file(command.at("file"), path, file_); !p) return p;
   replica_ = command.at("replica");
-  if (auto p = setup::find_program(file_.command[0], program_); !p.none()) return p;
-  if (auto p = setup::check_program(program_); !p.none()) return p;
-  if (auto p = setup::check_machine(file_.container, file_.publish); !p.none()) return p;
+  if (auto p = setup::find_program(file_.command[0], program_); !p) return p;
+  if (auto p = setup::check_program(program_); !p) return p;
+  if (auto p = setup::check_machine(file_.container, file_.publish); !p) return p;
   if (file_.state_dir.empty()) file_.state_dir = setup::default_directory();
   const int replicas = static_cast<int>(file_.replicas.size());
   const setup::GroupPlace place{file_.name, file_.state_dir, replicas, file_.record};
-  if (auto p = directories_.create_host(place, replica_); p.status == Status::kGroupExists) {
-    return {p.status, p.text + " (crane-run --hosts stops its own with --stop)"};
-  } else if (!p.none()) {
+  if (auto p = directories_.create_host(place, replica_); status_of(p) == Status::kGroupExists) {
+    return failure(status_of(p), p.error().text + " (crane-run --hosts stops its own with --stop)");
+  } else if (!p) {
     return p;
   }
   const std::string& home = directories_.host_dir();
   file_.secret_file = home + "/secret";
-  if (auto p = setup::write_secret(file_.secret_file, command.at("secret")); !p.none()) return p;
-  if (auto p = write_file(home + "/pid", std::to_string(getpid()) + "\n"); !p.none()) return p;
-  if (auto p = door_.open(home); !p.none()) wire_.send({{"t", "line"}, {"text", p.text}});
+  if (auto p = setup::write_secret(file_.secret_file, command.at("secret")); !p) return p;
+  if (auto p = write_file(home + "/pid", std::to_string(getpid()) + "\n"); !p) return p;
+  if (auto p = door_.open(home); !p) wire_.send({{"t", "line"}, {"text", p.error().text}});
   return write_file(home + "/group.toml", setup::to_toml(file_));
 }
 
@@ -206,7 +207,7 @@ void HostAgent::start(Begin how) {
   if (how == Begin::kFetched) words.push_back("--fetch");
   if (how == Begin::kForgets) words.push_back("--forget-log");
   if (!spawn_child(words, Leash::kParent, node_)) {
-    return fail(problem(Status::kSystem, "cannot start a node", parts_.node, strerror(errno),
+    return fail(failure(Status::kSystem, "cannot start a node", parts_.node, strerror(errno),
                         "see the limits of this machine"));
   }
   started_ = true;
@@ -233,7 +234,7 @@ void HostAgent::stop() {
 void HostAgent::on_command(const Json& command) {
   const std::string type = command.value("t", "");
   if (type == "group" && replica_ < 0) {
-    if (auto p = prepare(command); !p.none()) return fail(p);
+    if (auto p = prepare(command); !p) return fail(p.error());
     char digest[20];
     std::snprintf(digest, sizeof digest, "%016llx",
                   static_cast<unsigned long long>(setup::file_digest(program_)));
@@ -373,7 +374,7 @@ bool HostAgent::stays_drained(int status) {
   in_vain_.clear();
   if (failed) {
     in_vain_ = "its node " + how_ended(status) + (said_.empty() ? "" : ": " + said_);
-    if (auto p = write_file(drained_mark(), ""); !p.none()) return false;
+    if (auto p = write_file(drained_mark(), ""); !p) return false;
   }
   if (node_.out >= 0) close(node_.out);
   node_.out = -1;
@@ -484,7 +485,7 @@ int HostAgent::run() {
   setsid();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   fcntl(STDIN_FILENO, F_SETFL, fcntl(STDIN_FILENO, F_GETFL) | O_NONBLOCK);
-  if (auto p = setup::find_parts(parts_); !p.none()) fail(p);
+  if (auto p = setup::find_parts(parts_); !p) fail(p.error());
   if (!done_) {
     char digest[20];
     std::snprintf(digest, sizeof digest, "%016llx",

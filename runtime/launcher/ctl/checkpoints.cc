@@ -122,7 +122,7 @@ Verdict verify_checkpoint(const Kept& kept, const std::string& log_digest, std::
     sentence = who + "well, " + size_text(kept.listed.bytes()) + " read";
     return Verdict::kWell;
   }
-  sentence = who + place.why();
+  sentence = who + verified.error().message();
   if (verified.error().code == Code::kDenied || is_denied(path)) return Verdict::kDenied;
   // Its node keeps some; who removes one holds its lock until it is gone.
   const bool gone = ::access(path.c_str(), F_OK) != 0 && errno == ENOENT;

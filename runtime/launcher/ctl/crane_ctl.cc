@@ -45,9 +45,9 @@ int send_signal(const Request& request) {
 
 int make_secret(const Request& request) {
   const auto problem = crane::setup::make_secret(request.secret);
-  if (!problem.none()) {
-    say(problem.text);
-    return static_cast<int>(problem.status);
+  if (!problem) {
+    say(problem.error().text);
+    return problem.error().exit_status;
   }
   print("made " + request.secret + "; copy it to every host of the group, mode 600\n");
   return 0;

@@ -53,7 +53,7 @@ void Group::start_analysis(Replica& replica, const std::string& how) {
   if (start_again(replica, {})) {
     say("analysis replica " + std::to_string(replica.number) + how);
   } else {
-    let_analysis_go(replica, replica.problem.text);
+    let_analysis_go(replica, replica.problem.error().text);
   }
 }
 
@@ -65,7 +65,7 @@ void Group::let_analysis_go(Replica& replica, const std::string& why) {
   say("analysis replica " + std::to_string(replica.number) + " is gone: " + why +
       "; the group goes on without it" +
       (found ? ", what it found is in " + report_of_analysis() : std::string()));
-  replica.problem = {};  // `why` may be its text
+  replica.problem = Done{};  // `why` may be its text
   replica.returns.forget();
   directories_.keep_logs();
   write_state();
@@ -75,9 +75,9 @@ void Group::let_analysis_go(Replica& replica, const std::string& why) {
 // others still have that.
 void Group::on_analysis_end(Replica& replica, int status) {
   if (is_gone(replica)) return;
-  if (!replica.problem.none()) return let_analysis_go(replica, replica.problem.text);
+  if (!replica.problem) return let_analysis_go(replica, replica.problem.error().text);
   replica.problem =
-      problem(Status::kNodeFailed, "analysis replica " + std::to_string(replica.number),
+      failure(Status::kNodeFailed, "analysis replica " + std::to_string(replica.number),
               "its processes ended", how_ended(status), "its log: " + log_of(replica));
   plan_return(replica);
 }

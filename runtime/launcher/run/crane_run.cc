@@ -21,12 +21,15 @@
 namespace {
 
 using namespace crane::launcher;
+using crane::Done;
+using crane::Error;
+using crane::Outcome;
 using namespace crane::setup;
 
-Problem choose_profile(const Options& options, const std::string& program, Profile& profile) {
+Outcome choose_profile(const Options& options, const std::string& program, Profile& profile) {
   const std::vector<std::string> args(options.program.begin() + 1, options.program.end());
-  if (find_profile(options.profile, program, args, profile)) return {};
-  return problem(Status::kUsage, "--profile", options.profile, "there is no such profile",
+  if (find_profile(options.profile, program, args, profile)) return Done{};
+  return failure(Status::kUsage, "--profile", options.profile, "there is no such profile",
                  "use one of: " + crane::joined(profile_names()));
 }
 
@@ -37,9 +40,9 @@ void give_way() {
   (void)sched_setscheduler(0, SCHED_BATCH, &none);
 }
 
-int fail(const Problem& problem) {
+int fail(const Error& problem) {
   say(problem.text, crane::setup::Level::kError);
-  return static_cast<int>(problem.status);
+  return problem.exit_status;
 }
 
 // Everything that is found out before a group runs.
@@ -49,23 +52,23 @@ struct Found {
   Profile profile;
 };
 
-Problem find_all(const Options& options, Found& found) {
-  if (auto p = find_program(options.program[0], found.program); !p.none()) return p;
-  if (auto p = check_program(found.program); !p.none()) return p;
-  if (auto p = find_parts(found.parts); !p.none()) return p;
+Outcome find_all(const Options& options, Found& found) {
+  if (auto p = find_program(options.program[0], found.program); !p) return p;
+  if (auto p = check_program(found.program); !p) return p;
+  if (auto p = find_parts(found.parts); !p) return p;
   return choose_profile(options, found.program, found.profile);
 }
 
 int run_new(const Options& options, const Found& found) {
   GroupDirectories directories;
-  if (auto p = check_machine(options.container, options.publish); !p.none()) return fail(p);
-  if (auto p = directories.create(options.place()); !p.none()) return fail(p);
+  if (auto p = check_machine(options.container, options.publish); !p) return fail(p.error());
+  if (auto p = directories.create(options.place()); !p) return fail(p.error());
   if (!options.analysis.empty()) {
-    if (auto p = make_analysis_directory(options.analysis_dir); !p.none()) return fail(p);
+    if (auto p = make_analysis_directory(options.analysis_dir); !p) return fail(p.error());
   }
   give_way();
   Lasting lasting(options, directories);
-  if (auto p = lasting.open(); !p.none()) return fail(p);
+  if (auto p = lasting.open(); !p) return fail(p.error());
   GroupRecord record = new_record(options, found.parts);
   record.log_id = lasting.log_id();
   record.secret = lasting.secret();
@@ -75,7 +78,7 @@ int run_new(const Options& options, const Found& found) {
 
 int go_on(const Options& options, const Found& found, const GroupRecord& record, bool ends) {
   GroupDirectories directories;
-  if (auto p = directories.take_over(options.place()); !p.none()) return fail(p);
+  if (auto p = directories.take_over(options.place()); !p) return fail(p.error());
   give_way();
   const Lasting lasting(options, directories);
   Group group(options, found.parts, found.profile, found.program, directories, record, lasting);
@@ -88,17 +91,17 @@ int stop_group(Options options) {
   const Remains remains = look_for_remains(options.place());
   if (remains.living == 0) return stop_supervised(options);
   Options first;
-  Problem problem;
+  Outcome problem = Done{};
   std::vector<const char*> words{"crane-run"};
   for (const auto& word : remains.record->words) words.push_back(word.c_str());
   take_surroundings(*remains.record);
   if (parse_options(static_cast<int>(words.size()), words.data(), first, problem) != Parsed::kRun) {
-    return fail(problem);
+    return fail(problem.error());
   }
   first.dir = options.dir.empty() ? first.dir : options.dir;
   first.name = options.name;
   Found found;
-  if (auto p = find_all(first, found); !p.none()) return fail(p);
+  if (auto p = find_all(first, found); !p) return fail(p.error());
   return go_on(first, found, *remains.record, true);
 }
 
@@ -108,10 +111,10 @@ int main(int argc, char** argv) {
   crane::setup::keep_log();
   if (argc == 2 && std::string_view(argv[1]) == "--host-agent") return run_host_agent();
   Options options;
-  Problem problem;
+  Outcome problem = Done{};
   const Parsed parsed = parse_options(argc, argv, options, problem);
   if (parsed == Parsed::kShown) return 0;
-  if (parsed == Parsed::kProblem) return fail(problem);
+  if (parsed == Parsed::kProblem) return fail(problem.error());
   set_verbose(options.verbose);
   if (!options.remote.hosts.empty()) return Hosts(options).run();
   if (options.stop) return stop_group(options);
@@ -126,10 +129,10 @@ int main(int argc, char** argv) {
   const bool from_disk = options.lasts() && remains.living == 0;
   const bool anew = !remains.record || options.force_new_group || from_disk;
   if (!anew) take_surroundings(*remains.record);
-  if (auto p = find_all(options, found); !p.none()) return fail(p);
+  if (auto p = find_all(options, found); !p) return fail(p.error());
   if (anew) return run_new(options, found);
-  if (auto p = compare(*remains.record, options, found.parts, remains.living); !p.none()) {
-    return fail(p);
+  if (auto p = compare(*remains.record, options, found.parts, remains.living); !p) {
+    return fail(p.error());
   }
   return go_on(options, found, *remains.record, false);
 }

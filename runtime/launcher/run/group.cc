@@ -87,13 +87,13 @@ std::string Group::configuration(int number, const Begin& begin) const {
   return node_configuration(setup);
 }
 
-Problem Group::start_node(Replica& replica, const Begin& begin) {
+Outcome Group::start_node(Replica& replica, const Begin& begin) {
   const std::string home = directories_.dir() + "/r" + std::to_string(replica.number);
   const std::string file = home + "/config.json";
-  if (auto p = write_file(file, configuration(replica.number, begin)); !p.none()) return p;
+  if (auto p = write_file(file, configuration(replica.number, begin)); !p) return p;
   auto channel = make_channel();
   if (!channel) {
-    return problem(Status::kSystem, "cannot start a node", channel.error().what,
+    return failure(Status::kSystem, "cannot start a node", channel.error().what,
                    strerror(channel.error().detail), "see the limits of this machine");
   }
   replica.channel = channel.value().first;
@@ -101,14 +101,14 @@ Problem Group::start_node(Replica& replica, const Begin& begin) {
                             options_.verbose ? "" : home + "/node.out");
   close(channel.value().second);
   if (replica.node < 0) {
-    return problem(Status::kSystem, "cannot start a node", parts_.node, strerror(errno),
+    return failure(Status::kSystem, "cannot start a node", parts_.node, strerror(errno),
                    "see the limits of this machine");
   }
   if (replica.log >= 0) close(replica.log);
   replica.log = open((home + "/server.log").c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
   if (changes_ >= 0) inotify_add_watch(changes_, (home + "/server.log").c_str(), IN_MODIFY);
   detail("replica " + std::to_string(replica.number) + ": node " + std::to_string(replica.node));
-  return {};
+  return Done{};
 }
 
 void hold_signals() {
@@ -123,20 +123,20 @@ void Group::open_signals() {
   changes_ = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   signal(SIGPIPE, SIG_IGN);
-  if (const Problem p = door_.open(directories_.dir()); !p.none()) say(p.text);
+  if (const Outcome p = door_.open(directories_.dir()); !p) say(p.error().text);
 }
 
-Problem Group::start() {
+Outcome Group::start() {
   open_signals();
-  if (auto p = write_record(directories_.dir(), record_); !p.none()) return p;
+  if (auto p = write_record(directories_.dir(), record_); !p) return p;
   // A perturbed group starts in an order of its seed.
   const auto count = static_cast<std::size_t>(options_.replicas);
   for (std::size_t i = 0; i < count; ++i) {
     Replica& replica = replicas_[(options_.perturb + i) % count];
-    if (auto p = start_node(replica, {}); !p.none()) return p;
+    if (auto p = start_node(replica, {}); !p) return p;
   }
   write_state();
-  return {};
+  return Done{};
 }
 
 int Group::run() {
@@ -144,7 +144,7 @@ int Group::run() {
       (options_.replicas == 1 ? " replica of " : " replicas of ") + program_ + " (group " +
       options_.name + ", profile " + profile_.name + ", " + mode_of(options_, profile_) +
       (options_.container ? ", in containers)" : ", without containers)"));
-  if (auto p = start(); !p.none()) end_with(p);
+  if (auto p = start(); !p) end_with(p.error());
   return conclude();
 }
 
@@ -154,21 +154,21 @@ int Group::conclude() {
   show_output();
   end_analysis();
   unsaved_.end(directories_.dir(), options_.places());
-  if (problem_.none()) {
+  if (problem_.ok()) {
     remove_record(directories_.dir());  // its logs may stay, but it has ended
     return status_;
   }
-  say(problem_.text, setup::Level::kError);
+  say(problem_.error().text, setup::Level::kError);
   // A group whose first port was taken has heard of no client, and one that ends by --strict was
   // started to find that out.
-  const bool heard = problem_.status != Status::kPortTaken || !listeners_.sockets().empty();
-  if (served_ && heard && problem_.status != Status::kUnhooked) {
+  const bool heard = status_of(problem_) != Status::kPortTaken || !listeners_.sockets().empty();
+  if (served_ && heard && status_of(problem_) != Status::kUnhooked) {
     say_what_stays();
   } else {
     directories_.keep_logs();
     remove_record(directories_.dir());  // there is nothing to go on with
   }
-  return static_cast<int>(problem_.status);
+  return problem_.error().exit_status;
 }
 
 // Data is not given up because the group ends by itself.
@@ -325,19 +325,21 @@ void Group::on_listen(Replica& replica, const Json& asked) {
   const std::uint16_t port = asked.at("port");
   int fd = -1;
   bool fresh = false;
-  const Problem failed =
+  const Outcome failed =
       listeners_.open(port, asked.value("addr", "0.0.0.0"), asked.value("backlog", 0), fd, fresh);
-  if (!failed.none()) {
-    send_message(
-        replica.channel,
-        Json{{"t", "listen_failed"}, {"port", port}, {"message", failed.text}, {"error", -fd}}
-            .dump());
+  if (!failed) {
+    send_message(replica.channel, Json{{"t", "listen_failed"},
+                                       {"port", port},
+                                       {"message", failed.error().text},
+                                       {"error", -fd}}
+                                      .dump());
     if (phase_ == Phase::kStopping) return;
-    if (asked.value("bind", false)) return say(failed.text + "; the server's bind fails");
+    if (asked.value("bind", false)) return say(failed.error().text + "; the server's bind fails");
     // What a client made the server do ends no group.
     const bool later = asked.value("later", false) && !listeners_.sockets().empty();
-    if (!later) return end_with(failed);
-    if (replica.leads) say(failed.text + "; the group goes on, clients do not reach this port");
+    if (!later) return end_with(failed.error());
+    if (replica.leads)
+      say(failed.error().text + "; the group goes on, clients do not reach this port");
     return;
   }
   send_message(replica.channel, Json{{"t", "listener"}, {"port", port}}.dump(), fd);
@@ -402,7 +404,7 @@ void Group::on_exit(Replica& replica, int status, bool by_signal) {
 void Group::on_fatal(Replica& replica, int code, const std::string& message) {
   const auto status = status_of_node_code(code);
   replica.fatal_code = code;
-  replica.problem = problem(status, "replica " + std::to_string(replica.number), "stopped", message,
+  replica.problem = failure(status, "replica " + std::to_string(replica.number), "stopped", message,
                             status == Status::kUnhooked
                                 ? "without --strict such calls are counted, and the group goes on"
                                 : "its log: " + log_of(replica));
@@ -427,8 +429,8 @@ void Group::on_node_end(Replica& replica, int status) {
   }
   if (analyses(replica)) return on_analysis_end(replica, status);
   if (is_gone(replica)) return;
-  if (replica.problem.none()) {
-    replica.problem = problem(Status::kNodeFailed, "replica " + std::to_string(replica.number),
+  if (replica.problem.ok()) {
+    replica.problem = failure(Status::kNodeFailed, "replica " + std::to_string(replica.number),
                               "its node is lost", how_ended(status), "its log: " + log_of(replica));
   }
   directories_.keep_logs();
@@ -439,19 +441,20 @@ void Group::on_node_end(Replica& replica, int status) {
 // After a replica was lost.
 void Group::judge(Replica& lost) {
   const int total = voters();
-  const Problem last = lost.problem;
+  const Outcome last = lost.problem;
   // Strict mode: what the server of one replica calls, those of the others call, too.
   if (!lost.returns.planned() || majority_fails()) {
-    const bool program = last.status == Status::kNeverCheckedIn || phase_ == Phase::kStarting ||
-                         total == 1 || last.status == Status::kUnhooked;
-    if (program) return end_with(last);  // on one replica a starved machine, on all the program
-    return end_with(problem(Status::kMajorityLost, "the group cannot go on", options_.name,
+    const bool program = status_of(last) == Status::kNeverCheckedIn || phase_ == Phase::kStarting ||
+                         total == 1 || status_of(last) == Status::kUnhooked;
+    if (program)
+      return end_with(last.error());  // on one replica a starved machine, on all the program
+    return end_with(failure(Status::kMajorityLost, "the group cannot go on", options_.name,
                             std::to_string(alive()) + " of " + std::to_string(total) +
                                 " replicas are left, fewer than a majority, and those that were "
                                 "started again failed by themselves",
                             "the last one's log: " + log_of(lost)));
   }
-  lost.problem = {};
+  lost.problem = Done{};
   const std::string left = std::to_string(alive()) + " of " + std::to_string(total) + " replicas";
   const bool goes_on = alive() * 2 > total;
   if (lost.votes)
@@ -460,8 +463,8 @@ void Group::judge(Replica& lost) {
         setup::Level::kWarning);
 }
 
-void Group::end_with(Problem problem) {
-  if (problem_.none()) problem_ = std::move(problem);
+void Group::end_with(const Error& problem) {
+  if (problem_.ok()) problem_ = problem;
   stop(nullptr);
 }
 
@@ -506,7 +509,7 @@ int Group::running() const {
 
 int Group::alive() const {
   return static_cast<int>(std::count_if(replicas_.begin(), replicas_.end(), [](const Replica& r) {
-    return r.node > 0 && r.votes && r.problem.none();
+    return r.node > 0 && r.votes && r.problem.ok();
   }));
 }
 

@@ -92,13 +92,13 @@ class Group {
     std::int64_t heard_of_ms = 0;    // when it was asked last
     pid_t unheard_pid = -1;          // as the crane-run before knew it
     int node_status = 0;             // of its node, as wait(2) gives it, once `node` is -1
-    Problem problem;                 // what its node reported as fatal
+    Outcome problem = Done{};        // what its node reported as fatal
     int fatal_code = 0;  // with this status (runtime/setup/exit_status.h); 0: it did not
   };
   enum class Phase { kStarting, kServing, kStopping };
 
-  Problem start();
-  Problem start_node(Replica& replica, const Begin& begin);
+  Outcome start();
+  Outcome start_node(Replica& replica, const Begin& begin);
   std::string configuration(int number, const Begin& begin) const;
   // group_take_over.cc
   void know_again();
@@ -157,7 +157,7 @@ class Group {
   void judge(Replica& lost);
   void stop(const char* why);
   bool end_server(const char* why);
-  void end_with(Problem problem);
+  void end_with(const Error& problem);
   void kill_nodes();
   void show_output();
   void write_state();
@@ -193,7 +193,7 @@ class Group {
   std::uint64_t shown_ = 0;  // bytes of the servers' output that were passed on
   bool served_ = false;      // there is something to lose
   int status_ = 0;
-  Problem problem_;
+  Outcome problem_ = Done{};
 };
 
 }  // namespace crane::launcher

@@ -39,16 +39,16 @@ bool likely_again(int code) {
 // A single replica's end is the group's.
 bool Group::returns(const Replica& replica) const {
   const bool together = options_.places() > 1 && voters() > 1;
-  return phase_ == Phase::kServing && replica.problem.status != Status::kUnhooked && together;
+  return phase_ == Phase::kServing && status_of(replica.problem) != Status::kUnhooked && together;
 }
 
 void Group::plan_return(Replica& replica) {
-  const Status status = replica.problem.status;
+  const Status status = status_of(replica.problem);
   const auto how = status == Status::kTooFarBehind    ? Returns::End::kAsked
                    : likely_again(replica.fatal_code) ? Returns::End::kFailed
                                                       : Returns::End::kKilled;
   replica.returns.ended(how, now_ms(), status == Status::kReplicaDiverged ? kDivergedMs : 0);
-  replica.told = replica.problem.text;
+  replica.told = replica.problem.error().text;
   const std::int64_t in_ms = replica.returns.due_ms() - now_ms();
   const std::string command = "crane-ctl replica resume " + std::to_string(replica.number);
   say(replica.told, setup::Level::kWarning);

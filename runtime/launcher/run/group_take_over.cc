@@ -46,10 +46,10 @@ int Group::take_over(bool ends) {
       "; what it held is in " + directories_.dir() + " and " + directories_.shm_dir());
   for (Replica& replica : replicas_) {
     if (replica.node >= 0 || replica.unheard || replica.drained || !replica.votes) continue;
-    replica.problem = problem(Status::kNodeFailed, name_of(replica.number), "its node is lost",
+    replica.problem = failure(Status::kNodeFailed, name_of(replica.number), "its node is lost",
                               "it ended while nobody supervised it", "its log: " + log_of(replica));
     plan_return(replica);
-    replica.problem = {};
+    replica.problem = Done{};
   }
   write_state();
   return conclude();

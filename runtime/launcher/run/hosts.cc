@@ -125,22 +125,22 @@ Hosts::~Hosts() {
 
 // --- start --------------------------------------------------------------------------------------
 
-Problem Hosts::open() {
+Outcome Hosts::open() {
   std::vector<setup::HostWord> words = options_.remote.hosts;
   Options resolved = options_;
   if (!options_.remote.stop) {
-    if (auto p = setup::resolve_hosts(resolved.remote.hosts); !p.none()) return p;
+    if (auto p = setup::resolve_hosts(resolved.remote.hosts); !p) return p;
     file_ = setup::to_toml(group_file_of(resolved));
     setup::GroupFile again;
-    if (auto p = setup::parse_group_file(file_, "the command line", again); !p.none()) return p;
+    if (auto p = setup::parse_group_file(file_, "the command line", again); !p) return p;
     secret_ = setup::random_secret_text();
     const std::string& path = options_.remote.secret_file;
     if (!path.empty()) {
-      if (auto p = setup::read_secret_text(path, secret_); !p.none()) return p;
+      if (auto p = setup::read_secret_text(path, secret_); !p) return p;
     }
   }
   setup::Parts parts;
-  if (auto p = setup::find_parts(parts); !p.none()) return p;
+  if (auto p = setup::find_parts(parts); !p) return p;
   digest_ = hexadecimal(setup::digest_of(parts));
   sigset_t set;
   sigemptyset(&set);
@@ -154,12 +154,12 @@ Problem Hosts::open() {
     hosts_.back().name = word.name;
   }
   for (Host& host : hosts_) {
-    if (auto p = connect(host); !p.none()) return p;
+    if (auto p = connect(host); !p) return p;
   }
-  return {};
+  return Done{};
 }
 
-Problem Hosts::connect(Host& host) {
+Outcome Hosts::connect(Host& host) {
   path_ = options_.remote.remote_path.empty() ? own_path() : options_.remote.remote_path;
   std::vector<std::string> words = CLI::detail::split_up(options_.remote.rsh);
   // The remote shell may hand these words to a shell or run them as they are: both mean the same.
@@ -167,30 +167,31 @@ Problem Hosts::connect(Host& host) {
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-@%") ==
                      std::string::npos;
   if (words.empty() || !plain) {
-    return problem(Status::kUsage, words.empty() ? "--rsh" : "--remote-path",
+    return failure(Status::kUsage, words.empty() ? "--rsh" : "--remote-path",
                    words.empty() ? options_.remote.rsh : path_,
                    "not a command that a remote shell can be given",
                    "use letters, digits and _./+-@% only");
   }
   std::string shell;
-  if (auto p = setup::find_program(words[0], shell); !p.none()) {
-    return problem(p.status, "cannot start the remote shell", words[0], "there is no such program",
+  if (auto p = setup::find_program(words[0], shell); !p) {
+    return failure(status_of(p), "cannot start the remote shell", words[0],
+                   "there is no such program",
                    "install it (ssh: the package openssh-client), or name another with --rsh");
   }
   words[0] = shell;
   words.insert(words.end(), {host.name, path_, "--host-agent"});
-  if (spawn_child(words, Leash::kPipes, host.shell)) return {};
-  return problem(Status::kSystem, "cannot start the remote shell", words[0], strerror(errno),
+  if (spawn_child(words, Leash::kPipes, host.shell)) return Done{};
+  return failure(Status::kSystem, "cannot start the remote shell", words[0], strerror(errno),
                  "see the limits of this machine");
 }
 
 int Hosts::run() {
-  if (auto p = open(); !p.none()) {
-    say(p.text);
+  if (auto p = open(); !p) {
+    say(p.error().text);
     for (Host& host : hosts_) {
       if (host.shell.pid > 0) kill(host.shell.pid, SIGTERM);
     }
-    return static_cast<int>(p.status);
+    return p.error().exit_status;
   }
   if (!options_.remote.stop) {
     const std::string names = joined(hosts_, &Host::name);
@@ -200,9 +201,9 @@ int Hosts::run() {
   }
   enter(Phase::kGreeting);
   serve();
-  if (!problem_.none()) say(problem_.text, setup::Level::kError);
+  if (!problem_) say(problem_.error().text, setup::Level::kError);
   say_what_is_left();
-  return problem_.none() ? status_ : static_cast<int>(problem_.status);
+  return problem_.ok() ? status_ : problem_.error().exit_status;
 }
 
 // --- the loop -----------------------------------------------------------------------------------
@@ -271,7 +272,7 @@ void Hosts::on_deadline() {
           phase_ == Phase::kStarting ? host.server || host.drained : host.state == State::kReady;
       if (!runs) late.push_back(host.name);
     }
-    end_with(problem(Status::kNodeFailed, "the group did not start", options_.name,
+    end_with(failure(Status::kNodeFailed, "the group did not start", options_.name,
                      late.empty() ? "no replica leads" : "not ready in time: " + joined(late),
                      "see whether the hosts reach each other at the addresses of --hosts, and the "
                      "logs on them"));
@@ -297,24 +298,23 @@ void Hosts::enter(Phase phase) {
 
 // All hosts that are not out are at least there.
 bool Hosts::all_are(State state) const {
-  return std::all_of(hosts_.begin(), hosts_.end(), [state](const Host& host) {
-    return host.state >= state || !host.problem.none();
-  });
+  return std::all_of(hosts_.begin(), hosts_.end(),
+                     [state](const Host& host) { return host.state >= state || !host.problem; });
 }
 
 void Hosts::advance() {
   if (phase_ == Phase::kStopping || options_.remote.stop) return;
-  const auto bad = std::find_if(hosts_.begin(), hosts_.end(),
-                                [](const Host& host) { return !host.problem.none(); });
+  const auto bad =
+      std::find_if(hosts_.begin(), hosts_.end(), [](const Host& host) { return !host.problem; });
   const bool asking = phase_ == Phase::kGreeting || phase_ == Phase::kPreparing;
   if (!asking || !all_are(phase_ == Phase::kGreeting ? State::kGreeted : State::kReady)) return;
   if (phase_ == Phase::kPreparing && bad == hosts_.end()) check_servers();
   if (phase_ == Phase::kStopping) return;
   if (bad != hosts_.end()) {  // every host says what it lacks, the first one's status counts
     for (auto other = bad + 1; other != hosts_.end(); ++other) {
-      if (!other->problem.none()) say(other->problem.text, setup::Level::kWarning);
+      if (!other->problem.ok()) say(other->problem.error().text, setup::Level::kWarning);
     }
-    return end_with(bad->problem);
+    return end_with(bad->problem.error());
   }
   const bool greeted = phase_ == Phase::kGreeting;
   for (Host& host : hosts_) {
@@ -333,7 +333,7 @@ void Hosts::check_servers() {
   const Host& first = hosts_[0];
   for (const Host& host : hosts_) {
     if (host.digest == first.digest && host.program == first.program) continue;
-    return end_with(problem(Status::kHostDiffers, "the server differs", host.name,
+    return end_with(failure(Status::kHostDiffers, "the server differs", host.name,
                             host.program +
                                 (host.program == first.program ? " is another build than on "
                                                                : " is " + first.program + " on ") +
@@ -358,9 +358,9 @@ void Hosts::on_line(Host& host, const std::string& line) {
       host.state = State::kReady;
     } else if (type == "problem") {
       const int status = message.at("status");
-      host.problem = {static_cast<Status>(status),
-                      host.name + ": " + message.at("text").get<std::string>()};
-      if (phase_ == Phase::kStarting) end_with(host.problem);
+      host.problem = failure(status == 0 ? Status::kSystem : static_cast<Status>(status),
+                             host.name + ": " + message.at("text").get<std::string>());
+      if (phase_ == Phase::kStarting) end_with(host.problem.error());
     } else if (type == "status") {
       on_status(host, message);
     } else if (type == "line") {
@@ -396,7 +396,7 @@ void Hosts::on_hello(Host& host, const Json& message) {
     host.state = State::kGreeted;
     return;
   }
-  host.problem = problem(
+  host.problem = failure(
       Status::kHostDiffers, "another version of Crane", host.name,
       "its programs have the digest " + message.value("digest", "?") + ", those here " + digest_,
       "install the same build on all hosts, or name it with --remote-path");
@@ -468,7 +468,7 @@ void Hosts::on_ended(Host& host, const Json& message) {
     return;
   }
   if (host.server_exit >= 0) return on_server_end();
-  host.problem = problem(status_of_end(wait), place_of(host), "its node is lost", cause,
+  host.problem = failure(status_of_end(wait), place_of(host), "its node is lost", cause,
                          host.log.empty() ? "it comes back when the group is started again"
                                           : "its log there: " + host.log);
   judge(host);
@@ -505,29 +505,29 @@ void Hosts::on_shell_end(Host& host, int status) {
     if (*fd >= 0) close(*fd);
     *fd = -1;
   }
-  if (host.state == State::kEnded || !host.problem.none()) return;
+  if (host.state == State::kEnded || !host.problem) return;
   const bool quiet = host.said.empty() || WIFSIGNALED(status);
   const std::string cause = quiet ? "the remote shell " + how_ended(status) : host.said;
   if (host.state == State::kConnecting && lacks_crane(status, cause, path_)) {
     host.problem =
-        problem(Status::kHostDiffers, "no Crane of this version", host.name, cause,
+        failure(Status::kHostDiffers, "no Crane of this version", host.name, cause,
                 "install the same build there, or name its crane-run with --remote-path");
   } else if (host.state < State::kRuns) {
     host.problem =
-        problem(Status::kHost, "cannot reach the host", host.name, cause,
+        failure(Status::kHost, "cannot reach the host", host.name, cause,
                 "see whether its name is right, it is up, and lets you in: " + options_.remote.rsh +
                     " " + host.name + " true");
   } else {
     host.state = State::kLost;
     host.drained = false;  // an operator may bring it back, and nobody would tell
     if (phase_ == Phase::kStopping) return;
-    host.problem = problem(Status::kHost, "the connection to the host is lost", host.name, cause,
+    host.problem = failure(Status::kHost, "the connection to the host is lost", host.name, cause,
                            "its replica may go on without it");
     judge(host);
   }
   if (options_.remote.stop) {
-    say(host.problem.text, setup::Level::kWarning);
-    if (status_ == 0) status_ = static_cast<int>(host.problem.status);
+    say(host.problem.error().text, setup::Level::kWarning);
+    if (status_ == 0) status_ = host.problem.error().exit_status;
   }
 }
 
@@ -542,8 +542,8 @@ void Hosts::stop(const char* why) {
   }
 }
 
-void Hosts::end_with(const Problem& problem) {
-  if (problem_.none()) problem_ = problem;
+void Hosts::end_with(const Error& problem) {
+  if (problem_.ok()) problem_ = problem;
   stop(nullptr);
 }
 
@@ -555,11 +555,11 @@ void Hosts::say_what_is_left() {
   }
   const std::string names = joined(lost);
   if (names.empty()) return;
-  const Problem left =
-      problem(Status::kHost, "replicas may still run", names, "the connection to them is lost",
+  const Error left =
+      failure(Status::kHost, "replicas may still run", names, "the connection to them is lost",
               "stop them with " + stop_command(options_));
   say(left.text);
-  if (problem_.none()) status_ = static_cast<int>(left.status);
+  if (problem_.ok()) status_ = left.exit_status;
 }
 
 }  // namespace crane::launcher

@@ -40,7 +40,7 @@ class Hosts {
     Lines out, err;
     std::string said;  // by the remote shell, last
     State state = State::kConnecting;
-    Problem problem;
+    Outcome problem = Done{};
     std::string program, digest;  // of the server
     std::string role, log;
     std::uint64_t view = 0;
@@ -50,8 +50,8 @@ class Hosts {
     int server_exit = -1;
   };
 
-  Problem open();
-  Problem connect(Host& host);
+  Outcome open();
+  Outcome connect(Host& host);
   void serve();
   void on_signals();
   void on_line(Host& host, const std::string& line);
@@ -77,7 +77,7 @@ class Hosts {
   void send(Host& host, const nlohmann::json& message);
   void enter(Phase phase);
   void stop(const char* why);
-  void end_with(const Problem& problem);
+  void end_with(const Error& problem);
   void say_what_is_left();
   int count(State state) const;
   int connected() const;
@@ -93,7 +93,7 @@ class Hosts {
   std::uint64_t shown_view_ = 0;
   std::vector<int> shown_ports_;
   int status_ = 0;
-  Problem problem_;
+  Outcome problem_ = Done{};
 };
 
 }  // namespace crane::launcher

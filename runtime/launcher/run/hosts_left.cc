@@ -35,14 +35,14 @@ void Hosts::on_resumed(Host& host) {
 // After a replica was lost, or the connection to one.
 void Hosts::judge(Host& host) {
   // A server that strict mode stops here is the same server on the others.
-  if (phase_ == Phase::kStarting || host.problem.status == Status::kUnhooked) {
-    return end_with(host.problem);
+  if (phase_ == Phase::kStarting || status_of(host.problem) == Status::kUnhooked) {
+    return end_with(host.problem.error());
   }
   const int total = static_cast<int>(hosts_.size());
   const int maybe = maybe_running();
-  say(host.problem.text, setup::Level::kWarning);
+  say(host.problem.error().text, setup::Level::kWarning);
   if (maybe * 2 <= total) {
-    return end_with(problem(Status::kMajorityLost, "the group cannot go on", options_.name,
+    return end_with(failure(Status::kMajorityLost, "the group cannot go on", options_.name,
                             std::to_string(maybe) + " of " + std::to_string(total) +
                                 " replicas are left, fewer than a majority",
                             "start it again"));

@@ -9,19 +9,19 @@
 #include <cstring>
 
 namespace crane::launcher {
-using setup::problem;
+using setup::failure;
 using setup::Status;
 
 Listeners::~Listeners() {
   for (const auto& [port, socket] : sockets_) close(socket.fd);
 }
 
-Problem Listeners::open(std::uint16_t port, const std::string& address, int backlog, int& fd,
+Outcome Listeners::open(std::uint16_t port, const std::string& address, int backlog, int& fd,
                         bool& fresh) {
   fresh = false;
   if (const auto found = sockets_.find(port); found != sockets_.end()) {
     fd = found->second.fd;
-    return {};
+    return Done{};
   }
   std::uint16_t published = port;
   for (const auto& [ours, theirs] : publish_) {
@@ -30,7 +30,7 @@ Problem Listeners::open(std::uint16_t port, const std::string& address, int back
   auto opened = setup::listen_on(address, published, backlog);
   if (!opened) {
     fd = -opened.error().detail;
-    return problem(Status::kPortTaken, "cannot listen on port", std::to_string(published),
+    return failure(Status::kPortTaken, "cannot listen on port", std::to_string(published),
                    strerror(opened.error().detail),
                    "stop its owner, or publish the server's port elsewhere with --publish OTHER:" +
                        std::to_string(port));
@@ -38,7 +38,7 @@ Problem Listeners::open(std::uint16_t port, const std::string& address, int back
   fd = opened.value();
   sockets_[port] = {fd, address, published};
   fresh = true;
-  return {};
+  return Done{};
 }
 
 void Listeners::adopt(std::uint16_t port, int fd) {

@@ -16,8 +16,6 @@
 
 namespace crane::launcher {
 
-using setup::Problem;
-
 class Listeners {
  public:
   struct Socket {
@@ -34,7 +32,7 @@ class Listeners {
 
   // The socket for the server's `port`, opened when it is asked for first; status kPortTaken,
   // and in `fd` minus the errno.
-  Problem open(std::uint16_t port, const std::string& address, int backlog, int& fd, bool& fresh);
+  Outcome open(std::uint16_t port, const std::string& address, int backlog, int& fd, bool& fresh);
   // Of a group that is taken over: the socket that its nodes have; ours now.
   void adopt(std::uint16_t port, int fd);
   const std::map<std::uint16_t, Socket>& sockets() const { return sockets_; }

@@ -18,11 +18,11 @@ std::string name_of(int number) { return "replica " + std::to_string(number); }
 }  // namespace
 
 bool Group::start_again(Replica& replica, const Begin& begin) {
-  if (const Problem p = start_node(replica, begin); !p.none()) {
+  if (const Outcome p = start_node(replica, begin); !p) {
     replica.problem = p;
     return false;
   }
-  replica.problem = {};
+  replica.problem = Done{};
   replica.fatal_code = 0;
   replica.server = -1;
   replica.ready = replica.drained = replica.removed = false;
@@ -36,7 +36,7 @@ bool Group::start_again(Replica& replica, const Begin& begin) {
 // Its node ended because it was told to: nobody misses it.
 bool Group::is_gone(Replica& replica) {
   if (!replica.removed && !replica.drained) return false;
-  replica.problem = {};
+  replica.problem = Done{};
   replica.ready = false;
   replica.returns.forget();
   if (replica.removed) {
@@ -74,7 +74,7 @@ void Group::on_members(const Json& members) {
     if (start_again(replica, begin)) {
       say(name_of(replica.number) + " was added to the group and starts");
     } else {
-      say(replica.problem.text);
+      say(replica.problem.error().text);
     }
   }
 }

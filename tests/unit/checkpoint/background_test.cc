@@ -17,7 +17,6 @@
 using namespace crane;
 using crane::checkpoint::Background;
 using Share = crane::checkpoint::Background::Share;
-using crane::checkpoint::Why;
 using crane::checkpoint::Worker;
 using namespace crane::test;
 
@@ -130,7 +129,7 @@ TEST_CASE("background: many come and go at once", "[processes]") {
 
 TEST_CASE("background: a worker is there, but not for ever", "[processes]") {
   if (!can_be_last()) return;
-  const auto job = [](const Worker::Say&, Why&) -> Result<std::string> {
+  const auto job = [](const Worker::Say&) -> Result<std::string> {
     ::alarm(0);
     const pid_t own = ::getpid();
     if (!is_last(own)) return std::to_string(own) + " at once";  // or after a second
@@ -164,7 +163,7 @@ TEST_CASE("background: a worker is there, but not for ever", "[processes]") {
 TEST_CASE("background: a worker that is stopped is not waited for as the last", "[processes]") {
   if (!can_be_last()) return;
   Worker worker;
-  const auto job = [](const Worker::Say& progress, Why&) -> Result<std::string> {
+  const auto job = [](const Worker::Say& progress) -> Result<std::string> {
     progress(std::to_string(::getpid()));
     for (;;) ::pause();
   };

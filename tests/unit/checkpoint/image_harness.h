@@ -52,8 +52,18 @@ using checkpoint::read_pack;
 using checkpoint::Staging;
 using checkpoint::Tier;
 using checkpoint::to_text;
-using checkpoint::Why;
 namespace fs = std::filesystem;
+
+// The sentence of an error; empty: it is none.
+template <typename T>
+std::string reason(const Result<T>& result) {
+  return result.ok() ? "" : result.error().message();
+}
+// It is the error `code`, and its sentence has `text`.
+template <typename T>
+bool fails(const Result<T>& result, Code code, const std::string& text) {
+  return !result && result.error().code == code && reason(result).find(text) != std::string::npos;
+}
 
 class Scratch {
  public:
@@ -289,11 +299,11 @@ inline Checkpoints checkpoints_in(const std::string& scratch) {
 inline std::string publish_one(Checkpoints& all, std::uint64_t counter, std::uint64_t index,
                                std::mt19937_64& random) {
   auto staging = all.begin(Index{index});
-  INFO(all.why());
+  INFO(reason(staging));
   REQUIRE(staging.ok());
   fill(staging.value(), random);
   const auto name = all.publish(staging.value(), manifest_at(counter, index));
-  INFO(all.why());
+  INFO(reason(name));
   REQUIRE(name.ok());
   return name.value();
 }

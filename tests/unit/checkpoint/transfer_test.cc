@@ -108,13 +108,13 @@ class Sender {
     pid_ = -1;
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   }
-  Result<std::unique_ptr<Wire>> dial(Weather* weather, Why& why) const {
+  Result<std::unique_ptr<Wire>> dial(Weather* weather) const {
     const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (::connect(fd, as_address(), sizeof address_) == 0) {
       return std::unique_ptr<Wire>(std::make_unique<Socket>(fd, weather));
     }
     ::close(fd);
-    return why.is(Code::kPeerFailed, "connect", "it cannot be reached");
+    return failure(Code::kPeerFailed, "connect", "it cannot be reached");
   }
 
  private:
@@ -156,9 +156,8 @@ struct World {
   }
   static std::function<void(Wire&)> honest(const std::string& where, bool known = false) {
     return [where, known](Wire& wire) {
-      Why ignored;
       Checkpoints all({where, 1, {}});
-      (void)serve(wire, all, known, ignored).ok();
+      (void)serve(wire, all, known).ok();
     };
   }
   std::string door(int replica) const { return scratch.path() + "/door" + std::to_string(replica); }
@@ -170,15 +169,11 @@ struct World {
                         Index behind = Index{0}) {
     Others others;
     for (int i = 0; i < static_cast<int>(senders.size()); ++i) others.replicas.push_back(i);
-    others.dial = [&](int i, Why& w) {
-      return senders[static_cast<std::size_t>(i)]->dial(&weather, w);
-    };
+    others.dial = [&](int i) { return senders[static_cast<std::size_t>(i)]->dial(&weather); };
     Checkpoints here({there, 1, {}});
-    Why sentence;
-    auto got = fetch_newest(
-        others, expected, behind, here, [this](const std::string& line) { said.push_back(line); },
-        sentence);
-    why = sentence.text;
+    auto got = fetch_newest(others, expected, behind, here,
+                            [this](const std::string& line) { said.push_back(line); });
+    why = reason(got);
     return got;
   }
   // All of it arrived, and nothing else is there.
@@ -195,7 +190,7 @@ struct World {
     REQUIRE(found.ok());
     CHECK(found.value().verified);
     const auto unpacked = here.unpack(what, scratch.path() + "/restored", kOurs);
-    INFO(here.why());
+    INFO(reason(unpacked));
     CHECK(unpacked.ok());
     fs::remove_all(scratch.path() + "/restored");
   }
@@ -427,8 +422,7 @@ TEST_CASE("transfer: nobody is led astray by the other side", "[root][processes]
                                to_text(transfer::Want{"images.pack", 1, kNever}),
                                "{}"};
   for (const std::string& want : wants) {
-    Why why;
-    const auto wire = sender.dial(nullptr, why);
+    const auto wire = sender.dial(nullptr);
     REQUIRE(wire.ok());
     std::string heard;
     for (const auto& [kind, text] : std::vector<std::pair<Kind, std::string>>{

@@ -19,7 +19,6 @@ using namespace crane;
 using namespace crane::test;
 using crane::checkpoint::Background;
 using crane::checkpoint::Descriptor;
-using crane::checkpoint::Why;
 using crane::checkpoint::Worker;
 
 namespace {
@@ -40,7 +39,7 @@ TEST_CASE("worker: a job's answer and its progress arrive", "[processes]") {
   CHECK(worker.idle());
   const int secret = ::fcntl(0, F_DUPFD, 50);
   REQUIRE(worker
-              .start([&](const Worker::Say& progress, Why&) -> Result<std::string> {
+              .start([&](const Worker::Say& progress) -> Result<std::string> {
                 progress("looking");
                 if (::getpriority(PRIO_PROCESS, 0) != 19) return std::string("not last");
                 if (::fcntl(secret, F_GETFD) >= 0) return std::string("inherits descriptors");
@@ -55,19 +54,19 @@ TEST_CASE("worker: a job's answer and its progress arrive", "[processes]") {
   ::close(secret);
   // And again, with an error.
   REQUIRE(worker
-              .start([](const Worker::Say&, Why& why) -> Result<std::string> {
-                return why.is(Code::kFull, "write", "cannot write it: no room; make some");
+              .start([](const Worker::Say&) -> Result<std::string> {
+                return failure(Code::kFull, "write", "cannot write it: no room; make some");
               })
               .ok());
   REQUIRE(ends(worker));
   CHECK(worker.result().error().code == Code::kFull);
-  CHECK(worker.why() == "cannot write it: no room; make some");
+  CHECK(worker.result().error().text == "cannot write it: no room; make some");
 }
 
 TEST_CASE("worker: a job that is killed is an error, and a stopped one is gone", "[processes]") {
   Worker worker;
   REQUIRE(worker
-              .start([](const Worker::Say& progress, Why&) -> Result<std::string> {
+              .start([](const Worker::Say& progress) -> Result<std::string> {
                 progress("packing upper");
                 ::kill(::getpid(), SIGKILL);
                 return std::string();
@@ -75,9 +74,9 @@ TEST_CASE("worker: a job that is killed is an error, and a stopped one is gone",
               .ok());
   REQUIRE(ends(worker));
   CHECK(worker.result().error().code == Code::kSystem);
-  CHECK(worker.why().find("killed while packing upper") != std::string::npos);
+  CHECK(worker.result().error().text.find("killed while packing upper") != std::string::npos);
   REQUIRE(worker
-              .start([](const Worker::Say&, Why&) -> Result<std::string> {
+              .start([](const Worker::Say&) -> Result<std::string> {
                 for (;;) ::pause();
               })
               .ok());
@@ -96,7 +95,7 @@ TEST_CASE("worker: a job does not outlive the node", "[processes]") {
   if (node == 0) {
     ::dup2(alive[1], 2);  // the job keeps its standard error
     Worker worker;
-    const auto started = worker.start([](const Worker::Say& progress, Why&) -> Result<std::string> {
+    const auto started = worker.start([](const Worker::Say& progress) -> Result<std::string> {
       const pid_t own = ::getpid();
       (void)!::write(2, &own, sizeof own);
       progress("started");

@@ -24,6 +24,7 @@
 
 using namespace crane::launcher;
 using namespace crane::setup;
+using crane::Outcome;
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
@@ -100,9 +101,9 @@ struct Running {
     GroupDirectories directories;
     const Remains remains = look_for_remains(options.place());
     const bool anew = !remains.record;
-    const Problem made =
+    const Outcome made =
         anew ? directories.create(options.place()) : directories.take_over(options.place());
-    if (!made.none()) return 99;
+    if (!made) return 99;
     const GroupRecord record = anew ? new_record(options, parts) : *remains.record;
     const Lasting lasting(options, directories);
     Group group(options, parts, profile, options.program[0], directories, record, lasting);
@@ -311,17 +312,17 @@ TEST_CASE("take over: another command is refused, and says what differs", "[laun
   options.words = {"--name", "g", "--", "redis-server", "--maxmemory", "100mb"};
   const Parts parts{"/bin/true", "/bin/true"};
   GroupRecord record = new_record(options, parts);
-  CHECK(compare(record, options, parts, 3).none());
+  CHECK(compare(record, options, parts, 3).ok());
   record.words = {"-v", "--name", "g", "--", "redis-server", "--maxmemory", "50mb"};
-  const Problem living = compare(record, options, parts, 3),
+  const Outcome living = compare(record, options, parts, 3),
                 dead = compare(record, options, parts, 0);
-  CHECK(living.status == Status::kGroupExists);
-  CHECK(living.text.find("\"100mb\" was \"50mb\"") != std::string::npos);
-  CHECK(living.text.find("crane-run --stop --name g") != std::string::npos);
-  CHECK(dead.text.find("--force-new-group") != std::string::npos);
+  CHECK(status_of(living) == Status::kGroupExists);
+  CHECK(living.error().text.find("\"100mb\" was \"50mb\"") != std::string::npos);
+  CHECK(living.error().text.find("crane-run --stop --name g") != std::string::npos);
+  CHECK(dead.error().text.find("--force-new-group") != std::string::npos);
   record = new_record(options, parts);
   record.build = "another";
-  CHECK(compare(record, options, parts, 3).text.find("another build") != std::string::npos);
+  CHECK(compare(record, options, parts, 3).error().text.find("another build") != std::string::npos);
 }
 
 TEST_CASE("group: who is added gets a node, who is removed is not missed", "[launcher]") {

@@ -54,14 +54,14 @@ struct Home {
   ~Home() { fs::remove_all(scratch); }
 
   // A start that ends at once; what the base then holds of the file, and what was said.
-  Problem start(std::string& said, std::string* log_id = nullptr) {
+  Outcome start(std::string& said, std::string* log_id = nullptr) {
     setup::GroupDirectories directories;
-    if (auto p = directories.create(options.place()); !p.none()) return p;
+    if (auto p = directories.create(options.place()); !p) return p;
     const std::string err = scratch + "/err";
     const int saved = dup(2);
     REQUIRE(freopen(err.c_str(), "w", stderr) != nullptr);
     Lasting lasting(options, directories);
-    const Problem p = lasting.open();
+    const Outcome p = lasting.open();
     fflush(stderr);
     dup2(saved, 2);
     close(saved);
@@ -93,7 +93,7 @@ TEST_CASE("lasting: data begin with the machine's, then as the furthest replica 
           "[root]") {
   Home h;
   std::string said;
-  REQUIRE(h.start(said).none());
+  REQUIRE(h.start(said).ok());
   CHECK(h.base() == "the machine's");
   char opaque = 0;
   CHECK(getxattr((h.dir + "/base" + h.data).c_str(), "trusted.overlay.opaque", &opaque, 1) == 1);
@@ -101,18 +101,18 @@ TEST_CASE("lasting: data begin with the machine's, then as the furthest replica 
 
   SECTION("in order") {
     for (int i = 0; i < 3; ++i) h.leave(i, "left", "new", 7, Position::kEnded);
-    REQUIRE(h.start(said).none());
+    REQUIRE(h.start(said).ok());
     CHECK(h.base() == "new");
     CHECK(has(said, "equal on all replicas"));
     CHECK_FALSE(fs::exists(h.dir + "/r1/left"));
     CHECK_FALSE(fs::exists(h.dir + "/r1/position"));
-    REQUIRE(h.start(said).none());  // nothing was left: as it was
+    REQUIRE(h.start(said).ok());  // nothing was left: as it was
     CHECK(h.base() == "new");
   }
   SECTION("killed: the furthest, wherever its files are") {
     h.leave(0, "left", "older", 5, Position::kNone);
     h.leave(1, "upper", "newest", 9, Position::kNone);
-    REQUIRE(h.start(said).none());
+    REQUIRE(h.start(said).ok());
     CHECK(h.base() == "newest");
     CHECK(has(said, "replica 1 left it at log index 9"));
     CHECK(has(said, "replica 0 was at 5"));
@@ -122,18 +122,18 @@ TEST_CASE("lasting: data begin with the machine's, then as the furthest replica 
   SECTION("files of a server that was being started again") {
     h.leave(2, "upper", "half a copy", 9, Position::kNone);
     spill(h.dir + "/r2/kept-9" + h.data + "/file", "whole");
-    REQUIRE(h.start(said).none());
+    REQUIRE(h.start(said).ok());
     CHECK(h.base() == "whole");
   }
   SECTION("without a position files are half a copy of the base") {
     spill(h.dir + "/r0/upper" + h.data + "/file", "half");
-    REQUIRE(h.start(said).none());
+    REQUIRE(h.start(said).ok());
     CHECK(h.base() == "the machine's");
   }
   SECTION("one that differs at the same place is outvoted, and named") {
     h.leave(0, "left", "odd one", 7, Position::kEnded);
     for (int i = 1; i < 3; ++i) h.leave(i, "left", "good", 7, Position::kEnded);
-    REQUIRE(h.start(said).none());
+    REQUIRE(h.start(said).ok());
     CHECK(h.base() == "good");
     CHECK(has(said, "replica 0 has left other files"));
   }
@@ -142,17 +142,17 @@ TEST_CASE("lasting: data begin with the machine's, then as the furthest replica 
 TEST_CASE("lasting: the machine's directory is neither written nor mixed in", "[root]") {
   Home h;
   std::string said;
-  REQUIRE(h.start(said).none());
+  REQUIRE(h.start(said).ok());
   for (int i = 0; i < 3; ++i) h.leave(i, "left", "new", 7, Position::kEnded);
   spill(h.data + "/file", "the machine's, later");
   spill(h.data + "/another", "x");
-  REQUIRE(h.start(said).none());
+  REQUIRE(h.start(said).ok());
   CHECK(has(said, "has changed since"));
   CHECK(h.base() == "new");
   CHECK_FALSE(fs::exists(h.dir + "/base" + h.data + "/another"));
   CHECK(slurp(h.data + "/file") == "the machine's, later");
   fs::remove_all(h.data);  // it is not needed any more
-  REQUIRE(h.start(said).none());
+  REQUIRE(h.start(said).ok());
   CHECK(h.base() == "new");
 }
 
@@ -160,18 +160,18 @@ TEST_CASE("lasting: with a log on disk the base stays, and so does the log's ide
   Home h;
   h.options.durability = "disk";
   std::string said, first, second;
-  REQUIRE(h.start(said, &first).none());
+  REQUIRE(h.start(said, &first).ok());
   spill(h.dir + "/store/r0/file", "a log");
   h.leave(1, "upper", "newer", 9, Position::kNone);
-  REQUIRE(h.start(said, &second).none());
+  REQUIRE(h.start(said, &second).ok());
   CHECK(first == second);
   CHECK(h.base() == "the machine's");  // LAST-1
   CHECK(fs::exists(h.dir + "/store/r0/file"));
 
   const auto refused = [&](const std::string& part) {
-    const Problem p = h.start(said);
-    CHECK(p.status == Status::kUsage);
-    CHECK(has(p.text, part));
+    const Outcome p = h.start(said);
+    CHECK(status_of(p) == Status::kUsage);
+    CHECK(has(p.error().text, part));
     CHECK(fs::exists(h.dir + "/store/r0/file"));
   };
   SECTION("other durability") {
@@ -192,21 +192,21 @@ TEST_CASE("lasting: with a log on disk the base stays, and so does the log's ide
   }
   SECTION("another shell") {
     setenv("CRANE_TEST_OF_SHELLS", "x", 1);
-    REQUIRE(h.start(said).none());
+    REQUIRE(h.start(said).ok());
     CHECK(getenv("CRANE_TEST_OF_SHELLS") == nullptr);
   }
   SECTION("no logs") {
     fs::remove_all(h.dir + "/store");
     spill(h.dir + "/member-0", "x");
-    const Problem p = h.start(said);
-    CHECK(has(p.text, "the logs of all replicas are gone"));
+    const Outcome p = h.start(said);
+    CHECK(has(p.error().text, "the logs of all replicas are gone"));
   }
   SECTION("neither data nor disk") {
     h.options.durability = "memory";
     h.options.data.clear();
     setup::GroupDirectories directories;
-    const Problem p = directories.create(h.options.place());
-    CHECK(p.status == Status::kGroupExists);
+    const Outcome p = directories.create(h.options.place());
+    CHECK(status_of(p) == Status::kGroupExists);
     CHECK(fs::exists(h.dir + "/store/r0/file"));
   }
 }
@@ -215,20 +215,20 @@ TEST_CASE("lasting: what cannot be is refused, and nothing is left of it", "[roo
   Home h;
   std::string said;
   h.options.data = {h.scratch + "/nothing"};
-  CHECK(h.start(said).status == Status::kDirectory);
+  CHECK(status_of(h.start(said)) == Status::kDirectory);
   CHECK_FALSE(fs::exists(h.dir));
   h.options.data = {h.scratch};
-  const Problem p = h.start(said);
-  CHECK(has(p.text, "lies within it"));
+  const Outcome p = h.start(said);
+  CHECK(has(p.error().text, "lies within it"));
   CHECK_FALSE(fs::exists(h.dir));
   for (const char* wrong : {"/", "/run/x", "/proc/1", "/sys", "/dev/shm"}) {
     std::vector<std::string> data{wrong};
-    CHECK(resolve_data(data, true).status == Status::kUsage);
+    CHECK(status_of(resolve_data(data, true)) == Status::kUsage);
   }
   std::vector<std::string> nested{"/srv/a", "/srv/a/b"};
-  CHECK(resolve_data(nested, true).status == Status::kUsage);
+  CHECK(status_of(resolve_data(nested, true)) == Status::kUsage);
   std::vector<std::string> fine{"/srv/b", "/srv/a/../a", "/srv/b"};
-  CHECK(resolve_data(fine, true).none());
+  CHECK(resolve_data(fine, true).ok());
   CHECK(fine == std::vector<std::string>{"/srv/a", "/srv/b"});
-  CHECK(resolve_data(fine, false).status == Status::kUsage);
+  CHECK(status_of(resolve_data(fine, false)) == Status::kUsage);
 }

@@ -26,6 +26,8 @@
 
 using namespace crane::launcher;
 using namespace crane::setup;
+using crane::Done;
+using crane::Outcome;
 namespace fs = std::filesystem;
 
 namespace {
@@ -47,7 +49,7 @@ struct Scratch {
 
 constexpr auto kProgramMode = fs::perms(0755);
 
-Parsed parse(std::vector<const char*> words, Options& options, Problem& problem) {
+Parsed parse(std::vector<const char*> words, Options& options, Outcome& problem) {
   words.insert(words.begin(), "crane-run");
   return parse_options(static_cast<int>(words.size()), words.data(), options, problem);
 }
@@ -64,7 +66,7 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
 
 TEST_CASE("options: everything after -- belongs to the server", "[launcher]") {
   Options o;
-  Problem p;
+  Outcome p = Done{};
   REQUIRE(parse({"-n", "5", "--publish", "8080:80", "--publish", "443", "--mode", "parallel", "--",
                  "apache2", "-n", "7", "--", "-v"},
                 o, p) == Parsed::kRun);
@@ -100,11 +102,11 @@ TEST_CASE("options: wrong ones are told apart by status", "[launcher]") {
   };
   for (const auto& row : rows) {
     Options o;
-    Problem p;
+    Outcome p = Done{};
     CAPTURE(row.words.size(), row.words.empty() ? "" : row.words[0]);
     CHECK(parse(row.words, o, p) == Parsed::kProblem);
-    CHECK(p.status == row.status);
-    CHECK(p.text.find("; ") != std::string::npos);  // it says what to do
+    CHECK(status_of(p) == row.status);
+    CHECK(p.error().text.find("; ") != std::string::npos);  // it says what to do
   }
 }
 
@@ -126,7 +128,7 @@ TEST_CASE("options: checkpoints by themselves where they help", "[launcher]") {
   };
   for (const auto& row : rows) {
     Options o;
-    Problem p;
+    Outcome p = Done{};
     CAPTURE(row.words[0], row.every_s, row.log_mb);
     REQUIRE(parse(row.words, o, p) == Parsed::kRun);
     CHECK(o.checkpoint_every_s == row.every_s);
@@ -134,16 +136,16 @@ TEST_CASE("options: checkpoints by themselves where they help", "[launcher]") {
   }
   for (const char* option : {"--checkpoint-every", "--checkpoint-log"}) {
     Options o;
-    Problem p;
+    Outcome p = Done{};
     CHECK(parse({"--no-container", option, "5", "--", "true"}, o, p) == Parsed::kProblem);
-    CHECK(p.status == Status::kUsage);
-    CHECK(p.text.find(option) != std::string::npos);
+    CHECK(status_of(p) == Status::kUsage);
+    CHECK(p.error().text.find(option) != std::string::npos);
   }
 }
 
 TEST_CASE("options: how far the leader's server may be ahead", "[launcher]") {
   Options o;
-  Problem p;
+  Outcome p = Done{};
   REQUIRE(parse({"--", "true"}, o, p) == Parsed::kRun);
   CHECK(o.lag_ms == 250);
   REQUIRE(parse({"--lag", "0", "--", "true"}, o, p) == Parsed::kRun);
@@ -153,7 +155,7 @@ TEST_CASE("options: how far the leader's server may be ahead", "[launcher]") {
 
 TEST_CASE("options: a server is ended for its files only where that is allowed", "[launcher]") {
   Options o;
-  Problem p;
+  Outcome p = Done{};
   REQUIRE(parse({"--", "true"}, o, p) == Parsed::kRun);
   CHECK_FALSE(o.restart_checkpoints);
   REQUIRE(parse({"--restart-checkpoints", "--restart-every", "900", "--", "true"}, o, p) ==
@@ -170,7 +172,7 @@ TEST_CASE("options: a server is ended for its files only where that is allowed",
 
 TEST_CASE("options: nodes and hosts are told what was typed", "[launcher]") {
   Options o;
-  Problem p;
+  Outcome p = Done{};
   REQUIRE(parse({"--lag", "7", "--n-clock", "50", "--restart-checkpoints", "--restart-every", "9",
                  "--checkpoint-every", "5", "--admission", "classic", "--record", "here",
                  "--strict", "--", "true"},
@@ -197,7 +199,7 @@ TEST_CASE("options: nodes and hosts are told what was typed", "[launcher]") {
 
 TEST_CASE("options: several hosts", "[launcher]") {
   Options options;
-  Problem problem;
+  Outcome problem = Done{};
   const std::vector<const char*> good{"--hosts",   "a=10.0.0.1,b=10.0.0.2,c=10.0.0.3",
                                       "--fabric",  "verbs",
                                       "--publish", "8080:80",
@@ -207,54 +209,55 @@ TEST_CASE("options: several hosts", "[launcher]") {
   CHECK((options.replicas == 3 && options.remote.hosts[2].address == "10.0.0.3"));
   const GroupFile sent = group_file_of(options);
   GroupFile read;
-  REQUIRE(parse_group_file(to_toml(sent), "sent", read).none());
+  REQUIRE(parse_group_file(to_toml(sent), "sent", read).ok());
   CHECK((read.fabric == "verbs" && read.replicas.size() == 3 && read.publish == sent.publish));
   CHECK((read.command == options.program && read.container && read.forward));
-  const auto status_of = [&problem](std::vector<const char*> words) {
+  const auto status_with = [&problem](std::vector<const char*> words) {
     Options fresh;
-    return parse(std::move(words), fresh, problem) == Parsed::kProblem ? problem.status
+    return parse(std::move(words), fresh, problem) == Parsed::kProblem ? status_of(problem)
                                                                        : Status::kOk;
   };
-  CHECK(status_of({"--fabric", "tcp", "--", "apache2"}) == Status::kUsage);
-  CHECK(status_of({"--hosts", "a,b", "--", "apache2"}) == Status::kReplicas);
-  CHECK(status_of({"--hosts", "a,b,c", "-n", "5", "--", "apache2"}) == Status::kReplicas);
-  CHECK(status_of({"--hosts", "a,b,c", "--fabric", "shm", "--", "apache2"}) == Status::kUsage);
-  CHECK(status_of({"--hosts", "a,b,c", "--perturb", "1", "--", "apache2"}) == Status::kUsage);
-  CHECK(status_of({"--hosts", "a,b,c", "--durability", "disk", "--", "apache2"}) == Status::kUsage);
-  CHECK(status_of({"--hosts", "a,b,c", "--dir", "here", "--", "apache2"}) == Status::kUsage);
-  CHECK(status_of({"--hosts", "a,b,c", "--record", "here", "--", "x"}) == Status::kUsage);
-  CHECK(status_of({"--hosts", "a,b,c", "--stop"}) == Status::kUsage);
-  CHECK(status_of({"--hosts", "a,b,c", "--name", "g", "--stop"}) == Status::kOk);
+  CHECK(status_with({"--fabric", "tcp", "--", "apache2"}) == Status::kUsage);
+  CHECK(status_with({"--hosts", "a,b", "--", "apache2"}) == Status::kReplicas);
+  CHECK(status_with({"--hosts", "a,b,c", "-n", "5", "--", "apache2"}) == Status::kReplicas);
+  CHECK(status_with({"--hosts", "a,b,c", "--fabric", "shm", "--", "apache2"}) == Status::kUsage);
+  CHECK(status_with({"--hosts", "a,b,c", "--perturb", "1", "--", "apache2"}) == Status::kUsage);
+  CHECK(status_with({"--hosts", "a,b,c", "--durability", "disk", "--", "apache2"}) ==
+        Status::kUsage);
+  CHECK(status_with({"--hosts", "a,b,c", "--dir", "here", "--", "apache2"}) == Status::kUsage);
+  CHECK(status_with({"--hosts", "a,b,c", "--record", "here", "--", "x"}) == Status::kUsage);
+  CHECK(status_with({"--hosts", "a,b,c", "--stop"}) == Status::kUsage);
+  CHECK(status_with({"--hosts", "a,b,c", "--name", "g", "--stop"}) == Status::kOk);
 }
 
 TEST_CASE("program: found as a shell finds it, also in sbin", "[launcher]") {
   std::string path;
-  CHECK(find_program("sh", path).none());
+  CHECK(find_program("sh", path).ok());
   CHECK(path[0] == '/');
   setenv("PATH", "/usr/bin:/bin", 1);
-  CHECK(find_program("mkswap", path).none());
-  CHECK(find_program("no-such-program-at-all", path).status == Status::kProgramMissing);
-  CHECK(find_program("/no/such/program", path).status == Status::kProgramMissing);
+  CHECK(find_program("mkswap", path).ok());
+  CHECK(status_of(find_program("no-such-program-at-all", path)) == Status::kProgramMissing);
+  CHECK(status_of(find_program("/no/such/program", path)) == Status::kProgramMissing);
   Scratch scratch;
   const auto file = scratch.file("server", "text", fs::perms(0644));
-  CHECK(find_program(file, path).status == Status::kNotExecutable);
+  CHECK(status_of(find_program(file, path)) == Status::kNotExecutable);
 }
 
 TEST_CASE("program: what cannot be preloaded is refused before it runs", "[launcher]") {
   Scratch scratch;
   std::string shell;
-  REQUIRE(find_program("sh", shell).none());
-  CHECK(check_program(shell).none());
-  CHECK(check_program(scratch.file("script", "#!/bin/sh -e\nexit 0\n", kProgramMode)).none());
-  CHECK(check_program(scratch.file("env", "#!/usr/bin/env python3\n", kProgramMode)).none());
-  CHECK(check_program(scratch.file("text", "just text\n", kProgramMode)).status ==
+  REQUIRE(find_program("sh", shell).ok());
+  CHECK(check_program(shell).ok());
+  CHECK(check_program(scratch.file("script", "#!/bin/sh -e\nexit 0\n", kProgramMode)).ok());
+  CHECK(check_program(scratch.file("env", "#!/usr/bin/env python3\n", kProgramMode)).ok());
+  CHECK(status_of(check_program(scratch.file("text", "just text\n", kProgramMode))) ==
         Status::kUnsuitable);
   const std::string source = scratch.file("s.c", "int main(void) { return 0; }\n", kProgramMode);
   const std::string made = scratch.path + "/static";
   if (std::system(("gcc -static -o " + made + " " + source + " 2>/dev/null").c_str()) == 0) {
     const auto refused = check_program(made);
-    CHECK(refused.status == Status::kUnsuitable);
-    CHECK(refused.text.find("statically linked") != std::string::npos);
+    CHECK(status_of(refused) == Status::kUnsuitable);
+    CHECK(refused.error().text.find("statically linked") != std::string::npos);
   }
   // A program of another machine: the header of a real one with its machine field changed.
   fs::copy_file(shell, scratch.path + "/foreign");
@@ -262,14 +265,14 @@ TEST_CASE("program: what cannot be preloaded is refused before it runs", "[launc
   foreign.seekp(18);
   foreign.put(static_cast<char>(183));  // EM_AARCH64
   foreign.close();
-  CHECK(check_program(scratch.path + "/foreign").status == Status::kUnsuitable);
+  CHECK(status_of(check_program(scratch.path + "/foreign")) == Status::kUnsuitable);
   if (geteuid() == 0) {
     fs::copy_file(shell, scratch.path + "/setuid");
     REQUIRE(chown((scratch.path + "/setuid").c_str(), 65534, 65534) == 0);
     REQUIRE(chmod((scratch.path + "/setuid").c_str(), 04755) == 0);
     const auto refused = check_program(scratch.path + "/setuid");
-    CHECK(refused.status == Status::kUnsuitable);
-    CHECK(refused.text.find("set-user-id") != std::string::npos);
+    CHECK(status_of(refused) == Status::kUnsuitable);
+    CHECK(refused.error().text.find("set-user-id") != std::string::npos);
   }
 }
 
@@ -326,14 +329,14 @@ TEST_CASE("profile: nginx stays in the foreground, and keeps the user's directiv
 
 TEST_CASE("options: line-up points are read, and wrong ones refused", "[launcher]") {
   Options o, wrong;
-  Problem p;
+  Outcome p = Done{};
   REQUIRE(parse({"--line-up", "f:8:5000", "--line-up", "g:2:0", "--", "true"}, o, p) ==
           Parsed::kRun);
   CHECK(o.line_ups == std::vector<std::string>{"f:8:5000", "g:2:0"});
   CHECK(o.program == std::vector<std::string>{"true"});
   REQUIRE(parse({"--line-up", "f:8", "--", "true"}, wrong, p) == Parsed::kProblem);
-  CHECK(p.status == Status::kUsage);
-  CHECK(p.text.find("f:8") != std::string::npos);
+  CHECK(status_of(p) == Status::kUsage);
+  CHECK(p.error().text.find("f:8") != std::string::npos);
 }
 
 TEST_CASE("profile: PHP's entry is a line-up point of who runs PHP", "[launcher]") {
@@ -431,13 +434,13 @@ TEST_CASE("listeners: one socket per port, opened once, published where asked", 
   const std::uint16_t port = ntohs(address.sin_port);
   Listeners listeners({{port, 80}});
   const auto taken = listeners.open(80, "127.0.0.1", 5, fd, fresh);
-  CHECK(taken.status == Status::kPortTaken);
-  CHECK(taken.text.find(std::to_string(port)) != std::string::npos);
+  CHECK(status_of(taken) == Status::kPortTaken);
+  CHECK(taken.error().text.find(std::to_string(port)) != std::string::npos);
   close(holder);
-  REQUIRE(listeners.open(80, "127.0.0.1", 5, fd, fresh).none());
+  REQUIRE(listeners.open(80, "127.0.0.1", 5, fd, fresh).ok());
   CHECK(fresh);
   int again = -1;
-  REQUIRE(listeners.open(80, "127.0.0.1", 5, again, fresh).none());
+  REQUIRE(listeners.open(80, "127.0.0.1", 5, again, fresh).ok());
   CHECK_FALSE(fresh);
   CHECK(again == fd);
   CHECK(listeners.sockets().at(80).published == port);
@@ -452,16 +455,16 @@ TEST_CASE("directories: locked while the group lives, gone afterwards", "[launch
   const std::string dir = o.dir + "/" + o.name, shm = "/dev/shm/crane." + o.name;
   {
     GroupDirectories first;
-    REQUIRE(first.create(o.place()).none());
+    REQUIRE(first.create(o.place()).ok());
     CHECK(fs::is_directory(dir + "/r2"));
     CHECK(fs::is_directory(shm + "/r2"));
     CHECK((fs::status(shm).permissions() & fs::perms(0777)) == fs::perms(0700));
     GroupDirectories second;
-    CHECK(second.create(o.place()).status == Status::kGroupExists);
+    CHECK(status_of(second.create(o.place())) == Status::kGroupExists);
     Options elsewhere = o;  // the name is taken on the whole machine
     elsewhere.dir = scratch.path + "/other";
     GroupDirectories third;
-    CHECK(third.create(elsewhere.place()).status == Status::kGroupExists);
+    CHECK(status_of(third.create(elsewhere.place())) == Status::kGroupExists);
   }
   CHECK_FALSE(fs::exists(dir));
   CHECK_FALSE(fs::exists(shm));
@@ -486,14 +489,14 @@ TEST_CASE("directories: what a killed group left is removed, another version's i
   {
     GroupDirectories d;
     const auto refused = d.create(o.place());
-    CHECK(refused.status == Status::kSharedVersion);
-    CHECK(refused.text.find(shm) != std::string::npos);
+    CHECK(status_of(refused) == Status::kSharedVersion);
+    CHECK(refused.error().text.find(shm) != std::string::npos);
   }
   CHECK(fs::exists(shm + "/r0/segment"));
   leave(crane::dmt::kSegmentMagic, crane::dmt::kLayoutVersion);
   {
     GroupDirectories d;
-    CHECK(d.create(o.place()).none());
+    CHECK(d.create(o.place()).ok());
     CHECK_FALSE(fs::exists(shm + "/r0/segment"));
   }
   CHECK_FALSE(fs::exists(shm));
@@ -507,22 +510,22 @@ TEST_CASE("directories: an agent's go with it, and never what another node holds
   const GroupPlace place{name, scratch.path, 3, ""};
   {
     GroupDirectories agent, twin;
-    REQUIRE(agent.create_host(place, 1).none());
-    CHECK(twin.create_host(place, 1).status == Status::kGroupExists);
+    REQUIRE(agent.create_host(place, 1).ok());
+    CHECK(status_of(twin.create_host(place, 1)) == Status::kGroupExists);
     CHECK(fs::status(agent.host_dir()).permissions() == fs::perms(0700));
     GroupDirectories node;  // one that the agent did not start
-    REQUIRE(node.create_replica(place, 1).none());
+    REQUIRE(node.create_replica(place, 1).ok());
     agent.remove_host(Goes::kAll);
     CHECK((fs::exists(group + "/r1") && fs::exists(shm + "/r1") && !fs::exists(group + "/h1")));
-    CHECK(twin.create_host(place, 1).status == Status::kGroupExists);
-    CHECK(twin.create_host(place, 2).none());
+    CHECK(status_of(twin.create_host(place, 1)) == Status::kGroupExists);
+    CHECK(twin.create_host(place, 2).ok());
   }
   GroupDirectories last;
-  REQUIRE(last.create_host(place, 1).none());
+  REQUIRE(last.create_host(place, 1).ok());
   last.remove_host(Goes::kAllButLogs);
   CHECK((fs::exists(group + "/r1") && !fs::exists(shm + "/r1")));
   GroupDirectories again;
-  REQUIRE(again.create_host(place, 1).none());
+  REQUIRE(again.create_host(place, 1).ok());
   again.remove_host(Goes::kAll);
   CHECK(!fs::exists(group + "/r1"));
   fs::remove_all(shm);
@@ -534,6 +537,6 @@ TEST_CASE("directories: an unusable --dir is named", "[launcher]") {
   o.name = unique_name("bad");
   o.dir = scratch.file("file", "", fs::perms(0644));
   GroupDirectories d;
-  CHECK(d.create(o.place()).status == Status::kDirectory);
+  CHECK(status_of(d.create(o.place())) == Status::kDirectory);
   CHECK_FALSE(fs::exists("/dev/shm/crane." + o.name));
 }

@@ -18,6 +18,7 @@
 
 using namespace crane::node;
 using crane::setup::Status;
+using crane::setup::status_of;
 
 namespace {
 
@@ -43,10 +44,10 @@ bool holds_when_placed(Config config, Check check) {
 
 void check_refused(Config config, const std::string& what) {
   const auto p = check_placement("g.toml", config);
-  CAPTURE(p.text);
-  CHECK(p.status == Status::kGroupFile);
+  CAPTURE((p.ok() ? "" : p.error().text));
+  CHECK(status_of(p) == Status::kGroupFile);
   for (const std::string& word : {std::string("g.toml"), what, std::string("; name another")}) {
-    CHECK(p.text.find(word) != std::string::npos);
+    CHECK(p.error().text.find(word) != std::string::npos);
   }
 }
 
@@ -55,7 +56,7 @@ void check_refused(Config config, const std::string& what) {
 TEST_CASE("placement: the replica is bound to its processors", "[placement]") {
   Config config;
   config.cpus = {first_processor()};
-  REQUIRE(check_placement("g.toml", config).none());
+  REQUIRE(check_placement("g.toml", config).ok());
   CHECK(holds_when_placed(config,
                           [&] { return own_processors() == std::to_string(config.cpus.front()); }));
 }
@@ -64,7 +65,7 @@ TEST_CASE("placement: a NUMA node gives its processors and its memory", "[placem
   if (!has_nodes()) return;  // a kernel without NUMA
   Config config;
   config.numa_node = 0;
-  REQUIRE(check_placement("g.toml", config).none());
+  REQUIRE(check_placement("g.toml", config).ok());
   CHECK_FALSE(config.cpus.empty());
   CHECK(holds_when_placed(config, [&] {
     int mode = -1;

@@ -93,7 +93,7 @@ TEST_CASE_METHOD(World, "a replica begins at the newest checkpoint of its log",
   CHECK(made == std::vector{Index{5}, Index{9}});
   config.restore = true;
   StartingPoint start(config, agreed, true);
-  REQUIRE_FALSE(start.find());
+  REQUIRE(start.find().ok());
   CHECK(start.at_checkpoint());
   CHECK_FALSE(start.revives());
   CHECK(start.state().at.index == Index{9});
@@ -110,12 +110,12 @@ TEST_CASE_METHOD(World, "a checkpoint of another log is none", "[packer][START-1
   config.log_id = 43;
   config.restore = true;
   StartingPoint start(config, agreed, true);
-  const auto failure = start.find();
-  REQUIRE(failure);
-  CHECK(failure->first == ExitStatus::kNoCheckpoint);
+  const auto found = start.find();
+  REQUIRE_FALSE(found.ok());
+  CHECK(exit_status_of(found.error()) == ExitStatus::kNoCheckpoint);
   config.may_begin = true;
   StartingPoint again(config, agreed, true);
-  CHECK_FALSE(again.find());
+  CHECK(again.find().ok());
   CHECK(again.runs_all_again());
   CHECK(std::string(again.recovered_by()) == "replay");
 }
@@ -128,7 +128,7 @@ TEST_CASE_METHOD(World, "one whose new server would not go on where the old one 
   make(std::move(torn));
   StartingPoint start(config, agreed, true);
   config.restore = true;
-  REQUIRE_FALSE(start.find());
+  REQUIRE(start.find().ok());
   CHECK(start.state().at.index == Index{5});
 }
 
@@ -138,12 +138,12 @@ TEST_CASE_METHOD(World, "a server of another configuration does not come back",
   config.restore = true;
   agreed[1] = 8;
   StartingPoint start(config, agreed, true);
-  const auto failure = start.find();
-  REQUIRE(failure);
-  CHECK(failure->first == ExitStatus::kDisagrees);
-  CHECK(failure->second.find("the server's command line") != std::string::npos);
+  const auto found = start.find();
+  REQUIRE_FALSE(found.ok());
+  CHECK(exit_status_of(found.error()) == ExitStatus::kDisagrees);
+  CHECK(found.error().text.find("the server's command line") != std::string::npos);
   StartingPoint replay(config, agreed, false);
-  CHECK_FALSE(replay.find());
+  CHECK(replay.find().ok());
 }
 
 TEST_CASE_METHOD(World, "what was compared with the others is relied on, once",

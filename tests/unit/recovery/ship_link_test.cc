@@ -110,10 +110,9 @@ struct Group {
     auto others = others_of(who);
     others.replicas = {0};
     Checkpoints here({there, 1, {}});
-    Why why;
-    const auto got = checkpoint::fetch_newest(
-        others, ours, Index{0}, here, [](const std::string&) {}, why);
-    spill(scratch.path() + "/why", why.text);
+    const auto got =
+        checkpoint::fetch_newest(others, ours, Index{0}, here, [](const std::string&) {});
+    spill(scratch.path() + "/why", got.ok() ? "" : got.error().text);
     ::_exit(got.ok() ? 0 : static_cast<int>(got.error().code));
   }
   int ended(pid_t child) {
@@ -127,10 +126,10 @@ struct Group {
     visitors.erase(visitors.begin());
     REQUIRE(worker
                 .start(
-                    [&](const Worker::Say&, Why& why) -> Result<std::string> {
+                    [&](const Worker::Say&) -> Result<std::string> {
                       ShipLink wire(std::move(link), kSilenceMs);
                       Checkpoints here({from, 1, {}});
-                      const auto served = checkpoint::serve(wire, here, false, why);
+                      const auto served = checkpoint::serve(wire, here, false);
                       if (!served) return served.error();
                       return served.value().name;
                     },
@@ -157,7 +156,6 @@ TEST_CASE("ship link: a checkpoint comes by the fabric's port", "[root][processe
     }
     for (const auto& worker : workers) {
       if (!worker->idle() && worker->advance()) {
-        INFO(worker->why());
         REQUIRE(worker->result().ok());
         given.push_back(worker->result().value());
       }

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 using namespace crane::setup;
+using crane::Outcome;
 
 namespace {
 
@@ -116,20 +117,20 @@ void check_whole(const GroupFile& f) {
 
 TEST_CASE("group file: every key is read, and written so that it is read again", "[setup]") {
   GroupFile f;
-  const Problem p = parse_group_file(kWhole, "g.toml", f);
-  INFO(p.text);
-  REQUIRE(p.none());
+  const Outcome p = parse_group_file(kWhole, "g.toml", f);
+  INFO((p.ok() ? "" : p.error().text));
+  REQUIRE(p.ok());
   check_whole(f);
   GroupFile again;
   const std::string text = to_toml(f);
   INFO(text);
-  REQUIRE(parse_group_file(text, "again", again).none());
+  REQUIRE(parse_group_file(text, "again", again).ok());
   check_whole(again);
 }
 
 TEST_CASE("group file: the least that is needed, with the defaults", "[setup]") {
   GroupFile f;
-  REQUIRE(parse_group_file(kLeast, "g.toml", f).none());
+  REQUIRE(parse_group_file(kLeast, "g.toml", f).ok());
   CHECK(f.fabric == "tcp");
   CHECK(f.fence == "deregister");
   CHECK(f.durability == "memory");
@@ -142,10 +143,10 @@ TEST_CASE("group file: the least that is needed, with the defaults", "[setup]") 
 TEST_CASE("group file: clients' addresses alone may be listened on", "[setup]") {
   GroupFile f;
   const std::string text = std::string(kLeast) + "[clients]\nlisten = \"clients\"\n";
-  REQUIRE(parse_group_file(text, "g.toml", f).none());
+  REQUIRE(parse_group_file(text, "g.toml", f).ok());
   CHECK_FALSE(f.listen_any);
   GroupFile again;
-  REQUIRE(parse_group_file(to_toml(f), "again", again).none());
+  REQUIRE(parse_group_file(to_toml(f), "again", again).ok());
   CHECK_FALSE(again.listen_any);
 }
 
@@ -202,10 +203,10 @@ TEST_CASE("group file: what is wrong is named with its line", "[setup]") {
     REQUIRE(at != std::string::npos);
     text.replace(at, row.from.size(), row.to);
     GroupFile f;
-    const Problem p = parse_group_file(text, "g.toml", f);
-    CAPTURE(row.from, row.to, p.text);
-    CHECK(p.status == Status::kGroupFile);
-    for (const auto& word : row.words) CHECK(p.text.find(word) != std::string::npos);
-    CHECK(p.text.find("; ") != std::string::npos);  // it says what to do
+    const Outcome p = parse_group_file(text, "g.toml", f);
+    CAPTURE(row.from, row.to, (p.ok() ? "" : p.error().text));
+    CHECK(status_of(p) == Status::kGroupFile);
+    for (const auto& word : row.words) CHECK(p.error().text.find(word) != std::string::npos);
+    CHECK(p.error().text.find("; ") != std::string::npos);  // it says what to do
   }
 }

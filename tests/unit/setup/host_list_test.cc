@@ -7,13 +7,14 @@
 #include <catch2/catch.hpp>
 
 using namespace crane::setup;
+using crane::Outcome;
 
 namespace {
 
-Status status_of(const std::string& text) {
+Status status_after(const std::string& text) {
   std::vector<HostWord> hosts;
-  const Problem parsed = parse_hosts(text, hosts);
-  return parsed.none() ? resolve_hosts(hosts).status : parsed.status;
+  const Outcome parsed = parse_hosts(text, hosts);
+  return status_of(parsed.ok() ? resolve_hosts(hosts) : parsed);
 }
 
 }  // namespace
@@ -21,7 +22,7 @@ Status status_of(const std::string& text) {
 TEST_CASE("hosts are names with or without an address and a port", "[hosts]") {
   std::vector<HostWord> hosts;
   REQUIRE(parse_hosts("h1,root@h2=10.0.0.2,h3=10.0.0.3:7200,root@10.0.0.4,h5=[fd00::5]:7300", hosts)
-              .none());
+              .ok());
   REQUIRE(hosts.size() == 5);
   CHECK((hosts[0].name == "h1" && hosts[0].address.empty() && hosts[0].port == kReplicaPort));
   CHECK((hosts[1].name == "root@h2" && hosts[1].address == "10.0.0.2"));
@@ -32,20 +33,20 @@ TEST_CASE("hosts are names with or without an address and a port", "[hosts]") {
 
 TEST_CASE("an IPv6 address needs no brackets without a port", "[hosts]") {
   std::vector<HostWord> hosts;
-  REQUIRE(parse_hosts("a=fd00::1,b=fd00::2,c=fd00::3", hosts).none());
+  REQUIRE(parse_hosts("a=fd00::1,b=fd00::2,c=fd00::3", hosts).ok());
   CHECK((hosts[2].address == "fd00::3" && hosts[2].port == kReplicaPort));
 }
 
 TEST_CASE("lists that are no group are refused", "[hosts]") {
-  CHECK(status_of("a=10.0.0.1,b=10.0.0.2,c=10.0.0.3") == Status::kOk);
+  CHECK(status_after("a=10.0.0.1,b=10.0.0.2,c=10.0.0.3") == Status::kOk);
   for (const char* few : {"a", "a,b", "a,b,c,d", "a,b,c,d,e,f,g,h,i,j,k"}) {
-    CHECK(status_of(few) == Status::kReplicas);
+    CHECK(status_after(few) == Status::kReplicas);
   }
   for (const char* wrong :
        {"", "a,,b", "a,b,", "-oProxyCommand=x,b,c", "a b,c,d", "a;b,c,d", "a,b,a=10.0.0.1",
         "a=,b,c", "a=name,b,c", "a=10.0.0.1:0,b,c", "a=10.0.0.1:65536,b,c", "a=10.0.0.1:x,b,c",
         "a=[10.0.0.1,b,c", "a=10.0.0.1,b=10.0.0.1,c=10.0.0.3"}) {
     CAPTURE(wrong);
-    CHECK(status_of(wrong) == Status::kUsage);
+    CHECK(status_after(wrong) == Status::kUsage);
   }
 }

@@ -17,16 +17,16 @@ TEST_CASE("line-ups: a function, a count and a time", "[setup]") {
   CHECK(l.count == 8);
   CHECK(l.timeout_us == 5000);
   CHECK(text_of(l) == "php_execute_script:8:5000");
-  CHECK(check_line_ups({"f:1:0", "_ZN3foo3barEv:4096:1000000000"}).none());
+  CHECK(check_line_ups({"f:1:0", "_ZN3foo3barEv:4096:1000000000"}).ok());
   for (const char* wrong : {"", "f", "f:8", "f:8:", ":8:5000", "f:0:5000", "f:8:5000:1", "f:-1:1",
                             "f: 8:1", "f:4097:1", "f:8:1000000001", "a b:8:1", "f:8:99999999999"}) {
     CAPTURE(wrong);
-    CHECK(check_line_ups({wrong}).status == Status::kUsage);
+    CHECK(status_of(check_line_ups({wrong})) == Status::kUsage);
   }
   const std::string long_name(64, 'f');
-  CHECK(check_line_ups({long_name.substr(1) + ":8:1"}).none());
-  CHECK(check_line_ups({long_name + ":8:1"}).status == Status::kUsage);
-  CHECK(check_line_ups({"a:1:1", "b:1:1", "c:1:1", "d:1:1", "e:1:1"}).status == Status::kUsage);
+  CHECK(check_line_ups({long_name.substr(1) + ":8:1"}).ok());
+  CHECK(status_of(check_line_ups({long_name + ":8:1"})) == Status::kUsage);
+  CHECK(status_of(check_line_ups({"a:1:1", "b:1:1", "c:1:1", "d:1:1", "e:1:1"})) == Status::kUsage);
 }
 
 TEST_CASE("line-ups: the user's, then the profile's in parallel mode", "[setup]") {

@@ -11,6 +11,7 @@
 #include "runtime/setup/option_words.h"
 
 using namespace crane::setup;
+using crane::Outcome;
 using nlohmann::json;
 using Section = OptionRow::Section;
 
@@ -64,9 +65,9 @@ std::string file_with(const OptionRow& row, const std::string& text) {
   return group + "[[replica]]\naddress = \"127.0.0.1\"\nport = 1\n" + server;
 }
 
-Problem from_toml(const OptionRow& row, const Typed& value, NodeOptions& options) {
+Outcome from_toml(const OptionRow& row, const Typed& value, NodeOptions& options) {
   GroupFile file;
-  Problem p = parse_group_file(file_with(row, value.toml), "g.toml", file);
+  Outcome p = parse_group_file(file_with(row, value.toml), "g.toml", file);
   options = file;
   return p;
 }
@@ -100,9 +101,9 @@ TEST_CASE("option table: every row is set by each form, and nothing else is", "[
     NodeOptions words, toml, read;
     CHECK(from_words(row, value, words));
     CHECK(changed(row, words) == alone);
-    const Problem p = from_toml(row, value, toml);
-    INFO(p.text);
-    CHECK(p.none());
+    const Outcome p = from_toml(row, value, toml);
+    INFO((p.ok() ? "" : p.error().text));
+    CHECK(p.ok());
     CHECK(changed(row, toml) == alone);
     CHECK(from_json(row, value, read) == nullptr);
     CHECK(changed(row, read) == alone);
@@ -122,16 +123,16 @@ TEST_CASE("option table: a number's limits are the same in each form", "[setup]"
     const Typed least = typed(std::uint32_t{0}), most = typed(row.limits.most);
     const Typed beyond = typed(row.limits.most + 1);
     CHECK(from_words(row, least, ignored) == (row.limits.least_typed == 0));
-    CHECK(from_toml(row, least, ignored).none());
+    CHECK(from_toml(row, least, ignored).ok());
     CHECK(from_json(row, least, ignored) == nullptr);
     CHECK(from_words(row, most, ignored));
-    CHECK(from_toml(row, most, ignored).none());
+    CHECK(from_toml(row, most, ignored).ok());
     CHECK(from_json(row, most, ignored) == nullptr);
     CHECK(from_words(row, beyond, ignored) == row.limits.file_only);
-    const Problem p = from_toml(row, beyond, ignored);
-    CHECK(p.status == Status::kGroupFile);
-    CHECK(p.text.find(std::string(" ") + row.key + " is no number it can be; use 0 to " +
-                      std::to_string(row.limits.most)) != std::string::npos);
+    const Outcome p = from_toml(row, beyond, ignored);
+    CHECK(status_of(p) == Status::kGroupFile);
+    CHECK(p.error().text.find(std::string(" ") + row.key + " is no number it can be; use 0 to " +
+                              std::to_string(row.limits.most)) != std::string::npos);
     const char* wrong = from_json(row, beyond, ignored);
     CHECK((wrong == nullptr) == row.limits.file_only);
     if (wrong != nullptr) CHECK(std::string(wrong) == row.key);
@@ -144,14 +145,15 @@ TEST_CASE("option table: a choice's texts are the same in each form", "[setup]")
     for (const auto& text : row.limits.choices) {
       CAPTURE(row.key, text);
       CHECK(from_words(row, typed(text), ignored));
-      CHECK(from_toml(row, typed(text), ignored).none());
+      CHECK(from_toml(row, typed(text), ignored).ok());
       CHECK(from_json(row, typed(text), ignored) == nullptr);
     }
     if (row.limits.choices.empty()) continue;
     CAPTURE(row.key);
     CHECK_FALSE(from_words(row, typed(std::string("other")), ignored));
-    CHECK(from_toml(row, typed(std::string("other")), ignored).text.find(row.limits.choices[1]) !=
-          std::string::npos);
+    CHECK(from_toml(row, typed(std::string("other")), ignored)
+              .error()
+              .text.find(row.limits.choices[1]) != std::string::npos);
     CHECK(std::string(from_json(row, typed(std::string("other")), ignored)) == row.key);
   }
 }
@@ -160,8 +162,8 @@ TEST_CASE("option table: what is written is read again", "[setup]") {
   for (const OptionRow& row : option_rows()) {
     CAPTURE(row.key);
     GroupFile file, again;
-    REQUIRE(parse_group_file(file_with(row, another(row).toml), "g.toml", file).none());
-    REQUIRE(parse_group_file(to_toml(file), "again", again).none());
+    REQUIRE(parse_group_file(file_with(row, another(row).toml), "g.toml", file).ok());
+    REQUIRE(parse_group_file(to_toml(file), "again", again).ok());
     json written;
     write_options(file, written);
     CHECK(written.size() == option_rows().size());

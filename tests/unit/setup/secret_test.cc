@@ -9,6 +9,7 @@
 #include <fstream>
 
 using namespace crane::setup;
+using crane::Outcome;
 namespace fs = std::filesystem;
 
 namespace {
@@ -34,18 +35,18 @@ struct Scratch {
 TEST_CASE("secret: a made one can be used, and is not made twice", "[setup]") {
   Scratch scratch;
   const std::string path = scratch.path + "/secret";
-  REQUIRE(make_secret(path).none());
+  REQUIRE(make_secret(path).ok());
   struct stat info {};
   REQUIRE(stat(path.c_str(), &info) == 0);
   CHECK((info.st_mode & 0777) == 0600);
   GroupKeys keys, again;
-  REQUIRE(read_secret(path, "g", keys).none());
-  REQUIRE(read_secret(path, "g", again).none());
+  REQUIRE(read_secret(path, "g", keys).ok());
+  REQUIRE(read_secret(path, "g", again).ok());
   CHECK(keys.log_id == again.log_id);
-  CHECK(make_secret(path).status == Status::kSecret);
+  CHECK(status_of(make_secret(path)) == Status::kSecret);
   GroupKeys other;
-  REQUIRE(make_secret(path + "2").none());
-  REQUIRE(read_secret(path + "2", "g", other).none());
+  REQUIRE(make_secret(path + "2").ok());
+  REQUIRE(read_secret(path + "2", "g", other).ok());
   CHECK(other.log_id != keys.log_id);
 }
 
@@ -53,21 +54,21 @@ TEST_CASE("secret: one that others can read, or that is short, is refused", "[se
   Scratch scratch;
   const std::string good(32, 'x');
   GroupKeys keys;
-  CHECK(read_secret(scratch.file("good", good, 0600), "g", keys).none());
-  CHECK(read_secret(scratch.file("own", good, 0400), "g", keys).none());
+  CHECK(read_secret(scratch.file("good", good, 0600), "g", keys).ok());
+  CHECK(read_secret(scratch.file("own", good, 0400), "g", keys).ok());
   for (const mode_t mode : {0640, 0604, 0620, 0660, 0644, 0666}) {
-    const Problem p = read_secret(scratch.file("open", good, mode), "g", keys);
-    CAPTURE(mode, p.text);
-    CHECK(p.status == Status::kSecret);
-    CHECK(p.text.find("chmod 600") != std::string::npos);
+    const Outcome p = read_secret(scratch.file("open", good, mode), "g", keys);
+    CAPTURE(mode, (p.ok() ? "" : p.error().text));
+    CHECK(status_of(p) == Status::kSecret);
+    CHECK(p.error().text.find("chmod 600") != std::string::npos);
   }
   // Line ends are not secret: 31 bytes and a line end are 31 bytes.
-  const Problem p =
+  const Outcome p =
       read_secret(scratch.file("short", std::string(31, 'x') + "\n", 0600), "g", keys);
-  CHECK(p.status == Status::kSecret);
-  CHECK(p.text.find("31 bytes") != std::string::npos);
-  CHECK(read_secret(scratch.path + "/none", "g", keys).status == Status::kSecret);
-  CHECK(read_secret(scratch.path, "g", keys).status == Status::kSecret);
+  CHECK(status_of(p) == Status::kSecret);
+  CHECK(p.error().text.find("31 bytes") != std::string::npos);
+  CHECK(status_of(read_secret(scratch.path + "/none", "g", keys)) == Status::kSecret);
+  CHECK(status_of(read_secret(scratch.path, "g", keys)) == Status::kSecret);
 }
 
 TEST_CASE("secret: every use and every group has a key of its own", "[setup]") {
