@@ -305,8 +305,8 @@ $(foreach s,$(FUZZ_SRC),$(eval $(call fuzz_program,$(s))))
 fuzzers: $(FUZZERS)
 
 # Libraries of these are in the folder, too: built with -shared, found beside them.
-$(OUT)/interpose/line_up_points $(OUT)/interpose/line_up_points_off: \
-  $(OUT)/interpose/crane_line_up_library $(OUT)/interpose/crane_line_up_plugin
+$(OUT)/interpose/soft_barrier_points $(OUT)/interpose/soft_barrier_points_off: \
+  $(OUT)/interpose/crane_soft_barrier_library $(OUT)/interpose/crane_soft_barrier_plugin
 $(OUT)/interpose/found_by_name: $(OUT)/interpose/crane_found_by_name_library
 # Extra flags of one program stand in its own text: a line `// build: -static`.
 $(OUT)/interpose/% $(OUT)/e2e/%: build_line = $$(sed -n 's|^// build: ||p' $<)
@@ -321,7 +321,7 @@ $(OUT)/interpose/%: tests/interpose/%.cc $(OUT)/flags
 	  -o $@
 
 # Porcupine, the second judge of histories, is a library of Go's.  Without Go, or its module, it is
-# left out, and the story that wants it says so.
+# left out, and the scenario that wants it says so.
 PORCUPINE := tests/linear/porcupine
 $(OUT)/linear-porcupine: $(wildcard $(PORCUPINE)/*)
 	$(call say,GO,$(PORCUPINE))
@@ -352,7 +352,7 @@ test: deps                                        ## everything; last line: N pa
 check:                                            ## the quick loop: unit tests, lints, few seeds
 	@$(MAKE) --no-print-directory all
 	@$(RUN_TESTS) --quick $(ARGS)
-sim: $(OUT)/crane-sim                             ## simulator, 10,000 seeds (CRANE_SEED=n: its story)
+sim: $(OUT)/crane-sim                             ## simulator, 10,000 seeds (CRANE_SEED=n: its trace)
 	$(Q)$(OUT)/crane-sim $(if $(CRANE_SEED),--seed $(CRANE_SEED) --trace,--count 10000) $(ARGS)
 SEEDS ?= 100000
 FIRST ?= 1
@@ -367,7 +367,7 @@ fuzz:                                             ## libFuzzer on every byte for
 	@python3 tests/fuzz/run_fuzz.py --out $(OUT)-fuzz --plain $(OUT) --seconds $(FUZZ_SECONDS) $(ARGS)
 lint: $(LIBCRANE)                                 ## layering, symbols, tidy, format
 	@$(RUN_TESTS) --only lint
-accept: programs                                  ## end-to-end stories in full size, an hour
+accept: programs                                  ## end-to-end scenarios in full size, an hour
 	@python3 tests/e2e/_accept.py --out $(OUT) $(ARGS)
 # The plot wants matplotlib, which Debian installs for its own python.
 PYTHON_PLOT = $(or $(shell for p in python3 /usr/bin/python3; do \
@@ -403,7 +403,7 @@ eval-suites: programs                             ## Debian's packaged suite of 
 	@python3 eval/suites.py --out $(OUT) $(ARGS)
 eval-sensitivity: programs                        ## other W_timeout and N_clock (CRANE fig. 16, 17)
 	@$(PYTHON_PLOT) eval/sensitivity.py --out $(OUT) $(ARGS)
-eval-hints: programs                              ## PHP with and without line-ups (CRANE fig. 15)
+eval-hints: programs                              ## PHP with and without soft barriers (CRANE fig. 15)
 	@$(PYTHON_PLOT) eval/hints.py --out $(OUT) $(ARGS)
 eval-etcd: programs                               ## three replicas of redis beside three of etcd
 	@$(PYTHON_PLOT) eval/etcd.py --out $(OUT) $(ARGS)
@@ -411,7 +411,7 @@ eval-soak: programs                               ## redis and apache2 under loa
 	@$(PYTHON_PLOT) eval/soak.py --out $(OUT) $(ARGS)
 eval-data: programs                               ## data that last: stops, kills and losses, nothing acknowledged is lost
 	@python3 eval/data_rounds.py --out $(OUT) $(ARGS)
-eval-storm: programs                              ## 100 kills at random: nodes, servers, keepers, crane-run
+eval-storm: programs                              ## 100 kills at random: nodes, servers, container supervisors, crane-run
 	@python3 eval/kill_storm.py --out $(OUT) $(ARGS)
 demo:                                             ## three replicas of a server, one killed
 	@tests/install_deps.sh demo

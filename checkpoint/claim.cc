@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "checkpoint/container_keeper.h"
+#include "checkpoint/container_supervisor.h"
 
 namespace crane::checkpoint {
 namespace {

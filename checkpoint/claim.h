@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A container's name belongs to one keeper at a time.  The keeper holds it until it has cleaned up,
-// however the container ends.
+// A container's name belongs to one supervisor at a time.  The supervisor holds it until it has
+// cleaned up, however the container ends.
 //
 // Threads: plain functions.
 

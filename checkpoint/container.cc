@@ -24,7 +24,7 @@
 
 #include "checkpoint/base.h"
 #include "checkpoint/claim.h"
-#include "checkpoint/container_keeper.h"
+#include "checkpoint/container_supervisor.h"
 #include "checkpoint/tree.h"
 
 namespace crane::checkpoint {
@@ -38,8 +38,9 @@ constexpr const char* kWork = "/work";
 
 // Each failed try means that somebody else made one more directory of the path.
 constexpr int kNewTriesMax = 16;
-// A keeper without a node gives CRIU 2 s and another 5 to end, the server 10, and may be copying.
-constexpr int kOldKeeperMs = 30'000;
+// A supervisor without a node gives CRIU 2 s and another 5 to end, the server 10, and may be
+// copying.
+constexpr int kOldSupervisorMs = 30'000;
 
 using NewContainer = lxc_container* (*)(const char*, const char*);
 
@@ -85,7 +86,7 @@ void leave_numbers_to_criu() noexcept {
 
 }  // namespace
 
-// What LXC's monitor learnt; the keeper reads it when the monitor has ended.
+// What LXC's monitor learnt; the supervisor reads it when the monitor has ended.
 struct Container::Verdict {
   std::atomic<int> started;  // 1: the server ran; 0: LXC failed before
   std::atomic<int> status;   // the server's, as wait(2) gives it
@@ -205,8 +206,8 @@ Outcome Container::prepare_place() {
   if (options_.directory.find_first_of(",:\\") != std::string::npos) {
     return Error{Code::kBadArgument, 0, "a replica's directory may not hold , : or backslash"};
   }
-  const bool waits = options_.awaits_old_keeper || !restore_.images.empty();
-  const auto deadline = now_ms() + (waits ? kOldKeeperMs : 0);
+  const bool waits = options_.awaits_old_supervisor || !restore_.images.empty();
+  const auto deadline = now_ms() + (waits ? kOldSupervisorMs : 0);
   for (auto claimed = claim_name(); !claimed; claimed = claim_name()) {
     if (claimed.error().code != Code::kExists || now_ms() >= deadline) return claimed;
     poll(nullptr, 0, 5);

@@ -3,11 +3,11 @@
 // Runs one replica's server: in an LXC container of its own, or as a plain process tree.
 //
 // A server must not outlive its node, whatever kills the node, and must leave nothing behind: no
-// process, mount, cgroup or directory. So between the node and the server stands a *keeper*, a
+// process, mount, cgroup or directory. So between the node and the server stands a *supervisor*, a
 // small process in a mount namespace of its own: it prepares the root file system, starts the
 // server, waits for it, and cleans up when the server ended, when destroy() was called or when the
-// node is gone (the end of their socket says so). Mounts exist only in the keeper's namespace, so
-// even a killed keeper leaves none, and takes the server with it (parent-death signals).
+// node is gone (the end of their socket says so). Mounts exist only in the supervisor's namespace,
+// so even a killed supervisor leaves none, and takes the server with it (parent-death signals).
 //
 // Container (CRANE 5): overlay root file system (lower = the machine's /, upper in the replica's
 // directory, so a server sees the files of its machine and writes to its own), fresh /run, own pid,
@@ -16,10 +16,10 @@
 // PlainProcessTree: the same without a root file system of its own; with root privilege it
 // still has own pid, uts, ipc and mount namespaces, without it is an ordinary process tree.
 //
-// A running server can be dumped (begin_checkpoint) and, with what was kept, come back in any
+// A running server can be dumped (begin_checkpoint) and, with what was kept, recover in any
 // container of any replica on a machine with the same files (begin_restore): CRIU does it, as a
-// child of the keeper. What a server has in the directories of ServerOptions::binds is not dumped:
-// the caller brings its own copy of them, with files of the same names and sizes.
+// child of the supervisor. What a server has in the directories of ServerOptions::binds is not
+// dumped: the caller brings its own copy of them, with files of the same names and sizes.
 //
 // Threads: the node's one thread; start() forks, so the caller must be single-threaded.
 // INVARIANT CONTAINER-1: after destroy(), or after the node died, no process of the server is left.
@@ -60,13 +60,13 @@ struct ServerOptions {
   bool keep_upper = false;    // keep the overlay's upper directory when the server is gone
   bool leaves_upper = false;  // likewise, but the next server begins without it
   std::string upper;          // a directory that the overlay's begins as a copy of; "": empty
-  // The name may still belong to the keeper of a node that was killed a moment ago: a return's
-  // server waits for that one's end (kOldKeeperMs at most), any other is refused.
-  bool awaits_old_keeper = false;
+  // The name may still belong to the supervisor of a node that was killed a moment ago: a return's
+  // server waits for that one's end (kOldSupervisorMs at most), any other is refused.
+  bool awaits_old_supervisor = false;
   // How long CRIU may say nothing while it dumps, or may restore; it is killed then.
   int criu_limit_ms = 60'000;
   // When a file of the server's was modified, by device and inode, in ns since 1970; false: its own
-  // time counts.  Asked when the server is gone, by the keeper; see keep_files().
+  // time counts.  Asked when the server is gone, by the supervisor; see keep_files().
   std::function<bool(std::uint64_t device, std::uint64_t inode, std::int64_t& ns)> modified;
 };
 
@@ -107,7 +107,7 @@ class Server {
   //   prepare_checkpoint()  CRIU starts, the server is not touched: prepared() or checkpointed()
   //   freeze()              the dump begins; no other process writes to the upper directory from
   //   here. In
-  //                         a hurry: if it takes long, no other process runs on the server's
+  //                         a boost: if it takes long, no other process runs on the server's
   //                         processors
   //   thaw(well)            what the caller copies in the meantime is there, or is not to be had:
   //                         only now, and when all is dumped, the server goes on: checkpointed()
@@ -116,7 +116,7 @@ class Server {
   // kNotFound: the server is not running.
   Outcome prepare_checkpoint(const std::string& images, const std::string& upper);
   bool prepared() const noexcept { return dump_ == Dump::kPrepared; }
-  Outcome freeze(bool hurry);
+  Outcome freeze(bool boost);
   Outcome thaw(bool well);
   void cancel_checkpoint() noexcept;
   // The whole of it at once.
@@ -125,7 +125,7 @@ class Server {
   // why. What is in the two directories then is worthless.
   Result<CheckpointTimes> checkpointed(int timeout_ms);
 
-  // Like begin(), but the server comes back from what begin_checkpoint() left: `upper` is copied.
+  // Like begin(), but the server recovers from what begin_checkpoint() left: `upper` is copied.
   // Name, directory, and the sources of the binds may be others; their targets must be the same.
   // started() answers; when it is refused (kDamaged, kNotFound...) reason() says why.
   Outcome begin_restore(const std::string& images, const std::string& upper);
@@ -134,8 +134,8 @@ class Server {
   // One line about the last refusal, beyond its Error; may be empty.
   const std::string& reason() const noexcept { return reason_; }
 
-  // Readable when an answer is there: the server has ended (or its keeper died), can be dumped, or
-  // was dumped. Then call wait(0), which takes every answer, and look at prepared() and
+  // Readable when an answer is there: the server has ended (or its supervisor died), can be dumped,
+  // or was dumped. Then call wait(0), which takes every answer, and look at prepared() and
   // checkpointed(0). For the event loop. -1 before.
   int event_fd() const noexcept { return channel_; }
 
@@ -157,8 +157,8 @@ class Server {
   Outcome destroy();
 
  protected:
-  // Runs in the keeper: prepares and starts the server, calls report_started(), waits.
-  friend class Keeper;
+  // Runs in the supervisor: prepares and starts the server, calls report_started(), waits.
+  friend class ContainerSupervisor;
   virtual Outcome prepare() = 0;           // mounts, directories
   virtual Result<pid_t> launch() = 0;      // the direct child to wait for
   virtual Result<pid_t> find_first() = 0;  // host pid of the server's first process; kBusy: later
@@ -174,18 +174,18 @@ class Server {
   virtual Outcome move_upper(const std::string& to);
 
   ServerOptions options_;
-  pid_t direct_child_ = -1;  // in the keeper only
+  pid_t direct_child_ = -1;  // in the supervisor only
   pid_t first_ = -1;
   struct Kept {
     std::string images, upper;
   } restore_;  // begin_restore() was called when there is something in it
 
  private:
-  Outcome fork_keeper();
+  Outcome fork_supervisor();
   bool take_report(int timeout_ms);
 
   Outcome begin_dump(int what, const std::string& images, const std::string& upper);
-  Outcome ask(int what, bool hurry = false, const std::string& images = "",
+  Outcome ask(int what, bool boost = false, const std::string& images = "",
               const std::string& upper = "");
 
   enum class Dump { kNone, kPreparing, kPrepared, kUnderWay, kCancelled, kAnswered };
@@ -193,7 +193,7 @@ class Server {
   Error dump_error_, keep_error_;
   CheckpointTimes dump_times_, restore_times_;
   std::string reason_;
-  pid_t keeper_ = -1;
+  pid_t supervisor_ = -1;
   int channel_ = -1;
   bool ended_ = false;
   int status_ = 0;
@@ -229,8 +229,8 @@ class Container final : public Server {
   void remove_leftovers();
   std::string in_root(const std::string& path) const;
 
-  Verdict* verdict_ = nullptr;  // shared by the keeper and LXC's monitor
-  Handle* handle_ = nullptr;    // the keeper's view of the container
+  Verdict* verdict_ = nullptr;  // shared by the supervisor and LXC's monitor
+  Handle* handle_ = nullptr;    // the supervisor's view of the container
   int claim_ = -1;              // of the name
   int null_ = -1;               // /dev/null as the server has it
   int network_ = -1;            // a restored server's network namespace

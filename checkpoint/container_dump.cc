@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dump and restore: what the node asks, and how the keeper does it with CRIU (criu.h).
+// Dump and restore: what the node asks, and how the supervisor does it with CRIU (criu.h).
 #include <fcntl.h>
 #include <net/if.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 #include <fstream>
 #include <set>
 
-#include "checkpoint/container_keeper.h"
+#include "checkpoint/container_supervisor.h"
 #include "checkpoint/criu.h"
 #include "checkpoint/fault_points.h"
 #include "checkpoint/orphans.h"
@@ -66,19 +66,20 @@ bool usable_path(const std::string& path) {
 }  // namespace
 
 Outcome Server::prepare_restore() {
-  return Error{Code::kUnsupported, 0, "only a server in a container comes back from a dump"};
+  return Error{Code::kUnsupported, 0, "only a server in a container recovers from a dump"};
 }
 
 Outcome Server::describe(CriuCall&) {
   return Error{Code::kUnsupported, 0, "only a server in a container can be dumped"};
 }
 
-// --- the keeper ---------------------------------------------------------------------------------
+// --- the supervisor
+// ---------------------------------------------------------------------------------
 
 std::string work_directory(const std::string& directory) { return directory + "/criu"; }
 std::string log_of_failure(const std::string& directory) { return directory + "/criu.log"; }
 
-Outcome Keeper::run_criu(CriuCall& call) {
+Outcome ContainerSupervisor::run_criu(CriuCall& call) {
   const std::string& directory = server_.options_.directory;
   call.work = work_directory(directory);
   unlink(log_of_failure(directory).c_str());
@@ -117,7 +118,7 @@ Outcome Keeper::run_criu(CriuCall& call) {
   return Error{Code::kSystem, 0, "CRIU cannot bring the server back"};
 }
 
-Outcome Keeper::restore() {
+Outcome ContainerSupervisor::restore() {
   const std::string work = work_directory(server_.options_.directory);
   CriuCall call;
   call.kind = CriuCall::Kind::kRestore;
@@ -203,14 +204,14 @@ Outcome Container::describe(CriuCall& call) {
 
 // --- the node's side ----------------------------------------------------------------------------
 
-Outcome Server::ask(int what, bool hurry, const std::string& images, const std::string& upper) {
+Outcome Server::ask(int what, bool boost, const std::string& images, const std::string& upper) {
   Request request{};
-  request.hurry = hurry;
+  request.boost = boost;
   request.what = static_cast<Request::What>(what);
   images.copy(request.images, PATH_MAX - 1);
   upper.copy(request.upper, PATH_MAX - 1);
   if (send(channel_, &request, sizeof request, MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof request) {
-    return system_error("ask the keeper");
+    return system_error("ask the supervisor");
   }
   return Done{};
 }
@@ -238,9 +239,9 @@ Outcome Server::begin_checkpoint(const std::string& images, const std::string& u
   return begin_dump(Request::kAllAtOnce, images, upper);
 }
 
-Outcome Server::freeze(bool hurry) {
+Outcome Server::freeze(bool boost) {
   if (dump_ != Dump::kPrepared) return Error{Code::kBusy, 0, "no dump was prepared"};
-  if (auto asked = ask(Request::kFreeze, hurry); !asked) return asked;
+  if (auto asked = ask(Request::kFreeze, boost); !asked) return asked;
   dump_ = Dump::kUnderWay;
   return Done{};
 }
@@ -279,12 +280,12 @@ Outcome Server::end() {
 }
 
 Outcome Server::begin_restore(const std::string& images, const std::string& upper) {
-  CRANE_ASSERT(keeper_ < 0);
+  CRANE_ASSERT(supervisor_ < 0);
   if (!usable_path(images) || !usable_path(upper)) {
     return Error{Code::kBadArgument, 0, "a checkpoint's paths are absolute"};
   }
   restore_ = {images, upper};
-  return fork_keeper();
+  return fork_supervisor();
 }
 
 }  // namespace crane::checkpoint

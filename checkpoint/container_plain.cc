@@ -13,7 +13,7 @@
 #include <cstdlib>
 
 #include "checkpoint/container.h"
-#include "checkpoint/container_keeper.h"
+#include "checkpoint/container_supervisor.h"
 
 namespace crane::checkpoint {
 namespace {
@@ -94,7 +94,7 @@ Outcome PlainProcessTree::prepare() {
 void PlainProcessTree::run_server() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   setsid();
-  // In mounts of its own: the keeper goes on seeing the machine's /proc.
+  // In mounts of its own: the supervisor goes on seeing the machine's /proc.
   if (is_root() && unshare(CLONE_NEWNS) == 0) {
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
   }
@@ -135,7 +135,7 @@ void PlainProcessTree::end_all() {
     for (const pid_t child : children) {
       kill_descendants(child);
       ::kill(child, SIGKILL);
-      // The direct child's status is the server's: the keeper waits for that one itself.
+      // The direct child's status is the server's: the supervisor waits for that one itself.
       if (child != direct_child_) {
         waitpid(child, nullptr, 0);
         others = true;

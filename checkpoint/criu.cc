@@ -95,7 +95,8 @@ std::vector<std::string> arguments(const std::string& program, const CriuCall& c
   add({"--images-dir", call.images, "--work-dir", call.work, "--log-file", kLog, "-v1"});
   add({"--manage-cgroups=ignore", "--file-locks"});
   for (const auto& key : call.externals) add({"--external", key});
-  // A sibling of CRIU is a child of the keeper's, which sees its end and is its parent in death.
+  // A sibling of CRIU is a child of the supervisor's, which sees its end and is its parent in
+  // death.
   add({"--root", call.root, "--restore-detached", "--restore-sibling", "--pidfile", "pid"});
   // LXC changes the mode of what a container gets as its standard output.
   add({"--skip-file-rwx-check"});

@@ -4,16 +4,16 @@
 //
 // A dump is a conversation (`criu swrk`, CRIU's RPC): CRIU starts, probes the kernel, which takes
 // as long as the dump itself, says that it is ready, and touches the server only when it is told to
-// go on. It says, and waits for an answer, when all processes stand still, and when all is dumped
+// go on. It says, and waits for an answer, when all processes are paused, and when all is dumped
 // and nothing runs yet. A restore is one call of the program.
 //
-// A keeper (container_keeper.h) runs it as a child, for a server whose processes all live in
-// namespaces of their own. What belongs to the machine, not to the server, is *external*: CRIU
-// notes only that it was there, and gets another one when the server comes back.
+// A supervisor (container_supervisor.h) runs it as a child, for a server whose processes all live
+// in namespaces of their own. What belongs to the machine, not to the server, is *external*: CRIU
+// notes only that it was there, and gets another one when the server recovers.
 //   mounts    the directories bound into the container, by the path the server sees
 //   network   the namespace holds only lo, so a new one does; nothing of it is dumped
 //   files     standard input, output and error; their keys are kept among the images (crane.stdio)
-// Control groups are not dumped: a restored server lives in its keeper's.
+// Control groups are not dumped: a restored server lives in its supervisor's.
 //
 // Threads: any; start_criu() forks, so its caller must be single-threaded.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loaded into CRIU (get_criu.sh): answers two questions that some machines refuse to CRIU, although
 // nothing is wrong with the processes it dumps (where they are not refused, that changes nothing),
-// spares it two things that take long while a server stands still, and lets others clean up after
+// spares it two things that take long while a server is paused, and lets others clean up after
 // it.
 //
 // 1. prlimit(2) of a process of another user needs CAP_SYS_RESOURCE, which containers and virtual
@@ -18,7 +18,7 @@
 // 5. Directories that CRIU makes in /tmp, and leaves there when it is killed, have its process id
 //    in their names instead of a random number (orphans.cc reads it).
 // 6. Children that CRIU tries the kernel on sleep until it kills them. Where CRIU is killed first
-//    (with its keeper, say) they end by themselves.
+//    (with its supervisor, say) they end by themselves.
 //
 // CRIU asks all through libc, prlimit also through libc's syscall(). No library is linked: this
 // one must fit every C library.

@@ -31,24 +31,24 @@ inline constexpr std::array kFaultPoints = {
     "ship.verified",     // all is there and verified, under the wrong name
     "ship.renamed",      // published there
 };
-// And those of a running replica, in its node and in its server's keeper.
+// And those of a running replica, in its node and in its server's supervisor.
 inline constexpr std::array kReplicaFaultPoints = {
-    "take.preparing",   // node: the keeper is to start CRIU
+    "take.preparing",   // node: the supervisor is to start CRIU
     "take.held",        // node: the log is to be held
-    "take.resting",     // node: at rest; nothing was noted
+    "take.resting",     // node: quiescent; nothing was noted
     "take.asked",       // node: the dump is to be made
     "take.dumped",      // node: the dump is there, the log is still held
     "take.released",    // node: the log goes on, nothing is packed
-    "dump.begun",       // keeper: CRIU is to be started
-    "dump.preparing",   // keeper: it was started
-    "dump.running",     // keeper: it works, and is killed with us
-    "dump.done",        // keeper: it has ended, the node does not know
-    "return.unpacked",  // node: what it comes back from is unpacked
-    "return.asked",     // node: the keeper is to bring the server back
+    "dump.begun",       // supervisor: CRIU is to be started
+    "dump.preparing",   // supervisor: it was started
+    "dump.running",     // supervisor: it works, and is killed with us
+    "dump.done",        // supervisor: it has ended, the node does not know
+    "return.unpacked",  // node: what it recovers from is unpacked
+    "return.asked",     // node: the supervisor is to bring the server back
     "return.running",   // node: the server runs, and has none of the log yet
-    "restore.mounted",  // keeper: its files are in place
-    "restore.running",  // keeper: CRIU runs, and is killed with us
-    "restore.done",     // keeper: CRIU has ended, the node does not know
+    "restore.mounted",  // supervisor: its files are in place
+    "restore.running",  // supervisor: CRIU runs, and is killed with us
+    "restore.done",     // supervisor: CRIU has ended, the node does not know
 };
 
 // And those of a node that ends its server and starts another one on its files.
@@ -86,8 +86,8 @@ using crane::FaultHook;
 // "name" or "name:n" with a name from above.  False: it is neither.
 bool die_at(const char* spec);
 
-// For stories: a hook, in this process and its children, that kills whoever passes a place of which
-// `directory` holds a file of that name, and removes the file.
+// For scenarios: a hook, in this process and its children, that kills whoever passes a place of
+// which `directory` holds a file of that name, and removes the file.
 void die_where_told(const std::string& directory);
 
 }  // namespace crane::checkpoint

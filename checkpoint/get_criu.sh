@@ -40,7 +40,7 @@ trap 'exit 130' INT TERM
 say() { echo "get_criu: $*"; }
 
 # What a check of the kernel's features cannot tell: a process with a listening socket is dumped,
-# ends, and comes back.
+# ends, and recovers.
 round_trip() {
   local criu=$1 dir=$work/trial pid
   local options=(-D "$dir" -v1 --network-lock skip)
@@ -73,7 +73,7 @@ works() {
   [ -n "$version" ] || { why="it does not run"; return 1; }
   [ "$(id -u)" = 0 ] || return 0
   why=$("$1" check 2>&1) || { why=$(grep -m1 Error <<< "$why"); return 1; }
-  # Its process comes back under its old number, which may have gone to somebody else meanwhile.
+  # Its process recovers under its old number, which may have gone to somebody else meanwhile.
   round_trip "$1" || round_trip "$1"
 }
 

@@ -10,7 +10,7 @@
 #include <ctime>
 #include <filesystem>
 
-#include "checkpoint/container_keeper.h"
+#include "checkpoint/container_supervisor.h"
 #include "checkpoint/directory_lock.h"
 #include "checkpoint/fault_points.h"
 #include "checkpoint/pack_format.h"

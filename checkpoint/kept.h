@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The checkpoints that a group's replicas keep on this machine, for a node that comes back and for
+// The checkpoints that a group's replicas keep on this machine, for a node that recovers and for
 // the operator's tool: whether the group runs or not, and beside nodes that make and remove some
 // meanwhile (image.h).
 //
@@ -33,7 +33,7 @@ struct AllKept {
 // Of <group_directory>/r*/checkpoints; makes nothing where there is none.
 AllKept find_kept(const std::string& group_directory);
 
-// Which one a replica would come back from, for who asks often: a manifest is read once.
+// Which one a replica would recover from, for who asks often: a manifest is read once.
 class Newest {
  public:
   // The newest of the group's, or nullptr, with this digest of its log, that is whole as far as its

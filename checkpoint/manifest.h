@@ -19,7 +19,7 @@ inline constexpr int kManifestVersion = 1;
 inline constexpr char kManifestName[] = "manifest.json";
 inline constexpr std::size_t kManifestMax = 16U << 20;
 
-// How a server comes back: its processes as they were, or a start on its files.
+// How a server recovers: its processes as they were, or a start on its files.
 enum class Tier { kCriu, kRestart };
 const char* name_of(Tier tier);
 

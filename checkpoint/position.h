@@ -34,7 +34,7 @@ class PositionFile {
   PositionFile(const PositionFile&) = delete;
   PositionFile& operator=(const PositionFile&) = delete;
 
-  // Makes it anew in the replica's directory, if it is not open.
+  // Makes it again in the replica's directory, if it is not open.
   Outcome open(const std::string& directory);
   void move(std::uint64_t index, std::uint64_t clock) noexcept {
     if (mapped_ == nullptr) return;

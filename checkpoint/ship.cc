@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "checkpoint/container_keeper.h"
+#include "checkpoint/container_supervisor.h"
 #include "checkpoint/directory_lock.h"
 #include "checkpoint/fault_points.h"
 #include "checkpoint/image.h"

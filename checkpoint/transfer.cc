@@ -23,9 +23,9 @@ constexpr std::size_t kWhyMax = 2000;  // of a sentence that is handed on
 constexpr int kDecimal = 10;           // of a megabyte: one digit behind the point
 
 // A message at a time.
-class Talk {
+class TransferSession {
  public:
-  Talk(Wire& wire) : wire_(wire) {}
+  TransferSession(Wire& wire) : wire_(wire) {}
 
   Outcome say(Kind kind, std::span<const std::byte> body) {
     out_.clear();
@@ -43,8 +43,8 @@ class Talk {
 
   // The next message; its body is valid until the next call.  False: there is none any more.
   Result<bool> hear(Frame& frame) {
-    in_.erase(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(taken_));
-    taken_ = 0;
+    in_.erase(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(consumed_));
+    consumed_ = 0;
     for (;;) {
       const Decoded found = transfer::decode(in_, frame);
       if (found == Decoded::kFrame) break;
@@ -58,7 +58,7 @@ class Talk {
       if (!got) return lost(got.error());
       if (got.value() == 0) return false;
     }
-    taken_ = frame.bytes;
+    consumed_ = frame.bytes;
     return true;
   }
   // One of this kind; anything else is an error, and a refusal one with its sentence.
@@ -80,7 +80,7 @@ class Talk {
 
   Wire& wire_;
   std::vector<std::byte> in_, out_;
-  std::size_t taken_ = 0;
+  std::size_t consumed_ = 0;
 };
 
 std::string megabytes(std::uint64_t bytes) {
@@ -135,8 +135,8 @@ bool is_part(const Manifest& manifest, const Want& want) {
   });
 }
 
-Outcome give(Talk& talk, Outgoing& outgoing, const Want& want, std::vector<std::byte>& piece,
-             std::uint64_t& given) {
+Outcome give(TransferSession& talk, Outgoing& outgoing, const Want& want,
+             std::vector<std::byte>& piece, std::uint64_t& given) {
   for (std::uint64_t done = 0; done < want.bytes;) {
     const std::size_t size = std::min<std::uint64_t>(piece.size(), want.bytes - done);
     const auto read = outgoing.read(want.file, want.offset + done, {piece.data(), size});
@@ -164,7 +164,7 @@ struct Offer {
 };
 
 Outcome ask_one(Wire& wire, const Ask& ask, Have& have) {
-  Talk talk(wire);
+  TransferSession talk(wire);
   Frame frame;
   if (auto said = talk.say(Kind::kAsk, to_text(ask)); !said) return said;
   if (auto heard = talk.hear(Kind::kHave, frame); !heard) return heard;
@@ -184,7 +184,7 @@ Outcome judge(const std::string& text, const Ask& ask, const std::string& name) 
 }
 
 // All that is wanted, until it is there.
-Outcome take(Talk& talk, Incoming& incoming, Fetched& fetched) {
+Outcome take(TransferSession& talk, Incoming& incoming, Fetched& fetched) {
   while (!incoming.wanted().file.empty()) {
     const Want want{incoming.wanted().file, incoming.wanted().offset, incoming.wanted().bytes};
     if (auto said = talk.say(Kind::kWant, to_text(want)); !said) return said;
@@ -207,7 +207,7 @@ Outcome receive(Wire& wire, const Ask& ask, const std::string& name, Checkpoints
                 Fetched& fetched, const SayLine& say) {
   Have have;
   if (auto asked = ask_one(wire, ask, have); !asked) return asked;
-  Talk talk(wire);
+  TransferSession talk(wire);
   Frame frame;
   if (auto said = talk.say(Kind::kFetch, name); !said) return said;
   if (auto heard = talk.hear(Kind::kManifest, frame); !heard) return heard;
@@ -237,7 +237,7 @@ Outcome receive(Wire& wire, const Ask& ask, const std::string& name, Checkpoints
 }  // namespace
 
 Result<Served> serve(Wire& wire, Checkpoints& here, bool known) {
-  Talk talk(wire);
+  TransferSession talk(wire);
   Frame frame;
   Ask ask;
   Served served;

@@ -99,10 +99,10 @@ void yield_to_others() noexcept {
 
 }  // namespace
 
-Outcome Worker::start(const Job& job, Told told, int keep) {
+Outcome Worker::start(const Job& job, OnLine on_line, int keep) {
   CRANE_ASSERT(idle());
   CRANE_ASSERT(keep < 0 || keep > kChannel);
-  told_ = std::move(told);
+  on_line_ = std::move(on_line);
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return system_error("pipe2");
   channel_ = Descriptor(ends[0]);
@@ -125,7 +125,7 @@ void Worker::take(const std::string& line) {
   const std::string text = line.substr(1);
   if (line[0] == 'p') {
     progress_ = text;
-    if (told_) told_(text);
+    if (on_line_) on_line_(text);
   }
   if (line[0] == 'r') result_ = text;
   if (line[0] == 'e') {

@@ -34,10 +34,10 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   // What happens to each line that the job says, in advance(); may be empty.
-  using Told = std::function<void(const std::string& line)>;
+  using OnLine = std::function<void(const std::string& line)>;
 
   // `keep`: one more descriptor that the job has.  Errors: kSystem.  REQUIRES: idle().
-  Outcome start(const Job& job, Told told = {}, int keep = -1);
+  Outcome start(const Job& job, OnLine on_line = {}, int keep = -1);
   bool idle() const noexcept { return child_ < 0; }
 
   // Readable when advance() has something to do; -1 when idle.
@@ -60,7 +60,7 @@ class Worker {
   Descriptor channel_;
   std::string arrived_, progress_;
   bool answered_ = false;
-  Told told_;
+  OnLine on_line_;
   Result<std::string> result_{std::string()};
 };
 

@@ -31,14 +31,14 @@
 // are counted, and learners, which only get the log.  The first members are Options::members
 // voters; from then on changes go through the log, one at a time (change_members).  To replace a
 // living replica: add the new one, promote it when it has caught up, remove the old one.  One that
-// lost its memory comes back by itself: its old vote is taken out, it is a learner (kReturning)
+// lost its memory recovers by itself: its old vote is taken out, it is a learner (kReturning)
 // until it has caught up, then it votes again.
 //
 // A replica's memory lives in `directory`: a process that is killed and started again on it goes on
-// where it stood (a pause).  One whose memory is lost comes back as somebody else (C5) if the log
+// where it stood (a pause).  One whose memory is lost recovers as somebody else (C5) if the log
 // is in memory only; with Durability::kDisk it goes on with what its store holds, and entries that
 // left the ring are handed out from there (LOG-K1).  A store that is damaged, or ends before what
-// it once said to hold, is set aside and its replica comes back as somebody else too.
+// it once said to hold, is set aside and its replica recovers as somebody else too.
 //
 // Threads: all members from one thread.  Errors: Result; on_fatal is the end of this replica's
 // membership (removed from the group, log damaged): the owner logs the reason and leaves.
@@ -134,8 +134,8 @@ struct Callbacks {
   std::function<void(const char* reason)> on_fatal;
   // A change of members was committed: members() tells.  Optional.
   std::function<void()> on_members;
-  // A peer's send_note().  Optional.
-  std::function<void(ReplicaId from, std::span<const std::byte> note)> on_note;
+  // A peer's send_message().  Optional.
+  std::function<void(ReplicaId from, std::span<const std::byte> note)> on_message;
   // kTcp, kVerbs: a replica came for something else than the log (fabric/secure_link.h,
   // kVisitPlane), over an open link.  Optional.
   std::function<void(ReplicaId from, std::unique_ptr<SecureLink> link)> on_visitor;
@@ -197,7 +197,7 @@ struct Options {
   std::optional<Checkpoint> checkpoint;
   // It never votes or leads, and is a member as MemberRole::kAnalysis only.
   bool analysis = false;
-  // What memory and store hold is given up: this replica comes back as one that lost its memory.
+  // What memory and store hold is given up: this replica recovers as one that lost its memory.
   bool forget = false;
   Callbacks callbacks;
 };
@@ -205,7 +205,7 @@ struct Options {
 enum class ElectionCause : std::uint8_t {
   kFirst,      // this process was started
   kDeath,      // the leader's process died
-  kSuspicion,  // its heartbeat stood still
+  kSuspicion,  // its heartbeat was stalled
   kTransfer,   // it handed over
   kStepDown,   // it gave up
 };
@@ -299,7 +299,7 @@ class Consensus {
   virtual std::vector<MemberStatus> members() const = 0;
   // Tells a peer something small outside of the log.  It may be lost; notes of one peer come in
   // order.  False: not sent.  REQUIRES: bytes.size() <= kNoteBytesMax.
-  virtual bool send_note(ReplicaId to, std::span<const std::byte> bytes) = 0;
+  virtual bool send_message(ReplicaId to, std::span<const std::byte> bytes) = 0;
   // The last entry that `peer` handed to its application, as it last said; leader only, else 0.
   virtual Index peer_applied(ReplicaId peer) const = 0;
   virtual GroupStatus status() const = 0;

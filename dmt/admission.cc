@@ -80,7 +80,8 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
     case EntryType::kCheckpoint:  // the node holds back what follows
       return;                     // they carry time and grants only
     case EntryType::kHash:
-      if (!body.empty() && (body_as<HashEntryHead>(w, body).flags & HashEntryHead::kAnew) != 0) {
+      if (!body.empty() &&
+          (body_as<HashEntryHead>(w, body).flags & HashEntryHead::kRestarts) != 0) {
         w.scheduler.hash = 0;
       }
       return;
@@ -141,7 +142,7 @@ bool admit_next(Layout& w) noexcept {
     }
     // Also when the stamp is old: threads may have read the clock past a deadline (rule 8).
     fire_timers(w);
-    if (header.type == EntryType::kTime) release_line_ups(w);
+    if (header.type == EntryType::kTime) release_soft_barriers(w);
   }
   apply(w, header, body);
   s.hash = fold_admission(s.hash, value(header.viewstamp.index), s.clock);

@@ -28,7 +28,8 @@ void set_fence_handler(FenceHandler handler) noexcept;
 
 // A server that was restored from a checkpoint has lost part of what the kernel knew of its
 // threads.  The handler of this process is called once in each of them, with the turn, before what
-// it slept in goes on: all were asleep in await_turn() (rest.h).  `restores` counts the restores.
+// it slept in goes on: all were asleep in await_turn() (quiescence.h).  `restores` counts the
+// restores.
 using RestoreHandler = void (*)(std::uint32_t restores) noexcept;
 void set_restore_handler(RestoreHandler handler) noexcept;
 // Calls it if there was a restore since this thread looked last.  await_turn() does so; who begins

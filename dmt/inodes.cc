@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "dmt/anew.h"
 #include "dmt/base/assert.h"
+#include "dmt/restart.h"
 
 namespace crane::dmt {
 namespace {
@@ -63,7 +63,7 @@ InodeRecord& give_number(Layout& w, std::uint64_t device, std::uint64_t inode) n
   return r;
 }
 
-// A record's `next`, while all are placed anew.
+// A record's `next`, while all are placed again.
 constexpr std::uint32_t kUnplaced = ~0U;
 
 }  // namespace

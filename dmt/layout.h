@@ -89,7 +89,7 @@ struct alignas(128) SlotRecord {
   std::atomic<std::uint32_t> preempted;     // any: how often it gave way
   // --- agreed detachment (scheduler.h)
   std::atomic<std::uint32_t> detached;     // any: 1 = its thread is detached; its own thread writes
-  std::atomic<std::uint32_t> arrived;      // any: 1 = .. and wants to come back
+  std::atomic<std::uint32_t> arrived;      // any: 1 = .. and wants to rejoin
   std::atomic<std::uint32_t> detachments;  // any: how often it was; names the current one
   std::uint32_t lined_up;                  // 1 = it waits at a soft barrier
 };
@@ -350,7 +350,7 @@ struct SemaphoreUndo {
 
 // --- the stall rule (stall.h) ------------------------------------------------------------------
 
-// Where a thread was found standing still: instructions of the application, ends included.
+// Where a thread was found stalled: instructions of the application, ends included.
 struct StallSite {
   std::uint64_t low, high;
 };
@@ -407,27 +407,28 @@ struct SchedulerState {
   std::atomic<std::uint32_t> blocks_in_use;    // any: inbound blocks; the leader's back-pressure
   std::atomic<std::uint32_t> fenced;  // any: 1 = this replica has failed; no thread goes on
   // --- the stall rule (stall.h)
-  std::atomic<std::uint64_t> told;         // node: operations at this clock wait; UINT64_MAX = none
-  std::atomic<std::uint64_t> order_clock;  // node: when order_slot gives way; UINT64_MAX = no order
-  std::atomic<std::uint32_t> order_slot;   // node
-  std::atomic<Caught> caught;              // any
+  std::atomic<std::uint64_t> told;  // node: operations at this clock wait; UINT64_MAX = none
+  std::atomic<std::uint64_t>
+      preempt_clock;  // node: when preempt_slot gives way; UINT64_MAX = no order
+  std::atomic<std::uint32_t> preempt_slot;   // node
+  std::atomic<Caught> caught;                // any
   std::atomic<std::uint64_t> orders_obeyed;  // any
-  StallSite order_site;                      // node: before order_clock
-  std::uint64_t order_leaves;                // node: before order_clock; see PreemptBody
+  StallSite order_site;                      // node: before preempt_clock
+  std::uint64_t order_leaves;                // node: before preempt_clock; see PreemptBody
   PreemptBody catch_;                        // the caught slot's: before caught
   std::uint32_t stall_sites;                 // how many there are below
   StallSite stall_site[kStallSitesMax];
   // --- agreed detachment and soft barriers (scheduler.h)
-  std::atomic<std::uint32_t> arrivals;      // any: how often a detached thread wanted to come back
+  std::atomic<std::uint32_t> arrivals;      // any: how often a detached thread wanted to rejoin
   std::uint16_t awaited;                    // slot of the ATTACH that cannot be admitted yet, or 0
   std::atomic<std::uint32_t> lined_up;      // any: how many slots wait at soft barriers
   std::uint32_t file_locks;                 // 1 = the server has used locks on files
-  std::atomic<std::uint64_t> orders_given;  // node: how many, raised after order_clock is set
-  // --- checkpoints (rest.h)
+  std::atomic<std::uint64_t> orders_given;  // node: how many, raised after preempt_clock is set
+  // --- checkpoints (quiescence.h)
   std::atomic<std::uint32_t> restores;  // node: how often this server came from a checkpoint
 };
 
-// --- calls that came past the library (unhooked.h) --------------------------------------------
+// --- calls that bypassed the library (unhooked.h) --------------------------------------------
 
 // What became of such a call.
 enum class Outcome : std::uint32_t {
@@ -471,7 +472,7 @@ struct Unsupported {
 
 // --- soft barriers (rule 13) ------------------------------------------------------------------
 
-struct LineUp {
+struct SoftBarrier {
   std::uint32_t count, timeout_us;  // count 0: not set up
   std::uint32_t arrived;            // of this round
   std::uint32_t round;              // raised at each release
@@ -481,9 +482,9 @@ struct LineUp {
 enum class PointState : std::uint32_t { kNotFound, kRefused, kFound };
 
 // An exported function of the server before which its callers, in all processes, line up.
-struct LineUpPoint {
+struct SoftBarrierPoint {
   char function[kFunctionNameBytes];  // constant after creation; "": none
-  LineUp line_up;                     // count and time-out are constant
+  SoftBarrier soft_barrier;           // count and time-out are constant
   std::atomic<PointState> state;      // any: only raised
 };
 
@@ -525,7 +526,7 @@ struct Layout {
   // any: names of operations by code, each ended by a 0; written by libcrane.so as it attaches
   char operation_names[kOperationNamesBytes];
   SemaphoreUndo semaphore_undos[kSemaphoreUndosMax];
-  alignas(64) LineUpPoint line_up_points[kLineUpPointsMax];
+  alignas(64) SoftBarrierPoint soft_barrier_points[kSoftBarrierPointsMax];
 };
 
 static_assert(std::is_standard_layout_v<Layout>);

@@ -234,7 +234,7 @@ void initialise_scheduler(Layout& w) noexcept {
   s.next_deadline.store(kNoDeadline);
   s.node_timer.store(kNoDeadline);
   s.told.store(kNoClock);
-  s.order_clock.store(kNoClock);
+  s.preempt_clock.store(kNoClock);
   s.quantum_left = w.header.configuration.quantum;
   s.holder.store(kHolderIdle, std::memory_order_seq_cst);
 }
@@ -381,7 +381,7 @@ WakeReason wait_lined_up(Layout& w, Slot me, std::uint64_t object, std::int64_t 
   return why;
 }
 
-void release_line_ups(Layout& w) noexcept {
+void release_soft_barriers(Layout& w) noexcept {
   const SchedulerState& s = w.scheduler;
   if (s.lined_up.load(std::memory_order_relaxed) == 0 || s.run_queue.head != kNone) return;
   for (std::uint16_t i = 1; i < s.slots_used; ++i) {
@@ -479,7 +479,7 @@ Slot create_slot(Layout& w, std::uint16_t process) noexcept {
 }
 
 // It ends while it waits at a soft barrier, and will not say itself that it left.
-static void leave_line_up(Layout& w, SlotRecord& r) noexcept {
+static void leave_soft_barrier(Layout& w, SlotRecord& r) noexcept {
   if (r.lined_up == 0) return;
   r.lined_up = 0;
   w.scheduler.lined_up.fetch_sub(1, std::memory_order_relaxed);
@@ -489,7 +489,7 @@ void release_slot(Layout& w, Slot slot) noexcept {
   SlotRecord& r = w.slots[value(slot)];
   CRANE_ASSERT(r.state != SlotState::kFree);
   unlink(w, value(slot));
-  leave_line_up(w, r);
+  leave_soft_barrier(w, r);
   forget_signals_of_slot(w, value(slot));
   if (r.state != SlotState::kDead) --w.processes[r.process].slots;
   r.state = SlotState::kFree;
@@ -505,7 +505,7 @@ void release_slot(Layout& w, Slot slot) noexcept {
 
 void kill_slot(Layout& w, Slot slot) noexcept {
   unlink(w, value(slot));
-  leave_line_up(w, w.slots[value(slot)]);
+  leave_soft_barrier(w, w.slots[value(slot)]);
   // Its thread will not come back from poll() to drop its watches.  They exist only in a wait
   // without an object, so most ends cost no search.
   if (w.slots[value(slot)].wait_object == 0) drop_watches_of(w, slot);

@@ -72,7 +72,7 @@ WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_
 WakeReason wait_lined_up(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_ns,
                          Operation op) noexcept;
 // Called by admission at a TIME entry.
-void release_line_ups(Layout& w) noexcept;
+void release_soft_barriers(Layout& w) noexcept;
 
 // Makes up to `count` waiters of `object` runnable, oldest first; returns how many.
 std::uint32_t signal(Layout& w, std::uint64_t object, std::uint32_t count) noexcept;
@@ -159,7 +159,7 @@ void fire_timers(Layout& w) noexcept;
 bool admit_from_node(Layout& w) noexcept;
 
 // The node takes the turn where it lies, so that no thread goes on until lay_turn_down(); false:
-// somebody has it.  For checkpoints (rest.h): no entry may be pushed in between.
+// somebody has it.  For checkpoints (quiescence.h): no entry may be pushed in between.
 bool take_lying_turn(Layout& w) noexcept;
 void lay_turn_down(Layout& w) noexcept;
 

@@ -73,9 +73,9 @@ std::uint32_t worth(const Sample& sample, const ProbeMemory& m) noexcept {
   return sample.registers != m.registers ? kAlikeLooks : 1;
 }
 
-// One more look at a thread that is still where it was.  True when it stands still.
-bool stands_still(const SchedulerState& s, const Sample& sample, ProbeMemory& m,
-                  bool ordered) noexcept {
+// One more look at a thread that is still where it was.  True when it is stalled.
+bool is_stalled(const SchedulerState& s, const Sample& sample, ProbeMemory& m,
+                bool ordered) noexcept {
   const bool first = m.clock != s.clock || m.samples == 0;
   if (first) begin(m, s.clock, sample);
   const bool at_site = is_known_site(s, sample.instruction) ||
@@ -84,7 +84,7 @@ bool stands_still(const SchedulerState& s, const Sample& sample, ProbeMemory& m,
   if (has_run(sample, m) && !has_slept(sample, m)) m.awake_ns = sample.physical_ns;
   m.low = std::min(m.low, sample.instruction);
   m.high = std::max(m.high, sample.instruction);
-  // A computation: who comes to stand still after it is found from here on.
+  // A computation: who stalls after it is found from here on.
   const std::uint32_t looks = at_site && !first ? m.looks + worth(sample, m) : 0;
   if (m.high - m.low > kSpinBytes) begin(m, s.clock, sample);
   m.looks = looks;
@@ -124,15 +124,15 @@ void wake_holder(Layout& w) noexcept {
 
 bool is_ordered(const Layout& w, Slot me) noexcept {
   const SchedulerState& s = w.scheduler;
-  return has_turn(w, me) && s.order_clock.load(std::memory_order_seq_cst) == s.clock &&
-         s.order_slot.load(std::memory_order_relaxed) == value(me);
+  return has_turn(w, me) && s.preempt_clock.load(std::memory_order_seq_cst) == s.clock &&
+         s.preempt_slot.load(std::memory_order_relaxed) == value(me);
 }
 
 void fence_past_order(Layout& w) noexcept {
   const SchedulerState& s = w.scheduler;
   {
-    Message() << "ordered: slot " << s.order_slot.load(std::memory_order_relaxed)
-              << " gives way at clock " << s.order_clock.load(std::memory_order_relaxed)
+    Message() << "ordered: slot " << s.preempt_slot.load(std::memory_order_relaxed)
+              << " gives way at clock " << s.preempt_clock.load(std::memory_order_relaxed)
               << "; here slot " << s.holder.load(std::memory_order_relaxed)
               << " has the turn at clock " << s.clock << ", told " << told_clock(w);
   }
@@ -145,7 +145,7 @@ bool is_past_order(const Layout& w, Slot me) noexcept {
   // Only who has the turn obeys; the next order is given when that one was obeyed.
   const std::uint64_t given = s.orders_given.load(std::memory_order_seq_cst);
   if (given <= s.orders_obeyed.load(std::memory_order_relaxed)) return false;
-  return s.order_clock.load(std::memory_order_seq_cst) <= s.clock && !is_ordered(w, me);
+  return s.preempt_clock.load(std::memory_order_seq_cst) <= s.clock && !is_ordered(w, me);
 }
 
 bool probed(Layout& w, Slot me, const Sample& sample, ProbeMemory& memory) noexcept {
@@ -159,7 +159,7 @@ bool probed(Layout& w, Slot me, const Sample& sample, ProbeMemory& memory) noexc
   // Who leaves does so wherever it is: it goes on computing.  The node has waited long enough.
   const bool leaves = ordered ? s.order_leaves != 0 : may_leave(w, me);
   const bool spins = w.header.configuration.stall_rule == StallRule::kSpins;
-  if (!leaves && !(spins && stands_still(s, sample, memory, ordered))) return false;
+  if (!leaves && !(spins && is_stalled(s, sample, memory, ordered))) return false;
   if (!ordered) hold_caught(w, me, memory, leaves);
   memory = ProbeMemory{};
   if (!is_ordered(w, me)) return false;  // let go
@@ -189,8 +189,8 @@ void order(Layout& w, const PreemptBody& body) noexcept {
   CRANE_ASSERT(told_clock(w) <= body.clock || s.caught.load() == Caught::kHeld);  // DMT-W2
   s.order_site = {body.low, body.high};
   s.order_leaves = body.leaves;
-  s.order_slot.store(body.slot, std::memory_order_relaxed);
-  s.order_clock.store(body.clock, std::memory_order_seq_cst);
+  s.preempt_slot.store(body.slot, std::memory_order_relaxed);
+  s.preempt_clock.store(body.clock, std::memory_order_seq_cst);
   s.orders_given.fetch_add(1, std::memory_order_seq_cst);
   wake_holder(w);
 }

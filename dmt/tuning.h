@@ -29,8 +29,8 @@ inline constexpr std::uint32_t kUnhookedMax = 32;      // different unhooked cal
 inline constexpr std::uint32_t kTurnHistory = 4096;    // remembered turns
 inline constexpr std::uint32_t kTurnsPerRecord = 512;  // handed to the node at once
 inline constexpr std::uint32_t kOperationNamesBytes = 16384;
-inline constexpr std::uint32_t kLineUpPointsMax = 4;     // functions that are line-up points
-inline constexpr std::uint32_t kFunctionNameBytes = 64;  // of the name of one, its end included
+inline constexpr std::uint32_t kSoftBarrierPointsMax = 4;  // functions that are soft barrier points
+inline constexpr std::uint32_t kFunctionNameBytes = 64;    // of the name of one, its end included
 
 inline constexpr std::uint64_t kSequenceBytes = 16ull << 20;
 inline constexpr std::uint64_t kOutputBytes = 16ull << 20;
@@ -58,12 +58,12 @@ inline constexpr std::uint32_t kQuantumParallel = 16;
 // Output waits for at most this many hand-offs of the turn before the node is told.
 inline constexpr std::uint32_t kHandOffsPerDoorbell = 16;
 
-// The stall rule (stall.h).  A thread stands still when it was seen only in a loop of so many
+// The stall rule (stall.h).  A thread is stalled when it was seen only in a loop of so many
 // bytes for so much of its own processor time; ..
 inline constexpr std::uint64_t kSpinBytes = 1024;
 inline constexpr std::int64_t kSpinFirstNs = 20'000'000;
 inline constexpr std::uint32_t kSpinSamples = 8;
-// .. or so often in a row within so many bytes of where one stood still before, having slept in the
+// .. or so often in a row within so many bytes of where one was stalled before, having slept in the
 // kernel since the last probe or run for so long; that with the very registers of the last one it
 // takes so many for one; ..
 inline constexpr std::uint64_t kSiteMargin = 64;

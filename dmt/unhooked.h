@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The count of system calls that came past the library: how many, and the first different ones by
+// The count of system calls that bypassed the library: how many, and the first different ones by
 // name and place, for the operator.  No part of the schedule.
 //
 // Threads / Processes: any; lock-free.

@@ -30,7 +30,7 @@ from servers import HERE, STORIES, all_kinds
 sys.path.insert(0, str(STORIES))
 import _harness as h  # noqa: E402
 import _matrix as m  # noqa: E402
-import checkpoints as story  # noqa: E402
+import checkpoints as scenario  # noqa: E402
 
 # Rates well below the peak of a group of three on two processors.
 PACED = {"redis-server": (Redis, 500), "apache2 event": (Http, 200)}
@@ -40,7 +40,7 @@ AIM_MS, SLOW_AIM_MS = 150, 500
 SLOW = ("mariadb", "clamav")
 
 
-class Continuous(story.Worker):
+class Continuous(scenario.Worker):
     """The server's load again and again; `problems` are its failures."""
 
     def __init__(self, server):
@@ -59,7 +59,7 @@ class Continuous(story.Worker):
 
 def checkpoint(group, number):
     """What the node of replica `number` says of one more, ms and bytes."""
-    story.checkpoint(group, number)
+    scenario.checkpoint(group, number)
     said = group.status(number)["checkpoint"]
     found = {name: said[f"{name}_us"] / 1000 for name in ("prepare", "rest", "held", "pack")}
     found.update({name: us / 1000 for name, us in said["phases_us"].items()
@@ -72,7 +72,7 @@ def checkpoint(group, number):
     return found
 
 
-def come_back(group, number):
+def recover(group, number):
     """Times in ms from kill -9 of the node on; caught_up is None if it did not within a minute."""
     before = group.replica(number)["node_pid"]
     began = time.monotonic()
@@ -90,7 +90,7 @@ def come_back(group, number):
             marks["end"] = max(s["commit"] for s in group.statuses().values() if s)
         return said if said["applied"] >= marks["end"] else None
     try:
-        said = h.wait_until(caught_up, 60, f"replica {number} comes back and catches up")
+        said = h.wait_until(caught_up, 60, f"replica {number} recovers and catches up")
     except h.Failure:
         said = group.status(number)
         if "back" not in marks or not said:
@@ -130,7 +130,7 @@ def under_load(place, kind, options):
                         break
             for i in range(options.returns if not load.problems else 0):
                 with Continuous(server) as again:
-                    returns.append(come_back(group, (one, other)[i % 2]))
+                    returns.append(recover(group, (one, other)[i % 2]))
                 load.problems += again.problems
             settled(group)
         return {"checkpoints": taken, "returns": returns, "problems": load.problems,
@@ -158,10 +158,10 @@ def latency(place, kind, options):
                 time.sleep(1)
                 for i in range(options.count):
                     timed("quiet", lambda: time.sleep(QUIET_SECONDS))
-                    timed("checkpoint", lambda: story.checkpoint(group, one))
+                    timed("checkpoint", lambda: scenario.checkpoint(group, one))
                 for i in range(options.returns):
                     timed("quiet", lambda: time.sleep(QUIET_SECONDS))
-                    timed("return", lambda: come_back(group, (one, other)[i % 2]))
+                    timed("return", lambda: recover(group, (one, other)[i % 2]))
             settled(group)
     finally:
         shutil.rmtree(server.work)
@@ -186,7 +186,7 @@ def mib(rows, key):
 
 
 def table(rows):
-    lines = ["| server | n | log held | of it stood still | dump | files | packed in | size, MiB | "
+    lines = ["| server | n | log held | of it paused | dump | files | packed in | size, MiB | "
              "restore | back | caught up |",
              "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for row in rows:
@@ -283,7 +283,7 @@ def main():
                         help="a regular expression: the kinds whose name it finds")
     parser.add_argument("--count", type=int, default=20, help="checkpoints of each (20)")
     parser.add_argument("--returns", type=int, default=4,
-                        help="returns of each (4: a replica may come back thrice within 30 s)")
+                        help="returns of each (4: a replica may recover thrice within 30 s)")
     parser.add_argument("--no-clients", action="store_true", help="no latencies of clients")
     parser.add_argument("--dir", help="a directory, maybe on another file system, for what the "
                         "groups keep (beside the servers' files, in /var/tmp)")

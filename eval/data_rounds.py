@@ -66,9 +66,9 @@ def one_round(last, event, number):
     return took, well
 
 
-def rounds_of(story, kind, rounds, events):
-    server = kind(m.place_of(story, kind), h.free_port())
-    last = d.LastingGroup(story, server, disk=True)
+def rounds_of(scenario, kind, rounds, events):
+    server = kind(m.place_of(scenario, kind), h.free_port())
+    last = d.LastingGroup(scenario, server, disk=True)
     rows, number = {}, 0
     last.start()
     for event in events:
@@ -86,14 +86,14 @@ def rounds_of(story, kind, rounds, events):
     return rows
 
 
-def body(story):
-    options = story.options
+def body(scenario):
+    options = scenario.options
     if not h.can_contain():
         raise h.CannotRun("containers need root and LXC")
     found = {}
     for name in options.servers.split(","):
-        found[name] = rounds_of(story, KINDS[name], options.rounds, options.events.split(","))
-        path = story.out / "data_rounds.json"
+        found[name] = rounds_of(scenario, KINDS[name], options.rounds, options.events.split(","))
+        path = scenario.out / "data_rounds.json"
         path.write_text(json.dumps(found, indent=1) + "\n")
     print("| server | event | rounds | acknowledged by then | rounds with a loss "
           "| median s | worst s |")

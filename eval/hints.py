@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What line-ups bring PHP servers (`make eval-hints`; CRANE, figure 15).
+"""What soft barriers bring PHP servers (`make eval-hints`; CRANE, figure 15).
 
 Apache and civetweb with a PHP page of about 70 ms at 8 clients: natively, then with one replica in
-both modes, without hints and with the line-up before PHP's entry, which `crane-run --line-up` sets
+both modes, without hints and with the one before PHP's entry, which `crane-run --soft-barrier` sets
 up in the unmodified server. Settings are interleaved; overheads are of medians of the same run.
 Raw data: <out>/bench/hints.json; table and plot beside it.
 """
@@ -26,7 +26,7 @@ import _web  # noqa: E402
 import server_php as php  # noqa: E402
 
 ENTRY = "php_execute_script"
-OFF, ON = ["--line-up", f"{ENTRY}:1:0"], ["--line-up", f"{ENTRY}:{m.CLIENTS}:5000"]
+OFF, ON = ["--soft-barrier", f"{ENTRY}:1:0"], ["--soft-barrier", f"{ENTRY}:{m.CLIENTS}:5000"]
 SETTINGS = {f"{mode}, {name}": (mode, hint) for mode in ("serial", "parallel")
             for name, hint in (("no hints", OFF), ("hints", ON))}
 KINDS = (php.PhpCgi, php.ModPhp, php.PhpCivetweb)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills at random (`make eval-storm`): nodes, servers, keepers, crane-run, two at a time as well.
+"""Kills at random (`make eval-storm`): nodes, servers, supervisors, crane-run, also two at a time.
 
 Three replicas of redis under an INCR load.  After each kill all three must run again and follow one
 another, whatever was killed; in the end no acknowledged write may be lost, the replicas must agree,
@@ -25,7 +25,7 @@ from place import Place, machine  # noqa: E402
 from returns import all_back  # noqa: E402
 from takeover_run import kill_crane_run, start_again  # noqa: E402
 
-KINDS = ("node", "server", "keeper", "crane-run")
+KINDS = ("node", "server", "supervisor", "crane-run")
 BACK_SECONDS = 90
 
 
@@ -40,8 +40,8 @@ class Storm:
 
     def pids(self, kind, number):
         replica = self.group.replica(number)
-        if kind == "keeper":
-            return [p for p in h.children(replica["node_pid"]) if h.name_of(p) == "crane-keeper"]
+        if kind == "supervisor":
+            return [p for p in h.children(replica["node_pid"]) if h.name_of(p) == "crane-container"]
         return [replica[f"{kind}_pid"]]
 
     def strike(self):

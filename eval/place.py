@@ -16,7 +16,7 @@ import _harness as h  # noqa: E402
 
 
 class Place:
-    """What Group and its kind need to know of a story."""
+    """What Group and its kind need to know of a scenario."""
 
     def __init__(self, out, work, name="bench"):
         self.name, self.out, self.work, self.numbers = name, out, work, 0

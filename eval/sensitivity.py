@@ -107,7 +107,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", default="",
                         help="a regular expression: the kinds whose name it finds")
-    parser.add_argument("--quick", action="store_true", help="the stories' small loads")
+    parser.add_argument("--quick", action="store_true", help="the scenarios' small loads")
     options = parser.parse_args()
     h.end_at_sigterm()
     out, rows = pathlib.Path(options.out).resolve(), []

@@ -43,7 +43,7 @@ def all_kinds(only):
 
 
 class Judge(Place):
-    """What m.one_run() needs of a story; keeps what it said."""
+    """What m.one_run() needs of a scenario; keeps what it said."""
 
     def __init__(self, out, work):
         super().__init__(out, work, "servers")
@@ -60,8 +60,8 @@ class Judge(Place):
             print(f"  . FAIL {what}: {detail}", file=sys.stderr)
         return bool(good)
 
-    check_equal = h.Story.check_equal
-    check_schedule = h.Story.check_schedule
+    check_equal = h.Scenario.check_equal
+    check_schedule = h.Scenario.check_schedule
 
 
 def compare(out, work, kind, seed, full, group_of=h.Group):
@@ -214,7 +214,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", default="",
                         help="a regular expression: the kinds whose name it finds")
-    parser.add_argument("--quick", action="store_true", help="the stories' small loads")
+    parser.add_argument("--quick", action="store_true", help="the scenarios' small loads")
     parser.add_argument("--proof", action="store_true", help="compare only, no speed")
     parser.add_argument("--file-systems", metavar="KIND,...", default="",
                         help="in the comparison the replicas lie on these file systems, one each: "

@@ -4,8 +4,8 @@
 
 Redis (INCR) and apache2 (PUT and GET of pages), one after the other or --together, three replicas
 each; a checkpoint every --checkpoint-every seconds, a fault every --fault-every seconds: a node, a
-server, a keeper or a packer killed, a replica stopped for a while, the lead handed over.  At the
-end no acknowledged write may be lost, schedules of all replicas must be equal, and no replica may
+server, a supervisor or a packer killed, a replica stopped for a while, the lead handed over.  At
+the end no acknowledged write may be lost, schedules of all replicas must be equal, and none may
 ever have differed.  Every second the rate, the errors, and what is held in memory and on disk are
 noted.  Raw data: <out>/soak/soak.json, the plot beside it.
 """
@@ -120,7 +120,7 @@ class Faults:
 
     def __init__(self, group, seed):
         self.group, self.random = group, random.Random(seed)
-        self.all = [self.node, self.leader, self.server, self.keeper, self.stop, self.packer,
+        self.all = [self.node, self.leader, self.server, self.supervisor, self.stop, self.packer,
                     self.transfer]
 
     def one(self):
@@ -146,13 +146,13 @@ class Faults:
         self.group.signal_server(number, signal.SIGKILL)
         return f"server of replica {number} killed"
 
-    def keeper(self):
+    def supervisor(self):
         number = self.any_replica()
-        keepers = [p for p in h.children(self.group.replica(number)["node_pid"])
-                   if h.name_of(p) == "crane-keeper"]
-        for pid in keepers:
+        supervisors = [p for p in h.children(self.group.replica(number)["node_pid"])
+                       if h.name_of(p) == "crane-container"]
+        for pid in supervisors:
             os.kill(pid, signal.SIGKILL)
-        return f"keeper of replica {number} killed" if keepers else ""
+        return f"supervisor of replica {number} killed" if supervisors else ""
 
     def packer(self):
         """The next one that there is, within a while."""
@@ -185,7 +185,7 @@ class Faults:
 
     def transfer(self):
         to = (self.group.leader() + self.random.choice((1, 2))) % 3
-        subprocess.run([str(self.group.story.out / "crane-ctl"), "--dir", str(self.group.home),
+        subprocess.run([str(self.group.scenario.out / "crane-ctl"), "--dir", str(self.group.home),
                         "leader", "transfer", self.group.name, "--to", str(to)],
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60,
                        check=False)

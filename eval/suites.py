@@ -89,35 +89,35 @@ def natively(server, tests, where):
             native.terminate()
 
 
-def body(story):
+def body(scenario):
     """Debian's packaged suite of MariaDB, natively and under Crane."""
     h.need(*Tested.programs)
     if not (SUITE / "mysql-test-run.pl").exists():
         raise h.CannotRun("the suite is not installed: apt-get install mariadb-test")
-    tests = FULL if story.full else QUICK
+    tests = FULL if scenario.full else QUICK
     # The same fresh data for both: tests leave things behind.
-    plain = Tested(m.place_of(story, Tested), h.free_port())
-    native = natively(plain, tests, story.work / "native")
+    plain = Tested(m.place_of(scenario, Tested), h.free_port())
+    native = natively(plain, tests, scenario.work / "native")
     shutil.rmtree(plain.work)
-    story.say(f"natively: {tally(native)}")
-    server = Tested(m.place_of(story, Tested), h.free_port())
-    with h.Group(story, server.command, port=server.port, record=True,
+    scenario.say(f"natively: {tally(native)}")
+    server = Tested(m.place_of(scenario, Tested), h.free_port())
+    with h.Group(scenario, server.command, port=server.port, record=True,
                  options=[*server.options, "--perturb", "1"]) as group:
         h.wait_until(server.ready, 60, "the group answers")
-        crane = verdicts(server, tests, story.work / "crane")
-        story.say(f"under Crane: {tally(crane)}")
+        crane = verdicts(server, tests, scenario.work / "crane")
+        scenario.say(f"under Crane: {tally(crane)}")
         group.settle(120)
         group.check_calm()
         group.stop()
-        text = story.check_equal(group, what="every byte of three perturbed replicas is equal")
-        story.say(f"crane-diff: {text}")
+        text = scenario.check_equal(group, what="every byte of three perturbed replicas is equal")
+        scenario.say(f"crane-diff: {text}")
     for test in tests:
         mine, theirs = crane.get(test, "not run"), native.get(test, "not run")
-        story.check(mine == theirs, f"main.{test}: {mine}", f"natively: {theirs}")
-    story.check(list(native.values()).count("pass") > len(tests) // 2, "most pass natively",
-                tally(native))
+        scenario.check(mine == theirs, f"main.{test}: {mine}", f"natively: {theirs}")
+    scenario.check(list(native.values()).count("pass") > len(tests) // 2, "most pass natively",
+                   tally(native))
     failing = [t for t, verdict in native.items() if verdict != "pass"]
-    story.say(f"not passing natively, too: {', '.join(failing) or 'none'}")
+    scenario.say(f"not passing natively, too: {', '.join(failing) or 'none'}")
 
 
 def tally(found):

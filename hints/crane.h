@@ -4,14 +4,14 @@
  * compute: without Crane every one of them does nothing, and the program needs no library for them
  * (this header asks the dynamic linker once; nothing to link).
  *
- *   main:        crane_line_up_init(0, 8, 1000);   // up to 8 threads, for at most 1000 us
- *   each worker: crane_line_up(0); compute();      // computations start together
+ *   main:        crane_soft_barrier_init(0, 8, 1000);   // up to 8 threads, for at most 1000 us
+ *   each worker: crane_soft_barrier(0); compute();      // computations start together
  *
- * A line-up (PARROT's soft barrier; CRANE section 7.4) waits until `count` threads of the process
- * have come, or until `timeout_us` of the replicas' virtual time have passed, or until no other
- * thread can come: every thread waits and no input is under way.  All replicas release it at the
- * same turn.  It pays in parallel mode, where code between operations runs in parallel: one long
- * computation that begins alone makes the others' operations wait for its next one.
+ * A soft barrier (PARROT; CRANE section 7.4) waits until `count` threads of the
+ * process have come, or until `timeout_us` of the replicas' virtual time have passed, or until no
+ * other thread can come: every thread waits and no input is under way.  All replicas release it at
+ * the same turn.  It pays in parallel mode, where code between operations runs in parallel: one
+ * long computation that begins alone makes the others' operations wait for its next one.
  *
  * A section (PARROT's performance-critical section) leaves the schedule until its end, or until the
  * thread's next call that Crane makes an operation, whatever comes first:
@@ -22,9 +22,9 @@
  * mode: what it reads and writes must not race with them.  It costs one round of consensus at its
  * end.
  *
- * Threads: any.  Errors: none; a line-up that was not set up, or has a number beyond
- * CRANE_LINE_UPS, does nothing.  libcrane.so provides:
- *   crane_hint_line_up_init(which, count, timeout_us), crane_hint_line_up(which),
+ * Threads: any.  Errors: none; a soft barrier that was not set up, or has a number beyond
+ * CRANE_SOFT_BARRIERS, does nothing.  libcrane.so provides:
+ *   crane_hint_soft_barrier_init(which, count, timeout_us), crane_hint_soft_barrier(which),
  *   crane_hint_section(begins)
  */
 #ifndef CRANE_H
@@ -36,8 +36,8 @@
 extern "C" {
 #endif
 
-/* Line-ups are named by the numbers below this one, per process. */
-#define CRANE_LINE_UPS 16
+/* Soft barriers are named by the numbers below this one, per process. */
+#define CRANE_SOFT_BARRIERS 16
 
 extern void* dlsym(void* __restrict handle, const char* __restrict name)
 #ifdef __cplusplus
@@ -59,23 +59,23 @@ static inline void* crane_find(void** found, const char* name) {
   return at == (void*)&nowhere ? NULL : at;
 }
 
-static inline void crane_line_up_init(unsigned which, unsigned count, unsigned timeout_us) {
+static inline void crane_soft_barrier_init(unsigned which, unsigned count, unsigned timeout_us) {
   static void* found;
   union {
     void* pointer;
     void (*call)(unsigned, unsigned, unsigned);
   } at;
-  at.pointer = crane_find(&found, "crane_hint_line_up_init");
+  at.pointer = crane_find(&found, "crane_hint_soft_barrier_init");
   if (at.pointer != NULL) at.call(which, count, timeout_us);
 }
 
-static inline void crane_line_up(unsigned which) {
+static inline void crane_soft_barrier(unsigned which) {
   static void* found;
   union {
     void* pointer;
     void (*call)(unsigned);
   } at;
-  at.pointer = crane_find(&found, "crane_hint_line_up");
+  at.pointer = crane_find(&found, "crane_hint_soft_barrier");
   if (at.pointer != NULL) at.call(which);
 }
 
@@ -94,9 +94,9 @@ static inline void crane_section_end(void) { crane_section(0); }
 
 /* PARROT's names.  Its time-outs count turns; these are taken as microseconds. */
 #ifdef CRANE_PARROT_NAMES
-#define soba_init(type, count, timeout) crane_line_up_init((type), (count), (timeout))
-#define soba_wait(type) crane_line_up(type)
-#define soba_destroy(type) crane_line_up_init((type), 0, 0)
+#define soba_init(type, count, timeout) crane_soft_barrier_init((type), (count), (timeout))
+#define soba_wait(type) crane_soft_barrier(type)
+#define soba_destroy(type) crane_soft_barrier_init((type), 0, 0)
 #define pcs_enter() crane_section_begin()
 #define pcs_exit() crane_section_end()
 #define pcs_barrier_exit(bar, count) crane_section_end()

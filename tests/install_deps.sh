@@ -59,7 +59,7 @@ trap 'exit 130' INT TERM
 printf '#!/bin/sh\nexit 101\n' > "$policy"
 chmod 755 "$policy"
 
-# No cluster of Debian's own for postgres: the stories make theirs.
+# No cluster of Debian's own for postgres: the scenarios make theirs.
 case " $missing " in
   *" postgresql-15 "*)
     cluster=/etc/postgresql-common/createcluster.conf

@@ -16,8 +16,8 @@ but the fabrics'. Everything else has the machine for itself.
              if there is one (`make fuzz` runs them with libFuzzer)
   interpose  tests/interpose/<name>.c, a stranger under Crane; tests/interpose/{traps,posix}/*.c,
              small ones of one behaviour each, a line per area, each counts one
-  e2e        tests/e2e/<story>.py --out OUT: exit 0 passed, 77 skipped; a story that checks several
-             things may end with its own line `N passed, N failed`
+  e2e        tests/e2e/<scenario>.py --out OUT: exit 0 passed, 77 skipped; a scenario that checks
+             several              things may end with its own line `N passed, N failed`
 A test that cannot run here prints `SKIPPED: <name>: <why>`; it is counted as skipped by that name.
 Every failure is printed with the command that replays it.
 
@@ -53,7 +53,7 @@ TOTALS = re.compile(r"(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\s*$")
 SKIPPED = re.compile(r"^SKIPPED: (.*)$", re.M)
 TAIL_LINES = 60
 TELLING, TELLING_LINES = re.compile(r"^FAIL |\[(error|critical)\]"), 12
-E2E_SECONDS = 900   # of one story; most take 5 to 60, linear builds a program on a crowded machine
+E2E_SECONDS = 900   # of one scenario; most take 5 to 60, linear builds a program
 NATIVE_ATTEMPTS = 3
 BESIDE = 2          # programs of no timing that run at the same time
 COMPUTES, ALONE = {"sim"}, {"fabric"}  # areas of unit tests
@@ -253,15 +253,15 @@ class Runner:
 
     # --- virtual machine -----------------------------------------------------------------------
     def vm(self):
-        """What needs RDMA devices: test-verbs in one guest, each story in one of its own, and the
-        benchmark of the commit rules, in small."""
+        """What needs RDMA devices: test-verbs in one guest, each scenario in one of its own, and
+        the         benchmark of the commit rules, in small."""
         self.vm_cases()
-        for story in VM_STORIES:
-            # Where files of the story lie; the root file system is read-only there.
+        for scenario in VM_STORIES:
+            # Where files of the scenario lie; the root file system is read-only there.
             script = f"mount -t tmpfs none /var/tmp && mount -t tmpfs none /dev/shm && " \
-                     f"python3 tests/e2e/{story}.py --out {shlex.quote(str(self.out.resolve()))}"
-            self.simple(f"vm/{story}", ["python3", "tests/vm/vm.py", "--out", str(self.out),
-                                        "--timeout", "400", "--", "bash", "-c", script], 800)
+                     f"python3 tests/e2e/{scenario}.py --out {shlex.quote(str(self.out.resolve()))}"
+            self.simple(f"vm/{scenario}", ["python3", "tests/vm/vm.py", "--out", str(self.out),
+                                           "--timeout", "400", "--", "bash", "-c", script], 800)
 
         bench = self.out / "bench-strategies"
         script = f"mount -t tmpfs none /dev/shm && {shlex.quote(str(bench.resolve()))} " \
@@ -412,14 +412,14 @@ class Runner:
             errors.seek(0)
             return status, text, errors.read()
 
-    # --- stories -------------------------------------------------------------------------------
+    # --- scenarios -------------------------------------------------------------------------------
     def e2e(self):
-        for story in sorted((ROOT / "tests/e2e").glob("*.py")):
-            if story.stem in VM_STORIES:
+        for scenario in sorted((ROOT / "tests/e2e").glob("*.py")):
+            if scenario.stem in VM_STORIES:
                 continue
-            if not story.name.startswith("_"):
-                self.simple(f"e2e/{story.stem}", ["python3", str(story.relative_to(ROOT)),
-                                                  "--out", str(self.out)], E2E_SECONDS)
+            if not scenario.name.startswith("_"):
+                self.simple(f"e2e/{scenario.stem}", ["python3", str(scenario.relative_to(ROOT)),
+                                                     "--out", str(self.out)], E2E_SECONDS)
 
     def wanted(self, name):
         return not self.options.names or any(n in name for n in self.options.names)

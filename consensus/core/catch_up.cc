@@ -102,7 +102,7 @@ void Replica::on_behind(const Message& m) {
     return send(ReplicaId{m.from}, ready);
   }
   if (permission_.grant == GrantState::kPending || permission_.fence == FenceState::kPermitting)
-    return;  // said before it asked anew
+    return;  // said before it asked again
   fetch_.leader_first = m.first_pos;
   if (fetch_.state == FetchState::kReady) want_entries(0);  // it was not heard, or not enough
   if (fetch_.state != FetchState::kNone) return;

@@ -158,7 +158,7 @@ bool Replica::promise_kept() const {
 
 // A candidate waits for its own disk.
 bool Replica::stores_promise() const {
-  return phase_ == Phase::kFencing && !promise_kept() && !mutant(Mutant::kConstantPatience);
+  return phase_ == Phase::kFencing && !promise_kept() && !mutant(Mutant::kConstantTimeout);
 }
 
 void Replica::on(const PromiseStored& e) {

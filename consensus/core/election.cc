@@ -117,8 +117,8 @@ void Replica::plan_campaign(bool lost_before) {
 
 // Where answers always take longer than was waited for (a slow disk, a long way), the same patience
 // again would lose every race.  The others' disks are taken to be like the own one.
-std::uint64_t Replica::patience_ns() const {
-  if (mutant(Mutant::kConstantPatience)) return config_.ask_timeout_ns;
+std::uint64_t Replica::ask_timeout_ns() const {
+  if (mutant(Mutant::kConstantTimeout)) return config_.ask_timeout_ns;
   const unsigned power = std::min(seeking_.lost_races, kPatiencePowerMax);
   return std::max(config_.ask_timeout_ns << power, 2 * durable_.promise_took_ns);
 }
@@ -129,7 +129,7 @@ void Replica::start_prevote(bool transfer) {
   seeking_.prevote_view = make_view(view_counter(std::max(view_max_, promised_)) + 1, self());
   std::fill(seeking_.prevote_yes.begin(), seeking_.prevote_yes.end(), false);
   seeking_.prevote_yes[value(self())] = true;
-  seeking_.deadline_ns = now_.now_ns + patience_ns();
+  seeking_.deadline_ns = now_.now_ns + ask_timeout_ns();
   if (alone()) return campaign(seeking_.prevote_view);
   Message m = message(MessageType::kPreVote);
   m.view = seeking_.prevote_view;
@@ -235,7 +235,7 @@ void Replica::campaign(View view) {
   heartbeat_.own_at_ns = now_.now_ns + config_.period_active_ns;
   ++heartbeat_.own;
   publish_status();
-  seeking_.deadline_ns = now_.now_ns + patience_ns();
+  seeking_.deadline_ns = now_.now_ns + ask_timeout_ns();
   settle_grant();
 }
 

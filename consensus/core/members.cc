@@ -279,7 +279,7 @@ void Replica::tick_members() {
   }
   if (changing()) return;
   if (!votes()) {
-    const ReplicaId to = heir();
+    const ReplicaId to = successor();
     return to == kNoReplica ? leave() : begin_transfer(to);
   }
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
@@ -301,7 +301,7 @@ void Replica::tick_members() {
 // --------------------------------------------------------------------------------
 
 // The voter that follows best.
-ReplicaId Replica::heir() const {
+ReplicaId Replica::successor() const {
   ReplicaId best = kNoReplica;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     const Peer& p = peers_[i];

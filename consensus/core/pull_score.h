@@ -3,7 +3,7 @@
 // Failure detection by pull-score (Mu 5.1): a pure function of what was read.
 //
 // The reader looks at the leader's heartbeat counter.  A counter that moved earns points, one that
-// stood still for longer than it should costs some; below kScoreLow the leader is suspected, from
+// was stalled for longer than it should costs some; below kScoreLow the leader is suspected, from
 // kScoreHigh on it is trusted again.  Departs from Mu: the cost of a miss follows the noise, i.e.
 // the streaks of misses that turned out to be false alarms lately (DESIGN C6), so a loaded machine
 // needs more misses in a row than an idle one.  A reader that gets its own processor late takes

@@ -47,7 +47,7 @@ void Replica::step(const Event& event, Now now) {
   std::visit([this](const auto& e) { on(e); }, event);
   pump_fetch();
   pump_store();
-  pump_covered();
+  pump_truncation();
   CRANE_ASSERT(deliver_.pos <= commit_.pos && commit_.pos <= end_.pos);  // CORE-C1
   plan_deadline();
 }
@@ -102,7 +102,7 @@ std::optional<Entry> Replica::deliver() {
   }
   deliver_ = LogRing::after(h);
   CRANE_ASSERT(deliver_.pos <= commit_.pos);  // CORE-C1
-  if (h.type == kCovered) note_covered(ring_.payload(h));
+  if (h.type == kTruncation) on_truncation_point(ring_.payload(h));
   return Entry{
       {View{h.view}, Index{h.index}}, h.type, h.grant, h.stamp_ns, h.pos, ring_.payload(h)};
 }
@@ -123,8 +123,8 @@ void Replica::on(const Start& e) {
     promised_ = View{e.promise[kPromisedView]};
     if (mutant(Mutant::kForgetPromise)) promised_ = View{0};
     view_max_ = promised_;
-    commit_ = {e.promise[kAnchorPos],
-               {View{e.promise[kAnchorView]}, Index{e.promise[kAnchorIndex]}}};
+    commit_ = {e.promise[kLowWaterPos],
+               {View{e.promise[kLowWaterView]}, Index{e.promise[kLowWaterIndex]}}};
     deliver_ = end_ = published_ = commit_;
     durable_.store.begin_at(
         commit_);  // what is given up to be overwritten was durable before (CORE-D4)
@@ -382,7 +382,7 @@ void Replica::on(const Abdicate&) {
   seeking_.campaign_at_ns = 0;
   seeking_.prevote_view = View{0};
   if (phase_ == Phase::kNone) return;
-  const ReplicaId to = heir();
+  const ReplicaId to = successor();
   Message m = message(MessageType::kTransfer);
   m.view = promised_;
   step_down();
@@ -417,7 +417,8 @@ void Replica::scan() {
   while (ring_.valid_at(at, h)) {
     at = LogRing::after(h);
     if (h.type == kConfig) note_config(h, ring_.payload(h));
-    if (h.type == kCovered && mutant(Mutant::kDropUncommitted)) note_covered(ring_.payload(h));
+    if (h.type == kTruncation && mutant(Mutant::kDropUncommitted))
+      on_truncation_point(ring_.payload(h));
     if (View{h.view} == promised_) heard_commit_ = std::max(heard_commit_, Index{h.commit});
   }
   end_ = at;

@@ -12,7 +12,7 @@
 // The files: permission.cc (promise, fence, grant), election.cc (pull-score, pre-vote, back-off),
 // takeover.cc (adopt, match), stream.cc (write, count, commit), commit.cc (the durable log of disk
 // mode: commit.h names its invariants), catch_up.cc (entries from peers' stores),
-// covered.cc (what stores may lose), members.cc (CONFIG, join, leave), replica.cc (the rest).
+// truncation.cc (what stores may lose), members.cc (CONFIG, join, leave), replica.cc (the rest).
 //
 // INVARIANT CORE-P1  the promised view never falls; a grant is for the promised view only.
 // INVARIANT CORE-P2  the old writer is fenced and the log re-scanned between promise and grant.
@@ -27,8 +27,8 @@
 //               replica is granted who leads in an older view than that was known in.
 // INVARIANT CORE-C6  what a server missed since its checkpoint comes from the own ring only if all
 //               of it is whole there, up to the anchor, after the fence.
-// INVARIANT CORE-D5  what leaves a store is covered: a committed COVERED entry names its index or a
-// later
+// INVARIANT CORE-D5  what leaves a store is covered: a committed TRUNCATION entry names its index
+// or a later
 //               one, and a majority of the voters in force there held checkpoints at it or later.
 // INVARIANT CORE-M3  the members in force are those of the newest CONFIG in the own log, else of
 //               the newest committed one, else the group's first; the list follows truncation.
@@ -308,7 +308,7 @@ class Replica {
   bool fetched_enough() const;
   void stop_fetch() { fetch_.state = FetchState::kNone; }
 
-  // covered.cc
+  // truncation.cc
   void on(const Checkpointed& e);
   void on_holds(const Message& m);
   void note_held(const Message& m);
@@ -318,9 +318,9 @@ class Replica {
   void recount_held() {
     if (reign_.entered()) reign_->count_held = true;
   }
-  void pump_covered();
+  void pump_truncation();
   Index held_by_majority() const;
-  void note_covered(std::span<const std::byte> payload);
+  void on_truncation_point(std::span<const std::byte> payload);
   void drop_stored();
 
   // permission.cc
@@ -339,7 +339,7 @@ class Replica {
   void on_heartbeat(const Completion& e);
   void plan_campaign(bool lost_before);
   std::uint64_t race_ns() const noexcept { return config_.slot_ns + durable_.promise_took_ns; }
-  std::uint64_t patience_ns() const;
+  std::uint64_t ask_timeout_ns() const;
   void start_prevote(bool transfer);
   void on_prevote(const Message& m);
   void on_prevote_yes(const Message& m);
@@ -414,7 +414,7 @@ class Replica {
   void on_not_member(const Message& m);
   void propose_config(const Members& next);
   bool in_touch(const Members& next) const;
-  ReplicaId heir() const;
+  ReplicaId successor() const;
   void begin_transfer(ReplicaId to);
   void finish_transfer();
   void leave();

@@ -41,7 +41,7 @@ struct Reign {
   std::uint64_t start_end_pos = 0;  // behind the own START
   std::uint64_t intact_pos = 0;     // from here on the ring is known to hold the log
   bool count_held = false;          // there may be more that is covered
-  Index covering{};                 // by COVERED entries that were proposed
+  Index covering{};                 // by TRUNCATION entries that were proposed
 };
 
 // --- of all roles -------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ struct Truncation {
   Index held{};                  // the own newest checkpoint
   Index held_known{};            // ... as the leader of the promised view said to know
   std::uint64_t held_at_ns = 0;  // when to tell it again
-  Index covered{};               // by COVERED entries that were delivered
+  Index covered{};               // by TRUNCATION entries that were delivered
   Index dropped{};               // from the own store
 };
 

@@ -74,9 +74,9 @@ enum StatusWord : std::size_t {
 inline constexpr std::uint8_t kPromiseCell = 1;
 enum PromiseWord : std::size_t {
   kPromisedView,
-  kAnchorPos,    // where delivery stands: the scan starts here after a restart
-  kAnchorIndex,  // last entry before kAnchorPos
-  kAnchorView,   // its view
+  kLowWaterPos,    // where delivery stands: the scan starts here after a restart
+  kLowWaterIndex,  // last entry before kLowWaterPos
+  kLowWaterView,   // its view
   kIncarnation,
   kFirstPos,  // the oldest byte of the log in the ring
 };
@@ -89,9 +89,9 @@ enum DurableWord : std::size_t {
 };
 
 // Entry types that the core knows; all others are the application's (DESIGN section 5).
-inline constexpr std::uint8_t kStart = 0xf0;    // a leader's first entry
-inline constexpr std::uint8_t kConfig = 0xf1;   // the members from here on (membership.h)
-inline constexpr std::uint8_t kCovered = 0xf2;  // what stores may lose (covered.cc)
+inline constexpr std::uint8_t kStart = 0xf0;       // a leader's first entry
+inline constexpr std::uint8_t kConfig = 0xf1;      // the members from here on (membership.h)
+inline constexpr std::uint8_t kTruncation = 0xf2;  // what stores may lose (truncation.cc)
 inline constexpr std::uint8_t kOwnTypesMin = 0xf0;
 
 // Time and chance, given with every event.  now_ns never goes back within one incarnation.
@@ -408,11 +408,11 @@ enum class Mutant : std::uint8_t {
   kReplayUnchecked,    // checkpoint: the ring is taken to hold what the server missed
   kCheckpointAnyView,  // checkpoint: the promise stays below the view it is known from
   kCoverMinority,      // stores: a checkpoint that one voter less than a majority holds will do
-  kCoverTheLost,       // stores: what was held before a replica was lost counts for who came back
+  kCoverTheLost,       // stores: what was held before a replica was lost counts for who recovered
   kDropUncovered,      // stores: a replica's own checkpoint is enough for its own store
-  kDropUncommitted,    // stores: COVERED counts before it is committed
+  kDropUncommitted,    // stores: TRUNCATION counts before it is committed
   kPromoteAnalysis,    // CORE-M7: an operator may give an analysis replica a vote
-  kAnalysisReturns,    // CORE-M7: one that lost its memory comes back as a voter would
+  kAnalysisReturns,    // CORE-M7: one that lost its memory recovers as a voter would
   kAddAsLearner,   // CORE-M7: no replica looks what the process is that asks for a learner's place
   kReuseKey,       // U6: the fabric gives a peer the key it had before
   kLateCopy,       // U7: a copy under way is not stopped by the fence
@@ -421,9 +421,9 @@ enum class Mutant : std::uint8_t {
   kSkipCrc,        // U11: entries are taken without checking their bytes
   kNoStickiness,   // L1: whoever does not see the leader may replace it
   kErrorStopsAll,  // L5: an error of one peer ends the leadership
-  kConstantPatience,  // C6: a candidate waits as long as the last time, however often in vain
-  kDeposedByDisk,     // C6: slow disks end the leadership
-  kLeadsAlone,        // C8: a leader that sees no majority's processes goes on leading
+  kConstantTimeout,  // C6: a candidate waits as long as the last time, however often in vain
+  kDeposedByDisk,    // C6: slow disks end the leadership
+  kLeadsAlone,       // C8: a leader that sees no majority's processes goes on leading
 };
 inline constexpr int kMutants = static_cast<int>(Mutant::kLeadsAlone) + 1;
 

@@ -147,7 +147,7 @@ void Replica::write_range(ReplicaId id, const Cursor& to) {
 void Replica::on_written(ReplicaId id, std::uint32_t sequence, bool ok) {
   Peer& p = peers_[value(id)];
   if (p.state != PeerState::kStreaming) return;
-  // Out of order would break CORE-S4: rather begin anew than count what may have a gap.
+  // Out of order would break CORE-S4: rather restart than count what may have a gap.
   const bool expected = p.count > 0 && p.in_flight[p.first].sequence == sequence;
   if (!ok || !expected) return lose_peer(id);
   p.retry_power = 0;  // it can be written to; a grant alone would not show that
@@ -234,7 +234,7 @@ void Replica::send_progress(ReplicaId id) {
   send(id, m);
 }
 
-// Who gets a long history reads all behind its commit index anew with every write, until the own
+// Who gets a long history reads all behind its commit index again with every write, until the own
 // START is among it; and if this leader is lost before, the next one begins there.
 void Replica::tell_progress(ReplicaId id) {
   const Peer& p = peers_[value(id)];
@@ -263,14 +263,14 @@ void Replica::on_status(ReplicaId id, const Completion& e) {
   if (p.throttled && p.sent.pos < reign_->start_end_pos) send_progress(id);
 }
 
-// An error of one peer concerns that peer only (L5): it is asked anew, then read, then written to.
+// An error of one peer concerns that peer only (L5): it is asked again, then read, then written to.
 void Replica::lose_peer(ReplicaId id) {
   Peer& p = peers_[value(id)];
   if (mutant(Mutant::kErrorStopsAll) && role_ == Role::kLeader) return step_down();
   if (p.connected) emit(CloseLog{id});
   ++p.epoch;
   p.connected = p.granted = p.throttled = p.status_outstanding = p.commit_outstanding = false;
-  p.durable = Index{0};  // it may come back as somebody else, whose store is empty
+  p.durable = Index{0};  // it may recover as somebody else, whose store is empty
   set_state(p, PeerState::kIdle);
   p.retry_at_ns = now_.now_ns + (config_.retry_ns << p.retry_power) / 4;
   p.retry_power = std::min(p.retry_power + 1, kRetryPowerMax);

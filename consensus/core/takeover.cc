@@ -11,7 +11,7 @@ namespace crane::consensus::core {
 
 void Replica::ask_for_grants() {
   set_phase(Phase::kAsking);
-  seeking_.deadline_ns = now_.now_ns + patience_ns();
+  seeking_.deadline_ns = now_.now_ns + ask_timeout_ns();
   if (candidacy_->asked_in != promised_) candidacy_->asked = members();
   candidacy_->asked_in = promised_;
   if (granted_quorum()) return choose_log();
@@ -46,7 +46,7 @@ void Replica::on_grant(const Message& m) {
   p.consumed_pos = m.consumed_pos;
   set_state(p, PeerState::kGranted);
   if (phase_ == Phase::kLeading) return begin_match(id);
-  if (phase_ == Phase::kAdopting && id == candidacy_->source) {  // it granted anew: read it anew
+  if (phase_ == Phase::kAdopting && id == candidacy_->source) {  // it granted again: read it again
     candidacy_->outstanding = false;
     candidacy_->have = 0;
     candidacy_->source_last = m.last;

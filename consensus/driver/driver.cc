@@ -185,7 +185,7 @@ Outcome Driver::transfer(ReplicaId to) {
   return begun;
 }
 
-bool Driver::send_note(ReplicaId to, std::span<const std::byte> bytes) {
+bool Driver::send_message(ReplicaId to, std::span<const std::byte> bytes) {
   CRANE_ASSERT(bytes.size() <= kNoteBytesMax);
   std::array<std::byte, kRequestBytesMax> request{};
   request[0] = kNoteMark;
@@ -390,7 +390,7 @@ void Driver::tell() {
     options_.callbacks.on_members();
   }
   for (const Note& note : std::exchange(notes_, {})) {
-    if (options_.callbacks.on_note) options_.callbacks.on_note(note.from, note.bytes);
+    if (options_.callbacks.on_message) options_.callbacks.on_message(note.from, note.bytes);
   }
   if (fatal_ != nullptr && !fatal_told_) {
     fatal_told_ = true;

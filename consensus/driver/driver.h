@@ -52,7 +52,7 @@ class Driver final : public Consensus {
   Result<Index> change_members(const MemberChange& change) override;
   Outcome transfer(ReplicaId to) override;
   std::vector<MemberStatus> members() const override;
-  bool send_note(ReplicaId to, std::span<const std::byte> bytes) override;
+  bool send_message(ReplicaId to, std::span<const std::byte> bytes) override;
   Index peer_applied(ReplicaId peer) const override;
   GroupStatus status() const override;
   QuorumStatus quorum() const override;

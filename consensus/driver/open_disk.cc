@@ -31,7 +31,7 @@ Error say(const Options& o, const Error& error) {
   return error;
 }
 
-// Who is to be learned of anew: not one that any CONFIG has admitted.
+// Who is to be learned of again: not one that any CONFIG has admitted.
 std::uint32_t new_incarnation(std::uint32_t first) noexcept {
   std::uint32_t word = 0;
   CRANE_ASSERT(::getrandom(&word, sizeof word, 0) == sizeof word);
@@ -47,11 +47,10 @@ Result<store::Recovered> forgotten() {
 
 // A group in which all replicas have become learners cannot elect a leader.
 void say_how_to_begin_anew(const Options& o, bool survived) {
-  Message()
-      << "where all replicas come back so, none will lead: to begin a new group, stop them and "
-         "start each with --force-new-group"
-      << (survived ? ", or remove the memory that outlived the store, on all hosts: " : "")
-      << (survived ? o.directory.c_str() : "");
+  Message() << "where all replicas recover so, none will lead: to begin a new group, stop them and "
+               "start each with --force-new-group"
+            << (survived ? ", or remove the memory that outlived the store, on all hosts: " : "")
+            << (survived ? o.directory.c_str() : "");
 }
 
 Result<store::Recovered> recover(const Options& o, const core::Config& config, Fabric& fabric,
@@ -73,14 +72,14 @@ Result<store::Recovered> recover(const Options& o, const core::Config& config, F
   store::Recovered& r = recovered.value();
   if (r.begins_anew) {
     Message() << "the store ended before the checkpoint: r" << static_cast<unsigned>(value(o.self))
-              << ": " << directory_of(o).c_str() << ": it begins anew behind entry "
+              << ": " << directory_of(o).c_str() << ": it restarts behind entry "
               << value(checkpoint->at.last.index);
   }
   const bool place = checkpoint != nullptr && checkpoint->at.pos > 0;
   if (r.start.kind == core::StartKind::kLost) {
     Message() << "the store is not whole: r" << static_cast<unsigned>(value(o.self)) << ": "
               << directory_of(o).c_str() << ": " << r.why.c_str()
-              << "; it is set aside, this replica comes back as a learner";
+              << "; it is set aside, this replica recovers as a learner";
     say_how_to_begin_anew(o, fabric.survived());
     r.incarnation = new_incarnation(config.incarnation);
     std::fill(m.log.begin(), m.log.end(), std::byte{0});

@@ -26,7 +26,7 @@ class AnswerClock {
 
   // The peer answers what was sent as `sequence`; the next look_at() begins to wait for it.
   void sent(std::uint64_t sequence) noexcept {
-    asked_ = sequence;
+    sent_ = sequence;
     if (due_ns_ == kNever) unstamped_ = true;
   }
 
@@ -38,8 +38,8 @@ class AnswerClock {
       timed_ = 0;
     }
     power_ = 0;
-    due_ns_ = heard_ >= asked_ ? kNever : now_ns + pause_ns();
-    unstamped_ = unstamped_ && heard_ < asked_;
+    due_ns_ = heard_ >= sent_ ? kNever : now_ns + pause_ns();
+    unstamped_ = unstamped_ && heard_ < sent_;
   }
 
   // Called with the time before every sleep: what was sent since the last call was sent now.
@@ -47,7 +47,7 @@ class AnswerClock {
     if (!unstamped_) return;
     unstamped_ = false;
     due_ns_ = now_ns + pause_ns();
-    timed_ = asked_;
+    timed_ = sent_;
     timed_at_ns_ = now_ns;
   }
 
@@ -55,7 +55,7 @@ class AnswerClock {
 
   // A probe leaves now, as `sequence`.
   void probed(std::uint64_t sequence, std::uint64_t now_ns) noexcept {
-    asked_ = sequence;
+    sent_ = sequence;
     power_ = std::min(power_ + 1, kPowerMax);
     due_ns_ = now_ns + std::min(pause_ns() << power_, std::max(pause_ns(), kPauseMaxNs));
   }
@@ -77,7 +77,7 @@ class AnswerClock {
     }
   }
 
-  std::uint64_t asked_ = 0;
+  std::uint64_t sent_ = 0;
   std::uint64_t heard_ = 0;
   std::uint64_t due_ns_ = kNever;
   std::uint64_t timed_ = 0;  // the sequence whose answer is timed; 0: none

@@ -78,8 +78,8 @@ class LinkQuiet {
   // Now and then while the peer is heard.
   void note(const LinkState& s, std::uint64_t now_ns) noexcept {
     if (asked_ns_ != 0) return;  // what is sent again now may be for the cut
-    if (noted_ && s.resent != resent_) lost_ns_ = now_ns;
-    noted_ = true;
+    if (has_sample_ && s.resent != resent_) lost_ns_ = now_ns;
+    has_sample_ = true;
     resent_ = s.resent;
     round_trip_ns_ = s.round_trip_ns;
   }
@@ -94,7 +94,7 @@ class LinkQuiet {
   std::uint64_t round_trip_ns_ = 0;
   std::uint64_t resent_ = 0;
   std::uint64_t lost_ns_ = 0;  // when the network was last seen to lose; 0: never
-  bool noted_ = false;
+  bool has_sample_ = false;
   bool quiet_ = false;
 };
 

@@ -9,10 +9,10 @@
 namespace crane::consensus {
 
 using shm::Control;
-using shm::LandingOwner;
-using shm::LandingWriter;
 using shm::Mailbox;
 using shm::Region;
+using shm::WriteQueueOwner;
+using shm::WriteQueueWriter;
 
 namespace {
 
@@ -96,15 +96,15 @@ Key ShmFabric::permitted(ReplicaId id) const noexcept {
 
 Outcome ShmFabric::add_spare() {
   const Key key{own()->next_key.fetch_add(1)};
-  auto made = LandingOwner::create(own_dir_, key, options_.landing_bytes);
+  auto made = WriteQueueOwner::create(own_dir_, key, options_.write_queue_bytes);
   if (!made) return made.error();
   spares_.push_back(std::move(made).value());
   return Done{};
 }
 
 void ShmFabric::tidy() noexcept {
-  for (const LandingOwner& gone : retired_) {
-    ::unlink(shm::landing_path(own_dir_, gone.key()).c_str());
+  for (const WriteQueueOwner& gone : retired_) {
+    ::unlink(shm::write_queue_path(own_dir_, gone.key()).c_str());
   }
   retired_.clear();
   while (spares_.size() < options_.spares && add_spare().ok()) {
@@ -120,7 +120,7 @@ void ShmFabric::complete(ReplicaId id, Token token, bool ok) noexcept {
 bool ShmFabric::connect_writer(Peer& p, ReplicaId id, Key key) noexcept {
   p.writer.reset();
   if (p.incarnation == 0 || key == kNoKey) return false;
-  auto writer = LandingWriter::open(directory_of(id), key, options_.self);
+  auto writer = WriteQueueWriter::open(directory_of(id), key, options_.self);
   if (!writer) return false;
   p.writer = std::move(writer).value();
   return true;
@@ -155,7 +155,7 @@ void ShmFabric::write(ReplicaId id, Key key, std::uint64_t offset, std::span<con
   complete(id, token, ok);
 }
 
-LandingWriter* ShmFabric::test_only_writer(ReplicaId id, Key key) noexcept {
+WriteQueueWriter* ShmFabric::test_only_writer(ReplicaId id, Key key) noexcept {
   Peer& p = peer(id);
   if (!p.writer && !connect_writer(p, id, key)) return nullptr;
   return &*p.writer;
@@ -246,7 +246,7 @@ void ShmFabric::take_completions(std::span<FabricEvent> out, std::size_t& n) noe
   }
 }
 
-void ShmFabric::take_in_landings(std::span<FabricEvent> out, std::size_t& n) noexcept {
+void ShmFabric::take_in_writes(std::span<FabricEvent> out, std::size_t& n) noexcept {
   for (std::uint8_t i = 0; i < options_.replicas && n < out.size(); ++i) {
     Peer& p = peers_[i];
     if (!p.grant || !p.grant->pending()) continue;
@@ -270,7 +270,7 @@ std::size_t ShmFabric::poll(std::span<FabricEvent> out) noexcept {
   std::size_t n = 0;
   take_completions(out, n);
   take_in_mail(out, n);
-  take_in_landings(out, n);
+  take_in_writes(out, n);
   return n;
 }
 

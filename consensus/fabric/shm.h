@@ -3,7 +3,7 @@
 // The fabric of replicas on one host: files on tmpfs, mapped; no network, no lock, no thread.
 //
 // How each guarantee of fabric.h is met:
-//   F1-F3, FABRIC-F5, FABRIC-F6  shm_landing.h: a grant is a fresh segment, a queue of whole
+//   F1-F3, FABRIC-F5, FABRIC-F6  shm_write_queue.h: a grant is a fresh segment, a queue of whole
 //   writes; a few spare
 //                  segments are kept ready (tidy()), keys count up from a random start and are
 //                  persistent.
@@ -12,15 +12,16 @@
 //                  earlier hint; the peer's start time, from /proc, tells it from another process
 //                  that got its number.  A peer that
 //                  starts writes its incarnation into every other's `hello` and rings.
-//   F8, F9         one mailbox per sender, one landing per grant: nothing is shared between peers.
-//   F10            two copies and a version per cell: the owner may die at any instruction.
+//   F8, F9         one mailbox per sender, one write queue per grant: nothing is shared between
+//   peers. F10            two copies and a version per cell: the owner may die at any instruction.
 //   F13            a flag in the owner's control segment says whether it sleeps: only then a FIFO
 //                  is written.  Flag and queues are ordered by full fences on both sides.
 //   F14            the files stay when a process dies; the next incarnation maps them again, takes
 //                  in what is published, and finishes a revoke that was cut short.
 //
-// The log memory is sparse: it costs what was written, at most its size.  A landing's capacity is
-// larger than the log memory by enough that the core's own bound on a straggler (C4) is met first.
+// The log memory is sparse: it costs what was written, at most its size.  A write queue's capacity
+// is larger than the log memory by enough that the core's own bound on a straggler (C4) is met
+// first.
 //
 // Threads: one.  Processes: the owner of each replica's directory is the process that holds its
 // lock.
@@ -36,10 +37,10 @@
 #include <vector>
 
 #include "consensus/fabric/fabric.h"
-#include "consensus/fabric/shm_landing.h"
 #include "consensus/fabric/shm_layout.h"
 #include "consensus/fabric/shm_life.h"
 #include "consensus/fabric/shm_region.h"
+#include "consensus/fabric/shm_write_queue.h"
 
 namespace crane::consensus {
 
@@ -49,9 +50,9 @@ struct ShmOptions {
   std::uint8_t replicas = 3;
   std::uint64_t group = 0;  // the group's secret id: files of other groups are not used
   std::uint64_t log_bytes = 128ULL << 20;
-  std::uint64_t landing_bytes = 0;   // 0: from log_bytes
-  std::uint8_t spares = 2;           // landing segments kept ready
-  std::shared_ptr<Urgency> urgency;  // told of deaths, if given
+  std::uint64_t write_queue_bytes = 0;  // 0: from log_bytes
+  std::uint8_t spares = 2;              // write queue segments kept ready
+  std::shared_ptr<Urgency> urgency;     // told of deaths, if given
 };
 
 class ShmFabric final : public Fabric {
@@ -91,7 +92,7 @@ class ShmFabric final : public Fabric {
   }
 
   // The writer's end towards `peer`, for tests that stop in the middle of a copy.
-  shm::LandingWriter* test_only_writer(ReplicaId peer, Key key) noexcept;
+  shm::WriteQueueWriter* test_only_writer(ReplicaId peer, Key key) noexcept;
 
  private:
   struct Peer {
@@ -103,9 +104,9 @@ class ShmFabric final : public Fabric {
     std::uint64_t incarnation = 0;  // of the attached process; 0: none
     std::uint64_t refused = 0;      // incarnation that could not be attached: not tried again
     bool dirty = false;             // something was published since the last bell
-    std::optional<shm::LandingWriter> writer;
-    Key failed_key{};                        // FABRIC-F5: writes under it fail until open_log
-    std::optional<shm::LandingOwner> grant;  // its permission on our memory
+    std::optional<shm::WriteQueueWriter> writer;
+    Key failed_key{};                           // FABRIC-F5: writes under it fail until open_log
+    std::optional<shm::WriteQueueOwner> grant;  // its permission on our memory
 
     shm::Control* header() const noexcept { return control.as<shm::Control>(); }
   };
@@ -125,7 +126,7 @@ class ShmFabric final : public Fabric {
   void look_for_peers();
   void take_system_events();
   void take_in_mail(std::span<FabricEvent> out, std::size_t& n) noexcept;
-  void take_in_landings(std::span<FabricEvent> out, std::size_t& n) noexcept;
+  void take_in_writes(std::span<FabricEvent> out, std::size_t& n) noexcept;
   void take_completions(std::span<FabricEvent> out, std::size_t& n) noexcept;
   void complete(ReplicaId peer, Token token, bool ok) noexcept;
   bool connect_writer(Peer& p, ReplicaId id, Key key) noexcept;
@@ -150,8 +151,8 @@ class ShmFabric final : public Fabric {
   bool slept_ = true;  // prepare_to_sleep() succeeded since the last look at the epoll set
   std::uint32_t polls_ = 0;
   std::vector<Peer> peers_;
-  std::vector<shm::LandingOwner> spares_;
-  std::vector<shm::LandingOwner> retired_;  // revoked; unmapped by tidy()
+  std::vector<shm::WriteQueueOwner> spares_;
+  std::vector<shm::WriteQueueOwner> retired_;  // revoked; unmapped by tidy()
   // Completions and peer events, oldest first, from next_ on.
   std::vector<FabricEvent> waiting_;
   std::size_t next_waiting_ = 0;

@@ -8,7 +8,8 @@
 //                                peers
 //   <dir>/r<i>/bell              FIFO: one byte wakes replica i
 //   <dir>/r<i>/life              robust mutexes, held while the process lives (shm_life.h)
-//   <dir>/r<i>/landing-<key>     one per grant: Landing; written by the one peer that has the key
+//   <dir>/r<i>/write_queue-<key>     one per grant: WriteQueue; written by the one peer that has
+//   the key
 //
 // Each field names its one writer; fields of different writers are on different cache lines.
 // A change of layout changes kShmLayoutVersion.
@@ -23,7 +24,7 @@
 namespace crane::consensus::shm {
 
 inline constexpr std::uint64_t kControlMagic = 0x316c7274436e7243;  // "CrnCtrl1"
-inline constexpr std::uint64_t kLandingMagic = 0x31646e4c6e726343;
+inline constexpr std::uint64_t kWriteQueueMagic = 0x31646e4c6e726343;
 inline constexpr std::uint32_t kShmLayoutVersion = 2;
 inline constexpr std::size_t kLine = 64;
 inline constexpr std::uint64_t kMailboxSlots = 64;
@@ -59,7 +60,7 @@ struct Control {
   std::uint32_t replicas;
   std::uint64_t group;  // the group's secret id: another group's files are refused
   std::uint64_t log_bytes;
-  std::uint64_t landing_bytes;
+  std::uint64_t write_queue_bytes;
   std::atomic<std::uint64_t> incarnation;  // owner; random, not 0
   std::atomic<std::uint64_t> pid_start;    // owner; with pid: names one process for ever
   std::atomic<std::uint32_t> pid;          // owner
@@ -82,7 +83,7 @@ inline constexpr std::size_t control_bytes(std::size_t replicas) noexcept {
 // its log memory and advances `drained`.  Positions are absolute; (position - base) % capacity is
 // the place.  The writer moves `base` only when nothing is left to take in, and before it publishes
 // the next `tail`, so that the owner never sees a base that is not that of the records it reads.
-struct Landing {
+struct WriteQueue {
   std::uint64_t magic;
   std::uint64_t key;                  // owner, at creation
   std::uint64_t capacity;             // owner, at creation
@@ -93,7 +94,7 @@ struct Landing {
   alignas(kLine) std::atomic<std::uint64_t> drained;  // owner
 };
 inline constexpr std::uint64_t kRevoked = ~std::uint64_t{0};
-inline constexpr std::size_t kLandingData = 4096;  // records start here
+inline constexpr std::size_t kWriteQueueData = 4096;  // records start here
 
 struct Record {
   std::uint64_t offset;  // in the log memory; kSkip: nothing until the next lap
@@ -104,11 +105,12 @@ inline constexpr std::uint64_t record_bytes(std::uint64_t size) noexcept {
   return sizeof(Record) + (size + 15) / 16 * 16;
 }
 
-static_assert(kShmSafe<Control> && kShmSafe<Landing> && kShmSafe<Mailbox> && kShmSafe<Cell>);
+static_assert(kShmSafe<Control> && kShmSafe<WriteQueue> && kShmSafe<Mailbox> && kShmSafe<Cell>);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(sizeof(Request) == 248 && sizeof(Record) == 16);
-static_assert(sizeof(Landing) <= kLandingData && sizeof(Cell) == 2 * kLine);
+static_assert(sizeof(WriteQueue) <= kWriteQueueData && sizeof(Cell) == 2 * kLine);
 static_assert(offsetof(Control, magic) == 0 && offsetof(Control, version) == 8);
-static_assert(offsetof(Landing, tail) % kLine == 0 && offsetof(Landing, drained) % kLine == 0);
+static_assert(offsetof(WriteQueue, tail) % kLine == 0 &&
+              offsetof(WriteQueue, drained) % kLine == 0);
 
 }  // namespace crane::consensus::shm

@@ -19,8 +19,8 @@
 namespace crane::consensus {
 
 using shm::Control;
-using shm::LandingOwner;
 using shm::Region;
+using shm::WriteQueueOwner;
 namespace fs = std::filesystem;
 
 namespace {
@@ -46,11 +46,11 @@ void close_fd(int& fd) noexcept {
 }  // namespace
 
 ShmFabric::ShmFabric(const ShmOptions& options) : options_(options), peers_(options.replicas) {
-  if (options_.landing_bytes == 0) {
+  if (options_.write_queue_bytes == 0) {
     // Records are up to a third larger than the smallest entries they carry.
-    options_.landing_bytes = options_.log_bytes + options_.log_bytes / 2 + (8U << 20);
+    options_.write_queue_bytes = options_.log_bytes + options_.log_bytes / 2 + (8U << 20);
   }
-  options_.landing_bytes = round_up(options_.landing_bytes, shm::kLandingData);
+  options_.write_queue_bytes = round_up(options_.write_queue_bytes, shm::kWriteQueueData);
   own_dir_ = directory_of(options_.self);
   waiting_.reserve(4096);
 }
@@ -60,11 +60,11 @@ ShmFabric::~ShmFabric() {
     close_fd(p.pidfd);
     close_fd(p.bell);
   }
-  for (const LandingOwner& l : spares_) {
-    ::unlink(shm::landing_path(own_dir_, l.key()).c_str());
+  for (const WriteQueueOwner& l : spares_) {
+    ::unlink(shm::write_queue_path(own_dir_, l.key()).c_str());
   }
-  for (const LandingOwner& l : retired_) {
-    ::unlink(shm::landing_path(own_dir_, l.key()).c_str());
+  for (const WriteQueueOwner& l : retired_) {
+    ::unlink(shm::write_queue_path(own_dir_, l.key()).c_str());
   }
   close_fd(epoll_fd_);
   close_fd(bell_fd_);
@@ -182,7 +182,7 @@ Outcome ShmFabric::create_own() {
   c->replicas = options_.replicas;
   c->group = options_.group;
   c->log_bytes = options_.log_bytes;
-  c->landing_bytes = options_.landing_bytes;
+  c->write_queue_bytes = options_.write_queue_bytes;
   c->next_key.store(random_word() >> 2);  // FABRIC-F6, also after this directory was lost
   c->version.store(shm::kShmLayoutVersion, std::memory_order_release);
   control_ = std::move(control).value();
@@ -194,7 +194,7 @@ Outcome ShmFabric::resume_grants() {
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
     auto& live = own()->live_key[i];
     if (live.load() == 0) continue;
-    auto grant = LandingOwner::open(own_dir_, Key{live.load()});
+    auto grant = WriteQueueOwner::open(own_dir_, Key{live.load()});
     if (!grant) {
       live.store(0);
       continue;
@@ -206,9 +206,9 @@ Outcome ShmFabric::resume_grants() {
   std::error_code ignored;
   for (const auto& file : fs::directory_iterator(own_dir_, ignored)) {
     const std::string name = file.path().filename();
-    if (!name.starts_with("landing-")) continue;
+    if (!name.starts_with("write_queue-")) continue;
     const bool used = std::any_of(peers_.begin(), peers_.end(), [&](const Peer& p) {
-      return p.grant && shm::landing_path(own_dir_, p.grant->key()) == file.path();
+      return p.grant && shm::write_queue_path(own_dir_, p.grant->key()) == file.path();
     });
     if (!used) fs::remove(file.path(), ignored);
   }

@@ -90,8 +90,8 @@ void TcpFabric::fail_log_ops(Peer& p) noexcept {
 // Null: what is written now goes nowhere.
 std::vector<std::byte>* TcpFabric::out_of(Peer& p, Plane plane) noexcept {
   if (!p.up) return nullptr;
-  Lane* const lane = p.lanes[static_cast<std::size_t>(plane)];
-  if (lane != nullptr && lane->greeted) return &lane->link->out();
+  Connection* const connection = p.connections[static_cast<std::size_t>(plane)];
+  if (connection != nullptr && connection->greeted) return &connection->link->out();
   return plane == Plane::kLog ? &p.early : nullptr;
 }
 
@@ -129,9 +129,10 @@ void TcpFabric::write(ReplicaId id, Key key, std::uint64_t offset, std::span<con
   bool ok = p.up && key != kNoKey && key != p.failed_key && offset <= options_.log_bytes &&
             bytes.size() <= options_.log_bytes - offset;
   if (ok) {
-    const Lane* const lane = p.lanes[static_cast<std::size_t>(Plane::kLog)];
+    const Connection* const connection = p.connections[static_cast<std::size_t>(Plane::kLog)];
     const std::size_t waits =
-        p.early.size() + (lane != nullptr && lane->greeted ? lane->link->unsent() : 0);
+        p.early.size() +
+        (connection != nullptr && connection->greeted ? connection->link->unsent() : 0);
     if (waits + bytes.size() > options_.backlog_bytes) {
       p.used_key = key;
       break_log(id);  // it does not read: nothing of it may wait for room (FABRIC-F5, FABRIC-F8)
@@ -293,9 +294,10 @@ bool TcpFabric::on_part(Peer& p, const Frame& frame) noexcept {
 
 // Parts of what the peer reads, as long as there is little ahead of them.
 void TcpFabric::serve_reads(Peer& p) noexcept {
-  const Lane* const lane = p.lanes[static_cast<std::size_t>(Plane::kBackground)];
+  const Connection* const connection = p.connections[static_cast<std::size_t>(Plane::kBackground)];
   for (int i = 0; i < kPartsPerPoll && !p.jobs.empty(); ++i) {
-    if (lane == nullptr || lane->link->unsent() > kPartsPerPoll * tcp::kPartBytes) return;
+    if (connection == nullptr || connection->link->unsent() > kPartsPerPoll * tcp::kPartBytes)
+      return;
     ReadJob& job = p.jobs.front();
     const std::uint64_t n = std::min<std::uint64_t>(job.left, tcp::kPartBytes);
     const std::uint8_t flag = n == job.left ? tcp::kOk : tcp::kMoreParts;
@@ -343,13 +345,13 @@ void TcpFabric::probe_late_answers() noexcept {
   for (Peer& p : peers_) {
     for (const Plane plane : {Plane::kLog, Plane::kBackground}) {
       const auto at = static_cast<std::size_t>(plane);
-      const Lane* const lane = p.lanes[at];
+      const Connection* const connection = p.connections[at];
       AnswerClock& clock = p.clocks[at];
       if (!p.up || now_ns_ < clock.due_ns()) continue;
       clock.probed(++p.sequence, now_ns_);
       ++probes_;
       // Bytes that wait for room in the socket are later segments themselves.
-      if (lane == nullptr || !lane->greeted || lane->link->unsent() > 0) continue;
+      if (connection == nullptr || !connection->greeted || connection->link->unsent() > 0) continue;
       put(p, plane, head_of(FrameKind::kPing, p.sequence, tcp::kProbe));
     }
   }
@@ -422,9 +424,11 @@ std::size_t TcpFabric::poll(std::span<FabricEvent> out) noexcept {
   if (waiting_.size() - next_waiting_ < kEventsWaitingMax) {
     const bool late = was_late();
     take_socket_events();
-    for (std::size_t i = 0; i < lanes_.size(); ++i) {
-      Lane& lane = *lanes_[i];
-      if (!lane.dead && (lane.more || lane.link->state() == SecureLink::State::kFailed)) pump(lane);
+    for (std::size_t i = 0; i < connections_.size(); ++i) {
+      Connection& connection = *connections_[i];
+      if (!connection.dead &&
+          (connection.more || connection.link->state() == SecureLink::State::kFailed))
+        pump(connection);
     }
     probe_late_answers();
     if (late || now_ns_ >= quiet_due_ns()) look_for_quiet_links(late);
@@ -436,19 +440,20 @@ std::size_t TcpFabric::poll(std::span<FabricEvent> out) noexcept {
   return hand_out(out);
 }
 
-void TcpFabric::flush(Lane& lane) noexcept {
-  if (lane.dead || lane.link->state() != SecureLink::State::kOpen) return;
-  if (lane.link->unsent() > 0) lane.link->flush();
-  if (lane.greeted && lane.plane == Plane::kBackground && lane.link->unsent() == 0) {
-    peers_[lane.peer].requests = 0;
+void TcpFabric::flush(Connection& connection) noexcept {
+  if (connection.dead || connection.link->state() != SecureLink::State::kOpen) return;
+  if (connection.link->unsent() > 0) connection.link->flush();
+  if (connection.greeted && connection.plane == Plane::kBackground &&
+      connection.link->unsent() == 0) {
+    peers_[connection.peer].requests = 0;
   }
 }
 
 void TcpFabric::ring_doorbell(ReplicaId id) noexcept {
   Peer& p = peer(id);
   put_ack(p);
-  for (Lane* const lane : p.lanes) {
-    if (lane != nullptr) flush(*lane);
+  for (Connection* const connection : p.connections) {
+    if (connection != nullptr) flush(*connection);
   }
 }
 

@@ -116,7 +116,7 @@ class TcpFabric final : public Fabric {
 
  private:
   // A link and what is known of its other end.
-  struct Lane {
+  struct Connection {
     std::unique_ptr<SecureLink> link;
     tcp::Plane plane{};
     std::uint8_t peer = kNobody;  // once it is known
@@ -151,12 +151,13 @@ class TcpFabric final : public Fabric {
 
   struct Peer {
     SocketAddress address;
-    Lane* lanes[tcp::kPlanes] = {};  // dialled ones, and accepted ones that were greeted
+    Connection* connections[tcp::kPlanes] =
+        {};  // dialled ones, and accepted ones that were greeted
     std::uint64_t dial_at_ns[tcp::kPlanes] = {};
     unsigned tries = 0;
     const char* complaint = nullptr;  // what was said of it last, until it is up
     std::uint64_t session = 0;
-    std::uint64_t incarnation = 0;  // of the process at the greeted lanes
+    std::uint64_t incarnation = 0;  // of the process at the greeted connections
     bool up = false;
     std::uint64_t heard_ns = 0;
     std::uint64_t sent_ns = 0;  // on the background plane
@@ -197,20 +198,20 @@ class TcpFabric final : public Fabric {
   void take_socket_events() noexcept;
   void accept_links() noexcept;
   void dial(ReplicaId id, tcp::Plane plane) noexcept;
-  void add_lane(std::unique_ptr<Lane> lane) noexcept;
-  void pump(Lane& lane) noexcept;
-  void name_lane(Lane& lane) noexcept;
-  void forget_lane(Lane& lane) noexcept;
-  void take_frames(Lane& lane) noexcept;
-  void send_hello(Lane& lane) noexcept;
-  bool greet(Lane& lane, const tcp::Frame& frame) noexcept;
-  void adopt_accepted(Lane& lane, const tcp::Hello& hello) noexcept;
+  void add_connection(std::unique_ptr<Connection> connection) noexcept;
+  void pump(Connection& connection) noexcept;
+  void name_connection(Connection& connection) noexcept;
+  void forget_connection(Connection& connection) noexcept;
+  void take_frames(Connection& connection) noexcept;
+  void send_hello(Connection& connection) noexcept;
+  bool greet(Connection& connection, const tcp::Frame& frame) noexcept;
+  void adopt_accepted(Connection& connection, const tcp::Hello& hello) noexcept;
   void peer_up(ReplicaId id) noexcept;
   void peer_down(ReplicaId id) noexcept;
   void break_log(ReplicaId id) noexcept;
-  void lane_failed(Lane& lane) noexcept;
-  void close_lane(Lane& lane) noexcept;
-  void complain(const Lane& lane, const char* why) noexcept;
+  void connection_failed(Connection& connection) noexcept;
+  void close_connection(Connection& connection) noexcept;
+  void complain(const Connection& connection, const char* why) noexcept;
   void housekeeping() noexcept;
   void look_after(ReplicaId id) noexcept;
   void arm_timer() noexcept;
@@ -242,7 +243,7 @@ class TcpFabric final : public Fabric {
   std::vector<std::byte>* out_of(Peer& p, tcp::Plane plane) noexcept;
   void put(Peer& p, tcp::Plane plane, const tcp::FrameHead& head,
            std::span<const std::byte> first = {}, std::span<const std::byte> second = {}) noexcept;
-  void flush(Lane& lane) noexcept;
+  void flush(Connection& connection) noexcept;
   void flush_all() noexcept;
   void collect_ops() noexcept;
   void tell(const FabricEvent& event, std::span<const std::byte> data = {}) noexcept;
@@ -267,9 +268,9 @@ class TcpFabric final : public Fabric {
   std::uint64_t probes_ = 0;
   bool ops_ready_ = false;  // some operation was settled since the last collect_ops()
   std::vector<Peer> peers_;
-  std::vector<std::unique_ptr<Lane>> lanes_;
-  std::vector<std::unique_ptr<Lane>> graveyard_;  // freed by the next poll()
-  std::vector<Waiting> waiting_;                  // oldest first, from next_waiting_ on
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::vector<std::unique_ptr<Connection>> graveyard_;  // freed by the next poll()
+  std::vector<Waiting> waiting_;                        // oldest first, from next_waiting_ on
   std::size_t next_waiting_ = 0;
   std::vector<std::byte> arena_;                  // data of waiting_
   std::deque<std::vector<std::byte>> read_data_;  // of the waiting reads, in order

@@ -34,8 +34,8 @@ constexpr unsigned kBackgroundUnsent = 64U << 10;
 constexpr std::size_t kEventsPerWait = 64;
 constexpr const char* kUnreachable =
     "it cannot be reached; is its node started, and its address right?";
-constexpr std::size_t kLogLane = static_cast<std::size_t>(Plane::kLog);
-constexpr std::size_t kBackLane = static_cast<std::size_t>(Plane::kBackground);
+constexpr std::size_t kLogConnection = static_cast<std::size_t>(Plane::kLog);
+constexpr std::size_t kBackConnection = static_cast<std::size_t>(Plane::kBackground);
 
 void close_fd(int& fd) noexcept {
   if (fd >= 0) ::close(fd);
@@ -54,8 +54,8 @@ TcpFabric::TcpFabric(const TcpOptions& options) : options_(options), peers_(opti
 }
 
 TcpFabric::~TcpFabric() {
-  for (const auto& lane : lanes_) {
-    if (!lane->dead) ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, lane->link->fd(), nullptr);
+  for (const auto& connection : connections_) {
+    if (!connection->dead) ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, connection->link->fd(), nullptr);
   }
   if (listen_fd_ >= 0) ::shutdown(listen_fd_, SHUT_RDWR);  // also for copies in forked children
   close_fd(listen_fd_);
@@ -129,21 +129,23 @@ void TcpFabric::take_socket_events() noexcept {
       [[maybe_unused]] const ssize_t got =
           ::read(*static_cast<const int*>(tag), &count, sizeof count);
       if (tag == &timer_fd_) armed_ns_ = 0;
-    } else if (Lane* const lane = static_cast<Lane*>(tag); !lane->dead) {
-      pump(*lane);
+    } else if (Connection* const connection = static_cast<Connection*>(tag); !connection->dead) {
+      pump(*connection);
     }
   }
 }
 
-void TcpFabric::add_lane(std::unique_ptr<Lane> lane) noexcept {
-  lane->deadline_ns = now_ns_ + options_.silence_ns;
-  if (!add_to_epoll(lane->link->fd(), lane.get()).ok()) {
-    lane->dead = true;
-    graveyard_.push_back(std::move(lane));
+void TcpFabric::add_connection(std::unique_ptr<Connection> connection) noexcept {
+  connection->deadline_ns = now_ns_ + options_.silence_ns;
+  if (!add_to_epoll(connection->link->fd(), connection.get()).ok()) {
+    connection->dead = true;
+    graveyard_.push_back(std::move(connection));
     return;
   }
-  if (lane->dialled) peers_[lane->peer].lanes[static_cast<std::size_t>(lane->plane)] = lane.get();
-  lanes_.push_back(std::move(lane));
+  if (connection->dialled)
+    peers_[connection->peer].connections[static_cast<std::size_t>(connection->plane)] =
+        connection.get();
+  connections_.push_back(std::move(connection));
 }
 
 void TcpFabric::accept_links() noexcept {
@@ -151,23 +153,23 @@ void TcpFabric::accept_links() noexcept {
   for (;;) {
     const int fd = ::accept4(listen_fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) return;
-    const auto unknown = [](const std::unique_ptr<Lane>& l) { return l->peer == kNobody; };
+    const auto unknown = [](const std::unique_ptr<Connection>& l) { return l->peer == kNobody; };
     // Whoever says nothing is pushed out by who comes later.
-    if (static_cast<std::size_t>(std::count_if(lanes_.begin(), lanes_.end(), unknown)) >=
-        kUngreetedMax) {
-      close_lane(**std::find_if(lanes_.begin(), lanes_.end(), unknown));
+    if (static_cast<std::size_t>(
+            std::count_if(connections_.begin(), connections_.end(), unknown)) >= kUngreetedMax) {
+      close_connection(**std::find_if(connections_.begin(), connections_.end(), unknown));
     }
     auto link = SecureLink::accept(*context_, fd, timeout);
     if (!link) continue;
-    auto lane = std::make_unique<Lane>();
-    lane->link = std::move(link).value();
-    add_lane(std::move(lane));
+    auto connection = std::make_unique<Connection>();
+    connection->link = std::move(link).value();
+    add_connection(std::move(connection));
   }
 }
 
 void TcpFabric::dial(ReplicaId id, Plane plane) noexcept {
   Peer& p = peer(id);
-  if (p.lanes[kLogLane] == nullptr && p.lanes[kBackLane] == nullptr) {
+  if (p.connections[kLogConnection] == nullptr && p.connections[kBackConnection] == nullptr) {
     p.session = tcp::random_word();
     p.incarnation = 0;
   }
@@ -180,79 +182,80 @@ void TcpFabric::dial(ReplicaId id, Plane plane) noexcept {
     ++p.tries;
     return;
   }
-  auto lane = std::make_unique<Lane>();
-  lane->link = std::move(link).value();
-  lane->plane = plane;
-  lane->peer = value(id);
-  lane->dialled = true;
-  lane->more = true;  // it may have connected at once
-  add_lane(std::move(lane));
+  auto connection = std::make_unique<Connection>();
+  connection->link = std::move(link).value();
+  connection->plane = plane;
+  connection->peer = value(id);
+  connection->dialled = true;
+  connection->more = true;  // it may have connected at once
+  add_connection(std::move(connection));
 }
 
-// Takes in what the socket of `lane` has.
-void TcpFabric::pump(Lane& lane) noexcept {
-  SecureLink& link = *lane.link;
-  lane.more = false;
+// Takes in what the socket of `connection` has.
+void TcpFabric::pump(Connection& connection) noexcept {
+  SecureLink& link = *connection.link;
+  connection.more = false;
   if (link.progress() == SecureLink::State::kOpen) {
-    if (lane.dialled && !lane.hello_sent) send_hello(lane);
-    if (!lane.dialled && lane.peer == kNobody) name_lane(lane);
-    if (!lane.dead) {
-      lane.more = link.fill(kReadBudget);
-      take_frames(lane);
+    if (connection.dialled && !connection.hello_sent) send_hello(connection);
+    if (!connection.dialled && connection.peer == kNobody) name_connection(connection);
+    if (!connection.dead) {
+      connection.more = link.fill(kReadBudget);
+      take_frames(connection);
     }
   }
-  if (!lane.dead && link.state() == SecureLink::State::kFailed) lane_failed(lane);
-  if (!lane.dead && link.wants_write() != lane.wants_write) {
-    lane.wants_write = link.wants_write();
+  if (!connection.dead && link.state() == SecureLink::State::kFailed) connection_failed(connection);
+  if (!connection.dead && link.wants_write() != connection.wants_write) {
+    connection.wants_write = link.wants_write();
     epoll_event want{};
-    want.events = EPOLLIN | (lane.wants_write ? EPOLLOUT : 0U);
-    want.data.ptr = &lane;
+    want.events = EPOLLIN | (connection.wants_write ? EPOLLOUT : 0U);
+    want.data.ptr = &connection;
     ::epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, link.fd(), &want);
   }
 }
 
 // The handshake is over: the link's name is true (LINK-S1), but it must be one that we would
 // accept.
-void TcpFabric::name_lane(Lane& lane) noexcept {
-  const LinkName& name = lane.link->name();
+void TcpFabric::name_connection(Connection& connection) noexcept {
+  const LinkName& name = connection.link->name();
   if (name.plane == kVisitPlane && options_.take_visitor) {
-    lane.dead = true;
-    ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, lane.link->fd(), nullptr);
+    connection.dead = true;
+    ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, connection.link->fd(), nullptr);
     const ReplicaId from = name.from;
-    options_.take_visitor(from, std::move(lane.link));
-    forget_lane(lane);
+    options_.take_visitor(from, std::move(connection.link));
+    forget_connection(connection);
     return;
   }
   if (value(name.from) >= value(options_.self) || name.plane >= tcp::kPlanes) {
-    complain(lane, "it is not a replica of this group");
-    close_lane(lane);
+    complain(connection, "it is not a replica of this group");
+    close_connection(connection);
     return;
   }
-  lane.peer = value(name.from);
-  lane.plane = static_cast<Plane>(name.plane);
+  connection.peer = value(name.from);
+  connection.plane = static_cast<Plane>(name.plane);
 }
 
-void TcpFabric::take_frames(Lane& lane) noexcept {
-  const ReplicaId id{lane.peer};
+void TcpFabric::take_frames(Connection& connection) noexcept {
+  const ReplicaId id{connection.peer};
   Frame frame;
-  while (!lane.dead) {
+  while (!connection.dead) {
     // What comes before the pair is complete waits for kPeerUp.
-    if (lane.greeted && !peer(id).up) return;
-    const Decoded found = decode(lane.link->in(), lane.plane, options_.log_bytes, frame);
+    if (connection.greeted && !peer(id).up) return;
+    const Decoded found =
+        decode(connection.link->in(), connection.plane, options_.log_bytes, frame);
     if (found == Decoded::kMore) break;
     bool good = found == Decoded::kFrame;
-    if (good && lane.greeted) {
-      good = on_frame(peer(id), id, lane.plane, frame);
+    if (good && connection.greeted) {
+      good = on_frame(peer(id), id, connection.plane, frame);
     } else if (good) {
-      good = frame.head.kind == FrameKind::kHello && greet(lane, frame);
+      good = frame.head.kind == FrameKind::kHello && greet(connection, frame);
     }
-    if (lane.dead) return;
+    if (connection.dead) return;
     if (!good) {
-      complain(lane, "it does not speak this version's protocol");
-      lane_failed(lane);
+      complain(connection, "it does not speak this version's protocol");
+      connection_failed(connection);
       return;
     }
-    lane.link->consume(frame.bytes);
+    connection.link->consume(frame.bytes);
     peer(id).heard_ns = now_ns_;
     peer(id).quiet.heard(now_ns_);
   }
@@ -260,87 +263,94 @@ void TcpFabric::take_frames(Lane& lane) noexcept {
 
 void TcpFabric::flush_all() noexcept {
   for (Peer& p : peers_) put_ack(p);
-  for (std::size_t i = 0; i < lanes_.size(); ++i) {
-    Lane& lane = *lanes_[i];
-    if (lane.dead) continue;
-    flush(lane);
-    if (lane.link->wants_write() != lane.wants_write) {
-      lane.wants_write = lane.link->wants_write();
+  for (std::size_t i = 0; i < connections_.size(); ++i) {
+    Connection& connection = *connections_[i];
+    if (connection.dead) continue;
+    flush(connection);
+    if (connection.link->wants_write() != connection.wants_write) {
+      connection.wants_write = connection.link->wants_write();
       epoll_event want{};
-      want.events = EPOLLIN | (lane.wants_write ? EPOLLOUT : 0U);
-      want.data.ptr = &lane;
-      ::epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, lane.link->fd(), &want);
+      want.events = EPOLLIN | (connection.wants_write ? EPOLLOUT : 0U);
+      want.data.ptr = &connection;
+      ::epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, connection.link->fd(), &want);
     }
   }
 }
 
 // --- peers --------------------------------------------------------------------------------------
 
-void TcpFabric::send_hello(Lane& lane) noexcept {
-  lane.hello_sent = true;
-  const Hello hello{tcp::kHelloMagic,   tcp::kTcpVersion, options_.replicas,        options_.group,
-                    options_.log_bytes, incarnation_,     peers_[lane.peer].session};
-  tcp::encode(lane.link->out(), {0, FrameKind::kHello, 0, 0, 0},
+void TcpFabric::send_hello(Connection& connection) noexcept {
+  connection.hello_sent = true;
+  const Hello hello{tcp::kHelloMagic,
+                    tcp::kTcpVersion,
+                    options_.replicas,
+                    options_.group,
+                    options_.log_bytes,
+                    incarnation_,
+                    peers_[connection.peer].session};
+  tcp::encode(connection.link->out(), {0, FrameKind::kHello, 0, 0, 0},
               std::as_bytes(std::span(&hello, 1)));
-  lane.link->flush();
+  connection.link->flush();
 }
 
 // False: it breaks the rules.
-bool TcpFabric::greet(Lane& lane, const Frame& frame) noexcept {
+bool TcpFabric::greet(Connection& connection, const Frame& frame) noexcept {
   Hello hello;
   std::memcpy(&hello, frame.body.data(), sizeof hello);
   if (hello.magic != tcp::kHelloMagic || hello.version != tcp::kTcpVersion ||
       hello.replicas != options_.replicas || hello.group != options_.group ||
       hello.log_bytes != options_.log_bytes || hello.incarnation == 0) {
-    complain(lane, "it is of another group or version; start all replicas with the same options");
-    lane_failed(lane);
+    complain(connection,
+             "it is of another group or version; start all replicas with the same options");
+    connection_failed(connection);
     return true;
   }
-  const ReplicaId id{lane.peer};
+  const ReplicaId id{connection.peer};
   Peer& p = peer(id);
-  if (!lane.dialled) {
-    adopt_accepted(lane, hello);
+  if (!connection.dialled) {
+    adopt_accepted(connection, hello);
   } else {
     if (hello.session != p.session) return false;
     if (p.incarnation != 0 && p.incarnation != hello.incarnation) {
       peer_down(id);
-      return true;  // this lane is closed too
+      return true;  // this connection is closed too
     }
     p.incarnation = hello.incarnation;
-    if (lane.plane == Plane::kBackground) {
-      p.dial_at_ns[kLogLane] = due_ns_ = now_ns_;
+    if (connection.plane == Plane::kBackground) {
+      p.dial_at_ns[kLogConnection] = due_ns_ = now_ns_;
       p.tries = 0;
     }
   }
-  lane.greeted = true;
-  if (lane.plane == Plane::kBackground) lane.link->limit_unsent(kBackgroundUnsent);
-  if (p.up && lane.plane == Plane::kLog) {
-    auto& out = lane.link->out();
+  connection.greeted = true;
+  if (connection.plane == Plane::kBackground) connection.link->limit_unsent(kBackgroundUnsent);
+  if (p.up && connection.plane == Plane::kLog) {
+    auto& out = connection.link->out();
     out.insert(out.end(), p.early.begin(), p.early.end());
     p.early.clear();
   }
-  const bool both = p.lanes[kLogLane] != nullptr && p.lanes[kLogLane]->greeted &&
-                    p.lanes[kBackLane] != nullptr && p.lanes[kBackLane]->greeted;
+  const bool both =
+      p.connections[kLogConnection] != nullptr && p.connections[kLogConnection]->greeted &&
+      p.connections[kBackConnection] != nullptr && p.connections[kBackConnection]->greeted;
   if (both && !p.up) peer_up(id);
   return true;
 }
 
-// The dialler begins a session whenever it begins anew: what is left of an older one, or of an
+// The dialler begins a session whenever it restarts: what is left of an older one, or of an
 // older process, is dropped unread.
-void TcpFabric::adopt_accepted(Lane& lane, const Hello& hello) noexcept {
-  const ReplicaId id{lane.peer};
+void TcpFabric::adopt_accepted(Connection& connection, const Hello& hello) noexcept {
+  const ReplicaId id{connection.peer};
   Peer& p = peer(id);
-  Lane*& place = p.lanes[static_cast<std::size_t>(lane.plane)];
+  Connection*& place = p.connections[static_cast<std::size_t>(connection.plane)];
   if (hello.session != p.session || hello.incarnation != p.incarnation ||
-      (lane.plane == Plane::kBackground && place != nullptr)) {
+      (connection.plane == Plane::kBackground && place != nullptr)) {
     peer_down(id);
   } else if (place != nullptr) {
     break_log(id);
   }
   p.session = hello.session;
   p.incarnation = hello.incarnation;
-  place = &lane;
-  send_hello(lane);
+  place = &connection;
+  send_hello(connection);
 }
 
 void TcpFabric::peer_up(ReplicaId id) noexcept {
@@ -349,7 +359,7 @@ void TcpFabric::peer_up(ReplicaId id) noexcept {
   p.tries = 0;
   p.complaint = nullptr;
   p.heard_ns = p.sent_ns = now_ns_;
-  for (Lane* const lane : p.lanes) lane->more = true;
+  for (Connection* const connection : p.connections) connection->more = true;
   for (AnswerClock& clock : p.clocks) clock.forget();
   p.quiet.forget();
   tell({FabricEvent::Kind::kPeerUp, id, true, {}, {}});
@@ -360,8 +370,8 @@ void TcpFabric::peer_down(ReplicaId id) noexcept {
   Peer& p = peer(id);
   fail_log_ops(p);
   for (Op& op : p.ops) settle(p, op, false);
-  for (Lane* const lane : p.lanes) {
-    if (lane != nullptr) close_lane(*lane);
+  for (Connection* const connection : p.connections) {
+    if (connection != nullptr) close_connection(*connection);
   }
   p.early.clear();
   p.jobs.clear();
@@ -379,77 +389,80 @@ void TcpFabric::peer_down(ReplicaId id) noexcept {
 void TcpFabric::break_log(ReplicaId id) noexcept {
   Peer& p = peer(id);
   fail_log_ops(p);
-  p.clocks[kLogLane].forget();
+  p.clocks[kLogConnection].forget();
   p.early.clear();
   p.ack_due = false;
-  if (p.lanes[kLogLane] != nullptr) close_lane(*p.lanes[kLogLane]);
+  if (p.connections[kLogConnection] != nullptr) close_connection(*p.connections[kLogConnection]);
 }
 
-void TcpFabric::lane_failed(Lane& lane) noexcept {
+void TcpFabric::connection_failed(Connection& connection) noexcept {
   using Failure = SecureLink::Failure;
-  const Failure why = lane.link->failure();
+  const Failure why = connection.link->failure();
   if (why == Failure::kSecret) {
-    complain(lane, "it does not hold this group's secret; give all replicas the same one");
+    complain(connection, "it does not hold this group's secret; give all replicas the same one");
   } else if (why == Failure::kStranger) {
-    complain(lane, "it is not a replica of this group");
+    complain(connection, "it is not a replica of this group");
   }
-  if (lane.peer == kNobody ||
-      peers_[lane.peer].lanes[static_cast<std::size_t>(lane.plane)] != &lane) {
-    close_lane(lane);
+  if (connection.peer == kNobody ||
+      peers_[connection.peer].connections[static_cast<std::size_t>(connection.plane)] !=
+          &connection) {
+    close_connection(connection);
     return;
   }
-  const ReplicaId id{lane.peer};
+  const ReplicaId id{connection.peer};
   Peer& p = peer(id);
   ++p.tries;
-  if (why == Failure::kUnreachable && p.tries == kComplainAfterTries) complain(lane, kUnreachable);
-  if (p.up && lane.plane == Plane::kBackground) {
+  if (why == Failure::kUnreachable && p.tries == kComplainAfterTries)
+    complain(connection, kUnreachable);
+  if (p.up && connection.plane == Plane::kBackground) {
     peer_down(id);
   } else if (p.up) {
     break_log(id);
   } else {
-    close_lane(lane);
+    close_connection(connection);
   }
 }
 
-void TcpFabric::close_lane(Lane& lane) noexcept {
-  if (lane.dead) return;
-  lane.dead = true;
+void TcpFabric::close_connection(Connection& connection) noexcept {
+  if (connection.dead) return;
+  connection.dead = true;
   // Explicitly: a forked child may hold a copy of the descriptor, which would keep it in the set.
-  ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, lane.link->fd(), nullptr);
-  ::shutdown(lane.link->fd(), SHUT_RDWR);
-  if (lane.peer != kNobody) {
-    Peer& p = peers_[lane.peer];
-    const auto plane = static_cast<std::size_t>(lane.plane);
-    if (p.lanes[plane] == &lane) {
-      p.lanes[plane] = nullptr;
+  ::epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, connection.link->fd(), nullptr);
+  ::shutdown(connection.link->fd(), SHUT_RDWR);
+  if (connection.peer != kNobody) {
+    Peer& p = peers_[connection.peer];
+    const auto plane = static_cast<std::size_t>(connection.plane);
+    if (p.connections[plane] == &connection) {
+      p.connections[plane] = nullptr;
       p.dial_at_ns[plane] = now_ns_ + (kBackoffMinNs << std::min(p.tries, kBackoffPowerMax));
       due_ns_ = std::min(due_ns_, p.dial_at_ns[plane]);
     }
   }
-  forget_lane(lane);
+  forget_connection(connection);
 }
 
-void TcpFabric::forget_lane(Lane& lane) noexcept {
-  const auto at =
-      std::find_if(lanes_.begin(), lanes_.end(), [&](const auto& l) { return l.get() == &lane; });
-  if (at == lanes_.end()) return;
+void TcpFabric::forget_connection(Connection& connection) noexcept {
+  const auto at = std::find_if(connections_.begin(), connections_.end(),
+                               [&](const auto& l) { return l.get() == &connection; });
+  if (at == connections_.end()) return;
   graveyard_.push_back(std::move(*at));
-  lanes_.erase(at);
+  connections_.erase(at);
 }
 
-void TcpFabric::complain(const Lane& lane, const char* why) noexcept {
-  if (lane.peer != kNobody) {
-    Peer& p = peers_[lane.peer];
+void TcpFabric::complain(const Connection& connection, const char* why) noexcept {
+  if (connection.peer != kNobody) {
+    Peer& p = peers_[connection.peer];
     if (p.complaint == why) return;
     p.complaint = why;
-    Message() << "replica not connected: r" << static_cast<unsigned>(lane.peer) << " at "
-              << (lane.dialled ? to_text(p.address) : lane.link->peer_address()).c_str() << ": "
-              << why;
+    Message() << "replica not connected: r" << static_cast<unsigned>(connection.peer) << " at "
+              << (connection.dialled ? to_text(p.address) : connection.link->peer_address()).c_str()
+              << ": " << why;
     return;
   }
   if (stranger_told_ns_ != 0 && now_ns_ - stranger_told_ns_ < kStrangersEveryNs) return;
   stranger_told_ns_ = now_ns_;
-  Message() << "connection refused: from " << lane.link->peer_address().c_str() << ": " << why;
+  Message() << "connection refused: from " << connection.link->peer_address().c_str() << ": "
+            << why;
 }
 
 // --- time ---------------------------------------------------------------------------------------
@@ -461,18 +474,18 @@ void TcpFabric::housekeeping() noexcept {
   kept_ns_ = now_ns_;
   due_ns_ = now_ns_ + period;
   note_losses();
-  for (std::size_t i = 0; i < lanes_.size();) {
-    Lane& lane = *lanes_[i];
-    if (was_away) lane.deadline_ns = now_ns_ + options_.silence_ns;
-    const bool complete = lane.greeted && peers_[lane.peer].up;
-    if (complete || now_ns_ < lane.deadline_ns) {
+  for (std::size_t i = 0; i < connections_.size();) {
+    Connection& connection = *connections_[i];
+    if (was_away) connection.deadline_ns = now_ns_ + options_.silence_ns;
+    const bool complete = connection.greeted && peers_[connection.peer].up;
+    if (complete || now_ns_ < connection.deadline_ns) {
       ++i;
       continue;
     }
-    if (lane.dialled && ++peers_[lane.peer].tries == kComplainAfterTries) {
-      complain(lane, kUnreachable);
+    if (connection.dialled && ++peers_[connection.peer].tries == kComplainAfterTries) {
+      complain(connection, kUnreachable);
     }
-    close_lane(lane);
+    close_connection(connection);
   }
   for (std::uint8_t i = 0; i < options_.replicas; ++i) {
     if (ReplicaId{i} == options_.self) continue;
@@ -494,9 +507,10 @@ void TcpFabric::look_after(ReplicaId id) noexcept {
   if (value(id) < value(options_.self)) return;  // it dials
   for (const Plane plane : {Plane::kBackground, Plane::kLog}) {
     const auto at = static_cast<std::size_t>(plane);
-    if (p.lanes[at] != nullptr) continue;
+    if (p.connections[at] != nullptr) continue;
     // The background plane first: it finds out whether anybody is there.
-    if (plane == Plane::kLog && (p.lanes[kBackLane] == nullptr || !p.lanes[kBackLane]->greeted)) {
+    if (plane == Plane::kLog &&
+        (p.connections[kBackConnection] == nullptr || !p.connections[kBackConnection]->greeted)) {
       continue;
     }
     if (now_ns_ >= p.dial_at_ns[at]) {
@@ -506,7 +520,7 @@ void TcpFabric::look_after(ReplicaId id) noexcept {
   }
 }
 
-// Only earlier times are set anew: most answers come long before a probe would be due.
+// Only earlier times are set again: most answers come long before a probe would be due.
 void TcpFabric::arm_timer() noexcept {
   const std::uint64_t due = std::min({due_ns_, probe_due_ns(), quiet_due_ns()});
   if (armed_ns_ != 0 && armed_ns_ <= due) return;
@@ -520,13 +534,13 @@ void TcpFabric::arm_timer() noexcept {
 bool TcpFabric::prepare_to_sleep() noexcept {
   flush_all();
   if (next_waiting_ < waiting_.size() || ops_ready_) return false;
-  for (const auto& lane : lanes_) {
-    if (lane->more || lane->link->state() == SecureLink::State::kFailed) return false;
+  for (const auto& connection : connections_) {
+    if (connection->more || connection->link->state() == SecureLink::State::kFailed) return false;
   }
   for (const Peer& p : peers_) {
     if (p.landed) return false;
-    const Lane* const lane = p.lanes[kBackLane];
-    if (!p.jobs.empty() && lane != nullptr && !lane->wants_write) return false;
+    const Connection* const connection = p.connections[kBackConnection];
+    if (!p.jobs.empty() && connection != nullptr && !connection->wants_write) return false;
   }
   if (options_.replicas > 1) arm_timer();  // what arrives makes the sockets readable
   return true;

@@ -32,8 +32,9 @@ bool TcpFabric::was_late() const noexcept {
 // After what has arrived was taken in.
 void TcpFabric::look_for_quiet_links(bool was_late) noexcept {
   for (Peer& p : peers_) {
-    const Lane* const lane = p.lanes[static_cast<std::size_t>(tcp::Plane::kBackground)];
-    if (!p.up || lane == nullptr) continue;
+    const Connection* const connection =
+        p.connections[static_cast<std::size_t>(tcp::Plane::kBackground)];
+    if (!p.up || connection == nullptr) continue;
     if (was_late) p.quiet.resume(now_ns_);
     switch (p.quiet.step(now_ns_)) {
       case LinkQuiet::Step::kNothing:
@@ -42,7 +43,7 @@ void TcpFabric::look_for_quiet_links(bool was_late) noexcept {
         put(p, tcp::Plane::kBackground, {0, tcp::FrameKind::kPing, tcp::kProbe, 0, ++p.sequence});
         break;
       case LinkQuiet::Step::kLook:
-        p.quiet.look(state_of(lane->link->fd()), now_ns_);
+        p.quiet.look(state_of(connection->link->fd()), now_ns_);
         break;
     }
   }
@@ -50,8 +51,9 @@ void TcpFabric::look_for_quiet_links(bool was_late) noexcept {
 
 void TcpFabric::note_losses() noexcept {
   for (Peer& p : peers_) {
-    const Lane* const lane = p.lanes[static_cast<std::size_t>(tcp::Plane::kBackground)];
-    if (p.up && lane != nullptr) p.quiet.note(state_of(lane->link->fd()), now_ns_);
+    const Connection* const connection =
+        p.connections[static_cast<std::size_t>(tcp::Plane::kBackground)];
+    if (p.up && connection != nullptr) p.quiet.note(state_of(connection->link->fd()), now_ns_);
   }
 }
 

@@ -5,20 +5,20 @@
 //
 // Words.  A LANE is one way to write one replica's log memory: a connection of its own, a
 // protection domain of its own at the owner, and in it one registration of the log memory.  A few
-// spare lanes per peer are connected and registered ahead of time (tidy()); a grant is the gift of
-// one lane, named by a key that is never given again.
+// spare slots per peer are connected and registered ahead of time (tidy()); a grant is the gift of
+// one slot, named by a key that is never given again.
 //
 // How each guarantee of fabric.h is met:
 //   F1      one reliable connection per key: the device delivers in order.  A write that has not
 //           completed may be there in part, its first bytes first (the core's entries carry CRCs).
-//   F2      Fence.  kDeregister: the lane's registration is taken back, which waits for accesses
+//   F2      Fence.  kDeregister: the slot's registration is taken back, which waits for accesses
 //           that are under way (on soft-RoCE too, where the access flags of a connection are no
-//           fence); the lane's connection is destroyed later, in tidy(), and its domain with it, so
+//           fence); the slot's connection is destroyed later, in tidy(), and its domain with it, so
 //           that a stale packet finds neither.  kQueuePairReset: the other way round.
 //   F3      a completion is the acknowledgement of the owner's device; the log memory is a file on
 //           tmpfs, which outlives the process.
 //   F4, F8  a queue of operations per peer; a device's errors fail that peer's only.
-//   F5      a connection in error takes nothing any more; open_log binds the key to a fresh lane.
+//   F5      a connection in error takes nothing any more; open_log binds the key to a fresh slot.
 //   F6      keys count up from a random start and are persistent; registration is in tidy().
 //   F7      the bootstrap connection closes with the peer's process; an error of the background
 //           connection counts as the same.
@@ -30,7 +30,7 @@
 //   F13     a bell is a SEND that raises the completion channel's descriptor when the peer has
 //           armed it; it goes after the writes before it have completed.  The device writes
 //           silently: kLanded comes with the bell, or with the writer's death.
-//   F14     as shm: files on tmpfs.  A grant that outlived its lane gets another one by open_log.
+//   F14     as shm: files on tmpfs.  A grant that outlived its slot gets another one by open_log.
 //
 // The whole log memory is registered, hence resident: log_bytes of memory are in use, on huge pages
 // where HugePages (choices.h) and the machine let it.
@@ -66,9 +66,9 @@ struct VerbsOptions {
   std::string address;  // numeric, of this replica's end; empty: any
   Fence fence = Fence::kDeregister;
   std::vector<std::string> flag_devices;  // Options::fence_flags_devices
-  std::uint8_t spares = 2;                // lanes kept ready per peer, 1..kSparesMax
+  std::uint8_t spares = 2;                // slots kept ready per peer, 1..kSparesMax
   static constexpr std::uint8_t kSparesMax = 8;
-  verbs::Patience patience;
+  verbs::RetryPolicy retry;
   HugePages huge_pages = HugePages::kAuto;
 };
 
@@ -115,8 +115,8 @@ class VerbsFabric final : public Fabric {
  private:
   using Buffer = verbs::Buffers::Buffer;
 
-  // The owner's end of a lane.
-  struct OwnLane {
+  // The owner's end of a slot.
+  struct OwnSlot {
     std::uint64_t id = 0;
     bool ready = false;  // the writer's end is connected too
     std::uint32_t psn = 0;
@@ -125,7 +125,7 @@ class VerbsFabric final : public Fabric {
     verbs::Owned<ibv_qp> qp;  // declared last: it goes first
   };
   // The writer's end.
-  struct PeerLane {
+  struct PeerSlot {
     std::uint64_t id = 0;
     std::uint64_t log_at = 0;
     std::uint32_t rkey = 0;
@@ -148,7 +148,7 @@ class VerbsFabric final : public Fabric {
   };
   struct Grant {
     Key key{};
-    std::optional<OwnLane> lane;
+    std::optional<OwnSlot> slot;
   };
   enum class Writing : std::uint8_t { kNone, kOpening, kOpen, kFailed };
 
@@ -179,18 +179,18 @@ class VerbsFabric final : public Fabric {
     bool bell_due = false;             // to be rung as soon as it can
     std::array<std::uint64_t, kCellsMax> seen_version{};
     // Writing into its log.
-    std::map<std::uint64_t, PeerLane> lanes;
+    std::map<std::uint64_t, PeerSlot> slots;
     Writing writing = Writing::kNone;
     Key key{};  // under which, unless kNone
-    std::uint64_t lane = 0;
-    std::uint32_t serial = 0;    // of our asking for a lane
+    std::uint64_t slot = 0;
+    std::uint32_t serial = 0;    // of our asking for a slot
     std::uint64_t written = 0;   // signalled writes posted, not completed
     std::deque<Op> ops;          // not yet delivered, in the order of the calls
     std::uint64_t first_op = 1;  // number of ops.front()
     // Its permission to write here.
     std::optional<Grant> grant;
-    std::list<OwnLane> spares;
-    Key wants_open{};  // it asked to be connected under this key, and no lane was ready
+    std::list<OwnSlot> spares;
+    Key wants_open{};  // it asked to be connected under this key, and no slot was ready
     std::uint32_t open_serial = 0;  // of its asking
   };
   struct Mail {
@@ -232,17 +232,17 @@ class VerbsFabric final : public Fabric {
   void take_broken();
   bool say(ReplicaId id, verbs::Frame f);
   verbs::Frame frame(verbs::FrameKind kind) const noexcept;
-  verbs::Frame lane_frame(verbs::FrameKind kind, std::uint64_t lane, const ibv_qp* qp,
+  verbs::Frame slot_frame(verbs::FrameKind kind, std::uint64_t slot, const ibv_qp* qp,
                           std::uint32_t psn) const noexcept;
 
   // How many writes may be outstanding to one peer: all peers' completions fit their queue.
-  std::uint32_t lane_sends() const noexcept;
+  std::uint32_t slot_sends() const noexcept;
 
   // verbs_log.cc: grants, and writing into a peer's log
-  OwnLane* ready_spare(Peer& p) noexcept;
-  void fence_lane(OwnLane& lane) noexcept;
-  void retire(OwnLane lane);
-  void retire(PeerLane lane);
+  OwnSlot* ready_spare(Peer& p) noexcept;
+  void fence_slot(OwnSlot& slot) noexcept;
+  void retire(OwnSlot slot);
+  void retire(PeerSlot slot);
   bool begin_writing(Peer& p, ReplicaId id, Key key) noexcept;
   void post_waiting(Peer& p, ReplicaId id) noexcept;
   bool post_write(Peer& p, ReplicaId id, Op& op, std::uint64_t number) noexcept;
@@ -296,8 +296,8 @@ class VerbsFabric final : public Fabric {
   verbs::Owned<ibv_mr> log_region_;  // own log memory, as the source of writes
   verbs::Buffers staging_;           // other sources; in domain_
   std::vector<Peer> peers_;
-  std::vector<OwnLane> retired_own_;
-  std::vector<PeerLane> retired_;
+  std::vector<OwnSlot> retired_own_;
+  std::vector<PeerSlot> retired_;
 
   std::deque<FabricEvent> waiting_;  // all but completions and requests
   std::deque<Mail> mail_;

@@ -173,8 +173,8 @@ Result<Owned<ibv_qp>> Device::connection(ibv_pd* pd, ibv_cq* sends, ibv_cq* rece
 }
 
 Outcome Device::connect(ibv_qp* qp, const Remote& to, std::uint32_t psn,
-                        const Patience& patience) const noexcept {
-  CRANE_ASSERT(patience.retries <= 6);  // VERBS-V1
+                        const RetryPolicy& retry) const noexcept {
+  CRANE_ASSERT(retry.retries <= 6);  // VERBS-V1
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;
   attr.path_mtu = static_cast<ibv_mtu>(std::min<std::uint32_t>(to.mtu, port_.active_mtu));
@@ -198,9 +198,9 @@ Outcome Device::connect(ibv_qp* qp, const Remote& to, std::uint32_t psn,
   if (error != 0) return Error{Code::kSystem, error, "queue pair to RTR"};
   attr = {};
   attr.qp_state = IBV_QPS_RTS;
-  attr.timeout = patience.timeout;
-  attr.retry_cnt = patience.retries;
-  attr.rnr_retry = patience.retries;
+  attr.timeout = retry.timeout;
+  attr.retry_cnt = retry.retries;
+  attr.rnr_retry = retry.retries;
   attr.sq_psn = psn;
   attr.max_rd_atomic = reads;
   error = ibv_modify_qp(qp, &attr,

@@ -49,7 +49,7 @@ struct QpLimits {
 // How long a packet waits for its acknowledgement, and how often it is sent.  The time to an error
 // is about 4.096 us * 2^timeout * (retries + 1).  INVARIANT VERBS-V1: retries <= 6; soft-RoCE takes
 // 7 for "for ever", and an operation on a dead peer would never complete (FABRIC-F4).
-struct Patience {
+struct RetryPolicy {
   std::uint8_t timeout = 10;
   std::uint8_t retries = 4;
 };
@@ -76,7 +76,7 @@ class Device {
                                    const QpLimits& limits, unsigned access) const noexcept;
   // INIT to RTR and RTS.  `psn` is the first this end sends.
   Outcome connect(ibv_qp* qp, const Remote& to, std::uint32_t psn,
-                  const Patience& patience) const noexcept;
+                  const RetryPolicy& retry) const noexcept;
   // The most inline bytes a connection takes, up to `wanted`.
   std::uint32_t inline_bytes(std::uint32_t wanted) const noexcept;
 

@@ -18,7 +18,7 @@ using verbs::Owned;
 using verbs::Remote;
 using Clock = std::chrono::steady_clock;
 
-constexpr verbs::Patience kPatience{8, 2};
+constexpr verbs::RetryPolicy kRetryPolicy{8, 2};
 
 // The objects of one round; the writer's end and the owner's end are on the same device.
 struct Round {
@@ -62,10 +62,10 @@ Outcome set_up(Round& r, const Device& device, std::size_t bytes) {
   Remote to_writer = device.here();
   to_writer.qpn = r.writer->qp_num;
   to_writer.psn = 23;
-  if (const Outcome done = device.connect(r.owner.get(), to_writer, 17, kPatience); !done) {
+  if (const Outcome done = device.connect(r.owner.get(), to_writer, 17, kRetryPolicy); !done) {
     return done;
   }
-  return device.connect(r.writer.get(), to_owner, 23, kPatience);
+  return device.connect(r.writer.get(), to_owner, 23, kRetryPolicy);
 }
 
 // Writes 1, 2, 3, ... over the same place until it is refused or told to stop.

@@ -76,10 +76,10 @@ inline constexpr std::uint32_t kMailBytesMax = sizeof(MailHead) + kRequestBytesM
 enum class FrameKind : std::uint8_t {
   kHello = 1,  // who I am, my end of the background connection, what may be read
   kReady,      // my end of the background connection is up
-  kOffer,      // a spare lane: my end and its key to my log memory
-  kAccept,     // my end of the lane you offered
+  kOffer,      // a spare slot: my end and its key to my log memory
+  kAccept,     // my end of the slot you offered
   kOpen,       // let me write under `key` again
-  kOpened,     // do, through lane `lane`
+  kOpened,     // do, through slot `slot`
   kRefused,    // `key` is not live for you
 };
 struct Frame {
@@ -92,7 +92,7 @@ struct Frame {
   std::uint64_t log_bytes;  // hello
   std::uint64_t memory;     // hello
   std::uint64_t key;        // open
-  std::uint64_t lane;       // offer, accept, opened
+  std::uint64_t slot;       // offer, accept, opened
   std::uint8_t gid[16];     // of qpn
   std::uint32_t qpn;        // hello, offer, accept
   std::uint32_t psn;

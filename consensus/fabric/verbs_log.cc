@@ -16,9 +16,9 @@ using verbs::WorkKind;
 
 // --- grants -------------------------------------------------------------------------------------
 
-VerbsFabric::OwnLane* VerbsFabric::ready_spare(Peer& p) noexcept {
-  for (OwnLane& lane : p.spares) {
-    if (lane.ready) return &lane;
+VerbsFabric::OwnSlot* VerbsFabric::ready_spare(Peer& p) noexcept {
+  for (OwnSlot& slot : p.spares) {
+    if (slot.ready) return &slot;
   }
   return nullptr;
 }
@@ -28,12 +28,12 @@ Result<Key> VerbsFabric::permit_writes(ReplicaId id) noexcept {
   revoke_writes(id);
   Peer& p = peer(id);
   p.grant.emplace(Grant{});
-  if (OwnLane* const lane = ready_spare(p)) {
-    p.grant->key = Key{lane->id};
-    p.grant->lane = std::move(*lane);
-    std::erase_if(p.spares, [&](const OwnLane& l) { return &l == lane; });
+  if (OwnSlot* const slot = ready_spare(p)) {
+    p.grant->key = Key{slot->id};
+    p.grant->slot = std::move(*slot);
+    std::erase_if(p.spares, [&](const OwnSlot& l) { return &l == slot; });
   } else {
-    // The peer asks for a lane when it begins to write.
+    // The peer asks for a slot when it begins to write.
     p.grant->key = Key{own()->next_key.fetch_add(1)};
   }
   own()->live_key[value(id)].store(value(p.grant->key), std::memory_order_release);
@@ -43,9 +43,9 @@ Result<Key> VerbsFabric::permit_writes(ReplicaId id) noexcept {
 void VerbsFabric::revoke_writes(ReplicaId id) noexcept {
   Peer& p = peer(id);
   if (!p.grant) return;
-  if (p.grant->lane) {
-    fence_lane(*p.grant->lane);
-    retire(std::move(*p.grant->lane));
+  if (p.grant->slot) {
+    fence_slot(*p.grant->slot);
+    retire(std::move(*p.grant->slot));
   }
   own()->live_key[value(id)].store(0, std::memory_order_release);
   if (p.wants_open == p.grant->key && p.wants_open != kNoKey) {
@@ -62,19 +62,19 @@ Key VerbsFabric::permitted(ReplicaId id) const noexcept {
   return p.grant ? p.grant->key : kNoKey;
 }
 
-// FABRIC-F2.  When it returns the device executes nothing more for this lane.
-void VerbsFabric::fence_lane(OwnLane& lane) noexcept {
-  CRANE_ASSERT(take_back(options_.fence, lane.qp, lane.region) == 0);
+// FABRIC-F2.  When it returns the device executes nothing more for this slot.
+void VerbsFabric::fence_slot(OwnSlot& slot) noexcept {
+  CRANE_ASSERT(take_back(options_.fence, slot.qp, slot.region) == 0);
 }
 
-// Destroying takes long, and a retired lane can do no harm: tidy() does it.
-void VerbsFabric::retire(OwnLane lane) { retired_own_.push_back(std::move(lane)); }
+// Destroying takes long, and a retired slot can do no harm: tidy() does it.
+void VerbsFabric::retire(OwnSlot slot) { retired_own_.push_back(std::move(slot)); }
 
-void VerbsFabric::retire(PeerLane lane) {
+void VerbsFabric::retire(PeerSlot slot) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_ERR;
-  ibv_modify_qp(lane.qp.get(), &attr, IBV_QP_STATE);
-  retired_.push_back(std::move(lane));
+  ibv_modify_qp(slot.qp.get(), &attr, IBV_QP_STATE);
+  retired_.push_back(std::move(slot));
 }
 
 void VerbsFabric::tidy() noexcept {
@@ -92,8 +92,8 @@ void VerbsFabric::tidy() noexcept {
   }
 }
 
-std::uint32_t VerbsFabric::lane_sends() const noexcept {
-  return std::min(verbs::kLaneSends, verbs::kCompletions / options_.replicas / 2);  // VERBS-V3
+std::uint32_t VerbsFabric::slot_sends() const noexcept {
+  return std::min(verbs::kSlotSends, verbs::kCompletions / options_.replicas / 2);  // VERBS-V3
 }
 
 // --- writing ------------------------------------------------------------------------------------
@@ -101,14 +101,14 @@ std::uint32_t VerbsFabric::lane_sends() const noexcept {
 // Connects under a key that was not written under before.  False: it cannot be.
 bool VerbsFabric::begin_writing(Peer& p, ReplicaId id, Key key) noexcept {
   p.key = key;
-  p.lane = 0;
+  p.slot = 0;
   p.written = 0;
   if (!p.up || key == kNoKey) {
     p.writing = Writing::kFailed;
     return false;
   }
-  if (p.lanes.contains(value(key))) {  // the grant's own lane, connected ahead
-    p.lane = value(key);
+  if (p.slots.contains(value(key))) {  // the grant's own slot, connected ahead
+    p.slot = value(key);
     p.writing = Writing::kOpen;
     return true;
   }
@@ -124,21 +124,21 @@ bool VerbsFabric::begin_writing(Peer& p, ReplicaId id, Key key) noexcept {
 void VerbsFabric::fail_writing(Peer& p) noexcept {
   p.writing = Writing::kFailed;
   p.written = 0;
-  const auto lane = p.lanes.find(p.lane);
+  const auto slot = p.slots.find(p.slot);
   for (Op& op : p.ops) {
     if (op.kind != Op::Kind::kWrite && op.kind != Op::Kind::kOpen) continue;
     if (op.state == Op::State::kDone) continue;
     op.state = Op::State::kDone;
     if (op.buffer.at == nullptr) continue;
     // The device may still read it.
-    if (lane != p.lanes.end()) lane->second.held.push_back(op.buffer);
+    if (slot != p.slots.end()) slot->second.held.push_back(op.buffer);
     op.buffer = {};
   }
-  if (lane != p.lanes.end()) {
-    retire(std::move(lane->second));
-    p.lanes.erase(lane);
+  if (slot != p.slots.end()) {
+    retire(std::move(slot->second));
+    p.slots.erase(slot);
   }
-  p.lane = 0;
+  p.slot = 0;
 }
 
 void VerbsFabric::close_writing(Peer& p) noexcept {
@@ -153,9 +153,9 @@ void VerbsFabric::open_log(ReplicaId id, Key key, Token token) noexcept {
   Op& op = add_op(p, Op::Kind::kOpen, token);
   op.key = key;
   // Always asked for, so that the answer says whether the key is live.
-  if (const auto lane = p.lanes.find(value(key)); lane != p.lanes.end()) {
-    retire(std::move(lane->second));
-    p.lanes.erase(lane);
+  if (const auto slot = p.slots.find(value(key)); slot != p.slots.end()) {
+    retire(std::move(slot->second));
+    p.slots.erase(slot);
   }
   if (!begin_writing(p, id, key)) op.state = Op::State::kDone;
 }
@@ -180,7 +180,7 @@ void VerbsFabric::write(ReplicaId id, Key key, std::uint64_t offset,
     return;
   }
   if (p.writing == Writing::kOpen) {
-    if (p.written >= lane_sends() / 2) take_log_completions();
+    if (p.written >= slot_sends() / 2) take_log_completions();
     if (p.writing == Writing::kOpen && !post_write(p, id, op, p.first_op + p.ops.size() - 1)) {
       fail_writing(p);
     }
@@ -202,8 +202,8 @@ void VerbsFabric::post_waiting(Peer& p, ReplicaId id) noexcept {
 // One signalled work request; a write larger than the device's messages has unsignalled ones
 // before it, which the completion of the last completes too.
 bool VerbsFabric::post_write(Peer& p, ReplicaId id, Op& op, std::uint64_t number) noexcept {
-  const auto lane = p.lanes.find(p.lane);
-  if (lane == p.lanes.end()) return false;
+  const auto slot = p.slots.find(p.slot);
+  if (slot == p.slots.end()) return false;
   const std::size_t size = op.bytes.size();
   const std::byte* from = op.bytes.data();
   std::uint32_t lkey = 0;
@@ -232,10 +232,10 @@ bool VerbsFabric::post_write(Peer& p, ReplicaId id, Op& op, std::uint64_t number
     work.opcode = IBV_WR_RDMA_WRITE;
     if (done + n == size) work.send_flags |= IBV_SEND_SIGNALED;
     if (inlined) work.send_flags |= IBV_SEND_INLINE;
-    work.wr.rdma.remote_addr = lane->second.log_at + op.offset + done;
-    work.wr.rdma.rkey = lane->second.rkey;
+    work.wr.rdma.remote_addr = slot->second.log_at + op.offset + done;
+    work.wr.rdma.rkey = slot->second.rkey;
     ibv_send_wr* bad = nullptr;
-    if (ibv_post_send(lane->second.qp.get(), &work, &bad) != 0) return false;
+    if (ibv_post_send(slot->second.qp.get(), &work, &bad) != 0) return false;
     done += n;
   } while (done < size);
   op.state = Op::State::kPosted;
@@ -257,7 +257,7 @@ void VerbsFabric::on_log_completion(const ibv_wc& wc) noexcept {
   const WorkId work = WorkId::of(wc.wr_id);
   Peer& p = peer(work.peer);
   Op* const op = find_op(p, work.number);
-  // Of a lane that was closed meanwhile: its operations are done with.
+  // Of a slot that was closed meanwhile: its operations are done with.
   if (op == nullptr || op->kind != Op::Kind::kWrite || op->state != Op::State::kPosted) return;
   if (wc.status != IBV_WC_SUCCESS) {
     fail_writing(p);

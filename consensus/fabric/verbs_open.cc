@@ -92,7 +92,7 @@ Result<std::unique_ptr<VerbsFabric>> VerbsFabric::open(
     const VerbsOptions& options, std::unique_ptr<verbs::Bootstrap> bootstrap) {
   if (options.replicas < 1 || options.replicas > kReplicasMax ||
       value(options.self) >= options.replicas || options.log_bytes == 0 ||
-      options.log_bytes % 64 != 0 || options.patience.retries > 6 || options.spares == 0 ||
+      options.log_bytes % 64 != 0 || options.retry.retries > 6 || options.spares == 0 ||
       options.spares > VerbsOptions::kSparesMax || !bootstrap) {
     return Error{Code::kBadArgument, 0, "fabric options"};
   }

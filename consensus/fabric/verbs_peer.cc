@@ -110,11 +110,11 @@ Frame VerbsFabric::frame(FrameKind kind) const noexcept {
   return f;
 }
 
-Frame VerbsFabric::lane_frame(FrameKind kind, std::uint64_t lane, const ibv_qp* qp,
+Frame VerbsFabric::slot_frame(FrameKind kind, std::uint64_t slot, const ibv_qp* qp,
                               std::uint32_t psn) const noexcept {
   Frame f = frame(kind);
   const Remote here = device_.here();
-  f.lane = lane;
+  f.slot = slot;
   f.qpn = qp->qp_num;
   f.psn = psn;
   f.mtu = here.mtu;
@@ -172,7 +172,7 @@ void VerbsFabric::on_linked(ReplicaId id) {
     p.broken = true;
     return;
   }
-  Frame f = lane_frame(FrameKind::kHello, 0, p.qp.get(), p.psn);
+  Frame f = slot_frame(FrameKind::kHello, 0, p.qp.get(), p.psn);
   f.replicas = options_.replicas;
   f.group = options_.group;
   f.log_bytes = options_.log_bytes;
@@ -232,7 +232,7 @@ void VerbsFabric::on_hello(ReplicaId id, const Frame& f) {
     down(id);
     return;
   }
-  const Outcome done = device_.connect(p.qp.get(), remote_of(f), p.psn, options_.patience);
+  const Outcome done = device_.connect(p.qp.get(), remote_of(f), p.psn, options_.retry);
   if (!done) {
     complain(id, done.error());
     p.broken = true;
@@ -248,7 +248,7 @@ void VerbsFabric::on_hello(ReplicaId id, const Frame& f) {
   if (p.spares.empty()) say_ready(id);
 }
 
-// The spare lanes stand: a grant is ready to be given.
+// The spare slots stand: a grant is ready to be given.
 void VerbsFabric::say_ready(ReplicaId id) {
   Peer& p = peer(id);
   if (p.said_ready) return;
@@ -283,13 +283,13 @@ void VerbsFabric::down(ReplicaId id) {
   p.credit_region.reset();
   p.receives.clear();
   p.buffers = verbs::Buffers();
-  p.lanes.clear();
+  p.slots.clear();
   p.spares.clear();
   p.domain.reset();
-  if (p.grant && p.grant->lane) {  // the grant stays; its lane cannot be reached any more
-    fence_lane(*p.grant->lane);
-    retire(std::move(*p.grant->lane));
-    p.grant->lane.reset();
+  if (p.grant && p.grant->slot) {  // the grant stays; its slot cannot be reached any more
+    fence_slot(*p.grant->slot);
+    retire(std::move(*p.grant->slot));
+    p.grant->slot.reset();
   }
   p.wants_open = kNoKey;
   p.linked = p.hello = p.said_ready = p.heard_ready = p.up = p.broken = false;
@@ -300,78 +300,78 @@ void VerbsFabric::down(ReplicaId id) {
   waiting_.push_back({FabricEvent::Kind::kPeerDown, id, true, {}, {}});
 }
 
-// --- lanes --------------------------------------------------------------------------------------
+// --- slots --------------------------------------------------------------------------------------
 
 Outcome VerbsFabric::add_spare(ReplicaId id) {
-  OwnLane lane;
-  lane.id = own()->next_key.fetch_add(1);
+  OwnSlot slot;
+  slot.id = own()->next_key.fetch_add(1);
   auto domain = device_.domain();
   if (!domain) return domain.error();
-  lane.domain = std::move(domain).value();
-  lane.region.reset(ibv_reg_mr(lane.domain.get(), log_.data(), log_.size(),
+  slot.domain = std::move(domain).value();
+  slot.region.reset(ibv_reg_mr(slot.domain.get(), log_.data(), log_.size(),
                                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
-  if (!lane.region) return system_error("register the log memory");
-  auto qp = device_.connection(lane.domain.get(), log_cq_.get(), log_cq_.get(), {1, 1, 0},
+  if (!slot.region) return system_error("register the log memory");
+  auto qp = device_.connection(slot.domain.get(), log_cq_.get(), log_cq_.get(), {1, 1, 0},
                                IBV_ACCESS_REMOTE_WRITE);
   if (!qp) return qp.error();
-  lane.qp = std::move(qp).value();
-  lane.psn = verbs::random_psn();
-  Frame f = lane_frame(FrameKind::kOffer, lane.id, lane.qp.get(), lane.psn);
+  slot.qp = std::move(qp).value();
+  slot.psn = verbs::random_psn();
+  Frame f = slot_frame(FrameKind::kOffer, slot.id, slot.qp.get(), slot.psn);
   f.log_at = reinterpret_cast<std::uint64_t>(log_.data());
-  f.log_rkey = lane.region->rkey;
-  peer(id).spares.push_back(std::move(lane));
+  f.log_rkey = slot.region->rkey;
+  peer(id).spares.push_back(std::move(slot));
   say(id, f);
   return Done{};
 }
 
 void VerbsFabric::on_offer(ReplicaId id, const Frame& f) {
   auto qp = device_.connection(domain_.get(), log_cq_.get(), log_cq_.get(),
-                               {lane_sends(), 1, inline_bytes_}, 0);
+                               {slot_sends(), 1, inline_bytes_}, 0);
   if (!qp) return complain(id, qp.error());
-  PeerLane lane;
-  lane.id = f.lane;
-  lane.log_at = f.log_at;
-  lane.rkey = f.log_rkey;
-  lane.qp = std::move(qp).value();
+  PeerSlot slot;
+  slot.id = f.slot;
+  slot.log_at = f.log_at;
+  slot.rkey = f.log_rkey;
+  slot.qp = std::move(qp).value();
   const std::uint32_t psn = verbs::random_psn();
-  if (const Outcome done = device_.connect(lane.qp.get(), remote_of(f), psn, options_.patience);
+  if (const Outcome done = device_.connect(slot.qp.get(), remote_of(f), psn, options_.retry);
       !done) {
     return complain(id, done.error());
   }
-  const Frame answer = lane_frame(FrameKind::kAccept, f.lane, lane.qp.get(), psn);
+  const Frame answer = slot_frame(FrameKind::kAccept, f.slot, slot.qp.get(), psn);
   Peer& p = peer(id);
-  p.lanes.insert_or_assign(lane.id, std::move(lane));
+  p.slots.insert_or_assign(slot.id, std::move(slot));
   // The owner keeps few; what is much older belongs to grants that nobody used.
-  for (auto old = p.lanes.begin(); p.lanes.size() > kLanesMax && old != p.lanes.end();) {
-    if (old->first == p.lane) {
+  for (auto old = p.slots.begin(); p.slots.size() > kLanesMax && old != p.slots.end();) {
+    if (old->first == p.slot) {
       ++old;
       continue;
     }
     retire(std::move(old->second));
-    old = p.lanes.erase(old);
+    old = p.slots.erase(old);
   }
   say(id, answer);
 }
 
 void VerbsFabric::on_accept(ReplicaId id, const Frame& f) {
   Peer& p = peer(id);
-  const auto lane = std::find_if(p.spares.begin(), p.spares.end(),
-                                 [&](const OwnLane& l) { return l.id == f.lane; });
-  if (lane == p.spares.end() || lane->ready) return;
-  const Outcome done = device_.connect(lane->qp.get(), remote_of(f), lane->psn, options_.patience);
+  const auto slot = std::find_if(p.spares.begin(), p.spares.end(),
+                                 [&](const OwnSlot& l) { return l.id == f.slot; });
+  if (slot == p.spares.end() || slot->ready) return;
+  const Outcome done = device_.connect(slot->qp.get(), remote_of(f), slot->psn, options_.retry);
   if (!done) {
     complain(id, done.error());
-    p.spares.erase(lane);
+    p.spares.erase(slot);
     return;
   }
-  lane->ready = true;
-  if (std::all_of(p.spares.begin(), p.spares.end(), [](const OwnLane& l) { return l.ready; })) {
+  slot->ready = true;
+  if (std::all_of(p.spares.begin(), p.spares.end(), [](const OwnSlot& l) { return l.ready; })) {
     say_ready(id);
   }
   if (p.wants_open != kNoKey) on_open(id, p.wants_open, p.open_serial);
 }
 
-// The peer has lost the lane of its grant, or never had one.
+// The peer has lost the slot of its grant, or never had one.
 void VerbsFabric::on_open(ReplicaId id, Key key, std::uint32_t serial) {
   Peer& p = peer(id);
   p.open_serial = serial;
@@ -382,34 +382,34 @@ void VerbsFabric::on_open(ReplicaId id, Key key, std::uint32_t serial) {
     say(id, no);
     return;
   }
-  OwnLane* const lane = ready_spare(p);
-  if (lane == nullptr) {
+  OwnSlot* const slot = ready_spare(p);
+  if (slot == nullptr) {
     p.wants_open = key;
     if (p.spares.empty()) {
       if (const Outcome made = add_spare(id); !made) complain(id, made.error());
     }
     return;
   }
-  if (p.grant->lane) {
-    fence_lane(*p.grant->lane);
-    retire(std::move(*p.grant->lane));
+  if (p.grant->slot) {
+    fence_slot(*p.grant->slot);
+    retire(std::move(*p.grant->slot));
   }
   Frame yes = frame(FrameKind::kOpened);
   yes.serial = serial;
-  yes.lane = lane->id;
-  p.grant->lane = std::move(*lane);
-  std::erase_if(p.spares, [&](const OwnLane& l) { return &l == lane; });
+  yes.slot = slot->id;
+  p.grant->slot = std::move(*slot);
+  std::erase_if(p.spares, [&](const OwnSlot& l) { return &l == slot; });
   say(id, yes);
 }
 
 void VerbsFabric::on_opened(ReplicaId id, const Frame& f) {
   Peer& p = peer(id);
   if (p.writing != Writing::kOpening || p.serial != f.serial) return;
-  if (!p.lanes.contains(f.lane)) {
+  if (!p.slots.contains(f.slot)) {
     fail_writing(p);
     return;
   }
-  p.lane = f.lane;
+  p.slot = f.slot;
   p.writing = Writing::kOpen;
   for (Op& op : p.ops) {
     if (op.kind != Op::Kind::kOpen || op.state == Op::State::kDone) continue;

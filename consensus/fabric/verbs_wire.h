@@ -14,8 +14,8 @@ inline constexpr std::uint32_t kSendSlots = 128;  // INVARIANT VERBS-V2: > kRece
 inline constexpr std::uint32_t kBackgroundSends = 512;
 inline constexpr std::uint32_t kReadsOutstandingMax = 64;
 inline constexpr std::uint32_t kSignalEvery = 16;  // of what no process waits for
-// Per lane, at most.
-inline constexpr std::uint32_t kLaneSends = 512;
+// Per slot, at most.
+inline constexpr std::uint32_t kSlotSends = 512;
 // Of each completion queue.  INVARIANT VERBS-V3: it never overflows, whatever all peers do.
 inline constexpr std::uint32_t kCompletions = 16384;
 

@@ -125,19 +125,20 @@ std::string InSightChecker::on_step(unsigned node, const core::Event& event, cor
   return "IN SIGHT: replica " + std::to_string(node) + " leads without a majority's processes";
 }
 
-std::string CoveredChecker::on_covered(Index upto, const core::Members& members) {
+std::string TruncationChecker::on_truncation(Index upto, const core::Members& members) {
   covered_ = std::max(covered_, upto);
   const bool majority = members.quorum_of([&](ReplicaId voter) {
     const auto held = held_.find({value(voter), members.incarnation(voter)});
     return held != held_.end() && held->second >= upto;
   });
   if (majority) return "";
-  return "COVERED: no majority of the voters holds a checkpoint at " + std::to_string(value(upto));
+  return "TRUNCATION: no majority of the voters holds a checkpoint at " +
+         std::to_string(value(upto));
 }
 
-std::string CoveredChecker::on_dropped(unsigned node, Index upto) const {
+std::string TruncationChecker::on_dropped(unsigned node, Index upto) const {
   if (upto <= covered_) return "";
-  return "COVERED: " + at(node, value(upto)) + " drops what is not covered";
+  return "TRUNCATION: " + at(node, value(upto)) + " drops what is not covered";
 }
 
 std::string AnalysisChecker::on_role(unsigned node, core::Role role) const {

@@ -91,7 +91,7 @@ class AtMostOnceChecker {
 };
 
 // UNIQUE VIEWS  A view is asked for by its owner only, and by one run of it: one that forgot it
-//               does not ask for it again.  A replica that came back under a new incarnation may,
+//               does not ask for it again.  A replica that recovered under a new incarnation may,
 //               if none led in it: had it had a majority, the view in which it was let in again
 //               would be higher.  One run at most leads in a view.
 class UniqueViewChecker {
@@ -121,16 +121,17 @@ class StableChecker {
   std::string at_end(std::uint64_t views_after_faults, std::uint64_t views_max) const;
 };
 
-// COVERED  Stores lose entries only below a checkpoint that a majority of the voters in force hold
+// TRUNCATION  Stores lose entries only below a checkpoint that a majority of the voters in force
+// hold
 //          (CORE-D5).
-class CoveredChecker {
+class TruncationChecker {
  public:
   void on_held(unsigned node, std::uint32_t incarnation, Index at) {
     Index& held = held_[{node, incarnation}];
     held = std::max(held, at);
   }
   // The entry that says so was delivered for the first time, under these members.
-  std::string on_covered(Index upto, const core::Members& members);
+  std::string on_truncation(Index upto, const core::Members& members);
   std::string on_dropped(unsigned node, Index upto) const;
 
  private:

@@ -120,7 +120,7 @@ std::optional<core::Checkpoint> Cluster::checkpoint_reaching(unsigned id) {
     keep(id, all.back());
     return all.back();
   }
-  violate("COVERED: no checkpoint reaches the store of replica " + std::to_string(id) +
+  violate("TRUNCATION: no checkpoint reaches the store of replica " + std::to_string(id) +
           ", which begins behind " + std::to_string(value(first)));
   return std::nullopt;
 }

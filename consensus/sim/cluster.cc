@@ -22,7 +22,7 @@ Cluster::Cluster(std::uint64_t seed, const Faults& faults, const Options& option
       links_(std::size_t{faults.replicas} * faults.replicas),
       faults_end_ns_(faults.duration_ns),
       no_gap_(faults.replicas),
-      story_(options.trace, options.all, faults.replicas) {
+      trace_(options.trace, options.all, faults.replicas) {
   outcome_.seed = seed;
   committed_config_.members = core::Members::first(faults.members);
   for (Node& n : nodes_) {
@@ -281,7 +281,7 @@ void Cluster::check_delivered(unsigned id, const core::Entry& entry) {
         static_cast<unsigned long long>(value(entry.at.index)),
         static_cast<unsigned long long>(value(entry.at.view)),
         static_cast<unsigned long long>(d.proposal));
-  story_.count(world_.now_ns(), id, "delivers", value(entry.at.index));
+  trace_.count(world_.now_ns(), id, "delivers", value(entry.at.index));
   note(value(entry.at.index), d.crc);
   if (beyond_) return;
   violate(no_gap_.on_delivered(id, entry.at.index));
@@ -291,10 +291,10 @@ void Cluster::check_delivered(unsigned id, const core::Entry& entry) {
   checkpoint_if_due(id);
   if (!first) return;
   if (entry.type == core::kConfig) on_config(entry);
-  if (entry.type == core::kCovered) {
+  if (entry.type == core::kTruncation) {
     std::uint64_t upto = 0;
     std::memcpy(&upto, entry.payload.data(), sizeof upto);
-    violate(covered_.on_covered(Index{upto}, committed_config_.members));
+    violate(covered_.on_truncation(Index{upto}, committed_config_.members));
   }
   violate(at_most_once_.on_committed(d.proposal));
   std::erase(n.in_flight, d.proposal);
@@ -332,7 +332,7 @@ unsigned Cluster::holders_of(const core::Entry& entry, const core::Members& vote
 void Cluster::violate(const std::string& complaint) {
   if (complaint.empty() || !outcome_.ok()) return;
   outcome_.violation = complaint;
-  story_.show_last();
+  trace_.show_last();
   tell("VIOLATION %s", complaint.c_str());
 }
 
@@ -343,18 +343,18 @@ void Cluster::note(std::uint64_t a, std::uint64_t b) {
 }
 
 void Cluster::trace(const char* format, ...) {
-  if (!story_.told()) return;
+  if (!trace_.told()) return;
   std::va_list arguments;
   va_start(arguments, format);
-  story_.detail(world_.now_ns(), format, arguments);
+  trace_.detail(world_.now_ns(), format, arguments);
   va_end(arguments);
 }
 
 void Cluster::tell(const char* format, ...) {
-  if (!story_.told()) return;
+  if (!trace_.told()) return;
   std::va_list arguments;
   va_start(arguments, format);
-  story_.tell(world_.now_ns(), format, arguments);
+  trace_.tell(world_.now_ns(), format, arguments);
   va_end(arguments);
 }
 
@@ -456,7 +456,7 @@ const char* name(core::Mutant mutant) {
                                            "skip-crc",
                                            "no-stickiness",
                                            "error-stops-all",
-                                           "constant-patience",
+                                           "constant-timeout",
                                            "deposed-by-disk",
                                            "leads-alone"};
   static_assert(std::size(kNames) == core::kMutants);

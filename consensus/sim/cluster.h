@@ -26,7 +26,7 @@
 #include "consensus/sim/checkers.h"
 #include "consensus/sim/coverage.h"
 #include "consensus/sim/faults.h"
-#include "consensus/sim/story.h"
+#include "consensus/sim/trace.h"
 #include "consensus/sim/world.h"
 #include "consensus/store/mem_store.h"
 
@@ -317,10 +317,10 @@ class Cluster {
   LivenessChecker liveness_;
   StableChecker stable_;
   NoticedChecker noticed_;
-  CoveredChecker covered_;
+  TruncationChecker covered_;
   AnalysisChecker analysis_;
   InSightChecker in_sight_;
-  Story story_;
+  Trace trace_;
   Outcome outcome_;
 };
 

@@ -131,7 +131,7 @@ void Cluster::lose_memory(unsigned id) {
   n.lost = true;
 }
 
-// Its memory and, in disk mode, its disk: the replica comes back on another machine.
+// Its memory and, in disk mode, its disk: the replica recovers on another machine.
 void Cluster::lose_machine(unsigned id) {
   lose_memory(id);
   nodes_[id].no_disk = true;
@@ -228,7 +228,7 @@ void Cluster::propose() {
       p.payload = bytes;
       const auto index = n.core->propose(p, now_at(id));
       if (!index.ok()) break;
-      story_.count(world_.now_ns(), id, "proposes", value(index.value()));
+      trace_.count(world_.now_ns(), id, "proposes", value(index.value()));
       n.in_flight.push_back(number);
     }
     pump(id);

@@ -211,7 +211,7 @@ void Cluster::send(unsigned from, const core::SendMessage& s) {
 }
 
 void Cluster::tell_message(unsigned from, unsigned to, const core::Message& m) {
-  if (!story_.told()) return;
+  if (!trace_.told()) return;
   static constexpr const char* kNames[] = {"?",
                                            "asks for a pre-vote from",
                                            "pre-votes for",

@@ -175,7 +175,7 @@ void Cluster::begin_scene() {
   world_.after(kCalmNs, [this] { check_end(); });
 }
 
-// A majority comes back with empty logs while who could tell is away.
+// A majority recovers with empty logs while who could tell is away.
 void Cluster::wipe_majority() {
   beyond_ = true;
   faults_over_ = false;
@@ -188,7 +188,7 @@ void Cluster::wipe_majority() {
     tell("the log of replica %u is wiped", i);
     Node& n = nodes_[i];
     std::fill(n.memory.begin(), n.memory.end(), std::byte{0});
-    for (std::size_t w = core::kAnchorPos; w <= core::kAnchorView; ++w) {
+    for (std::size_t w = core::kLowWaterPos; w <= core::kLowWaterView; ++w) {
       n.cells[core::kPromiseCell][w] = 0;
     }
     n.cells[core::kPromiseCell][core::kFirstPos] = 0;

@@ -162,7 +162,8 @@ Result<Recovered> recover(Store& store, const Memory& m, std::uint64_t log_id, b
     }
     ends_before = held.value() != c->at;
   }
-  const Viewstamp anchor{View{m.promise[core::kAnchorView]}, Index{m.promise[core::kAnchorIndex]}};
+  const Viewstamp anchor{View{m.promise[core::kLowWaterView]},
+                         Index{m.promise[core::kLowWaterIndex]}};
   const bool same = remembers && m.promise[core::kIncarnation] == s.identity.incarnation &&
                     anchor.index >= s.first.last.index;
   Recovered r;

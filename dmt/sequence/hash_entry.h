@@ -9,9 +9,9 @@
 namespace crane {
 
 struct HashEntryHead {
-  // At this entry's admission the hash of the schedule begins anew, so that replicas which differ
+  // At this entry's admission the hash of the schedule restarts, so that replicas which differ
   // can be compared in what they do from here on.
-  static constexpr std::uint8_t kAnew = 8;
+  static constexpr std::uint8_t kRestarts = 8;
 
   std::uint32_t format;
   std::uint8_t flags;

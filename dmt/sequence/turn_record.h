@@ -21,7 +21,7 @@ struct TurnRecord {
 static_assert(sizeof(TurnRecord) == 32);
 
 // The scheduler's own operations, above the runtime's: a thread that has ended passes the turn on;
-// one that stood still gives way.
+// one that was stalled gives way.
 inline constexpr std::uint32_t kOperationLeave = 0xffff0001, kOperationGiveWay = 0xffff0002;
 
 // The steps of the schedule hash (dmt/schedule_hash.h), for whoever goes along a schedule again.

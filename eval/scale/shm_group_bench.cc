@@ -4,7 +4,7 @@
 //   bench-shm-group [--replicas N,N,...] [--entries N] [--json FILE]
 //
 // Per size: a group starts, its leader commits N entries of 64 bytes, all replicas apply the same
-// log; the leader is killed, the others elect one that commits N more; the killed one comes back
+// log; the leader is killed, the others elect one that commits N more; the killed one recovers
 // and catches up; all hashes agree.  Exit status 1 when one of these did not happen.
 
 #include <cstdint>

@@ -38,7 +38,7 @@ class Mu final : public Strategy {
 class Dare final : public Strategy {
  public:
   Dare(Fabric& fabric, const Group& group, const Area& area, std::uint8_t tag)
-      : Strategy(fabric, group, area, tag), words_(group.replicas), told_(group.replicas) {}
+      : Strategy(fabric, group, area, tag), words_(group.replicas), acknowledged_(group.replicas) {}
 
  private:
   // The sources of pointer writes stay until these completed: one per write that may be under way.
@@ -54,8 +54,8 @@ class Dare final : public Strategy {
     write(peer, offset, std::as_bytes(std::span(&word, 1)), kind, index);
   }
   void tell_commit(ReplicaId peer) {
-    if (told_[value(peer)] >= committed_) return;
-    told_[value(peer)] = committed_;
+    if (acknowledged_[value(peer)] >= committed_) return;
+    acknowledged_[value(peer)] = committed_;
     point(peer, area_.pointers() + offsetof(Pointers, commit), end_pos_of(committed_),
           Kind::kCommit, committed_);
   }
@@ -72,7 +72,7 @@ class Dare final : public Strategy {
   }
 
   std::vector<Words> words_;
-  std::vector<Index> told_;
+  std::vector<Index> acknowledged_;
 };
 
 // APUS: a follower's reply in the own memory counts, not the completion.
@@ -220,7 +220,7 @@ void Strategy::count() {
   std::nth_element(sorted_.begin(), nth, sorted_.end(), std::greater<>());
   if (*nth <= value(committed_)) return;
   committed_ = Index{*nth};
-  if (told_) told_(committed_);
+  if (on_committed_) on_committed_(committed_);
   on_committed();
 }
 

@@ -91,9 +91,11 @@ class Strategy {
                                         const Area& area, std::uint8_t tag);
   virtual ~Strategy() = default;
 
-  // `told` is called the moment committed() rises, before what the rule does lazily: here a leader
-  // would answer its clients.  It must not call back.
-  void when_committed(std::function<void(Index)> told) { told_ = std::move(told); }
+  // `on_committed` is called the moment committed() rises, before what the rule does lazily: here a
+  // leader would answer its clients.  It must not call back.
+  void when_committed(std::function<void(Index)> on_committed) {
+    on_committed_ = std::move(on_committed);
+  }
   // Appends to the own log and starts replication.  REQUIRES: outstanding() < kOutstandingMax.
   Index propose(std::span<const std::byte> payload);
   // Every event of fabric.poll(); those of others are ignored.
@@ -140,7 +142,7 @@ class Strategy {
   void count();
   consensus::core::LogRing ring_;
   consensus::core::Cursor end_;
-  std::function<void(Index)> told_;
+  std::function<void(Index)> on_committed_;
   std::array<std::uint64_t, 2 * kOutstandingMax> end_pos_{};  // [index % size]
   std::vector<std::uint64_t> sorted_;                         // scratch of count()
 };

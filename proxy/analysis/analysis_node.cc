@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 // What was got is handed to the kernel so often, and who reads it looks about as often.
 constexpr std::uint64_t kFlushNs = 50'000'000;
 constexpr std::uint64_t kLookNs = 500'000'000;
-constexpr std::size_t kAskersMax = 16, kRequestMax = 4096;
+constexpr std::size_t kClientsMax = 16, kRequestMax = 4096;
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 std::uint64_t now() { return static_cast<std::uint64_t>(monotonic_ns()); }
@@ -42,12 +42,12 @@ std::uint64_t now() { return static_cast<std::uint64_t>(monotonic_ns()); }
 
 AnalysisNode::AnalysisNode(const Config& config, int control_fd)
     : config_(config), control_(control_fd) {
-  told_.tool = config.analysis;
-  told_.report = config.analysis_dir + "/report.txt";
+  engine_status_.tool = config.analysis;
+  engine_status_.report = config.analysis_dir + "/report.txt";
 }
 
 AnalysisNode::~AnalysisNode() {
-  for (const int fd : askers_) ::close(fd);
+  for (const int fd : clients_) ::close(fd);
   if (socket_ >= 0) ::close(socket_);
   if (signals_ >= 0) ::close(signals_);
 }
@@ -141,7 +141,7 @@ void AnalysisNode::wait(std::uint64_t until_ns) {
                           {control_.fd(), POLLIN, 0},
                           {socket_, POLLIN, 0},
                           {engine_ != nullptr ? engine_->fd() : -1, POLLIN, 0}};
-  for (const int fd : askers_) fds.push_back({fd, POLLIN, 0});
+  for (const int fd : clients_) fds.push_back({fd, POLLIN, 0});
   const std::uint64_t began = now();
   const std::uint64_t ns = until_ns > began ? until_ns - began : 0;
   const timespec timeout{static_cast<time_t>(ns / 1'000'000'000),
@@ -154,7 +154,7 @@ void AnalysisNode::wait(std::uint64_t until_ns) {
   for (std::size_t i = 5; i < fds.size(); ++i) {
     if (fds[i].revents != 0) answer(fds[i].fd);
   }
-  if (fds[3].revents != 0) accept_asker();
+  if (fds[3].revents != 0) accept_client();
 }
 
 void AnalysisNode::on_signals() {
@@ -177,14 +177,14 @@ void AnalysisNode::on_control() {
   }
 }
 
-void AnalysisNode::accept_asker() {
+void AnalysisNode::accept_client() {
   const int fd = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) return;
-  if (askers_.size() >= kAskersMax) {  // the one that has said nothing for longest goes
-    ::close(askers_.front());
-    askers_.erase(askers_.begin());
+  if (clients_.size() >= kClientsMax) {  // the one that has said nothing for longest goes
+    ::close(clients_.front());
+    clients_.erase(clients_.begin());
   }
-  askers_.push_back(fd);
+  clients_.push_back(fd);
 }
 
 // One request, one answer.
@@ -198,7 +198,7 @@ void AnalysisNode::answer(int fd) {
     (void)::send(fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
   ::close(fd);
-  std::erase(askers_, fd);
+  std::erase(clients_, fd);
 }
 
 std::string AnalysisNode::reply_to(const std::string& text) const {
@@ -226,7 +226,7 @@ std::string AnalysisNode::status() const {
   s.leader = value(group.leader);
   s.last = value(group.last);
   s.committed = value(group.committed);
-  s.applied = told_.entry;
+  s.applied = engine_status_.entry;
   s.fabric = "shm";
   s.durability = "memory";
   s.connected = group.connected;
@@ -235,10 +235,10 @@ std::string AnalysisNode::status() const {
   Json all = to_json(s);
   // What it has no part in.
   for (const char* key :
-       {"verified", "checkpoint", "line_ups", "unhooked_calls", "unhooked", "unsupported"}) {
+       {"verified", "checkpoint", "soft_barriers", "unhooked_calls", "unhooked", "unsupported"}) {
     all.erase(key);
   }
-  AnalysisStatus told = told_;
+  AnalysisStatus told = engine_status_;
   told.got = spool_->last();
   told.spooled = spool_->kept();
   all["analysis"] = to_json(told);
@@ -292,7 +292,7 @@ void AnalysisNode::start_engine() {
   options.directory = config_.analysis_dir;
   options.replica = config_.replica;
   options.tool = config_.analysis;
-  options.report = told_.report;
+  options.report = engine_status_.report;
   options.place_dir = config_.replica_dir() + "/analysis";
   // Of this process: an earlier one's may still be ending.
   options.place_name = fmt::format("{}.r{}.{}", config_.group, config_.replica, ::getpid());
@@ -308,7 +308,7 @@ void AnalysisNode::start_engine() {
 void AnalysisNode::hear_engine() {
   int ended_with = -1;
   const bool lives = engine_->hear([&](const Json& said) {
-    const std::string news = take_word(told_, said);
+    const std::string news = take_word(engine_status_, said);
     const std::string type = control::text_in(said, "t");
     if (type == "end") ended_with = static_cast<int>(control::number_in(said, "status"));
     if (type == "progress") spool_->read_up_to(control::number_in(said, "position"));
@@ -317,10 +317,10 @@ void AnalysisNode::hear_engine() {
   if (lives || done_) return;
   constexpr int kLastVerdict = 2;  // of ReplayStatus: from there on it could not go on
   if (ended_with >= 0 && ended_with <= kLastVerdict) return;
-  if (ended_with < 0 && told_.ended.empty()) {
+  if (ended_with < 0 && engine_status_.ended.empty()) {
     // Not its own doing: crane-run starts this node again, if the log still has everything.
     const int how = engine_->how_ended();
-    spdlog::error("crane-replay ended at entry {}: {}", told_.entry,
+    spdlog::error("crane-replay ended at entry {}: {}", engine_status_.entry,
                   WIFSIGNALED(how) ? fmt::format("killed by signal {}", WTERMSIG(how))
                                    : fmt::format("status {}", WEXITSTATUS(how)));
     done_ = true;
@@ -328,7 +328,7 @@ void AnalysisNode::hear_engine() {
     return;
   }
   fail(ended_with == 4 ? ExitStatus::kNotHere : ExitStatus::kServerDied,
-       fmt::format("at entry {}: {}", told_.entry, told_.ended));
+       fmt::format("at entry {}: {}", engine_status_.entry, engine_status_.ended));
 }
 
 void AnalysisNode::shut_down() {
@@ -339,7 +339,7 @@ void AnalysisNode::shut_down() {
   // What was found stays; the inputs, and a report of nothing, do not.
   std::error_code ignored;
   fs::remove(fmt::format("{}/replica-{}.history", config_.analysis_dir, config_.replica), ignored);
-  if (told_.reports == 0) fs::remove(told_.report, ignored);
+  if (engine_status_.reports == 0) fs::remove(engine_status_.report, ignored);
 }
 
 void AnalysisNode::tell(const std::string& text) {

@@ -48,7 +48,7 @@ class AnalysisNode {
   void wait(std::uint64_t until_ns);
   void on_signals();
   void on_control();
-  void accept_asker();
+  void accept_client();
   void answer(int fd);
   std::string reply_to(const std::string& text) const;
   std::string status() const;
@@ -68,10 +68,10 @@ class AnalysisNode {
   std::unique_ptr<consensus::Consensus> consensus_;
   std::unique_ptr<Spool> spool_;
   std::unique_ptr<Engine> engine_;
-  AnalysisStatus told_;
+  AnalysisStatus engine_status_;
   int signals_ = -1;
   int socket_ = -1;
-  std::vector<int> askers_;
+  std::vector<int> clients_;
   std::uint64_t flush_ns_ = 0, look_ns_ = 0;
   bool done_ = false;
   ExitStatus result_ = ExitStatus::kStopped;

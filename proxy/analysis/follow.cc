@@ -31,30 +31,30 @@ void write_all(int fd, std::string_view text) {
   }
 }
 
-class Teller {
+class ReportWriter {
  public:
-  explicit Teller(const FollowRequest& request) : json_(request.json) {
+  explicit ReportWriter(const FollowRequest& request) : json_(request.json) {
     if (request.log.empty()) return;
     // A new file: somebody may still write into the one before, or look at it.
     ::unlink(request.log.c_str());
     report_ = ::open(request.log.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (report_ < 0) failure_ = request.log + ": " + std::strerror(errno);
   }
-  ~Teller() {
+  ~ReportWriter() {
     if (report_ >= 0) ::close(report_);
     if (server_log_ >= 0) ::close(server_log_);
   }
-  Teller(const Teller&) = delete;
-  Teller& operator=(const Teller&) = delete;
+  ReportWriter(const ReportWriter&) = delete;
+  ReportWriter& operator=(const ReportWriter&) = delete;
 
   const std::string& failure() const { return failure_; }
 
   void tell(const ReplayProgress& progress) {
     read_log(*progress.config);
     for (const std::string& text : findings_.fresh()) {
-      ++told_;
-      say({{"t", "finding"}, {"number", told_}, {"text", text}},
-          fmt::format("finding {}: {}", told_, text));
+      ++findings_written_;
+      say({{"t", "finding"}, {"number", findings_written_}, {"text", text}},
+          fmt::format("finding {}: {}", findings_written_, text));
     }
     if (progress.difference && !std::exchange(differs_, true)) {
       say({{"t", "differs"},
@@ -105,7 +105,7 @@ class Teller {
 
   const bool json_;
   int report_ = -1, server_log_ = -1;
-  std::uint64_t kept_ = 0, told_ = 0;
+  std::uint64_t kept_ = 0, findings_written_ = 0;
   std::string failure_;
   Findings findings_;
   bool differs_ = false;
@@ -115,7 +115,7 @@ class Teller {
 }  // namespace
 
 ReplayStatus follow_history(const FollowRequest& request) {
-  Teller teller(request);
+  ReportWriter teller(request);
   const auto end = [&](ReplayStatus status, const std::string& why) {
     teller.say({{"t", "end"}, {"status", static_cast<int>(status)}, {"text", why}},
                why.empty() ? "the history has ended" : "ended: " + why);

@@ -33,17 +33,17 @@ bool ProgressReport::due(Index applied, std::int64_t now_ns) noexcept {
     return std::exchange(said_late_, false);
   }
   near_ns_ = 0;
-  const bool stands = applied == told_;
-  if (now_ns - told_ns_ < (stands ? kRepeatNs : kTellNs)) return false;
+  const bool stands = applied == reported_;
+  if (now_ns - reported_ns_ < (stands ? kRepeatNs : kTellNs)) return false;
   if (stands && now_ns - moved_ns_ > kStandsNs) return false;
-  told_ = applied;
-  told_ns_ = now_ns;
+  reported_ = applied;
+  reported_ns_ = now_ns;
   said_late_ = true;
   return true;
 }
 
 std::int64_t ProgressReport::again_ns(std::int64_t now_ns) const noexcept {
-  const std::int64_t again = told_ns_ + kRepeatNs;
+  const std::int64_t again = reported_ns_ + kRepeatNs;
   const bool repeats = said_late_ && again > now_ns && again <= moved_ns_ + kStandsNs;
   return repeats ? again : std::numeric_limits<std::int64_t>::max();
 }
@@ -57,11 +57,11 @@ void FlowControl::lead() noexcept {
   heard_ns_ = 0;
 }
 
-void FlowControl::heard(ReplicaId from, const ProgressNote& note, std::int64_t now_ns) noexcept {
+void FlowControl::heard(ReplicaId from, const ProgressMessage& note, std::int64_t now_ns) noexcept {
   if (value(from) >= followers_.size()) return;
   Follower& f = followers_[value(from)];
-  if (note.comes_back != 0 && note.comes_back != f.returned) {
-    f.returned = note.comes_back;
+  if (note.recovers != 0 && note.recovers != f.returned) {
+    f.returned = note.recovers;
     f.came_ns = now_ns;
     f.helped = false;
   }
@@ -89,7 +89,7 @@ bool FlowControl::anybody_late(std::int64_t now_ns) const noexcept {
 
 bool FlowControl::helps(std::int64_t now_ns) const noexcept {
   return std::any_of(followers_.begin(), followers_.end(), [&](const Follower& f) {
-    if (f.said.comes_back == 0 || !f.helped || now_ns - f.came_ns >= kHelpNs) return false;
+    if (f.said.recovers == 0 || !f.helped || now_ns - f.came_ns >= kHelpNs) return false;
     const std::uint64_t own = value(trail_.newest()) - value(f.own);
     return late(f, now_ns) && own > kHelpSlack + (f.said.applied - value(f.from)) / 2;
   });
@@ -100,7 +100,7 @@ bool FlowControl::holds(std::span<const ReplicaId> others, std::size_t needed,
   std::size_t there = 0, near = 0;
   for (const ReplicaId who : others) {
     const Follower& f = followers_[value(who)];
-    if (late(f, now_ns) && f.said.comes_back != 0) continue;
+    if (late(f, now_ns) && f.said.recovers != 0) continue;
     ++there;
     near += !late(f, now_ns);
   }

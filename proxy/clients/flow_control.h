@@ -12,7 +12,7 @@
 // until it last moved.  It does not grow while the leader waits: its server gets no grants
 // meanwhile either.
 //
-// A replica that comes back has much to run, and clients are not to wait for all of that.  But
+// A replica that recovers has much to run, and clients are not to wait for all of that.  But
 // where inputs come as fast as it runs them it would never be done: when it has not caught up soon,
 // the leader's server takes one entry for two that it runs, for a while.
 //
@@ -22,7 +22,7 @@
 // Pure.  Threads: one object, one thread.
 // INVARIANT FLOW-1  Clients and the leader's server wait only for followers that were heard of
 //               within kHeardNs: for too few near ones for a majority, or, within kHelpNs of its
-//               return, for one that comes back and runs less than twice as much as the leader's
+//               return, for one that recovers and runs less than twice as much as the leader's
 //               server.
 
 #include <array>
@@ -36,11 +36,11 @@
 namespace crane::proxy {
 
 // What a late follower tells its leader, in a note.
-struct ProgressNote {
+struct ProgressMessage {
   std::uint64_t applied = 0;  // the last entry that its server admitted
   // Not 0: its node began with less than the log has, and it has not caught up since; a number that
   // tells this return from others.
-  std::uint64_t comes_back = 0;
+  std::uint64_t recovers = 0;
 };
 
 // Where a server, or the log, was when.
@@ -80,8 +80,8 @@ class ProgressReport {
 
  private:
   Trail log_;
-  Index told_{}, seen_{};
-  std::int64_t told_ns_ = 0, moved_ns_ = 0;
+  Index reported_{}, seen_{};
+  std::int64_t reported_ns_ = 0, moved_ns_ = 0;
   std::int64_t near_ns_ = 0;  // since when no entry is late; 0: one is, or there is no log yet
   bool said_late_ = false;    // and nothing else since
 };
@@ -94,7 +94,7 @@ class FlowControl {
   // Another reign begins: what was heard before is forgotten.
   void lead() noexcept;
   void applied(Index own, std::int64_t now_ns) noexcept { trail_.at(own, now_ns); }
-  void heard(ReplicaId from, const ProgressNote& note, std::int64_t now_ns) noexcept;
+  void heard(ReplicaId from, const ProgressMessage& note, std::int64_t now_ns) noexcept;
   bool anybody_late(std::int64_t now_ns) const noexcept;
   // Whether clients wait now.  `others`: the other voters that are there; `needed`: as many of them
   // are a majority together with the leader.
@@ -103,10 +103,10 @@ class FlowControl {
 
  private:
   struct Follower {
-    ProgressNote said;
+    ProgressMessage said;
     std::uint64_t returned = 0;  // the last return that was heard of
     std::int64_t heard_ns = 0;   // 0: never
-    std::int64_t came_ns = 0;    // when it was first heard to come back
+    std::int64_t came_ns = 0;    // when it was first heard to recover
     // Since it is helped: where it was then, and where the leader's server was.
     bool helped = false;
     Index from{}, own{};

@@ -98,7 +98,7 @@ void Forwarder::take(int client, std::uint16_t port, const std::string& peer) {
   }
   auto* pair = new Pair{this, peer};
   pairs_.insert(pair);
-  ++taken_;
+  ++accepted_;
   pair->client = bufferevent_socket_new(base_, client, 0);
   pair->leader = bufferevent_socket_new(base_, -1, 0);
   for (bufferevent* side : {pair->client, pair->leader}) {

@@ -35,7 +35,7 @@ class Forwarder {
   void take(int client, std::uint16_t port, const std::string& peer);
 
   std::size_t connections() const noexcept { return pairs_.size(); }
-  std::uint64_t taken() const noexcept { return taken_; }
+  std::uint64_t taken() const noexcept { return accepted_; }
 
  private:
   struct Pair;
@@ -49,7 +49,7 @@ class Forwarder {
   event_base* base_;
   std::function<void()> on_event_;
   std::string target_;
-  std::uint64_t taken_ = 0;
+  std::uint64_t accepted_ = 0;
   std::size_t most_;  // connections, two descriptors each
   std::unordered_set<Pair*> pairs_;
 };

@@ -48,7 +48,7 @@ enum class Propose : std::uint8_t { kNothing, kBubble, kTime };
 struct Decision {
   Propose what = Propose::kNothing;
   GrantTurns grant = 0;
-  std::int64_t look_again_ns = kNever;  // virtual time at which to decide anew without an event
+  std::int64_t look_again_ns = kNever;  // virtual time at which to decide again without an event
 };
 
 class GrantPolicy {

@@ -26,7 +26,7 @@ inline constexpr std::int64_t kRepeatNs = 40'000'000;
 inline constexpr std::int64_t kStandsNs = 1'000'000'000;
 inline constexpr std::int64_t kHeardNs = 100'000'000;
 inline constexpr std::int64_t kTrailStepNs = 4'000'000;  // between the steps of a Trail
-// One that comes back is helped from so long after it was first heard of, for so long; the leader's
+// One that recovers is helped from so long after it was first heard of, for so long; the leader's
 // server may take so many entries beyond half of what it runs.
 inline constexpr std::int64_t kHelpAfterNs = 300'000'000;
 inline constexpr std::int64_t kHelpNs = 60'000'000'000;

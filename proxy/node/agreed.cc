@@ -26,7 +26,7 @@ constexpr std::array<const char*, kAgreedItems> kNames{
     "the list of replicas",
     "whether threads spin (--spins)",
     "the calls that leave the schedule (--detach)",
-    "the functions before which threads line up (--line-up)",
+    "the functions before which threads line up (--soft-barrier)",
     "what the directories of data began with (--data)",
 };
 
@@ -47,8 +47,8 @@ Agreed digests_of(const Config& c) {
       replicas.push_back(r.address + " " + std::to_string(r.port));
     }
   }
-  std::vector<std::string> line_ups;
-  for (const auto& l : c.line_ups) line_ups.push_back(setup::text_of(l));
+  std::vector<std::string> soft_barriers;
+  for (const auto& l : c.soft_barriers) soft_barriers.push_back(setup::text_of(l));
   Agreed all{setup::file_digest(c.program),
              digest(command),
              digest(c.env),
@@ -60,7 +60,7 @@ Agreed digests_of(const Config& c) {
              digest(replicas),
              static_cast<std::uint64_t>(c.spins),
              c.detached_calls,
-             digest(line_ups),
+             digest(soft_barriers),
              c.base_digest};
   for (auto& item : all) item = crc64(&item, sizeof item) | 1;
   return all;
@@ -85,13 +85,13 @@ std::string disagreement(const Config& config, const char* what, unsigned leader
     return fmt::format(
         "replica {}: {} changed since the group's log was written; start it as "
         "before to go on with that log, or remove the group's directory to begin "
-        "anew with the machine's files",
+        "again with the machine's files",
         config.replica, what);
   }
   if (leader == config.replica) {  // what it reads is its own word, of an earlier start
     return fmt::format(
         "replica {}: {} changed since this replica led the group, as its log "
-        "tells; start it as before to go on with that log, or begin anew on all "
+        "tells; start it as before to go on with that log, or start over on all "
         "hosts at once with --force-new-group, which gives it up",
         config.replica, what);
   }

@@ -14,7 +14,7 @@ namespace crane::node {
 namespace {
 
 // A process may have to wait for a processor for so long.
-constexpr timeval kPatience{60, 0};
+constexpr timeval kCheckInTimeout{60, 0};
 // Connections of one pass: the loop has more to do.
 constexpr int kTakenAtOnce = 64;
 
@@ -63,7 +63,7 @@ void CheckIns::wait_for(int fd) {
   }
   Connection& waits = *silent_.emplace_back(std::make_unique<Connection>(this, fd));
   event_assign(&waits.event_, base_, fd, EV_READ | EV_PERSIST, on_message, &waits);
-  if (event_add(&waits.event_, &kPatience) != 0) {
+  if (event_add(&waits.event_, &kCheckInTimeout) != 0) {
     spdlog::warn("a process that connected cannot be waited for");
     silent_.pop_back();
   }
@@ -75,7 +75,7 @@ void CheckIns::on_message(int, short what, void* argument) {
   all.hear_silent();  // this one may be gone then
   if ((what & EV_TIMEOUT) == 0) return;
   if (all.silent_.remove_if([waits](const auto& c) { return c.get() == waits; }) == 0) return;
-  spdlog::warn("a process connected and said nothing for {} s", kPatience.tv_sec);
+  spdlog::warn("a process connected and said nothing for {} s", kCheckInTimeout.tv_sec);
 }
 
 bool CheckIns::read(int fd) {

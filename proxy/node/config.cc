@@ -51,17 +51,17 @@ void get_binds(const Json& json, std::vector<setup::Bind>& binds) {
   }
 }
 
-// [{"point": "function:8:5000", "origin": "--line-up"}, ...]; false: one is none.
-bool get_line_ups(const Json& json, std::vector<setup::LineUp>& line_ups) {
+// [{"point": "function:8:5000", "origin": "--soft-barrier"}, ...]; false: one is none.
+bool get_soft_barriers(const Json& json, std::vector<setup::SoftBarrier>& soft_barriers) {
   const auto found = json.find("line_ups");
   if (found == json.end() || found->is_null()) return true;
   for (const Json& one : *found) {
-    setup::LineUp l;
-    if (!setup::parse_line_up(one.at("point").get<std::string>(), l)) return false;
+    setup::SoftBarrier l;
+    if (!setup::parse_soft_barrier(one.at("point").get<std::string>(), l)) return false;
     l.origin = one.value("origin", "");
-    line_ups.push_back(std::move(l));
+    soft_barriers.push_back(std::move(l));
   }
-  return line_ups.size() <= dmt::kLineUpPointsMax;
+  return soft_barriers.size() <= dmt::kSoftBarrierPointsMax;
 }
 
 bool get_secret(const Json& json, std::array<std::uint64_t, 4>& secret) {
@@ -128,7 +128,7 @@ Result<Config> parse(const Json& json) {
   get(json, "mode", mode);
   if (const char* wrong = setup::read_options(json, c); wrong != nullptr) return bad(wrong);
   if (!mode_of(mode, c.mode)) return bad("mode");
-  if (!get_line_ups(json, c.line_ups)) return bad("line_ups");
+  if (!get_soft_barriers(json, c.soft_barriers)) return bad("line_ups");
   if (!get_secret(json, c.secret)) return bad("secret");
   if (c.replicas == 0 || c.replicas > kReplicasMax) return bad("replicas");
   if (c.replica >= c.replicas) return bad("replica");

@@ -18,8 +18,8 @@
 #include "dmt/layout.h"
 #include "runtime/setup/bind.h"
 #include "runtime/setup/group_file.h"
-#include "runtime/setup/line_up.h"
 #include "runtime/setup/option_table.h"
+#include "runtime/setup/soft_barrier.h"
 
 namespace crane::node {
 
@@ -39,8 +39,8 @@ struct Config : setup::NodeOptions {
   std::vector<std::string> env;   // "NAME=value"
   std::vector<std::string> dirs;  // made for the server before it starts
   dmt::Mode mode = dmt::Mode::kSerial;
-  std::uint32_t detached_calls = 0;     // bits of dmt::DetachedCall
-  std::vector<setup::LineUp> line_ups;  // at most dmt::kLineUpPointsMax
+  std::uint32_t detached_calls = 0;               // bits of dmt::DetachedCall
+  std::vector<setup::SoftBarrier> soft_barriers;  // at most dmt::kSoftBarrierPointsMax
   std::vector<setup::Bind> binds;
   std::string base;  // what a new server's lasting directories begin as; empty: none last
   std::uint64_t base_digest = 0;  // of its content; 0: all replicas have the very same one
@@ -100,7 +100,7 @@ bool mode_of(const std::string& name, dmt::Mode& mode);
 std::uint32_t detached_calls_of(const std::vector<std::string>& names);
 
 // The limit of flow control (proxy/clients/flow_control.h) in nanoseconds; 0: none.  None under the
-// stall rule's --spins: loops of followers whose leader stands still for a moment were more often
+// stall rule's --spins: loops of followers whose leader is stalled for a moment were more often
 // not found before they ended by themselves (dmt/stall.h says what then).
 std::int64_t lag_of(const Config& config) noexcept;
 

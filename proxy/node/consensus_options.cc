@@ -62,7 +62,7 @@ Error log_failure(const Error& e, const Config& config, bool restored) {
     return failure(
         ExitStatus::kNoCheckpoint,
         fmt::format("what this replica holds of the log begins behind {}, and a majority of the "
-                    "others, which would have the rest, is not there: it comes back with them",
+                    "others, which would have the rest, is not there: it recovers with them",
                     restored ? "the newest checkpoint that can be used"
                              : "its first entry, and there is no checkpoint"));
   }

@@ -36,7 +36,7 @@ class GrantProposer {
   void step(const Now& now, const Propose& propose);
   // What step() has seen has changed since.
   bool has_news(Index applied, Index proposed) const noexcept;
-  // Virtual time at which to decide anew.
+  // Virtual time at which to decide again.
   std::int64_t due_ns() const noexcept { return due_ns_; }
 
   // The grant of the last input of a batch, and that one was proposed.

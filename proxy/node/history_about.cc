@@ -25,9 +25,9 @@ Json binds_of(const Config& c) {
   return binds;
 }
 
-Json line_ups_of(const Config& c) {
+Json soft_barriers_of(const Config& c) {
   Json all = Json::array();
-  for (const auto& l : c.line_ups) {
+  for (const auto& l : c.soft_barriers) {
     all.push_back({{"point", setup::text_of(l)}, {"origin", l.origin}});
   }
   return all;
@@ -67,7 +67,7 @@ Json config_of(const Config& c) {
           {"strict", c.strict},
           {"spins", c.spins},
           {"detach", detach_of(c)},
-          {"line_ups", line_ups_of(c)},
+          {"line_ups", soft_barriers_of(c)},
           {"container", c.container},
           {"binds", binds_of(c)},
           {"base", c.base},

@@ -95,13 +95,14 @@ void fill(const setup::GroupFile& f, const setup::Profile& profile, Config& c) {
   // The group's file was read with a mode's words only.
   CRANE_ASSERT(mode_of(f.mode.empty() ? profile.mode : f.mode, c.mode));
   c.detached_calls = detached_calls_of(f.detach) | detached_calls_of(profile.detach);
-  c.line_ups = setup::chosen_line_ups(f.line_ups, profile, c.mode == dmt::Mode::kParallel);
+  c.soft_barriers =
+      setup::chosen_soft_barriers(f.soft_barriers, profile, c.mode == dmt::Mode::kParallel);
   for (const auto* words : {&f.binds, &f.shared_binds}) {
     for (const auto& word : *words) c.binds.push_back(setup::parse_bind(word));
   }
   c.node_roams = profile.node_roams;
   c.working_directory = f.working_directory;
-  // One alone in memory has nothing to come back with: its clients need not wait for checkpoints.
+  // One alone in memory has nothing to recover with: its clients need not wait for checkpoints.
   const bool useful = f.replicas.size() > 1 || f.durability == "disk";
   if (!useful) c.checkpoint_every_s = c.checkpoint_log_mb = 0;
   c.restart_checkpoints = useful && f.restart_checkpoints;

@@ -61,9 +61,9 @@ LiveCheck::LiveCheck(const Config& config, const dmt::Layout& layout, Outputs& o
       judges_(judges),
       actions_(std::move(actions)) {}
 
-void LiveCheck::restore(Index at, std::uint64_t verified, std::uint64_t anew_from) noexcept {
+void LiveCheck::restore(Index at, std::uint64_t verified, std::uint64_t restarted_from) noexcept {
   began_at_ = at;
-  alarms_.restore(verified, anew_from);
+  alarms_.restore(verified, restarted_from);
 }
 
 void LiveCheck::committed(const consensus::EntryView& entry) {
@@ -80,7 +80,7 @@ void LiveCheck::admitted(const OutputHeader& header, bool takes_digests, std::in
     judge(hash.body, view_owner(hash.at.view), now_ns);
   }
   const proxy::SchedulePoint here{header.conn, header.clock, header.argument};
-  if (hash.body.anew) {
+  if (hash.body.restarts) {
     outputs_.begin_anew(here);
     alarms_.begin_anew(here.index);
     evidence_cut_ = 0;
@@ -182,7 +182,7 @@ HashBody LiveCheck::next_hash(const proxy::VerifyPolicy::Work& done) {
   const proxy::Judgement judged = proxy::judge(digests_, voters());
   const bool differ = judged.verdict == Verdict::kDifferent;
   // A replica whose digest is missing may make a majority at the next cut.
-  body.anew = policy_.waiting() && differ && !judged.majority && all_digests_there();
+  body.restarts = policy_.waiting() && differ && !judged.majority && all_digests_there();
   if (differ && evidence_cut_ == cut_) body.evidence = evidence_;
   return body;
 }
@@ -253,7 +253,7 @@ void LiveCheck::judge(HashBody body, ReplicaId proposer, std::int64_t now_ns) {
   const bool agrees =
       config_.replica < j.replicas.size() && j.replicas[config_.replica] == Finding::kAgrees;
   if (agrees) verified_ns_ = now_ns;
-  const std::uint64_t from = std::max(alarms_.verified(), alarms_.anew_from());
+  const std::uint64_t from = std::max(alarms_.verified(), alarms_.restarted_from());
   if (agrees) alarms_.agreed(j.index);
   if (agrees && evidence_cut_ == j.index) outputs_.verified(evidence_);
   if (j.verdict == Verdict::kDifferent) raise(j, body, proposer, from, again);

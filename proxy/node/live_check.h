@@ -54,7 +54,7 @@ class LiveCheck {
             const Leadership& leadership, bool judges, LiveCheckActions actions);
 
   // The replica begins at a checkpoint, at `at`, of this state of the alarms.
-  void restore(Index at, std::uint64_t verified, std::uint64_t anew_from) noexcept;
+  void restore(Index at, std::uint64_t verified, std::uint64_t restarted_from) noexcept;
 
   // A HASH entry of the log, in its order.
   void committed(const consensus::EntryView& entry);

@@ -32,7 +32,7 @@ struct LogIntakeActions {
   // A checkpoint or a restart holds the log.
   std::function<bool()> holds;
   // An entry that is about to be held: what is about clocks, not log positions, the server may need
-  // to come to rest.
+  // to become quiescent.
   std::function<void(const consensus::EntryView& entry)> held;
   // The server gets it.  `was_held`: held() has been told of it.
   std::function<void(const consensus::EntryView& entry, bool was_held)> deliver;

@@ -171,19 +171,19 @@ int main(int argc, char** argv) {
   auto* mine = app.add_option("--replica", replica, "the number of this host's replica");
   app.add_option("--control-fd", control_fd, "socket to crane-run, which sets it")->excludes(mine);
   Begin begin;
-  auto* anew = app.add_flag("--force-new-group", begin.new_group,
-                            "forget what this replica holds of the group; only when all hosts "
-                            "begin anew");
-  anew->needs(mine);
+  auto* fresh = app.add_flag("--force-new-group", begin.new_group,
+                             "forget what this replica holds of the group; only when all hosts "
+                             "start over");
+  fresh->needs(mine);
   app.add_flag("--fetch", begin.fetch,
                "begin at a checkpoint, if this host has none at another replica's, or not at all")
       ->needs(mine)
-      ->excludes(anew);
+      ->excludes(fresh);
   app.add_flag("--forget-log", begin.forget,
-               "forget the log that this host holds: the replica comes back as a new member, at a "
+               "forget the log that this host holds: the replica recovers as a new member, at a "
                "checkpoint")
       ->needs(mine)
-      ->excludes(anew);
+      ->excludes(fresh);
   app.footer(
       "Example: crane-node --config /etc/crane/group.toml --replica 2\n"
       "Exit status: the server's own; 64 to 79, 100 to 123 are Crane's (README: When it says).");

@@ -20,7 +20,7 @@ namespace {
 constexpr int kRoundsMax = 16;
 // While something waits for the server to make room, which rings no bell.
 constexpr std::int64_t kPollNs = 1'000'000;
-// How often a replica that comes back looks whether it has caught up.
+// How often a replica that recovers looks whether it has caught up.
 constexpr std::int64_t kCatchUpLookNs = 50'000'000;
 // How long output may lie while the server computes without a turn.
 constexpr std::int64_t kBusyLookNs = 2'000'000;

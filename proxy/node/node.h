@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One replica's node: proxy, consensus, slot 0 of the scheduler and guard, in one thread around one
-// event loop.  Node puts the parts together, in the order in which they are declared here, and
+// One replica's node: proxy, consensus, slot 0 of the scheduler and monitor, in one thread around
+// one event loop.  Node puts the parts together, in the order in which they are declared here, and
 // tells one what another has to say; each part owns its state.
 //
 //   clients -> proxy -> proposals -> consensus | on_committed -> intake -> Paxos sequence

@@ -9,8 +9,8 @@
 #include "dmt/scheduler.h"
 #include "dmt/sequence/hash_entry.h"
 #include "proxy/clients/encode.h"
-#include "proxy/node/line_ups.h"
 #include "proxy/node/node.h"
+#include "proxy/node/soft_barriers.h"
 
 namespace crane::node {
 namespace {
@@ -27,7 +27,7 @@ void Node::on_committed(const consensus::EntryView& entry) {
   if (!intake_->is_next(entry.at.index)) {  // LOG-K1: the server would lack what is between
     return fail(ExitStatus::kMissedEntries,
                 fmt::format("the log begins at entry {} here, entry {} is needed: what this "
-                            "replica missed while it was away is gone; a replica cannot come back "
+                            "replica missed while it was away is gone; a replica cannot recover "
                             "yet",
                             value(entry.at.index), value(intake_->last()) + 1));
   }
@@ -76,7 +76,7 @@ void Node::on_output(const OutputHeader& header, std::span<const std::byte> byte
       listeners_->wanted(static_cast<std::uint16_t>(header.conn), header.argument);
       return server_->node_awake();  // the bind waits
     case OutputType::kExit:
-      server_->guard().expect_end();
+      server_->monitor().expect_end();
       if (recovery_->ended_at_turn()) break;
       server_->exit().at_turn(static_cast<int>(header.argument));
       server_->layout().scheduler.leading.store(0, std::memory_order_relaxed);
@@ -121,8 +121,8 @@ void Node::server_ended(int status) {
   }
   exit.report();
   spdlog::info("the server ended with status {}", exit.code());
-  warn_of_missing_line_ups(config_, server_->layout());
-  server_->guard().stop();
+  warn_of_missing_soft_barriers(config_, server_->layout());
+  server_->monitor().stop();
   supervisor_.exit(exit.code(), exit.by_signal());
   end_.linger_until(monotonic_ns() + kLingerNs);
 }

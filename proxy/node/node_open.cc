@@ -27,7 +27,8 @@ namespace crane::node {
 namespace {
 
 // What this node admits by itself cannot be admitted (its standard error says why), and there is no
-// way back from there.  The keeper ends the server; that a process ended deposes a leader.
+// way back from there.  The container supervisor ends the server; that a process ended deposes a
+// leader.
 void leave_at_once() noexcept {
   spdlog::error("this replica is fenced, by its node");
   ::_exit(code(ExitStatus::kFenced));
@@ -94,9 +95,9 @@ bool Node::open() {
   open_leader_side();
   open_checks();
   if (host_ != nullptr && !host_->open()) return false;
-  server_->open_guard(loop_.base());
+  server_->open_monitor(loop_.base());
   recovery_->open({config_, server_->segment(), server_->layout(), server_->slot0(),
-                   server_->guard(), server_->outputs(), *stalls_, *intake_, *live_check_,
+                   server_->monitor(), server_->outputs(), *stalls_, *intake_, *live_check_,
                    leadership_, server_->exit(), [this] { server_->drain(); },
                    [this] { return consensus_->group_facts(); }});
   open_control_socket();
@@ -114,8 +115,8 @@ void Node::open_log_side() {
     deliver(entry, was_held);
   };
   intake_ = std::make_unique<LogIntake>(std::move(intake));
-  progress_ = std::make_unique<ProgressReporter>([this](const proxy::ProgressNote& note) {
-    (void)consensus_->send_note(leadership_.leader(), proxy::bytes_of(note));
+  progress_ = std::make_unique<ProgressReporter>([this](const proxy::ProgressMessage& note) {
+    (void)consensus_->send_message(leadership_.leader(), proxy::bytes_of(note));
   });
   RecoveryActions recovery;
   recovery.on_event = [this] { server_->node_awake(); };
@@ -134,7 +135,7 @@ void Node::open_log_side() {
 }
 
 bool Node::open_server() {
-  GuardCallbacks callbacks;
+  ServerMonitorCallbacks callbacks;
   callbacks.on_event = [this] { server_->node_awake(); };
   callbacks.drain = [this] { server_->drain(); };
   callbacks.on_started = [this](pid_t pid) { server_started(pid); };
@@ -205,7 +206,7 @@ void Node::open_leader_side() {
 void Node::open_checks() {
   dmt::Layout& layout = server_->layout();
   StallActions stalls;
-  stalls.probe = [this](std::uint16_t process) { server_->guard().probe(process); };
+  stalls.probe = [this](std::uint16_t process) { server_->monitor().probe(process); };
   stalls.propose = [this](EntryType type, std::span<const std::byte> body) {
     const bool grants = type == EntryType::kAttach;
     const GrantTurns grant = grants ? proposals_->input_grant() : 0;
@@ -219,7 +220,7 @@ void Node::open_checks() {
     return leadership_.propose(EntryType::kHash, proposals_->input_grant(), payload, now_ns_);
   };
   check.send = [this](ReplicaId to, std::span<const std::byte> message) {
-    (void)consensus_->send_note(to, message);
+    (void)consensus_->send_message(to, message);
   };
   check.members = [this] { return consensus_->members(); };
   check.maps = [this] { return maps_of(server_->pid()); };
@@ -242,7 +243,7 @@ void Node::open_checks() {
     server_->outputs().restore(s.outputs, {value(s.at.index), s.clock, s.hash});
     stalls_->restore(s.passed, s.clock);
     intake_->begin_behind(s.at.index, s.first_start, s.entries);
-    live_check_->restore(s.at.index, s.verified, s.anew_from);
+    live_check_->restore(s.at.index, s.verified, s.restarted_from);
     leadership_.committed(static_cast<std::int64_t>(s.stamp_ns), monotonic_ns());
     mode_.begin_behind(s.at.index, s.outputs.hash.open);
   }
@@ -284,7 +285,7 @@ bool Node::open_group() {
     supervisor_.role(consensus::name(role), view_counter(view), value(leader));
     if (leadership_.leads() && consensus_ != nullptr) supervisor_.members(*consensus_);
   };
-  callbacks.on_note = [this](ReplicaId from, std::span<const std::byte> note) {
+  callbacks.on_message = [this](ReplicaId from, std::span<const std::byte> note) {
     if (recovery_->heard(note) || proposals_->heard(from, note, now_ns_)) return;
     (void)live_check_->heard(from, note);
   };
@@ -310,7 +311,7 @@ bool Node::open_group() {
   }
   consensus_ = std::move(opened).value();
   if (config_.restore || consensus_->status().last != Index{0}) {
-    progress_->comes_back(static_cast<std::uint64_t>(monotonic_ns()));
+    progress_->recovers(static_cast<std::uint64_t>(monotonic_ns()));
   }
   recovery_->opened(*consensus_);
   open_operators();
@@ -333,7 +334,7 @@ void Node::open_operators() {
   actions.checkpoint = [this](const nlohmann::json& request) { return recovery_->ask(request); };
   actions.takes_checkpoint = [this] { return recovery_->takes_checkpoint(); };
   actions.signal = [this](std::uint32_t signo) { proxy_->batch().add_signal({signo, 0}); };
-  // For maintenance, or to begin anew elsewhere in the log: in order, and without being missed.
+  // For maintenance, or to restart elsewhere in the log: in order, and without being missed.
   actions.leave = [this] {
     const Outcome marked = write_file(config_.replica_dir() + "/" + setup::kDrainedMark, "");
     if (!marked.ok()) spdlog::warn("{}: {}", setup::kDrainedMark, marked.error().message());

@@ -120,7 +120,7 @@ std::string OperatorRequests::transfer(int to) {
   return accepted(fmt::format("replica {} does not lead any more", config_.replica));
 }
 
-// For maintenance, or to begin anew elsewhere in the log: in order, and without being missed.
+// For maintenance, or to restart elsewhere in the log: in order, and without being missed.
 std::string OperatorRequests::leave() {
   const std::string who = fmt::format("replica {}", config_.replica);
   if (leadership_.leads()) return refused("busy", who + " leads: hand the lead over first");

@@ -35,7 +35,7 @@ class ClientPacing {
   ClientPacing(ReplicaId self, std::int64_t lag_ns, Members members);
 
   void lead() noexcept { flow_.lead(); }
-  void heard(ReplicaId from, const proxy::ProgressNote& note, std::int64_t now_ns) noexcept {
+  void heard(ReplicaId from, const proxy::ProgressMessage& note, std::int64_t now_ns) noexcept {
     flow_.heard(from, note, now_ns);
   }
   // Whether clients are to be paused from here on.
@@ -61,12 +61,12 @@ class ClientPacing {
 class ProgressReporter {
  public:
   // A note that is lost is followed by the next one.
-  using Send = std::function<void(const proxy::ProgressNote& note)>;
+  using Send = std::function<void(const proxy::ProgressMessage& note)>;
 
   explicit ProgressReporter(Send send) : send_(std::move(send)) {}
 
   // This replica began with less than the log has; `life` tells this return from others.
-  void comes_back(std::uint64_t life) noexcept { life_ = life; }
+  void recovers(std::uint64_t life) noexcept { life_ = life; }
   void caught_up() noexcept { life_ = 0; }
 
   void committed(Index last, std::int64_t now_ns) noexcept { report_.committed(last, now_ns); }

@@ -21,7 +21,7 @@
 
 namespace crane::node {
 
-// nice(2).  An analysis replica runs so, and has its server behind all others (guard.cc).
+// nice(2).  An analysis replica runs so, and has its server behind all others (server_monitor.cc).
 inline constexpr int kLowestNice = 19;
 
 // Looks whether this machine has the processors and the NUMA node that the group's file `path`

@@ -12,26 +12,28 @@ void PortQuestions::recover() {
 }
 
 void PortQuestions::ask_again() {
-  std::erase_if(asked_, [](const auto& question) { return !question.second; });
+  std::erase_if(reign_questions_, [](const auto& question) { return !question.second; });
 }
 
 void PortQuestions::step(bool leads) {
   if (waiting_.empty()) return;
-  if (!leads) asked_.clear();
+  if (!leads) reign_questions_.clear();
   for (auto next = waiting_.begin(); next != waiting_.end();) {
     const auto [question, port] = *next;
     const std::uint32_t file = socket_of(question);
     if (file == 0) {
-      asked_.erase(question);
+      reign_questions_.erase(question);
       next = waiting_.erase(next);
       continue;
     }
     ++next;
     if (!leads) continue;
     // PORT-1
-    if (const auto asked = asked_.find(question); asked != asked_.end() && asked->second) continue;
+    if (const auto asked = reign_questions_.find(question);
+        asked != reign_questions_.end() && asked->second)
+      continue;
     const std::optional<int> error = find_out(port, question);
-    if (error && actions_.propose({question, file, *error})) asked_[question] = true;
+    if (error && actions_.propose({question, file, *error})) reign_questions_[question] = true;
   }
 }
 
@@ -48,7 +50,7 @@ std::uint32_t PortQuestions::socket_of(std::uint64_t question) const noexcept {
 
 std::optional<int> PortQuestions::find_out(std::uint16_t port, std::uint64_t question) {
   if (actions_.has(port)) return 0;
-  if (asked_.try_emplace(question, false).second) {
+  if (reign_questions_.try_emplace(question, false).second) {
     refused_.erase(port);
     const std::optional<int> error = actions_.open(port);
     if (error) refused_[port] = *error;  // also for a proposal that has to wait

@@ -52,7 +52,7 @@ class PortQuestions {
   dmt::Layout& w_;
   PortActions actions_;
   std::map<std::uint64_t, std::uint16_t> waiting_;  // the ports of questions
-  std::map<std::uint64_t, bool> asked_;             // questions of this reign; true: answered
+  std::map<std::uint64_t, bool> reign_questions_;   // questions of this reign; true: answered
   std::map<std::uint16_t, int> refused_;            // ports, while they are asked for
 };
 

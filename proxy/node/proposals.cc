@@ -25,8 +25,8 @@ proxy::GrantOptions grant_options(const Config& config) noexcept {
   o.bubble_max = dmt::kBubbleGrantMax;
   o.classic_bubble = dmt::kClassicBubbleGrant;
   o.classic_wait_ns = static_cast<std::int64_t>(dmt::kClassicWaitNs);
-  // Threads that look for work in loops never let the server come to rest: inputs are admitted at
-  // the ends of grants only, so these are short (rule 4).
+  // Threads that look for work in loops never let the server become quiescent: inputs are admitted
+  // at the ends of grants only, so these are short (rule 4).
   if (config.spins) o.input = o.bubble_min = o.bubble_max = kSpinningGrant;
   if (config.n_clock != 0) o.input = o.bubble_min = o.classic_bubble = config.n_clock;
   o.bubble_max = std::max(o.bubble_max, o.bubble_min);
@@ -80,7 +80,7 @@ std::int64_t Proposals::due_ns() const noexcept {
 }
 
 bool Proposals::heard(ReplicaId from, std::span<const std::byte> message, std::int64_t now_ns) {
-  proxy::ProgressNote progress;
+  proxy::ProgressMessage progress;
   if (message.size() != sizeof progress || !proxy::read_body(message, progress)) return false;
   pacing_.heard(from, progress, now_ns);
   return true;

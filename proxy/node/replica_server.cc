@@ -21,7 +21,7 @@ constexpr std::uint64_t kFlipAfterBytes = 20'000;
 }  // namespace
 
 ReplicaServer::ReplicaServer(const Config& config, NodeMode& mode, PutOut put_out,
-                             GuardCallbacks callbacks)
+                             ServerMonitorCallbacks callbacks)
     : config_(config),
       mode_(mode),
       put_out_(std::move(put_out)),
@@ -48,9 +48,9 @@ std::optional<ExitStatus> ReplicaServer::open(const StartingPoint& start, std::s
   return std::nullopt;
 }
 
-void ReplicaServer::open_guard(event_base* base) {
-  guard_ = std::make_unique<Guard>(base, config_, *segment_, callbacks_);
-  if (const std::string kept = files_.begin(); !kept.empty()) guard_->keep_files(kept);
+void ReplicaServer::open_monitor(event_base* base) {
+  monitor_ = std::make_unique<ServerMonitor>(base, config_, *segment_, callbacks_);
+  if (const std::string kept = files_.begin(); !kept.empty()) monitor_->keep_files(kept);
 }
 
 Outcome ReplicaServer::start(const std::function<Outcome()>& begin) {
@@ -117,7 +117,7 @@ void ReplicaServer::note_rest(bool in_order) {
 }
 
 void ReplicaServer::stop(bool in_order) {
-  if (guard_ != nullptr) guard_->stop();
+  if (monitor_ != nullptr) monitor_->stop();
   if (segment_ != nullptr && in_order) {
     files_.end(applied(), layout().scheduler.clock, exit_.reported());
   }

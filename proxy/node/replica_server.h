@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The server of this replica: its segment, its processes (guard.h), all that it puts out, and its
-// end.  What it puts out is hashed and recorded first, and only then handed on.
+// The server of this replica: its segment, its processes (server_monitor.h), all that it puts out,
+// and its end.  What it puts out is hashed and recorded first, and only then handed on.
 //
 // Threads: the node's one thread, inside its event loop.
 // INVARIANT SERVER-1  Each record of the output ring is handed on once, in order, and after it was
@@ -21,13 +21,13 @@
 #include "dmt/layout.h"
 #include "dmt/sequence/output.h"
 #include "proxy/node/config.h"
-#include "proxy/node/guard.h"
 #include "proxy/node/mode.h"
 #include "proxy/node/outputs.h"
 #include "proxy/node/recovery/lasting_files.h"
 #include "proxy/node/recovery/starting_point.h"
 #include "proxy/node/segment.h"
 #include "proxy/node/server_exit.h"
+#include "proxy/node/server_monitor.h"
 #include "proxy/node/slot0.h"
 #include "runtime/setup/exit_status.h"
 
@@ -38,7 +38,8 @@ class ReplicaServer {
   using PutOut = std::function<void(const OutputHeader& header, std::span<const std::byte> bytes)>;
 
   // The references outlive it.
-  ReplicaServer(const Config& config, NodeMode& mode, PutOut put_out, GuardCallbacks callbacks);
+  ReplicaServer(const Config& config, NodeMode& mode, PutOut put_out,
+                ServerMonitorCallbacks callbacks);
   ReplicaServer(const ReplicaServer&) = delete;
   ReplicaServer& operator=(const ReplicaServer&) = delete;
 
@@ -46,7 +47,7 @@ class ReplicaServer {
   // node ends is returned.
   std::optional<ExitStatus> open(const StartingPoint& start, std::string& why);
   // Its processes can be started.
-  void open_guard(event_base* base);
+  void open_monitor(event_base* base);
   // Starts them; `begin` says from what (Recovery::start_server).
   Outcome start(const std::function<Outcome()>& begin);
 
@@ -55,13 +56,13 @@ class ReplicaServer {
   Segment& segment() noexcept { return *segment_; }
   Slot0& slot0() noexcept { return *slot0_; }
   Outputs& outputs() noexcept { return *outputs_; }
-  Guard& guard() noexcept { return *guard_; }
+  ServerMonitor& monitor() noexcept { return *monitor_; }
   ServerExit& exit() noexcept { return exit_; }
   const ServerExit& exit() const noexcept { return exit_; }
   bool opened() const noexcept { return outputs_ != nullptr; }
   // It runs, or is being started.
-  bool begun() const noexcept { return guard_ != nullptr && guard_->running(); }
-  pid_t pid() const noexcept { return begun() ? guard_->pid() : -1; }
+  bool begun() const noexcept { return monitor_ != nullptr && monitor_->running(); }
+  pid_t pid() const noexcept { return begun() ? monitor_->pid() : -1; }
   // The last entry that it has admitted.
   Index applied() const noexcept;
 
@@ -89,12 +90,12 @@ class ReplicaServer {
   const Config& config_;
   NodeMode& mode_;
   const PutOut put_out_;
-  const GuardCallbacks callbacks_;
+  const ServerMonitorCallbacks callbacks_;
   LastingFiles files_;
   std::unique_ptr<Segment> segment_;
   std::unique_ptr<Slot0> slot0_;
   std::unique_ptr<Outputs> outputs_;
-  std::unique_ptr<Guard> guard_;
+  std::unique_ptr<ServerMonitor> monitor_;
   ServerExit exit_;
   std::vector<std::byte> flipped_;  // Config::test_only_flip: the record that was made wrong
 };

@@ -15,7 +15,7 @@
 #include "checkpoint/descriptor.h"
 #include "checkpoint/tree.h"
 #include "dmt/processes.h"
-#include "dmt/rest.h"
+#include "dmt/quiescence.h"
 #include "dmt/scheduler.h"
 #include "dmt/segment.h"
 
@@ -61,13 +61,13 @@ dmt::Configuration configuration_of(const Config& config) {
   return c;
 }
 
-void name_line_up_points(const Config& config, dmt::Layout& layout) {
-  for (std::size_t i = 0; i < config.line_ups.size(); ++i) {
-    const setup::LineUp& l = config.line_ups[i];
-    dmt::LineUpPoint& point = layout.line_up_points[i];
+void name_soft_barrier_points(const Config& config, dmt::Layout& layout) {
+  for (std::size_t i = 0; i < config.soft_barriers.size(); ++i) {
+    const setup::SoftBarrier& l = config.soft_barriers[i];
+    dmt::SoftBarrierPoint& point = layout.soft_barrier_points[i];
     std::strncpy(point.function, l.function.c_str(), sizeof point.function - 1);
-    point.line_up.count = l.count;
-    point.line_up.timeout_us = l.timeout_us;
+    point.soft_barrier.count = l.count;
+    point.soft_barrier.timeout_us = l.timeout_us;
   }
 }
 
@@ -124,7 +124,7 @@ Outcome Segment::map() {
   return Done{};
 }
 
-// What is the replica's own is set anew; the rest is agreed, and as of the checkpoint's entry.
+// What is the replica's own is set again; the rest is agreed, and as of the checkpoint's entry.
 Outcome Segment::adopt_file(const Config& config, const std::string& from) {
   const std::string path = directory_ + "/segment";
   ::unlink(path.c_str());
@@ -142,8 +142,8 @@ Outcome Segment::adopt_file(const Config& config, const std::string& from) {
   layout_ = w;
   w->header.configuration = configuration_of(config);
   dmt::SchedulerState& s = w->scheduler;
-  if (s.holder.load() != value(dmt::kNodeSlot) || !dmt::at_rest(*w)) {
-    return Error{Code::kDamaged, 0, "the checkpoint's server was not at rest"};
+  if (s.holder.load() != value(dmt::kNodeSlot) || !dmt::is_quiescent(*w)) {
+    return Error{Code::kDamaged, 0, "the checkpoint's server was not quiescent"};
   }
   s.node_asleep.store(0);
   s.leading.store(0);
@@ -151,7 +151,7 @@ Outcome Segment::adopt_file(const Config& config, const std::string& from) {
   s.node_timer.store(INT64_MAX);
   s.told.store(UINT64_MAX);
   // Orders that were not obeyed yet stand in the log behind the checkpoint.
-  s.order_clock.store(UINT64_MAX);
+  s.preempt_clock.store(UINT64_MAX);
   s.orders_given.store(s.orders_obeyed.load());
   dmt::announce_restore(*w);
   return Done{};
@@ -183,7 +183,7 @@ Outcome Segment::create_file(const Config& config) {
 void Segment::initialise(const Config& config) {
   layout_ = &dmt::initialise_segment(region_.get_address(), configuration_of(config));
   layout_->unhooked.strict = config.strict ? 1 : 0;
-  name_line_up_points(config, *layout_);
+  name_soft_barrier_points(config, *layout_);
   dmt::create_main_process(*layout_);
 }
 

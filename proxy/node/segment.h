@@ -18,13 +18,13 @@ namespace crane::node {
 
 inline constexpr const char* kServerDirectory = "/run/crane";
 // What the server maps or has open there, and a checkpoint keeps: it must be found with its size.
-// What changes belongs to the instant at which the server stands still.
+// What changes belongs to the instant at which the server is paused.
 inline constexpr const char* kSharedState[] = {"segment", "runtime.log"};
 inline constexpr const char* kSharedLibrary = "libcrane.so";
 
 class Segment {
  public:
-  // Makes <shm_dir>/r<i> anew.  Errors: kFull, kDenied, kSystem; `what` names the step.
+  // Makes <shm_dir>/r<i> again.  Errors: kFull, kDenied, kSystem; `what` names the step.
   static Result<std::unique_ptr<Segment>> create(const Config& config);
   // The same with the segment and the library of an unpacked checkpoint, for a server that is
   // restored from it.  Besides: kDamaged, kWrongVersion.

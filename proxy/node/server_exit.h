@@ -2,7 +2,7 @@
 #pragma once
 // The end of the server's main process: first at a turn, which every replica sees at the same one,
 // then for the kernel.  An end that the schedule does not know of is this replica's failure
-// (guard.h).
+// (server_monitor.h).
 //
 // Threads: the node's one thread.  Pure.
 // INVARIANT END-1  An end is reported only after the schedule knew of it.

@@ -57,8 +57,8 @@ class Slot0 {
   }
 
   // Of the segment's bytes, ascending: the rings' where nothing is unread.  A checkpoint need not
-  // copy and pack them, up to the size of both rings.  REQUIRES: at rest (dmt/rest.h), so that
-  // no thread is about to write.
+  // copy and pack them, up to the size of both rings.  REQUIRES: quiescent (dmt/quiescence.h), so
+  // that no thread is about to write.
   std::vector<checkpoint::FileRange> read_bytes() const;
 
   bool outputs_waiting() const noexcept { return !output_.empty(); }

@@ -13,12 +13,12 @@ namespace {
 
 using proxy::kNever;
 
-// Probes of a thread, and of one that stood still before: some are needed before it is caught.
+// Probes of a thread, and of one that was stalled before: some are needed before it is caught.
 constexpr std::int64_t kProbeNs = 2'500'000;
 constexpr std::int64_t kProbeKnownNs = 60'000;
-// Without START admitted: only who stands still for so long is preempted (STALL-1).
+// Without START admitted: only who is stalled for so long is preempted (STALL-1).
 constexpr std::int64_t kLongNs = 2'000'000'000;
-// When somebody is said to stand still.
+// When somebody is said to be stalled.
 constexpr std::int64_t kReportNs = 5'000'000'000;
 // PASSED entries are at least so far apart, for a server that waits and for one that works.
 constexpr std::int64_t kTellIdleNs = 200'000;
@@ -56,16 +56,16 @@ void StallWatch::committed(EntryType type, std::span<const std::byte> body) {
 }
 
 void StallWatch::restore(std::uint64_t passed, std::uint64_t clock) noexcept {
-  passed_ = told_ = passed;
+  passed_ = passed_proposed_ = passed;
   restored_ = clock;
   obeyed_ = dmt::orders_obeyed(w_);
 }
 
 std::int64_t StallWatch::step(std::int64_t now_ns, Role role) {
   news_ = false;
-  if (!role.leads) {  // what was proposed under this leader may be lost: the next time, anew
+  if (!role.leads) {  // what was proposed under this leader may be lost: the next time, again
     proposed_clock_ = dmt::kNoClock;
-    told_ = passed_;
+    passed_proposed_ = passed_;
   }
   if (on_) {
     hand_out_orders(role.leads);
@@ -159,8 +159,8 @@ void StallWatch::bring_back(bool leads) {
   if (arrivals == seen_arrivals_ && !fresh) return;
   seen_arrivals_ = arrivals;
   if (!leads) return;
-  if (fresh) asked_.clear();
-  std::erase_if(asked_, [this](const AttachBody& a) {
+  if (fresh) attach_proposed_.clear();
+  std::erase_if(attach_proposed_, [this](const AttachBody& a) {
     return w_.slots[a.slot].arrived.load(std::memory_order_relaxed) == 0;
   });
   for (std::uint32_t slot = 1; slot < __atomic_load_n(&w_.scheduler.slots_used, __ATOMIC_RELAXED);
@@ -170,9 +170,9 @@ void StallWatch::bring_back(bool leads) {
     const auto is_same = [&body](const AttachBody& a) {
       return a.slot == body.slot && a.number == body.number;
     };
-    if (std::any_of(asked_.begin(), asked_.end(), is_same)) continue;
+    if (std::any_of(attach_proposed_.begin(), attach_proposed_.end(), is_same)) continue;
     if (actions_.propose(EntryType::kAttach, proxy::bytes_of(body))) {
-      asked_.push_back(body);
+      attach_proposed_.push_back(body);
     } else {
       led_ = false;  // the next step tries again
     }
@@ -182,12 +182,12 @@ void StallWatch::bring_back(bool leads) {
 std::int64_t StallWatch::tell_progress(std::int64_t now_ns) {
   const bool idle = is_idle(w_);
   const std::uint64_t clock = clock_of(w_);
-  told_ = std::max(told_, passed_);
-  if (clock <= told_) return kNever;
+  passed_proposed_ = std::max(passed_proposed_, passed_);
+  if (clock <= passed_proposed_) return kNever;
   const std::int64_t due = told_at_ns_ + (idle ? kTellIdleNs : kTellBusyNs);
   if (now_ns < due) return due;
   if (actions_.propose(EntryType::kPassed, proxy::bytes_of(PassedBody{clock}))) {
-    told_ = clock;
+    passed_proposed_ = clock;
     told_at_ns_ = now_ns;
   }
   return kNever;

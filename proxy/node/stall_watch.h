@@ -6,14 +6,14 @@
 // keeps it from running ahead of what the leader has told.
 //
 // Also the leader's part of agreed detachment (dmt/scheduler.h): proposes ATTACH for its own
-// server's threads that want to come back.
+// server's threads that want to rejoin.
 //
 // Looks only while somebody has the turn: an idle replica costs nothing.  Without the rule it only
-// notices who stands still, for the status and the log.
+// notices who is stalled, for the status and the log.
 //
 // Threads: the node's one thread.
 // INVARIANT STALL-1  A leader does not decide before its own server has admitted its START, and so
-//               has passed all that an earlier leader's can have passed (or stood still for kLongNs
+//               has passed all that an earlier leader's can have passed (or was stalled for kLongNs
 //               at a clock that no leader has told to be passed: then that one stood there too).
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct StallActions {
   std::function<void(const char* why)> diverged;
 };
 
-// The thread that stands still, for the status; slot 0: none.
+// The thread that is stalled, for the status; slot 0: none.
 struct Standing {
   std::uint16_t slot = 0;
   std::uint64_t clock = 0;
@@ -66,7 +66,7 @@ class StallWatch {
 
   // For a checkpoint: as far as the log says up to its entry.
   std::uint64_t passed() const noexcept { return passed_; }
-  // The server came back from one, at `clock`; the log behind the entry follows.  It may have
+  // The server rejoined from one, at `clock`; the log behind the entry follows.  It may have
   // obeyed orders that stand there: the server went on to its rest with them.
   void restore(std::uint64_t passed, std::uint64_t clock) noexcept;
 
@@ -93,11 +93,11 @@ class StallWatch {
   std::uint64_t passed_ = 0;        // the leader's server's clock, as far as the log says
 
   std::uint64_t proposed_clock_ = dmt::kNoClock;  // of the last PREEMPT proposed here
-  std::uint64_t told_ = 0;                        // the last PASSED proposed here
+  std::uint64_t passed_proposed_ = 0;             // the last PASSED proposed here
   std::int64_t told_at_ns_ = 0;
   std::uint32_t seen_arrivals_ = 0;
   bool led_ = false;
-  std::vector<AttachBody> asked_;  // proposed by this leader, and not yet admitted here
+  std::vector<AttachBody> attach_proposed_;  // proposed by this leader, and not yet admitted here
   Standing standing_;
   std::int64_t probed_at_ns_ = 0;
   bool reported_ = false;

@@ -92,9 +92,9 @@ nlohmann::json stalls_json(const NodeStatus& s) {
   return {{"spins", s.spins}, {"preempted", s.preempted}, {"standing_still", standing}};
 }
 
-nlohmann::json line_ups_json(const NodeStatus& s) {
+nlohmann::json soft_barriers_json(const NodeStatus& s) {
   nlohmann::json points = nlohmann::json::array();
-  for (const LineUpStatus& l : s.line_ups) {
+  for (const SoftBarrierStatus& l : s.soft_barriers) {
     points.push_back({{"function", l.function},
                       {"origin", l.origin},
                       {"state", l.state},
@@ -103,7 +103,7 @@ nlohmann::json line_ups_json(const NodeStatus& s) {
                       {"arrivals", l.arrivals},
                       {"rounds", l.rounds}});
   }
-  return {{"line_ups", std::move(points)}};
+  return {{"soft_barriers", std::move(points)}};
 }
 
 nlohmann::json clients_json(const NodeStatus& s) {
@@ -120,7 +120,7 @@ nlohmann::json clients_json(const NodeStatus& s) {
 
 nlohmann::json checkpoint_json(const NodeStatus& s) {
   const CheckpointStatus& c = s.checkpoint;
-  const checkpoint::CheckpointTimes &d = s.dump.keeper, &r = s.returned.keeper;
+  const checkpoint::CheckpointTimes &d = s.dump.supervisor, &r = s.returned.supervisor;
   return {{"checkpoint",
            {{"taken", c.taken},
             {"failed", c.failed},
@@ -182,7 +182,7 @@ nlohmann::json detection_json(const NodeStatus& s) {
 }
 
 std::array<nlohmann::json, 7> parts_json(const NodeStatus& s) {
-  return {machine_json(s), unhooked_json(s),   stalls_json(s),  line_ups_json(s),
+  return {machine_json(s), unhooked_json(s),   stalls_json(s),  soft_barriers_json(s),
           clients_json(s), checkpoint_json(s), recovery_json(s)};
 }
 

@@ -13,10 +13,10 @@
 
 #include "consensus/consensus.h"
 #include "dmt/base/result.h"
-#include "proxy/node/line_ups.h"
 #include "proxy/node/recovery/checkpointer.h"
 #include "proxy/node/recovery/node_state.h"
 #include "proxy/node/recovery/recovery_status.h"
+#include "proxy/node/soft_barriers.h"
 #include "proxy/node/stall_watch.h"
 #include "proxy/node/unhooked.h"
 
@@ -70,8 +70,8 @@ struct NodeStatus {
   std::uint64_t connections = 0, accepted = 0, refused = 0, reset_slow = 0, reset_leader = 0;
   std::uint64_t bytes_in = 0, bytes_out = 0;
   std::int64_t waited_ns = 0;  // while it led: clients waited for followers' servers
-  std::vector<LineUpStatus> line_ups;
-  std::uint64_t unhooked_calls = 0;  // system calls that came past libcrane.so
+  std::vector<SoftBarrierStatus> soft_barriers;
+  std::uint64_t unhooked_calls = 0;  // system calls that bypassed libcrane.so
   std::vector<Unhooked> unhooked;    // the first few different ones
   bool watched = true;               // false: the kernel cannot see such calls
   UnsupportedCounts unsupported;

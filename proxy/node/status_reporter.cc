@@ -81,7 +81,7 @@ NodeStatus StatusReporter::status() {
   s.server_exit = server.exit().reported() ? server.exit().code() : -1;
   s.applied = value(server.applied());
   describe_schedule(server.layout(), s);
-  s.line_ups = line_ups_of(from_.config, server.layout());
+  s.soft_barriers = soft_barriers_of(from_.config, server.layout());
   s.standing = from_.stalls.standing();
   describe_check(from_.live_check, s);
   s.no_quorum = from_.service.why_refused();

@@ -7,9 +7,9 @@
 namespace crane::proxy {
 
 void Alarms::agreed(std::uint64_t index) {
-  if (anew_from_ == 0) {
+  if (restarted_from_ == 0) {
     unbroken_ = index;  // LIVE-A1
-  } else if (index > anew_from_) {
+  } else if (index > restarted_from_) {
     since_ = index;
   }
 }
@@ -23,7 +23,7 @@ void Alarms::raised(std::string what, std::uint64_t index, const std::string& wh
 }
 
 void Alarms::begin_anew(std::uint64_t index) {
-  anew_from_ = index;
+  restarted_from_ = index;
   since_ = 0;
 }
 
@@ -33,14 +33,14 @@ std::string Alarms::text() const {
   if (none()) return "";
   std::string text = last_ + "; differences: " + std::to_string(count_) + ", since " + first_when_ +
                      " (log index " + std::to_string(first_index_) + ")";
-  if (anew_from_ == 0) return text;
-  text += "; compared anew from log index " + std::to_string(anew_from_) + ": ";
+  if (restarted_from_ == 0) return text;
+  text += "; compared again from log index " + std::to_string(restarted_from_) + ": ";
   return text + (since_ == 0 ? "nothing yet" : "equal up to " + std::to_string(since_));
 }
 
-void Alarms::restore(std::uint64_t unbroken, std::uint64_t anew_from) noexcept {
+void Alarms::restore(std::uint64_t unbroken, std::uint64_t restarted_from) noexcept {
   unbroken_ = unbroken;
-  anew_from_ = anew_from;
+  restarted_from_ = restarted_from;
   since_ = 0;
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What live checking has found so far: how far this replica and a majority were equal, and what
-// differed.  A difference that no majority settles ends nothing: what follows is compared anew,
-// from a log index on (verification.h, HashBody::anew).
+// differed.  A difference that no majority settles ends nothing: what follows is compared again,
+// from a log index on (verification.h, HashBody::restarts).
 //
 // Threads: one object, one thread.  Pure: no clock, no I/O.
 //
 // INVARIANT LIVE-A1  unbroken() never moves past a difference that no majority settled: what was
-//                    compared anew is behind anew_from(), and is no proof of what was before.
+//                    compared again is behind restarted_from(), and is no proof of what was before.
 
 #include <cstdint>
 #include <string>
@@ -27,19 +27,19 @@ class Alarms {
   const std::string& last() const noexcept { return last_; }
   // Equal from the beginning up to here.
   std::uint64_t unbroken() const noexcept { return unbroken_; }
-  // The last cut at which they were equal, be it compared anew.
+  // The last cut at which they were equal, be it compared again.
   std::uint64_t verified() const noexcept;
-  std::uint64_t anew_from() const noexcept { return anew_from_; }
+  std::uint64_t restarted_from() const noexcept { return restarted_from_; }
   // For the status: the last difference, since when there are any, and what is known since.
   std::string text() const;
 
   // Of a checkpoint.
-  void restore(std::uint64_t unbroken, std::uint64_t anew_from) noexcept;
+  void restore(std::uint64_t unbroken, std::uint64_t restarted_from) noexcept;
 
  private:
   std::uint64_t unbroken_ = 0;
-  std::uint64_t anew_from_ = 0;  // 0: everything is compared
-  std::uint64_t since_ = 0;      // the last equal cut behind anew_from_
+  std::uint64_t restarted_from_ = 0;  // 0: everything is compared
+  std::uint64_t since_ = 0;           // the last equal cut behind restarted_from_
   std::uint64_t count_ = 0;
   std::string last_, first_when_;
   std::uint64_t first_index_ = 0;

@@ -19,7 +19,7 @@ bool all_peek(const std::vector<Cursor>& cursors, Points& points) {
   return true;
 }
 
-// A replica that came back from a checkpoint begins later than the others.
+// A replica that recovered from a checkpoint begins later than the others.
 void skip_to_common_start(std::vector<Cursor>& cursors) {
   std::uint64_t first = 0;
   SchedulePoint point;

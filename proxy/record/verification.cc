@@ -22,7 +22,8 @@ constexpr std::int64_t kPaceNs = 500'000'000;
 constexpr std::int64_t kWaitNs = 2'000'000'000;
 
 constexpr std::uint32_t kHashFormat = 3;
-constexpr std::uint8_t kCut = 1, kEvidence = 2, kShortened = 4, kAnew = HashEntryHead::kAnew;
+constexpr std::uint8_t kCut = 1, kEvidence = 2, kShortened = 4,
+                       kRestarts = HashEntryHead::kRestarts;
 
 struct Head {
   std::uint32_t format;
@@ -170,7 +171,7 @@ std::vector<std::byte> encode(const HashBody& body) {
   CRANE_ASSERT(body.digests.size() < 256);
   Head head{};
   head.format = kHashFormat;
-  head.flags = static_cast<std::uint8_t>((body.cut ? kCut : 0) | (body.anew ? kAnew : 0));
+  head.flags = static_cast<std::uint8_t>((body.cut ? kCut : 0) | (body.restarts ? kRestarts : 0));
   head.digests = static_cast<std::uint8_t>(body.digests.size());
   std::vector<std::byte> digests;
   for (const auto& d : body.digests) {
@@ -238,7 +239,7 @@ bool decode(std::span<const std::byte> in, HashBody& body) {
   if (!take(in, &head, 1) || head.format != kHashFormat) return false;
   body = {};
   body.cut = (head.flags & kCut) != 0;
-  body.anew = (head.flags & kAnew) != 0;
+  body.restarts = (head.flags & kRestarts) != 0;
   body.digests.resize(head.digests);
   for (auto& d : body.digests) {
     std::uint8_t there = 0;

@@ -12,7 +12,7 @@
 // Threads: one object, one thread.  Pure: no clock, no I/O.
 //
 // Digests hold all that was done before the cut.  Where replicas differ and no majority settles it,
-// the next HASH makes every replica begin anew at its admission, hashes of outputs and schedule
+// the next HASH makes every replica restart at its admission, hashes of outputs and schedule
 // alike: what follows is compared as if nothing had been before (alarms.h).
 //
 // INVARIANT LIVE-V2  kEqual is said only when a strict majority of all voters had the same digest
@@ -81,7 +81,7 @@ std::string difference(const Evidence& own, const Evidence& theirs);
 // The payload of a HASH entry.
 struct HashBody {
   bool cut = false;
-  bool anew = false;                 // every replica's hashes begin anew at its admission
+  bool restarts = false;             // every replica's hashes restart at its admission
   Digests digests;                   // of the cut before; empty: none
   std::optional<Evidence> evidence;  // the proposer's
 };

@@ -56,7 +56,7 @@ class ReplayLog final : public consensus::Consensus {
   Result<Index> change_members(const consensus::MemberChange& change) override;
   Outcome transfer(ReplicaId to) override;
   std::vector<consensus::MemberStatus> members() const override;
-  bool send_note(ReplicaId, std::span<const std::byte>) override { return false; }
+  bool send_message(ReplicaId, std::span<const std::byte>) override { return false; }
   Index peer_applied(ReplicaId) const override { return Index{0}; }
   consensus::GroupStatus status() const override;
   consensus::QuorumStatus quorum() const override { return {1, 1, true}; }

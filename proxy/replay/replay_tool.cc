@@ -110,7 +110,7 @@ class Gdb final : public Debugger {
 
   Outcome start(pid_t server, std::string& why) override {
     server_ = server;
-    // Both are Crane's own: calls that come past libc, and probes of the stall rule.
+    // Both are Crane's own: calls that bypass libc, and probes of the stall rule.
     std::vector<std::string> words{"gdb", "-q",
                                    "-p",  std::to_string(server),
                                    "-ex", "handle SIGSYS SIGURG nostop noprint pass"};

@@ -66,7 +66,7 @@ constexpr Verb kNodeVerbs[] = {
 constexpr Field kResume[] = {replica("who is started (crane-run); an agent has one only", false),
                              flag("forget", "as a new member, without what its log holds")};
 constexpr Verb kAgentVerbs[] = {
-    {"state", kNoFields, "whether a node runs, and why it did not come back"},
+    {"state", kNoFields, "whether a node runs, and why it did not recover"},
     {"resume", kResume, "the drained replica is started"},
 };
 

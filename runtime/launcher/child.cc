@@ -31,10 +31,10 @@ bool make_pipe(bool to_child, Ends& ends) {
   return true;
 }
 
-[[noreturn]] void become(const std::vector<std::string>& argv, Leash leash, pid_t parent, int in,
-                         int out, int err) {
+[[noreturn]] void become(const std::vector<std::string>& argv, ParentDeathPolicy parent_death,
+                         pid_t parent, int in, int out, int err) {
   setsid();  // Ctrl-C is for crane-run
-  if (leash == Leash::kParent) {
+  if (parent_death == ParentDeathPolicy::kParent) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(1);
   }
@@ -58,10 +58,11 @@ bool make_pipe(bool to_child, Ends& ends) {
 
 }  // namespace
 
-bool spawn_child(const std::vector<std::string>& argv, Leash leash, Child& child) {
+bool spawn_child(const std::vector<std::string>& argv, ParentDeathPolicy parent_death,
+                 Child& child) {
   Ends in, out, err;
   bool good = make_pipe(false, out);
-  if (leash == Leash::kPipes) {
+  if (parent_death == ParentDeathPolicy::kPipes) {
     good = good && make_pipe(true, in) && make_pipe(false, err);
   } else {
     in.theirs = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -70,7 +71,8 @@ bool spawn_child(const std::vector<std::string>& argv, Leash leash, Child& child
   const pid_t parent = getpid();
   child.pid = good ? fork() : -1;
   if (child.pid == 0) {
-    become(argv, leash, parent, in.theirs, out.theirs, err.theirs >= 0 ? err.theirs : out.theirs);
+    become(argv, parent_death, parent, in.theirs, out.theirs,
+           err.theirs >= 0 ? err.theirs : out.theirs);
   }
   const int why = errno;
   for (const Ends& ends : {in, out, err}) {

@@ -21,13 +21,14 @@ struct Child {
   int in = -1, out = -1, err = -1;
 };
 
-enum class Leash {
+enum class ParentDeathPolicy {
   kPipes,  // goes on when we die, and sees its pipes closed
   kParent  // gets SIGTERM when we die; no input; output and error come through `out`
 };
 
 // Runs argv[0] (looked up in PATH) in a session of its own.  False with errno.
-bool spawn_child(const std::vector<std::string>& argv, Leash leash, Child& child);
+bool spawn_child(const std::vector<std::string>& argv, ParentDeathPolicy parent_death,
+                 Child& child);
 
 // The lines that come through a descriptor that does not block.
 class Lines {

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using checkpoint::Position;
 
-// As long as a keeper without a node may take (checkpoint/container.cc).
+// As long as a container supervisor without a node may take (checkpoint/container.cc).
 constexpr int kAwaitMs = 30'000;
 // Each container has these of its own, in memory.
 constexpr const char* kFleeting[] = {"/run", "/dev", "/proc", "/sys"};
@@ -33,7 +33,7 @@ bool is_within(const std::string& path, const std::string& directory) {
 }
 
 // Of a server that has ended; of one that ended to be started again on its files (tier restart),
-// which the next one's are copied from; of one that was killed with its keeper.
+// which the next one's are copied from; of one that was killed with its supervisor.
 std::vector<std::string> places_of_files(const std::string& home) {
   std::vector<std::string> places;
   std::error_code ignored;
@@ -117,7 +117,7 @@ Outcome Lasting::read() {
   return failure(Status::kDirectory, "cannot use what the group has kept", path("group.json"),
                  "the file is damaged",
                  "bring it back from a backup, or remove " + directories_.dir() +
-                     " to begin anew with the machine's files");
+                     " to start over with the machine's files");
 }
 
 bool Lasting::has_any(const std::string& name) const {
@@ -133,7 +133,7 @@ Outcome Lasting::check_known() const {
   const auto wrong = [this](const std::string& cause, const std::string& todo) {
     return failure(Status::kUsage, "cannot go on with the group", directories_.dir(), cause,
                    todo +
-                       "; or name another group (--name), or remove that directory to begin anew "
+                       "; or name another group (--name), or remove that directory to start over "
                        "with the machine's files");
   };
   if (known_->durability != "disk") return Done{};
@@ -334,7 +334,7 @@ Outcome Lasting::await_servers() const {
     }
     return failure(Status::kGroupExists, "cannot start the group", options_.name,
                    "the server of replica " + std::to_string(i) + " of an earlier start still runs",
-                   "end its keeper (crane-keeper), or choose another --name");
+                   "end its container supervisor (crane-container), or choose another --name");
   }
   return Done{};
 }

@@ -98,10 +98,10 @@ Json binds_of(const Options& options) {
   return binds;
 }
 
-Json line_ups_of(const NodeSetup& s) {
+Json soft_barriers_of(const NodeSetup& s) {
   Json all = Json::array();
   const bool parallel = mode_of(s.options, s.profile) == "parallel";
-  for (const auto& l : setup::chosen_line_ups(s.options.line_ups, s.profile, parallel)) {
+  for (const auto& l : setup::chosen_soft_barriers(s.options.soft_barriers, s.profile, parallel)) {
     all.push_back({{"point", setup::text_of(l)}, {"origin", l.origin}});
   }
   return all;
@@ -156,7 +156,7 @@ std::string node_configuration(const NodeSetup& s) {
             {"dirs", s.profile.directories},
             {"mode", mode_of(s.options, s.profile)},
             {"detach", detach},
-            {"line_ups", line_ups_of(s)},
+            {"line_ups", soft_barriers_of(s)},
             {"trace", s.options.trace},
             {"test_only_flip", s.options.test_only_flip == s.replica && !s.begin.restores},
             {"analysis_replica", s.options.analysis_place()},

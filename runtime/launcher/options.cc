@@ -13,9 +13,9 @@
 #include "runtime/setup/analysis.h"
 #include "runtime/setup/bind.h"
 #include "runtime/setup/group_file.h"
-#include "runtime/setup/line_up.h"
 #include "runtime/setup/option_words.h"
 #include "runtime/setup/profile.h"
+#include "runtime/setup/soft_barrier.h"
 
 namespace crane::launcher {
 namespace {
@@ -100,7 +100,7 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
                  "memory, after 1 ms; any-computation: of all")
       ->check(CLI::IsMember(setup::detach_names()))
       ->allow_extra_args(false);
-  app.add_option("--line-up", o.line_ups,
+  app.add_option("--soft-barrier", o.soft_barriers,
                  "FUNCTION:COUNT:TIMEOUT_US: callers of this exported function wait for each other")
       ->allow_extra_args(false);
   app.add_option("--ring-mb", o.ring_mb,
@@ -113,7 +113,7 @@ void declare(CLI::App& app, Options& o, std::vector<std::string>& publish, bool&
                "stop the group of this --name, on this machine or its --hosts, whether a crane-run "
                "supervises it or not");
   app.add_flag("--force-new-group", o.force_new_group,
-               "begin anew where a group of this name left something behind, which is given up");
+               "start over where a group of this name left something behind, which is given up");
   declare_places(app, o);
   app.add_flag("--no-pin", no_pin, "do not pin replicas to processors");
   app.add_option("--perturb", o.perturb, "random delays at turns, from this seed (for tests)");
@@ -210,7 +210,7 @@ Outcome check(Options& o, const std::vector<std::string>& publish) {
     }
     o.publish.push_back(ports);
   }
-  if (auto p = setup::check_line_ups(o.line_ups); !p) return p;
+  if (auto p = setup::check_soft_barriers(o.soft_barriers); !p) return p;
   if (o.trace && o.record.empty()) {
     return failure(Status::kUsage, "command line", "--trace", "there is no place for the turns",
                    "add --record DIR");

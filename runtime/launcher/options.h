@@ -48,11 +48,11 @@ struct Options : setup::NodeOptions {
   std::vector<std::pair<std::uint16_t, std::uint16_t>> publish;  // ours, the server's
   std::string mode;                                              // empty: the profile's
   std::vector<std::string> detach;                               // and the profile's
-  std::vector<std::string> line_ups;      // FUNCTION:COUNT:TIMEOUT_US, before the profile's
-  std::string dir;                        // empty: /run/crane or $XDG_RUNTIME_DIR/crane
-  std::vector<std::string> binds;         // read-only where there are several replicas
-  std::vector<std::string> shared_binds;  // whoever writes there
-  std::vector<std::string> data;          // directories of the server that last
+  std::vector<std::string> soft_barriers;  // FUNCTION:COUNT:TIMEOUT_US, before the profile's
+  std::string dir;                         // empty: /run/crane or $XDG_RUNTIME_DIR/crane
+  std::vector<std::string> binds;          // read-only where there are several replicas
+  std::vector<std::string> shared_binds;   // whoever writes there
+  std::vector<std::string> data;           // directories of the server that last
   bool pin = true;
   std::uint64_t perturb = 0;
   bool trace = false;

@@ -158,7 +158,7 @@ std::string stop_command(const Options& options) {
 }  // namespace
 
 Error refuse_to_give_up(const Options& options, int living) {
-  return failure(Status::kGroupExists, "cannot begin anew", options.name,
+  return failure(Status::kGroupExists, "cannot start over", options.name,
                  std::to_string(living) + " of its nodes run",
                  "end it with " + stop_command(options));
 }

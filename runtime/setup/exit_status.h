@@ -23,12 +23,12 @@ enum class ExitStatus : int {
   kLagging = 73,           // the server is too far behind the log
   kDisagrees = 74,         // configured otherwise than the leader; the message names what differs
   kNoListener = 75,        // a port for clients cannot be had on this host
-  kMissedEntries = 76,     // came back, and the log no longer holds all that it missed
-  kUnhooked = 77,          // strict mode: a system call of the server came past libcrane.so
+  kMissedEntries = 76,     // recovered, and the log no longer holds all that it missed
+  kUnhooked = 77,          // strict mode: a system call of the server bypassed libcrane.so
   kNotHere = 78,           // the fence or the huge pages that were chosen cannot be had here
   kDiverged = 79,          // its outputs or its schedule were not the majority's
-  kNoCheckpoint = 80,      // it was to come back, and no checkpoint can be used
-  kTooFarBehind = 81,      // what it lacks left the others' logs; it begins anew at a checkpoint
+  kNoCheckpoint = 80,      // it was to recover, and no checkpoint can be used
+  kTooFarBehind = 81,      // what it lacks left the others' logs; it restarts at a checkpoint
 };
 
 inline constexpr int code(ExitStatus s) noexcept { return static_cast<int>(s); }

@@ -19,8 +19,8 @@
 
 #include "dmt/base/join.h"
 #include "runtime/setup/bind.h"
-#include "runtime/setup/line_up.h"
 #include "runtime/setup/profile.h"
+#include "runtime/setup/soft_barrier.h"
 
 namespace crane::setup {
 namespace {
@@ -236,9 +236,9 @@ void read_server(Section s, GroupFile& f) {
   s.get_options(OptionRow::Section::kServer, f);
   s.get("detach", f.detach);
   s.only("detach", f.detach, detach_names());
-  s.get("line_ups", f.line_ups);
-  if (const Outcome p = check_line_ups(f.line_ups); !p) {
-    s.wrong(s.find("line_ups"), "line_ups", "is no list of up to 4 points",
+  s.get("soft_barriers", f.soft_barriers);
+  if (const Outcome p = check_soft_barriers(f.soft_barriers); !p) {
+    s.wrong(s.find("soft_barriers"), "soft_barriers", "is no list of up to 4 points",
             "write it as [\"function:8:5000\"]");
   }
   s.get("binds", f.binds);
@@ -462,7 +462,7 @@ std::string to_toml(const GroupFile& f) {
   if (!f.profile.empty()) server.insert("profile", f.profile);
   if (!f.mode.empty()) server.insert("mode", f.mode);
   if (!f.detach.empty()) server.insert("detach", list(f.detach));
-  if (!f.line_ups.empty()) server.insert("line_ups", list(f.line_ups));
+  if (!f.soft_barriers.empty()) server.insert("soft_barriers", list(f.soft_barriers));
   if (!f.binds.empty()) server.insert("binds", list(f.binds));
   if (!f.data.empty()) server.insert("data", list(f.data));
   if (!f.shared_binds.empty()) server.insert("shared_binds", list(f.shared_binds));

@@ -36,8 +36,8 @@
 //   [server]    command = ["redis-server", "--port", "7000"]
 //               spins = false                    threads wait in loops without calls
 //               detach = ["fsync"]               what no thread waits for, and the profile's
-//               line_ups = ["f:8:5000"]          callers of f wait for each other, before the
-//                                                profile's; as --line-up
+//               soft_barriers = ["f:8:5000"]          callers of f wait for each other, before the
+//                                                profile's; as --soft-barrier
 //               profile, mode, admission, quantum, n_clock, w_timeout_us, env = { NAME = "value" },
 //               container = true, working_directory = "/", record = "/var/tmp/x"
 //               binds = ["/srv:ro"]              directories of the host that the server sees, as
@@ -92,7 +92,7 @@ struct GroupFile : NodeOptions {
   std::string profile, mode, working_directory = "/";
   std::vector<std::string> env;  // "NAME=value"
   std::vector<std::string> detach;
-  std::vector<std::string> line_ups;  // FUNCTION:COUNT:TIMEOUT_US
+  std::vector<std::string> soft_barriers;  // FUNCTION:COUNT:TIMEOUT_US
   std::vector<std::string> binds, shared_binds, data;
 
   bool forward = true;

@@ -22,7 +22,7 @@ namespace crane::setup {
 namespace {
 
 // Where PHP, in whatever program, begins to run a page.
-std::vector<LineUp> php_pages() {
+std::vector<SoftBarrier> php_pages() {
   return {{.function = "php_execute_script", .count = 8, .timeout_us = 5000}};
 }
 
@@ -76,8 +76,10 @@ bool says_daemon(const std::string& directives) {
 // "-X" (one process), or only a question like "-v". Programs of CGI share nothing: what they
 // compute holds nobody up.
 Profile apache2(const Words& args) {
-  Profile p{
-      .name = "apache2", .detach = {"computation"}, .node_roams = true, .line_ups = php_pages()};
+  Profile p{.name = "apache2",
+            .detach = {"computation"},
+            .node_roams = true,
+            .soft_barriers = php_pages()};
   const char* confdir = getenv("APACHE_CONFDIR");
   const std::string directory = confdir != nullptr ? confdir : "/etc/apache2";
   for (const auto& variable : environment_of_script(directory + "/envvars")) {
@@ -183,8 +185,10 @@ Profile nginx(const Words& args) {
 
 // A pool's master; php-fpm.conf of Debian lets it go to the background.
 Profile php_fpm(const Words& args) {
-  Profile p{
-      .name = "php-fpm", .directories = {"/run/php"}, .node_roams = true, .line_ups = php_pages()};
+  Profile p{.name = "php-fpm",
+            .directories = {"/run/php"},
+            .node_roams = true,
+            .soft_barriers = php_pages()};
   if (!has(args, {"-F", "--nodaemonize", "-D", "--daemonize", "-t", "--test", "-tt", "-v", "-i",
                   "-h", "-m"})) {
     p.args = {"--nodaemonize"};
@@ -194,8 +198,10 @@ Profile php_fpm(const Words& args) {
 
 // It stays in the foreground by itself.
 Profile civetweb(const Words&) {
-  return Profile{
-      .name = "civetweb", .detach = {"computation"}, .node_roams = true, .line_ups = php_pages()};
+  return Profile{.name = "civetweb",
+                 .detach = {"computation"},
+                 .node_roams = true,
+                 .soft_barriers = php_pages()};
 }
 
 Profile plain(const Words&) { return Profile{.name = "default"}; }

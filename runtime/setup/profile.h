@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/setup/line_up.h"
 #include "runtime/setup/option_table.h"
+#include "runtime/setup/soft_barrier.h"
 
 namespace crane::setup {
 
@@ -31,7 +31,7 @@ struct Profile {
   // The server works long between turns: its node does not share its processor (DESIGN D10).
   bool node_roams = false;
   // Before long computations that several of its threads or processes do at once; parallel mode.
-  std::vector<LineUp> line_ups = {};
+  std::vector<SoftBarrier> soft_barriers = {};
   int stop_signal = SIGTERM;  // ends the server in order, whatever clients do
   std::string user = {};      // the server refuses to be root: it starts as this user
 };

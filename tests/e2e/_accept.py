@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every story in its full size (`make accept`, the better part of an hour)."""
+"""Every scenario in its full size (`make accept`, the better part of an hour)."""
 import argparse
 import pathlib
 import re
@@ -14,15 +14,15 @@ HERE = pathlib.Path(__file__).resolve().parent
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", default=str(HERE.parent.parent / "out/release"))
-    parser.add_argument("names", nargs="*", help="only stories whose name holds one of these")
+    parser.add_argument("names", nargs="*", help="only scenarios whose name holds one of these")
     options = parser.parse_args()
     passed = failed = 0
-    for story in sorted(HERE.glob("[a-z]*.py")):
-        if options.names and not any(n in story.stem for n in options.names):
+    for scenario in sorted(HERE.glob("[a-z]*.py")):
+        if options.names and not any(n in scenario.stem for n in options.names):
             continue
-        print(f"=== {story.stem}", flush=True)
+        print(f"=== {scenario.stem}", flush=True)
         begin = time.monotonic()
-        done = subprocess.Popen([sys.executable, str(story), "--out", options.out, "--full"],
+        done = subprocess.Popen([sys.executable, str(scenario), "--out", options.out, "--full"],
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                 errors="replace")
         last = ""
@@ -33,7 +33,7 @@ def main():
         status = done.wait()
         passed += int(totals[1]) if totals else 0
         failed += max(int(totals[2]) if totals else 0, int(status not in (0, 77)))
-        print(f"=== {story.stem}: {time.monotonic() - begin:.0f} s", flush=True)
+        print(f"=== {scenario.stem}: {time.monotonic() - begin:.0f} s", flush=True)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

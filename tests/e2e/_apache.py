@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""apache2 as the stories of the matrix run it: Debian's configuration, another process model."""
+"""apache2 as the scenarios of the matrix run it: Debian's configuration, another process model."""
 import pathlib
 import re
 import subprocess

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds of Crane with one rule taken out, to show that a story notices."""
+"""Builds of Crane with one rule taken out, to show that a scenario notices."""
 import os
 import shutil
 import subprocess
@@ -42,9 +42,9 @@ def check_rules():
         replace(h.ROOT, rule, write=False)
 
 
-def build(story, rule):
+def build(scenario, rule):
     """A directory with crane-node without that rule, and the other programs as they are."""
-    source, out = story.work / "source", story.work / "broken"
+    source, out = scenario.work / "source", scenario.work / "broken"
     source.mkdir()
     out.mkdir()
     for entry in h.ROOT.iterdir():
@@ -53,13 +53,13 @@ def build(story, rule):
         (shutil.copytree if entry.is_dir() else shutil.copy2)(entry, source / entry.name)
     # What was built already is newer than the sources, but for the changed ones.
     for part in ("obj", "lib"):
-        if (story.out / part).is_dir():
-            shutil.copytree(story.out / part, out / part,
+        if (scenario.out / part).is_dir():
+            shutil.copytree(scenario.out / part, out / part,
                             ignore=shutil.ignore_patterns("tests", "eval", "libsim*", "libeval*"))
-    if (story.out / "flags").exists():
-        shutil.copy2(story.out / "flags", out / "flags")
+    if (scenario.out / "flags").exists():
+        shutil.copy2(scenario.out / "flags", out / "flags")
     replace(source, rule)
-    # Not what the make that runs this story was told; the variant is in the environment.
+    # Not what the make that runs this scenario was told; the variant is in the environment.
     environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS")}
     # It is built to fail, not to be fast or looked at: this saves a third of the time.
     done = subprocess.run(["make", "-s", f"-j{os.cpu_count()}", f"OUT={out}", "opt_release=-O1 -g0",
@@ -69,6 +69,6 @@ def build(story, rule):
     if done.returncode != 0:
         raise h.Failure(f"the broken build does not build:\n{done.stdout[-3000:]}")
     for program in PROGRAMS:
-        os.symlink(story.out / program, out / program)
+        os.symlink(scenario.out / program, out / program)
     shutil.rmtree(source)
     return out

@@ -4,11 +4,11 @@ import time
 
 
 class Failure(Exception):
-    """Something a story needs did not happen."""
+    """Something a scenario needs did not happen."""
 
 
 class CannotRun(Exception):
-    """This machine lacks something; the story is skipped by name."""
+    """This machine lacks something; the scenario is skipped by name."""
 
 
 def wait_until(condition, seconds, what):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers' configurations and the clients that load them, for stories, demo and benchmark."""
+"""Servers' configurations and the clients that load them, for scenarios, demo and benchmark."""
 import pathlib
 import re
 import socket

@@ -203,13 +203,13 @@ class Pushers:
 class LastingGroup:
     """A group that is started, stopped and killed again and again over the same directory."""
 
-    def __init__(self, story, server, *, disk, options=()):
-        self.story, self.server, self.disk = story, server, disk
+    def __init__(self, scenario, server, *, disk, options=()):
+        self.scenario, self.server, self.disk = scenario, server, disk
         self.acknowledged = []
         words = ["--data", str(server.data), *options]
         if disk:
             words += ["--durability", "disk"]
-        self.group = h.Group(story, server.command, port=server.port,
+        self.group = h.Group(scenario, server.command, port=server.port,
                              options=[*server.options, *words])
 
     @property
@@ -238,7 +238,7 @@ class LastingGroup:
             raise h.Failure(f"left behind: {self.group.leftovers()}") from None
 
     def kill_everything(self):
-        """crane-run, nodes, keepers and servers, as a loss of power would: nobody ends in order."""
+        """crane-run, nodes, supervisors, servers, as a loss of power would: none ends in order."""
         self.group.remember(self.group.state())
         pids = [self.group.process.pid, *self.group.processes()]
         for _ in range(2):   # whoever was born meanwhile
@@ -257,19 +257,19 @@ class LastingGroup:
         counted = collections.Counter(self.server.held())
         lost = [name for name in self.acknowledged if counted[name] == 0]
         twice = [name for name, times in counted.items() if times > 1]
-        self.story.check(not lost and not twice,
-                         f"{self.server.name}: {what}: {len(self.acknowledged)} acknowledged, "
-                         f"none lost, none twice",
-                         f"lost {lost[:5]} ({len(lost)}), twice {twice[:5]}"
-                         f"\n{self.log()[-2000:]}")
+        self.scenario.check(not lost and not twice,
+                            f"{self.server.name}: {what}: {len(self.acknowledged)} acknowledged, "
+                            f"none lost, none twice",
+                            f"lost {lost[:5]} ({len(lost)}), twice {twice[:5]}"
+                            f"\n{self.log()[-2000:]}")
         return not lost and not twice
 
     def check_same_answers(self, what):
         """Each replica, leading, says the same; the live check compared outputs as they came."""
         said = self.group.settle(60)
-        if not self.story.check(len(said) == self.group.replicas
-                                and not any(s["verified"]["alarm"] for s in said.values()),
-                                f"{self.server.name}: {what}: replicas are equal"):
+        if not self.scenario.check(len(said) == self.group.replicas
+                                   and not any(s["verified"]["alarm"] for s in said.values()),
+                                   f"{self.server.name}: {what}: replicas are equal"):
             self.group.explain()
 
 

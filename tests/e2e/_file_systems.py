@@ -67,7 +67,7 @@ class SpreadGroup(h.Group):
         for number, kind in enumerate(self.kinds):
             place = self.dir / f"r{number}"
             place.mkdir(parents=True)
-            image = self.story.work / f"{self.name}-{number}.img"
+            image = self.scenario.work / f"{self.name}-{number}.img"
             why = mount(kind, place, image)
             if why:
                 self.unmount()
@@ -94,13 +94,13 @@ class SpreadGroup(h.Group):
         self.unmount()
 
 
-def three(story):
+def three(scenario):
     """The file systems of three replicas; those that this machine lacks are said by name."""
     if not h.can_contain():
         raise h.CannotRun("mounting file systems needs root, and containers")
-    good, bad = mountable(story.work)
+    good, bad = mountable(scenario.work)
     for kind, why in bad:
-        story.say(f"left out: {kind}: {why}")
+        scenario.say(f"left out: {kind}: {why}")
     if "ext4-1k" not in good or len(good) < 3:
         raise h.CannotRun("this machine mounts too few file systems: "
                           + "; ".join(f"{kind}: {why}" for kind, why in bad))

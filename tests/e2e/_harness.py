@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every story needs: groups of replicas, servers, clients, conditions with deadlines.
+"""What every scenario needs: groups of replicas, servers, clients, conditions with deadlines.
 
-A story is a program: it says what it does, prints PASS or FAIL lines and ends with
+A scenario is a program: it says what it does, prints PASS or FAIL lines and ends with
 `N passed, N failed`; exit status 0, 1, or 77 when it cannot run here. Nothing waits by sleeping:
-wait_until() polls a condition, with a deadline. All processes and files of a story are gone when it
-ends; with --keep the directory stays.
+wait_until() polls a condition, with a deadline. All processes and files of a scenario are gone when
+it ends; with --keep the directory stays.
 """
 import argparse
 import contextlib
@@ -26,7 +26,7 @@ from _checks import CannotRun, Failure, wait_until
 from _clients import (Counter, Load, Redis, ab, ab_good, apache_configuration, http,
                       redis_answers, redis_program)
 
-__all__ = ["CannotRun", "Counter", "Failure", "Group", "Load", "Redis", "Story", "ab", "ab_good",
+__all__ = ["CannotRun", "Counter", "Failure", "Group", "Load", "Redis", "Scenario", "ab", "ab_good",
            "alive", "apache_configuration", "can_contain", "descendants", "free_port", "http",
            "need", "process_stat", "redis_answers", "redis_program", "tail", "tell",
            "wait_until"]
@@ -122,20 +122,22 @@ def alive(pid):
 class Group:
     """crane-run and what it starts. As a context manager: stopped at the end, nothing left."""
 
-    def __init__(self, story, program, *, replicas=3, port=None, options=(), record=False,
+    def __init__(self, scenario, program, *, replicas=3, port=None, options=(), record=False,
                  container=None, name=None):
-        self.story, self.program, self.replicas, self.port = story, list(program), replicas, port
+        self.scenario, self.program = scenario, list(program)
+        self.replicas, self.port = replicas, port
         self.options = list(options)
         self.container = can_contain() if container is None else container
-        self.name = name or f"{story.name}-{os.getpid()}-{story.next_number()}"
-        self.home = story.work / "groups"
+        self.name = name or f"{scenario.name}-{os.getpid()}-{scenario.next_number()}"
+        self.home = scenario.work / "groups"
         self.dir = self.home / self.name
-        self.record = story.work / f"record-{self.name}" if record else None
-        self.log = story.work / f"{self.name}.log"
+        self.record = scenario.work / f"record-{self.name}" if record else None
+        self.log = scenario.work / f"{self.name}.log"
         self.process, self.known = None, set()
 
     def command(self):
-        words = [str(self.story.out / "crane-run"), "-n", str(self.replicas), "--name", self.name,
+        words = [str(self.scenario.out / "crane-run"), "-n", str(self.replicas), "--name",
+                 self.name,
                  "--dir", str(self.home)]
         if self.record:
             words += ["--record", str(self.record)]
@@ -156,7 +158,7 @@ class Group:
                                             stdin=subprocess.DEVNULL, start_new_session=True)
         try:
             wait_until(self.is_ready, START_SECONDS, f"group {self.name} serves")
-        except BaseException:   # also when the story is told to end: no group outlives it
+        except BaseException:   # also when the scenario is told to end: no group outlives it
             self.explain()
             self.kill_all()
             raise
@@ -255,7 +257,7 @@ class Group:
         """Nobody was hurt, so nobody may have lost the lead: a change resets every client."""
         reigns = [line for line in self.log.read_text(errors="replace").splitlines()
                   if "crane-run: replica" in line and " leads" in line]
-        self.story.check(len(reigns) == 1, "the lead never changed", "; ".join(reigns))
+        self.scenario.check(len(reigns) == 1, "the lead never changed", "; ".join(reigns))
 
     def processes(self):
         """All processes of the group, crane-run and the containers' monitors included."""
@@ -302,7 +304,7 @@ class Group:
         return left
 
     def kill_all(self):
-        """The hard way, for a story that failed."""
+        """The hard way, for a scenario that failed."""
         state = self.state()
         if state:
             self.remember(state)
@@ -345,22 +347,22 @@ class Group:
         suffix = "schedule" if "--schedule" in options else "out"
         paths = [str(self.record / f"replica-{n}.{suffix}") for n in recordings] if recordings \
             else [str(self.record)]
-        done = subprocess.run([str(self.story.out / "crane-diff"), *options, *paths],
+        done = subprocess.run([str(self.scenario.out / "crane-diff"), *options, *paths],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", timeout=300)
         return done.returncode, done.stdout.strip()
 
 
-def ctl(story, *words):
+def ctl(scenario, *words):
     """(status, text) of crane-ctl."""
-    done = subprocess.run([str(story.out / "crane-ctl"), *words], stdout=subprocess.PIPE,
+    done = subprocess.run([str(scenario.out / "crane-ctl"), *words], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=60)
     return done.returncode, done.stdout
 
 
-# --- a story ------------------------------------------------------------------------------------
+# --- a scenario ---------------------------------------------------------------------------------
 
-class Story:
+class Scenario:
     """Counts checks, owns the working directory."""
 
     def __init__(self, name, options):
@@ -406,7 +408,7 @@ def end_at_sigterm():
 
 
 def tell(name, body, **more):
-    """Runs a story's body(story); prints totals; ends the process."""
+    """Runs a scenario's body(scenario); prints totals; ends the process."""
     parser = argparse.ArgumentParser(description=body.__doc__ or name)
     parser.add_argument("--out", default=str(ROOT / "out/release"), help="where crane-run lies")
     parser.add_argument("--full", action="store_true", help="the whole size, not the quick one")
@@ -414,27 +416,27 @@ def tell(name, body, **more):
     for option, settings in more.items():
         parser.add_argument(f"--{option}", **settings)
     options = parser.parse_args()
-    story = Story(name, options)
+    scenario = Scenario(name, options)
     end_at_sigterm()
     skipped = None
     try:
-        if not (story.out / "crane-run").exists():
-            raise Failure(f"{story.out}/crane-run is not built (make programs)")
-        body(story)
+        if not (scenario.out / "crane-run").exists():
+            raise Failure(f"{scenario.out}/crane-run is not built (make programs)")
+        body(scenario)
     except CannotRun as cause:
         skipped = str(cause)
     except (Failure, subprocess.SubprocessError, OSError) as failure:
-        story.check(False, f"{name}: {type(failure).__name__}", str(failure))
+        scenario.check(False, f"{name}: {type(failure).__name__}", str(failure))
         if not isinstance(failure, Failure):
             traceback.print_exc()
     finally:
         if options.keep:
-            print(f"kept: {story.work}")
+            print(f"kept: {scenario.work}")
         else:
-            shutil.rmtree(story.work, ignore_errors=True)
+            shutil.rmtree(scenario.work, ignore_errors=True)
     if skipped:
         print(f"SKIPPED: e2e/{name}: {skipped}")
-        if story.failed == 0 and story.passed == 0:
+        if scenario.failed == 0 and scenario.passed == 0:
             sys.exit(77)
-    print(f"{story.passed} passed, {story.failed} failed")
-    sys.exit(1 if story.failed else 0)
+    print(f"{scenario.passed} passed, {scenario.failed} failed")
+    sys.exit(1 if scenario.failed else 0)

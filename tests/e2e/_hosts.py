@@ -57,7 +57,7 @@ def under_way(clients):
 
 def first_answers(group, since, addresses):
     """Milliseconds from `since` to the first answer on a new connection, per address."""
-    probes = [subprocess.Popen([str(group.story.out / "e2e/probe"), a, str(group.port), "0"],
+    probes = [subprocess.Popen([str(group.scenario.out / "e2e/probe"), a, str(group.port), "0"],
                                stdout=subprocess.PIPE, text=True) for a in addresses]
     gaps = []
     for probe, address in zip(probes, addresses):
@@ -72,12 +72,12 @@ class Hosts:
     """One crane-node per replica, or per number in `started`; the others start later. `prefix(i)`
     is put before host i's commands."""
 
-    def __init__(self, story, program, *, addresses=None, fabric="shm", port=None, group=None,
+    def __init__(self, scenario, program, *, addresses=None, fabric="shm", port=None, group=None,
                  server=None, clients=None, hooks=None, replica=None, prefix=lambda i: [],
                  record=False, started=None, own=None):
-        self.story, self.port, self.prefix = story, port, prefix
-        self.name = f"{story.name}-{os.getpid()}-{story.next_number()}"
-        self.home = story.work / self.name
+        self.scenario, self.port, self.prefix = scenario, port, prefix
+        self.name = f"{scenario.name}-{os.getpid()}-{scenario.next_number()}"
+        self.home = scenario.work / self.name
         self.home.mkdir()
         self.home.chmod(0o755)
         self.addresses = addresses or [f"127.0.0.{i + 1}" for i in range(3)]
@@ -120,7 +120,7 @@ class Hosts:
         self.begins[number] = len(self.said(number))
         log = open(self.log(number), "ab")
         self.nodes[number] = subprocess.Popen(
-            self.prefix(number) + [str(self.story.out / "crane-node"), "--config",
+            self.prefix(number) + [str(self.scenario.out / "crane-node"), "--config",
                                    str(config or self.own.get(number, self.config)),
                                    "--replica", str(number), *more],
             stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd="/", start_new_session=True)
@@ -206,7 +206,7 @@ class Hosts:
     def ctl(self, *words, number=None):
         """(status, standard output, standard error) of crane-ctl."""
         before = [] if number is None else self.prefix(number)
-        done = subprocess.run(before + [str(self.story.out / "crane-ctl"), "--dir",
+        done = subprocess.run(before + [str(self.scenario.out / "crane-ctl"), "--dir",
                                         str(self.state), *words],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               timeout=60)

@@ -2,8 +2,8 @@
 """The server matrix: what each server brings along, and the proof that its replicas are one.
 
 A file server_<name>.py holds one server program: a class per variant (worker model, TLS, threads),
-listed in KINDS. Each is a story by itself, and a row of the table that eval/servers.py makes; both
-use the same configuration and the same load.
+listed in KINDS. Each is a scenario by itself, and a row of the table that eval/servers.py makes;
+both use the same configuration and the same load.
 """
 import contextlib
 import os
@@ -15,7 +15,7 @@ import _harness as h
 
 CLIENTS = 8   # concurrent, for every load of the matrix
 SEEDS = (1, 2, 3)
-# Servers none of whose system calls comes past libcrane.so; the others' are printed.
+# Servers none of whose system calls bypasses libcrane.so; the others' are printed.
 HOOKED = ("redis", "apache", "memcached", "nginx", "gerbera")
 
 
@@ -26,7 +26,7 @@ class Server:
     version_of = ""      # the Debian package whose version the table shows
     programs = ()        # what must be installed
     options = ()         # for crane-run, beyond the profile
-    requests = (200, 4000)   # one load in a story: quick, --full
+    requests = (200, 4000)   # one load in a scenario: quick, --full
     needs_container = True
     differs = ""         # what of the outputs may differ, and why; "" = nothing
     out = None           # where our own programs lie; place_of() sets it
@@ -110,59 +110,60 @@ def parallel(client, requests, what):
              took[len(took) * 99 // 100])]
 
 
-def place_of(story, kind):
-    work = story.work / kind.name.replace(" ", "-").replace("/", "-")
+def place_of(scenario, kind):
+    work = scenario.work / kind.name.replace(" ", "-").replace("/", "-")
     work.mkdir()
     work.chmod(0o755)
-    kind.out = story.out
+    kind.out = scenario.out
     return work
 
 
-def check_hooked(story, kind, what, statuses):
+def check_hooked(scenario, kind, what, statuses):
     """How many system calls the schedule did not see, and which."""
     made = max((s for s in statuses.values() if s), key=lambda s: s["unhooked_calls"] or 0)
     names = ", ".join(f"{u['call']} at {u['object']}+{u['offset']} ({u['outcome']}, {u['count']})"
                       for u in made["unhooked"])
     text = f"{made['unhooked_calls']} unhooked calls" + (f": {names}" if names else "")
     if kind.name.startswith(HOOKED):
-        story.check(made["unhooked_calls"] == 0, f"{what}: no unhooked calls", text)
+        scenario.check(made["unhooked_calls"] == 0, f"{what}: no unhooked calls", text)
     else:
-        story.say(f"{what}: {text}")
+        scenario.say(f"{what}: {text}")
 
 
-def one_run(story, kind, seed, group_of=h.Group):
+def one_run(scenario, kind, seed, group_of=h.Group):
     """Three replicas with delays, pinning and start order of their own; all they said is equal."""
-    server = kind(place_of(story, kind), h.free_port())
+    server = kind(place_of(scenario, kind), h.free_port())
     what = f"{kind.name}, seed {seed}"
-    with group_of(story, server.command, port=server.port, record=True,
+    with group_of(scenario, server.command, port=server.port, record=True,
                   options=[*server.options, "--perturb", str(seed)]) as group:
         h.wait_until(server.ready, 60, f"{what}: it answers")
-        for row in server.load(server.requests[story.full]):
-            story.say(f"{what}: {row[0]} {row[1]:.0f}/s, p50 {row[2]:.2f} ms, p99 {row[3]:.2f} ms")
+        for row in server.load(server.requests[scenario.full]):
+            scenario.say(f"{what}: {row[0]} {row[1]:.0f}/s, p50 {row[2]:.2f} ms, "
+                         f"p99 {row[3]:.2f} ms")
         held = server.state()
         if held:
-            story.say(f"{what}: {held}")
+            scenario.say(f"{what}: {held}")
         said = group.settle(120)
-        story.check(len(said) == 3, f"{what}: three replicas live", repr(group.brief()))
-        check_hooked(story, kind, what, said)
+        scenario.check(len(said) == 3, f"{what}: three replicas live", repr(group.brief()))
+        check_hooked(scenario, kind, what, said)
         group.check_calm()
         group.stop()
-        text = story.check_equal(group, what=f"{what}: every byte is equal")
-        story.say(f"{what}: {text}")
-        text = story.check_schedule(group, what=f"{what}: schedule equal at every log index")
-        story.say(f"{what}: {text}")
+        text = scenario.check_equal(group, what=f"{what}: every byte is equal")
+        scenario.say(f"{what}: {text}")
+        text = scenario.check_schedule(group, what=f"{what}: schedule equal at every log index")
+        scenario.say(f"{what}: {text}")
     h.shutil.rmtree(server.work)
 
 
-def prove(story, kinds, seeds=None):
-    """The body of a server's story: each variant under one seed, --full: under three."""
+def prove(scenario, kinds, seeds=None):
+    """The body of a server's scenario: each variant under one seed, --full: under three."""
     h.need(*sorted({p for kind in kinds for p in kind.programs}))
     chosen = os.environ.get("CRANE_KIND", "")
     for kind in kinds:
         if chosen not in kind.name:
             continue
         if kind.needs_container and not h.can_contain():
-            story.say(f"{kind.name} needs root and LXC: left out")
+            scenario.say(f"{kind.name} needs root and LXC: left out")
             continue
-        for seed in seeds or (SEEDS if story.full else SEEDS[:1]):
-            one_run(story, kind, seed)
+        for seed in seeds or (SEEDS if scenario.full else SEEDS[:1]):
+            one_run(scenario, kind, seed)

@@ -29,20 +29,21 @@ ip netns exec "$host" sh -c "$first exec $*"
 class Remote:
     """crane-run --hosts with what it starts; nothing of it is left at the end."""
 
-    def __init__(self, story, network, program, *, port=None, options=(), rsh=None, hosts=None,
+    def __init__(self, scenario, network, program, *, port=None, options=(), rsh=None, hosts=None,
                  container=None, record=False, out=None):
-        self.story, self.network, self.program, self.port = story, network, list(program), port
-        self.name = f"{story.name}-{os.getpid()}-{story.next_number()}"
-        self.state = story.work / f"state-{self.name}"
+        self.scenario, self.network = scenario, network
+        self.program, self.port = list(program), port
+        self.name = f"{scenario.name}-{os.getpid()}-{scenario.next_number()}"
+        self.state = scenario.work / f"state-{self.name}"
         self.state.mkdir()
         self.state.chmod(0o755)
         self.hosts = hosts or [f"{n}={a}" for n, a in zip(network.names, network.addresses)]
-        self.out = out or story.out
+        self.out = out or scenario.out
         self.container = h.can_contain() if container is None else container
-        self.record = story.work / f"record-{self.name}" if record else None
+        self.record = scenario.work / f"record-{self.name}" if record else None
         self.options = list(options) + (["--record", str(self.record)] if record else [])
-        self.rsh = str(remote_shell(story)) if rsh is None else rsh  # "": crane-run's own
-        self.log = story.work / f"{self.name}.log"
+        self.rsh = str(remote_shell(scenario)) if rsh is None else rsh  # "": crane-run's own
+        self.log = scenario.work / f"{self.name}.log"
         self.process = None
 
     def command(self, *more, program=None):
@@ -192,17 +193,17 @@ class Remote:
         return False
 
 
-def gone(story, group, what, logs_of=()):
+def gone(scenario, group, what, logs_of=()):
     try:
         h.wait_until(lambda: not group.leftovers(logs_of), 15, "")
         left = []
     except h.Failure:
         left = group.leftovers(logs_of)
-    story.check(not left, what, left)
+    scenario.check(not left, what, left)
 
 
-def remote_shell(story):
-    place = story.work / "rsh"
+def remote_shell(scenario):
+    place = scenario.work / "rsh"
     place.mkdir(exist_ok=True)
     rsh = place / "rsh"
     if not rsh.exists():
@@ -212,9 +213,9 @@ def remote_shell(story):
 
 
 @contextlib.contextmanager
-def first_on(story, host, script):
+def first_on(scenario, host, script):
     """`script` is run on `host` before each command there."""
-    path = remote_shell(story).parent / host
+    path = remote_shell(scenario).parent / host
     path.write_text(script + "\n")
     try:
         yield

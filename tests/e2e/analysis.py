@@ -22,7 +22,7 @@ from checkpoints import control
 PLACE = 3   # of the analysis replica: behind the voters
 
 
-class Asker(threading.Thread):
+class ControlClient(threading.Thread):
     """Asks the group's server again and again, whoever leads it; counts answers."""
 
     def __init__(self, port):
@@ -54,9 +54,9 @@ class Asker(threading.Thread):
         self.join()
 
 
-def start(story, program, port, tool, *options):
-    place = story.work / f"analysis-{story.next_number()}"
-    group = h.Group(story, program, port=port,
+def start(scenario, program, port, tool, *options):
+    place = scenario.work / f"analysis-{scenario.next_number()}"
+    group = h.Group(scenario, program, port=port,
                     options=["--analysis", tool, "--analysis-dir", str(place), *options])
     return group, place
 
@@ -121,51 +121,51 @@ def is_member(group):
                               for m in said["members"])
 
 
-def check_found(story, group, place, load):
+def check_found(scenario, group, place, load):
     before = load.answers
     pid = h.wait_until(lambda: engine(group), 60, "its server is started")
-    story.check(os.getpriority(os.PRIO_PROCESS, pid) == 19
-                and "1000" in open(f"/proc/{pid}/oom_score_adj").read(),
-                "it is what the machine can best do without")
+    scenario.check(os.getpriority(os.PRIO_PROCESS, pid) == 19
+                   and "1000" in open(f"/proc/{pid}/oom_score_adj").read(),
+                   "it is what the machine can best do without")
     if pathlib.Path("/sys/fs/cgroup/cpu/cpu.idle").exists():  # of later versions, the root has none
         h.wait_until(lambda: is_behind(pid), 120, "its container is behind all others")
-        story.check(True, "its server gets only what all others leave of the processors")
+        scenario.check(True, "its server gets only what all others leave of the processors")
     until(group, lambda: "helgrind finding 1: " in log(group), 150, "helgrind finds the race")
     load.progress()
     found = re.findall(r"analysis replica 3: helgrind finding \d+: (.*?); report: ", log(group))
-    story.check(all(f.startswith("Possible data race during ") and " at work (" in f
-                    for f in found), "the race is named in a line, with its place", repr(found))
-    story.check(len(set(found)) == len(found), "each finding is told once", repr(found))
+    scenario.check(all(f.startswith("Possible data race during ") and " at work (" in f
+                       for f in found), "the race is named in a line, with its place", repr(found))
+    scenario.check(len(set(found)) == len(found), "each finding is told once", repr(found))
     report = place / "report.txt"
     until(group, lambda: "inside data symbol" in report.read_text(), 60, "the report says what")
     names = set(re.findall(r'inside data symbol "(\w+)"', report.read_text()))
-    story.check(names == {"planted"}, "it is the planted one, and no other", repr(names))
-    story.check(report.stat().st_mode & 0o77 == 0, "the report is nobody else's")
+    scenario.check(names == {"planted"}, "it is the planted one, and no other", repr(names))
+    scenario.check(report.stat().st_mode & 0o77 == 0, "the report is nobody else's")
     node_log = (group.dir / f"r{PLACE}" / "node.log").read_text()
-    story.check("helgrind finding 1: " in node_log, "node.log has it too", node_log[-600:])
-    story.say(f"{load.answers - before} answers until the race was found")
+    scenario.check("helgrind finding 1: " in node_log, "node.log has it too", node_log[-600:])
+    scenario.say(f"{load.answers - before} answers until the race was found")
 
 
-def check_follows(story, group, load):
+def check_follows(scenario, group, load):
     """What it does is what the group does, as far as it is."""
     until(group, lambda: (analysis(group) or {}).get("digests_equal", 0) >= 3, 150,
           "it is compared with the group")
     load.progress()
     said = analysis(group)
-    story.check(said["differs"] is None, "its server does what the group's do", repr(said))
-    story.check(said["entry"] > 0 and said["got"] >= said["entry"], "it says how far it is",
-                repr(said))
+    scenario.check(said["differs"] is None, "its server does what the group's do", repr(said))
+    scenario.check(said["entry"] > 0 and said["got"] >= said["entry"], "it says how far it is",
+                   repr(said))
     status, text = control(group, "status", group.name)
-    story.check(status == 0 and "well" in text
-                and re.search(r"analysis by replica 3: helgrind, entry \d+ of \d+, \d+ behind",
-                              text) and "Possible data race" in text and "report: " in text
-                and "digests equal to the group's" in text,
-                "crane-ctl status tells it, and the group is well", f"{status}: {text}")
+    scenario.check(status == 0 and "well" in text
+                   and re.search(r"analysis by replica 3: helgrind, entry \d+ of \d+, \d+ behind",
+                                 text) and "Possible data race" in text and "report: " in text
+                   and "digests equal to the group's" in text,
+                   "crane-ctl status tells it, and the group is well", f"{status}: {text}")
     voters = group.statuses(range(3))
-    story.check(all(s["verified"]["alarm"] == "" for s in voters.values()), "no alarm")
+    scenario.check(all(s["verified"]["alarm"] == "" for s in voters.values()), "no alarm")
 
 
-def check_refused(story, group):
+def check_refused(scenario, group):
     for what, words, says in (
             ("promote", ("member", "promote", "3", group.name), "never votes"),
             ("transfer", ("leader", "transfer", group.name, "--to", "3"), "never leads"),
@@ -174,12 +174,12 @@ def check_refused(story, group):
             ("member replace", ("member", "replace", "1", "3", group.name), "never votes"),
             ("add", ("member", "add", "3", group.name), "it is a member")):
         status, text = control(group, *words)
-        story.check(status == 5 and says in text, f"{what} is refused, and why",
-                    f"{status}: {text}")
-    story.check(is_member(group), "it is what it was")
+        scenario.check(status == 5 and says in text, f"{what} is refused, and why",
+                       f"{status}: {text}")
+    scenario.check(is_member(group), "it is what it was")
 
 
-def check_killed(story, group, load):
+def check_killed(scenario, group, load):
     """Its processes are killed, one after the other; the group does not notice."""
     leader = group.leader()
     pid = engine(group)
@@ -193,13 +193,13 @@ def check_killed(story, group, load):
                     and (analysis(group) or {}).get("entry"))
         until(group, began_again, 90, f"it begins again after {what} was killed")
         load.progress()
-        story.check(group.leader() == leader and group.live()[:3] == [0, 1, 2],
-                    f"{what} is killed: it begins again, and the group is as it was")
+        scenario.check(group.leader() == leader and group.live()[:3] == [0, 1, 2],
+                       f"{what} is killed: it begins again, and the group is as it was")
     until(group, lambda: (analysis(group) or {}).get("findings", 0) > 0, 150, "it finds it again")
-    story.check("of 3 replicas" not in log(group), "nobody counts it")
+    scenario.check("of 3 replicas" not in log(group), "nobody counts it")
 
 
-def check_paused(story, group, load):
+def check_paused(scenario, group, load):
     """Stopped, it holds up nobody."""
     node = group.replica(PLACE)["node_pid"]
     os.kill(node, signal.SIGSTOP)
@@ -208,10 +208,10 @@ def check_paused(story, group, load):
     finally:
         os.kill(node, signal.SIGCONT)
     h.wait_until(lambda: analysis(group), 20, "it goes on")
-    story.check(group.replica(PLACE)["node_pid"] == node, "stopped for a while, it goes on")
+    scenario.check(group.replica(PLACE)["node_pid"] == node, "stopped for a while, it goes on")
 
 
-def check_leader_killed(story, group, load):
+def check_leader_killed(scenario, group, load):
     """Nor is it missed: it stands still until two of the three serve again."""
     old, node = group.leader(), group.replica(PLACE)["node_pid"]
     os.kill(node, signal.SIGSTOP)
@@ -221,16 +221,16 @@ def check_leader_killed(story, group, load):
         load.progress()
     finally:
         os.kill(node, signal.SIGCONT)
-    story.check(group.leader() in {0, 1, 2} - {old} and is_member(group)
-                and group.replica(PLACE)["role"] == "analysis",
-                "the leader is killed: a voter leads, the analysis replica is what it was",
-                repr(group.state()["replicas"]))
+    scenario.check(group.leader() in {0, 1, 2} - {old} and is_member(group)
+                   and group.replica(PLACE)["role"] == "analysis",
+                   "the leader is killed: a voter leads, the analysis replica is what it was",
+                   repr(group.state()["replicas"]))
     before = h.wait_until(lambda: analysis(group), 20, "it goes on")["got"]
     load.progress()
     h.wait_until(lambda: analysis(group)["got"] > before, 30, "it gets the new leader's entries")
 
 
-def check_killed_again_and_again(story, group, load):
+def check_killed_again_and_again(scenario, group, load):
     """It begins again each time, behind a pause that grows; nobody waits for it."""
     for _ in range(3):
         node = h.wait_until(lambda: max(group.replica(PLACE)["node_pid"] or 0, 0), 30, "it runs")
@@ -239,39 +239,40 @@ def check_killed_again_and_again(story, group, load):
                      "it begins again")
         load.progress()
     until(group, lambda: (analysis(group) or {}).get("findings", 0) > 0, 150, "it finds it again")
-    story.check("is started again in" in log(group) and "is gone: " not in log(group),
-                "killed again and again it begins again behind a pause, and the group goes on",
-                log(group)[-1500:])
+    scenario.check("is started again in" in log(group) and "is gone: " not in log(group),
+                   "killed again and again it begins again behind a pause, and the group goes on",
+                   log(group)[-1500:])
 
 
-def planted_race(story):
-    program = story.work / "planted_race"
-    shutil.copy(story.out / "e2e" / "planted_race", program)
+def planted_race(scenario):
+    program = scenario.work / "planted_race"
+    shutil.copy(scenario.out / "e2e" / "planted_race", program)
     port = h.free_port()
-    group, place = start(story, [str(program), str(port)], port, "helgrind")
-    with group, Asker(port) as load:
-        check_found(story, group, place, load)
-        check_follows(story, group, load)
-        check_refused(story, group)
-        check_paused(story, group, load)
-        check_killed(story, group, load)
-        check_leader_killed(story, group, load)
-        check_killed_again_and_again(story, group, load)
+    group, place = start(scenario, [str(program), str(port)], port, "helgrind")
+    with group, ControlClient(port) as load:
+        check_found(scenario, group, place, load)
+        check_follows(scenario, group, load)
+        check_refused(scenario, group)
+        check_paused(scenario, group, load)
+        check_killed(scenario, group, load)
+        check_leader_killed(scenario, group, load)
+        check_killed_again_and_again(scenario, group, load)
         load.over.set()
         load.join()
         group.stop()
-    check_left(story, place, {"report.txt"})
+    check_left(scenario, place, {"report.txt"})
 
 
-def check_left(story, place, files):
+def check_left(scenario, place, files):
     left = {p.name for p in place.iterdir()} if place.exists() else set()
-    story.check(left == files, f"what is left of it: {', '.join(files) or 'nothing'}", repr(left))
+    scenario.check(left == files, f"what is left of it: {', '.join(files) or 'nothing'}",
+                   repr(left))
 
 
-def redis(story):
+def redis(scenario):
     """A server that takes other turns in valgrind: said, and nobody's alarm."""
     port = h.free_port()
-    group, place = start(story, h.redis_program(port), port, "memcheck", "--ring-mb", "16",
+    group, place = start(scenario, h.redis_program(port), port, "memcheck", "--ring-mb", "16",
                          "--analysis-spool-mb", "64")
     with group:
         client = h.Redis(port, 60)
@@ -282,59 +283,61 @@ def redis(story):
         group.settle(numbers=range(3))
         group.check_calm()
         said = analysis(group)
-        story.say(f"redis in memcheck: {json.dumps(said)}")
+        scenario.say(f"redis in memcheck: {json.dumps(said)}")
         alarms = [s["verified"]["alarm"] for s in group.statuses(range(3)).values()]
-        story.check(said["ended"] == "" and alarms == [""] * 3,
-                    "redis runs on, and nobody is alarmed", repr((said, alarms)))
+        scenario.check(said["ended"] == "" and alarms == [""] * 3,
+                       "redis runs on, and nobody is alarmed", repr((said, alarms)))
         # More than it may keep: it says so and the group goes on.
         for i in range(350):
             client("SET", f"big:{i % 4}", "x" * 400_000)
         h.wait_until(lambda: "is not analysed: " in log(group), 60, "the spool's limit is said")
-        story.check(re.search(r"what follows entry \d+ is not analysed: .* 64 MB .*"
-                              r"--analysis-spool-mb", log(group)), "with the limit and its option",
-                    log(group)[-800:])
-        story.check(client("INCR", "key:0") == 201 and analysis(group)["spooled_bytes"] <= 64 << 20,
-                    "the group goes on, and no more is kept")
+        scenario.check(re.search(r"what follows entry \d+ is not analysed: .* 64 MB .*"
+                                 r"--analysis-spool-mb", log(group)),
+                       "with the limit and its option",
+                       log(group)[-800:])
+        scenario.check(client("INCR",
+                              "key:0") == 201 and analysis(group)["spooled_bytes"] <= 64 << 20,
+                       "the group goes on, and no more is kept")
         group.check_calm()
         # Let in again it would need what has left the logs.
         status, text = control(group, "member", "remove", "3", group.name)
-        story.check(status == 0, "an operator lets it go", f"{status}: {text}")
+        scenario.check(status == 0, "an operator lets it go", f"{status}: {text}")
         h.wait_until(lambda: group.replica(PLACE)["node_pid"] is None, 30, "its node has ended")
         status, text = control(group, "member", "add", "3", group.name)
         h.wait_until(lambda: "can begin at no checkpoint" in log(group), 60, "too late, and why")
         h.wait_until(lambda: not is_member(group), 30, "it is no member")
-        story.check(re.search(r"analysis replica 3 is gone: .*the others' log begins ",
-                              log(group)), "let in too late, it is refused with the reason",
-                    log(group)[-800:])
-        story.check(client("INCR", "key:0") == 202, "the group goes on")
+        scenario.check(re.search(r"analysis replica 3 is gone: .*the others' log begins ",
+                                 log(group)), "let in too late, it is refused with the reason",
+                       log(group)[-800:])
+        scenario.check(client("INCR", "key:0") == 202, "the group goes on")
         client.close()
         group.stop()
-    story.check("replica-3.history" not in {p.name for p in place.iterdir()} if place.exists()
-                else True, "clients' bytes are not left behind")
+    scenario.check("replica-3.history" not in {p.name for p in place.iterdir()} if place.exists()
+                   else True, "clients' bytes are not left behind")
 
 
-def wrong_uses(story):
+def wrong_uses(scenario):
     def run(*words):
-        done = subprocess.run([str(story.out / "crane-run"), *words, "--", "/bin/true"],
+        done = subprocess.run([str(scenario.out / "crane-run"), *words, "--", "/bin/true"],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=60, check=False)
         return done.returncode, done.stdout.strip()
     status, text = run("--analysis", "valgrind")
-    story.check(status == 100 and "--analysis" in text, "an unknown tool is refused", text)
-    other = story.work / "open"
+    scenario.check(status == 100 and "--analysis" in text, "an unknown tool is refused", text)
+    other = scenario.work / "open"
     other.mkdir()
     other.chmod(0o755)
     status, text = run("--analysis", "helgrind", "--analysis-dir", str(other), "--no-container",
-                       "--name", f"wrong-{os.getpid()}", "--dir", str(story.work))
-    story.check(status == 108 and "others can look into it" in text,
-                "a directory that others can read is refused", f"{status}: {text}")
+                       "--name", f"wrong-{os.getpid()}", "--dir", str(scenario.work))
+    scenario.check(status == 108 and "others can look into it" in text,
+                   "a directory that others can read is refused", f"{status}: {text}")
 
 
-def body(story):
+def body(scenario):
     h.need("valgrind", "redis-server")
-    wrong_uses(story)
-    planted_race(story)
-    redis(story)
+    wrong_uses(scenario)
+    planted_race(scenario)
+    redis(scenario)
 
 
 h.tell("analysis", body)

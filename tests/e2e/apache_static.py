@@ -4,50 +4,51 @@
 import _harness as h
 
 
-def run_ab(story, port, page, requests, keep_alive):
+def run_ab(scenario, port, page, requests, keep_alive):
     result = h.ab(f"http://127.0.0.1:{port}/{page}", requests, 16, keep_alive)
-    story.say(f"{result['command']}: {result['rate']:.0f} requests/s, p50 {result['p50']:.2f} ms, "
-              f"p99 {result['p99']:.2f} ms")
-    story.check(h.ab_good(result, requests),
-                f"ab {page}{' -k' if keep_alive else ''}: {requests} requests, 0 failed",
-                result["text"])
+    scenario.say(f"{result['command']}: {result['rate']:.0f} requests/s, "
+                 f"p50 {result['p50']:.2f} ms, "
+                 f"p99 {result['p99']:.2f} ms")
+    scenario.check(h.ab_good(result, requests),
+                   f"ab {page}{' -k' if keep_alive else ''}: {requests} requests, 0 failed",
+                   result["text"])
 
 
-def body(story):
+def body(scenario):
     h.need("apache2", "ab")
-    small, large = (20000, 500) if story.full else (2000, 60)
+    small, large = (20000, 500) if scenario.full else (2000, 60)
     port = h.free_port()
-    conf = h.apache_configuration(story.work, port)
-    story.say(f"three replicas of apache2 on port {port}, outputs recorded")
-    with h.Group(story, ["apache2", "-f", str(conf)], port=port, record=True) as group:
+    conf = h.apache_configuration(scenario.work, port)
+    scenario.say(f"three replicas of apache2 on port {port}, outputs recorded")
+    with h.Group(scenario, ["apache2", "-f", str(conf)], port=port, record=True) as group:
         answer = h.http(port, b"GET /1k.html HTTP/1.0\r\n\r\n")
-        story.check(b"200 OK" in answer and b"\nDate: " in answer,
-                    "a page is served, with a Date header", repr(answer[:200]))
+        scenario.check(b"200 OK" in answer and b"\nDate: " in answer,
+                       "a page is served, with a Date header", repr(answer[:200]))
         for keep_alive in (False, True):
-            run_ab(story, port, "1k.html", small, keep_alive)
-            run_ab(story, port, "1m.bin", large, keep_alive)
+            run_ab(scenario, port, "1k.html", small, keep_alive)
+            run_ab(scenario, port, "1m.bin", large, keep_alive)
         said = group.settle()
         group.check_calm()
-        story.check(len(said) == 3, "three replicas live", repr(group.brief()))
-        story.check(all(s["unhooked_calls"] == 0 for s in said.values()), "no unhooked calls",
-                    repr({n: s["unhooked"] for n, s in said.items()}))
+        scenario.check(len(said) == 3, "three replicas live", repr(group.brief()))
+        scenario.check(all(s["unhooked_calls"] == 0 for s in said.values()), "no unhooked calls",
+                       repr({n: s["unhooked"] for n, s in said.items()}))
         group.stop()
-        text = story.check_equal(group)
-        story.say(f"crane-diff: {text}")
-        text = story.check_schedule(group)
-        story.say(f"crane-diff --schedule: {text}")
-    if not story.full:
+        text = scenario.check_equal(group)
+        scenario.say(f"crane-diff: {text}")
+        text = scenario.check_schedule(group)
+        scenario.say(f"crane-diff --schedule: {text}")
+    if not scenario.full:
         return
     # Recorded, this would be 120 GB: the digests over all output stand for it.
-    story.say("1 MB files in full number, compared by digest")
-    with h.Group(story, ["apache2", "-f", str(conf)], port=port) as group:
+    scenario.say("1 MB files in full number, compared by digest")
+    with h.Group(scenario, ["apache2", "-f", str(conf)], port=port) as group:
         for keep_alive in (False, True):
-            run_ab(story, port, "1m.bin", 20000, keep_alive)
+            run_ab(scenario, port, "1m.bin", 20000, keep_alive)
         said = group.settle()
         group.check_calm()
-        story.check(len({s["outputs_digest"] for s in said.values()}) == 1 and len(said) == 3,
-                    f"digests over {next(iter(said.values()))['outputs_bytes']} bytes are equal",
-                    repr(group.brief()))
+        scenario.check(len({s["outputs_digest"] for s in said.values()}) == 1 and len(said) == 3,
+                       f"digests over {next(iter(said.values()))['outputs_bytes']} bytes are equal",
+                       repr(group.brief()))
 
 
 h.tell("apache_static", body)

@@ -10,51 +10,51 @@ import subprocess
 import _harness as h
 
 
-def body(story):
+def body(scenario):
     h.need("apache2", "curl")
     if not h.can_contain():
         raise h.CannotRun("the stock configuration needs root and LXC")
     port = h.free_port()
-    with h.Group(story, ["apache2"], port=port, options=["--publish", f"{port}:80"]) as group:
+    with h.Group(scenario, ["apache2"], port=port, options=["--publish", f"{port}:80"]) as group:
         log = h.tail(group.log)
         for words in ("starting 3 replicas", f"listening on port {port}", "leads"):
-            story.check(words in log, f"crane-run says: {words}", log)
+            scenario.check(words in log, f"crane-run says: {words}", log)
         page = subprocess.run(["curl", "-sS", "-i", f"http://127.0.0.1:{port}/"],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", timeout=20).stdout
-        story.check("200 OK" in page and re.search(r"^Server: Apache", page, re.M),
-                    "curl gets the page", page[:400])
+        scenario.check("200 OK" in page and re.search(r"^Server: Apache", page, re.M),
+                       "curl gets the page", page[:400])
         said = group.settle()
-        story.check(len(said) == 3, "three replicas agree", json.dumps(group.brief()))
+        scenario.check(len(said) == 3, "three replicas agree", json.dumps(group.brief()))
         group.remember(group.state())
         pids = len(group.known)
         status = group.stop()
-        story.say(f"stopped with status {status}; {pids} processes were known")
-        story.check(status in (0, 143), "crane-run ends with the server's status", str(status))
+        scenario.say(f"stopped with status {status}; {pids} processes were known")
+        scenario.check(status in (0, 143), "crane-run ends with the server's status", str(status))
         h.wait_until(lambda: not group.leftovers(), 10, "nothing is left")
-        story.check(not group.leftovers(), "no process, mount or shared memory is left",
-                    repr(group.leftovers()))
-        story.check(not os.path.exists(group.dir / "state.json"), "the group's files are gone")
-    killed_launcher(story)
+        scenario.check(not group.leftovers(), "no process, mount or shared memory is left",
+                       repr(group.leftovers()))
+        scenario.check(not os.path.exists(group.dir / "state.json"), "the group's files are gone")
+    killed_launcher(scenario)
 
 
-def killed_launcher(story):
+def killed_launcher(scenario):
     """crane-run itself is killed: clients are served on, and --stop leaves nothing."""
     port = h.free_port()
-    group = h.Group(story, ["apache2"], port=port, options=["--publish", f"{port}:80"])
+    group = h.Group(scenario, ["apache2"], port=port, options=["--publish", f"{port}:80"])
     group.start()
     try:
         group.remember(group.state())
         os.kill(group.process.pid, signal.SIGKILL)
         group.process.wait(10)
-        story.check(h.http(port, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 "),
-                    "kill -9 of crane-run: clients are served on")
-        done = subprocess.run([str(story.out / "crane-run"), "--stop", "--name", group.name,
+        scenario.check(h.http(port, b"GET / HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 "),
+                       "kill -9 of crane-run: clients are served on")
+        done = subprocess.run([str(scenario.out / "crane-run"), "--stop", "--name", group.name,
                                "--dir", str(group.home)], stdout=subprocess.PIPE, text=True,
                               stderr=subprocess.STDOUT, timeout=60, check=False)
         h.wait_until(lambda: not any(h.alive(pid) for pid in group.known), 20,
                      "all processes of a killed crane-run's group end")
-        story.check(done.returncode == 0, "crane-run --stop leaves no process", done.stdout)
+        scenario.check(done.returncode == 0, "crane-run --stop leaves no process", done.stdout)
     finally:
         group.kill_all()
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Catch-up: a replica of redis is away while the others take in more than twice what a ring holds.
 
-It comes back with its store, and then as another machine with nothing; both times it fetches what
+It recovers with its store, and then as another machine with nothing; both times it fetches what
 it missed from a peer's store, runs its server up to date, and can lead. Printed, not asserted: how
 fast the others served without it, while it fetched, and after.
 """
@@ -71,7 +71,7 @@ def digest_at_leader(group):
     return h.wait_until(digest, 30, "the leader's server tells its digest")
 
 
-def away(story, group, fill, megabytes, lost):
+def away(scenario, group, fill, megabytes, lost):
     victim = (group.leader() + 1) % 3
     group.stop_one(victim, signal.SIGKILL)
     h.wait_until(lambda: not [m for m in group.leftovers() if f"/r{victim}/" in m + "/"], 20,
@@ -88,25 +88,25 @@ def away(story, group, fill, megabytes, lost):
     after = fill(megabytes // 4)
     group.settle(60)
     what = "with nothing" if lost else "with its store"
-    story.say(f"away for {megabytes} MB (ring {RING_MB} MB), back {what}: the others took "
-              f"{without:.0f} MB/s without it, {during:.0f} when it came, {after:.0f} after")
-    story.check(True, f"back {what}, it has every byte, and its outputs are those of the others")
+    scenario.say(f"away for {megabytes} MB (ring {RING_MB} MB), back {what}: the others took "
+                 f"{without:.0f} MB/s without it, {during:.0f} when it came, {after:.0f} after")
+    scenario.check(True, f"back {what}, it has every byte, and its outputs are those of the others")
     digest = digest_at_leader(group)
     group.lead(victim)
     mine = digest_at_leader(group)
-    story.check(mine == digest, f"back {what}, it leads, with the same data", f"{mine} {digest}")
+    scenario.check(mine == digest, f"back {what}, it leads, with the same data", f"{mine} {digest}")
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server")
     port = h.free_port()
-    megabytes = 200 if story.full else 40
-    with Hosts(story, h.redis_program(port), port=port, fabric=story.options.fabric,
+    megabytes = 200 if scenario.full else 40
+    with Hosts(scenario, h.redis_program(port), port=port, fabric=scenario.options.fabric,
                group={"durability": "disk", "ring_mb": RING_MB}) as group:
         with contextlib.closing(Filler(group)) as fill:
             fill(2)
-            away(story, group, fill, megabytes, lost=False)
-            away(story, group, fill, megabytes, lost=True)
+            away(scenario, group, fill, megabytes, lost=False)
+            away(scenario, group, fill, megabytes, lost=True)
 
 
 h.tell("away", body, fabric={"default": "tcp", "choices": ["tcp", "shm"]})

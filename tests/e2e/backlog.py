@@ -46,7 +46,7 @@ def burst(port):
     return answers, wrong
 
 
-def body(story):
+def body(scenario):
     h.need("apache2")
     if not h.can_contain():
         raise h.CannotRun("the stock configuration needs root and LXC")
@@ -55,15 +55,15 @@ def body(story):
         raise h.CannotRun(f"{CLIENTS} clients need more than {hard} descriptors")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, CLIENTS + 200), hard))
     port = h.free_port()
-    with h.Group(story, ["apache2"], port=port, options=["--publish", f"{port}:80"]) as group:
+    with h.Group(scenario, ["apache2"], port=port, options=["--publish", f"{port}:80"]) as group:
         for number in range(BURSTS):
             answers, wrong = burst(port)
-            story.check(answers == CLIENTS, f"burst {number}: {CLIENTS} clients are answered",
-                        f"{answers}; {wrong}")
+            scenario.check(answers == CLIENTS, f"burst {number}: {CLIENTS} clients are answered",
+                           f"{answers}; {wrong}")
         refused = {n: s and s.get("refused") for n, s in group.statuses().items()}
-        story.say(f"refused by the server's queue: {refused}")
+        scenario.say(f"refused by the server's queue: {refused}")
         group.settle()
-        story.check(group.live() == [0, 1, 2], "all replicas live", h.tail(group.log))
+        scenario.check(group.live() == [0, 1, 2], "all replicas live", h.tail(group.log))
 
 
 h.tell("backlog", body)

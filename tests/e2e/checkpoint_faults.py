@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kill -9 at every named place of taking a checkpoint, packing it and coming back from it.
+"""Kill -9 at every named place of taking a checkpoint, packing it and recovering from it.
 
 The group serves all the time, is whole again afterwards, takes a checkpoint that is verified, and
 nothing is left behind.  The names are those of checkpoint/fault_points.h; a new one that is not
-walked through here fails the story.
+walked through here fails the scenario.
 """
 import contextlib
 import glob
@@ -21,7 +21,7 @@ import _harness as h
 from checkpoints import check_equal, checkpoint, control, listed
 from dav_race import dav_configuration
 
-# Where whose process dies: the node itself (with its server), the server's keeper (and so the
+# Where whose process dies: the node itself (with its server), the server's supervisor (and so the
 # node), or the packer, which the node outlives.
 TAKING = ("begin.made", "take.preparing", "take.held", "take.resting", "take.asked", "take.dumped",
           "take.released", "dump.begun", "dump.preparing", "dump.running", "dump.done")
@@ -36,7 +36,7 @@ ELSEWHERE = ("ship.manifest", "ship.bytes", "ship.verified", "ship.renamed", "tr
              "truncate.dropped", "send.asked", "send.manifest", "send.piece", "fetch.answered",
              "fetch.agreed", "restart.noted", "restart.kept", "restart.renewed",
              "restart.running")
-# A replica that comes back three times in a row without lasting is given up by crane-run.
+# A replica that recovers three times in a row without lasting is given up by crane-run.
 RETURNS_MAX = 3
 KEPT = 3
 
@@ -61,13 +61,13 @@ def left_by_criu():
 class Walk:
     """A group at a time, which is replaced before crane-run gives one of its replicas up."""
 
-    def __init__(self, story):
-        self.story, self.group, self.load = story, None, None
+    def __init__(self, scenario):
+        self.scenario, self.group, self.load = scenario, None, None
         self.returns = {}
 
     def begin(self):
         port = h.free_port()
-        self.group = h.Group(self.story, h.redis_program(port), port=port,
+        self.group = h.Group(self.scenario, h.redis_program(port), port=port,
                              options=["--test-only-faults"])
         self.group.__enter__()
         self.load = h.Load(port, clients=3)
@@ -78,15 +78,16 @@ class Walk:
         """Judges what the group has lived through."""
         self.load.stop()
         problems = self.load.problems()
-        self.story.check(not problems, "no acknowledged increment is lost", "; ".join(problems[:5]))
-        check_equal(self.story, self.group, "after the faults")
+        self.scenario.check(not problems, "no acknowledged increment is lost",
+                            "; ".join(problems[:5]))
+        check_equal(self.scenario, self.group, "after the faults")
         self.group.__exit__(None, None, None)
         self.group = None
-        self.story.check(not left_by_criu(), "a killed CRIU leaves no directories in /tmp",
-                         repr(left_by_criu()))
+        self.scenario.check(not left_by_criu(), "a killed CRIU leaves no directories in /tmp",
+                            repr(left_by_criu()))
 
     def follower(self, returns):
-        """One that can still come back so often, with the group that it belongs to."""
+        """One that can still recover so often, with the group that it belongs to."""
         if self.group is not None:
             able = [n for n, had in self.returns.items()
                     if had + returns <= RETURNS_MAX and n != self.group.leader()]
@@ -117,7 +118,7 @@ class Walk:
 
     def judge(self, number, place, fault):
         """The group serves, and keeps a checkpoint of this replica that is well."""
-        group, check = self.group, self.story.check
+        group, check = self.group, self.scenario.check
         self.load.progress()
         checkpoint(group, number)
         status, text = control(group, "checkpoint", "verify", group.name)
@@ -145,7 +146,7 @@ class Walk:
 
     def taking(self, place):
         number = self.follower(1)
-        checkpoint(self.group, number)   # what it comes back from
+        checkpoint(self.group, number)   # what it recovers from
         before, fault = self.group.replica(number)["node_pid"], self.arm(number, place)
         control(self.group, "checkpoint", "now", self.group.name, "--replica", str(number))
         self.returns[number] += 1
@@ -161,10 +162,11 @@ class Walk:
         fault = self.arm(number, place)
         status, text = control(self.group, "checkpoint", "now", self.group.name, "--replica",
                                str(number))
-        self.story.check(status != 0 and "was killed" in text, f"{place}: told", f"{status} {text}")
+        self.scenario.check(status != 0 and "was killed" in text, f"{place}: told",
+                            f"{status} {text}")
         self.judge(number, place, fault)
-        self.story.check(self.group.replica(number)["node_pid"] == before,
-                         f"{place}: the replica outlives it")
+        self.scenario.check(self.group.replica(number)["node_pid"] == before,
+                            f"{place}: the replica outlives it")
 
     def returning(self, place):
         number = self.follower(2)
@@ -177,9 +179,9 @@ class Walk:
         self.judge(number, place, fault)
 
     def orphans(self):
-        """The keeper dies anywhere in CRIU's work: of that nothing is left, either."""
+        """The supervisor dies anywhere in CRIU's work: of that nothing is left, either."""
         seed = int(os.environ.get("CRANE_SEED", 0)) or random.SystemRandom().randrange(1, 1 << 31)
-        self.story.say(f"keepers are killed at times of CRANE_SEED={seed}")
+        self.scenario.say(f"supervisors are killed at times of CRANE_SEED={seed}")
         random_times = random.Random(seed)
         for _ in range(4):
             number = self.follower(2)
@@ -190,29 +192,30 @@ class Walk:
 
             def restoring():
                 node = self.group.replica(number)["node_pid"]
-                keepers = [] if node in (before, None) else [
+                supervisors = [] if node in (before, None) else [
                     p for p in h.children(node)
-                    if h.name_of(p) == "crane-keeper" and h.children(p)]
-                return (node, keepers[0]) if keepers else None
-            node, keeper = h.wait_until(restoring, 20, "a server is brought back")
+                    if h.name_of(p) == "crane-container" and h.children(p)]
+                return (node, supervisors[0]) if supervisors else None
+            node, supervisor = h.wait_until(restoring, 20, "a server is brought back")
             time.sleep(random_times.random() * 0.08)   # what is hit, not what is waited for
             with contextlib.suppress(ProcessLookupError):
-                os.kill(keeper, signal.SIGKILL)
-            self.whole(number, node, "a killed keeper")
+                os.kill(supervisor, signal.SIGKILL)
+            self.whole(number, node, "a killed supervisor")
             servers = self.servers()
-            self.story.check(len(servers) == 3, "a killed keeper: three servers run", repr(servers))
+            self.scenario.check(len(servers) == 3, "a killed supervisor: three servers run",
+                                repr(servers))
 
 
-def killed_servers(story):
+def killed_servers(scenario):
     """A server of several processes is killed anywhere in a dump: its replica does not wait for
     CRIU, which may wait for processes that it traces."""
     seed = int(os.environ.get("CRANE_SEED", 0)) or random.SystemRandom().randrange(1, 1 << 31)
-    story.say(f"servers are killed at times of CRANE_SEED={seed}")
+    scenario.say(f"servers are killed at times of CRANE_SEED={seed}")
     random_times = random.Random(seed)
     port = h.free_port()
-    conf = dav_configuration(story.work, port)
+    conf = dav_configuration(scenario.work, port)
     for _ in range(5):
-        with h.Group(story, ["apache2", "-f", str(conf)], port=port) as group:
+        with h.Group(scenario, ["apache2", "-f", str(conf)], port=port) as group:
             checkpoint(group, (group.leader() + 1) % 3)
             for turn in range(4):
                 number = [n for n in range(3) if n != group.leader()][turn % 2]
@@ -229,16 +232,16 @@ def killed_servers(story):
                         and said["server_pid"]
                 h.wait_until(back, 40, f"replica {number} is back")   # CRIU's limit is 60 s
                 asking.join(60)
-    story.check(True, "20 servers killed in dumps: all are back")
+    scenario.check(True, "20 servers killed in dumps: all are back")
 
 
-def body(story):
+def body(scenario):
     if not h.can_contain():
         raise h.CannotRun("checkpoints need root and LXC")
     known = set(TAKING + PACKING + RETURNING + ELSEWHERE)
-    story.check(named_in_header() == known, "every named place is walked through",
-                repr(named_in_header() ^ known))
-    walk = Walk(story)
+    scenario.check(named_in_header() == known, "every named place is walked through",
+                   repr(named_in_header() ^ known))
+    walk = Walk(scenario)
     try:
         for places, way in ((TAKING, walk.taking), (PACKING, walk.packing),
                             (RETURNING, walk.returning)):
@@ -247,7 +250,7 @@ def body(story):
         walk.orphans()
         walk.end()
         h.need("apache2")
-        killed_servers(story)
+        killed_servers(scenario)
     finally:
         if walk.group is not None:
             walk.group.explain()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of a follower under load; a killed replica that comes back from one, and then leads.
+"""Checkpoints of a follower under load; a killed replica that recovers from one, and then leads.
 
 Quick: redis with clients that never disconnect, and one server of each kind of process tree;
 --full: every server of the matrix, 20 checkpoints each, with a table of times (CRANE, table 2).
@@ -30,7 +30,7 @@ STORIES = ("redis", "apache", "memcached", "nginx", "postgresql", "mariadb", "sl
 
 
 def control(group, *words):
-    done = subprocess.run([str(group.story.out / "crane-ctl"), "--dir", str(group.home), *words],
+    done = subprocess.run([str(group.scenario.out / "crane-ctl"), "--dir", str(group.home), *words],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=200,
                           check=False)
     return done.returncode, done.stdout.strip()
@@ -45,7 +45,7 @@ def checkpoint(group, number):
     return {what: said[f"{what}_us"] / 1000 for what in ("rest", "held", "pack")}
 
 
-def come_back(group, number):
+def recover(group, number):
     """Kills the node of a replica, and with it its server; until it is back and has caught up."""
     before = group.replica(number)["node_pid"]
     end = max(s["last"] for s in group.statuses().values() if s)
@@ -57,7 +57,7 @@ def come_back(group, number):
             return None
         said = group.status(number)
         return said if said and said["applied"] >= end and said["server_pid"] else None
-    return h.wait_until(is_back, 30, f"replica {number} comes back and catches up")
+    return h.wait_until(is_back, 30, f"replica {number} recovers and catches up")
 
 
 def lead(group, number):
@@ -90,7 +90,7 @@ class Worker(threading.Thread):
         self.join(120)
 
 
-def check_equal(story, group, what, alarmed=False):
+def check_equal(scenario, group, what, alarmed=False):
     group.settle(60)
 
     def at_one_place():   # timers of an idle server go on: asked until all stand at one entry
@@ -98,43 +98,43 @@ def check_equal(story, group, what, alarmed=False):
         still = all(s and s["settled"] for s in said.values())
         return said if still and len({s["applied"] for s in said.values()}) == 1 else None
     said = h.wait_until(at_one_place, 30, f"{what}: the replicas rest at one entry")
-    story.check(len(said) == 3, f"{what}: three replicas live", repr(group.brief()))
+    scenario.check(len(said) == 3, f"{what}: three replicas live", repr(group.brief()))
     same = {(s["clock"], s["schedule_hash"]) for s in said.values()}
-    story.check(len(same) == 1, f"{what}: schedules are equal", repr(group.brief()))
+    scenario.check(len(same) == 1, f"{what}: schedules are equal", repr(group.brief()))
     if not alarmed:
-        story.check(not any(s["verified"]["alarm"] for s in said.values()), f"{what}: no alarm",
-                    repr({n: s["verified"] for n, s in said.items()}))
+        scenario.check(not any(s["verified"]["alarm"] for s in said.values()), f"{what}: no alarm",
+                       repr({n: s["verified"] for n, s in said.items()}))
 
 
-def one_kind(story, kind, count):
+def one_kind(scenario, kind, count):
     """`count` checkpoints under load, a return from the last, and the lead for who returned."""
-    server = kind(m.place_of(story, kind), h.free_port())
+    server = kind(m.place_of(scenario, kind), h.free_port())
     what = kind.name
-    with h.Group(story, server.command, port=server.port, options=server.options) as group:
+    with h.Group(scenario, server.command, port=server.port, options=server.options) as group:
         h.wait_until(server.ready, 60, f"{what}: it answers")
         follower = (group.leader() + 1) % 3
         problems, times = [], []
         for _ in range(count):
             with Worker(server, problems):
                 times.append(checkpoint(group, follower))
-        story.check(not problems, f"{what}: clients see nothing of checkpoints",
-                    "; ".join(problems))
-        check_equal(story, group, f"{what}: after {count} checkpoints")
-        said = come_back(group, follower)
-        story.check(said["checkpoint"]["restored_at"] > 0, f"{what}: it came from a checkpoint",
-                    repr(said["checkpoint"]))
+        scenario.check(not problems, f"{what}: clients see nothing of checkpoints",
+                       "; ".join(problems))
+        check_equal(scenario, group, f"{what}: after {count} checkpoints")
+        said = recover(group, follower)
+        scenario.check(said["checkpoint"]["restored_at"] > 0, f"{what}: it came from a checkpoint",
+                       repr(said["checkpoint"]))
         server.load(server.requests[0])
-        check_equal(story, group, f"{what}: after the return")
+        check_equal(scenario, group, f"{what}: after the return")
         lead(group, follower)
         server.load(server.requests[0])
-        check_equal(story, group, f"{what}: with the returned replica as leader")
+        check_equal(scenario, group, f"{what}: with the returned replica as leader")
         held = server.state()
         if held:
-            story.say(f"{what}: {held}")
+            scenario.say(f"{what}: {held}")
     for part in ("rest", "held", "pack"):
         all_of = [t[part] for t in times]
-        story.say(f"{what}: {part} {statistics.median(all_of):.0f} ms "
-                  f"({min(all_of):.0f} .. {max(all_of):.0f}) of {count}")
+        scenario.say(f"{what}: {part} {statistics.median(all_of):.0f} ms "
+                     f"({min(all_of):.0f} .. {max(all_of):.0f}) of {count}")
     h.shutil.rmtree(server.work)
 
 
@@ -153,67 +153,69 @@ def flip(file):
         f.write(bytes([byte ^ 1]))
 
 
-def look_at_files(story, group, number):
+def look_at_files(scenario, group, number):
     """crane-ctl lists and verifies the one checkpoint there is; names a file that is damaged."""
     one, at = listed(group), group.status(number)["checkpoint"]["last"]
-    story.check([(c["replica"], c["index"], c["verified"], c["damage"]) for c in one]
-                == [(number, at, True, None)] and one[0]["bytes"] > 0, "listed as verified",
-                repr(one))
+    scenario.check([(c["replica"], c["index"], c["verified"], c["damage"]) for c in one]
+                   == [(number, at, True, None)] and one[0]["bytes"] > 0, "listed as verified",
+                   repr(one))
     status, text = control(group, "checkpoint", "verify", group.name)
-    story.check(status == 0 and one[0]["name"] in text, "verified well", f"{status}: {text}")
+    scenario.check(status == 0 and one[0]["name"] in text, "verified well", f"{status}: {text}")
     file = pathlib.Path(one[0]["path"]) / "images.pack"
     flip(file)
     status, text = control(group, "checkpoint", "verify", group.name, f"{one[0]['view']}.{at}")
-    story.check(status == 5 and str(file) in text, "damage is found, and its file named",
-                f"{status}: {text}")
-    story.check(not listed(group)[0]["verified"], "its mark is gone")
+    scenario.check(status == 5 and str(file) in text, "damage is found, and its file named",
+                   f"{status}: {text}")
+    scenario.check(not listed(group)[0]["verified"], "its mark is gone")
     flip(file)
     status, text = control(group, "checkpoint", "verify", group.name)
-    story.check(status == 0 and listed(group)[0]["verified"], "mended", f"{status}: {text}")
+    scenario.check(status == 0 and listed(group)[0]["verified"], "mended", f"{status}: {text}")
     status, text = control(group, "checkpoint", "verify", group.name, "1.999999")
-    story.check(status == 3 and "no such checkpoint" in text, "none of that name",
-                f"{status}: {text}")
+    scenario.check(status == 3 and "no such checkpoint" in text, "none of that name",
+                   f"{status}: {text}")
     text = control(group, "status", group.name)[1]
-    story.check(f"checkpoint: entry {at} by replica {number}, held for " in text,
-                "status tells of it", text)
+    scenario.check(f"checkpoint: entry {at} by replica {number}, held for " in text,
+                   "status tells of it", text)
 
 
-def counting(story):
+def counting(scenario):
     """Acknowledged increments survive a return and the returned replica's reign. A copy of a
     checkpoint, for drill()."""
     port = h.free_port()
-    with h.Group(story, h.redis_program(port), port=port) as group:
+    with h.Group(scenario, h.redis_program(port), port=port) as group:
         with h.Load(port) as load:
             follower = (group.leader() + 1) % 3
             checkpoint(group, follower)
             load.progress()
-            look_at_files(story, group, follower)
-            at = come_back(group, follower)["checkpoint"]["restored_at"]
+            look_at_files(scenario, group, follower)
+            at = recover(group, follower)["checkpoint"]["restored_at"]
             load.progress()
             text = control(group, "status", group.name)[1]
-            story.check(f"replica {follower} came back from the checkpoint at entry {at}" in text,
-                        "status tells who came back", text)
+            scenario.check(f"replica {follower} recovered from the checkpoint at entry {at}"
+                           in text,
+                           "status tells who recovered", text)
             log = group.dir / f"r{follower}/node.log"
             h.wait_until(lambda: "caught up at entry" in log.read_text(), 30,
-                         "who came back may lead")
+                         "who recovered may lead")
             lead(group, follower)
             load.progress()
             load.stop()
             problems = load.problems()
-            story.check(not problems, "no acknowledged increment is lost", "; ".join(problems[:5]))
-        check_equal(story, group, "counting clients")
+            scenario.check(not problems, "no acknowledged increment is lost",
+                           "; ".join(problems[:5]))
+        check_equal(scenario, group, "counting clients")
         there = listed(group)
-    story.check(listed(group) == there and there, "listed when the group has ended", repr(there))
+    scenario.check(listed(group) == there and there, "listed when the group has ended", repr(there))
     newest = pathlib.Path(max(there, key=lambda c: c["index"])["path"])
-    return pathlib.Path(shutil.copytree(newest, story.work / "younger" / newest.name))
+    return pathlib.Path(shutil.copytree(newest, scenario.work / "younger" / newest.name))
 
 
-def drill(story, younger):
-    """A wrong bit in one replica's output: it is fenced, comes back, and is equal again. What it
+def drill(scenario, younger):
+    """A wrong bit in one replica's output: it is fenced, recovers, and is equal again. What it
     had kept behind the last verified entry, here one that was put there, is gone."""
     port = h.free_port()
     flipped = 2
-    with h.Group(story, h.redis_program(port), port=port,
+    with h.Group(scenario, h.redis_program(port), port=port,
                  options=["--test-only-flip", str(flipped)]) as group:
         first = group.replica(flipped)["node_pid"]
         takes = next(n for n in (0, 1) if n != group.leader())
@@ -238,60 +240,60 @@ def drill(story, younger):
             said = group.status(flipped) if state["node_pid"] not in (first, None) else None
             return said and said["checkpoint"]["restored_at"] > 0 and said["verified"]["index"] > \
                 said["checkpoint"]["restored_at"]
-        h.wait_until(is_back, 60, "the fenced replica comes back and is verified")
+        h.wait_until(is_back, 60, "the fenced replica recovers and is verified")
         alarms = (group.dir / f"r{flipped}" / "node.log").read_text()
-        story.check(f"replica {flipped} diverged from the majority" in alarms,
-                    "the wrong replica was found", alarms[-2000:])
-        story.check(f"checkpoint {kept.name} is younger than the last verified entry" in alarms
-                    and not kept.exists(), "what it had kept behind the last verified entry is "
-                    "gone", alarms[-2000:])
-        found_within_a_period(story, flipped, alarms)
-        check_equal(story, group, "drill", alarmed=True)
+        scenario.check(f"replica {flipped} diverged from the majority" in alarms,
+                       "the wrong replica was found", alarms[-2000:])
+        scenario.check(f"checkpoint {kept.name} is younger than the last verified entry" in alarms
+                       and not kept.exists(), "what it had kept behind the last verified entry is "
+                       "gone", alarms[-2000:])
+        found_within_a_period(scenario, flipped, alarms)
+        check_equal(scenario, group, "drill", alarmed=True)
 
 
-def found_within_a_period(story, flipped, log):
+def found_within_a_period(scenario, flipped, log):
     """The cut that found it is the first one behind the wrong bit: the last cut at which all were
     equal was before."""
     wrong = re.search(r"^(\S+) .* behind entry (\d+) is wrong", log, re.M)
     alarm = re.search(rf"^(\S+) .*replica {flipped} diverged from the majority between "
                       r"log index (\d+) and (\d+)", log, re.M)
     if not wrong or not alarm:
-        return story.check(False, "the log tells the wrong bit and the alarm", log[-2000:])
+        return scenario.check(False, "the log tells the wrong bit and the alarm", log[-2000:])
     at, (before, cut) = int(wrong[2]), (int(alarm[2]), int(alarm[3]))
     when = [datetime.datetime.fromisoformat(found[1]) for found in (wrong, alarm)]
-    story.say(f"a wrong bit behind entry {at}, found by the cut at {cut} (the one before: "
-              f"{before}), {(when[1] - when[0]).total_seconds() * 1000:.0f} ms later")
-    story.check(before <= at <= cut, "drill: found by the first cut behind it",
-                f"{before} {at} {cut}")
+    scenario.say(f"a wrong bit behind entry {at}, found by the cut at {cut} (the one before: "
+                 f"{before}), {(when[1] - when[0]).total_seconds() * 1000:.0f} ms later")
+    scenario.check(before <= at <= cut, "drill: found by the first cut behind it",
+                   f"{before} {at} {cut}")
 
 
-def pages(story):
+def pages(scenario):
     """Files that are replaced all the time keep what a restored server knows of them."""
     port = h.free_port()
-    conf = dav_configuration(story.work, port)
-    with h.Group(story, ["apache2", "-f", str(conf)], port=port) as group:
+    conf = dav_configuration(scenario.work, port)
+    with h.Group(scenario, ["apache2", "-f", str(conf)], port=port) as group:
         with Pages(port, 1) as load:
             load.progress(200)
             follower = (group.leader() + 1) % 3
             checkpoint(group, follower)
             load.progress(50)
-            come_back(group, follower)
+            recover(group, follower)
             load.progress(200)
             load.stop()
             problems = load.problems()
-            story.check(not problems, "pages: no acknowledged page is lost",
-                        "; ".join(problems[:5]))
-        check_equal(story, group, "pages")
+            scenario.check(not problems, "pages: no acknowledged page is lost",
+                           "; ".join(problems[:5]))
+        check_equal(scenario, group, "pages")
 
 
-def by_themselves(story):
+def by_themselves(scenario):
     """Followers take turns by the clock, or when the log has grown; a single replica if asked."""
     for options, replicas in ((["--checkpoint-every", "1"], 3),
                               (["--checkpoint-every", "0", "--checkpoint-log", "1"], 3),
                               (["--checkpoint-every", "1"], 1)):
         port = h.free_port()
         what = " ".join(options) + f", {replicas} replicas"
-        with h.Group(story, h.redis_program(port), port=port, replicas=replicas,
+        with h.Group(scenario, h.redis_program(port), port=port, replicas=replicas,
                      options=options) as group:
             client = h.Redis(port, 30)
             takers = {n for n in range(replicas) if replicas == 1 or n != group.leader()}
@@ -303,25 +305,25 @@ def by_themselves(story):
                     and said
             said = h.wait_until(all_took, 60, f"{what}: checkpoints of {takers}")
             client.close()
-            story.check(all(not s["checkpoint"]["taken"] for n, s in said.items()
-                            if n not in takers), f"{what}: by followers only",
-                        repr({n: s["checkpoint"] for n, s in said.items()}))
+            scenario.check(all(not s["checkpoint"]["taken"] for n, s in said.items()
+                               if n not in takers), f"{what}: by followers only",
+                           repr({n: s["checkpoint"] for n, s in said.items()}))
     port = h.free_port()
-    with h.Group(story, h.redis_program(port), port=port, container=False) as group:
+    with h.Group(scenario, h.redis_program(port), port=port, container=False) as group:
         text = control(group, "status", group.name)[1]
-        story.check("checkpoint: none are taken: the server runs without a container" in text,
-                    "status says why there are none", text)
+        scenario.check("checkpoint: none are taken: the server runs without a container" in text,
+                       "status says why there are none", text)
 
 
-def lost_early(story):
-    """A replica that is lost before there is any checkpoint comes back when there is one."""
+def lost_early(scenario):
+    """A replica that is lost before there is any checkpoint recovers when there is one."""
     port = h.free_port()
-    with h.Group(story, h.redis_program(port), port=port) as group:
+    with h.Group(scenario, h.redis_program(port), port=port) as group:
         follower = (group.leader() + 1) % 3
-        said = come_back(group, follower)
-        story.check(said["checkpoint"]["restored_at"] > 0 and said["checkpoint"]["taken"] == 0,
-                    "lost early: it came from another's checkpoint", repr(said["checkpoint"]))
-        check_equal(story, group, "lost early")
+        said = recover(group, follower)
+        scenario.check(said["checkpoint"]["restored_at"] > 0 and said["checkpoint"]["taken"] == 0,
+                       "lost early: it came from another's checkpoint", repr(said["checkpoint"]))
+        check_equal(scenario, group, "lost early")
 
 
 STAT_SERVER = """
@@ -340,20 +342,20 @@ while True:
 """
 
 
-def same_names(story):
+def same_names(scenario):
     """Inode numbers and times that the server has seen are the same after a return."""
     port = h.free_port()
     program = ["/usr/bin/python3", "-c", STAT_SERVER, str(port)]
-    with h.Group(story, program, port=port) as group:
+    with h.Group(scenario, program, port=port) as group:
         before = h.http(port, b"?", 10)
         follower = (group.leader() + 1) % 3
         checkpoint(group, follower)
-        come_back(group, follower)
+        recover(group, follower)
         lead(group, follower)
         after = h.wait_until(lambda: asked(port), 20, "the returned replica answers")
-        story.check(before == after, "files have the names and times they had",
-                    f"{before!r} {after!r}")
-        check_equal(story, group, "names")
+        scenario.check(before == after, "files have the names and times they had",
+                       f"{before!r} {after!r}")
+        check_equal(scenario, group, "names")
 
 
 def asked(port):
@@ -368,22 +370,22 @@ def kinds():
     return found
 
 
-def body(story):
+def body(scenario):
     if not h.can_contain():
         raise h.CannotRun("checkpoints need root and LXC")
-    drill(story, counting(story))
-    same_names(story)
-    by_themselves(story)
-    lost_early(story)
+    drill(scenario, counting(scenario))
+    same_names(scenario)
+    by_themselves(scenario)
+    lost_early(scenario)
     h.need("apache2")
-    pages(story)
+    pages(scenario)
     chosen = os.environ.get("CRANE_KIND", "")
     for kind in kinds():
-        named = chosen in kind.name if chosen else story.full or kind.name in QUICK
+        named = chosen in kind.name if chosen else scenario.full or kind.name in QUICK
         if not named:
             continue
         h.need(*kind.programs)
-        one_kind(story, kind, 20 if story.full else 3)
+        one_kind(scenario, kind, 20 if scenario.full else 3)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def resident_mib(pid):
     return int(text[text.index("VmRSS:"):].split()[1]) >> 10
 
 
-def never_reading(story, group, port):
+def never_reading(scenario, group, port):
     """Clients that ask for much and read nothing must not grow the node."""
     before = resident_mib(group.replica(group.leader())["node_pid"])
     clients = []
@@ -64,12 +64,12 @@ def never_reading(story, group, port):
     after = resident_mib(group.replica(group.leader())["node_pid"])
     for s in clients:
         s.close()
-    story.check(b"200 OK" in answer, "others are served meanwhile", repr(answer[:100]))
-    story.check(after - before < 120, "20 clients that read nothing, 400 MB asked for: the node "
-                f"does not grow ({before} to {after} MiB)")
+    scenario.check(b"200 OK" in answer, "others are served meanwhile", repr(answer[:100]))
+    scenario.check(after - before < 120, "20 clients that read nothing, 400 MB asked for: the node "
+                   f"does not grow ({before} to {after} MiB)")
 
 
-def many(story, port, count):
+def many(scenario, port, count):
     """Holds `count` connections open at once, then uses each."""
     clients, served = [], 0
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -85,93 +85,94 @@ def many(story, port, count):
     finally:
         for s in clients:
             s.close()
-    story.check(served == count, f"{count} connections at once", f"{served} were served")
+    scenario.check(served == count, f"{count} connections at once", f"{served} were served")
 
 
-def apache_part(story):
+def apache_part(scenario):
     port = h.free_port()
     extra = "\n".join((
         "<IfModule !mod_dav.c>\n  LoadModule dav_module /usr/lib/apache2/modules/mod_dav.so",
         "  LoadModule dav_fs_module /usr/lib/apache2/modules/mod_dav_fs.so\n</IfModule>",
-        f"DavLockDB {story.work}/davlock/db\nAlias /dav {story.work}/dav",
-        f"<Directory {story.work}/dav>\n  Dav On\n  Require all granted\n</Directory>"))
-    conf = h.apache_configuration(story.work, port, extra)
+        f"DavLockDB {scenario.work}/davlock/db\nAlias /dav {scenario.work}/dav",
+        f"<Directory {scenario.work}/dav>\n  Dav On\n  Require all granted\n</Directory>"))
+    conf = h.apache_configuration(scenario.work, port, extra)
     for name in ("dav", "davlock"):
-        (story.work / name).mkdir()
-        (story.work / name).chmod(0o777)
-    with h.Group(story, ["apache2", "-f", str(conf)], port=port, record=True) as group:
+        (scenario.work / name).mkdir()
+        (scenario.work / name).chmod(0o777)
+    with h.Group(scenario, ["apache2", "-f", str(conf)], port=port, record=True) as group:
         answer = half_close(port)
-        story.check(answer.endswith(b"x" * 100 + b"\n"), "half-closed: the whole answer comes",
-                    repr(answer[:200]))
+        scenario.check(answer.endswith(b"x" * 100 + b"\n"), "half-closed: the whole answer comes",
+                       repr(answer[:200]))
         for request in (b"", b"GET /1k", b"GET /1m.bin HTTP/1.0\r\n\r\n"):
             for _ in range(5):
                 reset(port, request)
-        story.check(b"200 OK" in half_close(port), "15 clients reset: the server goes on")
+        scenario.check(b"200 OK" in half_close(port), "15 clients reset: the server goes on")
         got = slow(port, b"/1m.bin", 16384)
-        story.check(got > 1 << 20, "a slow reader gets all of 1 MB", f"{got} bytes")
+        scenario.check(got > 1 << 20, "a slow reader gets all of 1 MB", f"{got} bytes")
         if group.container:
             page = os.urandom(10 << 20)
             answer = h.http(port, b"PUT /dav/large HTTP/1.0\r\nContent-Length: %d\r\n\r\n"
                             % len(page) + page, 60)
-            story.check(b" 201 " in answer[:20], "a body of 10 MB is taken", repr(answer[:100]))
+            scenario.check(b" 201 " in answer[:20], "a body of 10 MB is taken", repr(answer[:100]))
             back = h.http(port, b"GET /dav/large HTTP/1.0\r\n\r\n", 60)
-            story.check(back.endswith(page), "and comes back", f"{len(back)} bytes")
-        never_reading(story, group, port)
+            scenario.check(back.endswith(page), "and comes back", f"{len(back)} bytes")
+        never_reading(scenario, group, port)
         group.settle()
         group.check_calm()
         group.stop()
-        story.say("crane-diff: " + str(story.check_equal(group, what="apache: outputs equal")))
+        scenario.say("crane-diff: " + str(scenario.check_equal(group,
+                                                               what="apache: outputs equal")))
 
 
-def redis_part(story):
-    port, count = h.free_port(), 3000 if story.full else 500
-    with h.Group(story, h.redis_program(port, "--maxclients", "6000"), port=port,
+def redis_part(scenario):
+    port, count = h.free_port(), 3000 if scenario.full else 500
+    with h.Group(scenario, h.redis_program(port, "--maxclients", "6000"), port=port,
                  record=True) as group:
-        many(story, port, count)
+        many(scenario, port, count)
         group.settle()
         group.check_calm()
         group.stop()
-        story.say("crane-diff: " + str(story.check_equal(group, what="redis: outputs equal")))
+        scenario.say("crane-diff: " + str(scenario.check_equal(group, what="redis: outputs equal")))
 
 
-def full_disk(story):
+def full_disk(scenario):
     """The recordings' file system is full: recording stops, the service does not."""
-    small = story.work / "small"
+    small = scenario.work / "small"
     small.mkdir()
     if os.geteuid() != 0 or subprocess.run(
             ["mount", "-t", "tmpfs", "-o", "size=9m", "none", str(small)]).returncode != 0:
-        story.say("no small file system can be made here: the full disk is left out")
+        scenario.say("no small file system can be made here: the full disk is left out")
         return
     try:
         port = h.free_port()
-        group = h.Group(story, h.redis_program(port), port=port, record=True)
+        group = h.Group(scenario, h.redis_program(port), port=port, record=True)
         group.record = small
         with group:
             client, big = h.Redis(port, 20), b"v" * 200000
             client("SET", "k", big)
             for _ in range(60):
                 story_bytes = client("GET", "k")
-            story.check(story_bytes == big and client("PING") == "PONG",
-                        "a full disk under the recordings: the service goes on")
+            scenario.check(story_bytes == big and client("PING") == "PONG",
+                           "a full disk under the recordings: the service goes on")
             client.close()
             group.settle()
             group.check_calm()
             group.stop()
             status, text = group.diff()
-            story.check(status == 1 and "recording stopped" in text, "the recordings say so",
-                        f"exit {status}: {text[-500:]}")
+            scenario.check(status == 1 and "recording stopped" in text, "the recordings say so",
+                           f"exit {status}: {text[-500:]}")
     finally:
         subprocess.run(["umount", "-l", str(small)], check=False)
 
 
-def body(story):
+def body(scenario):
     if shutil.which("apache2", path=os.environ["PATH"] + ":/usr/sbin"):
-        apache_part(story)
+        apache_part(scenario)
     else:
         print("SKIPPED: e2e/clients: apache2 is not installed")
     h.need("redis-server")
-    redis_part(story)
-    full_disk(story)
+    redis_part(scenario)
+    full_disk(scenario)
 
 
 h.tell("clients", body)

@@ -76,16 +76,16 @@ def obeyed(group, numbers):
     return [(group.status(n) or {}).get("preempted", 0) for n in numbers]
 
 
-def body(story):
+def body(scenario):
     h.need(*Computing.programs, "awk")
     if not h.can_contain():
         raise h.CannotRun("needs root and LXC")
-    server = Computing(m.place_of(story, Computing), h.free_port())
-    with h.Group(story, server.command, port=server.port, record=True,
+    server = Computing(m.place_of(scenario, Computing), h.free_port())
+    with h.Group(scenario, server.command, port=server.port, record=True,
                  options=["--perturb", "1"]) as group:
         h.wait_until(server.ready, 60, "apache2 answers")
-        story.check(server.ask()[1].startswith("result "), "a program of CGI computes",
-                    repr(server.ask()))
+        scenario.check(server.ask()[1].startswith("result "), "a program of CGI computes",
+                       repr(server.ask()))
         with Load(server) as load:
             load.more(30)
             killed = group.leader()
@@ -93,14 +93,14 @@ def body(story):
             load.more(30)
         live = [n for n in range(3) if n != killed]
         said = group.settle(60, numbers=live)
-        story.check(len(said) == 2, "two replicas live on", repr(group.brief()))
+        scenario.check(len(said) == 2, "two replicas live on", repr(group.brief()))
         counts = obeyed(group, live)
-        story.check(min(counts) > 0, "computations left the schedule", repr(counts))
-        story.check(not load.wrong, f"{load.answers} answers are right", repr(load.wrong[:2]))
-        story.say(f"{load.answers} answers; computations that left: {counts}")
+        scenario.check(min(counts) > 0, "computations left the schedule", repr(counts))
+        scenario.check(not load.wrong, f"{load.answers} answers are right", repr(load.wrong[:2]))
+        scenario.say(f"{load.answers} answers; computations that left: {counts}")
         group.stop()
-        story.say(story.check_equal(group, recordings=live))
-        story.say(story.check_schedule(group, recordings=live))
+        scenario.say(scenario.check_equal(group, recordings=live))
+        scenario.say(scenario.check_schedule(group, recordings=live))
 
 
 h.tell("computations", body)

@@ -78,9 +78,9 @@ def malformed(channel):
     yield b'{"do":"' + b"x" * 8000 + b'"}', "too_large"
 
 
-def refuse_malformed(story, group):
-    status, text = h.ctl(story, "schema", "-o", "json")
-    story.check(status == 0, "crane-ctl schema", text[-300:])
+def refuse_malformed(scenario, group):
+    status, text = h.ctl(scenario, "schema", "-o", "json")
+    scenario.check(status == 0, "crane-ctl schema", text[-300:])
     schema = json.loads(text)
     channel = next(c for c in schema["channels"] if c["name"] == "node")
     pids = [group.status(i)["pid"] for i in range(3)]
@@ -95,9 +95,9 @@ def refuse_malformed(story, group):
                 and answer["error"] in schema["errors"]
             if not good:
                 bad.append((number, request[:80], error, answer))
-    story.check(not bad and count > 100, f"{count} malformed requests are refused by kind",
-                str(bad[:5]))
-    story.check([group.status(i)["pid"] for i in range(3)] == pids, "every node lives")
+    scenario.check(not bad and count > 100, f"{count} malformed requests are refused by kind",
+                   str(bad[:5]))
+    scenario.check([group.status(i)["pid"] for i in range(3)] == pids, "every node lives")
     for request in (b'{"do":"checkpoint","replica":"x"}', b'{"do":"checkpoint","tier":7}',
                     b'{"do":"transfer","to":4294967297}'):
         answer = json.loads(ask(group.dir / "r0/control.sock", request))
@@ -133,15 +133,15 @@ def unlike(value, fields, place):
     return bad
 
 
-def as_the_schema_says(story, group, what):
+def as_the_schema_says(scenario, group, what):
     """Every answer has the fields that `crane-ctl schema status` lists, and no others."""
     tables = {d["name"]: d["fields"] for d in
-              json.loads(h.ctl(story, "schema", "status", "-o", "json")[1])["documents"]}
+              json.loads(h.ctl(scenario, "schema", "status", "-o", "json")[1])["documents"]}
     bad = []
     for n in range(3):
         said = group.status(n)
         bad += unlike(said, tables["node"], f"node {n}") if said else []
-    all_of_it = json.loads(h.ctl(story, "--dir", str(group.home), "status", group.name,
+    all_of_it = json.loads(h.ctl(scenario, "--dir", str(group.home), "status", group.name,
                                "-o", "json")[1])
     rows, all_of_it["replicas"] = all_of_it["replicas"], []
     bad += unlike(all_of_it, tables["group"], "group")
@@ -152,42 +152,45 @@ def as_the_schema_says(story, group, what):
         rest = {k: v for k, v in row.items() if k not in names}
         if row["state"] == "ok":
             bad += unlike({**rest, "replica": row["replica"]}, tables["node"], "row")
-    members = h.ctl(story, "--dir", str(group.home), "member", "list", group.name, "-o", "json")[1]
+    members = h.ctl(scenario, "--dir", str(group.home), "member", "list", group.name, "-o",
+                    "json")[1]
     bad += unlike(json.loads(members), tables["members"], "members")
     bad += unlike(group.state(), tables["state"], "state.json")
-    version = json.loads(h.ctl(story, "schema", "-o", "json")[1])["version"]
-    story.check(not bad and all_of_it["version"] == version, f"{what}: answers are as the schema "
-                "says", str(bad[:8]))
+    version = json.loads(h.ctl(scenario, "schema", "-o", "json")[1])["version"]
+    scenario.check(not bad and all_of_it["version"] == version,
+                   f"{what}: answers are as the schema "
+                   "says", str(bad[:8]))
     return all_of_it, rows
 
 
-def status_has_a_schema(story, group):
-    as_the_schema_says(story, group, "well")
+def status_has_a_schema(scenario, group):
+    as_the_schema_says(scenario, group, "well")
     victim = next(n for n in range(3) if n != group.leader())
     pids = [group.replica(n)["node_pid"] for n in range(3)]
     group.signal_node(victim, signal.SIGSTOP)
     try:
-        _, rows = as_the_schema_says(story, group, "a node stopped")
-        story.check(rows[victim]["state"] == "does not answer", "which status tells", rows[victim])
+        _, rows = as_the_schema_says(scenario, group, "a node stopped")
+        scenario.check(rows[victim]["state"] == "does not answer", "which status tells",
+                       rows[victim])
     finally:
         os.kill(pids[victim], signal.SIGCONT)
 
 
-def typos(story):
+def typos(scenario):
     for words, says in ((["stauts"], "unknown command 'stauts'; did you mean 'status'?"),
                         (["leader", "tranfser"], "did you mean 'transfer'?"),
                         ([], "a command is missing: "), (["member"], "member what: list")):
-        status, text = h.ctl(story, *words)
-        story.check(status == 100 and says in text, f"{words}: {says}", f"{status}: {text}")
+        status, text = h.ctl(scenario, *words)
+        scenario.check(status == 100 and says in text, f"{words}: {says}", f"{status}: {text}")
 
 
-def body(story):
-    typos(story)
+def body(scenario):
+    typos(scenario)
     port = h.free_port()
-    with h.Group(story, [sys.executable, "-c", LISTENS, str(port)], port=port,
+    with h.Group(scenario, [sys.executable, "-c", LISTENS, str(port)], port=port,
                  container=False) as group:
-        refuse_malformed(story, group)
-        status_has_a_schema(story, group)
+        refuse_malformed(scenario, group)
+        status_has_a_schema(scenario, group)
 
 
 h.tell("control", body)

@@ -39,30 +39,30 @@ def schedule(replica, points, rest=None, end=1):
     return data + (record(2, rest[0], struct.pack("<QQQ", *rest)) if rest else b"")
 
 
-def schedules(story, diff):
+def schedules(scenario, diff):
     """crane-diff --schedule: equal, the first differing log index, and no verdict."""
     points = [(n, 100 * n, 0xABC000 + n) for n in range(2, 50)]
     rest = (49, 4999, 0x777)
-    home = story.work / "schedules"
+    home = scenario.work / "schedules"
     home.mkdir()
     paths = [home / f"replica-{n}.schedule" for n in range(3)]
     for n, path in enumerate(paths):
         path.write_bytes(schedule(n, points, rest))
     status, text = diff("--schedule", home)
-    story.check(status == 0 and "schedule equal: 3 recordings, 48 log indexes compared, 2 to 49 "
-                "and at rest after it" in text, "equal schedules: exit 0", text)
+    scenario.check(status == 0 and "schedule equal: 3 recordings, 48 log indexes compared, 2 to 49 "
+                   "and at rest after it" in text, "equal schedules: exit 0", text)
     other = points[:30] + [(n, c + 7, h ^ 1) for n, c, h in points[30:]]
     paths[1].write_bytes(schedule(1, other, rest))
     status, text = diff("--schedule", home)
-    story.check(status == 1 and "first difference at log index 32\n" in text
-                and "replica-1.schedule: clock 3207, hash 0000000000abc021" in text
-                and "replica-2.schedule: clock 3200, hash 0000000000abc020" in text
-                and "equal before: log index 31, clock 3100" in text,
-                "another schedule: exit 1, log index and both sides' clock and hash", text)
+    scenario.check(status == 1 and "first difference at log index 32\n" in text
+                   and "replica-1.schedule: clock 3207, hash 0000000000abc021" in text
+                   and "replica-2.schedule: clock 3200, hash 0000000000abc020" in text
+                   and "equal before: log index 31, clock 3100" in text,
+                   "another schedule: exit 1, log index and both sides' clock and hash", text)
     status, text = diff("--schedule", "-o", "json", home)
     found = json.loads(text)
-    story.check(status == 1 and found["verdict"] == "different"
-                and found["difference"]["sides"][1]["clock"] == 3207, "the same as JSON", text)
+    scenario.check(status == 1 and found["verdict"] == "different"
+                   and found["difference"]["sides"][1]["clock"] == 3207, "the same as JSON", text)
     names = record(4, 0, b"none\0pthread_mutex_lock\0read\0")
     maps = record(5, 0, b"400000-402000 r-xp 00001000 fd:00 12  /usr/sbin/server\n")
 
@@ -74,72 +74,76 @@ def schedules(story, diff):
         path.write_bytes(schedule(n, other if n == 1 else points) + names + maps
                          + turns(3150 if n == 1 else 0))
     status, text = diff("--schedule", home)
-    story.check(status == 1 and "first different turn: 3150\n" in text
-                and "replica-0.schedule: thread 4 of process 1: pthread_mutex_lock = 0, "
-                "object beef, called from /usr/sbin/server+0x1010" in text
-                and "replica-1.schedule: thread 4 of process 1: read = 0" in text
-                and "turn 3149, equal: thread 4" in text,
-                "with turns: the first different one, thread, operation, object, caller", text)
+    scenario.check(status == 1 and "first different turn: 3150\n" in text
+                   and "replica-0.schedule: thread 4 of process 1: pthread_mutex_lock = 0, "
+                   "object beef, called from /usr/sbin/server+0x1010" in text
+                   and "replica-1.schedule: thread 4 of process 1: read = 0" in text
+                   and "turn 3149, equal: thread 4" in text,
+                   "with turns: the first different one, thread, operation, object, caller", text)
     status, text = diff("--schedule", "-o", "json", home)
-    story.check(json.loads(text)["turn"]["number"] == 3150, "the same as JSON", text)
+    scenario.check(json.loads(text)["turn"]["number"] == 3150, "the same as JSON", text)
 
     paths[1].write_bytes(schedule(1, points[:30], end=0))
     status, text = diff("--schedule", home)
-    story.check(status == 2 and "schedule unknown: " in text and "ends early" in text
-                and "equal:" not in text, "one that ends early: exit 2, unknown, not equal", text)
+    scenario.check(status == 2 and "schedule unknown: " in text and "ends early" in text
+                   and "equal:" not in text, "one that ends early: exit 2, unknown, not equal",
+                   text)
     status, text = diff("--schedule", "--prefix", home)
-    story.check(status == 0 and "30 log indexes" in text, "with --prefix: exit 0", text)
-    status, text = diff("--schedule", story.work)
-    story.check(status == 2 and "replica-*.schedule" in text, "no schedule there: exit 2", text)
+    scenario.check(status == 0 and "30 log indexes" in text, "with --prefix: exit 0", text)
+    status, text = diff("--schedule", scenario.work)
+    scenario.check(status == 2 and "replica-*.schedule" in text, "no schedule there: exit 2", text)
 
 
-def body(story):
+def body(scenario):
     def diff(*words):
-        done = subprocess.run([str(story.out / "crane-diff"), *map(str, words)], text=True,
+        done = subprocess.run([str(scenario.out / "crane-diff"), *map(str, words)], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20)
         return done.returncode, done.stdout
     page = b"HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 03:00:00 GMT\r\n\r\nhello"
-    paths = [story.work / f"replica-{n}.out" for n in range(3)]
+    paths = [scenario.work / f"replica-{n}.out" for n in range(3)]
     for n, path in enumerate(paths):
         path.write_bytes(recording(n, {5: page, 9: b"+OK\r\n" * 10000}))
-    status, text = diff(story.work)
-    story.check(status == 0 and text.startswith("equal: 3 recordings, 2 connections"),
-                "equal recordings: exit 0", text)
+    status, text = diff(scenario.work)
+    scenario.check(status == 0 and text.startswith("equal: 3 recordings, 2 connections"),
+                   "equal recordings: exit 0", text)
 
     paths[2].write_bytes(recording(2, {5: page.replace(b"03:00:00", b"03:00:01"),
                                        9: b"+OK\r\n" * 10000}))
-    status, text = diff(story.work)
+    status, text = diff(scenario.work)
     at = page.index(b"03:00:00") + 7
-    story.check(status == 1 and f"connection 5 (port 80, client 10.0.0.9:1234): first difference "
-                f"at byte {at}" in text and ">30" in text and ">31" in text,
-                "another second in a Date header: exit 1, connection, offset and both bytes", text)
+    scenario.check(status == 1 and f"connection 5 (port 80, client 10.0.0.9:1234): first "
+                   "difference "
+                   f"at byte {at}" in text and ">30" in text and ">31" in text,
+                   "another second in a Date header: exit 1, connection, offset and both bytes",
+                   text)
     status, text = diff("-o", "json", *paths)
     found = json.loads(text)
     first = found["differences"][0]
-    story.check(status == 1 and not found["equal"] and first["offset"] == at
-                and first["connection"] == 5 and "03:00:01" in first["right_text"]
-                and bytes.fromhex(first["left_hex"]).endswith(b"hello"), "the same as JSON", text)
+    scenario.check(status == 1 and not found["equal"] and first["offset"] == at
+                   and first["connection"] == 5 and "03:00:01" in first["right_text"]
+                   and bytes.fromhex(first["left_hex"]).endswith(b"hello"), "the same as JSON",
+                   text)
 
     whole = recording(1, {5: page, 9: b"+OK\r\n" * 10000}, end=0)
     paths[2].unlink()
     paths[1].write_bytes(whole[:-2000])
-    status, text = diff(story.work)
-    story.check(status == 1 and "ends early" in text and "--prefix" in text,
-                "a killed replica: exit 1, and the way out is named", text)
-    status, text = diff("--prefix", story.work)
-    story.check(status == 0 and "cut short" in text, "with --prefix: exit 0", text)
+    status, text = diff(scenario.work)
+    scenario.check(status == 1 and "ends early" in text and "--prefix" in text,
+                   "a killed replica: exit 1, and the way out is named", text)
+    status, text = diff("--prefix", scenario.work)
+    scenario.check(status == 0 and "cut short" in text, "with --prefix: exit 0", text)
 
     paths[1].write_bytes(whole[:200] + b"?" + whole[201:])
-    for words, expected, cause in (([story.work], 2, "damaged"),
-                                   ([story.work / "absent", paths[0]], 2, "No such"),
+    for words, expected, cause in (([scenario.work], 2, "damaged"),
+                                   ([scenario.work / "absent", paths[0]], 2, "No such"),
                                    ([paths[0]], 2, "one recording"),
-                                   ([story.work / ".."], 2, "replica-*.out"),
+                                   ([scenario.work / ".."], 2, "replica-*.out"),
                                    ([], 100, "recordings is required"),
                                    (["--nonsense", *paths], 100, "--nonsense")):
         status, text = diff(*words)
-        story.check(status == expected and cause in text and text.startswith("crane-diff: "),
-                    f"cannot read: exit {expected}, says {cause}", f"exit {status}: {text}")
-    schedules(story, diff)
+        scenario.check(status == expected and cause in text and text.startswith("crane-diff: "),
+                       f"cannot read: exit {expected}, says {cause}", f"exit {status}: {text}")
+    schedules(scenario, diff)
 
 
 h.tell("crane_diff", body)

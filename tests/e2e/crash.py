@@ -30,20 +30,20 @@ def say(port, word):
             return b""
 
 
-def body(story):
+def body(scenario):
     port = h.free_port()
-    group = h.Group(story, [sys.executable, "-c", CRASHES, str(port)], port=port)
+    group = h.Group(scenario, [sys.executable, "-c", CRASHES, str(port)], port=port)
     group.start()
     try:
-        story.check(say(port, b"hello") == b"fine", "it serves")
-        story.check(say(port, b"crash") == b"", "its client sees the connection's end")
+        scenario.check(say(port, b"hello") == b"fine", "it serves")
+        scenario.check(say(port, b"crash") == b"", "its client sees the connection's end")
         status = group.process.wait(60)
         said = h.tail(group.log)
-        story.check(status == STATUS, f"crane-run ends with the server's status, {STATUS}",
-                    str(status))
-        story.check("the server crashed by itself, at one place on all replicas" in said
-                    and "SIGSEGV" in said and "server.log" in said,
-                    "it says what happened, and names the log", said)
+        scenario.check(status == STATUS, f"crane-run ends with the server's status, {STATUS}",
+                       str(status))
+        scenario.check("the server crashed by itself, at one place on all replicas" in said
+                       and "SIGSEGV" in said and "server.log" in said,
+                       "it says what happened, and names the log", said)
     finally:
         group.kill_all()
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Logs on disk are cut below checkpoints of a majority, and a group comes back from them.
+"""Logs on disk are cut below checkpoints of a majority, and a group recovers from them.
 
 Three nodes by themselves with durability disk, redis in containers, clients that push unique ids.
 All nodes are killed at once when all stores have lost their beginning, then again with the memory
@@ -111,13 +111,13 @@ def cut_all(group, pushing):
     raise h.Failure(f"stores are not cut: {before} {now}")
 
 
-def judge(story, group, sent, told, what):
+def judge(scenario, group, sent, told, what):
     found = held(group)
     lost = [i for i in told if found[i] != 1]
     wrong = [i for i, n in found.items() if n != 1 or i not in sent]
-    story.check(not lost and not wrong, f"{what}: {len(told)} acknowledged ids exactly once",
-                f"lost {sorted(lost)[:5]}, twice or never sent {wrong[:5]}")
-    check_equal(story, group, what)
+    scenario.check(not lost and not wrong, f"{what}: {len(told)} acknowledged ids exactly once",
+                   f"lost {sorted(lost)[:5]}, twice or never sent {wrong[:5]}")
+    check_equal(scenario, group, what)
 
 
 def begin_again(group):
@@ -128,11 +128,11 @@ def begin_again(group):
     h.wait_until(group.serves, 90, f"{group.name} serves again")
 
 
-def kill_everything(story, group, sent, told, forget):
+def kill_everything(scenario, group, sent, told, forget):
     what = "all killed, memory gone" if forget else "all killed"
     with Pushing(group, what, sent, told) as pushing:
         now = cut_all(group, pushing)
-        story.say(f"stores begin at {now}")
+        scenario.say(f"stores begin at {now}")
         pushing.more()
         for node in group.nodes:
             node.send_signal(signal.SIGKILL)
@@ -141,19 +141,19 @@ def kill_everything(story, group, sent, told, forget):
     if forget:
         shutil.rmtree(f"/dev/shm/crane.{group.name}")
     begin_again(group)
-    story.check(all(s["checkpoint"]["restored_at"] > 0 for s in group.statuses().values()),
-                f"{what}: each came back from a checkpoint", repr(group.brief()))
-    judge(story, group, sent, told, what)
+    scenario.check(all(s["checkpoint"]["restored_at"] > 0 for s in group.statuses().values()),
+                   f"{what}: each recovered from a checkpoint", repr(group.brief()))
+    judge(scenario, group, sent, told, what)
 
 
-def without_checkpoints(story, group, sent, told):
+def without_checkpoints(scenario, group, sent, told):
     """One whose own are gone takes another's; when nobody has any, the leader has one taken."""
     number = next(i for i in range(3) if i != group.leader())
     own = group.dir / f"r{number}/checkpoints"
     group.stop_one(number, signal.SIGKILL)
     shutil.rmtree(own)
     begin_again(group)
-    judge(story, group, sent, told, "without checkpoints of its own")
+    judge(scenario, group, sent, told, "without checkpoints of its own")
     group.stop_one(number, signal.SIGKILL)
     h.wait_until(lambda: not group.leftovers() or group.live(), 30, "its server is gone")
     for place in group.dir.glob("r*/checkpoints"):
@@ -163,14 +163,15 @@ def without_checkpoints(story, group, sent, told):
         pushing.more()
     said = group.said(number)[group.begins[number]:]
     restored = group.status(number)["checkpoint"]["restored_at"]
-    story.check(all(words in said for words in ("there is no checkpoint", str(own),
-                                                "it asks the others", "this replica begins again"))
-                and restored > 0, "when nobody has any it says what is missing, and gets one",
-                f"{restored} {said}")
-    judge(story, group, sent, told, "when nobody has any")
+    scenario.check(all(words in said for words in ("there is no checkpoint", str(own),
+                                                   "it asks the others",
+                                                   "this replica begins again"))
+                   and restored > 0, "when nobody has any it says what is missing, and gets one",
+                   f"{restored} {said}")
+    judge(scenario, group, sent, told, "when nobody has any")
 
 
-def at_every_place(story, group, sent, told):
+def at_every_place(scenario, group, sent, told):
     for n, place in enumerate(places()):
         number = n % 3
         fault = group.dir / f"r{number}/faults" / place
@@ -185,26 +186,26 @@ def at_every_place(story, group, sent, told):
                 for i in range(3):
                     checkpoint(group, i, unless=lambda: node.poll() is not None)
                 pushing.more(5)
-            story.check(node.poll() == -signal.SIGKILL and not fault.exists(),
-                        f"{place}: the node dies there", f"{node.poll()} {fault.exists()}")
+            scenario.check(node.poll() == -signal.SIGKILL and not fault.exists(),
+                           f"{place}: the node dies there", f"{node.poll()} {fault.exists()}")
             pushing.more()
             begin_again(group)
-        judge(story, group, sent, told, place)
+        judge(scenario, group, sent, told, place)
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server")
     if not h.can_contain():
         raise h.CannotRun("checkpoints need root and LXC")
     port = h.free_port()
     sent, told = set(), set()
-    with Hosts(story, h.redis_program(port), port=port, fabric="tcp",
+    with Hosts(scenario, h.redis_program(port), port=port, fabric="tcp",
                group={"durability": "disk", "checkpoint_every_s": 0, "checkpoint_log_mb": 0,
                       "test_only_faults": True}) as group:
         for forget in (False, True):
-            kill_everything(story, group, sent, told, forget)
-        without_checkpoints(story, group, sent, told)
-        at_every_place(story, group, sent, told)
+            kill_everything(scenario, group, sent, told, forget)
+        without_checkpoints(scenario, group, sent, told)
+        at_every_place(scenario, group, sent, told)
 
 
 if __name__ == "__main__":

@@ -22,33 +22,33 @@ def serve(last, round_, answers=ANSWERS):
     last.acknowledged += pushers.acknowledged()
 
 
-def equal_on_all(story, last, what):
+def equal_on_all(scenario, last, what):
     digests = [d.digest_of(d.left_by(last.dir, i, last.server.data)) for i in range(3)]
-    story.check(len(set(digests)) == 1,
-                f"{last.server.name}: {what}: all replicas left equal files", str(digests))
+    scenario.check(len(set(digests)) == 1,
+                   f"{last.server.name}: {what}: all replicas left equal files", str(digests))
 
 
-def says(story, last, words, what):
+def says(scenario, last, words, what):
     said = last.log()
-    story.check(all(word in said for word in words), what, f"not {words} in:\n{said[-3000:]}")
+    scenario.check(all(word in said for word in words), what, f"not {words} in:\n{said[-3000:]}")
 
 
-def in_memory(story, kind):
+def in_memory(scenario, kind):
     """Durability memory: what the servers left in order is what the next start begins with."""
-    server = kind(m.place_of(story, kind), h.free_port())
+    server = kind(m.place_of(scenario, kind), h.free_port())
     machines = d.digest_of(server.data)
-    last = d.LastingGroup(story, server, disk=False)
+    last = d.LastingGroup(scenario, server, disk=False)
     last.start()
     serve(last, 0)
     last.stop()
-    equal_on_all(story, last, "after a stop in order")
-    story.check(d.digest_of(server.data) == machines,
-                f"{server.name}: the machine's own directory was not written")
+    equal_on_all(scenario, last, "after a stop in order")
+    scenario.check(d.digest_of(server.data) == machines,
+                   f"{server.name}: the machine's own directory was not written")
 
     (server.data / "changed-later").write_text("by somebody")
     d.forget(last.dir, 1)
     last.start()
-    says(story, last, ["has changed since", "replica 1 has none", "left it at log index"],
+    says(scenario, last, ["has changed since", "replica 1 has none", "left it at log index"],
          f"{server.name}: a change of the machine's directory, and a loss, are said")
     last.check("stopped, one replica's directory removed, started")
     serve(last, 1)
@@ -59,34 +59,34 @@ def in_memory(story, kind):
     last.stop()
     last.start()
     last.check("one replica was killed before the stop")
-    story.check(all(not (d.left_by(last.dir, i, server.data)).exists() for i in range(3)),
-                f"{server.name}: what was left has become what all begin with")
+    scenario.check(all(not (d.left_by(last.dir, i, server.data)).exists() for i in range(3)),
+                   f"{server.name}: what was left has become what all begin with")
     last.stop()
-    equal_on_all(story, last, "after the next stop")
+    equal_on_all(scenario, last, "after the next stop")
     left = d.left_by(last.dir, 0, server.data)
-    story.check(not (left / "changed-later").exists(),
-                f"{server.name}: the later change of the machine's directory was not mixed in")
+    scenario.check(not (left / "changed-later").exists(),
+                   f"{server.name}: the later change of the machine's directory was not mixed in")
 
 
-def killed_in_memory(story, kind):
+def killed_in_memory(scenario, kind):
     """kill -9 of everything, durability memory: what the furthest server had written is there."""
-    server = kind(m.place_of(story, kind), h.free_port())
-    last = d.LastingGroup(story, server, disk=False)
+    server = kind(m.place_of(scenario, kind), h.free_port())
+    last = d.LastingGroup(scenario, server, disk=False)
     last.start()
     serve(last, 0)
     last.group.settle(30)   # all servers have written what was answered
     last.kill_everything()
     last.start()
-    says(story, last, ["did not end in order", "--durability disk"],
+    says(scenario, last, ["did not end in order", "--durability disk"],
          f"{server.name}: what may be missing is said")
     last.check("everything killed, durability memory")
     last.stop()
 
 
-def on_disk(story, kind):
+def on_disk(scenario, kind):
     """Durability disk, one option: everything acknowledged is there whatever happened."""
-    server = kind(m.place_of(story, kind), h.free_port())
-    last = d.LastingGroup(story, server, disk=True)
+    server = kind(m.place_of(scenario, kind), h.free_port())
+    last = d.LastingGroup(scenario, server, disk=True)
     last.start()
     serve(last, 0)
     last.stop()
@@ -119,11 +119,11 @@ class DiskRedis(d.Redis):
     name = "redis, disk"
 
 
-def written_elsewhere(story):
+def written_elsewhere(scenario):
     """A server that writes where nothing lasts: said at its first file, and at the end."""
     port = h.free_port()
     program = h.redis_program(port, "--dir", "/opt", "--dbfilename", "crane-test.rdb")
-    with h.Group(story, program, port=port) as group:
+    with h.Group(scenario, program, port=port) as group:
         client = h.Redis(port, 10)
         client("SET", "a", "b")
         client("SAVE")
@@ -131,24 +131,24 @@ def written_elsewhere(story):
         h.wait_until(lambda: "which is gone when the group ends; to keep it: --data /opt"
                      in group.log.read_text(), 10, "the first file is said")
     said = group.log.read_text()
-    story.check("gone with the group: 1 file" in said and "/opt" in said.split("gone with")[-1],
-                "what is gone is said at the end", said[-1500:])
-    story.check(said.count("is gone when the group ends") == 1, "the first file is said once")
+    scenario.check("gone with the group: 1 file" in said and "/opt" in said.split("gone with")[-1],
+                   "what is gone is said at the end", said[-1500:])
+    scenario.check(said.count("is gone when the group ends") == 1, "the first file is said once")
 
 
-def body(story):
+def body(scenario):
     if not h.can_contain():
         raise h.CannotRun("containers need root and LXC")
     h.need("redis-server")
-    written_elsewhere(story)
-    in_memory(story, d.Redis)
-    killed_in_memory(story, OtherRedis)
-    on_disk(story, DiskRedis)
+    written_elsewhere(scenario)
+    in_memory(scenario, d.Redis)
+    killed_in_memory(scenario, OtherRedis)
+    on_disk(scenario, DiskRedis)
     try:
         h.need("slapd")
     except h.CannotRun as missing:
-        return story.say(str(missing))
-    in_memory(story, d.Slapd)
+        return scenario.say(str(missing))
+    in_memory(scenario, d.Slapd)
 
 
 if __name__ == "__main__":

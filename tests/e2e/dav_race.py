@@ -33,7 +33,7 @@ def dav_configuration(work, port):
     return h.apache_configuration(work, port, DAV.format(work=work))
 
 
-def rounds(story, port, count):
+def rounds(scenario, port, count):
     """What each GET answered: 'new', 'absent' or what else it was."""
     seen = []
     for number in range(count):
@@ -59,7 +59,7 @@ def rounds(story, port, count):
         seen.append("new" if b" 200 " in get[:20] and page in get else
                     "absent" if b" 404 " in get[:20] else repr(get[:60]))
         if number < 3 and b" 201 " not in answers["put"][:20]:
-            story.say(f"PUT answered {answers['put'][:100]!r}")
+            scenario.say(f"PUT answered {answers['put'][:100]!r}")
     return seen
 
 
@@ -67,42 +67,42 @@ def tally(seen):
     return ", ".join(f"{seen.count(s)} {s}" for s in sorted(set(seen)))
 
 
-def group_for(story, conf, port, admission, seed):
-    return h.Group(story, ["apache2", "-f", str(conf)], port=port, record=True,
+def group_for(scenario, conf, port, admission, seed):
+    return h.Group(scenario, ["apache2", "-f", str(conf)], port=port, record=True,
                    options=["--perturb", str(seed), "--admission", admission])
 
 
-def body(story):
+def body(scenario):
     h.need("apache2")
     if not h.can_contain():
         raise h.CannotRun("each replica needs its own file system: root and LXC")
-    count = 100 if story.full else 12
+    count = 100 if scenario.full else 12
     port = h.free_port()
-    conf = dav_configuration(story.work, port)
-    seed = story.options.seed
-    story.say(f"{count} rounds, perturbed by seed {seed}")
-    with group_for(story, conf, port, "grant", seed) as group:
-        seen = rounds(story, port, count)
-        story.say(f"GET saw: {tally(seen)}")
-        story.check(all(s in ("new", "absent") or "200 OK" in s for s in seen), "every GET was "
-                    "answered", tally(seen))
+    conf = dav_configuration(scenario.work, port)
+    seed = scenario.options.seed
+    scenario.say(f"{count} rounds, perturbed by seed {seed}")
+    with group_for(scenario, conf, port, "grant", seed) as group:
+        seen = rounds(scenario, port, count)
+        scenario.say(f"GET saw: {tally(seen)}")
+        scenario.check(all(s in ("new", "absent") or "200 OK" in s for s in seen), "every GET was "
+                       "answered", tally(seen))
         group.settle()
         group.stop()
-        text = story.check_equal(group, what=f"{count} rounds: all replicas answered the same")
-        story.say(f"crane-diff: {text}")
-    story.say("the same with admission by arrival")
-    group = group_for(story, conf, port, "arrival", seed)
+        text = scenario.check_equal(group, what=f"{count} rounds: all replicas answered the same")
+        scenario.say(f"crane-diff: {text}")
+    scenario.say("the same with admission by arrival")
+    group = group_for(scenario, conf, port, "arrival", seed)
     try:
         group.start()
-        seen = rounds(story, port, count)
-        story.say(f"GET saw: {tally(seen)}")
+        seen = rounds(scenario, port, count)
+        scenario.say(f"GET saw: {tally(seen)}")
         group.stop()
         # The live check may stop a replica before an answer of its is different: its schedule is.
         told = [group.diff("--prefix"), group.diff("--schedule", "--prefix")]
-        story.check(any(status == 1 for status, _ in told), "by arrival the replicas diverge",
-                    "\n".join(f"crane-diff: exit {status}\n{text}" for status, text in told))
+        scenario.check(any(status == 1 for status, _ in told), "by arrival the replicas diverge",
+                       "\n".join(f"crane-diff: exit {status}\n{text}" for status, text in told))
         for status, text in told:
-            story.say(f"crane-diff: exit {status}: {text.splitlines()[-1]}")
+            scenario.say(f"crane-diff: exit {status}: {text.splitlines()[-1]}")
     finally:
         group.kill_all()
 

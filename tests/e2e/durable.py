@@ -59,7 +59,7 @@ def held(group):
         client.close()
 
 
-def one_round(story, group, number, forget):
+def one_round(scenario, group, number, forget):
     pushers = [Pusher(group, f"{number}.{i}") for i in range(CLIENTS)]
     for p in pushers:
         p.start()
@@ -83,16 +83,16 @@ def one_round(story, group, number, forget):
     return pushers, time.monotonic() - begin
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server")
-    rounds = story.options.rounds or (50 if story.full else 2)
+    rounds = scenario.options.rounds or (50 if scenario.full else 2)
     port = h.free_port()
     sent, acknowledged, again = set(), set(), []
-    with Hosts(story, h.redis_program(port), port=port, fabric=story.options.fabric,
+    with Hosts(scenario, h.redis_program(port), port=port, fabric=scenario.options.fabric,
                group={"durability": "disk"}) as group:
         bad = ""
         for number in range(rounds):
-            pushers, took = one_round(story, group, number, forget=number % 2 == 1)
+            pushers, took = one_round(scenario, group, number, forget=number % 2 == 1)
             again.append(took)
             for p in pushers:
                 sent |= set(p.sent)
@@ -104,10 +104,10 @@ def body(story):
                 bad = f"round {number}: lost {sorted(lost)[:5]}, twice or never sent {twice[:5]}"
                 break
         group.settle()
-        story.say(f"{rounds} rounds, {len(acknowledged)} ids acknowledged, {len(sent)} sent; "
-                  f"served again after {min(again):.2f} to {max(again):.2f} s")
-        story.check(not bad, f"{rounds} x all replicas killed: acknowledged ids exactly once, "
-                    "others at most once", bad)
+        scenario.say(f"{rounds} rounds, {len(acknowledged)} ids acknowledged, {len(sent)} sent; "
+                     f"served again after {min(again):.2f} to {max(again):.2f} s")
+        scenario.check(not bad, f"{rounds} x all replicas killed: acknowledged ids exactly once, "
+                       "others at most once", bad)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ import _harness as h
 class Round:
     """One fault in a running group under load."""
 
-    def __init__(self, story, group, load):
-        self.story, self.group, self.load = story, group, load
+    def __init__(self, scenario, group, load):
+        self.scenario, self.group, self.load = scenario, group, load
         self.killed = None   # replica that may have less recorded
 
     def fault_at(self, act, leader=True):
@@ -87,13 +87,13 @@ FAULTS = {
 }
 
 
-def one_round(story, name, fault, kills):
+def one_round(scenario, name, fault, kills):
     """Seconds without service; checks are made by the caller from what is returned."""
     port = h.free_port()
-    with h.Group(story, h.redis_program(port), port=port, record=True) as group:
+    with h.Group(scenario, h.redis_program(port), port=port, record=True) as group:
         h.wait_until(lambda: h.redis_answers(port), 20, "redis answers")
         with h.Load(port) as load:
-            r = Round(story, group, load)
+            r = Round(scenario, group, load)
             since = fault(r)
             gap = load.first_answer(since)
             load.progress()
@@ -110,16 +110,16 @@ def one_round(story, name, fault, kills):
         f"{problems[:3]} crane-diff --prefix: {status}, of the survivors: {survivors}\n{text}"
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server")
-    count = story.options.rounds or (20 if story.full else 1)
+    count = scenario.options.rounds or (20 if scenario.full else 1)
     for name, (fault, kills) in FAULTS.items():
-        if story.options.only and story.options.only not in name:
+        if scenario.options.only and scenario.options.only not in name:
             continue
         gaps, answers, bad = [], 0, []
         for number in range(count):
             try:
-                gap, good, answered, detail = one_round(story, name, fault, kills)
+                gap, good, answered, detail = one_round(scenario, name, fault, kills)
             except h.Failure as failure:
                 bad.append(f"round {number}: {failure}")
                 continue
@@ -128,10 +128,11 @@ def body(story):
             if not good:
                 bad.append(f"round {number}: {detail}")
         if gaps:
-            story.say(f"{name}: {len(gaps)} rounds, {answers} answers; without service: median "
-                      f"{statistics.median(gaps):.1f} ms, worst {max(gaps):.1f} ms")
-        story.check(not bad, f"{name}: {count} rounds, no acknowledged write lost, outputs equal",
-                    "\n".join(bad[:5]))
+            scenario.say(f"{name}: {len(gaps)} rounds, {answers} answers; without service: median "
+                         f"{statistics.median(gaps):.1f} ms, worst {max(gaps):.1f} ms")
+        scenario.check(not bad,
+                       f"{name}: {count} rounds, no acknowledged write lost, outputs equal",
+                       "\n".join(bad[:5]))
 
 
 h.tell("faults", body, rounds={"type": int, "default": 0},

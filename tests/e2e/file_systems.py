@@ -13,33 +13,34 @@ from server_slapd import Slapd
 SERVERS = (RedisDurable, APACHE[0], Slapd)
 
 
-def one_server(story, kind, kinds):
-    server = kind(m.place_of(story, kind), h.free_port())
-    with f.SpreadGroup(story, server.command, kinds=kinds, port=server.port, record=True,
+def one_server(scenario, kind, kinds):
+    server = kind(m.place_of(scenario, kind), h.free_port())
+    with f.SpreadGroup(scenario, server.command, kinds=kinds, port=server.port, record=True,
                        options=server.options) as group:
         h.wait_until(server.ready, 60, f"{kind.name} answers")
-        for row in server.load(server.requests[story.full]):
-            story.say(f"{kind.name}: {row[0]} {row[1]:.0f}/s")
-        story.say(f"{kind.name}: {server.state()}")
+        for row in server.load(server.requests[scenario.full]):
+            scenario.say(f"{kind.name}: {row[0]} {row[1]:.0f}/s")
+        scenario.say(f"{kind.name}: {server.state()}")
         said = group.settle(120)
-        story.check(len(said) == 3, f"{kind.name}: three replicas live", repr(group.brief()))
+        scenario.check(len(said) == 3, f"{kind.name}: three replicas live", repr(group.brief()))
         group.stop()
-        text = story.check_equal(group, what=f"{kind.name}: every byte is equal")
-        story.say(f"{kind.name}: {text}")
-        text = story.check_schedule(group, what=f"{kind.name}: schedule equal at every log index")
-        story.say(f"{kind.name}: {text}")
+        text = scenario.check_equal(group, what=f"{kind.name}: every byte is equal")
+        scenario.say(f"{kind.name}: {text}")
+        text = scenario.check_schedule(group,
+                                       what=f"{kind.name}: schedule equal at every log index")
+        scenario.say(f"{kind.name}: {text}")
 
 
-def body(story):
-    kinds = f.three(story)
-    story.say(f"the replicas lie on {', '.join(kinds)}")
+def body(scenario):
+    kinds = f.three(scenario)
+    scenario.say(f"the replicas lie on {', '.join(kinds)}")
     for kind in SERVERS:
         try:
             h.need(*kind.programs)
         except h.CannotRun as cause:
-            story.say(f"left out: {kind.name}: {cause}")
+            scenario.say(f"left out: {kind.name}: {cause}")
             continue
-        one_server(story, kind, kinds)
+        one_server(scenario, kind, kinds)
 
 
 h.tell("file_systems", body)

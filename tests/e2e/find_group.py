@@ -8,35 +8,37 @@ import _harness as h
 NO_SUCH_GROUP = 3
 
 
-def listed(story):
-    status, text = h.ctl(story, "list", "-o", "json")
+def listed(scenario):
+    status, text = h.ctl(scenario, "list", "-o", "json")
     return {row["group"]: row for row in json.loads(text)} if status == 0 else {}
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server")
     port = h.free_port()
-    with h.Group(story, h.redis_program(port), port=port) as group:
+    with h.Group(scenario, h.redis_program(port), port=port) as group:
         h.wait_until(lambda: h.redis_answers(port), 30, "redis answers")
         group.settle()
-        row = listed(story).get(group.name, {})
-        story.check(row.get("directory") == str(group.home / group.name)
-                    and row.get("state") == "well" and row.get("answering") == 3,
-                    "crane-ctl list shows it, how it is, and where", str(row))
-        status, text = h.ctl(story, "status", group.name)
-        story.check(status == 0 and group.name in text, "status finds it", f"{status}: {text}")
-        status, text = h.ctl(story, "member", "list", group.name)
-        story.check(status == 0 and "voter" in text, "member list finds it", f"{status}: {text}")
-        status, text = h.ctl(story, "status", "no-such-group")
-        story.check(status == NO_SUCH_GROUP and "/run/crane" in text and "crane-ctl list" in text,
-                    "of one that is nowhere it says where it looked", f"{status}: {text}")
-        status, text = h.ctl(story, "--dir", str(story.work / "elsewhere"), "status", group.name)
-        story.check(status == NO_SUCH_GROUP and "elsewhere" in text, "--dir: only there",
-                    f"{status}: {text}")
+        row = listed(scenario).get(group.name, {})
+        scenario.check(row.get("directory") == str(group.home / group.name)
+                       and row.get("state") == "well" and row.get("answering") == 3,
+                       "crane-ctl list shows it, how it is, and where", str(row))
+        status, text = h.ctl(scenario, "status", group.name)
+        scenario.check(status == 0 and group.name in text, "status finds it", f"{status}: {text}")
+        status, text = h.ctl(scenario, "member", "list", group.name)
+        scenario.check(status == 0 and "voter" in text, "member list finds it", f"{status}: {text}")
+        status, text = h.ctl(scenario, "status", "no-such-group")
+        scenario.check(status == NO_SUCH_GROUP and "/run/crane" in text
+                       and "crane-ctl list" in text,
+                       "of one that is nowhere it says where it looked", f"{status}: {text}")
+        status, text = h.ctl(scenario, "--dir", str(scenario.work / "elsewhere"), "status",
+                             group.name)
+        scenario.check(status == NO_SUCH_GROUP and "elsewhere" in text, "--dir: only there",
+                       f"{status}: {text}")
         group.stop()
-    status, text = h.ctl(story, "status", group.name)
-    story.check(status == NO_SUCH_GROUP, "one that has ended is found no more",
-                f"{status}: {text}")
+    status, text = h.ctl(scenario, "status", group.name)
+    scenario.check(status == NO_SUCH_GROUP, "one that has ended is found no more",
+                   f"{status}: {text}")
 
 
 if __name__ == "__main__":

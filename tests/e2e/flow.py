@@ -49,11 +49,11 @@ def ahead(group):
     return said[leader]["applied"] - max(s["applied"] for n, s in said.items() if n != leader)
 
 
-def loaded(story, lag, enough):
+def loaded(scenario, lag, enough):
     """Load with two slow followers until `enough` says so; the group ends equal."""
     port, what = h.free_port(), f"--lag {lag}"
     options = ["--lag", str(lag), "--checkpoint-every", "0"]   # CRIU minds what is stopped
-    with h.Group(story, h.redis_program(port), port=port, record=True, options=options) as group:
+    with h.Group(scenario, h.redis_program(port), port=port, record=True, options=options) as group:
         leader = group.leader()
         pids = [group.status(n)["server_pid"] for n in range(3) if n != leader]
         with contextlib.ExitStack() as stack:
@@ -70,19 +70,19 @@ def loaded(story, lag, enough):
         group.settle(60)
         group.check_calm()
         group.stop()
-        story.check_equal(group, what=f"{what}: outputs are equal")
-        story.check_schedule(group, what=f"{what}: schedules are equal")
+        scenario.check_equal(group, what=f"{what}: outputs are equal")
+        scenario.check_schedule(group, what=f"{what}: schedules are equal")
         return found
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server", "redis-benchmark")
-    ms = loaded(story, 50, waited)
-    story.check(ms > 0, "--lag 50: clients wait for two slow followers")
-    entries, ms = loaded(story, 0, lambda group: ahead(group) > AHEAD and
+    ms = loaded(scenario, 50, waited)
+    scenario.check(ms > 0, "--lag 50: clients wait for two slow followers")
+    entries, ms = loaded(scenario, 0, lambda group: ahead(group) > AHEAD and
                          (ahead(group), waited(group)))
-    story.check(ms == 0, f"--lag 0: the leader was ahead by {entries} entries, nobody waited",
-                f"{ms} ms")
+    scenario.check(ms == 0, f"--lag 0: the leader was ahead by {entries} entries, nobody waited",
+                   f"{ms} ms")
 
 
 h.tell("flow", body)

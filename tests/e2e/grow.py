@@ -40,9 +40,9 @@ class Change:
         self.name, self.begin, self.end = name, begin, end
 
 
-class Story:
-    def __init__(self, story, group, load, hold):
-        self.story, self.group, self.load, self.hold = story, group, load, hold
+class Scenario:
+    def __init__(self, scenario, group, load, hold):
+        self.scenario, self.group, self.load, self.hold = scenario, group, load, hold
         self.changes = []
         self.first_view = group.status(group.leader())["view"]   # before there is load
         self.elections = 0   # that nobody asked for
@@ -92,7 +92,7 @@ class Story:
         h.wait_until(lambda: time.monotonic() >= end, self.hold + 10, "time passes")
 
     def tell(self):
-        group, story = self.group, self.story
+        group, scenario = self.group, self.scenario
         voters = {i: "voter" for i in range(3)}
         self.pause()
         for number in (3, 4):
@@ -100,20 +100,20 @@ class Story:
             self.change(f"add {number}", "add", str(number), expected=voters, number=number)
             self.caught_up(number)
             self.pause()
-        story.check(self.is_as(voters), "3 -> 5 members under load")
+        scenario.check(self.is_as(voters), "3 -> 5 members under load")
         leader = group.leader()
         other = max(i for i in range(3) if i != leader)
         del voters[other]
         self.change(f"remove {other}", "remove", str(other), expected=voters)
         self.pause()
-        story.check(self.is_as(voters), "5 -> 4 members, a follower removed under load")
+        scenario.check(self.is_as(voters), "5 -> 4 members, a follower removed under load")
         leader = group.leader()
         del voters[leader]
         self.change(f"remove {leader}, which leads", "remove", str(leader), expected=voters)
         self.pause()
         self.elections = group.status(group.leader())["view"] - self.first_view - 1
-        story.check(self.is_as(voters) and group.leader() in voters,
-                    "4 -> 3 members, the leader removed under load")
+        scenario.check(self.is_as(voters) and group.leader() in voters,
+                       "4 -> 3 members, the leader removed under load")
         return sorted(voters)
 
 
@@ -144,33 +144,33 @@ def plot(path, load, changes):
     print(f"plot: {path}")
 
 
-def tell_figures(story, load, changes):
+def tell_figures(scenario, load, changes):
     counts, begin = load.buckets()
     seconds = len(counts) * BUCKET_SECONDS
-    story.say(f"{len(load.pushers)} clients, {len(load.answers)} answers in {seconds:.1f} s: "
-              f"{sum(counts) / seconds:.0f}/s; worst 100 ms: {min(counts)} answers")
+    scenario.say(f"{len(load.pushers)} clients, {len(load.answers)} answers in {seconds:.1f} s: "
+                 f"{sum(counts) / seconds:.0f}/s; worst 100 ms: {min(counts)} answers")
     for c in changes:
         first = max(0, int((c.begin - begin) / BUCKET_SECONDS))
         during = counts[first:int((c.end - begin) / BUCKET_SECONDS) + 1]
-        story.say(f"{c.name}: done after {(c.end - c.begin) * 1000:.0f} ms; worst 100 ms of it: "
-                  f"{min(during, default=0)} answers")
+        scenario.say(f"{c.name}: done after {(c.end - c.begin) * 1000:.0f} ms; worst 100 ms of it: "
+                     f"{min(during, default=0)} answers")
 
 
-def check_breaks(story, load, change, elections):
+def check_breaks(scenario, load, change, elections):
     """Connections lead to the leader: they break when it is removed, each once. A busy machine may
-    make the group elect another one as well, which is told, and a failure of the full story, which
-    has the machine to itself: connections break then, too."""
+    make the group elect another one as well, which is told, and a failure of the full scenario,
+    which     has the machine to itself: connections break then, too."""
     served = collections.Counter(b.client for b in load.breaks if b.served)
-    if elections == 0 or story.full:
+    if elections == 0 or scenario.full:
         others = [b for b in load.breaks if not change.begin <= b.at <= change.end]
-        story.check(elections == 0 and not others,
-                    "connections broke only while the leader was removed",
-                    f"{elections} elections nobody asked for, {others[:3]}")
-        story.check(max(served.values(), default=0) <= 1, "each of them once",
-                    served.most_common(3))
-    story.say(f"{len(served)} of {len(load.pushers)} clients lost a connection, "
-              f"{sum(not b.served for b in load.breaks)} attempts to connect failed; the lead "
-              f"changed {elections} times by itself (load average {os.getloadavg()[0]:.1f})")
+        scenario.check(elections == 0 and not others,
+                       "connections broke only while the leader was removed",
+                       f"{elections} elections nobody asked for, {others[:3]}")
+        scenario.check(max(served.values(), default=0) <= 1, "each of them once",
+                       served.most_common(3))
+    scenario.say(f"{len(served)} of {len(load.pushers)} clients lost a connection, "
+                 f"{sum(not b.served for b in load.breaks)} attempts to connect failed; the lead "
+                 f"changed {elections} times by itself (load average {os.getloadavg()[0]:.1f})")
 
 
 def asked(group, questions):
@@ -189,48 +189,48 @@ def asked(group, questions):
     return h.wait_until(answer, 120, "the group answers whole questions")[0]
 
 
-def verify(story, group, load, members):
+def verify(scenario, group, load, members):
     wrong = asked(group, load.verify)
     acknowledged = sum(len(p.acknowledged) for p in load.pushers)
-    story.check(not wrong, f"{acknowledged} acknowledged ids exactly once, others at most once",
-                "; ".join(wrong[:3]))
+    scenario.check(not wrong, f"{acknowledged} acknowledged ids exactly once, others at most once",
+                   "; ".join(wrong[:3]))
     digest = asked(group, lambda client: client("DEBUG", "DIGEST"))
-    story.check(re.fullmatch(r"[0-9a-f]{40}", digest), "the group answers DEBUG DIGEST", digest)
+    scenario.check(re.fullmatch(r"[0-9a-f]{40}", digest), "the group answers DEBUG DIGEST", digest)
     group.settle(60, members)
     # SIGINT: what is committed is carried out first.
     ends = [group.stop_one(i, signal.SIGINT) for i in range(PLACES)]
     expected = [0 if i in members else LEFT_GROUP for i in range(PLACES)]
-    story.check(ends == expected, "members end with status 0, removed ones with 71", ends)
-    story.check_equal(group, recordings=members,
-                      what="outputs of the members are equal, DEBUG DIGEST among them")
+    scenario.check(ends == expected, "members end with status 0, removed ones with 71", ends)
+    scenario.check_equal(group, recordings=members,
+                         what="outputs of the members are equal, DEBUG DIGEST among them")
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server")
-    options = story.options
-    hold = options.hold if options.hold is not None else 3 if story.full else 0.3
-    count = options.clients or (32 if story.full else 12)
+    options = scenario.options
+    hold = options.hold if options.hold is not None else 3 if scenario.full else 0.3
+    count = options.clients or (32 if scenario.full else 12)
     port, links = h.free_port(), h.free_port()
     addresses = [f"127.0.0.{i + 1}" for i in range(PLACES)]
-    with Hosts(story, h.redis_program(port), port=port, fabric=options.fabric, record=True,
+    with Hosts(scenario, h.redis_program(port), port=port, fabric=options.fabric, record=True,
                addresses=addresses, started=range(3),
                group={"members": 3, "durability": options.durability},
                replica=(lambda i: {"port": links}) if options.fabric != "shm" else None) as group:
         load = Pushers(port, addresses[:3], count)
-        telling = Story(story, group, load, hold)
+        telling = Scenario(scenario, group, load, hold)
         load.start()
         try:
             load.progress()
             members = telling.tell()
         finally:
             load.stop()
-        check_breaks(story, load, telling.changes[-1], telling.elections)
-        tell_figures(story, load, telling.changes)
-        where = options.plot or (story.out / "bench/grow.png" if story.full else None)
+        check_breaks(scenario, load, telling.changes[-1], telling.elections)
+        tell_figures(scenario, load, telling.changes)
+        where = options.plot or (scenario.out / "bench/grow.png" if scenario.full else None)
         if where:
             pathlib.Path(where).parent.mkdir(parents=True, exist_ok=True)
             plot(where, load, telling.changes)
-        verify(story, group, load, members)
+        verify(scenario, group, load, members)
 
 
 if __name__ == "__main__":

@@ -54,29 +54,29 @@ def fetch(options, package, work):
     return None
 
 
-def body(story):
+def body(scenario):
     if shutil.which("apt-get") is None or shutil.which("patch") is None:
         raise h.CannotRun("needs apt-get and patch")
-    options = sources(story.work)
-    if apt(options, "update", cwd=story.work).returncode != 0:
+    options = sources(scenario.work)
+    if apt(options, "update", cwd=scenario.work).returncode != 0:
         raise h.CannotRun("the source packages cannot be listed: no network?")
     tried = 0
     for package, place, file in PACKAGES:
-        tree = fetch(options, package, story.work)
+        tree = fetch(options, package, scenario.work)
         if tree is None:
-            story.say(f"{package}: its source cannot be fetched: left out")
+            scenario.say(f"{package}: its source cannot be fetched: left out")
             continue
         tried += 1
         shutil.copy(HINTS / "crane.h", tree / place)
         patch = (HINTS / f"patches/{package}.patch").open()
         done = subprocess.run(["patch", "-p1", "--fuzz=0"], cwd=tree, stdin=patch, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30)
-        story.check(done.returncode == 0, f"the patch applies to {tree.name}", done.stdout)
+        scenario.check(done.returncode == 0, f"the patch applies to {tree.name}", done.stdout)
         if file:
             done = subprocess.run(["gcc", "-fsyntax-only", "-w", "-Iinclude", "-Isrc", "-DNO_SSL",
                                    file], cwd=tree, text=True, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, timeout=60)
-            story.check(done.returncode == 0, f"{file} compiles with its hints", done.stdout)
+            scenario.check(done.returncode == 0, f"{file} compiles with its hints", done.stdout)
     if tried == 0:
         raise h.CannotRun("no source package can be fetched")
 

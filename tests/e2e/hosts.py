@@ -45,185 +45,193 @@ def incr(address, port):
     return int(answer[1:]) if answer.startswith(b":") else answer
 
 
-def status_is_right(story, group):
+def status_is_right(scenario, group):
     code, text, _ = group.ctl("status")
     leader = group.leader()
-    story.check(code == 0 and f"{group.name}: well, leader {leader}" in text,
-                "crane-ctl status: well, with the leader", f"{code}: {text}")
+    scenario.check(code == 0 and f"{group.name}: well, leader {leader}" in text,
+                   "crane-ctl status: well, with the leader", f"{code}: {text}")
     code, text, _ = group.ctl("status", group.name, "-o", "json")
     said = json.loads(text)
     roles = sorted(r["role"] for r in said["replicas"])
-    story.check(code == 0 and roles == ["follower", "follower", "leader"]
-                and said["leader"] == leader and said["fabric"] == "shm"
-                and all(r["server_pid"] and r["lag_entries"] >= 0 for r in said["replicas"]),
-                "crane-ctl status -o json has all replicas", text)
+    scenario.check(code == 0 and roles == ["follower", "follower", "leader"]
+                   and said["leader"] == leader and said["fabric"] == "shm"
+                   and all(r["server_pid"] and r["lag_entries"] >= 0 for r in said["replicas"]),
+                   "crane-ctl status -o json has all replicas", text)
     return leader
 
 
-def placement_is_right(story, group, cpu):
+def placement_is_right(scenario, group, cpu):
     """The file of host 2 binds all replicas to one processor: its own is bound, with its server."""
     rows = json.loads(group.ctl("status", "-o", "json")[1])["replicas"]
-    story.check([r["cpus"] for r in rows] == [None, None, str(cpu)] and
-                "CPUS" in group.ctl("status")[1], "crane-ctl status tells who is bound", rows)
+    scenario.check([r["cpus"] for r in rows] == [None, None, str(cpu)] and
+                   "CPUS" in group.ctl("status")[1], "crane-ctl status tells who is bound", rows)
     bound = [os.sched_getaffinity(rows[2][key]) for key in ("pid", "server_pid")]
-    story.check(bound == [{cpu}, {cpu}], "node and server of that replica are bound", bound)
+    scenario.check(bound == [{cpu}, {cpu}], "node and server of that replica are bound", bound)
 
 
-def forwarding(story):
+def forwarding(scenario):
     port = h.free_port()
     first = min(os.sched_getaffinity(0))
-    with Hosts(story, h.redis_program(port), port=port, record=True,
+    with Hosts(scenario, h.redis_program(port), port=port, record=True,
                own={2: {"replica": {"cpus": str(first)}}}) as group:
-        leader = status_is_right(story, group)
-        placement_is_right(story, group, first)
+        leader = status_is_right(scenario, group)
+        placement_is_right(scenario, group, first)
         # In the leader's loop a client of its own host and those of the others are alike.
         got = [incr(a, port) for a in group.addresses * 3]
-        story.check(got == list(range(1, 10)), "clients of every host talk to one server", got)
+        scenario.check(got == list(range(1, 10)), "clients of every host talk to one server", got)
         other = (leader + 1) % 3
-        story.check("is passed on to " + group.addresses[leader] in group.said(other),
-                    "a follower's log names the client it passes on", group.said(other)[-300:])
+        scenario.check("is passed on to " + group.addresses[leader] in group.said(other),
+                       "a follower's log names the client it passes on", group.said(other)[-300:])
         blob = os.urandom(4 << 20)
         text = b"*3\r\n$3\r\nSET\r\n$4\r\nblob\r\n$%d\r\n" % len(blob) + blob + b"\r\n"
-        story.check(ask(group.addresses[other], port, text) == b"+OK\r\n", "4 MiB pass a follower")
+        scenario.check(ask(group.addresses[other], port, text) == b"+OK\r\n",
+                       "4 MiB pass a follower")
         whole = b"$%d\r\n" % len(blob) + blob + b"\r\n"
-        story.check(ask(group.addresses[other], port, b"GET blob\r\n", len(whole)) == whole,
-                    "and come back whole")
+        scenario.check(ask(group.addresses[other], port, b"GET blob\r\n", len(whole)) == whole,
+                       "and come back whole")
         held = socket.create_connection((group.addresses[other], port))
         held.sendall(b"PING\r\n")
-        story.check(held.recv(16) == b"+PONG\r\n", "a connection is passed on")
+        scenario.check(held.recv(16) == b"+PONG\r\n", "a connection is passed on")
         code, text, error = group.ctl("leader", "transfer")
-        story.check(code == 0, "crane-ctl leader transfer", text + error)
+        scenario.check(code == 0, "crane-ctl leader transfer", text + error)
         following = group.leader(others_than=[leader])
-        story.check(reset(held), "the new leader resets old connections, those passed on as well")
+        scenario.check(reset(held),
+                       "the new leader resets old connections, those passed on as well")
         held.close()
         h.wait_until(lambda: group.ctl("status")[0] == 0, 20, "all replicas follow the new leader")
-        story.check(status_is_right(story, group) == following, "crane-ctl knows the new leader")
-        story.check(incr(group.addresses[leader], port) == 10, "the old leader's host forwards now")
+        scenario.check(status_is_right(scenario, group) == following,
+                       "crane-ctl knows the new leader")
+        scenario.check(incr(group.addresses[leader], port) == 10,
+                       "the old leader's host forwards now")
         code, text, error = group.ctl("leader", "transfer", "--to", str(leader))
-        story.check(code == 0 and group.leader(others_than=[following]) == leader,
-                    "crane-ctl leader transfer --to names the next one", text + error)
+        scenario.check(code == 0 and group.leader(others_than=[following]) == leader,
+                       "crane-ctl leader transfer --to names the next one", text + error)
         code, text, error = group.ctl("leader", "transfer", "--to", str(following))
-        story.check(code == 0 and group.leader(others_than=[leader]) == following,
-                    "and back", text + error)
+        scenario.check(code == 0 and group.leader(others_than=[leader]) == following,
+                       "and back", text + error)
         code, text, _ = group.ctl("member", "list")
-        story.check(code == 0 and text.count("voter") == 3, "crane-ctl member list", text)
+        scenario.check(code == 0 and text.count("voter") == 3, "crane-ctl member list", text)
         code, _, error = group.ctl("member", "promote", str(leader))
-        story.check(code == 5 and "no learner" in error, "a change that makes no sense is refused",
-                    error)
+        scenario.check(code == 5 and "no learner" in error,
+                       "a change that makes no sense is refused",
+                       error)
         group.settle()
-        story.check_equal(group, "--prefix")
-        lead_is_lost(story, group, port, following)
+        scenario.check_equal(group, "--prefix")
+        lead_is_lost(scenario, group, port, following)
 
 
-def lead_is_lost(story, group, port, leader):
-    story.check(group.stop_one(leader) == 0, "SIGTERM ends one node with status 0")
+def lead_is_lost(scenario, group, port, leader):
+    scenario.check(group.stop_one(leader) == 0, "SIGTERM ends one node with status 0")
     rest = [i for i in range(3) if i != leader]
     group.leader(others_than=[leader])
-    story.check([incr(group.addresses[i], port) for i in rest] == [11, 12],
-                "the others go on without it")
+    scenario.check([incr(group.addresses[i], port) for i in rest] == [11, 12],
+                   "the others go on without it")
     code, text, _ = group.ctl("status")
-    story.check(code == 1 and "degraded" in text and "node is gone" in text,
-                "crane-ctl status: degraded", f"{code}: {text}")
+    scenario.check(code == 1 and "degraded" in text and "node is gone" in text,
+                   "crane-ctl status: degraded", f"{code}: {text}")
     group.start(leader)
-    story.check(group.wait(leader) == 76 and "cannot come back yet" in group.said(leader),
-                "started again, a node whose log has a gap refuses to serve",
-                group.said(leader)[-400:])
-    story.check([incr(group.addresses[i], port) for i in rest] == [13, 14],
-                "which does not disturb the others")
+    scenario.check(group.wait(leader) == 76 and "cannot recover yet" in group.said(leader),
+                   "started again, a node whose log has a gap refuses to serve",
+                   group.said(leader)[-400:])
+    scenario.check([incr(group.addresses[i], port) for i in rest] == [13, 14],
+                   "which does not disturb the others")
     os.kill(group.nodes[rest[0]].pid, signal.SIGSTOP)
     os.kill(group.nodes[rest[1]].pid, signal.SIGSTOP)
     code, text, _ = group.ctl("status")
-    story.check(code == 2 and "does not answer" in text, "stopped nodes: no leader, status 2",
-                f"{code}: {text}")
+    scenario.check(code == 2 and "does not answer" in text, "stopped nodes: no leader, status 2",
+                   f"{code}: {text}")
 
 
-def refusing(story):
+def refusing(scenario):
     port = h.free_port()
-    with Hosts(story, h.redis_program(port), port=port,
+    with Hosts(scenario, h.redis_program(port), port=port,
                clients={"on_follower": "refuse"}) as group:
         leader = group.leader()
-        story.check(incr(group.addresses[leader], port) == 1, "refuse: the leader's host serves")
+        scenario.check(incr(group.addresses[leader], port) == 1, "refuse: the leader's host serves")
         other = (leader + 1) % 3
         with socket.create_connection((group.addresses[other], port)) as s:
-            story.check(reset(s), "refuse: a follower's host resets")
+            scenario.check(reset(s), "refuse: a follower's host resets")
         h.wait_until(lambda: f"was refused: replica {leader} leads, at {group.addresses[leader]}:"
                      f"{port}" in group.said(other), 10, "the log says who leads")
 
 
-def disagreeing(story):
+def disagreeing(scenario):
     """Whoever is configured otherwise than the leader says in what, and leaves."""
     port = h.free_port()
-    group = Hosts(story, h.redis_program(port), port=port)
+    group = Hosts(scenario, h.redis_program(port), port=port)
     odd = group.write("odd.toml", server={"quantum": 7, "env": {"A": "1"}})
     group.start(0)
     group.start(1)
     try:
         h.wait_until(group.serves, 60, "two of three serve")
         group.start(2, config=odd)
-        story.check(group.wait(2) == 74 and "the server's environment differs" in group.said(2),
-                    "a replica that is configured otherwise refuses and names it",
-                    group.said(2)[-400:])
-        story.check(incr(group.addresses[0], port) == 1, "the others serve")
+        scenario.check(group.wait(2) == 74 and "the server's environment differs" in group.said(2),
+                       "a replica that is configured otherwise refuses and names it",
+                       group.said(2)[-400:])
+        scenario.check(incr(group.addresses[0], port) == 1, "the others serve")
     finally:
         group.kill_all()
 
 
-def beginning_anew(story):
+def beginning_anew(scenario):
     port = h.free_port()
-    with Hosts(story, h.redis_program(port), port=port) as group:
-        story.check(incr(group.addresses[0], port) == 1, "a first group counts")
+    with Hosts(scenario, h.redis_program(port), port=port) as group:
+        scenario.check(incr(group.addresses[0], port) == 1, "a first group counts")
         for i in range(3):
             group.stop_one(i)
         for i in range(3):
             group.start(i, "--force-new-group")
         h.wait_until(group.serves, 60, "the new group serves")
-        story.check(incr(group.addresses[1], port) == 1, "--force-new-group begins anew")
+        scenario.check(incr(group.addresses[1], port) == 1, "--force-new-group restarts")
 
 
-def replacing(story):
+def replacing(scenario):
     """crane-ctl member replace, of a follower and of the leader, each by one that has just come."""
     port, places = h.free_port(), 5
-    with Hosts(story, h.redis_program(port), port=port, group={"members": 3}, started=range(3),
+    with Hosts(scenario, h.redis_program(port), port=port, group={"members": 3}, started=range(3),
                addresses=[f"127.0.0.{i + 1}" for i in range(places)]) as group:
         code, _, error = group.ctl("member", "replace", "1", "1")
-        story.check(code == 100 and "itself" in error, "no replica replaces itself", error)
+        scenario.check(code == 100 and "itself" in error, "no replica replaces itself", error)
         code, _, error = group.ctl("member", "replace", "4", "3")
-        story.check(code == 5 and "no member" in error, "who is no member is not replaced", error)
+        scenario.check(code == 5 and "no member" in error, "who is no member is not replaced",
+                       error)
         counted, voters = 0, {0, 1, 2}
         for fresh, leads in ((3, False), (4, True)):
             leader = group.leader()
             old = leader if leads else min(voters - {leader})
             group.start(fresh)
             code, text, error = group.ctl("member", "replace", str(old), str(fresh))
-            story.check(code == 0 and f"replica {fresh} has replaced replica {old}" in text,
-                        f"replica {fresh} replaces the {'leader' if leads else 'follower'} {old}",
-                        f"{code}: {text}{error}")
-            story.check(group.wait(old) == 71, "whose node ends with status 71")
+            scenario.check(code == 0 and f"replica {fresh} has replaced replica {old}" in text,
+                           f"replica {fresh} replaces "
+                           f"the {'leader' if leads else 'follower'} {old}",
+                           f"{code}: {text}{error}")
+            scenario.check(group.wait(old) == 71, "whose node ends with status 71")
             voters = voters - {old} | {fresh}
             said = json.loads(group.ctl("member", "list", "-o", "json")[1])
-            story.check({m["replica"] for m in said["members"] if m["member"] == "voter"} == voters,
-                        "the others and the new one vote", said)
+            scenario.check({m["replica"] for m in said["members"] if m["member"] == "voter"}
+                           == voters,
+                           "the others and the new one vote", said)
             code, text, _ = group.ctl("status")
-            story.check(code == 0, "crane-ctl status does not miss the one that left", text)
+            scenario.check(code == 0, "crane-ctl status does not miss the one that left", text)
             address = group.addresses[group.leader(others_than=[old])]
             counted += 1
-            story.check(incr(address, port) == counted, "and the group goes on", counted)
+            scenario.check(incr(address, port) == counted, "and the group goes on", counted)
         code, text, _ = group.ctl("member", "replace", str(old), str(fresh))
-        story.check(code == 0, "a replacement that is done is not done again", text)
+        scenario.check(code == 0, "a replacement that is done is not done again", text)
 
 
-def refusals(story):
+def refusals(scenario):
     """What is found wrong before a node starts, with its exit status and words."""
-    group = Hosts(story, h.redis_program(h.free_port()))
+    group = Hosts(scenario, h.redis_program(h.free_port()))
 
     def node(status, words, config, number=0, lines=1):
         group.log(number).unlink(missing_ok=True)
         group.start(number, config=config)
         got = group.wait(number)
         said = group.said(number)
-        story.check(got == status and all(w in said for w in words)
-                    and said.count("\n") == lines,
-                    f"status {status}: {', '.join(words)}", f"{got}: {said}")
+        scenario.check(got == status and all(w in said for w in words)
+                       and said.count("\n") == lines,
+                       f"status {status}: {', '.join(words)}", f"{got}: {said}")
 
     node(118, ["cannot read the group's file"], group.home / "none.toml")
     node(118, ["bad.toml:", "fabric", "pigeon"],
@@ -244,22 +252,22 @@ def refusals(story):
     group.secret.write_text("short")
     node(119, ["5 bytes", "crane-ctl secret new"], group.config)
     code, _, error = group.ctl("secret", "new", str(group.secret))
-    story.check(code == 119 and "exists" in error, "a secret file is not replaced", error)
+    scenario.check(code == 119 and "exists" in error, "a secret file is not replaced", error)
     code, _, error = group.ctl("status", "nobody")
-    story.check(code == 3 and "no such group" in error, "crane-ctl: no such group", error)
+    scenario.check(code == 3 and "no such group" in error, "crane-ctl: no such group", error)
     code, _, error = group.ctl("status", "-o", "xml")
-    story.check(code == 100, "crane-ctl: wrong command line", error)
+    scenario.check(code == 100, "crane-ctl: wrong command line", error)
     group.kill_all()
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server")
-    refusals(story)
-    forwarding(story)
-    refusing(story)
-    replacing(story)
-    disagreeing(story)
-    beginning_anew(story)
+    refusals(scenario)
+    forwarding(scenario)
+    refusing(scenario)
+    replacing(scenario)
+    disagreeing(scenario)
+    beginning_anew(scenario)
 
 
 if __name__ == "__main__":

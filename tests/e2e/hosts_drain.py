@@ -4,7 +4,7 @@
 
 crane-run --hosts over network namespaces, each host with a state directory of its own, as machines
 have: what leads is drained on its host and hands over, the others go on, another one is needed and
-stays, the drained one is not started by anybody and comes back when it is told to, at a checkpoint
+stays, the drained one is not started by anybody and recovers when it is told to, at a checkpoint
 that it fetches; it is replaced in its own place; it is brought back in vain; a group with a drained
 replica is stopped. Then nodes that run by themselves, where nobody starts one.
 """
@@ -29,8 +29,8 @@ class Apart(Remote):
     """Each host sees its own directory where crane-run says the group's files live; from outside
     those of the replicas are seen through links."""
 
-    def __init__(self, story, network, program, **options):
-        super().__init__(story, network, program, **options)
+    def __init__(self, scenario, network, program, **options):
+        super().__init__(scenario, network, program, **options)
         (self.state / self.name).mkdir()
         for i in range(HOSTS):
             self.own(i).mkdir()
@@ -38,7 +38,7 @@ class Apart(Remote):
             (self.state / self.name / f"r{i}").symlink_to(self.own(i) / self.name / f"r{i}")
 
     def own(self, number):
-        return self.story.work / f"host{number}-{self.name}"
+        return self.scenario.work / f"host{number}-{self.name}"
 
     def mount(self, number):
         return f"mount --bind {self.own(number)} {self.state}"
@@ -71,7 +71,7 @@ class Apart(Remote):
         """What the remote shell runs meanwhile sees its host's directory."""
         with contextlib.ExitStack() as hosts:
             for i, name in enumerate(self.network.names):
-                hosts.enter_context(first_on(self.story, name, self.mount(i)))
+                hosts.enter_context(first_on(self.scenario, name, self.mount(i)))
             yield
 
     def __enter__(self):
@@ -85,9 +85,9 @@ class Apart(Remote):
         return done
 
 
-def run(story, group, what, host, *words, status=0, says=()):
+def run(scenario, group, what, host, *words, status=0, says=()):
     got, text = group.ctl(host, *words)
-    story.check(got == status and all(s in text for s in says), what, f"{got}: {text}")
+    scenario.check(got == status and all(s in text for s in says), what, f"{got}: {text}")
     return text
 
 
@@ -95,40 +95,41 @@ def others(group, number):
     return [i for i in range(HOSTS) if i != number]
 
 
-def drain_leader(story, group):
+def drain_leader(scenario, group):
     """What each host is told about it; who was drained."""
     number = group.leader()
     near, far = others(group, number)
     pids, agent = group.processes_of(number), group.agent(number)
-    run(story, group, "on another host: refused", near, "replica", "drain", str(number), status=5,
+    run(scenario, group, "on another host: refused", near, "replica", "drain", str(number),
+        status=5,
         says=[f"replica {number} is on another host; run this there"])
-    run(story, group, "who runs needs nothing", number, "replica", "resume", str(number),
+    run(scenario, group, "who runs needs nothing", number, "replica", "resume", str(number),
         says=[f"replica {number} runs"])
     expected = group.incr(near) + 1
-    run(story, group, "who leads is drained", number, "replica", "drain", str(number),
+    run(scenario, group, "who leads is drained", number, "replica", "drain", str(number),
         says=["the lead is handed over", f"replica {number} is drained; crane-ctl replica resume"])
-    story.check(not any(h.alive(p) for p in pids), "its node and server have ended")
+    scenario.check(not any(h.alive(p) for p in pids), "its node and server have ended")
     got = [group.incr(near), group.incr(far)]
     # A request whose answer came too late was made twice.
-    story.check(got[0] >= expected and got[1] > got[0], "the others go on, nothing is lost", got)
+    scenario.check(got[0] >= expected and got[1] > got[0], "the others go on, nothing is lost", got)
     name = group.network.names[number]
     h.wait_until(lambda: f"replica {number} on {name} is drained" in group.said(), 20,
                  "crane-run tells")
-    story.check("is lost" not in group.said(), "nobody misses it", group.said())
-    run(story, group, "drained is drained", number, "replica", "drain", str(number),
+    scenario.check("is lost" not in group.said(), "nobody misses it", group.said())
+    run(scenario, group, "drained is drained", number, "replica", "drain", str(number),
         says=["is drained; crane-ctl replica resume"])
-    run(story, group, "status on its host", number, "status", status=1, says=[": drained, "])
+    run(scenario, group, "status on its host", number, "status", status=1, says=[": drained, "])
     leader = group.leader()
-    run(story, group, "status on the leader's host: the group is well", leader, "status",
+    run(scenario, group, "status on the leader's host: the group is well", leader, "status",
         says=[": well, "])
     other = next(i for i in (near, far) if i != leader)
-    run(story, group, "who is needed is not drained", other, "replica", "drain", str(other),
+    run(scenario, group, "who is needed is not drained", other, "replica", "drain", str(other),
         status=5, says=[f"replica {other} is needed", ";"])
-    story.check(h.alive(agent) and len(group.live()) == 2, "its agent waits", group.brief())
+    scenario.check(h.alive(agent) and len(group.live()) == 2, "its agent waits", group.brief())
     return number
 
 
-def wrong_uses(story, group, number):
+def wrong_uses(scenario, group, number):
     near = others(group, number)[0]
     for words, host, status, says in (
             (["replica", "drain", "9"], near, 5, "replica 9 is no member; see crane-ctl member"),
@@ -138,157 +139,158 @@ def wrong_uses(story, group, number):
             (["replica", "drain", "x"], near, 100, "--help"),
             (["replica", "drain", "0", "no-such-group"], near, 3, "no such group"),
             (["restore", str(near)], near, 5, "only crane-run on one host")):
-        run(story, group, f"crane-ctl {' '.join(words[:2])}, wrong: {says}", host, *words,
+        run(scenario, group, f"crane-ctl {' '.join(words[:2])}, wrong: {says}", host, *words,
             status=status, says=[says])
 
 
-def comes_back(story, group, number):
+def recovers(scenario, group, number):
     """What it holds of the log does not help any more: it fetches a checkpoint."""
     near = others(group, number)[0]
     group.put(near, 1.3 * RING_MB)
     expected = group.incr(near) + 1
-    text = run(story, group, "it is brought back", number, "replica", "resume", str(number),
+    text = run(scenario, group, "it is brought back", number, "replica", "resume", str(number),
                says=[f"replica {number} is started", f"replica {number} is back, from the check"])
     said = (group.own(number) / group.name / f"r{number}/node.log").read_text()
-    story.check("fetched the checkpoint at entry" in said, "it fetched another's checkpoint", text)
+    scenario.check("fetched the checkpoint at entry" in said, "it fetched another's checkpoint",
+                   text)
     h.wait_until(lambda: f"replica {number} on {group.network.names[number]} is brought back"
                  in group.said(), 20, "crane-run tells")
-    run(story, group, "nothing is drained any more", group.leader(), "status", status=0)
-    story.check(group.incr(number) >= expected, "clients of its host are served")
-    run(story, group, "drained again, as a follower", number, "replica", "drain", str(number))
-    run(story, group, "and back from its own", number, "replica", "resume", str(number),
+    run(scenario, group, "nothing is drained any more", group.leader(), "status", status=0)
+    scenario.check(group.incr(number) >= expected, "clients of its host are served")
+    run(scenario, group, "drained again, as a follower", number, "replica", "drain", str(number))
+    run(scenario, group, "and back from its own", number, "replica", "resume", str(number),
         says=["is back, from the checkpoint"])
 
 
-def replaced(story, group, number):
+def replaced(scenario, group, number):
     def members():
         return {m["replica"]: (m["member"], m["incarnation"])
                 for m in group.status(group.leader())["members"]}
     before = members()
-    run(story, group, "replaced in its own place", number, "replica", "replace", str(number),
+    run(scenario, group, "replaced in its own place", number, "replica", "replace", str(number),
         says=[f"replica {number} is back, from the checkpoint at entry"])
     after = members()
-    story.check(after[number][0] == "voter" and after[number][1] != before[number][1],
-                "as another incarnation, which votes", f"{before} {after}")
+    scenario.check(after[number][0] == "voter" and after[number][1] != before[number][1],
+                   "as another incarnation, which votes", f"{before} {after}")
 
 
-def in_vain(story, group, number):
-    """What it needs is not there: it stays drained, and comes back when that is mended."""
-    run(story, group, "drained once more", number, "replica", "drain", str(number))
+def in_vain(scenario, group, number):
+    """What it needs is not there: it stays drained, and recovers when that is mended."""
+    run(scenario, group, "drained once more", number, "replica", "drain", str(number))
     secret = group.own(number) / group.name / f"h{number}/secret"
     secret.rename(secret.with_suffix(".away"))
-    run(story, group, "brought back in vain", number, "replica", "resume", str(number), status=5,
-        says=[f"replica {number} did not come back: its node ended with status 119", "; see"])
-    h.wait_until(lambda: "did not come back, and is drained as before" in group.said(), 20,
+    run(scenario, group, "brought back in vain", number, "replica", "resume", str(number), status=5,
+        says=[f"replica {number} did not recover: its node ended with status 119", "; see"])
+    h.wait_until(lambda: "did not recover, and is drained as before" in group.said(), 20,
                  "crane-run says why")
-    run(story, group, "it is drained as before", number, "status", status=1, says=["drained"])
+    run(scenario, group, "it is drained as before", number, "status", status=1, says=["drained"])
     secret.with_suffix(".away").rename(secret)
-    run(story, group, "and comes back when that is mended", number, "replica", "resume",
+    run(scenario, group, "and recovers when that is mended", number, "replica", "resume",
         str(number), says=[f"replica {number} is back"])
 
 
-def agents(story, network):
+def agents(scenario, network):
     port = h.free_port()
     program = h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0")
-    with Apart(story, network, program, port=port,
+    with Apart(scenario, network, program, port=port,
                options=["--ring-mb", str(RING_MB), "--checkpoint-every", "0",
                         "--checkpoint-log", "0"]) as group:
-        number = drain_leader(story, group)
-        wrong_uses(story, group, number)
-        comes_back(story, group, number)
-        replaced(story, group, number)
-        in_vain(story, group, number)
+        number = drain_leader(scenario, group)
+        wrong_uses(scenario, group, number)
+        recovers(scenario, group, number)
+        replaced(scenario, group, number)
+        in_vain(scenario, group, number)
         group.settle(60)
         same = {(s["outputs_digest"], s["outputs_bytes"]) for s in group.statuses().values()}
-        story.check(len(same) == 1 and len(group.live()) == HOSTS, "the replicas are equal",
-                    group.brief())
+        scenario.check(len(same) == 1 and len(group.live()) == HOSTS, "the replicas are equal",
+                       group.brief())
         number = next(i for i in range(HOSTS) if i != group.leader())
-        run(story, group, "one is drained", number, "replica", "drain", str(number))
+        run(scenario, group, "one is drained", number, "replica", "drain", str(number))
         agent = group.agent(number)
-        story.check(group.stop() == 0 and "may still run" not in group.said(),
-                    "Ctrl-C ends the group with status 0", group.said())
+        scenario.check(group.stop() == 0 and "may still run" not in group.said(),
+                       "Ctrl-C ends the group with status 0", group.said())
         h.wait_until(lambda: not h.alive(agent), END_SECONDS, "its agent ends as well")
-        nothing_is_left(story, group)
+        nothing_is_left(scenario, group)
 
 
-def nothing_is_left(story, group):
+def nothing_is_left(scenario, group):
     left = [str(p) for i in range(HOSTS) for p in group.own(i).glob("*/*")]
-    story.check(not left, "nothing is left on the hosts", left)
+    scenario.check(not left, "nothing is left on the hosts", left)
     shutil.rmtree(group.state / group.name)
-    gone(story, group, "nor anywhere else")
+    gone(scenario, group, "nor anywhere else")
 
 
-def majority_is_lost(story, network):
+def majority_is_lost(scenario, network):
     """Who is drained counts for nothing when another one is lost for good."""
     port = h.free_port()
     program = h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0")
-    with Apart(story, network, program, port=port, container=False) as group:
+    with Apart(scenario, network, program, port=port, container=False) as group:
         drained, lost = others(group, group.leader())
-        run(story, group, "one is drained", drained, "replica", "drain", str(drained))
+        run(scenario, group, "one is drained", drained, "replica", "drain", str(drained))
         agent = group.agent(drained)
         os.kill(group.status(lost)["pid"], signal.SIGKILL)
-        story.check(group.wait() == 115 and "1 of 3 replicas are left" in group.said(),
-                    "another one is lost: status 115", group.said())
+        scenario.check(group.wait() == 115 and "1 of 3 replicas are left" in group.said(),
+                       "another one is lost: status 115", group.said())
         h.wait_until(lambda: not h.alive(agent), END_SECONDS, "the agent that waits ends")
 
 
-def without_crane_run(story, network):
+def without_crane_run(scenario, network):
     """The agent needs no crane-run; who was drained needs no checkpoint while logs hold all."""
     port = h.free_port()
     program = h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0")
-    with Apart(story, network, program, port=port, container=False) as group:
+    with Apart(scenario, network, program, port=port, container=False) as group:
         group.process.kill()
         group.process.wait()
         number = group.leader()
         near = others(group, number)[0]
-        run(story, group, "crane-run is gone: who leads is drained", number, "replica", "drain",
+        run(scenario, group, "crane-run is gone: who leads is drained", number, "replica", "drain",
             str(number), says=["the lead is handed over"])
         got = group.incr(near)
-        story.check(got >= 1, "the others go on", got)
-        run(story, group, "and comes back without a checkpoint", number, "replica", "resume",
+        scenario.check(got >= 1, "the others go on", got)
+        run(scenario, group, "and recovers without a checkpoint", number, "replica", "resume",
             str(number), says=[f"replica {number} is back, it ran all inputs"])
-        story.check(group.incr(number) > got, "clients of its host are served")
+        scenario.check(group.incr(number) > got, "clients of its host are served")
         if group.leader() == number:
             number = near
-        run(story, group, "one is drained", number, "replica", "drain", str(number))
+        run(scenario, group, "one is drained", number, "replica", "drain", str(number))
         with group.apart():
             status, text = group.run("--stop")
-        story.check(status == 0 and text.count(": stopped") == HOSTS,
-                    "--stop ends it, and the agent that waits", text)
-        nothing_is_left(story, group)
+        scenario.check(status == 0 and text.count(": stopped") == HOSTS,
+                       "--stop ends it, and the agent that waits", text)
+        nothing_is_left(scenario, group)
 
 
-def by_themselves(story, network):
-    """Nobody here starts nodes: drain ends one in order, and says how it comes back."""
+def by_themselves(scenario, network):
+    """Nobody here starts nodes: drain ends one in order, and says how it recovers."""
     port = h.free_port()
-    with Hosts(story, h.redis_program(port), fabric="tcp", port=port, prefix=network.enter,
+    with Hosts(scenario, h.redis_program(port), fabric="tcp", port=port, prefix=network.enter,
                addresses=network.addresses) as group:
         number = group.leader()
         code, out, err = group.ctl("replica", "drain", str(number), group.name)
-        story.check(code == 0 and "start its node to bring it back" in out,
-                    "a node by itself is drained", f"{code}: {out}{err}")
-        story.check(group.wait(number) == 0, "and ends with status 0")
+        scenario.check(code == 0 and "start its node to bring it back" in out,
+                       "a node by itself is drained", f"{code}: {out}{err}")
+        scenario.check(group.wait(number) == 0, "and ends with status 0")
         code, out, err = group.ctl("replica", "resume", str(number), group.name)
-        story.check(code == 5 and "nothing here starts nodes; start its node" in err,
-                    "nobody can start it: refused", f"{code}: {out}{err}")
+        scenario.check(code == 5 and "nothing here starts nodes; start its node" in err,
+                       "nobody can start it: refused", f"{code}: {out}{err}")
         code, out, err = group.ctl("replica", "replace", str(number), group.name)
-        story.check(code == 5 and "--forget-log" in err, "nor replace it", f"{code}: {out}{err}")
+        scenario.check(code == 5 and "--forget-log" in err, "nor replace it", f"{code}: {out}{err}")
         group.start(number)
         h.wait_until(group.serves, 60, "its node is started: it is back")
         code, out, err = group.ctl("replica", "resume", str(number), group.name)
-        story.check(code == 0 and f"replica {number} runs" in out, "who runs needs nothing",
-                    f"{code}: {out}{err}")
+        scenario.check(code == 0 and f"replica {number} runs" in out, "who runs needs nothing",
+                       f"{code}: {out}{err}")
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server", "ip", "mount")
     if not h.can_contain():
         raise h.CannotRun("checkpoints need root and LXC")
     with Network(HOSTS) as network:
-        agents(story, network)
-        majority_is_lost(story, network)
-        without_crane_run(story, network)
-        by_themselves(story, network)
+        agents(scenario, network)
+        majority_is_lost(scenario, network)
+        without_crane_run(scenario, network)
+        by_themselves(scenario, network)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """crane-run --hosts h1,h2,h3 -- redis-server: hosts are network namespaces, the remote shell enters
 them.  A group is started and served, loses its leader's node, is stopped; crane-run is killed, or
-loses a connection, and the group goes on; a group comes back from its hosts' disks; its server ends
+loses a connection, and the group goes on; a group recovers from its hosts' disks; its server ends
 by itself; and what is wrong with hosts is said by name.
 """
 import os
@@ -23,12 +23,12 @@ def program(port):
     return h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0")
 
 
-def secret_is_kept(story, group, secret):
+def secret_is_kept(scenario, group, secret):
     """Nobody else can read it: not from files, not from command lines or environments."""
     modes = group.files()
-    story.check(len([p for p, _ in modes if p.endswith("/secret")]) == HOSTS
-                and all(m & 0o077 == 0 for _, m in modes),
-                "what lies on the hosts is readable by its owner only", modes)
+    scenario.check(len([p for p, _ in modes if p.endswith("/secret")]) == HOSTS
+                   and all(m & 0o077 == 0 for _, m in modes),
+                   "what lies on the hosts is readable by its owner only", modes)
     shown = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         for name in ("cmdline", "environ"):
@@ -37,77 +37,78 @@ def secret_is_kept(story, group, secret):
                     shown.append(f"{pid}/{name}")
             except OSError:
                 pass
-    story.check(not shown, "the secret is in no command line and no environment", shown)
+    scenario.check(not shown, "the secret is in no command line and no environment", shown)
 
 
-def serve_and_lose(story, network):
+def serve_and_lose(scenario, network):
     port = h.free_port()
-    secret = story.work / "secret"
+    secret = scenario.work / "secret"
     secret.write_text("53ec2e7" * 8 + "\n")
     secret.chmod(0o600)
-    with Remote(story, network, program(port), port=port,
+    with Remote(scenario, network, program(port), port=port,
                 options=["--secret-file", str(secret)]) as group:
         got = [group.incr(i % HOSTS) for i in range(2 * HOSTS)]
-        story.check(got == list(range(1, 2 * HOSTS + 1)),
-                    "clients of every host talk to one server", got)
-        secret_is_kept(story, group, secret.read_bytes().strip())
+        scenario.check(got == list(range(1, 2 * HOSTS + 1)),
+                       "clients of every host talk to one server", got)
+        secret_is_kept(scenario, group, secret.read_bytes().strip())
         status, text = group.run(timeout=90)
-        story.check(status == 111 and network.names[0] + ": " in text and "--stop" in text,
-                    "a second group of the name is refused (111), hosts named", text)
+        scenario.check(status == 111 and network.names[0] + ": " in text and "--stop" in text,
+                       "a second group of the name is refused (111), hosts named", text)
         leader = group.leader()
         name = network.names[leader]
         os.kill(group.status(leader)["pid"], signal.SIGKILL)
         rest = [i for i in range(HOSTS) if i != leader]
         got = [group.incr(i) for i in rest]
-        story.check(got == [2 * HOSTS + 1, 2 * HOSTS + 2], "the others go on after a SIGKILL", got)
+        scenario.check(got == [2 * HOSTS + 1, 2 * HOSTS + 2], "the others go on after a SIGKILL",
+                       got)
         h.wait_until(lambda: "goes on with 2 of 3" in group.said(), 30, "crane-run notices")
         said = group.said()
-        story.check(f"replica {leader} on {name}: its node is lost: killed by SIGKILL" in said,
-                    "crane-run says which, where and why", said)
+        scenario.check(f"replica {leader} on {name}: its node is lost: killed by SIGKILL" in said,
+                       "crane-run says which, where and why", said)
         log = re.search(r"its log there: (\S+)", said)
-        story.check(log and pathlib.Path(log[1]).exists(), "the log it names is there", said)
-        story.check(group.stop() == 0 and "interrupted, stopping" in group.said(),
-                    "Ctrl-C ends it with status 0", group.said())
-        gone(story, group, "all is gone but the log of the killed one", [leader])
+        scenario.check(log and pathlib.Path(log[1]).exists(), "the log it names is there", said)
+        scenario.check(group.stop() == 0 and "interrupted, stopping" in group.said(),
+                       "Ctrl-C ends it with status 0", group.said())
+        gone(scenario, group, "all is gone but the log of the killed one", [leader])
 
 
-def crane_run_is_killed(story, network):
+def crane_run_is_killed(scenario, network):
     """The remote shell `ip netns exec` as it is: HOST and words, no shell in between."""
     port = h.free_port()
-    with Remote(story, network, program(port), port=port, rsh="ip netns exec") as group:
-        story.check(group.incr(0) == 1, "the group serves")
+    with Remote(scenario, network, program(port), port=port, rsh="ip netns exec") as group:
+        scenario.check(group.incr(0) == 1, "the group serves")
         group.process.kill()
         group.process.wait()
         pids = [group.status(i)["pid"] for i in range(HOSTS)]
         got = [group.incr(i) for i in range(HOSTS)]
-        story.check(got == [2, 3, 4], "crane-run is killed: the group goes on", got)
+        scenario.check(got == [2, 3, 4], "crane-run is killed: the group goes on", got)
         leader = group.leader()
         os.kill(group.status(leader)["pid"], signal.SIGKILL)
         got = group.incr((leader + 1) % HOSTS)
-        story.check(got == 5, "and survives the loss of its leader", got)
+        scenario.check(got == 5, "and survives the loss of its leader", got)
         status, text = group.run("--stop")
-        story.check(status == 0 and text.count(": stopped") >= 1, "--stop ends it", text)
-        story.check(not any(h.alive(pid) for pid in pids), "the nodes have ended")
-        gone(story, group, "and all is gone", [leader])
+        scenario.check(status == 0 and text.count(": stopped") >= 1, "--stop ends it", text)
+        scenario.check(not any(h.alive(pid) for pid in pids), "the nodes have ended")
+        gone(scenario, group, "and all is gone", [leader])
         status, text = group.run("--stop")
-        story.check(status == 0 and text.count("no replica of") == HOSTS,
-                    "--stop of what does not run says so", text)
+        scenario.check(status == 0 and text.count("no replica of") == HOSTS,
+                       "--stop of what does not run says so", text)
 
 
-def comes_back_from_disk(story, network):
+def recovers_from_disk(scenario, network):
     port = h.free_port()
-    secret = story.work / "lasting"
+    secret = scenario.work / "lasting"
     secret.write_text("1a57" * 16)
     secret.chmod(0o600)
-    group = Remote(story, network, program(port), port=port,
+    group = Remote(scenario, network, program(port), port=port,
                    options=["--durability", "disk", "--secret-file", str(secret)])
     for expected in (1, 2):
         group.log.unlink(missing_ok=True)
         with group:
-            story.check(group.incr(0) == expected, f"durability disk: {expected} is counted")
-            story.check(group.stop() == 0, "and the group is stopped", group.said())
+            scenario.check(group.incr(0) == expected, f"durability disk: {expected} is counted")
+            scenario.check(group.stop() == 0, "and the group is stopped", group.said())
         left = [p for p in group.leftovers() if not re.search(r"/(r\d|member-\d|store|lock)$", p)]
-        story.check(not left, "what lasts stays on the hosts, nothing else does", left)
+        scenario.check(not left, "what lasts stays on the hosts, nothing else does", left)
 
 
 def is_back(group, number, before, what):
@@ -119,7 +120,7 @@ def is_back(group, number, before, what):
     h.wait_until(there, 60, what)
 
 
-def comes_back_from_another(story, group, ctl, lost):
+def recovers_from_another(scenario, group, ctl, lost):
     """Its own checkpoints are gone as well; another replica has one."""
     def run(*words):
         return subprocess.run([*ctl, *words], capture_output=True, timeout=60, check=False)
@@ -136,105 +137,105 @@ def comes_back_from_another(story, group, ctl, lost):
     before = group.status(lost)["pid"]
     expected = group.incr((lost + 1) % HOSTS) + 1
     os.kill(before, signal.SIGKILL)
-    is_back(group, lost, before, "it comes back from another's checkpoint")
-    story.check("it comes back if another replica has a checkpoint" in group.said(),
-                "crane-run tells that it has none of its own", group.said())
-    story.check(group.incr((lost + 1) % HOSTS) == expected, "nothing is lost")
+    is_back(group, lost, before, "it recovers from another's checkpoint")
+    scenario.check("it recovers if another replica has a checkpoint" in group.said(),
+                   "crane-run tells that it has none of its own", group.said())
+    scenario.check(group.incr((lost + 1) % HOSTS) == expected, "nothing is lost")
 
 
-def comes_back_from_checkpoint(story, network):
-    """A replica whose node was killed comes back on its host, from what it kept there."""
+def recovers_from_checkpoint(scenario, network):
+    """A replica whose node was killed recovers on its host, from what it kept there."""
     port = h.free_port()
-    with Remote(story, network, program(port), port=port) as group:
+    with Remote(scenario, network, program(port), port=port) as group:
         for i in range(50):
             group.incr(i % HOSTS)
         far = (group.leader() + 1) % HOSTS
-        ctl = [str(story.out / "crane-ctl"), "--dir", str(group.state)]
+        ctl = [str(scenario.out / "crane-ctl"), "--dir", str(group.state)]
         done = subprocess.run([*ctl, "checkpoint", "now", group.name, "--replica", str(far)],
                               capture_output=True, text=True, timeout=60, check=False)
-        story.check(done.returncode == 0, "a follower takes a checkpoint",
-                    done.stdout + done.stderr)
+        scenario.check(done.returncode == 0, "a follower takes a checkpoint",
+                       done.stdout + done.stderr)
         other = (far + 1) % HOSTS
         for turn in range(2):
             before = group.status(far)["pid"]
             expected = group.incr(other) + 1
             os.kill(before, signal.SIGKILL)
             got = group.incr(other)
-            story.check(got == expected, "its node is killed: the others go on", got)
-            is_back(group, far, before, "it comes back from its checkpoint")
-            story.check("it comes back from its own checkpoint" in group.said(),
-                        "crane-run tells", group.said())
+            scenario.check(got == expected, "its node is killed: the others go on", got)
+            is_back(group, far, before, "it recovers from its checkpoint")
+            scenario.check("it recovers from its own checkpoint" in group.said(),
+                           "crane-run tells", group.said())
             if turn == 0:
                 def leads():   # it does not seek the lead before it has caught up
                     subprocess.run([*ctl, "leader", "transfer", group.name, "--to", str(far)],
                                    capture_output=True, timeout=60, check=False)
                     return group.leader() == far
-                h.wait_until(leads, 30, "who came back leads")
-                story.check(group.incr(far) == expected + 1, "and serves clients")
-        comes_back_from_another(story, group, ctl, far)
+                h.wait_until(leads, 30, "who recovered leads")
+                scenario.check(group.incr(far) == expected + 1, "and serves clients")
+        recovers_from_another(scenario, group, ctl, far)
         group.settle(60)
         same = {(s["outputs_digest"], s["outputs_bytes"]) for s in group.statuses().values()}
-        story.check(len(same) == 1 and len(group.live()) == HOSTS, "the replicas are equal",
-                    group.brief())
-        story.check(group.stop() == 0, "Ctrl-C ends it with status 0", group.said())
-        gone(story, group, "and all is gone")
+        scenario.check(len(same) == 1 and len(group.live()) == HOSTS, "the replicas are equal",
+                       group.brief())
+        scenario.check(group.stop() == 0, "Ctrl-C ends it with status 0", group.said())
+        gone(scenario, group, "and all is gone")
 
 
-def connection_is_lost(story, network):
+def connection_is_lost(scenario, network):
     """The remote shell to a follower's host dies, as when the network to crane-run is cut."""
     port = h.free_port()
-    with Remote(story, network, program(port), port=port) as group:
-        story.check(group.incr(0) == 1, "the group serves")
+    with Remote(scenario, network, program(port), port=port) as group:
+        scenario.check(group.incr(0) == 1, "the group serves")
         far = (group.leader() + 1) % HOSTS
         pid = group.status(far)["pid"]
         os.kill(group.shell_of(far), signal.SIGKILL)
         h.wait_until(lambda: f"the connection to the host is lost: {network.names[far]}"
                      in group.said(), 30, "crane-run notices the lost connection")
-        story.check(group.incr(far) == 2 and h.alive(pid), "its replica goes on")
-        story.check(group.stop(signal.SIGTERM) == 120 and "--stop" in group.said()
-                    and f"replicas may still run: {network.names[far]}" in group.said(),
-                    "what could not be told to stop is named (120)", group.said())
-        story.check(h.alive(pid), "and still runs")
-        # The hosts of this story share files: whichever agent comes first ends it.
+        scenario.check(group.incr(far) == 2 and h.alive(pid), "its replica goes on")
+        scenario.check(group.stop(signal.SIGTERM) == 120 and "--stop" in group.said()
+                       and f"replicas may still run: {network.names[far]}" in group.said(),
+                       "what could not be told to stop is named (120)", group.said())
+        scenario.check(h.alive(pid), "and still runs")
+        # The hosts of this scenario share files: whichever agent comes first ends it.
         status, text = group.run("--stop")
-        story.check(status == 0 and text.count(": stopped") >= 1, "--stop ends it", text)
-        gone(story, group, "and all is gone after --stop")
+        scenario.check(status == 0 and text.count(": stopped") >= 1, "--stop ends it", text)
+        gone(scenario, group, "and all is gone after --stop")
 
 
-def server_ends(story, network):
+def server_ends(scenario, network):
     port = h.free_port()
-    with Remote(story, network, program(port), port=port) as group:
+    with Remote(scenario, network, program(port), port=port) as group:
         client = h.Redis(port, 10, network.addresses[0])
         try:
             client("SHUTDOWN", "NOSAVE")
         except OSError:
             pass
-        story.check(group.wait() == 0 and "the server ended with status 0" in group.said(),
-                    "the server's own end ends the group with its status", group.said())
-        gone(story, group, "and all is gone after the server's end")
+        scenario.check(group.wait() == 0 and "the server ended with status 0" in group.said(),
+                       "the server's own end ends the group with its status", group.said())
+        gone(scenario, group, "and all is gone after the server's end")
 
 
-def majority_is_lost(story, network):
+def majority_is_lost(scenario, network):
     port = h.free_port()
-    with Remote(story, network, program(port), port=port) as group:
+    with Remote(scenario, network, program(port), port=port) as group:
         for i in (0, 1):
             os.kill(group.status(i)["pid"], signal.SIGKILL)
-        story.check(group.wait() == 115 and "1 of 3 replicas are left" in group.said(),
-                    "a lost majority ends it with status 115", group.said())
-        gone(story, group, "the last one is stopped", [0, 1, 2])
+        scenario.check(group.wait() == 115 and "1 of 3 replicas are left" in group.said(),
+                       "a lost majority ends it with status 115", group.said())
+        gone(scenario, group, "the last one is stopped", [0, 1, 2])
 
 
-def wrong_uses(story, network):
+def wrong_uses(scenario, network):
     names = network.names
-    good = Remote(story, network, program(h.free_port()))
+    good = Remote(scenario, network, program(h.free_port()))
     listed = list(good.hosts)
 
     def use(what, status, words, *more, hosts=None, server=None):
         good.hosts = hosts or listed
         got, text = good.run(*more, program=server, timeout=120)
-        story.check(got == status and all(w in text for w in words) and "; " in text,
-                    f"{what}: status {status}", f"{got}: {text}")
-        gone(story, good, f"{what}: nothing is left")
+        scenario.check(got == status and all(w in text for w in words) and "; " in text,
+                       f"{what}: status {status}", f"{got}: {text}")
+        gone(scenario, good, f"{what}: nothing is left")
 
     use("two hosts", 101, ["odd"], hosts=listed[:2])
     use("one host", 101, ["odd"], hosts=listed[:1])
@@ -250,43 +251,44 @@ def wrong_uses(story, network):
         hosts=listed[:2] + [f"gone={network.addresses[2]}"])
     use("no such server", 102, [
         f"{n}: cannot run the program: no-such-server" for n in names], server=["no-such-server"])
-    secret = story.work / "open-secret"
+    secret = scenario.work / "open-secret"
     secret.write_text("0" * 64)
     secret.chmod(0o644)
     use("a secret that others may read", 119, ["others may read", "chmod 600"],
         "--secret-file", str(secret))
-    with first_on(story, names[2], f"mount -t tmpfs none {story.out}"):
+    with first_on(scenario, names[2], f"mount -t tmpfs none {scenario.out}"):
         use("a host without Crane", 121, [f"no Crane of this version: {names[2]}", "install"])
-    other = story.work / "other"
+    other = scenario.work / "other"
     other.mkdir()
     for part in ("crane-run", "crane-node", "libcrane.so"):
-        shutil.copy2(story.out / part, other / part)
+        shutil.copy2(scenario.out / part, other / part)
     with open(other / "libcrane.so", "ab") as library:
         library.write(b"another build")
-    with first_on(story, names[1], f"mount --bind {other} {story.out}"):
+    with first_on(scenario, names[1], f"mount --bind {other} {scenario.out}"):
         use("another version of Crane", 121, [f"another version of Crane: {names[1]}", "install"])
     server = shutil.which("redis-server")
     shutil.copy2(server, other / "redis-server")
     with open(other / "redis-server", "ab") as copy:
         copy.write(b"another build")
-    with first_on(story, names[2], f"mount --bind {other}/redis-server {os.path.realpath(server)}"):
+    with first_on(scenario, names[2],
+                  f"mount --bind {other}/redis-server {os.path.realpath(server)}"):
         use("another build of the server", 121, [f"the server differs: {names[2]}", names[0]])
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server", "ip", "mount")
     if os.geteuid() != 0:
         raise h.CannotRun("namespaces need root")
     with Network(HOSTS) as network:
-        wrong_uses(story, network)
-        serve_and_lose(story, network)
-        crane_run_is_killed(story, network)
-        comes_back_from_disk(story, network)
+        wrong_uses(scenario, network)
+        serve_and_lose(scenario, network)
+        crane_run_is_killed(scenario, network)
+        recovers_from_disk(scenario, network)
         if h.can_contain():
-            comes_back_from_checkpoint(story, network)
-        connection_is_lost(story, network)
-        server_ends(story, network)
-        majority_is_lost(story, network)
+            recovers_from_checkpoint(scenario, network)
+        connection_is_lost(scenario, network)
+        server_ends(scenario, network)
+        majority_is_lost(scenario, network)
 
 
 h.tell("hosts_run", body)

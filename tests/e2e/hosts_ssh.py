@@ -67,8 +67,8 @@ def root_is_locked():
 class Sshds:
     """An sshd in each namespace of a network; `ssh` finds them: PATH leads to one with our file."""
 
-    def __init__(self, story, network):
-        self.network, self.work = network, story.work / "ssh"
+    def __init__(self, scenario, network):
+        self.network, self.work = network, scenario.work / "ssh"
         self.work.mkdir(mode=0o755)
         self.config = self.work / "config"
         self.servers, self.made = [], False
@@ -159,14 +159,14 @@ class Sshds:
                     found.append(int(pid))
         return found
 
-    def empty(self, story, group, what, logs_of=()):
-        gone(story, group, what, logs_of)
+    def empty(self, scenario, group, what, logs_of=()):
+        gone(scenario, group, what, logs_of)
         try:
             h.wait_until(lambda: not self.shells() and not any(map(self.inside, range(HOSTS))),
                          15, "")
         except h.Failure:
-            story.check(False, f"{what}: hosts are empty",
-                        [self.shells()] + [self.inside(i) for i in range(HOSTS)])
+            scenario.check(False, f"{what}: hosts are empty",
+                           [self.shells()] + [self.inside(i) for i in range(HOSTS)])
 
     def __exit__(self, *_):
         os.environ["PATH"] = self.path
@@ -192,74 +192,77 @@ def whole_lines(text):
     return all(re.match(r"(\d{4}-\S+ )?crane-run: ", line) for line in text.splitlines())
 
 
-def serve_and_lose(story, network, sshds):
+def serve_and_lose(scenario, network, sshds):
     port = h.free_port()
-    with Remote(story, network, program(port), port=port, rsh="") as group:
+    with Remote(scenario, network, program(port), port=port, rsh="") as group:
         got = [group.incr(i) for i in range(HOSTS)]
-        story.check(got == [1, 2, 3], "ssh: clients of every host talk to one server", got)
+        scenario.check(got == [1, 2, 3], "ssh: clients of every host talk to one server", got)
         leader = group.leader()
         os.kill(group.status(leader)["pid"], signal.SIGKILL)
         got = [group.incr(i) for i in range(HOSTS) if i != leader]
-        story.check(got == [4, 5], "the others go on after a SIGKILL of the leader's node", got)
+        scenario.check(got == [4, 5], "the others go on after a SIGKILL of the leader's node", got)
         h.wait_until(lambda: "goes on with 2 of 3" in group.said(), 30, "crane-run notices")
         said = group.said()
-        story.check(f"replica {leader} on {network.names[leader]}: its node is lost: killed by "
-                    "SIGKILL" in said, "crane-run says which, where and why", said)
+        scenario.check(f"replica {leader} on {network.names[leader]}: its node is lost: killed by "
+                       "SIGKILL" in said, "crane-run says which, where and why", said)
         os.killpg(group.process.pid, signal.SIGINT)  # as a terminal does
-        story.check(group.wait() == 0 and whole_lines(group.said()), "Ctrl-C ends it with status 0",
-                    group.said())
-        sshds.empty(story, group, "nothing is left but the log of the killed one", [leader])
+        scenario.check(group.wait() == 0 and whole_lines(group.said()),
+                       "Ctrl-C ends it with status 0",
+                       group.said())
+        sshds.empty(scenario, group, "nothing is left but the log of the killed one", [leader])
 
 
-def crane_run_is_killed(story, network, sshds):
+def crane_run_is_killed(scenario, network, sshds):
     port = h.free_port()
-    with Remote(story, network, program(port), port=port, rsh=f"ssh -F '{sshds.config}'") as group:
-        story.check(group.incr(0) == 1 and len(sshds.shells()) == HOSTS, "--rsh 'ssh -F FILE'")
+    with Remote(scenario, network, program(port), port=port,
+                rsh=f"ssh -F '{sshds.config}'") as group:
+        scenario.check(group.incr(0) == 1 and len(sshds.shells()) == HOSTS, "--rsh 'ssh -F FILE'")
         group.process.kill()
         group.process.wait()
         h.wait_until(lambda: not sshds.shells() and not any(map(sshds.sessions, range(HOSTS))), 20,
                      "no ssh waits for the group")
         got = [group.incr(i) for i in range(HOSTS)]
-        story.check(got == [2, 3, 4], "crane-run is killed: its connections end, the group goes on",
-                    got)
+        scenario.check(got == [2, 3, 4],
+                       "crane-run is killed: its connections end, the group goes on",
+                       got)
         status, text = group.run("--stop")
-        story.check(status == 0 and any(f"{n}: stopped" in text for n in network.names),
-                    "--stop ends it", text)
-        sshds.empty(story, group, "and all is gone")
+        scenario.check(status == 0 and any(f"{n}: stopped" in text for n in network.names),
+                       "--stop ends it", text)
+        sshds.empty(scenario, group, "and all is gone")
 
 
-def connection_is_lost(story, network, sshds):
+def connection_is_lost(scenario, network, sshds):
     port = h.free_port()
-    with Remote(story, network, program(port), port=port, rsh="") as group:
-        story.check(group.incr(0) == 1, "the group serves")
+    with Remote(scenario, network, program(port), port=port, rsh="") as group:
+        scenario.check(group.incr(0) == 1, "the group serves")
         far = (group.leader() + 1) % HOSTS
         name, pid = network.names[far], group.status(far)["pid"]
         for session in sshds.sessions(far):
             os.kill(session, signal.SIGKILL)
         h.wait_until(lambda: f"the connection to the host is lost: {name}: Connection to"
                      in group.said(), 30, "crane-run notices the lost connection")
-        story.check(group.incr(far) == 2 and h.alive(pid), "its replica goes on")
-        story.check(group.stop(signal.SIGTERM) == 120 and
-                    f"replicas may still run: {name}" in group.said(),
-                    "what could not be told to stop is named (120)", group.said())
+        scenario.check(group.incr(far) == 2 and h.alive(pid), "its replica goes on")
+        scenario.check(group.stop(signal.SIGTERM) == 120 and
+                       f"replicas may still run: {name}" in group.said(),
+                       "what could not be told to stop is named (120)", group.said())
         status, text = group.run("--stop")
         # The hosts share files: whichever agent comes first ends it.
-        story.check(status == 0 and any(f"{n}: stopped" in text for n in network.names)
-                    and not h.alive(pid), "--stop ends it", text)
-        sshds.empty(story, group, "all is gone after --stop")
+        scenario.check(status == 0 and any(f"{n}: stopped" in text for n in network.names)
+                       and not h.alive(pid), "--stop ends it", text)
+        sshds.empty(scenario, group, "all is gone after --stop")
 
 
-def wrong_hosts(story, network, sshds):
+def wrong_hosts(scenario, network, sshds):
     names, last = network.names, HOSTS - 1
-    group = Remote(story, network, program(h.free_port()), rsh="")
+    group = Remote(scenario, network, program(h.free_port()), rsh="")
     listed = list(group.hosts)
 
     def use(what, status, words, *more, hosts=None, rsh=""):
         group.hosts, group.rsh = hosts or listed, rsh
         got, text = group.run(*more, timeout=120)
-        story.check(got == status and all(w in text for w in words) and "; " in text
-                    and whole_lines(text), f"{what}: status {status}", f"{got}: {text!r}")
-        sshds.empty(story, group, f"{what}: nothing is left")
+        scenario.check(got == status and all(w in text for w in words) and "; " in text
+                       and whole_lines(text), f"{what}: status {status}", f"{got}: {text!r}")
+        sshds.empty(scenario, group, f"{what}: nothing is left")
 
     cannot = f"cannot reach the host: {names[last]}: "
     use("a name that ssh does not know", 120, ["nowhere.invalid", "resolve hostname"],
@@ -283,17 +286,17 @@ def wrong_hosts(story, network, sshds):
         "--remote-path", "/nowhere/crane-run")
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server", "ip", "ssh", "ssh-keygen")
     if not os.access(SSHD, os.X_OK):
         raise h.CannotRun("sshd is not installed (make deps)")
     if os.geteuid() != 0:
         raise h.CannotRun("namespaces need root")
-    with Network(HOSTS) as network, Sshds(story, network) as sshds:
-        wrong_hosts(story, network, sshds)
-        serve_and_lose(story, network, sshds)
-        crane_run_is_killed(story, network, sshds)
-        connection_is_lost(story, network, sshds)
+    with Network(HOSTS) as network, Sshds(scenario, network) as sshds:
+        wrong_hosts(scenario, network, sshds)
+        serve_and_lose(scenario, network, sshds)
+        crane_run_is_killed(scenario, network, sshds)
+        connection_is_lost(scenario, network, sshds)
 
 
 h.tell("hosts_ssh", body)

@@ -19,12 +19,12 @@ def policy(pid):
     return os.sched_getscheduler(pid) & ~os.SCHED_RESET_ON_FORK
 
 
-def priorities(story, group):
+def priorities(scenario, group):
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     except PermissionError:
-        story.say("no privilege for real-time priorities: not looked at")
+        scenario.say("no privilege for real-time priorities: not looked at")
         return
     nodes = [group.status(i)["pid"] for i in range(3)]
     h.wait_until(lambda: all(policy(pid) == os.SCHED_RR for pid in nodes), 30,
@@ -32,18 +32,18 @@ def priorities(story, group):
     firsts = [group.status(i)["server_pid"] for i in range(3)]
     servers = [*firsts, *h.descendants(firsts)]
     odd = [pid for pid in servers if policy(pid) != os.SCHED_BATCH]
-    story.check(servers and not odd, "idle nodes have a real-time priority, servers are batches",
-                f"{[(p, policy(p)) for p in odd]} of {servers}")
+    scenario.check(servers and not odd, "idle nodes have a real-time priority, servers are batches",
+                   f"{[(p, policy(p)) for p in odd]} of {servers}")
 
 
-def body(story):
+def body(scenario):
     h.need("apache2")
-    seconds = 30 if story.full else 6
+    seconds = 30 if scenario.full else 6
     port = h.free_port()
-    conf = h.apache_configuration(story.work, port)
+    conf = h.apache_configuration(scenario.work, port)
     # Checkpoints by themselves, every second: none when clients do nothing.
     every = ["--checkpoint-every", "1"] if h.can_contain() else []
-    with h.Group(story, ["apache2", "-f", str(conf)], port=port, options=every) as group:
+    with h.Group(scenario, ["apache2", "-f", str(conf)], port=port, options=every) as group:
         h.http(port, b"GET /1k.html HTTP/1.0\r\n\r\n")
 
         def taken():
@@ -57,20 +57,20 @@ def body(story):
         h.wait_until(lambda: time.monotonic() > begin + seconds, seconds + 5, "the time is over")
         after, took = ticks(group.processes()), time.monotonic() - begin
         if able:
-            story.check(taken() == 1, f"no checkpoint in {took:.0f} idle seconds", str(taken()))
+            scenario.check(taken() == 1, f"no checkpoint in {took:.0f} idle seconds", str(taken()))
         per_second = os.sysconf("SC_CLK_TCK")
         used = {pid: (t - before.get(pid, 0)) / per_second for pid, t in after.items()}
         percent = 100 * sum(used.values()) / took
-        story.say(f"{len(after)} processes used {sum(used.values()):.2f} s in {took:.1f} s: "
-                  f"{percent:.2f} % of one core")
+        scenario.say(f"{len(after)} processes used {sum(used.values()):.2f} s in {took:.1f} s: "
+                     f"{percent:.2f} % of one core")
         worst = sorted(used, key=used.get)[-3:]
         names = {p: open(f"/proc/{p}/comm", encoding="utf8").read().strip() for p in worst}
         # The clock of these figures ticks every 10 ms: a short run cannot tell less.
-        allowed = max(AIM_PERCENT, 100 * 0.01 * len(after) / took if not story.full else 0)
-        story.check(percent < allowed, f"idle: below {AIM_PERCENT} % of one core",
-                    f"{percent:.2f} %, most by "
-                    + ", ".join(f"{names[p]} {used[p]:.2f} s" for p in worst))
-        priorities(story, group)
+        allowed = max(AIM_PERCENT, 100 * 0.01 * len(after) / took if not scenario.full else 0)
+        scenario.check(percent < allowed, f"idle: below {AIM_PERCENT} % of one core",
+                       f"{percent:.2f} %, most by "
+                       + ", ".join(f"{names[p]} {used[p]:.2f} s" for p in worst))
+        priorities(scenario, group)
 
 
 h.tell("idle", body)

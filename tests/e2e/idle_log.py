@@ -11,12 +11,13 @@ import _harness as h
 TIMERS = 200
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server")
     if not h.can_contain():
         raise h.CannotRun("checkpoints need containers")
     port = h.free_port()
-    with h.Group(story, h.redis_program(port, "--hz", str(TIMERS), "--dynamic-hz", "no"), port=port,
+    with h.Group(scenario, h.redis_program(port, "--hz", str(TIMERS), "--dynamic-hz", "no"),
+                 port=port,
                  options=["--checkpoint-log", "1", "--checkpoint-every", "2"]) as group:
         h.wait_until(lambda: h.redis_answers(port), 20, "redis answers")
         none = group.status(0)["checkpoint"]["none_because"]
@@ -32,7 +33,7 @@ def body(story):
         h.wait_until(lambda: asked() >= 1, 20, "what a client did is checkpointed")
         begin = asked()
         h.wait_until(lambda: asked() >= begin + 2, 50, "an idle server's log is cut by itself")
-        story.check(True, "an idle server's log is cut by itself, again and again")
+        scenario.check(True, "an idle server's log is cut by itself, again and again")
         h.wait_until(lambda: taken() >= 1, 60, "a checkpoint of the idle server is kept")
         follower = (group.leader() + 1) % 3
         before = group.replica(follower)["node_pid"]
@@ -44,13 +45,13 @@ def body(story):
             pid = group.replica(follower)["node_pid"]
             said = group.status(follower) if pid not in (before, None) and h.alive(pid) else None
             return said if said and said["applied"] >= end and said["server_pid"] else None
-        said = h.wait_until(is_back, 30, "the lost replica comes back")
+        said = h.wait_until(is_back, 30, "the lost replica recovers")
         place = said["checkpoint"]["restored_at"]
         again = end - place
-        story.say(f"{end} entries; it came back in {time.monotonic() - since:.1f} s from entry "
-                  f"{place}, {again} behind")
-        story.check(place > 0, "it comes back from a checkpoint",
-                    f"{again} of {end} entries behind")
+        scenario.say(f"{end} entries; it recovered in {time.monotonic() - since:.1f} s from entry "
+                     f"{place}, {again} behind")
+        scenario.check(place > 0, "it recovers from a checkpoint",
+                       f"{again} of {end} entries behind")
 
 
 h.tell("idle_log", body)

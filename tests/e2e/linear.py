@@ -6,7 +6,7 @@ Three hosts in network namespaces, redis over tcp. linear-client asks registers,
 through all hosts and records every call and answer; meanwhile faults drawn from a printed seed hit
 the group; at the end linear-check looks for an order that explains all answers (tests/linear).
 Operations without an answer stay open. Epochs: fresh groups, with durability memory and disk in
-turn (only with disk does a killed replica come back). Hosts can be cut off from each other while
+turn (only with disk does a killed replica recover). Hosts can be cut off from each other while
 clients still reach them.
 
   linear.py [--full | --ops N --leader-changes N --faults N] [--seed N]
@@ -38,8 +38,8 @@ BROKEN_EPOCHS = 6
 class Client:
     """linear-client, and what it told last."""
 
-    def __init__(self, story, port, addresses, history, seed, closing):
-        command = [str(story.out / "linear-client"), "--port", str(port), "--history",
+    def __init__(self, scenario, port, addresses, history, seed, closing):
+        command = [str(scenario.out / "linear-client"), "--port", str(port), "--history",
                    str(history), "--clients", str(CLIENTS), "--timeout-ms", str(TIMEOUT_MS),
                    "--seed", str(seed), "--closing-seconds", str(closing)]
         for address in addresses:
@@ -67,8 +67,9 @@ class Client:
 class Epoch:
     """One group from its start to its end, under load and faults."""
 
-    def __init__(self, story, network, group, durability, seed, broken):
-        self.story, self.network, self.group, self.durability = story, network, group, durability
+    def __init__(self, scenario, network, group, durability, seed, broken):
+        self.scenario, self.network = scenario, network
+        self.group, self.durability = group, durability
         self.broken = broken
         self.random = random.Random(seed)
         # A broken build may get stuck, which is not what is looked for there.
@@ -293,11 +294,11 @@ class Epoch:
         return max(len(views) - 1, 0)
 
 
-def judge(story, history, faults, number):
+def judge(scenario, history, faults, number):
     """{name: words} of what linear-check says; its windows are printed."""
-    path = story.work / f"faults{number}"
+    path = scenario.work / f"faults{number}"
     path.write_text("".join(f"{at} {what}\n" for at, what in faults))
-    done = subprocess.run([str(story.out / "linear-check"), str(history), "--faults", str(path)],
+    done = subprocess.run([str(scenario.out / "linear-check"), str(history), "--faults", str(path)],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600)
     said, under_way = {}, []
     for line in done.stdout.splitlines():
@@ -314,9 +315,9 @@ def judge(story, history, faults, number):
     return said, under_way
 
 
-def second_opinion(story, history):
+def second_opinion(scenario, history):
     """Porcupine's verdict; None where it could not be built."""
-    porcupine = story.tools / "linear-porcupine"
+    porcupine = scenario.tools / "linear-porcupine"
     if not porcupine.exists():
         return None
     done = subprocess.run([str(porcupine), str(history)], stdout=subprocess.PIPE,
@@ -328,12 +329,12 @@ def second_opinion(story, history):
     return said["verdict"]
 
 
-def keep(story, history):
-    place = story.out / "linear"
+def keep(scenario, history):
+    place = scenario.out / "linear"
     place.mkdir(exist_ok=True)
-    kept = place / f"{story.name}-{os.getpid()}-{history.name}"
+    kept = place / f"{scenario.name}-{os.getpid()}-{history.name}"
     shutil.copy(history, kept)
-    story.say(f"the history is kept: {kept}")
+    scenario.say(f"the history is kept: {kept}")
 
 
 class Sums:
@@ -385,17 +386,18 @@ class Sums:
             print(f"  {name:<36} {value}")
 
 
-def one_epoch(story, number, durability, plan, most, sums, broken=False):
+def one_epoch(scenario, number, durability, plan, most, sums, broken=False):
     """The judgement, and what went wrong otherwise."""
-    port, seed = h.free_port(), story.seed + number
-    history = story.work / f"history{story.next_number()}"
+    port, seed = h.free_port(), scenario.seed + number
+    history = scenario.work / f"history{scenario.next_number()}"
     problem = ""
     with Network(HOSTS, apart=True) as network, \
-            Hosts(story, h.redis_program(port, "--protected-mode", "no"), port=port, fabric="tcp",
+            Hosts(scenario, h.redis_program(port, "--protected-mode", "no"), port=port,
+                  fabric="tcp",
                   addresses=network.addresses, group={"durability": durability},
                   clients={"listen": "any"}, prefix=network.enter) as group:
-        epoch = Epoch(story, network, group, durability, seed, broken)
-        client = epoch.client = Client(story, port, network.clients, history, seed,
+        epoch = Epoch(scenario, network, group, durability, seed, broken)
+        client = epoch.client = Client(scenario, port, network.clients, history, seed,
                                        closing=5 if broken else 60)
         try:
             epoch.run(plan, most)
@@ -408,16 +410,16 @@ def one_epoch(story, number, durability, plan, most, sums, broken=False):
             status = client.finish(90)
         if status != 0 and not problem:
             problem = "the closing reads were not answered"
-        said, under_way = judge(story, history, epoch.faults, number)
-        said["porcupine"] = second_opinion(story, history)
+        said, under_way = judge(scenario, history, epoch.faults, number)
+        said["porcupine"] = second_opinion(scenario, history)
         sums.add(epoch, said, under_way)
-    story.say(f"epoch {number}, {durability}: {' '.join(said['answered'])} answers, "
-              f"{' '.join(said['open'])} open, {len(under_way)} faults, "
-              f"{epoch.leader_changes()} leader changes: {said['verdict'][0]}"
-              + (f"; {problem}" if problem else ""))
+    scenario.say(f"epoch {number}, {durability}: {' '.join(said['answered'])} answers, "
+                 f"{' '.join(said['open'])} open, {len(under_way)} faults, "
+                 f"{epoch.leader_changes()} leader changes: {said['verdict'][0]}"
+                 + (f"; {problem}" if problem else ""))
     if (said["verdict"][0] != "ok" or said["porcupine"] not in ("ok", None)) and not broken:
-        keep(story, history)
-    if not story.options.keep:
+        keep(scenario, history)
+    if not scenario.options.keep:
         history.unlink()
     return said, problem
 
@@ -428,73 +430,73 @@ def plan_of(durability, random_):
     return plan
 
 
-def good_build(story, ops, changes, faults, long):
+def good_build(scenario, ops, changes, faults, long):
     """Fresh groups until there was enough of everything."""
     sums, problems, number = Sums(), [], 0
     while number < 2 or sums.answered < ops or sums.changes < changes or sums.hit() < faults:
         durability = "memory" if number % 2 == 0 else "disk"
         most = EPOCH[durability] if long else ops * 7 // 10 if number == 0 else 2000
-        plan = plan_of(durability, random.Random(story.seed + number))
-        said, problem = one_epoch(story, number, durability, plan, most, sums)
+        plan = plan_of(durability, random.Random(scenario.seed + number))
+        said, problem = one_epoch(scenario, number, durability, plan, most, sums)
         problems += [problem] if problem else []
         number += 1
         if said["verdict"][0] != "ok" or said["porcupine"] not in ("ok", None) or len(problems) > 2:
             break
     sums.table()
-    story.check(not problems, "the group went on after every fault", "; ".join(problems))
-    story.check(sums.odd == 0, "every answer was of the right kind", f"{sums.odd} were not")
-    story.check(sums.verdicts["ok"] == sums.epochs, f"linearizable: {sums.answered} answers, "
-                f"{sums.changes} leader changes, {sums.hit()} faults with operations in flight",
-                f"{dict(sums.verdicts)}, seed {story.seed}")
+    scenario.check(not problems, "the group went on after every fault", "; ".join(problems))
+    scenario.check(sums.odd == 0, "every answer was of the right kind", f"{sums.odd} were not")
+    scenario.check(sums.verdicts["ok"] == sums.epochs, f"linearizable: {sums.answered} answers, "
+                   f"{sums.changes} leader changes, {sums.hit()} faults with operations in flight",
+                   f"{dict(sums.verdicts)}, seed {scenario.seed}")
     if sums.opinions:
-        story.check(sums.opinions["ok"] == sums.epochs, "Porcupine says the same",
-                    f"{dict(sums.opinions)}, seed {story.seed}")
-    story.check(sums.answered >= ops and sums.changes >= changes and sums.hit() >= faults,
-                f"at least {ops} answers, {changes} leader changes, {faults} faults", "")
+        scenario.check(sums.opinions["ok"] == sums.epochs, "Porcupine says the same",
+                       f"{dict(sums.opinions)}, seed {scenario.seed}")
+    scenario.check(sums.answered >= ops and sums.changes >= changes and sums.hit() >= faults,
+                   f"at least {ops} answers, {changes} leader changes, {faults} faults", "")
 
 
-def broken_build(story, rule):
+def broken_build(scenario, rule):
     """A build without that rule must be caught."""
-    whole, story.out = story.out, _broken.build(story, rule)
-    story.say(f"built without a rule: {rule}")
+    whole, scenario.out = scenario.out, _broken.build(scenario, rule)
+    scenario.say(f"built without a rule: {rule}")
     durability = "disk" if rule == "amnesiac" else "memory"
     sums, answers, faults, found = Sums(), 0, 0, None
     for number in range(BROKEN_EPOCHS):
-        said, _ = one_epoch(story, number, durability, Epoch.TARGETED[rule], 1000, sums, True)
+        said, _ = one_epoch(scenario, number, durability, Epoch.TARGETED[rule], 1000, sums, True)
         if "violation_after" in said:
             if said["porcupine"]:
-                story.check(said["porcupine"] == "violation", f"Porcupine sees it: {rule}",
-                            said["porcupine"])
+                scenario.check(said["porcupine"] == "violation", f"Porcupine sees it: {rule}",
+                               said["porcupine"])
             found = (answers + int(said["violation_after"][0]),
                      faults + int(said["violation_after"][1]))
             break
         answers, faults = sums.answered, sum(sums.faults.values())
     sums.table()
-    story.check(found, f"the build without the rule {rule} is caught"
-                + (f", after {found[0]} answers and {found[1]} faults" if found else ""),
-                f"no violation in {BROKEN_EPOCHS} epochs, seed {story.seed}")
-    shutil.rmtree(story.out)
-    story.out = whole
+    scenario.check(found, f"the build without the rule {rule} is caught"
+                   + (f", after {found[0]} answers and {found[1]} faults" if found else ""),
+                   f"no violation in {BROKEN_EPOCHS} epochs, seed {scenario.seed}")
+    shutil.rmtree(scenario.out)
+    scenario.out = whole
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server", "ip")
     if os.geteuid() != 0:
         raise h.CannotRun("network namespaces need root")
-    o = story.options
-    story.seed = o.seed or random.randrange(1, 1 << 31)
-    story.say(f"seed {story.seed}")
+    o = scenario.options
+    scenario.seed = o.seed or random.randrange(1, 1 << 31)
+    scenario.say(f"seed {scenario.seed}")
     _broken.check_rules()
-    story.tools = story.out
-    if not (story.tools / "linear-porcupine").exists():
+    scenario.tools = scenario.out
+    if not (scenario.tools / "linear-porcupine").exists():
         print("SKIPPED: e2e/linear: Porcupine: make linear-porcupine wants Go and its module")
     if o.broken:
-        return broken_build(story, o.broken)
-    good_build(story, ops=o.ops or (1000000 if story.full else 20000),
-               changes=o.leader_changes or (100 if story.full else 4),
-               faults=o.faults or (30 if story.full else 8), long=story.full or o.ops > 0)
-    for rule in _broken.RULES if story.full else ["no-fence"] if not o.ops else []:
-        broken_build(story, rule)
+        return broken_build(scenario, o.broken)
+    good_build(scenario, ops=o.ops or (1000000 if scenario.full else 20000),
+               changes=o.leader_changes or (100 if scenario.full else 4),
+               faults=o.faults or (30 if scenario.full else 8), long=scenario.full or o.ops > 0)
+    for rule in _broken.RULES if scenario.full else ["no-fence"] if not o.ops else []:
+        broken_build(scenario, rule)
 
 
 h.tell("linear", body, seed={"type": int, "default": 0}, ops={"type": int, "default": 0},

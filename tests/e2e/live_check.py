@@ -3,7 +3,7 @@
 """Live checking: equal replicas are verified while they run; one whose output has a wrong byte
 is named with connection and bytes, stops with its own status, and the others go on. Also the
 leader. Of different schedules the first turn is named, with thread, operation and caller. After an
-alarm that no majority settles, what follows is compared anew."""
+alarm that no majority settles, what follows is compared again."""
 import pathlib
 import re
 import shutil
@@ -29,30 +29,30 @@ def all_verified(group, numbers):
                and not s["verified"]["alarm"] for s in said.values()) and said
 
 
-def equal_replicas(story):
+def equal_replicas(scenario):
     port = h.free_port()
-    with h.Group(story, h.redis_program(port), port=port) as group:
+    with h.Group(scenario, h.redis_program(port), port=port) as group:
         good, text = load(port, 2000)
-        story.check(good, "redis-benchmark, three equal replicas", text)
+        scenario.check(good, "redis-benchmark, three equal replicas", text)
         said = h.wait_until(lambda: all_verified(group, range(3)), 30, "all replicas are verified")
-        story.say(f"verified: { {n: s['verified'] for n, s in said.items()} }")
-        done = subprocess.run([str(story.out / "crane-ctl"), "--dir", str(group.home), "status",
+        scenario.say(f"verified: { {n: s['verified'] for n, s in said.items()} }")
+        done = subprocess.run([str(scenario.out / "crane-ctl"), "--dir", str(group.home), "status",
                                group.name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, timeout=20)
-        story.check("verified: log index " in done.stdout and "alarm" not in done.stdout,
-                    "crane-ctl status shows it", done.stdout)
+        scenario.check("verified: log index " in done.stdout and "alarm" not in done.stdout,
+                       "crane-ctl status shows it", done.stdout)
 
         def hashes():
             return group.status(group.leader())["entries"]["hash"]
         h.wait_until(lambda: group.status(0)["verified"]["age_ms"] > 2500, 30, "two quiet seconds")
         before = hashes()
         h.wait_until(lambda: group.status(0)["verified"]["age_ms"] > 5000, 30, "some more")
-        story.check(hashes() == before, "an idle group checks nothing more", str(before))
+        scenario.check(hashes() == before, "an idle group checks nothing more", str(before))
 
 
-def make_leader(story, group, number, answers=h.redis_answers):
+def make_leader(scenario, group, number, answers=h.redis_answers):
     def asked():
-        done = subprocess.run([str(story.out / "crane-ctl"), "--dir", str(group.home), "leader",
+        done = subprocess.run([str(scenario.out / "crane-ctl"), "--dir", str(group.home), "leader",
                                "transfer", group.name, "--to", str(number)], timeout=20,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return done.returncode == 0
@@ -61,33 +61,33 @@ def make_leader(story, group, number, answers=h.redis_answers):
                  f"replica {number} leads")
 
 
-def one_wrong(story, leads):
+def one_wrong(scenario, leads):
     """A replica with a flipped byte; `leads`: the leader itself."""
     port = h.free_port()
     wrong = 0 if leads else 2
-    with h.Group(story, h.redis_program(port), port=port,
+    with h.Group(scenario, h.redis_program(port), port=port,
                  options=["--test-only-flip", str(wrong)]) as group:
         what = "the leader" if leads else "a follower"
         if (group.leader() == wrong) != leads:
-            make_leader(story, group, wrong if leads else 0)
+            make_leader(scenario, group, wrong if leads else 0)
         load(port, 2000)   # clients of a leader that is fenced are reset
         others = [n for n in range(3) if n != wrong]
         h.wait_until(lambda: wrong not in group.live(), 40, f"{what} with a wrong byte is fenced")
         log = h.tail(group.dir / f"r{wrong}" / "node.log", 40)
-        story.check(f"leaves with status {DIVERGED}" in log,
-                    f"{what}: status {DIVERGED}", log)
+        scenario.check(f"leaves with status {DIVERGED}" in log,
+                       f"{what}: status {DIVERGED}", log)
         told = h.tail(group.dir / f"r{others[0]}" / "node.log", 40)
-        story.check(f"replica {wrong} diverged from the majority" in told, "the others name it",
-                    told)
+        scenario.check(f"replica {wrong} diverged from the majority" in told, "the others name it",
+                       told)
         # Whoever did not propose the HASH knows what differs: its own evidence and the leader's.
         named = re.search(r"different: connection \d+, output bytes \d+ to \d+", log + told)
-        story.check(named, "connection and bytes are named", log + told)
-        story.say(named.group(0) if named else "")
+        scenario.check(named, "connection and bytes are named", log + told)
+        scenario.say(named.group(0) if named else "")
         # The byte was changed behind the server's back.
-        story.check("no turn is different" in log + told, "no turn is blamed", log + told)
+        scenario.check("no turn is different" in log + told, "no turn is blamed", log + told)
         h.wait_until(lambda: h.redis_answers(port), 30, "the others serve")
         good, text = load(port, 500)
-        story.check(good, f"{what} is gone, the group goes on", text)
+        scenario.check(good, f"{what} is gone, the group goes on", text)
 
 
 def ask(port, what):
@@ -97,15 +97,15 @@ def ask(port, what):
         return f.readline()
 
 
-def first_turn(story):
+def first_turn(scenario):
     """Schedules that differ, with equal outputs: the message names the first different turn."""
     if "rdrand" not in pathlib.Path("/proc/cpuinfo").read_text():
-        story.say("no rdrand here: nothing that differs between replicas by itself")
+        scenario.say("no rdrand here: nothing that differs between replicas by itself")
         return
     port = h.free_port()
-    shutil.copy(story.out / "e2e/racy_server", story.work)   # where every container sees it
-    program = [str(story.work / "racy_server"), str(port), str(story.work)]
-    with h.Group(story, program, port=port) as group:
+    shutil.copy(scenario.out / "e2e/racy_server", scenario.work)   # where every container sees it
+    program = [str(scenario.work / "racy_server"), str(port), str(scenario.work)]
+    with h.Group(scenario, program, port=port) as group:
         for _ in range(15):   # a throw is equal on all three once in four; else two are a majority
             before = max(s["last"] for s in group.statuses().values() if s)
             ask(port, b"dice")
@@ -119,69 +119,71 @@ def first_turn(story):
                               r"index \d+ .*; first different turn: (\d+), (.*) here, (.*) on "
                               r"replica (\d)", log)) for n, log in logs.items()]
         told = [(n, found) for n, found in told if found]
-        if not story.check(told, "the first different turn is named", "\n".join(logs.values())):
+        if not scenario.check(told, "the first different turn is named", "\n".join(logs.values())):
             return
         number, (at, turn, here, there, other) = told[0][0], told[0][1].groups()
-        story.say(f"turn {turn}, replica {number}: {here}; replica {other}: {there}")
+        scenario.say(f"turn {turn}, replica {number}: {here}; replica {other}: {there}")
         kinds = [next((k for k in ("sched_yield", "pthread_mutex_lock") if f": {k} = " in side), "")
                  for side in (here, there)]
-        story.check(all(kinds) and kinds[0] != kinds[1], "thread and operation of both sides",
-                    f"{here}; {there}")
-        story.check(re.search(r"called from /\S+/racy_server\+0x[0-9a-f]+ \(throw_dice\+0x", here),
-                    "the function that called", here)
+        scenario.check(all(kinds) and kinds[0] != kinds[1], "thread and operation of both sides",
+                       f"{here}; {there}")
+        scenario.check(re.search(r"called from /\S+/racy_server\+0x[0-9a-f]+ \(throw_dice\+0x",
+                                 here),
+                       "the function that called", here)
         kept = [str(group.dir / f"r{n}" / f"diverged-{at}") for n in (number, other)]
-        done = subprocess.run([str(story.out / "crane-diff"), "--schedule", *kept], text=True,
+        done = subprocess.run([str(scenario.out / "crane-diff"), "--schedule", *kept], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=20)
-        story.check(done.returncode == 1 and f"first different turn: {turn}\n" in done.stdout,
-                    "crane-diff finds the same in what was kept", done.stdout)
+        scenario.check(done.returncode == 1 and f"first different turn: {turn}\n" in done.stdout,
+                       "crane-diff finds the same in what was kept", done.stdout)
 
 
-def after_an_alarm(story):
-    """No two replicas answer alike: an alarm without a majority. What follows is compared anew, and
+def after_an_alarm(scenario):
+    """No two replicas answer alike: an alarm without majority. What follows is compared again, and
     a wrong byte in it is found."""
     if "rdrand" not in pathlib.Path("/proc/cpuinfo").read_text():
-        story.say("no rdrand here: nothing that differs between replicas by itself")
+        scenario.say("no rdrand here: nothing that differs between replicas by itself")
         return
     port = h.free_port()
-    shutil.copy(story.out / "e2e/racy_server", story.work)
-    program = [str(story.work / "racy_server"), str(port), str(story.work)]
+    shutil.copy(scenario.out / "e2e/racy_server", scenario.work)
+    program = [str(scenario.work / "racy_server"), str(port), str(scenario.work)]
     wrong = 2
-    with h.Group(story, program, port=port, options=["--test-only-flip", str(wrong)]) as group:
+    with h.Group(scenario, program, port=port, options=["--test-only-flip", str(wrong)]) as group:
         if group.leader() == wrong:
-            make_leader(story, group, 0, lambda at: ask(at, b"bytes"))
+            make_leader(scenario, group, 0, lambda at: ask(at, b"bytes"))
         ask(port, b"number")
         h.wait_until(group.alarm, 30, "the difference is found")
-        story.check(len(group.live()) == 3, "no majority: nobody is fenced", repr(group.brief()))
+        scenario.check(len(group.live()) == 3, "no majority: nobody is fenced", repr(group.brief()))
 
-        def anew():
+        def fresh():
             said = group.status(group.leader())
-            return said and re.search(r"compared anew from log index (\d+)",
+            return said and re.search(r"compared again from log index (\d+)",
                                       said["verified"]["alarm"])
-        base = int(h.wait_until(anew, 30, "what follows is compared anew")[1])
+        base = int(h.wait_until(fresh, 30, "what follows is compared again")[1])
         ask(port, b"bytes")
         h.wait_until(lambda: group.verified(base), 30, "what follows is verified")
         said = group.status(group.leader())["verified"]
-        story.check(said["verdict"] == "equal" and "equal up to" in said["alarm"]
-                    and "none has a majority" in said["alarm"],
-                    "the status tells the alarm and what is verified since", repr(said))
-        story.say(said["alarm"])
+        scenario.check(said["verdict"] == "equal" and "equal up to" in said["alarm"]
+                       and "none has a majority" in said["alarm"],
+                       "the status tells the alarm and what is verified since", repr(said))
+        scenario.say(said["alarm"])
         for _ in range(8):
             ask(port, b"bytes")
         h.wait_until(lambda: wrong not in group.live(), 40, "the wrong byte's replica is fenced")
         log = h.tail(group.dir / f"r{wrong}" / "node.log", 40)
-        story.check(f"leaves with status {DIVERGED}" in log, f"with status {DIVERGED}", log)
-        story.check(re.search(r"replica 2 diverged from the majority .*different: connection \d+",
-                              log), "it is told where", log)
-        story.check(ask(port, b"bytes").startswith(b"xxx"), "the group goes on")
+        scenario.check(f"leaves with status {DIVERGED}" in log, f"with status {DIVERGED}", log)
+        scenario.check(re.search(r"replica 2 diverged from the majority .*different: "
+                                 r"connection \d+",
+                                 log), "it is told where", log)
+        scenario.check(ask(port, b"bytes").startswith(b"xxx"), "the group goes on")
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server", "redis-benchmark")
-    equal_replicas(story)
-    one_wrong(story, leads=False)
-    one_wrong(story, leads=True)
-    first_turn(story)
-    after_an_alarm(story)
+    equal_replicas(scenario)
+    one_wrong(scenario, leads=False)
+    one_wrong(scenario, leads=True)
+    first_turn(scenario)
+    after_an_alarm(scenario)
 
 
 h.tell("live_check", body)

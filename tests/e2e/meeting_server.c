@@ -5,7 +5,7 @@
 //   meeting_server partner DIRECTORY
 //
 // It opens and maps all three when it starts.  For each line that a client sends it starts a
-// partner, which opens and maps them anew: the partner signals the condition, posts the semaphore,
+// partner, which opens and maps them again: the partner signals the condition, posts the semaphore,
 // and writes its pid into the FIFO.  The answer is "met PID".
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -83,19 +83,20 @@ def natively():
             server.terminate()
 
 
-def body(story):
+def body(scenario):
     h.need("memcached", "memccapable" if shutil.which("memccapable") else "memcapable")
     port, clients = h.free_port(), 8
-    count = 2000 if story.full else 150
+    count = 2000 if scenario.full else 150
     native = natively()
-    story.check(list(native.values()).count("pass") > 20, "memcapable runs natively", repr(native))
-    with h.Group(story, command(port), port=port, record=True) as group:
+    scenario.check(list(native.values()).count("pass") > 20, "memcapable runs natively",
+                   repr(native))
+    with h.Group(scenario, command(port), port=port, record=True) as group:
         said = capable(port)
-        story.check(said == native, f"memcapable: {len(said) - 1} cases, each as natively",
-                    repr({case: (native.get(case), said.get(case)) for case in native | said
-                          if native.get(case) != said.get(case)}))
+        scenario.check(said == native, f"memcapable: {len(said) - 1} cases, each as natively",
+                       repr({case: (native.get(case), said.get(case)) for case in native | said
+                             if native.get(case) != said.get(case)}))
         bad = [case for case, verdict in said.items() if verdict == "fail"]
-        story.check(said["exit status"] == 0 and not bad, "memcapable: no case fails", repr(bad))
+        scenario.check(said["exit status"] == 0 and not bad, "memcapable: no case fails", repr(bad))
         ask_until(port, b"flush_all\r\n", b"\r\n")
         ask_until(port, b"set shared 0 0 1\r\n0\r\n", b"\r\n")
         problems = []
@@ -105,22 +106,23 @@ def body(story):
             t.start()
         for t in threads:
             t.join()
-        story.check(not problems, f"{clients} clients, {4 * count} requests each, every answer is "
-                    "right", "; ".join(problems[:5]))
+        scenario.check(not problems,
+                       f"{clients} clients, {4 * count} requests each, every answer is "
+                       "right", "; ".join(problems[:5]))
         shared = ask_until(port, b"get shared\r\n", b"END\r\n").split(b"\r\n")[1]
-        story.check(shared.strip() == b"%d" % (clients * count), "no increment is lost",
-                    repr(shared))
+        scenario.check(shared.strip() == b"%d" % (clients * count), "no increment is lost",
+                       repr(shared))
         stats = ask_until(port, b"stats\r\n", b"END\r\n")
         dump = ask_until(port, b"lru_crawler metadump all\r\n", b"END\r\n")
-        story.say(f"stats: {stats.count(b'STAT')} counters; dump: {dump.count(b'key=')} keys")
-        story.check(stats.count(b"STAT") > 20 and dump.count(b"key=") > clients,
-                    "stats and the dump are answered", repr(stats[:200] + dump[:200]))
+        scenario.say(f"stats: {stats.count(b'STAT')} counters; dump: {dump.count(b'key=')} keys")
+        scenario.check(stats.count(b"STAT") > 20 and dump.count(b"key=") > clients,
+                       "stats and the dump are answered", repr(stats[:200] + dump[:200]))
         group.settle()
         group.check_calm()
         group.stop()
-        text = story.check_equal(group, what="all replicas answered the same, stats and dump "
+        text = scenario.check_equal(group, what="all replicas answered the same, stats and dump "
                                              "included")
-        story.say(f"crane-diff: {text}")
+        scenario.say(f"crane-diff: {text}")
 
 
 h.tell("memcached", body)

@@ -17,7 +17,7 @@ from _network import Network
 HOSTS = 3
 
 
-def cut_and_mend(story, group, network):
+def cut_and_mend(scenario, group, network):
     """Milliseconds without service for who connects to another host, to the virtual address."""
     leader = group.leader()
     network.link(leader, "down")
@@ -37,17 +37,18 @@ def cut_and_mend(story, group, network):
     return gaps
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server", "ip")
-    rounds = story.options.rounds or (20 if story.full else 2)
+    rounds = scenario.options.rounds or (20 if scenario.full else 2)
     port = h.free_port()
-    hook = story.work / "hook"
-    told = story.work / "told"
+    hook = scenario.work / "hook"
+    told = scenario.work / "told"
     told.touch()
     hook.write_text(f'#!/bin/sh\necho "$CRANE_REPLICA $CRANE_ROLE $CRANE_LEADER" >> {told}\n')
     hook.chmod(0o755)
     with Network(HOSTS) as network, \
-            Hosts(story, h.redis_program(port, "--protected-mode", "no"), port=port, fabric="tcp",
+            Hosts(scenario, h.redis_program(port, "--protected-mode", "no"), port=port,
+                  fabric="tcp",
                   addresses=network.addresses, record=True, hooks={"role_change": str(hook)},
                   clients={"listen": "any", "virtual_ip": network.virtual + "/24",
                            "interface": "eth0"},
@@ -57,18 +58,19 @@ def body(story):
         gaps = []
         with under_way(clients):
             for _ in range(rounds):
-                gaps.append(cut_and_mend(story, group, network))
+                gaps.append(cut_and_mend(scenario, group, network))
                 served(clients)
         address = group.addresses[group.leader()]
         problems = [p for c in clients for p in c.verify(port, address)]
-        story.say(f"{rounds} cuts of the leader, {sum(c.answers for c in clients)} answers")
+        scenario.say(f"{rounds} cuts of the leader, {sum(c.answers for c in clients)} answers")
         for place, ms in zip(("another host", "the virtual address"), zip(*gaps)):
-            story.say(f"without service at {place}: median {statistics.median(ms):.1f} ms, worst "
-                      f"{max(ms):.1f} ms")
-        story.check(not problems, f"{rounds} x the leader cut off: no acknowledged write lost, "
-                    "the address moved", "; ".join(problems[:3]))
+            scenario.say(f"without service at {place}: median {statistics.median(ms):.1f} ms, "
+                         f"worst "
+                         f"{max(ms):.1f} ms")
+        scenario.check(not problems, f"{rounds} x the leader cut off: no acknowledged write lost, "
+                       "the address moved", "; ".join(problems[:3]))
         group.settle()
-        story.check_equal(group, "--prefix")
+        scenario.check_equal(group, "--prefix")
 
 
 h.tell("namespaces", body, rounds={"type": int, "default": 0})

@@ -22,7 +22,7 @@ import tempfile
 import _apache
 import _harness as h
 import _matrix as m
-from checkpoints import check_equal, checkpoint, come_back, control, lead
+from checkpoints import check_equal, checkpoint, recover, control, lead
 
 
 class Apache(_apache.Apache):
@@ -49,32 +49,32 @@ def other_file_system():
             subprocess.run(["umount", place], check=True, timeout=20)
 
 
-def loaded_and_led(story, group, server, follower, before, what):
+def loaded_and_led(scenario, group, server, follower, before, what):
     """`before` is the server's state(), which has an ETag: inode, size and time of a page."""
     server.load(server.requests[0])
-    check_equal(story, group, what)
+    check_equal(scenario, group, what)
     lead(group, follower)
     after = server.state()
-    story.check(after == before, f"{what}: clients see the same numbers", f"{before}; {after}")
-    check_equal(story, group, f"{what}, which has led")
+    scenario.check(after == before, f"{what}: clients see the same numbers", f"{before}; {after}")
+    check_equal(scenario, group, f"{what}, which has led")
 
 
-def over_two(story):
+def over_two(scenario):
     with other_file_system() as place:
-        server = Apache(m.place_of(story, Apache), h.free_port())
-        (story.work / "groups").symlink_to(place)
+        server = Apache(m.place_of(scenario, Apache), h.free_port())
+        (scenario.work / "groups").symlink_to(place)
         try:
-            with h.Group(story, server.command, port=server.port,
+            with h.Group(scenario, server.command, port=server.port,
                          options=server.options) as group:
                 h.wait_until(server.ready, 60, "it answers")
                 before = server.state()
                 follower = (group.leader() + 1) % 3
                 checkpoint(group, follower)
-                come_back(group, follower)
-                loaded_and_led(story, group, server, follower, before,
+                recover(group, follower)
+                loaded_and_led(scenario, group, server, follower, before,
                                "a replica on another file system")
         finally:
-            (story.work / "groups").unlink()
+            (scenario.work / "groups").unlink()
 
 
 def exchange(directory):
@@ -89,9 +89,9 @@ def exchange(directory):
         raise h.Failure(f"copies have the numbers of the originals: {same}")
 
 
-def exchanged(story):
-    server = Bound(m.place_of(story, Bound), h.free_port())
-    with h.Group(story, server.command, port=server.port, options=server.options) as group:
+def exchanged(scenario):
+    server = Bound(m.place_of(scenario, Bound), h.free_port())
+    with h.Group(scenario, server.command, port=server.port, options=server.options) as group:
         h.wait_until(server.ready, 60, "it answers")
         before = server.state()
         server.load(server.requests[0])
@@ -99,10 +99,10 @@ def exchanged(story):
         checkpoint(group, follower)
         for word in ("drain", "resume"):
             status, text = control(group, "replica", word, str(follower), group.name)
-            story.check(status == 0, f"replica {word}", text)
+            scenario.check(status == 0, f"replica {word}", text)
             if word == "drain":
                 exchange(server.root)
-        loaded_and_led(story, group, server, follower, before,
+        loaded_and_led(scenario, group, server, follower, before,
                        "a replica that returned to copies of its files")
 
 
@@ -116,23 +116,23 @@ while True:
 '''
 
 
-def of_nobody_else(story):
+def of_nobody_else(scenario):
     with tempfile.NamedTemporaryFile(prefix="crane-other-", dir="/tmp") as other:
         name = os.path.basename(other.name)
         for words, seen in (((), False), ((other.name,), True)):
             port = h.free_port()
             program = [sys.executable, "-c", LISTS, str(port), *words]
-            with h.Group(story, program, port=port) as group:
+            with h.Group(scenario, program, port=port) as group:
                 with socket.create_connection(("127.0.0.1", port), 20) as client:
                     said = client.makefile().readline().split()
-                story.check((name in said) == seen and (seen or not said),
-                            "the server sees " + ("what its command line names"
-                                                  if seen else "a /tmp of its own"), str(said))
-                check_equal(story, group, "what it saw")
+                scenario.check((name in said) == seen and (seen or not said),
+                               "the server sees " + ("what its command line names"
+                                                     if seen else "a /tmp of its own"), str(said))
+                check_equal(scenario, group, "what it saw")
 
 
-def meeting(story):
-    port, place = h.free_port(), story.work / "meeting"
+def meeting(scenario):
+    port, place = h.free_port(), scenario.work / "meeting"
     place.mkdir()
 
     def met():
@@ -140,23 +140,23 @@ def meeting(story):
             client.sendall(b"meet\n" * 3)
             answers = client.makefile("rb")
             return [answers.readline().decode().split()[0] for _ in range(3)]
-    program = [str(story.out / "e2e/meeting_server"), str(port), str(place)]
-    with h.Group(story, program, port=port) as group:
-        story.check(met() == ["met"] * 3, "processes meet")
+    program = [str(scenario.out / "e2e/meeting_server"), str(port), str(place)]
+    with h.Group(scenario, program, port=port) as group:
+        scenario.check(met() == ["met"] * 3, "processes meet")
         follower = (group.leader() + 1) % 3
         checkpoint(group, follower)
-        come_back(group, follower)
-        story.check(met() == ["met"] * 3, "they meet beside a replica that returned")
-        check_equal(story, group, "a new process meets an older one")
+        recover(group, follower)
+        scenario.check(met() == ["met"] * 3, "they meet beside a replica that returned")
+        check_equal(scenario, group, "a new process meets an older one")
         lead(group, follower)
-        story.check(met() == ["met"] * 3, "they meet under one that returned")
-        check_equal(story, group, "it has led")
+        scenario.check(met() == ["met"] * 3, "they meet under one that returned")
+        check_equal(scenario, group, "it has led")
 
 
-def body(story):
+def body(scenario):
     h.need(*Apache.programs, "mount")
     for part in (over_two, exchanged, of_nobody_else, meeting):
-        part(story)
+        part(scenario)
 
 
 if __name__ == "__main__":

@@ -26,26 +26,26 @@ def ask(port, byte):
             said += part
 
 
-def overflows(story):
+def overflows(scenario):
     port = h.free_port()
-    program = [str(story.out / "e2e/overflow_server"), str(port)]
-    with h.Group(story, program, port=port, record=True) as group:
+    program = [str(scenario.out / "e2e/overflow_server"), str(port)]
+    with h.Group(scenario, program, port=port, record=True) as group:
         # A thread, a null pointer, and plain overflows; a handled one kills nobody.
         wrong = [byte for byte in (b"t", b"n", b"o") if ask(port, byte) != b""]
-        story.check(not wrong, "a child that crashes answers nothing", repr(wrong))
-        story.check(ask(port, b"h") == b"handled\n",
-                    "a thread handles its overflows on an alternate stack of its own")
+        scenario.check(not wrong, "a child that crashes answers nothing", repr(wrong))
+        scenario.check(ask(port, b"h") == b"handled\n",
+                       "a thread handles its overflows on an alternate stack of its own")
         for _ in range(OVERFLOWS - 3):
             if ask(port, b"o") != b"":
                 raise h.Failure("a child that overflows its stack answered")
         died = ask(port, b"c")
-        story.check(died == f"{OVERFLOWS}\n".encode(),
-                    f"the parent saw {OVERFLOWS} children die of SIGSEGV", repr(died))
+        scenario.check(died == f"{OVERFLOWS}\n".encode(),
+                       f"the parent saw {OVERFLOWS} children die of SIGSEGV", repr(died))
         group.settle()
-        story.check(group.live() == [0, 1, 2], "all replicas live", h.tail(group.log))
+        scenario.check(group.live() == [0, 1, 2], "all replicas live", h.tail(group.log))
         group.stop()
         status, text = group.diff()
-        story.check(status == 0, "outputs are equal", text)
+        scenario.check(status == 0, "outputs are equal", text)
 
 
 GO = """package main
@@ -100,34 +100,35 @@ func main() {
 """
 
 
-def go_server(story):
+def go_server(scenario):
     """Go's goroutines begin with 2 KB of stack, where no frame of the kernel has room."""
     go = shutil.which("go") or shutil.which("/usr/local/go/bin/go")
     if not go or not shutil.which("gcc"):
         print("go is not installed: its program is not run")
         return
-    source = story.work / "server.go"
+    source = scenario.work / "server.go"
     source.write_text(GO)
-    program = story.work / "go-server"
-    built = subprocess.run([go, "build", "-o", str(program), str(source)], cwd=story.work,
+    program = scenario.work / "go-server"
+    built = subprocess.run([go, "build", "-o", str(program), str(source)], cwd=scenario.work,
                            env={**os.environ, "CGO_ENABLED": "1", "GOFLAGS": "-mod=mod"},
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
     if built.returncode != 0:
         print(f"go build does not work here: {built.stdout.decode()[-500:]}")
         return
-    story.work.chmod(0o755)
+    scenario.work.chmod(0o755)
     port = h.free_port()
-    with h.Group(story, [str(program), str(port)], port=port) as group:
+    with h.Group(scenario, [str(program), str(port)], port=port) as group:
         for i in range(5):
             said = ask(port, b"x")
-            story.check(said == b"20 recovered\n", f"the Go program answers client {i}", repr(said))
-        story.check(group.live() == [0, 1, 2], "all replicas live", h.tail(group.log))
+            scenario.check(said == b"20 recovered\n", f"the Go program answers client {i}",
+                           repr(said))
+        scenario.check(group.live() == [0, 1, 2], "all replicas live", h.tail(group.log))
 
 
-def body(story):
-    overflows(story)
-    if story.full:  # go build takes a minute or two
-        go_server(story)
+def body(scenario):
+    overflows(scenario)
+    if scenario.full:  # go build takes a minute or two
+        go_server(scenario)
 
 
 if __name__ == "__main__":

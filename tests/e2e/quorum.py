@@ -39,16 +39,16 @@ def told(group, number):
     return status is not None and status["no_quorum"] == SAID
 
 
-def refuses(story, group, number, clients, what, since):
+def refuses(scenario, group, number, clients, what, since):
     """`clients` of it are reset, the next are refused, and the reason is told."""
     resets = [reset(c) for c in clients]
     took = 1000 * (time.monotonic() - since)
-    story.check(all(resets), f"{what}: its clients are reset", resets)
-    story.say(f"{what}: the last of {len(clients)} clients was reset after {took:.0f} ms")
+    scenario.check(all(resets), f"{what}: its clients are reset", resets)
+    scenario.say(f"{what}: the last of {len(clients)} clients was reset after {took:.0f} ms")
     h.wait_until(lambda: told(group, number), 20, "status tells why")
-    story.check(SAID in group.said(number), f"{what}: node.log says why")
-    story.check(refused(group.addresses[number], group.port),
-                f"{what}: new clients are refused by the kernel")
+    scenario.check(SAID in group.said(number), f"{what}: node.log says why")
+    scenario.check(refused(group.addresses[number], group.port),
+                   f"{what}: new clients are refused by the kernel")
 
 
 class Asking(threading.Thread):
@@ -80,9 +80,9 @@ class Asking(threading.Thread):
         self.join(30)
 
 
-def nodes_are_killed(story):
+def nodes_are_killed(scenario):
     port = h.free_port()
-    with Hosts(story, h.redis_program(port), port=port,
+    with Hosts(scenario, h.redis_program(port), port=port,
                group={"durability": "disk"}) as group:
         for last in ("the leader", "a follower"):
             leader = group.leader()
@@ -93,15 +93,16 @@ def nodes_are_killed(story):
                     c = stack.enter_context(
                         socket.create_connection((group.addresses[left], port), 20))
                     c.sendall(b"PING\r\n")
-                    story.check(c.recv(16) == b"+PONG\r\n", f"served by {last}'s host")
+                    scenario.check(c.recv(16) == b"+PONG\r\n", f"served by {last}'s host")
                     clients.append(c)
                 gone = [i for i in range(3) if i != left]
                 since = time.monotonic()
                 for i in gone:
                     group.nodes[i].send_signal(signal.SIGKILL)
-                refuses(story, group, left, clients, f"{last} is the last of three nodes", since)
+                refuses(scenario, group, left, clients, f"{last} is the last of three nodes", since)
             code, text, _ = group.ctl("status", group.name)
-            story.check(code != 0 and SAID in text, "crane-ctl status says so", f"{code}: {text}")
+            scenario.check(code != 0 and SAID in text, "crane-ctl status says so",
+                           f"{code}: {text}")
             for i in gone:
                 group.wait(i)
                 h.wait_until(lambda i=i: not [m for m in group.leftovers() if f"/r{i}/" in m + "/"],
@@ -111,13 +112,13 @@ def nodes_are_killed(story):
             h.wait_until(lambda: group.serves(), 40, "the group serves again")
             h.wait_until(lambda: served(group.addresses[left], port), 20,
                          f"{last}'s host takes clients again")
-            story.check(not told(group, left), "nobody is told any more that there is no quorum")
+            scenario.check(not told(group, left), "nobody is told any more that there is no quorum")
 
 
-def hosts_are_cut_off(story):
+def hosts_are_cut_off(scenario):
     port = h.free_port()
     with Network(3, apart=True) as network, \
-            Hosts(story, h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0"),
+            Hosts(scenario, h.redis_program(port, "--protected-mode", "no", "--bind", "0.0.0.0"),
                   port=port, fabric="tcp", addresses=network.addresses, prefix=network.enter,
                   replica=lambda i: {"clients": network.clients[i]}) as group:
         group.addresses = network.clients  # where its clients are, from here on
@@ -134,17 +135,18 @@ def hosts_are_cut_off(story):
                     stack.enter_context(Asking(network.clients[leader], port)).wait_for(200)
                 since = time.monotonic()
                 network.link(leader, "down")
-                refuses(story, group, leader, clients, what, since)
+                refuses(scenario, group, leader, clients, what, since)
             network.mend()
             h.wait_until(lambda: served(network.clients[leader], port), 40,
                          f"{what}: its host takes clients again")
-            story.check("clients are taken again" in group.said(leader), "node.log says that, too")
+            scenario.check("clients are taken again" in group.said(leader),
+                           "node.log says that, too")
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server")
-    nodes_are_killed(story)
-    hosts_are_cut_off(story)
+    nodes_are_killed(scenario)
+    hosts_are_cut_off(scenario)
 
 
 h.tell("quorum", body)

@@ -34,14 +34,14 @@ def racy_programs():
     return sorted(p.stem for p in (h.ROOT / "tests/interpose/racy").glob("*.c"))
 
 
-def place_programs(story):
+def place_programs(scenario):
     """Where every container sees them."""
-    home = story.work / "programs"
+    home = scenario.work / "programs"
     home.mkdir()
     for name in racy_programs():
-        shutil.copy(story.out / "interpose/racy" / name, home)
+        shutil.copy(scenario.out / "interpose/racy" / name, home)
     for name in (SAME, "racy_server"):
-        shutil.copy(story.out / "e2e" / name, home)
+        shutil.copy(scenario.out / "e2e" / name, home)
     return home
 
 
@@ -61,11 +61,11 @@ def ask(port, what):
 class Round:
     """One group, and what became of it."""
 
-    def __init__(self, story, home, mode, seed, programs):
-        self.story, self.mode, self.seed, self.programs = story, mode, seed, programs
+    def __init__(self, scenario, home, mode, seed, programs):
+        self.scenario, self.mode, self.seed, self.programs = scenario, mode, seed, programs
         self.port = h.free_port()
         self.asked, self.alarms, self.turns, self.fenced, self.silent = [], [], [], None, False
-        self.group = h.Group(story, [str(home / "racy_server"), str(self.port), str(home)],
+        self.group = h.Group(scenario, [str(home / "racy_server"), str(self.port), str(home)],
                              port=self.port, record=True,
                              options=["--mode", mode, "--perturb", str(seed)])
 
@@ -127,7 +127,7 @@ class Round:
         kept = [self.group.dir / f"r{n}" / f"diverged-{told[1]}" / f"replica-{n}.schedule"
                 for n in (number, int(told[3]))]
         h.wait_until(lambda: all(k.exists() for k in kept), 10, f"both have kept turns: {kept}")
-        done = subprocess.run([str(self.story.out / "crane-diff"), "--schedule", "-o", "json",
+        done = subprocess.run([str(self.scenario.out / "crane-diff"), "--schedule", "-o", "json",
                                *map(str, kept)], stdout=subprocess.PIPE, text=True, timeout=60)
         found = json.loads(done.stdout)["turn"]
         self.turns.append((int(told[2]), found and found["number"]))
@@ -170,44 +170,45 @@ class Round:
         said = "; ".join(self.alarms) or "no alarm"
         turn = f", first different turn {self.turns[0][0]}" if self.turns else ""
         what = self.programs[0] if len(self.programs) == 1 else f"{len(self.programs)} programs"
-        self.story.say(f"{self.mode}, seed {self.seed}, {what}: {said}{turn}; outputs "
-                       f"{'differ' if self.outputs else 'equal'}, schedules "
-                       f"{'differ' if self.schedules else 'equal'}"
-                       + (" MISSED" if missed else "") + (" FALSE ALARM" if false else ""))
+        self.scenario.say(f"{self.mode}, seed {self.seed}, {what}: {said}{turn}; outputs "
+                          f"{'differ' if self.outputs else 'equal'}, schedules "
+                          f"{'differ' if self.schedules else 'equal'}"
+                          + (" MISSED" if missed else "") + (" FALSE ALARM" if false else ""))
 
 
-def body(story):
-    home = place_programs(story)
+def body(scenario):
+    home = place_programs(scenario)
     names = racy_programs()
     if not h.can_contain():
         names.remove("toctou_file")   # replicas would meet in one directory
-    seed = story.options.seed
+    seed = scenario.options.seed
     rng = random.Random(seed)
     rng.shuffle(names)
-    story.say(f"{len(names)} racy programs, seed {seed}")
+    scenario.say(f"{len(names)} racy programs, seed {seed}")
     counts = dict.fromkeys(COUNTS, 0)
-    rounds = FULL_ROUNDS if story.full else QUICK_ROUNDS
+    rounds = FULL_ROUNDS if scenario.full else QUICK_ROUNDS
     for n, name in enumerate(names * rounds):
-        one = Round(story, home, "parallel", seed + n, [name])
+        one = Round(scenario, home, "parallel", seed + n, [name])
         one.run()
         one.count(counts)
     serial = dict.fromkeys(COUNTS, 0)
     for n in range(rounds):
-        one = Round(story, home, "serial", seed + n, names)
+        one = Round(scenario, home, "serial", seed + n, names)
         one.run()
         one.count(serial)
     for mode, found in (("parallel", counts), ("serial", serial)):
-        story.say(f"{mode}: " + ", ".join(f"{found[k]} {k}" for k in COUNTS))
-    story.check(counts["differed"] > 0, "parallel mode: replicas differ")
-    story.check(counts["missed"] == 0, "every difference of outputs is caught", repr(counts))
-    story.check(counts["no verdict"] + serial["no verdict"] == 0, "each round has its verdict")
-    story.check(counts["false alarms"] + counts["wrong names"] == 0,
-                "no alarm without a difference, and the name is right", repr(counts))
-    story.check(counts["wrong turns"] == 0, "the first turn told is the one that crane-diff finds",
-                repr(counts))
-    story.check(serial["equal"] == serial["rounds"],
-                f"serial mode: {serial['rounds']} rounds of all programs, all equal, no alarm",
-                repr(serial))
+        scenario.say(f"{mode}: " + ", ".join(f"{found[k]} {k}" for k in COUNTS))
+    scenario.check(counts["differed"] > 0, "parallel mode: replicas differ")
+    scenario.check(counts["missed"] == 0, "every difference of outputs is caught", repr(counts))
+    scenario.check(counts["no verdict"] + serial["no verdict"] == 0, "each round has its verdict")
+    scenario.check(counts["false alarms"] + counts["wrong names"] == 0,
+                   "no alarm without a difference, and the name is right", repr(counts))
+    scenario.check(counts["wrong turns"] == 0,
+                   "the first turn told is the one that crane-diff finds",
+                   repr(counts))
+    scenario.check(serial["equal"] == serial["rounds"],
+                   f"serial mode: {serial['rounds']} rounds of all programs, all equal, no alarm",
+                   repr(serial))
 
 
 h.tell("racy_live", body, seed={"type": int, "default": 20260201})

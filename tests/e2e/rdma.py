@@ -52,47 +52,47 @@ def incr(group):
     return ask(group, "INCR", "counter")
 
 
-def fences(story, group):
+def fences(scenario, group):
     """Hosts take permissions back in different ways, have different pages, and tell."""
     told = json.loads(group.ctl("status", "-o", "json")[1])["replicas"]
     got = [(r.get("device"), r.get("fence")) for r in told]
     wanted = [("rxe1", "deregister"), ("rxe2", "deregister"), ("rxe3", "reset")]
-    story.check(got == wanted, "crane-ctl status tells device and fence of each replica", got)
+    scenario.check(got == wanted, "crane-ctl status tells device and fence of each replica", got)
     pages = [r.get("log_pages") for r in told]
-    story.check(pages[1:] == ["2 MiB", "4 KiB"], "and the pages of each log", pages)
-    story.say(f"pages of the logs: {pages}")
+    scenario.check(pages[1:] == ["2 MiB", "4 KiB"], "and the pages of each log", pages)
+    scenario.say(f"pages of the logs: {pages}")
     text = group.ctl("status")[1]
-    story.check("FENCE" in text and "reset" in text, "in its table, too", text)
-    story.check("PAGES" in text and "2 MiB" in text, "with the pages", text)
+    scenario.check("FENCE" in text and "reset" in text, "in its table, too", text)
+    scenario.check("PAGES" in text and "2 MiB" in text, "with the pages", text)
     before, old = incr(group), group.leader()
     code, _, error = group.ctl("leader", "transfer")
-    story.check(code == 0, "leadership moves past both fences", error)
+    scenario.check(code == 0, "leadership moves past both fences", error)
     group.leader(others_than=[old])
     after = h.wait_until(lambda: attempt(group), 60, "somebody serves again")
-    story.check(after == before + 1, "and the group goes on", f"{before}, {after}")
+    scenario.check(after == before + 1, "and the group goes on", f"{before}, {after}")
 
 
-def no_fence(story, group, number):
+def no_fence(scenario, group, number):
     """Access flags, on a device for which nobody vouches."""
     flags = {"fence": "flags", "fence_flags_devices": ["mlx5"]}
     group.start(number, config=group.write("flags.toml", group=flags))
     status, said = group.wait(number), group.said(number)[group.begins[number]:]
-    story.say(next((line for line in said.splitlines() if "access flags" in line), said))
-    story.check(status == 78 and "fence_flags_devices" in said and f"rxe{number + 1}" in said and
-                'use fence = "deregister"' in said,
-                "status 78: access flags as the fence, on a device that is not listed",
-                f"{status}: {said}")
+    scenario.say(next((line for line in said.splitlines() if "access flags" in line), said))
+    scenario.check(status == 78 and "fence_flags_devices" in said and f"rxe{number + 1}" in said and
+                   'use fence = "deregister"' in said,
+                   "status 78: access flags as the fence, on a device that is not listed",
+                   f"{status}: {said}")
 
 
-def no_huge_pages(story, group, number):
+def no_huge_pages(scenario, group, number):
     """Required, by a process that may not have any."""
     group.prefix = lambda i: ["python3", "-c", WITHOUT_HUGE_PAGES]
     group.start(number, config=group.write("pages.toml", group={"huge_pages": "require"}))
     status, said = group.wait(number), group.said(number)[group.begins[number]:]
-    story.say(next((line for line in said.splitlines() if "huge pages" in line), said))
-    story.check(status == 78 and "log memory is not on huge pages" in said and
-                'use huge_pages = "auto"' in said,
-                "status 78: huge pages are required and not to be had", f"{status}: {said}")
+    scenario.say(next((line for line in said.splitlines() if "huge pages" in line), said))
+    scenario.check(status == 78 and "log memory is not on huge pages" in said and
+                   'use huge_pages = "auto"' in said,
+                   "status 78: huge pages are required and not to be had", f"{status}: {said}")
 
 
 def patiently(ask):
@@ -105,7 +105,7 @@ def patiently(ask):
     return h.wait_until(answered, 60, "the group answers")[0]
 
 
-def run_benchmark(story, group, count):
+def run_benchmark(scenario, group, count):
     """redis-benchmark, and once more if the lead changed meanwhile."""
     for _ in range(3):
         leader = group.leader()
@@ -116,25 +116,25 @@ def run_benchmark(story, group, count):
                               timeout=240)
         if done.returncode == 0 or group.status(group.leader())["view"] == view:
             break
-        story.say("the lead changed under redis-benchmark: once more")
+        scenario.say("the lead changed under redis-benchmark: once more")
     return done
 
 
-def benchmark(story, group, count):
+def benchmark(scenario, group, count):
     """redis-benchmark, then DEBUG DIGEST, whose answer is among the outputs compared."""
-    done = run_benchmark(story, group, count)
+    done = run_benchmark(scenario, group, count)
     rows = re.findall(r'^"([^"]+)","([\d.]+)"', done.stdout, re.M)
     for name, rate in rows:
-        story.say(f"{name:<40} {float(rate):9.0f} requests/s")
-    story.check(done.returncode == 0 and len(rows) >= 4, f"redis-benchmark -n {count} -c 4",
-                done.stdout)
+        scenario.say(f"{name:<40} {float(rate):9.0f} requests/s")
+    scenario.check(done.returncode == 0 and len(rows) >= 4, f"redis-benchmark -n {count} -c 4",
+                   done.stdout)
     digest = patiently(lambda: ask(group, "DEBUG", "DIGEST"))
-    story.check(re.fullmatch(r"[0-9a-f]{40}", digest), "the group answers DEBUG DIGEST", digest)
+    scenario.check(re.fullmatch(r"[0-9a-f]{40}", digest), "the group answers DEBUG DIGEST", digest)
     group.settle()
-    story.check_equal(group, "--prefix", what="digest and outputs of all replicas are equal")
+    scenario.check_equal(group, "--prefix", what="digest and outputs of all replicas are equal")
 
 
-def lose_leader(story, group):
+def lose_leader(scenario, group):
     """SIGKILL of the leader's node under load; its number."""
     clients = [RoamingCounter(group, i) for i in range(2)]
     with under_way(clients):
@@ -144,47 +144,48 @@ def lose_leader(story, group):
         served(clients)
     address = group.addresses[following]
     problems = [p for c in clients for p in patiently(lambda c=c: c.verify(group.port, address))]
-    story.check(not problems, "crane-run: the leader's SIGKILL under load: clients are served "
-                "again, no acknowledged write is lost", "; ".join(problems[:3]))
+    scenario.check(not problems, "crane-run: the leader's SIGKILL under load: clients are served "
+                   "again, no acknowledged write is lost", "; ".join(problems[:3]))
     return leader
 
 
-def stripped(story):
+def stripped(scenario):
     """Crane's programs without symbols: each agent reads them all, to tell their digest."""
-    place = story.work / "bin"
+    place = scenario.work / "bin"
     place.mkdir()
     for part in ("crane-run", "crane-node", "libcrane.so"):
-        subprocess.run(["strip", "-o", str(place / part), str(story.out / part)], check=True,
+        subprocess.run(["strip", "-o", str(place / part), str(scenario.out / part)], check=True,
                        timeout=60)
     return place
 
 
-def started_by_crane_run(story, hosts):
+def started_by_crane_run(scenario, hosts):
     """Hosts are namespaces with the devices' addresses, since every host listens on the server's
     port; the devices are those of the guest."""
     port = h.free_port()
     with Network(len(hosts)) as network, contextlib.ExitStack() as stack:
         for name, address in zip(network.names, hosts):
             ip("-n", name, "addr", "add", f"{address}/24", "dev", "eth0")
-        group = Remote(story, network, h.redis_program(port, "--protected-mode", "no"), port=port,
+        group = Remote(scenario, network, h.redis_program(port, "--protected-mode", "no"),
+                       port=port,
                        hosts=[f"{n}={a}" for n, a in zip(network.names, hosts)],
                        options=["--fabric", "verbs"], container=False, record=True,
-                       out=stripped(story))
+                       out=stripped(scenario))
         stack.enter_context(group)
-        benchmark(story, group, 20000 if story.full else 300)
+        benchmark(scenario, group, 20000 if scenario.full else 300)
         told = [(s["device"], s["fabric"]) for s in group.statuses().values()]
-        story.check(told == [(f"rxe{i + 1}", "verbs") for i in range(3)],
-                    "crane-run --hosts --fabric verbs: each replica has its device", told)
-        leader = lose_leader(story, group)
+        scenario.check(told == [(f"rxe{i + 1}", "verbs") for i in range(3)],
+                       "crane-run --hosts --fabric verbs: each replica has its device", told)
+        leader = lose_leader(scenario, group)
         rest = [i for i in range(3) if i != leader]
         group.settle(numbers=rest)
-        story.check_equal(group, "--prefix", recordings=rest)
+        scenario.check_equal(group, "--prefix", recordings=rest)
         h.wait_until(lambda: "goes on with 2 of 3" in group.said(), 30, "crane-run notices")
-        story.check(group.stop() == 0, "Ctrl-C ends it with status 0", group.said())
-        gone(story, group, "and nothing is left but the log of the killed one", [leader])
+        scenario.check(group.stop() == 0, "Ctrl-C ends it with status 0", group.said())
+        gone(scenario, group, "and nothing is left but the log of the killed one", [leader])
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server", "redis-benchmark", "ip", "strip")
     hosts = addresses()
     port = h.free_port()
@@ -192,24 +193,25 @@ def body(story):
            2: {"group": {"huge_pages": "never", "fence": "reset"}}}
     # A guest without control groups has no containers.
     program = h.redis_program(port, "--protected-mode", "no")
-    with Hosts(story, program, port=port, fabric="verbs", addresses=hosts, record=True,
+    with Hosts(scenario, program, port=port, fabric="verbs", addresses=hosts, record=True,
                server={"container": False}, own=own) as group:
-        benchmark(story, group, 20000 if story.full else 1000)
-        fences(story, group)
+        benchmark(scenario, group, 20000 if scenario.full else 1000)
+        fences(scenario, group)
         leader, before = group.leader(), incr(group)
         group.nodes[leader].send_signal(signal.SIGKILL)
         since = time.monotonic()
         group.leader(others_than=[leader])
         after = h.wait_until(lambda: attempt(group), 60, "somebody serves again")
-        story.say(f"served again {1000 * (time.monotonic() - since):.0f} ms after the SIGKILL")
-        story.check(after == before + 1, "the leader's SIGKILL loses nothing", f"{before}, {after}")
+        scenario.say(f"served again {1000 * (time.monotonic() - since):.0f} ms after the SIGKILL")
+        scenario.check(after == before + 1, "the leader's SIGKILL loses nothing",
+                       f"{before}, {after}")
         group.nodes[leader].wait()
         rest = [i for i in range(3) if i != leader]
         group.settle(numbers=rest)
-        story.check_equal(group, "--prefix", recordings=rest)
-        no_fence(story, group, leader)
-        no_huge_pages(story, group, leader)
-    started_by_crane_run(story, hosts)
+        scenario.check_equal(group, "--prefix", recordings=rest)
+        no_fence(scenario, group, leader)
+        no_huge_pages(scenario, group, leader)
+    started_by_crane_run(scenario, hosts)
 
 
 def attempt(group):

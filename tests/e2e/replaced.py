@@ -4,7 +4,7 @@
 
 The log's ring is overrun first, so that nobody can begin without a checkpoint: all three replicas
 are replaced one after another, by way of one spare place; then one that was stopped until its
-entries had left the ring comes back by itself; then the operator's commands, with their wrong uses.
+entries had left the ring recovers by itself; then the operator's commands, with their wrong uses.
 """
 import json
 import os
@@ -30,9 +30,9 @@ def overrun(group, laps=1.3):
     return before
 
 
-def run(story, group, what, *words, status=0, says=()):
+def run(scenario, group, what, *words, status=0, says=()):
     got, text = control(group, *words)
-    story.check(got == status and all(s in text for s in says), what, f"{got}: {text}")
+    scenario.check(got == status and all(s in text for s in says), what, f"{got}: {text}")
     return text
 
 
@@ -41,27 +41,27 @@ def roles(group):
     return {m["replica"]: m["member"] for m in said["members"]} if said else None
 
 
-def replace_all(story, group, load):
+def replace_all(scenario, group, load):
     """0 by 3, 1 by 0, 2 by 1: a place is used again once its replica has left."""
     begin = overrun(group)
     first = {r["node_pid"] for r in group.state()["replicas"]} - {None}
     first |= {r["server_pid"] for r in group.state()["replicas"]} - {None}
     for old, new in ((0, 3), (1, 0), (2, 1)):
-        text = run(story, group, f"replica {new} replaces replica {old}", "member", "replace",
+        text = run(scenario, group, f"replica {new} replaces replica {old}", "member", "replace",
                    str(old), str(new), group.name,
                    says=[f"replica {new} has replaced replica {old}"])
         at = group.status(new)["checkpoint"]["restored_at"]
-        story.check(at > begin, f"replica {new} began at a checkpoint", f"{at}: {text}")
+        scenario.check(at > begin, f"replica {new} began at a checkpoint", f"{at}: {text}")
         load.progress()
         overrun(group)
-    story.check(roles(group) == {0: "voter", 1: "voter", 3: "voter"}, "three voters",
-                repr(roles(group)))
+    scenario.check(roles(group) == {0: "voter", 1: "voter", 3: "voter"}, "three voters",
+                   repr(roles(group)))
     h.wait_until(lambda: not any(h.alive(pid) for pid in first), 20, "the old processes are gone")
-    story.check(True, "the old nodes and servers are gone")
+    scenario.check(True, "the old nodes and servers are gone")
 
 
-def lag(story, group, load, number):
-    """A follower stands still until what it lacks has left the ring."""
+def lag(scenario, group, load, number):
+    """A follower is paused until what it lacks has left the ring."""
     before = group.replica(number)["node_pid"]
     group.signal_node(number, signal.SIGSTOP)
     overrun(group, 4)   # what was written to it before it was given up is not lost to it
@@ -72,39 +72,40 @@ def lag(story, group, load, number):
         state = group.replica(number)
         said = group.status(number) if state["node_pid"] not in (before, None) else None
         return said and said["server_pid"] and said["checkpoint"]["restored_at"] > 0
-    h.wait_until(is_back, 30, f"replica {number} comes back by itself")
+    h.wait_until(is_back, 30, f"replica {number} recovers by itself")
     said = group.log.read_text(errors="replace")
-    story.check("have left the logs of the others" in said, "crane-run says why", said[-800:])
+    scenario.check("have left the logs of the others" in said, "crane-run says why", said[-800:])
 
 
-def drain(story, group, load, number):
+def drain(scenario, group, load, number):
     lead(group, number)
     who = str(number)
     pids = [group.replica(number)[p] for p in ("node_pid", "server_pid")]
-    run(story, group, "who leads is drained", "replica", "drain", who, group.name,
+    run(scenario, group, "who leads is drained", "replica", "drain", who, group.name,
         says=["the lead is handed over", f"replica {who} is drained"])
-    story.check(not any(h.alive(p) for p in pids), "its node and server have ended")
-    run(story, group, "drained is drained", "replica", "drain", who, group.name)
-    text = run(story, group, "status shows it", "status", group.name, status=1, says=["drained"])
-    story.check("does not answer" not in text, "it is not missed", text)
+    scenario.check(not any(h.alive(p) for p in pids), "its node and server have ended")
+    run(scenario, group, "drained is drained", "replica", "drain", who, group.name)
+    text = run(scenario, group, "status shows it", "status", group.name, status=1, says=["drained"])
+    scenario.check("does not answer" not in text, "it is not missed", text)
     other = next(n for n in group.live() if n != group.leader())
-    run(story, group, "who is needed is not drained", "replica", "drain", str(other), group.name,
+    run(scenario, group, "who is needed is not drained", "replica", "drain", str(other), group.name,
         status=5, says=[f"replica {other} is needed", ";"])
-    asked_again(story, group, number)
+    asked_again(scenario, group, number)
     overrun(group)
     load.progress()
-    run(story, group, "it is brought back", "replica", "resume", who, group.name,
+    run(scenario, group, "it is brought back", "replica", "resume", who, group.name,
         says=[f"replica {who} is back, from the checkpoint at entry"])
-    run(story, group, "who runs needs nothing", "replica", "resume", who, group.name, says=["runs"])
+    run(scenario, group, "who runs needs nothing", "replica", "resume", who, group.name,
+        says=["runs"])
     load.progress()
 
 
-def asked_again(story, group, number):
+def asked_again(scenario, group, number):
     """Who is busy is asked again, until it says something else: a leader's node of our own, with
     the status of the real one, in a directory of its own."""
     leader = group.leader()
     status = json.dumps(group.status(leader)).encode()
-    home = story.work / "asked" / group.name
+    home = scenario.work / "asked" / group.name
     for n in (leader, number):
         (home / f"r{n}").mkdir(parents=True)
     (home / f"r{number}" / "drained").touch()
@@ -115,7 +116,7 @@ def asked_again(story, group, number):
         node.bind(str(home / f"r{leader}" / "control.sock"))
         node.listen(8)
         node.settimeout(20)
-        words = [str(story.out / "crane-ctl"), "--dir", str(home.parent), "replica", "resume",
+        words = [str(scenario.out / "crane-ctl"), "--dir", str(home.parent), "replica", "resume",
                  str(number), group.name]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True) as asking:
@@ -125,36 +126,36 @@ def asked_again(story, group, number):
                     asked = json.loads(asker.recv(4096))["do"]
                     asker.send(answers.pop(0) if asked == "bring_back" else status)
             text = asking.communicate(timeout=20)[0]
-    story.check(asking.returncode == 5 and not answers and "never" in text,
-                "who is busy is asked again", f"{asking.returncode}: {text}")
+    scenario.check(asking.returncode == 5 and not answers and "never" in text,
+                   "who is busy is asked again", f"{asking.returncode}: {text}")
 
 
-def restore(story, group, load, number):
+def restore(scenario, group, load, number):
     """Rolled back to a named checkpoint, not the newest; replaced in its own place."""
     who = str(number)
     for _ in range(2):
-        run(story, group, "a checkpoint", "checkpoint", "now", group.name)
+        run(scenario, group, "a checkpoint", "checkpoint", "now", group.name)
         load.progress()
     kept = sorted({(c["index"], c["name"]) for c in listed(group)})
     index, name = kept[-2]
-    run(story, group, f"rolled back to {name}", "restore", who, group.name, name,
+    run(scenario, group, f"rolled back to {name}", "restore", who, group.name, name,
         says=[f"replica {who} is back, from the checkpoint at entry {index}"])
     load.progress()
-    run(story, group, "from the newest", "restore", who, group.name,
+    run(scenario, group, "from the newest", "restore", who, group.name,
         says=[f"replica {who} is back, from the checkpoint at entry"])
     at = group.status(number)["checkpoint"]["restored_at"]
-    story.check(at >= kept[-1][0], "which is newer", f"{at} {kept}")
+    scenario.check(at >= kept[-1][0], "which is newer", f"{at} {kept}")
     before = {m["replica"]: m["incarnation"] for m in group.status(group.leader())["members"]}
-    run(story, group, "replaced in its own place", "replica", "replace", who, group.name,
+    run(scenario, group, "replaced in its own place", "replica", "replace", who, group.name,
         says=[f"replica {who} is back, from the checkpoint at entry"])
     after = {m["replica"]: m["incarnation"] for m in group.status(group.leader())["members"]}
-    story.check(before[number] != after[number] and roles(group)[number] == "voter",
-                "as another incarnation, which votes", f"{before} {after}")
+    scenario.check(before[number] != after[number] and roles(group)[number] == "voter",
+                   "as another incarnation, which votes", f"{before} {after}")
     load.progress()
     return name
 
 
-def wrong_uses(story, group, name):
+def wrong_uses(scenario, group, name):
     """(words, exit status, what it says)"""
     g = group.name
     spare = next(n for n in range(4) if n not in roles(group))
@@ -178,34 +179,34 @@ def wrong_uses(story, group, name):
         (["member", "add", str(member), g], 5, "it is a member"),
     ]
     for words, status, says in rows:
-        run(story, group, f"crane-ctl {' '.join(w for w in words if w != g)}: {status}", *words,
+        run(scenario, group, f"crane-ctl {' '.join(w for w in words if w != g)}: {status}", *words,
             status=status, says=[says])
     for c in (c for c in listed(group) if c["name"] == name):
         os.truncate(pathlib.Path(c["path"]) / "images.pack", 100)
-    run(story, group, "a damaged checkpoint is refused before anything ends", "restore",
+    run(scenario, group, "a damaged checkpoint is refused before anything ends", "restore",
         str(damaged["replica"]), g, name, status=5, says=["damaged", "images.pack"])
 
 
-def body(story):
+def body(scenario):
     if not h.can_contain():
         raise h.CannotRun("checkpoints need root and LXC")
     port = h.free_port()
-    with h.Group(story, h.redis_program(port), port=port,
+    with h.Group(scenario, h.redis_program(port), port=port,
                  options=["--spares", "1", "--ring-mb", str(RING_MB)]) as group:
         with h.Load(port) as load:
-            replace_all(story, group, load)
+            replace_all(scenario, group, load)
             follower = next(n for n in group.live() if n != group.leader())
-            lag(story, group, load, follower)
-            drain(story, group, load, follower)
-            name = restore(story, group, load,
+            lag(scenario, group, load, follower)
+            drain(scenario, group, load, follower)
+            name = restore(scenario, group, load,
                            next(n for n in group.live() if n != group.leader()))
-            wrong_uses(story, group, name)
+            wrong_uses(scenario, group, name)
             load.progress()
             load.stop()
             problems = load.problems()
-            story.check(not problems, f"no acknowledged increment of {load.answers()} is lost",
-                        "; ".join(problems[:5]))
-        check_equal(story, group, "replaced")
+            scenario.check(not problems, f"no acknowledged increment of {load.answers()} is lost",
+                           "; ".join(problems[:5]))
+        check_equal(scenario, group, "replaced")
 
 
 if __name__ == "__main__":

@@ -19,21 +19,21 @@ EQUAL, DIFFERENT, ENDS_EARLY, BAD, NOT_HERE, FAILED, USAGE = 0, 1, 2, 3, 4, 5, 1
 DATA = 4   # EntryType::kData
 
 
-def replay(story, record, *options):
+def replay(scenario, record, *options):
     """(status, what it said as JSON or None, text)"""
-    done = subprocess.run([str(story.out / "crane-replay"), str(record), "-o", "json", *options],
+    done = subprocess.run([str(scenario.out / "crane-replay"), str(record), "-o", "json", *options],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300,
                           stdin=subprocess.DEVNULL, errors="replace", check=False)
     said = json.loads(done.stdout) if done.stdout.startswith("{") else None
     return done.returncode, said, (done.stdout + done.stderr).strip()
 
 
-def check_equal(story, what, record, *options):
-    status, said, text = replay(story, record, *options)
-    if story.check(status == EQUAL and said["compared"]["bytes"] > 0
-                   and said["compared"]["indexes"] > 0, f"{what}: equal", f"{status}: {text}"):
-        story.say(f"{what}: entries {said['first']} to {said['last']}, {said['compared']}, "
-                  f"{said['recorded_s']:.1f} s of the group's time in {said['took_s']:.1f} s")
+def check_equal(scenario, what, record, *options):
+    status, said, text = replay(scenario, record, *options)
+    if scenario.check(status == EQUAL and said["compared"]["bytes"] > 0
+                      and said["compared"]["indexes"] > 0, f"{what}: equal", f"{status}: {text}"):
+        scenario.say(f"{what}: entries {said['first']} to {said['last']}, {said['compared']}, "
+                     f"{said['recorded_s']:.1f} s of the group's time in {said['took_s']:.1f} s")
     return said or {}
 
 
@@ -76,8 +76,8 @@ def sealed(data, at):
 class Changed:
     """A copy of replica 0's recording, changed, for as long as the with statement lasts."""
 
-    def __init__(self, story, record, file="replica-0.history"):
-        self.place = story.work / f"changed-{story.next_number()}"
+    def __init__(self, scenario, record, file="replica-0.history"):
+        self.place = scenario.work / f"changed-{scenario.next_number()}"
         self.place.mkdir()
         for path in record.glob("replica-0.*"):
             shutil.copy(path, self.place)
@@ -94,48 +94,48 @@ class Changed:
         self.path.write_bytes(self.data)
 
 
-def check_refusals(story, record):
+def check_refusals(scenario, record):
     """Recordings that cannot be used."""
-    last = replay(story, record)[1]["last"]
+    last = replay(scenario, record)[1]["last"]
     for options, wanted, words in (
             (("--replica", "7"), BAD, "No such file"),
             (("--to", str(last + 1)), ENDS_EARLY, "ends at"),
             (("--from", "nowhere"), BAD, "no checkpoint"), (("--to", "x"), USAGE, "command line")):
-        status, _, text = replay(story, record, *options)
-        story.check(status == wanted and words in text,
-                    f"{' '.join(options)} is refused with {wanted}", f"{status}: {text}")
-    with Changed(story, record) as c:
+        status, _, text = replay(scenario, record, *options)
+        scenario.check(status == wanted and words in text,
+                       f"{' '.join(options)} is refused with {wanted}", f"{status}: {text}")
+    with Changed(scenario, record) as c:
         at, _, number, _ = list(records(c.data))[-20]
         c.data[at + 40] ^= 1
         c.write()
-        status, _, text = replay(story, c.place)
-        story.check(status == BAD and f"damaged behind entry {number - 1}" in text,
-                    f"a flipped byte of entry {number} is damage behind {number - 1}",
-                    f"{status}: {text}")
-    with Changed(story, record) as c:
+        status, _, text = replay(scenario, c.place)
+        scenario.check(status == BAD and f"damaged behind entry {number - 1}" in text,
+                       f"a flipped byte of entry {number} is damage behind {number - 1}",
+                       f"{status}: {text}")
+    with Changed(scenario, record) as c:
         at, _, number, _ = list(records(c.data))[-20]
         del c.data[at + 30:]
         struct.pack_into("<I", c.data, 24, 0)   # its writer was killed
         c.write()
-        status, said, text = replay(story, c.place)
-        story.check(status == ENDS_EARLY and said["last"] == number - 1,
-                    "a history that was cut off is equal as far as it goes", f"{status}: {text}")
-        status, _, text = replay(story, c.place, "--to", str(number - 1))
-        story.check(status == EQUAL, "and equal up to an entry that it has", f"{status}: {text}")
-    with Changed(story, record) as c:
+        status, said, text = replay(scenario, c.place)
+        scenario.check(status == ENDS_EARLY and said["last"] == number - 1,
+                       "a history that was cut off is equal as far as it goes", f"{status}: {text}")
+        status, _, text = replay(scenario, c.place, "--to", str(number - 1))
+        scenario.check(status == EQUAL, "and equal up to an entry that it has", f"{status}: {text}")
+    with Changed(scenario, record) as c:
         at, _, number, _ = list(records(c.data))[-20]
         size = struct.unpack_from("<I", c.data, at + 4)[0]
         del c.data[at:at + 24 + size]
         c.write()
-        status, _, text = replay(story, c.place)
-        story.check(status == BAD and f"entry {number - 1} is followed by" in text,
-                    "a history with a gap is refused", f"{status}: {text}")
-    with Changed(story, record) as c:
+        status, _, text = replay(scenario, c.place)
+        scenario.check(status == BAD and f"entry {number - 1} is followed by" in text,
+                       "a history with a gap is refused", f"{status}: {text}")
+    with Changed(scenario, record) as c:
         shutil.copy(record / "replica-0.out", c.path)
-        status, _, text = replay(story, c.place)
-        story.check(status == BAD and "not a recorded history" in text,
-                    "another file is no history", f"{status}: {text}")
-    with Changed(story, record) as c:
+        status, _, text = replay(scenario, c.place)
+        scenario.check(status == BAD and "not a recorded history" in text,
+                       "another file is no history", f"{status}: {text}")
+    with Changed(scenario, record) as c:
         at = 32
         size = struct.unpack_from("<I", c.data, at + 4)[0]
         body = bytes(c.data[at + 24:at + 24 + size])
@@ -143,39 +143,39 @@ def check_refusals(story, record):
         c.data[at + 24 + digest.start(1)] = ord("1") if digest[1] != b"1" else ord("2")
         sealed(c.data, at)
         c.write()
-        status, _, text = replay(story, c.place)
-        story.check(status == NOT_HERE and "another build of libcrane.so" in text,
-                    "a recording by another build is refused", f"{status}: {text}")
+        status, _, text = replay(scenario, c.place)
+        scenario.check(status == NOT_HERE and "another build of libcrane.so" in text,
+                       "a recording by another build is refused", f"{status}: {text}")
 
 
-def check_changes(story, record, old, new):
+def check_changes(scenario, record, old, new):
     """An input that was changed, and an output: both are named."""
-    with Changed(story, record) as c:
+    with Changed(scenario, record) as c:
         found = [(at, number, body.index(old)) for at, kind, number, body in records(c.data)
                  if kind == 2 and body[28] == DATA and old in body]
         at, number, offset = found[0]
         c.data[at + 24 + offset:at + 24 + offset + len(old)] = new
         sealed(c.data, at)
         c.write()
-        status, said, text = replay(story, c.place)
+        status, said, text = replay(scenario, c.place)
         index = said["difference"]["index"] if said and said["difference"] else 0
-        story.check(status == DIFFERENT and number <= index <= number + 2,
-                    f"a changed input, entry {number}, differs behind it", f"{status}: {text}")
-    with Changed(story, record, "replica-0.out") as c:
+        scenario.check(status == DIFFERENT and number <= index <= number + 2,
+                       f"a changed input, entry {number}, differs behind it", f"{status}: {text}")
+    with Changed(scenario, record, "replica-0.out") as c:
         at, _, conn, body = [r for r in records(c.data) if r[1] == 2 and len(r[3]) > 4][-1]
         c.data[at + 24 + 3] ^= 1
         sealed(c.data, at)
         c.write()
-        status, said, text = replay(story, c.place)
-        story.check(status == DIFFERENT and f"connection {conn} " in said["difference"]["text"]
-                    and "byte" in said["difference"]["text"],
-                    f"a changed output of connection {conn} is named", f"{status}: {text}")
+        status, said, text = replay(scenario, c.place)
+        scenario.check(status == DIFFERENT and f"connection {conn} " in said["difference"]["text"]
+                       and "byte" in said["difference"]["text"],
+                       f"a changed output of connection {conn} is named", f"{status}: {text}")
 
 
-def check_bisect(story, record, old, new):
+def check_bisect(scenario, record, old, new):
     """A planted first turn that differs: the one that read an input of another length."""
-    place = story.work / "other"
-    with Changed(story, record) as c:
+    place = scenario.work / "other"
+    with Changed(scenario, record) as c:
         for at, kind, number, body in records(c.data):
             if kind == 2 and body[28] == DATA and old in body:
                 break
@@ -185,32 +185,32 @@ def check_bisect(story, record, old, new):
         struct.pack_into("<I", c.data, at + 4, len(body))
         sealed(c.data, at)
         c.write()
-        replay(story, c.place, "--record", str(place), "--to", str(number + 5))
+        replay(scenario, c.place, "--record", str(place), "--to", str(number + 5))
     both = [str(record / "replica-0.schedule"), str(place / "replica-0.schedule")]
-    done = subprocess.run([str(story.out / "crane-replay"), "bisect", *both],
+    done = subprocess.run([str(scenario.out / "crane-replay"), "bisect", *both],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300,
                           check=False)
     turns = [re.search(rf"{re.escape(path)}: thread .*?: (\w+) = (\d+)", done.stdout)
              for path in both]
-    story.check(done.returncode == DIFFERENT and "first different turn: " in done.stdout
-                and all(turns) and turns[0][1] == turns[1][1] == "read"
-                and int(turns[1][2]) - int(turns[0][2]) == len(new) - len(old),
-                "bisect names the read of the planted input, on both sides",
-                f"{done.returncode}: {done.stdout}")
-    same = subprocess.run([str(story.out / "crane-replay"), "bisect", both[0],
+    scenario.check(done.returncode == DIFFERENT and "first different turn: " in done.stdout
+                   and all(turns) and turns[0][1] == turns[1][1] == "read"
+                   and int(turns[1][2]) - int(turns[0][2]) == len(new) - len(old),
+                   "bisect names the read of the planted input, on both sides",
+                   f"{done.returncode}: {done.stdout}")
+    same = subprocess.run([str(scenario.out / "crane-replay"), "bisect", both[0],
                            str(record / "replica-1.schedule")], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=300, check=False)
-    story.check(same.returncode == EQUAL and "schedule equal" in same.stdout,
-                "bisect of two replicas that are equal says so", same.stdout)
+    scenario.check(same.returncode == EQUAL and "schedule equal" in same.stdout,
+                   "bisect of two replicas that are equal says so", same.stdout)
 
 
 # --- servers ------------------------------------------------------------------------------------
 
-def take_checkpoint(story, group, port):
+def take_checkpoint(scenario, group, port):
     """The name of one that lies with the recording, and something behind it; None: no CRIU."""
     client = h.Redis(port, 60)
     client("INCR", "before")
-    done = subprocess.run([str(story.out / "crane-ctl"), "--dir", str(group.home), "checkpoint",
+    done = subprocess.run([str(scenario.out / "crane-ctl"), "--dir", str(group.home), "checkpoint",
                            "now", group.name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, timeout=200, check=False)
     for _ in range(20):
@@ -218,15 +218,16 @@ def take_checkpoint(story, group, port):
     client.close()
     group.settle()
     if done.returncode != 0:
-        story.say(f"no checkpoint here: {done.stdout.strip()}")
+        scenario.say(f"no checkpoint here: {done.stdout.strip()}")
         return None
     return next((group.record / "checkpoints").glob("0*")).name
 
 
-def redis(story):
-    port, idle = h.free_port(), 20 if story.full else 4
-    with h.Group(story, h.redis_program(port), port=port, record=True) as group:
-        subprocess.run(["redis-benchmark", "-p", str(port), "-n", "60000" if story.full else "3000",
+def redis(scenario):
+    port, idle = h.free_port(), 20 if scenario.full else 4
+    with h.Group(scenario, h.redis_program(port), port=port, record=True) as group:
+        subprocess.run(["redis-benchmark", "-p", str(port), "-n",
+                        "60000" if scenario.full else "3000",
                         "-c", "16", "-t", "set,get,incr,lpush,zadd", "-r", "1000", "-q"],
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=280,
                        check=True)
@@ -238,66 +239,66 @@ def redis(story):
         client.close()
         group.settle()
         group.check_calm()
-        checkpoint = take_checkpoint(story, group, port)
+        checkpoint = take_checkpoint(scenario, group, port)
         group.stop()
     said = {}
     for number in range(3):
-        said = check_equal(story, f"redis, replica {number}", group.record, "--replica",
+        said = check_equal(scenario, f"redis, replica {number}", group.record, "--replica",
                            str(number))
-    story.check(0 < said.get("took_s", 0) < said["recorded_s"],
-                f"{idle} s without a request are not waited for", repr(said))
-    story.check(said["at_rest"] and said["compared"]["digests"] > 0,
-                "the end and the digests of the log are compared, too", repr(said))
+    scenario.check(0 < said.get("took_s", 0) < said["recorded_s"],
+                   f"{idle} s without a request are not waited for", repr(said))
+    scenario.check(said["at_rest"] and said["compared"]["digests"] > 0,
+                   "the end and the digests of the log are compared, too", repr(said))
     half = said["last"] // 2
-    part = check_equal(story, f"redis up to entry {half}", group.record, "--to", str(half))
-    story.check(part.get("last") == half, f"nothing behind entry {half} is run", repr(part))
+    part = check_equal(scenario, f"redis up to entry {half}", group.record, "--to", str(half))
+    scenario.check(part.get("last") == half, f"nothing behind entry {half} is run", repr(part))
     if checkpoint:
-        part = check_equal(story, f"redis from the checkpoint {checkpoint}", group.record,
+        part = check_equal(scenario, f"redis from the checkpoint {checkpoint}", group.record,
                            "--from", checkpoint, "--replica", "0")
-        story.check(part.get("first", 0) > 1 and part.get("at_rest"),
-                    "what is before the checkpoint is not run", repr(part))
-    check_refusals(story, group.record)
-    check_bisect(story, group.record, b"$8\r\noriginal", b"$10\r\nmodified!!")
-    check_changes(story, group.record, b"original", b"modified")
+        scenario.check(part.get("first", 0) > 1 and part.get("at_rest"),
+                       "what is before the checkpoint is not run", repr(part))
+    check_refusals(scenario, group.record)
+    check_bisect(scenario, group.record, b"$8\r\noriginal", b"$10\r\nmodified!!")
+    check_changes(scenario, group.record, b"original", b"modified")
 
 
-def apache(story):
+def apache(scenario):
     h.need("apache2", "ab")
     port = h.free_port()
-    conf = h.apache_configuration(story.work, port)
-    with h.Group(story, ["apache2", "-f", str(conf)], port=port, record=True) as group:
+    conf = h.apache_configuration(scenario.work, port)
+    with h.Group(scenario, ["apache2", "-f", str(conf)], port=port, record=True) as group:
         for keep_alive in (False, True):
-            requests = 20000 if story.full else 1000
+            requests = 20000 if scenario.full else 1000
             result = h.ab(f"http://127.0.0.1:{port}/1k.html", requests, 16, keep_alive)
-            story.check(h.ab_good(result, requests), f"ab: {requests} requests, 0 failed",
-                        result["text"])
+            scenario.check(h.ab_good(result, requests), f"ab: {requests} requests, 0 failed",
+                           result["text"])
             h.ab(f"http://127.0.0.1:{port}/1m.bin", 20, 4, keep_alive)
         group.settle()
         group.check_calm()
         group.stop()
-    check_equal(story, "apache2", group.record)
-    check_tools(story, group.record)
+    check_equal(scenario, "apache2", group.record)
+    check_tools(scenario, group.record)
 
 
-def check_tools(story, record):
+def check_tools(scenario, record):
     if shutil.which("gdb"):
-        commands = story.work / "commands.gdb"
+        commands = scenario.work / "commands.gdb"
         commands.write_text("set pagination off\nset breakpoint pending on\nset confirm off\n"
                             "tbreak epoll_create1\ncontinue\nbt 4\ncontinue\n")
-        status, said, text = replay(story, record, "--gdb-commands", str(commands))
-        story.check(", epoll_create1 (" in text and "SIGINT" in text,
-                    "gdb stops the server where it is told, and at the history's end", text)
-        story.check('"verdict": "equal"' in text and status == EQUAL,
-                    "what is looked at does the same", f"{status}: {said}")
+        status, said, text = replay(scenario, record, "--gdb-commands", str(commands))
+        scenario.check(", epoll_create1 (" in text and "SIGINT" in text,
+                       "gdb stops the server where it is told, and at the history's end", text)
+        scenario.check('"verdict": "equal"' in text and status == EQUAL,
+                       "what is looked at does the same", f"{status}: {said}")
     else:
-        story.say("no gdb here")
+        scenario.say("no gdb here")
     if shutil.which("perf"):
-        data = story.work / "perf.data"
-        status, _, text = replay(story, record, "--perf", str(data))
-        story.check(status == EQUAL and data.stat().st_size > 0, "perf records a replay",
-                    f"{status}: {text}")
+        data = scenario.work / "perf.data"
+        status, _, text = replay(scenario, record, "--perf", str(data))
+        scenario.check(status == EQUAL and data.stat().st_size > 0, "perf records a replay",
+                       f"{status}: {text}")
     else:
-        story.say("no perf here")
+        scenario.say("no perf here")
 
 
 # --- what does not come again -------------------------------------------------------------------
@@ -310,65 +311,67 @@ def ask(port, what):
             pass
 
 
-def dice(story):
+def dice(scenario):
     """A server that decides by the processor's random numbers: the turn behind the first throw that
     fell otherwise is named."""
     if os.uname().machine != "x86_64":
         return
-    home = story.work / "programs"
+    home = scenario.work / "programs"
     home.mkdir()
     for name in ("racy_server", "locked_order"):
-        shutil.copy(story.out / "e2e" / name, home)
+        shutil.copy(scenario.out / "e2e" / name, home)
     port = h.free_port()
-    with h.Group(story, [str(home / "racy_server"), str(port), str(home)], port=port, record=True,
+    with h.Group(scenario, [str(home / "racy_server"), str(port), str(home)], port=port,
+                 record=True,
                  replicas=1, options=["--trace"]) as group:
         ask(port, "locked_order")
         for _ in range(64):   # that all fall alike again: 2^-64
             ask(port, "dice")
         group.settle()
         group.stop()
-    status, said, text = replay(story, group.record)
-    story.check(status == DIFFERENT and said["turn"] is not None and said["turn"]["number"] > 0,
-                "the first different turn is named", f"{status}: {text}")
+    status, said, text = replay(scenario, group.record)
+    scenario.check(status == DIFFERENT and said["turn"] is not None and said["turn"]["number"] > 0,
+                   "the first different turn is named", f"{status}: {text}")
     turn = said["turn"] if said and said["turn"] else {"here": "", "recorded": ""}
-    story.check({"sched_yield", "pthread_mutex_lock"} ==
-                {re.search(r": (\w+) =", turn[side])[1] for side in ("here", "recorded")
-                 if re.search(r": (\w+) =", turn[side])}
-                and all("throw_dice" in turn[side] for side in ("here", "recorded")),
-                "it is the one behind the dice, on both sides", repr(turn))
+    scenario.check({"sched_yield", "pthread_mutex_lock"} ==
+                   {re.search(r": (\w+) =", turn[side])[1] for side in ("here", "recorded")
+                    if re.search(r": (\w+) =", turn[side])}
+                   and all("throw_dice" in turn[side] for side in ("here", "recorded")),
+                   "it is the one behind the dice, on both sides", repr(turn))
     return group.record
 
 
-def planted_race(story):
+def planted_race(scenario):
     if not shutil.which("valgrind"):
-        story.say("no valgrind here")
+        scenario.say("no valgrind here")
         return
-    program = story.work / "planted_race"
-    shutil.copy(story.out / "e2e" / "planted_race", program)
+    program = scenario.work / "planted_race"
+    shutil.copy(scenario.out / "e2e" / "planted_race", program)
     port = h.free_port()
-    with h.Group(story, [str(program), str(port)], port=port, record=True) as group:
+    with h.Group(scenario, [str(program), str(port)], port=port, record=True) as group:
         for _ in range(5):
             ask(port, "anything")
         group.settle()
         group.stop()
     for tool, names in (("helgrind", {"planted"}), ("memcheck", set())):
-        log = story.work / f"{tool}.log"
-        status, said, text = replay(story, group.record, "--valgrind", tool, "--log", str(log))
+        log = scenario.work / f"{tool}.log"
+        status, said, text = replay(scenario, group.record, "--valgrind", tool, "--log", str(log))
         found = set(re.findall(r'inside data symbol "(\w+)"', log.read_text()))
-        story.check(found == names and bool(said and said["reports"]) == bool(names),
-                    f"{tool} finds {', '.join(names) or 'nothing'}, and nothing else",
-                    f"{found}: {text}\n{log.read_text()[-2000:]}")
-        story.check(status == EQUAL, f"in {tool} the server does what it did", f"{status}: {text}")
+        scenario.check(found == names and bool(said and said["reports"]) == bool(names),
+                       f"{tool} finds {', '.join(names) or 'nothing'}, and nothing else",
+                       f"{found}: {text}\n{log.read_text()[-2000:]}")
+        scenario.check(status == EQUAL, f"in {tool} the server does what it did",
+                       f"{status}: {text}")
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server", "redis-benchmark")
-    redis(story)
-    apache(story)
-    dice(story)
-    planted_race(story)
+    redis(scenario)
+    apache(scenario)
+    dice(scenario)
+    planted_race(scenario)
     left = [p.name for p in (h.pathlib.Path("/dev/shm")).glob("crane.replay*")]
-    story.check(not left, "nothing is left of the replays", repr(left))
+    scenario.check(not left, "nothing is left of the replays", repr(left))
 
 
 h.tell("replay", body)

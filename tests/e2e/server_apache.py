@@ -67,4 +67,4 @@ class Cgi(Cgid):
 KINDS = (Event, Worker, Prefork, Cgid, Cgi)
 
 if __name__ == "__main__":
-    h.tell("server_apache", lambda story: m.prove(story, KINDS))
+    h.tell("server_apache", lambda scenario: m.prove(scenario, KINDS))

@@ -44,4 +44,4 @@ class Civetweb(_web.Web):
 KINDS = (Civetweb,)
 
 if __name__ == "__main__":
-    h.tell("server_civetweb", lambda story: m.prove(story, KINDS))
+    h.tell("server_civetweb", lambda scenario: m.prove(scenario, KINDS))

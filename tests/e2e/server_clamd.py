@@ -199,4 +199,4 @@ class Clamd(m.Server):
 KINDS = (Clamd,)
 
 if __name__ == "__main__":
-    h.tell("server_clamd", lambda story: m.prove(story, KINDS))
+    h.tell("server_clamd", lambda scenario: m.prove(scenario, KINDS))

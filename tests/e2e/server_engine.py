@@ -44,4 +44,4 @@ class Engine(m.Server):
 KINDS = (Engine,)
 
 if __name__ == "__main__":
-    h.tell("server_engine", lambda story: m.prove(story, KINDS))
+    h.tell("server_engine", lambda scenario: m.prove(scenario, KINDS))

@@ -221,4 +221,4 @@ class Gerbera(m.Server):
 KINDS = (Gerbera,)
 
 if __name__ == "__main__":
-    h.tell("server_gerbera", lambda story: m.prove(story, KINDS))
+    h.tell("server_gerbera", lambda scenario: m.prove(scenario, KINDS))

@@ -73,7 +73,7 @@ class Mariadb(m.Server):
         return rows
 
     def transactions(self, test, requests):
-        """Any error ends sysbench, but a deadlock (1213): it begins that transaction anew."""
+        """Any error ends sysbench, but a deadlock (1213): it restarts that transaction."""
         said = self.sysbench(test, "run", f"--threads={m.CLIENTS}", f"--events={requests}",
                              "--time=0", "--histogram=on")
         done = re.search(r"transactions: +(\d+) +\(([\d.]+) per sec", said)
@@ -97,4 +97,4 @@ class Mariadb(m.Server):
 KINDS = (Mariadb,)
 
 if __name__ == "__main__":
-    h.tell("server_mariadb", lambda story: m.prove(story, KINDS))
+    h.tell("server_mariadb", lambda scenario: m.prove(scenario, KINDS))

@@ -135,4 +135,4 @@ class Memcached(m.Server):
 KINDS = (Memcached,)
 
 if __name__ == "__main__":
-    h.tell("server_memcached", lambda story: m.prove(story, KINDS))
+    h.tell("server_memcached", lambda scenario: m.prove(scenario, KINDS))

@@ -57,29 +57,29 @@ class NginxThreads(Nginx):
 KINDS = (Nginx, NginxThreads)
 
 
-def reload(story):
+def reload(scenario):
     """An operator's SIGHUP amid load: new workers everywhere, at the same turn."""
-    server = Nginx(m.place_of(story, Nginx), h.free_port())
-    with h.Group(story, server.command, port=server.port, record=True,
+    server = Nginx(m.place_of(scenario, Nginx), h.free_port())
+    with h.Group(scenario, server.command, port=server.port, record=True,
                  options=["--perturb", "1"]) as group:
         h.wait_until(server.ready, 60, "nginx answers")
         before = server.workers()
-        done = subprocess.run([str(story.out / "crane-ctl"), "--dir", str(group.home), "signal",
+        done = subprocess.run([str(scenario.out / "crane-ctl"), "--dir", str(group.home), "signal",
                                "HUP"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=20)
-        story.check(done.returncode == 0, "crane-ctl signal HUP", done.stdout)
+        scenario.check(done.returncode == 0, "crane-ctl signal HUP", done.stdout)
         server.load(200)
         h.wait_until(lambda: not before & server.workers(8), 60, "only new workers answer")
         group.settle(120)
         group.stop()
-        text = story.check_equal(group, what="nginx, reloaded: every byte is equal, pids too")
-        story.say(f"nginx, reloaded: {text}")
+        text = scenario.check_equal(group, what="nginx, reloaded: every byte is equal, pids too")
+        scenario.say(f"nginx, reloaded: {text}")
 
 
-def body(story):
-    m.prove(story, KINDS)
+def body(scenario):
+    m.prove(scenario, KINDS)
     if h.can_contain() and os.environ.get("CRANE_KIND", "") in "nginx, reload":
-        reload(story)
+        reload(scenario)
 
 
 if __name__ == "__main__":

@@ -149,4 +149,4 @@ class PhpCivetweb(Page, server_civetweb.Civetweb):
 KINDS = (PhpCgi, PhpFpm, PhpCivetweb, ModPhp)   # the one that may be left out at the end
 
 if __name__ == "__main__":
-    h.tell("server_php", lambda story: m.prove(story, KINDS))
+    h.tell("server_php", lambda scenario: m.prove(scenario, KINDS))

@@ -75,7 +75,7 @@ class Postgres(m.Server):
     def load(self, requests):
         before = int(self.ask("select count(*) from pgbench_history"))
         rows = [self.transactions("TPC-B", requests), self.transactions("select", requests, "-S"),
-                self.transactions("select, connecting anew", requests // 4, "-S", "-C")]
+                self.transactions("select, reconnecting", requests // 4, "-S", "-C")]
         done = before + requests // m.CLIENTS * m.CLIENTS
         sums = self.ask("select count(*) from pgbench_history",
                         "select sum(abalance) = (select sum(delta) from pgbench_history),"
@@ -120,4 +120,4 @@ class Postgres(m.Server):
 KINDS = (Postgres,)
 
 if __name__ == "__main__":
-    h.tell("server_postgresql", lambda story: m.prove(story, KINDS))
+    h.tell("server_postgresql", lambda scenario: m.prove(scenario, KINDS))

@@ -64,4 +64,4 @@ class RedisDurable(Redis):
 KINDS = (Redis, RedisThreads, RedisDurable)
 
 if __name__ == "__main__":
-    h.tell("server_redis", lambda story: m.prove(story, KINDS))
+    h.tell("server_redis", lambda scenario: m.prove(scenario, KINDS))

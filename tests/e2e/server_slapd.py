@@ -118,4 +118,4 @@ class Slapd(m.Server):
 KINDS = (Slapd,)
 
 if __name__ == "__main__":
-    h.tell("server_slapd", lambda story: m.prove(story, KINDS))
+    h.tell("server_slapd", lambda scenario: m.prove(scenario, KINDS))

@@ -116,4 +116,4 @@ class Redis(m.Server):
 KINDS = (Apache, Redis)
 
 if __name__ == "__main__":
-    h.tell("server_tls", lambda story: m.prove(story, KINDS))
+    h.tell("server_tls", lambda scenario: m.prove(scenario, KINDS))

@@ -51,90 +51,91 @@ def say(port, word):
     return client
 
 
-def ctl(story, group, *words):
-    return h.ctl(story, "--dir", str(group.home), *words)
+def ctl(scenario, group, *words):
+    return h.ctl(scenario, "--dir", str(group.home), *words)
 
 
-def summary(story, group):
-    status, text = ctl(story, group, "status", group.name, "-o", "json")
+def summary(scenario, group):
+    status, text = ctl(scenario, group, "status", group.name, "-o", "json")
     return status, json.loads(text)
 
 
-def wait_for(story, group, status):
-    h.wait_until(lambda: summary(story, group)[0] == status, 30, f"status exits with {status}")
-    return summary(story, group)[1], ctl(story, group, "status", group.name)[1]
+def wait_for(scenario, group, status):
+    h.wait_until(lambda: summary(scenario, group)[0] == status, 30, f"status exits with {status}")
+    return summary(scenario, group)[1], ctl(scenario, group, "status", group.name)[1]
 
 
-def not_serving(story, group, word, why):
+def not_serving(scenario, group, word, why):
     with say(group.port, word) as client:
         waiting = [socket.create_connection(("127.0.0.1", group.port), timeout=30)
                    for _ in range(4 if word == "hold" else 0)]
-        told, text = wait_for(story, group, NOT_SERVING)
-        story.check(told["health"] == "not serving" and why in (told["not_serving"] or "")
-                    and "not serving: " + why in text, f"{word}: not serving: {why}", text)
+        told, text = wait_for(scenario, group, NOT_SERVING)
+        scenario.check(told["health"] == "not serving" and why in (told["not_serving"] or "")
+                       and "not serving: " + why in text, f"{word}: not serving: {why}", text)
         client.sendall(b"go on")
-        story.check(client.recv(16) == b"done", f"{word}: the server goes on")
+        scenario.check(client.recv(16) == b"done", f"{word}: the server goes on")
         for one in waiting:
             one.sendall(b"nothing")
-            story.check(one.recv(16) == b"done", "one that waited is served")
+            scenario.check(one.recv(16) == b"done", "one that waited is served")
             one.close()
-    told, text = wait_for(story, group, WELL)
-    story.check(told["not_serving"] is None and "not serving" not in text, f"{word}: well again")
+    told, text = wait_for(scenario, group, WELL)
+    scenario.check(told["not_serving"] is None and "not serving" not in text, f"{word}: well again")
 
 
-def counts(story, group):
+def counts(scenario, group):
     say(group.port, "elsewhere").close()
     group.settle()
-    told, text = wait_for(story, group, WELL)
+    told, text = wait_for(scenario, group, WELL)
     expected = {"outbound_connections": 3, "datagrams": 1, "udp_ports": 0, "sandboxes": 0}
-    story.check(all(r["unsupported"] == expected for r in told["replicas"]),
-                "each replica counts what went nowhere", str(told["replicas"][0]["unsupported"]))
-    story.check("unsupported: 3 outbound connections refused, 1 datagrams to others dropped"
-                in text, "crane-ctl status says it", text)
+    scenario.check(all(r["unsupported"] == expected for r in told["replicas"]),
+                   "each replica counts what went nowhere", str(told["replicas"][0]["unsupported"]))
+    scenario.check("unsupported: 3 outbound connections refused, 1 datagrams to others dropped"
+                   in text, "crane-ctl status says it", text)
 
 
-def members_agree(story, group):
+def members_agree(scenario, group):
     group.settle()
-    told = json.loads(ctl(story, group, "member", "list", group.name, "-o", "json")[1])
+    told = json.loads(ctl(scenario, group, "member", "list", group.name, "-o", "json")[1])
     applied = [group.status(n)["applied"] for n in range(3)]
-    story.check([m["applied"] for m in told["members"]] == applied,
-                "member list has the indexes of status", f"{told['members']} {applied}")
+    scenario.check([m["applied"] for m in told["members"]] == applied,
+                   "member list has the indexes of status", f"{told['members']} {applied}")
 
 
-def transfers(story, group):
+def transfers(scenario, group):
     for _ in range(5):
         before = group.leader()
         to = (before + 1) % 3
-        status, text = ctl(story, group, "leader", "transfer", group.name, "--to", str(to))
-        now = summary(story, group)[1]["leader"]
-        story.check(status == 0 and now == to and f"replica {to} leads" in text,
-                    f"replica {to} leads when the transfer is over", f"{status} {now} {text}")
-        wait_for(story, group, WELL)
-    status, text = ctl(story, group, "leader", "transfer", group.name, "--no-wait")
-    story.check(status == 0 and "leads\n" not in text, "--no-wait does not wait", text)
+        status, text = ctl(scenario, group, "leader", "transfer", group.name, "--to", str(to))
+        now = summary(scenario, group)[1]["leader"]
+        scenario.check(status == 0 and now == to and f"replica {to} leads" in text,
+                       f"replica {to} leads when the transfer is over", f"{status} {now} {text}")
+        wait_for(scenario, group, WELL)
+    status, text = ctl(scenario, group, "leader", "transfer", group.name, "--no-wait")
+    scenario.check(status == 0 and "leads\n" not in text, "--no-wait does not wait", text)
 
 
-def may_lose(story, group):
-    wait_for(story, group, WELL)
-    told, text = wait_for(story, group, WELL)
-    story.check(told["may_lose"] == 1 and "1 more may be lost" in text, "one may be lost", text)
-    status, said = ctl(story, group, "replica", "drain", str((group.leader() + 1) % 3), group.name)
-    story.check(status == 0, "one is drained", said)
-    h.wait_until(lambda: summary(story, group)[1]["may_lose"] == 0, 30, "none may be lost")
-    text = ctl(story, group, "status", group.name)[1]
-    story.check("no replica more may be lost" in text, "then none may be lost", text)
+def may_lose(scenario, group):
+    wait_for(scenario, group, WELL)
+    told, text = wait_for(scenario, group, WELL)
+    scenario.check(told["may_lose"] == 1 and "1 more may be lost" in text, "one may be lost", text)
+    status, said = ctl(scenario, group, "replica", "drain", str((group.leader() + 1) % 3),
+                       group.name)
+    scenario.check(status == 0, "one is drained", said)
+    h.wait_until(lambda: summary(scenario, group)[1]["may_lose"] == 0, 30, "none may be lost")
+    text = ctl(scenario, group, "status", group.name)[1]
+    scenario.check("no replica more may be lost" in text, "then none may be lost", text)
 
 
-def body(story):
+def body(scenario):
     port = h.free_port()
-    with h.Group(story, [sys.executable, "-c", SERVER, str(port)], port=port,
+    with h.Group(scenario, [sys.executable, "-c", SERVER, str(port)], port=port,
                  container=False) as group:
-        counts(story, group)
-        not_serving(story, group, "close", "the server listens on no port")
-        not_serving(story, group, "hold", "the server has taken no client from the full backlog")
-        members_agree(story, group)
-        transfers(story, group)
-        may_lose(story, group)
+        counts(scenario, group)
+        not_serving(scenario, group, "close", "the server listens on no port")
+        not_serving(scenario, group, "hold", "the server has taken no client from the full backlog")
+        members_agree(scenario, group)
+        transfers(scenario, group)
+        may_lose(scenario, group)
 
 
 h.tell("serving", body)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints travel between hosts: a replica that has none of its own fetches one, and comes back.
+"""Checkpoints travel between hosts: a replica that has none of its own fetches one, and recovers.
 
 Three nodes by themselves over tcp, each with directories of its own; redis under an INCR load whose
 acknowledged values are recorded. A host loses all that it had and begins again; so does one whose
-node is killed in the middle of fetching, and one whose sender is; a replica that stood still until
+node is killed in the middle of fetching, and one whose sender is; a replica that was paused until
 what it missed had left the others' logs fetches one while it runs; one that needs a checkpoint
-which nobody has gets one taken. Then the same with logs on disk that were cut. Who came back
+which nobody has gets one taken. Then the same with logs on disk that were cut. Who recovered
 leads, and nothing acknowledged is lost.
 """
 import contextlib
@@ -33,15 +33,15 @@ LATER_VIEWS = 15       # more than a group has seen whose logs were cut
 class Apart(Hosts):
     """Each host has directories of its own; those of the replicas are linked where tools look."""
 
-    def __init__(self, story, program, **options):
-        own = {i: {"group": {"state_dir": str(story.work / f"host{i}")}} for i in range(3)}
-        super().__init__(story, program, fabric="tcp", own=own, **options)
+    def __init__(self, scenario, program, **options):
+        own = {i: {"group": {"state_dir": str(scenario.work / f"host{i}")}} for i in range(3)}
+        super().__init__(scenario, program, fabric="tcp", own=own, **options)
         self.dir.mkdir(parents=True)
         for i in range(3):
             (self.dir / f"r{i}").symlink_to(self.own_dir(i) / f"r{i}")
 
     def own_dir(self, number):
-        return self.story.work / f"host{number}" / self.name
+        return self.scenario.work / f"host{number}" / self.name
 
     def checkpoints(self, number):
         return self.own_dir(number) / f"r{number}/checkpoints"
@@ -95,7 +95,7 @@ def overrun(group):
 
 
 def is_back(group, number):
-    """It runs, from a checkpoint, has caught up, and votes; who begins anew is started again."""
+    """It runs, from a checkpoint, has caught up, and votes; who restarts is started again."""
     if not group.alive(number) and group.nodes[number].returncode == BEGINS_ANEW:
         group.start(number)
     said = group.status(number) if group.alive(number) else None
@@ -106,11 +106,11 @@ def is_back(group, number):
     return roles.get(number) == "voter" and said["applied"] + 1000 >= leader["commit"]
 
 
-def comes_back(story, group, number, what):
+def recovers(scenario, group, number, what):
     begin = time.monotonic()
     h.wait_until(lambda: is_back(group, number), 120, f"{what}: replica {number} is back")
-    story.check(True, f"{what}: replica {number} is back and votes")
-    story.say(f"{what}: back after {time.monotonic() - begin:.1f} s")
+    scenario.check(True, f"{what}: replica {number} is back and votes")
+    scenario.say(f"{what}: back after {time.monotonic() - begin:.1f} s")
 
 
 def fetched(said):
@@ -120,10 +120,10 @@ def fetched(said):
         said)]
 
 
-def leads(story, group, number, clients, what):
+def leads(scenario, group, number, clients, what):
     group.lead(number, 60)
     served(clients)
-    story.check(True, f"{what}: who came back leads, and serves")
+    scenario.check(True, f"{what}: who recovered leads, and serves")
 
 
 def others(group):
@@ -131,22 +131,22 @@ def others(group):
     return leader, [i for i in range(3) if i != leader]
 
 
-def wiped(story, group, clients):
+def wiped(scenario, group, clients):
     _, (giver, lost) = others(group)
     checkpoint(group, giver)
     group.kill(lost)
     group.wipe(lost)
     served(clients)
     group.start(lost)
-    comes_back(story, group, lost, "all gone")
+    recovers(scenario, group, lost, "all gone")
     got = fetched(group.news(lost))
-    story.check(len(got) == 1 and got[0][1] == giver,
-                "all gone: it fetched one, and says from whom", group.news(lost)[-2000:])
-    story.say(f"all gone: {got}")
-    story.check(f"to replica {lost}: " in group.said(giver) and "gave checkpoint" in
-                group.said(giver), "all gone: who gave it says so", group.said(giver)[-2000:])
+    scenario.check(len(got) == 1 and got[0][1] == giver,
+                   "all gone: it fetched one, and says from whom", group.news(lost)[-2000:])
+    scenario.say(f"all gone: {got}")
+    scenario.check(f"to replica {lost}: " in group.said(giver) and "gave checkpoint" in
+                   group.said(giver), "all gone: who gave it says so", group.said(giver)[-2000:])
     h.wait_until(lambda: served(clients) or True, 30, "clients go on")
-    leads(story, group, lost, clients, "all gone")
+    leads(scenario, group, lost, clients, "all gone")
 
 
 def parts(group, number):
@@ -159,7 +159,7 @@ def arrived(group, number):
     return sum(f.stat().st_size for p in parts(group, number) for f in p.glob("*.pack"))
 
 
-def break_off(story, group, receiver_dies, what):
+def break_off(scenario, group, receiver_dies, what):
     """The sender's process dies after the first piece; before it is tried again one of the two
     nodes is killed. Who began with nothing; None: the other was faster."""
     leader, (giver, lost) = others(group)
@@ -176,30 +176,31 @@ def break_off(story, group, receiver_dies, what):
     group.kill(victim)
     found = arrived(group, lost) > 0
     if found:
-        story.check("fetching the checkpoint" in group.news(lost), f"{what}: a part has arrived",
-                    group.news(lost)[-2000:])
+        scenario.check("fetching the checkpoint" in group.news(lost), f"{what}: a part has arrived",
+                       group.news(lost)[-2000:])
     group.start(victim)
-    comes_back(story, group, lost, what)
+    recovers(scenario, group, lost, what)
     return lost if found else None
 
 
-def interrupted(story, group, clients, receiver_dies):
+def interrupted(scenario, group, clients, receiver_dies):
     """The transfer breaks after its first piece; then the receiver, or the sender, is killed."""
     what = "receiver killed" if receiver_dies else "sender killed"
     for _ in range(5):
-        lost = break_off(story, group, receiver_dies, what)
+        lost = break_off(scenario, group, receiver_dies, what)
         h.wait_until(group.serves, 60, f"{what}: all serve")
         served(clients)
         if lost is not None:
             break
     else:
         raise h.Failure(f"{what}: the transfer was never broken off")
-    story.check(" MB were here already" in group.news(lost), f"{what}: it goes on where it stopped",
-                group.news(lost)[-2000:])
-    story.check(not parts(group, lost), f"{what}: nothing is left of it")
+    scenario.check(" MB were here already" in group.news(lost),
+                   f"{what}: it goes on where it stopped",
+                   group.news(lost)[-2000:])
+    scenario.check(not parts(group, lost), f"{what}: nothing is left of it")
 
 
-def far_behind(story, group, clients):
+def far_behind(scenario, group, clients):
     """While it runs: what it misses leaves the others' logs; nobody has a checkpoint behind it."""
     _, (_, lost) = others(group)
     node = group.nodes[lost]
@@ -211,15 +212,15 @@ def far_behind(story, group, clients):
     os.kill(node.pid, signal.SIGCONT)
     status = group.wait(lost)
     said = group.said(lost)[before:]
-    story.check(status == BEGINS_ANEW and "have left the logs of the others" in said
-                and len(fetched(said)) == 1,
-                "far behind: it fetches one while it runs, and begins anew",
-                f"{status}: {said[-2000:]}")
-    comes_back(story, group, lost, "far behind")
-    leads(story, group, lost, clients, "far behind")
+    scenario.check(status == BEGINS_ANEW and "have left the logs of the others" in said
+                   and len(fetched(said)) == 1,
+                   "far behind: it fetches one while it runs, and restarts",
+                   f"{status}: {said[-2000:]}")
+    recovers(scenario, group, lost, "far behind")
+    leads(scenario, group, lost, clients, "far behind")
 
 
-def nobody_has_any(story, group, clients):
+def nobody_has_any(scenario, group, clients):
     """All checkpoints are gone, the rings were overrun, and a host begins with nothing."""
     _, (_, lost) = others(group)
     group.kill(lost)
@@ -228,12 +229,12 @@ def nobody_has_any(story, group, clients):
     for i in group.live():
         shutil.rmtree(group.checkpoints(i), ignore_errors=True)
     group.start(lost)
-    comes_back(story, group, lost, "nobody has any")
-    story.check(any(f"replica {lost} " in group.said(i) and "takes a checkpoint" in group.said(i)
-                    for i in group.live()), "nobody has any: who leads had one taken",
-                repr({i: group.said(i)[-800:] for i in group.live()}))
-    story.check("as one that lost its memory" in group.said(lost),
-                "nobody has any: it does not take itself for new", group.said(lost)[-2000:])
+    recovers(scenario, group, lost, "nobody has any")
+    scenario.check(any(f"replica {lost} " in group.said(i) and "takes a checkpoint" in group.said(i)
+                       for i in group.live()), "nobody has any: who leads had one taken",
+                   repr({i: group.said(i)[-800:] for i in group.live()}))
+    scenario.check("as one that lost its memory" in group.said(lost),
+                   "nobody has any: it does not take itself for new", group.said(lost)[-2000:])
     served(clients)
 
 
@@ -242,7 +243,7 @@ def newest(group, number):
                key=lambda p: p.name)
 
 
-def keep_one(story, group):
+def keep_one(scenario, group):
     """Another group's, for on_disk(): of the same program, and of a later view and entry."""
     for _ in range(LATER_VIEWS):
         group.lead(others(group)[1][0], 60)
@@ -250,37 +251,37 @@ def keep_one(story, group):
     checkpoint(group, taker)
     one = newest(group, taker)
     h.wait_until((one / "verified").exists, 30, "it was read back")
-    return pathlib.Path(shutil.copytree(one, story.work / "foreign" / one.name))
+    return pathlib.Path(shutil.copytree(one, scenario.work / "foreign" / one.name))
 
 
-def in_memory(story):
+def in_memory(scenario):
     """A checkpoint of the group, which the caller keeps."""
     port = h.free_port()
-    with Apart(story, h.redis_program(port), port=port,
+    with Apart(scenario, h.redis_program(port), port=port,
                group={"checkpoint_every_s": 0, "checkpoint_log_mb": 0, "ring_mb": RING_MB,
                       "test_only_faults": True}) as group:
         clients = [RoamingCounter(group, f"c{i}") for i in range(CLIENTS)]
         with under_way(clients):
             put(group, 4)
-            wiped(story, group, clients)
+            wiped(scenario, group, clients)
             for receiver_dies in (True, False):
-                interrupted(story, group, clients, receiver_dies)
-            far_behind(story, group, clients)
-            nobody_has_any(story, group, clients)
+                interrupted(scenario, group, clients, receiver_dies)
+            far_behind(scenario, group, clients)
+            nobody_has_any(scenario, group, clients)
         address = group.addresses[group.leader()]
         problems = [p for c in clients for p in c.verify(port, address)]
-        story.check(not problems, f"no acknowledged increment of "
-                    f"{sum(c.answers for c in clients)} is lost", "; ".join(problems[:5]))
-        check_equal(story, group, "in memory")
-        return keep_one(story, group)
+        scenario.check(not problems, f"no acknowledged increment of "
+                       f"{sum(c.answers for c in clients)} is lost", "; ".join(problems[:5]))
+        check_equal(scenario, group, "in memory")
+        return keep_one(scenario, group)
 
 
-def on_disk(story, foreign):
+def on_disk(scenario, foreign):
     """Stores that were cut: a host that lost its own begins at another's checkpoint, and takes
     none of another group, which the others have as well."""
     port = h.free_port()
     sent, told = set(), set()
-    with Apart(story, h.redis_program(port), port=port,
+    with Apart(scenario, h.redis_program(port), port=port,
                group={"checkpoint_every_s": 0, "checkpoint_log_mb": 0, "durability": "disk",
                       "test_only_faults": True}) as group:
         with Pushing(group, "before", sent, told) as pushing:
@@ -300,27 +301,28 @@ def on_disk(story, foreign):
                     for i in range(3) if name == "nobody has any" else [lost]:
                         shutil.rmtree(group.checkpoints(i), ignore_errors=True)
                 group.start(lost)
-                comes_back(story, group, lost, f"on disk, {name}")
-            story.check(fetched(group.news(lost)) != [], f"on disk, {name}: it fetched one",
-                        group.news(lost)[-2000:])
-            story.check(not (group.checkpoints(lost) / foreign.name).exists(),
-                        f"on disk, {name}: and none of another group")
-        story.check(any(f"replica {lost} asks for a checkpoint" in group.said(i)
-                        for i in group.live()), "on disk, nobody has any: who leads had one taken")
+                recovers(scenario, group, lost, f"on disk, {name}")
+            scenario.check(fetched(group.news(lost)) != [], f"on disk, {name}: it fetched one",
+                           group.news(lost)[-2000:])
+            scenario.check(not (group.checkpoints(lost) / foreign.name).exists(),
+                           f"on disk, {name}: and none of another group")
+        scenario.check(any(f"replica {lost} asks for a checkpoint" in group.said(i)
+                           for i in group.live()),
+                       "on disk, nobody has any: who leads had one taken")
         found = held(group)
         wrong = [i for i in told if found[i] != 1]
-        story.check(not wrong, f"on disk: {len(told)} acknowledged ids exactly once", wrong[:5])
-        check_equal(story, group, "on disk")
+        scenario.check(not wrong, f"on disk: {len(told)} acknowledged ids exactly once", wrong[:5])
+        check_equal(scenario, group, "on disk")
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server")
     if not h.can_contain():
         raise h.CannotRun("checkpoints need root and LXC")
     with contextlib.ExitStack() as at_end:
-        at_end.callback(lambda: [shutil.rmtree(story.work / f"host{i}", ignore_errors=True)
+        at_end.callback(lambda: [shutil.rmtree(scenario.work / f"host{i}", ignore_errors=True)
                                  for i in range(3)])
-        on_disk(story, in_memory(story))
+        on_disk(scenario, in_memory(scenario))
 
 
 if __name__ == "__main__":

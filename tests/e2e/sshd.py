@@ -18,38 +18,38 @@ PermitRootLogin yes
 """
 
 
-def make_keys(story):
+def make_keys(scenario):
     for name in ("host", "user"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
-                        str(story.work / name)], check=True, timeout=30)
+                        str(scenario.work / name)], check=True, timeout=30)
 
 
-def log_in(story, port):
+def log_in(scenario, port):
     """The status and output of a command that a client runs."""
     done = subprocess.run(["ssh", "-F", "none", "-o", "StrictHostKeyChecking=no",
                            "-o", "LogLevel=ERROR",
                            "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes", "-i",
-                           str(story.work / "user"), "-p", str(port), "root@127.0.0.1",
+                           str(scenario.work / "user"), "-p", str(port), "root@127.0.0.1",
                            "echo through sshd"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace", timeout=60)
     return done.returncode, done.stdout
 
 
-def body(story):
+def body(scenario):
     h.need("sshd", "ssh", "ssh-keygen")
     if not h.can_contain():
         raise h.CannotRun("clients log in as root, and sshd's directory is in the container")
-    make_keys(story)
+    make_keys(scenario)
     port = h.free_port()
-    configuration = story.work / "sshd_config"
-    configuration.write_text(CONFIGURATION.format(port=port, work=story.work))
+    configuration = scenario.work / "sshd_config"
+    configuration.write_text(CONFIGURATION.format(port=port, work=scenario.work))
     start = f"mkdir -p /run/sshd && exec {SSHD} -D -e -f {configuration}"
-    with h.Group(story, ["/bin/sh", "-c", start], port=port) as group:
+    with h.Group(scenario, ["/bin/sh", "-c", start], port=port) as group:
         for client in range(3):
-            status, said = log_in(story, port)
-            story.check(status == 0 and "through sshd" in said, f"client {client} is served",
-                        f"{status}: {said}")
-        story.check(group.live() == [0, 1, 2], "all replicas live", h.tail(group.log))
+            status, said = log_in(scenario, port)
+            scenario.check(status == 0 and "through sshd" in said, f"client {client} is served",
+                           f"{status}: {said}")
+        scenario.check(group.live() == [0, 1, 2], "all replicas live", h.tail(group.log))
 
 
 h.tell("sshd", body)

@@ -26,13 +26,13 @@ def start_again(group):
 
 
 def run(group, *words):
-    done = subprocess.run([str(group.story.out / "crane-run"), *words], cwd="/", text=True,
+    done = subprocess.run([str(group.scenario.out / "crane-run"), *words], cwd="/", text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, timeout=60, check=False)
     return done.returncode, done.stdout.strip()
 
 
-def living(story, group, port):
+def living(scenario, group, port):
     before = {n: group.replica(n)["node_pid"] for n in range(3)}
     views = {s["view"] for s in group.statuses().values()}
     with h.Load(port) as load:
@@ -40,17 +40,17 @@ def living(story, group, port):
         kill_crane_run(group)
         load.progress()
         status, text = control(group, "status", group.name)
-        story.check(status == 1 and "no crane-run supervises this group" in text
-                    and "--stop" in text, "crane-ctl status says that none supervises it", text)
+        scenario.check(status == 1 and "no crane-run supervises this group" in text
+                       and "--stop" in text, "crane-ctl status says that none supervises it", text)
         words = group.command()[1:] + ["--maxmemory", "100mb"]
         status, text = run(group, *words)
-        story.check(status == 111 and '"--maxmemory" is new' in text and "--stop" in text,
-                    "another command is refused, and says what differs", f"{status}: {text}")
+        scenario.check(status == 111 and '"--maxmemory" is new' in text and "--stop" in text,
+                       "another command is refused, and says what differs", f"{status}: {text}")
         start_again(group)
-        story.check({s["view"] for s in group.statuses().values()} == views,
-                    "the leader leads on: no client notices", group.brief())
-        story.check({n: group.replica(n)["node_pid"] for n in range(3)} == before,
-                    "it took the living nodes over", group.brief())
+        scenario.check({s["view"] for s in group.statuses().values()} == views,
+                       "the leader leads on: no client notices", group.brief())
+        scenario.check({n: group.replica(n)["node_pid"] for n in range(3)} == before,
+                       "it took the living nodes over", group.brief())
         victim = next(n for n in range(3) if n != group.leader())
         kill(pids_of(group, "node", [victim]))
         all_back(group)
@@ -62,12 +62,12 @@ def living(story, group, port):
         all_back(group)
         load.progress()
         load.stop()
-        story.check(not load.problems(), "no acknowledged write lost", load.problems()[:3])
+        scenario.check(not load.problems(), "no acknowledged write lost", load.problems()[:3])
     group.remember(group.state())
     group.settle()
 
 
-def dead(story, group, port):
+def dead(scenario, group, port):
     """Power is not lost, but every process is."""
     from_zero(port)
     with h.Load(port) as load:
@@ -80,24 +80,25 @@ def dead(story, group, port):
         all_back(group)
         load.progress()
         load.stop()
-        story.check(not load.problems(), "all processes killed: no acknowledged write lost",
-                    load.problems()[:3])
+        scenario.check(not load.problems(), "all processes killed: no acknowledged write lost",
+                       load.problems()[:3])
     group.remember(group.state())
 
 
-def body(story):
+def body(scenario):
     h.need("redis-server")
     port = h.free_port()
-    with h.Group(story, h.redis_program(port), port=port) as group:
+    with h.Group(scenario, h.redis_program(port), port=port) as group:
         h.wait_until(lambda: h.redis_answers(port), 20, "redis answers")
-        living(story, group, port)
-        dead(story, group, port)
+        living(scenario, group, port)
+        dead(scenario, group, port)
         kill_crane_run(group)
         status, text = run(group, "--stop", "--name", group.name, "--dir", str(group.home))
-        story.check(status == 0, "crane-run --stop ends what none supervises", f"{status}: {text}")
+        scenario.check(status == 0, "crane-run --stop ends what none supervises",
+                       f"{status}: {text}")
         h.wait_until(lambda: not group.leftovers() and not os.path.exists(group.dir), 20,
                      f"nothing is left: {group.leftovers()}")
-        story.check(True, "nothing is left")
+        scenario.check(True, "nothing is left")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a replica comes back by, and that status says so: the processes as they were, a new server
+"""What a replica recovers by, and that status says so: the processes as they were, a new server
 on the files as they were, or all inputs again."""
 import contextlib
 import json
@@ -9,7 +9,7 @@ import threading
 import time
 
 import _harness as h
-from checkpoints import check_equal, come_back, control, lead
+from checkpoints import check_equal, recover, control, lead
 
 # CRIU refuses it for its message queue.  Its number is in memory, and in its file when it was ended
 # in order.
@@ -54,36 +54,40 @@ def said(group):
     return control(group, "status", group.name)[1]
 
 
-def not_allowed(story):
+def not_allowed(scenario):
     """CRIU refuses the server, and nothing else is allowed: a lost replica runs all inputs."""
     port = h.free_port()
-    with h.Group(story, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port) as group:
+    with h.Group(scenario, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port) as group:
         for i in range(5):
-            story.check(ask(port)[0] == i + 1, f"replay: answer {i + 1}")
+            scenario.check(ask(port)[0] == i + 1, f"replay: answer {i + 1}")
         text = said(group)
-        story.check("recovery: replay, all inputs again: no checkpoint was taken yet" in text,
-                    "replay: before anybody tried", text)
+        scenario.check("recovery: replay, all inputs again: no checkpoint was taken yet" in text,
+                       "replay: before anybody tried", text)
         follower = (group.leader() + 1) % 3
         status, text = control(group, "checkpoint", "now", group.name, "--replica", str(follower))
-        story.check(status == 5 and "POSIX message queue" in text, "replay: refused with its name",
-                    f"{status}: {text}")
+        scenario.check(status == 5 and "POSIX message queue" in text,
+                       "replay: refused with its name",
+                       f"{status}: {text}")
         text = said(group)
-        story.check("recovery: replay, all inputs again: a file lies on no mount of the server's, "
-                    "like a POSIX message queue" in text, "replay: the tier and its reason", text)
+        scenario.check("recovery: replay, all inputs again: a file lies on no mount of the "
+                       "server's, "
+                       "like a POSIX message queue" in text, "replay: the tier and its reason",
+                       text)
         status, text = control(group, "checkpoint", "now", group.name, "--tier", "restart")
-        story.check(status == 5 and "--restart-checkpoints" in text, "replay: restarts are refused",
-                    f"{status}: {text}")
-        back = come_back(group, follower)
-        story.check(back["recovery"]["came_back_by"] == "replay"
-                    and back["checkpoint"]["restored_at"] == 0, "replay: it ran all inputs",
-                    json.dumps(back["recovery"]))
+        scenario.check(status == 5 and "--restart-checkpoints" in text,
+                       "replay: restarts are refused",
+                       f"{status}: {text}")
+        back = recover(group, follower)
+        scenario.check(back["recovery"]["came_back_by"] == "replay"
+                       and back["checkpoint"]["restored_at"] == 0, "replay: it ran all inputs",
+                       json.dumps(back["recovery"]))
         text = said(group)
-        story.check(f"replica {follower} came back by running all inputs again" in text,
-                    "replay: status tells who came back", text)
-        check_equal(story, group, "replay")
+        scenario.check(f"replica {follower} recovered by running all inputs again" in text,
+                       "replay: status tells who recovered", text)
+        check_equal(scenario, group, "replay")
         lead(group, follower)
-        story.check(ask(port)[0] == 6, "replay: who came back leads, and knows all")
-        check_equal(story, group, "replay: with it as leader")
+        scenario.check(ask(port)[0] == 6, "replay: who recovered leads, and knows all")
+        check_equal(scenario, group, "replay: with it as leader")
 
 
 def restart(group):
@@ -100,49 +104,51 @@ def published(group, entry):
                              for s in group.statuses().values()), 60, "all replicas publish")
 
 
-def allowed(story):
+def allowed(scenario):
     """CRIU refuses the server: it is ended, and begins again on its files, everywhere alike."""
     port = h.free_port()
-    with h.Group(story, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port,
+    with h.Group(scenario, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port,
                  options=["--restart-checkpoints"]) as group:
         born = [ask(port)[1] for _ in range(5)][-1]
         entry = restart(group)
         number, again = ask(port)
-        story.check(number == 6, "restart: what it had in memory was in its files", repr(number))
-        story.check(again[0] == born[0] and again[1] != born[1] and again[2] > born[2],
-                    "restart: pids as ever, other random numbers, time goes on",
-                    f"{born} {again}")
-        story.check(abs(again[2] - time.time()) < 600, "restart: its clock is right", repr(again))
+        scenario.check(number == 6, "restart: what it had in memory was in its files", repr(number))
+        scenario.check(again[0] == born[0] and again[1] != born[1] and again[2] > born[2],
+                       "restart: pids as ever, other random numbers, time goes on",
+                       f"{born} {again}")
+        scenario.check(abs(again[2] - time.time()) < 600, "restart: its clock is right",
+                       repr(again))
         text = said(group)
-        story.check(f"recovery: restart, a new server on the files as at entry {entry}" in text,
-                    "restart: the tier", text)
+        scenario.check(f"recovery: restart, a new server on the files as at entry {entry}" in text,
+                       "restart: the tier", text)
         published(group, entry)
-        check_equal(story, group, "restart")
+        check_equal(scenario, group, "restart")
         follower = (group.leader() + 1) % 3
-        back = come_back(group, follower)
-        story.check(back["recovery"]["came_back_by"] == "restart"
-                    and back["checkpoint"]["restored_at"] == entry,
-                    "restart: it came back on its files", json.dumps(back["recovery"]))
+        back = recover(group, follower)
+        scenario.check(back["recovery"]["came_back_by"] == "restart"
+                       and back["checkpoint"]["restored_at"] == entry,
+                       "restart: it recovered on its files", json.dumps(back["recovery"]))
         text = said(group)
-        story.check(f"replica {follower} came back from the checkpoint at entry {entry}, with a "
-                    "new server on its files" in text, "restart: status tells who came back", text)
-        check_equal(story, group, "restart: after the return")
+        scenario.check(f"replica {follower} recovered from the checkpoint at entry {entry}, with a "
+                       "new server on its files" in text, "restart: status tells who recovered",
+                       text)
+        check_equal(scenario, group, "restart: after the return")
         lead(group, follower)
-        story.check(ask(port) == [7, again], "restart: who came back leads, its server was "
-                    "born as the others'", repr(again))
+        scenario.check(ask(port) == [7, again], "restart: who recovered leads, its server was "
+                       "born as the others'", repr(again))
         entry = restart(group)
         number, again = ask(port)
-        story.check(number == 8, "restart: again, with it as leader")
-        story.check(abs(again[2] - time.time()) < 600, "restart: its clock is right, too",
-                    repr(again))
+        scenario.check(number == 8, "restart: again, with it as leader")
+        scenario.check(abs(again[2] - time.time()) < 600, "restart: its clock is right, too",
+                       repr(again))
         published(group, entry)
-        check_equal(story, group, "restart: again")
+        check_equal(scenario, group, "restart: again")
 
 
-def by_the_clock(story):
+def by_the_clock(scenario):
     """Where CRIU refuses, and clients did something: so often, by itself."""
     port = h.free_port()
-    with h.Group(story, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port,
+    with h.Group(scenario, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port,
                  options=["--restart-checkpoints", "--restart-every", "1",
                           "--checkpoint-every", "1"]) as group:
         def restarted():
@@ -151,8 +157,8 @@ def by_the_clock(story):
                        for s in group.statuses().values())
         h.wait_until(restarted, 60, "all replicas keep the files of a restart")
         number = ask(port)[0]
-        story.check(ask(port)[0] == number + 1, "by the clock: it goes on with its number")
-        check_equal(story, group, "by the clock")
+        scenario.check(ask(port)[0] == number + 1, "by the clock: it goes on with its number")
+        check_equal(scenario, group, "by the clock")
 
 
 TOLD = "the server ends, and another one takes its place"
@@ -176,10 +182,10 @@ def lose_leader_in_a_restart(group):
     h.wait_until(back, 60, "the killed leader is back")
 
 
-def leader_lost(story):
+def leader_lost(scenario):
     """The leader's node dies in the middle of a restart: the next leader finishes it."""
     port = h.free_port()
-    with h.Group(story, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port,
+    with h.Group(scenario, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port,
                  options=["--restart-checkpoints"]) as group:
         ask(port)
         published(group, restart(group))
@@ -187,11 +193,11 @@ def leader_lost(story):
         for turn in (1, 2):
             lose_leader_in_a_restart(group)
             later, again = ask(port)
-            story.check(later > number and again[1] != born[1],
-                        f"leader lost, {turn}: another server, that knows its number",
-                        f"{number} {born}, {later} {again}")
+            scenario.check(later > number and again[1] != born[1],
+                           f"leader lost, {turn}: another server, that knows its number",
+                           f"{number} {born}, {later} {again}")
             number, born = later, again
-            check_equal(story, group, f"leader lost, {turn}")
+            check_equal(scenario, group, f"leader lost, {turn}")
 
 
 # Where a node dies, in this order: checkpoint/fault_points.h says what is there by then.
@@ -218,12 +224,12 @@ def die_in_a_restart(group, number, place):
     h.wait_until(back, 60, f"{place}: replica {number} is back")
 
 
-def killed_at_its_places(story):
+def killed_at_its_places(scenario):
     """A node dies at each named place of a restart, a follower's and then the leader's: the group
     serves, with another server that knows its number, and nothing is left of what was broken."""
     for place in PLACES:
         port = h.free_port()
-        with h.Group(story, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port,
+        with h.Group(scenario, ["/usr/bin/python3", "-c", SERVER, str(port)], port=port,
                      options=["--restart-checkpoints", "--test-only-faults"]) as group:
             ask(port)
             published(group, restart(group))
@@ -232,19 +238,19 @@ def killed_at_its_places(story):
                 victim = group.leader() if who == "leader" else (group.leader() + 1) % 3
                 die_in_a_restart(group, victim, place)
                 later, again = ask(port)
-                story.check(later > number and again[1] != born[1],
-                            f"{place}, {who}: another server, that knows its number",
-                            f"{number} {born}, {later} {again}")
-                check_equal(story, group, f"{place}, {who}")
+                scenario.check(later > number and again[1] != born[1],
+                               f"{place}, {who}: another server, that knows its number",
+                               f"{number} {born}, {later} {again}")
+                check_equal(scenario, group, f"{place}, {who}")
                 lead(group, victim)
-                story.check(ask(port)[1] == again, f"{place}, {who}: who came back leads, its "
-                            "server was born as the others'", repr(again))
+                scenario.check(ask(port)[1] == again, f"{place}, {who}: who recovered leads, its "
+                               "server was born as the others'", repr(again))
                 number, born = ask(port)
             published(group, restart(group))
             left = [str(p) for n in range(3) for p in (group.dir / f"r{n}").glob("kept-*")]
             left += [str(p) for n in range(3) for p in (group.dir / f"r{n}/checkpoints").iterdir()
                      if p.name.startswith(".") and p.name != ".lock"]
-            story.check(not left, f"{place}: nothing is left of it", repr(left))
+            scenario.check(not left, f"{place}: nothing is left of it", repr(left))
 
 
 def is_cut_off(client):
@@ -254,48 +260,48 @@ def is_cut_off(client):
         return True
 
 
-def redis(story):
+def redis(scenario):
     """Clients of redis reconnect; what it has saved at its end is there."""
     port = h.free_port()
     program = ["redis-server", "--port", str(port), "--dir", "/var/tmp", "--save", "3600 1",
                "--appendonly", "no"]
-    with h.Group(story, program, port=port, options=["--restart-checkpoints"]) as group:
+    with h.Group(scenario, program, port=port, options=["--restart-checkpoints"]) as group:
         h.wait_until(lambda: h.redis_answers(port), 30, "redis answers")
         client = h.Redis(port, 20)
         for i in range(50):
             client("INCR", "kept")
         entry = restart(group)
-        story.check(is_cut_off(client), "redis: its clients are disconnected")
+        scenario.check(is_cut_off(client), "redis: its clients are disconnected")
         client.close()
         h.wait_until(lambda: h.redis_answers(port), 30, "redis answers again")
         client = h.Redis(port, 20)
-        story.check(client("INCR", "kept") == 51, "redis: what it saved is there")
+        scenario.check(client("INCR", "kept") == 51, "redis: what it saved is there")
         published(group, entry)
         follower = (group.leader() + 1) % 3
-        back = come_back(group, follower)
-        story.check(back["checkpoint"]["restored_at"] == entry, "redis: it came back from there",
-                    json.dumps(back["checkpoint"]))
-        story.check(client("INCR", "kept") == 52, "redis: nobody noticed")
-        check_equal(story, group, "redis: after the return")
+        back = recover(group, follower)
+        scenario.check(back["checkpoint"]["restored_at"] == entry, "redis: it recovered from there",
+                       json.dumps(back["checkpoint"]))
+        scenario.check(client("INCR", "kept") == 52, "redis: nobody noticed")
+        check_equal(scenario, group, "redis: after the return")
         client.close()
         lead(group, follower)
         h.wait_until(lambda: h.redis_answers(port), 30, "redis answers under the returned one")
         client = h.Redis(port, 20)
-        story.check(client("INCR", "kept") == 53, "redis: who came back leads")
+        scenario.check(client("INCR", "kept") == 53, "redis: who recovered leads")
         client.close()
-        check_equal(story, group, "redis: with it as leader")
+        check_equal(scenario, group, "redis: with it as leader")
 
 
-def body(story):
+def body(scenario):
     if not h.can_contain():
         raise h.CannotRun("checkpoints need root and LXC")
-    not_allowed(story)
-    allowed(story)
-    by_the_clock(story)
-    leader_lost(story)
-    killed_at_its_places(story)
+    not_allowed(scenario)
+    allowed(scenario)
+    by_the_clock(scenario)
+    leader_lost(scenario)
+    killed_at_its_places(scenario)
     h.need("redis-server")
-    redis(story)
+    redis(scenario)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that come past libc cannot hide: status names them, --strict ends the group."""
+"""Calls that bypass libc cannot hide: status names them, --strict ends the group."""
 import re
 import socket
 import subprocess
@@ -11,17 +11,17 @@ UNHOOKED = 122
 CALLS = {"futex": "scheduled", "io_uring_setup": "refused"}
 
 
-def ctl(story, group):
-    done = subprocess.run([str(story.out / "crane-ctl"), "--dir", str(group.home), "status",
+def ctl(scenario, group):
+    done = subprocess.run([str(scenario.out / "crane-ctl"), "--dir", str(group.home), "status",
                            group.name], stdout=subprocess.PIPE, text=True, timeout=30)
     return done.stdout
 
 
-def no_calls(story):
+def no_calls(scenario):
     """redis has none: 0 in status, and strict mode has nothing against it."""
     h.need("redis-server")
     port = h.free_port()
-    with h.Group(story, h.redis_program(port), port=port, options=["--strict"]) as group:
+    with h.Group(scenario, h.redis_program(port), port=port, options=["--strict"]) as group:
         h.wait_until(lambda: h.redis_answers(port), 30, "redis answers")
         client = h.Redis(port, 20)
         for i in range(50):
@@ -29,13 +29,14 @@ def no_calls(story):
         client.close()
         group.settle()
         counts = {n: s and s["unhooked_calls"] for n, s in group.statuses().items()}
-        story.check(set(counts.values()) == {0}, "redis: no unhooked calls in JSON", repr(counts))
-        text = ctl(story, group)
-        story.check("unhooked calls: 0\n" in text, "crane-ctl status says so", text)
+        scenario.check(set(counts.values()) == {0}, "redis: no unhooked calls in JSON",
+                       repr(counts))
+        text = ctl(scenario, group)
+        scenario.check("unhooked calls: 0\n" in text, "crane-ctl status says so", text)
 
 
-def program(story, port):
-    return [str(story.out / "e2e/inline_server"), str(port)]
+def program(scenario, port):
+    return [str(scenario.out / "e2e/inline_server"), str(port)]
 
 
 def ask(port, lines):
@@ -48,51 +49,52 @@ def ask(port, lines):
         return said
 
 
-def named(story):
+def named(scenario):
     """Counted, by name and object, on every replica; the group serves, and outputs are equal."""
     port = h.free_port()
-    with h.Group(story, program(story, port), port=port, record=True,
+    with h.Group(scenario, program(scenario, port), port=port, record=True,
                  options=["--perturb", "3"]) as group:
         for i in range(5):
             said = ask(port, [b"one\n", b"three\n"])
-            story.check(said == ["ring: no\n", "4\n", "6\n"], f"answers of client {i}", repr(said))
+            scenario.check(said == ["ring: no\n", "4\n", "6\n"], f"answers of client {i}",
+                           repr(said))
         group.settle()
         for n, status in group.statuses().items():
             calls = {u["call"]: u["outcome"] for u in status["unhooked"]
                      if u["object"].endswith("/inline_server") and u["count"] > 0}
-            story.check(calls == CALLS, f"replica {n} names {sorted(CALLS)}",
-                        repr(status["unhooked"]))
+            scenario.check(calls == CALLS, f"replica {n} names {sorted(CALLS)}",
+                           repr(status["unhooked"]))
             total = sum(u["count"] for u in status["unhooked"])
-            story.check(status["unhooked_calls"] == total, f"replica {n} counts them all",
-                        f"{status['unhooked_calls']}, not {total}")
-        text = ctl(story, group)
+            scenario.check(status["unhooked_calls"] == total, f"replica {n} counts them all",
+                           f"{status['unhooked_calls']}, not {total}")
+        text = ctl(scenario, group)
         for call in CALLS:
-            story.check(re.search(rf"^  {call} at \S+/inline_server\+0x[0-9a-f]+: ", text, re.M),
-                        f"crane-ctl status names {call}", text)
+            scenario.check(re.search(rf"^  {call} at \S+/inline_server\+0x[0-9a-f]+: ", text, re.M),
+                           f"crane-ctl status names {call}", text)
         group.stop()
-        story.check_equal(group)
+        scenario.check_equal(group)
 
 
-def strict(story):
+def strict(scenario):
     """The group ends before it serves, and says which call of which program."""
     port = h.free_port()
-    home = story.work / "groups"
+    home = scenario.work / "groups"
     home.mkdir(exist_ok=True)
-    mine = [str(story.out / "crane-run"), "--dir", str(home), "--name", "strict", "--strict"]
+    mine = [str(scenario.out / "crane-run"), "--dir", str(home), "--name", "strict", "--strict"]
     mine += [] if h.can_contain() else ["--no-container"]
-    done = subprocess.run([*mine, "--", *program(story, port)], stdout=subprocess.PIPE,
+    done = subprocess.run([*mine, "--", *program(scenario, port)], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=90, cwd="/",
                           stdin=subprocess.DEVNULL)
-    story.check(done.returncode == UNHOOKED, f"--strict: status {UNHOOKED}",
-                f"{done.returncode}: {done.stdout}")
-    story.check(re.search(r"io_uring_setup at \S+/inline_server\+0x", done.stdout),
-                "--strict: the message names call and object", done.stdout)
+    scenario.check(done.returncode == UNHOOKED, f"--strict: status {UNHOOKED}",
+                   f"{done.returncode}: {done.stdout}")
+    scenario.check(re.search(r"io_uring_setup at \S+/inline_server\+0x", done.stdout),
+                   "--strict: the message names call and object", done.stdout)
 
 
-def body(story):
-    no_calls(story)
-    named(story)
-    strict(story)
+def body(scenario):
+    no_calls(scenario)
+    named(scenario)
+    strict(scenario)
 
 
 if __name__ == "__main__":

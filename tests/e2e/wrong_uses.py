@@ -15,12 +15,12 @@ TIMEOUT = 60
 
 
 class Uses:
-    def __init__(self, story):
-        self.story, self.rows = story, []
+    def __init__(self, scenario):
+        self.scenario, self.rows = scenario, []
         self.container = h.can_contain()
-        self.home = story.work / "groups"
+        self.home = scenario.work / "groups"
         self.home.mkdir()
-        self.tools = story.out
+        self.tools = scenario.out
 
     def run(self, what, status, words, command=None, before=None, options=None, user=None,
             home=None, container=None):
@@ -44,8 +44,8 @@ class Uses:
         message = next((s for s in reversed(said) if ";" in s), said[-1] if said else text[-200:])
         good = got == status and all(w in text for w in words) and ";" in message
         self.rows.append((what, got, message))
-        self.story.check(good, f"{what}: status {status}, says {', '.join(words)}",
-                         f"status {got}: {text[-800:]}")
+        self.scenario.check(good, f"{what}: status {status}, says {', '.join(words)}",
+                            f"status {got}: {text[-800:]}")
 
     def table(self):
         print("\n| wrong use | exit status | message |\n| --- | ---: | --- |")
@@ -54,9 +54,9 @@ class Uses:
         print(flush=True)
 
 
-def static_program(story):
+def static_program(scenario):
     compiler = shutil.which("gcc") or shutil.which("cc")
-    source, program = story.work / "static.c", story.work / "static"
+    source, program = scenario.work / "static.c", scenario.work / "static"
     source.write_text("int main(void) { return 0; }\n")
     if not compiler or subprocess.run([compiler, "-static", str(source), "-o", str(program)],
                                       capture_output=True).returncode != 0:
@@ -83,11 +83,11 @@ def taken_port(uses):
 
 def without_root(uses):
     """As nobody, with the programs copied to where nobody may read them."""
-    there = uses.story.work / "bin"
+    there = uses.scenario.work / "bin"
     there.mkdir()
     for name in ("crane-run", "crane-node", "libcrane.so"):
         shutil.copy2(uses.tools / name, there / name)
-    home = uses.story.work / "nobody"
+    home = uses.scenario.work / "nobody"
     home.mkdir()
     os.chown(home, 65534, 65534)
     uses.tools, saved = there, uses.tools
@@ -100,7 +100,7 @@ def second_group(uses):
     if not shutil.which("redis-server"):
         return
     name = f"wrong-{os.getpid()}"
-    with h.Group(uses.story, h.redis_program(port), port=port, name=name) as group:
+    with h.Group(uses.scenario, h.redis_program(port), port=port, name=name) as group:
         uses.run("a second group of the same name", 111, name, home=group.home)
 
 
@@ -118,25 +118,25 @@ def other_version(uses):
         shutil.rmtree(uses.home / name, ignore_errors=True)
 
 
-def command_lines(story):
+def command_lines(scenario):
     """All programs tell their version, and give a wrong command line the same status."""
     for name in ("crane-run", "crane-ctl", "crane-node", "crane-diff", "crane-replay"):
         for word, wanted in (("--version", 0), ("--no-such-option", 100)):
-            done = subprocess.run([story.out / name, word], stdout=subprocess.PIPE,
+            done = subprocess.run([scenario.out / name, word], stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT)
             told = wanted != 0 or done.stdout.startswith("Crane ")
-            story.check(done.returncode == wanted and told, f"{name} {word}: status {wanted}",
-                        f"{done.returncode}: {done.stdout[-300:]}")
+            scenario.check(done.returncode == wanted and told, f"{name} {word}: status {wanted}",
+                           f"{done.returncode}: {done.stdout[-300:]}")
 
 
-def body(story):
-    uses = Uses(story)
-    command_lines(story)
+def body(scenario):
+    uses = Uses(scenario)
+    command_lines(scenario)
     uses.run("no such program", 102, "no-such-server", ["no-such-server"])
-    plain = story.work / "not-executable"
+    plain = scenario.work / "not-executable"
     plain.write_text("#!/bin/sh\n")
     uses.run("a program that may not be executed", 103, "not executable", [str(plain)])
-    program = static_program(story)
+    program = static_program(scenario)
     if program:
         uses.run("a static program", 104, "static", [str(program)])
     for count in ("2", "0", "-1"):
@@ -149,7 +149,7 @@ def body(story):
     taken_port(uses)
     if os.geteuid() == 0:
         without_root(uses)
-        full = story.work / "full"
+        full = scenario.work / "full"
         full.mkdir()
         if shutil.which("unshare"):
             uses.run("a full disk", 109, "free", home=full, before=in_new_mounts(

@@ -137,7 +137,7 @@ TEST_CASE("driver: five replicas outlive two, and commit nothing with three gone
   g.check_histories();
 }
 
-TEST_CASE("driver: a replica that lost its memory comes back and counts again",
+TEST_CASE("driver: a replica that lost its memory recovers and counts again",
           "[driver][processes]") {
   const auto kind = GENERATE(consensus::FabricKind::kShm, consensus::FabricKind::kTcp);
   NodeGroup g(3, kind, "", 3, kLongRing);

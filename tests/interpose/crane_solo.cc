@@ -8,18 +8,19 @@
 //
 // usage: crane_solo [--lib PATH] [--parallel] [--hash] [--perturb SEED] [--signal N [--after MS]]
 //        [--clients SCRIPT] [--strict] [--unhooked] [--stalls] [--detach-sync]
-//        [--restores] [--dump INDEX:PATH] [--resume DIRECTORY:COMMAND [--unannounced]] [--line-up
-//        FUNCTION:COUNT:TIMEOUT_US,..]
+//        [--restores] [--dump INDEX:PATH] [--resume DIRECTORY:COMMAND [--unannounced]]
+//        [--soft-barrier FUNCTION:COUNT:TIMEOUT_US,..]
 //        -- PROGRAM ARGS
-// --line-up: at the end, what became of each, on standard output
-// --restores: before each entry the replica comes to rest, and is told that it was restored
-// --dump: once, at rest behind entry INDEX: writes "PID DIRECTORY" to the FIFO PATH.ask, and holds
+// --soft-barrier: at the end, what became of each, on standard output
+// --restores: before each entry the replica becomes quiescent, and is told that it was restored
+// --dump: once, quiescent behind entry INDEX: writes "PID DIRECTORY" to the FIFO PATH.ask, and
+// holds
 //         the replica until PATH.answer says +: whoever answers saves the process tree and the
 //         segment's directory
 // --resume: instead of starting PROGRAM: COMMAND brings back what was saved, and lasts as long as
 // it
 // --unannounced: .. and nobody is told
-// --unhooked: at the end, the calls that came past the library, on standard output
+// --unhooked: at the end, the calls that bypassed the library, on standard output
 // exit:  the program's status; 128 + signal; 90 stuck, 91 fenced, 92 wrong usage or set-up,
 //        93 stopped by --strict
 #include <fcntl.h>
@@ -45,7 +46,7 @@
 
 #include "dmt/base/crc.h"
 #include "dmt/processes.h"
-#include "dmt/rest.h"
+#include "dmt/quiescence.h"
 #include "dmt/scheduler.h"
 #include "dmt/segment.h"
 #include "dmt/sequence/output.h"
@@ -67,7 +68,7 @@ constexpr std::int64_t kWallOffsetNs = 1'700'000'000'000'000'000;
 struct Options {
   std::string library;
   bool parallel = false, hash = false, strict = false, unhooked = false;
-  bool stalls = false;       // who stands still gives way
+  bool stalls = false;       // who is stalled gives way
   bool detach_sync = false;  // fsync leaves the schedule
   bool restores = false;
   std::uint64_t dump_index = 0;
@@ -76,7 +77,7 @@ struct Options {
   std::uint64_t perturb = 0;
   int signal = 0;          // sent as an operator's, once, when the program waits ..
   std::int64_t after = 0;  // .. and so much virtual time has passed, in ms
-  std::vector<std::string> line_ups;
+  std::vector<std::string> soft_barriers;
   std::string clients;  // script of crane_clients.h
   std::vector<char*> command;
 };
@@ -126,9 +127,9 @@ Options parse(int argc, char** argv) {
       o.signal = std::atoi(argv[++i]);
     } else if (a == "--clients" && i + 1 < argc) {
       o.clients = argv[++i];
-    } else if (a == "--line-up" && i + 1 < argc) {
+    } else if (a == "--soft-barrier" && i + 1 < argc) {
       std::istringstream words(argv[++i]);
-      for (std::string word; std::getline(words, word, ',');) o.line_ups.push_back(word);
+      for (std::string word; std::getline(words, word, ',');) o.soft_barriers.push_back(word);
     } else if (a == "--after" && i + 1 < argc) {
       o.after = std::atoll(argv[++i]);
     } else {
@@ -249,27 +250,27 @@ class Node {
     if (options_.detach_sync) c.detached_calls = dmt::kDetachSync;
     w_ = &dmt::initialise_segment(memory, c);
     w_->unhooked.strict = options_.strict ? 1 : 0;
-    name_line_up_points();
+    name_soft_barrier_points();
     dmt::create_main_process(*w_);
   }
 
-  // The directory is as it was at rest, with the node's hand on the turn.
+  // The directory is as it was quiescent, with the node's hand on the turn.
   void take_up() {
     directory = options_.resume_directory;
     w_ = static_cast<dmt::Layout*>(map_segment());
     index_ = w_->scheduler.applied_index.load();
     now_ = w_->scheduler.now_ns;
-    if (!dmt::at_rest(*w_)) die("what was saved is not at rest");
+    if (!dmt::is_quiescent(*w_)) die("what was saved is not quiescent");
     if (options_.announced) dmt::announce_restore(*w_);
   }
 
-  void name_line_up_points() {
-    if (options_.line_ups.size() > dmt::kLineUpPointsMax) die("too many line-ups");
-    for (std::size_t i = 0; i < options_.line_ups.size(); ++i) {
-      dmt::LineUpPoint& p = w_->line_up_points[i];
-      if (std::sscanf(options_.line_ups[i].c_str(), "%63[^:]:%u:%u", p.function, &p.line_up.count,
-                      &p.line_up.timeout_us) != 3) {
-        die("a line-up");
+  void name_soft_barrier_points() {
+    if (options_.soft_barriers.size() > dmt::kSoftBarrierPointsMax) die("too many soft barriers");
+    for (std::size_t i = 0; i < options_.soft_barriers.size(); ++i) {
+      dmt::SoftBarrierPoint& p = w_->soft_barrier_points[i];
+      if (std::sscanf(options_.soft_barriers[i].c_str(), "%63[^:]:%u:%u", p.function,
+                      &p.soft_barrier.count, &p.soft_barrier.timeout_us) != 3) {
+        die("a soft barrier");
       }
     }
   }
@@ -309,8 +310,8 @@ class Node {
     dmt::SchedulerState& s = w_->scheduler;
     std::uint32_t idle = dmt::kHolderIdle;
     if (!s.holder.compare_exchange_strong(idle, value(dmt::kNodeSlot))) return false;
-    const dmt::Restless restless = dmt::find_restless(*w_);
-    const bool at_rest = restless.why == dmt::Unrest::kNothing;
+    const dmt::Blocker blocker = dmt::find_blocker(*w_);
+    const bool at_rest = blocker.why == dmt::BlockerKind::kNothing;
     if (at_rest) dmt::announce_restore(*w_);
     s.holder.store(dmt::kHolderIdle);
     if (at_rest) {
@@ -318,7 +319,7 @@ class Node {
     } else if (++awake_ < kAwakeMax) {
       usleep(200);
     } else {  // in parallel mode a thread may look at memory for ever
-      dmt::describe(*w_, restless, restless_);
+      dmt::describe(*w_, blocker, blocker_);
       return true;
     }
     return at_rest;
@@ -328,7 +329,7 @@ class Node {
     dmt::SchedulerState& s = w_->scheduler;
     std::uint32_t idle = dmt::kHolderIdle;
     if (!s.holder.compare_exchange_strong(idle, value(dmt::kNodeSlot))) return false;
-    const bool at_rest = dmt::at_rest(*w_);
+    const bool at_rest = dmt::is_quiescent(*w_);
     if (at_rest) {
       std::FILE* ask = std::fopen((options_.dump + ".ask").c_str(), "w");
       if (ask == nullptr) die("--dump");
@@ -352,7 +353,7 @@ class Node {
     return false;
   }
 
-  // Detached threads come back in the order of their slots, when nobody else can go on.
+  // Detached threads rejoin in the order of their slots, when nobody else can go on.
   bool bring_back() {
     bool some = false;
     for (std::uint32_t i = 1; i < w_->scheduler.slots_used; ++i) {
@@ -444,7 +445,7 @@ class Node {
   void look_for_stalls() {
     PreemptBody body{};
     if (dmt::is_caught(*w_, body)) {
-      if (w_->scheduler.order_clock.load() != body.clock) dmt::order(*w_, body);
+      if (w_->scheduler.preempt_clock.load() != body.clock) dmt::order(*w_, body);
       idle_ms_ = 0;
       return;
     }
@@ -463,10 +464,11 @@ class Node {
     }
     clients_.report();
     if (options_.unhooked) show_unhooked();
-    for (std::size_t i = 0; i < options_.line_ups.size(); ++i) show(w_->line_up_points[i]);
+    for (std::size_t i = 0; i < options_.soft_barriers.size(); ++i)
+      show(w_->soft_barrier_points[i]);
     std::fflush(stdout);
     if (status == kStuck) std::fprintf(stderr, "crane_solo: stuck, nobody can go on\n");
-    if (restless_[0] != '\0') std::fprintf(stderr, "crane_solo: not at rest: %s\n", restless_);
+    if (blocker_[0] != '\0') std::fprintf(stderr, "crane_solo: not quiescent: %s\n", blocker_);
     if (status == kFenced) std::fprintf(stderr, "crane_solo: the replica was fenced\n");
     show_log();
     if (options_.hash) {
@@ -481,11 +483,11 @@ class Node {
     return status;
   }
 
-  static void show(const dmt::LineUpPoint& p) {
+  static void show(const dmt::SoftBarrierPoint& p) {
     static constexpr const char* kStates[] = {"not found", "refused", "found"};
-    std::printf("line-up %s: %s, %llu arrivals, %u rounds\n", p.function,
+    std::printf("soft barrier %s: %s, %llu arrivals, %u rounds\n", p.function,
                 kStates[static_cast<std::uint32_t>(p.state.load())],
-                static_cast<unsigned long long>(p.line_up.arrivals), p.line_up.round);
+                static_cast<unsigned long long>(p.soft_barrier.arrivals), p.soft_barrier.round);
   }
 
   void show_unhooked() {
@@ -517,8 +519,8 @@ class Node {
   pid_t child_ = -1;
   std::vector<pid_t> pids_;
   dmt::Glimpse seen_{};
-  int awake_ = 0;            // how often it was not at rest since it last was
-  char restless_[160] = {};  // why it was given up
+  int awake_ = 0;           // how often it was not quiescent since it last was
+  char blocker_[160] = {};  // why it was given up
   std::int64_t now_ = 0;
   std::uint64_t index_ = 0;
   int idle_ms_ = 0;

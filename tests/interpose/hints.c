@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hints of hints/crane.h: line-ups that fill, that time out, that end where nobody else can
-// come; sections that leave the schedule.  Natively they do nothing, and the program is the same.
+// The hints of hints/crane.h: soft barriers that fill, that time out, that end where nobody else
+// can come; sections that leave the schedule.  Natively they do nothing, and the program is the
+// same.
 //
 // solo: --parallel
 #define CRANE_PARROT_NAMES
@@ -18,7 +19,7 @@ static int computed;
 static void* compute(void* unused) {
   (void)unused;
   for (int i = 0; i < kRounds; ++i) {
-    crane_line_up(0);
+    crane_soft_barrier(0);
     pthread_mutex_lock(&mutex);
     ++computed;
     pthread_mutex_unlock(&mutex);
@@ -41,7 +42,7 @@ static void* in_a_section(void* x) {
   crane_section_end();
   crane_section_begin();
   for (long i = 0; i < 1000; ++i) sum += i;
-  pthread_mutex_lock(&mutex);  // comes back by itself
+  pthread_mutex_lock(&mutex);  // rejoins by itself
   *(long*)x = sum;
   pthread_mutex_unlock(&mutex);
   pcs_exit();
@@ -49,9 +50,9 @@ static void* in_a_section(void* x) {
 }
 
 int main(void) {
-  crane_line_up(0);  // not set up
-  crane_line_up(CRANE_LINE_UPS + 1);
-  crane_line_up_init(0, kThreads, 1000000000);
+  crane_soft_barrier(0);  // not set up
+  crane_soft_barrier(CRANE_SOFT_BARRIERS + 1);
+  crane_soft_barrier_init(0, kThreads, 1000000000);
   together(kThreads);      // it fills
   together(kThreads - 1);  // nobody else can come
   soba_init(0, kThreads, 0);

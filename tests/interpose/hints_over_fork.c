@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line-up is a process' own: who stands in the parent's does not stand in that of a child.
+// A soft barrier is a process' own: who stands in the parent's does not stand in that of a child.
 //
 // solo: --parallel
 #include "../../hints/crane.h"
@@ -13,37 +13,37 @@
 enum { kYields = 50 };
 static volatile int in_line, came;
 
-static void* line_up(void* x) {
+static void* soft_barrier(void* x) {
   in_line = 1;
-  crane_line_up(0);
+  crane_soft_barrier(0);
   return x;
 }
 
-// All the time somebody is runnable: the line-up waits for it.
+// All the time somebody is runnable: the soft barrier waits for it.
 static void* come_late(void* x) {
   for (int i = 0; i < kYields; ++i) sched_yield();
   came = 1;
-  crane_line_up(0);
+  crane_soft_barrier(0);
   return x;
 }
 
 int main(void) {
   pthread_t t;
-  crane_line_up_init(0, 2, 1000000000);
-  CHECK(pthread_create(&t, NULL, line_up, NULL) == 0);
+  crane_soft_barrier_init(0, 2, 1000000000);
+  CHECK(pthread_create(&t, NULL, soft_barrier, NULL) == 0);
   while (!in_line) sched_yield();
   for (int i = 0; i < kYields; ++i) sched_yield();
   const pid_t child = fork();
   if (child == 0) {
     pthread_t late;
     CHECK(pthread_create(&late, NULL, come_late, NULL) == 0);
-    crane_line_up(0);
+    crane_soft_barrier(0);
     printf("the other one %s\n", came ? "came" : "was not waited for");
     CHECK(pthread_join(late, NULL) == 0);
     fflush(stdout);
     _exit(0);
   }
-  crane_line_up(0);
+  crane_soft_barrier(0);
   CHECK(pthread_join(t, NULL) == 0);
   int status = -1;
   CHECK_EQUAL(waitpid(child, &status, 0), child);

@@ -118,7 +118,7 @@ static void many_small(void) {
   size_t total = 0;
   fcntl(p[0], F_SETFL, O_NONBLOCK);
   for (ssize_t n; (n = read(p[0], block, sizeof block)) > 0;) total += (size_t)n;
-  printf("all came back: %d\n", total == (size_t)writes * sizeof block);
+  printf("all rejoined: %d\n", total == (size_t)writes * sizeof block);
   close(p[0]);
   close(p[1]);
 }

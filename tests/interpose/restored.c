@@ -56,7 +56,7 @@ static void find_vdso(void) {
 
 static int64_t ns_of(struct timespec t) { return t.tv_sec * 1000000000ll + t.tv_nsec; }
 
-// Virtual time is what libc's clock tells, through the library; it stands still between operations.
+// Virtual time is what libc's clock tells, through the library; it is stalled between operations.
 static int64_t now(void) {
   struct timespec t;
   CHECK_EQUAL(clock_gettime(CLOCK_MONOTONIC, &t), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// crane-sim: runs seeded worlds of the replicated log: many, one with its story, or a long soak.
+// crane-sim: runs seeded worlds of the replicated log: many, one with its trace, or a long soak.
 //
 // Exit status: 0 every property held, 1 one broke (or a soak left a move untaken), 2 wrong usage.
 
@@ -61,7 +61,7 @@ void declare(CLI::App& app, Arguments& a) {
       ->excludes("--checkpoints")
       ->excludes("--analysis");
   app.add_flag("--small", a.soak.world.small, "worlds of less time, faults closer together");
-  app.add_flag("--trace", a.trace, "tell the story of the world");
+  app.add_flag("--trace", a.trace, "print the trace of the world");
   app.add_flag("--all", a.soak.world.all, "with --trace: every operation");
   app.add_flag("--soak", a.long_run, "progress, rates and coverage of declared moves");
   app.add_flag("--shrink", a.shrink, "find the fewest fault classes that still break the seed");

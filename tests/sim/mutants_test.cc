@@ -6,7 +6,7 @@
 //         Mutants of membership run in worlds where members change all the time, those of catch-up
 //         where rings are small (options_for).
 // CHECKS  Every mutant stands in the table, its seed is at most kSeedsMax and catches it.
-// REPLAY  crane-sim --mutant NAME [--changes | --laps] --seed N --trace; the table anew: crane-sim
+// REPLAY  crane-sim --mutant NAME [--changes | --laps] --seed N --trace; a new table: crane-sim
 // --mutants
 
 #include <catch2/catch.hpp>
@@ -48,7 +48,7 @@ TEST_CASE("mutants: each removed rule is noticed by the world that the README qu
   const auto seeds = quoted_seeds();
   for (int i = 1; i < core::kMutants; ++i) {
     const auto mutant = static_cast<core::Mutant>(i);
-    INFO("mutant " << sim::name(mutant) << "; the table anew: crane-sim --mutants");
+    INFO("mutant " << sim::name(mutant) << "; a new table: crane-sim --mutants");
     const auto row = seeds.find(sim::name(mutant));
     REQUIRE(row != seeds.end());
     CHECK(row->second <= kSeedsMax);

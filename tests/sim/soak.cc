@@ -296,7 +296,7 @@ Options options_for(core::Mutant mutant) {
   options.changes =
       mutant >= core::Mutant::kConfigBeforeStart && mutant <= core::Mutant::kLearnerVotes;
   options.slow_disks =
-      mutant == core::Mutant::kConstantPatience || mutant == core::Mutant::kDeposedByDisk;
+      mutant == core::Mutant::kConstantTimeout || mutant == core::Mutant::kDeposedByDisk;
   options.analysis =
       mutant >= core::Mutant::kPromoteAnalysis && mutant <= core::Mutant::kAddAsLearner;
   if (mutant == core::Mutant::kReuseKey) options.salt = kRareCourse;
@@ -408,9 +408,9 @@ constexpr About kAbout[] = {
     {"C9", "a majority of the voters hold what stores are cut by"},
     {"C9", "what a lost replica held is lost"},
     {"C9", "stores are cut by what is covered only"},
-    {"C9", "COVERED counts when it is committed"},
+    {"C9", "TRUNCATION counts when it is committed"},
     {"CORE-M7", "no operator promotes an analysis replica"},
-    {"CORE-M7", "an analysis replica that lost its memory comes back as one"},
+    {"CORE-M7", "an analysis replica that lost its memory recovers as one"},
     {"CORE-M7", "an analysis replica takes no learner's place"},
     {"U6", "a grant has a fresh key"},
     {"U7", "a fence stops a copy under way"},

@@ -26,11 +26,11 @@ class CatchUp {
   // The own log held entries up to `missed` when the node began behind a checkpoint.  `seeks`: it
   // has others to leave the lead to.
   void begin(Index missed, bool seeks, std::int64_t now_ns) noexcept {
-    missed_ = missed;
+    missing_until_ = missed;
     if (seeks) until_ns_ = now_ns + kLimitNs;
   }
   // What was asked of this replica up to here was asked of its life before.
-  Index missed() const noexcept { return missed_; }
+  Index missed() const noexcept { return missing_until_; }
   bool active() const noexcept { return until_ns_ != 0; }
 
   // Once kCaughtUp or kStillBehind: the replica seeks the lead from here on (CATCHUP-1).
@@ -49,7 +49,7 @@ class CatchUp {
   static constexpr std::int64_t kHearNs = 1'000'000'000;
 
  private:
-  Index missed_{};
+  Index missing_until_{};
   std::int64_t until_ns_ = 0;
 };
 

@@ -94,7 +94,7 @@ checkpoint::Manifest CheckpointPacker::manifest_of(const CheckpointContents& con
 
 // In the packing process.  The name of the checkpoint, which was read once more.
 Result<std::string> CheckpointPacker::pack_here(CheckpointContents& contents) {
-  // The server stood still long enough without it.
+  // The server was paused long enough without it.
   if (contents.tier == checkpoint::Tier::kCriu) {
     if (const Outcome copied = copy_shared(kSharedLibrary); !copied.ok()) return copied.error();
   }

@@ -4,7 +4,7 @@
 // lack entries which have left the log.
 //
 // Threads: the node's one thread.
-// INVARIANT ASK-1  The leader's own server stands still for a checkpoint only when no other replica
+// INVARIANT ASK-1  The leader's own server is paused for a checkpoint only when no other replica
 //                  votes.
 // INVARIANT ASK-2  Replicas take turns, so that a majority has a checkpoint that its log can be cut
 //                  below.

@@ -12,9 +12,9 @@ namespace {
 
 // From admission on.  A follower lags meanwhile; what it misses stays in the logs.
 constexpr std::int64_t kRestNs = 5'000'000'000;
-// A server that is not at rest by then is taken not to come to it at this entry.
+// A server that is not quiescent by then is taken not to come to it at this entry.
 constexpr std::int64_t kSlideNs = 10'000'000;
-// How often the server is looked at until it is at rest: nobody rings then.
+// How often the server is looked at until it is quiescent: nobody rings then.
 constexpr std::int64_t kLookNs = 500'000;
 constexpr std::int64_t kNoLook = std::numeric_limits<std::int64_t>::max();
 
@@ -93,9 +93,9 @@ std::int64_t Checkpointer::step(std::int64_t now_ns, bool leads_others) {
     if (!admitted_) return now_ns + kLookNs;
     if (asked_ns_ == 0) asked_ns_ = now_ns;
   }
-  if (const std::string why = actions_.unrest(); !why.empty()) {
+  if (const std::string why = actions_.blocker(); !why.empty()) {
     if (now_ns - asked_ns_ >= kRestNs) {
-      give_up("the server did not come to rest: " + why);
+      give_up("the server did not become quiescent: " + why);
       return kNoLook;
     }
     if (now_ns - since_ns_ >= kSlideNs) slide();
@@ -132,7 +132,7 @@ void Checkpointer::published(std::int64_t now_ns, const std::string& why_not) {
   state_ = State::kIdle;
   constexpr std::int64_t kMs = 1'000'000;
   spdlog::info(
-      "checkpoint at entry {}: prepared in {} ms, at rest after {} ms, held for {} ms, packed in "
+      "checkpoint at entry {}: prepared in {} ms, quiescent after {} ms, held for {} ms, packed in "
       "{} ms",
       value(at_), prepare_ns_ / kMs, rest_ns_ / kMs, held_ns_ / kMs, status_.pack_ns / kMs);
 }

@@ -3,29 +3,29 @@
 // How one replica takes a checkpoint (DESIGN section 7): a state machine around one CHECKPOINT
 // entry.
 //
-//   kIdle --asked--> kPreparing --prepared--> kResting --at rest--> kDumping
+//   kIdle --asked--> kPreparing --prepared--> kResting --quiescent--> kDumping
 //                      --dumped--> kPublishing --published--> kIdle
 //
 // What takes long and does not touch the server comes first, while the log goes on.  From
 // prepared() on the node HOLDS the log behind the last entry that the server was given, which is
 // the checkpoint's.  The server goes on until it needs an entry that is not there, which is the
 // same place of its history whenever the others are ahead; once no thread of it is in application
-// code it is at rest, and what is then dumped, copied and noted belongs to the entry's viewstamp.
+// code it is quiescent, and what is then dumped, copied and noted belongs to the entry's viewstamp.
 // After that the log goes on, and only then the files are packed, in a process of their own.  Other
 // replicas do nothing at that entry.
 //
 // Some places are none to stop at (a process between fork and its first operation waits for an
-// entry to go on): then the server gets the log entry by entry until it is at rest behind one of
+// entry to go on): then the server gets the log entry by entry until it is quiescent behind one of
 // them, and that one is the checkpoint's.
 //
-// A server that has admitted the entry and does not come to rest in time, a dump that CRIU refuses,
-// or the lead coming to this replica: the checkpoint is given up, the log goes on, and the reason
-// is told.
+// A server that has admitted the entry and does not become quiescent in time, a dump that CRIU
+// refuses, or the lead coming to this replica: the checkpoint is given up, the log goes on, and the
+// reason is told.
 //
 // Threads: the node's one thread.  Pure: no clock, no I/O but the actions.
 // INVARIANT TAKE-1  The log is held exactly from prepared() until release(), which every way out of
 //               kResting and kDumping calls once.
-// INVARIANT TAKE-2  dump() is called only when unrest() was empty, with nothing between the two.
+// INVARIANT TAKE-2  dump() is called only when blocker() was empty, with nothing between the two.
 
 #include <cstdint>
 #include <functional>
@@ -43,8 +43,8 @@ struct CheckpointActions {
   std::function<Index()> place;
   // The server has admitted the entry: it has caught up.
   std::function<bool()> admitted;
-  // Why the server, which has admitted the entry, is not at rest yet; empty: it is.
-  std::function<std::string()> unrest;
+  // Why the server, which has admitted the entry, is not quiescent yet; empty: it is.
+  std::function<std::string()> blocker;
   // Lets the server have one more entry of what is held; its index, 0: nothing is held.
   std::function<Index()> slide;
   // Begins; dumped() follows.  An error: it could not even begin.
@@ -65,7 +65,7 @@ struct CheckpointStatus {
   Index gave_up{};              // the entry of the last one that was given up; 0: none
   std::string why;              // the last one that was given up was so because of this
   std::int64_t prepare_ns = 0;  // of the last published one: from the entry until it was prepared,
-  std::int64_t rest_ns = 0;     // from the place's admission until it was at rest,
+  std::int64_t rest_ns = 0;     // from the place's admission until it was quiescent,
   std::int64_t held_ns = 0;     // from there until the log went on,
   std::int64_t pack_ns = 0;     // from there until it was published
 };

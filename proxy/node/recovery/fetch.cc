@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 constexpr int kTryAgainMs = 1'000;
 // How long one that is there is tried to be had while nothing more of it comes, or waited for while
 // it is taken.
-constexpr std::int64_t kPatienceNs = 90'000'000'000;
+constexpr std::int64_t kFetchTimeoutNs = 90'000'000'000;
 // How long others may be out of reach, where a replica cannot begin without them.
 constexpr std::int64_t kReachNs = 15'000'000'000;
 
@@ -60,7 +60,7 @@ bool holds_something(const Config& c) {
 }
 
 // The group knows this replica, whose host does not: it is none that may vote at once (C5, U2).
-bool come_back_as_lost(const Config& c) {
+bool recover_as_lost(const Config& c) {
   const Outcome marked = consensus::mark_member(c.dir, ReplicaId{c.replica}, c.log_id);
   if (!marked.ok()) {
     spdlog::error("{}: {}", c.dir, marked.error().message());
@@ -89,12 +89,12 @@ checkpoint::Checkpoints::Arriving arriving(const Config& c) {
 
 }  // namespace
 
-bool FetchPatience::again(std::int64_t now_ns, Code failure, std::uint64_t arrived) noexcept {
+bool FetchDeadline::again(std::int64_t now_ns, Code failure, std::uint64_t arrived) noexcept {
   if (failure != Code::kPeerFailed) heard_ns_ = now_ns;
   if (arrived > arrived_) since_ns_ = now_ns;
   arrived_ = arrived;
   const bool reached = arrived > 0 || now_ns < heard_ns_ + kReachNs;
-  return failure != Code::kFull && reached && now_ns < since_ns_ + kPatienceNs;
+  return failure != Code::kFull && reached && now_ns < since_ns_ + kFetchTimeoutNs;
 }
 
 bool fetch_before_start(const Config& c, bool must) {
@@ -103,18 +103,18 @@ bool fetch_before_start(const Config& c, bool must) {
   if (!must && (!c.record.empty() || holds_something(c))) return true;
   if (value(newest_usable(c)) != 0) return true;
   std::string why;
-  FetchPatience patience(monotonic_ns());
+  FetchDeadline deadline(monotonic_ns());
   for (;; ::poll(nullptr, 0, kTryAgainMs)) {
     const auto got = fetch_once(c, Index{0}, !must, why);
     const Code code = got.ok() ? Code::kOk : got.error().code;
     if (code == Code::kOk || code == Code::kExists) return true;
-    if (code == Code::kGone && !must) return come_back_as_lost(c);
+    if (code == Code::kGone && !must) return recover_as_lost(c);
     const auto begun = arriving(c);
     // A new one, then; but not when a part of one has come before.
     const bool none =
         code == Code::kNotFound || code == Code::kGone || (code == Code::kPeerFailed && !must);
     if (none && begun.name.empty()) return !must;
-    if (!patience.again(monotonic_ns(), code, begun.bytes)) break;
+    if (!deadline.again(monotonic_ns(), code, begun.bytes)) break;
   }
   spdlog::error(
       "this host holds nothing of the group, and the checkpoint that another replica has "
@@ -129,11 +129,11 @@ bool fetch_after(const Config& c, ExitStatus status) {
   spdlog::info("this replica needs a checkpoint behind entry {}: it asks the others",
                value(behind));
   std::string why;
-  FetchPatience patience(monotonic_ns());
+  FetchDeadline deadline(monotonic_ns());
   for (;; ::poll(nullptr, 0, kTryAgainMs)) {
     const auto got = fetch_once(c, behind, false, why);
     if (got.ok()) return true;
-    if (!patience.again(monotonic_ns(), got.error().code, arriving(c).bytes)) return false;
+    if (!deadline.again(monotonic_ns(), got.error().code, arriving(c).bytes)) return false;
   }
 }
 

@@ -15,9 +15,9 @@
 namespace crane::node {
 
 // How long a fetch that fails is tried again.  Pure; times in ns.
-class FetchPatience {
+class FetchDeadline {
  public:
-  explicit FetchPatience(std::int64_t now_ns) noexcept : since_ns_(now_ns), heard_ns_(now_ns) {}
+  explicit FetchDeadline(std::int64_t now_ns) noexcept : since_ns_(now_ns), heard_ns_(now_ns) {}
   // After a try that failed like this, with so many bytes there by now; false: that was enough.
   bool again(std::int64_t now_ns, Code failure, std::uint64_t arrived) noexcept;
 

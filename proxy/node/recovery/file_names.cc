@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using Name = std::pair<std::uint64_t, std::uint64_t>;  // device, inode
 
-// File systems of the container's own, whose content CRIU makes anew.  /etc/hostname stands for
+// File systems of the container's own, whose content CRIU makes again.  /etc/hostname stands for
 // what is in no layer but the machine's.
 constexpr const char* kOwnPlaces[] = {"/run", "/dev"};
 constexpr const char* kOtherPlaces[] = {"/", "/etc", "/etc/passwd", "/usr", "/proc", "/sys"};

@@ -7,7 +7,7 @@
 // both differ; the same paths, and the same descriptors of files that have no path any more, tell
 // which is which.
 //
-// Threads: the node's; the server is at rest, or its threads have not got a turn yet.
+// Threads: the node's; the server is quiescent, or its threads have not got a turn yet.
 
 #include <sys/types.h>
 

@@ -40,7 +40,7 @@ std::optional<std::string> MissingEntries::step(Index last, Shipping* shipping,
       return std::nullopt;
     }
     return fmt::format(
-        "entries behind {} have left the logs of the others; it begins anew at a "
+        "entries behind {} have left the logs of the others; it restarts at a "
         "checkpoint, which is at entry {}",
         value(last), value(m.at.index));
   }

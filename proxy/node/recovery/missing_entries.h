@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A follower that lacks entries which have left the others' logs: it waits for a checkpoint behind
-// its own last entry, fetches one from another host if it has to, and begins anew with it.
+// its own last entry, fetches one from another host if it has to, and restarts with it.
 //
 // Threads: the node's one thread.
 // INVARIANT LACK-1  A replica gives up its server only when a checkpoint is there whose entry is
@@ -22,7 +22,7 @@ class MissingEntries {
   explicit MissingEntries(const Config& config) : config_(config) {}
 
   // `last`: of the own log, or the checkpoint that the replica began at.  `shipping`: nullptr when
-  // all replicas' checkpoints are on this machine.  Why the replica begins anew now; nullopt: it
+  // all replicas' checkpoints are on this machine.  Why the replica restarts now; nullopt: it
   // goes on.  REQUIRES: it needs a checkpoint, as consensus says.
   std::optional<std::string> step(Index last, Shipping* shipping, std::int64_t now_ns);
   // Whether it is time for a step().

@@ -42,7 +42,7 @@ NodeState parse(const Json& json) {
   s.first_start = Index{json.at("first_start").get<std::uint64_t>()};
   s.passed = json.at("passed");
   s.verified = json.at("verified");
-  s.anew_from = json.at("anew_from");
+  s.restarted_from = json.at("anew_from");
   s.log_bytes = json.at("log_bytes");
   // One of an earlier version knows fewer types.
   const Json& entries = json.at("entries");
@@ -70,7 +70,7 @@ Json to_json(const NodeState& s) {
           {"first_start", value(s.first_start)},
           {"passed", s.passed},
           {"verified", s.verified},
-          {"anew_from", s.anew_from},
+          {"anew_from", s.restarted_from},
           {"log_bytes", s.log_bytes},
           {"entries", s.entries},
           {"outputs",

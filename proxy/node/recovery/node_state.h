@@ -29,9 +29,9 @@ struct NodeState {
   Index first_start{};           // the group's first START
   std::uint64_t passed = 0;      // the clock that the log says the leader has passed (dmt/stall.h)
   std::uint64_t verified = 0;    // live checking: the last log index at which all were equal
-  std::uint64_t anew_from = 0;   // since where, if it differed before (proxy/record/alarms.h)
-  std::uint64_t log_bytes = 0;   // of server.log: what the server had said until then
-  EntryCounts entries{};         // committed
+  std::uint64_t restarted_from = 0;  // since where, if it differed before (proxy/record/alarms.h)
+  std::uint64_t log_bytes = 0;       // of server.log: what the server had said until then
+  EntryCounts entries{};             // committed
   Outputs::State outputs;
 };
 

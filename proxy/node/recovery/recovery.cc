@@ -26,7 +26,7 @@ Recovery::Recovery(event_base* base, const Config& config, const Leadership& lea
       start_(config, agreed, member),
       tier_(config, leadership,
             {[this](ReplicaId to, std::span<const std::byte> message) {
-               if (group_ != nullptr) (void)group_->send_note(to, message);
+               if (group_ != nullptr) (void)group_->send_message(to, message);
              },
              actions_.refusal_changed}),
       missing_(config),
@@ -105,7 +105,7 @@ void Recovery::opened(consensus::Consensus& group) {
   group_ = &group;
   if (start_.at_checkpoint() || start_.runs_all_again()) {
     catch_up_.begin(group_->status().last, config_.replicas > 1, monotonic_ns());
-    if (catch_up_.active()) group_->abdicate("its server comes back");
+    if (catch_up_.active()) group_->abdicate("its server recovers");
   }
   if (!config_.on_disk()) return;
   if (!start_.at_checkpoint() && value(group_->status().last) > 0) start_.replays_log();
@@ -127,7 +127,7 @@ void Recovery::after_server(const consensus::EntryView& entry, std::int64_t now_
   const Index at = entry.at.index;
   // One that ended the life before would end this one.
   if (at <= catch_up_.missed() || leadership_.role() == consensus::Role::kLearner) {
-    return dump_->refuse(at, "this replica came back after it was asked");
+    return dump_->refuse(at, "this replica recovered after it was asked");
   }
   if (restart_->busy() || !packer_->idle()) {  // RECOVERY-1
     return dump_->refuse(at, "the one before was not finished");
@@ -142,18 +142,18 @@ void Recovery::visited(ReplicaId from, std::unique_ptr<consensus::SecureLink> li
 // --- the server ---------------------------------------------------------------------------------
 
 Outcome Recovery::start_server() {
-  Guard& guard = parts_->guard;
+  ServerMonitor& monitor = parts_->monitor;
   const std::string& upper = restart_->upper();
   Outcome begun = start_.at_checkpoint() && upper.empty()
-                      ? guard.restore(start_.directory())
-                      : guard.start(upper.empty() ? config_.base : upper);
+                      ? monitor.restore(start_.directory())
+                      : monitor.start(upper.empty() ? config_.base : upper);
   if (start_.at_checkpoint()) checkpoint::fault_point("return.asked");
   return begun;
 }
 
 Result<bool> Recovery::server_started(std::string& why) {
   if (!start_.resumes()) return false;
-  const Outcome resumed = start_.resume(parts_->layout, parts_->guard, why);
+  const Outcome resumed = start_.resume(parts_->layout, parts_->monitor, why);
   if (!resumed.ok()) return resumed.error();
   return start_.revives();
 }

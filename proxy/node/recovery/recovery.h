@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// All that lets a replica come back: where this one begins, the checkpoints that it makes, asks for
+// All that lets a replica recover: where this one begins, the checkpoints that it makes, asks for
 // and gives to others, the restart of a server that CRIU does not dump, and what it lacks.
 //
 //   begin() -> open(parts) -> opened(group) -> entries, step() .. -> stop()
@@ -87,7 +87,7 @@ class Recovery {
   // --- the server
   // Begins to start it, or brings it back.
   Outcome start_server();
-  // It runs; true: its processes came back, and its ports are to be opened.
+  // It runs; true: its processes recovered, and its ports are to be opened.
   Result<bool> server_started(std::string& why);
   // Its main process ended at a turn, or for the kernel; false: that was not asked for.
   bool ended_at_turn() { return restart_->ended_at_turn(); }

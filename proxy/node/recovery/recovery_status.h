@@ -11,19 +11,19 @@
 
 namespace crane::node {
 
-// Where the time of the last published checkpoint went, and of coming back from one; in us.
+// Where the time of the last published checkpoint went, and of recovering from one; in us.
 struct DumpTimes {
-  std::int64_t noting = 0;   // at rest, before anything was stopped
+  std::int64_t noting = 0;   // quiescent, before anything was stopped
   std::int64_t segment = 0;  // copying it, beside CRIU
-  checkpoint::CheckpointTimes keeper;
+  checkpoint::CheckpointTimes supervisor;
 };
 struct ReturnTimes {
   std::int64_t unpacking = 0;  // from this node's start on: until the files were there,
   std::int64_t running = 0;    // and until the server could go on
-  checkpoint::CheckpointTimes keeper;
+  checkpoint::CheckpointTimes supervisor;
 };
 
-// What a replica that is lost now would come back by, and what this one came back by.
+// What a replica that is lost now would recover by, and what this one recovered by.
 struct RecoveryStatus {
   const char* tier = "none";      // "criu", "restart", "replay" (all inputs again), or "none"
   std::uint64_t entry = 0;        // of the checkpoint; 0: of none

@@ -47,15 +47,17 @@ class Restarter {
   bool end_committed(Index at) {
     if (state_ != State::kIdle) return false;
     state_ = State::kEnding;
-    asked_ = at;
-    told_ = ended_ = false;
+    request_at_ = at;
+    sigterm_admitted_ = ended_ = false;
     return true;
   }
   // The server admitted an entry.
-  void admitted(Index at) { told_ = told_ || (state_ != State::kIdle && at == asked_); }
+  void admitted(Index at) {
+    sigterm_admitted_ = sigterm_admitted_ || (state_ != State::kIdle && at == request_at_);
+  }
   // The server's main process ended at a turn; false: by itself.
   bool server_ended() {
-    if (!told_) return false;
+    if (!sigterm_admitted_) return false;
     ended_ = true;
     return true;
   }
@@ -76,22 +78,22 @@ class Restarter {
   void gone() {
     CRANE_ASSERT(state_ == State::kWaiting);
     state_ = State::kIdle;
-    told_ = ended_ = false;
+    sigterm_admitted_ = ended_ = false;
     actions_.begin();  // RESTARTER-1
   }
 
   bool holds() const noexcept { return state_ == State::kHolding || state_ == State::kWaiting; }
   State state() const noexcept { return state_; }
   // Whether the second entry can be proposed: the server knows that it has to end.
-  bool told() const noexcept { return state_ == State::kEnding && told_; }
+  bool told() const noexcept { return state_ == State::kEnding && sigterm_admitted_; }
   bool ended() const noexcept { return ended_; }
   Index at() const noexcept { return at_; }
 
  private:
   const RestartActions actions_;
   State state_ = State::kIdle;
-  Index asked_{}, at_{};
-  bool told_ = false, ended_ = false;
+  Index request_at_{}, at_{};
+  bool sigterm_admitted_ = false, ended_ = false;
 };
 
 }  // namespace crane::node

@@ -12,7 +12,7 @@
 #include "checkpoint/fault_points.h"
 #include "dmt/base/assert.h"
 #include "dmt/base/clock.h"
-#include "dmt/rest.h"
+#include "dmt/quiescence.h"
 #include "dmt/scheduler.h"
 #include "proxy/clients/encode.h"
 #include "proxy/node/recovery/file_names.h"
@@ -38,7 +38,7 @@ CheckpointActions ServerDump::actions() {
   a.prepare = [this] { return prepare(); };
   a.place = [this] { return begin_place(); };
   a.admitted = [this] { return admitted(); };
-  a.unrest = [this] { return unrest(); };
+  a.blocker = [this] { return blocker(); };
   a.slide = [this] { return slide(); };
   a.dump = [this] { return dump(); };
   a.release = [this] { release_log(); };
@@ -64,7 +64,7 @@ Outcome ServerDump::prepare() {
     spdlog::error("{}", begun.error().message());
     return begun;
   }
-  return parts_.guard.prepare_checkpoint(packer_.staging_path());
+  return parts_.monitor.prepare_checkpoint(packer_.staging_path());
 }
 
 void ServerDump::prepared() { machine_.prepared(monotonic_ns()); }
@@ -106,23 +106,23 @@ void ServerDump::note_entry(const consensus::EntryView& entry) {
   }
 }
 
-// When it is at rest this node has the turn, until release_log().
-std::string ServerDump::unrest() {
+// When it is quiescent this node has the turn, until release_log().
+std::string ServerDump::blocker() {
   if (!parts_.runs()) return "no server runs";
-  if (parts_.guard.ending() != 0) return "a process of it is being ended by the kernel";
+  if (parts_.monitor.ending() != 0) return "a process of it is being ended by the kernel";
   if (!dmt::take_lying_turn(parts_.layout)) return "a thread has the turn";
   parts_.drain();
-  const dmt::Restless restless = dmt::find_restless(parts_.layout);
-  if (restless.why == dmt::Unrest::kNothing) return "";
+  const dmt::Blocker blocker = dmt::find_blocker(parts_.layout);
+  if (blocker.why == dmt::BlockerKind::kNothing) return "";
   char text[160];
-  dmt::describe(parts_.layout, restless, text);
+  dmt::describe(parts_.layout, blocker, text);
   dmt::lay_turn_down(parts_.layout);
   return text;
 }
 
 // --- while it rests -----------------------------------------------------------------------------
 
-// REQUIRES: at rest (TAKE-2).
+// REQUIRES: quiescent (TAKE-2).
 Outcome ServerDump::dump() {
   const dmt::SchedulerState& s = parts_.layout.scheduler;
   NodeState& state = contents_.state;
@@ -132,25 +132,25 @@ Outcome ServerDump::dump() {
   note_parts(state, parts_, s.clock, s.hash);
   state.log_bytes = server_log_bytes(parts_.config);
   contents_.output_digest = fmt::format("{:016x}", parts_.outputs.digest());
-  const pid_t first = parts_.guard.pid();
+  const pid_t first = parts_.monitor.pid();
   const auto pid = last_pid(first);
   if (!pid.ok()) return pid.error();
   state.last_pid = pid.value();
   // Before CRIU has descriptors of its own in the processes.
   contents_.files =
-      file_names(parts_.guard.processes(), first, parts_.config.replica_dir() + "/upper");
+      file_names(parts_.monitor.processes(), first, parts_.config.replica_dir() + "/upper");
   times_ = {};
   times_.noting = (monotonic_ns() - begin_ns) / 1000;
-  if (const Outcome begun = parts_.guard.freeze(hurries()); !begun.ok()) return begun;
+  if (const Outcome begun = parts_.monitor.freeze(boosts()); !begun.ok()) return begun;
   checkpoint::fault_point("take.asked");
   const Outcome copied = copy_shared_state();
   no_copies_ = copied.ok() ? "" : copied.error().message();
-  parts_.guard.thaw(copied.ok());
+  parts_.monitor.thaw(copied.ok());
   return Done{};
 }
 
-// Only this replica pays for the hurry; that of a group of one is what its clients wait for.
-bool ServerDump::hurries() const {
+// Only this replica pays for the boost; that of a group of one is what its clients wait for.
+bool ServerDump::boosts() const {
   const Config& config = parts_.config;
   const unsigned leader = value(parts_.leadership.leader());
   const bool alone = config.replicas == 1 || (config.host && config.host->fabric != "shm");
@@ -177,8 +177,8 @@ Outcome ServerDump::copy_shared_state() {
 void ServerDump::dumped(const std::string& why_not) {
   if (why_not.empty()) {
     checkpoint::fault_point("take.dumped");
-    times_.keeper = parts_.guard.dump_times();
-    const checkpoint::CheckpointTimes& t = times_.keeper;
+    times_.supervisor = parts_.monitor.dump_times();
+    const checkpoint::CheckpointTimes& t = times_.supervisor;
     spdlog::info(
         "dumped: noted in {:.1f} ms, stopped after {:.1f}, dumped in {:.1f} (memory {:.1f}), files "
         "copied in {:.1f}, thawed after {:.1f} and {:.1f}; segment copied in {:.1f}",
@@ -214,7 +214,7 @@ void ServerDump::packed(const std::string& why_not) {
 }
 
 void ServerDump::discard() {
-  parts_.guard.cancel_checkpoint();
+  parts_.monitor.cancel_checkpoint();
   packer_.abandon();
 }
 

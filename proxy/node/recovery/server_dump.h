@@ -59,11 +59,11 @@ class ServerDump {
   Outcome prepare();
   Index begin_place();
   bool admitted();
-  std::string unrest();
+  std::string blocker();
   Index slide();
   void note_entry(const consensus::EntryView& entry);
   Outcome dump();
-  bool hurries() const;
+  bool boosts() const;
   Outcome copy_shared_state();
   Outcome publish();
 

@@ -19,7 +19,7 @@ void note_parts(NodeState& state, const ServerParts& parts, std::uint64_t clock,
   state.hash = hash;
   state.first_start = parts.intake.first_start();
   state.verified = parts.live_check.alarms().unbroken();
-  state.anew_from = parts.live_check.alarms().anew_from();
+  state.restarted_from = parts.live_check.alarms().restarted_from();
   state.entries = parts.intake.counts();
   state.outputs = parts.outputs.state();
 }

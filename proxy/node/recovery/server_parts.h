@@ -9,7 +9,6 @@
 
 #include "dmt/layout.h"
 #include "proxy/node/config.h"
-#include "proxy/node/guard.h"
 #include "proxy/node/leadership.h"
 #include "proxy/node/live_check.h"
 #include "proxy/node/log_intake.h"
@@ -17,6 +16,7 @@
 #include "proxy/node/recovery/node_state.h"
 #include "proxy/node/segment.h"
 #include "proxy/node/server_exit.h"
+#include "proxy/node/server_monitor.h"
 #include "proxy/node/slot0.h"
 #include "proxy/node/stall_watch.h"
 
@@ -27,7 +27,7 @@ struct ServerParts {
   Segment& segment;
   dmt::Layout& layout;  // of `segment`
   Slot0& slot0;
-  Guard& guard;
+  ServerMonitor& monitor;
   Outputs& outputs;
   StallWatch& stalls;
   LogIntake& intake;
@@ -39,7 +39,7 @@ struct ServerParts {
   // What consensus wants to have in a checkpoint (Consensus::group_facts).
   std::function<std::vector<std::byte>()> group_facts;
 
-  bool runs() const { return !exit.exited() && guard.running() && guard.pid() >= 0; }
+  bool runs() const { return !exit.exited() && monitor.running() && monitor.pid() >= 0; }
   Index applied() const noexcept {
     return Index{layout.scheduler.applied_index.load(std::memory_order_acquire)};
   }

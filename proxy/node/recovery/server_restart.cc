@@ -116,7 +116,7 @@ void ServerRestart::committed(const consensus::EntryView& entry) {
     kept_ = fmt::format("{}/{}{}", parts_.config.replica_dir(), kKept, value(at));
     std::error_code ignored;
     std::filesystem::remove_all(kept_, ignored);
-    parts_.guard.keep_files(kept_);
+    parts_.monitor.keep_files(kept_);
     spdlog::info("entry {}: the server ends, and another one takes its place", value(at));
   } else if (body.step == RestartBody::kBegin && machine_.begin_committed(at)) {
     due_ = false;  // an earlier place that was not published in time
@@ -168,7 +168,7 @@ void ServerRestart::end_server() {
   contents_.files = nlohmann::json::object();
   checkpoint::fault_point("restart.noted");
   if (gone_ || machine_.ended()) return;  // the kernel is at it
-  if (const Outcome told = parts_.guard.end(); !told.ok()) {
+  if (const Outcome told = parts_.monitor.end(); !told.ok()) {
     actions_.failed(ExitStatus::kServerNotStarted,
                     fmt::format("the server cannot be ended: {}", told.error().message()));
   }
@@ -177,10 +177,10 @@ void ServerRestart::end_server() {
 // What follows gone() is begin_new_server().
 std::int64_t ServerRestart::step(const Seen& seen, std::int64_t now_ns) {
   worth_ = seen.member;
-  missed_ = seen.missed;
+  missing_until_ = seen.missed;
   propose_begin(seen, now_ns);
   ask_by_schedule(seen, now_ns);
-  if (due_ && parts_.guard.running() && parts_.guard.pid() >= 0 && seen.publishes) {
+  if (due_ && parts_.monitor.running() && parts_.monitor.pid() >= 0 && seen.publishes) {
     publish(now_ns);
   }
   std::int64_t due_ns = proxy::kNever;
@@ -213,7 +213,7 @@ bool ServerRestart::renew_segment() {
 void ServerRestart::begin_new_server() {
   gone_ = false;
   const Config& config = parts_.config;
-  const Error kept = parts_.guard.kept();
+  const Error kept = parts_.monitor.kept();
   if (kept.code != Code::kOk) {
     return actions_.failed(ExitStatus::kServerNotStarted,
                            fmt::format("the server's files cannot be kept: {}", kept.what));
@@ -221,15 +221,15 @@ void ServerRestart::begin_new_server() {
   checkpoint::fault_point("restart.kept");
   NodeState& state = contents_.state;
   state.log_bytes = server_log_bytes(config);
-  parts_.guard.stop();
-  if (config.keeps_files) parts_.guard.keep_files(config.left_dir());
+  parts_.monitor.stop();
+  if (config.keeps_files) parts_.monitor.keep_files(config.left_dir());
   if (!renew_segment()) return;
   parts_.stalls.restore(state.passed, carried_.clock);
   forget_files();
   upper_ = kept_;
   const Index at = state.at.index;
   spdlog::info("entry {}: a new server on the files of the one before", value(at));
-  due_ = worth_ && at > missed_;
+  due_ = worth_ && at > missing_until_;
   checkpoint::fault_point("restart.renewed");
   actions_.release_log();
 }

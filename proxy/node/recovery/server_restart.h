@@ -16,9 +16,9 @@
 #include <string>
 #include <utility>
 
-#include "dmt/anew.h"
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
+#include "dmt/restart.h"
 #include "dmt/sequence/output.h"
 #include "proxy/node/recovery/checkpoint_packer.h"
 #include "proxy/node/recovery/restarter.h"
@@ -105,7 +105,7 @@ class ServerRestart {
   bool gone_ = false;              // for the kernel, while another one is to take its place
   bool due_ = false;               // to be published
   bool worth_ = false;             // Seen::member, as of the last step,
-  Index missed_{};                 // and Seen::missed
+  Index missing_until_{};          // and Seen::missed
   CheckpointContents contents_;    // as of the place where it ended
   dmt::Carried carried_;           // likewise
   View begin_proposed_{};          // here, for the server that ends

@@ -60,12 +60,12 @@ Result<std::unique_ptr<checkpoint::Wire>> dial(const ShipParty& party, int repli
 
 bool ShipLink::wait(short events) const {
   const auto state = link_->state();
-  const int patience = state == SecureLink::State::kOpen         ? silence_ms_
-                       : state == SecureLink::State::kConnecting ? kConnectMs
-                                                                 : kHandshakeMs;
+  const int timeout_ms = state == SecureLink::State::kOpen         ? silence_ms_
+                         : state == SecureLink::State::kConnecting ? kConnectMs
+                                                                   : kHandshakeMs;
   pollfd fd{link_->fd(), events, 0};
   int got;
-  while ((got = ::poll(&fd, 1, patience)) < 0 && errno == EINTR) {
+  while ((got = ::poll(&fd, 1, timeout_ms)) < 0 && errno == EINTR) {
   }
   return got > 0;
 }

@@ -158,8 +158,8 @@ std::optional<std::string> StartingPoint::changed_since(const std::string& path)
   const char* what = first_difference(agreed_, theirs);
   if (what == nullptr) return std::nullopt;
   return fmt::format(
-      "replica {}: {} changed since the checkpoint at entry {} ({}), and a server comes back as it "
-      "was; start it as before, or begin anew on all hosts at once with --force-new-group, which "
+      "replica {}: {} changed since the checkpoint at entry {} ({}), and a server recovers as it "
+      "was; start it as before, or start over on all hosts at once with --force-new-group, which "
       "gives up what the group holds",
       config_.replica, what, value(state_.at.index), path);
 }
@@ -182,26 +182,26 @@ std::optional<consensus::Checkpoint> StartingPoint::log_position() const {
 
 // --- the server runs ----------------------------------------------------------------------------
 
-Outcome StartingPoint::rename_open_files(dmt::Layout& layout, const Guard& guard,
+Outcome StartingPoint::rename_open_files(dmt::Layout& layout, const ServerMonitor& monitor,
                                          std::string& why) const {
   const auto before = nlohmann::json::parse(json_, nullptr, false);
   const auto files = before.find("files");
-  const auto now = file_names(guard.processes(), guard.pid(), config_.replica_dir() + "/upper");
+  const auto now = file_names(monitor.processes(), monitor.pid(), config_.replica_dir() + "/upper");
   const Outcome renamed = files == before.end() ? Outcome{Error{Code::kDamaged, 0, "no files"}}
-                                                : rename_files(layout, *files, now, guard.pid());
+                                                : rename_files(layout, *files, now, monitor.pid());
   if (!renamed.ok()) {
     why = "the checkpoint does not tell the names of files";
     return renamed;
   }
-  const Outcome numbered = set_last_pid(guard.pid(), state_.last_pid);
+  const Outcome numbered = set_last_pid(monitor.pid(), state_.last_pid);
   if (!numbered.ok()) why = numbered.error().message();
   return numbered;
 }
 
-Outcome StartingPoint::resume(dmt::Layout& layout, const Guard& guard, std::string& why) {
+Outcome StartingPoint::resume(dmt::Layout& layout, const ServerMonitor& monitor, std::string& why) {
   const auto ms = [](std::int64_t us) { return static_cast<double>(us) / 1000; };
   if (revives()) {
-    if (const Outcome renamed = rename_open_files(layout, guard, why); !renamed.ok()) {
+    if (const Outcome renamed = rename_open_files(layout, monitor, why); !renamed.ok()) {
       return renamed;
     }
     checkpoint::fault_point("return.running");
@@ -209,13 +209,13 @@ Outcome StartingPoint::resume(dmt::Layout& layout, const Guard& guard, std::stri
   json_.clear();
   times_.running = since_begin_us();
   if (revives()) {
-    times_.keeper = guard.restore_times();
+    times_.supervisor = monitor.restore_times();
     spdlog::info(
-        "came back: unpacked in {:.1f} ms, files copied in {:.1f}, CRIU {:.1f}; all {:.1f}",
-        ms(times_.unpacking), ms(times_.keeper.copying), ms(times_.keeper.criu),
+        "recovered: unpacked in {:.1f} ms, files copied in {:.1f}, CRIU {:.1f}; all {:.1f}",
+        ms(times_.unpacking), ms(times_.supervisor.copying), ms(times_.supervisor.criu),
         ms(times_.running));
   } else {
-    spdlog::info("came back: unpacked in {:.1f} ms, a new server on the files after {:.1f}",
+    spdlog::info("recovered: unpacked in {:.1f} ms, a new server on the files after {:.1f}",
                  ms(times_.unpacking), ms(times_.running));
   }
   std::error_code ignored;  // what was unpacked has served

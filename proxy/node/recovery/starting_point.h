@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Where a replica begins: with a new server at the log's beginning, or at a checkpoint, of which
-// the server's processes come back (CRIU) or a new server goes on with its files (restart).
+// the server's processes recover (CRIU) or a new server goes on with its files (restart).
 //
 //   find() --segment, log--> take_up() --server runs--> resume()
 //
@@ -9,7 +9,7 @@
 // INVARIANT START-1  A replica begins at the newest checkpoint of its own log that can be used, and
 //                    behind no gap: what CRIU or the files bring back is as of the entry from which
 //                    it asks consensus for the rest.
-// INVARIANT START-2  A server that comes back is the one that the group's configuration names.
+// INVARIANT START-2  A server that recovers is the one that the group's configuration names.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -21,15 +21,15 @@
 #include "checkpoint/kept.h"
 #include "checkpoint/manifest.h"
 #include "consensus/consensus.h"
-#include "dmt/anew.h"
 #include "dmt/base/clock.h"
 #include "dmt/base/result.h"
 #include "dmt/layout.h"
+#include "dmt/restart.h"
 #include "proxy/node/agreed.h"
 #include "proxy/node/config.h"
-#include "proxy/node/guard.h"
 #include "proxy/node/recovery/node_state.h"
 #include "proxy/node/recovery/recovery_status.h"
+#include "proxy/node/server_monitor.h"
 #include "runtime/setup/exit_status.h"
 
 namespace crane::node {
@@ -55,7 +55,7 @@ class StartingPoint {
   void replays_log() { recovered_by_ = "replay"; }
 
   bool at_checkpoint() const noexcept { return !directory_.empty(); }
-  // The server's processes come back; else a new server starts.
+  // The server's processes recover; else a new server starts.
   bool revives() const noexcept { return at_checkpoint() && upper_.empty(); }
   // It was to begin at a checkpoint, and runs all inputs again.
   bool runs_all_again() const noexcept { return config_.restore && !at_checkpoint(); }
@@ -70,7 +70,7 @@ class StartingPoint {
   const dmt::Carried& carried() const noexcept { return carried_; }
 
   // The server runs: its files get their names, and what was unpacked goes.  `why` is for people.
-  Outcome resume(dmt::Layout& layout, const Guard& guard, std::string& why);
+  Outcome resume(dmt::Layout& layout, const ServerMonitor& monitor, std::string& why);
   // True until resume().
   bool resumes() const noexcept { return !json_.empty(); }
 
@@ -82,7 +82,8 @@ class StartingPoint {
   enum class Attempt : std::uint8_t { kUsable, kUnusable, kOtherConfiguration };
   Attempt try_one(const checkpoint::Listed& one, const std::string& target);
   std::optional<std::string> changed_since(const std::string& path) const;
-  Outcome rename_open_files(dmt::Layout& layout, const Guard& guard, std::string& why) const;
+  Outcome rename_open_files(dmt::Layout& layout, const ServerMonitor& monitor,
+                            std::string& why) const;
   void cut_server_log() const;
   std::int64_t since_begin_us() const;
 

@@ -23,11 +23,11 @@
 #include "checkpoint/image.h"
 #include "checkpoint/orphans.h"
 #include "runtime/control/schema.h"
-#include "runtime/launcher/agent/agent_door.h"
+#include "runtime/launcher/agent/agent_socket.h"
 #include "runtime/launcher/child.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/node_setup.h"
-#include "runtime/launcher/returns.h"
+#include "runtime/launcher/restart_limiter.h"
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/preflight.h"
@@ -126,7 +126,7 @@ class HostAgent {
   void start(Begin how);
   void stop();
   bool has_checkpoint() const;
-  bool comes_back(int status);
+  bool recovers(int status);
   void look_after_return();
   bool stays_drained(int status);
   Json answer(const Json& request);
@@ -142,7 +142,7 @@ class HostAgent {
   void fail(const Error& problem);
 
   Wire wire_;
-  AgentDoor door_;
+  AgentSocket door_;
   setup::Parts parts_;
   setup::GroupDirectories directories_;
   GroupFile file_;
@@ -156,13 +156,13 @@ class HostAgent {
   int stop_signal_ = 0;      // the one that was sent last
   std::int64_t deadline_ms_ = 0, ask_ms_ = 0;
   int status_ = 0;
-  Returns returns_;
+  RestartLimiter returns_;
   // How its node ended, and its last words, before it was started to fetch a checkpoint.
   std::optional<std::pair<int, std::string>> before_fetch_;
   std::pair<int, std::string> ended_;  // how its last node ended, and its last words
   std::optional<int> drained_;         // how its node ended, which an operator wanted (AGENT-4)
   bool resumes_ = false;               // brought back, and does not serve yet
-  std::string in_vain_;                // why it did not come back
+  std::string in_vain_;                // why it did not recover
 };
 
 void HostAgent::fail(const Error& problem) {
@@ -201,12 +201,12 @@ void HostAgent::start(Begin how) {
   std::vector<std::string> words{parts_.node, "--config", directories_.host_dir() + "/group.toml",
                                  "--replica", std::to_string(replica_)};
   if (how == Begin::kAnew) fs::remove(drained_mark(), ignored);  // of the group's life before
-  // Memory is gone when all were stopped; here all begin anew together.
-  const bool anew = how == Begin::kAnew && file_.durability == "memory";
-  if (anew) words.push_back("--force-new-group");
+  // Memory is gone when all were stopped; here all restart together.
+  const bool fresh = how == Begin::kAnew && file_.durability == "memory";
+  if (fresh) words.push_back("--force-new-group");
   if (how == Begin::kFetched) words.push_back("--fetch");
   if (how == Begin::kForgets) words.push_back("--forget-log");
-  if (!spawn_child(words, Leash::kParent, node_)) {
+  if (!spawn_child(words, ParentDeathPolicy::kParent, node_)) {
     return fail(failure(Status::kSystem, "cannot start a node", parts_.node, strerror(errno),
                         "see the limits of this machine"));
   }
@@ -274,9 +274,9 @@ bool HostAgent::has_checkpoint() const {
   return kept && !kept.value().empty();
 }
 
-// A node that was killed, or fenced its replica, begins anew at its own newest checkpoint, or at
+// A node that was killed, or fenced its replica, restarts at its own newest checkpoint, or at
 // another replica's.
-bool HostAgent::comes_back(int status) {
+bool HostAgent::recovers(int status) {
   // A server that was not started, or did not check in in time, has been before, on this host.
   constexpr int kNotStarted = 67, kNeverCheckedIn = 68, kServerDied = 69, kFenced = 70;
   constexpr int kLagging = 73, kDiverged = 79, kTooFarBehind = 81;
@@ -287,9 +287,9 @@ bool HostAgent::comes_back(int status) {
   if (!helps || !has_served_ || stop_signal_ != 0) return false;
   const bool own = has_checkpoint();
   if (!own && file_.fabric == "shm") return false;
-  returns_.ended(code == kTooFarBehind ? Returns::End::kAsked
-                 : code == kServerDied ? Returns::End::kKilled
-                                       : Returns::End::kFailed,
+  returns_.ended(code == kTooFarBehind ? RestartLimiter::End::kAsked
+                 : code == kServerDied ? RestartLimiter::End::kKilled
+                                       : RestartLimiter::End::kFailed,
                  now_ms());
   if (node_.out >= 0) close(node_.out);
   node_.out = -1;
@@ -300,8 +300,8 @@ bool HostAgent::comes_back(int status) {
   const std::string command = "crane-ctl replica resume " + std::to_string(replica_);
   wire_.send({{"t", "line"},
               {"text", why +
-                           (own ? "; it comes back from its own checkpoint"
-                                : "; it comes back if another replica has a checkpoint") +
+                           (own ? "; it recovers from its own checkpoint"
+                                : "; it recovers if another replica has a checkpoint") +
                            (in_ms > 0 ? ", " + when_text(in_ms) + "; " + command +
                                             " on this host starts it at once"
                                       : std::string())}});
@@ -324,7 +324,7 @@ void HostAgent::look_after_return() {
 void HostAgent::on_node_end(int status) {
   lines_.read_from(node_.out, [this](const std::string& line) { said_ = line; });
   node_.pid = -1;
-  // What the node left (keepers that clean up) has become ours.
+  // What the node left (container supervisors that clean up) has become ours.
   const auto deadline = now_ms() + kLeftMs;
   while (now_ms() < deadline) {
     checkpoint::end_orphans(fs::path(directories_.host_dir()).parent_path());
@@ -337,7 +337,7 @@ void HostAgent::on_node_end(int status) {
   const auto before = std::exchange(before_fetch_, std::nullopt);
   if (before && WIFEXITED(status) && WEXITSTATUS(status) == kNoCheckpoint) {
     std::tie(status, said_) = *before;  // nobody has any: that is what ended it
-  } else if (comes_back(status)) {
+  } else if (recovers(status)) {
     return;
   }
   if (!done_ && !stays_drained(status)) leave(status);
@@ -396,8 +396,8 @@ Json HostAgent::resume(bool forgets) {
   said_.clear();
   in_vain_.clear();
   resumes_ = true;
-  const bool anew = forgets || (file_.durability == "memory" && !has_checkpoint());
-  start(anew ? Begin::kForgets : Begin::kHere);
+  const bool fresh = forgets || (file_.durability == "memory" && !has_checkpoint());
+  start(fresh ? Begin::kForgets : Begin::kHere);
   if (done_) return {{"ok", false}, {"error", "failed"}, {"message", "its node cannot be started"}};
   ask_ms_ = 0;
   wire_.send({{"t", "resumed"}});

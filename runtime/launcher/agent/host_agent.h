@@ -10,7 +10,7 @@
 //                 {"t":"problem","status":n,"text":"..."}     100 and above, as crane-run's
 //                 {"t":"status","role":"leader","view":n,"server":true,"ports":[[80,8080]]}
 //                 {"t":"line","text":"..."}                   the node said
-//                 {"t":"drained","why":""}   an operator ended it (why: it did not come back)
+//                 {"t":"drained","why":""}   an operator ended it (why: it did not recover)
 //                 {"t":"resumed"}            and brings it back
 //                 {"t":"ended","wait":n,"server_exit":n,"said":"...","log":"..."}
 //                 {"t":"stopped","groups":n}
@@ -28,7 +28,7 @@
 //     agent does, or when the connection is lost: no remote shell waits for a group that it has
 //     nothing to do with.
 // INVARIANT AGENT-4  a replica that an operator drained has no node until an operator brings it
-//     back, or its group is started again (agent_door.h).
+//     back, or its group is started again (agent_socket.h).
 
 namespace crane::launcher {
 

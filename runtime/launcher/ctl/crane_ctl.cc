@@ -158,7 +158,7 @@ struct ReplicaCommands {
 };
 
 ReplicaCommands declare_replica(CLI::App& app, Request& request) {
-  auto* replica = app.add_subcommand("replica", "one replica leaves for a while, or begins anew");
+  auto* replica = app.add_subcommand("replica", "one replica leaves for a while, or restarts");
   replica->require_subcommand(1);
   const auto one = [&](CLI::App& above, const char* name, const char* what) {
     auto* command = above.add_subcommand(name, what);
@@ -168,10 +168,10 @@ ReplicaCommands declare_replica(CLI::App& app, Request& request) {
   };
   auto* drain =
       one(*replica, "drain", "it hands the lead over; its server and node end, and are not missed");
-  auto* resume = one(*replica, "resume", "one that was drained, or is lost, comes back");
+  auto* resume = one(*replica, "resume", "one that was drained, or is lost, recovers");
   auto* replace =
       one(*replica, "replace", "in its own place: with nothing but a checkpoint, as a new member");
-  auto* restore = one(app, "restore", "a replica begins anew at a checkpoint");
+  auto* restore = one(app, "restore", "a replica restarts at a checkpoint");
   restore->add_option("name", request.checkpoint, "this one, VIEW.INDEX (default: the newest)");
   return {drain, resume, replace, restore};
 }

@@ -9,7 +9,7 @@
 #include "dmt/base/join.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/launcher/ctl/starter.h"
-#include "runtime/launcher/returns.h"
+#include "runtime/launcher/restart_limiter.h"
 #include "runtime/launcher/take_over.h"
 #include "runtime/launcher/text_table.h"
 #include "runtime/setup/preflight.h"

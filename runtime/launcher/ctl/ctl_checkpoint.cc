@@ -52,7 +52,7 @@ int checkpoint_now(const Request& request) {
         print("published: packed in " + ms("pack_us") + "\n");
         return 0;
       }
-      print("published: at rest after " + ms("rest_us") + ", held for " + ms("held_us") +
+      print("published: quiescent after " + ms("rest_us") + ", held for " + ms("held_us") +
             ", packed in " + ms("pack_us") + "\n");
       return 0;
     }

@@ -32,7 +32,7 @@ constexpr int kLooks = 10;                    // at one who has caught up, in a 
 std::string name_of(int replica) { return "replica " + std::to_string(replica); }
 
 // Says each thing once.
-class Teller {
+class ChangePrinter {
  public:
   void operator()(const std::string& text) {
     if (text != said_) print((said_ = text) + "\n");
@@ -87,7 +87,7 @@ int refuse(const std::string& group, const std::string& why) {
 // Hands the lead over when this replica has it.
 int hand_over(const Request& request, const std::string& group, int replica) {
   const auto deadline = now_ms() + kPatienceMs;
-  for (Teller tell; now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
+  for (ChangePrinter tell; now_ms() < deadline; poll(nullptr, 0, kLookEveryMs)) {
     const Json summary = summary_of(request, group);
     if (!summary["leader"].is_number()) continue;
     if (summary["leader"] != replica) return 0;
@@ -120,7 +120,7 @@ int drain(const Request& request, const std::string& group, int replica, Starter
   const auto deadline = now_ms() + kPatienceMs;
   bool asked = false;
   pid_t node = 0;
-  for (Teller tell;; poll(nullptr, 0, kLookEveryMs)) {
+  for (ChangePrinter tell;; poll(nullptr, 0, kLookEveryMs)) {
     const Json summary = summary_of(request, group);
     const Json row = row_of(summary, replica);
     const std::string state = text_in(row, "state");
@@ -158,7 +158,7 @@ int drain(const Request& request, const std::string& group, int replica, Starter
 std::string why_gone(const Request& request, const std::string& group, int replica,
                      std::int64_t& gone_ms) {
   if (gone_ms == 0) gone_ms = now_ms();
-  const std::string what = name_of(replica) + " did not come back";
+  const std::string what = name_of(replica) + " did not recover";
   const std::string see = "; see its node.log";
   const Told agent = tell_agent(request, group, replica, {{"do", "state"}});
   if (agent.status == 0 && !agent.message.empty()) return what + ": " + agent.message + see;
@@ -181,7 +181,7 @@ int wait_until_back(const Request& request, const std::string& group, int replic
   std::uint64_t goal = number_in(summary_of(request, group), "commit");
   std::int64_t gone_ms = 0;
   int looks = 0;
-  for (Teller tell;; poll(nullptr, 0, kLookEveryMs)) {
+  for (ChangePrinter tell;; poll(nullptr, 0, kLookEveryMs)) {
     const Json summary = summary_of(request, group);
     const Json row = row_of(summary, replica);
     if (text_in(row, "state") != "ok") {
@@ -206,7 +206,7 @@ int wait_until_back(const Request& request, const std::string& group, int replic
     std::uint64_t view = 0, wanted = 0;
     checkpoint::parse_name(request.checkpoint, view, wanted);
     if (!request.checkpoint.empty() && at != wanted) {
-      return refuse(group, name_of(replica) + " came back from entry " + std::to_string(at) +
+      return refuse(group, name_of(replica) + " recovered from entry " + std::to_string(at) +
                                ", not from " + request.checkpoint + "; its node.log says why");
     }
     print(name_of(replica) + " is back" +
@@ -349,7 +349,7 @@ int replace_member(const Request& request) {
   }
   bool leaving = false;
   std::uint64_t goal = 0;
-  for (Teller tell;; poll(nullptr, 0, kLookEveryMs)) {
+  for (ChangePrinter tell;; poll(nullptr, 0, kLookEveryMs)) {
     const auto answers = ask_all(request, group);
     const Json summary = summarise(group, answers);
     const Json members = list_in(summary, "members");
@@ -417,7 +417,7 @@ int resume_replica(const Request& request) {
   return bring_back(request, group, request.replica, starter, false);
 }
 
-// In its own place: it is drained, and comes back as somebody who has nothing but a checkpoint.
+// In its own place: it is drained, and recovers as somebody who has nothing but a checkpoint.
 int replace_replica(const Request& request) {
   std::string group;
   if (const int bad = choose_one(request, group); bad != 0) return bad;

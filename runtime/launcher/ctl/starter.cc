@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "runtime/launcher/agent/agent_door.h"
+#include "runtime/launcher/agent/agent_socket.h"
 #include "runtime/launcher/control_client.h"
 #include "runtime/setup/preflight.h"
 
@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 constexpr int kAskMs = 2'000;
 
 std::string door_of(const Request& request, const std::string& group, int replica) {
-  return request.home_of(group) + "/h" + std::to_string(replica) + "/" + kAgentDoor;
+  return request.home_of(group) + "/h" + std::to_string(replica) + "/" + kAgentSocket;
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ Told tell_agent(const Request& request, const std::string& group, int replica, c
 }
 
 Told tell_crane_run(const Request& request, const std::string& group, const Json& what) {
-  const std::string door = request.home_of(group) + "/" + kAgentDoor;
+  const std::string door = request.home_of(group) + "/" + kAgentSocket;
   std::string text;
   const Reply reply = ask_node(door, what.dump(), kAskMs, text);
   if (reply == Reply::kAnswer) return told_by(group, text);

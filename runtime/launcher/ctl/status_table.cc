@@ -7,7 +7,7 @@
 
 #include "dmt/base/join.h"
 #include "runtime/control/schema.h"
-#include "runtime/launcher/returns.h"
+#include "runtime/launcher/restart_limiter.h"
 #include "runtime/launcher/text_table.h"
 
 namespace crane::launcher {
@@ -243,7 +243,7 @@ std::string unsupported_of(const Json& row) {
   return kinds.empty() ? "" : "unsupported: " + joined(kinds) + "; runtime.log names them\n";
 }
 
-// The first few calls of one replica that came past libcrane.so, for people.
+// The first few calls of one replica that bypassed libcrane.so, for people.
 std::string unhooked_of(const Json& row) {
   std::string text = fmt::format("unhooked calls: {}\n", cell(row, "unhooked_calls"));
   for (const Json& u : list_in(row, "unhooked")) {
@@ -266,13 +266,13 @@ std::string unhooked_text(const Json& summary) {
 }
 
 // Of the first replica that tells: arrivals differ only while one is behind.
-std::string line_ups_text(const Json& summary) {
+std::string soft_barriers_text(const Json& summary) {
   for (const Json& row : summary["replicas"]) {
-    if (!row.contains("line_ups")) continue;
+    if (!row.contains("soft_barriers")) continue;
     std::string text;
-    for (const Json& l : list_in(row, "line_ups")) {
+    for (const Json& l : list_in(row, "soft_barriers")) {
       text +=
-          fmt::format("line-up {} ({}): {}; {} threads or {} us; {} arrivals in {} rounds\n",
+          fmt::format("soft barrier {} ({}): {}; {} threads or {} us; {} arrivals in {} rounds\n",
                       cell(l, "function"), cell(l, "origin"), cell(l, "state"), cell(l, "count"),
                       cell(l, "timeout_us"), cell(l, "arrivals"), cell(l, "rounds"));
     }
@@ -281,7 +281,7 @@ std::string line_ups_text(const Json& summary) {
   return "";
 }
 
-// Of a row, a text about what its replica comes back by; "": it has none.
+// Of a row, a text about what its replica recovers by; "": it has none.
 std::string of_recovery(const Json& row, const char* what) {
   const auto found = row.find("recovery");
   if (found == row.end() || !found->is_object()) return "";
@@ -290,7 +290,7 @@ std::string of_recovery(const Json& row, const char* what) {
 }
 
 // What the replicas of this machine made of checkpoints: the newest that was published, the newest
-// that was given up unless there is a later one, and who came back from one.
+// that was given up unless there is a later one, and who recovered from one.
 std::string checkpoints_text(const Json& summary) {
   const Json *published = nullptr, *failed = nullptr;
   std::uint64_t last = 0, gave_up = 0;
@@ -308,7 +308,7 @@ std::string checkpoints_text(const Json& summary) {
     }
     if (number(*found, "restored_at") > 0) {
       const bool restarted = of_recovery(row, "came_back_by") == "restart";
-      returned += fmt::format("replica {} came back from the checkpoint at entry {}{}\n",
+      returned += fmt::format("replica {} recovered from the checkpoint at entry {}{}\n",
                               cell(row, "replica"), number(*found, "restored_at"),
                               restarted ? ", with a new server on its files" : "");
     }
@@ -369,7 +369,7 @@ std::string returns_text(const Json& summary) {
     const auto found = row.find("returns");
     if (found == row.end() || !found->is_object()) continue;
     text += fmt::format(
-        "replica {} comes back {}, after {} ends in a row ({} starts it at once): {}\n",
+        "replica {} recovers {}, after {} ends in a row ({} starts it at once): {}\n",
         cell(row, "replica"), when_text(static_cast<std::int64_t>(number(*found, "next_in_ms"))),
         cell(*found, "attempts"), text_in(*found, "command"), text_in(*found, "why"));
   }
@@ -378,7 +378,7 @@ std::string returns_text(const Json& summary) {
                      : std::string());
 }
 
-// What a replica that is lost now would come back by, and who came back without a checkpoint.
+// What a replica that is lost now would recover by, and who recovered without a checkpoint.
 std::string recovery_text(const Json& summary) {
   const Json* best = nullptr;
   std::pair<std::uint64_t, bool> best_rank;
@@ -386,7 +386,7 @@ std::string recovery_text(const Json& summary) {
   for (const Json& row : summary["replicas"]) {
     if (of_recovery(row, "tier").empty()) continue;
     if (of_recovery(row, "came_back_by") == "replay") {
-      returned += "replica " + cell(row, "replica") + " came back by running all inputs again\n";
+      returned += "replica " + cell(row, "replica") + " recovered by running all inputs again\n";
     }
     // Who has tried knows why.
     const std::pair rank{number(row["recovery"], "entry"), !of_recovery(row, "refused").empty()};
@@ -487,7 +487,7 @@ std::string table_of(const Json& summary) {
   text += "\n" + table(kColumns, summary["replicas"]);
   text += serving_text(summary) + verified_text(summary) + election_text(summary);
   return text + returns_text(summary) + checkpoints_text(summary) + recovery_text(summary) +
-         analysis_text(summary) + line_ups_text(summary) + unhooked_text(summary);
+         analysis_text(summary) + soft_barriers_text(summary) + unhooked_text(summary);
 }
 
 Json members_json(const Json& summary) {

@@ -19,7 +19,7 @@ struct NodeAnswer {
   Reply reply = Reply::kAbsent;
   nlohmann::json status;  // when kAnswer
   nlohmann::json returns =
-      nullptr;  // of one that is away: how it comes back (returns.h); null: unknown
+      nullptr;  // of one that is away: how it recovers (returns.h); null: unknown
 };
 
 // As `crane-ctl schema status` has it: runtime/control/answers.h.  The nodes of this machine speak

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The group's analysis replica: it is let in once the group serves, comes back when its processes
+// The group's analysis replica: it is let in once the group serves, recovers when its processes
 // were killed, and is let go without anybody missing it.
 #include <unistd.h>
 
@@ -71,7 +71,7 @@ void Group::let_analysis_go(Replica& replica, const std::string& why) {
   write_state();
 }
 
-// Nothing is lost with it.  Who was killed comes back, and runs the log from its beginning if the
+// Nothing is lost with it.  Who was killed recovers, and runs the log from its beginning if the
 // others still have that.
 void Group::on_analysis_end(Replica& replica, int status) {
   if (is_gone(replica)) return;

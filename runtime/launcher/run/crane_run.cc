@@ -127,10 +127,10 @@ int main(int argc, char** argv) {
   }
   // A group that lasts is gone on with from its disk, where none of its nodes lives.
   const bool from_disk = options.lasts() && remains.living == 0;
-  const bool anew = !remains.record || options.force_new_group || from_disk;
-  if (!anew) take_surroundings(*remains.record);
+  const bool fresh = !remains.record || options.force_new_group || from_disk;
+  if (!fresh) take_surroundings(*remains.record);
   if (auto p = find_all(options, found); !p) return fail(p.error());
-  if (anew) return run_new(options, found);
+  if (fresh) return run_new(options, found);
   if (auto p = compare(*remains.record, options, found.parts, remains.living); !p) {
     return fail(p.error());
   }

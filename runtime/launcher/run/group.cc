@@ -55,7 +55,7 @@ Group::Group(const Options& options, const Parts& parts, const Profile& profile,
   for (int i = 0; i < options.places(); ++i) {
     replicas_.emplace_back();
     replicas_.back().number = i;
-    replicas_.back().returns = Returns(options.test_only_return_ms);
+    replicas_.back().returns = RestartLimiter(options.test_only_return_ms);
     replicas_.back().member = replicas_.back().votes = i < options.replicas;
   }
 }
@@ -221,7 +221,7 @@ void Group::serve() {
     if (fds[2].revents != 0) door_.answer([this](const Json& request) { return answer(request); });
     if (fds[0].revents != 0) on_signals();
   }
-  // What the nodes left (keepers that clean up) has become ours: wait for it.
+  // What the nodes left (container supervisors that clean up) has become ours: wait for it.
   const auto deadline = now_ms() + kExitTimeoutMs;
   while (now_ms() < deadline) {
     const pid_t left = waitpid(-1, nullptr, WNOHANG);

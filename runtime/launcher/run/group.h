@@ -34,11 +34,11 @@
 #include <string>
 #include <vector>
 
-#include "runtime/launcher/agent/agent_door.h"
+#include "runtime/launcher/agent/agent_socket.h"
 #include "runtime/launcher/lasting.h"
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
-#include "runtime/launcher/returns.h"
+#include "runtime/launcher/restart_limiter.h"
 #include "runtime/launcher/run/listeners.h"
 #include "runtime/launcher/run/unsaved.h"
 #include "runtime/launcher/take_over.h"
@@ -82,10 +82,10 @@ class Group {
     bool leads = false, ready = false, exited = false;
     bool member = false, votes = false;
     bool removed = false, drained = false;  // said by its node, which ends
-    std::optional<Begin> next;              // then it comes back so
+    std::optional<Begin> next;              // then it recovers so
     int exit_status = 0;                    // of its server, when `exited`
     bool by_signal = false;                 // its server's end
-    Returns returns;
+    RestartLimiter returns;
     std::int64_t asks_until_ms = 0;  // it waits for a checkpoint that was asked for, until then
     std::string told;                // of its return, last
     bool unheard = false;            // its node lives and has not answered us yet
@@ -109,7 +109,7 @@ class Group {
   bool somebody_is_unheard() const;
   void kill_unheard();
   nlohmann::json answer(const nlohmann::json& request);
-  // group_returns.cc
+  // group_restarts.cc
   bool returns(const Replica& replica) const;
   void plan_return(Replica& replica);
   void stops_returning(Replica& replica);
@@ -178,7 +178,7 @@ class Group {
   const Lasting& lasting_;
   Unsaved unsaved_;
   Listeners listeners_;
-  AgentDoor door_;
+  AgentSocket door_;
   std::vector<Replica> replicas_;
   Phase phase_ = Phase::kStarting;
   int signals_ = -1;  // signalfd

@@ -106,7 +106,7 @@ setup::GroupFile group_file_of(const Options& o) {
   f.profile = o.profile;
   f.mode = o.mode;
   f.detach = o.detach;
-  f.line_ups = o.line_ups;
+  f.soft_barriers = o.soft_barriers;
   f.binds = o.binds;
   f.shared_binds = o.shared_binds;
   f.data = o.data;
@@ -180,7 +180,7 @@ Outcome Hosts::connect(Host& host) {
   }
   words[0] = shell;
   words.insert(words.end(), {host.name, path_, "--host-agent"});
-  if (spawn_child(words, Leash::kPipes, host.shell)) return Done{};
+  if (spawn_child(words, ParentDeathPolicy::kPipes, host.shell)) return Done{};
   return failure(Status::kSystem, "cannot start the remote shell", words[0], strerror(errno),
                  "see the limits of this machine");
 }
@@ -469,7 +469,7 @@ void Hosts::on_ended(Host& host, const Json& message) {
   }
   if (host.server_exit >= 0) return on_server_end();
   host.problem = failure(status_of_end(wait), place_of(host), "its node is lost", cause,
-                         host.log.empty() ? "it comes back when the group is started again"
+                         host.log.empty() ? "it recovers when the group is started again"
                                           : "its log there: " + host.log);
   judge(host);
 }

@@ -20,7 +20,7 @@ void Hosts::on_drained(Host& host, const nlohmann::json& message) {
   const std::string why = message.at("why");
   if (phase_ != Phase::kStopping) {
     say(place_of(host) +
-        (why.empty() ? " is drained" : " did not come back, and is drained as before: " + why) +
+        (why.empty() ? " is drained" : " did not recover, and is drained as before: " + why) +
         "; crane-ctl replica resume " + std::to_string(host.number) + " there brings it back");
   }
   if (phase_ == Phase::kEnding) return on_server_end();

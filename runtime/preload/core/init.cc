@@ -25,7 +25,7 @@
 #include "runtime/preload/processes/fork.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/sockets/unreachable.h"
-#include "runtime/preload/threads/line_up_point.h"
+#include "runtime/preload/threads/soft_barrier_point.h"
 #include "runtime/preload/trap/system_call_trap.h"
 #include "runtime/preload/trap/vdso.h"
 
@@ -220,7 +220,7 @@ void initialise() noexcept {
   take_over_libc_view();
   forbid_tsc();
   install_probe_handler();
-  prepare_line_up_points();
+  prepare_soft_barrier_points();
   register_exit_handlers();
   start_image(after_exec);
   replace_random_bytes();

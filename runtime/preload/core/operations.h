@@ -17,7 +17,7 @@ enum class Op : std::uint32_t {
   kForkDone,
   kChildStart,
   kExecDone,
-  kLineUp,
+  kSoftBarrier,
   kSection,
   kCount,
 };

@@ -4,8 +4,9 @@
 // what the library relies on in the kernel (README.md has the list).
 //
 // The node raises SchedulerState::restores before the restore.  All threads were asleep in
-// dmt::await_turn() when they were saved (dmt/rest.h), so that looking there, and where a thread
-// begins, is enough: nothing is looked at on the way out of Crane, and a call costs what it did.
+// dmt::await_turn() when they were saved (dmt/quiescence.h), so that looking there, and where a
+// thread begins, is enough: nothing is looked at on the way out of Crane, and a call costs what it
+// did.
 //
 // INVARIANT RESTORE-1  No thread of a restored process leaves Crane before its system calls are
 //               looked at, RDTSC is a fault and the vDSO is ours again.

@@ -28,9 +28,9 @@ void scatter(const Buffers& buffers, const void* data, std::size_t size) noexcep
 ssize_t read_count(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
   if (buffers.total < sizeof(std::uint64_t)) return -EINVAL;
   dmt::CounterState& c = turn.w.files[file].counter;
-  const Patience patience = vsock::patience_of(turn.w, file, 0, 0);
+  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
   while (c.count == 0) {
-    const int error = await_change(turn, fd, file, patience);
+    const int error = await_change(turn, fd, file, policy);
     if (error < 0) return error;
   }
   const std::uint64_t given = c.semaphore ? 1 : c.count;
@@ -49,9 +49,9 @@ ssize_t write_event(Turn& turn, int fd, std::uint32_t file, const Buffers& buffe
   }
   if (added == UINT64_MAX) return -EINVAL;
   dmt::CounterState& c = turn.w.files[file].counter;
-  const Patience patience = vsock::patience_of(turn.w, file, 0, 0);
+  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
   while (added > kEventMax - c.count) {
-    const int error = await_change(turn, fd, file, patience);
+    const int error = await_change(turn, fd, file, policy);
     if (error < 0) return error;
   }
   c.count += added;
@@ -84,12 +84,12 @@ int take(dmt::Layout& w, std::uint64_t mask, struct signalfd_siginfo& out) noexc
 ssize_t read_signals(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
   if (buffers.total < sizeof(struct signalfd_siginfo)) return -EINVAL;
   FileRecord& f = turn.w.files[file];
-  const Patience patience = vsock::patience_of(turn.w, file, 0, 0);
+  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
   struct signalfd_siginfo info;
   while (take(turn.w, f.counter.signal_mask, info) == 0) {
     f.counter.count = 0;
     dmt::refresh_readiness(turn.w, file, false);
-    const int error = await_object(turn, fd, file, dmt::signal_object(self.process), patience);
+    const int error = await_object(turn, fd, file, dmt::signal_object(self.process), policy);
     if (error < 0) return error;
   }
   std::size_t done = 0;

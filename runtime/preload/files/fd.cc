@@ -27,18 +27,18 @@ void wake_waiters(dmt::Layout& w, std::uint32_t file) noexcept {
 }  // namespace
 
 int await_object(Turn& turn, int fd, std::uint32_t file, std::uint64_t object,
-                 const Patience& patience) noexcept {
-  if (patience.nonblocking) return -EAGAIN;
+                 const WaitPolicy& policy) noexcept {
+  if (policy.nonblocking) return -EAGAIN;
   const std::uint32_t generation = turn.w.files[file].generation;
-  const dmt::WakeReason why = turn.wait(object, patience.deadline_ns);
+  const dmt::WakeReason why = turn.wait(object, policy.deadline_ns);
   if (why == dmt::WakeReason::kTimeout) return -EAGAIN;
-  if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(patience.restarts)) return -EINTR;
+  if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(policy.restarts)) return -EINTR;
   const bool same = bound_file(fd) == file && turn.w.files[file].generation == generation;
   return same ? 0 : -EBADF;
 }
 
-int await_change(Turn& turn, int fd, std::uint32_t file, const Patience& patience) noexcept {
-  return await_object(turn, fd, file, turn.w.files[file].object, patience);
+int await_change(Turn& turn, int fd, std::uint32_t file, const WaitPolicy& policy) noexcept {
+  return await_object(turn, fd, file, turn.w.files[file].object, policy);
 }
 
 int bind_new(Turn& turn, long fd, std::uint32_t file) noexcept {

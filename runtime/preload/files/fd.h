@@ -65,7 +65,7 @@ auto at_turn(Op op, Call call) noexcept {
 // --- blocking ------------------------------------------------------------------------------------
 
 // How a call waits: not at all, until a virtual deadline, and whether SA_RESTART applies to it.
-struct Patience {
+struct WaitPolicy {
   bool nonblocking = false;
   bool restarts = true;
   std::int64_t deadline_ns = dmt::kNoDeadline;
@@ -73,9 +73,9 @@ struct Patience {
 
 // Blocks until the file's readiness changes.  0: look again; else -EAGAIN, -EINTR, or -EBADF when
 // `fd` does not refer to the file any more.
-int await_change(Turn& turn, int fd, std::uint32_t file, const Patience& patience) noexcept;
+int await_change(Turn& turn, int fd, std::uint32_t file, const WaitPolicy& policy) noexcept;
 int await_object(Turn& turn, int fd, std::uint32_t file, std::uint64_t object,
-                 const Patience& patience) noexcept;
+                 const WaitPolicy& policy) noexcept;
 
 // --- binding -------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The entries of a directory in one order: by name (rule 20).  The kernel's order is that of
-// creation, or of a hash that each file system seeds anew.
+// creation, or of a hash that each file system seeds again.
 //
 // Threads: one at a time for one listing, and for one descriptor.  Nothing here touches errno.
 

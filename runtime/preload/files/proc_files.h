@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What a program reads below /proc of itself and of its machine: its memory, its processor time,
-// the load.  The kernel's answers are each replica's own, so these files are written anew at each
+// the load.  The kernel's answers are each replica's own, so these files are written again at each
 // opening, as the constant machine of wrap_host.cc would tell them, and a process of a constant
 // size.
 //

@@ -71,9 +71,9 @@ int wait_until(Turn& turn, int ep, struct epoll_event* e, int n,
   if (epoll == 0) return no_epoll(ep);
   if (n <= 0) return -EINVAL;
   dmt::EpollReady ready[kEventsMax];
-  Patience patience;
-  patience.restarts = kNeverRestarts;
-  patience.deadline_ns = deadline_ns;
+  WaitPolicy policy;
+  policy.restarts = kNeverRestarts;
+  policy.deadline_ns = deadline_ns;
   for (;;) {
     const std::uint32_t count = dmt::epoll_collect(
         turn.w, epoll, ready, static_cast<std::uint32_t>(std::min(n, kEventsMax)));
@@ -86,7 +86,7 @@ int wait_until(Turn& turn, int ep, struct epoll_event* e, int n,
       turn.yield();  // rule 11: repeated polls let the others go
       return 0;
     }
-    const int error = await_change(turn, ep, epoll, patience);
+    const int error = await_change(turn, ep, epoll, policy);
     if (error == -EAGAIN) return 0;
     if (error < 0) return error;
   }

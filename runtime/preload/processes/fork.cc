@@ -28,8 +28,8 @@
 #include "runtime/preload/files/flushing.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/threads/fairness.h"
-#include "runtime/preload/threads/line_up.h"
 #include "runtime/preload/threads/semaphore_undo.h"
+#include "runtime/preload/threads/soft_barrier.h"
 
 namespace crane {
 namespace {
@@ -94,7 +94,7 @@ void in_child() noexcept {
   forget_other_threads();
   forget_reservations();
   forget_flushes();
-  forget_line_ups();
+  forget_soft_barriers();
   if (self.entry == nullptr) {
     self.entry = add_thread(real::pthread_self(), self.slot, false);
   }

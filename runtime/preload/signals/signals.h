@@ -14,7 +14,7 @@ namespace crane {
 
 // Handlers in the kernel for faults: SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS.
 void install_fault_handlers() noexcept;
-// Lets the node look at a thread that may stand still (the stall rule, dmt/stall.h; probe.cc).
+// Lets the node look at a thread that may be stalled (the stall rule, dmt/stall.h; probe.cc).
 void install_probe_handler() noexcept;
 
 // exec: handlers fall back to the default.  REQUIRES the turn.

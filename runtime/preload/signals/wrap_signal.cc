@@ -18,7 +18,7 @@
 #include "runtime/preload/processes/fork.h"
 #include "runtime/preload/signals/signal_stack.h"
 #include "runtime/preload/signals/signals.h"
-#include "runtime/preload/threads/line_up_point.h"
+#include "runtime/preload/threads/soft_barrier_point.h"
 #include "runtime/preload/trap/system_call_trap.h"
 #include "runtime/preload/trap/vdso.h"
 
@@ -215,7 +215,7 @@ void take_fault(int signo, siginfo_t* info, void* context) noexcept {
   run_fault_handler(signo, info, context);
 }
 
-// A system call or a line-up that came as a signal.  It may block.
+// A system call or a soft barrier that came as a signal.  It may block.
 void answer_call(int signo, siginfo_t* info, void* context) noexcept {
   {
     signal_stack::Operation operation(context);

@@ -253,14 +253,15 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int fl
   const int bad = make_buffers(m.msg_iov, m.msg_iovlen, b);
   if (bad < 0) return bad;
   if ((flags & MSG_ERRQUEUE) != 0) return -EAGAIN;
-  const Patience patience = vsock::patience_of(turn.w, file, flags, vsock::receive_timeout(file));
+  const WaitPolicy policy =
+      vsock::wait_policy_of(turn.w, file, flags, vsock::receive_timeout(file));
   m.msg_controllen = 0;
   m.msg_flags = 0;
   while (state(turn.w, file).first == 0) {
     const int pending = take_error(turn.w, file);
     if (pending != 0) return -pending;
     if (state(turn.w, file).shut_read) return 0;
-    const int error = await_change(turn, fd, file, patience);
+    const int error = await_change(turn, fd, file, policy);
     if (error < 0) return error;
   }
   const dmt::DatagramHeader header = dmt::first_datagram(turn.w, file);

@@ -42,12 +42,12 @@ std::uint32_t target_of(const dmt::Layout& w, int fd, const struct msghdr& m) no
 
 // 0: try again; else a negative error number.
 int wait(Turn& turn, int fd, std::uint32_t file, std::uint32_t awaited,
-         const Patience& patience) noexcept {
-  if (patience.nonblocking) return -EAGAIN;
-  Patience part = patience;
-  part.deadline_ns = std::min(patience.deadline_ns, deadline_after(turn.w, kLookAgainNs));
+         const WaitPolicy& policy) noexcept {
+  if (policy.nonblocking) return -EAGAIN;
+  WaitPolicy part = policy;
+  part.deadline_ns = std::min(policy.deadline_ns, deadline_after(turn.w, kLookAgainNs));
   const int error = await_object(turn, fd, file, turn.w.files[awaited].object, part);
-  const bool looks_again = error == -EAGAIN && turn.now() < patience.deadline_ns;
+  const bool looks_again = error == -EAGAIN && turn.now() < policy.deadline_ns;
   return looks_again ? 0 : error;
 }
 
@@ -87,7 +87,8 @@ int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept {
 }
 
 ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int flags) noexcept {
-  const Patience patience = vsock::patience_of(turn.w, file, flags, vsock::receive_timeout(file));
+  const WaitPolicy policy =
+      vsock::wait_policy_of(turn.w, file, flags, vsock::receive_timeout(file));
   for (;;) {
     const long result = raw_syscall(SYS_recvmsg, fd, &m, flags | MSG_DONTWAIT);
     set_readable(turn.w, file, is_readable(fd), false);
@@ -98,13 +99,13 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int fl
       dmt::signal(turn.w, turn.w.files[file].object, dmt::kAll);
       return result;
     }
-    const int error = wait(turn, fd, file, file, patience);
+    const int error = wait(turn, fd, file, file, policy);
     if (error < 0) return error;
   }
 }
 
 ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& m, int flags) noexcept {
-  const Patience patience = vsock::patience_of(turn.w, file, flags, vsock::send_timeout(file));
+  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, flags, vsock::send_timeout(file));
   const bool is_unix = turn.w.files[file].port == AF_UNIX;
   for (;;) {
     const long result = raw_syscall(SYS_sendmsg, fd, &m, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -119,7 +120,7 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& m, int
       const int error = stream::note_sent_rights(turn, target, m);
       return error < 0 ? error : result;
     }
-    const int error = wait(turn, fd, file, target != 0 ? target : file, patience);
+    const int error = wait(turn, fd, file, target != 0 ? target : file, policy);
     if (error < 0) return error;
   }
 }

@@ -36,14 +36,14 @@ bool keeps_messages(const FileRecord& f) noexcept {
 
 // How much a read may take, once there is something or the end; or a negative error.
 std::int64_t readable(Turn& turn, int fd, std::uint32_t file, std::size_t wanted,
-                      const Patience& patience) noexcept {
+                      const WaitPolicy& policy) noexcept {
   for (;;) {
     const FileRecord& f = turn.w.files[file];
     const dmt::StreamState& s = f.stream;
     const bool at_end = s.peer == 0 || s.peer_shut_write || s.shut_read;
     if (at_end || (s.bytes > 0 && keeps_messages(f))) return static_cast<std::int64_t>(wanted);
     if (s.bytes > 0) return static_cast<std::int64_t>(std::min<std::uint64_t>(s.bytes, wanted));
-    const int error = await_change(turn, fd, file, patience);
+    const int error = await_change(turn, fd, file, policy);
     if (error < 0) return error;
   }
 }
@@ -102,7 +102,7 @@ std::size_t sendable(const dmt::Layout& w, const FileRecord& f, std::size_t left
 // The loop of all writes: `call(vectors, count)` is the kernel's part.
 template <typename Call>
 ssize_t write_all(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers,
-                  const Patience& patience, bool quiet, Call call) noexcept {
+                  const WaitPolicy& policy, bool quiet, Call call) noexcept {
   Cursor cursor(buffers);
   std::size_t done = 0;
   bool sent_empty = false;
@@ -129,7 +129,7 @@ ssize_t write_all(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers
     }
     if (done == buffers.total) return static_cast<ssize_t>(done);
     if (n > 0 && space(turn.w, turn.w.files[file].stream) > 0) continue;
-    const int error = await_change(turn, fd, file, patience);
+    const int error = await_change(turn, fd, file, policy);
     if (error < 0) return done > 0 ? static_cast<ssize_t>(done) : error;
   }
 }
@@ -206,8 +206,8 @@ ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noe
     return receive(turn, fd, file, message, 0);
   }
   if (buffers.total == 0) return 0;
-  const Patience patience = vsock::patience_of(turn.w, file, 0, 0);
-  const std::int64_t limit = readable(turn, fd, file, buffers.total, patience);
+  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
+  const std::int64_t limit = readable(turn, fd, file, buffers.total, policy);
   if (limit < 0) return limit;
   struct iovec vectors[kVectorsMax];
   const std::size_t count = Cursor(buffers).clip(static_cast<std::size_t>(limit), vectors);
@@ -226,8 +226,8 @@ ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) no
     return send(turn, fd, file, message, 0);
   }
   if (buffers.total == 0) return 0;
-  const Patience patience = vsock::patience_of(turn.w, file, 0, 0);
-  return write_all(turn, fd, file, buffers, patience, false,
+  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
+  return write_all(turn, fd, file, buffers, policy, false,
                    [fd](const struct iovec* v, std::size_t count) {
                      return raw_syscall(SYS_writev, fd, v, count);
                    });
@@ -241,7 +241,8 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
   const FileRecord& f = turn.w.files[file];
   const bool whole = keeps_messages(f);
   if (buffers.total == 0 && !whole && message.msg_controllen == 0) return 0;
-  const Patience patience = vsock::patience_of(turn.w, file, flags, vsock::receive_timeout(file));
+  const WaitPolicy policy =
+      vsock::wait_policy_of(turn.w, file, flags, vsock::receive_timeout(file));
   // A call goes on until so much is there; MSG_PEEK takes what it finds.
   const std::size_t enough = (flags & MSG_PEEK) != 0 || whole ? 0
                              : (flags & MSG_WAITALL) != 0
@@ -250,7 +251,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
   Cursor cursor(buffers);
   std::size_t done = 0;
   for (;;) {
-    const std::int64_t limit = readable(turn, fd, file, buffers.total - done, patience);
+    const std::int64_t limit = readable(turn, fd, file, buffers.total - done, policy);
     if (limit < 0) return done > 0 ? static_cast<ssize_t>(done) : limit;
     struct iovec vectors[kVectorsMax];
     struct msghdr part = message;
@@ -284,11 +285,11 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& messag
   const int bad = make_buffers(message.msg_iov, message.msg_iovlen, buffers);
   if (bad < 0) return bad;
   if (message.msg_namelen != 0 && message.msg_name != nullptr) return -EISCONN;
-  const Patience patience = vsock::patience_of(turn.w, file, flags, vsock::send_timeout(file));
+  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, flags, vsock::send_timeout(file));
   const int kernel_flags = flags | MSG_DONTWAIT | MSG_NOSIGNAL;
   bool first = true;
   const bool rights = carries_rights(message);
-  return write_all(turn, fd, file, buffers, patience, (flags & MSG_NOSIGNAL) != 0,
+  return write_all(turn, fd, file, buffers, policy, (flags & MSG_NOSIGNAL) != 0,
                    [&](struct iovec* v, std::size_t count) {
                      struct msghdr part = message;
                      part.msg_iov = v;

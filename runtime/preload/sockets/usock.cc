@@ -162,15 +162,15 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
   if (f.kind == FileKind::kUnixStream) return -EISCONN;
   if (f.kind != FileKind::kUnixSocket || !is_named(a, n)) return -EINVAL;
   const std::uint64_t name = name_hash(a, n);
-  const Patience patience = vsock::patience_of(turn.w, file, 0, vsock::send_timeout(file));
+  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, vsock::send_timeout(file));
   std::uint32_t listener = 0;
   for (;;) {
     listener = find_named(turn.w, FileKind::kUnixListener, name);
     if (listener == 0) return refuse_outside(a);
     const dmt::ListenerState& l = turn.w.files[listener].listener;
     if (l.queued <= l.backlog) break;
-    if (patience.nonblocking) return -EAGAIN;
-    const int error = await_object(turn, fd, file, turn.w.files[listener].object, patience);
+    if (policy.nonblocking) return -EAGAIN;
+    const int error = await_object(turn, fd, file, turn.w.files[listener].object, policy);
     if (error < 0) return error;
   }
   if (turn.w.files[listener].port != f.port) return -EPROTOTYPE;
@@ -193,9 +193,9 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
            int flags) noexcept {
   if ((flags & ~kTypeFlags) != 0) return -EINVAL;
   if (turn.w.files[file].kind != FileKind::kUnixListener) return -EINVAL;
-  const Patience patience = vsock::patience_of(turn.w, file, 0, vsock::receive_timeout(file));
+  const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, vsock::receive_timeout(file));
   while (turn.w.files[file].listener.head == 0) {
-    const int error = await_change(turn, fd, file, patience);
+    const int error = await_change(turn, fd, file, policy);
     if (error < 0) return error;
   }
   long number;

@@ -240,9 +240,9 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
   if ((flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != 0) return -EINVAL;
   FileRecord& f = turn.w.files[file];
   if (f.kind != FileKind::kListener) return -EINVAL;
-  const Patience patience = patience_of(turn.w, file, 0, receive_timeout(file));
+  const WaitPolicy policy = wait_policy_of(turn.w, file, 0, receive_timeout(file));
   while (f.listener.head == 0) {
-    const int error = await_change(turn, fd, file, patience);
+    const int error = await_change(turn, fd, file, policy);
     if (error < 0) return error;
     if (f.kind != FileKind::kListener) return -EINVAL;
   }
@@ -293,9 +293,9 @@ int name(std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* size) 
 
 // --- data ----------------------------------------------------------------------------------------
 
-Patience patience_of(const dmt::Layout& w, std::uint32_t file, int flags,
-                     std::int64_t timeout_ns) noexcept {
-  Patience p;
+WaitPolicy wait_policy_of(const dmt::Layout& w, std::uint32_t file, int flags,
+                          std::int64_t timeout_ns) noexcept {
+  WaitPolicy p;
   p.nonblocking = w.files[file].nonblocking || (flags & MSG_DONTWAIT) != 0;
   if (timeout_ns > 0) {
     p.deadline_ns = deadline_after(w, timeout_ns);
@@ -311,21 +311,21 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers,
   if ((flags & MSG_ERRQUEUE) != 0) return -EAGAIN;
   if (buffers.total == 0) return 0;
   dmt::ConnectionState& c = connection(turn.w, file);
-  const Patience patience = patience_of(turn.w, file, flags, receive_timeout(file));
+  const WaitPolicy policy = wait_policy_of(turn.w, file, flags, receive_timeout(file));
   const bool all = (flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0;
   Cursor cursor(buffers);
   std::size_t done = 0;
   for (;;) {
     const std::uint64_t there = dmt::readable_bytes(turn.w, file);
     const std::uint64_t enough = std::min<std::uint64_t>(c.low_water, buffers.total - done);
-    if (there >= enough || (there > 0 && (at_end(c) || c.reset || patience.nonblocking))) {
+    if (there >= enough || (there > 0 && (at_end(c) || c.reset || policy.nonblocking))) {
       done += take(turn.w, file, cursor, buffers.total - done, flags);
       if (!all || done == buffers.total) return static_cast<ssize_t>(done);
     }
     if (done > 0 && (c.reset || at_end(c))) return static_cast<ssize_t>(done);
     if (c.reset) return -take_error(c);
     if (at_end(c)) return 0;
-    const int error = await_change(turn, fd, file, patience);
+    const int error = await_change(turn, fd, file, policy);
     if (error < 0) return done > 0 ? static_cast<ssize_t>(done) : error;
   }
 }
@@ -337,7 +337,7 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, int
     return kind == FileKind::kSocket ? -EPIPE : -ENOTCONN;
   }
   dmt::ConnectionState& c = connection(turn.w, file);
-  const Patience patience = patience_of(turn.w, file, flags, send_timeout(file));
+  const WaitPolicy policy = wait_policy_of(turn.w, file, flags, send_timeout(file));
   Cursor cursor(buffers);
   std::size_t done = 0;
   for (;;) {
@@ -348,7 +348,7 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, int
     const std::size_t n = std::min<std::uint64_t>(buffers.total - done, space);
     if (n > 0) done += put(turn.w, file, cursor, buffers, n);
     if (done == buffers.total) return static_cast<ssize_t>(done);
-    const int error = await_change(turn, fd, file, patience);
+    const int error = await_change(turn, fd, file, policy);
     if (error < 0) return done > 0 ? static_cast<ssize_t>(done) : error;
   }
 }

@@ -50,7 +50,7 @@ std::uint32_t low_water(std::uint32_t file) noexcept;
 bool reuses_port(std::uint32_t file) noexcept;
 
 // How a data call on `file` waits: the descriptor's mode, MSG_DONTWAIT, the time-out.
-Patience patience_of(const dmt::Layout& w, std::uint32_t file, int flags,
-                     std::int64_t timeout_ns) noexcept;
+WaitPolicy wait_policy_of(const dmt::Layout& w, std::uint32_t file, int flags,
+                          std::int64_t timeout_ns) noexcept;
 
 }  // namespace crane::vsock

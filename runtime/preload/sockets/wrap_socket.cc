@@ -81,7 +81,7 @@ int name_of(Turn& turn, long number, int fd, bool of_peer, struct sockaddr* a,
 }
 
 // How long and for how much a call waits is ours also of unix sockets.
-bool is_patience(int level, int name) noexcept {
+bool is_timeout(int level, int name) noexcept {
   return level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO || name == SO_RCVLOWAT);
 }
 
@@ -177,7 +177,7 @@ int getsockopt(int fd, int level, int name, void* value, socklen_t* n) {
   const std::uint32_t file = bound_file(fd);
   if (file == 0) return finish_int(turn, plain_call(SYS_getsockopt, fd, level, name, value, n));
   const FileKind kind = turn.w.files[file].kind;
-  if (is_virtual(kind) || (is_kernels(kind) && is_patience(level, name))) {
+  if (is_virtual(kind) || (is_kernels(kind) && is_timeout(level, name))) {
     return finish_int(turn, vsock::get_option(file, level, name, value, n));
   }
   if (kind == FileKind::kDatagram) {
@@ -192,7 +192,7 @@ int setsockopt(int fd, int level, int name, const void* value, socklen_t n) {
   const std::uint32_t file = bound_file(fd);
   if (file == 0) return finish_int(turn, plain_call(SYS_setsockopt, fd, level, name, value, n));
   const FileKind kind = turn.w.files[file].kind;
-  if (is_virtual(kind) || (is_kernels(kind) && is_patience(level, name))) {
+  if (is_virtual(kind) || (is_kernels(kind) && is_timeout(level, name))) {
     return finish_int(turn, vsock::set_option(turn, file, level, name, value, n));
   }
   if (kind == FileKind::kDatagram) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a server may tell us about itself: hints/crane.h.  Exported by name, not interposed.
-#include "runtime/preload/threads/line_up.h"
+#include "runtime/preload/threads/soft_barrier.h"
 
 #include <cstddef>
 
@@ -13,11 +13,11 @@
 namespace crane {
 namespace {
 
-constexpr std::size_t kLineUps = 16;  // CRANE_LINE_UPS
-// Changed only while holding the turn; fork copies them (line_up.h).
-dmt::LineUp line_ups[kLineUps];
+constexpr std::size_t kSoftBarriers = 16;  // CRANE_SOFT_BARRIERS
+// Changed only while holding the turn; fork copies them (soft_barrier.h).
+dmt::SoftBarrier soft_barriers[kSoftBarriers];
 
-void release(dmt::Layout& w, dmt::LineUp& l, std::uint64_t object) noexcept {
+void release(dmt::Layout& w, dmt::SoftBarrier& l, std::uint64_t object) noexcept {
   l.arrived = 0;
   ++l.round;
   dmt::signal(w, object, dmt::kAll);
@@ -25,8 +25,8 @@ void release(dmt::Layout& w, dmt::LineUp& l, std::uint64_t object) noexcept {
 
 }  // namespace
 
-void line_up(dmt::LineUp& l, std::uint64_t object) noexcept {
-  Turn turn(Op::kLineUp);
+void soft_barrier(dmt::SoftBarrier& l, std::uint64_t object) noexcept {
+  Turn turn(Op::kSoftBarrier);
   ++l.arrivals;
   if (l.count <= 1) return;
   if (++l.arrived >= l.count) {
@@ -45,32 +45,32 @@ void line_up(dmt::LineUp& l, std::uint64_t object) noexcept {
   turn.result(static_cast<std::uint64_t>(round));
 }
 
-void forget_line_ups() noexcept {
-  for (dmt::LineUp& l : line_ups) l.arrived = 0;
+void forget_soft_barriers() noexcept {
+  for (dmt::SoftBarrier& l : soft_barriers) l.arrived = 0;
 }
 
 }  // namespace crane
 
-CRANE_HINT crane_hint_line_up_init(unsigned which, unsigned count, unsigned timeout_us) {
-  if (!crane::is_outside() || which >= crane::kLineUps) return;
+CRANE_HINT crane_hint_soft_barrier_init(unsigned which, unsigned count, unsigned timeout_us) {
+  if (!crane::is_outside() || which >= crane::kSoftBarriers) return;
   crane::InsideCrane inside;
-  crane::Turn turn(crane::Op::kLineUp);
-  crane::dmt::LineUp& l = crane::line_ups[which];
+  crane::Turn turn(crane::Op::kSoftBarrier);
+  crane::dmt::SoftBarrier& l = crane::soft_barriers[which];
   if (l.arrived != 0) crane::release(turn.w, l, crane::object_of(&l, false));
   l.count = count;
   l.timeout_us = timeout_us;
 }
 
-CRANE_HINT crane_hint_line_up(unsigned which) {
-  if (!crane::is_outside() || which >= crane::kLineUps) return;
+CRANE_HINT crane_hint_soft_barrier(unsigned which) {
+  if (!crane::is_outside() || which >= crane::kSoftBarriers) return;
   crane::InsideCrane inside;
-  crane::dmt::LineUp& l = crane::line_ups[which];
-  crane::line_up(l, crane::object_of(&l, false));
+  crane::dmt::SoftBarrier& l = crane::soft_barriers[which];
+  crane::soft_barrier(l, crane::object_of(&l, false));
 }
 
 CRANE_HINT crane_hint_section(int begins) {
   if (!crane::is_outside()) return;
   crane::InsideCrane inside;
-  crane::Turn turn(crane::Op::kSection);  // comes back first if it was away
+  crane::Turn turn(crane::Op::kSection);  // rejoins first if it was away
   if (begins != 0) turn.detach();
 }

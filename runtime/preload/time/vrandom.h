@@ -12,7 +12,7 @@ namespace crane {
 
 void virtual_random(void* buffer, std::size_t size) noexcept;
 
-// The thread got another slot (fork): its stream starts anew.
+// The thread got another slot (fork): its stream restarts.
 void restart_random() noexcept;
 
 // One ChaCha20 block (RFC 8439): exposed for the test against its vectors.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a system call is by its number: for syscall(2), and for the calls that come past libc
+// What a system call is by its number: for syscall(2), and for the calls that bypass libc
 // (net.h).  The table is system_calls.def.
 //
 // Threads: any with a slot, inside of Crane, holding no turn.

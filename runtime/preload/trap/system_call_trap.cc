@@ -140,7 +140,7 @@ const char* what_became(dmt::Outcome outcome) noexcept {
               << call.object << " did not come through libcrane.so";
   }
   if (record != dmt::kNoRecord) dmt::note_stopped(*world, record);
-  dmt::fence(*world, "strict mode, and a system call came past libcrane.so");
+  dmt::fence(*world, "strict mode, and a system call bypassed libcrane.so");
 }
 
 void count(long number, dmt::Outcome outcome, std::uintptr_t address) noexcept {
@@ -219,7 +219,7 @@ void arm_net() noexcept {
   is_blind = true;
   world->unhooked.blind.fetch_add(1, std::memory_order_relaxed);
   {
-    Message() << "this kernel has no Syscall User Dispatch: calls that come past libc are not "
+    Message() << "this kernel has no Syscall User Dispatch: calls that bypass libc are not "
                  "seen (error "
               << -error << ")";
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The net under the wrappers: system calls that come past libc (inline assembly, a library with
+// The net under the wrappers: system calls that bypass libc (inline assembly, a library with
 // calls of its own, code made at run time) are caught by the kernel, by Syscall User Dispatch.
 //
 //   from libc's text             not looked at: what libc calls for us or for itself, at no cost

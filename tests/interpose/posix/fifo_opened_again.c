@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A FIFO goes on after its reader has gone and come back; in between a writer gets EPIPE.
+// A FIFO goes on after its reader has gone and rejoin; in between a writer gets EPIPE.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/stat.h>

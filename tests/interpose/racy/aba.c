@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A free list by index, without tags: between a look and the swap the same index comes back.
+// A free list by index, without tags: between a look and the swap the same index rejoins.
 #include "racy.h"
 
 enum { kNodes = 8 };
@@ -35,7 +35,7 @@ int main(void) {
   for (int i = 1; i < kNodes; ++i) next_of[i] = i + 1;
   atomic_store(&first, 1);
   run_threads(4, run);
-  printf("taken %ld %ld %ld %ld, came back %ld\n", taken[0], taken[1], taken[2], taken[3],
+  printf("taken %ld %ld %ld %ld, rejoined %ld\n", taken[0], taken[1], taken[2], taken[3],
          suspicious);
   return 0;
 }

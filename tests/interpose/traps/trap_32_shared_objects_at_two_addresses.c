@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process-shared mutex, condition and semaphore in a file that parent and child map anew, at
+// A process-shared mutex, condition and semaphore in a file that parent and child map again, at
 // different addresses: they are the same objects.
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -275,11 +275,11 @@ TEST_CASE("container: a second one of the same name is refused", "[container]") 
   CHECK(first.wait(0).error().code == Code::kBusy);
 }
 
-TEST_CASE("container: a return waits for the keeper that had its name", "[container]") {
+TEST_CASE("container: a return waits for the supervisor that had its name", "[container]") {
   if (!containers_work("container: waits for its name")) return;
   Fixture f("echo ready; sleep 1000");
-  f.options.awaits_old_keeper = true;
-  // Stands for a keeper at its end.
+  f.options.awaits_old_supervisor = true;
+  // Stands for a supervisor at its end.
   const std::string name = "crane/container/" + f.options.name;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A server in its container is dumped while it runs, goes on, and comes back elsewhere.
+// GOAL    A server in its container is dumped while it runs, goes on, and recovers elsewhere.
 // METHOD  patient.c as the server: threads, processes, two users, shared mappings, files without a
 //         name; asked through a file in the directory bound to /run/crane.
-// CHECKS  State in memory and files, end status, CONTAINER-1..2 for a server that came back; every
+// CHECKS  State in memory and files, end status, CONTAINER-1..2 for a server that recovered; every
 //         refusal has a reason in words and leaves nothing.
 #include <fcntl.h>
 #include <poll.h>
@@ -207,7 +207,7 @@ pid_t parent_of(pid_t pid) {
   return name_end == std::string::npos ? 0 : std::atoi(stat.c_str() + name_end + 4);
 }
 
-// The CRIU that a keeper of ours talks to; 0: none.
+// The CRIU that a supervisor of ours talks to; 0: none.
 pid_t our_criu() {
   for (const auto& process : fs::directory_iterator("/proc")) {
     const pid_t pid = std::atoi(process.path().filename().c_str());
@@ -232,7 +232,7 @@ struct Stepped : Fixture {
     REQUIRE(server.start().ok());
     REQUIRE(place.ask(kPatientCheck) == kPatientAll);
   }
-  // What the keeper has said is taken; the server runs.
+  // What the supervisor has said is taken; the server runs.
   bool busy() { return server.wait(0).error().code == Code::kBusy; }
   void prepare() {
     const std::string target = dir + "/checkpoint" + std::to_string(++checkpoints);
@@ -250,7 +250,7 @@ struct Stepped : Fixture {
 
 }  // namespace
 
-TEST_CASE("dump: the server goes on and comes back elsewhere as it was", "[dump]") {
+TEST_CASE("dump: the server goes on and recovers elsewhere as it was", "[dump]") {
   if (!dumps_work("dump: the server goes on")) return;
   Dumped f;
   Place second(f.dir, "r1"), third(f.dir, "r2");
@@ -274,7 +274,7 @@ TEST_CASE("dump: the server goes on and comes back elsewhere as it was", "[dump]
   REQUIRE(f.original.destroy().ok());
   CHECK(f.first.left_nothing());
 
-  // A server that came back can be dumped like any other, and a dump can be used twice.
+  // A server that recovered can be dumped like any other, and a dump can be used twice.
   auto copy = f.dump(again);
   INFO(again.reason());
   REQUIRE(copy.ok());
@@ -298,7 +298,7 @@ TEST_CASE("dump: the server goes on and comes back elsewhere as it was", "[dump]
 
 TEST_CASE("dump: in steps, at the caller's pace", "[dump]") {
   if (!dumps_work("dump: in steps")) return;
-  const bool hurry = GENERATE(false, true);
+  const bool boost = GENERATE(false, true);
   Stepped f;
   f.prepare();
   const pid_t criu = our_criu();
@@ -307,7 +307,7 @@ TEST_CASE("dump: in steps, at the caller's pace", "[dump]") {
   const bool behind = ::sched_getscheduler(criu) == SCHED_IDLE && crane::test::can_be_last();
   CHECK(crane::test::is_last(criu) == behind);
   REQUIRE(f.place.ask(kPatientChange) == 1);
-  REQUIRE(f.server.freeze(hurry).ok());
+  REQUIRE(f.server.freeze(boost).ok());
   // All is dumped, and it still does not run: what it is asked stays unanswered.
   REQUIRE(eventually([&] { return fs::exists(f.upper); }));
   CHECK_FALSE(crane::test::is_last(criu));
@@ -374,13 +374,13 @@ node.send(b"\x08\x01\x10)" + (refuses ? "\\x00" : "\\x01") +
   char path_[32] = "/tmp/crane-dump-criu-XXXXXX";
 };
 
-TEST_CASE("dump: a CRIU that refuses has its time to end, in a hurry too", "[dump]") {
+TEST_CASE("dump: a CRIU that refuses has its time to end, in a boost too", "[dump]") {
   if (!dumps_work("dump: time to end")) return;
-  const bool hurry = GENERATE(true, false);
+  const bool boost = GENERATE(true, false);
   const StandIn criu(true);
   Stepped f;
   f.prepare();
-  REQUIRE(f.server.freeze(hurry).ok());
+  REQUIRE(f.server.freeze(boost).ok());
   REQUIRE(f.server.thaw(false).ok());
   // Longer than CRIU is left alone before it gets a higher priority.
   CHECK(f.server.checkpointed(200).error().code == Code::kBusy);
@@ -389,7 +389,7 @@ TEST_CASE("dump: a CRIU that refuses has its time to end, in a hurry too", "[dum
   CHECK(f.place.ask(kPatientCheck) == kPatientAll);
 }
 
-TEST_CASE("dump: while the keeper or the node copies, CRIU's time does not run out", "[dump]") {
+TEST_CASE("dump: while the supervisor or the node copies, CRIU's time does not run out", "[dump]") {
   if (!dumps_work("dump: time to copy")) return;
   const StandIn criu(false);
   Stepped f(4'000);
@@ -440,7 +440,7 @@ TEST_CASE("dump: one that is given up leaves the server as it was", "[dump]") {
   CHECK(criu_leftovers() == f.leftovers);
 }
 
-TEST_CASE("dump: K1 a server that came back dies with its node or its keeper", "[dump]") {
+TEST_CASE("dump: K1 a server that recovered dies with its node or its supervisor", "[dump]") {
   if (!dumps_work("dump: K1")) return;
   const bool kill_node = GENERATE(true, false);
   Dumped f;
@@ -465,12 +465,12 @@ TEST_CASE("dump: K1 a server that came back dies with its node or its keeper", "
   REQUIRE(first > 0);
   CHECK(second.ask(kPatientCheck) == kPatientAll);
   if (!kill_node) {
-    pid_t keeper = -1;
+    pid_t supervisor = -1;
     std::ifstream("/proc/" + std::to_string(node) + "/task/" + std::to_string(node) +
                   "/children") >>
-        keeper;
-    REQUIRE(keeper > 0);
-    ::kill(keeper, SIGKILL);
+        supervisor;
+    REQUIRE(supervisor > 0);
+    ::kill(supervisor, SIGKILL);
     CHECK(eventually([first] { return dead(first); }));
   }
   ::kill(node, SIGKILL);

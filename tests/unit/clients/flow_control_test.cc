@@ -24,8 +24,8 @@ struct Leader {
       flow.applied(Index{static_cast<std::uint64_t>(ms)}, ms * kMs);
     }
   }
-  void hear(ReplicaId who, std::uint64_t applied, std::uint64_t comes_back = 0) {
-    flow.heard(who, {applied, comes_back}, ms * kMs);
+  void hear(ReplicaId who, std::uint64_t applied, std::uint64_t recovers = 0) {
+    flow.heard(who, {applied, recovers}, ms * kMs);
   }
   bool late() const { return flow.anybody_late(ms * kMs); }
   bool holds(const std::vector<ReplicaId>& others = kBoth, std::size_t needed = 1) const {
@@ -191,12 +191,12 @@ struct Return {
   Leader leader{2000};
   std::uint64_t at = 0, own = 2000;
   // How many the leader's server runs meanwhile.
-  std::uint64_t run(std::int64_t for_ms, std::uint64_t speed, std::uint64_t comes_back = 1) {
+  std::uint64_t run(std::int64_t for_ms, std::uint64_t speed, std::uint64_t recovers = 1) {
     const std::uint64_t before = own;
     for (std::int64_t i = 0; i < for_ms; ++i) {
       ++leader.ms;
       at += speed;
-      leader.hear(kOne, at, comes_back);
+      leader.hear(kOne, at, recovers);
       if (!leader.holds()) leader.flow.applied(Index{++own}, leader.ms * kMs);
     }
     return own - before;
@@ -205,8 +205,7 @@ struct Return {
 constexpr std::int64_t kGraceMs = kHelpAfterNs / kMs;
 }  // namespace
 
-TEST_CASE("who comes back and does not catch up runs two entries for one of the leader's",
-          "[flow]") {
+TEST_CASE("who recovers and does not catch up runs two entries for one of the leader's", "[flow]") {
   Return r;
   REQUIRE(r.run(kGraceMs, 1) == kGraceMs);  // not at once
   const std::uint64_t helped = r.run(1000, 1);
@@ -223,7 +222,7 @@ TEST_CASE("who comes back and does not catch up runs two entries for one of the 
   REQUIRE(near.run(2000, 1) == 2000);
 }
 
-TEST_CASE("who comes back is helped for a minute, and the next time anew", "[flow]") {
+TEST_CASE("who recovers is helped for a minute, and the next time again", "[flow]") {
   Return r;
   r.at = 1;
   for (std::int64_t ms = 0; ms <= kHelpNs / kMs; ms += 10) {
@@ -243,7 +242,7 @@ TEST_CASE("who comes back is helped for a minute, and the next time anew", "[flo
   REQUIRE(r.run(1000, 1, 3) < 600);
 }
 
-TEST_CASE("one that comes back is no reason to wait for another one longer", "[flow]") {
+TEST_CASE("one that recovers is no reason to wait for another one longer", "[flow]") {
   Leader leader;
   leader.hear(kOne, 10, 1);
   leader.hear(kTwo, 10);
@@ -252,5 +251,5 @@ TEST_CASE("one that comes back is no reason to wait for another one longer", "[f
   leader.hear(kTwo, 10);
   REQUIRE_FALSE(leader.holds());  // it says nothing any more: it has caught up
   leader.hear(kOne, static_cast<std::uint64_t>(leader.ms) - 100, 1);
-  REQUIRE_FALSE(leader.holds());  // it comes back, and is near already
+  REQUIRE_FALSE(leader.holds());  // it recovers, and is near already
 }

@@ -108,7 +108,7 @@ TEST_CASE("classic: inputs grant nothing; a stall of W_timeout makes a bubble of
   d = policy.step(o);
   REQUIRE(d.what == Propose::kBubble);
   REQUIRE(d.grant == 1000);
-  // An interruption of the stall starts the waiting anew.
+  // An interruption of the stall restarts the waiting.
   o.virtual_now_ns = 1'200'000;
   (void)policy.step(o);
   o.stalled = false;

@@ -169,7 +169,7 @@ TEST_CASE("checkpoint: what the server holds beyond the anchor is not handed out
   g.settle_down();  // the anchor is published here
   g.work(1);
   const Checkpoint c = g.take_checkpoint(2);
-  REQUIRE(g.nodes[2].cells[kPromiseCell][kAnchorIndex] < value(c.at.last.index));
+  REQUIRE(g.nodes[2].cells[kPromiseCell][kLowWaterIndex] < value(c.at.last.index));
   g.stop(2);
   g.restart(2, StartKind::kSurvived, &c);
   CHECK(g.core(2).last().index >= c.at.last.index);

@@ -92,7 +92,7 @@ TEST_CASE("link quiet: what is sent again during a silence is no loss before it"
   CHECK(link.quiet());
 }
 
-TEST_CASE("link quiet: who was away itself begins anew", "[fabric]") {
+TEST_CASE("link quiet: who was away itself restarts", "[fabric]") {
   LinkQuiet link;
   link.resume(5);  // before anything was heard
   CHECK(link.due_ns() == LinkQuiet::kNever);

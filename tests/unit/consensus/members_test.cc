@@ -281,7 +281,7 @@ TEST_CASE("members: who took no entry before it was removed is told, too", "[mem
   REQUIRE(added.core->committed() > Index{0});
   added.core.reset();
   g.step(0, PeerDown{ReplicaId{3}});
-  REQUIRE(added.cells[kPromiseCell][kAnchorPos] == 0);
+  REQUIRE(added.cells[kPromiseCell][kLowWaterPos] == 0);
   REQUIRE(g.change(0, Kind::kRemove, 3).ok());
   g.start(3, StartKind::kSurvived);
   g.settle();
@@ -291,7 +291,7 @@ TEST_CASE("members: who took no entry before it was removed is told, too", "[mem
   CHECK(added.core->role() == Role::kRemoved);
 }
 
-TEST_CASE("members: who lost its memory comes back and votes again (C5, U2)", "[members]") {
+TEST_CASE("members: who lost its memory recovers and votes again (C5, U2)", "[members]") {
   Changing g(3, 3);
   for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());
   g.lose_memory(1);

@@ -108,8 +108,7 @@ TEST_CASE("pull-score: a network that was silent before is allowed twice as much
   CHECK(misses_to_suspicion(score) <= 2 * (kMissesBase + 2 * kSilenceMax));
 }
 
-TEST_CASE("pull-score: heartbeats that stand still do not count as the network's silence",
-          "[election]") {
+TEST_CASE("pull-score: heartbeats that stall do not count as the network's silence", "[election]") {
   PullScore score;
   for (int i = 0; i < 4; ++i) score.miss();
   score.hit();

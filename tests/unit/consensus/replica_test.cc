@@ -83,7 +83,7 @@ TEST_CASE("consensus: a silent leader is suspected by pull-score and replaced", 
   g.run_for(1500 * kMs);
   CHECK(g.nodes[0].core->role() != Role::kLeader);
   CHECK(g.nodes[0].roles.back().role == Role::kFollower);
-  // What it had in flight is truncated when it comes back (never proposed again: U12).
+  // What it had in flight is truncated when it recovers (never proposed again: U12).
   g.nodes[0].cut = false;
   g.run_for(500 * kMs);
   REQUIRE(g.propose(static_cast<unsigned>(g.leader())).ok());

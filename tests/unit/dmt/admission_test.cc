@@ -275,8 +275,8 @@ TEST_CASE("the layout of version 12 is frozen", "[segment]") {
   CHECK(sizeof(InodeRecord) == 56);
   CHECK(offsetof(Layout, turns) == 221811456);
   CHECK(offsetof(Layout, semaphore_undos) == 221958912);
-  CHECK(offsetof(Layout, line_up_points) == 221971200);
-  CHECK(sizeof(LineUpPoint) == 96);
+  CHECK(offsetof(Layout, soft_barrier_points) == 221971200);
+  CHECK(sizeof(SoftBarrierPoint) == 96);
   CHECK(offsetof(SchedulerState, node_asleep) == 384);
   CHECK(offsetof(SchedulerState, fenced) == 436);
   CHECK(offsetof(SchedulerState, restores) == 1080);

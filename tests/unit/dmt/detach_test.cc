@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    Agreed detachment: a thread leaves the schedule at one turn and comes back at one entry,
+// GOAL    Agreed detachment: a thread leaves the schedule at one turn and rejoins at one entry,
 //         however long it was away.  Soft barriers end where nobody else can come.
 // METHOD  Real threads as slots; the test is the node and decides when ATTACH is in the log, before
 //         or after the thread is there.
@@ -65,7 +65,7 @@ Ran run(Mode mode, bool early) {
       CHECK(w.scheduler.runnable == 0);  // quiescent although A computes
       if (!early) {
         back.store(true);
-        world.until("A wants to come back", [&] { return w.slots[value(a)].arrived.load() == 1; });
+        world.until("A wants to rejoin", [&] { return w.slots[value(a)].arrived.load() == 1; });
       }
       world.push(EntryType::kAttach, kPlenty, &body, sizeof body);
       world.push(EntryType::kAttach, kPlenty, &body, sizeof body);  // by a new leader, again
@@ -97,7 +97,7 @@ Ran run(Mode mode, bool early) {
 
 }  // namespace
 
-TEST_CASE("who leaves the schedule by agreement comes back at one entry", "[detach]") {
+TEST_CASE("who leaves the schedule by agreement rejoins at one entry", "[detach]") {
   const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
   const Ran late = run(mode, false), early = run(mode, true);
   CHECK(late.trace == std::vector<int>{1, 2, 3, 2, 3, 2, 3, 1});

@@ -97,7 +97,8 @@ class Worker {
   }
 
  private:
-  // Physical work of random length between two operations: from `delay_`, which every run has anew.
+  // Physical work of random length between two operations: from `delay_`, which every run has
+  // again.
   void compute() {
     volatile std::uint64_t sink = 0;
     for (std::uint64_t n = delay_.below(300); n > 0; --n) sink = sink + n;

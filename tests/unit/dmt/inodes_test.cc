@@ -90,7 +90,7 @@ TEST_CASE("which numbers are given does not depend on the kernel's (N1)", "[inod
     hold(other.w, i);
   }
   CHECK(make_inode(one.w, 1, 5).number == make_inode(other.w, 1, 500).number);
-  // This replica comes back, and another file that is there is called as a held one was.
+  // This replica rejoins, and another file that is there is called as a held one was.
   rename_inodes(
       one.w,
       [](void*, std::string_view, std::uint64_t&, std::uint64_t& inode) noexcept {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    A thread that stands still gives way at one clock on all replicas.
+// GOAL    A thread that is stalled gives way at one clock on all replicas.
 // METHOD  Real threads as slots that probe themselves; the test is the node of a leader, then that
 //         of a follower which gets the leader's orders.
-// CHECKS  DMT-W1..W3, what counts as standing still, the told clock, the rest of a grant, letting
+// CHECKS  DMT-W1..W3, what counts as stalled, the told clock, the rest of a grant, letting
 //         go.
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -114,7 +114,7 @@ Ran ping_pong(Options options, const std::vector<PreemptBody>* orders, bool pest
     const std::size_t obeyed = orders_obeyed(w);
     if (obeyed == orders->size()) return tell_clock(w, kNoClock);
     const PreemptBody& next = (*orders)[obeyed];
-    if (w.scheduler.order_clock.load() == next.clock) return;
+    if (w.scheduler.preempt_clock.load() == next.clock) return;
     if (told_clock(w) < next.clock) return tell_clock(w, told_clock(w) + 1);
     order(w, next);
   };
@@ -223,7 +223,7 @@ struct Stander {
 
 }  // namespace
 
-TEST_CASE_METHOD(Stander, "what counts as standing still", "[stall]") {
+TEST_CASE_METHOD(Stander, "what counts as stalled", "[stall]") {
   SECTION("a computation is not") {
     for (std::uint64_t i = 0; i < 100; ++i) {
       CHECK_FALSE(is_held(kLoop + (i % 5) * kSpinBytes, 5 * kMs, 5 * kMs));
@@ -247,7 +247,7 @@ TEST_CASE_METHOD(Stander, "what counts as standing still", "[stall]") {
   SECTION("who does not get a processor is not asleep") {
     for (int i = 0; i < 30; ++i) CHECK_FALSE(is_held(kLoop, 0, 100 * kMs));
   }
-  SECTION("each clock begins anew") {
+  SECTION("each clock restarts") {
     for (int i = 0; i < 6; ++i) CHECK_FALSE(is_held(kLoop, 4 * kMs, 4 * kMs));
     tell_clock(w, kNoClock);
     operate(w, world.main);
@@ -481,7 +481,7 @@ bool is_found(std::uint32_t detached, bool alone, bool shares, std::uint64_t pro
 
 }  // namespace
 
-TEST_CASE("nobody waits for a computation that left, and it comes back at one entry", "[stall]") {
+TEST_CASE("nobody waits for a computation that left, and it rejoins at one entry", "[stall]") {
   const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
   const Computed leader = compute(mode, nullptr, false);
   CHECK(leader.order.leaves == 1);

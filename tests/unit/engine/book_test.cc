@@ -2,7 +2,7 @@
 // GOAL    The order book trades at the best price, oldest first, and neither makes nor loses
 //         quantity.
 // METHOD  Cases by hand for each rule; random requests beside a book that is a plain list, searched
-//         anew for every trade.
+//         again for every trade.
 // CHECKS  Trades, answers and what rests are the same as the plain book's; BOOK-1; BOOK-3.
 // REPLAY  RC_PARAMS, which a failure prints
 #include "eval/engine/book.h"

@@ -100,14 +100,14 @@ struct Running {
     profile.environment = play;
     GroupDirectories directories;
     const Remains remains = look_for_remains(options.place());
-    const bool anew = !remains.record;
+    const bool fresh = !remains.record;
     const Outcome made =
-        anew ? directories.create(options.place()) : directories.take_over(options.place());
+        fresh ? directories.create(options.place()) : directories.take_over(options.place());
     if (!made) return 99;
-    const GroupRecord record = anew ? new_record(options, parts) : *remains.record;
+    const GroupRecord record = fresh ? new_record(options, parts) : *remains.record;
     const Lasting lasting(options, directories);
     Group group(options, parts, profile, options.program[0], directories, record, lasting);
-    return anew ? group.run() : group.take_over(false);
+    return fresh ? group.run() : group.take_over(false);
   }
 
   std::string dir() const { return scratch + "/" + options.name; }
@@ -295,10 +295,10 @@ TEST_CASE("group: when all nodes died with its crane-run, the next one goes on",
   REQUIRE(eventually([&] { return look_for_remains(group.options.place()).living == 0; }));
   group.start({});
   REQUIRE(eventually([&] { return group.has_said("none of whose nodes runs"); }));
-  const auto anew = [&](int k) {
+  const auto fresh = [&](int k) {
     return group.node(k) > 0 && group.node(k) != nodes[static_cast<std::size_t>(k)];
   };
-  REQUIRE(eventually([&] { return anew(0) && anew(1) && anew(2); }));
+  REQUIRE(eventually([&] { return fresh(0) && fresh(1) && fresh(2); }));
   CHECK(group.configuration(0)["log_id"] == log);
   CHECK(group.configuration(0)["keeps_log"] == true);
   kill(group.pid, SIGTERM);
@@ -354,14 +354,14 @@ TEST_CASE("group: who is added gets a node, who is removed is not missed", "[lau
   CHECK(group.wait() == 0);
 }
 
-TEST_CASE("group: one that is drained is not missed, and comes back when asked for", "[launcher]") {
+TEST_CASE("group: one that is drained is not missed, and recovers when asked for", "[launcher]") {
   Running group(3, {"FAKE_WORDS=1"}, "drained");
   REQUIRE(eventually([&] { return group.ready(); }));
   const Json wanted{{"t", "bring_back"}, {"replica", 2}, {"checkpoint", "00000001.000000000007"}};
   group.let_say(0, wanted);  // it runs: nothing to do
   const pid_t first = group.node(2);
   group.let_say(2, {{"t", "drained"}});
-  // Asked for between its last word and its end: it comes back once it has ended.
+  // Asked for between its last word and its end: it recovers once it has ended.
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-2"); }));
   REQUIRE(eventually([&] { return !fs::exists(group.dir() + "/say-0"); }));
   group.let_say(0, wanted);
@@ -443,7 +443,7 @@ TEST_CASE("group: a node that ignores stop is killed", "[launcher]") {
   CHECK(group.left_nothing());
 }
 
-TEST_CASE("group: an analysis replica is let in, comes back, and is not missed", "[launcher]") {
+TEST_CASE("group: an analysis replica is let in, recovers, and is not missed", "[launcher]") {
   Running group(3, {"FAKE_WORDS=1"}, "analysis", 0, "helgrind");
   REQUIRE(eventually([&] { return group.ready(); }));
   // Crane-run asks who leads to let it in, and starts it when the group's list says so.

@@ -327,28 +327,28 @@ TEST_CASE("profile: nginx stays in the foreground, and keeps the user's directiv
   }
 }
 
-TEST_CASE("options: line-up points are read, and wrong ones refused", "[launcher]") {
+TEST_CASE("options: soft barrier points are read, and wrong ones refused", "[launcher]") {
   Options o, wrong;
   Outcome p = Done{};
-  REQUIRE(parse({"--line-up", "f:8:5000", "--line-up", "g:2:0", "--", "true"}, o, p) ==
+  REQUIRE(parse({"--soft-barrier", "f:8:5000", "--soft-barrier", "g:2:0", "--", "true"}, o, p) ==
           Parsed::kRun);
-  CHECK(o.line_ups == std::vector<std::string>{"f:8:5000", "g:2:0"});
+  CHECK(o.soft_barriers == std::vector<std::string>{"f:8:5000", "g:2:0"});
   CHECK(o.program == std::vector<std::string>{"true"});
-  REQUIRE(parse({"--line-up", "f:8", "--", "true"}, wrong, p) == Parsed::kProblem);
+  REQUIRE(parse({"--soft-barrier", "f:8", "--", "true"}, wrong, p) == Parsed::kProblem);
   CHECK(status_of(p) == Status::kUsage);
   CHECK(p.error().text.find("f:8") != std::string::npos);
 }
 
-TEST_CASE("profile: PHP's entry is a line-up point of who runs PHP", "[launcher]") {
+TEST_CASE("profile: PHP's entry is a soft barrier point of who runs PHP", "[launcher]") {
   Profile p;
   for (const char* program : {"apache2", "php-fpm8.2", "civetweb"}) {
     CAPTURE(program);
     REQUIRE(find_profile("", program, {"-v"}, p));
-    REQUIRE(p.line_ups.size() == 1);
-    CHECK(p.line_ups[0].function == "php_execute_script");
+    REQUIRE(p.soft_barriers.size() == 1);
+    CHECK(p.soft_barriers[0].function == "php_execute_script");
   }
   REQUIRE(find_profile("", "redis-server", {}, p));
-  CHECK(p.line_ups.empty());
+  CHECK(p.soft_barriers.empty());
 }
 
 TEST_CASE("profile: php-fpm stays in the foreground", "[launcher]") {

@@ -45,22 +45,23 @@ TEST_CASE("status: all answer, one leads: well", "[ctl]") {
   CHECK(std::count(table.begin(), table.end(), '\n') == 5);
 }
 
-TEST_CASE("status: a line-up point that no process has is named", "[ctl]") {
+TEST_CASE("status: a soft barrier point that no process has is named", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 0, 0, 7, 7)}};
-  answers[0].status["line_ups"] = Json::array({{{"function", "f"},
-                                                {"origin", "--line-up"},
-                                                {"state", "not found"},
-                                                {"count", 8},
-                                                {"timeout_us", 5000},
-                                                {"arrivals", 0},
-                                                {"rounds", 0}}});
+  answers[0].status["soft_barriers"] = Json::array({{{"function", "f"},
+                                                     {"origin", "--soft-barrier"},
+                                                     {"state", "not found"},
+                                                     {"count", 8},
+                                                     {"timeout_us", 5000},
+                                                     {"arrivals", 0},
+                                                     {"rounds", 0}}});
   const std::string table = table_of(summarise("g", answers));
   INFO(table);
-  CHECK(table.find("\nline-up f (--line-up): not found; 8 threads or 5000 us; 0 arrivals in 0 "
-                   "rounds\n") != std::string::npos);
+  CHECK(table.find(
+            "\nsoft barrier f (--soft-barrier): not found; 8 threads or 5000 us; 0 arrivals in 0 "
+            "rounds\n") != std::string::npos);
 }
 
-TEST_CASE("status: checkpoints: the newest, one given up since, and who came back", "[ctl]") {
+TEST_CASE("status: checkpoints: the newest, one given up since, and who recovered", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 900, 900)},
                                     {1, node("follower", 1, 0, 900, 900)},
                                     {2, node("follower", 1, 0, 900, 900)}};
@@ -89,14 +90,14 @@ TEST_CASE("status: checkpoints: the newest, one given up since, and who came bac
   answers[1].status["checkpoint"].update({{"last", 0}, {"restored_at", 483}});
   CHECK(lines() ==
         "checkpoint: replica 1 gave up the one at entry 500: it has an io_uring\n"
-        "replica 1 came back from the checkpoint at entry 483\n");
+        "replica 1 recovered from the checkpoint at entry 483\n");
   answers[0].status["checkpoint"] = 7;
   answers[1].status["checkpoint"] = {{"last", "x"}, {"gave_up", 9}, {"why_not", {1}}};
   answers[2].status["checkpoint"] = nullptr;
   CHECK(lines() == "checkpoint: replica 1 gave up the one at entry 9: [1]\n");
 }
 
-TEST_CASE("status: what a replica would come back by, as whoever has tried knows it", "[ctl]") {
+TEST_CASE("status: what a replica would recover by, as whoever has tried knows it", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 900, 900)},
                                     {1, node("follower", 1, 0, 900, 900)},
                                     {2, node("follower", 1, 0, 900, 900)}};
@@ -118,14 +119,14 @@ TEST_CASE("status: what a replica would come back by, as whoever has tried knows
   answers[2].status["recovery"].update({{"came_back_by", "replay"}});
   CHECK(lines() ==
         "recovery: replay, all inputs again: an io_uring\n"
-        "replica 2 came back by running all inputs again\n");
+        "replica 2 recovered by running all inputs again\n");
   answers[2].status["recovery"].update(
       {{"tier", "restart"}, {"entry", 80}, {"why", "an io_uring"}});
   answers[2].status["checkpoint"] = {{"restored_at", 80}};
   answers[2].status["recovery"]["came_back_by"] = "restart";
   CHECK(lines() == "recovery: restart, a new server on the files as at entry 80: an io_uring\n");
   CHECK(table_of(summarise("g", answers))
-            .find("replica 2 came back from the checkpoint at entry 80, with a new server on its "
+            .find("replica 2 recovered from the checkpoint at entry 80, with a new server on its "
                   "files\n") != std::string::npos);
   answers[0].status["recovery"].update({{"tier", "criu"}, {"entry", 90}, {"why", ""}});
   CHECK(lines() == "recovery: criu, the server as at entry 90\n");
@@ -169,7 +170,7 @@ TEST_CASE("status: why no checkpoints are taken", "[ctl]") {
       std::string::npos);
 }
 
-TEST_CASE("status: calls that came past the library stand below, by name", "[ctl]") {
+TEST_CASE("status: calls that bypassed the library stand below, by name", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 7, 7)},
                                     {1, node("follower", 1, 0, 7, 7)}};
   answers[0].status["unhooked_calls"] = 0;

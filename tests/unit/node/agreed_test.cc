@@ -60,9 +60,9 @@ TEST_CASE("agreed: every difference has its name", "[agreed]") {
       {[](Config& c) { c.spins = true; }, "--spins"},
       {[](Config& c) { c.detached_calls = 1; }, "--detach"},
       {[](Config& c) {
-         c.line_ups = {{"f", 8, 5000, ""}};
+         c.soft_barriers = {{"f", 8, 5000, ""}};
        },
-       "--line-up"},
+       "--soft-barrier"},
       {[](Config& c) { c.send_buffer = 4096; }, "send buffer"},
       {[](Config& c) { c.libcrane = "/bin/sh"; }, "libcrane.so"},
       {[](Config& c) { c.base_digest = 7; }, "--data"},

@@ -15,7 +15,7 @@ const char* const kWhole = R"({
   "program": "/bin/true", "args": ["-x"], "env": {"A": "1"}, "dirs": ["/run/a"],
   "mode": "parallel", "quantum": 7, "n_clock": 50, "w_timeout_us": 20, "admission": "classic",
   "record": "/tmp/r", "spins": true, "detach": ["fsync"],
-  "line_ups": [{"point": "f:8:5000", "origin": "--line-up"}],
+  "line_ups": [{"point": "f:8:5000", "origin": "--soft-barrier"}],
   "container": false, "binds": ["/a:/b", {"source": "/c", "target": "/d", "read_only": true}],
   "libcrane": "/l.so",
   "lag_ms": 40, "publish": {"80": 8080}, "perturb": 5, "cpu": 1, "log_id": 18446744073709551615,
@@ -42,11 +42,11 @@ TEST_CASE("a whole configuration is read", "[config]") {
   REQUIRE(lag_of(calm) == 40'000'000);
   REQUIRE(c.spins);
   REQUIRE(c.detached_calls == dmt::kDetachSync);
-  REQUIRE(c.line_ups.size() == 1);
-  REQUIRE(c.line_ups[0].function == "f");
-  REQUIRE(c.line_ups[0].count == 8);
-  REQUIRE(c.line_ups[0].timeout_us == 5000);
-  REQUIRE(c.line_ups[0].origin == "--line-up");
+  REQUIRE(c.soft_barriers.size() == 1);
+  REQUIRE(c.soft_barriers[0].function == "f");
+  REQUIRE(c.soft_barriers[0].count == 8);
+  REQUIRE(c.soft_barriers[0].timeout_us == 5000);
+  REQUIRE(c.soft_barriers[0].origin == "--soft-barrier");
   REQUIRE(c.binds.size() == 2);
   REQUIRE(c.binds[0] == crane::setup::Bind{"/a", "/b", false});
   REQUIRE(c.binds[1] == crane::setup::Bind{"/c", "/d", true});

@@ -52,7 +52,7 @@ class FakeConsensus : public consensus::Consensus {
     return Done{};
   }
   std::vector<consensus::MemberStatus> members() const override { return present; }
-  bool send_note(ReplicaId, std::span<const std::byte>) override { return true; }
+  bool send_message(ReplicaId, std::span<const std::byte>) override { return true; }
   Index peer_applied(ReplicaId) const override { return Index{0}; }
   consensus::GroupStatus status() const override {
     consensus::GroupStatus s;

@@ -54,7 +54,7 @@ TEST_CASE_METHOD(World, "a leader serves when its server admitted its START",
   CHECK(log == std::vector{EntryType::kStart});
 }
 
-TEST_CASE_METHOD(World, "START is proposed anew in each view that this node leads",
+TEST_CASE_METHOD(World, "START is proposed again in each view that this node leads",
                  "[leadership][LEAD-1]") {
   lead();
   REQUIRE(start());

@@ -86,10 +86,10 @@ TEST_CASE_METHOD(World, "clients wait for a majority that is late, and the time 
   CHECK_FALSE(pacing.waits());
 }
 
-TEST_CASE("a follower reports while it is behind, and that it comes back", "[pacing]") {
-  std::vector<proxy::ProgressNote> sent;
-  ProgressReporter reporter([&](const proxy::ProgressNote& note) { sent.push_back(note); });
-  reporter.comes_back(42);
+TEST_CASE("a follower reports while it is behind, and that it recovers", "[pacing]") {
+  std::vector<proxy::ProgressMessage> sent;
+  ProgressReporter reporter([&](const proxy::ProgressMessage& note) { sent.push_back(note); });
+  reporter.recovers(42);
   std::int64_t now = 1'000 * kMs;
   for (std::uint64_t entry = 1; entry <= 2000; ++entry, now += kMs) {
     reporter.committed(Index{entry}, now);
@@ -97,9 +97,9 @@ TEST_CASE("a follower reports while it is behind, and that it comes back", "[pac
   }
   REQUIRE_FALSE(sent.empty());
   CHECK(sent.back().applied == 1);
-  CHECK(sent.back().comes_back == 42);
+  CHECK(sent.back().recovers == 42);
 
-  for (int i = 0; i < 10'000 && sent.back().comes_back != 0; ++i, now += kMs) {
+  for (int i = 0; i < 10'000 && sent.back().recovers != 0; ++i, now += kMs) {
     reporter.committed(Index{2000 + static_cast<std::uint64_t>(i)}, now);
     (void)reporter.step(Index{2000 + static_cast<std::uint64_t>(i)}, false, now);
     if (i % 1000 == 999) {  // one more late entry makes it report again
@@ -109,5 +109,5 @@ TEST_CASE("a follower reports while it is behind, and that it comes back", "[pac
       break;
     }
   }
-  CHECK(sent.back().comes_back == 0);
+  CHECK(sent.back().recovers == 0);
 }

@@ -104,7 +104,7 @@ TEST_CASE_METHOD(Fixture, "when the one who was asked is gone, the next one is a
   CHECK(proposed[0].error == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "a port that was refused is asked for anew by the next question") {
+TEST_CASE_METHOD(Fixture, "a port that was refused is asked for again by the next question") {
   at_once = EADDRINUSE;
   questions.step(true);
   w.files[2].listener.question = 78;

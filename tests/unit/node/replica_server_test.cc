@@ -46,7 +46,7 @@ struct World {
           counted.push_back(server->outputs().bytes());
           heard.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
         },
-        GuardCallbacks{});
+        ServerMonitorCallbacks{});
     std::string why;
     const StartingPoint start(config, agreed, true);
     const auto failed = server->open(start, why);
@@ -99,7 +99,8 @@ TEST_CASE_METHOD(World, "the schedule rests while no thread has the turn", "[ser
 TEST_CASE_METHOD(World, "without a segment there is no server", "[server]") {
   config.libcrane = "/nonexistent/libcrane.so";
   server = std::make_unique<ReplicaServer>(
-      config, mode, [](const OutputHeader&, std::span<const std::byte>) {}, GuardCallbacks{});
+      config, mode, [](const OutputHeader&, std::span<const std::byte>) {},
+      ServerMonitorCallbacks{});
   std::string why;
   const StartingPoint start(config, agreed, true);
   CHECK(server->open(start, why) == ExitStatus::kNoSegment);

@@ -150,7 +150,7 @@ TEST_CASE_METHOD(World, "a reign begins with no follower waited for", "[service]
   proposals.pace(Index{1}, 0, kSecondNs);
   proposals.pace(Index{9}, 0, 2 * kSecondNs);
   proposals.pace(Index{10}, 0, 3 * kSecondNs);
-  const proxy::ProgressNote late{1, 0};
+  const proxy::ProgressMessage late{1, 0};
   CHECK(proposals.heard(ReplicaId{1}, proxy::bytes_of(late), 3 * kSecondNs));
   CHECK(proposals.heard(ReplicaId{2}, proxy::bytes_of(late), 3 * kSecondNs));
   CHECK_FALSE(proposals.heard(ReplicaId{2}, {}, 3 * kSecondNs));

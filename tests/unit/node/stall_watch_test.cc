@@ -104,15 +104,15 @@ TEST_CASE("stalls: W2, orders are handed out one by one and never overtaken", "[
   f.passed(90);
   f.watch.step(0, kFollower);
   CHECK(dmt::told_clock(f.w) == 50);
-  CHECK(f.w.scheduler.order_clock.load() == 50);
-  CHECK(f.w.scheduler.order_slot.load() == 3);
+  CHECK(f.w.scheduler.preempt_clock.load() == 50);
+  CHECK(f.w.scheduler.preempt_slot.load() == 3);
   f.w.scheduler.clock = 51;  // obeyed
   f.w.scheduler.orders_obeyed.store(1);
   REQUIRE(f.watch.has_news());
   // Also one who has come to lead obeys what an earlier leader decided.
   f.watch.step(0, kNewLeader);
   CHECK(dmt::told_clock(f.w) == 70);
-  CHECK(f.w.scheduler.order_slot.load() == 4);
+  CHECK(f.w.scheduler.preempt_slot.load() == 4);
   f.w.scheduler.clock = 71;
   f.w.scheduler.orders_obeyed.store(2);
   f.watch.step(0, kFollower);
@@ -141,14 +141,14 @@ TEST_CASE("stalls: N1, whom a leader probes", "[stalls]") {
     for (std::int64_t t = from; t < until; t += kMs) f.watch.step(t, role);
     return f.probes.size();
   };
-  SECTION("its own server, when it stands still") {
+  SECTION("its own server, when it is stalled") {
     CHECK(after(0, 2 * kMs, kLeader) == 0);
     CHECK(after(2 * kMs, 20 * kMs, kLeader) >= 5);
     CHECK(f.probes[0] == 5);
     f.computes(3, 11);
     CHECK(after(20 * kMs, 22 * kMs, kLeader) == 0);
   }
-  SECTION("sooner who stood still before") {
+  SECTION("sooner who was stalled before") {
     f.w.slots[3].preempted.store(1);
     CHECK(after(0, 3 * kMs, kLeader) == 2);
   }
@@ -195,7 +195,7 @@ TEST_CASE("stalls: a caught slot is proposed once, and let go by a deposed leade
   SECTION("committed: the held slot obeys, the others need not wait") {
     f.preempt(10, 3);
     f.watch.step(0, kLeader);
-    CHECK(f.w.scheduler.order_clock.load() == 10);
+    CHECK(f.w.scheduler.preempt_clock.load() == 10);
     CHECK(dmt::told_clock(f.w) == dmt::kNoClock);
   }
   SECTION("deposed: it goes on, but takes no operation that the new leader may forbid") {

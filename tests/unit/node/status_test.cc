@@ -48,7 +48,7 @@ TEST_CASE("status: what is known has its number, and is in the table", "[node]")
   s.standing = {3, 77, 1'000'000'000};
   s.log.members.resize(2);
   s.log.members[1].id = ReplicaId{1};
-  s.line_ups.resize(1);
+  s.soft_barriers.resize(1);
   s.unhooked.resize(1);
   const nlohmann::json said = to_json(s);
   INFO(control::differs(said, node_table()));

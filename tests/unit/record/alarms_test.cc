@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    After a difference that no majority settles, the status tells both it and how far what
 //         follows is verified; what was before is never called verified by what came later
-//         (LIVE-A1). Replicas that began anew at one entry have equal digests when they do the same
+//         (LIVE-A1). Replicas that restarted at one entry have equal digests when they do the same
 //         from there on, and different ones when they do not.
 // METHOD  A history of judgements by hand; outputs and schedules of two replicas that differed.
 
@@ -23,7 +23,7 @@ void write(OutputHash& hash, std::uint64_t conn, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("alarms: what is compared anew proves nothing of what was before", "[verify]") {
+TEST_CASE("alarms: what is compared again proves nothing of what was before", "[verify]") {
   Alarms a;
   CHECK(a.none());
   CHECK(a.text().empty());
@@ -38,7 +38,7 @@ TEST_CASE("alarms: what is compared anew proves nothing of what was before", "[v
   a.raised("they differ again", 400, "one");
   a.begin_anew(410);
   CHECK(a.text() ==
-        "they differ again; differences: 2, since noon (log index 200); compared anew from log "
+        "they differ again; differences: 2, since noon (log index 200); compared again from log "
         "index 410: nothing yet");
   CHECK(a.verified() == 300);
   a.agreed(405);  // a cut before it
@@ -46,17 +46,17 @@ TEST_CASE("alarms: what is compared anew proves nothing of what was before", "[v
   a.agreed(500);
   CHECK(a.unbroken() == 300);
   CHECK(a.verified() == 500);
-  CHECK(a.text().ends_with("anew from log index 410: equal up to 500"));
+  CHECK(a.text().ends_with("again from log index 410: equal up to 500"));
   a.begin_anew(600);
   CHECK(a.verified() == 300);
   Alarms restored;
-  restored.restore(a.unbroken(), a.anew_from());
+  restored.restore(a.unbroken(), a.restarted_from());
   restored.agreed(700);
   CHECK(restored.unbroken() == 300);
   CHECK(restored.verified() == 700);
 }
 
-TEST_CASE("anew: replicas that differed are equal again by what they do", "[verify]") {
+TEST_CASE("again: replicas that differed are equal again by what they do", "[verify]") {
   OutputHash a, b;
   write(a, 9, "rss:4711");
   write(b, 9, "rss:471");  // not even as long

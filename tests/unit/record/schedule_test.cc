@@ -225,7 +225,7 @@ TEST_CASE("schedule: without a common log index there is no verdict", "[schedule
   CHECK(bed.compared(true).verdict == Verdict::kUnknown);
 }
 
-TEST_CASE("schedule: a replica that came back is compared from where it begins", "[schedule]") {
+TEST_CASE("schedule: a replica that rejoined is compared from where it begins", "[schedule]") {
   Bed bed;
   bed.record(schedule(1, 10));
   bed.record(schedule(6, 10));

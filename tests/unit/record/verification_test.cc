@@ -168,7 +168,7 @@ TEST_CASE("evidence: what was verified is forgotten, what came since is kept", "
 TEST_CASE("HASH entries survive their encoding; anything cut is refused", "[verify]") {
   HashBody body;
   body.cut = true;
-  body.anew = true;
+  body.restarts = true;
   body.digests = {said(1), std::nullopt, said(2, 3)};
   body.evidence = Evidence{{{1, 2, 3}}, {{4, 5, 6}, {7, 8, 9}}, true, 0};
   body.evidence->base = {3, 4, 5};
@@ -179,7 +179,7 @@ TEST_CASE("HASH entries survive their encoding; anything cut is refused", "[veri
   HashBody read;
   REQUIRE(decode(bytes, read));
   CHECK(read.cut);
-  CHECK(read.anew);
+  CHECK(read.restarts);
   CHECK(read.digests == body.digests);
   REQUIRE(read.evidence);
   CHECK(read.evidence->whole);

@@ -132,8 +132,7 @@ TEST_CASE_METHOD(World, "one whose new server would not go on where the old one 
   CHECK(start.state().at.index == Index{5});
 }
 
-TEST_CASE_METHOD(World, "a server of another configuration does not come back",
-                 "[packer][START-2]") {
+TEST_CASE_METHOD(World, "a server of another configuration does not recover", "[packer][START-2]") {
   make(5);
   config.restore = true;
   agreed[1] = 8;
@@ -179,7 +178,7 @@ TEST_CASE_METHOD(World, "what is given up leaves nothing", "[packer][PACK-1]") {
   make(9);
 }
 
-TEST_CASE_METHOD(World, "a replica that lacks entries begins anew when there is one behind them",
+TEST_CASE_METHOD(World, "a replica that lacks entries restarts when there is one behind them",
                  "[packer][LACK-1]") {
   make(5);
   MissingEntries missing(config);

@@ -18,7 +18,7 @@ constexpr std::int64_t kMs = 1'000'000, kNoLook = std::numeric_limits<std::int64
 
 struct Fixture {
   bool admitted = true;
-  std::string unrest = "slot 3 computes";
+  std::string blocker = "slot 3 computes";
   Outcome can_prepare = Done{}, can_dump = Done{}, can_publish = Done{};
   std::uint64_t held_until = 0;  // entries up to here can be slid to
   std::uint64_t at = 7;
@@ -28,10 +28,10 @@ struct Fixture {
                     return can_prepare;
                   },
                   [this] { return Index{at}; }, [this] { return admitted; },
-                  [this] { return unrest; },
+                  [this] { return blocker; },
                   [this] { return at < held_until ? Index{++at} : Index{0}; },
                   [this] {
-                    REQUIRE(unrest.empty());  // TAKE-2
+                    REQUIRE(blocker.empty());  // TAKE-2
                     ++dumps;
                     return can_dump;
                   },
@@ -62,7 +62,7 @@ TEST_CASE("checkpoint: the log is held from what is prepared until the dump is t
   f.c.prepared(0);
   REQUIRE(f.c.holds());
   REQUIRE(f.c.step(1 * kMs, false) != kNoLook);
-  f.unrest.clear();
+  f.blocker.clear();
   REQUIRE(f.c.step(2 * kMs, false) == kNoLook);
   REQUIRE(f.c.holds());
   REQUIRE(f.dumps == 1);
@@ -86,7 +86,7 @@ TEST_CASE("checkpoint: it is as of the last entry that the server was given", "[
   Fixture f;
   f.c.asked(0, Index{7});
   f.at = 30;  // the log went on
-  f.unrest.clear();
+  f.blocker.clear();
   f.c.prepared(1 * kMs);
   REQUIRE(f.c.at() == Index{30});
   REQUIRE(f.c.step(1 * kMs, false) == kNoLook);
@@ -120,7 +120,7 @@ TEST_CASE("checkpoint: given up before anything is held, nothing is released", "
 TEST_CASE("checkpoint: a server that is far behind is waited for", "[TAKE-1]") {
   Fixture f;
   f.admitted = false;
-  f.unrest.clear();
+  f.blocker.clear();
   f.hold(0, Index{7});
   for (std::int64_t now = 0; now < 60'000 * kMs; now += 100 * kMs) {
     REQUIRE(f.c.step(now, false) != kNoLook);
@@ -141,7 +141,7 @@ TEST_CASE("checkpoint: a place that is none to stop at is left behind", "[TAKE-1
   REQUIRE(f.at == 9);
   REQUIRE(f.c.at() == Index{9});
   REQUIRE(f.c.holds());
-  f.unrest.clear();
+  f.blocker.clear();
   REQUIRE(f.c.step(1001 * kMs, false) == kNoLook);
   f.c.dumped(1002 * kMs, "");
   f.c.published(1003 * kMs, "");
@@ -155,11 +155,11 @@ TEST_CASE("checkpoint: a place is left only when the server had time, and its en
   f.hold(0, Index{7});
   REQUIRE(f.c.step(0, false) != kNoLook);
   REQUIRE(f.c.step(5 * kMs, false) != kNoLook);
-  REQUIRE(f.at == 7);  // it may still come to rest here
+  REQUIRE(f.at == 7);  // it may still become quiescent here
   REQUIRE(f.c.step(20 * kMs, false) != kNoLook);
   REQUIRE(f.at == 8);
   f.admitted = false;
-  f.unrest.clear();  // behind the entry before: not yet where it is to be dumped
+  f.blocker.clear();  // behind the entry before: not yet where it is to be dumped
   REQUIRE(f.c.step(21 * kMs, false) != kNoLook);
   REQUIRE(f.dumps == 0);
   f.admitted = true;
@@ -177,10 +177,10 @@ TEST_CASE("checkpoint: the time for rest is from the first place on, of this che
     const std::int64_t begin = entry == 7 ? 0 : 60'000 * kMs;
     f.hold(begin, Index{entry});
     f.admitted = false;
-    f.unrest.clear();
+    f.blocker.clear();
     REQUIRE(f.c.step(begin, false) != kNoLook);  // each waits for admission of its own
     f.admitted = true;
-    f.unrest = "slot 3 computes";
+    f.blocker = "slot 3 computes";
     std::int64_t now = begin;
     for (std::int64_t next = begin; next != kNoLook; next = f.c.step(now, false)) {
       now = next;
@@ -209,33 +209,33 @@ TEST_CASE("checkpoint: every way out of it lets the log go on once", "[TAKE-1]")
     REQUIRE(f.c.step(1, true) == kNoLook);
     REQUIRE(f.c.status().why == "this replica leads now");
   }
-  SECTION("what was prepared is gone before it is at rest") {
+  SECTION("what was prepared is gone before it is quiescent") {
     f.c.dumped(1, "CRIU was killed");
     REQUIRE(f.dumps == 0);
     REQUIRE(f.c.status().why == "CRIU was killed");
   }
   SECTION("the dump cannot begin") {
-    f.unrest.clear();
+    f.blocker.clear();
     f.can_dump = Error{Code::kUnsupported, 0, "no CRIU"};
     REQUIRE(f.c.step(1, false) == kNoLook);
     REQUIRE(f.c.status().why == "no CRIU");
   }
   SECTION("the dump is refused") {
-    f.unrest.clear();
+    f.blocker.clear();
     REQUIRE(f.c.step(1, false) == kNoLook);
     f.c.dumped(2, "io_uring");
     REQUIRE(f.publishes == 0);
     REQUIRE(f.c.status().why == "io_uring");
   }
   SECTION("it cannot be packed") {
-    f.unrest.clear();
+    f.blocker.clear();
     REQUIRE(f.c.step(1, false) == kNoLook);
     f.can_publish = Error{Code::kFull, 0, "the disk is full"};
     f.c.dumped(2, "");
     REQUIRE(f.c.status().why == "the disk is full");
   }
   SECTION("packing fails") {
-    f.unrest.clear();
+    f.blocker.clear();
     REQUIRE(f.c.step(1, false) == kNoLook);
     f.c.dumped(2, "");
     f.c.published(3, "the disk is full");
@@ -253,7 +253,7 @@ TEST_CASE("checkpoint: every way out of it lets the log go on once", "[TAKE-1]")
 TEST_CASE("checkpoint: a second one while one is under way is not begun", "[TAKE-1]") {
   Fixture f;
   f.hold(0, Index{7});
-  f.unrest.clear();
+  f.blocker.clear();
   (void)f.c.step(1, false);
   f.c.dumped(2, "");
   f.c.asked(3, Index{8});

@@ -5,38 +5,38 @@
 #include <catch2/catch.hpp>
 
 using crane::Code;
-using crane::node::FetchPatience;
+using crane::node::FetchDeadline;
 
 namespace {
 constexpr std::int64_t kS = 1'000'000'000;
 }  // namespace
 
 TEST_CASE("a fetch is tried again for as long as more of it comes", "[fetch]") {
-  FetchPatience patience(0);
+  FetchDeadline deadline(0);
   std::int64_t at = 0;
-  // Longer in all than one that stands still would have.
+  // Longer in all than one that is paused would have.
   for (std::uint64_t bytes = 1; bytes <= 10; ++bytes) {
-    REQUIRE(patience.again(at += 80 * kS, Code::kDamaged, bytes * 1000));
+    REQUIRE(deadline.again(at += 80 * kS, Code::kDamaged, bytes * 1000));
   }
-  REQUIRE(patience.again(at + 89 * kS, Code::kDamaged, 10'000));
-  REQUIRE_FALSE(patience.again(at + 90 * kS, Code::kDamaged, 10'000));
-  // What was thrown away comes anew.
-  REQUIRE_FALSE(patience.again(at + 91 * kS, Code::kDamaged, 0));
-  REQUIRE(patience.again(at + 92 * kS, Code::kDamaged, 500));
+  REQUIRE(deadline.again(at + 89 * kS, Code::kDamaged, 10'000));
+  REQUIRE_FALSE(deadline.again(at + 90 * kS, Code::kDamaged, 10'000));
+  // What was thrown away comes again.
+  REQUIRE_FALSE(deadline.again(at + 91 * kS, Code::kDamaged, 0));
+  REQUIRE(deadline.again(at + 92 * kS, Code::kDamaged, 500));
 }
 
 TEST_CASE("others may be out of reach for a while, longer where a part of it is here", "[fetch]") {
-  FetchPatience patience(0);
-  REQUIRE(patience.again(14 * kS, Code::kPeerFailed, 0));
-  REQUIRE(patience.again(16 * kS, Code::kNotFound, 0));  // somebody answered
-  REQUIRE(patience.again(30 * kS, Code::kPeerFailed, 0));
-  REQUIRE_FALSE(patience.again(31 * kS, Code::kPeerFailed, 0));
-  REQUIRE(patience.again(31 * kS, Code::kPeerFailed, 1));
-  REQUIRE(patience.again(120 * kS, Code::kPeerFailed, 1));
-  REQUIRE_FALSE(patience.again(121 * kS, Code::kPeerFailed, 1));
+  FetchDeadline deadline(0);
+  REQUIRE(deadline.again(14 * kS, Code::kPeerFailed, 0));
+  REQUIRE(deadline.again(16 * kS, Code::kNotFound, 0));  // somebody answered
+  REQUIRE(deadline.again(30 * kS, Code::kPeerFailed, 0));
+  REQUIRE_FALSE(deadline.again(31 * kS, Code::kPeerFailed, 0));
+  REQUIRE(deadline.again(31 * kS, Code::kPeerFailed, 1));
+  REQUIRE(deadline.again(120 * kS, Code::kPeerFailed, 1));
+  REQUIRE_FALSE(deadline.again(121 * kS, Code::kPeerFailed, 1));
 }
 
 TEST_CASE("a full disk is no matter of patience", "[fetch]") {
-  FetchPatience patience(0);
-  REQUIRE_FALSE(patience.again(1, Code::kFull, 1));
+  FetchDeadline deadline(0);
+  REQUIRE_FALSE(deadline.again(1, Code::kFull, 1));
 }

@@ -46,7 +46,7 @@ n_clock = 50
 w_timeout_us = 20
 spins = true
 detach = ["fsync"]
-line_ups = ["page:8:5000"]
+soft_barriers = ["page:8:5000"]
 env = { A = "1", B = "two words" }
 container = false
 binds = ["/srv:ro", "/a:/b:ro"]
@@ -98,7 +98,7 @@ void check_whole(const GroupFile& f) {
   CHECK(f.w_timeout_us == 20);
   CHECK(f.spins);
   CHECK(f.detach == std::vector<std::string>{"fsync"});
-  CHECK(f.line_ups == std::vector<std::string>{"page:8:5000"});
+  CHECK(f.soft_barriers == std::vector<std::string>{"page:8:5000"});
   CHECK(f.env == std::vector<std::string>{"A=1", "B=two words"});
   CHECK_FALSE(f.container);
   CHECK(f.binds == std::vector<std::string>{"/srv:ro", "/a:/b:ro"});

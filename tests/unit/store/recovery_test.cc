@@ -120,7 +120,7 @@ TEST_CASE("recovery: what a checkpoint's server missed is replayed from the stor
   CHECK(d.s.state().last == d.at[30]);
 }
 
-TEST_CASE("recovery: a store that ends before the checkpoint begins anew there, its promise kept",
+TEST_CASE("recovery: a store that ends before the checkpoint restarts there, its promise kept",
           "[store][C5]") {
   Stored d(15);
   Stored whole;
@@ -131,8 +131,8 @@ TEST_CASE("recovery: a store that ends before the checkpoint begins anew there, 
   CHECK(r.value().begins_anew);
   CHECK(r.value().start.kind == core::StartKind::kSurvived);
   CHECK(r.value().start.promise[core::kPromisedView] == 512);
-  CHECK(r.value().start.promise[core::kAnchorIndex] == 25);
-  CHECK(r.value().start.promise[core::kAnchorPos] == c.at.pos);
+  CHECK(r.value().start.promise[core::kLowWaterIndex] == 25);
+  CHECK(r.value().start.promise[core::kLowWaterPos] == c.at.pos);
   CHECK(r.value().replay_to == Index{25});
   store::MemStore again(d.disk);
   CHECK(again.state().damage.empty());

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The process between a node and its server (container.h says why), and the file-system steps both
+// kinds of server share.
+//
+// Processes: a supervisor is a fork of the node that never executes another program, so pointers to
+// static text mean the same in both and may travel in a report.
+
+#include <sched.h>
+
+#include <climits>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include "checkpoint/background.h"
+#include "checkpoint/container.h"
+
+namespace crane::checkpoint {
+
+constexpr std::size_t kReasonMax = 400;
+
+// An Error as bytes of a datagram.  `what` is static text, at the same place in both processes,
+// because one is a fork of the other.
+struct SentError {
+  Code code = Code::kOk;
+  int detail = 0;
+  const char* what = "";
+  char text[kReasonMax] = "";
+
+  void take(const Error& error) {
+    code = error.code;
+    detail = error.detail;
+    what = error.what;
+    error.text.copy(text, kReasonMax - 1);
+  }
+  Error error() const { return {code, detail, what, text}; }
+};
+
+// What the supervisor tells the node, one datagram each.
+struct Report {
+  enum class Kind : int { kStarted, kFailed, kEnded, kPrepared, kDumped } kind;
+  pid_t pid = -1;                // kStarted
+  int status = 0;                // kEnded: as wait(2) gives it
+  SentError error = {};          // kFailed; kDumped, unless it is kOk; kEnded: of keep_files()
+  CheckpointTimes times = {};    // kDumped; kStarted of a restored server
+  char reason[kReasonMax] = "";  // of the error, if there is more to say
+};
+static_assert(std::is_trivially_copyable_v<Report>);
+
+// What the node asks of the supervisor, one datagram each (container.h: the steps of a checkpoint).
+struct Request {
+  enum What : int { kPrepare, kFreeze, kThaw, kGiveUp, kCancel, kAllAtOnce, kKeep, kEnd } what;
+  bool boost;                              // kFreeze
+  char images[PATH_MAX], upper[PATH_MAX];  // kPrepare, kAllAtOnce; kKeep: upper
+};
+
+class ContainerSupervisor {
+ public:
+  ContainerSupervisor(Server& server, int channel) : server_(server), channel_(channel) {}
+  [[noreturn]] void run();
+
+ private:
+  void detach_from_node();
+  Outcome start();
+  Outcome wait_for_first();
+  void wait_for_end();
+  int finish();
+  void keep_files();
+  void report(const Report& report);
+
+  // container_dump.cc
+  Outcome restore();
+  Outcome run_criu(CriuCall& call);
+
+  // supervisor_dump.cc: the dump that is under way, if there is one
+  enum class Pace { kIdle, kCommon, kBoost };
+  void take_requests();
+  void take_request(const Request& request);
+  Outcome begin_dump(const Request& request);
+  Outcome start_conversation();
+  void listen_to_criu();
+  void expect_word();
+  void answer_criu(bool go_on);
+  void go_on();
+  void set_pace(Pace pace);
+  void boost();
+  void leave_boost();
+  Outcome copy_upper();
+  void end_dump(bool said_well);
+  void leave_dump();
+  int dump_timeout_ms();
+
+  Server& server_;
+  int channel_;
+  int child_status_ = 0;
+  bool child_gone_ = false;
+  bool node_gone_ = false;
+  bool told_to_end_ = false;
+  std::string kept_;  // where the upper directory is kept; "": nowhere
+  Error keep_error_;
+  bool server_spoilt_ = false;  // CRIU was stopped while it had the server in its hands
+  struct Dump {
+    enum class Place { kStarting, kReady, kWorking, kDumped } place = Place::kStarting;
+    pid_t criu = -1;
+    Background background;  // for CRIU
+    int channel = -1;       // the conversation with CRIU
+    int images = -1, work = -1;
+    std::string upper;
+    bool freeze = false, thaw = false;  // what the node has asked for already
+    bool may_boost = false;
+    Pace pace = Pace::kCommon;
+    std::int64_t faster_at_ms = 0;  // when the pace goes up; 0: not any more
+    bool well = true;               // what it or we copied is there
+    std::int64_t since_us = 0;      // of the last step
+    std::int64_t deadline_ms = 0;   // until when CRIU has to say something; 0: it waits for us
+  };
+  std::optional<Dump> dump_;
+  int policy_ = 0;  // ours, before and after a dump in a boost
+  cpu_set_t processors_;
+  CheckpointTimes times_;
+  std::string reason_;
+};
+
+// CRIU's log, its options and the like; the log is kept under another name when it failed.
+std::string work_directory(const std::string& directory);
+std::string log_of_failure(const std::string& directory);
+// How long CRIU may go on when the node is gone: it leaves things behind when it is killed.
+constexpr int kOrphanTimeoutMs = 2'000;
+
+bool is_root() noexcept;
+std::int64_t now_ms() noexcept;  // monotonic
+std::int64_t now_us() noexcept;  // likewise
+// mkdir -p with mode 0755.
+Outcome make_directories(const std::string& path);
+// A word of ServerOptions::make_directories, and what it stands for.
+struct OwnedDirectory {
+  explicit OwnedDirectory(const std::string& word);
+  std::string path;
+  std::string user;  // "": ours
+};
+// Gives `place`, where the directory was made, to its user and the user's group, if there are any.
+Outcome give_to_user(const OwnedDirectory& directory, const std::string& place);
+// rm -rf that never crosses into another file system.
+void remove_tree(const std::string& path) noexcept;
+// Puts stdin, stdout and stderr of the calling process in place, for the server to inherit.
+void set_standard_fds(int stdout_fd, int stderr_fd) noexcept;
+// Own mount namespace from which nothing propagates to the machine's (CONTAINER-2).
+Outcome enter_private_mounts();
+Outcome bind_mount(const std::string& source, const std::string& target);
+
+}  // namespace crane::checkpoint

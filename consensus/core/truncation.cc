@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stores may lose: entries below a checkpoint that a majority of the voters hold (DESIGN C9).
+//
+// "This replica holds a checkpoint at entry I or later" is true from when it was said until the
+// replica loses its disk, and then it recovers under another incarnation.  So it needs no view:
+// it may be told late, twice or by hearsay.  The leader counts it for the very incarnations which
+// the members in force name, and appends TRUNCATION(I) when a majority's reach I.  The entry, once
+// it is committed, is what stores are cut by: it stands behind the CONFIG that it was counted by, a
+// leader that is none any more cannot commit one, and who was away finds it in the log.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+
+#include "consensus/core/replica.h"
+#include "dmt/base/assert.h"
+
+namespace crane::consensus::core {
+
+// --- who holds what -----------------------------------------------------------------------------
+
+void Replica::on(const Checkpointed& e) {
+  if (!disk() || e.at <= truncation_.held) return;
+  truncation_.held = e.at;
+  truncation_.held_at_ns = now_.now_ns;
+  recount_held();
+  if (following()) tell_held();
+  if (mutant(Mutant::kDropUncovered))
+    truncation_.covered = std::max(truncation_.covered, std::min(truncation_.held, committed()));
+}
+
+bool Replica::held_to_tell() const {
+  return truncation_.held > truncation_.held_known && leader_ != kNoReplica;
+}
+
+// Until the leader says that it knows.
+void Replica::tell_held() {
+  if (!held_to_tell() || now_.now_ns < truncation_.held_at_ns) return;
+  truncation_.held_at_ns = now_.now_ns + config_.ask_timeout_ns;
+  Message m = message(MessageType::kHolds);
+  m.view = promised_;
+  send(leader_, m);
+}
+
+// Every message of a disk group tells what its sender holds.
+void Replica::note_held(const Message& m) {
+  if (!disk() || m.held == Index{0}) return;
+  Peer& p = peers_[m.from];
+  const bool same = p.held_incarnation == m.incarnation;
+  if (same && m.held <= p.held) return;
+  p.held = m.held;
+  p.held_incarnation = m.incarnation;
+  recount_held();
+}
+
+void Replica::on_holds(const Message& m) {
+  if (m.view != promised_) return;
+  if (ReplicaId{m.from} == view_owner(promised_)) {
+    truncation_.held_known = std::max(truncation_.held_known, Index{m.size});
+  } else if (phase_ == Phase::kLeading) {
+    Message answer = message(MessageType::kHolds);
+    answer.view = promised_;
+    answer.size = value(peers_[m.from].held);
+    send(ReplicaId{m.from}, answer);
+  }
+}
+
+// --- the leader ---------------------------------------------------------------------------------
+
+// The entry that a majority of the voters in force have checkpoints at or behind.
+Index Replica::held_by_majority() const {
+  std::array<Index, kReplicasMax> held;
+  std::size_t n = 0;
+  if (votes()) held[n++] = truncation_.held;
+  for (std::uint8_t i = 0; i < config_.replicas; ++i) {
+    const ReplicaId id{i};
+    if (id == self() || !members().voter(id)) continue;
+    const Peer& p = peers_[i];
+    const bool it_is = members().incarnation(id) == p.held_incarnation;
+    if (it_is || mutant(Mutant::kCoverTheLost)) held[n++] = p.held;
+  }
+  std::size_t needed = members().quorum();
+  if (mutant(Mutant::kCoverMinority) && needed > 1) --needed;
+  if (n < needed) return Index{0};
+  const auto nth = held.begin() + static_cast<std::ptrdiff_t>(needed) - 1;
+  std::nth_element(held.begin(), nth, held.begin() + static_cast<std::ptrdiff_t>(n),
+                   std::greater<>());
+  return *nth;
+}
+
+// After every step: says so when more is covered, and drops what is.
+void Replica::pump_truncation() {
+  if (!disk()) return;
+  if (role_ == Role::kLeader && reign_->count_held && membership_.transfer_to == kNoReplica) {
+    const Index held = std::min(held_by_majority(), commit_.last.index);
+    const std::uint64_t index = value(held);
+    const bool news = held > std::max(truncation_.covered, reign_->covering);
+    if (!news || room_for(entry_bytes(sizeof index), ring_.ring_bytes() / kReserveDivisor)) {
+      reign_->count_held = false;
+    }
+    if (news && !reign_->count_held) {
+      reign_->covering = held;
+      if (commit_ == end_) reign_->progress_ns = now_.now_ns;
+      append(kTruncation, 0, 0, std::as_bytes(std::span(&index, 1)));
+      pump_store();
+    }
+  }
+  drop_stored();
+}
+
+// --- the store ----------------------------------------------------------------------------------
+
+void Replica::on_truncation_point(std::span<const std::byte> payload) {
+  std::uint64_t index = 0;
+  if (payload.size() != sizeof index) return;
+  std::memcpy(&index, payload.data(), sizeof index);
+  truncation_.covered = std::max(truncation_.covered, Index{index});
+}
+
+// CORE-D5.  The store has them, and knows that they are committed.
+void Replica::drop_stored() {
+  if (truncation_.covered <= truncation_.dropped ||
+      durable_.store.stored().last.index < truncation_.covered)
+    return;
+  if (durable_.stored_commit < truncation_.covered) return;
+  CRANE_ASSERT(truncation_.covered <= commit_.last.index);  // CORE-D5
+  truncation_.dropped = truncation_.covered;
+  emit(DropStored{truncation_.covered});
+}
+
+}  // namespace crane::consensus::core

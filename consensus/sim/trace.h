@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A world told for a reader: faults, elections, grants and commits as sentences, runs of equal
+// events in one line; every single operation only on request, or just before a violation.
+
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "dmt/base/ids.h"
+
+namespace crane::consensus::sim {
+
+class Trace {
+ public:
+  // Tells nothing when `out` is null.  `all`: every operation too.
+  Trace(std::FILE* out, bool all, unsigned replicas);
+  ~Trace() { end_runs(); }
+
+  bool told() const { return out_ != nullptr; }
+  // A line that matters.
+  void tell(std::uint64_t now_ns, const char* format, std::va_list arguments);
+  // One operation.
+  void detail(std::uint64_t now_ns, const char* format, std::va_list arguments);
+  // One of many equal events: `what` of replica `id`, by number.
+  void count(std::uint64_t now_ns, unsigned id, const char* what, std::uint64_t number);
+  // The operations just before, which `tell` alone would not show.
+  void show_last();
+
+ private:
+  struct Run {
+    const char* what = nullptr;
+    std::uint64_t begin_ns = 0;
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    std::uint64_t times = 0;
+  };
+  void end_runs();
+  void print(std::uint64_t now_ns, const std::string& text);
+
+  std::FILE* const out_;
+  const bool all_;
+  std::vector<std::vector<Run>> runs_;  // by replica
+  std::deque<std::string> last_;
+};
+
+// "7.2": the seventh view, of replica 2; "none".
+std::string text(View view);
+
+}  // namespace crane::consensus::sim

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dmt/quiescence.h"
+
+#include <cstring>
+
+#include "dmt/processes.h"
+#include "dmt/scheduler.h"
+
+namespace crane::dmt {
+namespace {
+
+BlockerKind blocker_of(const SlotRecord& s) noexcept {
+  if (s.state == SlotState::kDetached && s.arrived.load(std::memory_order_seq_cst) == 0) {
+    return BlockerKind::kAway;
+  }
+  // DMT-R2.  A slot that nobody came to yet (a new thread, a child) is not parked either.
+  return s.parked.load(std::memory_order_seq_cst) != 1 ? BlockerKind::kAwake
+                                                       : BlockerKind::kNothing;
+}
+
+BlockerKind blocker_of(const Layout& w, std::uint16_t process) noexcept {
+  const ProcessRecord& p = w.processes[process];
+  if (p.foreign) return BlockerKind::kForeign;
+  const SlotRecord& first = w.slots[p.main_slot];
+  const bool has_begun = first.process != process || first.thread_id != 0;
+  if (p.exec_pending || p.pid == 0 || !has_begun) return BlockerKind::kBeginning;
+  for (std::uint32_t i = 1; i < w.scheduler.slots_used; ++i) {
+    const SlotRecord& s = w.slots[i];
+    if (is_alive(s) && s.process == process && s.thread_id == p.pid) return BlockerKind::kNothing;
+  }
+  return BlockerKind::kFirstThreadGone;
+}
+
+// Text into a buffer of the caller's.
+class Line {
+ public:
+  explicit Line(std::span<char> out) noexcept : out_(out) {
+    if (!out_.empty()) out_[0] = '\0';
+  }
+  Line& operator<<(const char* text) noexcept {
+    for (; *text != '\0' && size_ + 1 < out_.size(); ++text) out_[size_++] = *text;
+    if (size_ < out_.size()) out_[size_] = '\0';
+    return *this;
+  }
+  Line& operator<<(std::uint32_t number) noexcept {
+    char digits[12];
+    char* at = digits + sizeof digits - 1;
+    *at = '\0';
+    do {
+      *--at = static_cast<char>('0' + number % 10);
+      number /= 10;
+    } while (number != 0);
+    return *this << at;
+  }
+
+ private:
+  std::span<char> out_;
+  std::size_t size_ = 0;
+};
+
+// The turn that the slot had last, or null when it is longer ago than is remembered.
+const TurnRecord* last_turn_of(const Layout& w, std::uint16_t slot) noexcept {
+  const std::uint64_t clock = w.scheduler.clock;
+  for (std::uint64_t back = 0; back < kTurnHistory && back < clock; ++back) {
+    const TurnRecord& t = w.turns[(clock - back) % kTurnHistory];
+    if (t.slot == slot) return &t;
+  }
+  return nullptr;
+}
+
+// The name by code that the server's library has published, or null.
+const char* name_of(const Layout& w, std::uint32_t operation) noexcept {
+  const char* name = w.operation_names;
+  const char* const end = name + sizeof w.operation_names;
+  for (; operation > 0 && name < end && *name != '\0'; --operation) name += std::strlen(name) + 1;
+  return name < end && *name != '\0' ? name : nullptr;
+}
+
+void tell_last_operation(const Layout& w, std::uint16_t slot, const char* before,
+                         Line& line) noexcept {
+  const TurnRecord* turn = last_turn_of(w, slot);
+  if (turn == nullptr || w.slots[slot].operations == 0) return;
+  line << before;
+  if (turn->operation == kOperationGiveWay) {
+    line << "long computation began";
+  } else if (const char* name = name_of(w, turn->operation); name != nullptr) {
+    line << name;
+  } else {
+    line << "operation " << turn->operation;
+  }
+}
+
+}  // namespace
+
+Blocker find_blocker(const Layout& w) noexcept {
+  const SchedulerState& s = w.scheduler;
+  if (s.fenced.load(std::memory_order_relaxed) != 0) return {BlockerKind::kFenced, 0, 0};
+  if (!has_turn(w, kNodeSlot)) return {BlockerKind::kTurn, 0, 0};
+  if (s.ended) return {BlockerKind::kEnded, 0, 0};
+  for (std::uint16_t i = 1; i < s.slots_used; ++i) {
+    if (!is_alive(w.slots[i])) continue;
+    const BlockerKind why = blocker_of(w.slots[i]);
+    if (why != BlockerKind::kNothing) return {why, i, w.slots[i].process};
+  }
+  for (std::uint16_t i = 1; i < kProcessesMax; ++i) {
+    if (w.processes[i].state != ProcessState::kAlive) continue;
+    const BlockerKind why = blocker_of(w, i);
+    if (why != BlockerKind::kNothing) return {why, 0, i};
+  }
+  return {BlockerKind::kNothing, 0, 0};
+}
+
+void describe(const Layout& w, const Blocker& blocker, std::span<char> text) noexcept {
+  Line line(text);
+  switch (blocker.why) {
+    case BlockerKind::kNothing:
+      line << "quiescent";
+      return;
+    case BlockerKind::kTurn:
+      line << "a thread of the server has the turn";
+      return;
+    case BlockerKind::kFenced:
+      line << "the replica is fenced";
+      return;
+    case BlockerKind::kEnded:
+      line << "the server has ended";
+      return;
+    default:
+      break;
+  }
+  const ProcessRecord& p = w.processes[blocker.process];
+  if (blocker.slot != 0) {
+    line << "thread " << w.slots[blocker.slot].thread_id << " (slot " << blocker.slot << ") of ";
+  }
+  if (p.pid != 0) {
+    line << "process " << p.pid;
+  } else {
+    line << "a process that has not begun (record " << blocker.process << ")";
+  }
+  switch (blocker.why) {
+    case BlockerKind::kBeginning:
+      line << (p.exec_pending ? " is beginning another program" : " is only beginning");
+      break;
+    case BlockerKind::kForeign:
+      line << " runs without libcrane.so";
+      break;
+    case BlockerKind::kFirstThreadGone:
+      line << " has other threads but its first one has ended: such a process cannot be saved";
+      break;
+    case BlockerKind::kAway:
+      line << " is away";
+      tell_last_operation(w, blocker.slot, " since its ", line);
+      break;
+    default:
+      line << " runs";
+      tell_last_operation(w, blocker.slot, ", its last operation was ", line);
+  }
+}
+
+}  // namespace crane::dmt

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Where crane-ctl asks the agent of its host: <dir>/<group>/h<N>/agent.sock (SOCK_SEQPACKET), which
+// only the agent's user can reach.  One JSON object each way, as at a node's control socket:
+//   {"do":"state"}    {"ok":true,"message":S,"node":true}   node: one runs; S: why it did not come
+//                                                           back
+//   {"do":"resume","forget":false}                          a drained replica is started
+// and {"ok":false,"error":WORD,"message":S}.
+//
+// Threads: one.
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "runtime/setup/messages.h"
+
+namespace crane::launcher {
+
+// In the agent's directory.
+inline constexpr char kAgentSocket[] = "agent.sock";
+
+class AgentSocket {
+ public:
+  AgentSocket() = default;
+  ~AgentSocket();
+  AgentSocket(const AgentSocket&) = delete;
+  AgentSocket& operator=(const AgentSocket&) = delete;
+
+  // `home`: the agent's directory.
+  Outcome open(const std::string& home);
+  int fd() const { return fd_; }
+  // Answers one who stands there, if somebody does.
+  void answer(const std::function<nlohmann::json(const nlohmann::json&)>& reply) const;
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace crane::launcher

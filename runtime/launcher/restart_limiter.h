@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// When a replica that was lost is started again: always, at once the first time, and after 1, 2, 4,
+// .. 60 s where the attempts before did not last.
+//
+// What is planned stands in the replica's directory, for crane-ctl: returning.json, while the
+// replica is away.
+//
+// Threads: one.
+// INVARIANT RETURN-1  A replica that was lost always has a next attempt.
+// INVARIANT RETURN-2  The next attempt is at most kPauseMostMs away.
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace crane::launcher {
+
+class RestartLimiter {
+ public:
+  enum class End {
+    kKilled,  // from outside, or with its server
+    kFailed,  // its node says why it cannot go on
+    kAsked,   // it ended to restart at a newer checkpoint: no attempt that failed
+  };
+  static constexpr std::int64_t kPauseMostMs = 60'000;
+  static constexpr std::int64_t kLastsMs = 10'000;
+
+  // `unit_ms`: the first pause that is none; tests shorten it.
+  explicit RestartLimiter(std::int64_t unit_ms = 1'000) : unit_ms_(unit_ms) {}
+
+  // Plans the next attempt.  `least_ms`: not before.
+  void ended(End how, std::int64_t now_ms, std::int64_t least_ms = 0) {
+    if (began_ms_ != 0 && now_ms - began_ms_ > kLastsMs) forget();
+    if (how != End::kAsked) ++in_a_row_;
+    failed_ = how == End::kFailed ? failed_ + 1 : how == End::kKilled ? 0 : failed_;
+    due_ms_ = now_ms + std::max(least_ms, pause_ms());
+    planned_ = true;
+  }
+  void begins(std::int64_t now_ms) {
+    began_ms_ = now_ms;
+    planned_ = false;
+  }
+  // An operator does not want to wait for the planned one.
+  void hurry(std::int64_t now_ms) {
+    in_a_row_ = failed_ = 0;
+    due_ms_ = now_ms;
+  }
+  // Nothing is planned any more: an operator decides, or the replica is no member.
+  void forget() {
+    in_a_row_ = failed_ = 0;
+    planned_ = false;
+  }
+
+  bool planned() const { return planned_; }
+  bool due(std::int64_t now_ms) const { return planned_ && now_ms >= due_ms_; }
+  std::int64_t due_ms() const { return due_ms_; }
+  // Ends in a row without one that lasted, and those whose node said why.
+  int in_a_row() const { return in_a_row_; }
+  int failed() const { return failed_; }
+  // It failed so often, and has not lasted since.
+  bool fails(int times, std::int64_t now_ms) const {
+    return failed_ >= times && (planned_ || now_ms - began_ms_ <= kLastsMs);
+  }
+
+ private:
+  std::int64_t pause_ms() const {
+    if (in_a_row_ <= 1) return 0;
+    return std::min(kPauseMostMs, unit_ms_ << std::min(in_a_row_ - 2, 20));
+  }
+
+  std::int64_t unit_ms_;
+  std::int64_t began_ms_ = 0, due_ms_ = 0;
+  int in_a_row_ = 0, failed_ = 0;
+  bool planned_ = false;
+};
+
+// returning.json: {"why", "attempts", "next_unix_ms", "command"}; null: there is none.
+struct ReturnNotice {
+  std::string why;      // the replica was lost, or did not recover
+  int attempts = 0;     // that did not last, in a row
+  std::int64_t in_ms;   // until the next one
+  std::string command;  // that makes it at once
+};
+void write_notice(const std::string& replica_home, const ReturnNotice& notice);
+void remove_notice(const std::string& replica_home);
+nlohmann::json read_notice(const std::string& replica_home);
+
+// "at once" or "in 4 s".
+std::string when_text(std::int64_t in_ms);
+
+}  // namespace crane::launcher

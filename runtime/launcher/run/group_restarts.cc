@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// How crane-run brings back the replicas that were lost (RETURN-1): as long as the group runs.
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/kept.h"
+#include "runtime/launcher/channel.h"
+#include "runtime/launcher/child.h"
+#include "runtime/launcher/run/group.h"
+
+namespace crane::launcher {
+namespace {
+
+using Json = nlohmann::json;
+
+// A checkpoint that was asked for and is not there is asked for again.
+constexpr std::int64_t kAskAgainMs = 5'000;
+// After so long without one the replica runs all inputs.
+constexpr std::int64_t kCheckpointMs = 15'000;
+constexpr int kLookMs = 250;  // for a checkpoint
+// The evidence of a divergence is looked at before the replica is there again.
+constexpr std::int64_t kDivergedMs = 1'000;
+// A majority of the replicas that each failed by themselves so often in a row will go on to.
+constexpr int kFailuresMost = 5;
+
+std::string name_of(int number) { return "replica " + std::to_string(number); }
+
+// Statuses of nodes (runtime/setup/exit_status.h) whose cause is likely to be there the next time,
+// and on every replica: the server does not start or check in, the replica fenced itself, or is
+// configured otherwise.
+bool likely_again(int code) {
+  constexpr int kNotStarted = 67, kNeverCheckedIn = 68, kFenced = 70, kDisagrees = 74;
+  return code == kNotStarted || code == kNeverCheckedIn || code == kFenced || code == kDisagrees;
+}
+
+}  // namespace
+
+// A single replica's end is the group's.
+bool Group::returns(const Replica& replica) const {
+  const bool together = options_.places() > 1 && voters() > 1;
+  return phase_ == Phase::kServing && status_of(replica.problem) != Status::kUnhooked && together;
+}
+
+void Group::plan_return(Replica& replica) {
+  const Status status = status_of(replica.problem);
+  const auto how = status == Status::kTooFarBehind    ? RestartLimiter::End::kAsked
+                   : likely_again(replica.fatal_code) ? RestartLimiter::End::kFailed
+                                                      : RestartLimiter::End::kKilled;
+  replica.returns.ended(how, now_ms(), status == Status::kReplicaDiverged ? kDivergedMs : 0);
+  replica.told = replica.problem.error().text;
+  const std::int64_t in_ms = replica.returns.due_ms() - now_ms();
+  const std::string command = "crane-ctl replica resume " + std::to_string(replica.number);
+  say(replica.told, setup::Level::kWarning);
+  if (in_ms > 0) {
+    say(name_of(replica.number) + " is started again " + when_text(in_ms) + ", after " +
+        std::to_string(replica.returns.in_a_row()) + " ends in a row; " + command +
+        " starts it at once");
+  }
+  write_notice(home_of(replica), {replica.told, replica.returns.in_a_row(), in_ms, command});
+  write_state();
+}
+
+void Group::stops_returning(Replica& replica) {
+  replica.returns.forget();
+  remove_notice(home_of(replica));
+}
+
+bool Group::somebody_returns() const {
+  return phase_ == Phase::kServing &&
+         std::any_of(replicas_.begin(), replicas_.end(),
+                     [](const Replica& r) { return r.returns.planned(); });
+}
+
+// Until the next attempt; -1: none is planned.
+int Group::return_timeout() const {
+  std::int64_t least = -1;
+  if (phase_ != Phase::kServing) return -1;
+  for (const Replica& replica : replicas_) {
+    if (!replica.returns.planned()) continue;
+    const std::int64_t left = replica.asks_until_ms != 0
+                                  ? kLookMs
+                                  : std::max<std::int64_t>(0, replica.returns.due_ms() - now_ms());
+    least = least < 0 ? left : std::min(least, left);
+  }
+  return static_cast<int>(least);
+}
+
+void Group::look_after_returns() {
+  if (phase_ != Phase::kServing) return;
+  for (Replica& replica : replicas_) {
+    if (replica.node < 0 && replica.returns.due(now_ms())) try_return(replica);
+  }
+}
+
+void Group::try_return(Replica& replica) {
+  if (analyses(replica)) return start_analysis(replica, " begins again");
+  if (options_.on_disk()) return return_from_disk(replica);
+  const bool there = has_checkpoint();
+  if (!there && waits_for_checkpoint(replica)) return;
+  Begin begin;
+  begin.restores = begin.may_begin = true;
+  // One that does not start from what is kept may start from the log.
+  begin.skips_checkpoints = replica.returns.failed() > 1 && replica.returns.failed() % 2 == 0;
+  // What this replica holds may be all that is left of an entry, unless a majority has it.
+  begin.keeps_log = alive() * 2 <= voters();
+  if (!start_again(replica, begin)) return plan_return(replica);
+  say(name_of(replica.number) + (there && !begin.skips_checkpoints
+                                     ? " recovers from a checkpoint"
+                                     : " runs all inputs again" + why_no_checkpoint(there)));
+}
+
+// Its node finds its log, and the newest checkpoint, by itself.
+void Group::return_from_disk(Replica& replica) {
+  if (!start_again(replica, {})) return plan_return(replica);
+  say(name_of(replica.number) + " recovers, from its log and the newest checkpoint");
+}
+
+std::string Group::why_no_checkpoint(bool there) const {
+  if (there) return ", as it did not recover from a checkpoint";
+  return ": there is no checkpoint" + (refused_.empty() ? "" : ", because " + refused_);
+}
+
+// One that was taken quickly spares it to run all inputs.
+bool Group::waits_for_checkpoint(Replica& replica) {
+  const bool taken = options_.container && refused_.empty() &&
+                     (options_.checkpoint_every_s != 0 || options_.checkpoint_log_mb != 0);
+  if (!taken || leader() < 0 || alive() * 2 <= voters()) return false;
+  if (replica.asks_until_ms == 0) replica.asks_until_ms = now_ms() + kCheckpointMs;
+  if (now_ms() >= replica.asks_until_ms) return false;
+  if (now_ms() - asked_ms_ < kAskAgainMs) return true;
+  asked_ms_ = now_ms();
+  const auto to = static_cast<std::size_t>(leader());
+  send_message(replicas_[to].channel, Json{{"t", "checkpoint"}}.dump());
+  return true;
+}
+
+// Its node looks whether it is whole.
+bool Group::has_checkpoint() const {
+  const std::string digest =
+      checkpoint::digest_of_log(options_.name, std::strtoull(record_.log_id.c_str(), nullptr, 10));
+  const auto kept = checkpoint::find_kept(directories_.dir()).checkpoints;
+  return std::any_of(kept.begin(), kept.end(), [&digest](const checkpoint::Kept& one) {
+    return one.listed.damage.empty() && one.listed.manifest.log_digest == digest;
+  });
+}
+
+// They were started again and again, and each time said why they cannot go on: as all have the same
+// inputs, they will go on to.
+bool Group::majority_fails() const {
+  const auto failing = std::count_if(replicas_.begin(), replicas_.end(), [](const Replica& r) {
+    return r.votes && r.returns.fails(kFailuresMost, now_ms());
+  });
+  return failing * 2 > voters();
+}
+
+}  // namespace crane::launcher

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preload/threads/soft_barrier_point.h"
+
+#include <link.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "dmt/base/log.h"
+#include "runtime/preload/core/inside.h"
+#include "runtime/preload/core/raw.h"
+#include "runtime/preload/threads/soft_barrier.h"
+#include "runtime/preload/threads/thread.h"
+#include "runtime/preload/trap/instruction.h"
+#include "runtime/preload/trap/system_call_trap.h"
+
+namespace crane {
+namespace {
+
+constexpr std::uintptr_t kPage = 4096;
+constexpr unsigned char kBreak = 0xcc;                          // int3
+constexpr std::uint64_t kPointSpace = ~0ull;                    // no process' own
+constexpr std::uint32_t kLoading = dmt::kSoftBarrierPointsMax;  // instead of a point
+
+struct Breakpoint {
+  std::atomic<std::uintptr_t> address{0};  // 0 = free
+  std::uint32_t point = 0;
+};
+constexpr std::size_t kBreakpointsMax = 16;
+constinit Breakpoint breakpoints[kBreakpointsMax];
+
+// The instruction that a breakpoint stands on, and a jump to the one behind it.
+constexpr unsigned char kJump[] = {0xff, 0x25, 0, 0, 0, 0};  // jmp *0(%rip)
+constexpr std::size_t kMovedBytes = 32;
+static_assert(kInstructionMax + sizeof kJump + sizeof(std::uintptr_t) <= kMovedBytes);
+alignas(kPage) unsigned char moved[kPage];
+static_assert(kBreakpointsMax * kMovedBytes <= sizeof moved);
+
+const r_debug* loader = nullptr;
+
+std::uintptr_t word_of(const void* address) noexcept {
+  return reinterpret_cast<std::uintptr_t>(address);
+}
+
+// --- breakpoints  --------------------------------------------------------------------------------
+
+// The pages that hold `size` bytes at `address`.
+bool protect(std::uintptr_t address, std::size_t size, int protection) noexcept {
+  const std::uintptr_t begin = address & ~(kPage - 1);
+  const std::uintptr_t end = (address + size + kPage - 1) & ~(kPage - 1);
+  return raw_syscall(SYS_mprotect, begin, end - begin, protection) == 0;
+}
+
+template <typename Write>
+bool change_code(std::uintptr_t address, std::size_t size, Write write) noexcept {
+  // Others may run there meanwhile.
+  if (!protect(address, size, PROT_READ | PROT_WRITE | PROT_EXEC)) return false;
+  write(reinterpret_cast<unsigned char*>(address));
+  return protect(address, size, PROT_READ | PROT_EXEC);
+}
+
+Breakpoint* find_breakpoint(std::uintptr_t address) noexcept {
+  for (Breakpoint& b : breakpoints) {
+    if (b.address.load(std::memory_order_acquire) == address) return &b;
+  }
+  return nullptr;
+}
+
+unsigned char* moved_of(const Breakpoint& b) noexcept {
+  return moved + static_cast<std::size_t>(&b - breakpoints) * kMovedBytes;
+}
+
+// Null, or why there is none.
+const char* set_breakpoint(std::uintptr_t address, std::uint32_t point) noexcept {
+  const auto* code = reinterpret_cast<const unsigned char*>(address);
+  Breakpoint* b = find_breakpoint(address);
+  if (b != nullptr && *code == kBreak) return nullptr;
+  const std::size_t length = movable_length(code);
+  if (length == 0) return "it begins with an instruction that cannot be moved";
+  if (b == nullptr) b = find_breakpoint(0);
+  if (b == nullptr) return "there are too many of them in one process";
+  const bool wrote = change_code(word_of(moved_of(*b)), kMovedBytes, [&](unsigned char* out) {
+    const std::uintptr_t behind = address + length;
+    std::memcpy(out, code, length);
+    std::memcpy(out + length, kJump, sizeof kJump);
+    std::memcpy(out + length + sizeof kJump, &behind, sizeof behind);
+  });
+  if (!wrote) return "memory cannot be made executable";
+  b->point = point;
+  b->address.store(address, std::memory_order_release);
+  if (change_code(address, 1, [](unsigned char* out) { *out = kBreak; })) return nullptr;
+  return "its code cannot be changed";
+}
+
+// --- functions by name  --------------------------------------------------------------------------
+
+struct Symbols {
+  const ElfW(Sym) * table = nullptr;
+  const char* names = nullptr;
+  const std::uint32_t* hash = nullptr;  // DT_GNU_HASH
+};
+
+Symbols symbols_of(const dl_phdr_info& object) noexcept {
+  Symbols s;
+  const ElfW(Dyn)* dynamic = nullptr;
+  for (int i = 0; i < object.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& p = object.dlpi_phdr[i];
+    if (p.p_type == PT_DYNAMIC) {
+      dynamic = reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + p.p_vaddr);
+    }
+  }
+  for (; dynamic != nullptr && dynamic->d_tag != DT_NULL; ++dynamic) {
+    // ld.so has made them addresses, but for the vDSO.
+    std::uintptr_t at = dynamic->d_un.d_ptr;
+    if (at < object.dlpi_addr) at += object.dlpi_addr;
+    if (dynamic->d_tag == DT_SYMTAB) s.table = reinterpret_cast<const ElfW(Sym)*>(at);
+    if (dynamic->d_tag == DT_STRTAB) s.names = reinterpret_cast<const char*>(at);
+    if (dynamic->d_tag == DT_GNU_HASH) s.hash = reinterpret_cast<const std::uint32_t*>(at);
+    if (dynamic->d_tag == DT_DEBUG && loader == nullptr) {
+      loader = reinterpret_cast<const r_debug*>(dynamic->d_un.d_ptr);
+    }
+  }
+  return s;
+}
+
+std::uint32_t hash_of(const char* name) noexcept {
+  std::uint32_t h = 5381;
+  for (; *name != '\0'; ++name) h = h * 33 + static_cast<unsigned char>(*name);
+  return h;
+}
+
+// The function that the object exports by this name, relative to the object; 0: none.
+std::uintptr_t find_function(const Symbols& s, const char* name) noexcept {
+  if (s.table == nullptr || s.names == nullptr || s.hash == nullptr) return 0;
+  const std::uint32_t buckets = s.hash[0], first = s.hash[1], filter_words = s.hash[2];
+  if (buckets == 0) return 0;
+  const std::uint32_t* bucket = s.hash + 4 + 2 * std::size_t{filter_words};
+  const std::uint32_t* chain = bucket + buckets;
+  const std::uint32_t wanted = hash_of(name);
+  for (std::uint32_t i = bucket[wanted % buckets]; i >= first; ++i) {
+    const std::uint32_t hash = chain[i - first];
+    const ElfW(Sym)& symbol = s.table[i];
+    if ((hash | 1) == (wanted | 1) && ELF64_ST_TYPE(symbol.st_info) == STT_FUNC &&
+        symbol.st_shndx != SHN_UNDEF && std::strcmp(s.names + symbol.st_name, name) == 0) {
+      return symbol.st_value;
+    }
+    if ((hash & 1) != 0) break;
+  }
+  return 0;
+}
+
+void refuse(dmt::SoftBarrierPoint& point, const char* why) noexcept {
+  dmt::PointState seen = dmt::PointState::kNotFound;
+  if (!point.state.compare_exchange_strong(seen, dmt::PointState::kRefused)) return;
+  Message() << "soft barrier point " << point.function << " is not one: " << why;
+}
+
+int look_at(dl_phdr_info* object, std::size_t, void*) noexcept {
+  const Symbols symbols = symbols_of(*object);
+  for (std::uint32_t i = 0; i < dmt::kSoftBarrierPointsMax; ++i) {
+    dmt::SoftBarrierPoint& point = world->soft_barrier_points[i];
+    if (point.function[0] == '\0') continue;
+    const std::uintptr_t offset = find_function(symbols, point.function);
+    if (offset == 0) continue;
+    const std::uintptr_t address = object->dlpi_addr + offset;
+    // What a soft barrier itself needs, maybe under a lock.
+    const bool ours = is_libc_or_trusted(reinterpret_cast<const void*>(address));
+    const char* wrong = ours ? "it belongs to libc, ld.so or Crane" : set_breakpoint(address, i);
+    if (wrong != nullptr) {
+      refuse(point, wrong);
+    } else {
+      point.state.store(dmt::PointState::kFound, std::memory_order_relaxed);
+    }
+  }
+  return 0;
+}
+
+// ld.so has put libraries into its list, or taken some out.  It holds its locks, which are
+// recursive; the new ones' constructors have not run.
+void look_again() noexcept {
+  if (loader->r_state != r_debug::RT_CONSISTENT) return;
+  const bool outside = is_outside();
+  if (outside) InsideCrane::set_inside();
+  dl_iterate_phdr(look_at, nullptr);
+  if (outside) InsideCrane::set_outside();
+}
+
+void come_to(std::uint32_t number, void* caller) noexcept {
+  InsideCrane inside;
+  self.caller = caller;
+  // The same name in all processes, wherever the segment is mapped there.
+  const auto* name = reinterpret_cast<const void*>(std::uintptr_t{number} + 1);
+  soft_barrier(world->soft_barrier_points[number].soft_barrier, name_of_address(kPointSpace, name));
+}
+
+}  // namespace
+
+void prepare_soft_barrier_points() noexcept {
+  bool some = false;
+  for (const dmt::SoftBarrierPoint& p : world->soft_barrier_points)
+    some = some || p.function[0] != '\0';
+  if (!some) return;
+  dl_iterate_phdr(look_at, nullptr);
+  const std::uintptr_t told = loader == nullptr ? 0 : loader->r_brk;
+  if (told == 0 || set_breakpoint(told, kLoading) != nullptr) {
+    Message() << "soft barrier points are not looked for in libraries that are loaded later";
+  }
+}
+
+bool handle_breakpoint(const siginfo_t* info, void* context) noexcept {
+  if (info->si_code != SI_KERNEL) return false;
+  auto* registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  const auto address = static_cast<std::uintptr_t>(registers[REG_RIP]) - 1;
+  const Breakpoint* b = find_breakpoint(address);
+  if (b == nullptr) return false;
+  registers[REG_RIP] = static_cast<greg_t>(address);  // for whoever unwinds the stack from here
+  const int saved = errno;
+  if (b->point == kLoading) {
+    look_again();
+  } else if (is_outside()) {
+    come_to(b->point, *reinterpret_cast<void**>(registers[REG_RSP]));
+  }
+  errno = saved;
+  registers[REG_RIP] = static_cast<greg_t>(word_of(moved_of(*b)));
+  return true;
+}
+
+}  // namespace crane

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Replicas return whatever ended them: two servers at once, two nodes, all three, one again and
+again within seconds, without any checkpoint, with a damaged one only.
+
+redis under an INCR load; in the end three of three run, agree, and no acknowledged write is lost.
+"""
+import os
+import signal
+
+import _harness as h
+from checkpoints import checkpoint, control
+
+BACK_SECONDS = 45
+AGAIN = 4   # ends in a row: more than crane-run once allowed
+
+
+def kill(pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+def pids_of(group, what, numbers):
+    return [group.replica(n)[f"{what}_pid"] for n in numbers]
+
+
+def all_back(group, seconds=BACK_SECONDS):
+    """Until every replica has a node and a server that has done what the log held."""
+    end = max((s["last"] for s in group.statuses().values() if s), default=0)
+
+    def back():
+        said = group.statuses(range(group.replicas))
+        there = all(s and s["server_pid"] and s["applied"] >= end for s in said.values())
+        return there and len(group.live()) == group.replicas
+    h.wait_until(back, seconds, f"all replicas of {group.name} are back: {group.brief()}")
+
+
+def from_zero(port):
+    """A Load counts from there."""
+    client = h.Redis(port, 10)
+    client("FLUSHALL")
+    client.close()
+
+
+def loaded(scenario, group, port, what, act):
+    """act() under load; then all recover, and the clients lost nothing."""
+    from_zero(port)
+    with h.Load(port) as load:
+        load.progress()
+        act()
+        all_back(group)
+        load.progress()
+        load.stop()
+        problems = load.problems()
+    group.remember(group.state())
+    scenario.check(not problems, f"{what}: three of three again, no acknowledged write lost",
+                   f"{problems[:3]}")
+    group.settle()
+
+
+def two_at_once(scenario, group, port):
+    for what in ("server", "node"):
+        leader = group.leader()
+        follower = next(n for n in range(3) if n != leader)
+        pair = [leader, follower]
+        loaded(scenario, group, port, f"two {what}s at once, the leader's among them",
+               lambda: kill(pids_of(group, what, pair)))
+    pair = [n for n in range(3) if n != group.leader()]
+    loaded(scenario, group, port, "both followers' nodes at once",
+           lambda: kill(pids_of(group, "node", pair)))
+    loaded(scenario, group, port, "all nodes at once",
+           lambda: kill(pids_of(group, "node", range(3))))
+
+
+def again_and_again(scenario, group, port):
+    victim = next(n for n in range(3) if n != group.leader())
+
+    def act():
+        for _ in range(AGAIN):
+            before = group.replica(victim)["node_pid"]
+            kill([before])
+            h.wait_until(lambda: group.replica(victim)["node_pid"] not in (before, None),
+                         BACK_SECONDS, f"replica {victim} is started again")
+    loaded(scenario, group, port, f"{AGAIN} ends of one replica in a row", act)
+    said = group.log.read_text(errors="replace")
+    scenario.check(f"crane-ctl replica resume {victim} starts it at once" in said,
+                   "crane-run says when it starts it again, and how to at once", said[-800:])
+    # It waits now, after one end more: crane-ctl tells, and starts it.
+    kill(pids_of(group, "node", [victim]))
+    h.wait_until(lambda: group.replica(victim)["node_pid"] is None, 10, "its end is seen")
+    status, text = control(group, "status", group.name)
+    scenario.check(status == 1 and f"replica {victim} recovers in " in text
+                   and "killed by SIGKILL" in text, "crane-ctl status tells why and when", text)
+    status, text = control(group, "replica", "resume", str(victim), group.name)
+    scenario.check(status == 0, "crane-ctl replica resume starts it at once", text)
+    all_back(group)
+
+
+def damage(group):
+    """The pack of every checkpoint that there is loses its middle."""
+    packs = [p for p in group.dir.glob("r*/checkpoints/*/*")
+             if p.is_file() and p.name != "manifest.json" and p.stat().st_size > 4096]
+    for pack in packs:
+        with open(pack, "r+b") as f:
+            f.seek(pack.stat().st_size // 2)
+            f.write(b"\xff" * 64)
+    return len(packs)
+
+
+def without_checkpoint(scenario):
+    port = h.free_port()
+    with h.Group(scenario, h.redis_program(port), port=port,
+                 options=["--checkpoint-every", "0", "--checkpoint-log", "0"]) as group:
+        h.wait_until(lambda: h.redis_answers(port), 20, "redis answers")
+        victim = next(n for n in range(3) if n != group.leader())
+        loaded(scenario, group, port, "--checkpoint-every 0",
+               lambda: kill(pids_of(group, "node", [victim])))
+        scenario.check("runs all inputs again" in group.log.read_text(errors="replace"),
+                       "it ran all inputs again")
+        loaded(scenario, group, port, "--checkpoint-every 0, two nodes at once",
+               lambda: kill(pids_of(group, "node", [group.leader(), victim])))
+        if not group.container:
+            return
+        checkpoint(group, victim)
+        scenario.check(damage(group) > 0, "the only checkpoint is damaged")
+        loaded(scenario, group, port, "a damaged checkpoint only",
+               lambda: kill(pids_of(group, "node", [victim])))
+
+
+def body(scenario):
+    h.need("redis-server")
+    without_checkpoint(scenario)
+    port = h.free_port()
+    with h.Group(scenario, h.redis_program(port), port=port) as group:
+        h.wait_until(lambda: h.redis_answers(port), 20, "redis answers")
+        again_and_again(scenario, group, port)
+        two_at_once(scenario, group, port)
+
+
+if __name__ == "__main__":
+    h.tell("recovers", body)

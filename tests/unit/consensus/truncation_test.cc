@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stores may lose, step by step (CORE-D5).  Worlds with faults: tests/sim, with --checkpoints.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/consensus/core_harness.h"
+
+using namespace crane;
+using namespace crane::consensus::core;
+
+namespace {
+
+constexpr std::uint64_t kMs = 1'000'000;
+
+struct TruncationGroup : InstantGroup {
+  explicit TruncationGroup(Durability durability = Durability::kDisk) : InstantGroup(3) {
+    config.durability = durability;
+    start_all();
+    run_for(200 * kMs);
+    REQUIRE(leader() == 0);
+    for (int i = 0; i < 20; ++i) REQUIRE(propose(0).ok());
+    calm();
+  }
+  void calm() {
+    for (int i = 0; i < 3; ++i) {
+      if (leader() >= 0) flush(static_cast<unsigned>(leader()));
+      run_for(200 * kMs);
+    }
+  }
+  void holds(unsigned id, std::uint64_t index) {
+    step(id, Checkpointed{Index{index}});
+    calm();
+  }
+  std::vector<std::uint64_t> dropped() const {
+    std::vector<std::uint64_t> all;
+    for (const Node& n : nodes) all.push_back(value(n.dropped));
+    return all;
+  }
+};
+
+using Dropped = std::vector<std::uint64_t>;
+
+}  // namespace
+
+TEST_CASE("consensus covered: stores lose what a majority's checkpoints cover", "[R=3][CORE-D5]") {
+  TruncationGroup g;
+  g.holds(1, 9);
+  CHECK(g.dropped() == Dropped{0, 0, 0});  // one is no majority
+  g.holds(2, 5);
+  CHECK(g.dropped() == Dropped{5, 5, 5});  // the leader, too, which holds none
+  g.holds(2, 12);
+  CHECK(g.dropped() == Dropped{9, 9, 9});
+  g.holds(2, 11);  // an older one is no news
+  CHECK(g.dropped() == Dropped{9, 9, 9});
+  g.holds(0, 12);  // the leader counts itself
+  CHECK(g.dropped() == Dropped{12, 12, 12});
+}
+
+TEST_CASE("consensus covered: in memory there is nothing to lose", "[R=3][CORE-D5]") {
+  TruncationGroup g(Durability::kMemory);
+  const Index last = g.nodes[0].core->last().index;
+  for (unsigned i = 0; i < 3; ++i) g.holds(i, 9);
+  CHECK(g.dropped() == Dropped{0, 0, 0});
+  CHECK(g.nodes[0].core->last().index == last);
+}
+
+TEST_CASE("consensus covered: a new leader is told again", "[R=3][CORE-D5]") {
+  TruncationGroup g;
+  g.holds(1, 9);
+  g.nodes[1].cut = true;  // who held it is away, and another one leads
+  g.stop(0);
+  g.nodes[1].cut = false;
+  g.calm();
+  const int leads = g.leader();
+  REQUIRE(leads > 0);
+  g.holds(2, 7);
+  CHECK(g.nodes[1].dropped == Index{7});
+  CHECK(g.nodes[2].dropped == Index{7});
+}
+
+TEST_CASE("consensus covered: what a replica held before it was lost does not count",
+          "[R=3][CORE-D5]") {
+  TruncationGroup g;
+  g.holds(2, 9);
+  g.stop(2);
+  g.lose_memory(2);
+  g.nodes[2].held.clear();
+  g.nodes[2].dropped = {};
+  g.restart(2, StartKind::kLost, nullptr);
+  g.calm();
+  REQUIRE(g.nodes[0].core->members().voter(ReplicaId{2}));
+  g.holds(1, 8);
+  CHECK(g.dropped() == Dropped{0, 0, 0});
+  g.holds(2, 6);
+  CHECK(g.dropped() == Dropped{6, 6, 6});
+}
+
+TEST_CASE("consensus covered: nothing is dropped that the own store has not yet",
+          "[R=3][CORE-D5]") {
+  TruncationGroup g;
+  g.nodes[2].slow_disk = true;
+  for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());
+  g.calm();
+  const std::uint64_t end = value(g.nodes[0].core->committed());
+  g.holds(0, end);
+  g.holds(1, end);
+  CHECK(g.dropped() == Dropped{end, end, 0});
+  g.nodes[2].slow_disk = false;
+  g.finish_stores(2);
+  g.settle();
+  g.calm();
+  CHECK(g.dropped() == Dropped{end, end, end});
+}

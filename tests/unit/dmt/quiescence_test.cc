@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    At rest means that every thread of the server sleeps for the turn; a thread that was
+//         asleep over a restore learns of it before it goes on.
+// METHOD  Real threads as slots in each of the ways to sleep and not to sleep; the test is the node
+//         and takes the turn where it lies.
+// CHECKS  DMT-R2, every reason and its text, the handler of restores.
+#include "dmt/quiescence.h"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "dmt/base/futex.h"
+#include "dmt/hand_off.h"
+#include "dmt/processes.h"
+#include "tests/unit/dmt/world.h"
+
+using namespace crane;
+using namespace crane::dmt;
+using namespace crane::dmt::test;
+
+namespace {
+
+constexpr Operation kOp = 7;
+constexpr std::uint64_t kObject = 77;
+constexpr std::int64_t kLate = kOrigin + 1'000'000'000;
+
+// The node's part: the turn where it lies, and back.
+void take_turn(World& world) {
+  world.until("the turn lies", [&] {
+    std::uint32_t idle = kHolderIdle;
+    return world.w.scheduler.holder.compare_exchange_strong(idle, value(kNodeSlot));
+  });
+}
+void lay_turn(World& world) { world.w.scheduler.holder.store(kHolderIdle); }
+
+std::string text_of(const World& world, const Blocker& r) {
+  char text[120];
+  describe(world.w, r, text);
+  return text;
+}
+
+// What the node finds while it has the turn, when the threads have had time to become quiescent.
+Blocker at_last(World& world, BlockerKind wanted) {
+  take_turn(world);
+  world.until("the threads are where they are to be",
+              [&] { return find_blocker(world.w).why == wanted; });
+  const Blocker r = find_blocker(world.w);
+  lay_turn(world);
+  return r;
+}
+
+// The main process has begun; its first thread waits until `stop` is signalled.
+struct Server : World {
+  explicit Server(const Options& o = {}) : World(o) {
+    w.processes[kMainProcess].pid = 40;
+    w.slots[value(main)].thread_id = 40;
+    run_as(main, [this](Slot me) { wait_and_end(me, kObject, kNoDeadline); });
+  }
+  void wait_and_end(Slot me, std::uint64_t object, std::int64_t deadline) {
+    get_turn(w, me);
+    wait(w, me, object, deadline, kOp);
+    finish(w, me);
+  }
+  // Everybody goes on and ends.
+  void end() {
+    take_turn(*this);
+    signal(w, kObject, kAll);
+    bubble(kPlenty);
+    lay_turn(*this);
+    drive();
+  }
+};
+
+// At rest, with one more thread, which counts in `on` when it goes on.
+void rest_with_another(Server& s, std::atomic<int>& on) {
+  s.spawn([&](Slot me) {
+    get_turn(s.w, me);
+    wait(s.w, me, kObject, kNoDeadline, kOp);
+    on.store(1);
+    finish(s.w, me);
+  });
+  s.start(kPlenty);
+  admit_from_node(s.w);
+  at_last(s, BlockerKind::kNothing);
+}
+
+ProcessRecord& add_process(World& world, std::uint16_t process, Slot slot, std::uint32_t pid) {
+  ProcessRecord& p = world.w.processes[process];
+  p.pid = pid;
+  world.w.slots[value(slot)].thread_id = pid;
+  world.w.slots[value(slot)].parked.store(1);
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("quiescent is who sleeps for the turn, whatever for", "[rest]") {
+  const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
+  const std::uint32_t spin = GENERATE(0u, 300u);
+  Server s({.mode = mode, .spin = spin});
+  s.spawn([&](Slot me) { s.wait_and_end(me, 0, kLate); });
+  s.spawn([&](Slot me) { s.wait_and_end(me, kObject, kLate); });
+  s.spawn([&](Slot me) {
+    get_turn(s.w, me);
+    wait_lined_up(s.w, me, kObject, kLate, kOp);
+    finish(s.w, me);
+  });
+  s.start(3);  // so that the last of them waits for its turn
+  admit_from_node(s.w);
+  CHECK(at_last(s, BlockerKind::kNothing).why == BlockerKind::kNothing);
+  CHECK(s.w.scheduler.runnable == 1);
+  s.bubble(kPlenty);
+  admit_from_node(s.w);
+  CHECK(at_last(s, BlockerKind::kNothing).why == BlockerKind::kNothing);
+  CHECK(s.w.scheduler.runnable == 0);
+  s.end();
+}
+
+TEST_CASE("nobody leaves rest while the node has the turn", "[rest]") {
+  Server s;
+  std::atomic<int> on{0};
+  rest_with_another(s, on);
+  take_turn(s);
+  s.bubble(kPlenty);
+  for (int i = 0; i < 200; ++i) {
+    for (std::uint32_t slot = 1; slot < s.w.scheduler.slots_used; ++slot) {
+      futex_wake(&s.w.slots[slot].parked, 1);  // as a signal, or a dump, would end the sleep
+    }
+    CHECK_FALSE(admit_from_node(s.w));
+    REQUIRE(is_quiescent(s.w));
+  }
+  CHECK(on.load() == 0);
+  lay_turn(s);
+  s.end();
+  CHECK(on.load() == 1);
+}
+
+TEST_CASE("on a fenced replica the node keeps the turn and goes on", "[rest]") {
+  const bool holds = GENERATE(true, false);
+  CHECK(in_child([holds] {
+          Server s;
+          std::atomic<int> on{0};
+          rest_with_another(s, on);
+          if (holds) take_turn(s);
+          s.bubble(kPlenty);
+          s.w.scheduler.fenced.store(1);
+          if (holds) {
+            lay_turn_down(s.w);
+          } else {
+            admit_from_node(s.w);
+          }
+          ::_exit(has_turn(s.w, kNodeSlot) && on.load() == 0 ? 0 : 1);
+        }) == 0);
+}
+
+TEST_CASE("a thread in the application's code is not quiescent", "[rest]") {
+  // In serial mode it would have the turn.
+  Server s({.mode = Mode::kParallel});
+  std::atomic<bool> computes{true};
+  const Slot slot = s.spawn([&](Slot me) {
+    get_turn(s.w, me);
+    put_turn(s.w, me, kOp, 0, true);
+    while (computes.load()) std::this_thread::yield();
+    finish(s.w, me);
+  });
+  s.w.slots[value(slot)].thread_id = 41;
+  s.start(2);
+  admit_from_node(s.w);
+  take_turn(s);
+  s.until("the others sleep", [&] { return find_blocker(s.w).slot == value(slot); });
+  const Blocker r = find_blocker(s.w);
+  CHECK(r.why == BlockerKind::kAwake);
+  CHECK(text_of(s, r) ==
+        "thread 41 (slot 2) of process 40 runs, its last operation was "
+        "operation 7");
+  std::memcpy(s.w.operation_names, "a\0b\0c\0d\0e\0f\0g\0read\0", 20);
+  CHECK(text_of(s, r) == "thread 41 (slot 2) of process 40 runs, its last operation was read");
+  computes.store(false);
+  s.until("it waits for the turn", [&] { return is_quiescent(s.w); });
+  CHECK(text_of(s, find_blocker(s.w)) == "quiescent");
+  lay_turn(s);
+  s.bubble(kPlenty);
+  s.end();
+}
+
+TEST_CASE("a thread in a call that the others do not wait for is not quiescent", "[rest]") {
+  Server s({.mode = Mode::kSerial});
+  std::atomic<bool> flushes{true};
+  const Slot slot = s.spawn([&](Slot me) {
+    get_turn(s.w, me);
+    pass_on(s.w, me, kOp);  // fsync
+    while (flushes.load()) std::this_thread::yield();
+    finish(s.w, me);
+  });
+  s.start(2);
+  admit_from_node(s.w);
+  take_turn(s);
+  s.until("the others sleep", [&] { return find_blocker(s.w).slot == value(slot); });
+  CHECK(find_blocker(s.w).why == BlockerKind::kAwake);
+  flushes.store(false);
+  s.until("it is back", [&] { return is_quiescent(s.w); });
+  lay_turn(s);
+  s.bubble(kPlenty);
+  s.end();
+}
+
+TEST_CASE("who left by agreement is quiescent when it waits to rejoin", "[rest]") {
+  const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
+  Server s({.mode = mode});
+  std::atomic<bool> away{true};
+  const Slot slot = s.spawn([&](Slot me) {
+    get_turn(s.w, me);
+    detach(s.w, me, kOp);
+    while (away.load()) std::this_thread::yield();
+    finish(s.w, me);
+  });
+  s.w.slots[value(slot)].thread_id = 41;
+  s.start(kPlenty);
+  admit_from_node(s.w);
+  const Blocker r = at_last(s, BlockerKind::kAway);
+  CHECK(r.slot == value(slot));
+  CHECK(text_of(s, r) == "thread 41 (slot 2) of process 40 is away since its operation 7");
+  away.store(false);
+  at_last(s, BlockerKind::kNothing);
+  const AttachBody body{value(slot), 1};
+  s.push(EntryType::kAttach, kPlenty, &body, sizeof body);
+  s.end();
+}
+
+TEST_CASE("a slot that no thread has come to is not quiescent", "[rest]") {
+  Server s;
+  s.start(kPlenty);
+  admit_from_node(s.w);
+  at_last(s, BlockerKind::kNothing);
+  take_turn(s);
+  Slot slot = create_slot(s.w, kMainProcess);
+  CHECK(find_blocker(s.w).slot == value(slot));
+  CHECK(find_blocker(s.w).why == BlockerKind::kAwake);
+  CHECK(text_of(s, find_blocker(s.w)) == "thread 0 (slot 2) of process 40 runs");
+  // Its thread was killed asleep, and all the other slots were used since then.
+  s.w.slots[value(slot)].parked.store(1);
+  const Slot again = slot;
+  do {
+    release_slot(s.w, slot);
+    slot = create_slot(s.w, kMainProcess);
+  } while (slot != again);
+  CHECK(find_blocker(s.w).why == BlockerKind::kAwake);
+  release_slot(s.w, slot);
+  CHECK(is_quiescent(s.w));
+  lay_turn(s);
+  s.end();
+}
+
+TEST_CASE("processes that begin, begin another program, or cannot be saved", "[rest]") {
+  Server s;
+  s.start(kPlenty);
+  admit_from_node(s.w);
+  at_last(s, BlockerKind::kNothing);
+  take_turn(s);
+  const auto said = [&](BlockerKind why) {
+    const Blocker r = find_blocker(s.w);
+    CHECK(r.why == why);
+    return text_of(s, r);
+  };
+  const Child child = create_process(s.w, kMainProcess);
+  CHECK(said(BlockerKind::kAwake) ==
+        "thread 0 (slot 2) of a process that has not begun (record 2) runs");
+  ProcessRecord& p = add_process(s, child.process, child.slot, 0);
+  CHECK(said(BlockerKind::kBeginning) ==
+        "a process that has not begun (record 2) is only beginning");
+  p.pid = 50;  // from its parent
+  CHECK(said(BlockerKind::kBeginning) == "process 50 is only beginning");
+  s.w.slots[value(child.slot)].thread_id = 50;
+  CHECK(is_quiescent(s.w));
+  p.exec_pending = true;
+  CHECK(said(BlockerKind::kBeginning) == "process 50 is beginning another program");
+  p.exec_pending = false;
+  p.foreign = true;
+  CHECK(said(BlockerKind::kForeign) == "process 50 runs without libcrane.so");
+  p.foreign = false;
+  const Slot second = create_slot(s.w, child.process);
+  s.w.slots[value(second)].thread_id = 51;
+  s.w.slots[value(second)].parked.store(1);
+  CHECK(is_quiescent(s.w));
+  release_slot(s.w, child.slot);
+  CHECK(said(BlockerKind::kFirstThreadGone) ==
+        "process 50 has other threads but its first one has ended: such a process cannot be saved");
+  end_process(s.w, child.process, 0);
+  CHECK(is_quiescent(s.w));  // what is left of it is the kernel's
+  lay_turn(s);
+  s.end();
+}
+
+TEST_CASE("a replica that the node does not hold, that has failed or ended", "[rest]") {
+  World world;
+  CHECK(find_blocker(world.w).why == BlockerKind::kTurn);
+  CHECK(text_of(world, find_blocker(world.w)) == "a thread of the server has the turn");
+  take_turn(world);
+  world.w.scheduler.ended = true;
+  CHECK(text_of(world, find_blocker(world.w)) == "the server has ended");
+  world.w.scheduler.fenced.store(1);
+  CHECK(text_of(world, find_blocker(world.w)) == "the replica is fenced");
+  char tiny[4];
+  describe(world.w, find_blocker(world.w), tiny);
+  CHECK(std::string(tiny) == "the");
+}
+
+namespace {
+
+struct Told {
+  std::atomic<int> times{0};
+  std::atomic<std::uint32_t> restores{0};
+};
+thread_local Told* told = nullptr;
+std::atomic<int> told_in_all{0};
+
+void on_restore(std::uint32_t restores) noexcept {
+  told_in_all.fetch_add(1);
+  if (told == nullptr) return;
+  told->times.fetch_add(1);
+  told->restores.store(restores);
+}
+
+}  // namespace
+
+TEST_CASE("whoever was asleep over a restore is told once, before it goes on", "[rest]") {
+  const Mode mode = GENERATE(Mode::kSerial, Mode::kParallel);
+  constexpr int kThreads = 4;
+  Told of[kThreads];
+  Server s({.mode = mode});
+  std::vector<std::string> wrong;  // with the turn
+  const auto expect = [&](int name, int times) {
+    if (of[name].times.load() != times) wrong.push_back("thread " + std::to_string(name));
+  };
+  told_in_all.store(0);
+  set_restore_handler(on_restore);
+  std::atomic<bool> away{true};
+  Slot detached = kNoSlot;
+  const auto late = [](int round) { return kOrigin + round * 1'000'000'000; };
+  for (int name = 0; name < kThreads; ++name) {
+    const Slot slot = s.spawn([&, name](Slot me) {
+      told = &of[name];
+      for (int round = 1; round <= 2; ++round) {
+        get_turn(s.w, me);
+        expect(name, round - 1);
+        if (name == 0) {
+          detach(s.w, me, kOp);
+          while (away.load()) std::this_thread::yield();
+          get_turn(s.w, me);
+        } else {
+          wait(s.w, me, name == 1 ? kObject + 2 : 0, name == 1 ? kNoDeadline : late(round), kOp);
+        }
+        expect(name, round);
+        put_turn(s.w, me, kOp, 0, false);
+        for (int i = 0; i < 3; ++i) {
+          get_turn(s.w, me);
+          expect(name, round);
+          put_turn(s.w, me, kOp, 0, true);
+        }
+        get_turn(s.w, me);
+        wait(s.w, me, kObject + 1, kNoDeadline, kOp);
+        put_turn(s.w, me, kOp, 0, false);
+        away.store(true);
+      }
+      finish(s.w, me);
+    });
+    if (name == 0) detached = slot;
+  }
+  s.start(kPlenty);
+  admit_from_node(s.w);
+  for (std::uint32_t round = 1; round <= 2; ++round) {
+    at_last(s, BlockerKind::kAway);
+    away.store(false);
+    at_last(s, BlockerKind::kNothing);
+    take_turn(s);
+    announce_restore(s.w);
+    signal(s.w, kObject + 2, kAll);
+    const AttachBody body{value(detached), round};
+    s.push(EntryType::kAttach, kPlenty, &body, sizeof body);
+    s.time(late(static_cast<int>(round)) - kOrigin, kPlenty);
+    lay_turn(s);
+    admit_from_node(s.w);
+    at_last(s, BlockerKind::kNothing);
+    for (const Told& t : of) CHECK(t.restores.load() == round);
+    take_turn(s);
+    signal(s.w, kObject + 1, kAll);
+    s.bubble(kPlenty);
+    lay_turn(s);
+    admit_from_node(s.w);
+  }
+  s.end();
+  CHECK(wrong.empty());
+  CHECK(told_in_all.load() == 2 * kThreads + 1);  // and the main thread, once
+  set_restore_handler(nullptr);
+}

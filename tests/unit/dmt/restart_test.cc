@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    A server ends at one clock, whatever its other processes do; the next one goes on from
+//         there, alike on every replica.
+// METHOD  Worlds with threads as slots; two segments that go on from the same.
+// CHECKS  restart.h; RESTART's SIGTERM; that nobody has turns when the main process has ended.
+#include "dmt/restart.h"
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <cstring>
+
+#include "dmt/processes.h"
+#include "tests/unit/dmt/world.h"
+
+using namespace crane;
+using namespace crane::dmt;
+using namespace crane::dmt::test;
+
+namespace {
+
+constexpr Operation kOp = 7;
+
+}  // namespace
+
+TEST_CASE("restart: the first entry is a SIGTERM for the main process, the second is none",
+          "[restart]") {
+  World world;
+  world.hold();
+  world.w.processes[kMainProcess].dispositions[SIGTERM] = Disposition::kHandler;
+  RestartBody body{RestartBody::kBegin};
+  world.push(EntryType::kRestart, kPlenty, &body, sizeof body);
+  world.admit();
+  CHECK(world.w.processes[kMainProcess].pending_signals == 0);
+  body.step = RestartBody::kEnd;
+  world.push(EntryType::kRestart, kPlenty, &body, sizeof body);
+  world.admit();
+  CHECK(take_signal(world.w, world.main) == SIGTERM);
+}
+
+TEST_CASE("restart: when the main process has ended nobody else has turns", "[restart]") {
+  World world({.mode = Mode::kSerial});
+  Layout& w = world.w;
+  world.hold();
+  const Child child = create_process(w, kMainProcess);
+  REQUIRE(w.slots[value(child.slot)].state == SlotState::kRunnable);
+  world.bubble(kPlenty);
+  end_process(w, kMainProcess, 0);
+  leave(w, world.main);
+  const std::uint64_t clock = w.scheduler.clock;
+  CHECK(w.scheduler.holder.load() == kHolderIdle);  // not the child's
+  const std::uint64_t last = world.bubble(kPlenty);
+  CHECK(admit_from_node(w));
+  CHECK(w.scheduler.applied_index.load() == last);
+  CHECK(w.scheduler.holder.load() == kHolderIdle);
+  CHECK(w.scheduler.clock == clock);
+  CHECK_FALSE(is_over(w));  // the node does not have the turn
+  REQUIRE(take_lying_turn(w));
+  CHECK(is_over(w));
+}
+
+TEST_CASE("restart: a server that lives is over when all of it sleeps for the turn", "[restart]") {
+  World world({.mode = Mode::kSerial});
+  Layout& w = world.w;
+  world.hold();
+  const Child child = create_process(w, kMainProcess);
+  w.scheduler.holder.store(value(kNodeSlot));
+  w.slots[value(world.main)].parked.store(1);
+  CHECK_FALSE(is_over(w));  // the child has not begun
+  w.slots[value(child.slot)].parked.store(1);
+  CHECK(is_over(w));
+  w.slots[value(child.slot)].state = SlotState::kDetached;
+  CHECK_FALSE(is_over(w));  // it may be at work
+  w.slots[value(child.slot)].arrived.store(1);
+  CHECK(is_over(w));
+}
+
+TEST_CASE("restart: clock, hash and time go on, random streams do not come again", "[restart]") {
+  World one, other, third;
+  one.hold();
+  get_turn(one.w, one.main);
+  put_turn(one.w, one.main, kOp, 3, false);
+  one.bubble(0);
+  const Carried carried = carried_of(one.w);
+  REQUIRE(carried.clock > 0);
+  go_on_from(other.w, carried);
+  Carried later = carried;
+  later.admitted.index = Index{value(carried.admitted.index) + 1};
+  go_on_from(third.w, later);
+  const SchedulerState& s = other.w.scheduler;
+  CHECK(s.clock == carried.clock);
+  CHECK(s.hash == one.w.scheduler.hash);
+  CHECK(s.now_ns == one.w.scheduler.now_ns);
+  CHECK(s.applied_index.load() == value(carried.admitted.index));
+  CHECK(s.stalled.load() == 1);
+  CHECK(std::memcmp(s.seed, one.w.scheduler.seed, sizeof s.seed) != 0);
+  CHECK(std::memcmp(s.seed, third.w.scheduler.seed, sizeof s.seed) != 0);
+}

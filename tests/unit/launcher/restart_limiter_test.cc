@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    A lost replica always has a next attempt, soon (RETURN-1, RETURN-2).
+// METHOD  Sequences of ends on a clock of the test's, named ones and random ones.
+// CHECKS  The pauses; that lasting, and an operator, reset them; the notice in the directory.
+#include "runtime/launcher/restart_limiter.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+
+using namespace crane::launcher;
+
+namespace {
+constexpr std::int64_t kSecond = 1'000;
+
+std::int64_t pause_after_end(RestartLimiter& returns, std::int64_t now,
+                             RestartLimiter::End how = RestartLimiter::End::kKilled) {
+  returns.ended(how, now);
+  return returns.due_ms() - now;
+}
+}  // namespace
+
+TEST_CASE("returns: at once, then 1, 2, 4 .. 60 s", "[launcher]") {
+  RestartLimiter returns;
+  std::int64_t now = 1'000'000;
+  for (const std::int64_t pause : {0, 1, 2, 4, 8, 16, 32, 60, 60, 60}) {
+    CHECK(pause_after_end(returns, now) == pause * kSecond);
+    CHECK(returns.planned());
+    now = returns.due_ms();
+    CHECK(returns.due(now));
+    returns.begins(now);
+    CHECK_FALSE(returns.planned());
+    now += 100;
+  }
+  now += RestartLimiter::kLastsMs;
+  CHECK(pause_after_end(returns, now) == 0);
+}
+
+TEST_CASE("returns: one that asked to restart has not failed", "[launcher]") {
+  RestartLimiter returns;
+  CHECK(pause_after_end(returns, 10, RestartLimiter::End::kAsked) == 0);
+  CHECK(returns.in_a_row() == 0);
+  CHECK(pause_after_end(returns, 20, RestartLimiter::End::kFailed) == 0);
+  CHECK(returns.failed() == 1);
+  CHECK(pause_after_end(returns, 30, RestartLimiter::End::kKilled) == kSecond);
+  CHECK(returns.failed() == 0);
+}
+
+TEST_CASE("returns: one that failed often and was just started again still fails", "[launcher]") {
+  RestartLimiter returns;
+  for (int i = 0; i < 5; ++i) returns.ended(RestartLimiter::End::kFailed, 100);
+  CHECK(returns.fails(5, 100));
+  CHECK_FALSE(returns.fails(6, 100));
+  returns.begins(200);
+  CHECK(returns.fails(5, 300));
+  CHECK_FALSE(returns.fails(5, 300 + RestartLimiter::kLastsMs));
+}
+
+TEST_CASE("returns: an operator does not wait", "[launcher]") {
+  RestartLimiter returns;
+  for (int i = 0; i < 9; ++i) returns.ended(RestartLimiter::End::kKilled, 10);
+  CHECK_FALSE(returns.due(10));
+  returns.hurry(10);
+  CHECK(returns.due(10));
+  returns.forget();
+  CHECK_FALSE(returns.planned());
+}
+
+TEST_CASE("returns: whatever happens, there is a next attempt within a minute", "[launcher]") {
+  const unsigned seed = std::random_device{}();
+  INFO("seed " << seed);
+  std::mt19937 random(seed);
+  RestartLimiter returns;
+  std::int64_t now = 1;
+  for (int i = 0; i < 20'000; ++i) {
+    now += random() % 40'000;
+    returns.ended(static_cast<RestartLimiter::End>(random() % 3), now);
+    REQUIRE(returns.planned());
+    REQUIRE(returns.due_ms() - now <= RestartLimiter::kPauseMostMs);  // RETURN-2
+    if (random() % 2 == 0) returns.begins(now = returns.due_ms());
+  }
+}
+
+TEST_CASE("returns: crane-ctl reads what is planned", "[launcher]") {
+  char name[] = "/tmp/crane-returns-XXXXXX";
+  REQUIRE(mkdtemp(name) != nullptr);
+  const std::string home = name;
+  CHECK(read_notice(home).is_null());
+  write_notice(home, {"its node is lost", 3, 40'000, "crane-ctl replica resume 1"});
+  const auto notice = read_notice(home);
+  CHECK(notice["why"] == "its node is lost");
+  CHECK(notice["attempts"] == 3);
+  CHECK(notice["next_in_ms"].get<int>() > 0);
+  CHECK(notice["next_in_ms"].get<int>() <= 40'000);
+  remove_notice(home);
+  CHECK(read_notice(home).is_null());
+  std::filesystem::remove_all(home);
+  CHECK(when_text(0) == "at once");
+  CHECK(when_text(3'200) == "in 4 s");
+}
