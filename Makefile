@@ -112,7 +112,7 @@ use_checkpoint := checkpoint sequence base
 use_setup      := setup base
 use_control    := control base
 use_launcher   := launcher control checkpoint setup sequence base
-use_linear     := linear base
+use_linear     := linear setup base
 use_engine     := engine
 use_node       := $(filter-out eval sim launcher linear engine preload,$(FOLDERS))
 use_recovery   := $(use_node)
@@ -344,11 +344,12 @@ deps:                                             ## install the missing Debian 
 	@checkpoint/get_criu.sh $(OUT)/criu || true
 # One sanitizer variant of the parts that have no business with other processes.
 SANITIZED_AREAS := base dmt consensus record clients linear
+BUILD_SANITIZED  = $(MAKE) --no-print-directory -k -j$(JOBS) VARIANT=asan OUT=$(OUT)-asan \
+                   $(patsubst %,$(OUT)-asan/test-%,$(SANITIZED_AREAS)) fuzzers
 test: deps                                        ## everything; last line: N passed, N failed
 	@$(MAKE) --no-print-directory -k -j$(JOBS) all $(OUT)/linear-porcupine || true
-	@$(MAKE) --no-print-directory -k -j$(JOBS) VARIANT=asan OUT=$(OUT)-asan \
-	  $(patsubst %,$(OUT)-asan/test-%,$(SANITIZED_AREAS)) fuzzers || true
-	@$(RUN_TESTS) --full --sanitized $(OUT)-asan --areas '$(SANITIZED_AREAS)' $(ARGS)
+	@$(RUN_TESTS) --full --sanitized $(OUT)-asan --areas '$(SANITIZED_AREAS)' \
+	  --build-sanitized '$(BUILD_SANITIZED)' $(ARGS)
 check:                                            ## the quick loop: unit tests, lints, few seeds
 	@$(MAKE) --no-print-directory all
 	@$(RUN_TESTS) --quick $(ARGS)
