@@ -9,7 +9,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -31,6 +30,7 @@
 #include "proxy/node/recovery/fetch.h"
 #include "proxy/record/output_record.h"
 #include "runtime/control/schema.h"
+#include "runtime/setup/command_line.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/version.h"
 
@@ -38,6 +38,9 @@ namespace {
 
 using crane::node::Config;
 using crane::node::ExitStatus;
+using crane::setup::CommandLine;
+using crane::setup::Program;
+using crane::setup::Word;
 
 // As say() writes a line of this level.
 class HeadFlag final : public spdlog::custom_flag_formatter {
@@ -163,34 +166,41 @@ std::string version() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"One replica of a Crane group."};
-  app.set_version_flag("--version", version());
   int control_fd = -1, replica = -1;
   std::string path;
-  app.add_option("--config", path, "the group's file (TOML; from crane-run: JSON)")->required();
-  auto* mine = app.add_option("--replica", replica, "the number of this host's replica");
-  app.add_option("--control-fd", control_fd, "socket to crane-run, which sets it")->excludes(mine);
   Begin begin;
-  auto* fresh = app.add_flag("--force-new-group", begin.new_group,
-                             "forget what this replica holds of the group; only when all hosts "
-                             "start over");
-  fresh->needs(mine);
-  app.add_flag("--fetch", begin.fetch,
-               "begin at a checkpoint, if this host has none at another replica's, or not at all")
-      ->needs(mine)
-      ->excludes(fresh);
-  app.add_flag("--forget-log", begin.forget,
-               "forget the log that this host holds: the replica recovers as a new member, at a "
-               "checkpoint")
-      ->needs(mine)
-      ->excludes(fresh);
-  app.footer(
+  const Program program{
+      {"crane-node",
+       "One replica of a Crane group.",
+       {{"--config", &path, "the group's file (TOML; from crane-run: JSON)", {.required = true}},
+        {"--replica", &replica, "the number of this host's replica"},
+        {"--control-fd",
+         &control_fd,
+         "socket to crane-run, which sets it",
+         {.excludes = {"--replica"}}},
+        {"--force-new-group",
+         Word::Flag{&begin.new_group},
+         "forget what this replica holds of the group; only when all hosts start over",
+         {.needs = {"--replica"}}},
+        {"--fetch",
+         Word::Flag{&begin.fetch},
+         "begin at a checkpoint, if this host has none at another replica's, or not at all",
+         {.needs = {"--replica"}, .excludes = {"--force-new-group"}}},
+        {"--forget-log",
+         Word::Flag{&begin.forget},
+         "forget the log that this host holds: the replica recovers as a new member, at a "
+         "checkpoint",
+         {.needs = {"--replica"}, .excludes = {"--force-new-group"}}}}},
+      version(),
       "Example: crane-node --config /etc/crane/group.toml --replica 2\n"
-      "Exit status: the server's own; 64 to 79, 100 to 123 are Crane's (README: When it says).");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(crane::setup::Status::kUsage);
+      "Exit status: the server's own; 64 to 79, 100 to 123 are Crane's (README: When it says)."};
+  CommandLine line(program);
+  const auto parsed = line.parse(argc, argv);
+  if (parsed == CommandLine::Parsed::kShown) return 0;
+  if (parsed == CommandLine::Parsed::kMistake) {
+    crane::setup::set_program("crane-node");
+    crane::setup::say("command line: " + line.mistake() + "; see crane-node --help");
+    return static_cast<int>(crane::setup::Status::kUsage);
   }
   ::signal(SIGPIPE, SIG_IGN);
   return replica >= 0 ? run_by_itself(path, replica, begin) : run_under_launcher(path, control_fd);

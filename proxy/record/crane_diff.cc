@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -21,6 +20,7 @@
 #include "proxy/record/output_record.h"
 #include "proxy/record/schedule_compare.h"
 #include "proxy/record/schedule_record.h"
+#include "runtime/setup/command_line.h"
 #include "runtime/setup/version.h"
 
 namespace {
@@ -29,6 +29,8 @@ namespace fs = std::filesystem;
 using namespace crane;
 using namespace crane::proxy;
 using Json = nlohmann::json;
+using setup::CommandLine;
+using setup::Word;
 
 constexpr int kEqual = 0, kDifferent = 1, kCannotTell = 2, kCommandLine = 100;
 
@@ -318,28 +320,28 @@ int diff_outputs(const std::vector<std::string>& named, const CompareOptions& op
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Compares the recorded outputs of a group's replicas, connection by connection."};
-  app.set_version_flag("--version", crane::setup::version_text({{"recording", kRecordingVersion},
-                                                                {"schedule", kScheduleVersion}}));
-  app.name("crane-diff");
-  app.footer(kFooter);
   std::vector<std::string> named;
   std::string format = "text";
   CompareOptions options;
   bool schedule = false;
-  app.add_option("recordings", named, "recordings, or a directory with replica-*.out")->required();
-  app.add_flag("--schedule", schedule, "compare schedules (replica-*.schedule), not outputs");
-  app.add_option("-o,--output", format, "text or json")->check(CLI::IsMember({"text", "json"}));
-  app.add_flag("--prefix", options.prefix,
-               "a replica that was killed may have less: compare what it has");
-  app.add_option("--context", options.context_bytes, "bytes shown on each side (default 32)");
-  app.add_option("--limit", options.differences_max, "differences listed (default 20)");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& shown) {  // --help, --version
-    return app.exit(shown);
-  } catch (const CLI::ParseError& error) {
-    complain("command line", error.what(), "see crane-diff --help");
+  const setup::Program program{
+      {"crane-diff",
+       "Compares the recorded outputs of a group's replicas, connection by connection.",
+       {{"recordings", &named, "recordings, or a directory with replica-*.out", {.required = true}},
+        {"--schedule", Word::Flag{&schedule},
+         "compare schedules (replica-*.schedule), not outputs"},
+        {"-o,--output", &format, "text or json", {.choices = {"text", "json"}}},
+        {"--prefix", Word::Flag{&options.prefix},
+         "a replica that was killed may have less: compare what it has"},
+        {"--context", &options.context_bytes, "bytes shown on each side (default 32)"},
+        {"--limit", &options.differences_max, "differences listed (default 20)"}}},
+      setup::version_text({{"recording", kRecordingVersion}, {"schedule", kScheduleVersion}}),
+      kFooter};
+  CommandLine line(program);
+  const auto parsed = line.parse(argc, argv);
+  if (parsed == CommandLine::Parsed::kShown) return kEqual;
+  if (parsed == CommandLine::Parsed::kMistake) {
+    complain("command line", line.mistake(), "see crane-diff --help");
     return kCommandLine;
   }
   const bool json = format == "json";

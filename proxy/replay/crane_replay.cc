@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -21,6 +20,7 @@
 #include "proxy/record/schedule_record.h"
 #include "proxy/replay/replay_bisect.h"
 #include "proxy/replay/replay_setup.h"
+#include "runtime/setup/command_line.h"
 #include "runtime/setup/messages.h"
 #include "runtime/setup/version.h"
 
@@ -29,6 +29,8 @@ namespace {
 using namespace crane;
 using namespace crane::node;
 using Json = nlohmann::json;
+using setup::CommandLine;
+using setup::Word;
 
 constexpr const char* kFooter =
     "crane-replay bisect ONE OTHER names the first turn at which two recordings differ.\n"
@@ -209,32 +211,73 @@ std::string version() {
                               {"checkpoint", checkpoint::kManifestVersion}});
 }
 
+// kRun: go on; else `status` is the program's.
+CommandLine::Parsed read(const setup::Program& program, int argc, char** argv, int& status) {
+  CommandLine line(program);
+  const auto parsed = line.parse(argc, argv);
+  status = parsed == CommandLine::Parsed::kShown ? 0 : end(ReplayStatus::kUsage);
+  if (parsed == CommandLine::Parsed::kMistake) {
+    complain("command line: " + line.mistake() + "; see " + program.command.name + " --help");
+  }
+  return parsed;
+}
+
 int bisect_main(int argc, char** argv) {
-  CLI::App app{"Names the first turn at which two replicas' recordings differ."};
-  app.set_version_flag("--version", version());
-  app.name("crane-replay bisect");
-  app.footer(
-      "Where the recordings hold no turns (crane-run --trace), both histories run again up to the\n"
-      "first log index that differs. Exit status: 0 equal, 1 different, 2 nothing to compare,\n"
-      "3 a recording cannot be used, 100 the command line cannot be understood.");
   std::string named[2];
   bool verbose = false;
-  app.add_option("one", named[0], "a replica's recording: DIR/replica-0.schedule, or a DIR")
-      ->required();
-  app.add_option("other", named[1], "the one to compare it with")->required();
-  app.add_flag("-v,--verbose", verbose, "show the logs of the nodes");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& shown) {  // --help, --version
-    return app.exit(shown);
-  } catch (const CLI::ParseError& error) {
-    complain(std::string("command line: ") + error.what() + "; see crane-replay bisect --help");
-    return end(ReplayStatus::kUsage);
-  }
+  const setup::Program program{
+      {"crane-replay bisect",
+       "Names the first turn at which two replicas' recordings differ.",
+       {{"one",
+         &named[0],
+         "a replica's recording: DIR/replica-0.schedule, or a DIR",
+         {.required = true}},
+        {"other", &named[1], "the one to compare it with", {.required = true}},
+        {"-v,--verbose", Word::Flag{&verbose}, "show the logs of the nodes"}}},
+      version(),
+      "Where the recordings hold no turns (crane-run --trace), both histories run again up to the\n"
+      "first log index that differs. Exit status: 0 equal, 1 different, 2 nothing to compare,\n"
+      "3 a recording cannot be used, 100 the command line cannot be understood."};
+  int status = 0;
+  if (read(program, argc, argv, status) != CommandLine::Parsed::kRun) return status;
   const BisectReport report = bisect(named[0], named[1], verbose);
   if (report.problem.ok()) return print_bisection(report, named);
   complain(report.problem.error().text);
   return end(status_of(report.problem));
+}
+
+std::vector<Word> words_of(Words& w) {
+  return {
+      {"recording", &w.directory, "the DIR of crane-run --record", {.required = true}},
+      {"--replica",
+       &w.replica,
+       "whose history (default: the first whole one)",
+       {.bounds = {{0, 126}}}},
+      {"--from", &w.from, "start, or a checkpoint: its directory or VIEW.INDEX"},
+      {"--to", &w.to, "the last entry of the log that the server gets"},
+      {"--record", &w.record, "record the replay, for crane-diff"},
+      {"--trace", Word::Flag{&w.trace}, "with --record: every turn"},
+      {"--gdb", Word::Flag{&w.gdb}, "attach gdb before the server's first operation"},
+      {"--gdb-commands",
+       &w.commands,
+       "the same in a batch, with commands of FILE",
+       {.is_file = true}},
+      {"--wait", Word::Flag{&w.wait}, "the same with any debugger, once it attaches"},
+      {"--perf", &w.perf, "perf record into FILE", {.excludes = {"--gdb", "--wait"}}},
+      {"--valgrind",
+       &w.valgrind,
+       "run the server in it; memcheck or helgrind",
+       {.choices = {"memcheck", "helgrind"}, .excludes = {"--gdb", "--wait"}}},
+      {"--log", &w.log, "with --valgrind: FILE for what it reports"},
+      {"--follow",
+       Word::Flag{&w.follow},
+       "with --valgrind and --replica: while the history is still being recorded",
+       {.needs = {"--valgrind", "--replica"}, .excludes = {"--from", "--to", "--record"}}},
+      {"--place-dir", &w.place_dir, ""},
+      {"--place-name", &w.place_name, ""},
+      {"-o,--output", &w.output, "text or json", {.choices = {"text", "json"}}},
+      {"-v,--verbose", Word::Flag{&w.verbose}, "show the log of the node"},
+  };
 }
 
 }  // namespace
@@ -243,47 +286,14 @@ int main(int argc, char** argv) {
   setup::set_program("crane-replay");
   ::signal(SIGPIPE, SIG_IGN);
   if (argc > 1 && std::string_view(argv[1]) == "bisect") return bisect_main(argc - 1, argv + 1);
-  CLI::App app{"Runs a replica's recorded history again, offline and as fast as its server can."};
-  app.set_version_flag("--version", version());
-  app.name("crane-replay");
-  app.footer(kFooter);
   Words words;
-  app.add_option("recording", words.directory, "the DIR of crane-run --record")->required();
-  app.add_option("--replica", words.replica, "whose history (default: the first whole one)")
-      ->check(CLI::Range(0, 126));
-  app.add_option("--from", words.from, "start, or a checkpoint: its directory or VIEW.INDEX");
-  app.add_option("--to", words.to, "the last entry of the log that the server gets");
-  app.add_option("--record", words.record, "record the replay, for crane-diff");
-  app.add_flag("--trace", words.trace, "with --record: every turn");
-  auto* gdb = app.add_flag("--gdb", words.gdb, "attach gdb before the server's first operation");
-  app.add_option("--gdb-commands", words.commands, "the same in a batch, with commands of FILE")
-      ->check(CLI::ExistingFile);
-  auto* wait = app.add_flag("--wait", words.wait, "the same with any debugger, once it attaches");
-  app.add_option("--perf", words.perf, "perf record into FILE")->excludes(gdb)->excludes(wait);
-  app.add_option("--valgrind", words.valgrind, "run the server in it; memcheck or helgrind")
-      ->check(CLI::IsMember({"memcheck", "helgrind"}))
-      ->excludes(gdb)
-      ->excludes(wait);
-  app.add_option("--log", words.log, "with --valgrind: FILE for what it reports");
-  app.add_flag("--follow", words.follow,
-               "with --valgrind and --replica: while the history is still being recorded")
-      ->needs("--valgrind")
-      ->needs("--replica")
-      ->excludes("--from")
-      ->excludes("--to")
-      ->excludes("--record");
-  app.add_option("--place-dir", words.place_dir)->group("");
-  app.add_option("--place-name", words.place_name)->group("");
-  app.add_option("-o,--output", words.output, "text or json")
-      ->check(CLI::IsMember({"text", "json"}));
-  app.add_flag("-v,--verbose", words.verbose, "show the log of the node");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& shown) {  // --help, --version
-    return app.exit(shown);
-  } catch (const CLI::ParseError& error) {
-    complain(std::string("command line: ") + error.what() + "; see crane-replay --help");
-    return end(ReplayStatus::kUsage);
-  }
+  const setup::Program program{
+      {"crane-replay",
+       "Runs a replica's recorded history again, offline and as fast as its server can.",
+       words_of(words)},
+      version(),
+      kFooter};
+  int status = 0;
+  if (read(program, argc, argv, status) != CommandLine::Parsed::kRun) return status;
   return words.follow ? follow(words) : replay(words);
 }

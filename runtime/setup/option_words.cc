@@ -1,45 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/setup/option_words.h"
 
-#include <CLI/CLI.hpp>
-
 namespace crane::setup {
 namespace {
 
-CLI::Option* declare(CLI::App& app, const OptionRow& row, std::uint32_t& value, std::uint32_t) {
-  CLI::Option* option = app.add_option(row.word, value);
-  const auto& limits = row.limits;
-  if (!limits.file_only) option->check(CLI::Range(limits.least_typed, limits.most));
-  return option;
+Word::Target target_of(const OptionRow&, std::uint32_t& value, std::uint32_t) { return &value; }
+Word::Target target_of(const OptionRow&, bool& value, bool initial) {
+  return Word::Flag{&value, !initial};
 }
-
-CLI::Option* declare(CLI::App& app, const OptionRow& row, bool& value, bool initial) {
-  return app.add_flag_function(
-      row.word, [&value, initial](std::int64_t count) { value = count > 0 ? !initial : initial; });
-}
-
 template <typename Choice>
-CLI::Option* declare(CLI::App& app, const OptionRow& row, Choice& value, const Choice&) {
-  CLI::Option* option = app.add_option_function<std::string>(
-      row.word, [&row, &value](const std::string& text) { set_choice(row, text, value); });
-  if (!row.limits.choices.empty()) option->check(CLI::IsMember(row.limits.choices));
-  return option;
+Word::Target target_of(const OptionRow& row, Choice& value, const Choice&) {
+  return Word::Setter{[&row, &value](const std::string& text) { set_choice(row, text, value); }};
 }
 
 }  // namespace
 
-void declare_options(CLI::App& app, NodeOptions& options) {
+std::vector<Word> option_words(NodeOptions& options) {
   const NodeOptions initial;
+  std::vector<Word> words;
   for (const OptionRow& row : option_rows()) {
-    const auto add = [&](auto field) { return declare(app, row, options.*field, initial.*field); };
-    CLI::Option* option = std::visit(add, row.field);
-    if (row.needs != nullptr) option->needs(app.get_option(row.needs));
-    if (row.help == nullptr) {
-      option->group("");
-    } else {
-      option->description(row.help);
+    const auto target = [&](auto field) { return target_of(row, options.*field, initial.*field); };
+    Word word{row.word, std::visit(target, row.field), row.help == nullptr ? "" : row.help};
+    word.rules.choices = row.limits.choices;
+    if (std::holds_alternative<std::uint32_t NodeOptions::*>(row.field) && !row.limits.file_only) {
+      word.rules.bounds.emplace(row.limits.least_typed, row.limits.most);
     }
+    if (row.needs != nullptr) word.rules.needs.push_back(row.needs);
+    words.push_back(std::move(word));
   }
+  return words;
 }
 
 }  // namespace crane::setup

@@ -4,15 +4,14 @@
 //
 // Threads: plain function.
 
-#include "runtime/setup/option_table.h"
+#include <vector>
 
-namespace CLI {
-class App;
-}
+#include "runtime/setup/command_line.h"
+#include "runtime/setup/option_table.h"
 
 namespace crane::setup {
 
 // `options` takes what is typed, and must outlive the parsing.
-void declare_options(CLI::App& app, NodeOptions& options);
+std::vector<Word> option_words(NodeOptions& options);
 
 }  // namespace crane::setup

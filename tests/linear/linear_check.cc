@@ -10,18 +10,19 @@
 // Exit: 0 ok, 1 violation, 2 the history cannot be read, 3 unknown, which is no pass.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <fstream>
 #include <sstream>
 
+#include "runtime/setup/command_line.h"
 #include "tests/linear/report.h"
 
 namespace {
 
 using namespace crane::linear;
+using crane::setup::CommandLine;
 
 constexpr std::size_t kWindowsShown = 3;
 
@@ -103,14 +104,19 @@ void tell(const History& history, Totals& t, const std::vector<Fault>& faults) {
 int main(int argc, char** argv) {
   std::string path, faults_path;
   Limits limits;
-  CLI::App app("Is a recorded history linearizable?");
-  app.add_option("history", path)->required();
-  app.add_option("--faults", faults_path);
-  app.add_option("--steps", limits.steps, "budget of each key");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+  const crane::setup::Program program{{"linear-check",
+                                       "Is a recorded history linearizable?",
+                                       {{"history", &path, "the history", {.required = true}},
+                                        {"--faults", &faults_path, "the faults beside it"},
+                                        {"--steps", &limits.steps, "budget of each key"}}},
+                                      "",
+                                      ""};
+  CommandLine line(program);
+  const auto parsed = line.parse(argc, argv);
+  if (parsed == CommandLine::Parsed::kShown) return 0;
+  if (parsed == CommandLine::Parsed::kMistake) {
+    fmt::print(stderr, "linear-check: {}; see --help\n", line.mistake());
+    return 2;
   }
   History history;
   if (const crane::Outcome read = history.read(path); !read.ok()) {

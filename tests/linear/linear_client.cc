@@ -7,9 +7,8 @@
 #include <fmt/format.h>
 #include <signal.h>
 
-#include <CLI/CLI.hpp>
-
 #include "dmt/base/clock.h"
+#include "runtime/setup/command_line.h"
 #include "tests/linear/client.h"
 
 namespace {
@@ -31,22 +30,28 @@ void tell(const crane::linear::Counts& c) {
 int main(int argc, char** argv) {
   crane::linear::ClientOptions options;
   unsigned closing_seconds = 60;
-  CLI::App app("Loads redis and records a history of operations");
-  app.add_option("--address", options.addresses, "where to connect; may be repeated")->required();
-  app.add_option("--port", options.port)->required();
-  app.add_option("--history", options.history, "file to write")->required();
-  app.add_option("--clients", options.clients);
-  app.add_option("--timeout-ms", options.timeout_ms, "an operation without answer stays open");
-  app.add_option("--seed", options.workload.seed);
-  app.add_option("--prefix", options.workload.prefix, "in the names of the keys");
-  app.add_option("--keys", options.workload.keys, "of each model at a time");
-  app.add_option("--operations", options.workload.operations, "per register or counter");
-  app.add_option("--list-operations", options.workload.list_operations);
-  app.add_option("--closing-seconds", closing_seconds, "for reading every key at the end");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+  const crane::setup::Program program{
+      {"linear-client",
+       "Loads redis and records a history of operations.",
+       {{"--address", &options.addresses, "where to connect; may be repeated", {.required = true}},
+        {"--port", &options.port, "and on which port", {.required = true}},
+        {"--history", &options.history, "file to write", {.required = true}},
+        {"--clients", &options.clients, "how many"},
+        {"--timeout-ms", &options.timeout_ms, "an operation without answer stays open"},
+        {"--seed", &options.workload.seed, "of the workload"},
+        {"--prefix", &options.workload.prefix, "in the names of the keys"},
+        {"--keys", &options.workload.keys, "of each model at a time"},
+        {"--operations", &options.workload.operations, "per register or counter"},
+        {"--list-operations", &options.workload.list_operations, "per list"},
+        {"--closing-seconds", &closing_seconds, "for reading every key at the end"}}},
+      "",
+      ""};
+  crane::setup::CommandLine line(program);
+  const auto parsed = line.parse(argc, argv);
+  if (parsed == crane::setup::CommandLine::Parsed::kShown) return 0;
+  if (parsed == crane::setup::CommandLine::Parsed::kMistake) {
+    fmt::print(stderr, "linear-client: {}; see --help\n", line.mistake());
+    return 2;
   }
   crane::linear::Clients clients(options);
   if (!clients.open()) {

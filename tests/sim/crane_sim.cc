@@ -3,11 +3,11 @@
 //
 // Exit status: 0 every property held, 1 one broke (or a soak left a move untaken), 2 wrong usage.
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "runtime/setup/command_line.h"
 #include "runtime/setup/version.h"
 #include "tests/sim/soak.h"
 
@@ -16,6 +16,8 @@ namespace {
 namespace sim = crane::consensus::sim;
 namespace core = crane::consensus::core;
 using core::Mutant;
+using crane::setup::CommandLine;
+using crane::setup::Word;
 
 // From here on a soak must have taken every declared move once per two hundred worlds: a thousand
 // times.
@@ -32,40 +34,43 @@ struct Arguments {
   bool mutants = false;
 };
 
-void declare(CLI::App& app, Arguments& a) {
+std::vector<Word> words_of(Arguments& a) {
   std::vector<std::string> mutants;
   for (int i = 0; i < core::kMutants; ++i) mutants.push_back(sim::name(static_cast<Mutant>(i)));
-  app.add_option("--seed,--first", a.soak.first, "the (first) seed");
-  app.add_option("--count", a.soak.count, "how many seeds (default 1)");
-  app.add_option("--jobs", a.soak.jobs, "processes of a soak (default 2)");
-  app.add_option("--mutant", a.mutant, "a rule removed")->check(CLI::IsMember(mutants));
-  app.add_option("--without", a.without, "fault classes to leave out, by comma");
-  app.add_option("--salt", a.soak.world.salt, "another course of the same world");
-  app.add_option("--until", a.until_ms, "end the faults after so many milliseconds");
-  app.add_flag("--changes", a.soak.world.changes, "worlds in which members change all the time");
-  app.add_flag("--laps", a.soak.world.laps, "worlds with disks in which who is away is lapped")
-      ->excludes("--changes");
-  app.add_flag("--checkpoints", a.soak.world.checkpoints,
-               "worlds in which servers are brought back from checkpoints")
-      ->excludes("--changes")
-      ->excludes("--laps");
-  app.add_flag("--analysis", a.soak.world.analysis,
-               "worlds in which members change, one of which is an analysis replica")
-      ->excludes("--changes")
-      ->excludes("--laps")
-      ->excludes("--checkpoints");
-  app.add_flag("--slow-disks", a.soak.world.slow_disks,
-               "worlds whose disks take longer than anybody waits at first")
-      ->excludes("--changes")
-      ->excludes("--laps")
-      ->excludes("--checkpoints")
-      ->excludes("--analysis");
-  app.add_flag("--small", a.soak.world.small, "worlds of less time, faults closer together");
-  app.add_flag("--trace", a.trace, "print the trace of the world");
-  app.add_flag("--all", a.soak.world.all, "with --trace: every operation");
-  app.add_flag("--soak", a.long_run, "progress, rates and coverage of declared moves");
-  app.add_flag("--shrink", a.shrink, "find the fewest fault classes that still break the seed");
-  app.add_flag("--mutants", a.mutants, "the table of mutants and the seeds that catch them");
+  sim::Options& world = a.soak.world;
+  return {
+      {"--seed,--first", &a.soak.first, "the (first) seed"},
+      {"--count", &a.soak.count, "how many seeds (default 1)"},
+      {"--jobs", &a.soak.jobs, "processes of a soak (default 2)"},
+      {"--mutant", &a.mutant, "a rule removed", {.choices = mutants}},
+      {"--without", &a.without, "fault classes to leave out, by comma"},
+      {"--salt", &world.salt, "another course of the same world"},
+      {"--until", &a.until_ms, "end the faults after so many milliseconds"},
+      {"--changes", Word::Flag{&world.changes}, "worlds in which members change all the time"},
+      {"--laps",
+       Word::Flag{&world.laps},
+       "worlds with disks in which who is away is lapped",
+       {.excludes = {"--changes"}}},
+      {"--checkpoints",
+       Word::Flag{&world.checkpoints},
+       "worlds in which servers are brought back from checkpoints",
+       {.excludes = {"--changes", "--laps"}}},
+      {"--analysis",
+       Word::Flag{&world.analysis},
+       "worlds in which members change, one of which is an analysis replica",
+       {.excludes = {"--changes", "--laps", "--checkpoints"}}},
+      {"--slow-disks",
+       Word::Flag{&world.slow_disks},
+       "worlds whose disks take longer than any replica waits at first",
+       {.excludes = {"--changes", "--laps", "--checkpoints", "--analysis"}}},
+      {"--small", Word::Flag{&world.small}, "worlds of less time, faults closer together"},
+      {"--trace", Word::Flag{&a.trace}, "print the trace of the world"},
+      {"--all", Word::Flag{&world.all}, "with --trace: every operation"},
+      {"--soak", Word::Flag{&a.long_run}, "progress, rates and coverage of declared moves"},
+      {"--shrink", Word::Flag{&a.shrink},
+       "find the fewest fault classes that still break the seed"},
+      {"--mutants", Word::Flag{&a.mutants}, "the table of mutants and the seeds that catch them"},
+  };
 }
 
 int list_mutants(std::uint64_t count, bool small) {
@@ -114,12 +119,20 @@ int tell(const Arguments& a) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Runs seeded worlds of the replicated log and checks its properties."};
-  app.set_version_flag("--version", crane::setup::version_text());
   Arguments a;
   a.soak.count = 1;
-  declare(app, a);
-  CLI11_PARSE(app, argc, argv);
+  const crane::setup::Program program{
+      {"crane-sim", "Runs seeded worlds of the replicated log and checks its properties.",
+       words_of(a)},
+      crane::setup::version_text(),
+      ""};
+  CommandLine line(program);
+  const auto parsed = line.parse(argc, argv);
+  if (parsed == CommandLine::Parsed::kShown) return 0;
+  if (parsed == CommandLine::Parsed::kMistake) {
+    std::fprintf(stderr, "crane-sim: %s; see crane-sim --help\n", line.mistake().c_str());
+    return 100;
+  }
   sim::Faults known;
   if (!known.without(a.without)) {
     std::fprintf(stderr,

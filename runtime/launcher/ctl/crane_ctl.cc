@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // crane-ctl: the operator's tool.  Looks at the groups of this machine and asks their nodes to do
 // things (ctl.h).
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <functional>
+#include <utility>
 
-#include "dmt/base/join.h"
 #include "runtime/control/answers.h"
 #include "runtime/control/schema.h"
 #include "runtime/launcher/ctl/ctl.h"
-#include "runtime/launcher/ctl/suggest.h"
 #include "runtime/launcher/version.h"
+#include "runtime/setup/command_line.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/secret.h"
 
 namespace {
 
 using namespace crane::launcher;
+using crane::setup::Command;
+using crane::setup::CommandLine;
 using crane::setup::say;
+using crane::setup::Word;
 
 constexpr int kReplicaMost = 126;
 
@@ -53,30 +55,6 @@ int make_secret(const Request& request) {
   return 0;
 }
 
-void declare_group(CLI::App& command, Request& request) {
-  command.add_option("group", request.group, "the group's name (default: the only one)");
-}
-
-void declare_number(CLI::App& command, const char* name, int& number, const char* what) {
-  command.add_option(name, number, what)->required()->check(CLI::Range(0, kReplicaMost));
-}
-
-// Of a command that only looks.
-void declare_all_groups(CLI::App& command, Request& request) {
-  command.add_option("group", request.group, "the group's name (default: all)");
-  command.add_option("-o,--output", request.output, "table or json")
-      ->check(CLI::IsMember({"table", "json"}));
-}
-
-CLI::App* declare_schema(CLI::App& app, Request& request) {
-  auto* schema = app.add_subcommand("schema", "what requests and answers may hold");
-  schema->add_option("what", request.schema, "requests (default), or status: what is answered")
-      ->check(CLI::IsMember({"requests", "status"}));
-  schema->add_option("-o,--output", request.output, "table (Markdown) or json")
-      ->check(CLI::IsMember({"table", "json"}));
-  return schema;
-}
-
 int print_schema(const Request& request) {
   using namespace crane::control;
   const bool json = request.output == "json";
@@ -88,190 +66,187 @@ int print_schema(const Request& request) {
   return 0;
 }
 
-CLI::App* declare_signal(CLI::App& app, Request& request) {
-  auto* command = app.add_subcommand("signal", "the server's main process gets a signal");
-  command->add_option("signal", request.signal, "HUP, USR1, ...")->required();
-  command->add_option("group", request.group, "the group's name (default: the only one)");
+// --- the table of commands
+// ------------------------------------------------------------------------
+
+Word group_word(Request& r) {
+  return {"group", &r.group, "the group's name (default: the only one)"};
+}
+Word all_groups_word(Request& r) { return {"group", &r.group, "the group's name (default: all)"}; }
+Word output_word(Request& r, const char* help = "table or json") {
+  return {"-o,--output", &r.output, help, {.choices = {"table", "json"}}};
+}
+Word number_word(const char* name, int& number, const char* help) {
+  return {name, &number, help, {.bounds = {{0, kReplicaMost}}, .required = true}};
+}
+
+Command leader_commands(Request& r) {
+  return {"leader",
+          "who leads",
+          {},
+          {{"transfer",
+            "another replica leads from now on",
+            {group_word(r),
+             {"--to", &r.to, "which one (default: who is furthest)"},
+             {"--no-wait", Word::Flag{&r.no_wait}, "do not wait until it leads"}},
+            {},
+            [&r] { return transfer_lead(r); }}}};
+}
+
+Command member_commands(Request& r) {
+  const auto change = [&r](const char* name, const char* help) {
+    return Command{name,
+                   help,
+                   {number_word("replica", r.replica, "its number"), group_word(r)},
+                   {},
+                   [&r, name] { return change_member(r, name); }};
+  };
+  return {"member",
+          "who belongs to the group",
+          {},
+          {{"list",
+            "the members, and how far they are",
+            {all_groups_word(r), output_word(r)},
+            {},
+            [&r] { return list_members(r); }},
+           change("add", "a replica that is no member gets the log, and begins at a checkpoint"),
+           change("promote", "a learner that has caught up votes"),
+           change("remove", "a member leaves; a leader hands over first"),
+           {"replace",
+            "NEW is added, votes when it has caught up, then OLD leaves; broken off, it can be "
+            "repeated",
+            {number_word("old", r.replica, "the replica that leaves"),
+             number_word("new", r.fresh, "the replica that comes"), group_word(r)},
+            {},
+            [&r] { return replace_member(r); }}}};
+}
+
+Command one_replica(Request& r, const char* name, const char* help,
+                    std::function<int(const Request&)> run) {
+  return {
+      name, help, {number_word("replica", r.replica, "its number"), group_word(r)}, {}, [&r, run] {
+        return run(r);
+      }};
+}
+
+Command replica_commands(Request& r) {
+  return {
+      "replica",
+      "one replica leaves for a while, or restarts",
+      {},
+      {one_replica(r, "drain",
+                   "it hands the lead over; its server and node end, and are not missed",
+                   drain_replica),
+       one_replica(r, "resume", "one that was drained, or is lost, recovers", resume_replica),
+       one_replica(r, "replace", "in its own slot: with nothing but a checkpoint, as a new member",
+                   replace_replica)}};
+}
+
+Command restore_command(Request& r) {
+  Command command =
+      one_replica(r, "restore", "a replica restarts at a checkpoint", restore_replica);
+  command.words.push_back({"name", &r.checkpoint, "this one, VIEW.INDEX (default: the newest)"});
   return command;
 }
 
-struct CheckpointCommands {
-  CLI::App *now, *list, *verify;
-};
-
-CheckpointCommands declare_checkpoint(CLI::App& app, Request& request) {
-  auto* checkpoint = app.add_subcommand("checkpoint", "the server's state, kept by a follower");
-  checkpoint->require_subcommand(1);
-  auto* now = checkpoint->add_subcommand("now", "one more, by the next follower");
-  now->add_option("group", request.group, "the group's name (default: the only one)");
-  now->add_option("--replica", request.replica, "which one takes it");
-  now->add_option(
-         "--tier", request.tier,
-         "criu: its processes (default); restart: the server of every replica is ended and "
-         "started again on its files, which are kept; clients are disconnected")
-      ->check(CLI::IsMember({"criu", "restart"}))
-      ->excludes("--replica");
-  auto* list = checkpoint->add_subcommand("list", "those on this machine, newest first");
-  declare_all_groups(*list, request);
-  auto* verify = checkpoint->add_subcommand("verify", "reads all of them on this machine");
-  verify->add_option("group", request.group, "the group's name (default: the only one)");
-  verify->add_option("name", request.checkpoint, "only this one, VIEW.INDEX");
-  return {now, list, verify};
+Command checkpoint_commands(Request& r) {
+  return {"checkpoint",
+          "the server's state, kept by a follower",
+          {},
+          {{"now",
+            "one more, by the next follower",
+            {group_word(r),
+             {"--replica", &r.replica, "which one takes it"},
+             {"--tier",
+              &r.tier,
+              "criu: its processes (default); restart: the server of every replica is ended and "
+              "started "
+              "again on its files, which are kept; clients are disconnected",
+              {.choices = {"criu", "restart"}, .excludes = {"--replica"}}}},
+            {},
+            [&r] { return checkpoint_now(r); }},
+           {"list",
+            "those on this machine, newest first",
+            {all_groups_word(r), output_word(r)},
+            {},
+            [&r] { return list_checkpoints(r); }},
+           {"verify",
+            "reads all of them on this machine",
+            {group_word(r), {"name", &r.checkpoint, "only this one, VIEW.INDEX"}},
+            {},
+            [&r] { return verify_checkpoints(r); }}}};
 }
 
-void declare_secret(CLI::App& app, Request& request) {
-  auto* secret = app.add_subcommand("secret", "the secret that a group's hosts share");
-  secret->require_subcommand(1);
-  auto* fresh = secret->add_subcommand("new", "makes one");
-  fresh->add_option("file", request.secret, "the file to make")->required();
+Command schema_command(Request& r) {
+  return {"schema",
+          "what requests and answers may hold",
+          {{"what",
+            &r.schema,
+            "requests (default), or status: what is answered",
+            {.choices = {"requests", "status"}}},
+           output_word(r, "table (Markdown) or json")},
+          {},
+          [&r] { return print_schema(r); }};
 }
 
-struct MemberCommands {
-  CLI::App *list, *add, *promote, *remove, *replace;
-};
-
-MemberCommands declare_member(CLI::App& app, Request& request) {
-  auto* member = app.add_subcommand("member", "who belongs to the group");
-  member->require_subcommand(1);
-  auto* list = member->add_subcommand("list", "the members, and how far they are");
-  declare_all_groups(*list, request);
-  const auto change = [&](const char* name, const char* what) {
-    auto* command = member->add_subcommand(name, what);
-    declare_number(*command, "replica", request.replica, "its number");
-    declare_group(*command, request);
-    return command;
-  };
-  auto* add = change("add", "a replica that is no member gets the log, and begins at a checkpoint");
-  auto* promote = change("promote", "a learner that has caught up votes");
-  auto* remove = change("remove", "a member leaves; a leader hands over first");
-  auto* replace = member->add_subcommand(
-      "replace",
-      "NEW is added, votes when it has caught up, then OLD leaves; broken off, it can be repeated");
-  declare_number(*replace, "old", request.replica, "the replica that leaves");
-  declare_number(*replace, "new", request.fresh, "the replica that comes");
-  declare_group(*replace, request);
-  return {list, add, promote, remove, replace};
-}
-
-struct ReplicaCommands {
-  CLI::App *drain, *resume, *replace, *restore;
-};
-
-ReplicaCommands declare_replica(CLI::App& app, Request& request) {
-  auto* replica = app.add_subcommand("replica", "one replica leaves for a while, or restarts");
-  replica->require_subcommand(1);
-  const auto one = [&](CLI::App& above, const char* name, const char* what) {
-    auto* command = above.add_subcommand(name, what);
-    declare_number(*command, "replica", request.replica, "its number");
-    declare_group(*command, request);
-    return command;
-  };
-  auto* drain =
-      one(*replica, "drain", "it hands the lead over; its server and node end, and are not missed");
-  auto* resume = one(*replica, "resume", "one that was drained, or is lost, recovers");
-  auto* replace =
-      one(*replica, "replace", "in its own place: with nothing but a checkpoint, as a new member");
-  auto* restore = one(app, "restore", "a replica restarts at a checkpoint");
-  restore->add_option("name", request.checkpoint, "this one, VIEW.INDEX (default: the newest)");
-  return {drain, resume, replace, restore};
-}
-
-std::vector<std::string> commands_of(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(one->get_name());
-  }
-  return names;
-}
-
-// Of a command line that was not understood: the first word that is no command where there must be
-// one, or what is missing; empty: that is not the mistake.
-std::string misused_command(const CLI::App& app, int argc, const char* const* argv) {
-  const CLI::App* level = &app;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    const auto known = commands_of(*level);
-    if (known.empty()) return "";
-    if (word == "--dir") ++i;
-    if (word.rfind('-', 0) == 0) continue;
-    if (std::find(known.begin(), known.end(), word) == known.end()) {
-      return unknown_command(word, known);
-    }
-    level = level->get_subcommand(word);
-  }
-  const auto known = commands_of(*level);
-  if (known.empty()) return "";
-  return (level == &app ? "a command is missing: " : level->get_name() + " what: ") +
-         crane::joined(known);
-}
-
-int run(const MemberCommands& member, const ReplicaCommands& replica,
-        const CheckpointCommands& checkpoint, const Request& request) {
-  if (*member.list) return list_members(request);
-  if (*member.add) return change_member(request, "add");
-  if (*member.promote) return change_member(request, "promote");
-  if (*member.remove) return change_member(request, "remove");
-  if (*member.replace) return replace_member(request);
-  if (*replica.drain) return drain_replica(request);
-  if (*replica.resume) return resume_replica(request);
-  if (*replica.replace) return replace_replica(request);
-  if (*replica.restore) return restore_replica(request);
-  if (*checkpoint.now) return checkpoint_now(request);
-  if (*checkpoint.list) return list_checkpoints(request);
-  if (*checkpoint.verify) return verify_checkpoints(request);
-  return make_secret(request);
+Command all_commands(Request& r) {
+  Command status_command{
+      "status",
+      "roles, indexes, lag, servers",
+      {all_groups_word(r), output_word(r), {"--watch", Word::Flag{&r.watch}, "again every second"}},
+      {},
+      [&r] { return status(r); }};
+  return {"crane-ctl",
+          "Looks at the groups of this machine and steers them.",
+          {{"--dir", &r.dir, "where the groups live (default: wherever this user's are)"}},
+          {{"list",
+            "the groups of this machine, and where they are",
+            {output_word(r)},
+            {},
+            [&r] { return list_groups(r); }},
+           status_command,
+           leader_commands(r),
+           member_commands(r),
+           replica_commands(r),
+           restore_command(r),
+           {"signal",
+            "the server's main process gets a signal",
+            {{"signal", &r.signal, "HUP, USR1, ...", {.required = true}}, group_word(r)},
+            {},
+            [&r] { return send_signal(r); }},
+           checkpoint_commands(r),
+           {"secret",
+            "the secret that a group's hosts share",
+            {},
+            {{"new",
+              "makes one",
+              {{"file", &r.secret, "the file to make", {.required = true}}},
+              {},
+              [&r] { return make_secret(r); }}}},
+           schema_command(r)}};
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   crane::setup::set_program("crane-ctl");
-  CLI::App app{"Looks at the groups of this machine and steers them."};
-  app.set_version_flag("--version", crane::launcher::version_of_launcher());
   Request request;
-  app.add_option("--dir", request.dir, "where the groups live (default: wherever this user's are)");
-  app.fallthrough();
-  app.require_subcommand(1);
-  auto* list = app.add_subcommand("list", "the groups of this machine, and where they are");
-  list->add_option("-o,--output", request.output, "table or json")
-      ->check(CLI::IsMember({"table", "json"}));
-  auto* status_command = app.add_subcommand("status", "roles, indexes, lag, servers");
-  declare_all_groups(*status_command, request);
-  status_command->add_flag("--watch", request.watch, "again every second");
-  auto* leader = app.add_subcommand("leader", "who leads");
-  leader->require_subcommand(1);
-  auto* transfer = leader->add_subcommand("transfer", "another replica leads from now on");
-  declare_group(*transfer, request);
-  transfer->add_option("--to", request.to, "which one (default: who is furthest)");
-  transfer->add_flag("--no-wait", request.no_wait, "do not wait until it leads");
-  const auto member = declare_member(app, request);
-  const auto replica = declare_replica(app, request);
-  auto* signalled = declare_signal(app, request);
-  const auto checkpoint = declare_checkpoint(app, request);
-  declare_secret(app, request);
-  auto* schema = declare_schema(app, request);
-  app.footer(
+  const crane::setup::Program program{
+      all_commands(request), crane::launcher::version_of_launcher(),
       "Exit status: 0 done, all is well; 1 a replica of this host does not answer; 2 no leader;\n"
       "3 no such group or checkpoint; 4 not permitted; 5 the node refused, or damage was found;\n"
       "6 the server does not serve; 7 the lead was not transferred in time; 100 wrong command "
       "line;\n"
-      "119 secret.");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& shown) {  // --help, --version
-    return app.exit(shown);
-  } catch (const CLI::ParseError& error) {
-    const std::string what = misused_command(app, argc, argv);
-    say("command line: crane-ctl: " + (what.empty() ? std::string(error.what()) : what) +
-        "; see crane-ctl --help");
-    return static_cast<int>(crane::setup::Status::kUsage);
+      "119 secret."};
+  CommandLine line(program);
+  switch (line.parse(argc, argv)) {
+    case CommandLine::Parsed::kShown:
+      return 0;
+    case CommandLine::Parsed::kMistake:
+      say("command line: crane-ctl: " + line.mistake() + "; see crane-ctl --help");
+      return static_cast<int>(crane::setup::Status::kUsage);
+    case CommandLine::Parsed::kRun:
+      break;
   }
-  if (*list) return list_groups(request);
-  if (*status_command) return status(request);
-  if (*transfer) return transfer_lead(request);
-  if (*signalled) return send_signal(request);
-  if (*schema) {
-    return print_schema(request);
-  }
-  return run(member, replica, checkpoint, request);
+  return line.command()->run();
 }

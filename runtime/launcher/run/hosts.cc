@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -16,6 +15,7 @@
 
 #include "dmt/base/join.h"
 #include "runtime/launcher/agent/host_agent.h"
+#include "runtime/setup/command_line.h"
 #include "runtime/setup/preflight.h"
 #include "runtime/setup/program.h"
 #include "runtime/setup/secret.h"
@@ -161,7 +161,7 @@ Outcome Hosts::open() {
 
 Outcome Hosts::connect(Host& host) {
   path_ = options_.remote.remote_path.empty() ? own_path() : options_.remote.remote_path;
-  std::vector<std::string> words = CLI::detail::split_up(options_.remote.rsh);
+  std::vector<std::string> words = setup::split_words(options_.remote.rsh);
   // The remote shell may hand these words to a shell or run them as they are: both mean the same.
   const bool plain = path_.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+-@%") ==

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/setup/option_table.h"
 
-#include <CLI/CLI.hpp>
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -43,18 +42,13 @@ Typed another(const OptionRow& row) {
 }
 
 bool from_words(const OptionRow& row, const Typed& value, NodeOptions& options) {
-  CLI::App app;
-  declare_options(app, options);
-  std::vector<std::string> words;  // CLI11 takes them from the end
-  if (!value.word.empty()) words.push_back(value.word);
-  words.emplace_back(row.word);
-  if (row.needs != nullptr) words.emplace_back(row.needs);
-  try {
-    app.parse(words);
-  } catch (const CLI::ParseError&) {
-    return false;
-  }
-  return true;
+  std::vector<const char*> words{"test"};
+  if (row.needs != nullptr) words.push_back(row.needs);
+  words.push_back(row.word);
+  if (!value.word.empty()) words.push_back(value.word.c_str());
+  const Program program{{"test", "", option_words(options)}, "", ""};
+  CommandLine line(program);
+  return line.parse(static_cast<int>(words.size()), words.data()) == CommandLine::Parsed::kRun;
 }
 
 std::string file_with(const OptionRow& row, const std::string& text) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/launcher/ctl/suggest.h"
+#include "runtime/setup/suggest.h"
 
 #include "dmt/base/join.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace crane::launcher {
+namespace crane::setup {
 namespace {
 
 // Letters to insert, remove, replace, or exchange with their neighbour.
@@ -50,4 +50,4 @@ std::string unknown_command(const std::string& word, const std::vector<std::stri
   return text + "; there are: " + joined(known);
 }
 
-}  // namespace crane::launcher
+}  // namespace crane::setup

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace crane::launcher {
+namespace crane::setup {
 
 // The one of `known` that is nearest to `word`; empty: none is near.
 std::string nearest(const std::string& word, const std::vector<std::string>& known);
@@ -15,4 +15,4 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
 // "unknown command 'stauts'; did you mean 'status'?", or which ones there are.
 std::string unknown_command(const std::string& word, const std::vector<std::string>& known);
 
-}  // namespace crane::launcher
+}  // namespace crane::setup
