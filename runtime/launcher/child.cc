@@ -35,7 +35,7 @@ bool make_pipe(bool to_child, Ends& ends) {
                          pid_t parent, int in, int out, int err) {
   setsid();  // Ctrl-C is for crane-run
   if (parent_death == ParentDeathPolicy::kParent) {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // AGENT-2
     if (getppid() != parent) _exit(1);
   }
   sigset_t none;

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -51,6 +50,8 @@ Group::Group(const Options& options, const Parts& parts, const Profile& profile,
       directories_(directories),
       lasting_(lasting),
       unsaved_(options),
+      output_(STDOUT_FILENO),
+      analysis_(options.analysis, options.analysis_dir),
       listeners_(options.publish) {
   for (int i = 0; i < options.places(); ++i) {
     replicas_.emplace_back();
@@ -63,11 +64,9 @@ Group::Group(const Options& options, const Parts& parts, const Profile& profile,
 Group::~Group() {
   for (const auto& replica : replicas_) {
     if (replica.channel >= 0) close(replica.channel);
-    if (replica.log >= 0) close(replica.log);
     if (replica.pidfd >= 0) close(replica.pidfd);
   }
   if (signals_ >= 0) close(signals_);
-  if (changes_ >= 0) close(changes_);
 }
 
 // --- start --------------------------------------------------------------------------------------
@@ -104,9 +103,7 @@ Outcome Group::start_node(Replica& replica, const Begin& begin) {
     return failure(Status::kSystem, "cannot start a node", parts_.node, strerror(errno),
                    "see the limits of this machine");
   }
-  if (replica.log >= 0) close(replica.log);
-  replica.log = open((home + "/server.log").c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
-  if (changes_ >= 0) inotify_add_watch(changes_, (home + "/server.log").c_str(), IN_MODIFY);
+  output_.watch(replica.number, home + "/server.log");
   detail("replica " + std::to_string(replica.number) + ": node " + std::to_string(replica.node));
   return Done{};
 }
@@ -120,7 +117,7 @@ void Group::open_signals() {
   hold_signals();
   const sigset_t set = signals_of_group();
   signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  changes_ = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  output_.open();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   signal(SIGPIPE, SIG_IGN);
   if (const Outcome p = door_.open(directories_.dir()); !p) say(p.error().text);
@@ -151,8 +148,8 @@ int Group::run() {
 // Serves until the end; crane-run's status.
 int Group::conclude() {
   serve();
-  show_output();
-  end_analysis();
+  output_.show();
+  analysis_.end(options_.name, options_.analysis_place());
   unsaved_.end(directories_.dir(), options_.places());
   if (problem_.ok()) {
     remove_record(directories_.dir());  // its logs may stay, but it has ended
@@ -186,7 +183,7 @@ void Group::say_what_stays() {
 void Group::serve() {
   while (running() > 0 || somebody_returns() || somebody_is_unheard()) {
     std::vector<pollfd> fds{{signals_, POLLIN, 0},
-                            {changes_, POLLIN, 0},
+                            {output_.fd(), POLLIN, 0},
                             {door_.fd(), POLLIN, 0},
                             {unsaved_.fd(), POLLIN, 0}};
     for (const auto& replica : replicas_) fds.push_back({replica.channel, POLLIN, 0});
@@ -214,7 +211,7 @@ void Group::serve() {
       }
       continue;
     }
-    if (fds[1].revents != 0) show_output();
+    if (fds[1].revents != 0) output_.show();
     if (fds[3].revents != 0) unsaved_.look();
     for (auto& replica : replicas_) hear(replica);
     look_at_adopted();
@@ -532,24 +529,6 @@ std::string Group::home_of(const Replica& replica) const {
 }
 
 std::string Group::log_of(const Replica& replica) const { return home_of(replica) + "/node.log"; }
-
-// The servers write the same bytes, each into its own log. Passed on is what the fastest one wrote:
-// so every byte appears once, whichever replica dies.
-void Group::show_output() {
-  char buffer[16384];
-  while (changes_ >= 0 && read(changes_, buffer, sizeof buffer) > 0) {
-  }
-  for (const auto& replica : replicas_) {
-    ssize_t n = 0;
-    while (replica.log >= 0 &&
-           (n = pread(replica.log, buffer, sizeof buffer, static_cast<off_t>(shown_))) > 0) {
-      // What the server said before the checkpoint that it begins at is a hole in its log.
-      const char* const text = std::find_if(buffer, buffer + n, [](char c) { return c != 0; });
-      (void)!write(STDOUT_FILENO, text, static_cast<std::size_t>(buffer + n - text));
-      shown_ += static_cast<std::uint64_t>(n);
-    }
-  }
-}
 
 void Group::write_state() {
   // A pid that is not there is null: -1 would be everybody's for kill().

@@ -39,7 +39,9 @@
 #include "runtime/launcher/node_setup.h"
 #include "runtime/launcher/options.h"
 #include "runtime/launcher/restart_limiter.h"
+#include "runtime/launcher/run/analysis_place.h"
 #include "runtime/launcher/run/listeners.h"
+#include "runtime/launcher/run/server_output.h"
 #include "runtime/launcher/run/unsaved.h"
 #include "runtime/launcher/take_over.h"
 #include "runtime/setup/messages.h"
@@ -77,7 +79,6 @@ class Group {
     int pidfd = -1;  // of a node that is no child of ours
     pid_t server = -1;
     int channel = -1;
-    int log = -1;  // the server's output, read to be shown
     std::uint64_t view = 0;
     bool leads = false, ready = false, exited = false;
     bool member = false, votes = false;
@@ -141,14 +142,12 @@ class Group {
   bool analyses(const Replica& replica) const {
     return replica.number == options_.analysis_place();
   }
-  std::string report_of_analysis() const;
   bool analysis_differs() const;
   void look_after_analysis();
   void analysis_changed(Replica& replica, bool is_member);
   void start_analysis(Replica& replica, const std::string& how);
   void let_analysis_go(Replica& replica, const std::string& why);
   void on_analysis_end(Replica& replica, int status);
-  void end_analysis() const;
   void bring_back(Replica& replica, const Begin& begin);
   bool is_gone(Replica& replica);
   bool start_again(Replica& replica, const Begin& begin);
@@ -159,7 +158,6 @@ class Group {
   bool end_server(const char* why);
   void end_with(const Error& problem);
   void kill_nodes();
-  void show_output();
   void write_state();
   int alive() const;
   int voters() const;
@@ -177,21 +175,18 @@ class Group {
   GroupDirectories& directories_;
   const Lasting& lasting_;
   Unsaved unsaved_;
+  ServerOutput output_;
+  AnalysisPlace analysis_;
   Listeners listeners_;
   AgentSocket door_;
   std::vector<Replica> replicas_;
   Phase phase_ = Phase::kStarting;
   int signals_ = -1;  // signalfd
-  int changes_ = -1;  // inotify on the servers' logs
   std::int64_t stop_deadline_ms_ = 0;
-  bool ending_ = false;         // the servers were told to end, so that their files are equal
-  std::string refused_;         // why the server cannot be dumped; empty: it can, for all we know
-  std::int64_t asked_ms_ = 0;   // when a checkpoint was asked for, for those who wait
-  bool analysis_gone_ = false;  // none is to be in the analysis replica's place,
-  bool analysis_settled_ = false;  // and the group's list says so; or somebody is, and it says that
-  std::int64_t analysis_asked_ms_ = 0;
-  std::uint64_t shown_ = 0;  // bytes of the servers' output that were passed on
-  bool served_ = false;      // there is something to lose
+  bool ending_ = false;        // the servers were told to end, so that their files are equal
+  std::string refused_;        // why the server cannot be dumped; empty: it can, for all we know
+  std::int64_t asked_ms_ = 0;  // when a checkpoint was asked for, for those who wait
+  bool served_ = false;        // there is something to lose
   int status_ = 0;
   Outcome problem_ = Done{};
 };

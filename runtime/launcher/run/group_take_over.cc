@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,13 +71,7 @@ void Group::know_again() {
 
 void Group::find_nodes() {
   for (Replica& replica : replicas_) {
-    const std::string log = home_of(replica) + "/server.log";
-    replica.log = open(log.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
-    if (changes_ >= 0) inotify_add_watch(changes_, log.c_str(), IN_MODIFY);
-    struct stat file {};
-    if (replica.log >= 0 && fstat(replica.log, &file) == 0) {  // was shown before
-      shown_ = std::max(shown_, static_cast<std::uint64_t>(file.st_size));
-    }
+    output_.take_over(replica.number, home_of(replica) + "/server.log");
     const std::string mark = home_of(replica) + "/" + setup::kDrainedMark;
     replica.drained = access(mark.c_str(), F_OK) == 0;
     if (!node_lives(directories_.shm_dir(), replica.number)) continue;

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Whether the group has its analysis replica (crane-run --analysis), and what crane-run asks of the
+// leader so that it has one, or none.
+//
+//   kWanted --the list has it--> kSettled --it is let go--> kUnwanted --the list lacks it-->
+//   kSettled
+//
+// Settled means that the group's list is the operators' from then on.
+//
+// Threads: plain values.
+// INVARIANT PLACE-1  What is asked of the leader is what the group's list lacks, at most once per
+//                    kAskAgainMs, and nothing once it is settled.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace crane::launcher {
+
+class AnalysisPlace {
+ public:
+  static constexpr std::int64_t kAskAgainMs = 500;
+
+  // `tool`: of valgrind; empty: the group has no analysis replica.
+  AnalysisPlace(std::string tool, std::string directory)
+      : tool_(std::move(tool)), directory_(std::move(directory)) {}
+
+  // The list of the group says otherwise than what is wanted.  `is_member`: it has the replica.
+  bool differs(bool is_member) const noexcept {
+    return !tool_.empty() && !settled_ && is_member == unwanted_;
+  }
+  // The change to ask for now, "add" or "remove"; nullptr: none.
+  const char* change(bool is_member, std::int64_t now_ms) noexcept {
+    if (!differs(is_member) || now_ms - asked_ms_ < kAskAgainMs) return nullptr;  // PLACE-1
+    asked_ms_ = now_ms;
+    return unwanted_ ? "remove" : "add";
+  }
+  // The list, as it is now, after what was asked for.  True: the replica is to be started.
+  bool listed(bool is_member, bool runs) noexcept {
+    if (is_member != unwanted_) settled_ = true;
+    if (!is_member || runs) return false;
+    if (unwanted_ && !settled_) return false;  // its removal is on its way
+    unwanted_ = false;
+    settled_ = true;
+    return true;
+  }
+  void let_go() noexcept {
+    unwanted_ = true;
+    settled_ = false;
+  }
+
+  const std::string& tool() const noexcept { return tool_; }
+  std::string report() const { return directory_ + "/report.txt"; }
+  bool has_report() const;
+  // The group has ended: nothing stays of one that found nothing.  `place`: the replica's number.
+  void end(const std::string& group, int place) const;
+
+ private:
+  const std::string tool_, directory_;
+  bool unwanted_ = false;  // none is to be there
+  bool settled_ = false;   // and the group's list says so; or one is, and the list has it
+  std::int64_t asked_ms_ = 0;
+};
+
+}  // namespace crane::launcher

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launcher/run/server_output.h"
+
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace crane::launcher {
+
+ServerOutput::~ServerOutput() {
+  for (const auto& [replica, log] : logs_) {
+    if (log >= 0) close(log);
+  }
+  if (changes_ >= 0) close(changes_);
+}
+
+void ServerOutput::open() { changes_ = inotify_init1(IN_CLOEXEC | IN_NONBLOCK); }
+
+void ServerOutput::watch(int replica, const std::string& log) {
+  const auto [where, fresh] = logs_.try_emplace(replica, -1);
+  if (!fresh && where->second >= 0) close(where->second);
+  where->second = ::open(log.c_str(), O_CREAT | O_RDONLY | O_CLOEXEC, 0600);
+  if (changes_ >= 0) inotify_add_watch(changes_, log.c_str(), IN_MODIFY);
+}
+
+void ServerOutput::take_over(int replica, const std::string& log) {
+  watch(replica, log);
+  struct stat file {};
+  const int fd = logs_.at(replica);
+  if (fd < 0 || fstat(fd, &file) != 0) return;
+  shown_ = std::max(shown_, static_cast<std::uint64_t>(file.st_size));
+}
+
+void ServerOutput::show() {
+  char buffer[16384];
+  while (changes_ >= 0 && read(changes_, buffer, sizeof buffer) > 0) {
+  }
+  for (const auto& [replica, log] : logs_) {
+    ssize_t n = 0;
+    while (log >= 0 &&
+           (n = pread(log, buffer, sizeof buffer, static_cast<off_t>(shown_))) > 0) {  // SHOWN-1
+      // What the server said before the checkpoint that it begins at is a hole in its log.
+      const char* const text = std::find_if(buffer, buffer + n, [](char c) { return c != 0; });
+      (void)!write(to_, text, static_cast<std::size_t>(buffer + n - text));
+      shown_ += static_cast<std::uint64_t>(n);
+    }
+  }
+}
+
+}  // namespace crane::launcher

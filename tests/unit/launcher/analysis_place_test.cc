@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// UNIT    runtime/launcher/run/analysis_place.h
+// GOAL    The leader is asked for what the group's list lacks, and for nothing once it has it.
+// CHECKS  PLACE-1 through a life: let in, settled, let go, removed, added by an operator.
+#include "runtime/launcher/run/analysis_place.h"
+
+#include <catch2/catch.hpp>
+
+using crane::launcher::AnalysisPlace;
+
+namespace {
+
+std::string asked(AnalysisPlace& place, bool is_member, std::int64_t now_ms) {
+  const char* const change = place.change(is_member, now_ms);
+  return change == nullptr ? "" : change;
+}
+
+}  // namespace
+
+TEST_CASE("analysis place: a group without one asks for nothing", "[launcher][PLACE-1]") {
+  AnalysisPlace place("", "");
+  CHECK_FALSE(place.differs(false));
+  CHECK(asked(place, false, 10'000).empty());
+}
+
+TEST_CASE("analysis place: it is asked for until the list has it, then it is the operators'",
+          "[launcher][PLACE-1]") {
+  AnalysisPlace place("helgrind", "/nowhere");
+  CHECK(asked(place, false, 1'000) == "add");
+  CHECK(asked(place, false, 1'000 + AnalysisPlace::kAskAgainMs - 1).empty());
+  CHECK(asked(place, false, 1'000 + AnalysisPlace::kAskAgainMs) == "add");
+  CHECK(place.listed(true, false));  // to be started
+  CHECK_FALSE(place.listed(true, true));
+  CHECK(asked(place, true, 9'000).empty());
+  // An operator removes it: that stays so.
+  CHECK_FALSE(place.listed(false, true));
+  CHECK(asked(place, false, 19'000).empty());
+  // And adds it.
+  CHECK(place.listed(true, false));
+}
+
+TEST_CASE("analysis place: one that is let go is removed from the list", "[launcher][PLACE-1]") {
+  AnalysisPlace place("memcheck", "/nowhere");
+  CHECK(asked(place, false, 1'000) == "add");
+  REQUIRE(place.listed(true, false));
+  place.let_go();
+  CHECK(place.differs(true));
+  CHECK_FALSE(place.listed(true, false));  // its removal is on its way
+  CHECK(asked(place, true, 2'000) == "remove");
+  CHECK_FALSE(place.listed(false, false));
+  CHECK(asked(place, false, 9'000).empty());
+  CHECK(place.listed(true, false));  // an operator wants it
+}
