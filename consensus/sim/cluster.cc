@@ -10,6 +10,7 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/base/crc.h"
+#include "dmt/base/overloaded.h"
 
 namespace crane::consensus::sim {
 
@@ -177,57 +178,65 @@ void Cluster::plan_tick(unsigned id) {
 void Cluster::carry_out(unsigned id, const core::Action& action) {
   Node& n = nodes_[id];
   note(action.index(), id);
-  if (const auto* w = std::get_if<core::WriteLog>(&action)) {
-    write_log(id, *w);
-  } else if (const auto* r = std::get_if<core::ReadLog>(&action)) {
-    read_log(id, *r);
-  } else if (const auto* c = std::get_if<core::ReadCell>(&action)) {
-    read_cell(id, *c);
-  } else if (const auto* s = std::get_if<core::SendMessage>(&action)) {
-    if (s->message.type == core::MessageType::kRequest) {
-      violate(unique_views_.on_asked(id, n.process, n.incarnation, s->message.view));
-    }
-    send(id, *s);
-  } else if (const auto* cell = std::get_if<core::SetCell>(&action)) {
-    n.cells[cell->cell] = cell->value;
-  } else if (const auto* close = std::get_if<core::CloseLog>(&action)) {
-    Link& l = link(id, value(close->peer));
-    ++l.connection;
-    l.broken = false;
-  } else if (const auto* p = std::get_if<core::PermitWrites>(&action)) {
-    permit(id, value(p->peer));
-  } else if (const auto* v = std::get_if<core::RevokeWrites>(&action)) {
-    revoke(id, value(v->peer));
-  } else if (const auto* role = std::get_if<core::RoleChange>(&action)) {
-    on_role(id, *role);
-  } else if (std::holds_alternative<core::Committed>(action)) {
+  const auto committed = [&] {
     if (beyond_) return;
     if (value(n.core->committed()) > committers_.size()) {
       committers_.resize(value(n.core->committed()), static_cast<std::uint8_t>(id));
     }
     violate(own_view_.on_committed(id, n.core->last_committed(), n.core->leading_view()));
-  } else if (const auto* fatal = std::get_if<core::Fatal>(&action)) {
-    fatal_seen_ = true;
-    tell("replica %u FAILS: %s", id, fatal->why);
-    if (n.core->checkpoint_too_old()) return on_refused(id);
-    if (!beyond_ && !n.disk_failed)
-      violate("FATAL: replica " + std::to_string(id) + ": " + fatal->why);
-  } else if (const auto* promise = std::get_if<core::StorePromise>(&action)) {
-    submit(id, {promise->view, {}, {}, {}, {}});
-  } else if (const auto* fetch = std::get_if<core::FetchEntries>(&action)) {
-    ++outcome_.fetches;
-    submit(id, {View{0}, *fetch, {}, {}, {}});
-  } else if (const auto* drop = std::get_if<core::DropStored>(&action)) {
-    ++outcome_.drops;
-    if (!beyond_) violate(covered_.on_dropped(id, drop->upto));
-    submit(id, {View{0}, {}, {}, {}, drop->upto});
-  } else if (const auto* entries = std::get_if<core::StoreEntries>(&action)) {
-    DiskJob job;
-    job.entries = *entries;
-    job.bytes.resize(entries->to_pos - entries->from_pos);
-    n.core->ring().copy_out(entries->from_pos, job.bytes);
-    submit(id, std::move(job));
-  }
+  };
+  std::visit(Overloaded{
+                 [&](const core::WriteLog& a) { write_log(id, a); },
+                 [&](const core::ReadLog& a) { read_log(id, a); },
+                 [&](const core::ReadCell& a) { read_cell(id, a); },
+                 [&](const core::SendMessage& a) {
+                   if (a.message.type == core::MessageType::kRequest) {
+                     violate(unique_views_.on_asked(id, n.process, n.incarnation, a.message.view));
+                   }
+                   send(id, a);
+                 },
+                 [&](const core::SetCell& a) { n.cells[a.cell] = a.value; },
+                 [&](const core::CloseLog& a) {
+                   Link& l = link(id, value(a.peer));
+                   ++l.connection;
+                   l.broken = false;
+                 },
+                 [&](const core::PermitWrites& a) { permit(id, value(a.peer)); },
+                 [&](const core::RevokeWrites& a) { revoke(id, value(a.peer)); },
+                 [&](const core::RoleChange& a) { on_role(id, a); },
+                 [&](const core::Committed&) { committed(); },
+                 [](const core::MembersChange&) {},  // the checkers read the core's members
+                 [&](const core::Fatal& a) { on_fatal(id, a); },
+                 [&](const core::StorePromise& a) {
+                   submit(id, {a.view, {}, {}, {}, {}});
+                 },
+                 [&](const core::FetchEntries& a) {
+                   ++outcome_.fetches;
+                   submit(id, {View{0}, a, {}, {}, {}});
+                 },
+                 [&](const core::DropStored& a) {
+                   ++outcome_.drops;
+                   if (!beyond_) violate(covered_.on_dropped(id, a.upto));
+                   submit(id, {View{0}, {}, {}, {}, a.upto});
+                 },
+                 [&](const core::StoreEntries& a) {
+                   DiskJob job;
+                   job.entries = a;
+                   job.bytes.resize(a.to_pos - a.from_pos);
+                   n.core->ring().copy_out(a.from_pos, job.bytes);
+                   submit(id, std::move(job));
+                 },
+             },
+             action);
+}
+
+void Cluster::on_fatal(unsigned id, const core::Fatal& fatal) {
+  const Node& n = nodes_[id];
+  fatal_seen_ = true;
+  tell("replica %u FAILS: %s", id, fatal.why);
+  if (n.core->checkpoint_too_old()) return on_refused(id);
+  if (!beyond_ && !n.disk_failed)
+    violate("FATAL: replica " + std::to_string(id) + ": " + fatal.why);
 }
 
 void Cluster::on_role(unsigned id, const core::RoleChange& change) {

@@ -165,6 +165,7 @@ class Cluster {
   void check_delivered(unsigned id, const core::Entry& entry);
   unsigned holders_of(const core::Entry& entry, const core::Members& voters);
   void on_role(unsigned id, const core::RoleChange& change);
+  void on_fatal(unsigned id, const core::Fatal& fatal);
   void plan_tick(unsigned id);
   // Does `what` if that process still runs; when it is stopped, as soon as it continues.
   template <typename What>

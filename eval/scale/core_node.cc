@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "dmt/base/assert.h"
+#include "dmt/base/overloaded.h"
 
 namespace crane::eval {
 namespace {
@@ -29,13 +30,6 @@ core::Config config_of(ReplicaId self, std::uint8_t replicas, std::uint64_t ring
   c.campaign_at_once = value(self) == 0;
   return c;
 }
-
-template <typename... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <typename... F>
-Overloaded(F...) -> Overloaded<F...>;
 
 Token token_of(core::Token t) { return Token{static_cast<std::uint64_t>(t)}; }
 
