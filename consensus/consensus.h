@@ -125,7 +125,7 @@ struct EntryView {
   LogPlace place() const noexcept { return {at, end_pos}; }
 };
 
-inline constexpr std::size_t kNoteBytesMax = 232;
+inline constexpr std::size_t kOutOfBandBytesMax = 232;
 
 struct Callbacks {
   std::function<void(const EntryView&)> on_committed;
@@ -298,7 +298,7 @@ class Consensus {
   // The members in force, by id.
   virtual std::vector<MemberStatus> members() const = 0;
   // Tells a peer something small outside of the log.  It may be lost; notes of one peer come in
-  // order.  False: not sent.  REQUIRES: bytes.size() <= kNoteBytesMax.
+  // order.  False: not sent.  REQUIRES: bytes.size() <= kOutOfBandBytesMax.
   virtual bool send_message(ReplicaId to, std::span<const std::byte> bytes) = 0;
   // The last entry that `peer` handed to its application, as it last said; leader only, else 0.
   virtual Index peer_applied(ReplicaId peer) const = 0;

@@ -102,9 +102,9 @@ void flush_output(Layout& w) noexcept {
   ring_doorbell(w);
 }
 
-// The turn is left lying: the node picks it up with the next entry.  True when the caller has it
+// The turn is left unowned: the node picks it up with the next entry.  True when the caller has it
 // again because an entry came meanwhile.
-bool leave_turn_lying(Layout& w, Slot me) noexcept {
+bool leave_turn_unowned(Layout& w, Slot me) noexcept {
   SchedulerState& s = w.scheduler;
   const bool wants_turns = s.run_queue.head != kNone && !s.ended;
   s.stalled.store(wants_turns ? 1 : 0, std::memory_order_relaxed);
@@ -113,11 +113,11 @@ bool leave_turn_lying(Layout& w, Slot me) noexcept {
                            (wants_turns || s.lined_up.load(std::memory_order_relaxed) != 0 ||
                             s.next_deadline.load(std::memory_order_relaxed) <
                                 s.node_timer.load(std::memory_order_relaxed));
-  const std::uint16_t awaited = s.awaited;  // ours to read until the turn lies
+  const std::uint16_t awaited = s.awaited;  // ours to read until the turn is unowned
   const bool may_admit = awaited == 0;
   s.holder.store(kHolderIdle, std::memory_order_seq_cst);
   if (tell_leader) ring_doorbell(w);
-  // Dekker with admit_from_node: either we see its entry, or it sees the turn lying.
+  // Dekker with admit_from_node: either we see its entry, or it sees the unowned turn.
   if (!may_admit) {
     // An ATTACH is next, whose thread was not there: Dekker with reattach.
     if (w.slots[awaited].arrived.load(std::memory_order_seq_cst) == 0) return false;
@@ -154,7 +154,7 @@ void select_next(Layout& w, Slot me) noexcept {
       return;
     }
     if (admit_next(w)) continue;
-    if (!leave_turn_lying(w, me)) return;
+    if (!leave_turn_unowned(w, me)) return;
   }
 }
 
@@ -323,7 +323,7 @@ void reattach(Layout& w, Slot me) noexcept {
   SchedulerState& s = w.scheduler;
   SlotRecord& slot = w.slots[value(me)];
   slot.in_operation.store(1, std::memory_order_relaxed);
-  // Dekker with leave_turn_lying: either it sees us here, or we find the turn lying.
+  // Dekker with leave_turn_unowned: either it sees us here, or we find the unowned turn.
   slot.arrived.store(1, std::memory_order_seq_cst);
   s.arrivals.fetch_add(1, std::memory_order_seq_cst);
   ring_doorbell(w);
@@ -526,7 +526,7 @@ std::uint64_t new_object(Layout& w, Slot me) noexcept {
 bool admit_from_node(Layout& w) noexcept {
   SchedulerState& s = w.scheduler;
   std::uint32_t idle = kHolderIdle;
-  // Dekker with leave_turn_lying: the push before this call is a release store only.
+  // Dekker with leave_turn_unowned: the push before this call is a release store only.
   memory_fence();
   if (sequence_empty(w)) return false;
   if (!s.holder.compare_exchange_strong(idle, value(kNodeSlot), std::memory_order_seq_cst)) {
@@ -537,14 +537,14 @@ bool admit_from_node(Layout& w) noexcept {
   return true;
 }
 
-bool take_lying_turn(Layout& w) noexcept {
+bool take_unowned_turn(Layout& w) noexcept {
   std::uint32_t idle = kHolderIdle;
   return w.scheduler.holder.compare_exchange_strong(idle, value(kNodeSlot),
                                                     std::memory_order_seq_cst);
 }
 
-void lay_turn_down(Layout& w) noexcept {
-  CRANE_ASSERT(has_turn(w, kNodeSlot));
+void give_up_turn(Layout& w) noexcept {
+  CRANE_ASSERT(has_turn(w, kNodeSlot));  // DMT-L1
   select_next(w, kNodeSlot);
 }
 

@@ -154,14 +154,14 @@ void fire_timers(Layout& w) noexcept;
 
 // Called by the node after it pushed entries: if no thread has the turn, admits what can be
 // admitted and hands the turn to the first runnable thread.  True when it did.  On a fenced replica
-// the node keeps the turn, here and in lay_turn_down(): it never sleeps among the threads that it
+// the node keeps the turn, here and in give_up_turn(): it never sleeps among the threads that it
 // is to end.
 bool admit_from_node(Layout& w) noexcept;
 
-// The node takes the turn where it lies, so that no thread goes on until lay_turn_down(); false:
+// The node takes the turn where it lies, so that no thread goes on until give_up_turn(); false:
 // somebody has it.  For checkpoints (quiescence.h): no entry may be pushed in between.
-bool take_lying_turn(Layout& w) noexcept;
-void lay_turn_down(Layout& w) noexcept;
+bool take_unowned_turn(Layout& w) noexcept;
+void give_up_turn(Layout& w) noexcept;
 
 // Rings the node's doorbell if it sleeps.  Set by the runtime (and by tests); null = none.
 using Doorbell = void (*)() noexcept;

@@ -4,9 +4,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <type_traits>
+
 #include "dmt/scheduler.h"
 
 namespace crane::dmt {
+
+// DMT-L3
+static_assert(std::is_trivially_destructible_v<Layout> && std::is_standard_layout_v<Layout>);
 
 Layout& initialise_segment(void* memory, const Configuration& configuration) noexcept {
   Layout& w = *static_cast<Layout*>(memory);

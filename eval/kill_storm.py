@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
 from place import Place, machine  # noqa: E402
-from returns import all_back  # noqa: E402
+from recovers import all_back  # noqa: E402
 from takeover_run import kill_crane_run, start_again  # noqa: E402
 
 KINDS = ("node", "server", "supervisor", "crane-run")

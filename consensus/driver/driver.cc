@@ -21,13 +21,13 @@ namespace {
 
 // What an application sends to another one goes as a request beside the core's messages, which
 // begin with a small number.
-constexpr std::byte kNoteMark{0xa0};
-constexpr std::ptrdiff_t kNoteHead = 8;
-constexpr std::size_t kNotesMax = 64;  // of one poll(); the rest is lost
-bool is_note(std::span<const std::byte> request) noexcept {
-  return request.size() >= kNoteHead && request[0] == kNoteMark;
+constexpr std::byte kOutOfBandMark{0xa0};
+constexpr std::ptrdiff_t kOutOfBandHead = 8;
+constexpr std::size_t kOutOfBandMax = 64;  // of one poll(); the rest is lost
+bool is_out_of_band(std::span<const std::byte> request) noexcept {
+  return request.size() >= kOutOfBandHead && request[0] == kOutOfBandMark;
 }
-static_assert(kNoteBytesMax + kNoteHead == kRequestBytesMax);
+static_assert(kOutOfBandBytesMax + kOutOfBandHead == kRequestBytesMax);
 static_assert(kCellWords == core::kCellWords && core::kMessageBytes <= kRequestBytesMax);
 static_assert(sizeof(CellValue) == sizeof(core::Cell), "a cell's bytes are its words");
 
@@ -186,13 +186,13 @@ Outcome Driver::transfer(ReplicaId to) {
 }
 
 bool Driver::send_message(ReplicaId to, std::span<const std::byte> bytes) {
-  CRANE_ASSERT(bytes.size() <= kNoteBytesMax);
+  CRANE_ASSERT(bytes.size() <= kOutOfBandBytesMax);
   std::array<std::byte, kRequestBytesMax> request{};
-  request[0] = kNoteMark;
-  std::copy(bytes.begin(), bytes.end(), request.begin() + kNoteHead);
+  request[0] = kOutOfBandMark;
+  std::copy(bytes.begin(), bytes.end(), request.begin() + kOutOfBandHead);
   urgent_ = true;
   return fatal_ == nullptr &&
-         fabric_->send_request(to, std::span(request).first(kNoteHead + bytes.size()));
+         fabric_->send_request(to, std::span(request).first(kOutOfBandHead + bytes.size()));
 }
 
 void Driver::abdicate(const char* reason) {
@@ -256,7 +256,7 @@ void Driver::flush_doorbells() {
 bool Driver::something_to_tell() const noexcept {
   if (replaying()) return store_->ready() || fatal_ != nullptr;
   return core_.committed() > core_.delivered() || !roles_.empty() || members_changed_ ||
-         !notes_.empty() || fatal_ != nullptr;
+         !out_of_band_.empty() || fatal_ != nullptr;
 }
 
 void Driver::ring_all() {
@@ -353,9 +353,9 @@ void Driver::on_fabric_event(const FabricEvent& e) {
       step(core::Completion{core::Token{value(e.token)}, e.ok, e.data, still_and_starved(e)});
       break;
     case FabricEvent::Kind::kRequest:
-      if (is_note(e.data)) {
-        if (notes_.size() < kNotesMax) {
-          notes_.push_back({e.peer, {e.data.begin() + kNoteHead, e.data.end()}});
+      if (is_out_of_band(e.data)) {
+        if (out_of_band_.size() < kOutOfBandMax) {
+          out_of_band_.push_back({e.peer, {e.data.begin() + kOutOfBandHead, e.data.end()}});
         }
         break;
       }
@@ -389,8 +389,8 @@ void Driver::tell() {
   if (std::exchange(members_changed_, false) && options_.callbacks.on_members) {
     options_.callbacks.on_members();
   }
-  for (const Note& note : std::exchange(notes_, {})) {
-    if (options_.callbacks.on_message) options_.callbacks.on_message(note.from, note.bytes);
+  for (const OutOfBand& message : std::exchange(out_of_band_, {})) {
+    if (options_.callbacks.on_message) options_.callbacks.on_message(message.from, message.bytes);
   }
   if (fatal_ != nullptr && !fatal_told_) {
     fatal_told_ = true;

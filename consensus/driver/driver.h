@@ -124,11 +124,11 @@ class Driver final : public Consensus {
   std::size_t next_event_ = 0;           // ... stepped up to here
   std::vector<core::RoleChange> roles_;  // to be told, oldest first
   std::vector<core::Event> own_events_;  // answers to permit and revoke
-  struct Note {
+  struct OutOfBand {
     ReplicaId from;
     std::vector<std::byte> bytes;
   };
-  std::vector<Note> notes_;  // to be told
+  std::vector<OutOfBand> out_of_band_;  // to be told
 };
 
 }  // namespace crane::consensus

@@ -9,8 +9,10 @@
 namespace crane::consensus::verbs {
 
 // Per connection of the background plane.
-inline constexpr std::uint32_t kReceives = 64;    // posted ahead, of one message each
-inline constexpr std::uint32_t kSendSlots = 128;  // INVARIANT VERBS-V2: > kReceives
+inline constexpr std::uint32_t kReceives = 64;  // posted ahead, of one message each
+// INVARIANT VERBS-V2: the peer has consumed a message before its slot is used again.
+inline constexpr std::uint32_t kSendSlots = 128;
+static_assert(kSendSlots > kReceives);  // VERBS-V2
 inline constexpr std::uint32_t kBackgroundSends = 512;
 inline constexpr std::uint32_t kReadsOutstandingMax = 64;
 inline constexpr std::uint32_t kSignalEvery = 16;  // of what no process waits for

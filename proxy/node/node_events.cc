@@ -101,7 +101,7 @@ void Node::server_started(pid_t pid) {
   if (revived.ok() && revived.value()) {  // its threads sleep, and go on with the next entry
     listeners_->open_all(true);
     listeners_->recover();
-    dmt::lay_turn_down(server_->layout());
+    dmt::give_up_turn(server_->layout());
   }
   if (!mode_.server_started(pid, why).ok()) fail(ExitStatus::kBadConfiguration, why);
   supervisor_.server(pid);

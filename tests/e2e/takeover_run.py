@@ -9,7 +9,7 @@ import subprocess
 
 import _harness as h
 from checkpoints import control
-from returns import all_back, from_zero, kill, pids_of
+from recovers import all_back, from_zero, kill, pids_of
 
 
 def kill_crane_run(group):

@@ -433,7 +433,7 @@ class Node {
     s.node_timer.store(INT64_MAX);
     s.node_asleep.store(1);
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    // Somebody computes: short naps, since in parallel mode nobody rings when the turn lies idle.
+    // Somebody computes: short naps, since in parallel mode nobody rings when the turn is unowned.
     const bool idle = s.holder.load() == dmt::kHolderIdle;
     pollfd fds[2] = {{doorbell_, POLLIN, 0}, {check_in_, POLLIN, 0}};
     const int ms = idle ? 10 : 1;

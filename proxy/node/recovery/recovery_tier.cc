@@ -13,11 +13,11 @@ namespace crane::node {
 namespace {
 
 // What a follower tells its leader, in one message.
-struct RefusalNote {
+struct RefusalMessage {
   char why[200];
 };
-static_assert(sizeof(RefusalNote) <= consensus::kNoteBytesMax &&
-              sizeof(RefusalNote) != sizeof(proxy::Digest));
+static_assert(sizeof(RefusalMessage) <= consensus::kOutOfBandBytesMax &&
+              sizeof(RefusalMessage) != sizeof(proxy::Digest));
 
 }  // namespace
 
@@ -32,7 +32,7 @@ void RecoveryTier::dump_ended(bool dumped, const std::string& refusal) {
   // The leader asks for checkpoints, and has none taken of its own server.
   const bool follows = !leadership_.leads() && value(leadership_.leader()) < config_.replicas;
   if (follows && leadership_.view() != View{0}) {
-    RefusalNote note{};
+    RefusalMessage note{};
     refusal.copy(note.why, sizeof note.why - 1);
     actions_.send(leadership_.leader(), proxy::bytes_of(note));  // lost: the next one will tell
   }
@@ -40,7 +40,7 @@ void RecoveryTier::dump_ended(bool dumped, const std::string& refusal) {
 }
 
 bool RecoveryTier::heard(std::span<const std::byte> message) {
-  RefusalNote note;
+  RefusalMessage note;
   if (message.size() != sizeof note || !proxy::read_body(message, note)) return false;
   note.why[sizeof note.why - 1] = '\0';
   if (leadership_.leads()) set(note.why);  // TIER-1

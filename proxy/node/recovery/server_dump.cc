@@ -110,13 +110,13 @@ void ServerDump::note_entry(const consensus::EntryView& entry) {
 std::string ServerDump::blocker() {
   if (!parts_.runs()) return "no server runs";
   if (parts_.monitor.ending() != 0) return "a process of it is being ended by the kernel";
-  if (!dmt::take_lying_turn(parts_.layout)) return "a thread has the turn";
+  if (!dmt::take_unowned_turn(parts_.layout)) return "a thread has the turn";
   parts_.drain();
   const dmt::Blocker blocker = dmt::find_blocker(parts_.layout);
   if (blocker.why == dmt::BlockerKind::kNothing) return "";
   char text[160];
   dmt::describe(parts_.layout, blocker, text);
-  dmt::lay_turn_down(parts_.layout);
+  dmt::give_up_turn(parts_.layout);
   return text;
 }
 
@@ -197,7 +197,7 @@ void ServerDump::server_ends(std::int64_t now_ns) {
 
 // One of what was held may be the next CHECKPOINT.
 void ServerDump::release_log() {
-  if (dmt::has_turn(parts_.layout, dmt::kNodeSlot)) dmt::lay_turn_down(parts_.layout);
+  if (dmt::has_turn(parts_.layout, dmt::kNodeSlot)) dmt::give_up_turn(parts_.layout);
   parts_.intake.release();
 }
 

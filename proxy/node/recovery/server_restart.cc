@@ -134,10 +134,10 @@ bool ServerRestart::ended() {
 
 bool ServerRestart::is_over() {
   parts_.slot0.pump();
-  if (!dmt::take_lying_turn(parts_.layout)) return false;
+  if (!dmt::take_unowned_turn(parts_.layout)) return false;
   parts_.drain();
   if (dmt::is_over(parts_.layout)) return true;
-  dmt::lay_turn_down(parts_.layout);
+  dmt::give_up_turn(parts_.layout);
   return false;
 }
 

@@ -82,7 +82,7 @@ Ran run(Mode mode, bool early) {
       woken = true;
       const SignalBody nothing{1, 99};
       std::uint32_t none = kHolderIdle;
-      world.until("the turn lies", [&] {
+      world.until("the turn is unowned", [&] {
         none = kHolderIdle;
         return w.scheduler.holder.compare_exchange_strong(none, value(kNodeSlot));
       });

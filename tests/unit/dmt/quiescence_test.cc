@@ -26,7 +26,7 @@ constexpr std::int64_t kLate = kOrigin + 1'000'000'000;
 
 // The node's part: the turn where it lies, and back.
 void take_turn(World& world) {
-  world.until("the turn lies", [&] {
+  world.until("the turn is unowned", [&] {
     std::uint32_t idle = kHolderIdle;
     return world.w.scheduler.holder.compare_exchange_strong(idle, value(kNodeSlot));
   });
@@ -145,7 +145,7 @@ TEST_CASE("on a fenced replica the node keeps the turn and goes on", "[rest]") {
           s.bubble(kPlenty);
           s.w.scheduler.fenced.store(1);
           if (holds) {
-            lay_turn_down(s.w);
+            give_up_turn(s.w);
           } else {
             admit_from_node(s.w);
           }

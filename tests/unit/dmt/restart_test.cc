@@ -54,7 +54,7 @@ TEST_CASE("restart: when the main process has ended nobody else has turns", "[re
   CHECK(w.scheduler.holder.load() == kHolderIdle);
   CHECK(w.scheduler.clock == clock);
   CHECK_FALSE(is_over(w));  // the node does not have the turn
-  REQUIRE(take_lying_turn(w));
+  REQUIRE(take_unowned_turn(w));
   CHECK(is_over(w));
 }
 

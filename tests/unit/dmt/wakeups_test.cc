@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    No wake-up is lost, however the hand-offs meet.
 // METHOD  Tight races, many times: each side does its part exactly once, nobody looks again later.
-// CHECKS  leave_turn_lying against admit_from_node; await_turn against pass_turn; DMT-T1; the
+// CHECKS  leave_turn_unowned against admit_from_node; await_turn against pass_turn; DMT-T1; the
 //         doorbell.
 #include <poll.h>
 
@@ -39,7 +39,7 @@ void end_thread(Layout& w, Slot me) {
 }  // namespace
 
 TEST_CASE("one push and one call of admit_from_node are enough", "[wakeups]") {
-  // Every entry grants one turn, so that after each the thread leaves the turn lying, just when
+  // Every entry grants one turn, so that after each the thread leaves the turn unowned, just when
   // the next entry comes.
   World world;
   std::atomic<bool> over{false};

@@ -96,8 +96,8 @@ class World {
   // The same for a slot that is there already (the main one).
   void run_as(Slot slot, std::function<void(Slot)> body);
   // Is the node until all threads have ended.  `feed` is called again and again, with true when no
-  // entry waits and the turn lies, and pushes entries (default: when it lies, a bubble of 64 turns
-  // whose stamp is the next deadline).
+  // entry waits and the turn is unowned, and pushes entries (default: when it is unowned, a bubble
+  // of 64 turns whose stamp is the next deadline).
   void drive(const std::function<void(bool idle)>& feed = {});
   void feed_default();
   std::uint64_t last_index() const { return index_; }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    What a group recovers by is known where checkpoints are asked for.
-// METHOD  A follower's and a leader's RecoveryTier; the test carries their messages.
-// CHECKS  TIER-1; what the status says without any checkpoint.
+// UNIT    proxy/node/recovery/recovery_tier.h
+// GOAL    What a replica recovers by is what was found out where it was tried.
+// CHECKS  TIER-1: own refusals, those of followers while this replica leads, a dump that succeeds;
+//         which tier the status names, and why not the first.
 #include "proxy/node/recovery/recovery_tier.h"
 
 #include <catch2/catch.hpp>
@@ -10,73 +11,80 @@
 
 using namespace crane;
 using namespace crane::node;
+using consensus::Role;
 
 namespace {
 
 constexpr View kView{256};
 
-struct Replica {
+struct World {
   Config config;
-  Leadership leadership{[](EntryType, std::int64_t, GrantTurns, std::span<const std::byte>) {
-    return Result<Index>(Index{1});
-  }};
-  std::vector<std::string> changes;
+  Leadership leadership{[](EntryType, std::int64_t, GrantTurns,
+                           std::span<const std::byte>) -> Result<Index> { return Index{1}; }};
   std::vector<std::vector<std::byte>> sent;
-  RecoveryTier tier{config,
-                    leadership,
-                    {[this](ReplicaId to, std::span<const std::byte> message) {
-                       CHECK(to == ReplicaId{0});
-                       sent.emplace_back(message.begin(), message.end());
-                     },
-                     [this](const std::string& reason) { changes.push_back(reason); }}};
+  std::vector<std::string> said;
+  RecoveryTier tier{config, leadership,
+                    RecoveryTierActions{[this](ReplicaId, std::span<const std::byte> message) {
+                                          sent.emplace_back(message.begin(), message.end());
+                                        },
+                                        [this](const std::string& why) { said.push_back(why); }}};
 
-  explicit Replica(std::uint8_t number) {
-    config.replica = number;
+  World() {
     config.replicas = 3;
-    config.dir = "/nonexistent";
     config.container = true;
-    leadership.role(number == 0 ? consensus::Role::kLeader : consensus::Role::kFollower, kView,
-                    ReplicaId{0});
+    config.group = "none";
+    config.dir = "/nonexistent";
   }
+  void follow() { leadership.role(Role::kFollower, kView, ReplicaId{1}); }
+  void lead() { leadership.role(Role::kLeader, kView, ReplicaId{0}); }
 };
 
 }  // namespace
 
-TEST_CASE("a follower's refusal reaches the leader, and a dump ends it", "[tier][TIER-1]") {
-  Replica follower(1), leader(0);
-  follower.tier.dump_ended(false, "it has a socket that CRIU does not know");
-  REQUIRE(follower.sent.size() == 1);
-  REQUIRE(leader.tier.heard(follower.sent[0]));
-  CHECK(leader.tier.refusal() == "it has a socket that CRIU does not know");
-  CHECK(leader.changes == std::vector{leader.tier.refusal()});
-  follower.tier.dump_ended(true, "");
-  REQUIRE(leader.tier.heard(follower.sent.back()));
-  CHECK(leader.tier.refusal().empty());
-  CHECK(follower.tier.refusal().empty());
+TEST_CASE_METHOD(World, "a follower that is refused tells its leader", "[recovery][TIER-1]") {
+  follow();
+  tier.dump_ended(false, "");  // given up for another reason
+  CHECK((said.empty() && sent.empty()));
+  tier.dump_ended(false, "a futex of its own");
+  CHECK(tier.refusal() == "a futex of its own");
+  REQUIRE(sent.size() == 1);
+  CHECK(said == std::vector<std::string>{"a futex of its own"});
+  // Its leader, in a world of its own.
+  World leader;
+  leader.lead();
+  CHECK(leader.tier.heard(sent[0]));
+  CHECK(leader.tier.refusal() == "a futex of its own");
 }
 
-TEST_CASE("a replica that does not lead believes only itself", "[tier][TIER-1]") {
-  Replica follower(1), other(2);
-  follower.tier.dump_ended(false, "refused");
-  REQUIRE(other.tier.heard(follower.sent.at(0)));
+TEST_CASE_METHOD(World, "only a leader believes what others met", "[recovery][TIER-1]") {
+  follow();
+  tier.dump_ended(false, "x");
+  World other;
+  other.follow();
+  CHECK(other.tier.heard(sent.at(0)));  // it is about this
   CHECK(other.tier.refusal().empty());
-  CHECK(other.changes.empty());
+  const std::vector<std::byte> odd(7);
+  CHECK_FALSE(other.tier.heard(odd));
 }
 
-TEST_CASE("a dump that failed for another reason says nothing", "[tier]") {
-  Replica follower(1);
-  follower.tier.dump_ended(false, "");
-  CHECK(follower.sent.empty());
-  CHECK(follower.changes.empty());
-  CHECK_FALSE(follower.tier.heard(std::vector<std::byte>(40)));
+TEST_CASE_METHOD(World, "a dump that succeeds ends a refusal", "[recovery][TIER-1]") {
+  lead();
+  tier.dump_ended(false, "x");
+  CHECK(sent.empty());  // the leader itself
+  tier.dump_ended(true, "");
+  CHECK(tier.refusal().empty());
+  CHECK(said == std::vector<std::string>{"x", ""});
 }
 
-TEST_CASE("without a checkpoint the log decides", "[tier]") {
-  Replica replica(1);
-  CHECK(std::string(replica.tier.status(true, "").tier) == "replay");
-  const RecoveryStatus lost = replica.tier.status(false, "");
-  CHECK(std::string(lost.tier) == "none");
-  CHECK(lost.why.find("does not reach back") != std::string::npos);
-  replica.config.container = false;
-  CHECK(replica.tier.status(true, "").why == "the server runs without a container");
+TEST_CASE_METHOD(World, "the status names the tier, and why it is not the first", "[recovery]") {
+  CHECK(std::string(tier.status(true, "").tier) == "replay");
+  CHECK(tier.status(true, "").why == "no checkpoint was taken yet");
+  tier.dump_ended(false, "x");
+  CHECK(tier.status(true, "").why == "x");
+  CHECK(tier.status(false, "").why == "x; the log does not reach back to its beginning any more");
+  config.container = false;
+  CHECK(tier.status(true, "").why == "the server runs without a container");
+  config.container = true;
+  config.replicas = 1;
+  CHECK(tier.status(true, "").why == "a single replica in memory is all there is");
 }
