@@ -20,7 +20,10 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 WARN := -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Wundef -Werror
-BASE  = -std=c++20 $(WARN) -g -fno-omit-frame-pointer -pthread -I. -MMD -MP
+BASE  = -std=c++20 $(WARN) $(DEBUG_INFO) -fno-omit-frame-pointer -pthread -I. -MMD -MP
+# Lines and functions, for backtraces and perf, take a third less time than all; gdb wants
+# VARIANT=debug.
+DEBUG_INFO = $(if $(filter release,$(VARIANT)),-g1,-g)
 opt_debug   := -O1
 opt_release := -O2
 opt_asan    := -Og -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -199,7 +202,6 @@ $(OUT)/obj/runtime/setup/version.o: runtime/setup/version.cc $(OUT)/flags $(OUT)
 	$(Q)$(CXX) $(BASE) $(OPT) $(SYS_CFLAGS) -DCRANE_COMMIT='"$(COMMIT)"' -c $< -o $@
 # Catch2's own main trips gcc's -Wmaybe-uninitialized under asan; it is not our code.
 $(OUT)/obj/tests/main.o: private WARN := -w
-# -O1 takes three quarters of the time of -O2.
 $(OUT)/obj/tests/main.o: private own_flags := -O1
 
 # Precompiled headers: one per set of libraries that a file includes. A file compiles without, too
@@ -209,25 +211,34 @@ PCH := $(if $(filter fuzz,$(VARIANT)),,1)
 PCH_SRC   := $(sort $(filter-out tests/main.cc $(src_libraries),$(ALL_SRC)))
 PCH_JSON  := $(shell grep -lF '<nlohmann/json.hpp>' $(PCH_SRC))
 PCH_CATCH := $(shell grep -lE '<catch2/catch.hpp>|^TEST_CASE' $(PCH_SRC))
-pch_programs  := $(filter-out $(PCH_JSON) $(PCH_CATCH),$(PCH_SRC))
-pch_json      := $(filter-out $(PCH_CATCH),$(PCH_JSON))
-pch_test      := $(filter-out $(PCH_JSON),$(PCH_CATCH))
-pch_test_json := $(filter $(PCH_JSON),$(PCH_CATCH))
+# What is no part of a server's way need not be fast: -O1 takes a quarter less time than -O2.
+SLOW := $(src_setup) $(src_control) $(src_launcher) $(main_crane-run) $(main_crane-ctl)
+pch_programs   := $(filter-out $(PCH_JSON) $(PCH_CATCH) $(SLOW),$(PCH_SRC))
+pch_json       := $(filter-out $(PCH_CATCH) $(SLOW),$(PCH_JSON))
+pch_tools      := $(filter-out $(PCH_JSON),$(SLOW))
+pch_tools_json := $(filter $(PCH_JSON),$(SLOW))
+pch_test       := $(filter-out $(PCH_JSON),$(PCH_CATCH))
+pch_test_json  := $(filter $(PCH_JSON),$(PCH_CATCH))
+pch_opt = $(if $(filter release,$(VARIANT)),$(if $(filter programs json,$(1)),,-O1))
+# Name, and the header that it is made of.
 define precompiled
-$(OUT)/pch/$(1).h.gch: $(2)/$(1).h $(OUT)/flags
+$(OUT)/pch/$(1).h.gch: $(2) $(OUT)/flags
 	$$(call say,PCH,$$<)
 	@mkdir -p $$(@D)
 	$$(Q)echo '#include "$$<"' > $$(@:.gch=)
-	$$(Q)$$(CXX) $$(BASE) $$(OPT) $$(SYS_CFLAGS) -MF $$(@:.gch=.d) -x c++-header $$(@:.gch=) -o $$@
+	$$(Q)$$(CXX) $$(BASE) $$(OPT) $$(call pch_opt,$(1)) $$(SYS_CFLAGS) -MF $$(@:.gch=.d) \
+	  -x c++-header $$(@:.gch=) -o $$@
 $$(call obj,$$(pch_$(1))): $(OUT)/pch/$(1).h.gch
-$$(call obj,$$(pch_$(1))): private own_flags = -Winvalid-pch -fpch-preprocess \
+$$(call obj,$$(pch_$(1))): private own_flags = $$(call pch_opt,$(1)) -Winvalid-pch -fpch-preprocess \
   -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict \
   -include $(OUT)/pch/$(1).h
 -include $(OUT)/pch/$(1).d
 endef
 ifneq ($(PCH),)
-$(foreach p,programs json,$(eval $(call precompiled,$(p),dmt/base/libraries)))
-$(foreach p,test test_json,$(eval $(call precompiled,$(p),tests/libraries)))
+$(foreach p,programs json,$(eval $(call precompiled,$(p),dmt/base/libraries/$(p).h)))
+$(eval $(call precompiled,tools,dmt/base/libraries/programs.h))
+$(eval $(call precompiled,tools_json,dmt/base/libraries/json.h))
+$(foreach p,test test_json,$(eval $(call precompiled,$(p),tests/libraries/$(p).h)))
 endif
 
 define library
