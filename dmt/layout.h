@@ -408,8 +408,7 @@ struct SchedulerState {
   std::atomic<std::uint32_t> fenced;  // any: 1 = this replica has failed; no thread goes on
   // --- the stall rule (stall.h)
   std::atomic<std::uint64_t> told;  // node: operations at this clock wait; UINT64_MAX = none
-  std::atomic<std::uint64_t>
-      preempt_clock;  // node: when preempt_slot gives way; UINT64_MAX = no order
+  std::atomic<std::uint64_t> preempt_clock;  // node: preempt_slot gives way; UINT64_MAX = none
   std::atomic<std::uint32_t> preempt_slot;   // node
   std::atomic<Caught> caught;                // any
   std::atomic<std::uint64_t> orders_obeyed;  // any

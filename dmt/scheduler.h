@@ -158,8 +158,8 @@ void fire_timers(Layout& w) noexcept;
 // is to end.
 bool admit_from_node(Layout& w) noexcept;
 
-// The node takes the turn where it lies, so that no thread goes on until give_up_turn(); false:
-// somebody has it.  For checkpoints (quiescence.h): no entry may be pushed in between.
+// The node takes the turn that is unowned, so that no thread goes on until give_up_turn(); false:
+// a thread has it.  For checkpoints (quiescence.h): no entry may be pushed in between.
 bool take_unowned_turn(Layout& w) noexcept;
 void give_up_turn(Layout& w) noexcept;
 

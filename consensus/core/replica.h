@@ -26,10 +26,10 @@
 // INVARIANT CORE-C5  a log that begins at a checkpoint begins behind a committed entry, and no
 //               replica is granted who leads in an older view than that was known in.
 // INVARIANT CORE-C6  what a server missed since its checkpoint comes from the own ring only if all
-//               of it is whole there, up to the anchor, after the fence.
+//               of it is whole there, up to the low-water mark, after the fence.
 // INVARIANT CORE-D5  what leaves a store is covered: a committed TRUNCATION entry names its index
-// or a later
-//               one, and a majority of the voters in force there held checkpoints at it or later.
+//               or a later one, and a majority of the voters in force there held checkpoints at it
+//               or later.
 // INVARIANT CORE-M3  the members in force are those of the newest CONFIG in the own log, else of
 //               the newest committed one, else the group's first; the list follows truncation.
 // INVARIANT CORE-M4  at most one CONFIG of a leader's log is uncommitted, and none was appended

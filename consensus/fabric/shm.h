@@ -3,17 +3,17 @@
 // The fabric of replicas on one host: files on tmpfs, mapped; no network, no lock, no thread.
 //
 // How each guarantee of fabric.h is met:
-//   F1-F3, FABRIC-F5, FABRIC-F6  shm_write_queue.h: a grant is a fresh segment, a queue of whole
-//   writes; a few spare
-//                  segments are kept ready (tidy()), keys count up from a random start and are
-//                  persistent.
+//   F1-F3, FABRIC-F5, FABRIC-F6
+//                  shm_write_queue.h: a grant is a fresh segment, a queue of whole writes; a few
+//                  spare segments are kept ready (tidy()), keys count up from a random start and
+//                  are persistent.
 //   F4             every operation is finished within its call; its completion waits for poll().
 //   F7             a pidfd per peer, in the epoll set behind event_fd(), and shm_life.h for an
 //                  earlier hint; the peer's start time, from /proc, tells it from another process
-//                  that got its number.  A peer that
-//                  starts writes its incarnation into every other's `hello` and rings.
-//   F8, F9         one mailbox per sender, one write queue per grant: nothing is shared between
-//   peers. F10            two copies and a version per cell: the owner may die at any instruction.
+//                  that got its number.  A peer that starts writes its incarnation into every
+//                  other's `hello` and rings.
+//   F8, F9         one mailbox per sender, one write queue per grant: peers share nothing.
+//   F10            two copies and a version per cell: the owner may die at any instruction.
 //   F13            a flag in the owner's control segment says whether it sleeps: only then a FIFO
 //                  is written.  Flag and queues are ordered by full fences on both sides.
 //   F14            the files stay when a process dies; the next incarnation maps them again, takes

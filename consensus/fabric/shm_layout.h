@@ -8,8 +8,8 @@
 //                                peers
 //   <dir>/r<i>/bell              FIFO: one byte wakes replica i
 //   <dir>/r<i>/life              robust mutexes, held while the process lives (shm_life.h)
-//   <dir>/r<i>/write_queue-<key>     one per grant: WriteQueue; written by the one peer that has
-//   the key
+//   <dir>/r<i>/write_queue-<key> one per grant: WriteQueue; written by the one peer that has the
+//                                key
 //
 // Each field names its one writer; fields of different writers are on different cache lines.
 // A change of layout changes kShmLayoutVersion.

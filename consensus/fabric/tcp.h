@@ -151,8 +151,7 @@ class TcpFabric final : public Fabric {
 
   struct Peer {
     SocketAddress address;
-    Connection* connections[tcp::kPlanes] =
-        {};  // dialled ones, and accepted ones that were greeted
+    Connection* connections[tcp::kPlanes] = {};  // dialled, or accepted and greeted
     std::uint64_t dial_at_ns[tcp::kPlanes] = {};
     unsigned tries = 0;
     const char* complaint = nullptr;  // what was said of it last, until it is up

@@ -122,8 +122,7 @@ class StableChecker {
 };
 
 // TRUNCATION  Stores lose entries only below a checkpoint that a majority of the voters in force
-// hold
-//          (CORE-D5).
+//             hold (CORE-D5).
 class TruncationChecker {
  public:
   void on_held(unsigned node, std::uint32_t incarnation, Index at) {

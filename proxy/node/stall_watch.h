@@ -66,7 +66,7 @@ class StallWatch {
 
   // For a checkpoint: as far as the log says up to its entry.
   std::uint64_t passed() const noexcept { return passed_; }
-  // The server rejoined from one, at `clock`; the log behind the entry follows.  It may have
+  // The server recovered from one, at `clock`; the log behind the entry follows.  It may have
   // obeyed orders that stand there: the server went on to its rest with them.
   void restore(std::uint64_t passed, std::uint64_t clock) noexcept;
 

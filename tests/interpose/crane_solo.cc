@@ -9,14 +9,13 @@
 // usage: crane_solo [--lib PATH] [--parallel] [--hash] [--perturb SEED] [--signal N [--after MS]]
 //        [--clients SCRIPT] [--strict] [--unhooked] [--stalls] [--detach-sync]
 //        [--restores] [--dump INDEX:PATH] [--resume DIRECTORY:COMMAND [--unannounced]]
-//        [--soft-barrier FUNCTION:COUNT:TIMEOUT_US,..]
+//        [--barriers FUNCTION:COUNT:TIMEOUT_US,..]
 //        -- PROGRAM ARGS
-// --soft-barrier: at the end, what became of each, on standard output
+// --barriers: at the end, what became of each, on standard output
 // --restores: before each entry the replica becomes quiescent, and is told that it was restored
 // --dump: once, quiescent behind entry INDEX: writes "PID DIRECTORY" to the FIFO PATH.ask, and
-// holds
-//         the replica until PATH.answer says +: whoever answers saves the process tree and the
-//         segment's directory
+//         holds the replica until PATH.answer says +: whoever answers saves the process tree and
+//         the segment's directory
 // --resume: instead of starting PROGRAM: COMMAND brings back what was saved, and lasts as long as
 // it
 // --unannounced: .. and nobody is told
@@ -127,7 +126,7 @@ Options parse(int argc, char** argv) {
       o.signal = std::atoi(argv[++i]);
     } else if (a == "--clients" && i + 1 < argc) {
       o.clients = argv[++i];
-    } else if (a == "--soft-barrier" && i + 1 < argc) {
+    } else if (a == "--barriers" && i + 1 < argc) {
       std::istringstream words(argv[++i]);
       for (std::string word; std::getline(words, word, ',');) o.soft_barriers.push_back(word);
     } else if (a == "--after" && i + 1 < argc) {

@@ -5,8 +5,7 @@
 // begin it ('c') shows whether they line up; arguments and results are what they were (POINT-1).
 //
 // build: -rdynamic -l:crane_soft_barrier_library -Wl,-rpath,$ORIGIN
-// solo: --soft-barrier
-// own_function:3:99999,linked_function:3:99999,plugin_function:7:99999,no_such:3:9
+// solo: --barriers own_function:3:99999,linked_function:3:99999,plugin_function:7:99999,no_such:3:9
 #define _GNU_SOURCE
 #include "soft_barrier_points.h"
 

@@ -2,7 +2,7 @@
 // The same program with points that are none: no thread waits for another one.
 //
 // build: -rdynamic -l:crane_soft_barrier_library -Wl,-rpath,$ORIGIN
-// solo: --soft-barrier unmovable:3:1000,malloc:3:1000,no_such:3:9,own_function:1:1000
+// solo: --barriers unmovable:3:1000,malloc:3:1000,no_such:3:9,own_function:1:1000
 #include "soft_barrier_points.c"
 
 // It begins with an instruction that is relative to its place.

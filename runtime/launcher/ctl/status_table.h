@@ -17,9 +17,8 @@ enum class Health : int { kWell = 0, kDegraded = 1, kNoLeader = 2, kNotServing =
 
 struct NodeAnswer {
   Reply reply = Reply::kAbsent;
-  nlohmann::json status;  // when kAnswer
-  nlohmann::json returns =
-      nullptr;  // of one that is away: how it recovers (returns.h); null: unknown
+  nlohmann::json status;             // when kAnswer
+  nlohmann::json returns = nullptr;  // of one that is away: how it recovers; null: unknown
 };
 
 // As `crane-ctl schema status` has it: runtime/control/answers.h.  The nodes of this machine speak

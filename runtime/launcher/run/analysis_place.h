@@ -3,8 +3,7 @@
 // Whether the group has its analysis replica (crane-run --analysis), and what crane-run asks of the
 // leader so that it has one, or none.
 //
-//   kWanted --the list has it--> kSettled --it is let go--> kUnwanted --the list lacks it-->
-//   kSettled
+//   wanted --the list has it--> settled --it is let go--> unwanted --the list lacks it--> settled
 //
 // Settled means that the group's list is the operators' from then on.
 //

@@ -7,8 +7,7 @@
 //
 // Threads: one.
 // INVARIANT SHOWN-1  A byte of the servers' output is passed on exactly once, when the first
-// replica
-//                    has written it.
+//                    replica has written it.
 
 #include <cstdint>
 #include <map>

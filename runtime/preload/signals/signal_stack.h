@@ -5,8 +5,8 @@
 //   entry      the kernel's alternate stack (sigaltstack): every handler of ours begins there, so a
 //              program's stack may have overflowed, or have no room for the kernel's frame
 //   operation  where a system call or a soft barrier that came as a signal is done: it may block,
-//   and
-//              run handlers of the program meanwhile, whose own such calls come on the entry stack
+//              and run handlers of the program meanwhile, whose own such calls come on the entry
+//              stack
 //
 // A handler moves its frame, so that the entry stack is free again before anything can nest: to the
 // operation stack, or to where the kernel would have run the program's handler.

@@ -97,8 +97,8 @@ class Worker {
   }
 
  private:
-  // Physical work of random length between two operations: from `delay_`, which every run has
-  // again.
+  // Physical work of random length between two operations: from `delay_`, which differs in every
+  // run.
   void compute() {
     volatile std::uint64_t sink = 0;
     for (std::uint64_t n = delay_.below(300); n > 0; --n) sink = sink + n;
