@@ -402,6 +402,23 @@ int sigsuspend(const sigset_t* set) {
   return fail(EINTR);
 }
 
+// POSIX' sigpause: without this one in the mask, which is not the kernel's.  BSD's has a name that
+// the header gives to this one.
+int __xpg_sigpause(int s) {
+  if (!is_valid_signal(s)) return fail(EINVAL);
+  sigset_t set;
+  change_mask(Op::__xpg_sigpause, SIG_BLOCK, nullptr, &set);
+  set = set_of(bits_of(set) & ~bit_of(s));
+  return wrap::sigsuspend(&set);
+}
+
+// With a signal, or the first signals of a mask as the bits of an int.
+int __sigpause(int s, int is_signal) {
+  if (is_signal != 0) return wrap::__xpg_sigpause(s);
+  const sigset_t set = set_of(static_cast<std::uint32_t>(s));
+  return wrap::sigsuspend(&set);
+}
+
 int pause() {
   Turn turn(Op::pause, Turn::kCancellationPoint);
   do {
@@ -472,8 +489,16 @@ int sigwaitinfo(const sigset_t* set, siginfo_t* info) {
 
 namespace {
 
+// Whether the kernel lets this process signal the other one: it knows the users of both, and is
+// asked with signal 0, which is delivered to none.  SIGCONT may go to all of a session.
+bool may_signal(std::uint32_t pid, int s) noexcept {
+  if (raw_syscall(SYS_kill, pid, 0) != -EPERM) return true;
+  return s == SIGCONT && raw_syscall(SYS_getsid, pid) == raw_syscall(SYS_getsid, 0);
+}
+
 // An error number.
 int send(dmt::Layout& w, std::uint16_t process, int s, const dmt::SignalInfo& info) noexcept {
+  if (process != self.process && !may_signal(w.processes[process].pid, s)) return EPERM;
   return s == 0 || dmt::send_signal(w, process, s, info) ? 0 : EAGAIN;
 }
 
@@ -487,16 +512,16 @@ int send_to(dmt::Layout& w, pid_t p, int s, const dmt::SignalInfo& info) noexcep
   }
   const std::uint32_t own_group = w.processes[self.process].group;
   const std::uint32_t group = p == 0 ? own_group : static_cast<std::uint32_t>(-p);
-  bool found = false;
+  bool found = false, permitted = false;
   for (std::uint16_t i = 1; i < dmt::kProcessesMax; ++i) {
     const dmt::ProcessRecord& record = w.processes[i];
     if (record.state == dmt::ProcessState::kFree) continue;
     const bool everybody = p == -1 && i != self.process && i != dmt::kMainProcess;
     if (!everybody && (p == -1 || record.group != group)) continue;
     found = true;
-    (void)send(w, i, s, info);
+    permitted = send(w, i, s, info) != EPERM || permitted;
   }
-  return found ? 0 : ESRCH;
+  return permitted ? 0 : found ? EPERM : ESRCH;
 }
 
 int send_and_answer(Op op, pid_t p, int s, int code = SI_USER, std::uint64_t value = 0) noexcept {
@@ -531,6 +556,9 @@ int tgkill(pid_t p, pid_t t, int s) {
     if (!dmt::is_alive(slot) || slot.process != process ||
         slot.thread_id != static_cast<std::uint32_t>(t)) {
       continue;
+    }
+    if (process != self.process && !may_signal(turn.w.processes[process].pid, s)) {
+      return fail(EPERM);
     }
     if (s != 0) {
       dmt::send_signal_to_slot(turn.w, Slot{i}, s, sent_by_this_process(SI_TKILL, 0));

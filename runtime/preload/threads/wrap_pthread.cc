@@ -85,6 +85,14 @@ constinit thread_local bool creates_in_valgrind = false;
 
 int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x,
            bool is_c11) noexcept {
+  Scheduling scheduling = self.entry == nullptr ? Scheduling{} : self.entry->scheduling;
+  pthread_attr_t plain;
+  if (a != nullptr && take_scheduling(*a, scheduling)) {
+    if (const int error = check_scheduling(scheduling); error != 0) return error;
+    plain = *a;  // the kernel would let it go before all others
+    pthread_attr_setinheritsched(&plain, PTHREAD_INHERIT_SCHED);
+    a = &plain;
+  }
   void* const stacks = signal_stack::map();
   if (stacks == nullptr) return EAGAIN;
   Start& start = claim_start();
@@ -120,6 +128,7 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
     *p = handle;
   }
   if (entry != nullptr) entry->stacks = stacks;
+  if (entry != nullptr) entry->scheduling = scheduling;
   start.state.store(kGo, std::memory_order_release);
   futex_wake(&start.state, 1);
   turn.result(static_cast<std::uint64_t>(value(slot)));
@@ -292,9 +301,6 @@ int pthread_setaffinity_np(pthread_t, size_t, const cpu_set_t*) { return 0; }
 int pthread_getaffinity_np(pthread_t, size_t n, cpu_set_t* s) {
   return wrap::sched_getaffinity(0, n, s) < 0 ? EINVAL : 0;
 }
-
-int pthread_setschedparam(pthread_t, int, const struct sched_param*) { return 0; }
-int pthread_setschedprio(pthread_t, int) { return 0; }
 
 int sched_yield() {
   if (creates_in_valgrind) return static_cast<int>(raw_syscall(SYS_sched_yield));
