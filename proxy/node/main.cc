@@ -194,13 +194,13 @@ int main(int argc, char** argv) {
       version(),
       "Example: crane-node --config /etc/crane/group.toml --replica 2\n"
       "Exit status: the server's own; 64 to 79, 100 to 123 are Crane's (README: When it says)."};
-  CommandLine line(program);
-  const auto parsed = line.parse(argc, argv);
-  if (parsed == CommandLine::Parsed::kShown) return 0;
-  if (parsed == CommandLine::Parsed::kMistake) {
+  const auto report = [](const std::string& mistake) {
     crane::setup::set_program("crane-node");
-    crane::setup::say("command line: " + line.mistake() + "; see crane-node --help");
-    return static_cast<int>(crane::setup::Status::kUsage);
+    crane::setup::say("command line: " + mistake + "; see crane-node --help");
+  };
+  const int usage = static_cast<int>(crane::setup::Status::kUsage);
+  if (const auto status = CommandLine(program).status_after(argc, argv, usage, report)) {
+    return *status;
   }
   ::signal(SIGPIPE, SIG_IGN);
   return replica >= 0 ? run_by_itself(path, replica, begin) : run_under_launcher(path, control_fd);

@@ -337,12 +337,11 @@ int main(int argc, char** argv) {
         {"--limit", &options.differences_max, "differences listed (default 20)"}}},
       setup::version_text({{"recording", kRecordingVersion}, {"schedule", kScheduleVersion}}),
       kFooter};
-  CommandLine line(program);
-  const auto parsed = line.parse(argc, argv);
-  if (parsed == CommandLine::Parsed::kShown) return kEqual;
-  if (parsed == CommandLine::Parsed::kMistake) {
-    complain("command line", line.mistake(), "see crane-diff --help");
-    return kCommandLine;
+  const auto report = [](const std::string& mistake) {
+    complain("command line", mistake, "see crane-diff --help");
+  };
+  if (const auto status = CommandLine(program).status_after(argc, argv, kCommandLine, report)) {
+    return *status;
   }
   const bool json = format == "json";
   return schedule ? diff_schedules(named, options.prefix, json)

@@ -211,15 +211,12 @@ std::string version() {
                               {"checkpoint", checkpoint::kManifestVersion}});
 }
 
-// kRun: go on; else `status` is the program's.
-CommandLine::Parsed read(const setup::Program& program, int argc, char** argv, int& status) {
-  CommandLine line(program);
-  const auto parsed = line.parse(argc, argv);
-  status = parsed == CommandLine::Parsed::kShown ? 0 : end(ReplayStatus::kUsage);
-  if (parsed == CommandLine::Parsed::kMistake) {
-    complain("command line: " + line.mistake() + "; see " + program.command.name + " --help");
-  }
-  return parsed;
+// The status of a program that ends with its command line; nullopt: go on.
+std::optional<int> status_after(const setup::Program& program, int argc, char** argv) {
+  const auto report = [&program](const std::string& mistake) {
+    complain("command line: " + mistake + "; see " + program.command.name + " --help");
+  };
+  return CommandLine(program).status_after(argc, argv, end(ReplayStatus::kUsage), report);
 }
 
 int bisect_main(int argc, char** argv) {
@@ -238,8 +235,7 @@ int bisect_main(int argc, char** argv) {
       "Where the recordings hold no turns (crane-run --trace), both histories run again up to the\n"
       "first log index that differs. Exit status: 0 equal, 1 different, 2 nothing to compare,\n"
       "3 a recording cannot be used, 100 the command line cannot be understood."};
-  int status = 0;
-  if (read(program, argc, argv, status) != CommandLine::Parsed::kRun) return status;
+  if (const auto status = status_after(program, argc, argv)) return *status;
   const BisectReport report = bisect(named[0], named[1], verbose);
   if (report.problem.ok()) return print_bisection(report, named);
   complain(report.problem.error().text);
@@ -293,7 +289,6 @@ int main(int argc, char** argv) {
        words_of(words)},
       version(),
       kFooter};
-  int status = 0;
-  if (read(program, argc, argv, status) != CommandLine::Parsed::kRun) return status;
+  if (const auto status = status_after(program, argc, argv)) return *status;
   return words.follow ? follow(words) : replay(words);
 }

@@ -43,10 +43,12 @@ struct Declare {
   }
 };
 
-// The last of "-o,--output".
-std::string main_name(const char* names) {
-  const std::string all = names;
-  return all.substr(all.rfind(',') + 1);
+// "-o,--output": each of them.
+std::vector<std::string> names_of(const Word& word) {
+  std::vector<std::string> names;
+  std::istringstream parts(word.names);
+  for (std::string name; std::getline(parts, name, ',');) names.push_back(name);
+  return names;
 }
 
 void declare(CLI::App& app, const Word& word) {
@@ -62,7 +64,7 @@ void declare(CLI::App& app, const Word& word) {
 
 // Once all words are there.
 void declare_rules(CLI::App& app, const Word& word) {
-  CLI::Option* const option = app.get_option(main_name(word.names));
+  CLI::Option* const option = app.get_option(names_of(word).back());
   for (const char* other : word.rules.needs) option->needs(app.get_option(other));
   for (const char* other : word.rules.excludes) option->excludes(app.get_option(other));
 }
@@ -86,8 +88,8 @@ std::vector<std::string> names_of(const std::vector<Command>& commands) {
 // Whether the argument behind `word` belongs to it.
 bool takes_argument(const Command& command, const std::string& word) {
   const auto same = [&word](const Word& one) {
-    const std::string names = std::string(",") + one.names + ",";
-    return names.find("," + word + ",") != std::string::npos;
+    const auto names = names_of(one);
+    return std::find(names.begin(), names.end(), word) != names.end();
   };
   const auto found = std::find_if(command.words.begin(), command.words.end(), same);
   return found != command.words.end() && !std::holds_alternative<Word::Flag>(found->target);
@@ -127,8 +129,7 @@ std::string misused_command(const Command& program, int argc, const char* const*
 
 void collect_options(const Command& command, std::vector<std::string>& names) {
   for (const Word& word : command.words) {
-    std::istringstream parts(word.names);
-    for (std::string name; std::getline(parts, name, ',');) {
+    for (const std::string& name : names_of(word)) {
       if (name[0] == '-') names.push_back(name);
     }
   }
@@ -181,6 +182,20 @@ CommandLine::Parsed CommandLine::parse(int argc, const char* const* argv) {
     }
   }
   return Parsed::kRun;
+}
+
+std::optional<int> CommandLine::status_after(int argc, const char* const* argv, int mistake_status,
+                                             const Report& report) {
+  switch (parse(argc, argv)) {
+    case Parsed::kRun:
+      return std::nullopt;
+    case Parsed::kShown:
+      return 0;
+    case Parsed::kMistake:
+      break;
+  }
+  report(mistake_);
+  return mistake_status;
 }
 
 std::vector<std::string> split_words(const std::string& line) {

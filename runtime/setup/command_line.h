@@ -67,6 +67,11 @@ class CommandLine {
   // kShown: --help or --version was typed, and printed.  kMistake: mistake() says which, without
   // the name of the program.
   Parsed parse(int argc, const char* const* argv);
+  // The same for a program that ends otherwise: its status, after `report` was told a mistake;
+  // nullopt: go on.
+  using Report = std::function<void(const std::string& mistake)>;
+  std::optional<int> status_after(int argc, const char* const* argv, int mistake_status,
+                                  const Report& report);
   const std::string& mistake() const noexcept { return mistake_; }
   // Whether an option was typed.  `name`: one of its names.
   bool typed(const std::string& name) const { return typed_.count(name) > 0; }

@@ -30,39 +30,11 @@ std::string time_now() {
   return {text, strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z ", &local)};
 }
 
-Code code_of(Status status) {
-  switch (status) {
-    case Status::kUsage:
-    case Status::kReplicas:
-    case Status::kUnsuitable:
-    case Status::kGroupFile:
-    case Status::kSecret:
-      return Code::kBadArgument;
-    case Status::kProgramMissing:
-    case Status::kNoLxc:
-    case Status::kPartMissing:
-      return Code::kNotFound;
-    case Status::kNotExecutable:
-    case Status::kNoRoot:
-      return Code::kDenied;
-    case Status::kPortTaken:
-    case Status::kGroupExists:
-      return Code::kExists;
-    case Status::kDiskFull:
-      return Code::kFull;
-    case Status::kSharedVersion:
-    case Status::kHostDiffers:
-      return Code::kWrongVersion;
-    default:
-      return Code::kSystem;
-  }
-}
-
 }  // namespace
 
 Error failure(Status status, std::string text) {
   CRANE_ASSERT(status != Status::kOk);
-  return {code_of(status), 0, "crane", std::move(text), static_cast<int>(status)};
+  return {Code::kSystem, 0, "crane", std::move(text), static_cast<int>(status)};
 }
 
 Error failure(Status status, const std::string& what, const std::string& object,

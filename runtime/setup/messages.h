@@ -72,7 +72,8 @@ enum class Status : int {
 };
 
 // Why crane-run ends before or instead of the server: an Error whose exit status is `status` and
-// whose text is "<what>: <object>: <cause>; <advice>".
+// whose text is "<what>: <object>: <cause>; <advice>".  The status tells such errors apart; the
+// code is kSystem.
 Error failure(Status status, const std::string& what, const std::string& object,
               const std::string& cause, const std::string& advice);
 // With a text that was made elsewhere.

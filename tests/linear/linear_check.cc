@@ -111,12 +111,11 @@ int main(int argc, char** argv) {
                                         {"--steps", &limits.steps, "budget of each key"}}},
                                       "",
                                       ""};
-  CommandLine line(program);
-  const auto parsed = line.parse(argc, argv);
-  if (parsed == CommandLine::Parsed::kShown) return 0;
-  if (parsed == CommandLine::Parsed::kMistake) {
-    fmt::print(stderr, "linear-check: {}; see --help\n", line.mistake());
-    return 2;
+  const auto report = [](const std::string& mistake) {
+    fmt::print(stderr, "linear-check: {}; see --help\n", mistake);
+  };
+  if (const auto status = CommandLine(program).status_after(argc, argv, 2, report)) {
+    return *status;
   }
   History history;
   if (const crane::Outcome read = history.read(path); !read.ok()) {

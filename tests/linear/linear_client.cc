@@ -46,12 +46,11 @@ int main(int argc, char** argv) {
         {"--closing-seconds", &closing_seconds, "for reading every key at the end"}}},
       "",
       ""};
-  crane::setup::CommandLine line(program);
-  const auto parsed = line.parse(argc, argv);
-  if (parsed == crane::setup::CommandLine::Parsed::kShown) return 0;
-  if (parsed == crane::setup::CommandLine::Parsed::kMistake) {
-    fmt::print(stderr, "linear-client: {}; see --help\n", line.mistake());
-    return 2;
+  const auto report = [](const std::string& mistake) {
+    fmt::print(stderr, "linear-client: {}; see --help\n", mistake);
+  };
+  if (const auto status = crane::setup::CommandLine(program).status_after(argc, argv, 2, report)) {
+    return *status;
   }
   crane::linear::Clients clients(options);
   if (!clients.open()) {

@@ -126,12 +126,11 @@ int main(int argc, char** argv) {
        words_of(a)},
       crane::setup::version_text(),
       ""};
-  CommandLine line(program);
-  const auto parsed = line.parse(argc, argv);
-  if (parsed == CommandLine::Parsed::kShown) return 0;
-  if (parsed == CommandLine::Parsed::kMistake) {
-    std::fprintf(stderr, "crane-sim: %s; see crane-sim --help\n", line.mistake().c_str());
-    return 100;
+  const auto complain = [](const std::string& mistake) {
+    std::fprintf(stderr, "crane-sim: %s; see crane-sim --help\n", mistake.c_str());
+  };
+  if (const auto status = CommandLine(program).status_after(argc, argv, 100, complain)) {
+    return *status;
   }
   sim::Faults known;
   if (!known.without(a.without)) {

@@ -66,8 +66,7 @@ int print_schema(const Request& request) {
   return 0;
 }
 
-// --- the table of commands
-// ------------------------------------------------------------------------
+// --- the table of commands -----------------------------------------------------------------------
 
 Word group_word(Request& r) {
   return {"group", &r.group, "the group's name (default: the only one)"};
@@ -239,14 +238,10 @@ int main(int argc, char** argv) {
       "line;\n"
       "119 secret."};
   CommandLine line(program);
-  switch (line.parse(argc, argv)) {
-    case CommandLine::Parsed::kShown:
-      return 0;
-    case CommandLine::Parsed::kMistake:
-      say("command line: crane-ctl: " + line.mistake() + "; see crane-ctl --help");
-      return static_cast<int>(crane::setup::Status::kUsage);
-    case CommandLine::Parsed::kRun:
-      break;
-  }
+  const auto report = [](const std::string& mistake) {
+    say("command line: crane-ctl: " + mistake + "; see crane-ctl --help");
+  };
+  const int usage = static_cast<int>(crane::setup::Status::kUsage);
+  if (const auto status = line.status_after(argc, argv, usage, report)) return *status;
   return line.command()->run();
 }
