@@ -34,6 +34,9 @@ inline std::uint64_t value_of(const union sigval& v) noexcept {
 }
 // What a signal of this process tells of its sender.  REQUIRES the turn.
 dmt::SignalInfo sent_by_this_process(int code, std::uint64_t value) noexcept;
+// Whether the kernel lets this process signal the other one: it knows the users of both, and is
+// asked with signal 0, which is delivered to none.  SIGCONT may go to all of a session.
+bool may_signal(std::uint32_t pid, int signo) noexcept;
 void fill_siginfo(siginfo_t& out, int signo, const dmt::SignalInfo& sent) noexcept;
 
 // Replaces the calling thread's mask and returns the old one.  REQUIRES the turn.

@@ -118,6 +118,11 @@ void fill_siginfo(siginfo_t& out, int signo, const dmt::SignalInfo& sent) noexce
   if (signo != SIGCHLD || sent.code <= 0) out.si_value.sival_ptr = as_pointer(sent.value);
 }
 
+bool may_signal(std::uint32_t pid, int signo) noexcept {
+  if (raw_syscall(SYS_kill, pid, 0) != -EPERM) return true;
+  return signo == SIGCONT && raw_syscall(SYS_getsid, pid) == raw_syscall(SYS_getsid, 0);
+}
+
 dmt::SignalInfo sent_by_this_process(int code, std::uint64_t value) noexcept {
   dmt::SignalInfo info{};
   info.code = code;
@@ -488,13 +493,6 @@ int sigwaitinfo(const sigset_t* set, siginfo_t* info) {
 // --- sending  ------------------------------------------------------------------------------------
 
 namespace {
-
-// Whether the kernel lets this process signal the other one: it knows the users of both, and is
-// asked with signal 0, which is delivered to none.  SIGCONT may go to all of a session.
-bool may_signal(std::uint32_t pid, int s) noexcept {
-  if (raw_syscall(SYS_kill, pid, 0) != -EPERM) return true;
-  return s == SIGCONT && raw_syscall(SYS_getsid, pid) == raw_syscall(SYS_getsid, 0);
-}
 
 // An error number.
 int send(dmt::Layout& w, std::uint16_t process, int s, const dmt::SignalInfo& info) noexcept {

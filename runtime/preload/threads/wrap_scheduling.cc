@@ -9,6 +9,7 @@
 #include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/signals/signals.h"
 #include "runtime/preload/threads/thread.h"
 
 namespace crane {
@@ -76,7 +77,7 @@ int set_of_process(Op op, pid_t p, const Scheduling* policy, int priority) noexc
   if (const int error = find(turn.w, p, thread); error != 0) return fail(error);
   Scheduling wanted = policy != nullptr ? *policy : Scheduling{};
   if (policy == nullptr && thread != nullptr) wanted = {thread->scheduling.policy, priority};
-  if (thread == nullptr && raw_syscall(SYS_kill, p, 0) == -EPERM) return fail(EPERM);
+  if (thread == nullptr && !may_signal(static_cast<std::uint32_t>(p), 0)) return fail(EPERM);
   const int error = thread != nullptr ? set(thread, wanted) : check_scheduling(wanted);
   return error == 0 ? 0 : fail(error);
 }
