@@ -153,26 +153,24 @@ Outcome ServerMonitor::start(const std::string& upper) {
   upper_ = upper;
   if (const Outcome prepared = prepare(); !prepared.ok()) return prepared;
   // Setting up a container takes long enough for the others to think that this node is dead.
-  if (const Outcome begun = server_->begin(); !begun.ok()) {
-    server_.reset();
-    return begun.error();
-  }
-  tell_where_to_keep();
-  watch_server();
-  return Done{};
+  return watch_begun(server_->begin());
 }
 
 Outcome ServerMonitor::restore(const std::string& checkpoint) {
   if (const Outcome prepared = prepare(); !prepared.ok()) return prepared;
   restored_ = checked_in_ = true;  // its processes have checked in where they were dumped
-  const Outcome begun = server_->begin_restore(checkpoint + "/images", checkpoint + "/upper");
+  return watch_begun(server_->begin_restore(checkpoint + "/images", checkpoint + "/upper"));
+}
+
+// What began is watched; what could not begin is gone.
+Outcome ServerMonitor::watch_begun(const Outcome& begun) {
   if (!begun.ok()) {
     server_.reset();
-    return begun.error();
+    return begun;
   }
   tell_where_to_keep();
   watch_server();
-  return Done{};
+  return begun;
 }
 
 Outcome ServerMonitor::prepare_checkpoint(const std::string& staging) {
@@ -274,8 +272,7 @@ void ServerMonitor::stop() {
   kept_.clear();
 }
 
-// --- check-ins
-// ---------------------------------------------------------------------------------------
+// --- check-ins -----------------------------------------------------------------------------------
 
 // An offline replay that was started as the last of all, as an analysis replica's is: a nice value
 // counts only within a container.  Not earlier: until the server is there, somebody waits.
@@ -364,8 +361,7 @@ void ServerMonitor::on_process(int, short, void* argument) {
   if (!monitor.gone_by_schedule(*gone)) monitor.callbacks_.on_killed(gone->process, gone->pid);
 }
 
-// --- the end
-// --------------------------------------------------------------------------------------------
+// --- the end -------------------------------------------------------------------------------------
 
 void ServerMonitor::on_server(int, short, void* argument) {
   ServerMonitor& monitor = *static_cast<ServerMonitor*>(argument);

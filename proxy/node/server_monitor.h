@@ -111,6 +111,7 @@ class ServerMonitor {
   static void on_checkin_timeout(int fd, short what, void* monitor);
 
   Outcome prepare();
+  Outcome watch_begun(const Outcome& begun);
   void watch_server();
   void started();
   void watch_all();
