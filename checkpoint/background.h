@@ -9,7 +9,7 @@
 // group as for any process.  Nice values count as little.
 //
 // To move a process costs its mover some ten milliseconds (the kernel lets all processors pass a
-// quiet point), to change what the group gets none: so who is to boost changes the group.
+// quiet point).  To change what the group gets costs nothing, so a boost changes the group.
 //
 // The group is below the root, beside those of LXC's containers: with cgroups of version 2 its
 // process has left all limits of the service that the node is in.  Where there is none to be had

@@ -18,8 +18,8 @@
 //
 // A running server can be dumped (begin_checkpoint) and, with what was kept, recover in any
 // container of any replica on a machine with the same files (begin_restore): CRIU does it, as a
-// child of the supervisor. What a server has in the directories of ServerOptions::binds is not
-// dumped: the caller brings its own copy of them, with files of the same names and sizes.
+// child of the supervisor. A dump leaves out the directories of ServerOptions::binds: the caller
+// brings its own copy of them, with files of the same names and sizes.
 //
 // Threads: the node's one thread; start() forks, so the caller must be single-threaded.
 // INVARIANT CONTAINER-1: after destroy(), or after the node died, no process of the server is left.

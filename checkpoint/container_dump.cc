@@ -73,8 +73,7 @@ Outcome Server::describe(CriuCall&) {
   return Error{Code::kUnsupported, 0, "only a server in a container can be dumped"};
 }
 
-// --- the supervisor
-// ---------------------------------------------------------------------------------
+// --- the supervisor ------------------------------------------------------------------------------
 
 std::string work_directory(const std::string& directory) { return directory + "/criu"; }
 std::string log_of_failure(const std::string& directory) { return directory + "/criu.log"; }

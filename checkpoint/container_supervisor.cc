@@ -138,8 +138,7 @@ Outcome bind_mount(const std::string& source, const std::string& target) {
   return Done{};
 }
 
-// --- the supervisor
-// ---------------------------------------------------------------------------------
+// --- the supervisor ------------------------------------------------------------------------------
 
 void ContainerSupervisor::report(const Report& report) {
   // The node may be gone already; then nobody is interested.

@@ -8,8 +8,8 @@
 // and nothing runs yet. A restore is one call of the program.
 //
 // A supervisor (container_supervisor.h) runs it as a child, for a server whose processes all live
-// in namespaces of their own. What belongs to the machine, not to the server, is *external*: CRIU
-// notes only that it was there, and gets another one when the server recovers.
+// in namespaces of their own. CRIU keeps no content of what is *external*, which is the machine's:
+// it notes that the server had one, and gets another one when the server recovers.
 //   mounts    the directories bound into the container, by the path the server sees
 //   network   the namespace holds only lo, so a new one does; nothing of it is dumped
 //   files     standard input, output and error; their keys are kept among the images (crane.stdio)

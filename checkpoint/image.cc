@@ -96,7 +96,7 @@ Result<std::string> Checkpoints::pack_all(const std::string& staging, Manifest m
                    "there is a checkpoint " + name + " already; it was left as it is");
   }
   std::error_code failed;
-  fs::remove(staging + "/images", failed);  // when it is empty: nobody dumped
+  fs::remove(staging + "/images", failed);  // fails unless it is empty, as without a dump
   std::vector<std::string> needed = {"upper"};
   if (manifest.tier == Tier::kCriu) needed = {"images", "upper", "segment", "libcrane.so"};
   for (const std::string& part : needed) {

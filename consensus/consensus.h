@@ -35,10 +35,10 @@
 // until it has caught up, then it votes again.
 //
 // A replica's memory lives in `directory`: a process that is killed and started again on it goes on
-// where it stood (a pause).  One whose memory is lost recovers as somebody else (C5) if the log
-// is in memory only; with Durability::kDisk it goes on with what its store holds, and entries that
-// left the ring are handed out from there (LOG-K1).  A store that is damaged, or ends before what
-// it once said to hold, is set aside and its replica recovers as somebody else too.
+// where it stood (a pause).  A replica that loses its memory recovers under a new incarnation (C5)
+// if the log is in memory only.  With Durability::kDisk it goes on with what its store holds, and
+// the store hands out entries that left the ring (LOG-K1).  A replica whose store is damaged, or
+// ends before what it once said to hold, sets it aside and recovers under a new incarnation, too.
 //
 // Threads: all members from one thread.  Errors: Result; on_fatal is the end of this replica's
 // membership (removed from the group, log damaged): the owner logs the reason and leaves.

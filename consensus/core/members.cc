@@ -7,8 +7,7 @@
 
 namespace crane::consensus::core {
 
-// --- the list
-// -----------------------------------------------------------------------------------------
+// --- the list ------------------------------------------------------------------------------------
 
 // CORE-M3: a CONFIG counts from when it stands in the log.
 void Replica::note_config(const EntryHeader& h, std::span<const std::byte> payload) {
@@ -79,8 +78,7 @@ bool Replica::granted_quorum() const {
   return m.quorum_of(holds);
 }
 
-// --- who is heard
-// --------------------------------------------------------------------------------
+// --- who is heard --------------------------------------------------------------------------------
 
 // False when the message is nobody's business here.  Both the committed list and those behind it
 // may turn out to be in force, so a member of either is heard.
@@ -162,8 +160,7 @@ void Replica::leave() {
   set_role(Role::kRemoved, kNoReplica);
 }
 
-// --- changes, by the leader
-// ------------------------------------------------------------------------
+// --- changes, by the leader ----------------------------------------------------------------------
 
 bool Replica::caught_up(const Peer& p) const {
   return p.state == PeerState::kStreaming && p.acked_pos >= reign_->start_end_pos &&
@@ -297,8 +294,7 @@ void Replica::tick_members() {
   }
 }
 
-// --- handing over
-// --------------------------------------------------------------------------------
+// --- handing over --------------------------------------------------------------------------------
 
 // The voter that follows best.
 ReplicaId Replica::successor() const {

@@ -107,8 +107,7 @@ std::optional<Entry> Replica::deliver() {
       {View{h.view}, Index{h.index}}, h.type, h.grant, h.stamp_ns, h.pos, ring_.payload(h)};
 }
 
-// --- events
-// -----------------------------------------------------------------------------------------
+// --- events --------------------------------------------------------------------------------------
 
 void Replica::on(const Start& e) {
   if (role_ != Role::kStarting || permission_.revokes_left > 0) return;
@@ -162,8 +161,8 @@ void Replica::enter() {
   plan_campaign(false);
 }
 
-// Delivery begins at a checkpoint, on surviving memory whose anchor is the commit cursor.  False:
-// it cannot, this replica has failed.
+// Delivery begins at a checkpoint, on surviving memory whose low-water mark is the commit cursor.
+// False: it cannot, this replica has failed.
 bool Replica::stand_at(const Checkpoint& checkpoint) {
   const Cursor& at = checkpoint.at;
   if (at.last.index <= commit_.last.index) {
@@ -391,8 +390,7 @@ void Replica::on(const Abdicate&) {
 
 void Replica::on(const Fit&) { fit_ = true; }
 
-// --- the log
-// ----------------------------------------------------------------------------------------
+// --- the log -------------------------------------------------------------------------------------
 
 // Heartbeats follow the traffic: short periods cost processor time, and find a fault sooner.
 void Replica::note_traffic(std::uint64_t entries) {
@@ -462,8 +460,7 @@ void Replica::learn_commit(Index index) {
   emit(Committed{commit_.last.index});
 }
 
-// --- what others see
-// --------------------------------------------------------------------------------
+// --- what others see -----------------------------------------------------------------------------
 
 void Replica::publish_promise() {
   published_ = consumed();

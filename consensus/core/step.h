@@ -147,8 +147,7 @@ struct Message {
 inline constexpr std::size_t kMessageBytes = sizeof(Message);
 static_assert(kMessageBytes <= 240, "fits a fabric request");
 
-// --- events
-// ---------------------------------------------------------------------------------------
+// --- events --------------------------------------------------------------------------------------
 
 enum class StartKind : std::uint8_t {
   kNew,       // the group's first start: every member's log is empty and says so
@@ -227,8 +226,7 @@ using Event = std::variant<Start, Tick, LogArrived, Flush, Completion, MessageAr
                            Permitted, PeerDown, PeerUp, Abdicate, Fit, Checkpointed, PromiseStored,
                            Stored, Fetched, StoreFailed>;
 
-// --- actions
-// --------------------------------------------------------------------------------------
+// --- actions -------------------------------------------------------------------------------------
 
 // Copy own log_memory[offset, offset + size) to the same offset of the peer's log memory.  The
 // bytes stay unchanged until the completion or CloseLog.
@@ -342,8 +340,7 @@ using Action = std::variant<WriteLog, ReadLog, ReadCell, CloseLog, SetCell, Send
                             StorePromise, StoreEntries, FetchEntries, DropStored>;
 using ActionList = std::vector<Action>;
 
-// --- what is proposed and delivered
-// -----------------------------------------------------------------
+// --- what is proposed and delivered --------------------------------------------------------------
 
 struct Proposal {
   std::uint8_t type = 0;       // < kOwnTypesMin
@@ -372,8 +369,7 @@ struct Entry {
   std::span<const std::byte> payload;  // valid until the next call of the replica but propose()
 };
 
-// --- configuration
-// ------------------------------------------------------------------------------------
+// --- configuration -------------------------------------------------------------------------------
 
 // A rule removed, for the tests which prove that the checkers would notice
 // (consensus/DESIGN.md).
@@ -403,8 +399,8 @@ enum class Mutant : std::uint8_t {
   kServeUncommitted,   // catch-up: serve all that is stored, committed or not
   kKeepOwnTail,        // catch-up: keep own entries where others were committed
   kFetchAnyView,       // catch-up: take what a view above the promise committed
-  kStartLate,          // checkpoint: what the server missed before the anchor is not handed out
-  kStartEarly,         // checkpoint: what the server holds beyond the anchor is handed out again
+  kStartLate,   // checkpoint: what the server missed before the low-water mark is not handed out
+  kStartEarly,  // checkpoint: what the server holds beyond the low-water mark is handed out again
   kReplayUnchecked,    // checkpoint: the ring is taken to hold what the server missed
   kCheckpointAnyView,  // checkpoint: the promise stays below the view it is known from
   kCoverMinority,      // stores: a checkpoint that one voter less than a majority holds will do

@@ -233,8 +233,7 @@ void Proxy::take_client(Listener& listener, int fd, const VirtualAddress& peer) 
   read_client(client);
 }
 
-// --- clients -> entries
-// ----------------------------------------------------------------------------
+// --- clients -> entries --------------------------------------------------------------------------
 
 void Proxy::on_client(int, short, void* argument) {
   Client& client = *static_cast<Client*>(argument);
@@ -295,8 +294,7 @@ void Proxy::watch_writing(Client& client, bool on) {
   }
 }
 
-// --- records -> clients
-// ------------------------------------------------------------------------------
+// --- records -> clients --------------------------------------------------------------------------
 
 Proxy::Client* Proxy::find(std::uint64_t conn) noexcept {
   const auto found = by_conn_.find(conn);
@@ -398,8 +396,7 @@ void Proxy::forget(Client& client) {
   }
 }
 
-// --- leadership
-// ------------------------------------------------------------------------------------
+// --- leadership ----------------------------------------------------------------------------------
 
 void Proxy::take_strangers(bool on) {
   if (on == takes_strangers_ || leading_) return;

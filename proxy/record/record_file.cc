@@ -25,8 +25,7 @@ constexpr std::size_t kBufferBytes = 256 * 1024;
 
 }  // namespace
 
-// --- writing
-// --------------------------------------------------------------------------------------
+// --- writing -------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<RecordWriter>> RecordWriter::open(const RecordFormat& format,
                                                          const std::string& dir,
@@ -137,8 +136,7 @@ void RecordWriter::mark(RecordingEnd end, int error) {
 
 std::string RecordWriter::take_message() { return std::exchange(message_, {}); }
 
-// --- reading
-// --------------------------------------------------------------------------------------
+// --- reading -------------------------------------------------------------------------------------
 
 Result<RecordFile> RecordFile::open(const RecordFormat& format, const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);

@@ -122,7 +122,7 @@ class HostAgent {
   void on_command(const Json& command);
   Outcome prepare(const Json& command);
   // At another replica's checkpoint; at a checkpoint, as a new member.
-  enum class Begin { kAnew, kHere, kFetched, kForgets };
+  enum class Begin { kFresh, kHere, kFetched, kForgets };
   void start(Begin how);
   void stop();
   bool has_checkpoint() const;
@@ -200,9 +200,9 @@ void HostAgent::start(Begin how) {
   std::error_code ignored;
   std::vector<std::string> words{parts_.node, "--config", directories_.host_dir() + "/group.toml",
                                  "--replica", std::to_string(replica_)};
-  if (how == Begin::kAnew) fs::remove(drained_mark(), ignored);  // of the group's life before
+  if (how == Begin::kFresh) fs::remove(drained_mark(), ignored);  // of the group's life before
   // Memory is gone when all were stopped; here all restart together.
-  const bool fresh = how == Begin::kAnew && file_.durability == "memory";
+  const bool fresh = how == Begin::kFresh && file_.durability == "memory";
   if (fresh) words.push_back("--force-new-group");
   if (how == Begin::kFetched) words.push_back("--fetch");
   if (how == Begin::kForgets) words.push_back("--forget-log");
@@ -240,7 +240,7 @@ void HostAgent::on_command(const Json& command) {
                   static_cast<unsigned long long>(setup::file_digest(program_)));
     wire_.send({{"t", "ready"}, {"program", program_}, {"digest", digest}});
   } else if (type == "start" && replica_ >= 0 && !started_) {
-    start(Begin::kAnew);
+    start(Begin::kFresh);
   } else if (type == "stop" && stop_signal_ == 0) {
     stop();
   } else if (type == "kill") {

@@ -163,10 +163,11 @@ TEST_CASE("checkpoint: nobody overwrites what is still to be handed out again", 
   CHECK(at >= value(c.at.last.index) + 14);
 }
 
-TEST_CASE("checkpoint: what the server holds beyond the anchor is not handed out again", "[R=3]") {
+TEST_CASE("checkpoint: what the server holds beyond the low-water mark is not handed out again",
+          "[R=3]") {
   Group g;
   g.work(5);
-  g.settle_down();  // the anchor is published here
+  g.settle_down();  // the low-water mark is published here
   g.work(1);
   const Checkpoint c = g.take_checkpoint(2);
   REQUIRE(g.nodes[2].cells[kPromiseCell][kLowWaterIndex] < value(c.at.last.index));
