@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dmt/connections.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -9,6 +11,7 @@
 #include "dmt/base/assert.h"
 #include "dmt/blocks.h"
 #include "dmt/files.h"
+#include "dmt/loopback.h"
 #include "dmt/scheduler.h"
 #include "dmt/sequence/output.h"
 
@@ -54,27 +57,6 @@ void emit(Layout& w, OutputType type, std::uint64_t conn, std::uint64_t argument
 
 // --- inbound bytes -----------------------------------------------------------------------------
 
-void append(Layout& w, ConnectionState& c, const std::byte* data, std::size_t size) noexcept {
-  while (size > 0) {
-    if (c.tail_block == 0 || c.tail_used == kBlockBytes) {
-      const std::uint32_t block = allocate_block(w);
-      if (c.tail_block != 0) {
-        w.block_next[c.tail_block] = block;
-      } else {
-        c.head_block = block;
-        c.head_offset = 0;
-      }
-      c.tail_block = block;
-      c.tail_used = 0;
-    }
-    const std::size_t n = std::min<std::size_t>(size, kBlockBytes - c.tail_used);
-    std::memcpy(block_bytes(w, c.tail_block) + c.tail_used, data, n);
-    c.tail_used += static_cast<std::uint32_t>(n);
-    data += n;
-    size -= n;
-  }
-}
-
 void free_input(Layout& w, ConnectionState& c) noexcept {
   while (c.head_block != 0) {
     const std::uint32_t following = w.block_next[c.head_block];
@@ -92,17 +74,21 @@ void report_consumed(Layout& w, ConnectionState& c) noexcept {
   emit(w, OutputType::kConsumed, value(c.conn), c.consumed, nullptr, 0);
 }
 
-void reset_connection(Layout& w, std::uint32_t file) noexcept {
-  ConnectionState& c = w.files[file].connection;
-  if (c.reset) return;
-  c.reset = true;
-  // As Linux answers: a reset after the client's FIN is a broken pipe, else a reset by peer.
-  c.socket_error = c.fin_received ? EPIPE : ECONNRESET;
-  refresh_readiness(w, file, true);
-}
-
 bool same_ip(const VirtualAddress& a, const VirtualAddress& b) noexcept {
   return a.family == b.family && std::memcmp(a.ip, b.ip, sizeof a.ip) == 0;
+}
+
+// Whether a client could mean both.  The wildcard of IPv6 is that of IPv4 as well, unless it is for
+// IPv6 only.
+bool overlap(const ListenerState& a, const ListenerState& b) noexcept {
+  const bool wild = ((a.any_address | b.any_address) & kWildcardAddress) != 0;
+  if (a.bound.family == b.bound.family) return wild || same_ip(a.bound, b.bound);
+  const ListenerState& six = a.bound.family == AF_INET6 ? a : b;
+  return (six.any_address & kWildcardAddress) != 0 && (six.any_address & kOnlyIpv6) == 0;
+}
+
+std::uint64_t send_limit(const Layout& w, const ConnectionState& c) noexcept {
+  return c.loopback ? loopback_limit(w) : w.header.configuration.send_buffer;
 }
 
 bool listens_on(const Layout& w, std::uint16_t port) noexcept {
@@ -147,17 +133,55 @@ bool is_wildcard(const VirtualAddress& address) noexcept {
                      [](std::uint8_t byte) { return byte == 0; });
 }
 
+// --- for loopback.cc ---------------------------------------------------------------------------
+
+void append_input(Layout& w, ConnectionState& c, const std::byte* data, std::size_t size) noexcept {
+  while (size > 0) {
+    if (c.tail_block == 0 || c.tail_used == kBlockBytes) {
+      const std::uint32_t block = allocate_block(w);
+      if (c.tail_block != 0) {
+        w.block_next[c.tail_block] = block;
+      } else {
+        c.head_block = block;
+        c.head_offset = 0;
+      }
+      c.tail_block = block;
+      c.tail_used = 0;
+    }
+    const std::size_t n = std::min<std::size_t>(size, kBlockBytes - c.tail_used);
+    std::memcpy(block_bytes(w, c.tail_block) + c.tail_used, data, n);
+    c.tail_used += static_cast<std::uint32_t>(n);
+    data += n;
+    size -= n;
+  }
+}
+
+void reset_connection(Layout& w, std::uint32_t file) noexcept {
+  ConnectionState& c = w.files[file].connection;
+  if (c.reset) return;
+  c.reset = true;
+  // As Linux answers: a reset after the client's FIN is a broken pipe, else a reset by peer.
+  c.socket_error = c.fin_received ? EPIPE : ECONNRESET;
+  refresh_readiness(w, file, true);
+}
+
+void queue_for_accept(Layout& w, std::uint32_t listener, std::uint32_t file) noexcept {
+  ListenerState& l = w.files[listener].listener;
+  (l.tail != 0 ? w.files[l.tail].chain : l.head) = file;
+  l.tail = file;
+  ++l.queued;
+  refresh_readiness(w, listener, true);
+}
+
 // --- the server's side -------------------------------------------------------------------------
 
 bool may_listen(const Layout& w, std::uint32_t file) noexcept {
   const ListenerState& mine = w.files[file].listener;
   for (std::uint32_t f = w.scheduler.listeners; f != 0; f = w.files[f].listener.next) {
     const ListenerState& l = w.files[f].listener;
-    if (f == file || l.port != mine.bound.port || l.bound.family != mine.bound.family) continue;
+    if (f == file || l.port != mine.bound.port) continue;
     const bool both_reuse = (l.any_address & mine.any_address & kReusesPort) != 0;
-    const bool overlap = ((l.any_address | mine.any_address) & kWildcardAddress) != 0 ||
-                         same_ip(l.bound, mine.bound);
-    if (overlap && !both_reuse) return false;
+    if (overlap(l, mine) && !both_reuse) return false;
   }
   return true;
 }
@@ -200,6 +224,8 @@ std::uint32_t accept_connection(Layout& w, std::uint32_t listener) noexcept {
   w.files[file].chain = 0;
   if (w.files[file].kind == FileKind::kConnection) w.files[file].connection.accepted = true;
   refresh_readiness(w, listener, false);
+  // Who waits in connect for a place in the queue; while it is full nobody waits in accept.
+  if (l.queued == l.backlog) signal(w, w.files[listener].object, kAll);
   return file;
 }
 
@@ -231,7 +257,7 @@ std::size_t read_connection(Layout& w, std::uint32_t file, std::byte* out, std::
   c.head_offset = offset;
   if (block == 0) c.tail_block = c.tail_used = 0;
   c.consumed += done;
-  report_consumed(w, c);
+  c.loopback ? note_read(w, file, done) : report_consumed(w, c);
   w.files[file].readiness = connection_readiness(w, w.files[file]);
   return done;
 }
@@ -239,7 +265,7 @@ std::size_t read_connection(Layout& w, std::uint32_t file, std::byte* out, std::
 std::uint64_t send_space(const Layout& w, std::uint32_t file) noexcept {
   const ConnectionState& c = w.files[file].connection;
   const std::uint64_t used = c.sent - c.drained;
-  const std::uint64_t limit = w.header.configuration.send_buffer;
+  const std::uint64_t limit = send_limit(w, c);
   return used < limit ? limit - used : 0;
 }
 
@@ -247,7 +273,8 @@ std::size_t write_connection(Layout& w, std::uint32_t file, const std::byte* dat
                              std::size_t size) noexcept {
   ConnectionState& c = w.files[file].connection;
   const std::size_t total = std::min<std::size_t>(size, send_space(w, file));
-  for (std::size_t done = 0; done < total;) {
+  if (c.loopback) pass_to_other_end(w, file, data, total);
+  for (std::size_t done = 0; !c.loopback && done < total;) {
     const auto n = static_cast<std::uint32_t>(std::min<std::size_t>(total - done, kOutputBytesMax));
     emit(w, OutputType::kBytes, value(c.conn), c.sent, data + done, n);
     c.sent += n;
@@ -266,7 +293,11 @@ void shutdown_write(Layout& w, std::uint32_t file) noexcept {
   ConnectionState& c = w.files[file].connection;
   if (c.shut_write) return;
   c.shut_write = true;
-  if (!c.reset) emit(w, OutputType::kShutdown, value(c.conn), 0, nullptr, 0);
+  if (c.loopback) {
+    pass_fin(w, file);
+  } else if (!c.reset) {
+    emit(w, OutputType::kShutdown, value(c.conn), 0, nullptr, 0);
+  }
   refresh_readiness(w, file, true);
 }
 
@@ -274,6 +305,7 @@ void close_connection(Layout& w, std::uint32_t file) noexcept {
   ConnectionState& c = w.files[file].connection;
   const bool rst = c.linger_reset || c.received > c.consumed;  // rule 16
   free_input(w, c);
+  if (c.loopback) return leave_other_end(w, file, rst);  // LOOPBACK-2
   unlink_connection(w, file);
   emit(w, OutputType::kClose, value(c.conn), rst ? 1 : 0, nullptr, 0);
 }
@@ -321,11 +353,7 @@ void admit_connect(Layout& w, Index index, const ConnectBody& body) noexcept {
   c.local = body.local;
   link_connection(w, file);
   w.files[file].readiness = connection_readiness(w, w.files[file]);
-  ListenerState& l = w.files[listener].listener;
-  (l.tail != 0 ? w.files[l.tail].chain : l.head) = file;
-  l.tail = file;
-  ++l.queued;
-  refresh_readiness(w, listener, true);
+  queue_for_accept(w, listener, file);
 }
 
 void admit_data(Layout& w, ConnId conn, const std::byte* data, std::size_t size) noexcept {
@@ -339,7 +367,7 @@ void admit_data(Layout& w, ConnId conn, const std::byte* data, std::size_t size)
     report_consumed(w, c);
     return;
   }
-  append(w, c, data, size);
+  append_input(w, c, data, size);
   c.received += size;
   refresh_readiness(w, file, true);
 }
@@ -368,13 +396,14 @@ void admit_window(Layout& w, ConnId conn, std::uint64_t total) noexcept {
 void reset_all_connections(Layout& w) noexcept {
   // File numbers are handed out at turns, so their order is the same on every replica.
   for (std::uint32_t file = 1; file <= w.scheduler.files_used; ++file) {
-    if (w.files[file].kind == FileKind::kConnection) reset_connection(w, file);
+    const FileRecord& f = w.files[file];
+    if (f.kind == FileKind::kConnection && !f.connection.loopback) reset_connection(w, file);
   }
 }
 
 Readiness connection_readiness(const Layout& w, const FileRecord& file) noexcept {
   const ConnectionState& c = file.connection;
-  if (c.reset) return kIn | kOut | kErr | kHup | kRdHup;
+  if (c.reset) return kIn | kOut | kHup | kRdHup | (c.socket_error != 0 ? kErr : 0);
   Readiness now = 0;
   const bool at_eof = c.fin_received || c.shut_read;
   if (c.received - c.consumed >= c.low_water || at_eof) now |= kIn;
@@ -382,7 +411,7 @@ Readiness connection_readiness(const Layout& w, const FileRecord& file) noexcept
   if (at_eof && c.shut_write) now |= kHup;
   // Writable when a third of the send buffer is free, as Linux' TCP says it.
   const std::uint64_t used = c.sent - c.drained;
-  const std::uint64_t limit = w.header.configuration.send_buffer;
+  const std::uint64_t limit = send_limit(w, c);
   if (c.shut_write || used * 3 <= limit * 2) now |= kOut;
   return now;
 }

@@ -20,7 +20,7 @@ namespace crane::dmt {
 bool is_wildcard(const VirtualAddress& address) noexcept;
 
 // Bits of ListenerState::any_address.
-inline constexpr std::uint16_t kWildcardAddress = 1, kReusesPort = 2;
+inline constexpr std::uint16_t kWildcardAddress = 1, kReusesPort = 2, kOnlyIpv6 = 4;
 
 // Whether `file` (kSocket, with listener.bound and any_address set by bind) may listen: no other
 // listener has the port and the address, unless both are of SO_REUSEPORT.
@@ -54,6 +54,14 @@ std::size_t write_connection(Layout& w, std::uint32_t file, const std::byte* dat
 // shutdown(2) halves.
 void shutdown_read(Layout& w, std::uint32_t file) noexcept;
 void shutdown_write(Layout& w, std::uint32_t file) noexcept;
+
+// --- for loopback.cc
+// --------------------------------------------------------------------------------
+
+void append_input(Layout& w, ConnectionState& c, const std::byte* data, std::size_t size) noexcept;
+void reset_connection(Layout& w, std::uint32_t file) noexcept;
+// `file` waits at the listener for accept, which takes over its reference.
+void queue_for_accept(Layout& w, std::uint32_t listener, std::uint32_t file) noexcept;
 
 // --- called when the last reference goes (files.cc) ---------------------------------------------
 

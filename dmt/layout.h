@@ -26,7 +26,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 12;
+inline constexpr std::uint32_t kLayoutVersion = 13;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // none: the next to CAS it has the turn
 
@@ -98,17 +98,24 @@ struct alignas(128) SlotRecord {
 
 enum class ProcessState : std::uint8_t { kFree, kAlive, kZombie };
 enum class Disposition : std::uint8_t { kDefault, kIgnore, kHandler };
+// What waitpid can still be told of a process that lives.
+enum class StopEvent : std::uint8_t { kNothing, kStopped, kContinued };
 
 struct alignas(64) ProcessRecord {
   ProcessState state;
   bool exec_pending;   // between exec's turn and the new image's attach
   bool foreign;        // has no libcrane.so: no slots
   bool shares_memory;  // it mapped memory that others may see, or was forked by one that did
+  bool no_child_stop;  // SA_NOCLDSTOP and SA_NOCLDWAIT of its SIGCHLD
+  bool no_child_wait;
+  std::uint8_t stopped_by;  // the stop signal (job_control.h), 0 = it goes on
+  StopEvent stop_event;
   std::uint16_t parent;
   std::uint16_t main_slot;
-  std::uint16_t slots;       // live slots
-  std::uint32_t pid;         // inside the container; 0 until the child told it
-  std::uint32_t group;       // process group id
+  std::uint16_t slots;  // live slots
+  std::uint32_t pid;    // inside the container; 0 until the child told it
+  std::uint32_t group;  // process group id
+  std::uint32_t session;
   std::int32_t wait_status;  // when kZombie
   std::uint32_t fd_limit;    // one above the highest descriptor ever used
   std::uint64_t space;       // names its private objects: differs after fork, kept over exec
@@ -184,6 +191,19 @@ struct PosixTimer {
   std::uint64_t value;
 };
 
+// --- messages ----------------------------------------------------------------------------------
+
+// What tells of a message in an empty POSIX queue (message_notices.h).
+struct MessageNotice {
+  bool used, fired;
+  Notify notify;
+  std::uint8_t signo;
+  std::uint16_t process;
+  std::uint32_t generation;
+  std::uint64_t object;  // the queue's
+  std::uint64_t value;
+};
+
 // --- descriptors -----------------------------------------------------------------------------
 
 // What a descriptor refers to when it is not plain: an open file description, shared by all
@@ -221,6 +241,7 @@ struct ListenerState {
   VirtualAddress bound;
   std::uint64_t question;  // a bind waits for PORT with this number, and on this object; 0 = none
   std::int32_t answer;     // errno of the last PORT
+  std::int32_t connect_error;  // of a nonblocking connect, told once
 };
 
 struct ConnectionState {
@@ -235,6 +256,9 @@ struct ConnectionState {
   std::int32_t socket_error;  // SO_ERROR, cleared by reading it
   std::uint32_t low_water;    // SO_RCVLOWAT
   std::uint32_t bucket_next;  // files with the same hash of `conn`
+  bool loopback;              // with another socket of the server (loopback.h): no `conn`
+  bool told_connected;        // a nonblocking connect has been asked for its outcome
+  std::uint32_t other;        // its other end, 0 = closed
 };
 
 // Kernel pipe or one direction of a kernel unix stream, or one eventfd/timerfd's count.
@@ -394,6 +418,7 @@ struct SchedulerState {
   std::uint32_t output_pending;  // hand-offs + 1 since output that the node was not told of
   bool ended;                    // the main process has ended
   bool served;                   // a CONNECT was admitted: ports are asked for from now on
+  std::uint16_t next_port;       // where the search for a free one begins (loopback.h)
   std::uint16_t last_slot;       // had the turn last, the node apart; 0 = none yet
   // --- words for the node's event loop
   alignas(128) std::atomic<std::uint32_t> node_asleep;  // any: 1 = ring the doorbell
@@ -526,6 +551,7 @@ struct Layout {
   char operation_names[kOperationNamesBytes];
   SemaphoreUndo semaphore_undos[kSemaphoreUndosMax];
   alignas(64) SoftBarrierPoint soft_barrier_points[kSoftBarrierPointsMax];
+  MessageNotice message_notices[kMessageNoticesMax];
 };
 
 static_assert(std::is_standard_layout_v<Layout>);

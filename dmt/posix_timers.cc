@@ -141,7 +141,7 @@ void set_posix_timer(Layout& w, std::uint32_t timer, std::int64_t due_ns,
                      std::int64_t interval_ns) noexcept {
   PosixTimer& t = w.posix_timers[timer];
   disarm(w, timer);
-  t.interval_ns = interval_ns;
+  t.interval_ns = due_ns == 0 ? 0 : interval_ns;  // as Linux: one that is disarmed has none
   t.overrun = t.last_overrun = 0;
   if (due_ns == 0) return;
   arm(w, timer, due_ns);

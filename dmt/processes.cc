@@ -8,6 +8,8 @@
 #include "dmt/base/assert.h"
 #include "dmt/connections.h"
 #include "dmt/files.h"
+#include "dmt/job_control.h"
+#include "dmt/message_notices.h"
 #include "dmt/posix_timers.h"
 #include "dmt/scheduler.h"
 #include "dmt/sequence/output.h"
@@ -43,12 +45,12 @@ void free_record(Layout& w, std::uint16_t process) noexcept {
   w.processes[process].state = ProcessState::kFree;
 }
 
-// The zombie's parent learns of it; one that ignores SIGCHLD never has zombies.
+// The zombie's parent learns of it; one that ignores SIGCHLD or waits for nobody has no zombies.
 void announce_end(Layout& w, std::uint16_t zombie) noexcept {
   const std::uint16_t parent = w.processes[zombie].parent;
-  if (w.processes[parent].dispositions[SIGCHLD] == Disposition::kIgnore) {
-    free_record(w, zombie);
-  } else {
+  const bool ignored = w.processes[parent].dispositions[SIGCHLD] == Disposition::kIgnore;
+  const bool stays = !ignored && !w.processes[parent].no_child_wait;
+  if (!ignored) {
     const std::int32_t status = w.processes[zombie].wait_status;
     const int signo = status & 0x7f;
     SignalInfo info{};
@@ -57,7 +59,18 @@ void announce_end(Layout& w, std::uint16_t zombie) noexcept {
     info.status = signo == 0 ? (status >> 8) & 0xff : signo;
     send_signal(w, parent, SIGCHLD, info);
   }
+  if (!stays) free_record(w, zombie);
   signal(w, child_object(parent), kAll);
+}
+
+// As <sys/wait.h> takes them apart.
+constexpr std::int32_t kStoppedStatus = 0x7f, kContinuedStatus = 0xffff;
+
+unsigned event_of(const ProcessRecord& p) noexcept {
+  if (p.state == ProcessState::kZombie) return kChildEnded;
+  if (p.stop_event == StopEvent::kStopped) return kChildStopped;
+  if (p.stop_event == StopEvent::kContinued) return kChildContinued;
+  return 0;
 }
 
 void emit_exit(Layout& w, std::int32_t status) noexcept {
@@ -77,6 +90,9 @@ Child create_process(Layout& w, std::uint16_t parent) noexcept {
   ProcessRecord& child = w.processes[process];
   const ProcessRecord& from = w.processes[parent];
   child.group = from.group;
+  child.session = from.session;
+  child.no_child_stop = from.no_child_stop;
+  child.no_child_wait = from.no_child_wait;
   child.shares_memory = from.shares_memory;
   std::copy(std::begin(from.dispositions), std::end(from.dispositions), child.dispositions);
   const Slot slot = create_slot(w, process);
@@ -101,6 +117,7 @@ Slot create_main_process(Layout& w) noexcept {
   reset_record(w, process, kNoProcess);
   w.processes[process].pid = 1;
   w.processes[process].group = 1;
+  w.processes[process].session = 1;
   const Slot slot = create_slot(w, process);
   w.processes[process].main_slot = value(slot);
   return slot;
@@ -110,9 +127,11 @@ void end_process(Layout& w, std::uint16_t process, std::int32_t wait_status) noe
   ProcessRecord& p = w.processes[process];
   CRANE_ASSERT(p.state == ProcessState::kAlive);  // DMT-P1
   p.gone.store(1, std::memory_order_seq_cst);     // DMT-P2
+  hang_up_orphans(w, process);
   unbind_all_descriptors(w, process);
   if (p.alarm_timer != kNone) destroy_timer(w, p.alarm_timer);
   delete_posix_timers(w, process);
+  remove_notices(w, process);
   forget_signals_of_process(w, process);
   for (std::uint16_t i = 1; i < w.scheduler.slots_used; ++i) {
     const SlotRecord& s = w.slots[i];
@@ -139,8 +158,9 @@ void end_process(Layout& w, std::uint16_t process, std::int32_t wait_status) noe
   announce_end(w, process);
 }
 
-WaitChoice find_zombie(const Layout& w, std::uint16_t parent, std::int32_t pid) noexcept {
-  WaitChoice choice{kNoProcess, false};
+WaitChoice find_child(const Layout& w, std::uint16_t parent, std::int32_t pid,
+                      unsigned events) noexcept {
+  WaitChoice choice{kNoProcess, 0, 0, false};
   for (std::uint16_t i = 1; i < kProcessesMax; ++i) {
     const ProcessRecord& p = w.processes[i];
     if (p.state == ProcessState::kFree || p.parent != parent || i == kMainProcess) continue;
@@ -150,12 +170,22 @@ WaitChoice find_zombie(const Layout& w, std::uint16_t parent, std::int32_t pid) 
                       (pid < -1 && group == -pid);
     if (!fits) continue;
     choice.exists = true;
-    if (p.state == ProcessState::kZombie && choice.zombie == kNoProcess) choice.zombie = i;
+    const unsigned event = event_of(p) & events;
+    if (event == 0 || choice.child != kNoProcess) continue;
+    choice.child = i;
+    choice.event = event;
+    choice.status = event == kChildEnded     ? p.wait_status
+                    : event == kChildStopped ? (p.stopped_by << 8) | kStoppedStatus
+                                             : kContinuedStatus;
   }
   return choice;
 }
 
 std::uint64_t child_object(std::uint16_t parent) noexcept { return kChildObjects + parent; }
+
+void take_stop_event(Layout& w, std::uint16_t process) noexcept {
+  w.processes[process].stop_event = StopEvent::kNothing;
+}
 
 void reap_process(Layout& w, std::uint16_t process) noexcept {
   CRANE_ASSERT(w.processes[process].state == ProcessState::kZombie);

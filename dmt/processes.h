@@ -37,15 +37,22 @@ Slot create_main_process(Layout& w) noexcept;
 // `wait_status` as of waitpid.
 void end_process(Layout& w, std::uint16_t process, std::int32_t wait_status) noexcept;
 
-// waitpid's choice: pid > 0 that one, -1 any, 0 own group, < -1 group -pid.  The lowest record that
-// fits wins, zombies first.  `zombie` 0 and `exists` false = ECHILD.
+// What waitpid can tell of a child.
+enum ChildEvent : unsigned { kChildEnded = 1, kChildStopped = 2, kChildContinued = 4 };
+// waitpid's choice: pid > 0 that one, -1 any, 0 own group, < -1 group -pid.  The lowest record wins
+// of which one of `events` can be told.  `child` 0 and `exists` false = ECHILD.
 struct WaitChoice {
-  std::uint16_t zombie;
+  std::uint16_t child;
+  unsigned event;       // a ChildEvent
+  std::int32_t status;  // as of waitpid
   bool exists;
 };
-WaitChoice find_zombie(const Layout& w, std::uint16_t parent, std::int32_t pid) noexcept;
+WaitChoice find_child(const Layout& w, std::uint16_t parent, std::int32_t pid,
+                      unsigned events) noexcept;
 // Waiters in waitpid block on this object.
 std::uint64_t child_object(std::uint16_t parent) noexcept;
+// A stop, or the end of one, is told once.
+void take_stop_event(Layout& w, std::uint16_t process) noexcept;
 // The zombie's record is free after this.
 void reap_process(Layout& w, std::uint16_t process) noexcept;
 
@@ -67,7 +74,10 @@ bool send_signal(Layout& w, std::uint16_t process, int signo, const SignalInfo& 
 bool send_signal_to_slot(Layout& w, Slot slot, int signo, const SignalInfo& info = {}) noexcept;
 // Whether a signal of this POSIX timer is queued.
 bool is_queued_by_timer(const Layout& w, std::uint32_t timer) noexcept;
-// The lowest signal of `set` that is pending for the slot, taken off; 0 = none.
+// How many are queued for the process, RLIMIT_SIGPENDING's count.
+std::uint32_t queued_signals(const Layout& w, std::uint16_t process) noexcept;
+// A signal of `set` that is pending for the slot, taken off, in Linux' order: the thread's own
+// before the process', what a fault causes before others, then the lowest.  0 = none.
 int take_signal_of(Layout& w, Slot slot, std::uint64_t set, SignalInfo& info) noexcept;
 // The same of those that the slot does not block.
 int take_signal(Layout& w, Slot slot, SignalInfo& info) noexcept;

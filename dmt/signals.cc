@@ -5,6 +5,7 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/files.h"
+#include "dmt/job_control.h"
 #include "dmt/posix_timers.h"
 #include "dmt/processes.h"
 #include "dmt/scheduler.h"
@@ -43,13 +44,23 @@ void interrupt_one(Layout& w, std::uint16_t process, int signo) noexcept {
   }
 }
 
+// Of the process and of any of its threads: poll says so to all of them, read to the one.
+std::uint64_t pending_in(const Layout& w, std::uint16_t process) noexcept {
+  std::uint64_t pending = w.processes[process].pending_signals;
+  for (std::uint16_t i = 1; i < w.scheduler.slots_used; ++i) {
+    if (is_alive(w.slots[i]) && w.slots[i].process == process) {
+      pending |= w.slots[i].pending_signals;
+    }
+  }
+  return pending;
+}
+
 void refresh_signal_files(Layout& w) noexcept {
   if (w.scheduler.signal_files == 0) return;
   for (std::uint32_t f = 1; f <= w.scheduler.files_used; ++f) {
     FileRecord& file = w.files[f];
     if (file.kind != FileKind::kSignalFd) continue;
-    const ProcessRecord& p = w.processes[file.port];
-    file.counter.count = (p.pending_signals & file.counter.signal_mask) != 0 ? 1 : 0;
+    file.counter.count = (pending_in(w, file.port) & file.counter.signal_mask) != 0 ? 1 : 0;
     refresh_readiness(w, f, file.counter.count != 0);
   }
 }
@@ -125,6 +136,15 @@ void forget(Layout& w, std::uint16_t process, std::uint16_t slot, int signo) noe
   while (more) dequeue(w, process, slot, signo, more);
 }
 
+// As Linux: what a fault causes goes first, then the lowest.
+int first_of(std::uint64_t pending) noexcept {
+  constexpr std::uint64_t kOfFaults = (1ull << (SIGSEGV - 1)) | (1ull << (SIGBUS - 1)) |
+                                      (1ull << (SIGILL - 1)) | (1ull << (SIGTRAP - 1)) |
+                                      (1ull << (SIGFPE - 1)) | (1ull << (SIGSYS - 1));
+  const std::uint64_t faults = pending & kOfFaults;
+  return __builtin_ctzll(faults != 0 ? faults : pending) + 1;
+}
+
 // Whether a further record is to be made; false: nothing changes.
 bool is_new(std::uint64_t pending, int signo) noexcept {
   return signo >= kFirstRealTime || (pending & bit(signo)) == 0;
@@ -136,6 +156,7 @@ bool send_signal(Layout& w, std::uint16_t process, int signo, const SignalInfo& 
   ProcessRecord& p = w.processes[process];
   CRANE_ASSERT(signo >= 1 && signo <= 64);
   if (p.state != ProcessState::kAlive) return true;
+  act_on_sending(w, process, signo);
   // As in Linux, a blocked signal is never ignored: a signalfd or sigwait may want it.
   const bool blocked = (w.slots[p.main_slot].blocked_signals & bit(signo)) != 0;
   if (!blocked && dropped(p, signo)) return true;
@@ -154,6 +175,7 @@ bool send_signal_to_slot(Layout& w, Slot slot, int signo, const SignalInfo& info
   SlotRecord& s = w.slots[value(slot)];
   CRANE_ASSERT(signo >= 1 && signo <= 64);
   if (!is_alive(s)) return true;  // one that is detached takes it when it is back
+  act_on_sending(w, s.process, signo);
   const bool blocked = (s.blocked_signals & bit(signo)) != 0;
   if (!blocked && dropped(w.processes[s.process], signo)) return true;
   if (is_new(s.pending_signals, signo) && !enqueue(w, s.process, value(slot), signo, info) &&
@@ -162,6 +184,7 @@ bool send_signal_to_slot(Layout& w, Slot slot, int signo, const SignalInfo& info
   }
   s.pending_signals |= bit(signo);
   signal(w, signal_object(s.process), kAll);
+  refresh_signal_files(w);
   if (!blocked) wake(w, slot, WakeReason::kInterrupted);
   return true;
 }
@@ -177,10 +200,10 @@ bool is_queued_by_timer(const Layout& w, std::uint32_t timer) noexcept {
 int take_signal_of(Layout& w, Slot slot, std::uint64_t set, SignalInfo& info) noexcept {
   SlotRecord& s = w.slots[value(slot)];
   ProcessRecord& p = w.processes[s.process];
-  const std::uint64_t wanted = (s.pending_signals | p.pending_signals) & set;
+  const bool own = (s.pending_signals & set) != 0;
+  const std::uint64_t wanted = (own ? s.pending_signals : p.pending_signals) & set;
   if (wanted == 0) return 0;
-  const int signo = __builtin_ctzll(wanted) + 1;
-  const bool own = (s.pending_signals & bit(signo)) != 0;
+  const int signo = first_of(wanted);
   bool more = false;
   info = dequeue(w, s.process, own ? value(slot) : kNone, signo, more);
   if (more) return signo;
@@ -188,8 +211,8 @@ int take_signal_of(Layout& w, Slot slot, std::uint64_t set, SignalInfo& info) no
     s.pending_signals &= ~bit(signo);
   } else {
     p.pending_signals &= ~bit(signo);
-    refresh_signal_files(w);
   }
+  refresh_signal_files(w);
   return signo;
 }
 
@@ -237,6 +260,14 @@ void forget_signals_of_process(Layout& w, std::uint16_t process) noexcept {
     i = next;
   }
   w.processes[process].pending_signals = 0;
+}
+
+std::uint32_t queued_signals(const Layout& w, std::uint16_t process) noexcept {
+  std::uint32_t count = 0;
+  for (std::uint16_t i = w.signals.head; i != 0; i = w.signals.records[i].next) {
+    count += w.signals.records[i].process == process ? 1 : 0;
+  }
+  return count;
 }
 
 bool signal_deliverable(const Layout& w, Slot slot) noexcept {

@@ -147,6 +147,7 @@ void ServerRestart::close_all() {
   for (std::uint32_t i = 1; i <= w.scheduler.files_used; ++i) {
     const dmt::FileRecord& f = w.files[i];
     if (f.kind == dmt::FileKind::kConnection) {
+      if (f.connection.loopback) continue;  // it ends with the server
       actions_.put_out({OutputType::kClose, {}, value(f.connection.conn), 1, w.scheduler.clock});
     } else if (f.kind == dmt::FileKind::kListener) {
       actions_.put_out({OutputType::kUnlisten, {}, f.listener.port, 0, w.scheduler.clock});

@@ -39,9 +39,10 @@ int until_free(Turn& turn, std::uint64_t object, Attempt attempt) noexcept {
 template <typename Attempt>
 int until_free_or(Turn& turn, std::uint64_t object, clockid_t clock, const struct timespec* time,
                   Attempt attempt) noexcept {
+  if (!is_futex_clock(clock)) return EINVAL;
   int error = attempt();
   if (error != EBUSY) return error;
-  if (!is_deadline_clock(clock) || !is_valid(*time)) return EINVAL;
+  if (!is_valid(*time)) return EINVAL;
   const std::int64_t deadline = deadline_at(turn.w, clock, *time);
   int failures = 0;
   while (error == EBUSY) {

@@ -178,6 +178,7 @@ void start_image(bool after_exec) noexcept {
   dmt::ProcessRecord& p = turn.w.processes[self.process];
   p.pid = static_cast<std::uint32_t>(raw_syscall(SYS_getpid));
   p.group = static_cast<std::uint32_t>(raw_syscall(SYS_getpgid, 0));
+  p.session = static_cast<std::uint32_t>(raw_syscall(SYS_getsid, 0));
   turn.w.slots[self.slot].thread_id = self.thread_id;
   prepare_for_restores();
   publish_operation_names();

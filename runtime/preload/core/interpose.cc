@@ -99,26 +99,35 @@ asm(R"(
 
 #include "runtime/preload/core/interposed.def"
 
-// sigsetjmp returns twice, so its stub ends with a jump to the real one, which crane_note_jump
-// (wrap_jump.cc) returns; the caller's arguments and stack are as they were.
-asm(R"(
-  .pushsection .text
-  .globl __sigsetjmp
-  .type __sigsetjmp, @function
-  .balign 16
-__sigsetjmp:
-  endbr64
-  push %rdi
-  push %rsi
-  sub $8, %rsp
-  call crane_note_jump
-  add $8, %rsp
-  pop %rsi
-  pop %rdi
-  jmp *%rax
-  .size __sigsetjmp, . - __sigsetjmp
-  .popsection
-)");
+// sigsetjmp returns twice, and contexts are the callers', so their stubs end with a jump to the
+// real one, which the function that they call first returns (wrap_jump.cc); the caller's arguments
+// and stack are as they were.
+#define CRANE_JUMP_STUB(name, note) \
+  asm(".pushsection .text\n"        \
+      ".globl " name                \
+      "\n"                          \
+      ".type " name                 \
+      ", @function\n"               \
+      ".balign 16\n" name           \
+      ":\n"                         \
+      "endbr64\n"                   \
+      "push %rdi\n"                 \
+      "push %rsi\n"                 \
+      "sub $8, %rsp\n"              \
+      "call " note                  \
+      "\n"                          \
+      "add $8, %rsp\n"              \
+      "pop %rsi\n"                  \
+      "pop %rdi\n"                  \
+      "jmp *%rax\n"                 \
+      ".size " name ", . - " name   \
+      "\n"                          \
+      ".popsection\n")
+
+CRANE_JUMP_STUB("__sigsetjmp", "crane_note_jump");
+CRANE_JUMP_STUB("getcontext", "crane_note_context");
+CRANE_JUMP_STUB("setcontext", "crane_enter_context");
+CRANE_JUMP_STUB("swapcontext", "crane_swap_context");
 
 // dlsym looks at who calls it (RTLD_NEXT).  So where crane_look_up (wrap_dlsym.cc) has no answer,
 // the real one, which it returns as well, is jumped to: arguments, stack and caller are as they

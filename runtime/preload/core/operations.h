@@ -19,6 +19,7 @@ enum class Op : std::uint32_t {
   kExecDone,
   kSoftBarrier,
   kSection,
+  kStopped,
   kCount,
 };
 

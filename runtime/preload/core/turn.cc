@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/preload/core/turn.h"
 
+#include "dmt/base/assert.h"
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/real.h"
 
@@ -8,9 +9,18 @@ namespace crane {
 
 using dmt::WakeReason;
 
+void stand_still() noexcept {
+  while (dmt::is_stopped(*world, self.process)) {
+    dmt::wait(*world, own_slot(), dmt::continue_object(self.process), dmt::kNoDeadline,
+              static_cast<dmt::Operation>(Op::kStopped));
+    let_ending_thread_go();
+  }
+}
+
 void take_turn() noexcept {
   dmt::get_turn(*world, own_slot());
   let_ending_thread_go();
+  stand_still();
   if (self.home != 0) come_home();
 }
 
@@ -18,6 +28,7 @@ WakeReason wait_for_turn(std::uint64_t object, std::int64_t deadline_ns, Op op) 
   const WakeReason why =
       dmt::wait(*world, own_slot(), object, deadline_ns, static_cast<dmt::Operation>(op));
   let_ending_thread_go();
+  stand_still();
   return why;
 }
 
@@ -51,6 +62,7 @@ void Turn::take() noexcept {
 }
 
 void Turn::put() noexcept {
+  CRANE_ASSERT(!dmt::is_stopped(w, self.process));  // JOB-1
   held_ = false;
   self.clock_ns = w.scheduler.now_ns;
   dmt::note_caller(w, reinterpret_cast<std::uintptr_t>(self.caller));
@@ -77,6 +89,7 @@ WakeReason Turn::wait_lined_up(std::uint64_t object, std::int64_t deadline_ns) n
   const WakeReason why =
       dmt::wait_lined_up(w, own_slot(), object, deadline_ns, static_cast<dmt::Operation>(op_));
   let_ending_thread_go();
+  stand_still();
   return why;
 }
 

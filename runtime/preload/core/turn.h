@@ -29,6 +29,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "dmt/job_control.h"
 #include "dmt/scheduler.h"
 #include "runtime/preload/core/operations.h"
 #include "runtime/preload/threads/thread.h"
@@ -48,6 +49,8 @@ inline int fail(int error) noexcept {
 // dmt::get_turn and dmt::wait for the calling thread: every return with the turn is one of these.
 void take_turn() noexcept;
 dmt::WakeReason wait_for_turn(std::uint64_t object, std::int64_t deadline_ns, Op op) noexcept;
+// While the process is stopped its threads stand here, at a turn (JOB-1).  REQUIRES the turn.
+void stand_still() noexcept;
 
 class Turn {
  public:

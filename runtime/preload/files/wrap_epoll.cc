@@ -133,7 +133,7 @@ int epoll_pwait(int ep, struct epoll_event* e, int n, int ms, const sigset_t* ma
 int epoll_pwait2(int ep, struct epoll_event* e, int n, const struct timespec* t,
                  const sigset_t* mask) {
   Turn turn(Op::epoll_pwait2, Turn::kCancellationPoint);
-  if (t != nullptr && (!is_valid(*t) || t->tv_sec < 0)) return finish_int(turn, -EINVAL);
+  if (t != nullptr && !is_positive(*t)) return finish_int(turn, -EINVAL);
   std::int64_t deadline = dmt::kNoDeadline;
   if (t != nullptr) deadline = to_ns(*t) == 0 ? turn.now() : deadline_after(turn.w, to_ns(*t));
   return finish_int(turn, wait_masked(turn, ep, e, n, deadline, mask));

@@ -67,7 +67,7 @@ void read_timer(const dmt::Layout& w, const dmt::CounterState& c, struct itimers
 
 int set_timer(Turn& turn, std::uint32_t file, int flags, const struct itimerspec* v) noexcept {
   dmt::CounterState& c = turn.w.files[file].counter;
-  if (!is_valid(v->it_value) || !is_valid(v->it_interval)) return -EINVAL;
+  if (!is_positive(v->it_value) || !is_positive(v->it_interval)) return -EINVAL;
   c.count = 0;
   c.interval_ns = to_ns(v->it_interval);
   dmt::disarm_timer(turn.w, c.timer);

@@ -26,6 +26,15 @@ std::uint32_t without_aliases(std::uint32_t events) noexcept {
          ((events & POLLWRNORM) != 0 ? dmt::kOut : 0);
 }
 
+// A signalfd gives each thread what is pending for itself and for its process.
+dmt::Readiness level_for_caller(const dmt::Layout& w, std::uint32_t file) noexcept {
+  const FileRecord& f = w.files[file];
+  if (f.kind != FileKind::kSignalFd || f.port != self.process) return dmt::level_of(w, file);
+  const std::uint64_t pending =
+      w.slots[self.slot].pending_signals | w.processes[self.process].pending_signals;
+  return (pending & f.counter.signal_mask) != 0 ? dmt::kIn : 0;
+}
+
 short ready_events(const dmt::Layout& w, const struct pollfd& p) noexcept {
   if (p.fd < 0) return 0;
   const auto events = static_cast<std::uint32_t>(static_cast<unsigned short>(p.events));
@@ -34,7 +43,7 @@ short ready_events(const dmt::Layout& w, const struct pollfd& p) noexcept {
     if (!is_open(p.fd)) return POLLNVAL;
     return static_cast<short>(events & kNormal);  // regular files are always ready
   }
-  const std::uint32_t now = with_aliases(dmt::level_of(w, file));
+  const std::uint32_t now = with_aliases(level_for_caller(w, file));
   return static_cast<short>(now & (events | POLLERR | POLLHUP));
 }
 
@@ -191,7 +200,7 @@ int __poll_chk(struct pollfd* fds, nfds_t n, int ms, size_t) { return wrap::poll
 
 int ppoll(struct pollfd* fds, nfds_t n, const struct timespec* t, const sigset_t* mask) {
   Turn turn(Op::ppoll, Turn::kCancellationPoint);
-  if (t != nullptr && (!is_valid(*t) || t->tv_sec < 0)) return finish_int(turn, -EINVAL);
+  if (t != nullptr && !is_positive(*t)) return finish_int(turn, -EINVAL);
   const std::int64_t deadline = t == nullptr ? dmt::kNoDeadline : deadline_in(turn, to_ns(*t));
   return finish_int(turn, poll_masked(turn, fds, n, deadline, mask));
 }
@@ -217,7 +226,7 @@ int select(int n, fd_set* r, fd_set* w, fd_set* e, struct timeval* t) {
 int pselect(int n, fd_set* r, fd_set* w, fd_set* e, const struct timespec* t,
             const sigset_t* mask) {
   Turn turn(Op::pselect, Turn::kCancellationPoint);
-  if (t != nullptr && (!is_valid(*t) || t->tv_sec < 0)) return finish_int(turn, -EINVAL);
+  if (t != nullptr && !is_positive(*t)) return finish_int(turn, -EINVAL);
   const std::int64_t deadline = t == nullptr ? dmt::kNoDeadline : deadline_in(turn, to_ns(*t));
   return finish_int(turn, select_masked(turn, n, r, w, e, deadline, mask));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// System V semaphores and message queues, POSIX message queues: the kernel's objects, asked without
-// waiting; waiting is the schedule's (rule 3).
+// System V semaphores and message queues: the kernel's objects, asked without waiting; waiting is
+// the schedule's (rule 3).
 //
 // What must hold here:
 //  * Every success may be what somebody waits for: all that wait for the object try again, in the
@@ -16,7 +16,7 @@
 #include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/wrappers.h"
-#include "runtime/preload/files/fd.h"
+#include "runtime/preload/files/queue_wait.h"
 #include "runtime/preload/threads/semaphore_undo.h"
 
 namespace crane::wrap {
@@ -35,28 +35,6 @@ long finish(Turn& turn, long result, std::uint64_t object, bool wakes) noexcept 
   if (result >= 0) return result;
   errno = static_cast<int>(-result);
   return -1;
-}
-
-// Repeats `attempt` until it says something else than -`busy`, or may not wait.  A deadline that
-// passes is -`late`; an object that is gone when the wait is over is -EIDRM.
-template <typename Attempt>
-long until_done(Turn& turn, std::uint64_t object, int busy, bool may_wait, std::int64_t deadline,
-                int late, Attempt attempt) noexcept {
-  bool waited = false;
-  for (;;) {
-    const long result = attempt();
-    if (result == -EINVAL && waited) return -EIDRM;
-    if (result != -busy || !may_wait) return result;
-    switch (turn.wait(object, deadline)) {
-      case dmt::WakeReason::kTimeout:
-        return -late;
-      case dmt::WakeReason::kInterrupted:
-        if (!turn.interrupted(kNeverRestarts)) return -EINTR;
-        break;
-      case dmt::WakeReason::kSignalled:
-        waited = true;
-    }
-  }
 }
 
 // Whether the first of the operations that cannot be done now is one that waits.  REQUIRES that one
@@ -123,7 +101,7 @@ long operate(Op op, int id, const struct sembuf* ops, std::size_t n,
   if (n == 0 || n > kOperationsMax) return finish(turn, n == 0 ? -EINVAL : -E2BIG, object, false);
   std::int64_t deadline = dmt::kNoDeadline;
   if (time != nullptr) {
-    if (!is_valid(*time)) return finish(turn, -EINVAL, object, false);
+    if (!is_positive(*time)) return finish(turn, -EINVAL, object, false);
     deadline = deadline_after(turn.w, to_ns(*time));
   }
   struct sembuf now[kOperationsMax];
@@ -137,14 +115,17 @@ long operate(Op op, int id, const struct sembuf* ops, std::size_t n,
   const auto attempt = [&] { return raw_syscall(SYS_semtimedop, id, now, n, nullptr); };
   long result = attempt();
   if (result == -EAGAIN && first_waits(id, ops, n)) {
-    result = until_done(turn, object, EAGAIN, true, deadline, EAGAIN, attempt);
+    result = until_done(turn, object, {EAGAIN, EAGAIN, deadline}, attempt);
   }
   for (std::size_t i = 0; result >= 0 && i < n; ++i) note_undo(turn.w, id, ops[i]);
   return finish(turn, result, object, changes);
 }
 
-std::int64_t deadline_of(const Turn& turn, const struct timespec* at) noexcept {
-  return at == nullptr ? dmt::kNoDeadline : deadline_at(turn.w, CLOCK_REALTIME, *at);
+// System V: handlers always end the wait.
+QueueWait waits_for(int busy, int flags) noexcept {
+  QueueWait wait{busy, 0, dmt::kNoDeadline};
+  wait.may_wait = (flags & IPC_NOWAIT) == 0;
+  return wait;
 }
 
 // The kernel counts what it makes: its numbers are the same on every replica when all is made at
@@ -156,9 +137,6 @@ int make_at_turn(Op op, Call call) noexcept {
   turn.result(made < 0 ? errno : 0);
   return made;
 }
-
-// The kernel's time-out that has passed: it does what can be done now.
-constexpr struct timespec kNow = {0, 0};
 
 }  // namespace
 
@@ -191,18 +169,18 @@ int semctl(int id, int number, int command, long argument) {
 int msgsnd(int id, const void* message, size_t n, int flags) {
   Turn turn(Op::msgsnd, Turn::kCancellationPoint);
   const std::uint64_t object = object_of_id(kMessages, id);
-  const long result =
-      until_done(turn, object, EAGAIN, (flags & IPC_NOWAIT) == 0, dmt::kNoDeadline, 0,
-                 [&] { return raw_syscall(SYS_msgsnd, id, message, n, flags | IPC_NOWAIT); });
+  const long result = until_done(turn, object, waits_for(EAGAIN, flags), [&] {
+    return raw_syscall(SYS_msgsnd, id, message, n, flags | IPC_NOWAIT);
+  });
   return static_cast<int>(finish(turn, result, object, true));
 }
 
 ssize_t msgrcv(int id, void* message, size_t n, long type, int flags) {
   Turn turn(Op::msgrcv, Turn::kCancellationPoint);
   const std::uint64_t object = object_of_id(kMessages, id);
-  const long result =
-      until_done(turn, object, ENOMSG, (flags & IPC_NOWAIT) == 0, dmt::kNoDeadline, 0,
-                 [&] { return raw_syscall(SYS_msgrcv, id, message, n, type, flags | IPC_NOWAIT); });
+  const long result = until_done(turn, object, waits_for(ENOMSG, flags), [&] {
+    return raw_syscall(SYS_msgrcv, id, message, n, type, flags | IPC_NOWAIT);
+  });
   return finish(turn, result, object, true);
 }
 
@@ -211,53 +189,6 @@ int msgctl(int id, int command, struct msqid_ds* data) {
   const long result = raw_syscall(SYS_msgctl, id, command, data);
   const bool wakes = command == IPC_RMID || command == IPC_SET;
   return static_cast<int>(finish(turn, result, object_of_id(kMessages, id), wakes));
-}
-
-// --- POSIX message queues: O_NONBLOCK is the kernel's EAGAIN, a time-out of its own is ours ------
-
-mqd_t mq_open(const char* path, int flags, mode_t mode, struct mq_attr* attributes) {
-  Turn turn(Op::mq_open);
-  const mqd_t q = real::mq_open(path, flags, mode, attributes);
-  return finish_int(turn, q < 0 ? -errno : bind_plain(turn, q));
-}
-mqd_t __mq_open_2(const char* path, int flags) { return wrap::mq_open(path, flags, 0, nullptr); }
-int mq_close(mqd_t q) { return wrap::close(q); }
-int mq_unlink(const char* path) {
-  return at_turn(Op::mq_unlink, [=] { return real::mq_unlink(path); });
-}
-
-int mq_timedsend(mqd_t q, const char* message, size_t n, unsigned priority,
-                 const struct timespec* at) {
-  Turn turn(Op::mq_timedsend, Turn::kCancellationPoint);
-  const std::uint64_t object = object_of_id(identity_of_file(turn, q), 0);
-  const long result =
-      until_done(turn, object, ETIMEDOUT, true, deadline_of(turn, at), ETIMEDOUT,
-                 [&] { return raw_syscall(SYS_mq_timedsend, q, message, n, priority, &kNow); });
-  return static_cast<int>(finish(turn, result, object, true));
-}
-
-int mq_send(mqd_t q, const char* message, size_t n, unsigned priority) {
-  return wrap::mq_timedsend(q, message, n, priority, nullptr);
-}
-
-ssize_t mq_timedreceive(mqd_t q, char* message, size_t n, unsigned* priority,
-                        const struct timespec* at) {
-  Turn turn(Op::mq_timedreceive, Turn::kCancellationPoint);
-  const std::uint64_t object = object_of_id(identity_of_file(turn, q), 0);
-  const long result =
-      until_done(turn, object, ETIMEDOUT, true, deadline_of(turn, at), ETIMEDOUT,
-                 [&] { return raw_syscall(SYS_mq_timedreceive, q, message, n, priority, &kNow); });
-  return finish(turn, result, object, true);
-}
-
-ssize_t mq_receive(mqd_t q, char* message, size_t n, unsigned* priority) {
-  return wrap::mq_timedreceive(q, message, n, priority, nullptr);
-}
-
-int mq_notify(mqd_t, const struct sigevent*) {
-  static bool said = false;
-  if (first_time(said)) Message() << "mq_notify: the kernel would signal at no turn; it fails";
-  return fail(ENOSYS);
 }
 
 }  // namespace crane::wrap

@@ -19,10 +19,11 @@ extern char** environ;
 namespace crane {
 namespace {
 
-struct Ended {
+struct Told {
   int error = 0;  // 0, ECHILD or EINTR
-  pid_t pid = 0;  // 0 = none has ended (WNOHANG)
+  pid_t pid = 0;  // 0 = nothing to tell of any (WNOHANG)
   std::int32_t status = 0;
+  unsigned event = 0;  // a dmt::ChildEvent
 };
 
 // The zombie's kernel half follows at once; it needs nobody's turn (D12).
@@ -31,22 +32,25 @@ void await_kernel(std::uint32_t pid) noexcept {
   }
 }
 
-Ended await_child(Op op, pid_t which, int options) noexcept {
+Told await_child(Op op, pid_t which, unsigned events, int options) noexcept {
   Turn turn(op, Turn::kCancellationPoint);
-  Ended ended;
+  Told told;
   for (;;) {
-    const dmt::WaitChoice choice = dmt::find_zombie(turn.w, self.process, which);
-    if (choice.zombie != dmt::kNoProcess) {
-      const dmt::ProcessRecord& child = turn.w.processes[choice.zombie];
-      ended.pid = static_cast<pid_t>(child.pid);
-      ended.status = child.wait_status;
+    const dmt::WaitChoice choice = dmt::find_child(turn.w, self.process, which, events);
+    if (choice.child != dmt::kNoProcess) {
+      const dmt::ProcessRecord& child = turn.w.processes[choice.child];
+      told = {0, static_cast<pid_t>(child.pid), choice.status, choice.event};
       if ((options & WNOWAIT) != 0) break;
+      if (choice.event != dmt::kChildEnded) {
+        dmt::take_stop_event(turn.w, choice.child);
+        break;
+      }
       await_kernel(child.pid);
-      dmt::reap_process(turn.w, choice.zombie);
+      dmt::reap_process(turn.w, choice.child);
       break;
     }
     if (!choice.exists) {
-      ended.error = ECHILD;
+      told.error = ECHILD;
       break;
     }
     if ((options & WNOHANG) != 0) {
@@ -55,28 +59,49 @@ Ended await_child(Op op, pid_t which, int options) noexcept {
     }
     const dmt::WakeReason why = turn.wait(dmt::child_object(self.process));
     if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(kRestarts)) {
-      ended.error = EINTR;
+      told.error = EINTR;
       break;
     }
   }
-  turn.result(static_cast<std::int64_t>(ended.error != 0 ? -ended.error : ended.status));
-  return ended;
+  turn.result(static_cast<std::int64_t>(told.error != 0 ? -told.error : told.status));
+  return told;
 }
 
-pid_t answer(const Ended& ended, int* status, struct rusage* usage) noexcept {
-  if (ended.error != 0) {
-    errno = ended.error;
+pid_t answer(const Told& told, int* status, struct rusage* usage) noexcept {
+  if (told.error != 0) {
+    errno = told.error;
     return -1;
   }
-  if (ended.pid != 0 && status != nullptr) *status = ended.status;
+  if (told.pid != 0 && status != nullptr) *status = told.status;
   if (usage != nullptr) std::memset(usage, 0, sizeof *usage);
-  return ended.pid;
+  return told.pid;
+}
+
+// si_code and si_status.
+void describe_child(const Told& told, siginfo_t& info) noexcept {
+  const int status = told.status;
+  switch (told.event) {
+    case dmt::kChildStopped:
+      info.si_code = CLD_STOPPED;
+      info.si_status = WSTOPSIG(status);
+      return;
+    case dmt::kChildContinued:
+      info.si_code = CLD_CONTINUED;
+      info.si_status = SIGCONT;
+      return;
+    default:
+      info.si_code = WIFSIGNALED(status) ? CLD_KILLED : CLD_EXITED;
+      info.si_status = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+  }
 }
 
 pid_t wait_by_number(Op op, pid_t which, int* status, int options, struct rusage* r) noexcept {
   constexpr int kKnown = WNOHANG | WUNTRACED | WCONTINUED | __WNOTHREAD | __WCLONE | __WALL;
   if ((options & ~kKnown) != 0) return fail(EINVAL);
-  return answer(await_child(op, which, options & WNOHANG), status, r);
+  unsigned events = dmt::kChildEnded;
+  if ((options & WUNTRACED) != 0) events |= dmt::kChildStopped;
+  if ((options & WCONTINUED) != 0) events |= dmt::kChildContinued;
+  return answer(await_child(op, which, events, options & WNOHANG), status, r);
 }
 
 char shell_path[] = "/bin/sh";
@@ -241,7 +266,9 @@ Opened* claim_opened() noexcept {
 
 namespace wrap {
 
-pid_t wait(int* status) { return answer(await_child(Op::wait, -1, 0), status, nullptr); }
+pid_t wait(int* status) {
+  return answer(await_child(Op::wait, -1, dmt::kChildEnded, 0), status, nullptr);
+}
 
 pid_t waitpid(pid_t p, int* status, int options) {
   return wait_by_number(Op::waitpid, p, status, options, nullptr);
@@ -263,16 +290,18 @@ int waitid(idtype_t t, id_t id, siginfo_t* info, int options) {
   constexpr int kKnown = kKinds | WNOHANG | WNOWAIT | __WNOTHREAD | __WCLONE | __WALL;
   const bool bad = (options & ~kKnown) != 0 || (options & kKinds) == 0;
   if (bad || (t != P_PID && t != P_PGID && t != P_ALL)) return fail(EINVAL);
-  const Ended ended = await_child(Op::waitid, which, options);
-  if (ended.error != 0) return fail(ended.error);
+  unsigned events = 0;
+  if ((options & WEXITED) != 0) events |= dmt::kChildEnded;
+  if ((options & WSTOPPED) != 0) events |= dmt::kChildStopped;
+  if ((options & WCONTINUED) != 0) events |= dmt::kChildContinued;
+  const Told told = await_child(Op::waitid, which, events, options);
+  if (told.error != 0) return fail(told.error);
   if (info == nullptr) return 0;
   std::memset(info, 0, sizeof *info);
-  if (ended.pid == 0) return 0;
-  const int signo = ended.status & 0x7f;
+  if (told.pid == 0) return 0;
   info->si_signo = SIGCHLD;
-  info->si_code = signo != 0 ? CLD_KILLED : CLD_EXITED;
-  info->si_pid = ended.pid;
-  info->si_status = signo != 0 ? signo : (ended.status >> 8) & 0xff;
+  info->si_pid = told.pid;
+  describe_child(told, *info);
   return 0;
 }
 
@@ -298,7 +327,10 @@ int setpgrp() { return wrap::setpgid(0, 0); }
 pid_t setsid() {
   Turn turn(Op::setsid);
   const pid_t result = real::setsid();
-  if (result >= 0) turn.w.processes[self.process].group = static_cast<std::uint32_t>(result);
+  if (result >= 0) {
+    dmt::ProcessRecord& record = turn.w.processes[self.process];
+    record.group = record.session = static_cast<std::uint32_t>(result);
+  }
   turn.result(static_cast<std::int64_t>(result < 0 ? -1 : 0));
   return result;
 }

@@ -29,6 +29,13 @@ inline sigset_t set_of(std::uint64_t bits) noexcept {
 }
 inline std::uint64_t bit_of(int signo) noexcept { return 1ull << (signo - 1); }
 
+inline constexpr int kSignals = 64;
+inline constexpr int kFirstRealTime = 34;
+// Signals 32 and 33 are libc's own.
+inline bool is_valid_signal(int s) noexcept {
+  return s >= 1 && s <= kSignals && (s < 32 || s >= kFirstRealTime);
+}
+
 inline std::uint64_t value_of(const union sigval& v) noexcept {
   return reinterpret_cast<std::uintptr_t>(v.sival_ptr);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jumps out of signal handlers: siglongjmp restores the virtual mask that sigsetjmp saw (the
-// kernel's never changes).  It is kept in libc's own buffer, in words that the kernel's mask leaves
-// free.
+// Jumps: siglongjmp and setcontext restore the virtual mask that sigsetjmp and getcontext saw (the
+// kernel's never changes).  It is kept in libc's own buffers, in words that the kernel's mask
+// leaves free.
 #include <bit>
 
 #include "runtime/preload/core/inside.h"
@@ -55,6 +55,59 @@ extern "C" __attribute__((visibility("hidden"), used)) void* crane_note_jump(
     e->__saved_mask.__val[kMarkAt] = mark_of(e);
   }
   return reinterpret_cast<void*>(real::__sigsetjmp);
+}
+
+// --- contexts  -----------------------------------------------------------------------------------
+
+namespace {
+
+// Words of the context's mask that the kernel, which knows 64 signals, leaves alone.
+constexpr int kContextMaskAt = 1, kContextMarkAt = 2;
+
+unsigned long mark_of(const ucontext_t* c) noexcept {
+  return kMark ^ reinterpret_cast<unsigned long>(c);
+}
+
+void note_mask(ucontext_t* c) noexcept {
+  if (self.slot == dmt::kNone) return;
+  c->uc_sigmask.__val[kContextMaskAt] = world->slots[self.slot].blocked_signals;
+  c->uc_sigmask.__val[kContextMarkAt] = mark_of(c);
+}
+
+// The mask of the context becomes the thread's, with what the program has added to it since.
+void take_mask(ucontext_t* c) noexcept {
+  if (self.slot == dmt::kNone || c->uc_sigmask.__val[kContextMarkAt] != mark_of(c)) return;
+  c->uc_sigmask.__val[kContextMaskAt] |= c->uc_sigmask.__val[0];
+  c->uc_sigmask.__val[0] = 0;  // the kernel's, which blocks nothing
+  if (InsideCrane::inside()) return;
+  const InsideCrane inside;
+  Turn turn(Op::setcontext);
+  exchange_mask(turn.w, c->uc_sigmask.__val[kContextMaskAt]);
+}
+
+}  // namespace
+
+// Called by the assembly stubs, as crane_note_jump.
+extern "C" __attribute__((visibility("hidden"), used)) void* crane_note_context(
+    ucontext_t* c) noexcept {
+  if (real::getcontext == nullptr) real::init();
+  note_mask(c);
+  return reinterpret_cast<void*>(real::getcontext);
+}
+
+extern "C" __attribute__((visibility("hidden"), used)) void* crane_enter_context(
+    ucontext_t* c) noexcept {
+  if (real::setcontext == nullptr) real::init();
+  take_mask(c);
+  return reinterpret_cast<void*>(real::setcontext);
+}
+
+extern "C" __attribute__((visibility("hidden"), used)) void* crane_swap_context(
+    ucontext_t* c, ucontext_t* next) noexcept {
+  if (real::swapcontext == nullptr) real::init();
+  note_mask(c);
+  take_mask(next);
+  return reinterpret_cast<void*>(real::swapcontext);
 }
 
 namespace wrap {

@@ -25,20 +25,14 @@
 namespace crane {
 namespace {
 
-constexpr int kSignals = 64;
 constexpr std::uint64_t kNeverBlocked = (1ull << (SIGKILL - 1)) | (1ull << (SIGSTOP - 1));
 constexpr int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
 
 // The process' own; changed only while holding the turn, copied by fork.
 struct sigaction actions[kSignals + 1];
 
-bool is_valid_signal(int s) noexcept { return s >= 1 && s <= kSignals; }
-
 bool is_ignored_by_default(int s) noexcept {
   return s == SIGCHLD || s == SIGURG || s == SIGWINCH || s == SIGCONT;
-}
-bool is_stop(int s) noexcept {
-  return s == SIGSTOP || s == SIGTSTP || s == SIGTTIN || s == SIGTTOU;
 }
 
 dmt::Disposition disposition_of(const struct sigaction& a) noexcept {
@@ -63,9 +57,9 @@ std::uint64_t mask_in_handler(const struct sigaction& action, int signo,
 
 void take_default_action(int signo) noexcept {
   if (is_ignored_by_default(signo)) return;
-  if (is_stop(signo)) {
-    Message() << "signal " << signo << " would stop the process: ignored (not supported)";
-    return;
+  if (dmt::is_stop_signal(signo)) {
+    dmt::stop_process(*world, self.process, signo);
+    return stand_still();
   }
   end_now(status_of_signal(signo));
 }
@@ -87,6 +81,9 @@ void deliver(dmt::Layout& w, int signo, const dmt::SignalInfo& sent, Handlers& r
   } else if (ran == Handlers::kNoneRan) {
     ran = Handlers::kAllRestart;
   }
+  // As Linux, which makes the frames of all before the first runs: the last one's handler is first.
+  dmt::SignalInfo next;
+  while (const int above = dmt::take_signal(w, own_slot(), next)) deliver(w, above, next, ran);
   constexpr auto kOp = static_cast<dmt::Operation>(Op::kSignalDelivery);
   self.clock_ns = w.scheduler.now_ns;
   dmt::put_turn(w, own_slot(), kOp, static_cast<std::uint64_t>(signo), false);
@@ -97,7 +94,7 @@ void deliver(dmt::Layout& w, int signo, const dmt::SignalInfo& sent, Handlers& r
   context.uc_stack = self.stacks.alternate;
   signal_stack::call_handler(action, signo, &info, &context);
   take_turn();
-  slot.blocked_signals = saved;
+  slot.blocked_signals = bits_of(context.uc_sigmask) & ~kNeverBlocked;  // it may have changed it
 }
 
 }  // namespace
@@ -151,6 +148,7 @@ void reset_handlers_for_exec() noexcept {
     }
     if (p.dispositions[s] == dmt::Disposition::kIgnore) actions[s].sa_handler = SIG_IGN;
   }
+  p.no_child_stop = p.no_child_wait = false;
 }
 
 std::uint64_t exchange_mask(dmt::Layout& w, std::uint64_t mask) noexcept {
@@ -272,6 +270,7 @@ int set_action(Op op, int s, const struct sigaction* a, struct sigaction* old) n
   const struct sigaction before = actions[s];
   if (a != nullptr) {
     actions[s] = *a;
+    actions[s].sa_mask = set_of(bits_of(a->sa_mask) & ~kNeverBlocked);
     dmt::ProcessRecord& p = turn.w.processes[self.process];
     p.dispositions[s] = disposition_of(*a);
     const bool drops =
@@ -279,7 +278,10 @@ int set_action(Op op, int s, const struct sigaction* a, struct sigaction* old) n
         (p.dispositions[s] == dmt::Disposition::kDefault && is_ignored_by_default(s));
     // A parent that ignores SIGCHLD never waits: then the kernel has to forget its children too.
     if (s == SIGCHLD) {
+      p.no_child_stop = (a->sa_flags & SA_NOCLDSTOP) != 0;
+      p.no_child_wait = (a->sa_flags & SA_NOCLDWAIT) != 0;
       struct sigaction kernel {};
+      kernel.sa_flags = a->sa_flags & SA_NOCLDWAIT;
       kernel.sa_handler = p.dispositions[s] == dmt::Disposition::kIgnore ? SIG_IGN : SIG_DFL;
       real::sigaction(SIGCHLD, &kernel, nullptr);
     }
@@ -444,7 +446,7 @@ int await_signal(Op op, const sigset_t* set, const struct timespec* t, bool rest
   const std::uint64_t wanted = bits_of(*set) & ~kNeverBlocked;
   std::int64_t deadline = dmt::kNoDeadline;
   if (t != nullptr) {
-    if (!is_valid(*t)) return -EINVAL;
+    if (!is_positive(*t)) return -EINVAL;
     deadline = deadline_after(turn.w, to_ns(*t));
   }
   for (;;) {
@@ -454,7 +456,8 @@ int await_signal(Op op, const sigset_t* set, const struct timespec* t, bool rest
     }
     const dmt::WakeReason why = turn.wait(dmt::signal_object(self.process), deadline);
     if (why == dmt::WakeReason::kTimeout) return -EAGAIN;
-    if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(kRestarts) && !restarts) {
+    // Any handler ends sigtimedwait and sigwaitinfo, and sigwait begins again.
+    if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(kNeverRestarts) && !restarts) {
       return -EINTR;
     }
   }
@@ -464,6 +467,7 @@ int await_and_tell(Op op, const sigset_t* set, siginfo_t* info, const struct tim
   dmt::SignalInfo sent{};
   const int result = await_signal(op, set, t, false, sent);
   if (result < 0) return fail(-result);
+  if (sent.code == SI_TKILL) sent.code = SI_USER;  // as libc tells it
   if (info != nullptr) fill_siginfo(*info, result, sent);
   return result;
 }
@@ -490,93 +494,9 @@ int sigwaitinfo(const sigset_t* set, siginfo_t* info) {
 
 }  // namespace wrap
 
-// --- sending  ------------------------------------------------------------------------------------
-
-namespace {
-
-// An error number.
-int send(dmt::Layout& w, std::uint16_t process, int s, const dmt::SignalInfo& info) noexcept {
-  if (process != self.process && !may_signal(w.processes[process].pid, s)) return EPERM;
-  return s == 0 || dmt::send_signal(w, process, s, info) ? 0 : EAGAIN;
-}
-
-// kill()'s choice; an error number.
-int send_to(dmt::Layout& w, pid_t p, int s, const dmt::SignalInfo& info) noexcept {
-  if (s < 0 || s > kSignals) return EINVAL;
-  if (p > 0) {
-    const std::uint16_t process = dmt::find_process(w, static_cast<std::uint32_t>(p));
-    if (process == dmt::kNoProcess) return ESRCH;
-    return send(w, process, s, info);
-  }
-  const std::uint32_t own_group = w.processes[self.process].group;
-  const std::uint32_t group = p == 0 ? own_group : static_cast<std::uint32_t>(-p);
-  bool found = false, permitted = false;
-  for (std::uint16_t i = 1; i < dmt::kProcessesMax; ++i) {
-    const dmt::ProcessRecord& record = w.processes[i];
-    if (record.state == dmt::ProcessState::kFree) continue;
-    const bool everybody = p == -1 && i != self.process && i != dmt::kMainProcess;
-    if (!everybody && (p == -1 || record.group != group)) continue;
-    found = true;
-    permitted = send(w, i, s, info) != EPERM || permitted;
-  }
-  return permitted ? 0 : found ? EPERM : ESRCH;
-}
-
-int send_and_answer(Op op, pid_t p, int s, int code = SI_USER, std::uint64_t value = 0) noexcept {
-  Turn turn(op);
-  const int error = send_to(turn.w, p, s, sent_by_this_process(code, value));
-  turn.result(error);
-  return error == 0 ? 0 : fail(error);
-}
-
-}  // namespace
+// --- the end by a signal of one's own  -----------------------------------------------------------
 
 namespace wrap {
-
-int kill(pid_t p, int s) { return send_and_answer(Op::kill, p, s); }
-
-int killpg(pid_t p, int s) {
-  if (p < 0) return fail(EINVAL);
-  return send_and_answer(Op::killpg, -p, s);
-}
-
-int sigqueue(pid_t p, int s, const union sigval v) {
-  if (p <= 0) return fail(EINVAL);
-  return send_and_answer(Op::sigqueue, p, s, SI_QUEUE, value_of(v));
-}
-
-int tgkill(pid_t p, pid_t t, int s) {
-  if (s < 0 || s > kSignals) return fail(EINVAL);
-  Turn turn(Op::tgkill);
-  const std::uint16_t process = dmt::find_process(turn.w, static_cast<std::uint32_t>(p));
-  for (std::uint16_t i = 1; i < turn.w.scheduler.slots_used; ++i) {
-    const dmt::SlotRecord& slot = turn.w.slots[i];
-    if (!dmt::is_alive(slot) || slot.process != process ||
-        slot.thread_id != static_cast<std::uint32_t>(t)) {
-      continue;
-    }
-    if (process != self.process && !may_signal(turn.w.processes[process].pid, s)) {
-      return fail(EPERM);
-    }
-    if (s != 0) {
-      dmt::send_signal_to_slot(turn.w, Slot{i}, s, sent_by_this_process(SI_TKILL, 0));
-    }
-    return 0;
-  }
-  return fail(ESRCH);
-}
-
-int raise(int s) {
-  if (s < 0 || s > kSignals) return fail(EINVAL);
-  Turn turn(Op::raise);
-  if (s != 0) {
-    dmt::send_signal_to_slot(turn.w, own_slot(), s, sent_by_this_process(SI_TKILL, 0));
-  }
-  turn.result(s);
-  return 0;
-}
-
-int gsignal(int s) { return wrap::raise(s); }
 
 void abort() {
   {

@@ -7,6 +7,7 @@
 
 #include "dmt/base/log.h"
 #include "dmt/connections.h"
+#include "runtime/preload/sockets/addresses.h"
 #include "runtime/preload/sockets/interfaces.h"
 #include "runtime/preload/sockets/unreachable.h"
 #include "runtime/preload/sockets/vsock.h"
@@ -20,33 +21,22 @@ dmt::DatagramState& state(dmt::Layout& w, std::uint32_t file) noexcept {
   return w.files[file].datagram;
 }
 
-constexpr std::uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-// As the segment has addresses (DMT-U2), and as a socket of `domain` shows them.
-void unmap(VirtualAddress& a) noexcept {
-  if (a.family != AF_INET6 || std::memcmp(a.ip, kMapped, sizeof kMapped) != 0) return;
-  std::memmove(a.ip, a.ip + 12, 4);
-  std::memset(a.ip + 4, 0, 12);
-  a.family = AF_INET;
-  a.scope = 0;
-}
+// As a socket of `domain` shows the addresses of the segment (DMT-U2).
 VirtualAddress shown(VirtualAddress a, int domain) noexcept {
-  if (domain != AF_INET6) return a;
-  if (a.family == AF_INET) {
-    std::memcpy(a.ip + 12, a.ip, 4);
-    std::memcpy(a.ip, kMapped, sizeof kMapped);
+  if (domain == AF_INET6) {
+    addresses::map_to_ipv6(a);
+    a.family = AF_INET6;
   }
-  a.family = AF_INET6;
   return a;
 }
 
 // An address that a socket of `f`'s family may name.
 int address_for(const FileRecord& f, const struct sockaddr* a, socklen_t n,
                 VirtualAddress& out) noexcept {
-  const int error = vsock::from_sockaddr(a, n, out);
+  const int error = addresses::from_sockaddr(a, n, out);
   if (error < 0) return error;
   if (out.family != f.port) return -EAFNOSUPPORT;
-  unmap(out);
+  addresses::unmap(out);
   return f.port == AF_INET6 && out.family == AF_INET && f.datagram.only_v6 ? -ENETUNREACH : 0;
 }
 
@@ -66,13 +56,6 @@ VirtualAddress source(const dmt::DatagramState& d, const VirtualAddress& to) noe
   VirtualAddress from = dmt::is_wildcard(d.bound) ? interfaces::source_for(to) : d.bound;
   from.port = d.bound.port;
   return from;
-}
-
-// What is sent to the wildcard goes to this host, as Linux has it.
-void name_this_host(VirtualAddress& to) noexcept {
-  if (!dmt::is_wildcard(to)) return;
-  if (to.family == AF_INET) std::memcpy(to.ip, interfaces::kLoopback.data(), 4);
-  if (to.family == AF_INET6) to.ip[15] = 1;
 }
 
 int take_error(dmt::Layout& w, std::uint32_t file) noexcept {
@@ -215,7 +198,7 @@ int connect(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t 
   VirtualAddress to;
   int error = address_for(turn.w.files[file], a, n, to);
   if (error < 0) return error;
-  name_this_host(to);
+  interfaces::name_this_host(to);
   if (to.family == AF_INET6 && !interfaces::is_own(to) && !interfaces::is_multicast(to)) {
     return -ENETUNREACH;
   }
@@ -242,7 +225,7 @@ int name(std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* n) noe
   if (of_peer && address.family == 0) return -ENOTCONN;
   VirtualAddress out = shown(address, f.port);
   out.family = f.port;
-  vsock::to_sockaddr(out, a, n);
+  addresses::to_sockaddr(out, a, n);
   return 0;
 }
 
@@ -275,7 +258,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int fl
   }
   if (m.msg_name != nullptr) {
     const VirtualAddress from = shown(header.from, turn.w.files[file].port);
-    vsock::to_sockaddr(from, static_cast<struct sockaddr*>(m.msg_name), &m.msg_namelen);
+    addresses::to_sockaddr(from, static_cast<struct sockaddr*>(m.msg_name), &m.msg_namelen);
   }
   if (done < header.size) m.msg_flags |= MSG_TRUNC;
   if ((flags & MSG_PEEK) == 0) dmt::take_datagram(turn.w, file);
@@ -303,7 +286,7 @@ ssize_t send(Turn& turn, std::uint32_t file, const struct msghdr& m, int flags) 
   }
   const int pending = take_error(turn.w, file);
   if (pending != 0) return -pending;
-  name_this_host(to);
+  interfaces::name_this_host(to);
   int allowed = 0;
   socklen_t n = sizeof allowed;
   vsock::get_option(file, SOL_SOCKET, SO_BROADCAST, &allowed, &n);

@@ -23,6 +23,8 @@ bool is_loopback(const VirtualAddress& a) noexcept;
 bool is_own(const VirtualAddress& a) noexcept;
 bool is_multicast(const VirtualAddress& a) noexcept;
 bool is_broadcast(const VirtualAddress& a) noexcept;
+// What is sent to the wildcard goes to this host, as Linux has it.
+void name_this_host(VirtualAddress& to) noexcept;
 // The address that speaks to `to` when a socket has none of its own; port 0.
 VirtualAddress source_for(const VirtualAddress& to) noexcept;
 

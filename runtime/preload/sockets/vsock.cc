@@ -7,6 +7,8 @@
 
 #include "dmt/base/log.h"
 #include "dmt/connections.h"
+#include "dmt/loopback.h"
+#include "runtime/preload/sockets/addresses.h"
 #include "runtime/preload/time/vtime.h"
 
 namespace crane::vsock {
@@ -15,18 +17,23 @@ namespace {
 // Small vectors leave as one record of the output ring.
 constexpr std::size_t kGatherMax = 16 * 1024;
 
-constexpr std::uint16_t kFirstFreePort = 32768;  // ports for bind(0) are handed out from here
-
 dmt::ConnectionState& connection(dmt::Layout& w, std::uint32_t file) noexcept {
   return w.files[file].connection;
+}
+
+// Reset, or between two sockets of the server and ended from both sides.
+bool is_over(const dmt::ConnectionState& c) noexcept {
+  return c.reset || (c.loopback && c.fin_received && c.shut_write);
 }
 
 bool at_end(const dmt::ConnectionState& c) noexcept { return c.fin_received || c.shut_read; }
 
 // The error of a reset connection is told once, then it is at its end.
-int take_error(dmt::ConnectionState& c) noexcept {
+int take_error(dmt::Layout& w, std::uint32_t file) noexcept {
+  dmt::ConnectionState& c = connection(w, file);
   const int error = c.socket_error;
   c.socket_error = 0;
+  if (error != 0) dmt::refresh_readiness(w, file, false);
   return error;
 }
 
@@ -79,34 +86,25 @@ std::size_t put(dmt::Layout& w, std::uint32_t file, Cursor& cursor, const Buffer
   return done;
 }
 
-ssize_t broken_pipe(Turn& turn, dmt::ConnectionState& c, int flags) noexcept {
-  int error = take_error(c);
+ssize_t broken_pipe(Turn& turn, std::uint32_t file, int flags) noexcept {
+  int error = take_error(turn.w, file);
   if (error == 0) error = EPIPE;
   if (error == EPIPE && (flags & MSG_NOSIGNAL) == 0) raise_virtually(turn, SIGPIPE);
   return -error;
 }
 
-bool port_in_use(const dmt::Layout& w, std::uint16_t port) noexcept {
-  for (std::uint32_t f = 1; f <= w.scheduler.files_used; ++f) {
-    const FileRecord& file = w.files[f];
-    const bool bound = file.kind == FileKind::kSocket || file.kind == FileKind::kListener;
-    if (bound && file.listener.bound.port == port) return true;
-  }
-  return false;
+// A socket of IPv6 shows IPv4 addresses mapped.
+void show_as(std::uint16_t domain, dmt::ConnectionState& c) noexcept {
+  if (domain != AF_INET6) return;
+  addresses::map_to_ipv6(c.peer);
+  addresses::map_to_ipv6(c.local);
 }
 
-std::uint16_t free_port(const dmt::Layout& w) noexcept {
-  std::uint16_t port = kFirstFreePort;
-  while (port != 0 && port_in_use(w, port)) ++port;
-  return port;
-}
-
-void map_to_ipv6(VirtualAddress& a) noexcept {
-  if (a.family != AF_INET) return;
-  std::uint8_t mapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  std::memcpy(mapped + 12, a.ip, 4);
-  std::memcpy(a.ip, mapped, sizeof mapped);
-  a.family = AF_INET6;
+void set_bound(FileRecord& f, std::uint32_t file, const VirtualAddress& address) noexcept {
+  f.listener.bound = address;
+  f.listener.any_address = static_cast<std::uint16_t>(
+      (dmt::is_wildcard(address) ? dmt::kWildcardAddress : 0) |
+      (reuses_port(file) ? dmt::kReusesPort : 0) | (is_only_ipv6(file) ? dmt::kOnlyIpv6 : 0));
 }
 
 // shutdown() of a listener: it is a bound socket again, and who waits in accept gets EINVAL.
@@ -137,52 +135,6 @@ int await_port(Turn& turn, std::uint32_t file) noexcept {
 
 }  // namespace
 
-// --- addresses -----------------------------------------------------------------------------------
-
-int from_sockaddr(const struct sockaddr* address, socklen_t size, VirtualAddress& out) noexcept {
-  out = {};
-  if (address == nullptr || size < sizeof(sa_family_t)) return -EINVAL;
-  if (address->sa_family == AF_INET && size >= sizeof(sockaddr_in)) {
-    const auto* in = reinterpret_cast<const sockaddr_in*>(address);
-    out.family = AF_INET;
-    out.port = ntohs(in->sin_port);
-    std::memcpy(out.ip, &in->sin_addr, 4);
-    return 0;
-  }
-  if (address->sa_family == AF_INET6 && size >= sizeof(sockaddr_in6)) {
-    const auto* in = reinterpret_cast<const sockaddr_in6*>(address);
-    out.family = AF_INET6;
-    out.port = ntohs(in->sin6_port);
-    out.scope = in->sin6_scope_id;
-    std::memcpy(out.ip, &in->sin6_addr, 16);
-    return 0;
-  }
-  return address->sa_family == AF_INET || address->sa_family == AF_INET6 ? -EINVAL : -EAFNOSUPPORT;
-}
-
-void to_sockaddr(const VirtualAddress& address, struct sockaddr* out, socklen_t* size) noexcept {
-  if (out == nullptr || size == nullptr) return;
-  union {
-    sockaddr_in v4;
-    sockaddr_in6 v6;
-  } full;
-  std::memset(&full, 0, sizeof full);
-  socklen_t length = sizeof full.v4;
-  if (address.family == AF_INET6) {
-    full.v6.sin6_family = AF_INET6;
-    full.v6.sin6_port = htons(address.port);
-    full.v6.sin6_scope_id = address.scope;
-    std::memcpy(&full.v6.sin6_addr, address.ip, 16);
-    length = sizeof full.v6;
-  } else {
-    full.v4.sin_family = AF_INET;
-    full.v4.sin_port = htons(address.port);
-    std::memcpy(&full.v4.sin_addr, address.ip, 4);
-  }
-  std::memcpy(out, &full, std::min(*size, length));
-  *size = length;
-}
-
 // --- sockets -------------------------------------------------------------------------------------
 
 int create(Turn& turn, int domain, int type, int protocol) noexcept {
@@ -202,17 +154,15 @@ int create(Turn& turn, int domain, int type, int protocol) noexcept {
 int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t size) noexcept {
   FileRecord& f = turn.w.files[file];
   VirtualAddress address;
-  const int error = from_sockaddr(a, size, address);
+  const int error = addresses::from_sockaddr(a, size, address);
   if (error < 0) return error;
   if (f.kind != FileKind::kSocket || f.listener.bound.family != 0) return -EINVAL;
   if (address.family != f.port) return -EAFNOSUPPORT;
   const bool asks = address.port != 0;  // free ones are the server's own choice
-  if (address.port == 0) address.port = free_port(turn.w);
+  if (address.port == 0) address.port = dmt::take_free_port(turn.w);
   if (address.port == 0) return -EADDRINUSE;
-  f.listener.bound = address;
-  f.listener.any_address =
-      static_cast<std::uint16_t>((dmt::is_wildcard(address) ? dmt::kWildcardAddress : 0) |
-                                 (reuses_port(file) ? dmt::kReusesPort : 0));
+  if (addresses::unmap(address) && is_only_ipv6(file)) return -EINVAL;
+  set_bound(f, file, address);
   if (!dmt::may_listen(turn.w, file)) {
     f.listener.bound = {};
     return -EADDRINUSE;
@@ -226,9 +176,11 @@ int listen(Turn& turn, std::uint32_t file, int backlog) noexcept {
   FileRecord& f = turn.w.files[file];
   if (f.kind != FileKind::kSocket && f.kind != FileKind::kListener) return -EINVAL;
   if (f.listener.bound.family == 0) {
-    f.listener.bound.family = f.port;
-    f.listener.bound.port = free_port(turn.w);
-    f.listener.any_address = dmt::kWildcardAddress;
+    VirtualAddress any{};
+    any.family = f.port;
+    any.port = dmt::take_free_port(turn.w);
+    if (any.port == 0) return -EADDRINUSE;
+    set_bound(f, file, any);
   }
   const bool listening =
       dmt::start_listening(turn.w, file, static_cast<std::uint32_t>(std::max(backlog, 0)));
@@ -254,14 +206,11 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
   FileRecord& c = turn.w.files[accepted];
   c.nonblocking = (flags & SOCK_NONBLOCK) != 0;
   c.port = f.port;
-  if (f.port == AF_INET6) {
-    map_to_ipv6(c.connection.peer);
-    map_to_ipv6(c.connection.local);
-  }
+  show_as(f.port, c.connection);
   inherit_options(file, accepted);
   const VirtualAddress peer = c.connection.peer;
   const int result = bind_new(turn, number, accepted);
-  if (result >= 0) to_sockaddr(peer, a, size);
+  if (result >= 0) addresses::to_sockaddr(peer, a, size);
   return result;
 }
 
@@ -272,7 +221,7 @@ int shutdown(Turn& turn, std::uint32_t file, int how) noexcept {
     if (how != SHUT_WR) stop_listening(turn.w, file);
     return 0;
   }
-  if (f.kind != FileKind::kConnection || f.connection.reset) return -ENOTCONN;
+  if (f.kind != FileKind::kConnection || is_over(f.connection)) return -ENOTCONN;
   if (how != SHUT_WR) dmt::shutdown_read(turn.w, file);
   if (how != SHUT_RD) dmt::shutdown_write(turn.w, file);
   return 0;
@@ -281,13 +230,15 @@ int shutdown(Turn& turn, std::uint32_t file, int how) noexcept {
 int name(std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* size) noexcept {
   const FileRecord& f = world->files[file];
   if (f.kind == FileKind::kConnection) {
-    to_sockaddr(of_peer ? f.connection.peer : f.connection.local, a, size);
+    if (of_peer && f.connection.loopback && is_over(f.connection)) return -ENOTCONN;
+    addresses::to_sockaddr(of_peer ? f.connection.peer : f.connection.local, a, size);
     return 0;
   }
   if (of_peer) return -ENOTCONN;
   VirtualAddress address = f.listener.bound;
   if (address.family == 0) address.family = f.port;
-  to_sockaddr(address, a, size);
+  if (f.port == AF_INET6) addresses::map_to_ipv6(address);
+  addresses::to_sockaddr(address, a, size);
   return 0;
 }
 
@@ -323,7 +274,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers,
       if (!all || done == buffers.total) return static_cast<ssize_t>(done);
     }
     if (done > 0 && (c.reset || at_end(c))) return static_cast<ssize_t>(done);
-    if (c.reset) return -take_error(c);
+    if (c.reset) return -take_error(turn.w, file);
     if (at_end(c)) return 0;
     const int error = await_change(turn, fd, file, policy);
     if (error < 0) return done > 0 ? static_cast<ssize_t>(done) : error;
@@ -342,7 +293,7 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, int
   std::size_t done = 0;
   for (;;) {
     if (c.reset || c.shut_write) {
-      return done > 0 ? static_cast<ssize_t>(done) : broken_pipe(turn, c, flags);
+      return done > 0 ? static_cast<ssize_t>(done) : broken_pipe(turn, file, flags);
     }
     const std::uint64_t space = dmt::send_space(turn.w, file);
     const std::size_t n = std::min<std::uint64_t>(buffers.total - done, space);

@@ -11,13 +11,6 @@
 
 namespace crane::vsock {
 
-// --- addresses -----------------------------------------------------------------------------------
-
-// 0 or a negative error; `out` has family, port and ip.
-int from_sockaddr(const struct sockaddr* address, socklen_t size, VirtualAddress& out) noexcept;
-// As accept and getsockname fill the caller's buffer: cut to *size, *size the full length.
-void to_sockaddr(const VirtualAddress& address, struct sockaddr* out, socklen_t* size) noexcept;
-
 // --- sockets -------------------------------------------------------------------------------------
 
 int create(Turn& turn, int domain, int type, int protocol) noexcept;
@@ -25,6 +18,11 @@ int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t siz
 int listen(Turn& turn, std::uint32_t file, int backlog) noexcept;
 int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t* size,
            int flags) noexcept;
+// To a listener of the server's own; to elsewhere it is refused, by name.
+int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
+            socklen_t size) noexcept;
+// What a nonblocking connect came to, told once: an error number.
+int take_connect_error(dmt::Layout& w, std::uint32_t file) noexcept;
 int shutdown(Turn& turn, std::uint32_t file, int how) noexcept;
 int name(std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* size) noexcept;
 
@@ -48,6 +46,9 @@ std::int64_t send_timeout(std::uint32_t file) noexcept;
 // SO_RCVLOWAT of a unix stream, bytes, at least 1.
 std::uint32_t low_water(std::uint32_t file) noexcept;
 bool reuses_port(std::uint32_t file) noexcept;
+bool is_only_ipv6(std::uint32_t file) noexcept;
+// A linger of 0 seconds that was set before there was a connection.
+void apply_linger(std::uint32_t file) noexcept;
 
 // How a data call on `file` waits: the descriptor's mode, MSG_DONTWAIT, the time-out.
 WaitPolicy wait_policy_of(const dmt::Layout& w, std::uint32_t file, int flags,

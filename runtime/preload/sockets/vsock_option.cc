@@ -120,9 +120,11 @@ int give_time(std::int64_t ns, void* value, socklen_t* size) noexcept {
 
 int take_error(std::uint32_t file) noexcept {
   FileRecord& f = world->files[file];
+  if (f.kind == FileKind::kSocket) return take_connect_error(*world, file);
   if (f.kind != FileKind::kConnection) return 0;
   const int error = f.connection.socket_error;
   f.connection.socket_error = 0;
+  if (error != 0) dmt::refresh_readiness(*world, file, false);
   return error;
 }
 
@@ -258,8 +260,12 @@ void inherit_options(std::uint32_t listener, std::uint32_t connection) noexcept 
   const std::uint32_t generation = o.generation;
   o = options_of(listener);
   o.generation = generation;
-  const struct linger& l = o.linger;
-  world->files[connection].connection.linger_reset = l.l_onoff != 0 && l.l_linger == 0;
+  apply_linger(connection);
+}
+
+void apply_linger(std::uint32_t file) noexcept {
+  const struct linger& l = options_of(file).linger;
+  world->files[file].connection.linger_reset = l.l_onoff != 0 && l.l_linger == 0;
 }
 
 std::int64_t receive_timeout(std::uint32_t file) noexcept {
@@ -271,6 +277,9 @@ std::uint32_t low_water(std::uint32_t file) noexcept {
 }
 bool reuses_port(std::uint32_t file) noexcept {
   return options_of(file).values[find(SOL_SOCKET, SO_REUSEPORT)] != 0;
+}
+bool is_only_ipv6(std::uint32_t file) noexcept {
+  return options_of(file).values[find(IPPROTO_IPV6, IPV6_V6ONLY)] != 0;
 }
 
 }  // namespace crane::vsock

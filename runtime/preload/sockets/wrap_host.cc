@@ -2,6 +2,7 @@
 // The machine that every replica claims to run on, whatever it runs on (DESIGN D7, rule 20).
 #include <cstring>
 
+#include "runtime/preload/core/machine.h"
 #include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/turn.h"
@@ -11,7 +12,6 @@
 namespace crane::wrap {
 namespace {
 
-constexpr int kProcessors = 2;
 constexpr long kMemoryPages = 1 << 20;
 constexpr unsigned kPageBytes = 4096;
 constexpr unsigned long kFileSystemBlocks = 1ul << 26, kFileSystemFiles = 1ul << 24;
@@ -104,13 +104,6 @@ long get_avphys_pages() { return kMemoryPages; }
 int get_nprocs() { return kProcessors; }
 int get_nprocs_conf() { return kProcessors; }
 
-int sched_getaffinity(pid_t, size_t n, cpu_set_t* s) {
-  if (n < sizeof(unsigned long)) return fail(EINVAL);
-  std::memset(s, 0, n);
-  for (int i = 0; i < kProcessors; ++i) CPU_SET_S(i, n, s);
-  return 0;
-}
-int sched_setaffinity(pid_t, size_t, const cpu_set_t*) { return 0; }
 int sched_getcpu() { return 0; }
 
 int getloadavg(double* values, int n) {

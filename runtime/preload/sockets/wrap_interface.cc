@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "dmt/connections.h"
 #include "runtime/preload/core/pages.h"
 #include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
@@ -154,6 +155,11 @@ bool is_multicast(const VirtualAddress& a) noexcept {
 }
 bool is_broadcast(const VirtualAddress& a) noexcept {
   return is_v4(a, {255, 255, 255, 255}) || is_v4(a, kAll[1].broadcast);
+}
+void name_this_host(VirtualAddress& to) noexcept {
+  if (!dmt::is_wildcard(to)) return;
+  if (to.family == AF_INET) std::memcpy(to.ip, kLoopback.data(), kLoopback.size());
+  if (to.family == AF_INET6) to.ip[15] = 1;
 }
 VirtualAddress source_for(const VirtualAddress& to) noexcept {
   if (!is_loopback(to)) return of(kAddress);

@@ -8,7 +8,6 @@
 #include "runtime/preload/sockets/dsock.h"
 #include "runtime/preload/sockets/ksock.h"
 #include "runtime/preload/sockets/stream.h"
-#include "runtime/preload/sockets/unreachable.h"
 #include "runtime/preload/sockets/usock.h"
 #include "runtime/preload/sockets/vsock.h"
 
@@ -35,14 +34,6 @@ template <typename... Arguments>
 int plain_call(long number, int fd, Arguments... arguments) noexcept {
   if (is_own_descriptor(fd)) return -EBADF;
   return static_cast<int>(raw_syscall(number, fd, arguments...));
-}
-
-int refuse_outbound(const struct sockaddr* a, socklen_t n) noexcept {
-  VirtualAddress address;
-  const int error = vsock::from_sockaddr(a, n, address);
-  if (error < 0) return error;
-  unreachable::name(unreachable::What::kConnect, address);
-  return -ECONNREFUSED;
 }
 
 int make_socket(Turn& turn, int domain, int type, int protocol) noexcept {
@@ -137,8 +128,7 @@ int connect(int fd, const struct sockaddr* a, socklen_t n) {
   const std::uint32_t file = bound_file(fd);
   if (file == 0) return finish_int(turn, plain_call(SYS_connect, fd, a, n));
   const FileKind kind = turn.w.files[file].kind;
-  if (kind == FileKind::kConnection) return finish_int(turn, -EISCONN);
-  if (is_virtual(kind)) return finish_int(turn, refuse_outbound(a, n));
+  if (is_virtual(kind)) return finish_int(turn, vsock::connect(turn, fd, file, a, n));
   if (kind == FileKind::kDatagram) return finish_int(turn, dsock::connect(turn, file, a, n));
   if (kind == FileKind::kKernelSocket) {
     return finish_int(turn, plain_call(SYS_connect, fd, a, n));  // says who, and never waits

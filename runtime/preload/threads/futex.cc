@@ -33,7 +33,7 @@ bool is_misaligned(long address) noexcept { return address % 4 != 0; }
 long deadline_of(const Turn& turn, const long* a, std::int64_t& deadline) noexcept {
   const auto* time = reinterpret_cast<const struct timespec*>(a[3]);
   if (time == nullptr) return 0;
-  if (!is_valid(*time) || time->tv_sec < 0) return -EINVAL;
+  if (!is_positive(*time)) return -EINVAL;
   const bool is_absolute = (a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
   const bool is_wall = (a[1] & FUTEX_CLOCK_REALTIME) != 0;
   deadline = is_absolute ? deadline_at(turn.w, is_wall ? CLOCK_REALTIME : CLOCK_MONOTONIC, *time)

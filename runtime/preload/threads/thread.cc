@@ -21,6 +21,10 @@ dmt::Layout* world = nullptr;
 namespace {
 
 ThreadEntry threads[kThreadsMax];
+// The last that ended detached.
+constexpr std::size_t kEndedMax = 64;
+pthread_t ended_detached[kEndedMax];
+std::size_t next_ended = 0;
 std::size_t threads_used = 0;  // one above the highest entry ever used
 
 pthread_key_t end_key;
@@ -110,6 +114,18 @@ ThreadEntry* find_thread(pthread_t handle) noexcept {
     if (threads[i].used && pthread_equal(threads[i].handle, handle)) return &threads[i];
   }
   return nullptr;
+}
+
+bool was_detached(pthread_t handle) noexcept {
+  for (const pthread_t ended : ended_detached) {
+    if (ended != 0 && pthread_equal(ended, handle)) return true;
+  }
+  return false;
+}
+
+void remove_thread(ThreadEntry& entry) noexcept {
+  entry.used = false;
+  if (entry.detached) ended_detached[next_ended++ % kEndedMax] = entry.handle;
 }
 
 ThreadEntry* find_thread_by_id(std::uint32_t thread_id) noexcept {

@@ -45,6 +45,7 @@ struct ThreadEntry {
   std::uint64_t exit_object;
   void* stacks;  // that its signals arrive on (signal_stack.h)
   Scheduling scheduling;
+  std::uint64_t affinity;  // processors as bits; 0 = all (wrap_affinity.cc)
 };
 
 inline constexpr std::size_t kThreadsMax = dmt::kSlotsMax;
@@ -117,11 +118,13 @@ inline bool is_parallel() noexcept {
 // --- the table of threads (REQUIRES the turn)  ---------------------------------------------------
 
 bool has_room_for_thread() noexcept;
+// It ended detached, lately: who asks for it gets EINVAL, as from libc, which still has its memory.
+bool was_detached(pthread_t handle) noexcept;
 // A fresh entry, or null when there are kThreadsMax.
 ThreadEntry* add_thread(pthread_t handle, std::uint16_t slot, bool detached) noexcept;
 ThreadEntry* find_thread(pthread_t handle) noexcept;
 ThreadEntry* find_thread_by_id(std::uint32_t thread_id) noexcept;
-inline void remove_thread(ThreadEntry& entry) noexcept { entry.used = false; }
+void remove_thread(ThreadEntry& entry) noexcept;
 // The child of fork has one thread.
 void forget_other_threads() noexcept;
 

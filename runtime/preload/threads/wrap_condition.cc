@@ -43,7 +43,7 @@ int wait_for_condition(Op op, pthread_cond_t* c, pthread_mutex_t* m,
                        std::int64_t (*deadline)(const dmt::Layout&, clockid_t,
                                                 const struct timespec&),
                        clockid_t clock, const struct timespec* time) noexcept {
-  if (time != nullptr && (!is_deadline_clock(clock) || !is_valid(*time))) return EINVAL;
+  if (time != nullptr && (!is_futex_clock(clock) || !is_valid(*time))) return EINVAL;
   bool cancelled = false;
   int result = 0;
   {

@@ -27,6 +27,11 @@ int try_lock(pthread_mutex_t* m) noexcept {
 // Trap 5 of the ancestors: trylock says EBUSY where lock says EDEADLK.
 int attempt(pthread_mutex_t* m) noexcept {
   const int error = try_lock(m);
+  if (error == ENOTRECOVERABLE) {
+    // libc's trylock keeps the word of a mutex that is lost, its lock gives it back.
+    m->__data.__lock = 0;
+    dmt::signal(*world, object_of_mutex(m), dmt::kAll);
+  }
   if (error != EBUSY) return error;
   const bool checks = (m->__data.__kind & kKindMask) == kErrorCheck;
   const bool mine = m->__data.__owner == static_cast<int>(self.thread_id);
@@ -180,6 +185,7 @@ int pthread_rwlock_trywrlock(pthread_rwlock_t* l) {
 }
 
 int pthread_rwlock_clockrdlock(pthread_rwlock_t* l, clockid_t c, const struct timespec* t) {
+  if (!is_futex_clock(c) || !is_valid(*t)) return EINVAL;  // as libc, also of one that is free
   Turn turn(Op::pthread_rwlock_clockrdlock);
   const int error = until_free_or(turn, object_of_lock(l), c, t, [l] { return attempt_read(l); });
   turn.result(error);
@@ -187,6 +193,7 @@ int pthread_rwlock_clockrdlock(pthread_rwlock_t* l, clockid_t c, const struct ti
 }
 
 int pthread_rwlock_clockwrlock(pthread_rwlock_t* l, clockid_t c, const struct timespec* t) {
+  if (!is_futex_clock(c) || !is_valid(*t)) return EINVAL;
   Turn turn(Op::pthread_rwlock_clockwrlock);
   WaitingWriter writer(turn, l);
   const int error =

@@ -128,7 +128,10 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
     *p = handle;
   }
   if (entry != nullptr) entry->stacks = stacks;
-  if (entry != nullptr) entry->scheduling = scheduling;
+  if (entry != nullptr) {
+    entry->scheduling = scheduling;
+    if (self.entry != nullptr) entry->affinity = self.entry->affinity;
+  }
   start.state.store(kGo, std::memory_order_release);
   futex_wake(&start.state, 1);
   turn.result(static_cast<std::uint64_t>(value(slot)));
@@ -150,7 +153,7 @@ int finish_join(Turn& turn, ThreadEntry& entry, void** r) noexcept {
 
 int join(Turn& turn, pthread_t p, void** r, std::int64_t deadline) noexcept {
   ThreadEntry* entry = find_thread(p);
-  if (entry == nullptr) return ESRCH;
+  if (entry == nullptr) return was_detached(p) ? EINVAL : ESRCH;
   if (entry == self.entry) return EDEADLK;
   if (entry->detached || entry->joining) return EINVAL;
   entry->joining = true;
@@ -191,11 +194,12 @@ int pthread_join(pthread_t p, void** r) {
 int pthread_tryjoin_np(pthread_t p, void** r) {
   Turn turn(Op::pthread_tryjoin_np);
   ThreadEntry* entry = find_thread(p);
-  int error = ESRCH;
-  if (entry != nullptr) {
-    error = entry->detached || entry->joining ? EINVAL : EBUSY;
-    if (error == EBUSY && entry->finished) error = finish_join(turn, *entry, r);
-    if (error == EBUSY) turn.yield();
+  int error = was_detached(p) ? EINVAL : ESRCH;
+  if (entry != nullptr && !entry->finished) {
+    error = EBUSY;
+    turn.yield();
+  } else if (entry != nullptr) {
+    error = entry->detached || entry->joining ? EINVAL : finish_join(turn, *entry, r);
   }
   turn.result(error);
   return error;
@@ -203,7 +207,10 @@ int pthread_tryjoin_np(pthread_t p, void** r) {
 
 int pthread_clockjoin_np(pthread_t p, void** r, clockid_t c, const struct timespec* t) {
   Turn turn(Op::pthread_clockjoin_np, Turn::kCancellationPoint);
-  if (t != nullptr && (!is_deadline_clock(c) || !is_valid(*t))) return EINVAL;
+  const ThreadEntry* entry = find_thread(p);
+  const bool waits = entry != nullptr && !entry->finished && !entry->detached && !entry->joining;
+  if (t != nullptr && !is_futex_clock(c)) return EINVAL;
+  if (t != nullptr && waits && entry != self.entry && !is_valid(*t)) return EINVAL;
   const std::int64_t deadline = t == nullptr ? dmt::kNoDeadline : deadline_at(turn.w, c, *t);
   const int error = join(turn, p, r, deadline);
   turn.result(error);
@@ -217,14 +224,11 @@ int pthread_timedjoin_np(pthread_t p, void** r, const struct timespec* t) {
 int pthread_detach(pthread_t p) {
   Turn turn(Op::pthread_detach);
   ThreadEntry* entry = find_thread(p);
-  int error = ESRCH;
+  int error = was_detached(p) ? EINVAL : ESRCH;
   if (entry != nullptr) {
     error = entry->detached ? EINVAL : real::pthread_detach(p);
-    if (error == 0 && entry->finished) {
-      remove_thread(*entry);
-    } else if (error == 0) {
-      entry->detached = true;
-    }
+    if (error == 0) entry->detached = true;
+    if (error == 0 && entry->finished) remove_thread(*entry);
   }
   turn.result(error);
   return error;
@@ -276,7 +280,7 @@ int pthread_setcanceltype(int s, int* old) {
 namespace {
 
 int send_to_thread(Op op, pthread_t p, int s, int code, std::uint64_t value) noexcept {
-  if (s < 0 || s > 64) return EINVAL;
+  if (s < 0 || s > 64 || s == 32 || s == 33) return EINVAL;  // those two are libc's own
   Turn turn(op);
   const ThreadEntry* entry = find_thread(p);
   if (entry == nullptr) return ESRCH;
@@ -292,14 +296,6 @@ int pthread_kill(pthread_t p, int s) { return send_to_thread(Op::pthread_kill, p
 
 int pthread_sigqueue(pthread_t p, int s, const union sigval v) {
   return send_to_thread(Op::pthread_sigqueue, p, s, SI_QUEUE, value_of(v));
-}
-
-// --- placement: the group's, not the server's  ---------------------------------------------------
-
-int pthread_setaffinity_np(pthread_t, size_t, const cpu_set_t*) { return 0; }
-
-int pthread_getaffinity_np(pthread_t, size_t n, cpu_set_t* s) {
-  return wrap::sched_getaffinity(0, n, s) < 0 ? EINVAL : 0;
 }
 
 int sched_yield() {

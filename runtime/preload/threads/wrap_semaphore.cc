@@ -40,14 +40,16 @@ int wait_until(Turn& turn, sem_t* s, clockid_t clock, const struct timespec* tim
   std::int64_t deadline = dmt::kNoDeadline;
   if (time != nullptr) {
     // As in glibc, also when nothing would block.
-    if (!is_deadline_clock(clock) || !is_valid(*time)) return answer(turn, EINVAL);
+    if (!is_futex_clock(clock) || !is_valid(*time)) return answer(turn, EINVAL);
     deadline = deadline_at(turn.w, clock, *time);
   }
   int error = attempt(s);
   while (error == EAGAIN) {
     const dmt::WakeReason why = turn.wait(object_of_semaphore(s), deadline);
     if (why == dmt::WakeReason::kTimeout) return answer(turn, ETIMEDOUT);
-    if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(kRestarts)) {
+    // As the kernel's futex: with a time-out any handler ends the wait.
+    const bool restarts = time == nullptr;
+    if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(restarts)) {
       return answer(turn, EINTR);
     }
     error = attempt(s);

@@ -28,6 +28,8 @@ inline std::int64_t saturating_add(std::int64_t a, std::int64_t b) noexcept {
 inline bool is_valid(const struct timespec& t) noexcept {
   return t.tv_nsec >= 0 && t.tv_nsec < kNsPerSecond;
 }
+// As the kernel's calls want it; those of libc alone take seconds below 0 for a time long past.
+inline bool is_positive(const struct timespec& t) noexcept { return is_valid(t) && t.tv_sec >= 0; }
 inline std::int64_t to_ns(const struct timespec& t) noexcept {
   std::int64_t ns = 0;
   if (__builtin_mul_overflow(static_cast<std::int64_t>(t.tv_sec), kNsPerSecond, &ns)) {
@@ -61,6 +63,17 @@ std::int64_t deadline_at(const dmt::Layout& w, clockid_t clock, const struct tim
 inline bool is_deadline_clock(clockid_t clock) noexcept {
   return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC || clock == CLOCK_BOOTTIME ||
          clock == CLOCK_TAI || clock == CLOCK_REALTIME_ALARM || clock == CLOCK_BOOTTIME_ALARM;
+}
+
+// libc's own waits know these two only.
+inline bool is_futex_clock(clockid_t clock) noexcept {
+  return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
+}
+
+// Clocks that can be read and neither waited for nor used by timers.
+inline bool is_read_only_clock(clockid_t clock) noexcept {
+  return clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_REALTIME_COARSE ||
+         clock == CLOCK_MONOTONIC_COARSE;
 }
 
 }  // namespace crane

@@ -13,6 +13,7 @@
 namespace crane {
 namespace {
 
+constexpr long kCoarseNs = 4'000'000;  // a tick of 250 Hz
 constexpr std::int64_t kNsPerMicrosecond = 1000;
 constexpr std::int64_t kTicksPerSecond = 100;  // as sysconf(_SC_CLK_TCK) on Linux
 
@@ -75,7 +76,7 @@ int sleep_until(Turn& turn, std::int64_t deadline, std::int64_t& left) noexcept 
 }
 
 int sleep_for(Op op, const struct timespec& t, std::int64_t& left) noexcept {
-  if (!is_valid(t) || t.tv_sec < 0) return EINVAL;
+  if (!is_positive(t)) return EINVAL;
   Turn turn(op, Turn::kCancellationPoint);
   return sleep_until(turn, deadline_after(turn.w, to_ns(t)), left);
 }
@@ -101,11 +102,15 @@ int clock_gettime(clockid_t c, struct timespec* t) {
 
 int clock_getres(clockid_t c, struct timespec* t) {
   if (!is_wall_clock(c) && !is_monotonic_clock(c) && !is_cpu_clock(c)) return fail(EINVAL);
-  if (t != nullptr) *t = {0, 1};
+  const bool coarse = c == CLOCK_REALTIME_COARSE || c == CLOCK_MONOTONIC_COARSE;
+  if (t != nullptr) *t = {0, coarse ? kCoarseNs : 1};
   return 0;
 }
 
-int clock_settime(clockid_t, const struct timespec*) { return fail(EPERM); }
+int clock_settime(clockid_t c, const struct timespec* t) {
+  if (c != CLOCK_REALTIME && !is_cpu_clock(c)) return fail(EINVAL);
+  return fail(c == CLOCK_REALTIME && !is_positive(*t) ? EINVAL : EPERM);
+}
 int settimeofday(const struct timeval*, const struct timezone*) { return fail(EPERM); }
 int adjtime(const struct timeval*, struct timeval*) { return fail(EPERM); }
 
@@ -182,6 +187,7 @@ int nanosleep(const struct timespec* t, struct timespec* r) {
 }
 
 int clock_nanosleep(clockid_t c, int flags, const struct timespec* t, struct timespec* r) {
+  if (is_read_only_clock(c)) return EOPNOTSUPP;
   if (c == CLOCK_THREAD_CPUTIME_ID || (!is_deadline_clock(c) && !is_cpu_clock(c))) return EINVAL;
   std::int64_t left = 0;
   if ((flags & TIMER_ABSTIME) == 0) {
@@ -189,7 +195,7 @@ int clock_nanosleep(clockid_t c, int flags, const struct timespec* t, struct tim
     if (error == EINTR && r != nullptr) *r = to_timespec(left);
     return error;
   }
-  if (!is_valid(*t)) return EINVAL;
+  if (!is_positive(*t)) return EINVAL;
   Turn turn(Op::clock_nanosleep, Turn::kCancellationPoint);
   return sleep_until(turn, deadline_at(turn.w, c, *t), left);
 }

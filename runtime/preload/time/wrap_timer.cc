@@ -79,7 +79,7 @@ int cpu_index(__itimer_which_t which) noexcept { return which == ITIMER_VIRTUAL 
 Alarm read_cpu_timer(const dmt::Layout& w, __itimer_which_t which) noexcept {
   const dmt::ProcessRecord& p = w.processes[self.process];
   const int i = cpu_index(which);
-  if (p.cpu_due_ns[i] == 0) return {};
+  if (p.cpu_due_ns[i] == 0) return {0, p.cpu_interval_ns[i]};
   const std::int64_t left = p.cpu_due_ns[i] - p.cpu_ns;
   return {left > 0 ? left : 1, p.cpu_interval_ns[i]};
 }
@@ -100,7 +100,9 @@ unsigned alarm(unsigned seconds) {
   Turn turn(Op::alarm);
   const Alarm old = read_alarm(turn.w);
   set_alarm(turn.w, {static_cast<std::int64_t>(seconds) * kNsPerSecond, 0});
-  return static_cast<unsigned>((old.left_ns + kNsPerSecond - 1) / kNsPerSecond);
+  // As Linux: rounded to the nearest, but not to 0.
+  const std::int64_t seconds_left = (old.left_ns + kNsPerSecond / 2) / kNsPerSecond;
+  return static_cast<unsigned>(seconds_left == 0 && old.left_ns > 0 ? 1 : seconds_left);
 }
 
 useconds_t ualarm(useconds_t value, useconds_t interval) {
@@ -116,17 +118,15 @@ int setitimer(__itimer_which_t which, const struct itimerval* v, struct itimerva
     return fail(EINVAL);
   }
   if (which != ITIMER_REAL && !is_cpu_timer(which)) return fail(EINVAL);
+  // As Linux: no value is one of zeros.
+  const Alarm wanted = v == nullptr ? Alarm{} : Alarm{ns_of(v->it_value), ns_of(v->it_interval)};
   Turn turn(Op::setitimer);
   if (is_cpu_timer(which)) {
     fill(old, read_cpu_timer(turn.w, which));
-    if (v != nullptr) {
-      set_cpu_timer(turn.w, which, {ns_of(v->it_value), ns_of(v->it_interval)});
-    }
+    set_cpu_timer(turn.w, which, wanted);
     return 0;
   }
   fill(old, read_alarm(turn.w));
-  if (v == nullptr) return 0;
-  const Alarm wanted{ns_of(v->it_value), ns_of(v->it_interval)};
   return set_alarm(turn.w, wanted) ? 0 : fail(ENOMEM);
 }
 
@@ -239,7 +239,7 @@ int describe(const dmt::Layout& w, clockid_t c, const struct sigevent& e,
     t.counts = dmt::TimerClock::kThread;
     t.clock_slot = self.slot;
   } else if (!is_deadline_clock(c)) {
-    return EINVAL;
+    return is_read_only_clock(c) ? EOPNOTSUPP : EINVAL;
   }
   t.notify = e.sigev_notify == SIGEV_NONE     ? dmt::Notify::kNothing
              : e.sigev_notify == SIGEV_THREAD ? dmt::Notify::kThread
@@ -317,8 +317,7 @@ int timer_settime(timer_t name, int flags, const struct itimerspec* v, struct it
   Turn turn(Op::timer_settime);
   const std::uint32_t timer = index_of(name);
   const dmt::PosixTimer* t = dmt::find_posix_timer(turn.w, self.process, timer);
-  if (t == nullptr || v == nullptr || !is_valid(v->it_value) || !is_valid(v->it_interval) ||
-      v->it_value.tv_sec < 0) {
+  if (t == nullptr || v == nullptr || !is_positive(v->it_value) || !is_positive(v->it_interval)) {
     return fail(EINVAL);
   }
   if (old != nullptr) tell(turn.w, *t, old);

@@ -40,20 +40,20 @@ TEST_CASE("a process is created, ends, is waited for and its record is free", "[
   CHECK(f.at(2).parent == kMainProcess);
   CHECK(f.at(2).space != f.at(1).space);
   CHECK(f.w.slots[value(child.slot)].state == SlotState::kRunnable);
-  CHECK(find_zombie(f.w, kMainProcess, -1).exists);
-  CHECK(find_zombie(f.w, kMainProcess, -1).zombie == kNoProcess);
+  CHECK(find_child(f.w, kMainProcess, -1, kChildEnded).exists);
+  CHECK(find_child(f.w, kMainProcess, -1, kChildEnded).child == kNoProcess);
   CHECK(find_process(f.w, 102) == 2);
   end_process(f.w, 2, 0x700);
   CHECK(f.at(2).state == ProcessState::kZombie);
   CHECK(f.at(2).gone.load() == 1);  // DMT-P2
   CHECK(f.w.slots[value(child.slot)].state == SlotState::kDead);
   CHECK(f.w.scheduler.runnable == 1);
-  const WaitChoice choice = find_zombie(f.w, kMainProcess, 102);
-  CHECK(choice.zombie == 2);
+  const WaitChoice choice = find_child(f.w, kMainProcess, 102, kChildEnded);
+  CHECK(choice.child == 2);
   CHECK(f.at(2).wait_status == 0x700);
   reap_process(f.w, 2);
   CHECK(f.w.slots[value(child.slot)].state == SlotState::kFree);
-  CHECK_FALSE(find_zombie(f.w, kMainProcess, -1).exists);
+  CHECK_FALSE(find_child(f.w, kMainProcess, -1, kChildEnded).exists);
   CHECK(f.fork().process == 2);
 }
 
@@ -81,14 +81,14 @@ TEST_CASE("waitpid chooses by pid and group; the lowest zombie wins", "[processe
   f.at(4).group = 900;
   f.at(5).group = 900;
   for (std::uint16_t p = 5; p >= 3; --p) end_process(f.w, p, 0);
-  CHECK(find_zombie(f.w, kMainProcess, -1).zombie == 3);
-  CHECK(find_zombie(f.w, kMainProcess, 105).zombie == 5);
-  CHECK(find_zombie(f.w, kMainProcess, -900).zombie == 4);
-  CHECK(find_zombie(f.w, kMainProcess, 0).zombie == 3);
-  CHECK(find_zombie(f.w, kMainProcess, 102).exists);
-  CHECK(find_zombie(f.w, kMainProcess, 102).zombie == kNoProcess);
-  CHECK_FALSE(find_zombie(f.w, kMainProcess, 999).exists);
-  CHECK_FALSE(find_zombie(f.w, 2, -1).exists);
+  CHECK(find_child(f.w, kMainProcess, -1, kChildEnded).child == 3);
+  CHECK(find_child(f.w, kMainProcess, 105, kChildEnded).child == 5);
+  CHECK(find_child(f.w, kMainProcess, -900, kChildEnded).child == 4);
+  CHECK(find_child(f.w, kMainProcess, 0, kChildEnded).child == 3);
+  CHECK(find_child(f.w, kMainProcess, 102, kChildEnded).exists);
+  CHECK(find_child(f.w, kMainProcess, 102, kChildEnded).child == kNoProcess);
+  CHECK_FALSE(find_child(f.w, kMainProcess, 999, kChildEnded).exists);
+  CHECK_FALSE(find_child(f.w, 2, -1, kChildEnded).exists);
 }
 
 TEST_CASE("orphans become children of the main process, which learns of the dead ones",
@@ -104,7 +104,7 @@ TEST_CASE("orphans become children of the main process, which learns of the dead
   CHECK(f.at(3).parent == kMainProcess);
   CHECK(f.at(4).parent == kMainProcess);
   CHECK(take_signal(f.w, f.main) == SIGCHLD);
-  CHECK(find_zombie(f.w, kMainProcess, 104).zombie == 4);
+  CHECK(find_child(f.w, kMainProcess, 104, kChildEnded).child == 4);
 }
 
 TEST_CASE("the waiter for any child is woken by an orphan's end too", "[processes]") {

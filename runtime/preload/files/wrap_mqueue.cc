@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// POSIX message queues: the kernel's objects, asked without waiting; O_NONBLOCK is the kernel's
+// EAGAIN, a time-out of its own is ours.  Who is told of a message that comes to an empty queue
+// (mq_notify) is in the segment (dmt/message_notices.h): the kernel would signal at no turn.
+#include <cstring>
+
+#include "dmt/message_notices.h"
+#include "runtime/preload/core/blocking.h"
+#include "runtime/preload/core/init.h"
+#include "runtime/preload/core/inside.h"
+#include "runtime/preload/core/raw.h"
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/fd.h"
+#include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/queue_wait.h"
+#include "runtime/preload/signals/signals.h"
+
+namespace crane::wrap {
+namespace {
+
+// The kernel's time-out that has passed: it does what can be done now.
+constexpr struct timespec kNow = {0, 0};
+
+std::uint64_t object_of_queue(Turn& turn, mqd_t q) noexcept {
+  return name_of_address(identity_of_file(turn, q), nullptr);
+}
+
+QueueWait waits_until(const Turn& turn, const struct timespec* at) noexcept {
+  QueueWait wait{ETIMEDOUT, ETIMEDOUT, dmt::kNoDeadline};
+  if (at != nullptr) wait.deadline_ns = deadline_at(turn.w, CLOCK_REALTIME, *at);
+  wait.restarts = kRestarts;
+  return wait;
+}
+
+bool is_empty(mqd_t q) noexcept {
+  struct mq_attr now {};
+  return raw_syscall(SYS_mq_getsetattr, q, nullptr, &now) == 0 && now.mq_curmsgs == 0;
+}
+
+// --- SIGEV_THREAD --------------------------------------------------------------------------------
+
+// What the thread that waits for a notice has to run.
+struct Waiting {
+  bool used;
+  std::uint32_t notice;
+  std::uint32_t generation;
+  void (*function)(union sigval);
+  union sigval value;
+};
+Waiting waiting[dmt::kMessageNoticesMax];
+
+// Its thread was started at the registration, and ends without a call when that is taken back.
+void* await_notice(void* given) noexcept {
+  Waiting mine;
+  bool fired = false;
+  {
+    const InsideCrane inside;
+    Turn turn(Op::mq_notify);
+    mine = *static_cast<Waiting*>(given);
+    exchange_mask(turn.w, ~0ull);
+    const std::uint64_t object = dmt::notice_object(mine.notice);
+    while (dmt::is_registered(turn.w, mine.notice, mine.generation)) turn.wait(object);
+    fired = dmt::has_fired(turn.w, mine.notice, mine.generation);
+    static_cast<Waiting*>(given)->used = false;
+  }
+  if (fired) mine.function(mine.value);
+  return nullptr;
+}
+
+// An error number.
+int start_waiting(const struct sigevent& e, std::uint32_t notice,
+                  std::uint32_t generation) noexcept {
+  Waiting* place = nullptr;
+  for (Waiting& w : waiting) {
+    if (!w.used && place == nullptr) place = &w;
+  }
+  if (place == nullptr) return ENOMEM;
+  *place = {true, notice, generation, e.sigev_notify_function, e.sigev_value};
+  pthread_attr_t attributes;
+  if (e.sigev_notify_attributes != nullptr) {
+    std::memcpy(&attributes, e.sigev_notify_attributes, sizeof attributes);
+  } else {
+    real::pthread_attr_init(&attributes);
+  }
+  real::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_t thread;
+  if (create_thread(&thread, &attributes, await_notice, place) == 0) return 0;
+  place->used = false;
+  return EAGAIN;
+}
+
+// An error number; `made`: which one, for a thread to wait for.
+int register_notice(Turn& turn, mqd_t q, const struct sigevent& e, dmt::MessageNotice& like,
+                    std::uint32_t& made) noexcept {
+  like.object = object_of_queue(turn, q);
+  like.process = self.process;
+  like.value = value_of(e.sigev_value);
+  switch (e.sigev_notify) {
+    case SIGEV_NONE:
+      like.notify = dmt::Notify::kNothing;
+      break;
+    case SIGEV_THREAD:
+      like.notify = dmt::Notify::kThread;
+      break;
+    case SIGEV_SIGNAL:
+      if (e.sigev_signo < 0 || e.sigev_signo > 64) return EINVAL;
+      like.notify = e.sigev_signo == 0 ? dmt::Notify::kNothing : dmt::Notify::kSignal;
+      like.signo = static_cast<std::uint8_t>(e.sigev_signo);
+      break;
+    default:
+      return EINVAL;
+  }
+  if (dmt::find_notice(turn.w, like.object) != dmt::kNoNotice) return EBUSY;
+  made = dmt::add_notice(turn.w, like);
+  return made == dmt::kNoNotice ? ENOMEM : 0;
+}
+
+bool is_queue(mqd_t q) noexcept {
+  struct mq_attr now {};
+  return !is_own_descriptor(q) && raw_syscall(SYS_mq_getsetattr, q, nullptr, &now) == 0;
+}
+
+}  // namespace
+
+mqd_t mq_open(const char* path, int flags, mode_t mode, struct mq_attr* attributes) {
+  Turn turn(Op::mq_open);
+  const mqd_t q = real::mq_open(path, flags, mode, attributes);
+  return finish_int(turn, q < 0 ? -errno : bind_plain(turn, q));
+}
+mqd_t __mq_open_2(const char* path, int flags) { return wrap::mq_open(path, flags, 0, nullptr); }
+
+int mq_close(mqd_t q) {
+  if (is_queue(q)) {
+    Turn turn(Op::mq_close);
+    dmt::remove_notice(turn.w, object_of_queue(turn, q), self.process);
+  }
+  return wrap::close(q);
+}
+
+int mq_unlink(const char* path) {
+  return at_turn(Op::mq_unlink, [=] { return real::mq_unlink(path); });
+}
+
+int mq_timedsend(mqd_t q, const char* message, size_t n, unsigned priority,
+                 const struct timespec* at) {
+  Turn turn(Op::mq_timedsend, Turn::kCancellationPoint);
+  if (at != nullptr && !is_positive(*at)) return finish_int(turn, -EINVAL);
+  const std::uint64_t object = object_of_queue(turn, q);
+  bool was_empty = false;
+  const long result = until_done(turn, object, waits_until(turn, at), [&] {
+    was_empty = is_empty(q);
+    return raw_syscall(SYS_mq_timedsend, q, message, n, priority, &kNow);
+  });
+  if (result < 0) return finish_int(turn, result);
+  // Who waits to receive has the message; only where nobody does it is told of.
+  const bool received = dmt::signal(turn.w, object, dmt::kAll) > 0;
+  if (was_empty && !received) {
+    dmt::fire_notice(turn.w, object, sent_by_this_process(SI_MESGQ, 0));
+  }
+  let_others_go(turn);
+  return finish_int(turn, result);
+}
+
+int mq_send(mqd_t q, const char* message, size_t n, unsigned priority) {
+  return wrap::mq_timedsend(q, message, n, priority, nullptr);
+}
+
+ssize_t mq_timedreceive(mqd_t q, char* message, size_t n, unsigned* priority,
+                        const struct timespec* at) {
+  Turn turn(Op::mq_timedreceive, Turn::kCancellationPoint);
+  if (at != nullptr && !is_positive(*at)) return finish(turn, -EINVAL);
+  const std::uint64_t object = object_of_queue(turn, q);
+  const long result = until_done(turn, object, waits_until(turn, at), [&] {
+    return raw_syscall(SYS_mq_timedreceive, q, message, n, priority, &kNow);
+  });
+  if (result >= 0 && dmt::signal(turn.w, object, dmt::kAll) > 0) let_others_go(turn);
+  return finish(turn, result);
+}
+
+ssize_t mq_receive(mqd_t q, char* message, size_t n, unsigned* priority) {
+  return wrap::mq_timedreceive(q, message, n, priority, nullptr);
+}
+
+int mq_notify(mqd_t q, const struct sigevent* e) {
+  std::uint32_t made = dmt::kNoNotice, generation = 0;
+  {
+    Turn turn(Op::mq_notify);
+    if (!is_queue(q)) return finish_int(turn, -EBADF);
+    if (e == nullptr) {
+      dmt::remove_notice(turn.w, object_of_queue(turn, q), self.process);
+      return finish_int(turn, 0);
+    }
+    dmt::MessageNotice like{};
+    const int error = register_notice(turn, q, *e, like, made);
+    if (error != 0) return finish_int(turn, -error);
+    generation = turn.w.message_notices[made].generation;
+    turn.result(0);
+  }
+  if (e->sigev_notify != SIGEV_THREAD) return 0;
+  const int error = start_waiting(*e, made, generation);
+  if (error == 0) return 0;
+  Turn turn(Op::mq_notify);
+  dmt::remove_notice(turn.w, object_of_queue(turn, q), self.process);
+  return finish_int(turn, -error);
+}
+
+}  // namespace crane::wrap

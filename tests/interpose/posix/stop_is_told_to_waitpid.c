@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A child that stops itself is told once to waitpid with WUNTRACED, its going on to WCONTINUED, and
+// its end to all.
+#include <sys/wait.h>
+
+#include "../small.h"
+
+int main(void) {
+  const pid_t child = fork();
+  if (child == 0) {
+    raise(SIGSTOP);
+    raise(SIGSTOP);
+    _exit(7);
+  }
+  int status = 0;
+  for (int round = 0; round < 2; ++round) {
+    CHECK_EQUAL(waitpid(child, &status, WUNTRACED), child);
+    CHECK_EQUAL(WIFSTOPPED(status), 1);
+    CHECK_EQUAL(WSTOPSIG(status), SIGSTOP);
+    CHECK_EQUAL(WIFEXITED(status), 0);
+    CHECK_EQUAL(waitpid(child, &status, WUNTRACED | WNOHANG), 0);  // told once
+    CHECK_EQUAL(kill(child, SIGCONT), 0);
+  }
+  CHECK_EQUAL(waitpid(child, &status, 0), child);
+  CHECK_EQUAL(WIFEXITED(status), 1);
+  CHECK_EQUAL(WEXITSTATUS(status), 7);
+  CHECK_EQUAL(waitpid(child, &status, WUNTRACED), -1);
+  CHECK_EQUAL(errno, ECHILD);
+  return succeed();
+}
