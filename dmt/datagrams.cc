@@ -111,14 +111,14 @@ bool is_in_group(const Layout& w, std::uint32_t file, const VirtualAddress& to) 
   return std::find(std::begin(d.groups), std::end(d.groups), name) != std::end(d.groups);
 }
 
-void put_datagram(Layout& w, std::uint32_t file, const VirtualAddress& from,
-                  const struct iovec* vectors, std::size_t size) noexcept {
+void put_datagram(Layout& w, std::uint32_t file, const DatagramHeader& header,
+                  const struct iovec* vectors) noexcept {
+  const std::size_t size = header.size;
   CRANE_ASSERT(w.files[file].kind == FileKind::kDatagram && size <= kDatagramMax);
   DatagramState& d = w.files[file].datagram;
   const std::uint32_t needed = blocks_of(size);
   const std::uint32_t all = w.scheduler.blocks_in_use.load(std::memory_order_relaxed);
   if (d.shut_read || d.blocks + needed > kDatagramBlocksMax || all + needed > kAllBlocksMax) return;
-  const DatagramHeader header{from, static_cast<std::uint32_t>(size), 0};
   std::byte* to = add_block(w, d);
   std::memcpy(to, &header, sizeof header);
   to += sizeof header;

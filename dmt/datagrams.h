@@ -27,9 +27,10 @@ inline constexpr std::size_t kDatagramMax = 65507;
 inline constexpr std::uint32_t kDatagramBlocksMax = 64;
 
 struct DatagramHeader {
-  VirtualAddress from;
+  VirtualAddress from, to;
   std::uint32_t size;
-  std::uint32_t unused;
+  std::uint8_t hops, service;  // TTL and type of service, as the sender has set them
+  std::uint16_t unused;
 };
 static_assert(kDatagramBlocksMax * kBlockBytes > 2 * (kDatagramMax + sizeof(DatagramHeader)));
 
@@ -48,10 +49,10 @@ std::uint32_t find_datagram_socket(const Layout& w, const VirtualAddress& to,
 // Whether `file` gets what is sent to the multicast group `to`.
 bool is_in_group(const Layout& w, std::uint32_t file, const VirtualAddress& to) noexcept;
 
-// A new datagram of the vectors' `size` bytes (<= kDatagramMax) for `file`, at the end of its
-// queue. Lost without a word when the queue is full.
-void put_datagram(Layout& w, std::uint32_t file, const VirtualAddress& from,
-                  const struct iovec* vectors, std::size_t size) noexcept;
+// A new datagram of the vectors' `header.size` bytes (<= kDatagramMax) for `file`, at the end of
+// its queue. Lost without a word when the queue is full.
+void put_datagram(Layout& w, std::uint32_t file, const DatagramHeader& header,
+                  const struct iovec* vectors) noexcept;
 
 // REQUIRES: one waits (DatagramState::first != 0).
 DatagramHeader first_datagram(const Layout& w, std::uint32_t file) noexcept;

@@ -55,6 +55,7 @@ void close_epoll(Layout& w, std::uint32_t file) noexcept {
 void close_counter(Layout& w, FileRecord& file) noexcept {
   if (file.kind == FileKind::kTimerFd) destroy_timer(w, file.counter.timer);
   if (file.kind == FileKind::kSignalFd) --w.scheduler.signal_files;
+  if (file.kind == FileKind::kProcess) --w.scheduler.process_files;
 }
 
 // What the last reference's end means outside the file itself (DMT-F2).
@@ -73,6 +74,7 @@ void close_file(Layout& w, std::uint32_t index) noexcept {
       return close_unix_listener(w, file);
     case FileKind::kTimerFd:
     case FileKind::kSignalFd:
+    case FileKind::kProcess:
       return close_counter(w, file);
     case FileKind::kEpoll:
       return close_epoll(w, index);
@@ -138,6 +140,7 @@ std::uint32_t create_file(Layout& w, Slot me, FileKind kind) noexcept {
   if (kind == FileKind::kConnection) f.connection.low_water = 1;
   if (kind == FileKind::kTimerFd) f.counter.timer = timer;
   if (kind == FileKind::kSignalFd) ++s.signal_files;
+  if (kind == FileKind::kProcess) ++s.process_files;
   f.readiness = readiness_of(w, index);
   return index;
 }
@@ -243,6 +246,7 @@ Readiness readiness_of(const Layout& w, std::uint32_t file) noexcept {
       return (f.counter.count > 0 ? kIn : 0) | (f.counter.count < UINT64_MAX - 1 ? kOut : 0);
     case FileKind::kTimerFd:
     case FileKind::kSignalFd:
+    case FileKind::kProcess:
       return f.counter.count > 0 ? kIn : 0;
     case FileKind::kEpoll:
       return f.epoll.ready_head != 0 ? kIn : 0;

@@ -94,11 +94,21 @@ struct alignas(128) SlotRecord {
   std::uint32_t lined_up;                  // 1 = it waits at a soft barrier
 };
 
+// What a thread has set about its scheduling: it reads back, and moves nothing.
+struct ThreadScheduling {
+  std::uint8_t policy;  // 0: SCHED_OTHER
+  std::uint8_t priority;
+  bool resets_on_fork;
+  std::uint64_t affinity;  // processors as bits; 0 = all
+};
+
 // --- processes -------------------------------------------------------------------------------
 
 enum class ProcessState : std::uint8_t { kFree, kAlive, kZombie };
 enum class Disposition : std::uint8_t { kDefault, kIgnore, kHandler };
 // What waitpid can still be told of a process that lives.
+// What the parent in posix_spawn waits for.
+enum class SpawnState : std::uint8_t { kOver, kUnderWay, kFailed };
 enum class StopEvent : std::uint8_t { kNothing, kStopped, kContinued };
 
 struct alignas(64) ProcessRecord {
@@ -108,6 +118,8 @@ struct alignas(64) ProcessRecord {
   bool shares_memory;  // it mapped memory that others may see, or was forked by one that did
   bool no_child_stop;  // SA_NOCLDSTOP and SA_NOCLDWAIT of its SIGCHLD
   bool no_child_wait;
+  bool collects_orphans;  // PR_SET_CHILD_SUBREAPER
+  std::uint8_t parent_death_signal;
   std::uint8_t stopped_by;  // the stop signal (job_control.h), 0 = it goes on
   StopEvent stop_event;
   std::uint16_t parent;
@@ -119,12 +131,16 @@ struct alignas(64) ProcessRecord {
   std::int32_t wait_status;  // when kZombie
   std::uint32_t fd_limit;    // one above the highest descriptor ever used
   std::uint64_t space;       // names its private objects: differs after fork, kept over exec
+  std::uint64_t life;        // tells it from others that had this record before
   std::uint64_t pending_signals;
   Disposition dispositions[65];
   std::int64_t alarm_interval_ns;
   std::uint16_t alarm_timer;        // a timer, or kNone
   std::atomic<std::uint32_t> gone;  // any: 1 = its end was an operation of the schedule (D18)
+  SpawnState spawn;                 // of a child of posix_spawn
+  std::int32_t spawn_error;         // why it failed
   std::int64_t cpu_ns;              // virtual processor time of all its slots
+  std::int64_t children_cpu_ns;     // of those that were waited for, theirs included
   // ITIMER_VIRTUAL and ITIMER_PROF: due when cpu_ns reaches it, 0 = not armed
   std::int64_t cpu_due_ns[2], cpu_interval_ns[2];
   std::uint16_t cpu_timers;  // POSIX timers on a processor clock that are armed
@@ -224,6 +240,7 @@ enum class FileKind : std::uint8_t {
   kSignalFd,      // wholly virtual
   kRandom,        // /dev/urandom and /dev/random (D7)
   kDatagram,      // wholly virtual UDP socket (datagrams.h)
+  kProcess,       // pidfd: `port` is the process, counter.count 1 when it has ended
   kKernelSocket,  // kernel unix datagram or netlink socket; `listener` has its name, and in
                   // `queued` whether something is there (runtime/preload/sockets/ksock.h)
 };
@@ -269,6 +286,8 @@ struct StreamState {
   std::uint64_t
       fifo;  // which named pipe this is an end of, 0 = none (runtime/preload/files/fifo.h)
   std::uint64_t capacity;
+  std::uint64_t name;  // of a pipe: the object of its reading end
+  std::uint64_t size;  // of a pipe, as F_SETPIPE_SZ has set it; 0 = the usual one
   bool peer_shut_write, shut_read, shut_write;
 };
 
@@ -415,6 +434,7 @@ struct SchedulerState {
   std::uint32_t listeners;                              // list linked by ListenerState::next
   std::uint32_t slots_used;                             // one above the highest slot ever taken
   std::uint32_t signal_files;                           // how many kSignalFd files there are
+  std::uint32_t process_files;                          // how many kProcess files
   std::uint32_t output_pending;  // hand-offs + 1 since output that the node was not told of
   bool ended;                    // the main process has ended
   bool served;                   // a CONNECT was admitted: ports are asked for from now on
@@ -552,6 +572,7 @@ struct Layout {
   SemaphoreUndo semaphore_undos[kSemaphoreUndosMax];
   alignas(64) SoftBarrierPoint soft_barrier_points[kSoftBarrierPointsMax];
   MessageNotice message_notices[kMessageNoticesMax];
+  ThreadScheduling scheduling[kSlotsMax];
 };
 
 static_assert(std::is_standard_layout_v<Layout>);

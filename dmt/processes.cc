@@ -32,7 +32,7 @@ void reset_record(Layout& w, std::uint16_t process, std::uint16_t parent) noexce
   std::memset(static_cast<void*>(&p), 0, sizeof p);
   p.state = ProcessState::kAlive;
   p.parent = parent;
-  p.space = new_object(w, kNodeSlot);
+  p.space = p.life = new_object(w, kNodeSlot);
   p.alarm_timer = kNone;
 }
 
@@ -73,6 +73,45 @@ unsigned event_of(const ProcessRecord& p) noexcept {
   return 0;
 }
 
+// Who gets the children of a process that ends: the nearest that collects orphans, else the main
+// one.
+std::uint16_t collector_above(const Layout& w, std::uint16_t process) noexcept {
+  std::uint16_t p = w.processes[process].parent;
+  while (p != kNoProcess && p != kMainProcess) {
+    const ProcessRecord& record = w.processes[p];
+    if (record.state == ProcessState::kAlive && record.collects_orphans) return p;
+    p = record.parent;
+  }
+  return kMainProcess;
+}
+
+void hand_over_children(Layout& w, std::uint16_t process) noexcept {
+  const std::uint16_t collector = collector_above(w, process);
+  for (std::uint16_t i = 1; i < kProcessesMax; ++i) {
+    ProcessRecord& child = w.processes[i];
+    if (child.state == ProcessState::kFree || child.parent != process) continue;
+    child.parent = collector;
+    if (child.state == ProcessState::kZombie) {
+      announce_end(w, i);
+    } else if (child.parent_death_signal != 0) {
+      SignalInfo info{};
+      info.pid = w.processes[process].pid;
+      send_signal(w, i, child.parent_death_signal, info);
+    }
+  }
+}
+
+// Descriptors that name it (pidfd) become readable.
+void refresh_process_files(Layout& w, std::uint16_t process) noexcept {
+  if (w.scheduler.process_files == 0) return;
+  for (std::uint32_t f = 1; f <= w.scheduler.files_used; ++f) {
+    FileRecord& file = w.files[f];
+    if (file.kind != FileKind::kProcess || !names_process(w, file, process)) continue;
+    file.counter.count = 1;
+    refresh_readiness(w, f, true);
+  }
+}
+
 void emit_exit(Layout& w, std::int32_t status) noexcept {
   const std::span<std::byte> room = reserve_output(w, sizeof(OutputHeader));
   const OutputHeader header{
@@ -101,6 +140,7 @@ Child create_process(Layout& w, std::uint16_t parent) noexcept {
     return {kNoProcess, kNoSlot};
   }
   child.main_slot = value(slot);
+  child.collects_orphans = false;
   copy_descriptors(w, parent, process);
   return {process, slot};
 }
@@ -142,14 +182,8 @@ void end_process(Layout& w, std::uint16_t process, std::int32_t wait_status) noe
   p.slots = 0;
   p.wait_status = wait_status;
   p.state = ProcessState::kZombie;
-  for (std::uint16_t i = 1; i < kProcessesMax; ++i) {
-    ProcessRecord& child = w.processes[i];
-    if (child.state == ProcessState::kFree || child.parent != process) continue;
-    child.parent = kMainProcess;
-    if (child.state == ProcessState::kZombie && process != kMainProcess) {
-      announce_end(w, i);
-    }
-  }
+  refresh_process_files(w, process);
+  if (process != kMainProcess) hand_over_children(w, process);
   if (process == kMainProcess) {
     w.scheduler.ended = true;
     emit_exit(w, wait_status);
@@ -187,8 +221,16 @@ void take_stop_event(Layout& w, std::uint16_t process) noexcept {
   w.processes[process].stop_event = StopEvent::kNothing;
 }
 
+bool names_process(const Layout& w, const FileRecord& file, std::uint16_t process) noexcept {
+  const ProcessRecord& p = w.processes[process];
+  return file.port == process && file.counter.signal_mask == p.life &&
+         p.state != ProcessState::kFree;
+}
+
 void reap_process(Layout& w, std::uint16_t process) noexcept {
-  CRANE_ASSERT(w.processes[process].state == ProcessState::kZombie);
+  ProcessRecord& p = w.processes[process];
+  CRANE_ASSERT(p.state == ProcessState::kZombie);
+  w.processes[p.parent].children_cpu_ns += p.cpu_ns + p.children_cpu_ns;
   free_record(w, process);
 }
 

@@ -53,7 +53,9 @@ WaitChoice find_child(const Layout& w, std::uint16_t parent, std::int32_t pid,
 std::uint64_t child_object(std::uint16_t parent) noexcept;
 // A stop, or the end of one, is told once.
 void take_stop_event(Layout& w, std::uint16_t process) noexcept;
-// The zombie's record is free after this.
+// Whether a pidfd (FileKind::kProcess) is of this process, and that has not been waited for.
+bool names_process(const Layout& w, const FileRecord& file, std::uint16_t process) noexcept;
+// The zombie's record is free after this; its parent has used what it has used.
 void reap_process(Layout& w, std::uint16_t process) noexcept;
 
 std::uint16_t find_process(const Layout& w, std::uint32_t pid) noexcept;

@@ -463,6 +463,7 @@ Slot create_slot(Layout& w, std::uint16_t process) noexcept {
   r.wait_object = 0;
   r.pending_signals = 0;
   r.blocked_signals = 0;
+  w.scheduling[slot] = {};
   r.operations = 0;
   r.cpu_ns = 0;
   // Its thread has not come yet (DMT-R2); one that was killed in its sleep has left a 1.

@@ -15,7 +15,7 @@ bool same(const UnhookedCall& a, const UnhookedCall& b) noexcept {
 
 }  // namespace
 
-std::uint32_t count_unhooked(Layout& w, const UnhookedCall& call) noexcept {
+Counted count_unhooked(Layout& w, const UnhookedCall& call) noexcept {
   UnhookedCalls& u = w.unhooked;
   u.total.fetch_add(1, std::memory_order_relaxed);
   for (std::uint32_t i = 0; i < kUnhookedMax; ++i) {
@@ -25,15 +25,15 @@ std::uint32_t count_unhooked(Layout& w, const UnhookedCall& call) noexcept {
       r.call = call;
       r.count.store(1, std::memory_order_relaxed);
       r.state.store(kThere, std::memory_order_release);
-      return i;
+      return {i, true};
     }
     // One that is being written may be the same: then it stands there twice, and nobody waits.
     if (seen == kThere && same(r.call, call)) {
       r.count.fetch_add(1, std::memory_order_relaxed);
-      return i;
+      return {i, false};
     }
   }
-  return kNoRecord;
+  return {kNoRecord, false};
 }
 
 void count_unhooked_again(Layout& w, std::uint32_t record) noexcept {

@@ -14,7 +14,11 @@ namespace crane::dmt {
 inline constexpr std::uint32_t kNoRecord = UINT32_MAX;
 
 // Counts one call and returns its record, or kNoRecord when kUnhookedMax others are there already.
-std::uint32_t count_unhooked(Layout& w, const UnhookedCall& call) noexcept;
+struct Counted {
+  std::uint32_t record;
+  bool first;  // such a call was not counted before
+};
+Counted count_unhooked(Layout& w, const UnhookedCall& call) noexcept;
 
 // The same call again: `record` is what the first one was given.
 void count_unhooked_again(Layout& w, std::uint32_t record) noexcept;

@@ -16,6 +16,7 @@
 
 #include "runtime/setup/profile_databases.h"
 #include "runtime/setup/profile_services.h"
+#include "runtime/setup/run_directories.h"
 #include "runtime/setup/words.h"
 
 namespace crane::setup {
@@ -251,6 +252,9 @@ bool find_profile(const std::string& name, const std::string& program,
                                   [&](const char* p) { return base == p; });
     if (name == row.name || (name.empty() && (fits || row.make == plain))) {
       profile = row.make(args);
+      for (std::string& directory : run_directories_of(program)) {
+        profile.directories.push_back(std::move(directory));
+      }
       return true;
     }
   }

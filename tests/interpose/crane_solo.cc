@@ -26,6 +26,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -175,7 +176,7 @@ class Node {
 
   void start() {
     if (options_.resume.empty() && geteuid() == 0) {
-      (void)unshare(CLONE_NEWPID);  // the same pids in every run
+      (void)unshare(CLONE_NEWPID | CLONE_NEWNS);  // the same pids in every run, in /proc too
     }
     child_ = fork();
     if (child_ < 0) die("fork");
@@ -184,6 +185,9 @@ class Node {
       _exit(127);
     }
     if (child_ == 0) {
+      if (getpid() == 1 && mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0) {
+        (void)mount("proc", "/proc", "proc", 0, nullptr);
+      }
       if (!options_.dump.empty()) setsid();  // what is saved has its own
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       personality(ADDR_NO_RANDOMIZE);

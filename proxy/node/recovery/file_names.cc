@@ -48,7 +48,8 @@ void note_tree(Json& names, const std::string& top, const std::string& root,
                const std::string& inside) {
   std::error_code failed;
   const auto options = fs::directory_options::skip_permission_denied;
-  note(names, inside.empty() ? "/" : inside, root + inside, false);
+  // With its slash: "/proc/PID/root" alone is a link of procfs, with a number of its own.
+  note(names, inside.empty() ? "/" : inside, root + (inside.empty() ? "/" : inside), false);
   for (auto it = fs::recursive_directory_iterator(top, options, failed);
        !failed && it != fs::recursive_directory_iterator(); it.increment(failed)) {
     const std::string path = inside + it->path().native().substr(top.size());

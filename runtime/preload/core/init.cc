@@ -172,6 +172,15 @@ bool is_ours(const char* entry) noexcept {
   return false;
 }
 
+// The program has the environment that it was given: what is ours is added to it again at exec.
+void hide_own_variables() noexcept {
+  char** out = environ;
+  for (char** e = environ; *e != nullptr; ++e) {
+    if (!is_ours(*e)) *out++ = *e;
+  }
+  *out = nullptr;
+}
+
 // The first operation of a program image: who it is, and what exec left over is cleared.
 void start_image(bool after_exec) noexcept {
   Turn turn(after_exec ? Op::kExecDone : Op::kThreadStart);
@@ -224,6 +233,7 @@ void initialise() noexcept {
   prepare_soft_barrier_points();
   register_exit_handlers();
   start_image(after_exec);
+  hide_own_variables();
   replace_random_bytes();
   adopt_standard_streams();
   InsideCrane::set_outside();
@@ -232,6 +242,21 @@ void initialise() noexcept {
 }  // namespace
 
 int own_descriptor_base() noexcept { return world == nullptr ? 0 : descriptor_base; }
+
+// The program may have used up all the descriptors that it has allowed itself.
+static long socket_beyond_limit() noexcept {
+  constexpr int kKind = SOCK_SEQPACKET | SOCK_CLOEXEC;
+  const long fd = raw_syscall(SYS_socket, AF_UNIX, kKind, 0);
+  if (fd != -EMFILE) return fd;
+  struct rlimit limit {};
+  raw_syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit);
+  const rlim_t ours = static_cast<rlim_t>(descriptor_base) + 2 * kOwnDescriptors;
+  const struct rlimit wider = {ours, limit.rlim_max < ours ? ours : limit.rlim_max};
+  if (raw_syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &wider, nullptr) < 0) return fd;
+  const long other = raw_syscall(SYS_socket, AF_UNIX, kKind, 0);
+  raw_syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &limit, nullptr);
+  return other;
+}
 
 void check_in(std::uint16_t process) noexcept {
   const dmt::CheckIn message{dmt::kLayoutVersion, process,
@@ -244,7 +269,7 @@ void check_in(std::uint16_t process) noexcept {
     give_up("the path of the check-in socket is too long", path);
   }
   std::memcpy(address.sun_path, path, std::strlen(path) + 1);
-  const long fd = raw_syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  const long fd = socket_beyond_limit();
   if (fd < 0) give_up("no descriptor for the check-in", path);
   long error = raw_syscall(SYS_connect, fd, &address, sizeof address);
   if (error < 0) {

@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/preload/core/init.h"
 #include "runtime/preload/core/pages.h"
 #include "runtime/preload/core/raw.h"
+#include "runtime/preload/core/text.h"
 #include "runtime/preload/files/inode.h"
 
 namespace crane {
@@ -78,6 +80,28 @@ Listing* begun_at(int fd, int& error) noexcept {
 
 }  // namespace
 
+namespace {
+
+// /proc/self/fd and /proc/self/fdinfo, by whatever name they were opened.
+bool is_descriptor_directory(int fd) noexcept {
+  char path[64];
+  const long n = read_link_of(static_cast<unsigned>(fd), path, sizeof path - 1);
+  if (n <= 0) return false;
+  path[n] = '\0';
+  constexpr char kProc[] = "/proc/";
+  if (std::strncmp(path, kProc, sizeof kProc - 1) != 0) return false;
+  const char* last = std::strrchr(path, '/');
+  return std::strcmp(last, "/fd") == 0 || std::strcmp(last, "/fdinfo") == 0;
+}
+
+bool is_own_name(const char* name) noexcept {
+  int fd = 0;
+  for (; *name >= '0' && *name <= '9'; ++name) fd = fd * 10 + (*name - '0');
+  return *name == '\0' && is_own_descriptor(fd);
+}
+
+}  // namespace
+
 int read_listing(Listing& l, int fd) noexcept {
   for (;;) {
     // Half of the room is kept for the order: no entry is shorter than 24 bytes.
@@ -90,8 +114,11 @@ int read_listing(Listing& l, int fd) noexcept {
     l.used += static_cast<std::size_t>(got);
   }
   l.order = reinterpret_cast<std::uint32_t*>(l.entries + l.capacity / 2);
+  const bool lists_descriptors = is_descriptor_directory(fd);
   for (std::size_t at = 0; at < l.used;
        at += entry_at(l, static_cast<std::uint32_t>(at))->d_reclen) {
+    const char* name = entry_at(l, static_cast<std::uint32_t>(at))->d_name;
+    if (lists_descriptors && is_own_name(name)) continue;  // as if ours did not exist (rule 16)
     l.order[l.count++] = static_cast<std::uint32_t>(at);
   }
   std::sort(l.order, l.order + l.count, [&](std::uint32_t a, std::uint32_t b) {

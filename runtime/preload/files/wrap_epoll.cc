@@ -46,7 +46,10 @@ int control(Turn& turn, int ep, int op, int fd, const struct epoll_event* e) noe
     case EPOLL_CTL_ADD:
       if (watch != 0) return -EEXIST;
       if (dmt::epoll_would_loop(turn.w, epoll, file)) return -ELOOP;
-      if ((e->events & EPOLLEXCLUSIVE) != 0 && (e->events & ~kExclusiveMay) != 0) return -EINVAL;
+      if ((e->events & EPOLLEXCLUSIVE) != 0 &&
+          ((e->events & ~kExclusiveMay) != 0 || turn.w.files[file].kind == FileKind::kEpoll)) {
+        return -EINVAL;
+      }
       return dmt::epoll_add(turn.w, epoll, fd, file, e->events, e->data.u64) != 0 ? 0 : -ENOSPC;
     case EPOLL_CTL_MOD:
       if (watch == 0) return -ENOENT;

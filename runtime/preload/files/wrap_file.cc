@@ -66,10 +66,10 @@ int control(Turn& turn, int fd, int command, long x) noexcept {
       return file_lock::record(turn, fd, command, x);
     case F_GETPIPE_SZ:
     case F_SETPIPE_SZ:
-      if (f != nullptr && stream::is_stream(f->kind)) {
-        return static_cast<int>(stream::kPipeCapacity);
-      }
-      break;
+      if (f == nullptr) break;
+      if (f->kind != FileKind::kPipeRead && f->kind != FileKind::kPipeWrite) return -EBADF;
+      return command == F_GETPIPE_SZ ? stream::pipe_size(*f)
+                                     : stream::set_pipe_size(turn, fd, bound_file(fd), x);
     default:
       break;
   }

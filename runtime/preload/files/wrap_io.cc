@@ -238,27 +238,14 @@ ssize_t sendfile(int out, int in, off_t* at, size_t n) {
     return plain_write(Op::sendfile, out, [=] { return real::sendfile(out, in, at, n); });
   }
   Turn turn(Op::sendfile, Turn::kCancellationPoint);
-  if (!is_plain(in)) return finish(turn, -EINVAL);  // as Linux: no source that cannot be mapped
+  // As Linux: no source that cannot be mapped, nor has a position.
+  if (!is_plain(in)) return finish(turn, at != nullptr ? -ESPIPE : -EINVAL);
   const ssize_t result = finish(turn, copy_to_bound(turn, out, in, at, n));
   if (is_parallel()) turn.yield();
   return result;
 }
 ssize_t sendfile64(int out, int in, off64_t* at, size_t n) {
   return wrap::sendfile(out, in, at, n);
-}
-
-// Programs fall back to read and write.
-ssize_t splice(int in, off64_t* in_at, int out, off64_t* out_at, size_t n, unsigned flags) {
-  if (is_plain(in) && is_plain(out)) return real::splice(in, in_at, out, out_at, n, flags);
-  return fail(EINVAL);
-}
-ssize_t tee(int in, int out, size_t n, unsigned flags) {
-  if (is_plain(in) && is_plain(out)) return real::tee(in, out, n, flags);
-  return fail(EINVAL);
-}
-ssize_t vmsplice(int fd, const struct iovec* v, size_t n, unsigned flags) {
-  if (is_plain(fd)) return real::vmsplice(fd, v, n, flags);
-  return fail(EINVAL);
 }
 
 }  // namespace crane::wrap

@@ -19,9 +19,11 @@ clockid_t clock_of(const dmt::CounterState& c) noexcept {
 }
 
 int make_pipe(Turn& turn, int* fds, int flags) noexcept {
-  int made[2];
-  const long result = raw_syscall(SYS_pipe2, made, flags);
+  // The kernel writes the numbers where the caller wants them: it says EFAULT where that is
+  // nowhere.
+  const long result = raw_syscall(SYS_pipe2, fds, flags);
   if (result < 0) return static_cast<int>(result);
+  const int made[2] = {fds[0], fds[1]};
   raw_syscall(SYS_fcntl, made[0], F_SETPIPE_SZ, stream::kPipeKernelBytes);
   const std::uint32_t from = dmt::create_file(turn.w, own_slot(), FileKind::kPipeRead);
   const std::uint32_t to = dmt::create_file(turn.w, own_slot(), FileKind::kPipeWrite);
@@ -66,6 +68,7 @@ void read_timer(const dmt::Layout& w, const dmt::CounterState& c, struct itimers
 }
 
 int set_timer(Turn& turn, std::uint32_t file, int flags, const struct itimerspec* v) noexcept {
+  if ((flags & ~(TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET)) != 0) return -EINVAL;
   dmt::CounterState& c = turn.w.files[file].counter;
   if (!is_positive(v->it_value) || !is_positive(v->it_interval)) return -EINVAL;
   c.count = 0;

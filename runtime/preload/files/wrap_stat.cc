@@ -21,7 +21,7 @@ bool describe_bound(int fd, Status* s) noexcept {
                             f->kind == FileKind::kEpoll || f->kind == FileKind::kSignalFd;
   *s = {};
   s->st_dev = 8;
-  s->st_ino = f->object;
+  s->st_ino = is_pipe && f->stream.name != 0 ? f->stream.name : f->object;
   s->st_mode = is_pipe        ? S_IFIFO | 0600u
                : is_random    ? S_IFCHR | 0666u
                : is_anonymous ? 0600u

@@ -7,6 +7,7 @@
 
 #include "dmt/base/log.h"
 #include "dmt/files.h"
+#include "dmt/processes.h"
 #include "runtime/preload/core/init.h"
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/raw.h"
@@ -186,6 +187,10 @@ void settle_after_exec() noexcept {
   dmt::ProcessRecord& p = w.processes[self.process];
   p.exec_pending = false;
   p.shares_memory = false;
+  if (p.spawn != dmt::SpawnState::kOver) {
+    p.spawn = dmt::SpawnState::kOver;
+    dmt::signal(w, dmt::child_object(p.parent), dmt::kAll);
+  }
   p.main_slot = self.slot;
   for (std::uint16_t i = 1; i < w.scheduler.slots_used; ++i) {
     const dmt::SlotRecord& s = w.slots[i];
@@ -237,8 +242,15 @@ int execveat(int fd, const char* path, char* const* argv, char* const* env, int 
   if (InsideCrane::inside()) return real::execveat(fd, path, argv, env, flags);
   if (path != nullptr && (path[0] == '/' || fd == AT_FDCWD)) return wrap::execve(path, argv, env);
   if ((flags & AT_EMPTY_PATH) != 0) return wrap::fexecve(fd, argv, env);
-  Message() << "execveat() relative to a directory is not supported";
-  return answer(ENOSYS);
+  char whole[kProgramPathMax] = {};
+  print_number("/proc/self/fd/", static_cast<unsigned>(fd), whole);
+  const std::size_t size = std::strlen(whole);
+  if (path == nullptr || size + std::strlen(path) + 2 > sizeof whole) {
+    return answer(path == nullptr ? EFAULT : ENAMETOOLONG);
+  }
+  whole[size] = '/';
+  std::memcpy(whole + size + 1, path, std::strlen(path) + 1);
+  return wrap::execve(whole, argv, env);
 }
 
 namespace {

@@ -28,6 +28,7 @@
 #include "runtime/preload/files/flushing.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/threads/fairness.h"
+#include "runtime/preload/threads/scheduling.h"
 #include "runtime/preload/threads/semaphore_undo.h"
 #include "runtime/preload/threads/soft_barrier.h"
 
@@ -39,6 +40,7 @@ bool registered = false;
 thread_local constinit dmt::Child new_child{dmt::kNoProcess, dmt::kNoSlot};
 thread_local constinit std::uint32_t new_generation = 0;
 thread_local constinit bool refused_by_kernel = false;
+thread_local constinit bool spawns_child = false;
 
 // Our handlers may be called from the application's fork() or from inside libc.
 void prepare() noexcept {
@@ -50,6 +52,8 @@ void prepare() noexcept {
   if (new_child.process != dmt::kNoProcess) {
     dmt::SlotRecord& slot = w.slots[value(new_child.slot)];
     slot.blocked_signals = w.slots[self.slot].blocked_signals;
+    inherit_scheduling(w, self.slot, value(new_child.slot), true);
+    if (spawns_child) w.processes[new_child.process].spawn = dmt::SpawnState::kUnderWay;
     new_generation = slot.generation;
   }
   errno = 0;  // the kernel's answer, for in_parent()
@@ -186,7 +190,12 @@ void register_exit_handlers() noexcept {
   real::__cxa_at_quick_exit(at_quick, nullptr);
 }
 
-pid_t scheduled_fork() noexcept { return fork_by(real::fork, true); }
+pid_t scheduled_fork(bool spawns) noexcept {
+  spawns_child = spawns;
+  const pid_t pid = fork_by(real::fork, true);
+  spawns_child = false;
+  return pid;
+}
 
 void die_by_signal(int signo) noexcept {
   struct {

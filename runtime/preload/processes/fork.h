@@ -18,7 +18,9 @@ namespace crane {
 void register_atfork_handlers() noexcept;
 
 // fork() for our own wrappers (system, popen, posix_spawn, daemon): as the application's.
-pid_t scheduled_fork() noexcept;
+// kSpawns: of posix_spawn, whose parent waits for the child to become another program.
+inline constexpr bool kSpawns = true;
+pid_t scheduled_fork(bool spawns = false) noexcept;
 
 // Ends this process for the schedule and then for the kernel.
 [[noreturn]] void end_now(int wait_status) noexcept;

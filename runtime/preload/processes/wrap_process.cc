@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Awaiting children, and what libc builds from fork and exec: posix_spawn, system, popen, daemon.
 // libc's own versions call none of the interposed functions (rule 15), so these are ours.
+#include <climits>
 #include <cstring>
 
 #include "dmt/base/log.h"
@@ -12,7 +13,9 @@
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/processes/exec.h"
 #include "runtime/preload/processes/fork.h"
+#include "runtime/preload/processes/pidfd.h"
 #include "runtime/preload/signals/signals.h"
+#include "runtime/preload/time/vtime.h"
 
 extern char** environ;
 
@@ -23,12 +26,18 @@ struct Told {
   int error = 0;  // 0, ECHILD or EINTR
   pid_t pid = 0;  // 0 = nothing to tell of any (WNOHANG)
   std::int32_t status = 0;
-  unsigned event = 0;  // a dmt::ChildEvent
+  unsigned event = 0;       // a dmt::ChildEvent
+  std::int64_t cpu_ns = 0;  // what it and those that it waited for have used
 };
 
 // The zombie's kernel half follows at once; it needs nobody's turn (D12).
 void await_kernel(std::uint32_t pid) noexcept {
-  while (raw_syscall(SYS_wait4, static_cast<pid_t>(pid), nullptr, 0, nullptr) == -EINTR) {
+  for (;;) {
+    const long result = raw_syscall(SYS_wait4, static_cast<pid_t>(pid), nullptr, 0, nullptr);
+    if (result != -EINTR && result != -ECHILD) return;
+    // An orphan is not ours yet while its parent is on its way out.
+    if (result == -ECHILD && raw_syscall(SYS_kill, pid, 0) == -ESRCH) return;
+    if (result == -ECHILD) raw_syscall(SYS_sched_yield);
   }
 }
 
@@ -39,7 +48,8 @@ Told await_child(Op op, pid_t which, unsigned events, int options) noexcept {
     const dmt::WaitChoice choice = dmt::find_child(turn.w, self.process, which, events);
     if (choice.child != dmt::kNoProcess) {
       const dmt::ProcessRecord& child = turn.w.processes[choice.child];
-      told = {0, static_cast<pid_t>(child.pid), choice.status, choice.event};
+      told = {0, static_cast<pid_t>(child.pid), choice.status, choice.event,
+              child.cpu_ns + child.children_cpu_ns};
       if ((options & WNOWAIT) != 0) break;
       if (choice.event != dmt::kChildEnded) {
         dmt::take_stop_event(turn.w, choice.child);
@@ -73,7 +83,10 @@ pid_t answer(const Told& told, int* status, struct rusage* usage) noexcept {
     return -1;
   }
   if (told.pid != 0 && status != nullptr) *status = told.status;
-  if (usage != nullptr) std::memset(usage, 0, sizeof *usage);
+  if (usage != nullptr) {
+    std::memset(usage, 0, sizeof *usage);
+    usage->ru_utime = to_timeval(told.cpu_ns);
+  }
   return told.pid;
 }
 
@@ -98,10 +111,47 @@ void describe_child(const Told& told, siginfo_t& info) noexcept {
 pid_t wait_by_number(Op op, pid_t which, int* status, int options, struct rusage* r) noexcept {
   constexpr int kKnown = WNOHANG | WUNTRACED | WCONTINUED | __WNOTHREAD | __WCLONE | __WALL;
   if ((options & ~kKnown) != 0) return fail(EINVAL);
+  if (which == INT_MIN) return fail(ESRCH);
   unsigned events = dmt::kChildEnded;
   if ((options & WUNTRACED) != 0) events |= dmt::kChildStopped;
   if ((options & WCONTINUED) != 0) events |= dmt::kChildContinued;
   return answer(await_child(op, which, events, options & WNOHANG), status, r);
+}
+
+// waitid's part after its arguments were looked at.
+int wait_and_describe(pid_t which, siginfo_t* info, int options) noexcept {
+  unsigned events = 0;
+  if ((options & WEXITED) != 0) events |= dmt::kChildEnded;
+  if ((options & WSTOPPED) != 0) events |= dmt::kChildStopped;
+  if ((options & WCONTINUED) != 0) events |= dmt::kChildContinued;
+  const Told told = await_child(Op::waitid, which, events, options);
+  if (told.error != 0) return fail(told.error);
+  if (info == nullptr) return 0;
+  std::memset(info, 0, sizeof *info);
+  if (told.pid == 0) return 0;
+  info->si_signo = SIGCHLD;
+  info->si_pid = told.pid;
+  describe_child(told, *info);
+  return 0;
+}
+
+int wait_by_descriptor(int fd, siginfo_t* info, int options) noexcept {
+  bool nonblocking = false;
+  int process = 0;
+  pid_t pid = 0;
+  {
+    Turn turn(Op::waitid);
+    process = process_of_descriptor(turn.w, fd, nonblocking);
+    if (process >= 0) pid = static_cast<pid_t>(turn.w.processes[process].pid);
+  }
+  if (process == -EBADF) return fail(EBADF);
+  if (process < 0) return fail(ECHILD);
+  siginfo_t own;
+  const bool asks_only = (options & WNOHANG) != 0;
+  const int result =
+      wait_and_describe(pid, info != nullptr ? info : &own, options | (nonblocking ? WNOHANG : 0));
+  const bool nothing = result == 0 && (info != nullptr ? info : &own)->si_pid == 0;
+  return nothing && nonblocking && !asks_only ? fail(EAGAIN) : result;
 }
 
 char shell_path[] = "/bin/sh";
@@ -147,74 +197,126 @@ const SpawnAction* actions_of(const posix_spawn_file_actions_t& a) noexcept {
   return reinterpret_cast<const SpawnAction*>(a.__actions);
 }
 
-// One action in the child, by the interposed functions, so that descriptors stay known.
-bool perform(const SpawnAction& a) noexcept {
+// One action in the child, by the interposed functions, so that descriptors stay known.  An error
+// number.
+int perform(const SpawnAction& a) noexcept {
   OutsideCrane outside;
+  const auto error_of = [](long result) { return result < 0 ? errno : 0; };
   switch (a.tag) {
     case SpawnAction::kClose:
       ::close(a.close.fd);
-      return true;
+      return 0;
     case SpawnAction::kDup2: {
-      if (a.dup2.fd != a.dup2.new_fd) return ::dup2(a.dup2.fd, a.dup2.new_fd) >= 0;
+      if (a.dup2.fd != a.dup2.new_fd) return error_of(::dup2(a.dup2.fd, a.dup2.new_fd));
       const long flags = raw_syscall(SYS_fcntl, a.dup2.fd, F_GETFD);
-      return flags >= 0 && raw_syscall(SYS_fcntl, a.dup2.fd, F_SETFD, flags & ~FD_CLOEXEC) == 0;
+      if (flags < 0) return static_cast<int>(-flags);
+      return static_cast<int>(-raw_syscall(SYS_fcntl, a.dup2.fd, F_SETFD, flags & ~FD_CLOEXEC));
     }
     case SpawnAction::kOpen: {
+      ::close(a.open.fd);
       const int fd = ::open(a.open.path, a.open.flags, a.open.mode);
-      if (fd < 0 || fd == a.open.fd) return fd >= 0;
-      const bool moved = ::dup2(fd, a.open.fd) >= 0;
+      if (fd < 0 || fd == a.open.fd) return error_of(fd);
+      const int moved = error_of(::dup2(fd, a.open.fd));
       ::close(fd);
       return moved;
     }
     case SpawnAction::kChdir:
-      return raw_syscall(SYS_chdir, a.chdir.path) == 0;
+      return static_cast<int>(-raw_syscall(SYS_chdir, a.chdir.path));
     case SpawnAction::kFchdir:
-      return raw_syscall(SYS_fchdir, a.fchdir.fd) == 0;
+      return static_cast<int>(-raw_syscall(SYS_fchdir, a.fchdir.fd));
     case SpawnAction::kCloseFrom: {
       constexpr int kHighest = 65536;
       for (int fd = a.close_from.from; fd < kHighest; ++fd) {
         if (raw_syscall(SYS_fcntl, fd, F_GETFD) >= 0) ::close(fd);
       }
-      return true;
+      return 0;
     }
     case SpawnAction::kTerminal:
-      return true;
+      return 0;
   }
-  return false;
+  return EINVAL;
 }
 
-void apply_attributes(const posix_spawnattr_t& t) noexcept {
+// An error number.
+int apply_attributes(const posix_spawnattr_t& t) noexcept {
   OutsideCrane outside;
   const int flags = t.__flags;
-  if ((flags & POSIX_SPAWN_SETSID) != 0) ::setsid();
-  if ((flags & POSIX_SPAWN_SETPGROUP) != 0) ::setpgid(0, t.__pgrp);
+  if ((flags & POSIX_SPAWN_SETSIGDEF) != 0) {
+    for (int s = 1; s <= 64; ++s) {
+      const bool wanted = (bits_of(t.__sd) & bit_of(s)) != 0;
+      if (wanted && s != SIGKILL && s != SIGSTOP) ::signal(s, SIG_DFL);
+    }
+  }
+  if ((flags & POSIX_SPAWN_SETSCHEDULER) != 0) {
+    if (::sched_setscheduler(0, t.__policy, &t.__sp) < 0) return errno;
+  } else if ((flags & POSIX_SPAWN_SETSCHEDPARAM) != 0) {
+    if (::sched_setparam(0, &t.__sp) < 0) return errno;
+  }
+  if ((flags & POSIX_SPAWN_SETSID) != 0 && ::setsid() < 0) return errno;
+  if ((flags & POSIX_SPAWN_SETPGROUP) != 0 && ::setpgid(0, t.__pgrp) < 0) return errno;
   if ((flags & POSIX_SPAWN_RESETIDS) != 0) {
     raw_syscall(SYS_setresgid, -1, raw_syscall(SYS_getgid), -1);
     raw_syscall(SYS_setresuid, -1, raw_syscall(SYS_getuid), -1);
   }
   if ((flags & POSIX_SPAWN_SETSIGMASK) != 0) ::sigprocmask(SIG_SETMASK, &t.__ss, nullptr);
-  if ((flags & POSIX_SPAWN_SETSIGDEF) == 0) return;
-  for (int s = 1; s <= 64; ++s) {
-    const bool wanted = (bits_of(t.__sd) & bit_of(s)) != 0;
-    if (wanted && s != SIGKILL && s != SIGSTOP) ::signal(s, SIG_DFL);
-  }
+  return 0;
 }
 
-int spawn(pid_t* p, const char* path, const posix_spawn_file_actions_t* a,
-          const posix_spawnattr_t* t, char* const* argv, char* const* env) noexcept {
-  // What cannot be executed is told by the parent, as posix_spawn does; later failures exit 127.
-  if (const int error = check_program(path); error != 0) return error;
-  const pid_t pid = scheduled_fork();
+struct Spawn {
+  const char* file;  // a path, or to be looked for
+  bool looks_for;
+  const posix_spawn_file_actions_t* actions;
+  const posix_spawnattr_t* attributes;
+  char* const* argv;
+  char* const* env;
+};
+
+// In the child: returns only what failed, an error number.
+int become(const Spawn& s) noexcept {
+  int error = s.attributes == nullptr ? 0 : apply_attributes(*s.attributes);
+  for (int i = 0; s.actions != nullptr && error == 0 && i < s.actions->__used; ++i) {
+    error = perform(actions_of(*s.actions)[i]);
+  }
+  if (error != 0) return error;
+  char found[kProgramPathMax];
+  if (!s.looks_for) return execute(s.file, s.argv, s.env);
+  error = find_program(s.file, found);
+  return error != 0 ? error : execute_or_shell(found, s.argv, s.env);
+}
+
+// As libc's, which goes on when the child has become another program or has failed.
+int spawn(Op op, pid_t* p, const Spawn& s) noexcept {
+  const pid_t pid = scheduled_fork(kSpawns);
   if (pid < 0) return errno;
-  if (pid > 0) {
+  if (pid == 0) {
+    const int error = become(s);
+    {
+      Turn turn(op);
+      dmt::ProcessRecord& own = turn.w.processes[self.process];
+      own.spawn = dmt::SpawnState::kFailed;
+      own.spawn_error = error;
+    }
+    end_now(status_of_exit(127));
+  }
+  Turn turn(op);
+  const std::uint16_t child = dmt::find_process(turn.w, static_cast<std::uint32_t>(pid));
+  const dmt::ProcessRecord& record = turn.w.processes[child];
+  const auto goes_on = [&record] { return record.state == dmt::ProcessState::kAlive; };
+  while (goes_on() && record.spawn != dmt::SpawnState::kOver) {
+    const dmt::WakeReason why = turn.wait(dmt::child_object(self.process));
+    if (why == dmt::WakeReason::kInterrupted) (void)turn.interrupted(kRestarts);
+  }
+  if (record.spawn != dmt::SpawnState::kFailed || goes_on()) {
     if (p != nullptr) *p = pid;
     return 0;
   }
-  if (t != nullptr) apply_attributes(*t);
-  bool good = true;
-  for (int i = 0; a != nullptr && good && i < a->__used; ++i) good = perform(actions_of(*a)[i]);
-  if (good) execute(path, argv, env);
-  end_now(status_of_exit(127));
+  const int error = record.spawn_error;
+  turn.result(error);
+  if (record.state == dmt::ProcessState::kZombie) {
+    await_kernel(record.pid);
+    dmt::reap_process(turn.w, child);
+  }
+  return error;
 }
 
 // --- popen  --------------------------------------------------------------------------------------
@@ -284,25 +386,17 @@ pid_t wait4(pid_t p, int* status, int options, struct rusage* r) {
 
 int waitid(idtype_t t, id_t id, siginfo_t* info, int options) {
   pid_t which = -1;
+  if (t == P_PIDFD) return wait_by_descriptor(static_cast<int>(id), info, options);
+  if ((t == P_PID && static_cast<pid_t>(id) <= 0) || (t == P_PGID && static_cast<pid_t>(id) < 0)) {
+    return fail(EINVAL);
+  }
   if (t == P_PID) which = static_cast<pid_t>(id);
   if (t == P_PGID) which = id == 0 ? 0 : -static_cast<pid_t>(id);
   constexpr int kKinds = WEXITED | WSTOPPED | WCONTINUED;
   constexpr int kKnown = kKinds | WNOHANG | WNOWAIT | __WNOTHREAD | __WCLONE | __WALL;
   const bool bad = (options & ~kKnown) != 0 || (options & kKinds) == 0;
   if (bad || (t != P_PID && t != P_PGID && t != P_ALL)) return fail(EINVAL);
-  unsigned events = 0;
-  if ((options & WEXITED) != 0) events |= dmt::kChildEnded;
-  if ((options & WSTOPPED) != 0) events |= dmt::kChildStopped;
-  if ((options & WCONTINUED) != 0) events |= dmt::kChildContinued;
-  const Told told = await_child(Op::waitid, which, events, options);
-  if (told.error != 0) return fail(told.error);
-  if (info == nullptr) return 0;
-  std::memset(info, 0, sizeof *info);
-  if (told.pid == 0) return 0;
-  info->si_signo = SIGCHLD;
-  info->si_pid = told.pid;
-  describe_child(told, *info);
-  return 0;
+  return wait_and_describe(which, info, options);
 }
 
 // --- groups  -------------------------------------------------------------------------------------
@@ -340,16 +434,17 @@ pid_t setsid() {
 int posix_spawn(pid_t* p, const char* path, const posix_spawn_file_actions_t* a,
                 const posix_spawnattr_t* t, char* const* argv, char* const* env) {
   const int saved = errno;
-  const int error = spawn(p, path, a, t, argv, env);
+  const int error = spawn(Op::posix_spawn, p, {path, false, a, t, argv, env});
   errno = saved;
   return error;
 }
 
-int posix_spawnp(pid_t* p, const char* path, const posix_spawn_file_actions_t* a,
+int posix_spawnp(pid_t* p, const char* file, const posix_spawn_file_actions_t* a,
                  const posix_spawnattr_t* t, char* const* argv, char* const* env) {
-  char found[kProgramPathMax];
-  if (const int error = find_program(path, found); error != 0) return error;
-  return wrap::posix_spawn(p, found, a, t, argv, env);
+  const int saved = errno;
+  const int error = spawn(Op::posix_spawnp, p, {file, true, a, t, argv, env});
+  errno = saved;
+  return error;
 }
 
 int system(const char* command) {

@@ -44,6 +44,9 @@ dmt::SignalInfo sent_by_this_process(int code, std::uint64_t value) noexcept;
 // Whether the kernel lets this process signal the other one: it knows the users of both, and is
 // asked with signal 0, which is delivered to none.  SIGCONT may go to all of a session.
 bool may_signal(std::uint32_t pid, int signo) noexcept;
+// Sends, as kill does: an error number.  REQUIRES the turn.
+int send_to_process(dmt::Layout& w, std::uint16_t process, int signo,
+                    const dmt::SignalInfo& info) noexcept;
 void fill_siginfo(siginfo_t& out, int signo, const dmt::SignalInfo& sent) noexcept;
 
 // Replaces the calling thread's mask and returns the old one.  REQUIRES the turn.

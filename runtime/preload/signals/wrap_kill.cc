@@ -18,12 +18,16 @@ bool is_queue_full(const dmt::Layout& w, std::uint16_t process) noexcept {
   return error == 0 && dmt::queued_signals(w, process) >= limit.rlim_cur;
 }
 
-// An error number.
-int send(dmt::Layout& w, std::uint16_t process, int s, const dmt::SignalInfo& info) noexcept {
+}  // namespace
+
+int send_to_process(dmt::Layout& w, std::uint16_t process, int s,
+                    const dmt::SignalInfo& info) noexcept {
   if (process != self.process && !may_signal(w.processes[process].pid, s)) return EPERM;
   if (info.code == SI_QUEUE && s >= kFirstRealTime && is_queue_full(w, process)) return EAGAIN;
   return s == 0 || dmt::send_signal(w, process, s, info) ? 0 : EAGAIN;
 }
+
+namespace {
 
 // kill()'s choice; an error number.
 int send_to(dmt::Layout& w, pid_t p, int s, const dmt::SignalInfo& info) noexcept {
@@ -31,7 +35,7 @@ int send_to(dmt::Layout& w, pid_t p, int s, const dmt::SignalInfo& info) noexcep
   if (p > 0) {
     const std::uint16_t process = dmt::find_process(w, static_cast<std::uint32_t>(p));
     if (process == dmt::kNoProcess) return ESRCH;
-    return send(w, process, s, info);
+    return send_to_process(w, process, s, info);
   }
   const std::uint32_t own_group = w.processes[self.process].group;
   const std::uint32_t group = p == 0 ? own_group : static_cast<std::uint32_t>(-p);
@@ -42,7 +46,7 @@ int send_to(dmt::Layout& w, pid_t p, int s, const dmt::SignalInfo& info) noexcep
     const bool everybody = p == -1 && i != self.process && i != dmt::kMainProcess;
     if (!everybody && (p == -1 || record.group != group)) continue;
     found = true;
-    permitted = send(w, i, s, info) != EPERM || permitted;
+    permitted = send_to_process(w, i, s, info) != EPERM || permitted;
   }
   return permitted ? 0 : found ? EPERM : ESRCH;
 }

@@ -30,7 +30,8 @@ void map_to_ipv6(VirtualAddress& a) noexcept {
   a.family = AF_INET6;
 }
 
-int from_sockaddr(const struct sockaddr* address, socklen_t size, VirtualAddress& out) noexcept {
+int from_sockaddr(const struct sockaddr* address, socklen_t size, VirtualAddress& out,
+                  int wanted) noexcept {
   out = {};
   if (address == nullptr || size < sizeof(sa_family_t)) return -EINVAL;
   if (address->sa_family == AF_INET && size >= sizeof(sockaddr_in)) {
@@ -48,7 +49,9 @@ int from_sockaddr(const struct sockaddr* address, socklen_t size, VirtualAddress
     std::memcpy(out.ip, &in->sin6_addr, 16);
     return 0;
   }
-  return address->sa_family == AF_INET || address->sa_family == AF_INET6 ? -EINVAL : -EAFNOSUPPORT;
+  const bool known = address->sa_family == AF_INET || address->sa_family == AF_INET6;
+  if (known && wanted != 0 && address->sa_family != wanted) return -EAFNOSUPPORT;
+  return known ? -EINVAL : -EAFNOSUPPORT;
 }
 
 void to_sockaddr(const VirtualAddress& address, struct sockaddr* out, socklen_t* size) noexcept {

@@ -11,8 +11,9 @@
 
 namespace crane::addresses {
 
-// `out` has family, port and ip, as given.
-int from_sockaddr(const struct sockaddr* address, socklen_t size, VirtualAddress& out) noexcept;
+// `out` has family, port and ip, as given; `wanted`: the family that the caller takes, 0 = both.
+int from_sockaddr(const struct sockaddr* address, socklen_t size, VirtualAddress& out,
+                  int wanted = 0) noexcept;
 // As accept and getsockname fill the caller's buffer: cut to *size, *size the full length.
 void to_sockaddr(const VirtualAddress& address, struct sockaddr* out, socklen_t* size) noexcept;
 

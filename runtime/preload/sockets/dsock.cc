@@ -11,6 +11,7 @@
 #include "runtime/preload/sockets/interfaces.h"
 #include "runtime/preload/sockets/unreachable.h"
 #include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/time/vtime.h"
 
 namespace crane::dsock {
 namespace {
@@ -33,7 +34,7 @@ VirtualAddress shown(VirtualAddress a, int domain) noexcept {
 // An address that a socket of `f`'s family may name.
 int address_for(const FileRecord& f, const struct sockaddr* a, socklen_t n,
                 VirtualAddress& out) noexcept {
-  const int error = addresses::from_sockaddr(a, n, out);
+  const int error = addresses::from_sockaddr(a, n, out, f.port);
   if (error < 0) return error;
   if (out.family != f.port) return -EAFNOSUPPORT;
   addresses::unmap(out);
@@ -82,30 +83,162 @@ bool loops_back(std::uint32_t file, const VirtualAddress& to) noexcept {
   return on != 0;
 }
 
+int option_of(std::uint32_t file, int level, int option) noexcept {
+  int value = 0;
+  socklen_t n = sizeof value;
+  vsock::get_option(file, level, option, &value, &n);
+  return value;
+}
+
+// What goes before the bytes: from where, to where, and what the sender has set.
+dmt::DatagramHeader header_of(dmt::Layout& w, std::uint32_t file, const VirtualAddress& to,
+                              const VirtualAddress* from, std::size_t size) noexcept {
+  const bool v6 = w.files[file].port == AF_INET6;
+  dmt::DatagramHeader header{};
+  header.from = source(state(w, file), to);
+  if (from != nullptr) {
+    const std::uint16_t port = header.from.port;
+    header.from = *from;
+    header.from.port = port;
+  }
+  header.to = to;
+  header.size = static_cast<std::uint32_t>(size);
+  header.hops = static_cast<std::uint8_t>(v6 ? option_of(file, IPPROTO_IPV6, IPV6_UNICAST_HOPS)
+                                             : option_of(file, IPPROTO_IP, IP_TTL));
+  header.service = static_cast<std::uint8_t>(v6 ? option_of(file, IPPROTO_IPV6, IPV6_TCLASS)
+                                                : option_of(file, IPPROTO_IP, IP_TOS));
+  return header;
+}
+
+// As an ICMP message would tell a connected socket: who asks a resolver goes on to the next at
+// once.
+void tell_refused(dmt::Layout& w, std::uint32_t file) noexcept {
+  if (state(w, file).peer.family == 0) return;
+  state(w, file).error = ECONNREFUSED;
+  dmt::refresh_readiness(w, file, true);
+}
+
 // Where the datagram goes.  0 or a negative error number.
-int deliver(Turn& turn, std::uint32_t file, const VirtualAddress& to, const Buffers& b) noexcept {
-  const VirtualAddress from = source(state(turn.w, file), to);
+int deliver(Turn& turn, std::uint32_t file, const VirtualAddress& to, const VirtualAddress* from,
+            const Buffers& b) noexcept {
+  const dmt::DatagramHeader header = header_of(turn.w, file, to, from, b.total);
   if (interfaces::is_own(to)) {
-    const std::uint32_t target = dmt::find_datagram_socket(turn.w, to, from);
+    const std::uint32_t target = dmt::find_datagram_socket(turn.w, to, header.from);
     if (target != 0) {
-      dmt::put_datagram(turn.w, target, from, b.vectors, b.total);
-    } else if (state(turn.w, file).peer.family != 0) {
-      state(turn.w, file).error = ECONNREFUSED;
-      dmt::refresh_readiness(turn.w, file, true);
+      dmt::put_datagram(turn.w, target, header, b.vectors);
+    } else {
+      tell_refused(turn.w, file);
     }
     return 0;
   }
+  unreachable::name(unreachable::What::kDatagram, to);
   if (interfaces::is_multicast(to)) {
     for (std::uint32_t i = 1; loops_back(file, to) && i <= turn.w.scheduler.files_used; ++i) {
-      if (dmt::is_in_group(turn.w, i, to)) {
-        dmt::put_datagram(turn.w, i, from, b.vectors, b.total);
-      }
+      if (dmt::is_in_group(turn.w, i, to)) dmt::put_datagram(turn.w, i, header, b.vectors);
     }
-  } else if (to.family == AF_INET6) {
-    return -ENETUNREACH;
+    return 0;
   }
-  unreachable::name(unreachable::What::kDatagram, to);
+  if (to.family == AF_INET6) return -ENETUNREACH;
+  if (!interfaces::is_broadcast(to)) tell_refused(turn.w, file);
   return 0;
+}
+
+// --- control messages ----------------------------------------------------------------------------
+
+// Messages of the caller's buffer, one after another; those that do not fit are cut off.
+class ControlMessages {
+ public:
+  explicit ControlMessages(struct msghdr& m) noexcept
+      : m_(m), room_(m.msg_control == nullptr ? 0 : m.msg_controllen) {
+    m.msg_controllen = 0;
+  }
+  void add(int level, int type, const void* data, std::size_t size) noexcept {
+    const std::size_t used = m_.msg_controllen;
+    if (room_ - used < CMSG_LEN(size)) {
+      m_.msg_flags |= MSG_CTRUNC;
+      return;
+    }
+    auto* head = reinterpret_cast<struct cmsghdr*>(static_cast<std::byte*>(m_.msg_control) + used);
+    head->cmsg_level = level;
+    head->cmsg_type = type;
+    head->cmsg_len = CMSG_LEN(size);
+    std::memcpy(CMSG_DATA(head), data, size);
+    m_.msg_controllen = std::min<std::size_t>(used + CMSG_SPACE(size), room_);
+  }
+
+ private:
+  struct msghdr& m_;
+  const std::size_t room_;
+};
+
+void tell_destination(const VirtualAddress& to, std::uint32_t file, ControlMessages& out) noexcept {
+  if (to.family == AF_INET && option_of(file, IPPROTO_IP, IP_PKTINFO) != 0) {
+    struct in_pktinfo info {};
+    info.ipi_ifindex = interfaces::index_for(to);
+    std::memcpy(&info.ipi_addr, to.ip, sizeof info.ipi_addr);
+    info.ipi_spec_dst = info.ipi_addr;
+    out.add(IPPROTO_IP, IP_PKTINFO, &info, sizeof info);
+  }
+  if (option_of(file, IPPROTO_IPV6, IPV6_RECVPKTINFO) != 0) {
+    const VirtualAddress six = shown(to, AF_INET6);
+    struct in6_pktinfo info {};
+    info.ipi6_ifindex = static_cast<unsigned>(interfaces::index_for(to));
+    std::memcpy(&info.ipi6_addr, six.ip, sizeof info.ipi6_addr);
+    out.add(IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof info);
+  }
+}
+
+// What the socket has asked to be told with each datagram.
+void tell_circumstances(std::uint32_t file, const dmt::DatagramHeader& header,
+                        struct msghdr& m) noexcept {
+  ControlMessages out(m);
+  const std::int64_t now = virtual_wall_now();
+  if (option_of(file, SOL_SOCKET, SO_TIMESTAMPNS) != 0) {
+    const struct timespec t = to_timespec(now);
+    out.add(SOL_SOCKET, SO_TIMESTAMPNS, &t, sizeof t);
+  } else if (option_of(file, SOL_SOCKET, SO_TIMESTAMP) != 0) {
+    const struct timeval t = to_timeval(now);
+    out.add(SOL_SOCKET, SO_TIMESTAMP, &t, sizeof t);
+  }
+  tell_destination(header.to, file, out);
+  const int hops = header.hops, service = header.service;
+  if (header.to.family == AF_INET) {
+    if (option_of(file, IPPROTO_IP, IP_RECVTTL) != 0) {
+      out.add(IPPROTO_IP, IP_TTL, &hops, sizeof hops);
+    }
+    if (option_of(file, IPPROTO_IP, IP_RECVTOS) != 0) {
+      out.add(IPPROTO_IP, IP_TOS, &header.service, sizeof header.service);
+    }
+    return;
+  }
+  if (option_of(file, IPPROTO_IPV6, IPV6_RECVHOPLIMIT) != 0) {
+    out.add(IPPROTO_IPV6, IPV6_HOPLIMIT, &hops, sizeof hops);
+  }
+  if (option_of(file, IPPROTO_IPV6, IPV6_RECVTCLASS) != 0) {
+    out.add(IPPROTO_IPV6, IPV6_TCLASS, &service, sizeof service);
+  }
+}
+
+// The address that a message is to come from (IP_PKTINFO, IPV6_PKTINFO), where one is named.
+bool chosen_source(const struct msghdr& message, VirtualAddress& from) noexcept {
+  auto& m = const_cast<struct msghdr&>(message);
+  if (m.msg_control == nullptr) return false;
+  from = {};
+  for (struct cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+    if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+      struct in_pktinfo info;
+      std::memcpy(&info, CMSG_DATA(c), sizeof info);
+      from.family = AF_INET;
+      std::memcpy(from.ip, &info.ipi_spec_dst, sizeof info.ipi_spec_dst);
+    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+      struct in6_pktinfo info;
+      std::memcpy(&info, CMSG_DATA(c), sizeof info);
+      from.family = AF_INET6;
+      std::memcpy(from.ip, &info.ipi6_addr, sizeof info.ipi6_addr);
+      addresses::unmap(from);
+    }
+  }
+  return from.family != 0 && !dmt::is_wildcard(from) && interfaces::is_own(from);
 }
 
 // --- groups --------------------------------------------------------------------------------------
@@ -238,7 +371,6 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int fl
   if ((flags & MSG_ERRQUEUE) != 0) return -EAGAIN;
   const WaitPolicy policy =
       vsock::wait_policy_of(turn.w, file, flags, vsock::receive_timeout(file));
-  m.msg_controllen = 0;
   m.msg_flags = 0;
   while (state(turn.w, file).first == 0) {
     const int pending = take_error(turn.w, file);
@@ -261,6 +393,7 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& m, int fl
     addresses::to_sockaddr(from, static_cast<struct sockaddr*>(m.msg_name), &m.msg_namelen);
   }
   if (done < header.size) m.msg_flags |= MSG_TRUNC;
+  tell_circumstances(file, header, m);
   if ((flags & MSG_PEEK) == 0) dmt::take_datagram(turn.w, file);
   return static_cast<ssize_t>((flags & MSG_TRUNC) != 0 ? header.size : done);
 }
@@ -292,7 +425,9 @@ ssize_t send(Turn& turn, std::uint32_t file, const struct msghdr& m, int flags) 
   vsock::get_option(file, SOL_SOCKET, SO_BROADCAST, &allowed, &n);
   if (interfaces::is_broadcast(to) && allowed == 0) return -EACCES;
   error = bind_to_any(turn.w, file);
-  if (error == 0) error = deliver(turn, file, to, b);
+  VirtualAddress chosen;
+  const bool chooses = error == 0 && chosen_source(m, chosen);
+  if (error == 0) error = deliver(turn, file, to, chooses ? &chosen : nullptr, b);
   return error < 0 ? error : static_cast<ssize_t>(b.total);
 }
 

@@ -18,6 +18,9 @@ using Ip4 = std::array<std::uint8_t, 4>;
 inline constexpr Ip4 kAddress = {192, 0, 2, 1};
 inline constexpr Ip4 kLoopback = {127, 0, 0, 1};
 
+bool exists(const char* name) noexcept;
+// Its number, of the interface that carries what is sent to the address.
+int index_for(const VirtualAddress& to) noexcept;
 bool is_loopback(const VirtualAddress& a) noexcept;
 // Loopback, or the address of eth0.
 bool is_own(const VirtualAddress& a) noexcept;

@@ -14,8 +14,9 @@ dmt::StreamState& state(dmt::Layout& w, std::uint32_t file) noexcept {
   return w.files[file].stream;
 }
 
-std::uint64_t initial_capacity(FileKind kind) noexcept {
-  return kind == FileKind::kUnixStream ? kUnixCapacity : kPipeCapacity;
+std::uint64_t initial_capacity(const FileRecord& f) noexcept {
+  if (f.kind == FileKind::kUnixStream) return kUnixCapacity;
+  return f.stream.size != 0 ? f.stream.size : kPipeCapacity;
 }
 
 // Repeats a kernel call that found less than our table says: only the kernel is behind.
@@ -56,7 +57,7 @@ void consumed(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept {
   if (s.peer == 0) return;
   dmt::StreamState& writer = state(w, s.peer);
   const bool was_full = s.bytes + n >= writer.capacity;
-  if (s.bytes == 0) writer.capacity = initial_capacity(w.files[file].kind);
+  if (s.bytes == 0) writer.capacity = initial_capacity(w.files[s.peer]);
   dmt::refresh_readiness(w, s.peer, was_full);
   // A writer may wait for more room than makes the pipe writable (whole small writes).
   dmt::signal(w, w.files[s.peer].object, dmt::kAll);
@@ -192,6 +193,7 @@ void connect_ends(dmt::Layout& w, std::uint32_t a, std::uint32_t b,
     w.files[mine].stream = {};
     w.files[mine].stream.peer = other;
     w.files[mine].stream.capacity = capacity;
+    w.files[mine].stream.name = w.files[a].object;
   }
   dmt::refresh_readiness(w, a, true);
   dmt::refresh_readiness(w, b, true);
@@ -319,7 +321,67 @@ int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept {
   }
   dmt::refresh_readiness(turn.w, file, true);
   dmt::refresh_readiness(turn.w, s.peer, true);
+  // A writer that waits for room has no rise to wait for.
+  dmt::signal(turn.w, turn.w.files[file].object, dmt::kAll);
+  dmt::signal(turn.w, turn.w.files[s.peer].object, dmt::kAll);
   return 0;
+}
+
+// --- splice and tee ------------------------------------------------------------------------------
+
+std::int64_t await_input(Turn& turn, int fd, std::uint32_t file, std::size_t wanted,
+                         const WaitPolicy& policy) noexcept {
+  const std::int64_t limit = readable(turn, fd, file, wanted, policy);
+  if (limit < 0) return limit;
+  // At the end there may still be bytes that no wrapper counted.
+  const auto counted = static_cast<std::int64_t>(state(turn.w, file).bytes);
+  return std::min(limit, counted);
+}
+
+std::int64_t await_room(Turn& turn, int fd, std::uint32_t file, const WaitPolicy& policy) noexcept {
+  for (;;) {
+    const dmt::StreamState& s = state(turn.w, file);
+    if (is_broken(turn.w, s)) {
+      raise_virtually(turn, SIGPIPE);
+      return -EPIPE;
+    }
+    if (const std::size_t room = space(turn.w, s); room > 0) return static_cast<std::int64_t>(room);
+    const int error = await_change(turn, fd, file, policy);
+    if (error < 0) return error;
+  }
+}
+
+void note_read(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept {
+  consumed(w, file, n);
+}
+void note_written(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept {
+  produced(w, file, n);
+}
+
+// --- the size of a pipe --------------------------------------------------------------------------
+
+int pipe_size(const FileRecord& f) noexcept { return static_cast<int>(initial_capacity(f)); }
+
+int set_pipe_size(Turn& turn, int fd, std::uint32_t file, long wanted) noexcept {
+  constexpr long kPage = 4096, kMost = 1 << 20;
+  if (wanted < 0 || wanted > (1l << 31)) return -EINVAL;
+  std::uint64_t size = kPage;
+  while (size < static_cast<std::uint64_t>(wanted)) size *= 2;
+  if (size > kMost && raw_syscall(SYS_geteuid) != 0) return -EPERM;
+  FileRecord& f = turn.w.files[file];
+  const std::uint32_t peer = f.stream.peer;
+  FileRecord& reader = f.kind == FileKind::kPipeRead || peer == 0 ? f : turn.w.files[peer];
+  if (reader.stream.bytes > size) return -EBUSY;
+  // The kernel's is larger, as kPipeKernelBytes is.
+  const std::uint64_t kernels =
+      std::min<std::uint64_t>(4 * size, std::max<std::uint64_t>(size, kMost));
+  raw_syscall(SYS_fcntl, fd, F_SETPIPE_SZ, std::max<std::uint64_t>(kernels, kPipeKernelBytes));
+  for (const std::uint32_t end : {file, peer}) {
+    if (end == 0) continue;
+    turn.w.files[end].stream.size = turn.w.files[end].stream.capacity = size;
+    dmt::refresh_readiness(turn.w, end, true);
+  }
+  return static_cast<int>(size);
 }
 
 }  // namespace crane::stream

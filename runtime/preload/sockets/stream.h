@@ -42,4 +42,17 @@ void bind_received_rights(Turn& turn, std::uint32_t file, struct msghdr& message
 
 int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept;
 
+// For splice and tee: how much a read of up to `wanted` bytes finds, 0 = the end, and how much room
+// there is, at least 1; both wait as the policy says.  A negative error number: nothing.
+std::int64_t await_input(Turn& turn, int fd, std::uint32_t file, std::size_t wanted,
+                         const WaitPolicy& policy) noexcept;
+std::int64_t await_room(Turn& turn, int fd, std::uint32_t file, const WaitPolicy& policy) noexcept;
+// What the kernel has moved.
+void note_read(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept;
+void note_written(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept;
+
+// F_GETPIPE_SZ and F_SETPIPE_SZ.
+int pipe_size(const FileRecord& pipe) noexcept;
+int set_pipe_size(Turn& turn, int fd, std::uint32_t file, long wanted) noexcept;
+
 }  // namespace crane::stream

@@ -57,7 +57,7 @@ void say(What what, const VirtualAddress& a) noexcept {
     case What::kDatagram:
       m << "datagrams to ";
       put_address(m, a);
-      m << " are dropped: UDP reaches this server's own sockets only";
+      m << " go nowhere: UDP reaches this server's own sockets only";
       return;
     case What::kPort:
       m << "no client reaches the UDP socket at ";

@@ -118,9 +118,9 @@ int create(Turn& turn, int type, int protocol) noexcept {
 }
 
 int pair(Turn& turn, int type, int protocol, int* fds) noexcept {
-  int made[2];
-  const long result = raw_syscall(SYS_socketpair, AF_UNIX, type, protocol, made);
+  const long result = raw_syscall(SYS_socketpair, AF_UNIX, type, protocol, fds);
   if (result < 0) return static_cast<int>(result);
+  const int made[2] = {fds[0], fds[1]};
   std::uint32_t files[2];
   for (std::uint32_t& file : files) {
     file = dmt::create_file(turn.w, own_slot(), FileKind::kUnixStream);

@@ -140,6 +140,13 @@ int await_port(Turn& turn, std::uint32_t file) noexcept {
 int create(Turn& turn, int domain, int type, int protocol) noexcept {
   constexpr int kFlags = SOCK_NONBLOCK | SOCK_CLOEXEC;
   const int kind = type & ~kFlags;
+  constexpr int kMostKinds = SOCK_PACKET;
+  if (kind < 0 || kind > kMostKinds) return -EINVAL;
+  const bool of_transport = kind == SOCK_STREAM || kind == SOCK_DGRAM;
+  if (of_transport && (protocol == IPPROTO_TCP || protocol == IPPROTO_UDP) &&
+      protocol != (kind == SOCK_STREAM ? int{IPPROTO_TCP} : int{IPPROTO_UDP})) {
+    return -EPROTONOSUPPORT;
+  }
   if (kind != SOCK_STREAM || (protocol != 0 && protocol != IPPROTO_TCP)) {
     static bool said = false;
     if (first_time(said)) {
@@ -154,7 +161,7 @@ int create(Turn& turn, int domain, int type, int protocol) noexcept {
 int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t size) noexcept {
   FileRecord& f = turn.w.files[file];
   VirtualAddress address;
-  const int error = addresses::from_sockaddr(a, size, address);
+  const int error = addresses::from_sockaddr(a, size, address, f.port);
   if (error < 0) return error;
   if (f.kind != FileKind::kSocket || f.listener.bound.family != 0) return -EINVAL;
   if (address.family != f.port) return -EAFNOSUPPORT;

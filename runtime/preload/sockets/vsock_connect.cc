@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // connect() of virtual TCP sockets: to the server's own listeners (dmt/loopback.h).
+#include <algorithm>
+
 #include "dmt/loopback.h"
 #include "runtime/preload/sockets/addresses.h"
 #include "runtime/preload/sockets/interfaces.h"
@@ -12,7 +14,7 @@ namespace {
 // The address that connect names, as the segment has addresses.
 int destination_of(std::uint32_t file, const struct sockaddr* a, socklen_t size,
                    VirtualAddress& to) noexcept {
-  const int error = addresses::from_sockaddr(a, size, to);
+  const int error = addresses::from_sockaddr(a, size, to, world->files[file].port);
   if (error < 0) return error;
   if (to.family != world->files[file].port) return -EAFNOSUPPORT;
   if (addresses::unmap(to) && is_only_ipv6(file)) return -ENETUNREACH;
@@ -66,6 +68,7 @@ int connect_to_own(Turn& turn, int fd, std::uint32_t file, const VirtualAddress&
   }
   f.connection.told_connected = !f.nonblocking;
   apply_linger(file);
+  f.connection.low_water = std::min<std::uint32_t>(low_water(file), dmt::kReceiveWindow / 2);
   return f.nonblocking ? -EINPROGRESS : 0;
 }
 

@@ -2,11 +2,13 @@
 // Options of virtual sockets: stored or constant, never the host's (DESIGN D15).  They live in the
 // process' own memory, by file and generation: fork copies them, accept inherits them, and after
 // exec they are the defaults again.
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
 #include <algorithm>
 
+#include "runtime/preload/sockets/interfaces.h"
 #include "runtime/preload/sockets/vsock.h"
 #include "runtime/preload/time/vtime.h"
 
@@ -32,6 +34,8 @@ constexpr Known kKnown[] = {
     {SOL_SOCKET, SO_INCOMING_CPU, 0},
     {SOL_SOCKET, SO_ZEROCOPY, 0},
     {SOL_SOCKET, SO_DONTROUTE, 0},
+    {SOL_SOCKET, SO_TIMESTAMPNS, 0},
+    {SOL_SOCKET, SO_RXQ_OVFL, 0},
     {IPPROTO_TCP, TCP_NODELAY, 0},
     {IPPROTO_TCP, TCP_CORK, 0},
     {IPPROTO_TCP, TCP_MAXSEG, 1448},
@@ -48,10 +52,19 @@ constexpr Known kKnown[] = {
     {IPPROTO_TCP, TCP_NOTSENT_LOWAT, 0},
     {IPPROTO_TCP, TCP_SAVE_SYN, 0},
     {IPPROTO_IPV6, IPV6_V6ONLY, 0},
+    {IPPROTO_IPV6, IPV6_RECVPKTINFO, 0},
+    {IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 0},
+    {IPPROTO_IPV6, IPV6_RECVTCLASS, 0},
+    {IPPROTO_IPV6, IPV6_RECVERR, 0},
+    {IPPROTO_IPV6, IPV6_MTU_DISCOVER, 1},
     {IPPROTO_IPV6, IPV6_TCLASS, 0},
     {IPPROTO_IPV6, IPV6_UNICAST_HOPS, 64},
     {IPPROTO_IP, IP_TOS, 0},
     {IPPROTO_IP, IP_TTL, 64},
+    {IPPROTO_IP, IP_PKTINFO, 0},
+    {IPPROTO_IP, IP_RECVTTL, 0},
+    {IPPROTO_IP, IP_RECVTOS, 0},
+    {IPPROTO_IP, IP_RECVERR, 0},
     {IPPROTO_IP, IP_FREEBIND, 0},
     {IPPROTO_IP, IP_TRANSPARENT, 0},
     {IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 0},
@@ -70,7 +83,8 @@ struct Options {
   std::uint32_t generation;  // of the file these belong to; another = all as at creation
   struct linger linger;
   std::int64_t receive_timeout_ns, send_timeout_ns;
-  std::uint32_t low_water;  // SO_RCVLOWAT of a unix stream, 0 = not set
+  std::uint32_t low_water;   // SO_RCVLOWAT where the file does not have it, 0 = not set
+  char device[IF_NAMESIZE];  // SO_BINDTODEVICE: reads back, and all interfaces are heard as before
   int values[kKnownCount];
 };
 Options table[dmt::kFilesMax];
@@ -144,6 +158,12 @@ int give_tcp_info(const FileRecord& f, void* value, socklen_t* size) noexcept {
   return give(&info, sizeof info, value, size);
 }
 
+int give_device(const Options& o, void* value, socklen_t* size) noexcept {
+  const std::size_t length = o.device[0] == '\0' ? 0 : std::strlen(o.device) + 1;
+  if (*size < length) return -EINVAL;
+  return give(o.device, length, value, size);
+}
+
 // What is neither stored nor of this layer: -ENOPROTOOPT.
 int get_special(std::uint32_t file, int level, int option, void* value, socklen_t* size) noexcept {
   const FileRecord& f = world->files[file];
@@ -170,6 +190,8 @@ int get_special(std::uint32_t file, int level, int option, void* value, socklen_
       return give_int(1, value, size);
     case SO_LINGER:
       return give(&o.linger, sizeof o.linger, value, size);
+    case SO_BINDTODEVICE:
+      return give_device(o, value, size);
     case SO_RCVTIMEO:
       return give_time(o.receive_timeout_ns, value, size);
     case SO_SNDTIMEO:
@@ -185,6 +207,14 @@ int set_timeout(std::int64_t& ns, const void* value, socklen_t size) noexcept {
   std::memcpy(&t, value, sizeof t);
   if (t.tv_usec < 0 || t.tv_usec >= 1'000'000) return -EDOM;
   ns = t.tv_sec < 0 ? 0 : to_ns({t.tv_sec, t.tv_usec * 1000});
+  return 0;
+}
+
+int set_device(Options& o, const void* value, socklen_t size) noexcept {
+  char name[IF_NAMESIZE] = {};
+  std::memcpy(name, value, std::min<std::size_t>(size, sizeof name - 1));
+  if (name[0] != '\0' && !interfaces::exists(name)) return -ENODEV;
+  std::memcpy(o.device, name, sizeof name);
   return 0;
 }
 
@@ -208,6 +238,8 @@ int set_special(Turn& turn, std::uint32_t file, int level, int option, const voi
   switch (option) {
     case SO_LINGER:
       return set_linger(file, o, value, size);
+    case SO_BINDTODEVICE:
+      return set_device(o, value, size);
     case SO_RCVTIMEO:
       return set_timeout(o.receive_timeout_ns, value, size);
     case SO_SNDTIMEO:
@@ -216,7 +248,7 @@ int set_special(Turn& turn, std::uint32_t file, int level, int option, const voi
       int bytes = 0;
       if (size < sizeof bytes) return -EINVAL;
       std::memcpy(&bytes, value, sizeof bytes);
-      if (f.kind == FileKind::kUnixStream) o.low_water = static_cast<std::uint32_t>(bytes);
+      o.low_water = static_cast<std::uint32_t>(std::max(bytes, 1));
       if (f.kind != FileKind::kConnection) return 0;
       f.connection.low_water = std::clamp<std::uint32_t>(
           static_cast<std::uint32_t>(std::max(bytes, 1)), 1, dmt::kReceiveWindow / 2);
@@ -229,6 +261,27 @@ int set_special(Turn& turn, std::uint32_t file, int level, int option, const voi
     default:
       return -ENOPROTOOPT;
   }
+}
+
+bool is_allowed(int level, int option, int number) noexcept {
+  constexpr int kSecondsMost = 32767, kProbesMost = 127;
+  if (level != IPPROTO_TCP) return true;
+  switch (option) {
+    case TCP_KEEPIDLE:
+    case TCP_KEEPINTVL:
+      return number >= 1 && number <= kSecondsMost;
+    case TCP_KEEPCNT:
+    case TCP_SYNCNT:
+      return number >= 1 && number <= kProbesMost;
+    default:
+      return true;
+  }
+}
+
+bool is_bound(std::uint32_t file) noexcept {
+  const FileRecord& f = world->files[file];
+  if (f.kind == FileKind::kDatagram) return f.datagram.bound.family != 0;
+  return f.kind != FileKind::kSocket || f.listener.bound.family != 0;
 }
 
 }  // namespace
@@ -246,8 +299,11 @@ int set_option(Turn& turn, std::uint32_t file, int level, int option, const void
   const std::size_t known = find(level, option);
   if (known == kUnknown) return set_special(turn, file, level, option, value, size);
   int number = 0;
-  if (size < 1) return -EINVAL;
+  // The kernel takes a byte of IPv4's options only.
+  if (size < (level == IPPROTO_IP ? 1 : sizeof number)) return -EINVAL;
   std::memcpy(&number, value, std::min<std::size_t>(size, sizeof number));
+  if (!is_allowed(level, option, number)) return -EINVAL;
+  if (level == IPPROTO_IPV6 && option == IPV6_V6ONLY && is_bound(file)) return -EINVAL;
   const bool is_buffer = level == SOL_SOCKET && (option == SO_SNDBUF || option == SO_RCVBUF);
   // Linux doubles them for its own bookkeeping and shows the double.
   own_options_of(file).values[known] = is_buffer ? std::clamp(number, 2304, 1 << 24) * 2 : number;

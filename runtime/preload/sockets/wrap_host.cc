@@ -104,8 +104,6 @@ long get_avphys_pages() { return kMemoryPages; }
 int get_nprocs() { return kProcessors; }
 int get_nprocs_conf() { return kProcessors; }
 
-int sched_getcpu() { return 0; }
-
 int getloadavg(double* values, int n) {
   const int count = n < 3 ? n : 3;
   for (int i = 0; i < count; ++i) values[i] = 0.0;

@@ -146,6 +146,11 @@ bool is_v4(const VirtualAddress& a, const Ip4& ip) noexcept {
 
 }  // namespace
 
+bool exists(const char* name) noexcept { return by_name(name) != nullptr; }
+int index_for(const VirtualAddress& to) noexcept {
+  constexpr int kLoopbackIndex = 1, kOutsideIndex = 2;
+  return is_loopback(to) ? kLoopbackIndex : kOutsideIndex;
+}
 bool is_loopback(const VirtualAddress& a) noexcept {
   return (a.family == AF_INET && a.ip[0] == kLoopback[0]) || is_v6_loopback(a);
 }

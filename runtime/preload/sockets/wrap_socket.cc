@@ -85,7 +85,8 @@ int socket(int domain, int type, int protocol) {
 
 int socketpair(int domain, int type, int protocol, int* fds) {
   Turn turn(Op::socketpair);
-  if (domain != AF_UNIX) return finish_int(turn, -EOPNOTSUPP);
+  if (domain == AF_INET || domain == AF_INET6) return finish_int(turn, -EOPNOTSUPP);
+  if (domain != AF_UNIX) return finish_int(turn, -EAFNOSUPPORT);
   return finish_int(turn, usock::pair(turn, type, protocol, fds));
 }
 

@@ -22,16 +22,6 @@
 
 namespace crane {
 
-// What a thread has set about its scheduling.  It reads back, and moves nothing: turns do not obey.
-struct Scheduling {
-  int policy;  // 0: SCHED_OTHER
-  int priority;
-};
-// An error number: what Linux says to a thread that wants this.
-int check_scheduling(const Scheduling& wanted) noexcept;
-// What `attributes` ask for a new thread; false: as its creator.
-bool take_scheduling(const pthread_attr_t& attributes, Scheduling& wanted) noexcept;
-
 // A thread that was created or adopted by the library, until it is joined or has ended detached.
 struct ThreadEntry {
   bool used;
@@ -44,8 +34,6 @@ struct ThreadEntry {
   pthread_t handle;
   std::uint64_t exit_object;
   void* stacks;  // that its signals arrive on (signal_stack.h)
-  Scheduling scheduling;
-  std::uint64_t affinity;  // processors as bits; 0 = all (wrap_affinity.cc)
 };
 
 inline constexpr std::size_t kThreadsMax = dmt::kSlotsMax;

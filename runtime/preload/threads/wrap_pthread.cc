@@ -20,6 +20,7 @@
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/signals/signals.h"
+#include "runtime/preload/threads/scheduling.h"
 
 namespace crane {
 namespace {
@@ -85,9 +86,11 @@ constinit thread_local bool creates_in_valgrind = false;
 
 int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x,
            bool is_c11) noexcept {
-  Scheduling scheduling = self.entry == nullptr ? Scheduling{} : self.entry->scheduling;
+  Scheduling scheduling{};
+  bool asks = false;
   pthread_attr_t plain;
   if (a != nullptr && take_scheduling(*a, scheduling)) {
+    asks = true;
     if (const int error = check_scheduling(scheduling); error != 0) return error;
     plain = *a;  // the kernel would let it go before all others
     pthread_attr_setinheritsched(&plain, PTHREAD_INHERIT_SCHED);
@@ -126,12 +129,10 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
   if (slot != dmt::kNoSlot) {
     turn.w.slots[value(slot)].blocked_signals = turn.w.slots[self.slot].blocked_signals;
     *p = handle;
+    inherit_scheduling(turn.w, self.slot, value(slot), false);
+    if (asks) set_scheduling(turn.w, value(slot), scheduling);
   }
   if (entry != nullptr) entry->stacks = stacks;
-  if (entry != nullptr) {
-    entry->scheduling = scheduling;
-    if (self.entry != nullptr) entry->affinity = self.entry->affinity;
-  }
   start.state.store(kGo, std::memory_order_release);
   futex_wake(&start.state, 1);
   turn.result(static_cast<std::uint64_t>(value(slot)));

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scheduling policies and priorities: kept per thread, and read back as they were set.  The order
-// of turns is the schedule's, so none of them moves anything, and the kernel never hears of them:
-// a real-time thread would keep the others of the replica from their processor.
+// Scheduling policies, priorities and affinities: kept per thread in the segment, and read back as
+// they were set, also by other processes.  The order of turns is the schedule's and placement the
+// group's, so none of them moves anything, and the kernel never hears of them: a real-time thread
+// would keep the others of the replica from their processor.
 #include <sched.h>
 #include <sys/resource.h>
 
+#include <cstring>
+
 #include "dmt/processes.h"
+#include "runtime/preload/core/machine.h"
 #include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/signals/signals.h"
+#include "runtime/preload/threads/scheduling.h"
 #include "runtime/preload/threads/thread.h"
 
 namespace crane {
@@ -31,7 +36,7 @@ bool is_privileged(int priority) noexcept {
 }  // namespace
 
 int check_scheduling(const Scheduling& wanted) noexcept {
-  const int policy = wanted.policy;
+  const int policy = wanted.policy & ~SCHED_RESET_ON_FORK;
   const bool known = is_real_time(policy) || policy == SCHED_OTHER || policy == SCHED_BATCH ||
                      policy == SCHED_IDLE;
   const int least = is_real_time(policy) ? 1 : 0, most = is_real_time(policy) ? kPriorityMost : 0;
@@ -52,96 +57,236 @@ bool take_scheduling(const pthread_attr_t& attributes, Scheduling& wanted) noexc
 
 namespace {
 
+// The scheduling of a living thread of this process, or null.
+dmt::ThreadScheduling* scheduling_of(dmt::Layout& w, pthread_t p) noexcept {
+  const ThreadEntry* thread = find_thread(p);
+  return thread == nullptr || thread->finished ? nullptr : &w.scheduling[thread->slot];
+}
+
+// Whom sched_*(p) mean: the caller, or a thread of any process by its number.  0 and `slot`, or an
+// error number; others' must be permitted to be signalled for a change.
+int find(const dmt::Layout& w, pid_t p, bool changes, std::uint16_t& slot) noexcept {
+  if (p < 0) return EINVAL;
+  slot = self.slot;
+  if (p == 0) return 0;
+  for (std::uint16_t i = 1; i < w.scheduler.slots_used; ++i) {
+    const dmt::SlotRecord& s = w.slots[i];
+    if (!dmt::is_alive(s) || s.thread_id != static_cast<std::uint32_t>(p)) continue;
+    slot = i;
+    const bool permitted =
+        s.process == self.process || !changes || may_signal(static_cast<std::uint32_t>(p), 0);
+    return permitted ? 0 : EPERM;
+  }
+  return ESRCH;
+}
+
+void put(dmt::ThreadScheduling& s, const Scheduling& wanted) noexcept {
+  s.policy = static_cast<std::uint8_t>(wanted.policy & ~SCHED_RESET_ON_FORK);
+  s.priority = static_cast<std::uint8_t>(wanted.priority);
+  s.resets_on_fork = (wanted.policy & SCHED_RESET_ON_FORK) != 0;
+}
+
 // An error number.
-int set(ThreadEntry* thread, const Scheduling& wanted) noexcept {
-  if (thread == nullptr) return ESRCH;
+int set(dmt::ThreadScheduling& s, const Scheduling& wanted) noexcept {
   const int error = check_scheduling(wanted);
-  if (error == 0) thread->scheduling = wanted;
+  if (error == 0) put(s, wanted);
   return error;
 }
 
-// Whom sched_*(p) mean: a thread of this process, else, with `thread` null, another process.  An
-// error number.
-int find(const dmt::Layout& w, pid_t p, ThreadEntry*& thread) noexcept {
-  if (p < 0) return EINVAL;
-  thread = p == 0 ? self.entry : find_thread_by_id(static_cast<std::uint32_t>(p));
-  if (thread != nullptr) return 0;
-  const bool exists = dmt::find_process(w, static_cast<std::uint32_t>(p)) != dmt::kNoProcess;
-  return exists ? 0 : ESRCH;
+int policy_of(const dmt::ThreadScheduling& s) noexcept {
+  return s.policy | (s.resets_on_fork ? SCHED_RESET_ON_FORK : 0);
 }
 
-// Another process' is not kept: it is checked as Linux does.
-int set_of_process(Op op, pid_t p, const Scheduling* policy, int priority) noexcept {
-  Turn turn(op);
-  ThreadEntry* thread = nullptr;
-  if (const int error = find(turn.w, p, thread); error != 0) return fail(error);
-  Scheduling wanted = policy != nullptr ? *policy : Scheduling{};
-  if (policy == nullptr && thread != nullptr) wanted = {thread->scheduling.policy, priority};
-  if (thread == nullptr && !may_signal(static_cast<std::uint32_t>(p), 0)) return fail(EPERM);
-  const int error = thread != nullptr ? set(thread, wanted) : check_scheduling(wanted);
-  return error == 0 ? 0 : fail(error);
+int answer(int error) noexcept { return error == 0 ? 0 : fail(error); }
+
+// --- affinity ------------------------------------------------------------------------------------
+
+constexpr std::uint64_t kAllProcessors = (1ull << kProcessors) - 1;
+
+// An error number.
+int set_affinity(dmt::ThreadScheduling& s, std::size_t n, const cpu_set_t* set) noexcept {
+  if (set == nullptr) return EFAULT;
+  std::uint64_t wanted = 0;
+  std::memcpy(&wanted, set, n < sizeof wanted ? n : sizeof wanted);
+  wanted &= kAllProcessors;
+  if (wanted == 0) return EINVAL;
+  s.affinity = wanted;
+  return 0;
 }
+
+std::uint64_t affinity_of(const dmt::ThreadScheduling& s) noexcept {
+  return s.affinity == 0 ? kAllProcessors : s.affinity;
+}
+
+int get_affinity(const dmt::ThreadScheduling& s, std::size_t n, cpu_set_t* out) noexcept {
+  if (n < sizeof(unsigned long) || n % sizeof(unsigned long) != 0) return EINVAL;
+  const std::uint64_t set = affinity_of(s);
+  std::memset(out, 0, n);
+  std::memcpy(out, &set, sizeof set);
+  return 0;
+}
+
+// --- sched_setattr and sched_getattr -------------------------------------------------------------
+
+struct Attributes {  // struct sched_attr
+  std::uint32_t size, policy;
+  std::uint64_t flags;
+  std::int32_t nice;
+  std::uint32_t priority;
+  std::uint64_t runtime, deadline, period;
+};
+constexpr std::size_t kAttributesBytes = 48;
+static_assert(sizeof(Attributes) == kAttributesBytes);
 
 }  // namespace
+
+void inherit_scheduling(dmt::Layout& w, std::uint16_t from, std::uint16_t to, bool forks) noexcept {
+  const dmt::ThreadScheduling& s = w.scheduling[from];
+  w.scheduling[to] = s;
+  if (!forks || !s.resets_on_fork) return;
+  if (is_real_time(s.policy)) w.scheduling[to].policy = w.scheduling[to].priority = 0;
+  w.scheduling[to].resets_on_fork = false;
+}
+
+void set_scheduling(dmt::Layout& w, std::uint16_t slot, const Scheduling& wanted) noexcept {
+  put(w.scheduling[slot], wanted);
+}
+
+long get_attributes_by_number(const long* a) noexcept {
+  auto* out = reinterpret_cast<void*>(a[1]);
+  const auto size = static_cast<std::size_t>(a[2]);
+  if (out == nullptr || size < kAttributesBytes || a[3] != 0) return -EINVAL;
+  Turn turn(Op::sched_getscheduler);
+  std::uint16_t slot = 0;
+  if (const int error = find(turn.w, static_cast<pid_t>(a[0]), false, slot); error != 0) {
+    return -error;
+  }
+  const dmt::ThreadScheduling& s = turn.w.scheduling[slot];
+  Attributes now{};
+  now.size = kAttributesBytes;
+  now.policy = s.policy;
+  now.flags = s.resets_on_fork ? 1 : 0;
+  const auto who = static_cast<unsigned>(a[0]);
+  now.nice = static_cast<std::int32_t>(20 - raw_syscall(SYS_getpriority, PRIO_PROCESS, who));
+  now.priority = s.priority;
+  std::memcpy(out, &now, sizeof now);
+  return 0;
+}
+
+long set_attributes_by_number(const long* a) noexcept {
+  if (a[1] == 0 || a[2] != 0) return -EINVAL;
+  Attributes wanted;
+  std::memcpy(&wanted, reinterpret_cast<const void*>(a[1]), sizeof wanted);
+  constexpr std::uint64_t kResets = 1;
+  if ((wanted.flags & ~kResets) != 0) return -EINVAL;
+  Turn turn(Op::sched_setscheduler);
+  std::uint16_t slot = 0;
+  const auto p = static_cast<pid_t>(a[0]);
+  if (const int error = find(turn.w, p, true, slot); error != 0) return -error;
+  const int policy =
+      static_cast<int>(wanted.policy) | (wanted.flags != 0 ? SCHED_RESET_ON_FORK : 0);
+  if (const int error = set(turn.w.scheduling[slot], {policy, static_cast<int>(wanted.priority)});
+      error != 0) {
+    return -error;
+  }
+  if (is_real_time(static_cast<int>(wanted.policy))) return 0;
+  return raw_syscall(SYS_setpriority, PRIO_PROCESS, p, wanted.nice);
+}
 
 namespace wrap {
 
 int pthread_setschedparam(pthread_t p, int k, const struct sched_param* s) {
   Turn turn(Op::pthread_setschedparam);
-  return set(find_thread(p), {k, s->sched_priority});
+  dmt::ThreadScheduling* of = scheduling_of(turn.w, p);
+  return of == nullptr ? ESRCH : set(*of, {k, s->sched_priority});
 }
 
 int pthread_getschedparam(pthread_t p, int* k, struct sched_param* s) {
   Turn turn(Op::pthread_getschedparam);
-  const ThreadEntry* const thread = find_thread(p);
-  if (thread == nullptr) return ESRCH;
-  *k = thread->scheduling.policy;
-  s->sched_priority = thread->scheduling.priority;
+  const dmt::ThreadScheduling* of = scheduling_of(turn.w, p);
+  if (of == nullptr) return ESRCH;
+  *k = of->policy;
+  s->sched_priority = of->priority;
   return 0;
 }
 
 int pthread_setschedprio(pthread_t p, int k) {
   Turn turn(Op::pthread_setschedprio);
-  ThreadEntry* const thread = find_thread(p);
-  return thread == nullptr ? ESRCH : set(thread, {thread->scheduling.policy, k});
+  dmt::ThreadScheduling* of = scheduling_of(turn.w, p);
+  return of == nullptr ? ESRCH : set(*of, {policy_of(*of), k});
 }
 
 int sched_setscheduler(pid_t p, int k, const struct sched_param* s) {
   if (s == nullptr) return fail(EINVAL);
-  const Scheduling wanted{k & ~SCHED_RESET_ON_FORK, s->sched_priority};
-  return set_of_process(Op::sched_setscheduler, p, &wanted, 0);
+  Turn turn(Op::sched_setscheduler);
+  std::uint16_t slot = 0;
+  if (const int error = find(turn.w, p, true, slot); error != 0) return fail(error);
+  return answer(set(turn.w.scheduling[slot], {k, s->sched_priority}));
 }
 
 int sched_setparam(pid_t p, const struct sched_param* s) {
   if (s == nullptr) return fail(EINVAL);
-  return set_of_process(Op::sched_setparam, p, nullptr, s->sched_priority);
+  Turn turn(Op::sched_setparam);
+  std::uint16_t slot = 0;
+  if (const int error = find(turn.w, p, true, slot); error != 0) return fail(error);
+  dmt::ThreadScheduling& of = turn.w.scheduling[slot];
+  return answer(set(of, {policy_of(of), s->sched_priority}));
 }
 
 int sched_getscheduler(pid_t p) {
   Turn turn(Op::sched_getscheduler);
-  ThreadEntry* thread = nullptr;
-  if (const int error = find(turn.w, p, thread); error != 0) return fail(error);
-  return thread == nullptr ? SCHED_OTHER : thread->scheduling.policy;
+  std::uint16_t slot = 0;
+  if (const int error = find(turn.w, p, false, slot); error != 0) return fail(error);
+  return policy_of(turn.w.scheduling[slot]);
 }
 
 int sched_getparam(pid_t p, struct sched_param* s) {
   if (s == nullptr) return fail(EINVAL);
   Turn turn(Op::sched_getparam);
-  ThreadEntry* thread = nullptr;
-  if (const int error = find(turn.w, p, thread); error != 0) return fail(error);
-  s->sched_priority = thread == nullptr ? 0 : thread->scheduling.priority;
+  std::uint16_t slot = 0;
+  if (const int error = find(turn.w, p, false, slot); error != 0) return fail(error);
+  s->sched_priority = turn.w.scheduling[slot].priority;
   return 0;
 }
 
 int sched_rr_get_interval(pid_t p, struct timespec* t) {
   Turn turn(Op::sched_rr_get_interval);
-  ThreadEntry* thread = nullptr;
-  if (const int error = find(turn.w, p, thread); error != 0) return fail(error);
-  const int policy = thread == nullptr ? SCHED_OTHER : thread->scheduling.policy;
+  std::uint16_t slot = 0;
+  if (const int error = find(turn.w, p, false, slot); error != 0) return fail(error);
+  const int policy = turn.w.scheduling[slot].policy;
   t->tv_sec = 0;
   t->tv_nsec = policy == SCHED_RR ? kRoundRobinNs : policy == SCHED_FIFO ? 0 : kFairNs;
   return 0;
 }
+
+int pthread_setaffinity_np(pthread_t p, size_t n, const cpu_set_t* s) {
+  Turn turn(Op::pthread_setaffinity_np);
+  dmt::ThreadScheduling* of = scheduling_of(turn.w, p);
+  return of == nullptr ? ESRCH : set_affinity(*of, n, s);
+}
+
+int pthread_getaffinity_np(pthread_t p, size_t n, cpu_set_t* s) {
+  Turn turn(Op::pthread_getaffinity_np);
+  const dmt::ThreadScheduling* of = scheduling_of(turn.w, p);
+  return of == nullptr ? ESRCH : get_affinity(*of, n, s);
+}
+
+int sched_setaffinity(pid_t p, size_t n, const cpu_set_t* s) {
+  Turn turn(Op::sched_setaffinity);
+  std::uint16_t slot = 0;
+  if (const int error = find(turn.w, p, true, slot); error != 0) return fail(error);
+  return answer(set_affinity(turn.w.scheduling[slot], n, s));
+}
+
+int sched_getaffinity(pid_t p, size_t n, cpu_set_t* s) {
+  Turn turn(Op::sched_getaffinity);
+  std::uint16_t slot = 0;
+  if (const int error = find(turn.w, p, false, slot); error != 0) return fail(error);
+  return answer(get_affinity(turn.w.scheduling[slot], n, s));
+}
+
+// The lowest that the thread may run on.
+int sched_getcpu() { return __builtin_ctzll(affinity_of(world->scheduling[self.slot])); }
 
 }  // namespace wrap
 }  // namespace crane

@@ -22,7 +22,8 @@ std::uint32_t random_word() noexcept {
 }  // namespace
 
 ssize_t getrandom(void* buffer, size_t n, unsigned flags) {
-  if ((flags & ~(GRND_NONBLOCK | GRND_RANDOM | GRND_INSECURE)) != 0) return fail(EINVAL);
+  constexpr unsigned kBoth = GRND_RANDOM | GRND_INSECURE;
+  if ((flags & ~(GRND_NONBLOCK | kBoth)) != 0 || (flags & kBoth) == kBoth) return fail(EINVAL);
   virtual_random(buffer, n);
   return static_cast<ssize_t>(n);
 }

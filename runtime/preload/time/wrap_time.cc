@@ -83,6 +83,16 @@ int sleep_for(Op op, const struct timespec& t, std::int64_t& left) noexcept {
 
 }  // namespace
 
+namespace {
+
+// What the children that were waited for have used.
+std::int64_t children_cpu() noexcept {
+  Turn turn(Op::getrusage);
+  return turn.w.processes[self.process].children_cpu_ns;
+}
+
+}  // namespace
+
 namespace wrap {
 
 int clock_gettime(clockid_t c, struct timespec* t) {
@@ -108,8 +118,7 @@ int clock_getres(clockid_t c, struct timespec* t) {
 }
 
 int clock_settime(clockid_t c, const struct timespec* t) {
-  if (c != CLOCK_REALTIME && !is_cpu_clock(c)) return fail(EINVAL);
-  return fail(c == CLOCK_REALTIME && !is_positive(*t) ? EINVAL : EPERM);
+  return fail(c != CLOCK_REALTIME || !is_positive(*t) ? EINVAL : EPERM);
 }
 int settimeofday(const struct timeval*, const struct timezone*) { return fail(EPERM); }
 int adjtime(const struct timeval*, struct timeval*) { return fail(EPERM); }
@@ -164,6 +173,7 @@ clock_t times(struct tms* t) {
   if (t != nullptr) {
     std::memset(t, 0, sizeof *t);
     t->tms_utime = cpu / (kNsPerSecond / kTicksPerSecond);
+    t->tms_cutime = children_cpu() / (kNsPerSecond / kTicksPerSecond);
   }
   return virtual_now() / (kNsPerSecond / kTicksPerSecond);
 }
@@ -171,7 +181,10 @@ clock_t times(struct tms* t) {
 int getrusage(__rusage_who_t who, struct rusage* r) {
   if (who != RUSAGE_SELF && who != RUSAGE_CHILDREN && who != RUSAGE_THREAD) return fail(EINVAL);
   std::memset(r, 0, sizeof *r);
-  if (who == RUSAGE_CHILDREN) return 0;
+  if (who == RUSAGE_CHILDREN) {
+    r->ru_utime = to_timeval(children_cpu());
+    return 0;
+  }
   r->ru_utime = to_timeval(
       read_cpu_clock(who == RUSAGE_THREAD ? CLOCK_THREAD_CPUTIME_ID : CLOCK_PROCESS_CPUTIME_ID));
   return 0;

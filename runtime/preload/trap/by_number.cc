@@ -17,6 +17,7 @@
 #include "runtime/preload/processes/fork.h"
 #include "runtime/preload/processes/sandbox.h"
 #include "runtime/preload/signals/signals.h"
+#include "runtime/preload/threads/scheduling.h"
 #include "runtime/preload/threads/thread.h"
 
 namespace crane {

@@ -118,8 +118,15 @@ struct Known {
   std::atomic<std::uintptr_t> address;
   std::atomic<std::uint64_t> number_and_record;
 };
-constexpr std::size_t kKnown = 64;
+constexpr std::size_t kKnown = 1024;
 Known known[kKnown];
+
+// A runtime makes all its calls at one place (Go does): place and number together.
+Known& known_at(std::uintptr_t address, long number) noexcept {
+  const std::uint64_t mixed =
+      (address ^ static_cast<std::uint64_t>(number) << 40) * 0x9E3779B97F4A7C15;
+  return known[mixed >> 54];
+}
 
 const char* what_became(dmt::Outcome outcome) noexcept {
   switch (outcome) {
@@ -144,7 +151,7 @@ const char* what_became(dmt::Outcome outcome) noexcept {
 }
 
 void count(long number, dmt::Outcome outcome, std::uintptr_t address) noexcept {
-  Known& k = known[(address ^ (address >> 7)) % kKnown];
+  Known& k = known_at(address, number);
   const auto low = static_cast<std::uint32_t>(number);
   if (k.address.load(std::memory_order_acquire) == address) {
     const std::uint64_t both = k.number_and_record.load(std::memory_order_relaxed);
@@ -158,9 +165,9 @@ void count(long number, dmt::Outcome outcome, std::uintptr_t address) noexcept {
   call.outcome = outcome;
   name_call(number, call);
   name_object(address, call);
-  const std::uint32_t record = dmt::count_unhooked(*world, call);
+  const auto [record, first] = dmt::count_unhooked(*world, call);
   if (world->unhooked.strict != 0) stop_strictly(call, record);
-  {
+  if (first) {
     Message m;
     m << "unhooked: system call " << call.name << " (" << call.number << ") of " << call.object
       << " +";

@@ -7,6 +7,7 @@
 #include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/processes/family.h"
 #include "runtime/preload/processes/sandbox.h"
 #include "runtime/preload/trap/by_number.h"
 #include "runtime/preload/trap/system_call_trap.h"
@@ -35,7 +36,9 @@ long syscall(long n, const long* a) {
 
 int prctl(int option, long a, long b, long c, long d) {
   long result = 0;
-  if (option == PR_SET_SECCOMP) {
+  if (family::is_option(option)) {
+    result = family::control(option, a);
+  } else if (option == PR_SET_SECCOMP) {
     result = sandbox::set_by_prctl(a, reinterpret_cast<const void*>(b));
   } else if (option == PR_GET_SECCOMP) {
     result = sandbox::mode();

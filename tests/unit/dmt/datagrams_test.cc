@@ -40,7 +40,7 @@ struct Sockets : World {
   }
   void put(std::uint32_t file, std::string text) {
     struct iovec v = {text.data(), text.size()};
-    put_datagram(w, file, at(9, 99), &v, text.size());
+    put_datagram(w, file, {at(9, 99), {}, static_cast<std::uint32_t>(text.size()), 64, 0, 0}, &v);
   }
   std::string take(std::uint32_t file) {
     std::string text(first_datagram(w, file).size, '\0');

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// splice, tee and vmsplice: between kernel pipes and plain files the kernel moves what the counters
+// allow (stream.h); to and from what is virtual the bytes are copied.
+#include <algorithm>
+
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/inode.h"
+#include "runtime/preload/files/transfer.h"
+
+namespace crane::wrap {
+namespace {
+
+constexpr std::size_t kMost = 64 * 1024;
+
+bool is_pipe(const FileRecord* f, FileKind kind) noexcept {
+  return f != nullptr && f->kind == kind;
+}
+
+WaitPolicy policy_of(const Turn& turn, std::uint32_t file, unsigned flags) noexcept {
+  WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
+  policy.nonblocking = policy.nonblocking || (flags & SPLICE_F_NONBLOCK) != 0;
+  return policy;
+}
+
+// From a pipe to a pipe; `number` is SYS_splice or SYS_tee.
+ssize_t between_pipes(Turn& turn, long number, int in, int out, std::size_t n,
+                      unsigned flags) noexcept {
+  const std::uint32_t from = bound_file(in), to = bound_file(out);
+  if (turn.w.files[from].stream.peer == to) return -EINVAL;
+  const std::int64_t there = stream::await_input(turn, in, from, n, policy_of(turn, from, flags));
+  if (there <= 0) return there;
+  const std::int64_t room = stream::await_room(turn, out, to, policy_of(turn, to, flags));
+  if (room < 0) return room;
+  const std::size_t wanted =
+      std::min({n, static_cast<std::size_t>(there), static_cast<std::size_t>(room)});
+  long moved;
+  if (number == SYS_tee) {
+    moved = raw_syscall(SYS_tee, in, out, wanted, SPLICE_F_NONBLOCK);
+  } else {
+    moved = raw_syscall(SYS_splice, in, nullptr, out, nullptr, wanted, SPLICE_F_NONBLOCK);
+    if (moved > 0) stream::note_read(turn.w, from, static_cast<std::uint64_t>(moved));
+  }
+  if (moved > 0) stream::note_written(turn.w, to, static_cast<std::uint64_t>(moved));
+  return moved;
+}
+
+// From a pipe to a plain file, or to what is virtual.
+ssize_t out_of_pipe(Turn& turn, int in, int out, off64_t* at, std::size_t n,
+                    unsigned flags) noexcept {
+  const std::uint32_t from = bound_file(in), to = bound_file(out);
+  const std::int64_t there =
+      stream::await_input(turn, in, from, std::min(n, kMost), policy_of(turn, from, flags));
+  if (there <= 0) return there;
+  const auto wanted = std::min(n, static_cast<std::size_t>(there));
+  if (to == 0) {
+    note_written(out);
+    const long moved = raw_syscall(SYS_splice, in, nullptr, out, at, wanted, SPLICE_F_NONBLOCK);
+    if (moved > 0) stream::note_read(turn.w, from, static_cast<std::uint64_t>(moved));
+    return moved;
+  }
+  if (at != nullptr) return -ESPIPE;
+  std::byte bytes[kMost];
+  const struct iovec all = {bytes, std::min(wanted, sizeof bytes)};
+  const ssize_t got = stream::read(turn, in, from, {&all, 1, all.iov_len});
+  if (got <= 0) return got;
+  const struct iovec some = {bytes, static_cast<std::size_t>(got)};
+  return write_bound(turn, out, to, {&some, 1, some.iov_len});
+}
+
+// From a plain file, or from what is virtual, to a pipe.
+ssize_t into_pipe(Turn& turn, int in, off64_t* at, int out, std::size_t n,
+                  unsigned flags) noexcept {
+  const std::uint32_t from = bound_file(in), to = bound_file(out);
+  if (from != 0 && at != nullptr) return -ESPIPE;
+  const std::int64_t room = stream::await_room(turn, out, to, policy_of(turn, to, flags));
+  if (room < 0) return room;
+  const std::size_t wanted = std::min({n, static_cast<std::size_t>(room), kMost});
+  if (from == 0) {
+    const long moved = raw_syscall(SYS_splice, in, at, out, nullptr, wanted, SPLICE_F_NONBLOCK);
+    if (moved > 0) stream::note_written(turn.w, to, static_cast<std::uint64_t>(moved));
+    return moved;
+  }
+  std::byte bytes[kMost];
+  const struct iovec all = {bytes, wanted};
+  const ssize_t got = read_bound(turn, in, from, {&all, 1, all.iov_len});
+  if (got <= 0) return got;
+  const struct iovec some = {bytes, static_cast<std::size_t>(got)};
+  return stream::write(turn, out, to, {&some, 1, some.iov_len});
+}
+
+constexpr unsigned kKnownFlags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK | SPLICE_F_MORE | SPLICE_F_GIFT;
+
+}  // namespace
+
+ssize_t splice(int in, off64_t* in_at, int out, off64_t* out_at, size_t n, unsigned flags) {
+  if (is_plain(in) && is_plain(out)) return real::splice(in, in_at, out, out_at, n, flags);
+  Turn turn(Op::splice, Turn::kCancellationPoint);
+  if (n == 0) return finish(turn, 0);
+  if ((flags & ~kKnownFlags) != 0) return finish(turn, -EINVAL);
+  if (!is_open(in) || !is_open(out)) return finish(turn, -EBADF);
+  const bool reads = is_pipe(bound_record(in), FileKind::kPipeRead);
+  const bool writes = is_pipe(bound_record(out), FileKind::kPipeWrite);
+  if ((is_pipe(bound_record(in), FileKind::kPipeWrite)) ||
+      (is_pipe(bound_record(out), FileKind::kPipeRead))) {
+    return finish(turn, -EBADF);
+  }
+  if ((reads && in_at != nullptr) || (writes && out_at != nullptr)) return finish(turn, -ESPIPE);
+  if (reads && writes) return finish(turn, between_pipes(turn, SYS_splice, in, out, n, flags));
+  if (reads) return finish(turn, out_of_pipe(turn, in, out, out_at, n, flags));
+  if (writes) return finish(turn, into_pipe(turn, in, in_at, out, n, flags));
+  return finish(turn, -EINVAL);
+}
+
+ssize_t tee(int in, int out, size_t n, unsigned flags) {
+  if (is_plain(in) && is_plain(out)) return real::tee(in, out, n, flags);
+  Turn turn(Op::tee, Turn::kCancellationPoint);
+  if (n == 0) return finish(turn, 0);
+  if ((flags & ~kKnownFlags) != 0) return finish(turn, -EINVAL);
+  if (!is_open(in) || !is_open(out)) return finish(turn, -EBADF);
+  const bool pipes = is_pipe(bound_record(in), FileKind::kPipeRead) &&
+                     is_pipe(bound_record(out), FileKind::kPipeWrite);
+  if (!pipes) return finish(turn, -EINVAL);
+  return finish(turn, between_pipes(turn, SYS_tee, in, out, n, flags));
+}
+
+ssize_t vmsplice(int fd, const struct iovec* v, size_t n, unsigned flags) {
+  if (is_plain(fd)) return real::vmsplice(fd, v, n, flags);
+  Turn turn(Op::vmsplice, Turn::kCancellationPoint);
+  const std::uint32_t file = bound_file(fd);
+  const FileKind kind = turn.w.files[file].kind;
+  if (kind != FileKind::kPipeRead && kind != FileKind::kPipeWrite) return finish(turn, -EBADF);
+  Buffers b;
+  const int bad = make_buffers(v, n, b);
+  if (bad < 0) return finish(turn, bad);
+  const bool reads = kind == FileKind::kPipeRead;
+  FileRecord& f = turn.w.files[file];
+  const bool was = f.nonblocking;
+  f.nonblocking = was || (flags & SPLICE_F_NONBLOCK) != 0;
+  const ssize_t result = reads ? stream::read(turn, fd, file, b) : stream::write(turn, fd, file, b);
+  turn.w.files[file].nonblocking = was;
+  return finish(turn, result);
+}
+
+}  // namespace crane::wrap

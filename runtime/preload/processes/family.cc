@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preload/processes/family.h"
+
+#include <sys/prctl.h>
+
+#include "dmt/processes.h"
+#include "runtime/preload/core/raw.h"
+#include "runtime/preload/core/turn.h"
+#include "runtime/preload/core/wrappers.h"
+
+namespace crane {
+namespace family {
+
+bool is_option(int option) noexcept {
+  return option == PR_SET_PDEATHSIG || option == PR_GET_PDEATHSIG ||
+         option == PR_SET_CHILD_SUBREAPER || option == PR_GET_CHILD_SUBREAPER;
+}
+
+long control(int option, long argument) noexcept {
+  Turn turn(Op::prctl);
+  dmt::ProcessRecord& p = turn.w.processes[self.process];
+  switch (option) {
+    case PR_SET_PDEATHSIG:
+      if (argument < 0 || argument > 64) return -EINVAL;
+      p.parent_death_signal = static_cast<std::uint8_t>(argument);
+      return 0;
+    case PR_GET_PDEATHSIG:
+      if (argument == 0) return -EFAULT;
+      *reinterpret_cast<int*>(argument) = p.parent_death_signal;
+      return 0;
+    case PR_SET_CHILD_SUBREAPER:
+      // The kernel hands it the same orphans, which it waits for there as well.
+      p.collects_orphans = argument != 0;
+      return raw_syscall(SYS_prctl, option, argument, 0, 0, 0);
+    default:
+      if (argument == 0) return -EFAULT;
+      *reinterpret_cast<int*>(argument) = p.collects_orphans ? 1 : 0;
+      return 0;
+  }
+}
+
+}  // namespace family
+
+namespace wrap {
+
+// The schedule's parent: the kernel's still is another one while a process is on its way out.
+pid_t getppid() {
+  Turn turn(Op::getppid);
+  const std::uint16_t parent = turn.w.processes[self.process].parent;
+  if (parent == dmt::kNoProcess) return static_cast<pid_t>(raw_syscall(SYS_getppid));
+  return static_cast<pid_t>(turn.w.processes[parent].pid);
+}
+
+}  // namespace wrap
+}  // namespace crane

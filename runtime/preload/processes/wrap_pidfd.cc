@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Descriptors that name processes (pidfd): virtual, as their readiness is the end of a process at a
+// turn.
+#include "runtime/preload/processes/pidfd.h"
+
+#include "dmt/base/log.h"
+#include "dmt/processes.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/signals/signals.h"
+
+namespace crane {
+namespace {
+
+const FileRecord* record_of(int fd) noexcept {
+  const FileRecord* f = bound_record(fd);
+  return f != nullptr && f->kind == FileKind::kProcess ? f : nullptr;
+}
+
+constexpr unsigned kNonblocking = O_NONBLOCK;  // PIDFD_NONBLOCK
+
+int open_process(Turn& turn, pid_t p, unsigned flags) noexcept {
+  if ((flags & ~kNonblocking) != 0 || p <= 0) return -EINVAL;
+  const std::uint16_t process = dmt::find_process(turn.w, static_cast<std::uint32_t>(p));
+  if (process == dmt::kNoProcess) return -ESRCH;
+  const std::uint32_t file = dmt::create_file(turn.w, own_slot(), FileKind::kProcess);
+  if (file == 0) return -ENFILE;
+  FileRecord& f = turn.w.files[file];
+  f.port = process;
+  f.nonblocking = (flags & kNonblocking) != 0;
+  f.counter.signal_mask = turn.w.processes[process].life;
+  f.counter.count = turn.w.processes[process].state == dmt::ProcessState::kZombie ? 1 : 0;
+  dmt::refresh_readiness(turn.w, file, false);
+  return bind_new(turn, make_placeholder(SOCK_CLOEXEC), file);
+}
+
+}  // namespace
+
+int process_of_descriptor(const dmt::Layout& w, int fd, bool& nonblocking) noexcept {
+  const FileRecord* f = record_of(fd);
+  if (f == nullptr) return -EBADF;
+  nonblocking = f->nonblocking;
+  return dmt::names_process(w, *f, f->port) ? f->port : -ESRCH;
+}
+
+namespace wrap {
+
+int pidfd_open(pid_t p, unsigned flags) {
+  Turn turn(Op::pidfd_open);
+  return finish_int(turn, open_process(turn, p, flags));
+}
+
+int pidfd_send_signal(int fd, int s, siginfo_t* info, unsigned flags) {
+  Turn turn(Op::pidfd_send_signal);
+  if (flags != 0) return finish_int(turn, -EINVAL);
+  bool nonblocking = false;
+  const int process = process_of_descriptor(turn.w, fd, nonblocking);
+  if (process < 0) return finish_int(turn, process);
+  const bool queued = info != nullptr && info->si_code == SI_QUEUE;
+  const dmt::SignalInfo sent = sent_by_this_process(
+      queued ? SI_QUEUE : SI_USER, queued ? value_of(info->si_value) : std::uint64_t{0});
+  if (s < 0 || s > 64) return finish_int(turn, -EINVAL);
+  return finish_int(turn, -send_to_process(turn.w, static_cast<std::uint16_t>(process), s, sent));
+}
+
+// Another process' descriptors are its own.
+int pidfd_getfd(int, int, unsigned) {
+  static bool said = false;
+  if (first_time(said)) Message() << "pidfd_getfd: descriptors of other processes cannot be taken";
+  return fail(EPERM);
+}
+
+}  // namespace wrap
+}  // namespace crane

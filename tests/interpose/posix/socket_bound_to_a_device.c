@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// SO_BINDTODEVICE names an interface, reads back and is taken away by an empty name; one that is
+// not there is ENODEV.
+#define _GNU_SOURCE
+#include <net/if.h>
+#include <sys/socket.h>
+
+#include "../small.h"
+
+int main(void) {
+  char name[IF_NAMESIZE] = "?";
+  socklen_t n = sizeof name;
+  const int s = socket(AF_INET, SOCK_DGRAM, 0);
+  CHECK_EQUAL(getsockopt(s, SOL_SOCKET, SO_BINDTODEVICE, name, &n), 0);
+  CHECK_EQUAL(n, 0);
+  CHECK(setsockopt(s, SOL_SOCKET, SO_BINDTODEVICE, "nothing", 8) == -1 && errno == ENODEV);
+  CHECK_EQUAL(setsockopt(s, SOL_SOCKET, SO_BINDTODEVICE, "lo", 3), 0);
+  n = sizeof name;
+  CHECK_EQUAL(getsockopt(s, SOL_SOCKET, SO_BINDTODEVICE, name, &n), 0);
+  CHECK(n == 3 && strcmp(name, "lo") == 0);
+  if (geteuid() == 0) CHECK_EQUAL(setsockopt(s, SOL_SOCKET, SO_BINDTODEVICE, "", 0), 0);
+  return succeed();
+}
