@@ -21,6 +21,8 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include "checkpoint/base.h"
 #include "checkpoint/claim.h"
@@ -198,7 +200,21 @@ Outcome Container::prepare_root() {
   if (mount("crane", in_root("/run").c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") != 0) {
     return system_error("mount /run");
   }
+  if (auto written = name_preload(); !written) return written;
   return make_directories(in_root("/run/lock"));
+}
+
+// Programs that gain or have given up privileges ignore LD_PRELOAD; ld.so reads this file for them.
+Outcome Container::name_preload() {
+  if (options_.preload.empty()) return Done{};
+  const std::string path = in_root("/etc/ld.so.preload");
+  std::ifstream before(path);
+  std::string text((std::istreambuf_iterator<char>(before)), std::istreambuf_iterator<char>());
+  if (text.find(options_.preload) != std::string::npos) return Done{};
+  std::ofstream file(path, std::ios::app);
+  file << options_.preload << '\n';
+  if (!file.flush()) return system_error("write /etc/ld.so.preload of the container");
+  return Done{};
 }
 
 Outcome Container::prepare_place() {

@@ -49,6 +49,7 @@ struct ServerOptions {
   std::vector<std::string> command;      // argv; argv[0] is an absolute path
   std::vector<std::string> environment;  // the whole environment, "NAME=value"
   std::vector<Bind> binds;
+  std::string preload = {};  // a library that every program of the container loads; "": none
   // Created for the server before it starts: "/path", or "USER:/path" for one that is a user's.
   std::vector<std::string> make_directories;
   // Directories that are the server's own and begin empty, whatever the machine has there: what
@@ -225,6 +226,7 @@ class Container final : public Server {
   Outcome make_own_directories();
   Outcome mount_root(const std::string& upper);
   Outcome prepare_root();
+  Outcome name_preload();
   void configure(Handle& handle);
   void remove_leftovers();
   std::string in_root(const std::string& path) const;

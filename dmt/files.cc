@@ -58,6 +58,19 @@ void close_counter(Layout& w, FileRecord& file) noexcept {
   if (file.kind == FileKind::kProcess) --w.scheduler.process_files;
 }
 
+void close_both(Layout& w, std::uint32_t index) noexcept {
+  const BothEnds both = w.files[index].both;
+  std::uint32_t* at = &w.files[both.reads].stream.both;
+  while (*at != index) {
+    CRANE_ASSERT(*at != 0);
+    at = &w.files[*at].both.next;
+  }
+  *at = both.next;
+  w.files[both.writes].stream.both = w.files[both.reads].stream.both;
+  drop_reference(w, both.writes);
+  drop_reference(w, both.reads);
+}
+
 // What the last reference's end means outside the file itself (DMT-F2).
 void close_file(Layout& w, std::uint32_t index) noexcept {
   FileRecord& file = w.files[index];
@@ -70,6 +83,8 @@ void close_file(Layout& w, std::uint32_t index) noexcept {
     case FileKind::kPipeWrite:
     case FileKind::kUnixStream:
       return close_stream(w, file);
+    case FileKind::kPipeBoth:
+      return close_both(w, index);
     case FileKind::kUnixListener:
       return close_unix_listener(w, file);
     case FileKind::kTimerFd:
@@ -197,17 +212,37 @@ void unbind_all_descriptors(Layout& w, std::uint16_t process) noexcept {
   w.processes[process].fd_limit = 0;
 }
 
-bool send_right(Layout& w, Slot me, std::uint32_t stream, std::uint32_t file, bool last) noexcept {
+void join_ends(Layout& w, std::uint32_t file, std::uint32_t reads, std::uint32_t writes) noexcept {
+  w.files[file].both = {reads, writes, w.files[reads].stream.both};
+  w.files[reads].stream.both = w.files[writes].stream.both = file;
+  refresh_readiness(w, file, false);
+}
+
+void refresh_both(Layout& w, std::uint32_t end) noexcept {
+  const FileRecord& f = w.files[end];
+  if (f.kind != FileKind::kPipeRead && f.kind != FileKind::kPipeWrite) return;
+  for (std::uint32_t b = f.stream.both; b != 0; b = w.files[b].both.next) {
+    refresh_readiness(w, b, true);
+  }
+}
+
+bool send_right(Layout& w, Slot me, std::uint32_t stream, std::uint32_t file, bool last,
+                std::uint64_t place) noexcept {
   // The envelope is a file of its own: one file may be on several ways at once.
   const std::uint32_t envelope = create_file(w, me, FileKind::kEventFd);
   if (envelope == 0) return false;
   w.files[envelope].counter.count = file;
   w.files[envelope].counter.semaphore = last;
+  w.files[envelope].counter.signal_mask = place;
   if (file != 0) add_reference(w, file);
   std::uint32_t* at = &w.files[stream].rights;
   while (*at != 0) at = &w.files[*at].chain;
   *at = envelope;
   return true;
+}
+
+std::uint64_t place_of_right(const Layout& w, std::uint32_t stream) noexcept {
+  return w.files[w.files[stream].rights].counter.signal_mask;
 }
 
 Right receive_right(Layout& w, std::uint32_t stream) noexcept {
@@ -240,6 +275,8 @@ Readiness readiness_of(const Layout& w, std::uint32_t file) noexcept {
     case FileKind::kPipeRead:
     case FileKind::kPipeWrite:
       return pipe_readiness(w, f);
+    case FileKind::kPipeBoth:
+      return (w.files[f.both.reads].readiness & kIn) | (w.files[f.both.writes].readiness & kOut);
     case FileKind::kUnixStream:
       return stream_readiness(w, f);
     case FileKind::kEventFd:

@@ -58,9 +58,18 @@ void copy_descriptors(Layout& w, std::uint16_t parent, std::uint16_t child) noex
 // exit: all of them.
 void unbind_all_descriptors(Layout& w, std::uint16_t process) noexcept;
 
+// `file` (kPipeBoth) refers to both ends of a named pipe, whose references it takes.
+void join_ends(Layout& w, std::uint32_t file, std::uint32_t reads, std::uint32_t writes) noexcept;
+// Those that refer to the end have its readiness.
+void refresh_both(Layout& w, std::uint32_t end) noexcept;
+
 // SCM_RIGHTS: `file` (0 = a plain descriptor) is on its way to the unix stream end `stream`, in the
 // order of sending; `last` ends a message.  False when the table of files is full.
-bool send_right(Layout& w, Slot me, std::uint32_t stream, std::uint32_t file, bool last) noexcept;
+// `place`: of the message in the stream (StreamState::taken).
+bool send_right(Layout& w, Slot me, std::uint32_t stream, std::uint32_t file, bool last,
+                std::uint64_t place = 0) noexcept;
+// REQUIRES: one is on its way (FileRecord::rights).
+std::uint64_t place_of_right(const Layout& w, std::uint32_t stream) noexcept;
 // The oldest one, whose reference becomes the caller's; `found` false when there is none.
 struct Right {
   bool found;

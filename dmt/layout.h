@@ -144,6 +144,9 @@ struct alignas(64) ProcessRecord {
   // ITIMER_VIRTUAL and ITIMER_PROF: due when cpu_ns reaches it, 0 = not armed
   std::int64_t cpu_due_ns[2], cpu_interval_ns[2];
   std::uint16_t cpu_timers;  // POSIX timers on a processor clock that are armed
+  // RLIMIT_CPU, ns of cpu_ns: when SIGXCPU is due next, and the end; 0 = none
+  std::int64_t cpu_warning_ns, cpu_end_ns;
+  std::uint64_t cpu_limits[2];  // as they were set, seconds + 1; 0 = none
 };
 
 // --- virtual time ----------------------------------------------------------------------------
@@ -231,6 +234,7 @@ enum class FileKind : std::uint8_t {
   kConnection,  // virtual TCP connection with a client
   kPipeRead,    // kernel pipe, counted here
   kPipeWrite,
+  kPipeBoth,      // a named pipe that is open for both sides (BothEnds)
   kUnixSocket,    // kernel unix stream socket, not connected
   kUnixListener,  // kernel unix listener
   kUnixStream,    // one end of a connected kernel unix stream (also socketpair)
@@ -286,9 +290,17 @@ struct StreamState {
   std::uint64_t
       fifo;  // which named pipe this is an end of, 0 = none (runtime/preload/files/fifo.h)
   std::uint64_t capacity;
-  std::uint64_t name;  // of a pipe: the object of its reading end
-  std::uint64_t size;  // of a pipe, as F_SETPIPE_SZ has set it; 0 = the usual one
+  std::uint32_t both;   // of a named pipe: the first kPipeBoth that refers to this end
+  std::uint64_t taken;  // read at this end, as `bytes` counts
+  std::uint64_t name;   // of a pipe: the object of its reading end
+  std::uint64_t size;   // of a pipe, as F_SETPIPE_SZ has set it; 0 = the usual one
   bool peer_shut_write, shut_read, shut_write;
+};
+
+// A descriptor of both sides of a named pipe: it refers to both ends.
+struct BothEnds {
+  std::uint32_t reads, writes;  // files
+  std::uint32_t next;           // of the same ends
 };
 
 inline constexpr std::uint32_t kGroupsMax = 8;  // multicast groups that one UDP socket is in
@@ -332,6 +344,7 @@ struct alignas(64) FileRecord {
     ListenerState listener;
     ConnectionState connection;
     StreamState stream;
+    BothEnds both;
     CounterState counter;
     EpollState epoll;
     DatagramState datagram;

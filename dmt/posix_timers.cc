@@ -200,12 +200,27 @@ std::uint64_t notification_object(std::uint16_t process) noexcept {
   return kNotificationObjects + process;
 }
 
+// RLIMIT_CPU: SIGXCPU at the soft limit and each second after it, SIGKILL at the hard one.
+static void look_at_cpu_limit(Layout& w, std::uint16_t process) noexcept {
+  constexpr std::int64_t kSecondNs = 1'000'000'000;
+  ProcessRecord& p = w.processes[process];
+  SignalInfo info{};
+  info.code = SI_KERNEL;
+  if (p.cpu_end_ns != 0 && p.cpu_ns >= p.cpu_end_ns) {
+    send_signal(w, process, SIGKILL, info);
+  } else if (p.cpu_warning_ns != 0 && p.cpu_ns >= p.cpu_warning_ns) {
+    p.cpu_warning_ns += kSecondNs;
+    send_signal(w, process, SIGXCPU, info);
+  }
+}
+
 void use_processor(Layout& w, std::uint16_t slot, std::int64_t ns) noexcept {
   SlotRecord& s = w.slots[slot];
   ProcessRecord& p = w.processes[s.process];
   if (s.state == SlotState::kFree || p.state != ProcessState::kAlive) return;
   s.cpu_ns += ns;
   p.cpu_ns += ns;
+  look_at_cpu_limit(w, s.process);
   for (int i = 0; i < 2; ++i) {
     if (p.cpu_due_ns[i] == 0 || p.cpu_ns < p.cpu_due_ns[i]) continue;
     std::uint32_t missed = 0;

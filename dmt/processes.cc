@@ -141,6 +141,9 @@ Child create_process(Layout& w, std::uint16_t parent) noexcept {
   }
   child.main_slot = value(slot);
   child.collects_orphans = false;
+  child.cpu_warning_ns = from.cpu_warning_ns;
+  child.cpu_end_ns = from.cpu_end_ns;
+  std::copy(std::begin(from.cpu_limits), std::end(from.cpu_limits), child.cpu_limits);
   copy_descriptors(w, parent, process);
   return {process, slot};
 }

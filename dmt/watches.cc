@@ -152,6 +152,7 @@ Readiness level_of(const Layout& w, std::uint32_t file) noexcept {
 
 void set_readiness(Layout& w, std::uint32_t file, Readiness now, bool edge) noexcept {
   raise_readiness(w, file, now, edge);
+  refresh_both(w, file);
 }
 
 std::uint32_t watch_by_slot(Layout& w, Slot me, std::uint32_t file, std::uint32_t events) noexcept {

@@ -92,6 +92,7 @@ checkpoint::ServerOptions ServerMonitor::options() const {
   const bool bound = config_.container || ::geteuid() == 0;
   const std::string place = bound ? kServerDirectory : segment_.directory();
   if (bound) o.binds.push_back({segment_.directory(), kServerDirectory});
+  if (config_.container) o.preload = place + "/libcrane.so";
   o.environment.push_back("LD_PRELOAD=" + place + "/libcrane.so");
   o.environment.push_back("CRANE_SEGMENT=" + place + "/segment");
   for (const setup::Bind& bind : config_.binds) {

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""sshd, which sandboxes itself for each client: clients are served, and the group goes on."""
+"""sshd, which sandboxes itself for each client: 50 logins with commands over three replicas, a kill
+of the leader in between; the outputs are equal, and who came back stays equal at `ls -i /`."""
+import concurrent.futures
+import os
+import signal
 import subprocess
 
 import _harness as h
@@ -24,15 +28,24 @@ def make_keys(scenario):
                         str(scenario.work / name)], check=True, timeout=30)
 
 
-def log_in(scenario, port):
-    """The status and output of a command that a client runs."""
+def log_in(scenario, port, client):
+    """The status and output of a command that a client runs; it reads /etc and its own input."""
     done = subprocess.run(["ssh", "-F", "none", "-o", "StrictHostKeyChecking=no",
                            "-o", "LogLevel=ERROR",
                            "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes", "-i",
                            str(scenario.work / "user"), "-p", str(port), "root@127.0.0.1",
-                           "echo through sshd"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, errors="replace", timeout=60)
-    return done.returncode, done.stdout
+                           f"echo through sshd {client}; ls -ia /etc | head -3; cat"],
+                          input=f"input of {client}", stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace", timeout=120)
+    good = f"through sshd {client}" in done.stdout and f"input of {client}" in done.stdout
+    return done.returncode == 0 and good, f"{client}: {done.returncode}: {done.stdout}"
+
+
+def log_in_many(scenario, port, clients):
+    """What went wrong."""
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        said = list(pool.map(lambda c: log_in(scenario, port, c), clients))
+    return [text for good, text in said if not good]
 
 
 def body(scenario):
@@ -43,13 +56,22 @@ def body(scenario):
     port = h.free_port()
     configuration = scenario.work / "sshd_config"
     configuration.write_text(CONFIGURATION.format(port=port, work=scenario.work))
-    start = f"mkdir -p /run/sshd && exec {SSHD} -D -e -f {configuration}"
-    with h.Group(scenario, ["/bin/sh", "-c", start], port=port) as group:
-        for client in range(3):
-            status, said = log_in(scenario, port)
-            scenario.check(status == 0 and "through sshd" in said, f"client {client} is served",
-                           f"{status}: {said}")
+    command = [SSHD, "-D", "-e", "-f", str(configuration)]
+    with h.Group(scenario, command, port=port, record=True) as group:
+        scenario.check(not (bad := log_in_many(scenario, port, range(25))),
+                       "25 clients are served, 8 at once", "\n".join(bad[:3]))
+        leader = group.leader()
+        os.kill(group.replica(leader)["node_pid"], signal.SIGKILL)
+        h.wait_until(lambda: group.leader() != leader, 30, "another replica leads")
+        scenario.check(not (bad := log_in_many(scenario, port, range(25, 50))),
+                       "25 more are served after a kill of the leader's node", "\n".join(bad[:3]))
+        h.wait_until(lambda: group.live() == [0, 1, 2], 60, "the killed one is back")
+        scenario.check(not (bad := log_in_many(scenario, port, range(50, 54))),
+                       "the one that came back serves as the others", "\n".join(bad[:3]))
         scenario.check(group.live() == [0, 1, 2], "all replicas live", h.tail(group.log))
+    # Of the two that ran all the time: the third lacks what was put out before its checkpoint.
+    status, text = group.diff(recordings=[n for n in range(3) if n != leader])
+    scenario.check(status == 0, "the outputs are equal", text)
 
 
 h.tell("sshd", body)

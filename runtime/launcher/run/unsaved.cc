@@ -14,8 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kFleeting[] = {"/run",      "/tmp",     "/dev",     "/var/run",
-                                     "/var/lock", "/var/tmp", "/var/log", "/var/cache"};
+constexpr const char* kFleeting[] = {"/run",     "/tmp",       "/dev",
+                                     "/var/run", "/var/lock",  "/var/tmp",
+                                     "/var/log", "/var/cache", "/etc/ld.so.preload"};
 constexpr std::size_t kPlacesMost = 3;  // named at the end
 
 std::string size_of(std::uint64_t bytes) {

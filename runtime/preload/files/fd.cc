@@ -24,6 +24,14 @@ void wake_waiters(dmt::Layout& w, std::uint32_t file) noexcept {
   }
 }
 
+// Directly, or as one of both ends of a named pipe.
+bool refers_to(const dmt::Layout& w, int fd, std::uint32_t file) noexcept {
+  const std::uint32_t bound = bound_file(fd);
+  if (bound == file) return true;
+  const FileRecord& f = w.files[bound];
+  return f.kind == FileKind::kPipeBoth && (f.both.reads == file || f.both.writes == file);
+}
+
 }  // namespace
 
 int await_object(Turn& turn, int fd, std::uint32_t file, std::uint64_t object,
@@ -33,7 +41,7 @@ int await_object(Turn& turn, int fd, std::uint32_t file, std::uint64_t object,
   const dmt::WakeReason why = turn.wait(object, policy.deadline_ns);
   if (why == dmt::WakeReason::kTimeout) return -EAGAIN;
   if (why == dmt::WakeReason::kInterrupted && !turn.interrupted(policy.restarts)) return -EINTR;
-  const bool same = bound_file(fd) == file && turn.w.files[file].generation == generation;
+  const bool same = refers_to(turn.w, fd, file) && turn.w.files[file].generation == generation;
   return same ? 0 : -EBADF;
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstring>
 
-#include "dmt/base/log.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/sockets/stream.h"
 
@@ -81,14 +80,6 @@ int await_opening(Turn& turn, std::uint64_t object) noexcept {
   return why == dmt::WakeReason::kInterrupted ? -EAGAIN : 0;
 }
 
-int refuse_both() noexcept {
-  static bool said = false;
-  if (first_time(said)) {
-    Message() << "open: a FIFO for reading and writing at once is not supported: open it twice";
-  }
-  return -ENXIO;
-}
-
 // The kernel's end; for writing there must be a reader, unless one is waited for.  Whether there is
 // one is ours to say: the kernel's may be of a process that has ended.
 long open_in_kernel(Turn& turn, int directory, const char* path, int flags,
@@ -103,6 +94,37 @@ long open_in_kernel(Turn& turn, int directory, const char* path, int flags,
     const int error = await_opening(turn, opening_object(name, FileKind::kPipeRead));
     if (error == -EINTR) return error;
   }
+}
+
+// For both sides at once, as Linux allows: nobody is waited for, and whoever waits goes on.
+int open_both(Turn& turn, int directory, const char* path, int flags,
+              const struct stat& status) noexcept {
+  const int follow = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
+  const std::uint64_t name = held_inode_number(turn, {directory, path, follow}, status);
+  const long fd = raw_syscall(SYS_openat, directory, path, flags, 0);
+  if (fd < 0) return static_cast<int>(fd);
+  raw_syscall(SYS_fcntl, fd, F_SETPIPE_SZ, stream::kPipeKernelBytes);
+  const bool nonblocking = (flags & O_NONBLOCK) != 0;
+  const int number = static_cast<int>(fd);
+  if (!nonblocking) raw_syscall(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK);  // empty() waits not
+  const std::uint32_t reads = take_end(turn, number, name, FileKind::kPipeRead, nonblocking,
+                                       end_of(turn.w, name, FileKind::kPipeWrite));
+  if (!nonblocking) raw_syscall(SYS_fcntl, fd, F_SETFL, flags);
+  const std::uint32_t writes =
+      reads == 0 ? 0 : take_end(turn, number, name, FileKind::kPipeWrite, nonblocking, reads);
+  const std::uint32_t file =
+      writes == 0 ? 0 : dmt::create_file(turn.w, own_slot(), FileKind::kPipeBoth);
+  if (file == 0) {
+    if (reads != 0) dmt::drop_reference(turn.w, reads);
+    if (writes != 0) dmt::drop_reference(turn.w, writes);
+    raw_syscall(SYS_close, fd);
+    return -ENFILE;
+  }
+  turn.w.files[file].nonblocking = nonblocking;
+  dmt::join_ends(turn.w, file, reads, writes);
+  dmt::signal(turn.w, opening_object(name, FileKind::kPipeRead), dmt::kAll);
+  dmt::signal(turn.w, opening_object(name, FileKind::kPipeWrite), dmt::kAll);
+  return bind_new(turn, fd, file);
 }
 
 }  // namespace
@@ -121,7 +143,8 @@ int open(Turn& turn, int directory, const char* path, int flags,
   constexpr int kCreates = O_CREAT | O_EXCL;
   if ((flags & kCreates) == kCreates) return -EEXIST;
   const int access = flags & O_ACCMODE;
-  if (access != O_RDONLY && access != O_WRONLY) return refuse_both();
+  if (access == O_RDWR) return open_both(turn, directory, path, flags & ~kCreates, status);
+  if (access != O_RDONLY && access != O_WRONLY) return -EINVAL;
   const bool nonblocking = (flags & O_NONBLOCK) != 0;
   const FileKind kind = access == O_RDONLY ? FileKind::kPipeRead : FileKind::kPipeWrite;
   const FileKind awaited = access == O_RDONLY ? FileKind::kPipeWrite : FileKind::kPipeRead;

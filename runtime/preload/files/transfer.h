@@ -17,6 +17,8 @@ inline ssize_t read_bound(Turn& turn, int fd, std::uint32_t file, const Buffers&
   switch (turn.w.files[file].kind) {
     case FileKind::kConnection:
       return vsock::receive(turn, fd, file, b, 0);
+    case FileKind::kPipeBoth:
+      return stream::read(turn, fd, turn.w.files[file].both.reads, b);
     case FileKind::kPipeRead:
     case FileKind::kPipeWrite:
     case FileKind::kUnixStream:
@@ -42,6 +44,8 @@ inline ssize_t write_bound(Turn& turn, int fd, std::uint32_t file, const Buffers
     case FileKind::kSocket:
     case FileKind::kListener:
       return vsock::send(turn, fd, file, b, 0);
+    case FileKind::kPipeBoth:
+      return stream::write(turn, fd, turn.w.files[file].both.writes, b);
     case FileKind::kPipeRead:
     case FileKind::kPipeWrite:
     case FileKind::kUnixStream:

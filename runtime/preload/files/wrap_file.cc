@@ -34,6 +34,9 @@ int status_flags(const FileRecord& f, int fd) noexcept {
 // The kernel's flag follows for those that go to the kernel for their bytes.
 int set_nonblocking(FileRecord& f, int fd, bool on) noexcept {
   f.nonblocking = on;
+  if (f.kind == FileKind::kPipeBoth) {
+    world->files[f.both.reads].nonblocking = world->files[f.both.writes].nonblocking = on;
+  }
   const bool shared = f.kind == FileKind::kConnection;  // its placeholder is the listener's
   if (shared) return 0;
   const long kernel = raw_syscall(SYS_fcntl, fd, F_GETFL);
@@ -88,6 +91,7 @@ std::uint64_t unread(const dmt::Layout& w, std::uint32_t file) noexcept {
   if (f.kind == FileKind::kDatagram) {
     return f.datagram.first == 0 ? 0 : dmt::first_datagram(w, file).size;
   }
+  if (f.kind == FileKind::kPipeBoth) return w.files[f.both.reads].stream.bytes;
   return stream::is_stream(f.kind) ? f.stream.bytes : 0;
 }
 

@@ -21,11 +21,48 @@ bool is_random_device(const char* path) noexcept {
   return std::strcmp(path, "/dev/urandom") == 0 || std::strcmp(path, "/dev/random") == 0;
 }
 
+// The descriptor that a path names, or -1.
+int descriptor_named(const char* path) noexcept {
+  if (path == nullptr) return -1;
+  constexpr const char* kStandard[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
+  for (int i = 0; i < 3; ++i) {
+    if (std::strcmp(path, kStandard[i]) == 0) return i;
+  }
+  for (const char* directory : {"/proc/self/fd/", "/dev/fd/", "/proc/thread-self/fd/"}) {
+    const std::size_t n = std::strlen(directory);
+    if (std::strncmp(path, directory, n) != 0) continue;
+    int fd = 0;
+    const char* digit = path + n;
+    for (; *digit >= '0' && *digit <= '9' && fd < 1 << 20; ++digit) fd = fd * 10 + (*digit - '0');
+    return *digit == '\0' && digit != path + n ? fd : -1;
+  }
+  return -1;
+}
+
+// A pipe is opened again by its descriptor's name, for the same end or the other one; O_NONBLOCK is
+// that of the end.  Sockets and the like cannot be opened, as Linux has it.
+int open_again(Turn& turn, int fd, const char* path, int flags) noexcept {
+  std::uint32_t file = bound_file(fd);
+  const FileKind kind = turn.w.files[file].kind;
+  if (kind == FileKind::kRandom) return bind_duplicate(turn, fd, raw_syscall(SYS_dup, fd));
+  if (kind != FileKind::kPipeRead && kind != FileKind::kPipeWrite) return -ENXIO;
+  const bool reads = (flags & O_ACCMODE) == O_RDONLY;
+  if (reads != (kind == FileKind::kPipeRead)) file = turn.w.files[file].stream.peer;
+  if (file == 0 || (flags & O_ACCMODE) == O_RDWR) return -ENXIO;
+  const long made = raw_syscall(SYS_openat, AT_FDCWD, path, flags & ~O_CREAT, 0);
+  if (made < 0) return static_cast<int>(made);
+  dmt::add_reference(turn.w, file);
+  return bind_new(turn, made, file);
+}
+
 }  // namespace
 
 int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode) noexcept {
   if (const long fd = open_proc_file(turn, path, flags); fd != kNotOurs) {
     return fd < 0 ? static_cast<int>(fd) : bind_plain(turn, fd);
+  }
+  if (const int known = descriptor_named(path); known >= 0 && !is_plain(known)) {
+    return open_again(turn, known, path, flags);
   }
   struct stat status;
   if (fifo::find(directory, path, flags, status)) {

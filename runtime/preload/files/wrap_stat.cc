@@ -15,13 +15,15 @@ template <typename Status>
 bool describe_bound(int fd, Status* s) noexcept {
   const FileRecord* f = bound_record(fd);
   if (f == nullptr) return false;
-  const bool is_pipe = f->kind == FileKind::kPipeRead || f->kind == FileKind::kPipeWrite;
+  const bool is_pipe = f->kind == FileKind::kPipeRead || f->kind == FileKind::kPipeWrite ||
+                       f->kind == FileKind::kPipeBoth;
   const bool is_random = f->kind == FileKind::kRandom;
   const bool is_anonymous = f->kind == FileKind::kEventFd || f->kind == FileKind::kTimerFd ||
                             f->kind == FileKind::kEpoll || f->kind == FileKind::kSignalFd;
   *s = {};
   s->st_dev = 8;
-  s->st_ino = is_pipe && f->stream.name != 0 ? f->stream.name : f->object;
+  s->st_ino =
+      is_pipe && f->kind != FileKind::kPipeBoth && f->stream.name != 0 ? f->stream.name : f->object;
   s->st_mode = is_pipe        ? S_IFIFO | 0600u
                : is_random    ? S_IFCHR | 0666u
                : is_anonymous ? 0600u

@@ -3,6 +3,7 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <sys/prctl.h>
 
 #include <atomic>
@@ -73,6 +74,21 @@ long by_seccomp(long operation, long flags, const void* argument) noexcept {
     default:  // what there is: asked only
       return raw_syscall(SYS_seccomp, operation, flags, argument);
   }
+}
+
+bool wants_namespace(long flags) noexcept {
+  constexpr long kNamespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
+                               CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+  return (flags & kNamespaces) != 0;
+}
+
+long refuse_namespace(const char* call) noexcept {
+  world->unsupported.sandboxes.fetch_add(1, std::memory_order_relaxed);
+  static std::atomic<bool> said{false};
+  if (!said.exchange(true)) {
+    Message() << call << ": namespaces of the server's own are not supported (EPERM)";
+  }
+  return -EPERM;
 }
 
 }  // namespace crane::sandbox

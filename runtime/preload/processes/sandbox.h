@@ -14,4 +14,9 @@ long set_by_prctl(long mode, const void* filter) noexcept;
 long mode() noexcept;
 long by_seccomp(long operation, long flags, const void* argument) noexcept;
 
+// unshare, setns and clone with CLONE_NEW*: a namespace of its own would part the server from its
+// replica.  -EPERM, as for a process without the privilege; counted with the filters.
+bool wants_namespace(long flags) noexcept;
+long refuse_namespace(const char* call) noexcept;
+
 }  // namespace crane::sandbox

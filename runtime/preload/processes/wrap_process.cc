@@ -330,16 +330,6 @@ struct Opened {
 constexpr std::size_t kOpenedMax = 64;
 Opened opened[kOpenedMax];
 
-// stdio reads and writes the pipe by the interposed functions: libc's own would block unscheduled.
-ssize_t read_cookie(void* cookie, char* buffer, size_t size) noexcept {
-  return ::read(static_cast<Opened*>(cookie)->fd, buffer, size);
-}
-ssize_t write_cookie(void* cookie, const char* buffer, size_t size) noexcept {
-  const ssize_t n = ::write(static_cast<Opened*>(cookie)->fd, buffer, size);
-  return n < 0 ? 0 : n;
-}
-int close_cookie(void* cookie) noexcept { return ::close(static_cast<Opened*>(cookie)->fd); }
-
 Opened* claim_opened() noexcept {
   for (Opened& o : opened) {
     if (!__atomic_exchange_n(&o.used, true, __ATOMIC_ACQ_REL)) return &o;
@@ -477,8 +467,14 @@ int system(const char* command) {
 }
 
 FILE* popen(const char* command, const char* mode) {
-  const bool reads = mode[0] == 'r';
-  if (!reads && mode[0] != 'w') {
+  bool reads = false, writes = false, known = true, kept = true;
+  for (const char* m = mode; *m != '\0'; ++m) {
+    reads = reads || *m == 'r';
+    writes = writes || *m == 'w';
+    kept = kept && *m != 'e';
+    known = known && (*m == 'r' || *m == 'w' || *m == 'e');
+  }
+  if (!known || reads == writes) {
     errno = EINVAL;
     return nullptr;
   }
@@ -504,8 +500,8 @@ FILE* popen(const char* command, const char* mode) {
   {
     OutsideCrane outside;
     ::close(there);
-    const cookie_io_functions_t calls = {read_cookie, write_cookie, nullptr, close_cookie};
-    if (o->pid > 0) o->stream = real::fopencookie(o, reads ? "r" : "w", calls);
+    if (kept) ::fcntl(here, F_SETFD, 0);
+    if (o->pid > 0) o->stream = ::fdopen(here, reads ? "r" : "w");
     if (o->stream == nullptr) ::close(here);
   }
   if (o->stream == nullptr) o->used = false;

@@ -382,6 +382,17 @@ int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) {
   return change_mask(Op::pthread_sigmask, how, set, old);
 }
 
+// BSD's masks: the first 32 signals as the bits of an int.  dash calls them around each command.
+static int change_first_signals(Op op, int how, int mask) noexcept {
+  const sigset_t set = set_of(static_cast<std::uint32_t>(mask));
+  sigset_t old;
+  change_mask(op, how, &set, &old);
+  return static_cast<int>(static_cast<std::uint32_t>(bits_of(old)));
+}
+int sigblock(int mask) { return change_first_signals(Op::sigblock, SIG_BLOCK, mask); }
+int sigsetmask(int mask) { return change_first_signals(Op::sigsetmask, SIG_SETMASK, mask); }
+int siggetmask() { return change_first_signals(Op::siggetmask, SIG_BLOCK, 0); }
+
 int sigaltstack(const stack_t* wanted, stack_t* old) {
   const int error = signal_stack::exchange_alternate(wanted, old);
   return error == 0 ? 0 : fail(error);

@@ -28,7 +28,7 @@ bool is_readable(int fd) noexcept {
 }
 
 // The socket that a message goes to: of the server's own, or 0.
-std::uint32_t target_of(const dmt::Layout& w, int fd, const struct msghdr& m) noexcept {
+std::uint32_t target_of(dmt::Layout& w, int fd, const struct msghdr& m) noexcept {
   constexpr FileKind kKind = FileKind::kKernelSocket;
   if (m.msg_name != nullptr && m.msg_namelen > 0) {
     return usock::find(w, kKind, static_cast<const struct sockaddr*>(m.msg_name), m.msg_namelen);

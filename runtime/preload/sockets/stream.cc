@@ -49,10 +49,17 @@ std::int64_t readable(Turn& turn, int fd, std::uint32_t file, std::size_t wanted
   }
 }
 
-// `n` bytes were read: the writer has space again.
-void consumed(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept {
+// A message counts as one byte more than it has, so that one without bytes is seen.
+std::uint64_t weight_of(const FileRecord& f, std::uint64_t n) noexcept {
+  return n + (keeps_messages(f) ? 1 : 0);
+}
+
+// `bytes` were read: the writer has space again.
+void consumed(dmt::Layout& w, std::uint32_t file, std::uint64_t bytes) noexcept {
   dmt::StreamState& s = state(w, file);
-  s.bytes -= std::min(n, s.bytes);
+  const std::uint64_t n = std::min(weight_of(w.files[file], bytes), s.bytes);
+  s.bytes -= n;
+  s.taken += n;
   dmt::refresh_readiness(w, file, false);
   if (s.peer == 0) return;
   dmt::StreamState& writer = state(w, s.peer);
@@ -66,7 +73,7 @@ void consumed(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept {
 void produced(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept {
   const std::uint32_t peer = state(w, file).peer;
   if (peer != 0) {
-    state(w, peer).bytes += n;
+    state(w, peer).bytes += weight_of(w.files[file], n);
     dmt::refresh_readiness(w, peer, true);
   }
   dmt::refresh_readiness(w, file, false);
@@ -111,6 +118,8 @@ ssize_t write_all(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers
     const FileRecord& f = turn.w.files[file];
     if (is_broken(turn.w, f.stream)) {
       if (done > 0) return static_cast<ssize_t>(done);
+      const bool datagrams = f.kind == FileKind::kUnixStream && f.port == SOCK_DGRAM;
+      if (datagrams && f.stream.peer == 0 && !f.stream.shut_write) return -ECONNREFUSED;
       if (!quiet) raise_virtually(turn, SIGPIPE);
       return -EPIPE;
     }
@@ -156,7 +165,11 @@ int note_sent_rights(Turn& turn, std::uint32_t to, const struct msghdr& message)
     for (std::size_t i = 0; i < count; ++i) {
       int fd;
       std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-      if (!dmt::send_right(turn.w, own_slot(), to, bound_file(fd), i + 1 == count)) {
+      const dmt::StreamState& s = state(turn.w, to);
+      // The place of the message's first byte among all that were ever sent to that end.
+      const bool streams = turn.w.files[to].kind == FileKind::kUnixStream;
+      const std::uint64_t place = streams ? s.taken + s.bytes : 0;
+      if (!dmt::send_right(turn.w, own_slot(), to, bound_file(fd), i + 1 == count, place)) {
         return -ETOOMANYREFS;
       }
     }
@@ -182,6 +195,33 @@ void bind_received_rights(Turn& turn, std::uint32_t file, struct msghdr& message
       right = dmt::receive_right(turn.w, file);
       if (right.file != 0) dmt::drop_reference(turn.w, right.file);
     }
+  }
+}
+
+// The kernel has installed descriptors of a message that stays: so do ours.
+void bind_peeked_rights(Turn& turn, std::uint32_t file, struct msghdr& message) noexcept {
+  for (struct cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    std::uint32_t envelope = turn.w.files[file].rights;
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd;
+      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+      bind_plain(turn, fd);
+      if (envelope == 0) continue;
+      const auto passed = static_cast<std::uint32_t>(turn.w.files[envelope].counter.count);
+      envelope = turn.w.files[envelope].chain;
+      if (passed == 0) continue;
+      dmt::add_reference(turn.w, passed);
+      bind_new(turn, fd, passed);
+    }
+  }
+}
+
+void drop_rights_before(dmt::Layout& w, std::uint32_t file, std::uint64_t place) noexcept {
+  while (w.files[file].rights != 0 && dmt::place_of_right(w, file) < place) {
+    const dmt::Right right = dmt::receive_right(w, file);
+    if (right.file != 0) dmt::drop_reference(w, right.file);
   }
 }
 
@@ -264,9 +304,13 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
     const long result =
         with_kernel(fd, POLLIN, [&] { return raw_syscall(SYS_recvmsg, fd, &part, kernel_flags); });
     if (result < 0) return done > 0 ? static_cast<ssize_t>(done) : result;
-    if ((flags & MSG_PEEK) == 0) {
+    if ((flags & MSG_PEEK) != 0) {
+      bind_peeked_rights(turn, file, part);
+    } else {
       consumed(turn.w, file, static_cast<std::uint64_t>(result));
       bind_received_rights(turn, file, part);
+      // Of messages whose descriptors nobody had room for.
+      drop_rights_before(turn.w, file, state(turn.w, file).taken);
     }
     message.msg_namelen = part.msg_namelen;
     message.msg_controllen = part.msg_controllen;

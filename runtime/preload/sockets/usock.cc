@@ -27,33 +27,49 @@ std::uint64_t hash(std::uint64_t h, const char* bytes, std::size_t n) noexcept {
   return h;
 }
 
-// Names of the abstract space and paths; a relative path counts from the working directory.
-std::uint64_t name_hash(const struct sockaddr* a, socklen_t n) noexcept {
-  constexpr std::uint64_t kStart = 0xCBF29CE484222325;
-  const auto* un = reinterpret_cast<const sockaddr_un*>(a);
-  const std::size_t size = n - offsetof(sockaddr_un, sun_path);
-  if (un->sun_path[0] == '\0') return hash(kStart, un->sun_path, size);
-  const std::size_t length = ::strnlen(un->sun_path, size);
-  std::uint64_t h = kStart;
-  if (un->sun_path[0] != '/') {
-    char directory[4096];
-    const long got = raw_syscall(SYS_getcwd, directory, sizeof directory);
-    if (got > 1) h = hash(hash(h, directory, static_cast<std::size_t>(got) - 1), "/", 1);
+constexpr std::uint64_t kStart = 0xCBF29CE484222325;
+
+bool is_abstract(const struct sockaddr* a) noexcept {
+  return reinterpret_cast<const sockaddr_un*>(a)->sun_path[0] == '\0';
+}
+
+// The path of an address, ended by a 0.
+struct SocketPath {
+  char text[sizeof(sockaddr_un::sun_path) + 1] = {};
+  SocketPath(const struct sockaddr* a, socklen_t n) noexcept {
+    const std::size_t size = n - offsetof(sockaddr_un, sun_path);
+    std::memcpy(text, reinterpret_cast<const sockaddr_un*>(a)->sun_path,
+                std::min(size, sizeof text - 1));
   }
-  return hash(h, un->sun_path, length);
+};
+
+std::uint64_t name_of_file(std::uint64_t number) noexcept {
+  return hash(kStart ^ 1, reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+// By name of the abstract space, or by the file that the path leads to, whatever the way: links,
+// another root, a name that it was given later.  0: there is no such file.
+std::uint64_t name_of(dmt::Layout& w, const struct sockaddr* a, socklen_t n) noexcept {
+  const auto* un = reinterpret_cast<const sockaddr_un*>(a);
+  if (is_abstract(a)) return hash(kStart, un->sun_path, n - offsetof(sockaddr_un, sun_path));
+  const SocketPath path(a, n);
+  struct stat status {};
+  if (raw_syscall(SYS_newfstatat, AT_FDCWD, path.text, &status, 0) < 0) return 0;
+  return name_of_file(inode_number(w, {AT_FDCWD, path.text, 0}, status));
 }
 
 bool is_named(const struct sockaddr* a, socklen_t n) noexcept {
   return a != nullptr && n > offsetof(sockaddr_un, sun_path) && a->sa_family == AF_UNIX;
 }
 
-// The file that a socket bound to a path is.
-void note_socket(Turn& turn, const struct sockaddr* a, socklen_t n) noexcept {
-  const auto* un = reinterpret_cast<const sockaddr_un*>(a);
-  char path[sizeof un->sun_path + 1] = {};
-  std::memcpy(path, un->sun_path,
-              std::min<std::size_t>(sizeof un->sun_path, n - offsetof(sockaddr_un, sun_path)));
-  if (path[0] != '\0') note_made(turn, AT_FDCWD, path);
+// The name of a socket that was bound just now; its file keeps its number.
+std::uint64_t note_socket(Turn& turn, const struct sockaddr* a, socklen_t n) noexcept {
+  if (is_abstract(a)) return name_of(turn.w, a, n);
+  const SocketPath path(a, n);
+  note_made(turn, AT_FDCWD, path.text);
+  struct stat status {};
+  raw_syscall(SYS_newfstatat, AT_FDCWD, path.text, &status, 0);
+  return name_of_file(held_inode_number(turn, {AT_FDCWD, path.text, 0}, status));
 }
 
 void set_name(FileRecord& f, std::uint64_t name) noexcept {
@@ -95,9 +111,9 @@ long kernel_connect(int fd, const struct sockaddr* a, socklen_t n) noexcept {
 
 }  // namespace
 
-std::uint32_t find(const dmt::Layout& w, FileKind kind, const struct sockaddr* a,
-                   socklen_t n) noexcept {
-  return is_named(a, n) ? find_named(w, kind, name_hash(a, n)) : 0;
+std::uint32_t find(dmt::Layout& w, FileKind kind, const struct sockaddr* a, socklen_t n) noexcept {
+  const std::uint64_t name = is_named(a, n) ? name_of(w, a, n) : 0;
+  return name == 0 ? 0 : find_named(w, kind, name);
 }
 
 int create(Turn& turn, int type, int protocol) noexcept {
@@ -139,8 +155,7 @@ int pair(Turn& turn, int type, int protocol, int* fds) noexcept {
 int bind(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept {
   const long result = raw_syscall(SYS_bind, fd, a, n);
   if (result >= 0 && is_named(a, n)) {
-    set_name(turn.w.files[file], name_hash(a, n));
-    note_socket(turn, a, n);
+    set_name(turn.w.files[file], note_socket(turn, a, n));
   }
   return static_cast<int>(result);
 }
@@ -161,7 +176,7 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
   FileRecord& f = turn.w.files[file];
   if (f.kind == FileKind::kUnixStream) return -EISCONN;
   if (f.kind != FileKind::kUnixSocket || !is_named(a, n)) return -EINVAL;
-  const std::uint64_t name = name_hash(a, n);
+  const std::uint64_t name = name_of(turn.w, a, n);
   const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, vsock::send_timeout(file));
   std::uint32_t listener = 0;
   for (;;) {

@@ -11,8 +11,7 @@
 namespace crane::usock {
 
 // The server's own socket of this kind that is bound to the name; 0 = none.
-std::uint32_t find(const dmt::Layout& w, FileKind kind, const struct sockaddr* a,
-                   socklen_t n) noexcept;
+std::uint32_t find(dmt::Layout& w, FileKind kind, const struct sockaddr* a, socklen_t n) noexcept;
 
 int create(Turn& turn, int type, int protocol) noexcept;
 int pair(Turn& turn, int type, int protocol, int* fds) noexcept;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // recv, send and their kin.
+#include <climits>
+
 #include "runtime/preload/core/init.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/sockets/dsock.h"
@@ -21,6 +23,7 @@ ssize_t unconnected(FileKind kind) noexcept {
 }
 
 ssize_t receive_message(Turn& turn, int fd, struct msghdr& m, int flags) noexcept {
+  if (m.msg_iovlen > IOV_MAX) return -EMSGSIZE;
   const std::uint32_t file = bound_file(fd);
   if (file == 0) {
     return is_own_descriptor(fd) ? -EBADF : raw_syscall(SYS_recvmsg, fd, &m, flags);
@@ -29,8 +32,8 @@ ssize_t receive_message(Turn& turn, int fd, struct msghdr& m, int flags) noexcep
   if (kind == FileKind::kUnixStream) return stream::receive(turn, fd, file, m, flags);
   if (kind == FileKind::kDatagram) return dsock::receive(turn, fd, file, m, flags);
   if (kind == FileKind::kKernelSocket) return ksock::receive(turn, fd, file, m, flags);
-  const bool new_stream = kind == FileKind::kUnixSocket && turn.w.files[file].port == SOCK_STREAM;
-  if (new_stream) return -EINVAL;
+  const bool is_new = kind == FileKind::kUnixSocket || kind == FileKind::kUnixListener;
+  if (is_new && turn.w.files[file].port == SOCK_STREAM) return -EINVAL;
   if (!is_tcp(kind)) return unconnected(kind);
   Buffers b;
   const int bad = make_buffers(m.msg_iov, m.msg_iovlen, b);
@@ -42,6 +45,7 @@ ssize_t receive_message(Turn& turn, int fd, struct msghdr& m, int flags) noexcep
 }
 
 ssize_t send_message(Turn& turn, int fd, const struct msghdr& m, int flags) noexcept {
+  if (m.msg_iovlen > IOV_MAX) return -EMSGSIZE;
   const std::uint32_t file = bound_file(fd);
   if (file == 0) {
     return is_own_descriptor(fd) ? -EBADF : raw_syscall(SYS_sendmsg, fd, &m, flags);

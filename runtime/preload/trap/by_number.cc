@@ -60,6 +60,7 @@ long fork_by_number(const long*) noexcept { return or_error(scheduled_fork()); }
 // As fork when it shares nothing and has no stack of its own; no other process or thread is made.
 long fork_by_clone(const long* a) noexcept {
   constexpr long kSignalBits = 0xff;
+  if (sandbox::wants_namespace(a[0])) return sandbox::refuse_namespace("clone");
   if ((a[0] & ~kSignalBits) != 0 || a[1] != 0) return -ENOSYS;
   return or_error(scheduled_fork());
 }

@@ -34,6 +34,13 @@ long syscall(long n, const long* a) {
   return -1;
 }
 
+int unshare(int flags) {
+  const long result = sandbox::wants_namespace(flags) ? sandbox::refuse_namespace("unshare")
+                                                      : raw_syscall(SYS_unshare, flags);
+  return result < 0 ? fail(static_cast<int>(-result)) : 0;
+}
+int setns(int, int) { return fail(static_cast<int>(-sandbox::refuse_namespace("setns"))); }
+
 int prctl(int option, long a, long b, long c, long d) {
   long result = 0;
   if (family::is_option(option)) {

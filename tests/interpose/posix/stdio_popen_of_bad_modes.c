@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// popen takes "r" or "w", with an "e" or not: other modes are EINVAL, and start nothing.
+#define _GNU_SOURCE
+#include <sys/wait.h>
+
+#include "../small.h"
+
+int main(void) {
+  CHECK(popen("true", "x") == NULL && errno == EINVAL);
+  CHECK(popen("true", "") == NULL && errno == EINVAL);
+  CHECK(popen("true", "rw") == NULL && errno == EINVAL);
+  CHECK(waitpid(-1, NULL, 0) == -1 && errno == ECHILD);
+  return succeed();
+}
