@@ -450,6 +450,7 @@ struct SchedulerState {
   std::uint32_t process_files;                          // how many kProcess files
   std::uint32_t output_pending;  // hand-offs + 1 since output that the node was not told of
   bool ended;                    // the main process has ended
+  bool ends_grant;               // the operation that is under way uses it up
   bool served;                   // a CONNECT was admitted: ports are asked for from now on
   std::uint16_t next_port;       // where the search for a free one begins (loopback.h)
   std::uint16_t last_slot;       // had the turn last, the node apart; 0 = none yet

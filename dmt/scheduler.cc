@@ -84,6 +84,8 @@ void tick(Layout& w, Slot me, Operation op, std::uint64_t result) noexcept {
   if (by_arrival(w)) return;
   CRANE_ASSERT(s.grant_left > 0);  // DMT-T4
   --s.grant_left;
+  if (s.ends_grant) s.grant_left = 0;
+  s.ends_grant = false;
   if (s.grant_left == s.grant_low_mark && s.leading.load(std::memory_order_relaxed) != 0 &&
       (sequence_empty(w) || w.header.configuration.stall_rule != StallRule::kOff)) {
     // With the stall rule entries that grant nothing may be all there is.
@@ -270,6 +272,10 @@ void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result, bool yield
     if (serial(w)) await_turn(w, value(me), Until::kHasTurn);
   }
   leave_operation(w, me);
+}
+
+void end_grant(Layout& w) noexcept {
+  w.scheduler.ends_grant = w.header.configuration.admission == Admission::kGrant;
 }
 
 void pass_on(Layout& w, Slot me, Operation op) noexcept {

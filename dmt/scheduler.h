@@ -57,6 +57,11 @@ inline bool has_turn(const Layout& w, Slot me) noexcept {
 // In parallel mode the caller may or may not hold the turn afterwards; in serial mode it does.
 void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result, bool yield) noexcept;
 
+// The operation that `me` will end next uses up the grant: the next entry, which brings time and
+// input, is admitted after it.  For loops that look at the clock or poll and find nothing (D17):
+// what they wait for is not among the turns that are left.
+void end_grant(Layout& w) noexcept;
+
 // Ends an operation as put_turn with `yield`, but returns without the turn in serial mode too: the
 // caller does something that no other thread can observe until its next get_turn.  It stays in the
 // run queue: who comes to it there waits, and quiescence does (D16).

@@ -58,6 +58,14 @@ int until_free_or(Turn& turn, std::uint64_t object, clockid_t clock, const struc
   return error;
 }
 
+// A poll that did not wait has found nothing: it lets the others go first (rule 11), and one of
+// many in a row lets input come.
+inline constexpr std::uint32_t kEmptyPollsPerGrant = 16;
+inline void note_empty_poll(Turn& turn) noexcept {
+  turn.yield();
+  if (++self.empty_polls % kEmptyPollsPerGrant == 0) turn.end_grant();
+}
+
 // In parallel mode a thread that may compute for long now lets the others go first (rule 23).
 inline void let_others_go(Turn& turn) noexcept {
   if (is_parallel()) turn.yield();

@@ -72,6 +72,12 @@ class Turn {
   // Ends the quantum: the others go first (rule 23).
   void yield() noexcept { yield_ = true; }
 
+  // Uses up the grant as well: time and input come next (dmt::end_grant).
+  void end_grant() noexcept {
+    yield();
+    dmt::end_grant(w);
+  }
+
   // Blocks; holds the turn again on return.  `deadline_ns` in virtual monotonic time.
   dmt::WakeReason wait(std::uint64_t object, std::int64_t deadline_ns = dmt::kNoDeadline) noexcept;
 

@@ -3,6 +3,7 @@
 // in the order in which they became ready by turn (D19, rule 21).
 #include <algorithm>
 
+#include "runtime/preload/core/blocking.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fd.h"
 #include "runtime/preload/signals/signals.h"
@@ -84,9 +85,12 @@ int wait_until(Turn& turn, int ep, struct epoll_event* e, int n,
       e[i].events = ready[i].events;
       e[i].data.u64 = ready[i].data;
     }
-    if (count > 0) return static_cast<int>(count);
+    if (count > 0) {
+      self.empty_polls = 0;
+      return static_cast<int>(count);
+    }
     if (deadline_ns <= turn.now()) {
-      turn.yield();  // rule 11: repeated polls let the others go
+      note_empty_poll(turn);
       return 0;
     }
     const int error = await_change(turn, ep, epoll, policy);

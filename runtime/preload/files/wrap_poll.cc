@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/preload/core/blocking.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fd.h"
 #include "runtime/preload/signals/signals.h"
@@ -89,7 +90,7 @@ int poll_until(Turn& turn, struct pollfd* fds, nfds_t n, std::int64_t deadline_n
     const int ready = evaluate(turn.w, fds, n);
     if (ready > 0) return ready;
     if (deadline_ns <= turn.now()) {
-      turn.yield();  // rule 11: repeated polls let the others go
+      note_empty_poll(turn);
       return 0;
     }
     if (!watches.add(fds, n)) {

@@ -48,6 +48,7 @@ struct ThreadBlock {
   std::int64_t clock_ns = 0;      // what this thread has last read
   std::uint32_t clock_reads = 0;  // since its last turn
   // virtual cancellation
+  std::uint32_t empty_polls = 0;  // in a row, of those that did not wait
   bool cancel_disabled = false;
   bool cancel_asynchronous = false;
   bool forking = false;  // between the atfork handlers

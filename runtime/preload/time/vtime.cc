@@ -9,7 +9,7 @@ namespace crane {
 std::int64_t virtual_now() noexcept {
   if (++self.clock_reads >= dmt::kClockReadsPerTurn) {
     Turn turn(Op::clock_gettime);
-    turn.yield();
+    turn.end_grant();
   }
   return ++self.clock_ns;
 }
