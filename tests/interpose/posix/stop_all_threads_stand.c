@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // While a process is stopped none of its threads goes on, and all do afterwards.
+#include <poll.h>
 #include <sys/wait.h>
 
 #include "../small.h"
@@ -39,7 +40,9 @@ int main(void) {
   CHECK_EQUAL(write(to_child[1], bytes, 8), 8);
   struct timespec pause = timespec_of(50 * MS);
   CHECK_EQUAL(nanosleep(&pause, NULL), 0);
-  // Nobody has read them.
+  // None has read them.
+  struct pollfd p = {to_parent[0], POLLIN, 0};
+  CHECK_EQUAL(poll(&p, 1, 0), 0);
   CHECK_EQUAL(waitpid(child, &status, WNOHANG | WUNTRACED), 0);
   CHECK_EQUAL(kill(child, SIGCONT), 0);
   for (int n = 0; n < 8;) {
