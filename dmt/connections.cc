@@ -224,7 +224,8 @@ std::uint32_t accept_connection(Layout& w, std::uint32_t listener) noexcept {
   w.files[file].chain = 0;
   if (w.files[file].kind == FileKind::kConnection) w.files[file].connection.accepted = true;
   refresh_readiness(w, listener, false);
-  // Who waits in connect for a place in the queue; while it is full nobody waits in accept.
+  // The queue was full, so nobody waits in accept: this wakes the threads that wait in connect for
+  // a place.
   if (l.queued == l.backlog) signal(w, w.files[listener].object, kAll);
   return file;
 }
@@ -340,8 +341,7 @@ void admit_port(Layout& w, const PortBody& body) noexcept {
 void admit_connect(Layout& w, Index index, const ConnectBody& body) noexcept {
   w.scheduler.served = true;
   const std::uint32_t listener = find_listener(w, body, index);
-  const bool room =
-      listener != 0 && w.files[listener].listener.queued < w.files[listener].listener.backlog + 1;
+  const bool room = listener != 0 && has_room(w.files[listener].listener);
   const std::uint32_t file = room ? create_file(w, kNodeSlot, FileKind::kConnection) : 0;
   if (file == 0) {
     emit(w, OutputType::kRefused, value(index), 0, nullptr, 0);  // rule 21

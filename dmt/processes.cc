@@ -45,7 +45,8 @@ void free_record(Layout& w, std::uint16_t process) noexcept {
   w.processes[process].state = ProcessState::kFree;
 }
 
-// The zombie's parent learns of it; one that ignores SIGCHLD or waits for nobody has no zombies.
+// Tells the parent of the zombie.  A parent that ignores SIGCHLD or set SA_NOCLDWAIT keeps no
+// zombie: the record is freed at once.
 void announce_end(Layout& w, std::uint16_t zombie) noexcept {
   const std::uint16_t parent = w.processes[zombie].parent;
   const bool ignored = w.processes[parent].dispositions[SIGCHLD] == Disposition::kIgnore;
@@ -73,8 +74,8 @@ unsigned event_of(const ProcessRecord& p) noexcept {
   return 0;
 }
 
-// Who gets the children of a process that ends: the nearest that collects orphans, else the main
-// one.
+// The process that becomes the parent of the children of `process` when it ends: the nearest
+// ancestor that collects orphans, else the main process.
 std::uint16_t collector_above(const Layout& w, std::uint16_t process) noexcept {
   std::uint16_t p = w.processes[process].parent;
   while (p != kNoProcess && p != kMainProcess) {
@@ -140,7 +141,6 @@ Child create_process(Layout& w, std::uint16_t parent) noexcept {
     return {kNoProcess, kNoSlot};
   }
   child.main_slot = value(slot);
-  child.collects_orphans = false;
   child.cpu_warning_ns = from.cpu_warning_ns;
   child.cpu_end_ns = from.cpu_end_ns;
   std::copy(std::begin(from.cpu_limits), std::end(from.cpu_limits), child.cpu_limits);

@@ -118,8 +118,6 @@ ssize_t read_random(const Buffers& buffers) noexcept {
 
 ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
   switch (turn.w.files[file].kind) {
-    case FileKind::kProcess:
-      return -EINVAL;
     case FileKind::kEventFd:
     case FileKind::kTimerFd:
       return read_count(turn, fd, file, buffers);

@@ -96,7 +96,8 @@ long open_in_kernel(Turn& turn, int directory, const char* path, int flags,
   }
 }
 
-// For both sides at once, as Linux allows: nobody is waited for, and whoever waits goes on.
+// Opens both sides at once, as Linux allows.  The call waits for no other side, and the threads
+// that wait for one go on.
 int open_both(Turn& turn, int directory, const char* path, int flags,
               const struct stat& status) noexcept {
   const int follow = (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;

@@ -153,7 +153,7 @@ int mq_timedsend(mqd_t q, const char* message, size_t n, unsigned priority,
     return raw_syscall(SYS_mq_timedsend, q, message, n, priority, &kNow);
   });
   if (result < 0) return finish_int(turn, result);
-  // Who waits to receive has the message; only where nobody does it is told of.
+  // A thread that waits in mq_receive takes the message; the notice is sent only when none waits.
   const bool received = dmt::signal(turn.w, object, dmt::kAll) > 0;
   if (was_empty && !received) {
     dmt::fire_notice(turn.w, object, sent_by_this_process(SI_MESGQ, 0));

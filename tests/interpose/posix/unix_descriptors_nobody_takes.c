@@ -3,36 +3,8 @@
 // message's descriptor is its own.
 #define _GNU_SOURCE
 #include <poll.h>
-#include <sys/socket.h>
 
-#include "../small.h"
-
-static char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8)));
-
-static void send_one(int s, int fd) {
-  struct iovec v = {(void*)"x", 1};
-  struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control};
-  m.msg_controllen = sizeof control;
-  struct cmsghdr* const c = CMSG_FIRSTHDR(&m);
-  c->cmsg_level = SOL_SOCKET;
-  c->cmsg_type = SCM_RIGHTS;
-  c->cmsg_len = CMSG_LEN(sizeof fd);
-  memcpy(CMSG_DATA(c), &fd, sizeof fd);
-  CHECK_EQUAL(sendmsg(s, &m, 0), 1);
-}
-
-static int receive_one(int s, int flags) {
-  char x;
-  int fd;
-  struct iovec v = {&x, 1};
-  struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = control};
-  m.msg_controllen = sizeof control;
-  CHECK_EQUAL(recvmsg(s, &m, flags), 1);
-  const struct cmsghdr* const c = CMSG_FIRSTHDR(&m);
-  CHECK(c != NULL);
-  memcpy(&fd, CMSG_DATA(c), sizeof fd);
-  return fd;
-}
+#include "unix_rights.h"
 
 int main(void) {
   int s[2], a[2], b[2];
