@@ -73,7 +73,7 @@ class Case:
         if done.returncode != 0:
             log = (self.images / arguments[2]).read_text(errors="replace").splitlines()
             raise RuntimeError(f"criu {arguments[0]}: exit status {done.returncode}\n"
-                               + "\n".join(log[-15:]))
+                               + "\n".join([line for line in log if "Error" in line] or log[-15:]))
 
     def asked(self, fifo, solo):
         """What solo says when it holds the replica."""

@@ -175,8 +175,10 @@ class Node {
   }
 
   void start() {
-    if (options_.resume.empty() && geteuid() == 0) {
-      (void)unshare(CLONE_NEWPID | CLONE_NEWNS);  // the same pids in every run, in /proc too
+    // The same pids in every run, in /proc too.  What CRIU saves stays in this mount namespace:
+    // CRIU refuses descriptors of another one, which the standard ones would be.
+    if (options_.resume.empty() && options_.dump.empty() && geteuid() == 0) {
+      (void)unshare(CLONE_NEWPID | CLONE_NEWNS);
     }
     child_ = fork();
     if (child_ < 0) die("fork");
