@@ -38,9 +38,9 @@ OPT         := $(opt_$(VARIANT))
 $(if $(OPT),,$(error VARIANT=$(VARIANT) is unknown; use debug release asan ubsan tsan fuzz))
 
 # The preloaded library lives inside other people's processes: no exceptions, no RTTI, no guard
-# variables, no libstdc++, and never a sanitizer runtime.
+# variables, no libstdc++, and never a sanitizer runtime; on a thread's smallest stack (scratch.h).
 PRELOAD := -O2 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti -fno-threadsafe-statics \
-           -ftls-model=initial-exec -ffunction-sections -fdata-sections
+           -ftls-model=initial-exec -ffunction-sections -fdata-sections -Wframe-larger-than=1536
 # Test programs are strangers to Crane: plain C, nothing of ours on the command line.
 STRANGER := -std=gnu11 -O1 -g -Wall -Wextra -Wno-deprecated-declarations -pthread
 

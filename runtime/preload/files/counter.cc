@@ -2,6 +2,7 @@
 #include "runtime/preload/files/counter.h"
 
 #include "dmt/processes.h"
+#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/sockets/vsock.h"
 #include "runtime/preload/time/vrandom.h"
@@ -93,12 +94,12 @@ ssize_t read_signals(Turn& turn, int fd, std::uint32_t file, const Buffers& buff
     if (error < 0) return error;
   }
   std::size_t done = 0;
-  struct iovec rest[kVectorsMax];
+  const Scratch<struct iovec> rest(buffers.count);
   do {
     Cursor cursor(buffers);
     cursor.skip(done);
-    const std::size_t count = cursor.clip(sizeof info, rest);
-    scatter({rest, count, sizeof info}, &info, sizeof info);
+    const std::size_t count = cursor.clip(sizeof info, rest.data());
+    scatter({rest.data(), count, sizeof info}, &info, sizeof info);
     done += sizeof info;
   } while (buffers.total - done >= sizeof info && take(turn.w, f.counter.signal_mask, info) != 0);
   const std::uint64_t left = turn.w.processes[self.process].pending_signals;

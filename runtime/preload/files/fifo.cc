@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/sockets/stream.h"
 
@@ -41,8 +42,8 @@ void connect(dmt::Layout& w, std::uint32_t mine, std::uint32_t other) noexcept {
 // A pipe that nobody of the schedule has open is a new one.  The kernel's may be an old one for a
 // while yet, with what was in it: a process that had it open and has ended goes when it goes.
 void empty(int fd) noexcept {
-  std::byte bytes[4096];
-  while (raw_syscall(SYS_read, fd, bytes, sizeof bytes) > 0) {
+  const Scratch<std::byte> bytes(4096);
+  while (raw_syscall(SYS_read, fd, bytes.data(), bytes.size()) > 0) {
   }
 }
 

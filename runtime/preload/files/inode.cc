@@ -7,6 +7,7 @@
 
 #include "dmt/inodes.h"
 #include "runtime/preload/core/raw.h"
+#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/text.h"
 #include "runtime/preload/time/vtime.h"
 
@@ -48,8 +49,7 @@ bool has_servers_root(dmt::InodeTable& t) noexcept {
   return t.root_device == root.st_dev && t.root_inode == root.st_ino;
 }
 
-// Of its own frame: stat has no need of these bytes afterwards.
-[[gnu::noinline]] void note_path(dmt::Layout& w, InodeRecord& r, const Place& place) noexcept {
+void note_path(dmt::Layout& w, InodeRecord& r, const Place& place) noexcept {
   if (!has_servers_root(w.inodes)) return;
   const bool by_name = place.path != nullptr && place.path[0] != '\0';
   const int follow = (place.flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0;
@@ -57,12 +57,12 @@ bool has_servers_root(dmt::InodeTable& t) noexcept {
       by_name ? raw_syscall(SYS_openat, place.directory, place.path, O_PATH | O_CLOEXEC | follow, 0)
               : place.directory;
   if (fd < 0) return;
-  char path[PATH_MAX];
-  const long size = read_link_of(static_cast<unsigned>(fd), path, sizeof path);
+  const Scratch<char> path(PATH_MAX);
+  const long size = read_link_of(static_cast<unsigned>(fd), path.data(), path.size());
   if (by_name) raw_syscall(SYS_close, fd);
   // A socket has a link, too, but no path.
-  if (size <= 0 || size == sizeof path || path[0] != '/') return;
-  dmt::remember_path(w, r, {path, static_cast<std::size_t>(size)});
+  if (size <= 0 || size == PATH_MAX || path[0] != '/') return;
+  dmt::remember_path(w, r, {path.data(), static_cast<std::size_t>(size)});
 }
 
 InodeRecord& record_of(dmt::Layout& w, const Place& place, std::uint64_t device,
@@ -112,7 +112,7 @@ std::int64_t blocks_of(mode_t mode, std::int64_t size) noexcept {
 }
 
 // "a/b/" is in "a"; "a" in ".", "/a" in "/". False when it does not fit.
-bool parent_of(const char* path, char (&out)[PATH_MAX]) noexcept {
+bool parent_of(const char* path, const Scratch<char>& out) noexcept {
   std::size_t size = std::strlen(path);
   while (size > 1 && path[size - 1] == '/') --size;
   while (size > 0 && path[size - 1] != '/') --size;
@@ -120,8 +120,8 @@ bool parent_of(const char* path, char (&out)[PATH_MAX]) noexcept {
   if (size == 0) {
     out[0] = '.';
     size = 1;
-  } else if (size < sizeof out) {
-    std::memcpy(out, path, size);
+  } else if (size < out.size()) {
+    std::memcpy(out.data(), path, size);
   } else {
     return false;
   }
@@ -190,9 +190,10 @@ void note_made(Turn& turn, int directory, const char* path) noexcept {
 }
 
 void note_parent(Turn& turn, int directory, const char* path) noexcept {
-  char parent[PATH_MAX];
+  const Scratch<char> memory(PATH_MAX);
+  const char* const parent = memory.data();
   struct stat s {};
-  if (!parent_of(path, parent) || !look(directory, parent, 0, s)) return;
+  if (!parent_of(path, memory) || !look(directory, parent, 0, s)) return;
   InodeRecord& r = record_of(turn.w, {directory, parent, 0}, s.st_dev, s.st_ino);
   r.modified_ns = wall_now(turn.w);
   set_kernel_time(directory, parent, r.modified_ns, 0);

@@ -9,6 +9,7 @@
 
 #include "dmt/layout.h"
 #include "runtime/preload/core/raw.h"
+#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/time/vtime.h"
 
 namespace crane {
@@ -186,7 +187,8 @@ long open_proc_file(Turn& turn, const char* path, int flags) noexcept {
   const char* own = behind_self(path + kTop);
   const ProcFile* file = own != nullptr ? find(kOfProcess, own) : find(kOfMachine, path + kTop);
   if (file == nullptr) return kNotOurs;
-  Text text;
+  const Scratch<Text> memory;
+  Text& text = memory[0];
   file->write(turn, text);
   if (!text.whole()) return -ENOMEM;
   const long fd = raw_syscall(SYS_memfd_create, path + kTop,

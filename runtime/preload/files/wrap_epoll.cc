@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/preload/core/blocking.h"
+#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fd.h"
 #include "runtime/preload/signals/signals.h"
@@ -74,13 +75,13 @@ int wait_until(Turn& turn, int ep, struct epoll_event* e, int n,
   const std::uint32_t epoll = epoll_file(ep);
   if (epoll == 0) return no_epoll(ep);
   if (n <= 0) return -EINVAL;
-  dmt::EpollReady ready[kEventsMax];
+  const auto most = static_cast<std::uint32_t>(std::min(n, kEventsMax));
+  const Scratch<dmt::EpollReady> ready(most);
   WaitPolicy policy;
   policy.restarts = kNeverRestarts;
   policy.deadline_ns = deadline_ns;
   for (;;) {
-    const std::uint32_t count = dmt::epoll_collect(
-        turn.w, epoll, ready, static_cast<std::uint32_t>(std::min(n, kEventsMax)));
+    const std::uint32_t count = dmt::epoll_collect(turn.w, epoll, ready.data(), most);
     for (std::uint32_t i = 0; i < count; ++i) {
       e[i].events = ready[i].events;
       e[i].data.u64 = ready[i].data;

@@ -3,6 +3,7 @@
 // run meanwhile and could change what is read (parallel mode, writes: O_APPEND, rule 10).
 #include "dmt/base/log.h"
 #include "runtime/preload/core/real.h"
+#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/files/transfer.h"
@@ -63,18 +64,18 @@ ssize_t not_seekable(Op op) noexcept {
 ssize_t copy_to_bound(Turn& turn, int out, int in, off_t* at, std::size_t n) noexcept {
   const std::uint32_t file = bound_file(out);
   if (file == 0) return -EBADF;
-  std::byte chunk[kCopyChunk];
+  const Scratch<std::byte> chunk(std::min(n, kCopyChunk));
   std::size_t done = 0;
   off_t position = at != nullptr ? *at : raw_syscall(SYS_lseek, in, 0, SEEK_CUR);
   if (position < 0) return position;
   while (done < n) {
-    const std::size_t wanted = n - done < sizeof chunk ? n - done : sizeof chunk;
-    const long got = raw_syscall(SYS_pread64, in, chunk, wanted, position);
+    const std::size_t wanted = std::min(n - done, chunk.size());
+    const long got = raw_syscall(SYS_pread64, in, chunk.data(), wanted, position);
     if (got <= 0) {
       if (done == 0 && got < 0) return got;
       break;
     }
-    const struct iovec v = {chunk, static_cast<std::size_t>(got)};
+    const struct iovec v = {chunk.data(), static_cast<std::size_t>(got)};
     const ssize_t put = write_bound(turn, out, file, {&v, 1, v.iov_len});
     if (put < 0) {
       if (done == 0) return put;
@@ -94,17 +95,18 @@ ssize_t copy_to_bound(Turn& turn, int out, int in, off_t* at, std::size_t n) noe
 
 // Bytes of `in` to `out`, at *in_at and *out_at or the files' own positions.
 ssize_t copy_by_hand(int in, off64_t* in_at, int out, off64_t* out_at, std::size_t n) noexcept {
-  std::byte chunk[kCopyChunk];
+  const Scratch<std::byte> chunk(std::min(n, kCopyChunk));
   std::size_t done = 0;
   while (done < n) {
-    const std::size_t wanted = n - done < sizeof chunk ? n - done : sizeof chunk;
-    const long got = in_at != nullptr ? raw_syscall(SYS_pread64, in, chunk, wanted, *in_at)
-                                      : raw_syscall(SYS_read, in, chunk, wanted);
+    const std::size_t wanted = std::min(n - done, chunk.size());
+    const long got = in_at != nullptr ? raw_syscall(SYS_pread64, in, chunk.data(), wanted, *in_at)
+                                      : raw_syscall(SYS_read, in, chunk.data(), wanted);
     if (got == 0) break;
     const auto size = static_cast<std::size_t>(got < 0 ? 0 : got);
-    const long put = got < 0             ? got
-                     : out_at != nullptr ? raw_syscall(SYS_pwrite64, out, chunk, size, *out_at)
-                                         : raw_syscall(SYS_write, out, chunk, size);
+    const long put = got < 0 ? got
+                     : out_at != nullptr
+                         ? raw_syscall(SYS_pwrite64, out, chunk.data(), size, *out_at)
+                         : raw_syscall(SYS_write, out, chunk.data(), size);
     if (put < got && in_at == nullptr && got > 0) {  // what was not written was not read
       raw_syscall(SYS_lseek, in, (put < 0 ? 0 : put) - got, SEEK_CUR);
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // poll and select: readiness comes from the table of files, never from the kernel (rule 10); time
 // is virtual.  A thread that blocks watches its files and sleeps in the scheduler.
-#include <alloca.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "runtime/preload/core/blocking.h"
+#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fd.h"
 #include "runtime/preload/signals/signals.h"
@@ -60,7 +60,7 @@ int evaluate(const dmt::Layout& w, struct pollfd* fds, nfds_t n) noexcept {
 // Watches of this call, taken down before anything may leave the call by another way.
 class Watches {
  public:
-  Watches(Turn& turn, std::uint32_t* ids) noexcept : turn_(turn), ids_(ids) {}
+  Watches(Turn& turn, std::size_t most) noexcept : turn_(turn), ids_(most) {}
   bool add(const struct pollfd* fds, nfds_t n) noexcept {
     for (nfds_t i = 0; i < n; ++i) {
       const std::uint32_t file = fds[i].fd < 0 ? 0 : bound_file(fds[i].fd);
@@ -79,13 +79,13 @@ class Watches {
 
  private:
   Turn& turn_;
-  std::uint32_t* ids_;
+  const Scratch<std::uint32_t> ids_;
   std::size_t count_ = 0;
 };
 
 // Ready descriptors, 0 at the deadline, or -EINTR.
 int poll_until(Turn& turn, struct pollfd* fds, nfds_t n, std::int64_t deadline_ns) noexcept {
-  Watches watches(turn, static_cast<std::uint32_t*>(alloca((n + 1) * sizeof(std::uint32_t))));
+  Watches watches(turn, n);
   for (;;) {
     const int ready = evaluate(turn.w, fds, n);
     if (ready > 0) return ready;
@@ -179,14 +179,13 @@ int select_masked(Turn& turn, int n, fd_set* r, fd_set* w, fd_set* e, std::int64
                   const sigset_t* mask) noexcept {
   if (n < 0) return -EINVAL;
   n = std::min(n, static_cast<int>(dmt::kFdsMax));
-  auto* fds = static_cast<struct pollfd*>(
-      alloca((static_cast<std::size_t>(n) + 1) * sizeof(struct pollfd)));
-  const nfds_t count = collect(n, r, w, e, fds);
+  const Scratch<struct pollfd> fds(static_cast<std::size_t>(n));
+  const nfds_t count = collect(n, r, w, e, fds.data());
   for (nfds_t i = 0; i < count; ++i) {
     if (is_plain(fds[i].fd) && !is_open(fds[i].fd)) return -EBADF;
   }
-  const int result = poll_masked(turn, fds, count, deadline_ns, mask);
-  return result < 0 ? result : spread(n, r, w, e, fds, result == 0 ? 0 : count);
+  const int result = poll_masked(turn, fds.data(), count, deadline_ns, mask);
+  return result < 0 ? result : spread(n, r, w, e, fds.data(), result == 0 ? 0 : count);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "runtime/preload/core/mapping.h"
 #include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
+#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/queue_wait.h"
 #include "runtime/preload/threads/semaphore_undo.h"
@@ -104,15 +105,15 @@ long operate(Op op, int id, const struct sembuf* ops, std::size_t n,
     if (!is_positive(*time)) return finish(turn, -EINVAL, object, false);
     deadline = deadline_after(turn.w, to_ns(*time));
   }
-  struct sembuf now[kOperationsMax];
-  std::memcpy(now, ops, n * sizeof *ops);
+  const Scratch<struct sembuf> now(n);
+  std::memcpy(now.data(), ops, n * sizeof *ops);
   if (!can_undo(turn.w, ops, n)) return finish(turn, -ENOSPC, object, false);
   bool changes = false;
   for (std::size_t i = 0; i < n; ++i) {
     now[i].sem_flg = IPC_NOWAIT;
     changes = changes || ops[i].sem_op != 0;
   }
-  const auto attempt = [&] { return raw_syscall(SYS_semtimedop, id, now, n, nullptr); };
+  const auto attempt = [&] { return raw_syscall(SYS_semtimedop, id, now.data(), n, nullptr); };
   long result = attempt();
   if (result == -EAGAIN && first_waits(id, ops, n)) {
     result = until_done(turn, object, {EAGAIN, EAGAIN, deadline}, attempt);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/preload/core/real.h"
+#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/files/transfer.h"
@@ -60,11 +61,11 @@ ssize_t out_of_pipe(Turn& turn, int in, int out, off64_t* at, std::size_t n,
     return moved;
   }
   if (at != nullptr) return -ESPIPE;
-  std::byte bytes[kMost];
-  const struct iovec all = {bytes, std::min(wanted, sizeof bytes)};
+  const Scratch<std::byte> bytes(std::min(wanted, kMost));
+  const struct iovec all = {bytes.data(), bytes.size()};
   const ssize_t got = stream::read(turn, in, from, {&all, 1, all.iov_len});
   if (got <= 0) return got;
-  const struct iovec some = {bytes, static_cast<std::size_t>(got)};
+  const struct iovec some = {bytes.data(), static_cast<std::size_t>(got)};
   return write_bound(turn, out, to, {&some, 1, some.iov_len});
 }
 
@@ -81,11 +82,11 @@ ssize_t into_pipe(Turn& turn, int in, off64_t* at, int out, std::size_t n,
     if (moved > 0) stream::note_written(turn.w, to, static_cast<std::uint64_t>(moved));
     return moved;
   }
-  std::byte bytes[kMost];
-  const struct iovec all = {bytes, wanted};
+  const Scratch<std::byte> bytes(wanted);
+  const struct iovec all = {bytes.data(), wanted};
   const ssize_t got = read_bound(turn, in, from, {&all, 1, all.iov_len});
   if (got <= 0) return got;
-  const struct iovec some = {bytes, static_cast<std::size_t>(got)};
+  const struct iovec some = {bytes.data(), static_cast<std::size_t>(got)};
   return stream::write(turn, out, to, {&some, 1, some.iov_len});
 }
 

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/pages.h"
 #include "runtime/preload/core/real.h"
+#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/flushing.h"
 #include "runtime/preload/files/inode.h"
@@ -110,29 +110,23 @@ void adopt_standard_streams() noexcept {
 
 namespace wrap {
 
-// libc's own would write past us.  The text is made before: on the stack, or, where it does not
-// fit, in pages of its own.
+// libc's own would write past us.  The text is made before.
 int vdprintf(int fd, const char* form, va_list list) {
   if (is_plain(fd)) {
     const OutsideCrane outside;
     return real::vdprintf(fd, form, list);
   }
-  char small[2048];
   va_list again;
   va_copy(again, list);
-  const int size = real::vsnprintf(small, sizeof small, form, list);
-  const auto bytes = static_cast<std::size_t>(size) + 1;
-  char* text = small;
-  if (size >= 0 && bytes > sizeof small) {
-    text = static_cast<char*>(map_pages(bytes));
-    if (text != nullptr) real::vsnprintf(text, bytes, form, again);
+  const int size = real::vsnprintf(nullptr, 0, form, list);
+  ssize_t put = -1;
+  if (size >= 0) {
+    const Scratch<char> text(static_cast<std::size_t>(size) + 1);
+    real::vsnprintf(text.data(), text.size(), form, again);
+    put = write_stream(cookie_of(fd), text.data(), static_cast<std::size_t>(size));
   }
   va_end(again);
-  if (size < 0) return -1;
-  if (text == nullptr) return fail(ENOMEM);
-  const ssize_t put = write_stream(cookie_of(fd), text, static_cast<std::size_t>(size));
-  if (text != small) raw_syscall(SYS_munmap, text, bytes);
-  return put == size ? size : -1;
+  return put >= 0 && put == size ? size : -1;
 }
 int __vdprintf_chk(int fd, int, const char* form, va_list list) {
   return wrap::vdprintf(fd, form, list);

@@ -12,6 +12,7 @@
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
+#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/text.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"
@@ -100,15 +101,15 @@ int check_file(const char* path, int depth) noexcept {
   const long fd = raw_syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
   if (fd == -EACCES) return 0;  // may be executed but not read: it is taken at its word
   if (fd < 0) return static_cast<int>(-fd);
-  char head[kHeadBytes];
-  const long got = raw_syscall(SYS_pread64, fd, head, sizeof head - 1, 0);
+  const Scratch<char> head(kHeadBytes);
+  const long got = raw_syscall(SYS_pread64, fd, head.data(), kHeadBytes - 1, 0);
   const std::size_t size = got < 0 ? 0 : static_cast<std::size_t>(got);
   int error = ENOEXEC;
   char* interpreter = nullptr;
-  if (size >= SELFMAG && std::memcmp(head, ELFMAG, SELFMAG) == 0) {
-    error = check_elf(path, head, size, static_cast<int>(fd));
+  if (size >= SELFMAG && std::memcmp(head.data(), ELFMAG, SELFMAG) == 0) {
+    error = check_elf(path, head.data(), size, static_cast<int>(fd));
   } else if (size > 2 && head[0] == '#' && head[1] == '!') {
-    interpreter = interpreter_of(head, size);
+    interpreter = interpreter_of(head.data(), size);
   }
   raw_syscall(SYS_close, fd);
   if (interpreter == nullptr) return error;
@@ -172,14 +173,14 @@ int find_program(const char* file, char* out) noexcept {
 int execute(const char* path, char* const* argv, char* const* env) noexcept {
   if (const int error = check_program(path); error != 0) return error;
   const std::size_t room = count_of(env) + kOwnVariables + 1;
-  auto** variables = static_cast<char**>(__builtin_alloca(room * sizeof(char*)));
-  build_environment(env, variables, self.slot, self.process);
+  const Scratch<char*> variables(room);
+  build_environment(env, variables.data(), self.slot, self.process);
   Turn turn(Op::execve);
   // The turn goes over to the new program, whose first operation finishes this one: until then none
   // of this process' other threads can have it.
   turn.w.processes[self.process].exec_pending = true;
   allow_tsc();  // ld.so of the new program reads it before anybody could answer
-  const long error = raw_syscall(SYS_execve, path, argv, variables);
+  const long error = raw_syscall(SYS_execve, path, argv, variables.data());
   forbid_tsc();
   turn.w.processes[self.process].exec_pending = false;
   return static_cast<int>(-error);
@@ -194,13 +195,13 @@ int execute_or_shell(const char* path, char* const* argv, char* const* env) noex
   if (fd >= 0) raw_syscall(SYS_close, fd);
   if (got == SELFMAG && std::memcmp(head, ELFMAG, SELFMAG) == 0) return error;
   const std::size_t n = count_of(argv);
-  auto** shell = static_cast<char**>(__builtin_alloca((n + 3) * sizeof(char*)));
+  const Scratch<char*> shell(n + 3);
   static char shell_path[] = "/bin/sh";
   shell[0] = shell_path;
   shell[1] = const_cast<char*>(path);
   for (std::size_t i = 1; i <= n; ++i) shell[i + 1] = argv[i];
   if (n == 0) shell[2] = nullptr;
-  return execute(shell_path, shell, env);
+  return execute(shell_path, shell.data(), env);
 }
 
 void settle_after_exec() noexcept {
@@ -242,9 +243,9 @@ int execv(const char* path, char* const* argv) { return wrap::execve(path, argv,
 int execvpe(const char* file, char* const* argv, char* const* env) {
   if (InsideCrane::inside()) return real::execvpe(file, argv, env);
   InsideCrane inside;
-  char path[kProgramPathMax];
-  if (const int error = find_program(file, path); error != 0) return answer(error);
-  return answer(execute_or_shell(path, argv, env));
+  const Scratch<char> path(kProgramPathMax);
+  if (const int error = find_program(file, path.data()); error != 0) return answer(error);
+  return answer(execute_or_shell(path.data(), argv, env));
 }
 
 int execvp(const char* file, char* const* argv) { return wrap::execvpe(file, argv, environ); }
@@ -252,64 +253,63 @@ int execvp(const char* file, char* const* argv) { return wrap::execvpe(file, arg
 int fexecve(int fd, char* const* argv, char* const* env) {
   if (InsideCrane::inside()) return real::fexecve(fd, argv, env);
   InsideCrane inside;
-  char path[kProgramPathMax];
-  const long size = read_link_of(static_cast<unsigned>(fd), path, sizeof path - 1);
+  const Scratch<char> path(kProgramPathMax);
+  const long size = read_link_of(static_cast<unsigned>(fd), path.data(), path.size() - 1);
   if (size < 0) return answer(EBADF);
-  path[size] = '\0';
-  return answer(execute(path, argv, env));
+  path[static_cast<std::size_t>(size)] = '\0';
+  return answer(execute(path.data(), argv, env));
 }
 
 int execveat(int fd, const char* path, char* const* argv, char* const* env, int flags) {
   if (InsideCrane::inside()) return real::execveat(fd, path, argv, env, flags);
   if (path != nullptr && (path[0] == '/' || fd == AT_FDCWD)) return wrap::execve(path, argv, env);
   if ((flags & AT_EMPTY_PATH) != 0) return wrap::fexecve(fd, argv, env);
-  char whole[kProgramPathMax] = {};
-  print_number("/proc/self/fd/", static_cast<unsigned>(fd), whole);
-  const std::size_t size = std::strlen(whole);
-  if (path == nullptr || size + std::strlen(path) + 2 > sizeof whole) {
-    return answer(path == nullptr ? EFAULT : ENAMETOOLONG);
-  }
+  if (path == nullptr) return answer(EFAULT);
+  const Scratch<char> whole(kProgramPathMax);
+  print_number(kDescriptorLinks, static_cast<unsigned>(fd), whole.data());
+  const std::size_t size = std::strlen(whole.data());
+  if (size + std::strlen(path) + 2 > whole.size()) return answer(ENAMETOOLONG);
   whole[size] = '/';
-  std::memcpy(whole + size + 1, path, std::strlen(path) + 1);
-  return wrap::execve(whole, argv, env);
+  std::memcpy(whole.data() + size + 1, path, std::strlen(path) + 1);
+  return wrap::execve(whole.data(), argv, env);
 }
 
 namespace {
 
-// The arguments of the execl family as a vector on the caller's stack.
-constexpr std::size_t kListMax = 1024;
+// Of the execl family: `first` and what follows it to a null pointer, that included.
+std::size_t count_of(const char* first, va_list rest) noexcept {
+  std::size_t n = 1;
+  va_list again;
+  va_copy(again, rest);
+  for (const char* one = first; one != nullptr; ++n) one = va_arg(again, const char*);
+  va_end(again);
+  return n;
+}
 
-// False when there are too many.  The environment of execle follows the end of the list.
-bool collect(const char* first, va_list rest, char** out, char*** environment) noexcept {
-  std::size_t n = 0;
-  out[n] = const_cast<char*>(first);
-  while (out[n] != nullptr) {
-    if (++n == kListMax) return false;
-    out[n] = va_arg(rest, char*);
-  }
-  if (environment != nullptr) *environment = va_arg(rest, char**);
-  return true;
+void collect(const char* first, va_list rest, const Scratch<char*>& out) noexcept {
+  out[0] = const_cast<char*>(first);
+  for (std::size_t i = 1; i < out.size(); ++i) out[i] = va_arg(rest, char*);
 }
 
 }  // namespace
 
 int execl(const char* path, const char* first, va_list rest) {
-  char* argv[kListMax];
-  if (!collect(first, rest, argv, nullptr)) return answer(E2BIG);
-  return wrap::execve(path, argv, environ);
+  const Scratch<char*> argv(count_of(first, rest));
+  collect(first, rest, argv);
+  return wrap::execve(path, argv.data(), environ);
 }
 
 int execlp(const char* path, const char* first, va_list rest) {
-  char* argv[kListMax];
-  if (!collect(first, rest, argv, nullptr)) return answer(E2BIG);
-  return wrap::execvpe(path, argv, environ);
+  const Scratch<char*> argv(count_of(first, rest));
+  collect(first, rest, argv);
+  return wrap::execvpe(path, argv.data(), environ);
 }
 
 int execle(const char* path, const char* first, va_list rest) {
-  char* argv[kListMax];
-  char** env = nullptr;
-  if (!collect(first, rest, argv, &env)) return answer(E2BIG);
-  return wrap::execve(path, argv, env);
+  const Scratch<char*> argv(count_of(first, rest));
+  collect(first, rest, argv);
+  char** const env = va_arg(rest, char**);  // behind the end of the list
+  return wrap::execve(path, argv.data(), env);
 }
 
 }  // namespace wrap

@@ -10,6 +10,7 @@
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
+#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/processes/exec.h"
 #include "runtime/preload/processes/fork.h"
@@ -278,10 +279,10 @@ int become(const Spawn& s) noexcept {
     error = perform(actions_of(*s.actions)[i]);
   }
   if (error != 0) return error;
-  char found[kProgramPathMax];
   if (!s.looks_for) return execute(s.file, s.argv, s.env);
-  error = find_program(s.file, found);
-  return error != 0 ? error : execute_or_shell(found, s.argv, s.env);
+  const Scratch<char> found(kProgramPathMax);
+  error = find_program(s.file, found.data());
+  return error != 0 ? error : execute_or_shell(found.data(), s.argv, s.env);
 }
 
 // As libc's, which goes on when the child has become another program or has failed.

@@ -64,7 +64,8 @@ namespace {
 constexpr std::uintptr_t kGuard = 4096;
 constexpr std::uintptr_t kOperationBytes = 256 * 1024;
 constexpr std::uintptr_t kEntryBytes = 64 * 1024;
-constexpr std::uintptr_t kBytes = 2 * kGuard + kOperationBytes + kEntryBytes;
+constexpr std::uintptr_t kStackBytes = 2 * kGuard + kOperationBytes + kEntryBytes;
+constexpr std::uintptr_t kBytes = kStackBytes + kScratchBytes;
 constexpr std::uintptr_t kLeastRoom = 96 * 1024;  // what an operation may need
 constexpr std::uintptr_t kRedZone = 128;          // that code writes below its stack pointer
 constexpr std::uintptr_t kPage = 4096;
@@ -97,11 +98,6 @@ bool is_on(const stack_t& stack, std::uintptr_t sp) noexcept {
 std::uintptr_t stack_pointer_of(const void* context) noexcept {
   return static_cast<std::uintptr_t>(
       static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RSP]);
-}
-
-// The program's, whichever stack the calling thread is on.
-std::uintptr_t program_pointer() noexcept {
-  return self.stacks.program != 0 ? self.stacks.program : word_of(__builtin_frame_address(0));
 }
 
 // --- moving a frame of the kernel's  -------------------------------------------------------------
@@ -173,6 +169,15 @@ void begin_on_alternate(std::uintptr_t top) noexcept {
 }
 
 }  // namespace
+
+std::uintptr_t program_pointer() noexcept {
+  return self.stacks.program != 0 ? self.stacks.program : word_of(__builtin_frame_address(0));
+}
+
+std::byte* scratch_area() noexcept {
+  const std::uintptr_t memory = self.stacks.memory;
+  return memory == 0 ? nullptr : static_cast<std::byte*>(pointer_to(memory + kStackBytes));
+}
 
 // --- a thread's stacks  --------------------------------------------------------------------------
 
@@ -317,14 +322,18 @@ int exchange_alternate(const stack_t* wanted, stack_t* old) noexcept {
   return 0;
 }
 
+bool is_left_behind(std::uintptr_t interrupted, std::uintptr_t target) noexcept {
+  const stack_t& alternate = self.stacks.alternate;
+  const bool to_alternate = is_on(alternate, target);
+  const bool was_alternate = is_on(alternate, interrupted);
+  // A handler on the alternate stack jumps within it: what it interrupted goes on later.
+  if (to_alternate != was_alternate) return was_alternate;
+  return target > interrupted;
+}
+
 void jump_to(std::uintptr_t target) noexcept {
   Stacks& s = self.stacks;
-  const bool to_alternate = is_on(s.alternate, target);
-  while (s.level != nullptr) {
-    const bool was_alternate = is_on(s.alternate, s.level->interrupted);
-    // A handler on the alternate stack jumps within it: what it interrupted goes on later.
-    if (to_alternate && !was_alternate) break;
-    if (to_alternate == was_alternate && target <= s.level->interrupted) break;
+  while (s.level != nullptr && is_left_behind(s.level->interrupted, target)) {
     s.next = s.level->next;
     s.level = s.level->outer;
   }

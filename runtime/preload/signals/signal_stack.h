@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The stacks that signals of the kernel arrive on.  Each thread has two of its own:
+// The stacks that signals of the kernel arrive on.  Each thread has two of its own, and beside them
+// the area of scratch.h:
 //
 //   entry      the kernel's alternate stack (sigaltstack): every handler of ours begins there, so a
 //              program's stack may have overflowed, or have no room for the kernel's frame
@@ -24,6 +25,7 @@
 #include <ucontext.h>
 
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 
 namespace crane::signal_stack {
@@ -47,7 +49,9 @@ struct Stacks {
   stack_t alternate{nullptr, SS_DISABLE, 0};  // the program's
 };
 
-// Memory for a thread's stacks; null: the kernel has none.
+inline constexpr std::size_t kScratchBytes = 256 * 1024;
+
+// Memory for a thread's stacks and its scratch area; null: the kernel has none.
 void* map() noexcept;
 void unmap(void* memory) noexcept;
 
@@ -99,7 +103,14 @@ void call_handler(const struct sigaction& action, int signo, siginfo_t* info,
 int exchange_alternate(const stack_t* wanted, stack_t* old) noexcept;
 bool on_alternate() noexcept;
 
+// The program's stack pointer, whichever stack the calling thread is on.
+std::uintptr_t program_pointer() noexcept;
+// The calling thread's area; null: it has none.
+std::byte* scratch_area() noexcept;
+
 // The program jumps to where its stack pointer was `target`.
 void jump_to(std::uintptr_t target) noexcept;
+// Whether that leaves behind a frame of ours that began where the program's was `interrupted`.
+bool is_left_behind(std::uintptr_t interrupted, std::uintptr_t target) noexcept;
 
 }  // namespace crane::signal_stack

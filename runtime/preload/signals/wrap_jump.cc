@@ -6,6 +6,7 @@
 
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/real.h"
+#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/signals/signal_stack.h"
@@ -37,7 +38,9 @@ std::uintptr_t stack_pointer_of(const struct __jmp_buf_tag* e) noexcept {
     Turn turn(Op::siglongjmp);
     exchange_mask(turn.w, e->__saved_mask.__val[kMaskAt]);
   }
-  signal_stack::jump_to(stack_pointer_of(e));
+  const std::uintptr_t target = stack_pointer_of(e);
+  signal_stack::jump_to(target);
+  ScratchMemory::forget_left_behind(target);
   InsideCrane::set_outside();  // INSIDE-1: the frames of ours that are jumped over end nothing
   real_jump(e, v);
   __builtin_unreachable();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/sockets/vsock.h"
 
 namespace crane::stream {
@@ -112,6 +113,7 @@ template <typename Call>
 ssize_t write_all(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers,
                   const WaitPolicy& policy, bool quiet, Call call) noexcept {
   Cursor cursor(buffers);
+  const Scratch<struct iovec> vectors(buffers.count);
   std::size_t done = 0;
   bool sent_empty = false;
   for (;;) {
@@ -125,8 +127,7 @@ ssize_t write_all(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers
     }
     const std::size_t n = sendable(turn.w, f, buffers.total - done);
     if (n > 0 || (buffers.total == 0 && !sent_empty)) {
-      struct iovec vectors[kVectorsMax];
-      const long result = call(vectors, cursor.clip(n, vectors));
+      const long result = call(vectors.data(), cursor.clip(n, vectors.data()));
       if (result < 0 && result != -EAGAIN) return done > 0 ? static_cast<ssize_t>(done) : result;
       sent_empty = true;
       if (result >= 0) {
@@ -251,10 +252,10 @@ ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noe
   const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, 0);
   const std::int64_t limit = readable(turn, fd, file, buffers.total, policy);
   if (limit < 0) return limit;
-  struct iovec vectors[kVectorsMax];
-  const std::size_t count = Cursor(buffers).clip(static_cast<std::size_t>(limit), vectors);
+  const Scratch<struct iovec> vectors(buffers.count);
+  const std::size_t count = Cursor(buffers).clip(static_cast<std::size_t>(limit), vectors.data());
   const long result =
-      with_kernel(fd, POLLIN, [&] { return raw_syscall(SYS_readv, fd, vectors, count); });
+      with_kernel(fd, POLLIN, [&] { return raw_syscall(SYS_readv, fd, vectors.data(), count); });
   if (result > 0) consumed(turn.w, file, static_cast<std::uint64_t>(result));
   return result;
 }
@@ -291,14 +292,14 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message,
                                  ? buffers.total
                                  : std::min<std::size_t>(vsock::low_water(file), buffers.total);
   Cursor cursor(buffers);
+  const Scratch<struct iovec> vectors(buffers.count);
   std::size_t done = 0;
   for (;;) {
     const std::int64_t limit = readable(turn, fd, file, buffers.total - done, policy);
     if (limit < 0) return done > 0 ? static_cast<ssize_t>(done) : limit;
-    struct iovec vectors[kVectorsMax];
     struct msghdr part = message;
-    part.msg_iov = vectors;
-    part.msg_iovlen = cursor.clip(static_cast<std::size_t>(limit), vectors);
+    part.msg_iov = vectors.data();
+    part.msg_iovlen = cursor.clip(static_cast<std::size_t>(limit), vectors.data());
     // The length of a message that was cut is known only so.
     const int kernel_flags = (flags & ~(MSG_DONTWAIT | MSG_WAITALL)) | (whole ? MSG_TRUNC : 0);
     const long result =

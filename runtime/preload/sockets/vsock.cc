@@ -8,6 +8,7 @@
 #include "dmt/base/log.h"
 #include "dmt/connections.h"
 #include "dmt/loopback.h"
+#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/sockets/addresses.h"
 #include "runtime/preload/time/vtime.h"
 
@@ -39,7 +40,7 @@ int take_error(dmt::Layout& w, std::uint32_t file) noexcept {
 
 // Reads without copying out (MSG_TRUNC on TCP).
 std::size_t discard(dmt::Layout& w, std::uint32_t file, std::size_t size) noexcept {
-  std::byte scratch[2048];
+  std::byte scratch[512];
   std::size_t done = 0;
   while (done < size) {
     const std::size_t n =
@@ -71,9 +72,9 @@ std::size_t take(dmt::Layout& w, std::uint32_t file, Cursor& cursor, std::size_t
 std::size_t put(dmt::Layout& w, std::uint32_t file, Cursor& cursor, const Buffers& buffers,
                 std::size_t limit) noexcept {
   if (buffers.count > 1 && limit <= kGatherMax) {
-    std::byte gathered[kGatherMax];
-    const std::size_t n = cursor.gather(gathered, limit);
-    return dmt::write_connection(w, file, gathered, n);
+    const Scratch<std::byte> gathered(limit);
+    const std::size_t n = cursor.gather(gathered.data(), limit);
+    return dmt::write_connection(w, file, gathered.data(), n);
   }
   std::size_t done = 0;
   while (done < limit) {

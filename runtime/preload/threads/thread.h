@@ -17,6 +17,7 @@
 #include "dmt/stall.h"
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/mapping.h"
+#include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/types.h"
 #include "runtime/preload/signals/signal_stack.h"
 
@@ -65,6 +66,7 @@ struct ThreadBlock {
   dmt::ProbeMemory probe{};  // of the stall rule (probe.cc)
   std::uint64_t home = 0;    // the processors it goes back to; 0: it is there (probe.cc)
   signal_stack::Stacks stacks{};
+  ScratchState scratch{};
 };
 
 // constinit: reached without a wrapper function or a guard.
