@@ -38,7 +38,8 @@ void continue_process(Layout& w, std::uint16_t process) noexcept {
 // A group is orphaned when no member's parent is of another group of its session.  The server's
 // own parent counts as one: a shell that could continue it.
 bool holds_group(const Layout& w, const ProcessRecord& member) noexcept {
-  if (member.parent == kNoProcess) return true;
+  if (&member == &w.processes[kMainProcess]) return true;
+  if (member.parent == kNoProcess) return false;  // init is of another session
   const ProcessRecord& parent = w.processes[member.parent];
   return parent.state == ProcessState::kAlive && parent.group != member.group &&
          parent.session == member.session;

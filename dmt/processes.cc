@@ -46,9 +46,13 @@ void free_record(Layout& w, std::uint16_t process) noexcept {
 }
 
 // Tells the parent of the zombie.  A parent that ignores SIGCHLD or set SA_NOCLDWAIT keeps no
-// zombie: the record is freed at once.
+// zombie, nor does init: the record is freed at once.
 void announce_end(Layout& w, std::uint16_t zombie) noexcept {
   const std::uint16_t parent = w.processes[zombie].parent;
+  if (parent == kNoProcess) {
+    free_record(w, zombie);
+    return;
+  }
   const bool ignored = w.processes[parent].dispositions[SIGCHLD] == Disposition::kIgnore;
   const bool stays = !ignored && !w.processes[parent].no_child_wait;
   if (!ignored) {
@@ -75,15 +79,16 @@ unsigned event_of(const ProcessRecord& p) noexcept {
 }
 
 // The process that becomes the parent of the children of `process` when it ends: the nearest
-// ancestor that collects orphans, else the main process.
+// ancestor that collects orphans, else init.  The main process is not init, though its number is 1:
+// a server's master that waits for any child does not expect those of its children.
 std::uint16_t collector_above(const Layout& w, std::uint16_t process) noexcept {
   std::uint16_t p = w.processes[process].parent;
-  while (p != kNoProcess && p != kMainProcess) {
+  while (p != kNoProcess) {
     const ProcessRecord& record = w.processes[p];
     if (record.state == ProcessState::kAlive && record.collects_orphans) return p;
     p = record.parent;
   }
-  return kMainProcess;
+  return kNoProcess;
 }
 
 void hand_over_children(Layout& w, std::uint16_t process) noexcept {

@@ -16,7 +16,7 @@
 
 namespace crane::dmt {
 
-inline constexpr std::uint16_t kNoProcess = 0;  // record 0 is the node's
+inline constexpr std::uint16_t kNoProcess = 0;  // record 0 is the node's; init, as a parent
 inline constexpr std::uint16_t kMainProcess = 1;
 
 // Creates the record of a child of `parent` with one slot (its main thread, runnable), a copy of
@@ -33,7 +33,7 @@ void abandon_process(Layout& w, std::uint16_t process) noexcept;
 Slot create_main_process(Layout& w) noexcept;
 
 // The process ends (exit, fatal signal): slots, descriptors, SIGCHLD to the parent, waiters woken,
-// children handed to the main process.  The caller then passes the turn with leave().
+// children handed to who collects orphans.  The caller then passes the turn with leave().
 // `wait_status` as of waitpid.
 void end_process(Layout& w, std::uint16_t process, std::int32_t wait_status) noexcept;
 

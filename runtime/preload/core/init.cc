@@ -22,6 +22,7 @@
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/files/stdio_streams.h"
 #include "runtime/preload/processes/exec.h"
+#include "runtime/preload/processes/family.h"
 #include "runtime/preload/processes/fork.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/sockets/unreachable.h"
@@ -226,6 +227,7 @@ void initialise() noexcept {
   prepare_thread_end();
   arm_thread_end();
   install_fault_handlers();
+  family::forget_children_in_kernel();
   take_over_vdso();
   take_over_libc_view();
   forbid_tsc();

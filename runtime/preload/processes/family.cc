@@ -5,6 +5,7 @@
 
 #include "dmt/processes.h"
 #include "runtime/preload/core/raw.h"
+#include "runtime/preload/core/real.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"
 
@@ -39,6 +40,13 @@ long control(int option, long argument) noexcept {
   }
 }
 
+void forget_children_in_kernel() noexcept {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  action.sa_flags = SA_NOCLDWAIT;
+  real::sigaction(SIGCHLD, &action, nullptr);
+}
+
 }  // namespace family
 
 namespace wrap {
@@ -47,7 +55,9 @@ namespace wrap {
 pid_t getppid() {
   Turn turn(Op::getppid);
   const std::uint16_t parent = turn.w.processes[self.process].parent;
-  if (parent == dmt::kNoProcess) return static_cast<pid_t>(raw_syscall(SYS_getppid));
+  constexpr pid_t kInit = 1;
+  if (self.process == dmt::kMainProcess) return static_cast<pid_t>(raw_syscall(SYS_getppid));
+  if (parent == dmt::kNoProcess) return kInit;
   return static_cast<pid_t>(turn.w.processes[parent].pid);
 }
 

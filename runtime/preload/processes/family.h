@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What prctl says about parents and children: the signal at a parent's death, and who collects
-// orphans.
+// Parents and children: what prctl says of them, and what the kernel keeps of them.
 //
 // Threads: any with a slot, not within a turn.
 
@@ -10,5 +9,9 @@ namespace crane::family {
 bool is_option(int option) noexcept;
 // The kernel's answer: 0 or a negative error number.
 long control(int option, long argument) noexcept;
+
+// The kernel keeps no zombies of the calling process.  The schedule keeps those that are waited
+// for; orphans of a server whose process is the first of its container would stay for ever.
+void forget_children_in_kernel() noexcept;
 
 }  // namespace crane::family

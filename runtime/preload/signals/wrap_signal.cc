@@ -276,14 +276,9 @@ int set_action(Op op, int s, const struct sigaction* a, struct sigaction* old) n
     const bool drops =
         p.dispositions[s] == dmt::Disposition::kIgnore ||
         (p.dispositions[s] == dmt::Disposition::kDefault && is_ignored_by_default(s));
-    // A parent that ignores SIGCHLD never waits: then the kernel has to forget its children too.
     if (s == SIGCHLD) {
       p.no_child_stop = (a->sa_flags & SA_NOCLDSTOP) != 0;
       p.no_child_wait = (a->sa_flags & SA_NOCLDWAIT) != 0;
-      struct sigaction kernel {};
-      kernel.sa_flags = a->sa_flags & SA_NOCLDWAIT;
-      kernel.sa_handler = p.dispositions[s] == dmt::Disposition::kIgnore ? SIG_IGN : SIG_DFL;
-      real::sigaction(SIGCHLD, &kernel, nullptr);
     }
     if (drops) {
       dmt::discard_signal(turn.w, self.process, s);

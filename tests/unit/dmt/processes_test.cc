@@ -91,9 +91,30 @@ TEST_CASE("waitpid chooses by pid and group; the lowest zombie wins", "[processe
   CHECK_FALSE(find_child(f.w, 2, -1, kChildEnded).exists);
 }
 
-TEST_CASE("orphans become children of the main process, which learns of the dead ones",
+TEST_CASE("orphans go to init, of which nobody hears", "[processes]") {
+  Family f;
+  f.at(kMainProcess).dispositions[SIGCHLD] = Disposition::kHandler;
+  f.fork();   // 2
+  f.fork(2);  // 3
+  f.fork(2);  // 4
+  end_process(f.w, 4, 0);
+  end_process(f.w, 2, 0);
+  CHECK(f.at(3).parent == kNoProcess);
+  CHECK(f.at(4).state == ProcessState::kFree);
+  CHECK(take_signal(f.w, f.main) == SIGCHLD);  // of 2 alone
+  CHECK(take_signal(f.w, f.main) == 0);
+  CHECK(find_child(f.w, kMainProcess, -1, kChildEnded).child == 2);
+  reap_process(f.w, 2);
+  CHECK_FALSE(find_child(f.w, kMainProcess, -1, kChildEnded).exists);
+  end_process(f.w, 3, 0);
+  CHECK(f.at(3).state == ProcessState::kFree);
+  CHECK(take_signal(f.w, f.main) == 0);
+}
+
+TEST_CASE("orphans become children of who collects them, which learns of the dead ones",
           "[processes]") {
   Family f;
+  f.at(kMainProcess).collects_orphans = true;
   f.at(kMainProcess).dispositions[SIGCHLD] = Disposition::kHandler;
   f.fork();   // 2
   f.fork(2);  // 3
@@ -117,6 +138,7 @@ TEST_CASE("the waiter for any child is woken by an orphan's end too", "[processe
     const Child orphan = create_process(w, middle.process);
     w.processes[middle.process].dispositions[SIGCHLD] = Disposition::kHandler;
     w.processes[kMainProcess].dispositions[SIGCHLD] = Disposition::kIgnore;
+    w.processes[kMainProcess].collects_orphans = true;
     end_process(w, orphan.process, 0);
     world.run_as(middle.slot, [&, middle](Slot other) {
       get_turn(w, other);
