@@ -26,7 +26,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 13;
+inline constexpr std::uint32_t kLayoutVersion = 14;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // none: the next to CAS it has the turn
 
@@ -73,12 +73,11 @@ struct alignas(128) SlotRecord {
   SlotState state;
   WakeReason wake_reason;
   std::uint16_t queue_next, queue_previous;  // run queue or wait bucket
-  std::uint16_t timer_heap;                  // position in the timer heap + 1, 0 = no deadline
   std::uint16_t process;                     // index into processes
   std::uint32_t generation;                  // how often the slot was taken
   std::uint32_t thread_id;                   // gettid() inside the container
   std::uint64_t wait_object;                 // object it waits on; 0 = only deadline or watches
-  std::int64_t deadline_ns;                  // virtual; valid while timer_heap != 0
+  std::int64_t wait_since_ns;                // virtual
   std::uint64_t pending_signals;             // bit signo-1, directed at this thread
   std::uint64_t blocked_signals;
   std::uint64_t operations;   // turns this slot has taken: names what it creates (D2)
@@ -92,9 +91,12 @@ struct alignas(128) SlotRecord {
   std::atomic<std::uint32_t> arrived;      // any: 1 = .. and wants to rejoin
   std::atomic<std::uint32_t> detachments;  // any: how often it was; names the current one
   std::uint32_t lined_up;                  // 1 = it waits at a soft barrier
+  // --- what it waits in, or waited last; for messages only (stuck.h)
+  std::uint32_t wait_operation;
+  std::uint64_t wait_caller;  // whom the call returns to
 };
 
-// What a thread has set about its scheduling: it reads back, and moves nothing.
+// A thread's own settings about its scheduling: they read back, and move nothing.
 struct ThreadScheduling {
   std::uint8_t policy;  // 0: SCHED_OTHER
   std::uint8_t priority;
@@ -106,9 +108,9 @@ struct ThreadScheduling {
 
 enum class ProcessState : std::uint8_t { kFree, kAlive, kZombie };
 enum class Disposition : std::uint8_t { kDefault, kIgnore, kHandler };
-// What waitpid can still be told of a process that lives.
 // What the parent in posix_spawn waits for.
 enum class SpawnState : std::uint8_t { kOver, kUnderWay, kFailed };
+// What waitpid can still be told of a process that lives.
 enum class StopEvent : std::uint8_t { kNothing, kStopped, kContinued };
 
 struct alignas(64) ProcessRecord {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dmt/quiescence.h"
 
-#include <cstring>
-
 #include "dmt/processes.h"
 #include "dmt/scheduler.h"
+#include "dmt/text_line.h"
 
 namespace crane::dmt {
 namespace {
@@ -31,33 +30,6 @@ BlockerKind blocker_of(const Layout& w, std::uint16_t process) noexcept {
   return BlockerKind::kFirstThreadGone;
 }
 
-// Text into a buffer of the caller's.
-class Line {
- public:
-  explicit Line(std::span<char> out) noexcept : out_(out) {
-    if (!out_.empty()) out_[0] = '\0';
-  }
-  Line& operator<<(const char* text) noexcept {
-    for (; *text != '\0' && size_ + 1 < out_.size(); ++text) out_[size_++] = *text;
-    if (size_ < out_.size()) out_[size_] = '\0';
-    return *this;
-  }
-  Line& operator<<(std::uint32_t number) noexcept {
-    char digits[12];
-    char* at = digits + sizeof digits - 1;
-    *at = '\0';
-    do {
-      *--at = static_cast<char>('0' + number % 10);
-      number /= 10;
-    } while (number != 0);
-    return *this << at;
-  }
-
- private:
-  std::span<char> out_;
-  std::size_t size_ = 0;
-};
-
 // The turn that the slot had last, or null when it is longer ago than is remembered.
 const TurnRecord* last_turn_of(const Layout& w, std::uint16_t slot) noexcept {
   const std::uint64_t clock = w.scheduler.clock;
@@ -68,22 +40,14 @@ const TurnRecord* last_turn_of(const Layout& w, std::uint16_t slot) noexcept {
   return nullptr;
 }
 
-// The name by code that the server's library has published, or null.
-const char* name_of(const Layout& w, std::uint32_t operation) noexcept {
-  const char* name = w.operation_names;
-  const char* const end = name + sizeof w.operation_names;
-  for (; operation > 0 && name < end && *name != '\0'; --operation) name += std::strlen(name) + 1;
-  return name < end && *name != '\0' ? name : nullptr;
-}
-
 void tell_last_operation(const Layout& w, std::uint16_t slot, const char* before,
-                         Line& line) noexcept {
+                         TextLine& line) noexcept {
   const TurnRecord* turn = last_turn_of(w, slot);
   if (turn == nullptr || w.slots[slot].operations == 0) return;
   line << before;
   if (turn->operation == kOperationGiveWay) {
     line << "long computation began";
-  } else if (const char* name = name_of(w, turn->operation); name != nullptr) {
+  } else if (const char* name = operation_name(w, turn->operation); name != nullptr) {
     line << name;
   } else {
     line << "operation " << turn->operation;
@@ -111,7 +75,7 @@ Blocker find_blocker(const Layout& w) noexcept {
 }
 
 void describe(const Layout& w, const Blocker& blocker, std::span<char> text) noexcept {
-  Line line(text);
+  TextLine line(text);
   switch (blocker.why) {
     case BlockerKind::kNothing:
       line << "quiescent";

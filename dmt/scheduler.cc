@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dmt/scheduler.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cstring>
 #include <ctime>
@@ -11,6 +8,7 @@
 #include "dmt/admission.h"
 #include "dmt/base/assert.h"
 #include "dmt/base/memory_fence.h"
+#include "dmt/base/raw.h"
 #include "dmt/base/valgrind.h"
 #include "dmt/files.h"
 #include "dmt/hand_off.h"
@@ -306,6 +304,9 @@ WakeReason wait(Layout& w, Slot me, std::uint64_t object, std::int64_t deadline_
     unlink(w, value(me));
     slot.state = SlotState::kWaiting;
     slot.wait_object = object;
+    slot.wait_since_ns = s.now_ns;
+    slot.wait_operation = op;
+    slot.wait_caller = w.turns[s.clock % kTurnHistory].caller;
     if (object != 0) push_back(w, bucket(w, object), value(me));  // DMT-T5
     if (deadline_ns != kNoDeadline) arm_timer(w, value(me), deadline_ns);
   }
@@ -575,7 +576,7 @@ std::span<std::byte> reserve_output(Layout& w, std::uint32_t bytes) noexcept {
     if (has_turn(w, kNodeSlot)) fence(w, "the output ring is full while the node admits");
     ring_doorbell(w);
     const timespec pause{0, kRingFullPauseNs};
-    (void)::syscall(SYS_nanosleep, &pause, nullptr);
+    (void)raw_syscall(SYS_nanosleep, &pause, nullptr);
   }
 }
 

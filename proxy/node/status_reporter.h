@@ -4,6 +4,9 @@
 //
 // Threads: the node's one thread.
 
+#include <cstdint>
+#include <string>
+
 #include "consensus/consensus.h"
 #include "proxy/clients/server.h"
 #include "proxy/node/config.h"
@@ -46,6 +49,13 @@ class StatusReporter {
   void step(std::int64_t now_ns);
 
  private:
+  // Says so, once, when no thread of the server can go on.
+  void look_for_stuck(std::int64_t now_ns);
+  // What one of its threads waits for; empty: some can go on.
+  std::string stuck_;
+  std::uint64_t stuck_clock_ = 0;  // of the first look that found it so; 0: none did
+  std::int64_t stuck_ns_ = 0;
+
   StatusSources from_;
   ServingWatch serving_;
 };

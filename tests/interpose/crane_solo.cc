@@ -51,6 +51,7 @@
 #include "dmt/segment.h"
 #include "dmt/sequence/output.h"
 #include "dmt/stall.h"
+#include "dmt/stuck.h"
 #include "dmt/unhooked.h"
 #include "tests/interpose/crane_clients.h"
 
@@ -461,6 +462,15 @@ class Node {
     for (const pid_t pid : pids_) kill(pid, SIGURG);
   }
 
+  void show_waits() const {
+    std::fprintf(stderr, "crane_solo: stuck, nobody can go on\n");
+    for (std::uint16_t i = dmt::next_waiting(*w_, 0); i != 0; i = dmt::next_waiting(*w_, i)) {
+      char text[300];
+      dmt::describe_wait(*w_, i, text);
+      std::fprintf(stderr, "crane_solo: %s\n", text);
+    }
+  }
+
   int finish(int status) {
     // The pid namespace ends with its first process; without one, whoever checked in is ended.
     kill(child_, SIGKILL);
@@ -472,7 +482,7 @@ class Node {
     for (std::size_t i = 0; i < options_.soft_barriers.size(); ++i)
       show(w_->soft_barrier_points[i]);
     std::fflush(stdout);
-    if (status == kStuck) std::fprintf(stderr, "crane_solo: stuck, nobody can go on\n");
+    if (status == kStuck) show_waits();
     if (blocker_[0] != '\0') std::fprintf(stderr, "crane_solo: not quiescent: %s\n", blocker_);
     if (status == kFenced) std::fprintf(stderr, "crane_solo: the replica was fenced\n");
     show_log();
