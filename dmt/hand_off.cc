@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dmt/hand_off.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <ctime>
 
 #include "dmt/base/assert.h"
 #include "dmt/base/futex.h"
+#include "dmt/base/raw.h"
 #include "dmt/stall.h"
 
 namespace crane::dmt {
@@ -40,7 +38,7 @@ bool may_go(const Layout& w, std::uint16_t me, Until until) noexcept {
 
 void sleep_physically(long ns) noexcept {
   const timespec duration{0, ns};
-  (void)::syscall(SYS_nanosleep, &duration, nullptr);
+  (void)raw_syscall(SYS_nanosleep, &duration, nullptr);
 }
 
 }  // namespace
@@ -65,7 +63,7 @@ void perturb(const Layout& w) noexcept {
   const Configuration& c = w.header.configuration;
   if (c.perturb_seed == 0) return;
   if (perturb_state == 0) {
-    perturb_state = c.perturb_seed ^ (static_cast<std::uint64_t>(::syscall(SYS_gettid)) << 20);
+    perturb_state = c.perturb_seed ^ (static_cast<std::uint64_t>(raw_syscall(SYS_gettid)) << 20);
   }
   const std::uint64_t draw = next_random();
   if (draw % kPerturbPeriod != 0 || c.perturb_max_us == 0) return;

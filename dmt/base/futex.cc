@@ -2,31 +2,16 @@
 #include "dmt/base/futex.h"
 
 #include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <ctime>
+
+#include "dmt/base/raw.h"
 
 namespace crane {
 namespace {
-// syscall() is interposed too; the real one is what libc's own name resolves to inside us.
 long raw_futex(const void* word, int operation, std::uint32_t value,
                const timespec* timeout) noexcept {
-  long result;
-#if defined(__x86_64__)
-  register long r10 asm("r10") = reinterpret_cast<long>(timeout);
-  asm volatile("syscall"
-               : "=a"(result)
-               : "a"(SYS_futex), "D"(word), "S"(operation), "d"(value), "r"(r10)
-               : "rcx", "r11", "memory");
-#else
-  const int saved = errno;
-  result = ::syscall(SYS_futex, word, operation, value, timeout, nullptr, 0);
-  if (result < 0) result = -errno;
-  errno = saved;
-#endif
-  return result;
+  return raw_syscall(SYS_futex, word, operation, value, timeout);
 }
 }  // namespace
 

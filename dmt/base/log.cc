@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dmt/base/log.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <atomic>
-#include <cerrno>
+
+#include "dmt/base/raw.h"
 
 namespace crane {
 namespace {
@@ -19,10 +17,8 @@ Message::Message() noexcept { *this << "crane: "; }
 
 Message::~Message() {
   text_[size_++] = '\n';
-  const int saved = errno;
-  // The raw call: inside a server, write() is one of the functions we interpose.
-  (void)::syscall(SYS_write, message_fd(), text_, size_);
-  errno = saved;
+  // Inside a server, write() is one of the functions we interpose.
+  (void)raw_syscall(SYS_write, message_fd(), text_, size_);
 }
 
 void Message::put(char c) noexcept {

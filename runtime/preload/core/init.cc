@@ -10,12 +10,12 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/base/log.h"
+#include "dmt/base/raw.h"
 #include "dmt/base/valgrind.h"
 #include "dmt/processes.h"
 #include "dmt/segment.h"
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/libc_view.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/restore.h"
 #include "runtime/preload/core/text.h"

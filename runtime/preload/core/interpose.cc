@@ -12,6 +12,7 @@
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/types.h"
 #include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/processes/judged.h"
 #include "runtime/preload/threads/thread.h"
 
 // What wrap_dlsym.cc looks up: the name, and the stub's address under a name that no other object
@@ -47,12 +48,26 @@ asm(R"(
   for (long& word : rest) word = va_arg(list, long); \
   va_end(list)
 
+// A call that the thread's seccomp filters refuse.
+#define CRANE_JUDGED(name, result, args)                                  \
+  if constexpr (crane::sandbox::number_of(crane::Op::name) >= 0) {        \
+    if (CRANE_UNLIKELY(crane::sandbox::is_filtered())) {                  \
+      constexpr long number = crane::sandbox::number_of(crane::Op::name); \
+      const crane::sandbox::Words words = crane::sandbox::words args;     \
+      if (crane::sandbox::refuses(number, words)) {                       \
+        return crane::sandbox::result_of<result>(                         \
+            crane::sandbox::let_kernel_answer(number, words));            \
+      }                                                                   \
+    }                                                                     \
+  }
+
 #define INTERPOSE(kind, name, result, params, args, version) \
   CRANE_EXPORT(name) result name params {                    \
     if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {      \
       CRANE_REAL(name, version)                              \
       return crane::real::name args;                         \
     }                                                        \
+    CRANE_JUDGED(name, result, args)                         \
     crane::InsideCrane inside;                               \
     crane::self.caller = __builtin_return_address(0);        \
     return crane::wrap::name args;                           \

@@ -6,7 +6,7 @@
 #include <atomic>
 
 #include "dmt/admission.h"
-#include "runtime/preload/core/raw.h"
+#include "dmt/base/raw.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/threads/thread.h"
 

@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-#include "runtime/preload/core/raw.h"
+#include "dmt/base/raw.h"
 
 namespace crane {
 

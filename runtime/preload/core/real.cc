@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 
 #include "dmt/base/log.h"
-#include "runtime/preload/core/raw.h"
+#include "dmt/base/raw.h"
 
 namespace crane::real {
 namespace {

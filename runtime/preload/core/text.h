@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "runtime/preload/core/raw.h"
+#include "dmt/base/raw.h"
 
 namespace crane {
 

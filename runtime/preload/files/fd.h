@@ -21,9 +21,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "dmt/base/raw.h"
 #include "dmt/files.h"
 #include "dmt/layout.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/types.h"
 

@@ -5,8 +5,8 @@
 
 #include <cstring>
 
+#include "dmt/base/raw.h"
 #include "dmt/inodes.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/text.h"
 #include "runtime/preload/time/vtime.h"

@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "dmt/base/raw.h"
 #include "runtime/preload/core/init.h"
 #include "runtime/preload/core/pages.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/text.h"
 #include "runtime/preload/files/inode.h"
 

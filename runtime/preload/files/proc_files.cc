@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "dmt/base/raw.h"
 #include "dmt/layout.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/scratch.h"
 #include "runtime/preload/time/vtime.h"
 

@@ -4,11 +4,11 @@
 // (mq_notify) is in the segment (dmt/message_notices.h): the kernel would signal at no turn.
 #include <cstring>
 
+#include "dmt/base/raw.h"
 #include "dmt/message_notices.h"
 #include "runtime/preload/core/blocking.h"
 #include "runtime/preload/core/init.h"
 #include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fd.h"

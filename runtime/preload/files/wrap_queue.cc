@@ -11,9 +11,9 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/base/log.h"
+#include "dmt/base/raw.h"
 #include "runtime/preload/core/blocking.h"
 #include "runtime/preload/core/mapping.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/wrappers.h"

@@ -4,8 +4,8 @@
 // filter or an order of scandir sees keep the kernel's device, numbers and times.
 #include <sys/sysmacros.h>
 
+#include "dmt/base/raw.h"
 #include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fd.h"

@@ -6,11 +6,11 @@
 #include <cstring>
 
 #include "dmt/base/log.h"
+#include "dmt/base/raw.h"
 #include "dmt/files.h"
 #include "dmt/processes.h"
 #include "runtime/preload/core/init.h"
 #include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/scratch.h"
 #include "runtime/preload/core/text.h"

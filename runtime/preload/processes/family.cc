@@ -3,8 +3,8 @@
 
 #include <sys/prctl.h>
 
+#include "dmt/base/raw.h"
 #include "dmt/processes.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"

@@ -17,10 +17,10 @@
 
 #include "dmt/admission.h"
 #include "dmt/base/log.h"
+#include "dmt/base/raw.h"
 #include "dmt/processes.h"
 #include "runtime/preload/core/init.h"
 #include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"
@@ -146,8 +146,11 @@ pid_t fork_by(int (*real_fork)(), bool runs_handlers) noexcept {
 }
 
 // Holding the turn or not, this thread ends the process for the schedule.
+bool is_ending = false;  // this process, for the schedule
+
 void end_for_schedule(int wait_status) noexcept {
   InsideCrane::set_inside();
+  is_ending = true;
   dmt::Layout& w = *world;
   const Slot me = own_slot();
   dmt::get_turn(w, me);
@@ -205,6 +208,7 @@ void die_by_signal(int signo) noexcept {
     unsigned long mask;
   } action{};
   raw_syscall(SYS_rt_sigaction, signo, &action, nullptr, 8);
+  raw_syscall(SYS_rt_sigaction, SIGSYS, &action, nullptr, 8);  // a filter may refuse what follows
   const std::uint64_t bit = bit_of(signo);
   raw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &bit, nullptr, 8);
   raw_syscall(SYS_tgkill, raw_syscall(SYS_getpid), raw_syscall(SYS_gettid), signo);
@@ -214,7 +218,8 @@ void die_by_signal(int signo) noexcept {
 }
 
 void end_now(int wait_status) noexcept {
-  end_for_schedule(wait_status);
+  // A filter of the program's may kill what its end does.
+  if (!is_ending) end_for_schedule(wait_status);
   if ((wait_status & 0x7f) != 0) die_by_signal(wait_status & 0x7f);
   raw_syscall(SYS_exit_group, (wait_status >> 8) & 0xff);
   __builtin_unreachable();

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A program that puts itself into a seccomp sandbox.  The kernel would apply its filter to our
-// calls as well, which it does not know and answers with death.  So the filter is checked as the
-// kernel would, accepted, said not to be applied, and forgotten; ARCHITECTURE.md section 9 says
-// why.
+// A program that puts itself into a seccomp sandbox.  The kernel applies its filter, to which our
+// own calls are added (filter.h); the log says so once.
 //
 // Threads: any.
 

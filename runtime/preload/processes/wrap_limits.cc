@@ -3,8 +3,8 @@
 // (RLIMIT_AS), and processor time is the schedule's (RLIMIT_CPU).
 #include <sys/resource.h>
 
+#include "dmt/base/raw.h"
 #include "dmt/processes.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/signals/signals.h"

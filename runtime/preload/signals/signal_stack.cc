@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "dmt/base/raw.h"
 #include "dmt/base/valgrind.h"
 #include "runtime/preload/core/pages.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/threads/thread.h"
 
 using Handler = void (*)(int, siginfo_t*, void*);

@@ -2,8 +2,8 @@
 // Sending signals: pending at the sender's turn (DESIGN D11, rule 14).
 #include <sys/resource.h>
 
+#include "dmt/base/raw.h"
 #include "dmt/processes.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/signals/signals.h"

@@ -8,7 +8,7 @@
 #include <cstddef>
 
 #include "dmt/base/log.h"
-#include "runtime/preload/core/raw.h"
+#include "dmt/base/raw.h"
 #include "runtime/preload/threads/thread.h"
 
 namespace crane::unreachable {

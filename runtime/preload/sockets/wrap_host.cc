@@ -2,8 +2,8 @@
 // The machine that every replica claims to run on, whatever it runs on (DESIGN D7, rule 20).
 #include <cstring>
 
+#include "dmt/base/raw.h"
 #include "runtime/preload/core/machine.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"

@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "dmt/base/raw.h"
 #include "dmt/connections.h"
 #include "runtime/preload/core/pages.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/types.h"
 #include "runtime/preload/core/wrappers.h"

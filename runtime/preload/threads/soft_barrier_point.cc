@@ -10,8 +10,8 @@
 #include <cstring>
 
 #include "dmt/base/log.h"
+#include "dmt/base/raw.h"
 #include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/threads/soft_barrier.h"
 #include "runtime/preload/threads/thread.h"
 #include "runtime/preload/trap/instruction.h"

@@ -5,9 +5,9 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/base/log.h"
+#include "dmt/base/raw.h"
 #include "dmt/scheduler.h"
 #include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/time/vrandom.h"

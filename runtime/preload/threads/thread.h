@@ -39,6 +39,10 @@ struct ThreadEntry {
 
 inline constexpr std::size_t kThreadsMax = dmt::kSlotsMax;
 
+namespace filter {
+struct Filter;
+}
+
 struct ThreadBlock {
   std::uint16_t slot = dmt::kNone;
   std::uint16_t process = 0;
@@ -67,6 +71,7 @@ struct ThreadBlock {
   std::uint64_t home = 0;    // the processors it goes back to; 0: it is there (probe.cc)
   signal_stack::Stacks stacks{};
   ScratchState scratch{};
+  const filter::Filter* filters = nullptr;  // seccomp's, the newest (judged.h)
 };
 
 // constinit: reached without a wrapper function or a guard.

@@ -5,9 +5,9 @@
 
 #include <cstring>
 
+#include "dmt/base/raw.h"
 #include "runtime/preload/core/blocking.h"
 #include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/wrappers.h"
 

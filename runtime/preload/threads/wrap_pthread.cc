@@ -11,12 +11,12 @@
 
 #include "dmt/base/futex.h"
 #include "dmt/base/log.h"
+#include "dmt/base/raw.h"
 #include "dmt/base/valgrind.h"
 #include "dmt/hand_off.h"
 #include "dmt/processes.h"
 #include "runtime/preload/core/blocking.h"
 #include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/signals/signals.h"
@@ -37,6 +37,7 @@ struct Start {
   StartRoutine routine;
   void* argument;
   void* stacks;  // for its signals
+  const filter::Filter* filters;
 };
 constexpr std::size_t kStartsMax = 64;
 constinit Start starts[kStartsMax] = {};
@@ -62,6 +63,7 @@ void* run_thread(void* given) noexcept {
   const std::uint16_t slot = start.slot, process = start.process;
   ThreadEntry* const entry = start.entry;
   void* const stacks = start.stacks;
+  self.filters = start.filters;
   start.state.store(kFree, std::memory_order_release);
   if (slot == dmt::kNone) return nullptr;  // the table of slots was full
   signal_stack::arm(stacks);
@@ -100,6 +102,7 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
   if (stacks == nullptr) return EAGAIN;
   Start& start = claim_start();
   start.stacks = stacks;
+  start.filters = self.filters;
   start.routine = f;
   start.argument = x;
   start.is_c11 = is_c11;

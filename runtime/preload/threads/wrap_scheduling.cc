@@ -8,9 +8,9 @@
 
 #include <cstring>
 
+#include "dmt/base/raw.h"
 #include "dmt/processes.h"
 #include "runtime/preload/core/machine.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/signals/signals.h"

@@ -3,8 +3,8 @@
 // rand(), random() and drand48() stay libc's: their seeds come from here or from the clock.
 #include <cstring>
 
+#include "dmt/base/raw.h"
 #include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"

@@ -7,11 +7,11 @@
 //    thread of the schedule like any other.
 #include <cstring>
 
+#include "dmt/base/raw.h"
 #include "dmt/posix_timers.h"
 #include "dmt/processes.h"
 #include "runtime/preload/core/blocking.h"
 #include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/signals/signals.h"

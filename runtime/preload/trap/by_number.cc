@@ -10,8 +10,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "dmt/base/raw.h"
 #include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/processes/fork.h"

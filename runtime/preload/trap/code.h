@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "dmt/base/raw.h"
 #include "dmt/base/valgrind.h"
-#include "runtime/preload/core/raw.h"
 
 namespace crane {
 

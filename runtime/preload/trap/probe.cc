@@ -10,10 +10,10 @@
 #include <cstring>
 #include <ctime>
 
+#include "dmt/base/raw.h"
 #include "dmt/sequence/turn_record.h"
 #include "dmt/stall.h"
 #include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/threads/thread.h"

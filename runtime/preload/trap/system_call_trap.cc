@@ -10,11 +10,13 @@
 
 #include "dmt/admission.h"
 #include "dmt/base/log.h"
+#include "dmt/base/raw.h"
 #include "dmt/base/valgrind.h"
 #include "dmt/unhooked.h"
 #include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
+#include "runtime/preload/processes/fork.h"
+#include "runtime/preload/processes/judged.h"
 #include "runtime/preload/threads/thread.h"
 #include "runtime/preload/trap/by_number.h"
 
@@ -187,6 +189,13 @@ bool is_trusted(std::uintptr_t address) noexcept {
 long answer(long number, const long* a, std::uintptr_t address) noexcept {
   const auto raw = [&] { return raw_syscall6(number, a[0], a[1], a[2], a[3], a[4], a[5]); };
   if (is_trusted(address)) return raw();
+  if (sandbox::is_filtered()) {
+    const sandbox::Words words = sandbox::words(a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (sandbox::refuses(number, words)) {
+      const long result = sandbox::let_kernel_answer(number, words);
+      return result == -1 ? -errno : result;
+    }
+  }
   const SystemCall& call = system_call(number);
   switch (call.kind) {
     case CallKind::kBounded:
@@ -234,6 +243,12 @@ void arm_net() noexcept {
 }
 
 bool handle_trap(const siginfo_t* info, void* context) noexcept {
+  if (sandbox::is_kill(*info)) {
+    const char* name = system_call(info->si_syscall).name;
+    Message() << "a seccomp filter ends process " << raw_syscall(SYS_getpid) << " at system call "
+              << (name == nullptr ? "unknown" : name) << " (" << info->si_syscall << ")";
+    end_now(status_of_signal(SIGSYS));
+  }
   if (info->si_code != kTrapCode || self.slot == dmt::kNone) return false;
   InsideCrane::set_inside();
   const int saved = errno;
@@ -246,6 +261,11 @@ bool handle_trap(const siginfo_t* info, void* context) noexcept {
   errno = saved;
   InsideCrane::set_outside();
   return true;
+}
+
+std::pair<std::uintptr_t, std::uintptr_t> own_text() noexcept {
+  const Text text = find_object(reinterpret_cast<std::uintptr_t>(&handle_trap)).text;
+  return {text.begin, text.begin + text.size};
 }
 
 bool is_libc_or_trusted(const void* address) noexcept {

@@ -13,6 +13,8 @@
 //
 // Threads: each has its own dispatch, which the kernel forgets at clone, fork and exec.
 
+#include <utility>
+
 #include "dmt/layout.h"
 #include "runtime/preload/core/types.h"
 
@@ -27,6 +29,9 @@ void arm_net() noexcept;
 
 // What SIGSYS is when the net sent it; false: it is somebody else's.
 bool handle_trap(const siginfo_t* info, void* context) noexcept;
+
+// Where libcrane.so's own code lies: begin and end.
+std::pair<std::uintptr_t, std::uintptr_t> own_text() noexcept;
 
 // Code of libc, ld.so, the vDSO or ourselves: it may hold locks that no turn may be awaited under.
 bool is_libc_or_trusted(const void* address) noexcept;

@@ -13,9 +13,9 @@
 #include <cstring>
 
 #include "dmt/base/log.h"
+#include "dmt/base/raw.h"
 #include "dmt/base/valgrind.h"
 #include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/threads/thread.h"

@@ -3,11 +3,12 @@
 // without pthreads (rules 10 and 12).
 #include <sys/prctl.h>
 
+#include "dmt/base/raw.h"
 #include "runtime/preload/core/inside.h"
-#include "runtime/preload/core/raw.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/processes/family.h"
+#include "runtime/preload/processes/judged.h"
 #include "runtime/preload/processes/sandbox.h"
 #include "runtime/preload/trap/by_number.h"
 #include "runtime/preload/trap/system_call_trap.h"
@@ -16,6 +17,10 @@ namespace crane {
 namespace wrap {
 
 long syscall(long n, const long* a) {
+  if (sandbox::is_filtered()) {
+    const sandbox::Words words = sandbox::words(a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (sandbox::refuses(n, words)) return sandbox::let_kernel_answer(n, words);
+  }
   const SystemCall& call = system_call(n);
   long result = -ENOSYS;
   if (call.operation != nullptr) {
