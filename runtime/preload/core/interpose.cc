@@ -111,6 +111,13 @@ asm(R"(
     CRANE_RESOLVE(name, version)                                 \
     return crane::wrap::name args;                               \
   }
+#define INTERPOSE_SECOND(kind, name, function) \
+  asm(".globl " #name                          \
+      "\n"                                     \
+      ".type " #name                           \
+      ", @function\n"                          \
+      ".set " #name ", " #function "\n");      \
+  CRANE_NAME(name)
 
 #include "runtime/preload/core/interposed.def"
 

@@ -27,6 +27,7 @@ namespace crane::real {
   inline result(*name) params = nullptr;
 #define INTERPOSE_OWN(kind, name, result, params, args, version) \
   inline result(*name) params = nullptr;
+#define INTERPOSE_SECOND(kind, name, function)
 #include "runtime/preload/core/interposed.def"
 #undef INTERPOSE
 #undef INTERPOSE_VOID
@@ -36,6 +37,7 @@ namespace crane::real {
 #undef INTERPOSE_LATE
 #undef INTERPOSE_JUMP
 #undef INTERPOSE_OWN
+#undef INTERPOSE_SECOND
 
 // Without rows.
 inline int (*on_exit)(void (*)(int, void*), void*) = nullptr;

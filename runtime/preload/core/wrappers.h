@@ -21,6 +21,7 @@ namespace crane::wrap {
 #define INTERPOSE_LATE(kind, name, result, params, args, version) result name params;
 #define INTERPOSE_JUMP(kind, name, result, params, args, version)
 #define INTERPOSE_OWN(kind, name, result, params, args, version) result name params;
+#define INTERPOSE_SECOND(kind, name, function)
 #include "runtime/preload/core/interposed.def"
 #undef INTERPOSE
 #undef INTERPOSE_VOID
@@ -30,5 +31,6 @@ namespace crane::wrap {
 #undef INTERPOSE_LATE
 #undef INTERPOSE_JUMP
 #undef INTERPOSE_OWN
+#undef INTERPOSE_SECOND
 
 }  // namespace crane::wrap

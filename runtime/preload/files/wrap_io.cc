@@ -46,13 +46,12 @@ ssize_t write_vectors(Turn& turn, int fd, const struct iovec* v, int n) noexcept
 }
 
 // pread on what has no positions.
-ssize_t positioned(int fd, void* b, std::size_t n) noexcept {
-  Turn turn(Op::pread);
+ssize_t positioned(Op op, int fd, const struct iovec* v, int n) noexcept {
+  Turn turn(op);
   const std::uint32_t file = bound_file(fd);
   if (file == 0) return finish(turn, -EBADF);
   if (turn.w.files[file].kind != FileKind::kRandom) return finish(turn, -ESPIPE);
-  const struct iovec v = {b, n};
-  return finish(turn, counter::read(turn, fd, file, {&v, 1, n}));
+  return finish(turn, read_vectors(turn, fd, v, n));
 }
 
 ssize_t not_seekable(Op op) noexcept {
@@ -136,7 +135,15 @@ ssize_t readv(int fd, const struct iovec* v, int n) {
 }
 
 ssize_t pread(int fd, void* b, size_t n, off_t at) {
-  return is_plain(fd) ? real::pread(fd, b, n, at) : positioned(fd, b, n);
+  if (is_plain(fd)) return real::pread(fd, b, n, at);
+  const struct iovec v = {b, n};
+  return positioned(Op::pread, fd, &v, 1);
+}
+ssize_t preadv(int fd, const struct iovec* v, int n, off_t at) {
+  return is_plain(fd) ? real::preadv(fd, v, n, at) : positioned(Op::preadv, fd, v, n);
+}
+ssize_t preadv64(int fd, const struct iovec* v, int n, off64_t at) {
+  return wrap::preadv(fd, v, n, at);
 }
 ssize_t pread64(int fd, void* b, size_t n, off64_t at) { return wrap::pread(fd, b, n, at); }
 ssize_t __pread_chk(int fd, void* b, size_t n, off_t at, size_t) {

@@ -136,6 +136,7 @@ int gethostname(char* name, size_t n) {
   std::memcpy(name, host, size < n ? size : n);
   return size <= n ? 0 : fail(ENAMETOOLONG);
 }
+int __gethostname_chk(char* name, size_t n, size_t) { return wrap::gethostname(name, n); }
 
 // --- file systems: that there is one, and room in it  --------------------------------------------
 

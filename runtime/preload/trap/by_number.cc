@@ -48,6 +48,16 @@ long get_processor(const long* a) noexcept {
   return 0;
 }
 
+// The offset has two words, of which x86-64 uses the first.
+long read_at(const long* a) noexcept {
+  return or_error(wrap::preadv2(as<int>(a[0]), as<const struct iovec*>(a[1]), as<int>(a[2]), a[3],
+                                as<int>(a[5])));
+}
+long write_at(const long* a) noexcept {
+  return or_error(wrap::pwritev2(as<int>(a[0]), as<const struct iovec*>(a[1]), as<int>(a[2]), a[3],
+                                 as<int>(a[5])));
+}
+
 // The kernel says how much of the mask it wrote.
 long get_affinity(const long* a) noexcept {
   constexpr long kBytes = sizeof(unsigned long);

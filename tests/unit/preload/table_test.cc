@@ -30,6 +30,7 @@ const std::vector<Row>& rows() {
 #define INTERPOSE_JUMP(kind, name, result, params, args, version) {#kind, #name, version, true},
 #define INTERPOSE_OWN(kind, name, result, params, args, version) {#kind, #name, version, true},
 #define INTERPOSE_LATE(kind, name, result, params, args, version) {#kind, #name, version, false},
+#define INTERPOSE_SECOND(kind, name, function)
 #include "runtime/preload/core/interposed.def"
 #undef INTERPOSE
 #undef INTERPOSE_VOID
@@ -39,6 +40,7 @@ const std::vector<Row>& rows() {
 #undef INTERPOSE_JUMP
 #undef INTERPOSE_OWN
 #undef INTERPOSE_LATE
+#undef INTERPOSE_SECOND
   };
   return all;
 }
