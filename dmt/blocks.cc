@@ -11,8 +11,7 @@ std::uint32_t allocate_block(Layout& w) noexcept {
   if (block != 0) {
     s.free_block = w.block_next[block];
   } else {
-    // The proxies bound what is unread per connection and in all, so this is a bug or an attack on
-    // the log; the replica stops rather than lose bytes.
+    // Callers look first: the replica stops rather than lose bytes.
     if (s.blocks_used + 1 >= kBlocksMax) fence(w, "inbound buffers are exhausted");
     block = ++s.blocks_used;
   }

@@ -11,7 +11,14 @@
 
 namespace crane::dmt {
 
-// A block that nothing follows.  Never 0: the replica is fenced when all are used.
+// Whether so many bytes more fit, when no more than `most` blocks shall be in use.
+inline bool fits(const Layout& w, std::size_t bytes, std::uint32_t most = kBlocksMax - 1) noexcept {
+  const std::size_t needed = bytes / kBlockBytes + 2;  // at both ends a part of one
+  return w.scheduler.blocks_in_use.load(std::memory_order_relaxed) + needed <= most;
+}
+
+// A block that nothing follows.  Never 0: the replica is fenced when all are used, so that callers
+// ask first (fits).
 std::uint32_t allocate_block(Layout& w) noexcept;
 void free_block(Layout& w, std::uint32_t block) noexcept;
 

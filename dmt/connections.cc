@@ -9,6 +9,7 @@
 
 #include "dmt/admission.h"
 #include "dmt/base/assert.h"
+#include "dmt/base/bound.h"
 #include "dmt/blocks.h"
 #include "dmt/files.h"
 #include "dmt/loopback.h"
@@ -366,6 +367,12 @@ void admit_data(Layout& w, ConnId conn, const std::byte* data, std::size_t size)
     c.consumed += size;
     report_consumed(w, c);
     return;
+  }
+  if (!fits(w, size)) {  // a stream with a gap is worse than none
+    static constinit Bound bound{kBlocksMax - 1, "blocks of unread input",
+                                 "the server gets ECONNRESET from clients that send more"};
+    bound.say();
+    return reset_connection(w, file);
   }
   append_input(w, c, data, size);
   c.received += size;

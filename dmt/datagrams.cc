@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "dmt/base/assert.h"
+#include "dmt/base/bound.h"
 #include "dmt/blocks.h"
 #include "dmt/connections.h"
 #include "dmt/files.h"
@@ -16,6 +17,8 @@ constexpr std::uint16_t kFamilyV4 = 2, kFamilyV6 = 10;
 constexpr std::uint16_t kFirstFreePort = 32768;
 // Input of connections comes first: datagrams use no more than half of all blocks.
 constexpr std::uint32_t kAllBlocksMax = kBlocksMax / 2;
+
+constinit Bound datagrams_bound{kAllBlocksMax, "blocks of unread input", "datagrams are dropped"};
 
 bool same_host(const VirtualAddress& a, const VirtualAddress& b) noexcept {
   return a.family == b.family && std::memcmp(a.ip, b.ip, sizeof a.ip) == 0;
@@ -118,7 +121,8 @@ void put_datagram(Layout& w, std::uint32_t file, const DatagramHeader& header,
   DatagramState& d = w.files[file].datagram;
   const std::uint32_t needed = blocks_of(size);
   const std::uint32_t all = w.scheduler.blocks_in_use.load(std::memory_order_relaxed);
-  if (d.shut_read || d.blocks + needed > kDatagramBlocksMax || all + needed > kAllBlocksMax) return;
+  if (d.shut_read || d.blocks + needed > kDatagramBlocksMax) return;
+  if (all + needed > kAllBlocksMax) return datagrams_bound.say();
   std::byte* to = add_block(w, d);
   std::memcpy(to, &header, sizeof header);
   to += sizeof header;

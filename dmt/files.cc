@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "dmt/base/assert.h"
+#include "dmt/base/bound.h"
 #include "dmt/connections.h"
 #include "dmt/datagrams.h"
 #include "dmt/scheduler.h"
@@ -130,10 +131,25 @@ Readiness stream_readiness(const Layout& w, const FileRecord& f) noexcept {
 
 // --- files -----------------------------------------------------------------------------------
 
+static constinit Bound files_bound{kFilesMax - 1, "open files of all processes",
+                                   "no further one is opened (ENFILE)"};
+
+bool has_room_for_files(const Layout& w, std::uint32_t count) noexcept {
+  std::uint32_t room = kFilesMax - 1 - w.scheduler.files_used;
+  for (std::uint32_t f = w.scheduler.free_file; f != 0 && room < count; f = w.files[f].chain) {
+    ++room;
+  }
+  if (room < count) files_bound.say();
+  return room >= count;
+}
+
 std::uint32_t create_file(Layout& w, Slot me, FileKind kind) noexcept {
   SchedulerState& s = w.scheduler;
   std::uint32_t index = s.free_file;
-  if (index == 0 && s.files_used + 1 >= kFilesMax) return 0;
+  if (index == 0 && s.files_used + 1 >= kFilesMax) {
+    files_bound.say();
+    return 0;
+  }
   const std::uint32_t owner = index != 0 ? index : s.files_used + 1;
   std::uint16_t timer = kNone;
   if (kind == FileKind::kTimerFd) {

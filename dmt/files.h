@@ -35,6 +35,9 @@ inline constexpr Readiness kRdHup = 0x2000;
 // A new file with one reference; 0 when the table is full or, for a timerfd, no timer is left
 // (answer ENFILE).
 std::uint32_t create_file(Layout& w, Slot me, FileKind kind) noexcept;
+// Whether so many more can be created: for calls that cannot be undone when the table turns out to
+// be full.
+bool has_room_for_files(const Layout& w, std::uint32_t count) noexcept;
 void add_reference(Layout& w, std::uint32_t file) noexcept;
 // Drops one reference; the last one closes: connections send FIN or RST (unread input), listeners
 // refuse what was queued, stream peers see EOF, epolls and timers are taken down.

@@ -4,10 +4,18 @@
 #include <cstring>
 
 #include "dmt/base/assert.h"
+#include "dmt/base/bound.h"
 #include "dmt/restart.h"
 
 namespace crane::dmt {
 namespace {
+
+constinit Bound numbers_bound{kInodesMax, "files whose number is remembered",
+                              "the oldest are forgotten: stat numbers them anew"};
+constinit Bound held_bound{kInodesHeldMax, "files whose number is never forgotten",
+                           "those of further shared mappings and pipes may be"};
+constinit Bound paths_bound{kPathsBytes, "bytes of the paths of files",
+                            "the oldest are forgotten: a restore may not find these files"};
 
 // Numbers lie one after the other: the record of number n is n modulo kInodesMax (DMT-N1).
 InodeRecord& record_of(Layout& w, std::uint64_t number) noexcept {
@@ -48,7 +56,10 @@ InodeRecord& give_number(Layout& w, std::uint64_t device, std::uint64_t inode) n
   }
   const std::uint64_t number = w.inodes.last_number;
   InodeRecord& r = record_of(w, number);
-  if (r.number != 0) leave_bucket(w, r);
+  if (r.number != 0) {
+    numbers_bound.say();
+    leave_bucket(w, r);
+  }
   std::uint32_t& bucket = bucket_of(w, device, inode);
   r = {.inode = inode,
        .device = device,
@@ -74,7 +85,8 @@ InodeRecord& find_inode(Layout& w, std::uint64_t device, std::uint64_t inode) no
 }
 
 void hold_inode(Layout& w, InodeRecord& r) noexcept {
-  if (r.held || w.inodes.held >= kInodesHeldMax) return;
+  if (r.held) return;
+  if (w.inodes.held >= kInodesHeldMax) return held_bound.say();
   r.held = true;
   ++w.inodes.held;
 }
@@ -87,6 +99,7 @@ void remember_path(Layout& w, InodeRecord& r, std::string_view path) noexcept {
   if (const std::uint64_t left = kPathsBytes - t.paths_end % kPathsBytes; left < bytes) {
     t.paths_end += left;
   }
+  if (t.paths_end + bytes > kPathsBytes) paths_bound.say();
   std::memcpy(t.paths + t.paths_end % kPathsBytes, path.data(), bytes);
   r.path = t.paths_end;
   r.path_bytes = bytes;

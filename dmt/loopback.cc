@@ -8,6 +8,8 @@
 #include <cstring>
 
 #include "dmt/base/assert.h"
+#include "dmt/base/bound.h"
+#include "dmt/blocks.h"
 #include "dmt/connections.h"
 #include "dmt/files.h"
 #include "dmt/scheduler.h"
@@ -125,6 +127,15 @@ std::uint16_t take_free_port(Layout& w) noexcept {
 std::uint64_t loopback_limit(const Layout& w) noexcept {
   const std::uint32_t used = w.scheduler.blocks_in_use.load(std::memory_order_relaxed);
   return used < kScarceBlocks ? kReceiveWindow : kBlockBytes;
+}
+
+bool has_room_at_other_end(const Layout& w, std::size_t size) noexcept {
+  constexpr std::uint32_t kMost = kBlocksMax / 8 * 7;
+  static constinit Bound bound{kMost, "blocks of unread input",
+                               "loopback connections take no more (ENOBUFS)"};
+  const bool has_room = fits(w, size, kMost);
+  if (!has_room) bound.say();
+  return has_room;
 }
 
 void pass_to_other_end(Layout& w, std::uint32_t file, const std::byte* data,

@@ -2,6 +2,7 @@
 #include "dmt/message_notices.h"
 
 #include "dmt/base/assert.h"
+#include "dmt/base/bound.h"
 #include "dmt/processes.h"
 #include "dmt/scheduler.h"
 
@@ -10,6 +11,9 @@ namespace {
 
 // Objects named by kind and number, as those of signals (signals.cc).
 constexpr std::uint64_t kNoticeObjects = (1ull << 62) | (4ull << 32);
+
+constinit Bound notices_bound{kMessageNoticesMax, "message queues that notify somebody",
+                              "mq_notify fails (ENOMEM)"};
 
 // The record stays as it is, for the thread that waits for it, until it is used again.
 void end_registration(Layout& w, std::uint32_t notice, bool fired) noexcept {
@@ -39,6 +43,7 @@ std::uint32_t add_notice(Layout& w, const MessageNotice& like) noexcept {
     n.generation = generation;
     return i;
   }
+  notices_bound.say();
   return kNoNotice;
 }
 

@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "dmt/base/bound.h"
 #include "dmt/processes.h"
 #include "dmt/scheduler.h"
 
@@ -11,6 +12,9 @@ namespace {
 
 constexpr std::uint64_t kNotificationObjects = (1ull << 62) | (2ull << 32);
 constexpr int kSignalOfTimer[2] = {SIGVTALRM, SIGPROF};
+
+constinit Bound posix_timers_bound{kPosixTimersMax, "POSIX timers of all processes",
+                                   "timer_create fails (EAGAIN)"};
 
 // The next time of a series after `now`: whole intervals that have passed meanwhile count as
 // overruns.
@@ -114,6 +118,7 @@ std::uint32_t create_posix_timer(Layout& w, const PosixTimer& like) noexcept {
     t.timer = timer;
     return i;
   }
+  posix_timers_bound.say();
   return kNoPosixTimer;
 }
 

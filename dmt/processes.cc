@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "dmt/base/assert.h"
+#include "dmt/base/bound.h"
 #include "dmt/connections.h"
 #include "dmt/files.h"
 #include "dmt/job_control.h"
@@ -20,10 +21,14 @@ namespace {
 // Objects named by kind and process, far above the counter of new_object; those of signals too.
 constexpr std::uint64_t kChildObjects = 1ull << 62;
 
+constinit Bound processes_bound{kProcessesMax - 1, "processes, zombies included",
+                                "fork fails (EAGAIN)"};
+
 std::uint16_t allocate_process(Layout& w) noexcept {
   for (std::uint16_t i = 1; i < kProcessesMax; ++i) {
     if (w.processes[i].state == ProcessState::kFree) return i;
   }
+  processes_bound.say();
   return kNoProcess;
 }
 

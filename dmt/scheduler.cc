@@ -7,6 +7,7 @@
 
 #include "dmt/admission.h"
 #include "dmt/base/assert.h"
+#include "dmt/base/bound.h"
 #include "dmt/base/memory_fence.h"
 #include "dmt/base/raw.h"
 #include "dmt/base/valgrind.h"
@@ -221,16 +222,12 @@ void initialise_scheduler(Layout& w) noexcept {
   for (std::uint16_t i = 1; i < kSlotsMax; ++i) {
     w.slots[i].queue_next = i + 1u < kSlotsMax ? static_cast<std::uint16_t>(i + 1) : kNone;
     w.slots[i].queue_previous = kNone;
-    w.timers[i] = {TimerKind::kSlot, 0, i, 0, 0};
   }
   w.slots[0].state = SlotState::kDead;
   s.free_slots_head = 1;
   s.free_slots_tail = kSlotsMax - 1;
   s.slots_used = 1;
-  for (std::uint32_t i = kSlotsMax; i < kTimersMax; ++i) {
-    w.timers[i].owner = i + 1 < kTimersMax ? i + 1 : kNone;
-  }
-  s.free_timer = kSlotsMax;
+  initialise_timers(w);
   s.next_deadline.store(kNoDeadline);
   s.node_timer.store(kNoDeadline);
   s.told.store(kNoClock);
@@ -455,10 +452,16 @@ bool wake(Layout& w, Slot slot, WakeReason reason) noexcept {
   return true;
 }
 
+static constinit Bound slots_bound{kSlotsMax - 1, "threads of all processes",
+                                   "pthread_create and fork fail (EAGAIN)"};
+
 Slot create_slot(Layout& w, std::uint16_t process) noexcept {
   SchedulerState& s = w.scheduler;
   const std::uint16_t slot = s.free_slots_head;
-  if (slot == kNone) return kNoSlot;
+  if (slot == kNone) {
+    slots_bound.say();
+    return kNoSlot;
+  }
   SlotRecord& r = w.slots[slot];
   CRANE_ASSERT(r.state == SlotState::kFree);
   s.free_slots_head = r.queue_next;

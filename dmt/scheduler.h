@@ -140,7 +140,11 @@ void leave(Layout& w, Slot me) noexcept;
 // An agreed 64-bit name for something that `me` creates now (D2): never 0.
 std::uint64_t new_object(Layout& w, Slot me) noexcept;
 
-// Timers other than slots' deadlines: timerfd, alarm.  kNone when there are none left.
+// Timers other than slots' deadlines: timerfd, alarm.  kNone when there are none left; a process
+// always has its own one (TimerKind::kProcess, once until it is destroyed).
+inline constexpr std::uint16_t kFirstSharedTimer = kSlotsMax + kProcessesMax;
+static_assert(kFirstSharedTimer + kPosixTimersMax < kTimersMax);
+void initialise_timers(Layout& w) noexcept;
 std::uint16_t create_timer(Layout& w, TimerKind kind, std::uint32_t owner) noexcept;
 void destroy_timer(Layout& w, std::uint16_t timer) noexcept;
 void arm_timer(Layout& w, std::uint16_t timer, std::int64_t deadline_ns) noexcept;

@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "dmt/base/assert.h"
+#include "dmt/base/bound.h"
 #include "dmt/files.h"
 #include "dmt/job_control.h"
 #include "dmt/posix_timers.h"
@@ -67,6 +68,9 @@ void refresh_signal_files(Layout& w) noexcept {
 
 // --- the queue -----------------------------------------------------------------------------------
 
+constinit Bound queue_bound{kQueuedSignalsMax - 1, "pending signals of all processes",
+                            "sigqueue fails (EAGAIN), other signals merge"};
+
 // False when the table is full.
 bool enqueue(Layout& w, std::uint16_t process, std::uint16_t slot, int signo,
              const SignalInfo& info) noexcept {
@@ -77,6 +81,7 @@ bool enqueue(Layout& w, std::uint16_t process, std::uint16_t slot, int signo,
   } else if (t.used + 1u < kQueuedSignalsMax) {
     i = ++t.used;
   } else {
+    queue_bound.say();
     return false;
   }
   t.records[i] = {0, static_cast<std::uint8_t>(signo), 0, slot, process, info};

@@ -2,6 +2,7 @@
 // Deadlines in virtual time: a binary heap of timers inside the segment, ordered by (deadline,
 // order of arming), so that all replicas fire them in one order (rule 8e).
 #include "dmt/base/assert.h"
+#include "dmt/base/bound.h"
 #include "dmt/files.h"
 #include "dmt/posix_timers.h"
 #include "dmt/scheduler.h"
@@ -52,11 +53,34 @@ void publish_next(Layout& w) noexcept {
   s.next_deadline.store(next, std::memory_order_relaxed);
 }
 
+constinit Bound timers_bound{kTimersMax - kFirstSharedTimer, "timers of all processes",
+                             "timerfd_create (ENFILE) and timer_create (EAGAIN) fail"};
+
+// Its own: alarm() has no error number.
+std::uint16_t create_timer_of_process(Layout& w, std::uint32_t process) noexcept {
+  const auto timer = static_cast<std::uint16_t>(kSlotsMax + process);
+  CRANE_ASSERT(process < kProcessesMax && w.timers[timer].kind != TimerKind::kProcess);
+  w.timers[timer] = {TimerKind::kProcess, 0, process, 0, 0};
+  return timer;
+}
+
 }  // namespace
 
+void initialise_timers(Layout& w) noexcept {
+  for (std::uint16_t i = 1; i < kSlotsMax; ++i) w.timers[i] = {TimerKind::kSlot, 0, i, 0, 0};
+  for (std::uint32_t i = kFirstSharedTimer; i < kTimersMax; ++i) {
+    w.timers[i].owner = i + 1 < kTimersMax ? i + 1 : kNone;
+  }
+  w.scheduler.free_timer = kFirstSharedTimer;
+}
+
 std::uint16_t create_timer(Layout& w, TimerKind kind, std::uint32_t owner) noexcept {
+  if (kind == TimerKind::kProcess) return create_timer_of_process(w, owner);
   const std::uint16_t timer = w.scheduler.free_timer;
-  if (timer == kNone) return kNone;
+  if (timer == kNone) {
+    timers_bound.say();
+    return kNone;
+  }
   TimerRecord& t = w.timers[timer];
   w.scheduler.free_timer = static_cast<std::uint16_t>(t.owner);
   t = {kind, 0, owner, 0, 0};
@@ -67,6 +91,7 @@ void destroy_timer(Layout& w, std::uint16_t timer) noexcept {
   CRANE_ASSERT(timer >= kSlotsMax && timer < kTimersMax);
   disarm_timer(w, timer);
   w.timers[timer].kind = TimerKind::kFree;
+  if (timer < kFirstSharedTimer) return;
   w.timers[timer].owner = w.scheduler.free_timer;
   w.scheduler.free_timer = timer;
 }

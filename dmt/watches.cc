@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "dmt/base/assert.h"
+#include "dmt/base/bound.h"
 #include "dmt/files.h"
 #include "dmt/scheduler.h"
 
@@ -14,13 +15,19 @@ constexpr std::uint32_t kEpollOneshot = 1u << 30;
 constexpr std::uint32_t kEpollEdge = 1u << 31;
 constexpr Readiness kAlways = kErr | kHup;
 
+constinit Bound watches_bound{kWatchesMax - 1, "descriptors polled by all processes",
+                              "epoll_ctl (ENOSPC) and poll (ENOMEM) fail"};
+
 std::uint32_t allocate_watch(Layout& w) noexcept {
   SchedulerState& s = w.scheduler;
   std::uint32_t index = s.free_watch;
   if (index != 0) {
     s.free_watch = w.watches[index].owner_next;
   } else {
-    if (s.watches_used + 1 >= kWatchesMax) return 0;
+    if (s.watches_used + 1 >= kWatchesMax) {
+      watches_bound.say();
+      return 0;
+    }
     index = ++s.watches_used;
   }
   std::memset(static_cast<void*>(&w.watches[index]), 0, sizeof(WatchRecord));

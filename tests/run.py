@@ -27,6 +27,7 @@ Interposition programs: comment lines of the program steer the run:
   // args: <arguments>
   // exit: <status>                  default: 0
   // native: no                      it only makes sense under Crane
+  // says: <regular expression>      small ones: lines of the log, one at least and not many
 It runs twice under Crane: status and standard output must be equal both times, equal to
 <name>.expect if there is one, else (when `// native:` does not say no) to the native run's.
 The small ones run natively, then four times under Crane: serial and parallel mode (the latter not
@@ -56,6 +57,7 @@ TAIL_LINES = 60
 TELLING, TELLING_LINES = re.compile(r"^FAIL |\[(error|critical)\]"), 12
 BUILD_SECONDS = 1800
 E2E_SECONDS = 900   # of one scenario; most take 5 to 60, linear builds a program
+SAID_MOST = 20  # lines of the log about one thing
 NATIVE_ATTEMPTS = 3
 BESIDE = 2          # programs of no timing that run at the same time
 FILLERS_WAIT = 4    # how much longer a filler may take, as it may wait for a processor
@@ -387,7 +389,7 @@ class Runner:
         """None, or (name, command, what is wrong)."""
         name, program = f"interpose/{folder}/{source.stem}", self.out / "interpose" / folder
         program, solo = program / source.stem, self.out / "crane-solo"
-        say = dict(re.findall(r"^// (exit|native|parallel): *(.*)$", source.read_text(), re.M))
+        say = dict(re.findall(r"^// (exit|native|parallel|says): *(.*)$", source.read_text(), re.M))
         if not program.exists() or not solo.exists():
             return name, ["make", f"OUT={self.out}", "all"], "not built\n"
         wanted, text = int(say.get("exit", "0")), None
@@ -408,6 +410,9 @@ class Runner:
                 status, got, errors = self.standard_output(command)
                 text = got if text is None else text
                 hashes += re.findall(r"^schedule .*$", errors, re.M)
+                said = len(re.findall(f"^crane: .*{say.get('says', '')}", errors, re.M))
+                if "says" in say and not 1 <= said <= SAID_MOST:
+                    return f"{name}: the log says it {said} times", command, errors
                 if status != wanted or got != text:
                     return (f"{name} ({describe(status)}, wanted {wanted})", command,
                             f"--- standard output\n{got}--- wanted\n{text}"

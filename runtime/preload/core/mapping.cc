@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "dmt/admission.h"
+#include "dmt/base/bound.h"
 #include "dmt/base/raw.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/threads/thread.h"
@@ -66,7 +67,11 @@ const Mapping* find(std::uintptr_t address) noexcept {
 
 bool has_room_for_mappings() noexcept {
   constexpr std::size_t kReserve = 64;  // threads that looked at the same time
-  return taken.load(std::memory_order_relaxed) + kReserve <= kMappingsMax;
+  static constinit Bound bound{kMappingsMax - kReserve, "shared mappings of one process",
+                               "further ones fail (ENOMEM)"};
+  const bool has_room = taken.load(std::memory_order_relaxed) + kReserve <= kMappingsMax;
+  if (!has_room) bound.say();
+  return has_room;
 }
 
 void add_mapping(const void* address, std::size_t size, std::uint64_t identity,

@@ -2,6 +2,7 @@
 #include "runtime/preload/files/fd.h"
 
 #include "dmt/base/assert.h"
+#include "dmt/base/bound.h"
 #include "dmt/processes.h"
 #include "runtime/preload/core/init.h"
 #include "runtime/preload/files/flushing.h"
@@ -9,6 +10,9 @@
 
 namespace crane {
 namespace {
+
+constinit Bound descriptors_bound{dmt::kFdsMax, "descriptors of one process",
+                                  "no further one is opened (EMFILE)"};
 
 bool in_range(long fd) noexcept { return fd >= 0 && fd < static_cast<long>(dmt::kFdsMax); }
 
@@ -49,15 +53,31 @@ int await_change(Turn& turn, int fd, std::uint32_t file, const WaitPolicy& polic
   return await_object(turn, fd, file, turn.w.files[file].object, policy);
 }
 
+int check_range(long fd) noexcept {
+  if (in_range(fd)) return 0;
+  descriptors_bound.say();
+  raw_syscall(SYS_close, fd);
+  return -EMFILE;
+}
+
+int bind_two(Turn& turn, const int made[2], const std::uint32_t files[2], int fds[2]) noexcept {
+  for (int i = 0; i < 2; ++i) fds[i] = bind_new(turn, made[i], files[i]);
+  if (fds[0] >= 0 && fds[1] >= 0) return 0;
+  const int error = fds[0] < 0 ? fds[0] : fds[1];
+  for (int i = 0; i < 2; ++i) {
+    if (fds[i] >= 0) close_descriptor(turn, fds[i]);
+  }
+  return error;
+}
+
 int bind_new(Turn& turn, long fd, std::uint32_t file) noexcept {
   if (fd < 0) {
     dmt::drop_reference(turn.w, file);
     return static_cast<int>(fd);
   }
-  if (!in_range(fd)) {
-    raw_syscall(SYS_close, fd);
+  if (const int error = check_range(fd); error < 0) {
     dmt::drop_reference(turn.w, file);
-    return -EMFILE;
+    return error;
   }
   forget_writable(static_cast<int>(fd));
   dmt::bind_descriptor(turn.w, self.process, static_cast<int>(fd), file);

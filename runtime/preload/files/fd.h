@@ -82,6 +82,10 @@ int await_object(Turn& turn, int fd, std::uint32_t file, std::uint64_t object,
 // A new descriptor `fd` (or a negative error) refers to `file`, whose reference it takes; undone
 // when the number is out of our range.  Returns the descriptor or a negative error.
 int bind_new(Turn& turn, long fd, std::uint32_t file) noexcept;
+// Both of a pair, or none: 0 and the numbers in `fds`, or a negative error.
+int bind_two(Turn& turn, const int made[2], const std::uint32_t files[2], int fds[2]) noexcept;
+// -EMFILE, the descriptor closed, when its number is out of our range; else 0.
+int check_range(long fd) noexcept;
 // A new descriptor is plain.  Returns it.
 int bind_plain(Turn& turn, long fd) noexcept;
 // What close does: waiters learn of it, the kernel's descriptor and the reference go.

@@ -31,6 +31,12 @@ void* no_room(Turn& turn) noexcept {
 
 void* mmap(void* a, size_t n, int protection, int flags, int fd, off_t at) {
   if (!is_shared(flags)) {
+    // What is left on both sides may be one more.
+    const bool cuts = (flags & MAP_FIXED) != 0 && cuts_mapping(a, n);
+    if (cuts && !has_room_for_mappings()) {
+      errno = ENOMEM;
+      return MAP_FAILED;
+    }
     void* made = real::mmap(a, n, protection, flags, fd, at);
     if ((flags & MAP_FIXED) != 0 && made != MAP_FAILED && touches_mapping(made, n)) {
       remove_mapping(made, n);
@@ -63,7 +69,7 @@ int munmap(void* a, size_t n) {
   // Before the memory is gone: another thread may get the addresses at once.
   if (touches_mapping(a, n)) {
     // What is left on both sides may be one more.
-    if (!has_room_for_mappings() && cuts_mapping(a, n)) return fail(ENOMEM);
+    if (cuts_mapping(a, n) && !has_room_for_mappings()) return fail(ENOMEM);
     remove_mapping(a, n);
   }
   return real::munmap(a, n);

@@ -4,6 +4,7 @@
 // (mq_notify) is in the segment (dmt/message_notices.h): the kernel would signal at no turn.
 #include <cstring>
 
+#include "dmt/base/bound.h"
 #include "dmt/base/raw.h"
 #include "dmt/message_notices.h"
 #include "runtime/preload/core/blocking.h"
@@ -75,7 +76,12 @@ int start_waiting(const struct sigevent& e, std::uint32_t notice,
   for (Waiting& w : waiting) {
     if (!w.used && place == nullptr) place = &w;
   }
-  if (place == nullptr) return ENOMEM;
+  if (place == nullptr) {
+    static constinit Bound bound{dmt::kMessageNoticesMax, "threads that wait for a notice",
+                                 "mq_notify fails (ENOMEM)"};
+    bound.say();
+    return ENOMEM;
+  }
   *place = {true, notice, generation, e.sigev_notify_function, e.sigev_value};
   pthread_attr_t attributes;
   if (e.sigev_notify_attributes != nullptr) {

@@ -25,19 +25,17 @@ int make_pipe(Turn& turn, int* fds, int flags) noexcept {
   if (result < 0) return static_cast<int>(result);
   const int made[2] = {fds[0], fds[1]};
   raw_syscall(SYS_fcntl, made[0], F_SETPIPE_SZ, stream::kPipeKernelBytes);
-  const std::uint32_t from = dmt::create_file(turn.w, own_slot(), FileKind::kPipeRead);
-  const std::uint32_t to = dmt::create_file(turn.w, own_slot(), FileKind::kPipeWrite);
-  if (from == 0 || to == 0) {
+  if (!dmt::has_room_for_files(turn.w, 2)) {
     for (const int fd : made) raw_syscall(SYS_close, fd);
-    if (from != 0) dmt::drop_reference(turn.w, from);
     return -ENFILE;
   }
+  const std::uint32_t from = dmt::create_file(turn.w, own_slot(), FileKind::kPipeRead);
+  const std::uint32_t to = dmt::create_file(turn.w, own_slot(), FileKind::kPipeWrite);
   const bool nonblocking = (flags & O_NONBLOCK) != 0;
   turn.w.files[from].nonblocking = turn.w.files[to].nonblocking = nonblocking;
   stream::connect_ends(turn.w, from, to, stream::kPipeCapacity);
-  fds[0] = bind_new(turn, made[0], from);
-  fds[1] = bind_new(turn, made[1], to);
-  return fds[0] < 0 ? fds[0] : fds[1] < 0 ? fds[1] : 0;
+  const std::uint32_t files[2] = {from, to};
+  return bind_two(turn, made, files, fds);
 }
 
 // `fd` is the kernel's of the same sort: never used, it only has the number.
@@ -140,14 +138,7 @@ int timerfd_create(clockid_t c, int flags) {
   const int fd = bind_counter(turn, raw_syscall(SYS_timerfd_create, CLOCK_MONOTONIC, flags),
                               FileKind::kTimerFd, (flags & TFD_NONBLOCK) != 0);
   if (fd < 0) return finish_int(turn, fd);
-  FileRecord& f = *bound_record(fd);
-  if (f.counter.timer == dmt::kNone) {
-    // Without a timer there is nothing to take down at close.
-    f.kind = FileKind::kEventFd;
-    close_descriptor(turn, fd);
-    return finish_int(turn, -ENOMEM);
-  }
-  f.counter.signal_mask = static_cast<std::uint64_t>(c);
+  bound_record(fd)->counter.signal_mask = static_cast<std::uint64_t>(c);
   return finish_int(turn, fd);
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "dmt/base/assert.h"
+#include "dmt/base/bound.h"
 #include "dmt/base/log.h"
 #include "dmt/base/raw.h"
 #include "runtime/preload/core/blocking.h"
@@ -54,12 +55,15 @@ bool first_waits(int id, const struct sembuf* ops, std::size_t n) noexcept {
 
 // --- SEM_UNDO ------------------------------------------------------------------------------------
 
+bool is_undo_of(const dmt::SemaphoreUndo& u, int id, const struct sembuf& op) noexcept {
+  return u.change != 0 && u.process == self.process && u.id == id && u.number == op.sem_num;
+}
+
 void note_undo(dmt::Layout& w, int id, const struct sembuf& done) noexcept {
   if ((done.sem_flg & SEM_UNDO) == 0 || done.sem_op == 0) return;
   dmt::SemaphoreUndo* place = nullptr;
   for (dmt::SemaphoreUndo& u : w.semaphore_undos) {
-    const bool same =
-        u.change != 0 && u.process == self.process && u.id == id && u.number == done.sem_num;
+    const bool same = is_undo_of(u, id, done);
     if (same || (u.change == 0 && place == nullptr)) place = &u;
     if (same) break;
   }
@@ -68,13 +72,21 @@ void note_undo(dmt::Layout& w, int id, const struct sembuf& done) noexcept {
   *place = {id, before - done.sem_op, done.sem_num, self.process};
 }
 
-// Whether the table has room for what these may add.
-bool can_undo(const dmt::Layout& w, const struct sembuf* ops, std::size_t n) noexcept {
-  std::size_t wanted = 0;
-  for (std::size_t i = 0; i < n; ++i) wanted += (ops[i].sem_flg & SEM_UNDO) != 0 ? 1 : 0;
+// Whether the table has room for what these may add.  What is there already, as when a semaphore is
+// given back, needs none: else a full table would stay full.
+bool can_undo(const dmt::Layout& w, int id, const struct sembuf* ops, std::size_t n) noexcept {
+  static constinit Bound bound{dmt::kSemaphoreUndosMax, "semaphores to undo, of all processes",
+                               "semop with SEM_UNDO fails (ENOSPC)"};
+  const auto adds = [&](const struct sembuf& op) {
+    return (op.sem_flg & SEM_UNDO) != 0 && op.sem_op != 0 &&
+           std::none_of(std::begin(w.semaphore_undos), std::end(w.semaphore_undos),
+                        [&](const dmt::SemaphoreUndo& u) { return is_undo_of(u, id, op); });
+  };
+  const auto wanted = std::count_if(ops, ops + n, adds);
   if (wanted == 0) return true;
-  std::size_t free = 0;
-  for (const dmt::SemaphoreUndo& u : w.semaphore_undos) free += u.change == 0 ? 1 : 0;
+  const auto free = std::count_if(std::begin(w.semaphore_undos), std::end(w.semaphore_undos),
+                                  [](const dmt::SemaphoreUndo& u) { return u.change == 0; });
+  if (wanted > free) bound.say();
   return wanted <= free;
 }
 
@@ -107,13 +119,16 @@ long operate(Op op, int id, const struct sembuf* ops, std::size_t n,
   }
   const Scratch<struct sembuf> now(n);
   std::memcpy(now.data(), ops, n * sizeof *ops);
-  if (!can_undo(turn.w, ops, n)) return finish(turn, -ENOSPC, object, false);
   bool changes = false;
   for (std::size_t i = 0; i < n; ++i) {
     now[i].sem_flg = IPC_NOWAIT;
     changes = changes || ops[i].sem_op != 0;
   }
-  const auto attempt = [&] { return raw_syscall(SYS_semtimedop, id, now.data(), n, nullptr); };
+  // Each time: while this thread waits, others fill the table.
+  const auto attempt = [&] {
+    if (!can_undo(turn.w, id, ops, n)) return -long{ENOSPC};
+    return raw_syscall(SYS_semtimedop, id, now.data(), n, nullptr);
+  };
   long result = attempt();
   if (result == -EAGAIN && first_waits(id, ops, n)) {
     result = until_done(turn, object, {EAGAIN, EAGAIN, deadline}, attempt);

@@ -16,7 +16,7 @@
 #include <cerrno>
 
 #include "dmt/admission.h"
-#include "dmt/base/log.h"
+#include "dmt/base/bound.h"
 #include "dmt/base/raw.h"
 #include "dmt/processes.h"
 #include "runtime/preload/core/init.h"
@@ -39,7 +39,6 @@ bool registered = false;
 
 thread_local constinit dmt::Child new_child{dmt::kNoProcess, dmt::kNoSlot};
 thread_local constinit std::uint32_t new_generation = 0;
-thread_local constinit bool refused_by_kernel = false;
 thread_local constinit bool spawns_child = false;
 
 // Our handlers may be called from the application's fork() or from inside libc.
@@ -70,14 +69,12 @@ void undo_child(dmt::Layout& w, int error) noexcept {
   }
   dmt::abandon_process(w, new_child.process);
   new_child = {dmt::kNoProcess, dmt::kNoSlot};
-  refused_by_kernel = true;
 }
 
 void in_parent() noexcept {
   if (self.slot == dmt::kNone) return;
   WithinCrane within;
   dmt::Layout& w = *world;
-  refused_by_kernel = false;
   if (errno != 0 && new_child.process != dmt::kNoProcess) undo_child(w, errno);
   self.clock_ns = w.scheduler.now_ns;
   dmt::put_turn(w, own_slot(), static_cast<dmt::Operation>(Op::fork), new_child.process, false);
@@ -112,9 +109,6 @@ void in_child() noexcept {
 int finish_fork(pid_t pid) noexcept {
   if (new_child.process == dmt::kNoProcess) {
     if (pid > 0) raw_syscall(SYS_wait4, pid, nullptr, 0, nullptr);
-    if (refused_by_kernel) return EAGAIN;
-    Message() << "more than " << dmt::kProcessesMax << " processes or " << dmt::kSlotsMax
-              << " threads: fork fails";
     return EAGAIN;
   }
   Turn turn(Op::kForkDone);
@@ -238,7 +232,9 @@ int vfork() { return fork_by(real::fork, true); }
 int _Fork() { return fork_by(real::_Fork, false); }
 
 int clone(int (*)(void*), void*, int, void*) {
-  Message() << "clone() is not supported: use fork() or pthread_create()";
+  static constinit Bound none{0, "calls of clone() are supported",
+                              "they fail (ENOSYS): use fork() or pthread_create()"};
+  none.say();
   errno = ENOSYS;
   return -1;
 }

@@ -4,7 +4,7 @@
 #include <climits>
 #include <cstring>
 
-#include "dmt/base/log.h"
+#include "dmt/base/bound.h"
 #include "dmt/base/raw.h"
 #include "dmt/processes.h"
 #include "runtime/preload/core/blocking.h"
@@ -335,6 +335,8 @@ Opened* claim_opened() noexcept {
   for (Opened& o : opened) {
     if (!__atomic_exchange_n(&o.used, true, __ATOMIC_ACQ_REL)) return &o;
   }
+  static constinit Bound bound{kOpenedMax, "streams of popen", "popen fails (EMFILE)"};
+  bound.say();
   return nullptr;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "dmt/base/bound.h"
 #include "dmt/base/log.h"
 #include "dmt/connections.h"
 #include "runtime/preload/sockets/addresses.h"
@@ -270,7 +271,12 @@ int change_membership(dmt::DatagramState& d, int level, int option, const void* 
   }
   if (at != end) return -EADDRINUSE;
   at = std::find(d.groups, end, 0u);
-  if (at == end) return -ENOBUFS;
+  if (at == end) {
+    static constinit Bound bound{dmt::kGroupsMax, "multicast groups of one socket",
+                                 "it joins no further one (ENOBUFS)"};
+    bound.say();
+    return -ENOBUFS;
+  }
   *at = name;
   return 0;
 }

@@ -108,6 +108,7 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& m, int
   const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, flags, vsock::send_timeout(file));
   const bool is_unix = turn.w.files[file].port == AF_UNIX;
   for (;;) {
+    if (is_unix && !stream::has_room_for_rights(turn.w, m)) return -ETOOMANYREFS;
     const long result = raw_syscall(SYS_sendmsg, fd, &m, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
     const std::uint32_t target = is_unix ? target_of(turn.w, fd, m) : 0;
     if (result != -EAGAIN) {
@@ -117,8 +118,8 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& m, int
       if (!is_unix) set_readable(turn.w, file, is_readable(fd), true);
       if (target == 0) return result;
       set_readable(turn.w, target, true, true);
-      const int error = stream::note_sent_rights(turn, target, m);
-      return error < 0 ? error : result;
+      stream::note_sent_rights(turn, target, m);
+      return result;
     }
     const int error = wait(turn, fd, file, target != 0 ? target : file, policy);
     if (error < 0) return error;

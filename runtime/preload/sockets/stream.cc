@@ -157,8 +157,21 @@ bool carries_rights(const struct msghdr& message) noexcept {
 
 // --- rights ------------------------------------------------------------------------------------
 
+bool has_room_for_rights(const dmt::Layout& w, const struct msghdr& message) noexcept {
+  constexpr std::size_t kMost = 253 * 2;  // the kernel refuses more than SCM_MAX_FD of them
+  if (w.scheduler.files_used + kMost < dmt::kFilesMax) return true;
+  auto& m = const_cast<struct msghdr&>(message);
+  std::size_t count = 0;
+  for (struct cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    count += (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  }
+  return count == 0 || count > kMost ||
+         dmt::has_room_for_files(w, static_cast<std::uint32_t>(count));
+}
+
 // The message's descriptors are on their way to the other end.
-int note_sent_rights(Turn& turn, std::uint32_t to, const struct msghdr& message) noexcept {
+void note_sent_rights(Turn& turn, std::uint32_t to, const struct msghdr& message) noexcept {
   auto& m = const_cast<struct msghdr&>(message);
   for (struct cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
@@ -170,12 +183,9 @@ int note_sent_rights(Turn& turn, std::uint32_t to, const struct msghdr& message)
       // The place of the message's first byte among all that were ever sent to that end.
       const bool streams = turn.w.files[to].kind == FileKind::kUnixStream;
       const std::uint64_t place = streams ? s.taken + s.bytes : 0;
-      if (!dmt::send_right(turn.w, own_slot(), to, bound_file(fd), i + 1 == count, place)) {
-        return -ETOOMANYREFS;
-      }
+      (void)dmt::send_right(turn.w, own_slot(), to, bound_file(fd), i + 1 == count, place);
     }
   }
-  return 0;
 }
 
 // Binds the descriptors that the kernel has just installed.
@@ -343,10 +353,12 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& messag
                      part.msg_iovlen = count;
                      // What goes along goes with the first bytes.
                      if (!first) part.msg_controllen = 0;
+                     if (first && rights && !has_room_for_rights(turn.w, message)) {
+                       return -long{ETOOMANYREFS};
+                     }
                      const long result = raw_syscall(SYS_sendmsg, fd, &part, kernel_flags);
                      if (result >= 0 && first && rights) {
-                       const int error = note_sent_rights(turn, state(turn.w, file).peer, message);
-                       if (error < 0) return static_cast<long>(error);
+                       note_sent_rights(turn, state(turn.w, file).peer, message);
                      }
                      if (result >= 0) first = false;
                      return result;

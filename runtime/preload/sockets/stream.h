@@ -36,8 +36,10 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, struct msghdr& message, 
 ssize_t send(Turn& turn, int fd, std::uint32_t file, const struct msghdr& message,
              int flags) noexcept;
 
+// To be asked before the kernel sends the message: afterwards it cannot be refused any more.
+bool has_room_for_rights(const dmt::Layout& w, const struct msghdr& message) noexcept;
 // Descriptors that go along with a message which was sent to the socket `to`, or came from `file`.
-int note_sent_rights(Turn& turn, std::uint32_t to, const struct msghdr& message) noexcept;
+void note_sent_rights(Turn& turn, std::uint32_t to, const struct msghdr& message) noexcept;
 void bind_peeked_rights(Turn& turn, std::uint32_t file, struct msghdr& message) noexcept;
 // What was sent along with bytes before `place` and was not taken with them is gone.
 void drop_rights_before(dmt::Layout& w, std::uint32_t file, std::uint64_t place) noexcept;

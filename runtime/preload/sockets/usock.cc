@@ -137,19 +137,18 @@ int pair(Turn& turn, int type, int protocol, int* fds) noexcept {
   const long result = raw_syscall(SYS_socketpair, AF_UNIX, type, protocol, fds);
   if (result < 0) return static_cast<int>(result);
   const int made[2] = {fds[0], fds[1]};
+  if (!dmt::has_room_for_files(turn.w, 2)) {
+    for (const int fd : made) raw_syscall(SYS_close, fd);
+    return -ENFILE;
+  }
   std::uint32_t files[2];
   for (std::uint32_t& file : files) {
     file = dmt::create_file(turn.w, own_slot(), FileKind::kUnixStream);
-    if (file == 0) return -ENFILE;
     turn.w.files[file].port = static_cast<std::uint16_t>(type & ~kTypeFlags);
     turn.w.files[file].nonblocking = (type & SOCK_NONBLOCK) != 0;
   }
   stream::connect_ends(turn.w, files[0], files[1], stream::kUnixCapacity);
-  for (int i = 0; i < 2; ++i) {
-    fds[i] = bind_new(turn, made[i], files[i]);
-    if (fds[i] < 0) return fds[i];
-  }
-  return 0;
+  return bind_two(turn, made, files, fds);
 }
 
 int bind(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept {
@@ -189,10 +188,11 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
     if (error < 0) return error;
   }
   if (turn.w.files[listener].port != f.port) return -EPROTOTYPE;
+  // The kernel's cannot be taken back: its listener would have one more than ours.
+  if (!dmt::has_room_for_files(turn.w, 1)) return -ENFILE;
   const long result = kernel_connect(fd, a, n);
   if (result < 0) return static_cast<int>(result);
   const std::uint32_t served = dmt::create_file(turn.w, own_slot(), FileKind::kUnixStream);
-  if (served == 0) return -ENFILE;
   f.kind = FileKind::kUnixStream;
   turn.w.files[served].port = f.port;
   stream::connect_ends(turn.w, file, served, stream::kUnixCapacity);

@@ -210,6 +210,7 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
   const long number =
       raw_syscall(SYS_fcntl, fd, (flags & SOCK_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
   if (number < 0) return static_cast<int>(number);
+  if (const int error = check_range(number); error < 0) return error;  // it stays in the queue
   const std::uint32_t accepted = dmt::accept_connection(turn.w, file);
   FileRecord& c = turn.w.files[accepted];
   c.nonblocking = (flags & SOCK_NONBLOCK) != 0;
@@ -305,6 +306,9 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, int
     }
     const std::uint64_t space = dmt::send_space(turn.w, file);
     const std::size_t n = std::min<std::uint64_t>(buffers.total - done, space);
+    if (n > 0 && c.loopback && !dmt::has_room_at_other_end(turn.w, n)) {
+      return done > 0 ? static_cast<ssize_t>(done) : -ENOBUFS;
+    }
     if (n > 0) done += put(turn.w, file, cursor, buffers, n);
     if (done == buffers.total) return static_cast<ssize_t>(done);
     const int error = await_change(turn, fd, file, policy);

@@ -61,7 +61,7 @@ int connect_to_own(Turn& turn, int fd, std::uint32_t file, const VirtualAddress&
   VirtualAddress local;
   error = source_of(turn.w, file, to, local);
   if (error < 0) return error;
-  if (!dmt::connect_loopback(turn.w, own_slot(), file, listener, local, to)) return -ENFILE;
+  if (!dmt::connect_loopback(turn.w, own_slot(), file, listener, local, to)) return -ENOBUFS;
   if (f.port == AF_INET6) {
     addresses::map_to_ipv6(f.connection.peer);
     addresses::map_to_ipv6(f.connection.local);

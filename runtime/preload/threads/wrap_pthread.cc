@@ -9,8 +9,8 @@
 //    follows the virtual one and only waits for the kernel.
 #include <sched.h>
 
+#include "dmt/base/bound.h"
 #include "dmt/base/futex.h"
-#include "dmt/base/log.h"
 #include "dmt/base/raw.h"
 #include "dmt/base/valgrind.h"
 #include "dmt/hand_off.h"
@@ -41,6 +41,9 @@ struct Start {
 };
 constexpr std::size_t kStartsMax = 64;
 constinit Start starts[kStartsMax] = {};
+
+constinit Bound threads_bound{kThreadsMax, "threads of one process, those to be joined included",
+                              "pthread_create fails (EAGAIN)"};
 
 Start& claim_start() noexcept {
   for (;;) {
@@ -86,6 +89,12 @@ void* run_thread(void* given) noexcept {
 // none of the server's operations.
 constinit thread_local bool creates_in_valgrind = false;
 
+bool is_detached(const pthread_attr_t& attributes) noexcept {
+  int state = PTHREAD_CREATE_JOINABLE;
+  real::pthread_attr_getdetachstate(&attributes, &state);
+  return state == PTHREAD_CREATE_DETACHED;
+}
+
 int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x,
            bool is_c11) noexcept {
   Scheduling scheduling{};
@@ -106,9 +115,7 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
   start.routine = f;
   start.argument = x;
   start.is_c11 = is_c11;
-  int state = PTHREAD_CREATE_JOINABLE;
-  if (a != nullptr) real::pthread_attr_getdetachstate(a, &state);
-  const bool detached = state == PTHREAD_CREATE_DETACHED;
+  const bool detached = a != nullptr && is_detached(*a);
   pthread_t handle{};
   int error;
   {
@@ -124,7 +131,9 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
   }
   Turn turn(op);
   // Threads that ended and were not joined have no slot any more, but an entry.
-  const Slot slot = has_room_for_thread() ? dmt::create_slot(turn.w, self.process) : dmt::kNoSlot;
+  const bool has_room = has_room_for_thread();
+  if (!has_room) threads_bound.say();
+  const Slot slot = has_room ? dmt::create_slot(turn.w, self.process) : dmt::kNoSlot;
   ThreadEntry* entry = slot == dmt::kNoSlot ? nullptr : add_thread(handle, value(slot), detached);
   start.slot = value(slot);
   start.process = self.process;
@@ -143,7 +152,6 @@ int create(Op op, pthread_t* p, const pthread_attr_t* a, StartRoutine f, void* x
   if (slot != dmt::kNoSlot) return 0;
   if (!detached) real::pthread_join(handle, nullptr);
   signal_stack::unmap(stacks);
-  { Message() << "more than " << dmt::kSlotsMax << " threads: pthread_create fails"; }
   return EAGAIN;
 }
 

@@ -118,7 +118,7 @@ TEST_CASE("a full table is an answer, not a crash", "[files]") {
 TEST_CASE("timerfds end with the timers, and leave no file behind", "[files][time]") {
   Files s;
   std::vector<std::uint32_t> files;
-  for (std::uint32_t i = kSlotsMax; i < kTimersMax; ++i) {
+  for (std::uint32_t i = kFirstSharedTimer; i < kTimersMax; ++i) {
     files.push_back(s.create(FileKind::kTimerFd));
   }
   const std::uint32_t used = s.w.scheduler.files_used;
