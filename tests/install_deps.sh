@@ -22,12 +22,15 @@ MATRIX="nginx-light php8.2-cgi php8.2-fpm civetweb gerbera slapd ldap-utils clam
 TOOLS="openssh-client openssh-server xfsprogs"
 # Servers that have no profile (tests/e2e/unprepared.py), and their clients.
 UNPREPARED="vsftpd dovecot-imapd dnsmasq-base bind9-dnsutils curl"
+# More of them (tests/e2e/ecosystems.py); javac compiles the Java server.
+ECOSYSTEMS="gunicorn nodejs openjdk-17-jdk-headless mosquitto mosquitto-clients varnish"
 # For Porcupine, which judges histories of clients (tests/linear).
 JUDGE="golang-go"
 
 case "${1:-all}" in
   demo) wanted="$PROGRAMS $DEMO" ;;
-  all) wanted="$PROGRAMS $DEMO $TESTS $SERVERS $MATRIX $TOOLS $UNPREPARED $JUDGE $MACHINE" ;;
+  all) wanted="$PROGRAMS $DEMO $TESTS $SERVERS $MATRIX $TOOLS $UNPREPARED $ECOSYSTEMS $JUDGE
+    $MACHINE" ;;
   *) echo "usage: $0 [demo]" >&2; exit 2 ;;
 esac
 
@@ -81,7 +84,7 @@ if command -v systemctl >/dev/null 2>&1 && [ -d /run/systemd/system ]; then
   for pair in apache2=apache2 redis-server=redis-server memcached=memcached lxc=lxc-net \
     nginx-light=nginx php8.2-fpm=php8.2-fpm civetweb=civetweb gerbera=gerbera slapd=slapd \
     clamav-daemon=clamav-daemon clamav-daemon=clamav-freshclam mariadb-server=mariadb \
-    vsftpd=vsftpd dovecot-imapd=dovecot \
+    vsftpd=vsftpd dovecot-imapd=dovecot mosquitto=mosquitto varnish=varnish varnish=varnishncsa \
     postgresql-15=postgresql; do
     case " $missing " in
       *" ${pair%=*} "*) systemctl disable --now "${pair#*=}" || true ;;

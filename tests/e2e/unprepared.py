@@ -4,13 +4,11 @@
 namespaces that it does not get, a directory below /run), dovecot (named pipes for both sides,
 sockets reached from another root), dnsmasq (control messages). Eight clients, a kill of the
 leader's node, eight more."""
-import concurrent.futures
 import os
 import shutil
-import signal
-import subprocess
 
 import _harness as h
+from _unprepared import check_all, run
 
 VSFTPD = """listen=YES
 listen_port={port}
@@ -58,12 +56,6 @@ user=root
 address=/example.test/192.0.2.7
 txt-record=words.example.test,some words
 """
-
-
-def run(*words, **options):
-    return subprocess.run([str(w) for w in words], stdin=subprocess.DEVNULL, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace",
-                          timeout=60, **options)
 
 
 class Vsftpd:
@@ -124,37 +116,8 @@ class Dnsmasq:
             f"{number}: {address.stdout[-300:]} {words.stdout[-300:]}"
 
 
-def serve(server, numbers):
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        return [text for good, text in pool.map(server.client, numbers) if not good]
-
-
-def check(scenario, server):
-    with h.Group(scenario, server.command, port=server.port, record=True) as group:
-        bad = serve(server, range(8))
-        scenario.check(not bad, f"{server.name}: 8 clients are served", "\n".join(bad[:3]))
-        leader = group.leader()
-        os.kill(group.replica(leader)["node_pid"], signal.SIGKILL)
-        h.wait_until(lambda: group.leader() != leader, 30, "another replica leads")
-        bad = serve(server, range(8, 16))
-        scenario.check(not bad, f"{server.name}: 8 more after a kill of the leader's node",
-                       "\n".join(bad[:3]))
-        h.wait_until(lambda: group.live() == [0, 1, 2], 60, "the killed one is back")
-        group.settle()
-    # Of the two that ran all the time: the third lacks what was put out before its checkpoint.
-    status, text = group.diff(recordings=[n for n in range(3) if n != leader])
-    scenario.check(status == 0, f"{server.name}: the outputs are equal", text)
-
-
 def body(scenario):
-    if not h.can_contain():
-        raise h.CannotRun("these servers start as root, in containers")
-    for kind in (Vsftpd, Dovecot, Dnsmasq):
-        h.need(*kind.programs)
-        work = scenario.work / kind.name
-        work.mkdir()
-        work.chmod(0o755)
-        check(scenario, kind(work))
+    check_all(scenario, (Vsftpd, Dovecot, Dnsmasq))
 
 
 h.tell("unprepared", body)
