@@ -12,7 +12,7 @@ namespace {
 // Objects named by kind and number, as those of signals (signals.cc).
 constexpr std::uint64_t kNoticeObjects = (1ull << 62) | (4ull << 32);
 
-constinit Bound notices_bound{kMessageNoticesMax, "message queues that notify somebody",
+constinit Bound notices_bound{kMessageNoticesMax, "processes that mq_notify tells",
                               "mq_notify fails (ENOMEM)"};
 
 // The record stays as it is, for the thread that waits for it, until it is used again.

@@ -99,7 +99,7 @@ void tell_file(const Layout& w, std::uint16_t process, const FileRecord& file,
   }
 }
 
-// Who had to do with the object last, of the turns that are remembered: it holds a mutex, mostly.
+// The thread that used the object last, as far as turns are remembered.  Mostly it holds a mutex.
 void tell_last_other(const Layout& w, std::uint16_t slot, TextLine& line) noexcept {
   const std::uint64_t object = w.slots[slot].wait_object;
   const std::uint64_t clock = w.scheduler.clock;

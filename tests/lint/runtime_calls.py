@@ -48,7 +48,9 @@ def said(*command):
 
 
 def version_of(package):
-    return said("dpkg-query", "-f", "${Version}", "-W", package)
+    # Without epoch and packaging: who packaged it has no say in what it calls.
+    whole = said("dpkg-query", "-f", "${Version}", "-W", package)
+    return whole.partition(":")[2 if ":" in whole else 0].partition("-")[0]
 
 
 def programs_of(packages):

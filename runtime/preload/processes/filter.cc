@@ -3,6 +3,7 @@
 
 #include <linux/audit.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "dmt/base/assert.h"
 #include "runtime/preload/core/pages.h"
+#include "runtime/preload/trap/system_call_trap.h"
 
 namespace crane::filter {
 namespace {
@@ -100,8 +102,6 @@ struct OwnCall {
   std::uint32_t value;
 };
 
-constexpr std::uint32_t kSetDispatch = 59, kSetTsc = 26;  // prctl's
-
 constexpr OwnCall kOwnCalls[] = {
     // turns, time, ends
     {SYS_futex, kAnyArgument, 0},
@@ -122,8 +122,8 @@ constexpr OwnCall kOwnCalls[] = {
     {SYS_rseq, kAnyArgument, 0},
     {SYS_sched_setaffinity, kAnyArgument, 0},
     {SYS_prctl, 0, kSetDispatch},
-    {SYS_prctl, 0, kSetTsc},
-    {SYS_prctl, 0, 16},  // PR_GET_NAME
+    {SYS_prctl, 0, PR_SET_TSC},
+    {SYS_prctl, 0, PR_GET_NAME},
     {SYS_prlimit64, 2, 0},
     // who it is
     {SYS_getpid, kAnyArgument, 0},

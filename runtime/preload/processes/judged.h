@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Calls of a thread that has seccomp filters: what libcrane.so answers without the kernel is judged
-// by them first (filter.h).  A stub of interposed.def knows the number of its call from
+// by them first (filter.h).  Each entry point takes the number of its call from
 // system_calls.def; functions that stand for several calls, or none, are judged by the kernel where
 // they come to it.
 //
@@ -19,7 +19,7 @@
 
 namespace crane::sandbox {
 
-// What the kernel gets as arguments.
+// The arguments as the kernel gets them.
 struct Words {
   long word[6] = {};
 };
@@ -67,12 +67,6 @@ inline constexpr auto kNumbers = [] {
 #define BOUNDED(call)
 #define PASSED(call)
 #include "runtime/preload/trap/system_calls.def"
-#undef OPERATION
-#undef QUIET
-#undef SPECIAL
-#undef REFUSED
-#undef BOUNDED
-#undef PASSED
   return numbers;
 }();
 constexpr long number_of(Op op) noexcept { return kNumbers[static_cast<std::size_t>(op)]; }
@@ -84,6 +78,9 @@ long let_kernel_answer(long number, const Words& arguments) noexcept;
 
 // A call that a filter kills, which came as a trap.
 bool is_kill(const siginfo_t& info) noexcept;
+
+// A call by number: true when the filters refuse it, with what the kernel answers (-errno).
+bool is_answered(long number, const long* arguments, long& answer) noexcept;
 
 inline bool is_filtered() noexcept { return self.filters != nullptr; }
 

@@ -141,6 +141,15 @@ long let_kernel_answer(long number, const Words& a) noexcept {
   return real::syscall(number, a.word[0], a.word[1], a.word[2], a.word[3], a.word[4], a.word[5]);
 }
 
+bool is_answered(long number, const long* a, long& answer) noexcept {
+  if (!is_filtered()) return false;
+  const Words words{{a[0], a[1], a[2], a[3], a[4], a[5]}};
+  if (!refuses(number, words)) return false;
+  const long result = let_kernel_answer(number, words);
+  answer = result == -1 ? -errno : result;
+  return true;
+}
+
 bool is_kill(const siginfo_t& info) noexcept {
   constexpr int kSeccomp = 1;  // SYS_SECCOMP
   return info.si_signo == SIGSYS && info.si_code == kSeccomp && info.si_errno == filter::kKillMark;

@@ -19,6 +19,7 @@
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/threads/scheduling.h"
 #include "runtime/preload/threads/thread.h"
+#include "runtime/preload/trap/system_call_trap.h"
 
 namespace crane {
 namespace {
@@ -146,8 +147,7 @@ long pending_by_number(const long* a) noexcept {
 
 // What would take the net or the clock away is not there.
 long control_by_number(const long* a) noexcept {
-  constexpr long kSyscallUserDispatch = 59;
-  if (a[0] == kSyscallUserDispatch || a[0] == PR_SET_TSC) return -EINVAL;
+  if (a[0] == kSetDispatch || a[0] == PR_SET_TSC) return -EINVAL;
   return or_error(wrap::prctl(as<int>(a[0]), a[1], a[2], a[3], a[4]));
 }
 
@@ -185,12 +185,6 @@ constexpr std::array<SystemCall, kNumbers> make_table() {
 #define BOUNDED(call) t[SYS_##call] = {#call, CallKind::kBounded, nullptr};
 #define PASSED(call) t[SYS_##call] = {#call, CallKind::kPassed, nullptr};
 #include "runtime/preload/trap/system_calls.def"
-#undef OPERATION
-#undef QUIET
-#undef SPECIAL
-#undef REFUSED
-#undef BOUNDED
-#undef PASSED
   return t;
 }
 

@@ -23,8 +23,8 @@
 namespace crane {
 namespace {
 
-constexpr long kSetDispatch = 59, kDispatchOn = 1;  // <linux/prctl.h> of newer headers
-constexpr int kTrapCode = 2;                        // SYS_USER_DISPATCH
+constexpr long kDispatchOn = 1;  // PR_SYS_DISPATCH_ON
+constexpr int kTrapCode = 2;     // SYS_USER_DISPATCH
 
 struct Text {
   std::uintptr_t begin = 0, size = 0;
@@ -189,13 +189,8 @@ bool is_trusted(std::uintptr_t address) noexcept {
 long answer(long number, const long* a, std::uintptr_t address) noexcept {
   const auto raw = [&] { return raw_syscall6(number, a[0], a[1], a[2], a[3], a[4], a[5]); };
   if (is_trusted(address)) return raw();
-  if (sandbox::is_filtered()) {
-    const sandbox::Words words = sandbox::words(a[0], a[1], a[2], a[3], a[4], a[5]);
-    if (sandbox::refuses(number, words)) {
-      const long result = sandbox::let_kernel_answer(number, words);
-      return result == -1 ? -errno : result;
-    }
-  }
+  long refusal = 0;
+  if (sandbox::is_answered(number, a, refusal)) return refusal;
   const SystemCall& call = system_call(number);
   switch (call.kind) {
     case CallKind::kBounded:

@@ -20,6 +20,9 @@
 
 namespace crane {
 
+// prctl's option that sets the dispatch, which older headers lack.
+inline constexpr int kSetDispatch = 59;  // PR_SET_SYSCALL_USER_DISPATCH
+
 // Finds the texts that are let through.  Once, in the constructor.
 void prepare_net() noexcept;
 

@@ -16,23 +16,24 @@
 namespace crane {
 namespace wrap {
 
-long syscall(long n, const long* a) {
-  if (sandbox::is_filtered()) {
-    const sandbox::Words words = sandbox::words(a[0], a[1], a[2], a[3], a[4], a[5]);
-    if (sandbox::refuses(n, words)) return sandbox::let_kernel_answer(n, words);
-  }
+namespace {
+
+long answer_by_number(long n, const long* a) noexcept {
   const SystemCall& call = system_call(n);
-  long result = -ENOSYS;
-  if (call.operation != nullptr) {
-    result = call.operation(a);
-  } else if (call.kind == CallKind::kRefused) {
+  if (call.operation != nullptr) return call.operation(a);
+  if (call.kind == CallKind::kRefused) {
     count_by_number(n, dmt::Outcome::kRefused, self.caller);
-  } else {
-    if (call.kind != CallKind::kBounded) {
-      count_by_number(n, dmt::Outcome::kPassed, self.caller);
-    }
-    result = raw_syscall6(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+    return -ENOSYS;
   }
+  if (call.kind != CallKind::kBounded) count_by_number(n, dmt::Outcome::kPassed, self.caller);
+  return raw_syscall6(n, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+}  // namespace
+
+long syscall(long n, const long* a) {
+  long result = 0;
+  if (!sandbox::is_answered(n, a, result)) result = answer_by_number(n, a);
   constexpr long kErrorsMax = 4095;
   if (result >= 0 || result < -kErrorsMax) return result;
   errno = static_cast<int>(-result);
