@@ -66,11 +66,12 @@ std::uint32_t loaded(const struct sock_filter& i, const Machine& m,
   switch (BPF_MODE(i.code)) {
     case BPF_ABS: {
       std::uint32_t word = 0;
+      if (i.k > sizeof call - sizeof word) return word;
       std::memcpy(&word, reinterpret_cast<const char*>(&call) + i.k, sizeof word);
       return word;
     }
     case BPF_MEM:
-      return m.memory[i.k];
+      return m.memory[i.k % BPF_MEMWORDS];
     case BPF_LEN:
       return sizeof call;
     default:  // BPF_IMM
@@ -233,10 +234,10 @@ std::uint32_t judge(const struct sock_filter* code, std::size_t size,
         m.x = loaded(i, m, call);
         break;
       case BPF_ST:
-        m.memory[i.k] = m.a;
+        m.memory[i.k % BPF_MEMWORDS] = m.a;
         break;
       case BPF_STX:
-        m.memory[i.k] = m.x;
+        m.memory[i.k % BPF_MEMWORDS] = m.x;
         break;
       case BPF_ALU:
         m.a = calculate(BPF_OP(i.code), m.a, operand);

@@ -29,7 +29,8 @@ struct Filter {
   const struct sock_filter* code;
 };
 
-// What the filter answers, a SECCOMP_RET_* with its data.  Only for programs that the kernel took.
+// What the filter answers, a SECCOMP_RET_* with its data.  Of a program that the kernel will refuse
+// the answer means nothing, but no memory outside of the machine is touched.
 std::uint32_t judge(const struct sock_filter* code, std::size_t size,
                     const struct seccomp_data& call) noexcept;
 // Of all filters from this one on: the most severe.

@@ -147,6 +147,16 @@ TEST_CASE("filter: the most severe of several decides, and the last of equals", 
   CHECK(filter::judge(&newest, call_from(0, 1)) == SECCOMP_RET_KILL_PROCESS);
 }
 
+TEST_CASE("filter: a program that the kernel refuses touches no other memory", "[runtime]") {
+  const std::uint32_t far = GENERATE(16u, 64u, 1u << 20, 0xfffffffcu);
+  const Code code = {
+      BPF_STMT(BPF_LD | BPF_IMM, 7),   BPF_STMT(BPF_ST, far),
+      BPF_STMT(BPF_LD | BPF_MEM, far), BPF_STMT(BPF_LD | BPF_W | BPF_ABS, far | 64),
+      BPF_STMT(BPF_RET | BPF_A, 0),
+  };
+  CHECK(judged(code, call_from(0, 0)) == 0);
+}
+
 TEST_CASE("filter: memory words, lengths and jumps by value", "[runtime]") {
   const Code code = {
       BPF_STMT(BPF_LD | BPF_W | BPF_LEN, 0),
