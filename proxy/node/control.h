@@ -4,13 +4,13 @@
 // at most one descriptor with it.
 //
 //   node -> run   {"t":"ready"} {"t":"role","role":R,"view":V} {"t":"listen","port":P,"addr":A,
-//                 "backlog":N,"later":B: clients were served before, "bind":B: a bind
-//                 waits to know}
+//                 "backlog":N,"bind":B: a bind waits to know}
 //                 {"t":"server","pid":P} {"t":"exit","status":N,"reason":S}
 //                 {"t":"fatal","code":N,"message":S} {"t":"status",...}
 //                 {"t":"analysis","text":S}: news of an analysis replica, for people
 //   run -> node   {"t":"listener","port":P} + fd   {"t":"listen_failed","port":P,"message":S,
 //                 "error":errno}
+//                 {"t":"not_published","port":P}: of the server's own, a bind that waits succeeds
 //                 {"t":"stop"}  {"t":"status"}  {"t":"signal","signo":N}
 //                 {"t":"member","change":"add"|"remove","replica":N}
 //

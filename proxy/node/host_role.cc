@@ -10,15 +10,6 @@
 #include "runtime/setup/listen.h"
 
 namespace crane::node {
-namespace {
-
-std::uint16_t published(const setup::Ports& publish, std::uint16_t port) {
-  const auto found =
-      std::find_if(publish.begin(), publish.end(), [&](const auto& p) { return p.second == port; });
-  return found == publish.end() ? port : found->first;
-}
-
-}  // namespace
 
 HostRole::HostRole(event_base* base, const Config& config, proxy::Proxy& proxy,
                    const Leadership& leadership, HostActions actions)
@@ -47,7 +38,12 @@ bool HostRole::open() {
 // --- listeners of the server's ports ------------------------------------------------------------
 
 int HostRole::try_listener(std::uint16_t port, std::uint64_t backlog) {
-  const std::uint16_t ours = published(file_.publish, port);
+  const std::optional<std::uint16_t> published = setup::published_port(file_.publish, port);
+  if (!published) {
+    spdlog::info("port {} of the server is not published: clients do not reach it", port);
+    return 0;
+  }
+  const std::uint16_t ours = *published;
   const std::string where = file_.listen_any ? "" : file_.replicas[config_.replica].clients;
   const int length = static_cast<int>(std::min<std::uint64_t>(backlog, 65535));
   const auto fd = setup::listen_on(where, ours, length);
@@ -58,12 +54,12 @@ int HostRole::try_listener(std::uint16_t port, std::uint64_t backlog) {
   return 0;
 }
 
-void HostRole::open_listener(std::uint16_t port, std::uint64_t backlog, bool served) {
+void HostRole::open_listener(std::uint16_t port, std::uint64_t backlog) {
   const int error = try_listener(port, backlog);
   if (error == 0) return;
-  const std::uint16_t ours = published(file_.publish, port);
-  if (served && !ports_.empty()) {
-    // The leader's host has it: what a client made the server do ends no replica.
+  const std::uint16_t ours = setup::published_port(file_.publish, port).value();
+  if (!ports_.empty()) {
+    // The leader's host may have it: what a client made the server do ends no replica.
     spdlog::error("cannot listen on port {}: {}; the server listens there in vain on this host",
                   ours, std::strerror(error));
     return;
@@ -121,7 +117,7 @@ void HostRole::follow(bool refuses) {
 }
 
 void HostRole::take_stranger(int fd, std::uint16_t port, const std::string& peer) {
-  const std::uint16_t ours = published(file_.publish, port);
+  const std::uint16_t ours = setup::published_port(file_.publish, port).value();
   if (file_.forward) return forwarder_.take(fd, ours, peer);
   const unsigned leader = value(leadership_.leader());
   spdlog::info("client {} was refused: replica {} leads, at {}:{}", peer, leader,

@@ -44,11 +44,11 @@ class HostRole {
   bool open();
 
   // --- listeners of the server's ports
-  // Errno, or 0: clients reach the server's `port` on this host now.
+  // Errno, or 0: clients reach the server's `port` on this host now, or it is not published.
   int try_listener(std::uint16_t port, std::uint64_t backlog);
-  // The server listens there.  `served`: clients were served before, so that a port that is taken
-  // here ends no replica.
-  void open_listener(std::uint16_t port, std::uint64_t backlog, bool served);
+  // The server listens there.  A port that is taken here ends the replica only while clients reach
+  // no other one.
+  void open_listener(std::uint16_t port, std::uint64_t backlog);
   // The server's ports, and this host's.
   const Ports& ports() const noexcept { return ports_; }
 

@@ -6,21 +6,19 @@
 namespace crane::node {
 
 Listeners::Listeners(dmt::Layout& layout, proxy::Proxy& proxy, HostRole* host,
-                     Supervisor& supervisor, const LogIntake& intake, Propose propose)
+                     Supervisor& supervisor, Propose propose)
     : layout_(layout),
       proxy_(proxy),
       host_(host),
       supervisor_(supervisor),
-      intake_(intake),
       questions_(layout, {[this](std::uint16_t port) { return proxy_.has_listener(port); },
                           [this](std::uint16_t port) { return open_for_bind(port); },
                           std::move(propose)}) {}
 
 void Listeners::open(std::uint16_t port, std::uint64_t backlog) {
   if (proxy_.has_listener(port)) return;
-  const bool served = intake_.inputs_of_clients() != 0;
-  if (host_ != nullptr) return host_->open_listener(port, backlog, served);
-  supervisor_.listen(port, backlog, served);
+  if (host_ != nullptr) return host_->open_listener(port, backlog);
+  supervisor_.listen(port, backlog);
 }
 
 void Listeners::open_all(bool tell_proxy) {

@@ -17,7 +17,6 @@
 #include "dmt/layout.h"
 #include "proxy/clients/server.h"
 #include "proxy/node/host_role.h"
-#include "proxy/node/log_intake.h"
 #include "proxy/node/port_questions.h"
 #include "proxy/node/supervisor.h"
 
@@ -30,7 +29,7 @@ class Listeners {
 
   // `host`: nullptr when a crane-run has started this node.  All outlive it.
   Listeners(dmt::Layout& layout, proxy::Proxy& proxy, HostRole* host, Supervisor& supervisor,
-            const LogIntake& intake, Propose propose);
+            Propose propose);
 
   // The server listens there.
   void open(std::uint16_t port, std::uint64_t backlog);
@@ -39,8 +38,8 @@ class Listeners {
 
   // --- binds that wait
   void wanted(std::uint16_t port, std::uint64_t question) { questions_.wanted(port, question); }
-  // No listener for a port that was asked for.
-  void refused(std::uint16_t port, int error) { questions_.refused(port, error); }
+  // No listener for a port that was asked for: errno, or 0 when clients are not to reach it.
+  void settled(std::uint16_t port, int error) { questions_.settled(port, error); }
   // The crane-run that was asked is gone.
   void ask_again() { questions_.ask_again(); }
   // The server comes from a checkpoint.  REQUIRES the turn.
@@ -55,7 +54,6 @@ class Listeners {
   proxy::Proxy& proxy_;
   HostRole* const host_;
   Supervisor& supervisor_;
-  const LogIntake& intake_;
   PortQuestions questions_;
 };
 

@@ -196,7 +196,7 @@ void Node::open_leader_side() {
   service_ = std::make_unique<Service>(layout, leadership_, *proxy_, *proposals_, host_.get(),
                                        config_.replicas, std::move(service));
   listeners_ = std::make_unique<Listeners>(
-      layout, *proxy_, host_.get(), supervisor_, *intake_, [this](const PortBody& body) {
+      layout, *proxy_, host_.get(), supervisor_, [this](const PortBody& body) {
         return leadership_
             .propose(EntryType::kPort, proposals_->input_grant(), proxy::bytes_of(body), now_ns_)
             .ok();
@@ -350,7 +350,11 @@ void Node::open_supervisor() {
   actions.listener = [this](std::uint16_t port, int fd) { proxy_->add_listener(port, fd); };
   actions.listen_failed = [this](std::uint16_t port, int error, const std::string& message) {
     spdlog::error("no listener for port {}: {}", port, message);
-    listeners_->refused(port, error);
+    listeners_->settled(port, error);
+  };
+  actions.not_published = [this](std::uint16_t port) {
+    spdlog::info("port {} of the server is not published: clients do not reach it", port);
+    listeners_->settled(port, 0);
   };
   actions.stop = [this] { end_.request(monotonic_ns(), server_->exit().reported()); };
   actions.status = [this] {

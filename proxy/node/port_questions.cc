@@ -51,12 +51,12 @@ std::uint32_t PortQuestions::socket_of(std::uint64_t question) const noexcept {
 std::optional<int> PortQuestions::find_out(std::uint16_t port, std::uint64_t question) {
   if (actions_.has(port)) return 0;
   if (reign_questions_.try_emplace(question, false).second) {
-    refused_.erase(port);
+    settled_.erase(port);
     const std::optional<int> error = actions_.open(port);
-    if (error) refused_[port] = *error;  // also for a proposal that has to wait
+    if (error) settled_[port] = *error;  // also for a proposal that has to wait
   }
-  const auto found = refused_.find(port);
-  if (found == refused_.end()) return std::nullopt;
+  const auto found = settled_.find(port);
+  if (found == settled_.end()) return std::nullopt;
   return found->second;
 }
 

@@ -22,7 +22,7 @@ namespace crane::node {
 struct PortActions {
   // The group has a listening socket for this port of the server.
   std::function<bool(std::uint16_t port)> has;
-  // Tries to open one: errno or 0; nothing when the answer comes later, as has() or refused().
+  // Tries to open one: errno or 0; nothing when the answer comes later, as has() or settled().
   std::function<std::optional<int>(std::uint16_t port)> open;
   // Proposes PORT; false: not now.
   std::function<bool(const PortBody& body)> propose;
@@ -37,8 +37,8 @@ class PortQuestions {
   void wanted(std::uint16_t port, std::uint64_t question) { waiting_[question] = port; }
   // The server comes from a checkpoint.  REQUIRES the turn.
   void recover();
-  // The later answer of open().
-  void refused(std::uint16_t port, int error) { refused_[port] = error; }
+  // The later answer of open(): errno, or 0 for a port that needs no listening socket.
+  void settled(std::uint16_t port, int error) { settled_[port] = error; }
   // Whoever was asked is gone.
   void ask_again();
   // `leads`: this replica's server has admitted its leader's START, and it may propose.
@@ -53,7 +53,7 @@ class PortQuestions {
   PortActions actions_;
   std::map<std::uint64_t, std::uint16_t> waiting_;  // the ports of questions
   std::map<std::uint64_t, bool> reign_questions_;   // questions of this reign; true: answered
-  std::map<std::uint16_t, int> refused_;            // ports, while they are asked for
+  std::map<std::uint16_t, int> settled_;            // ports, while they are asked for
 };
 
 }  // namespace crane::node

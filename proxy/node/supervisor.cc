@@ -57,6 +57,7 @@ void Supervisor::carry_out(const std::string& text, int fd) {
   if (type == "listen_failed") {
     return actions_.listen_failed(command.port, command.error, command.message);
   }
+  if (type == "not_published") return actions_.not_published(command.port);
   if (type == "signal" && command.signo != 0) return actions_.signal(command.signo, command.pid);
   if (type == "member") return actions_.change_member(text);
   if (type == "checkpoint") return actions_.checkpoint();
@@ -123,12 +124,8 @@ void Supervisor::bring_back(unsigned replica, bool forget, const std::string& ch
       {{"t", "bring_back"}, {"replica", replica}, {"forget", forget}, {"checkpoint", checkpoint}});
 }
 
-void Supervisor::listen(std::uint16_t port, std::uint64_t backlog, bool later) {
-  channel_.send({{"t", "listen"},
-                 {"port", port},
-                 {"addr", "0.0.0.0"},
-                 {"backlog", backlog},
-                 {"later", later}});
+void Supervisor::listen(std::uint16_t port, std::uint64_t backlog) {
+  channel_.send({{"t", "listen"}, {"port", port}, {"addr", "0.0.0.0"}, {"backlog", backlog}});
 }
 
 void Supervisor::listen_for_bind(std::uint16_t port, int backlog) {

@@ -30,6 +30,8 @@ struct SupervisorActions {
   // A listening socket for this port of the server; the descriptor is the callee's.
   std::function<void(std::uint16_t port, int fd)> listener;
   std::function<void(std::uint16_t port, int error, const std::string& message)> listen_failed;
+  // Clients are not to reach this port of the server.
+  std::function<void(std::uint16_t port)> not_published;
   std::function<void()> stop;
   std::function<void()> status;
   std::function<void(std::uint32_t signo, std::uint32_t pid)> signal;
@@ -73,8 +75,8 @@ class Supervisor {
   // Why CRIU does not dump this server; empty: it does.
   void refused_dumps(const std::string& reason);
   void bring_back(unsigned replica, bool forget, const std::string& checkpoint);
-  // Opens a listening socket.  `later`: clients were served before.  `bind`: a bind waits to know.
-  void listen(std::uint16_t port, std::uint64_t backlog, bool later);
+  // Opens a listening socket.
+  void listen(std::uint16_t port, std::uint64_t backlog);
   void listen_for_bind(std::uint16_t port, int backlog);
   void hand_over(std::uint16_t port, int listener);
   void status(const nlohmann::json& status) { channel_.send(status); }

@@ -135,8 +135,6 @@ std::string node_configuration(const NodeSetup& s) {
   setup::become_user(s.profile, program, args);
   std::vector<std::string> detach = s.profile.detach;
   detach.insert(detach.end(), s.options.detach.begin(), s.options.detach.end());
-  Json publish = Json::object();
-  for (const auto& [ours, theirs] : s.options.publish) publish[std::to_string(theirs)] = ours;
   // Each replica is perturbed in its own way: that is the point.
   const std::uint64_t perturb =
       s.options.perturb == 0 ? 0 : s.options.perturb * 100 + static_cast<unsigned>(s.replica);
@@ -168,7 +166,6 @@ std::string node_configuration(const NodeSetup& s) {
             {"keeps_files", s.keeps_files},
             {"leaves_files", s.options.container && !s.options.on_disk()},
             {"libcrane", s.parts.library},
-            {"publish", publish},
             {"perturb", perturb},
             {"cpu", analyses ? -1 : processor_of(s.options, s.profile, s.replica)},
             {"server_cpus", processors_of(s)},

@@ -111,7 +111,8 @@ std::vector<Word> group_words(Options& o, std::vector<std::string>& publish) {
        {.bounds = {{1, 1 << 20}}, .needs = {"--analysis"}}},
       {"--name", &o.name, "name of the group (default: the program's)"},
       {"--profile", &o.profile, "the program's defaults: " + profiles()},
-      {"--publish", &publish, "OURS:SERVERS, the port clients use for the server's port"},
+      {"--publish", &publish,
+       "OURS:SERVERS, the port clients use for the server's port; with it, only those named"},
       {"--mode",
        &o.mode,
        "serial or parallel (default: the profile's)",
@@ -239,12 +240,10 @@ Outcome check(Options& o, const std::vector<std::string>& publish) {
                    "a group has at most " + std::to_string(kReplicasMost) + " places", "use fewer");
   }
   for (const auto& text : publish) {
-    std::pair<std::uint16_t, std::uint16_t> ports;
-    if (!setup::parse_publish(text, ports)) {
-      return failure(Status::kUsage, "--publish", text, "not a pair of ports",
-                     "write it as 8080:80 (ours:the server's)");
+    if (const char* wrong = setup::add_publish(text, o.publish); wrong != nullptr) {
+      return failure(Status::kUsage, "--publish", text, wrong,
+                     "write it as 8080:80 (ours:the server's), each port once");
     }
-    o.publish.push_back(ports);
   }
   if (auto p = setup::check_soft_barriers(o.soft_barriers); !p) return p;
   if (o.trace && o.record.empty()) {

@@ -45,9 +45,9 @@ struct Options : setup::NodeOptions {
   std::uint32_t ring_mb = 0;  // of the log in memory, per replica; 0: the default
   std::string name;           // default: the program's base name
   std::string profile;        // empty: by the program's name
-  std::vector<std::pair<std::uint16_t, std::uint16_t>> publish;  // ours, the server's
-  std::string mode;                                              // empty: the profile's
-  std::vector<std::string> detach;                               // and the profile's
+  setup::Ports publish;
+  std::string mode;                        // empty: the profile's
+  std::vector<std::string> detach;         // and the profile's
   std::vector<std::string> soft_barriers;  // FUNCTION:COUNT:TIMEOUT_US, before the profile's
   std::string dir;                         // empty: /run/crane or $XDG_RUNTIME_DIR/crane
   std::vector<std::string> binds;          // read-only where there are several replicas

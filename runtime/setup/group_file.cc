@@ -296,10 +296,9 @@ void read_clients(Section s, GroupFile& f) {
   std::vector<std::string> publish;
   s.get("publish", publish);
   for (const auto& text : publish) {
-    f.publish.emplace_back();
-    if (!parse_publish(text, f.publish.back())) {
-      s.wrong(s.find("publish"), "publish", "\"" + text + "\" is not a pair of ports",
-              "write it as 8080:80 (ours:the server's)");
+    if (const char* wrong = add_publish(text, f.publish); wrong != nullptr) {
+      s.wrong(s.find("publish"), "publish", "\"" + text + "\": " + wrong,
+              "write it as 8080:80 (ours:the server's), each port once");
     }
   }
   s.finish();
@@ -521,21 +520,6 @@ std::string cpus_text(const std::vector<int>& cpus) {
     if (next - i > 1) text += "-" + std::to_string(cpus[next - 1]);
   }
   return text;
-}
-
-bool parse_publish(const std::string& text, Ports::value_type& ports) {
-  const auto number = [](const std::string& digits, std::uint16_t& port) {
-    if (digits.empty() || digits.size() > 5 ||
-        !std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) {
-      return false;
-    }
-    const int n = std::stoi(digits);
-    port = static_cast<std::uint16_t>(n);
-    return n > 0 && n <= 65535;
-  };
-  const auto colon = text.find(':');
-  if (colon == std::string::npos) return number(text, ports.first) && number(text, ports.second);
-  return number(text.substr(0, colon), ports.first) && number(text.substr(colon + 1), ports.second);
 }
 
 }  // namespace crane::setup

@@ -112,7 +112,4 @@ Outcome parse_group_file(const std::string& text, const std::string& path, Group
 // The text that parse_group_file makes the same value of.
 std::string to_toml(const GroupFile& file);
 
-// "8080:80" or "80" as (ours, the server's).
-bool parse_publish(const std::string& text, Ports::value_type& ports);
-
 }  // namespace crane::setup

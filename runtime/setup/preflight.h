@@ -10,10 +10,10 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "runtime/setup/messages.h"
+#include "runtime/setup/publish.h"
 
 namespace crane::setup {
 
@@ -32,8 +32,6 @@ std::uint64_t digest_of(const Parts& parts);
 inline constexpr char kDrainedMark[] = "drained";
 
 // Root privilege and LXC when containers are wanted; published ports that are named.
-// `ports`: ours, the server's.
-using Ports = std::vector<std::pair<std::uint16_t, std::uint16_t>>;
 Outcome check_machine(bool container, const Ports& publish);
 
 // /run/crane for root, else below $XDG_RUNTIME_DIR: where groups live unless told otherwise.

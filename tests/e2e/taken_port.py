@@ -1,13 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A port that is taken on the host: a group does not start with it, and a server that opens it
-later gets bind's error on all replicas."""
+"""A port that is taken on the host: a group that has no other does not start with it, and a server
+that opens it later gets bind's error on all replicas. Ports that no --publish names are the
+server's own."""
 import signal
 import socket
 
 import _harness as h
 
 PORT_TAKEN = 105
+NGINX = """daemon off;
+error_log {work}/error.log;
+pid {work}/nginx.pid;
+events {{}}
+http {{
+  access_log off;
+  server {{ listen {port}; listen {taken}; location / {{ return 200 served; }} }}
+}}
+"""
 
 
 def at_start(scenario, taken):
@@ -76,8 +86,38 @@ def alone(scenario, taken):
         check_taken(scenario, port, taken, "one replica")
 
 
+def one_of_two(scenario, taken):
+    """Another port serves: what is taken is said once, and the group goes on."""
+    port = h.free_port()
+    conf = scenario.work / "nginx.conf"
+    conf.write_text(NGINX.format(port=port, taken=taken, work=scenario.work))
+    with h.Group(scenario, ["nginx", "-c", str(conf)], port=port) as group:
+        scenario.check(h.http(port, b"GET / HTTP/1.0\r\n\r\n").endswith(b"served"),
+                       "one of two ports is taken: the other serves")
+        said = group.log.read_text().count(f"cannot listen on port: {taken}")
+        scenario.check(said == 1, "and the taken one is said once", h.tail(group.log))
+
+
+def not_published(scenario, taken):
+    """A port that no --publish names: the server has it, whoever has it on the machine."""
+    port = h.free_port()
+    with h.Group(scenario, h.redis_program(port), port=port,
+                 options=["--publish", str(port)]) as group:
+        client = h.Redis(port, 20)
+        scenario.check(client("CONFIG", "SET", "port", str(taken)) == "OK",
+                       "not published: redis has the port though it is taken on the machine")
+        scenario.check(f"port {taken}, which no --publish names" in group.log.read_text(),
+                       "and the group says that clients do not reach it", h.tail(group.log))
+        client("CONFIG", "SET", "port", str(port))
+        client.close()
+        serves(port)
+        group.settle()
+        scenario.check([p["port"] for p in group.state()["listening"]] == [port],
+                       "only the published port is open")
+
+
 def body(scenario):
-    h.need("redis-server")
+    h.need("redis-server", "nginx")
     with socket.socket() as owner:
         owner.bind(("0.0.0.0", h.free_port()))
         owner.listen(16)
@@ -85,6 +125,8 @@ def body(scenario):
         later(scenario, taken)
         alone(scenario, taken)
         at_start(scenario, taken)
+        one_of_two(scenario, taken)
+        not_published(scenario, taken)
 
 
 h.tell("taken_port", body)

@@ -320,6 +320,7 @@ void Group::on_message(Replica& replica, const std::string& json) {
 
 void Group::on_listen(Replica& replica, const Json& asked) {
   const std::uint16_t port = asked.at("port");
+  if (!listeners_.publishes(port)) return keep_inside(replica, port);
   int fd = -1;
   bool fresh = false;
   const Outcome failed =
@@ -332,10 +333,9 @@ void Group::on_listen(Replica& replica, const Json& asked) {
                                       .dump());
     if (phase_ == Phase::kStopping) return;
     if (asked.value("bind", false)) return say(failed.error().text + "; the server's bind fails");
-    // What a client made the server do ends no group.
-    const bool later = asked.value("later", false) && !listeners_.sockets().empty();
-    if (!later) return end_with(failed.error());
-    if (replica.leads)
+    // Clients reach the server at another port.
+    if (listeners_.sockets().empty()) return end_with(failed.error());
+    if (listeners_.unreached(port))
       say(failed.error().text + "; the group goes on, clients do not reach this port");
     return;
   }
@@ -345,6 +345,15 @@ void Group::on_listen(Replica& replica, const Json& asked) {
   const bool moved = socket.published != port;
   say("listening on port " + std::to_string(socket.published) +
       (moved ? " for the server's port " + std::to_string(port) : std::string()));
+}
+
+// A port of the server's own: a bind that waits succeeds, as no process of the machine can have it.
+void Group::keep_inside(Replica& replica, std::uint16_t port) {
+  send_message(replica.channel, Json{{"t", "not_published"}, {"port", port}}.dump());
+  if (listeners_.unreached(port)) {
+    say("the server listens on port " + std::to_string(port) +
+        ", which no --publish names: clients do not reach it");
+  }
 }
 
 void Group::on_role(Replica& replica, const std::string& role, std::uint64_t view) {

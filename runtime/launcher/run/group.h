@@ -13,6 +13,7 @@
 //                 {"t":"bring_back","replica":2,"checkpoint":"","forget":false}
 //                 {"t":"refused","why":"..."}: the server cannot be dumped; "": it can
 //   run -> node   {"t":"listener","port":80} with the socket  {"t":"listen_failed","port":80,...}
+//                 {"t":"not_published","port":80}
 //                 {"t":"checkpoint"}: somebody waits for one
 //                 {"t":"stop"}                                {"t":"signal","signo":n}
 //
@@ -132,6 +133,7 @@ class Group {
   void on_fd(Replica& replica, const std::string& json, int fd);
   void on_message(Replica& replica, const std::string& json);
   void on_listen(Replica& replica, const nlohmann::json& asked);
+  void keep_inside(Replica& replica, std::uint16_t port);
   void on_role(Replica& replica, const std::string& role, std::uint64_t view);
   void on_exit(Replica& replica, int status, bool by_signal);
   void on_fatal(Replica& replica, int code, const std::string& message);

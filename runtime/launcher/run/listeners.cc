@@ -23,19 +23,18 @@ Outcome Listeners::open(std::uint16_t port, const std::string& address, int back
     fd = found->second.fd;
     return Done{};
   }
-  std::uint16_t published = port;
-  for (const auto& [ours, theirs] : publish_) {
-    if (theirs == port) published = ours;
-  }
+  const std::uint16_t published = setup::published_port(publish_, port).value();
   auto opened = setup::listen_on(address, published, backlog);
   if (!opened) {
     fd = -opened.error().detail;
     return failure(Status::kPortTaken, "cannot listen on port", std::to_string(published),
                    strerror(opened.error().detail),
-                   "stop its owner, or publish the server's port elsewhere with --publish OTHER:" +
-                       std::to_string(port));
+                   "stop its owner, publish the server's port elsewhere with --publish OTHER:" +
+                       std::to_string(port) +
+                       ", or publish only the ports that clients use, each with --publish");
   }
   fd = opened.value();
+  unreached_.erase(port);
   sockets_[port] = {fd, address, published};
   fresh = true;
   return Done{};

@@ -7,12 +7,13 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "runtime/setup/listen.h"
 #include "runtime/setup/messages.h"
+#include "runtime/setup/publish.h"
 
 namespace crane::launcher {
 
@@ -23,23 +24,29 @@ class Listeners {
     std::string address;
     std::uint16_t published;
   };
-  using Ports = std::vector<std::pair<std::uint16_t, std::uint16_t>>;  // ours, the server's
 
-  explicit Listeners(Ports publish) : publish_(std::move(publish)) {}
+  explicit Listeners(setup::Ports publish) : publish_(std::move(publish)) {}
   ~Listeners();
   Listeners(const Listeners&) = delete;
   Listeners& operator=(const Listeners&) = delete;
 
-  // The socket for the server's `port`, opened when it is asked for first; status kPortTaken,
-  // and in `fd` minus the errno.
+  // Whether clients are to reach the server's `port`.
+  bool publishes(std::uint16_t port) const {
+    return setup::published_port(publish_, port).has_value();
+  }
+  // Clients do not reach the server's `port`; true: that was not so when it was asked for last.
+  bool unreached(std::uint16_t port) { return unreached_.insert(port).second; }
+  // REQUIRES: publishes(port).  The socket for the server's `port`, opened when it is asked for
+  // first; status kPortTaken, and in `fd` minus the errno.
   Outcome open(std::uint16_t port, const std::string& address, int backlog, int& fd, bool& fresh);
   // Of a group that is taken over: the socket that its nodes have; ours now.
   void adopt(std::uint16_t port, int fd);
   const std::map<std::uint16_t, Socket>& sockets() const { return sockets_; }
 
  private:
-  Ports publish_;
+  setup::Ports publish_;
   std::map<std::uint16_t, Socket> sockets_;  // by the server's port
+  std::set<std::uint16_t> unreached_;        // the server's ports
 };
 
 }  // namespace crane::launcher

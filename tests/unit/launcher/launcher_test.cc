@@ -96,6 +96,8 @@ TEST_CASE("options: wrong ones are told apart by status", "[launcher]") {
       {{"--"}, Status::kUsage},
       {{"--publish", "80:", "--", "true"}, Status::kUsage},
       {{"--publish", "99999", "--", "true"}, Status::kUsage},
+      {{"--publish", "80", "--publish", "8080:80", "--", "true"}, Status::kUsage},
+      {{"--publish", "80", "--publish", "80:8080", "--", "true"}, Status::kUsage},
       {{"--mode", "fast", "--", "true"}, Status::kUsage},
       {{"--name", "a/b", "--", "true"}, Status::kUsage},
       {{"--no-such-option", "--", "true"}, Status::kUsage},
@@ -419,7 +421,7 @@ TEST_CASE("profile: apache2 gets what envvars says, with links resolved", "[laun
 }
 
 TEST_CASE("listeners: one socket per port, opened once, published where asked", "[launcher]") {
-  Listeners probe({});
+  const Listeners probe({});
   int fd = -1;
   bool fresh = false;
   // Port 0 of the system stands for "some free port": bind it, learn it, publish it again.
@@ -444,6 +446,11 @@ TEST_CASE("listeners: one socket per port, opened once, published where asked", 
   CHECK_FALSE(fresh);
   CHECK(again == fd);
   CHECK(listeners.sockets().at(80).published == port);
+  CHECK(listeners.publishes(80));
+  CHECK_FALSE(listeners.publishes(81));
+  CHECK(listeners.unreached(81));
+  CHECK_FALSE(listeners.unreached(81));
+  CHECK(probe.publishes(81));
 }
 
 TEST_CASE("directories: locked while the group lives, gone afterwards", "[launcher]") {

@@ -18,7 +18,7 @@ const char* const kWhole = R"({
   "line_ups": [{"point": "f:8:5000", "origin": "--soft-barrier"}],
   "container": false, "binds": ["/a:/b", {"source": "/c", "target": "/d", "read_only": true}],
   "libcrane": "/l.so",
-  "lag_ms": 40, "publish": {"80": 8080}, "perturb": 5, "cpu": 1, "log_id": 18446744073709551615,
+  "lag_ms": 40, "perturb": 5, "cpu": 1, "log_id": 18446744073709551615,
   "secret": "00000000000000010000000000000002000000000000000300000000000000ff"})";
 }  // namespace
 

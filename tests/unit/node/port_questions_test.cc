@@ -68,7 +68,7 @@ TEST_CASE_METHOD(Fixture, "an answer that comes later is waited for, and asked f
   questions.step(true);
   CHECK(proposed.empty());
   CHECK(asked.size() == 1);
-  questions.refused(kPort, EACCES);
+  questions.settled(kPort, EACCES);
   questions.step(true);
   REQUIRE(proposed.size() == 1);
   CHECK(proposed[0].error == EACCES);
