@@ -26,7 +26,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 14;
+inline constexpr std::uint32_t kLayoutVersion = 15;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // none: the next to CAS it has the turn
 
@@ -297,6 +297,8 @@ struct StreamState {
   std::uint64_t name;   // of a pipe: the object of its reading end
   std::uint64_t size;   // of a pipe, as F_SETPIPE_SZ has set it; 0 = the usual one
   bool peer_shut_write, shut_read, shut_write;
+  bool packets;  // of a pipe (O_DIRECT): each write of up to a page is read by itself and counts
+                 // as a page, however small it is
 };
 
 // A descriptor of both sides of a named pipe: it refers to both ends.

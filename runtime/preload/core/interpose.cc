@@ -9,6 +9,7 @@
 //    only.
 //  * Nothing allocates, throws, or uses a guard variable.
 #include "runtime/preload/core/inside.h"
+#include "runtime/preload/core/own_arguments.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/types.h"
 #include "runtime/preload/core/wrappers.h"
@@ -61,6 +62,17 @@ asm(R"(
     }                                                                     \
   }
 
+// A call that names a descriptor of ours (OWN-FD-1).
+#define CRANE_OWN_ARGUMENTS(name, result, args)                                                   \
+  {                                                                                               \
+    constexpr auto own_arguments = crane::own::arguments_of(crane::Op::name);                     \
+    if constexpr ((own_arguments.descriptors | own_arguments.directories) != 0) {                 \
+      if (CRANE_UNLIKELY(crane::own::is_named<own_arguments>(crane::sandbox::words args.word))) { \
+        return crane::own::no_such_descriptor<crane::Op::name, result>();                         \
+      }                                                                                           \
+    }                                                                                             \
+  }
+
 #define INTERPOSE(kind, name, result, params, args, version) \
   CRANE_EXPORT(name) result name params {                    \
     if (CRANE_UNLIKELY(crane::InsideCrane::inside())) {      \
@@ -68,6 +80,7 @@ asm(R"(
       return crane::real::name args;                         \
     }                                                        \
     CRANE_JUDGED(name, result, args)                         \
+    CRANE_OWN_ARGUMENTS(name, result, args)                  \
     crane::InsideCrane inside;                               \
     crane::self.caller = __builtin_return_address(0);        \
     return crane::wrap::name args;                           \
@@ -91,6 +104,7 @@ asm(R"(
       CRANE_REAL(name, version)                                                             \
       return crane::real::name args;                                                        \
     }                                                                                       \
+    CRANE_OWN_ARGUMENTS(name, result, given)                                                \
     crane::InsideCrane inside;                                                              \
     crane::self.caller = __builtin_return_address(0);                                       \
     return crane::wrap::name given;                                                         \
@@ -98,6 +112,7 @@ asm(R"(
 #define INTERPOSE_LIST(kind, name, result, params, last, wrapped, args, version) \
   CRANE_EXPORT(name) result name params {                                        \
     va_list rest;                                                                \
+    CRANE_OWN_ARGUMENTS(name, result, args)                                      \
     va_start(rest, last);                                                        \
     const result answer = crane::wrap::name args;                                \
     va_end(rest);                                                                \

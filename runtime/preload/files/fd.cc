@@ -99,7 +99,6 @@ int bind_plain(Turn& turn, long fd) noexcept {
 }
 
 int close_descriptor(Turn& turn, int fd) noexcept {
-  if (is_own_descriptor(fd)) return -EBADF;
   await_flushes(fd, fd);
   if (is_plain(fd)) settle_time(fd);
   forget_descriptor(turn, fd);

@@ -31,8 +31,15 @@ int status_flags(const FileRecord& f, int fd) noexcept {
   return static_cast<int>((kernel & ~O_NONBLOCK) | (f.nonblocking ? O_NONBLOCK : 0));
 }
 
-// The kernel's flag follows for those that go to the kernel for their bytes.
-int set_nonblocking(FileRecord& f, int fd, bool on) noexcept {
+// The kernel's flags follow for those that go to the kernel for their bytes.
+int set_status_flags(FileRecord& f, int fd, long flags) noexcept {
+  const bool is_pipe = f.kind == FileKind::kPipeRead || f.kind == FileKind::kPipeWrite;
+  const long kept = is_pipe ? O_NONBLOCK | O_DIRECT : O_NONBLOCK;
+  if (f.kind == FileKind::kPipeWrite) {
+    const int error = stream::set_packets(*world, bound_file(fd), (flags & O_DIRECT) != 0);
+    if (error < 0) return error;
+  }
+  const bool on = (flags & O_NONBLOCK) != 0;
   f.nonblocking = on;
   if (f.kind == FileKind::kPipeBoth) {
     world->files[f.both.reads].nonblocking = world->files[f.both.writes].nonblocking = on;
@@ -41,8 +48,7 @@ int set_nonblocking(FileRecord& f, int fd, bool on) noexcept {
   if (shared) return 0;
   const long kernel = raw_syscall(SYS_fcntl, fd, F_GETFL);
   if (kernel < 0) return static_cast<int>(kernel);
-  const long wanted = on ? kernel | O_NONBLOCK : kernel & ~O_NONBLOCK;
-  return static_cast<int>(raw_syscall(SYS_fcntl, fd, F_SETFL, wanted));
+  return static_cast<int>(raw_syscall(SYS_fcntl, fd, F_SETFL, (kernel & ~kept) | (flags & kept)));
 }
 
 int duplicate(Turn& turn, int fd, int command, long least) noexcept {
@@ -50,7 +56,6 @@ int duplicate(Turn& turn, int fd, int command, long least) noexcept {
 }
 
 int control(Turn& turn, int fd, int command, long x) noexcept {
-  if (is_own_descriptor(fd)) return -EBADF;
   FileRecord* f = bound_record(fd);
   switch (command) {
     case F_DUPFD:
@@ -60,7 +65,7 @@ int control(Turn& turn, int fd, int command, long x) noexcept {
       if (f != nullptr) return status_flags(*f, fd);
       break;
     case F_SETFL:
-      if (f != nullptr) return set_nonblocking(*f, fd, (x & O_NONBLOCK) != 0);
+      if (f != nullptr) return set_status_flags(*f, fd, x);
       break;
     case F_SETLK:
     case F_SETLKW:
@@ -105,10 +110,15 @@ int device_control(Turn& turn, int fd, unsigned long command, long x) noexcept {
   if (file == 0) return -EBADF;
   FileRecord& f = turn.w.files[file];
   switch (command) {
-    case FIONBIO:
-      return set_nonblocking(f, fd, *reinterpret_cast<const int*>(x) != 0);
+    case FIONBIO: {
+      const int others = status_flags(f, fd) & ~O_NONBLOCK;
+      const bool on = *reinterpret_cast<const int*>(x) != 0;
+      return set_status_flags(f, fd, on ? others | O_NONBLOCK : others);
+    }
     case FIONREAD:
+      // Of packets we count pages.
       if (f.kind == FileKind::kKernelSocket) break;
+      if (stream::is_stream(f.kind) && f.stream.packets) break;
       return give(x, unread(turn.w, file));
     case SIOCOUTQ:
       if (f.kind != FileKind::kConnection) return give(x, 0);
@@ -156,7 +166,7 @@ int duplicate_to(Op op, int fd, int to, int flags) noexcept {
   int result;
   {
     Turn turn(op);
-    if (is_own_descriptor(fd) || is_own_descriptor(to)) return finish_int(turn, -EBADF);
+    if (is_own_descriptor(to)) return finish_int(turn, -EBADF);
     if (fd == to) {
       const int same = op == Op::dup3 ? -EINVAL : is_open(fd) ? fd : -EBADF;
       return finish_int(turn, same);
@@ -235,14 +245,13 @@ void closefrom(int first) {
 
 int dup(int fd) {
   Turn turn(Op::dup);
-  if (is_own_descriptor(fd)) return finish_int(turn, -EBADF);
   return finish_int(turn, bind_duplicate(turn, fd, raw_syscall(SYS_dup, fd)));
 }
 int dup2(int fd, int to) { return duplicate_to(Op::dup2, fd, to, 0); }
 int dup3(int fd, int to, int flags) { return duplicate_to(Op::dup3, fd, to, flags); }
 
 int fcntl(int fd, int c, long x) {
-  if (needs_no_turn(fd, c) && !is_own_descriptor(fd)) {
+  if (needs_no_turn(fd, c)) {
     return real::fcntl(fd, c, c == F_SETFL ? x & ~long{O_DIRECT} : x);  // as open()
   }
   Turn turn(Op::fcntl);
@@ -256,7 +265,6 @@ int ioctl(int fd, unsigned long c, long x) {
     return finish_int(turn, interfaces::control(c, reinterpret_cast<void*>(x)));
   }
   if (is_plain(fd)) {
-    if (is_own_descriptor(fd)) return fail(EBADF);
     if (const int answer = of_file_system(c, x); answer != kNotOfFiles) {
       return is_open(fd) ? finish_plain(answer) : fail(EBADF);
     }

@@ -5,7 +5,6 @@
 #include <atomic>
 
 #include "dmt/base/futex.h"
-#include "runtime/preload/core/init.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fd.h"
 #include "runtime/preload/files/flushing.h"
@@ -39,7 +38,6 @@ void clear(std::atomic<std::uint32_t>& one) noexcept {
 template <typename Call>
 int flush(Op op, int fd, Call call) noexcept {
   Turn turn(op, Turn::kCancellationPoint);
-  if (is_own_descriptor(fd)) return finish_int(turn, -EBADF);
   std::atomic<std::uint32_t>* marked = fd >= 0 ? mark(fd) : nullptr;
   const bool at_turn = fd >= 0 && marked == nullptr;
   long result = at_turn ? call() : 0;

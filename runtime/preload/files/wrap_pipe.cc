@@ -34,6 +34,7 @@ int make_pipe(Turn& turn, int* fds, int flags) noexcept {
   const bool nonblocking = (flags & O_NONBLOCK) != 0;
   turn.w.files[from].nonblocking = turn.w.files[to].nonblocking = nonblocking;
   stream::connect_ends(turn.w, from, to, stream::kPipeCapacity);
+  stream::set_packets(turn.w, to, (flags & O_DIRECT) != 0);
   const std::uint32_t files[2] = {from, to};
   return bind_two(turn, made, files, fds);
 }

@@ -43,7 +43,8 @@ std::int64_t readable(Turn& turn, int fd, std::uint32_t file, std::size_t wanted
     const FileRecord& f = turn.w.files[file];
     const dmt::StreamState& s = f.stream;
     const bool at_end = s.peer == 0 || s.peer_shut_write || s.shut_read;
-    if (at_end || (s.bytes > 0 && keeps_messages(f))) return static_cast<std::int64_t>(wanted);
+    const bool whole = keeps_messages(f) || s.packets;
+    if (at_end || (s.bytes > 0 && whole)) return static_cast<std::int64_t>(wanted);
     if (s.bytes > 0) return static_cast<std::int64_t>(std::min<std::uint64_t>(s.bytes, wanted));
     const int error = await_change(turn, fd, file, policy);
     if (error < 0) return error;
@@ -52,6 +53,7 @@ std::int64_t readable(Turn& turn, int fd, std::uint32_t file, std::size_t wanted
 
 // A message counts as one byte more than it has, so that one without bytes is seen.
 std::uint64_t weight_of(const FileRecord& f, std::uint64_t n) noexcept {
+  if (f.stream.packets) return (n + kAtomicBytes - 1) / kAtomicBytes * kAtomicBytes;
   return n + (keeps_messages(f) ? 1 : 0);
 }
 
@@ -104,6 +106,7 @@ std::size_t sendable(const dmt::Layout& w, const FileRecord& f, std::size_t left
     const bool empty = w.files[f.stream.peer].stream.bytes == 0;
     return left <= room || empty ? left : 0;
   }
+  if (f.stream.packets) return std::min(left, room / kAtomicBytes * kAtomicBytes);
   if (f.kind == FileKind::kPipeWrite && left <= kAtomicBytes && left > room) return 0;
   return std::min(left, room);
 }
@@ -388,6 +391,7 @@ int shutdown(Turn& turn, int fd, std::uint32_t file, int how) noexcept {
 
 std::int64_t await_input(Turn& turn, int fd, std::uint32_t file, std::size_t wanted,
                          const WaitPolicy& policy) noexcept {
+  if (state(turn.w, file).packets) return -EINVAL;  // a splice would join packets
   const std::int64_t limit = readable(turn, fd, file, wanted, policy);
   if (limit < 0) return limit;
   // At the end there may still be bytes that no wrapper counted.
@@ -396,6 +400,7 @@ std::int64_t await_input(Turn& turn, int fd, std::uint32_t file, std::size_t wan
 }
 
 std::int64_t await_room(Turn& turn, int fd, std::uint32_t file, const WaitPolicy& policy) noexcept {
+  if (state(turn.w, file).packets) return -EINVAL;
   for (;;) {
     const dmt::StreamState& s = state(turn.w, file);
     if (is_broken(turn.w, s)) {
@@ -413,6 +418,18 @@ void note_read(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept {
 }
 void note_written(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept {
   produced(w, file, n);
+}
+
+// --- pipes of packets ----------------------------------------------------------------------------
+
+int set_packets(dmt::Layout& w, std::uint32_t file, bool on) noexcept {
+  dmt::StreamState& writer = state(w, file);
+  if (writer.packets == on) return 0;
+  if (writer.peer == 0) return 0;  // nobody reads
+  dmt::StreamState& reader = state(w, writer.peer);
+  if (reader.bytes != 0) return -EINVAL;
+  reader.packets = writer.packets = on;
+  return 0;
 }
 
 // --- the size of a pipe --------------------------------------------------------------------------

@@ -56,6 +56,10 @@ std::int64_t await_room(Turn& turn, int fd, std::uint32_t file, const WaitPolicy
 void note_read(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept;
 void note_written(dmt::Layout& w, std::uint32_t file, std::uint64_t n) noexcept;
 
+// O_DIRECT of a pipe's writing end.  -EINVAL while the pipe is not empty: what is in it counts in
+// the other way.
+int set_packets(dmt::Layout& w, std::uint32_t file, bool on) noexcept;
+
 // F_GETPIPE_SZ and F_SETPIPE_SZ.
 int pipe_size(const FileRecord& pipe) noexcept;
 int set_pipe_size(Turn& turn, int fd, std::uint32_t file, long wanted) noexcept;

@@ -22,12 +22,23 @@ ssize_t unconnected(FileKind kind) noexcept {
   return is_unix ? -ENOTCONN : -ENOTSOCK;
 }
 
+bool passes_own_descriptor(const struct msghdr& message) noexcept {
+  auto& m = const_cast<struct msghdr&>(message);
+  for (struct cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
+      int fd;
+      std::memcpy(&fd, reinterpret_cast<const char*>(c) + at, sizeof fd);
+      if (is_own_descriptor(fd)) return true;
+    }
+  }
+  return false;
+}
+
 ssize_t receive_message(Turn& turn, int fd, struct msghdr& m, int flags) noexcept {
   if (m.msg_iovlen > IOV_MAX) return -EMSGSIZE;
   const std::uint32_t file = bound_file(fd);
-  if (file == 0) {
-    return is_own_descriptor(fd) ? -EBADF : raw_syscall(SYS_recvmsg, fd, &m, flags);
-  }
+  if (file == 0) return raw_syscall(SYS_recvmsg, fd, &m, flags);
   const FileKind kind = turn.w.files[file].kind;
   if (kind == FileKind::kUnixStream) return stream::receive(turn, fd, file, m, flags);
   if (kind == FileKind::kDatagram) return dsock::receive(turn, fd, file, m, flags);
@@ -47,9 +58,8 @@ ssize_t receive_message(Turn& turn, int fd, struct msghdr& m, int flags) noexcep
 ssize_t send_message(Turn& turn, int fd, const struct msghdr& m, int flags) noexcept {
   if (m.msg_iovlen > IOV_MAX) return -EMSGSIZE;
   const std::uint32_t file = bound_file(fd);
-  if (file == 0) {
-    return is_own_descriptor(fd) ? -EBADF : raw_syscall(SYS_sendmsg, fd, &m, flags);
-  }
+  if (passes_own_descriptor(m)) return -EBADF;  // OWN-FD-1
+  if (file == 0) return raw_syscall(SYS_sendmsg, fd, &m, flags);
   const FileKind kind = turn.w.files[file].kind;
   if (kind == FileKind::kUnixStream) return stream::send(turn, fd, file, m, flags);
   if (kind == FileKind::kDatagram) return dsock::send(turn, file, m, flags);

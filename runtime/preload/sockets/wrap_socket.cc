@@ -3,7 +3,6 @@
 // (usock.h, stream.h), unix datagrams and netlink too (ksock.h), everything else is refused by
 // name.
 #include "dmt/base/log.h"
-#include "runtime/preload/core/init.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/sockets/dsock.h"
 #include "runtime/preload/sockets/ksock.h"
@@ -32,7 +31,6 @@ int not_a_socket(int fd) noexcept { return is_open(fd) ? -ENOTSOCK : -EBADF; }
 // Plain descriptors are sockets from outside of the server, or no sockets: the kernel answers.
 template <typename... Arguments>
 int plain_call(long number, int fd, Arguments... arguments) noexcept {
-  if (is_own_descriptor(fd)) return -EBADF;
   return static_cast<int>(raw_syscall(number, fd, arguments...));
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/preload/trap/by_number.h"
 
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <array>
@@ -12,6 +11,7 @@
 
 #include "dmt/base/raw.h"
 #include "runtime/preload/core/inside.h"
+#include "runtime/preload/core/own_arguments.h"
 #include "runtime/preload/core/turn.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/processes/fork.h"
@@ -19,7 +19,6 @@
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/threads/scheduling.h"
 #include "runtime/preload/threads/thread.h"
-#include "runtime/preload/trap/system_call_trap.h"
 
 namespace crane {
 namespace {
@@ -145,12 +144,6 @@ long pending_by_number(const long* a) noexcept {
   return 0;
 }
 
-// What would take the net or the clock away is not there.
-long control_by_number(const long* a) noexcept {
-  if (a[0] == kSetDispatch || a[0] == PR_SET_TSC) return -EINVAL;
-  return or_error(wrap::prctl(as<int>(a[0]), a[1], a[2], a[3], a[4]));
-}
-
 long sandbox_by_number(const long* a) noexcept {
   return sandbox::by_seccomp(a[0], a[1], as<const void*>(a[2]));
 }
@@ -172,14 +165,24 @@ struct Call<function> {
   }
 };
 
+// A row of interposed.def by number, with its rule of our own descriptors.
+template <Op op, auto function>
+long row_by_words(const long* a) noexcept {
+  constexpr own::Arguments which = own::arguments_of(op);
+  if constexpr (!which.none()) {
+    if (own::is_named<which>(a)) return -EBADF;  // OWN-FD-1
+  }
+  return Call<function>::by_words(a);
+}
+
 constexpr std::size_t kNumbers = 512;
 
 constexpr std::array<SystemCall, kNumbers> make_table() {
   std::array<SystemCall, kNumbers> t{};
 #define OPERATION(call, function) \
-  t[SYS_##call] = {#call, CallKind::kOperation, Call<&wrap::function>::by_words};
+  t[SYS_##call] = {#call, CallKind::kOperation, row_by_words<Op::function, &wrap::function>};
 #define QUIET(call, function) \
-  t[SYS_##call] = {#call, CallKind::kBounded, Call<&wrap::function>::by_words};
+  t[SYS_##call] = {#call, CallKind::kBounded, row_by_words<Op::function, &wrap::function>};
 #define SPECIAL(call, function) t[SYS_##call] = {#call, CallKind::kOperation, function};
 #define REFUSED(call) t[SYS_##call] = {#call, CallKind::kRefused, nullptr};
 #define BOUNDED(call) t[SYS_##call] = {#call, CallKind::kBounded, nullptr};

@@ -55,6 +55,10 @@ int prctl(int option, long a, long b, long c, long d) {
     result = sandbox::set_by_prctl(a, reinterpret_cast<const void*>(b));
   } else if (option == PR_GET_SECCOMP) {
     result = sandbox::mode();
+  } else if (option == kSetDispatch || option == PR_SET_TSC) {
+    result = -EINVAL;  // either would take our net or our clock away
+  } else if (option == PR_GET_TSC) {
+    *reinterpret_cast<int*>(a) = PR_TSC_ENABLE;
   } else {
     result = raw_syscall(SYS_prctl, option, a, b, c, d);
   }
