@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "dmt/base/clock.h"
-#include "dmt/stuck.h"
 #include "proxy/node/backlog_room.h"
 #include "proxy/node/placement.h"
 
@@ -98,10 +97,9 @@ NodeStatus StatusReporter::status() {
   s.waited_ns = from_.proposals.waited_ns();
   const std::int64_t now_ns = monotonic_ns();
   s.now_ns = static_cast<std::uint64_t>(now_ns);
-  serving_.look(listen_queues(server.layout()), now_ns);
-  look_for_stuck(now_ns);
+  look(now_ns);
   s.not_serving = serving_.why_not(s.server_pid > 0, s.server_exit, now_ns);
-  if (!stuck_.empty() && s.server_exit < 0) s.not_serving = stuck_;
+  if (!stuck_.text().empty() && s.server_exit < 0) s.not_serving = stuck_.text();
   return s;
 }
 
@@ -112,32 +110,12 @@ void StatusReporter::report() {
 }
 
 void StatusReporter::step(std::int64_t now_ns) {
-  if (!serving_.is_due(now_ns)) return;
-  serving_.look(listen_queues(from_.server.layout()), now_ns);
-  look_for_stuck(now_ns);
+  if (serving_.is_due(now_ns)) look(now_ns);
 }
 
-// Two looks at one clock: between them something was on its way.
-void StatusReporter::look_for_stuck(std::int64_t now_ns) {
-  constexpr std::int64_t kBetweenNs = 1'000'000'000;
-  const dmt::Layout& w = from_.server.layout();
-  const std::uint64_t clock = w.scheduler.clock;
-  const bool looks_so = from_.server.pid() > 0 && clock != 0 && dmt::is_stuck(w);
-  if (!looks_so || stuck_clock_ != clock) {
-    stuck_.clear();
-    stuck_clock_ = looks_so ? clock : 0;
-    stuck_ns_ = now_ns;
-    return;
-  }
-  if (!stuck_.empty() || now_ns - stuck_ns_ < kBetweenNs) return;
-  stuck_ = "no thread of the server can go on: ";
-  char text[300];
-  for (std::uint16_t i = dmt::next_waiting(w, 0), n = 0; i != 0; i = dmt::next_waiting(w, i), ++n) {
-    dmt::describe_wait(w, i, text);
-    spdlog::error("no thread of the server can go on: {}", text);
-    if (n == 0) stuck_ += text;
-  }
-  stuck_ += "; node.log names what each waits for";
+void StatusReporter::look(std::int64_t now_ns) {
+  serving_.look(listen_queues(from_.server.layout()), now_ns);
+  stuck_.look(from_.server.layout(), from_.server.pid() > 0, now_ns);
 }
 
 }  // namespace crane::node

@@ -20,6 +20,7 @@
 #include "proxy/node/serving_watch.h"
 #include "proxy/node/stall_watch.h"
 #include "proxy/node/status.h"
+#include "proxy/node/stuck_watch.h"
 
 namespace crane::node {
 
@@ -45,19 +46,15 @@ class StatusReporter {
   NodeStatus status();
   // Writes status.json.
   void report();
-  // Looks whether the server takes its clients, now and then.
+  // Looks whether the server takes its clients and can go on, now and then.
   void step(std::int64_t now_ns);
 
  private:
-  // Says so, once, when no thread of the server can go on.
-  void look_for_stuck(std::int64_t now_ns);
-  // What one of its threads waits for; empty: some can go on.
-  std::string stuck_;
-  std::uint64_t stuck_clock_ = 0;  // of the first look that found it so; 0: none did
-  std::int64_t stuck_ns_ = 0;
+  void look(std::int64_t now_ns);
 
   StatusSources from_;
   ServingWatch serving_;
+  StuckWatch stuck_;
 };
 
 }  // namespace crane::node
