@@ -2,6 +2,7 @@
 #include "runtime/preload/core/init.h"
 
 #include <sched.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -46,6 +47,7 @@ char preload[kPathMax];
 char variable_preload[kPathMax + 16];
 char variable_segment[kPathMax + 16];
 char variable_descriptor[48], variable_slot[32], variable_process[32];
+char variable_even[] = "CRANE_EVEN=";  // hide_own_variables
 
 const char* variable(const char* name) noexcept {
   const std::size_t size = std::strlen(name);
@@ -165,8 +167,8 @@ void copy_text(const char* text, char* out, std::size_t room) noexcept {
 }
 
 bool is_ours(const char* entry) noexcept {
-  static constexpr const char* kNames[] = {
-      "LD_PRELOAD=", "CRANE_SEGMENT=", "CRANE_SEGMENT_FD=", "CRANE_SLOT=", "CRANE_PROCESS="};
+  static constexpr const char* kNames[] = {"LD_PRELOAD=", "CRANE_SEGMENT=", "CRANE_SEGMENT_FD=",
+                                           "CRANE_SLOT=", "CRANE_PROCESS=", "CRANE_EVEN="};
   for (const char* name : kNames) {
     if (std::strncmp(entry, name, std::strlen(name)) == 0) return true;
   }
@@ -174,10 +176,19 @@ bool is_ours(const char* entry) noexcept {
 }
 
 // The program has the environment that it was given: what is ours is added to it again at exec.
+// The loader put the auxiliary vector behind the environment, and runtimes look for it behind the
+// first null (Go's does): the gap is filled with pairs that say nothing.  That wants an even number
+// of ours; otherwise the vector looks empty, and who looks reads /proc/self/auxv.
 void hide_own_variables() noexcept {
   char** out = environ;
-  for (char** e = environ; *e != nullptr; ++e) {
-    if (!is_ours(*e)) *out++ = *e;
+  char** end = environ;
+  for (; *end != nullptr; ++end) {
+    if (!is_ours(*end)) *out++ = *end;
+  }
+  const std::uintptr_t type = (end - out) % 2 == 0 ? AT_IGNORE : AT_NULL;
+  for (char** gap = out + 1; gap < end; gap += 2) {
+    gap[0] = reinterpret_cast<char*>(type);
+    gap[1] = nullptr;
   }
   *out = nullptr;
 }
@@ -304,6 +315,7 @@ void build_environment(char* const* given, char** out, std::uint16_t slot,
   *out++ = variable_descriptor;
   *out++ = variable_slot;
   *out++ = variable_process;
+  *out++ = variable_even;
   *out = nullptr;
 }
 

@@ -4,7 +4,8 @@
 // Whatever is wrong ends the process with status 125 and a message (LD_PRELOAD alone fails open).
 //
 // Environment: CRANE_SEGMENT = path of the segment file; after exec also CRANE_SEGMENT_FD,
-// CRANE_SLOT and CRANE_PROCESS.  Without CRANE_SEGMENT the library does nothing.
+// CRANE_SLOT, CRANE_PROCESS and CRANE_EVEN (an even number of them).  Without CRANE_SEGMENT the
+// library does nothing.
 //
 // Descriptors of our own live at the end of the allowed range, the same on every replica (D13).
 
@@ -32,7 +33,8 @@ void publish_operation_names() noexcept;
 
 // The environment of a program that takes over `slot` and `process` by exec: `given` without what
 // is ours, and ours.  `out` has room for count + kOwnVariables + 1 pointers.
-inline constexpr int kOwnVariables = 5;
+inline constexpr int kOwnVariables = 6;
+static_assert(kOwnVariables % 2 == 0);  // hide_own_variables
 void build_environment(char* const* given, char** out, std::uint16_t slot,
                        std::uint16_t process) noexcept;
 
