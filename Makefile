@@ -379,7 +379,9 @@ fuzz:                                             ## libFuzzer on every byte for
 	@python3 tests/fuzz/run_fuzz.py --out $(OUT)-fuzz --plain $(OUT) --seconds $(FUZZ_SECONDS) $(ARGS)
 lint: $(LIBCRANE)                                 ## layering, symbols, tidy, format
 	@$(RUN_TESTS) --only lint
-accept: programs                                  ## end-to-end scenarios in full size, an hour
+accept:                                           ## end-to-end scenarios in full size, an hour
+	@tests/install_deps.sh accept
+	@$(MAKE) --no-print-directory programs
 	@python3 tests/e2e/_accept.py --out $(OUT) $(ARGS)
 # The plot wants matplotlib, which Debian installs for its own python.
 PYTHON_PLOT = $(or $(shell for p in python3 /usr/bin/python3; do \

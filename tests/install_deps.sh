@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that Crane needs, and nothing else: what is there already is left
-# alone, so a second run does nothing. Usage: install_deps.sh [demo]: with `demo`, only what
-# building the programs and `make demo` need. Exit: 0 all there, 3 packages are missing and we are
-# not root (they are named), otherwise apt's own status.
+# alone, so a second run does nothing. Usage: install_deps.sh [demo|accept]: with `demo`, only what
+# building the programs and `make demo` need; with `accept`, what `make accept` needs, too. Exit: 0
+# all there, 3 packages are missing and we are not root (they are named), otherwise apt's status.
 set -eu
 
 PROGRAMS="build-essential pkg-config python3 binutils libevent-dev libfmt-dev libspdlog-dev
@@ -24,14 +24,22 @@ TOOLS="openssh-client openssh-server xfsprogs"
 UNPREPARED="vsftpd dovecot-imapd dnsmasq-base bind9-dnsutils curl"
 # More of them (tests/e2e/ecosystems.py); javac compiles the Java server.
 ECOSYSTEMS="gunicorn nodejs openjdk-17-jdk-headless mosquitto mosquitto-clients varnish"
+# And many more, only for `make accept` (tests/e2e/accept_*.py), with clients for them.
+ACCEPT="lighttpd uwsgi-plugin-python3 beanstalkd ruby ruby-webrick puma php8.2-cli erlang-base
+  ngircd squid rabbitmq-server caddy nats-server prometheus etcd-server etcd-client netcat-openbsd
+  swaks amqp-tools"
+# exim4 would take the place of a mail server that the machine has.
+[ -e /usr/sbin/sendmail ] || ACCEPT="$ACCEPT exim4-daemon-light"
 # For Porcupine, which judges histories of clients (tests/linear).
 JUDGE="golang-go"
 
+ALL="$PROGRAMS $DEMO $TESTS $SERVERS $MATRIX $TOOLS $UNPREPARED $ECOSYSTEMS $JUDGE $MACHINE"
+
 case "${1:-all}" in
   demo) wanted="$PROGRAMS $DEMO" ;;
-  all) wanted="$PROGRAMS $DEMO $TESTS $SERVERS $MATRIX $TOOLS $UNPREPARED $ECOSYSTEMS $JUDGE
-    $MACHINE" ;;
-  *) echo "usage: $0 [demo]" >&2; exit 2 ;;
+  all) wanted="$ALL" ;;
+  accept) wanted="$ALL $ACCEPT" ;;
+  *) echo "usage: $0 [demo|accept]" >&2; exit 2 ;;
 esac
 
 missing=
@@ -85,7 +93,10 @@ if command -v systemctl >/dev/null 2>&1 && [ -d /run/systemd/system ]; then
     nginx-light=nginx php8.2-fpm=php8.2-fpm civetweb=civetweb gerbera=gerbera slapd=slapd \
     clamav-daemon=clamav-daemon clamav-daemon=clamav-freshclam mariadb-server=mariadb \
     vsftpd=vsftpd dovecot-imapd=dovecot mosquitto=mosquitto varnish=varnish varnish=varnishncsa \
-    postgresql-15=postgresql; do
+    postgresql-15=postgresql lighttpd=lighttpd beanstalkd=beanstalkd.socket \
+    beanstalkd=beanstalkd erlang-base=epmd.socket erlang-base=epmd ngircd=ngircd \
+    exim4-daemon-light=exim4 squid=squid rabbitmq-server=rabbitmq-server caddy=caddy \
+    nats-server=nats-server prometheus=prometheus etcd-server=etcd; do
     case " $missing " in
       *" ${pair%=*} "*) systemctl disable --now "${pair#*=}" || true ;;
     esac

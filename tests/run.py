@@ -17,7 +17,8 @@ else: lints, the model, the simulator's test, the sanitizer build, its tests, th
   interpose  tests/interpose/<name>.c, a stranger under Crane; tests/interpose/{traps,posix}/*.c,
              small ones of one behaviour each, a line per area, each counts one
   e2e        tests/e2e/<scenario>.py --out OUT: exit 0 passed, 77 skipped; a scenario that checks
-             several things may end with its own line `N passed, N failed`
+             several things may end with its own line `N passed, N failed`; accept_*.py is for
+             `make accept` alone
 A test that cannot run here prints `SKIPPED: <name>: <why>`; it is counted as skipped by that name.
 Every failure is printed with the command that replays it.
 
@@ -473,7 +474,7 @@ class Runner:
         for scenario in sorted((ROOT / "tests/e2e").glob("*.py")):
             if scenario.stem in VM_SCENARIOS:
                 continue
-            if not scenario.name.startswith("_"):
+            if not scenario.name.startswith(("_", "accept_")):
                 self.simple(f"e2e/{scenario.stem}", ["python3", str(scenario.relative_to(ROOT)),
                                                      "--out", str(self.out)], E2E_SECONDS)
 

@@ -3,13 +3,25 @@
 
 A class per server: name, programs (what must be installed), __init__(work) writes what it needs
 below `work` and sets port and command, client(number) returns (served, what it got instead).
+Where it has options, crane-run gets them.
 """
 import concurrent.futures
+import hashlib
 import os
 import signal
 import subprocess
+import threading
 
 import _harness as h
+
+WSGI = """import hashlib
+
+
+def application(environ, start_response):
+    path = environ["PATH_INFO"]
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [f"{path} {hashlib.sha256(path.encode()).hexdigest()}".encode()]
+"""
 
 
 def run(*words, **options):
@@ -18,21 +30,80 @@ def run(*words, **options):
                           timeout=60, **options)
 
 
+def fetch(port, number):
+    """The answer of an HTTP server to a client of its own path."""
+    return run("curl", "-sS", "--max-time", 30, f"http://127.0.0.1:{port}/page{number}").stdout
+
+
+def talk(port, said, last):
+    """What a server answers to a dialogue with nc, to the end of the line that holds `last`."""
+    with subprocess.Popen(["nc", "127.0.0.1", str(port)], stdin=subprocess.PIPE, text=True,
+                          stdout=subprocess.PIPE, errors="replace") as client:
+        limit = threading.Timer(30, client.kill)
+        limit.start()
+        client.stdin.write(said)
+        client.stdin.flush()
+        heard = ""
+        for line in client.stdout:
+            heard += line
+            if last in line:
+                break
+        limit.cancel()
+        client.kill()
+        return heard
+
+
+class Hashing:
+    """A web server whose answer to a path is the path and its SHA-256."""
+
+    def __init__(self, work):
+        self.work, self.port = work, h.free_port()
+        self.prepare()
+
+    def client(self, number):
+        text, path = fetch(self.port, number), f"/page{number}"
+        return text == f"{path} {hashlib.sha256(path.encode()).hexdigest()}", \
+            f"{number}: {text[-300:]}"
+
+
+class Files:
+    """A web server of the files below `pages`, which are of several sizes."""
+
+    def __init__(self, work):
+        self.work, self.port, self.pages = work, h.free_port(), work / "pages"
+        self.pages.mkdir()
+        for number in range(16):
+            (self.pages / f"page{number}").write_text(self.page(number))
+        self.prepare()
+
+    @staticmethod
+    def page(number):
+        return f"line of page {number}\n" * (1 + 700 * number)
+
+    def client(self, number):
+        text = fetch(self.port, number)
+        return text == self.page(number), f"{number}: {len(text)} bytes, {text[-300:]}"
+
+
 def serve(server, numbers):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         return [text for good, text in pool.map(server.client, numbers) if not good]
 
 
+def served(scenario, group, server, numbers, what):
+    bad = serve(server, numbers)
+    if not scenario.check(not bad, f"{server.name}: 8 {what}", "\n".join(bad[:3])):
+        group.explain()
+
+
 def check(scenario, server):
-    with h.Group(scenario, server.command, port=server.port, record=True) as group:
-        bad = serve(server, range(8))
-        scenario.check(not bad, f"{server.name}: 8 clients are served", "\n".join(bad[:3]))
+    with h.Group(scenario, server.command, port=server.port, record=True,
+                 options=getattr(server, "options", ())) as group:
+        served(scenario, group, server, range(8), "clients are served")
         leader = group.leader()
         os.kill(group.replica(leader)["node_pid"], signal.SIGKILL)
         h.wait_until(lambda: group.leader() != leader, 30, "another replica leads")
-        bad = serve(server, range(8, 16))
-        scenario.check(not bad, f"{server.name}: 8 more after a kill of the leader's node",
-                       "\n".join(bad[:3]))
+        served(scenario, group, server, range(8, 16), "more after a kill of the leader's node")
         h.wait_until(lambda: group.live() == [0, 1, 2], 60, "the killed one is back")
         group.settle()
     # Of the two that ran all the time: the third lacks what was put out before its checkpoint.
@@ -43,9 +114,28 @@ def check(scenario, server):
 def check_all(scenario, kinds):
     if not h.can_contain():
         raise h.CannotRun("these servers start as root, in containers")
+    missing = []
     for kind in kinds:
-        h.need(*kind.programs)
+        try:
+            h.need(*kind.programs)
+        except h.CannotRun as cause:
+            missing.append(str(cause))
+            continue
         work = scenario.work / kind.name
         work.mkdir()
         work.chmod(0o755)
-        check(scenario, kind(work))
+        try:
+            check(scenario, kind(work))
+        except h.Failure as failure:  # the others are worth their while
+            scenario.check(False, f"{kind.name}: {failure}")
+    if missing:
+        raise h.CannotRun("; ".join(missing))
+
+
+def tell(name, kinds):
+    def body(scenario):
+        only = scenario.options.only
+        check_all(scenario, [k for k in kinds if not only or k.name in only])
+
+    h.tell(name, body, only={"nargs": "*", "choices": [k.name for k in kinds],
+                             "help": "these servers, not all"})

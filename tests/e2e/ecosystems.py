@@ -5,22 +5,13 @@ a master, threads of Python in each), node (worker_threads, each with an event l
 Java (a pool of threads beside those of the virtual machine), mosquitto (one loop for all
 clients), varnish (a child that loads what gcc compiled). Eight clients, a kill of the leader's
 node, eight more."""
-import hashlib
 import platform
 
 import _harness as h
-from _unprepared import check_all, run
+from _unprepared import WSGI, Hashing, fetch, run, tell
 
 JDK = "/usr/lib/jvm/java-17-openjdk-" + {"x86_64": "amd64", "aarch64": "arm64"}.get(
     platform.machine(), "") + "/bin"
-WSGI = """import hashlib
-
-
-def application(environ, start_response):
-    path = environ["PATH_INFO"]
-    start_response("200 OK", [("Content-Type", "text/plain")])
-    return [f"{path} {hashlib.sha256(path.encode()).hexdigest()}".encode()]
-"""
 NODE = """const { Worker, isMainThread, parentPort } = require('worker_threads');
 const { createHash } = require('crypto');
 if (isMainThread) {
@@ -80,24 +71,6 @@ sub vcl_synth {
     return (deliver);
 }
 """
-
-
-def fetch(port, number):
-    """The answer of an HTTP server to a client of its own path."""
-    return run("curl", "-sS", "--max-time", 30, f"http://127.0.0.1:{port}/page{number}").stdout
-
-
-class Hashing:
-    """A web server whose answer to a path is the path and its SHA-256."""
-
-    def __init__(self, work):
-        self.work, self.port = work, h.free_port()
-        self.prepare()
-
-    def client(self, number):
-        text, path = fetch(self.port, number), f"/page{number}"
-        return text == f"{path} {hashlib.sha256(path.encode()).hexdigest()}", \
-            f"{number}: {text[-300:]}"
 
 
 class Gunicorn(Hashing):
@@ -163,8 +136,4 @@ class Varnish:
         return text == f"/page{number} /PAGE{number}", f"{number}: {text[-300:]}"
 
 
-def body(scenario):
-    check_all(scenario, (Gunicorn, Node, Java, Mosquitto, Varnish))
-
-
-h.tell("ecosystems", body)
+tell("ecosystems", (Gunicorn, Node, Java, Mosquitto, Varnish))

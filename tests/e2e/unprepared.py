@@ -8,7 +8,7 @@ import os
 import shutil
 
 import _harness as h
-from _unprepared import check_all, run
+from _unprepared import run, tell
 
 VSFTPD = """listen=YES
 listen_port={port}
@@ -116,8 +116,4 @@ class Dnsmasq:
             f"{number}: {address.stdout[-300:]} {words.stdout[-300:]}"
 
 
-def body(scenario):
-    check_all(scenario, (Vsftpd, Dovecot, Dnsmasq))
-
-
-h.tell("unprepared", body)
+tell("unprepared", (Vsftpd, Dovecot, Dnsmasq))
