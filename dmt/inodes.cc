@@ -65,6 +65,7 @@ InodeRecord& give_number(Layout& w, std::uint64_t device, std::uint64_t inode) n
        .device = device,
        .number = number,
        .modified_ns = kNotModified,
+       .accessed_ns = kNotModified,
        .path = 0,
        .path_bytes = 0,
        .next = bucket,

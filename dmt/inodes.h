@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Virtual inode numbers and modification times (DESIGN D7, rule 20).
+// Virtual inode numbers and times of files (DESIGN D7, rule 20).
 //
 // The kernel's numbers differ between replicas and its times are physical. The first look at a file
 // gives it the next number of the replica; a file is recognised by the kernel's (device, inode), so

@@ -379,6 +379,7 @@ struct InodeRecord {
   std::uint64_t inode, device;  // the kernel's
   std::uint64_t number;         // the virtual one; 0 = free
   std::int64_t modified_ns;     // or kNotModified: its time is the kernel's
+  std::int64_t accessed_ns;     // as it was last set; or kNotModified: that of the modification
   std::uint64_t path;           // where it begins among all that were ever remembered
   std::uint32_t path_bytes;     // 0 = not known
   std::uint32_t next;           // of its bucket: index + 1

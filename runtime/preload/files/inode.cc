@@ -106,6 +106,16 @@ std::int64_t modified(dmt::Layout& w, InodeRecord& r, mode_t mode,
   return time_of(w, r, kernel_ns);
 }
 
+// When a file was read is each replica's own; programs that set the time find it again.
+struct timespec accessed(const InodeRecord& r, const struct timespec& modified) noexcept {
+  return r.accessed_ns == dmt::kNotModified ? modified : to_timespec(r.accessed_ns);
+}
+
+void put_time(struct statx_timestamp& out, const struct timespec& time) noexcept {
+  out.tv_sec = time.tv_sec;
+  out.tv_nsec = static_cast<std::uint32_t>(time.tv_nsec);
+}
+
 std::int64_t blocks_of(mode_t mode, std::int64_t size) noexcept {
   if (S_ISDIR(mode)) return kBlock / kSector;
   return S_ISREG(mode) ? (size + kBlock - 1) / kBlock * (kBlock / kSector) : 0;
@@ -199,11 +209,14 @@ void note_parent(Turn& turn, int directory, const char* path) noexcept {
   set_kernel_time(directory, parent, r.modified_ns, 0);
 }
 
-void note_times_set(Turn& turn, int directory, const char* path, int flags) noexcept {
+void note_times_set(Turn& turn, int directory, const char* path, int flags,
+                    const TimesSet& set) noexcept {
   struct stat s {};
   const int empty = path == nullptr ? AT_EMPTY_PATH : 0;
   if (!look(directory, path == nullptr ? "" : path, flags | empty, s)) return;
   InodeRecord& r = record_of(turn.w, {directory, path, flags}, s.st_dev, s.st_ino);
+  if (set.access) r.accessed_ns = to_ns(s.st_atim);
+  if (!set.modification) return;
   r.modified_ns = to_ns(s.st_mtim);
   r.unseen = false;
 }
@@ -236,8 +249,9 @@ void make_uniform(struct stat& s) noexcept {
 void describe_plain(Turn& turn, const Place& place, struct stat& s) noexcept {
   InodeRecord& r = record_of(turn.w, place, s.st_dev, s.st_ino);
   s.st_mtim = to_timespec(modified(turn.w, r, s.st_mode, to_ns(s.st_mtim)));
-  // When it was read or renamed, and how its directory is kept, is this replica's own.
-  s.st_atim = s.st_ctim = s.st_mtim;
+  // When it was renamed, and how its directory is kept, is this replica's own.
+  s.st_ctim = s.st_mtim;
+  s.st_atim = accessed(r, s.st_mtim);
   s.st_dev = makedev(kFileDeviceMajor, kFileDeviceMinor);
   s.st_ino = r.number;
   make_uniform(s);
@@ -248,9 +262,9 @@ void describe_plain(Turn& turn, const Place& place, struct statx& s) noexcept {
   const std::int64_t kernel_ns =
       saturating_add(s.stx_mtime.tv_sec * kNsPerSecond, s.stx_mtime.tv_nsec);
   const struct timespec time = to_timespec(modified(turn.w, r, s.stx_mode, kernel_ns));
-  s.stx_mtime.tv_sec = time.tv_sec;
-  s.stx_mtime.tv_nsec = static_cast<std::uint32_t>(time.tv_nsec);
-  s.stx_atime = s.stx_ctime = s.stx_btime = s.stx_mtime;
+  put_time(s.stx_mtime, time);
+  put_time(s.stx_atime, accessed(r, time));
+  s.stx_ctime = s.stx_btime = s.stx_mtime;
   s.stx_dev_major = kFileDeviceMajor;
   s.stx_dev_minor = kFileDeviceMinor;
   s.stx_ino = r.number;

@@ -34,8 +34,13 @@ bool is_writable(int fd) noexcept;
 void note_made(Turn& turn, int directory, const char* path) noexcept;
 // A name at `path` came or went: its directory was modified.
 void note_parent(Turn& turn, int directory, const char* path) noexcept;
-// The file's time was set by the program, or (`written`) its contents were changed by name.
-void note_times_set(Turn& turn, int directory, const char* path, int flags) noexcept;
+// Times of the file were set by the program: which of them.
+struct TimesSet {
+  bool access, modification;
+};
+void note_times_set(Turn& turn, int directory, const char* path, int flags,
+                    const TimesSet& set) noexcept;
+// Its contents were changed by name.
 void note_truncated(Turn& turn, const char* path) noexcept;
 bool exists(int directory, const char* path) noexcept;
 

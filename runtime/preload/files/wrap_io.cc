@@ -66,7 +66,7 @@ ssize_t copy_to_bound(Turn& turn, int out, int in, off_t* at, std::size_t n) noe
   const Scratch<std::byte> chunk(std::min(n, kCopyChunk));
   std::size_t done = 0;
   off_t position = at != nullptr ? *at : raw_syscall(SYS_lseek, in, 0, SEEK_CUR);
-  if (position < 0) return position;
+  if (position < 0) return at != nullptr ? -EINVAL : position;
   while (done < n) {
     const std::size_t wanted = std::min(n - done, chunk.size());
     const long got = raw_syscall(SYS_pread64, in, chunk.data(), wanted, position);

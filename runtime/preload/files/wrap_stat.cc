@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What files are known by: numbers of the replica, and one time, that of the last modification,
-// which is virtual (DESIGN D7, rule 20).
+// What files are known by: numbers of the replica, and the time of the last modification, which is
+// virtual (DESIGN D7, rule 20); that of the last access is the same one unless a program has set
+// it.
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fd.h"
@@ -74,10 +75,11 @@ const struct timespec* virtual_times(const struct timespec* given,
 int set_times(Op op, int d, const char* p, const struct timespec* t, int flags) noexcept {
   struct timespec times[2];
   virtual_times(t, times);
-  const bool moves = t == kNow || t[1].tv_nsec != UTIME_OMIT;
+  const TimesSet set{.access = t == kNow || t[0].tv_nsec != UTIME_OMIT,
+                     .modification = t == kNow || t[1].tv_nsec != UTIME_OMIT};
   Turn turn(op);
   const long result = raw_syscall(SYS_utimensat, d, p, times, flags);
-  if (result == 0 && moves) note_times_set(turn, d, p, flags);
+  if (result == 0) note_times_set(turn, d, p, flags, set);
   return finish_int(turn, result);
 }
 

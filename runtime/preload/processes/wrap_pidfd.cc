@@ -3,8 +3,14 @@
 // turn.
 #include "runtime/preload/processes/pidfd.h"
 
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
+#include <cstring>
+
 #include "dmt/base/log.h"
 #include "dmt/processes.h"
+#include "runtime/preload/core/text.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/signals/signals.h"
 
@@ -33,6 +39,38 @@ int open_process(Turn& turn, pid_t p, unsigned flags) noexcept {
   return bind_new(turn, make_placeholder(SOCK_CLOEXEC), file);
 }
 
+// The directory of a process in a proc file system names it as well.  `path` is what the
+// descriptor's link says, with an end: the number, or what is no name of a process.
+int process_named_by(const dmt::Layout& w, const char* path) noexcept {
+  const char* const name = std::strrchr(path, '/') + 1;
+  constexpr char kThreads[] = "/task/";
+  const std::size_t before = static_cast<std::size_t>(name - path);
+  const bool is_thread =
+      before >= sizeof kThreads - 1 &&
+      std::memcmp(name - (sizeof kThreads - 1), kThreads, sizeof kThreads - 1) == 0;
+  std::uint32_t pid = 0;
+  const char* end = name;
+  for (; *end >= '0' && *end <= '9' && end - name < 9; ++end) {
+    pid = pid * 10 + static_cast<std::uint32_t>(*end - '0');
+  }
+  if (end == name || is_thread) return -EBADF;
+  if (*end == ' ') return -ESRCH;  // " (deleted)": it has been waited for
+  if (*end != '\0') return -EBADF;
+  const std::uint16_t process = dmt::find_process(w, pid);
+  return process == dmt::kNoProcess ? -ESRCH : process;
+}
+
+int process_of_directory(const dmt::Layout& w, int fd) noexcept {
+  struct statfs s {};
+  if (fd < 0 || !is_plain(fd) || raw_syscall(SYS_fstatfs, fd, &s) != 0) return -EBADF;
+  if (s.f_type != PROC_SUPER_MAGIC) return -EBADF;
+  char path[128];
+  const long n = read_link_of(static_cast<unsigned>(fd), path, sizeof path - 1);
+  if (n <= 0 || path[0] != '/') return -EBADF;
+  path[n] = '\0';
+  return process_named_by(w, path);
+}
+
 }  // namespace
 
 int process_of_descriptor(const dmt::Layout& w, int fd, bool& nonblocking) noexcept {
@@ -53,7 +91,8 @@ int pidfd_send_signal(int fd, int s, siginfo_t* info, unsigned flags) {
   Turn turn(Op::pidfd_send_signal);
   if (flags != 0) return finish_int(turn, -EINVAL);
   bool nonblocking = false;
-  const int process = process_of_descriptor(turn.w, fd, nonblocking);
+  int process = process_of_descriptor(turn.w, fd, nonblocking);
+  if (process == -EBADF) process = process_of_directory(turn.w, fd);
   if (process < 0) return finish_int(turn, process);
   const bool queued = info != nullptr && info->si_code == SI_QUEUE;
   const dmt::SignalInfo sent = sent_by_this_process(

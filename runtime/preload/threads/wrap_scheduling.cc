@@ -99,6 +99,11 @@ int policy_of(const dmt::ThreadScheduling& s) noexcept {
 
 int answer(int error) noexcept { return error == 0 ? 0 : fail(error); }
 
+// .. and whom the calls about affinity mean: to them a negative number is that of no process.
+int find_for_affinity(const dmt::Layout& w, pid_t p, bool changes, std::uint16_t& slot) noexcept {
+  return p < 0 ? ESRCH : find(w, p, changes, slot);
+}
+
 // --- affinity ------------------------------------------------------------------------------------
 
 constexpr std::uint64_t kAllProcessors = (1ull << kProcessors) - 1;
@@ -274,14 +279,14 @@ int pthread_getaffinity_np(pthread_t p, size_t n, cpu_set_t* s) {
 int sched_setaffinity(pid_t p, size_t n, const cpu_set_t* s) {
   Turn turn(Op::sched_setaffinity);
   std::uint16_t slot = 0;
-  if (const int error = find(turn.w, p, true, slot); error != 0) return fail(error);
+  if (const int error = find_for_affinity(turn.w, p, true, slot); error != 0) return fail(error);
   return answer(set_affinity(turn.w.scheduling[slot], n, s));
 }
 
 int sched_getaffinity(pid_t p, size_t n, cpu_set_t* s) {
   Turn turn(Op::sched_getaffinity);
   std::uint16_t slot = 0;
-  if (const int error = find(turn.w, p, false, slot); error != 0) return fail(error);
+  if (const int error = find_for_affinity(turn.w, p, false, slot); error != 0) return fail(error);
   return answer(get_affinity(turn.w.scheduling[slot], n, s));
 }
 

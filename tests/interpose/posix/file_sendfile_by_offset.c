@@ -41,7 +41,10 @@ int main(void) {
   CHECK_EQUAL(sendfile(rd, from, &at, 1), -1);
   CHECK_EQUAL(errno, EBADF);
   at = -1;
-  CHECK_EQUAL(sendfile(to, from, &at, 1), -1);
-  CHECK_EQUAL(errno, EINVAL);
+  const int targets[] = {to, s[0], fds[1]};
+  for (int i = 0; i < 3; ++i) {
+    CHECK_EQUAL(sendfile(targets[i], from, &at, 1), -1);
+    CHECK_EQUAL(errno, EINVAL);
+  }
   return succeed();
 }

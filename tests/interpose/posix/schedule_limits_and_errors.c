@@ -34,6 +34,12 @@ int main(void) {
   CHECK_EQUAL(errno, ESRCH);
   CHECK_EQUAL(sched_rr_get_interval(-1, &t), -1);
   CHECK_EQUAL(errno, EINVAL);
+  cpu_set_t set;
+  CHECK_EQUAL(sched_getaffinity(-1, sizeof set, &set), -1);
+  CHECK_EQUAL(errno, ESRCH);
+  CHECK_EQUAL(sched_getaffinity(0, sizeof set, &set), 0);
+  CHECK_EQUAL(sched_setaffinity(-1, sizeof set, &set), -1);
+  CHECK_EQUAL(errno, ESRCH);
   pthread_attr_t a;
   int value = -1;
   CHECK_EQUAL(pthread_attr_init(&a), 0);

