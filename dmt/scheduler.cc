@@ -131,6 +131,14 @@ bool leave_turn_unowned(Layout& w, Slot me) noexcept {
   return true;
 }
 
+// Quanta differ in length, by the clock: a thread in a loop of calls would else be interrupted at
+// the same ones for ever, and there what another one waits for may never hold (rule 23).
+std::uint32_t next_quantum(const Layout& w) noexcept {
+  const std::uint32_t quantum = w.header.configuration.quantum;
+  const std::uint64_t mixed = w.scheduler.clock * 0x9E3779B97F4A7C15;
+  return quantum + static_cast<std::uint32_t>((mixed >> 40) % (quantum / kQuantumPlay + 1));
+}
+
 // `me`, who has the turn, gives it up: the head of the run queue gets it as soon as a grant allows.
 void select_next(Layout& w, Slot me) noexcept {
   SchedulerState& s = w.scheduler;
@@ -150,7 +158,7 @@ void select_next(Layout& w, Slot me) noexcept {
     // ended takes no part any more.
     if (s.run_queue.head == kNone || s.ended) s.grant_left = 0;
     if (s.grant_left > 0) {
-      s.quantum_left = w.header.configuration.quantum;
+      s.quantum_left = next_quantum(w);
       pass_turn(w, s.run_queue.head);
       return;
     }
@@ -259,7 +267,7 @@ void put_turn(Layout& w, Slot me, Operation op, std::uint64_t result, bool yield
   CRANE_ASSERT(s.run_queue.head == value(me));  // DMT-T2
   if (s.quantum_left > 0) --s.quantum_left;
   const bool quantum_over = yield || s.quantum_left == 0;
-  if (quantum_over) s.quantum_left = w.header.configuration.quantum;
+  if (quantum_over) s.quantum_left = next_quantum(w);
   const bool rotate = quantum_over && s.runnable > 1;
   if (rotate || s.grant_left == 0 || by_arrival(w)) {  // else the fast path
     if (rotate) rotate_head(w);

@@ -55,6 +55,8 @@ inline constexpr std::uint64_t kClassicWaitNs = 100'000;    // CRANE 4.2: W_time
 
 inline constexpr std::uint32_t kQuantumSerial = 1000;
 inline constexpr std::uint32_t kQuantumParallel = 16;
+// A quantum is longer by up to this part of it (rule 23).
+inline constexpr std::uint32_t kQuantumPlay = 32;
 
 // Output waits for at most this many hand-offs of the turn before the node is told.
 inline constexpr std::uint32_t kHandOffsPerDoorbell = 16;
