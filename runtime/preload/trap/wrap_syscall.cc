@@ -47,18 +47,32 @@ int unshare(int flags) {
 }
 int setns(int, int) { return fail(static_cast<int>(-sandbox::refuse_namespace("setns"))); }
 
+namespace {
+
+bool is_of_trap(int option) noexcept {
+  return option == kSetDispatch || option == PR_SET_TSC || option == PR_GET_TSC;
+}
+
+// What would take the net or the clock away is not there: as of a kernel or a processor without it.
+long control_trap(int option, long argument) noexcept {
+  if (option != PR_GET_TSC) return -EINVAL;
+  if (argument == 0) return -EFAULT;
+  *reinterpret_cast<int*>(argument) = PR_TSC_ENABLE;  // it is answered, though by a fault
+  return 0;
+}
+
+}  // namespace
+
 int prctl(int option, long a, long b, long c, long d) {
   long result = 0;
-  if (family::is_option(option)) {
+  if (is_of_trap(option)) {
+    result = control_trap(option, a);
+  } else if (family::is_option(option)) {
     result = family::control(option, a);
   } else if (option == PR_SET_SECCOMP) {
     result = sandbox::set_by_prctl(a, reinterpret_cast<const void*>(b));
   } else if (option == PR_GET_SECCOMP) {
     result = sandbox::mode();
-  } else if (option == kSetDispatch || option == PR_SET_TSC) {
-    result = -EINVAL;  // either would take our net or our clock away
-  } else if (option == PR_GET_TSC) {
-    *reinterpret_cast<int*>(a) = PR_TSC_ENABLE;
   } else {
     result = raw_syscall(SYS_prctl, option, a, b, c, d);
   }
