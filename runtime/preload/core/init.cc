@@ -15,6 +15,7 @@
 #include "dmt/base/valgrind.h"
 #include "dmt/processes.h"
 #include "dmt/segment.h"
+#include "runtime/preload/core/fixed_addresses.h"
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/libc_view.h"
 #include "runtime/preload/core/real.h"
@@ -324,7 +325,11 @@ void build_environment(char* const* given, char** out, std::uint16_t slot,
 // Before the constructors of all other libraries (-z initfirst), libc's included: an allocator
 // reads the clock there, and others take random seeds. The loader gives constructors main's
 // arguments.
-__attribute__((constructor(101))) static void crane_initialise(int, char**, char** environment) {
+__attribute__((constructor(101))) static void crane_initialise(int count, char** arguments,
+                                                               char** environment) {
   if (environ == nullptr) environ = environment;
+  if (crane::variable("CRANE_SEGMENT") != nullptr) {
+    crane::fix_addresses(count, arguments, environment);
+  }
   crane::initialise();
 }
