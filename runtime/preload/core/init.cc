@@ -38,7 +38,7 @@ namespace crane {
 namespace {
 
 constexpr std::size_t kPathMax = 512;
-constexpr int kSegmentAt = 0, kDoorbellAt = 1, kMessagesAt = 2, kDirectoryAt = 3;
+constexpr int kSegmentAt = 0, kDoorbellAt = 1, kMessagesAt = 2, kDirectoryAt = 3, kSpareAt = 4;
 
 int descriptor_base = 0;
 char segment_path[kPathMax];
@@ -116,6 +116,11 @@ int open_beside(const char* name, int flags) noexcept {
   return static_cast<int>(raw_syscall(SYS_openat, AT_FDCWD, path, flags, 0644));
 }
 
+// Its place is a check-in's when the program has used up all other descriptors.
+void put_spare() noexcept {
+  raw_syscall(SYS_fcntl, descriptor_base + kDirectoryAt, F_DUPFD, descriptor_base + kSpareAt);
+}
+
 dmt::Attached attach(int fd) noexcept {
   const dmt::Attached attached = dmt::attach_segment(fd);
   switch (attached.state) {
@@ -153,6 +158,7 @@ void open_own_descriptors() noexcept {
   move_to(log, kMessagesAt);
   if (log >= 0) set_message_fd(descriptor_base + kMessagesAt);
   move_to(open_beside("", O_PATH | O_DIRECTORY), kDirectoryAt);
+  put_spare();
   world = attach(descriptor_base + kSegmentAt).layout;
 }
 
@@ -257,19 +263,31 @@ void initialise() noexcept {
 
 int own_descriptor_base() noexcept { return world == nullptr ? 0 : descriptor_base; }
 
-// The program may have used up all the descriptors that it has allowed itself.
+static long new_socket() noexcept {
+  return raw_syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+}
+
+// The program may have used up all the descriptors that it has allowed itself ..
 static long socket_beyond_limit() noexcept {
-  constexpr int kKind = SOCK_SEQPACKET | SOCK_CLOEXEC;
-  const long fd = raw_syscall(SYS_socket, AF_UNIX, kKind, 0);
-  if (fd != -EMFILE) return fd;
   struct rlimit limit {};
   raw_syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit);
   const rlim_t ours = static_cast<rlim_t>(descriptor_base) + 2 * kOwnDescriptors;
   const struct rlimit wider = {ours, limit.rlim_max < ours ? ours : limit.rlim_max};
-  if (raw_syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &wider, nullptr) < 0) return fd;
-  const long other = raw_syscall(SYS_socket, AF_UNIX, kKind, 0);
+  if (limit.rlim_cur >= ours) return -EMFILE;
+  if (raw_syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &wider, nullptr) < 0) return -EMFILE;
+  const long fd = new_socket();
   raw_syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &limit, nullptr);
-  return other;
+  return fd;
+}
+
+// .. or all that there are: `spare` says whether the spare one's place was taken.
+static long socket_for_check_in(bool& spare) noexcept {
+  long fd = new_socket();
+  if (fd == -EMFILE) fd = socket_beyond_limit();
+  spare = fd == -EMFILE;
+  if (!spare) return fd;
+  raw_syscall(SYS_close, descriptor_base + kSpareAt);
+  return new_socket();
 }
 
 void check_in(std::uint16_t process) noexcept {
@@ -283,7 +301,8 @@ void check_in(std::uint16_t process) noexcept {
     give_up("the path of the check-in socket is too long", path);
   }
   std::memcpy(address.sun_path, path, std::strlen(path) + 1);
-  const long fd = socket_beyond_limit();
+  bool spare = false;
+  const long fd = socket_for_check_in(spare);
   if (fd < 0) give_up("no descriptor for the check-in", path);
   long error = raw_syscall(SYS_connect, fd, &address, sizeof address);
   if (error < 0) {
@@ -297,6 +316,7 @@ void check_in(std::uint16_t process) noexcept {
   if (error < 0) give_up("the node does not listen for check-ins", path);
   raw_syscall(SYS_sendto, fd, &message, sizeof message, MSG_NOSIGNAL, nullptr, 0);
   raw_syscall(SYS_close, fd);
+  if (spare) put_spare();
 }
 
 void build_environment(char* const* given, char** out, std::uint16_t slot,

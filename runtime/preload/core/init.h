@@ -22,7 +22,7 @@ void check_in(std::uint16_t process) noexcept;
 
 // The application neither sees nor closes these.
 int own_descriptor_base() noexcept;
-inline constexpr int kOwnDescriptors = 4;  // segment, doorbell, messages, directory
+inline constexpr int kOwnDescriptors = 5;  // segment, doorbell, messages, directory, spare
 inline bool is_own_descriptor(int fd) noexcept {
   const int base = own_descriptor_base();
   return base > 0 && fd >= base && fd < base + kOwnDescriptors;
