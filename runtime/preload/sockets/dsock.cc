@@ -91,15 +91,21 @@ int option_of(std::uint32_t file, int level, int option) noexcept {
   return value;
 }
 
+// What a control message has chosen for one datagram.
+struct Chosen {
+  VirtualAddress from{};        // family 0: nothing
+  int hops = -1, service = -1;  // -1: as the socket has it
+};
+
 // What goes before the bytes: from where, to where, and what the sender has set.
 dmt::DatagramHeader header_of(dmt::Layout& w, std::uint32_t file, const VirtualAddress& to,
-                              const VirtualAddress* from, std::size_t size) noexcept {
+                              const Chosen& chosen, std::size_t size) noexcept {
   const bool v6 = w.files[file].port == AF_INET6;
   dmt::DatagramHeader header{};
   header.from = source(state(w, file), to);
-  if (from != nullptr) {
+  if (chosen.from.family != 0) {
     const std::uint16_t port = header.from.port;
-    header.from = *from;
+    header.from = chosen.from;
     header.from.port = port;
   }
   header.to = to;
@@ -108,6 +114,8 @@ dmt::DatagramHeader header_of(dmt::Layout& w, std::uint32_t file, const VirtualA
                                              : option_of(file, IPPROTO_IP, IP_TTL));
   header.service = static_cast<std::uint8_t>(v6 ? option_of(file, IPPROTO_IPV6, IPV6_TCLASS)
                                                 : option_of(file, IPPROTO_IP, IP_TOS));
+  if (chosen.hops >= 0) header.hops = static_cast<std::uint8_t>(chosen.hops);
+  if (chosen.service >= 0) header.service = static_cast<std::uint8_t>(chosen.service);
   return header;
 }
 
@@ -120,9 +128,9 @@ void tell_refused(dmt::Layout& w, std::uint32_t file) noexcept {
 }
 
 // Where the datagram goes.  0 or a negative error number.
-int deliver(Turn& turn, std::uint32_t file, const VirtualAddress& to, const VirtualAddress* from,
+int deliver(Turn& turn, std::uint32_t file, const VirtualAddress& to, const Chosen& chosen,
             const Buffers& b) noexcept {
-  const dmt::DatagramHeader header = header_of(turn.w, file, to, from, b.total);
+  const dmt::DatagramHeader header = header_of(turn.w, file, to, chosen, b.total);
   if (interfaces::is_own(to)) {
     const std::uint32_t target = dmt::find_datagram_socket(turn.w, to, header.from);
     if (target != 0) {
@@ -221,25 +229,57 @@ void tell_circumstances(std::uint32_t file, const dmt::DatagramHeader& header,
 }
 
 // The address that a message is to come from (IP_PKTINFO, IPV6_PKTINFO), where one is named.
-bool chosen_source(const struct msghdr& message, VirtualAddress& from) noexcept {
-  auto& m = const_cast<struct msghdr&>(message);
-  if (m.msg_control == nullptr) return false;
+void choose_source(const struct cmsghdr* c, VirtualAddress& from) noexcept {
   from = {};
-  for (struct cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
-    if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
-      struct in_pktinfo info;
-      std::memcpy(&info, CMSG_DATA(c), sizeof info);
-      from.family = AF_INET;
-      std::memcpy(from.ip, &info.ipi_spec_dst, sizeof info.ipi_spec_dst);
-    } else if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
-      struct in6_pktinfo info;
-      std::memcpy(&info, CMSG_DATA(c), sizeof info);
-      from.family = AF_INET6;
-      std::memcpy(from.ip, &info.ipi6_addr, sizeof info.ipi6_addr);
-      addresses::unmap(from);
-    }
+  if (c->cmsg_level == IPPROTO_IP) {
+    struct in_pktinfo info;
+    std::memcpy(&info, CMSG_DATA(c), sizeof info);
+    from.family = AF_INET;
+    std::memcpy(from.ip, &info.ipi_spec_dst, sizeof info.ipi_spec_dst);
+  } else {
+    struct in6_pktinfo info;
+    std::memcpy(&info, CMSG_DATA(c), sizeof info);
+    from.family = AF_INET6;
+    std::memcpy(from.ip, &info.ipi6_addr, sizeof info.ipi6_addr);
+    addresses::unmap(from);
   }
-  return from.family != 0 && !dmt::is_wildcard(from) && interfaces::is_own(from);
+  if (dmt::is_wildcard(from) || !interfaces::is_own(from)) from = {};
+}
+
+// A number from `least` to 255; false: it is none.
+bool choose_number(const struct cmsghdr* c, int least, int& out) noexcept {
+  int value = 0;
+  if (c->cmsg_len == CMSG_LEN(1) && c->cmsg_type == IP_TOS) {
+    value = *CMSG_DATA(c);
+  } else if (c->cmsg_len == CMSG_LEN(sizeof value)) {
+    std::memcpy(&value, CMSG_DATA(c), sizeof value);
+  } else {
+    return false;
+  }
+  constexpr int kMost = 255;
+  if (value < least || value > kMost) return false;
+  out = value;
+  return true;
+}
+
+// 0 or a negative error number.
+int choose(const struct msghdr& message, Chosen& chosen) noexcept {
+  auto& m = const_cast<struct msghdr&>(message);
+  if (m.msg_control == nullptr) return 0;
+  for (struct cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
+    bool good = true;
+    if (c->cmsg_level == IPPROTO_IP) {
+      if (c->cmsg_type == IP_PKTINFO) choose_source(c, chosen.from);
+      if (c->cmsg_type == IP_TTL) good = choose_number(c, 1, chosen.hops);
+      if (c->cmsg_type == IP_TOS) good = choose_number(c, 0, chosen.service);
+    } else if (c->cmsg_level == IPPROTO_IPV6) {
+      if (c->cmsg_type == IPV6_PKTINFO) choose_source(c, chosen.from);
+      if (c->cmsg_type == IPV6_HOPLIMIT) good = choose_number(c, -1, chosen.hops);
+      if (c->cmsg_type == IPV6_TCLASS) good = choose_number(c, -1, chosen.service);
+    }
+    if (!good) return -EINVAL;
+  }
+  return 0;
 }
 
 // --- groups --------------------------------------------------------------------------------------
@@ -431,9 +471,9 @@ ssize_t send(Turn& turn, std::uint32_t file, const struct msghdr& m, int flags) 
   vsock::get_option(file, SOL_SOCKET, SO_BROADCAST, &allowed, &n);
   if (interfaces::is_broadcast(to) && allowed == 0) return -EACCES;
   error = bind_to_any(turn.w, file);
-  VirtualAddress chosen;
-  const bool chooses = error == 0 && chosen_source(m, chosen);
-  if (error == 0) error = deliver(turn, file, to, chooses ? &chosen : nullptr, b);
+  Chosen chosen;
+  if (error == 0) error = choose(m, chosen);
+  if (error == 0) error = deliver(turn, file, to, chosen, b);
   return error < 0 ? error : static_cast<ssize_t>(b.total);
 }
 
