@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Index-linked FIFO queues of slots inside the segment: the run queue and the wait buckets.  A slot
-// is in at most one of them, so one pair of links per slot serves both (DMT-T3).
+// is in at most one of them, so one pair of links per slot serves both (DMT-T3).  And for how long
+// the head of the run queue is that.
 //
 // Threads / Processes: REQUIRES the turn.
 
 #include "dmt/base/assert.h"
 #include "dmt/layout.h"
+#include "dmt/tuning.h"
 
 namespace crane::dmt {
 
@@ -37,6 +39,15 @@ inline void remove(Layout& w, Queue16& queue, std::uint16_t slot) noexcept {
     queue.tail = s.queue_previous;
   }
   s.queue_next = s.queue_previous = kNone;
+}
+
+// How many turns the next head of the run queue takes.  Quanta differ in length, by the clock: a
+// thread in a loop of calls would else be interrupted at the same ones for ever, and there what
+// another one waits for may never hold (rule 23).
+inline std::uint32_t next_quantum(const Layout& w) noexcept {
+  const std::uint32_t quantum = w.header.configuration.quantum;
+  const std::uint64_t mixed = w.scheduler.clock * 0x9E3779B97F4A7C15;
+  return quantum + static_cast<std::uint32_t>((mixed >> 40) % (quantum / kQuantumPlay + 1));
 }
 
 }  // namespace crane::dmt

@@ -131,14 +131,6 @@ bool leave_turn_unowned(Layout& w, Slot me) noexcept {
   return true;
 }
 
-// Quanta differ in length, by the clock: a thread in a loop of calls would else be interrupted at
-// the same ones for ever, and there what another one waits for may never hold (rule 23).
-std::uint32_t next_quantum(const Layout& w) noexcept {
-  const std::uint32_t quantum = w.header.configuration.quantum;
-  const std::uint64_t mixed = w.scheduler.clock * 0x9E3779B97F4A7C15;
-  return quantum + static_cast<std::uint32_t>((mixed >> 40) % (quantum / kQuantumPlay + 1));
-}
-
 // `me`, who has the turn, gives it up: the head of the run queue gets it as soon as a grant allows.
 void select_next(Layout& w, Slot me) noexcept {
   SchedulerState& s = w.scheduler;
