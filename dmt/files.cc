@@ -8,6 +8,7 @@
 #include "dmt/connections.h"
 #include "dmt/datagrams.h"
 #include "dmt/scheduler.h"
+#include "dmt/terminals.h"
 
 namespace crane::dmt {
 namespace {
@@ -98,6 +99,9 @@ void close_file(Layout& w, std::uint32_t index) noexcept {
       return drop_datagrams(w, index);
     case FileKind::kKernelSocket:
       return drop_rights(w, file);
+    case FileKind::kTerminalMaster:
+    case FileKind::kTerminalLine:
+      return close_terminal_end(w, index);
     case FileKind::kFree:
     case FileKind::kSocket:
     case FileKind::kUnixSocket:
@@ -309,6 +313,9 @@ Readiness readiness_of(const Layout& w, std::uint32_t file) noexcept {
       return datagram_readiness(f);
     case FileKind::kKernelSocket:
       return (f.listener.queued > 0 ? kIn : 0) | kOut;
+    case FileKind::kTerminalMaster:
+    case FileKind::kTerminalLine:
+      return terminal_readiness(w, f);
   }
   return 0;
 }

@@ -87,10 +87,14 @@ bool is_stop_signal(int signo) noexcept {
   return false;
 }
 
+bool is_orphaned(const Layout& w, std::uint32_t group) noexcept {
+  return is_orphaned(w, group, kNoProcess);
+}
+
 void stop_process(Layout& w, std::uint16_t process, int signo) noexcept {
   ProcessRecord& p = w.processes[process];
   if (p.stopped_by != 0) return;
-  if (signo != SIGSTOP && is_orphaned(w, p.group, kNoProcess)) return;
+  if (signo != SIGSTOP && is_orphaned(w, p.group)) return;
   p.stopped_by = static_cast<std::uint8_t>(signo);
   p.stop_event = StopEvent::kStopped;  // JOB-2
   tell_parent(w, process, CLD_STOPPED, signo);

@@ -33,6 +33,9 @@ void act_on_sending(Layout& w, std::uint16_t process, int signo) noexcept;
 // The threads of a stopped process wait on this object.
 std::uint64_t continue_object(std::uint16_t process) noexcept;
 
+// Whether no shell could continue the group.
+bool is_orphaned(const Layout& w, std::uint32_t group) noexcept;
+
 // `process` is about to end: groups that it leaves orphaned with a stopped member get SIGHUP and
 // SIGCONT.
 void hang_up_orphans(Layout& w, std::uint16_t process) noexcept;

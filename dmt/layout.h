@@ -18,9 +18,11 @@
 #include <type_traits>
 
 #include "dmt/base/ids.h"
+#include "dmt/file_states.h"
 #include "dmt/sequence/entry.h"
 #include "dmt/sequence/ring.h"
 #include "dmt/sequence/turn_record.h"
+#include "dmt/terminal_record.h"
 #include "dmt/tuning.h"
 
 namespace crane::dmt {
@@ -149,6 +151,9 @@ struct alignas(64) ProcessRecord {
   // RLIMIT_CPU, ns of cpu_ns: when SIGXCPU is due next, and the end; 0 = none
   std::int64_t cpu_warning_ns, cpu_end_ns;
   std::uint64_t cpu_limits[2];  // as they were set, seconds + 1; 0 = none
+  // --- pseudo-terminals (controlling_terminals.h)
+  std::uint16_t terminal;       // the controlling one, 0 = none of ours
+  std::uint32_t hung_up_group;  // of a session's leader: in front when its terminal hung up
 };
 
 // --- virtual time ----------------------------------------------------------------------------
@@ -236,101 +241,25 @@ enum class FileKind : std::uint8_t {
   kConnection,  // virtual TCP connection with a client
   kPipeRead,    // kernel pipe, counted here
   kPipeWrite,
-  kPipeBoth,      // a named pipe that is open for both sides (BothEnds)
-  kUnixSocket,    // kernel unix stream socket, not connected
-  kUnixListener,  // kernel unix listener
-  kUnixStream,    // one end of a connected kernel unix stream (also socketpair)
-  kEventFd,       // wholly virtual
-  kTimerFd,       // wholly virtual
-  kEpoll,         // wholly virtual
-  kSignalFd,      // wholly virtual
-  kRandom,        // /dev/urandom and /dev/random (D7)
-  kDatagram,      // wholly virtual UDP socket (datagrams.h)
-  kProcess,       // pidfd: `port` is the process, counter.count 1 when it has ended
-  kKernelSocket,  // kernel unix datagram or netlink socket; `listener` has its name, and in
-                  // `queued` whether something is there (runtime/preload/sockets/ksock.h)
+  kPipeBoth,        // a named pipe that is open for both sides (BothEnds)
+  kUnixSocket,      // kernel unix stream socket, not connected
+  kUnixListener,    // kernel unix listener
+  kUnixStream,      // one end of a connected kernel unix stream (also socketpair)
+  kEventFd,         // wholly virtual
+  kTimerFd,         // wholly virtual
+  kEpoll,           // wholly virtual
+  kSignalFd,        // wholly virtual
+  kRandom,          // /dev/urandom and /dev/random (D7)
+  kDatagram,        // wholly virtual UDP socket (datagrams.h)
+  kProcess,         // pidfd: `port` is the process, counter.count 1 when it has ended
+  kKernelSocket,    // kernel unix datagram or netlink socket; `listener` has its name, and in
+                    // `queued` whether something is there (runtime/preload/sockets/ksock.h)
+  kTerminalMaster,  // wholly virtual pseudo-terminal (terminals.h)
+  kTerminalLine,
 };
 
 // Readiness bits are poll(2)'s: POLLIN 1, POLLOUT 4, POLLERR 8, POLLHUP 16, POLLRDHUP 0x2000.
 using Readiness = std::uint32_t;
-
-struct ListenerState {
-  std::uint16_t port;
-  std::uint16_t any_address;  // bound to the wildcard
-  std::uint32_t backlog;
-  std::uint32_t queued;
-  std::uint32_t head, tail;  // files (connections, or unix streams) linked by `chain`
-  std::uint32_t next;        // listening files of the replica
-  VirtualAddress bound;
-  std::uint64_t question;  // a bind waits for PORT with this number, and on this object; 0 = none
-  std::int32_t answer;     // errno of the last PORT
-  std::int32_t connect_error;  // of a nonblocking connect, told once
-};
-
-struct ConnectionState {
-  ConnId conn;
-  VirtualAddress peer, local;
-  std::uint32_t head_block, tail_block;  // inbound bytes
-  std::uint32_t head_offset, tail_used;
-  std::uint64_t received, consumed;  // bytes admitted and bytes read, cumulative
-  std::uint64_t reported;            // `consumed` as last told to the node
-  std::uint64_t sent, drained;       // bytes written, bytes taken by the client (D15)
-  bool fin_received, reset, shut_read, shut_write, accepted, linger_reset;
-  std::int32_t socket_error;  // SO_ERROR, cleared by reading it
-  std::uint32_t low_water;    // SO_RCVLOWAT
-  std::uint32_t bucket_next;  // files with the same hash of `conn`
-  bool loopback;              // with another socket of the server (loopback.h): no `conn`
-  bool told_connected;        // a nonblocking connect has been asked for its outcome
-  std::uint32_t other;        // its other end, 0 = closed
-};
-
-// Kernel pipe or one direction of a kernel unix stream, or one eventfd/timerfd's count.
-struct StreamState {
-  std::uint32_t peer;   // file of the other end, 0 = gone
-  std::uint64_t bytes;  // written by hooked calls and not yet read (by this end); of a named
-                        // pipe's writers: left by a reader that went
-  std::uint64_t
-      fifo;  // which named pipe this is an end of, 0 = none (runtime/preload/files/fifo.h)
-  std::uint64_t capacity;
-  std::uint32_t both;   // of a named pipe: the first kPipeBoth that refers to this end
-  std::uint64_t taken;  // read at this end, as `bytes` counts
-  std::uint64_t name;   // of a pipe: the object of its reading end
-  std::uint64_t size;   // of a pipe, as F_SETPIPE_SZ has set it; 0 = the usual one
-  bool peer_shut_write, shut_read, shut_write;
-  bool packets;  // of a pipe (O_DIRECT): each write of up to a page is read by itself and counts
-                 // as a page, however small it is
-};
-
-// A descriptor of both sides of a named pipe: it refers to both ends.
-struct BothEnds {
-  std::uint32_t reads, writes;  // files
-  std::uint32_t next;           // of the same ends
-};
-
-inline constexpr std::uint32_t kGroupsMax = 8;  // multicast groups that one UDP socket is in
-
-struct DatagramState {
-  VirtualAddress bound, peer;  // family 0 = not bound, not connected
-  std::uint32_t first, last;   // blocks of the datagrams that wait, linked by block_next
-  std::uint32_t blocks;        // how many
-  std::int32_t error;          // SO_ERROR, told once: no socket was there for a datagram
-  bool reuses, only_v6, shut_read, shut_write;
-  bool chose_address, chose_port;    // by bind: what connect filled in goes when it is dissolved
-  std::uint32_t groups[kGroupsMax];  // 0 = free (group_name)
-};
-
-struct CounterState {
-  std::uint64_t count;
-  bool semaphore;
-  std::int64_t interval_ns;
-  std::uint16_t timer;
-  std::uint64_t signal_mask;
-};
-
-struct EpollState {
-  std::uint32_t ready_head, ready_tail;  // watches linked by `ready_next`
-  std::uint32_t items;                   // all watches of this epoll linked by `owner_next`
-};
 
 struct alignas(64) FileRecord {
   FileKind kind;
@@ -352,6 +281,7 @@ struct alignas(64) FileRecord {
     CounterState counter;
     EpollState epoll;
     DatagramState datagram;
+    TerminalEnd end;
   };
 };
 
@@ -592,6 +522,7 @@ struct Layout {
   alignas(64) SoftBarrierPoint soft_barrier_points[kSoftBarrierPointsMax];
   MessageNotice message_notices[kMessageNoticesMax];
   ThreadScheduling scheduling[kSlotsMax];
+  TerminalRecord terminals[kTerminalsMax];  // entry 0 is unused
 };
 
 static_assert(std::is_standard_layout_v<Layout>);

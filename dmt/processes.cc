@@ -8,6 +8,7 @@
 #include "dmt/base/assert.h"
 #include "dmt/base/bound.h"
 #include "dmt/connections.h"
+#include "dmt/controlling_terminals.h"
 #include "dmt/files.h"
 #include "dmt/job_control.h"
 #include "dmt/message_notices.h"
@@ -141,6 +142,7 @@ Child create_process(Layout& w, std::uint16_t parent) noexcept {
   const ProcessRecord& from = w.processes[parent];
   child.group = from.group;
   child.session = from.session;
+  child.terminal = from.terminal;
   child.no_child_stop = from.no_child_stop;
   child.no_child_wait = from.no_child_wait;
   child.shares_memory = from.shares_memory;
@@ -181,6 +183,7 @@ void end_process(Layout& w, std::uint16_t process, std::int32_t wait_status) noe
   CRANE_ASSERT(p.state == ProcessState::kAlive);  // DMT-P1
   p.gone.store(1, std::memory_order_seq_cst);     // DMT-P2
   hang_up_orphans(w, process);
+  leave_terminal(w, process, true);
   unbind_all_descriptors(w, process);
   if (p.alarm_timer != kNone) destroy_timer(w, p.alarm_timer);
   delete_posix_timers(w, process);

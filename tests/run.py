@@ -192,7 +192,8 @@ class Runner:
             if script.stem == "symbols":
                 if not (ROOT / "runtime/preload/core/interposed.def").exists():
                     continue
-                command += ["runtime/preload/core/interposed.def", str(library)]
+                command += ["runtime/preload/core/interposed.def",
+                            "runtime/preload/core/interposed_terminals.def", str(library)]
             programs.append((f"lint/{script.stem}", command, 60))
         return programs
 

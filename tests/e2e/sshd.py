@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""sshd, which sandboxes itself for each client: 50 logins with commands over three replicas, a kill
-of the leader in between; the outputs are equal, and who came back stays equal at `ls -i /`."""
+"""sshd, which sandboxes itself for each client: 50 logins with commands over three replicas, every
+third at a terminal, a kill of the leader in between; the outputs are equal, and who came back stays
+equal at `ls -i /`."""
 import concurrent.futures
 import os
 import signal
@@ -28,16 +29,32 @@ def make_keys(scenario):
                         str(scenario.work / name)], check=True, timeout=30)
 
 
-def log_in(scenario, port, client):
-    """The status and output of a command that a client runs; it reads /etc and its own input."""
-    done = subprocess.run(["ssh", "-F", "none", "-o", "StrictHostKeyChecking=no",
+def ssh(scenario, port, options, command, given):
+    return subprocess.run(["ssh", "-F", "none", "-o", "StrictHostKeyChecking=no",
                            "-o", "LogLevel=ERROR",
                            "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes", "-i",
-                           str(scenario.work / "user"), "-p", str(port), "root@127.0.0.1",
-                           f"echo through sshd {client}; ls -ia /etc | head -3; cat"],
-                          input=f"input of {client}", stdout=subprocess.PIPE,
+                           str(scenario.work / "user"), "-p", str(port), *options,
+                           "root@127.0.0.1", command],
+                          input=given, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace", timeout=120)
+
+
+def log_in(scenario, port, client):
+    """The status and output of a command that a client runs; it reads /etc and its own input."""
+    if client % 3 == 2:
+        return log_in_at_terminal(scenario, port, client)
+    done = ssh(scenario, port, [], f"echo through sshd {client}; ls -ia /etc | head -3; cat",
+               f"input of {client}")
     good = f"through sshd {client}" in done.stdout and f"input of {client}" in done.stdout
+    return done.returncode == 0 and good, f"{client}: {done.returncode}: {done.stdout}"
+
+
+def log_in_at_terminal(scenario, port, client):
+    """The same at a pseudo-terminal: its name and modes, and a line that is edited as it comes."""
+    done = ssh(scenario, port, ["-tt"], "tty; stty -a; read line; echo \"it was: $line\"",
+               f"type {client}x\x7f\n")
+    good = "/dev/pts/" in done.stdout and "icanon" in done.stdout
+    good = good and f"it was: type {client}\n" in done.stdout.replace("\r", "")
     return done.returncode == 0 and good, f"{client}: {done.returncode}: {done.stdout}"
 
 

@@ -18,7 +18,7 @@ FOLDERS = {
         []),
     "dmt/sequence": ("entry and output formats, the shared ring",
         ["dmt/base"]),
-    "dmt": ("scheduler, admission, virtual files, connections, processes",
+    "dmt": ("scheduler, admission, virtual files, connections, terminals, processes",
         ["dmt/**"]),
     "runtime/setup": ("a group before it runs: its file, secret, profile, directories, sockets",
         ["dmt", "dmt/base"]),

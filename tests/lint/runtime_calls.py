@@ -22,7 +22,8 @@ import textwrap
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = pathlib.Path(__file__).with_name("runtime_calls.txt")
 REASONS = pathlib.Path(__file__).with_name("runtime_reasons.txt")
-ROWS = ROOT / "runtime/preload/core/interposed.def"
+ROWS = [ROOT / f"runtime/preload/core/{name}.def" for name in ("interposed",
+                                                                "interposed_terminals")]
 NUMBERS = ROOT / "runtime/preload/trap/system_calls.def"
 TABLE = ROOT / "runtime/preload/RUNTIMES.md"
 
@@ -179,7 +180,8 @@ def collect():
 # --- the tables and the reasons  -----------------------------------------------------------------
 def functions_by_row():
     """function: kind"""
-    found = re.findall(r"^INTERPOSE[A-Z_]*\(\s*(\w+)\s*,\s*(\w+)", ROWS.read_text(), re.M)
+    text = "".join(path.read_text() for path in ROWS)
+    found = re.findall(r"^INTERPOSE[A-Z_]*\(\s*(\w+)\s*,\s*(\w+)", text, re.M)
     return {name: kind for kind, name in found}
 
 

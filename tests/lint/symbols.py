@@ -26,10 +26,10 @@ def hints():
 
 
 def main():
-    table, library = sys.argv[1:]
+    *tables, library = sys.argv[1:]
     here = pathlib.Path(__file__).parent
     rows = set(re.findall(r"^INTERPOSE[A-Z_]*\(\s*\w+\s*,\s*(\w+)",
-                          pathlib.Path(table).read_text(), re.M))
+                          "".join(pathlib.Path(t).read_text() for t in tables), re.M))
     listed = re.sub(r"#.*", "", (here / "symbols_allowed.txt").read_text()).split()
     exported, imported = nm(library, "--defined-only"), nm(library, "--undefined-only")
     bad = [f"exported but not in the table: {s}" for s in sorted(exported - rows - hints())]

@@ -76,6 +76,17 @@ class Cursor {
     return done;
   }
 
+  // Copies `size` bytes into the vectors, as far as they reach.
+  void scatter(const std::byte* from, std::size_t size) noexcept {
+    for (std::size_t done = 0; done < size;) {
+      const Piece p = piece(size - done);
+      if (p.size == 0) return;
+      std::memcpy(p.data, from + done, p.size);
+      advance(p.size);
+      done += p.size;
+    }
+  }
+
   // The vectors from here on, cut to `limit` bytes, into `out` (room for kVectorsMax); how many.
   std::size_t clip(std::size_t limit, struct iovec* out) const noexcept {
     std::size_t count = 0;

@@ -13,6 +13,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
+#include <pty.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <setjmp.h>
@@ -48,11 +49,13 @@
 #include <sys/uio.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <threads.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 #include <utime.h>
+#include <utmp.h>
 
 // Of liburing and libaio, which need not be there.
 struct io_context;

@@ -10,6 +10,7 @@
 #include "dmt/base/raw.h"
 #include "dmt/layout.h"
 #include "runtime/preload/core/scratch.h"
+#include "runtime/preload/terminals/terminal.h"
 #include "runtime/preload/time/vtime.h"
 
 namespace crane {
@@ -70,14 +71,26 @@ void write_name(Text& out) noexcept {
 
 std::uint64_t own_pid() noexcept { return static_cast<std::uint64_t>(raw_syscall(SYS_getpid)); }
 
-void write_stat(Turn&, Text& out) noexcept {
+// Its controlling terminal and the group in the foreground.
+void write_terminal(const dmt::Layout& w, Text& out) noexcept {
+  const std::uint16_t terminal = w.processes[self.process].terminal;
+  if (terminal == 0) {
+    out << " 0 -1";
+    return;
+  }
+  out << " " << terminal::device_number(terminal) << " "
+      << std::uint64_t{w.terminals[terminal].group};
+}
+
+void write_stat(Turn& turn, Text& out) noexcept {
   out << own_pid() << " (";
   write_name(out);
   out << ") R " << static_cast<std::uint64_t>(raw_syscall(SYS_getppid)) << " "
       << static_cast<std::uint64_t>(raw_syscall(SYS_getpgid, 0)) << " "
-      << static_cast<std::uint64_t>(raw_syscall(SYS_getsid, 0))
-      // Terminal, flags, faults, processor time: none.  One thread, began with the machine.
-      << " 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 0 " << kProcessPages * kPage << " " << kResidentPages
+      << static_cast<std::uint64_t>(raw_syscall(SYS_getsid, 0));
+  write_terminal(turn.w, out);
+  // Flags, faults, processor time: none.  One thread, began with the machine.
+  out << " 0 0 0 0 0 0 0 0 0 20 0 1 0 0 " << kProcessPages * kPage << " " << kResidentPages
       << " 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n";
 }
 

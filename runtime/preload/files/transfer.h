@@ -10,6 +10,7 @@
 #include "runtime/preload/sockets/ksock.h"
 #include "runtime/preload/sockets/stream.h"
 #include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/terminals/terminal.h"
 
 namespace crane {
 
@@ -33,6 +34,9 @@ inline ssize_t read_bound(Turn& turn, int fd, std::uint32_t file, const Buffers&
       return dsock::read(turn, fd, file, b);
     case FileKind::kKernelSocket:
       return ksock::read(turn, fd, file, b);
+    case FileKind::kTerminalMaster:
+    case FileKind::kTerminalLine:
+      return terminal::read(turn, fd, file, b);
     default:
       return counter::read(turn, fd, file, b);
   }
@@ -57,6 +61,9 @@ inline ssize_t write_bound(Turn& turn, int fd, std::uint32_t file, const Buffers
       return dsock::write(turn, file, b);
     case FileKind::kKernelSocket:
       return ksock::write(turn, fd, file, b);
+    case FileKind::kTerminalMaster:
+    case FileKind::kTerminalLine:
+      return terminal::write(turn, fd, file, b);
     default:
       return counter::write(turn, fd, file, b);
   }

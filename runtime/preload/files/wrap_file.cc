@@ -19,6 +19,7 @@
 #include "runtime/preload/sockets/interfaces.h"
 #include "runtime/preload/sockets/stream.h"
 #include "runtime/preload/sockets/vsock.h"
+#include "runtime/preload/terminals/terminal.h"
 #include "runtime/preload/time/vtime.h"
 
 namespace crane::wrap {
@@ -109,6 +110,10 @@ int device_control(Turn& turn, int fd, unsigned long command, long x) noexcept {
   const std::uint32_t file = bound_file(fd);
   if (file == 0) return -EBADF;
   FileRecord& f = turn.w.files[file];
+  if (terminal::is_terminal(f.kind)) {
+    const int answer = terminal::control(turn, fd, file, command, x);
+    if (answer != terminal::kNotTerminal) return answer;
+  }
   switch (command) {
     case FIONBIO: {
       const int others = status_flags(f, fd) & ~O_NONBLOCK;

@@ -10,6 +10,8 @@
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/files/open.h"
 #include "runtime/preload/files/proc_files.h"
+#include "runtime/preload/terminals/path.h"
+#include "runtime/preload/terminals/terminal.h"
 #include "runtime/preload/time/vrandom.h"
 
 namespace crane {
@@ -44,6 +46,7 @@ int descriptor_named(const char* path) noexcept {
 int open_again(Turn& turn, int fd, const char* path, int flags) noexcept {
   std::uint32_t file = bound_file(fd);
   const FileKind kind = turn.w.files[file].kind;
+  if (terminal::is_terminal(kind)) return terminal::open_again(turn, fd, flags);
   if (kind == FileKind::kRandom) return bind_duplicate(turn, fd, raw_syscall(SYS_dup, fd));
   if (kind != FileKind::kPipeRead && kind != FileKind::kPipeWrite) return -ENXIO;
   const bool reads = (flags & O_ACCMODE) == O_RDONLY;
@@ -64,10 +67,15 @@ int open_at(Turn& turn, int directory, const char* path, int flags, mode_t mode)
   if (const int known = descriptor_named(path); known >= 0 && !is_plain(known)) {
     return open_again(turn, known, path, flags);
   }
+  if (const int fd = terminal::open(turn, directory, path, flags); fd != terminal::kNotTerminal) {
+    return fd;
+  }
   struct stat status;
   if (fifo::find(directory, path, flags, status)) {
     return fifo::open(turn, directory, path, flags, status);
   }
+  const terminal::KernelPath kernel_path(turn.w, path);
+  path = kernel_path.get();
   flags &= ~O_DIRECT;  // advice, but for what each file system refuses
   const bool nameless = (flags & O_TMPFILE) == O_TMPFILE;
   const bool makes =

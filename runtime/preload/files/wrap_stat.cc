@@ -2,14 +2,71 @@
 // What files are known by: numbers of the replica, and the time of the last modification, which is
 // virtual (DESIGN D7, rule 20); that of the last access is the same one unless a program has set
 // it.
+#include <sys/sysmacros.h>
+
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fd.h"
 #include "runtime/preload/files/inode.h"
+#include "runtime/preload/terminals/path.h"
+#include "runtime/preload/terminals/terminal.h"
 #include "runtime/preload/time/vtime.h"
 
 namespace crane::wrap {
 namespace {
+
+// Of a terminal of ours: who owns it and its mode are the kernel's.
+template <typename Status>
+void fill_terminal(const struct stat& kernel, const terminal::Identity& id, Status* s) noexcept {
+  *s = {};
+  s->st_dev = terminal::kDevice;
+  s->st_ino = id.inode;
+  s->st_rdev = id.device;
+  s->st_mode = kernel.st_mode;
+  s->st_uid = kernel.st_uid;
+  s->st_gid = kernel.st_gid;
+  s->st_nlink = 1;
+  s->st_blksize = 1024;
+  s->st_atim = s->st_mtim = s->st_ctim = to_timespec(virtual_wall_now());
+}
+void fill_terminal(const struct stat& kernel, const terminal::Identity& id,
+                   struct statx* s) noexcept {
+  struct stat as_stat;
+  fill_terminal(kernel, id, &as_stat);
+  *s = {};
+  s->stx_mask = STATX_BASIC_STATS;
+  s->stx_dev_major = major(as_stat.st_dev);
+  s->stx_dev_minor = minor(as_stat.st_dev);
+  s->stx_ino = as_stat.st_ino;
+  s->stx_rdev_major = major(as_stat.st_rdev);
+  s->stx_rdev_minor = minor(as_stat.st_rdev);
+  s->stx_mode = static_cast<std::uint16_t>(as_stat.st_mode);
+  s->stx_uid = as_stat.st_uid;
+  s->stx_gid = as_stat.st_gid;
+  s->stx_nlink = 1;
+  s->stx_blksize = 1024;
+  s->stx_mtime.tv_sec = as_stat.st_mtim.tv_sec;
+  s->stx_mtime.tv_nsec = static_cast<std::uint32_t>(as_stat.st_mtim.tv_nsec);
+  s->stx_atime = s->stx_ctime = s->stx_mtime;
+}
+
+// 0 or a negative error number; 1: the place is no terminal of ours.
+template <typename Status>
+int describe_terminal(const dmt::Layout& w, const Place& place, Status* s) noexcept {
+  const bool by_descriptor = place.path == nullptr || place.path[0] == '\0';
+  const std::uint32_t file = by_descriptor ? terminal::terminal_file(place.directory) : 0;
+  const std::uint16_t named = by_descriptor ? 0 : terminal::find_named(w, place.path);
+  if (file == 0 && named == 0) return 1;
+  struct stat kernel;
+  const terminal::KernelPath path(w, place.path);
+  const long error = file != 0 ? raw_syscall(SYS_fstat, place.directory, &kernel)
+                               : raw_syscall(SYS_newfstatat, AT_FDCWD, path.get(), &kernel, 0);
+  if (error < 0) return static_cast<int>(error);
+  const terminal::Identity id =
+      file != 0 ? terminal::identity_of(w, file) : terminal::identity_of_line(named);
+  fill_terminal(kernel, id, s);
+  return 0;
+}
 
 // What fstat says of something virtual: the same on every replica.
 template <typename Status>
@@ -41,6 +98,9 @@ bool describe_bound(int fd, Status* s) noexcept {
 template <typename Status, typename Call>
 int status_by_name(Op op, const Place& place, Status* s, Call call) noexcept {
   Turn turn(op);
+  if (const int told = describe_terminal(turn.w, place, s); told <= 0) {
+    return finish_int(turn, told);
+  }
   const int result = call();
   if (result == 0) {
     describe_plain(turn, place, *s);
@@ -52,7 +112,7 @@ int status_by_name(Op op, const Place& place, Status* s, Call call) noexcept {
 
 template <typename Status, typename Call>
 int status_of(Op op, int fd, Status* s, Call call) noexcept {
-  if (!is_plain(fd)) {
+  if (!is_plain(fd) && terminal::terminal_file(fd) == 0) {
     Turn turn(op);
     if (describe_bound(fd, s)) return finish_int(turn, 0);
   }
@@ -136,6 +196,9 @@ int __fxstatat64(int, int d, const char* p, struct stat64* s, int f) {
 
 int statx(int d, const char* p, int f, unsigned mask, struct statx* s) {
   Turn turn(Op::statx);
+  if (const int told = describe_terminal(turn.w, {d, p, f}, s); told <= 0) {
+    return finish_int(turn, told);
+  }
   const int result = real::statx(d, p, f, mask | STATX_BASIC_STATS, s);
   if (result == 0) {
     describe_plain(turn, {d, p, f}, *s);

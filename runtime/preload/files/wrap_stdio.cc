@@ -11,6 +11,7 @@
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/files/open.h"
 #include "runtime/preload/files/stdio_streams.h"
+#include "runtime/preload/terminals/terminal.h"
 
 namespace crane {
 namespace {
@@ -59,7 +60,10 @@ int close_stream(void* cookie) noexcept {
 FILE* stream_of(int fd, const char* mode) noexcept {
   const cookie_io_functions_t calls = {read_stream, write_stream, nullptr, close_stream};
   FILE* f = real::fopencookie(cookie_of(fd), mode, calls);
-  if (f != nullptr) f->_fileno = fd;  // fileno() works as ever
+  if (f == nullptr) return nullptr;
+  f->_fileno = fd;  // fileno() works as ever
+  // libc asks the kernel of its own streams only.
+  if (terminal::terminal_file(fd) != 0) real::setvbuf(f, nullptr, _IOLBF, 0);
   return f;
 }
 

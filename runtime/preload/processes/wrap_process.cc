@@ -16,6 +16,7 @@
 #include "runtime/preload/processes/fork.h"
 #include "runtime/preload/processes/pidfd.h"
 #include "runtime/preload/signals/signals.h"
+#include "runtime/preload/terminals/terminal.h"
 #include "runtime/preload/time/vtime.h"
 
 extern char** environ;
@@ -191,11 +192,26 @@ struct SpawnAction {
     struct {
       int from;
     } close_from;
+    struct {
+      int fd;
+    } terminal;
   };
 };
 
 const SpawnAction* actions_of(const posix_spawn_file_actions_t& a) noexcept {
   return reinterpret_cast<const SpawnAction*>(a.__actions);
+}
+
+// In front of the terminal, as a child that libc makes with all signals blocked.
+int come_to_front(int fd) noexcept {
+  if (terminal::terminal_file(fd) == 0) return 0;
+  const sigset_t output = set_of(bit_of(SIGTTOU));
+  sigset_t mask;
+  ::sigprocmask(SIG_BLOCK, &output, &mask);
+  const auto group = static_cast<pid_t>(raw_syscall(SYS_getpgid, 0));
+  const int error = ::tcsetpgrp(fd, group) < 0 ? errno : 0;
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+  return error;
 }
 
 // One action in the child, by the interposed functions, so that descriptors stay known.  An error
@@ -233,7 +249,7 @@ int perform(const SpawnAction& a) noexcept {
       return 0;
     }
     case SpawnAction::kTerminal:
-      return 0;
+      return come_to_front(a.terminal.fd);
   }
   return EINVAL;
 }
@@ -417,6 +433,8 @@ pid_t setsid() {
   if (result >= 0) {
     dmt::ProcessRecord& record = turn.w.processes[self.process];
     record.group = record.session = static_cast<std::uint32_t>(result);
+    record.terminal = 0;
+    record.hung_up_group = 0;
   }
   turn.result(static_cast<std::int64_t>(result < 0 ? -1 : 0));
   return result;

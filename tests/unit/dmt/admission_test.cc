@@ -259,7 +259,7 @@ TEST_CASE("the layout of version 15 is frozen", "[segment]") {
   CHECK(sizeof(FileRecord) == 192);
   CHECK(sizeof(WatchRecord) == 56);
   CHECK(sizeof(SchedulerState) == 1152);
-  CHECK(sizeof(Layout) == 223113216);
+  CHECK(sizeof(Layout) == 224337920);
   CHECK(offsetof(Layout, scheduler) == 1024);
   CHECK(offsetof(Layout, slots) == 284800);
   CHECK(offsetof(Layout, processes) == 809088);
@@ -277,6 +277,8 @@ TEST_CASE("the layout of version 15 is frozen", "[segment]") {
   CHECK(offsetof(Layout, semaphore_undos) == 223023872);
   CHECK(offsetof(Layout, soft_barrier_points) == 223036160);
   CHECK(sizeof(SoftBarrierPoint) == 96);
+  CHECK(sizeof(TerminalRecord) == 4776);
+  CHECK(offsetof(Layout, terminals) == 223110272);
   CHECK(offsetof(SchedulerState, node_asleep) == 384);
   CHECK(offsetof(SchedulerState, fenced) == 436);
   CHECK(offsetof(SchedulerState, restores) == 1080);

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions that are given or tell the name of a terminal in /dev/pts, which for the kernel has
+// another number than for the program.  Of other names they are libc's, and no operations.
+#include <cstring>
+
+#include "runtime/preload/core/real.h"
+#include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/fd.h"
+#include "runtime/preload/terminals/path.h"
+
+namespace crane::wrap {
+namespace {
+
+template <typename Call>
+int at_path(Op op, const char* path, Call call) noexcept {
+  std::uint32_t number;
+  if (!terminal::parse_name(path, number)) return call(path);
+  return at_turn(op, [&] { return call(terminal::KernelPath(*world, path).get()); });
+}
+
+// `result` bytes of a link are in `b`.
+ssize_t translated(Op op, ssize_t result, char* b, size_t n) noexcept {
+  constexpr char kPlace[] = "/dev/pts/";
+  if (result < static_cast<ssize_t>(sizeof kPlace) ||
+      std::memcmp(b, kPlace, sizeof kPlace - 1) != 0) {
+    return result;
+  }
+  Turn turn(op);
+  return static_cast<ssize_t>(
+      terminal::translate_link(turn.w, b, static_cast<std::size_t>(result), n));
+}
+
+}  // namespace
+
+ssize_t readlink(const char* p, char* b, size_t n) {
+  return translated(Op::readlink, real::readlink(p, b, n), b, n);
+}
+ssize_t readlinkat(int d, const char* p, char* b, size_t n) {
+  return translated(Op::readlinkat, real::readlinkat(d, p, b, n), b, n);
+}
+ssize_t __readlink_chk(const char* p, char* b, size_t n, size_t) { return wrap::readlink(p, b, n); }
+ssize_t __readlinkat_chk(int d, const char* p, char* b, size_t n, size_t) {
+  return wrap::readlinkat(d, p, b, n);
+}
+
+int access(const char* p, int how) {
+  return at_path(Op::access, p, [=](const char* q) { return real::access(q, how); });
+}
+int faccessat(int d, const char* p, int how, int f) {
+  return at_path(Op::faccessat, p, [=](const char* q) { return real::faccessat(d, q, how, f); });
+}
+int euidaccess(const char* p, int how) {
+  return at_path(Op::euidaccess, p, [=](const char* q) { return real::euidaccess(q, how); });
+}
+int eaccess(const char* p, int how) { return wrap::euidaccess(p, how); }
+
+int chmod(const char* p, mode_t m) {
+  return at_path(Op::chmod, p, [=](const char* q) { return real::chmod(q, m); });
+}
+int fchmodat(int d, const char* p, mode_t m, int f) {
+  return at_path(Op::fchmodat, p, [=](const char* q) { return real::fchmodat(d, q, m, f); });
+}
+
+int chown(const char* p, uid_t u, gid_t g) {
+  return at_path(Op::chown, p, [=](const char* q) { return real::chown(q, u, g); });
+}
+int lchown(const char* p, uid_t u, gid_t g) {
+  return at_path(Op::lchown, p, [=](const char* q) { return real::lchown(q, u, g); });
+}
+int fchownat(int d, const char* p, uid_t u, gid_t g, int f) {
+  return at_path(Op::fchownat, p, [=](const char* q) { return real::fchownat(d, q, u, g, f); });
+}
+
+}  // namespace crane::wrap

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Of what is typed, VINTR, VQUIT and VSUSP are signals of the group in the foreground; what was
+// typed before on the line is gone.
+#include "../terminal.h"
+
+static volatile sig_atomic_t interrupts = 0;
+static void count(int signo) {
+  (void)signo;
+  ++interrupts;
+}
+
+static void child(void) {
+  char b[32];
+  handle(SIGINT, count, 0);
+  say(1, "ready\n");
+  CHECK_EQUAL(read(0, b, sizeof b), -1);
+  CHECK_EQUAL(errno, EINTR);
+  CHECK_EQUAL(interrupts, 1);
+  say(1, "interrupted\n");
+  const ssize_t n = read(0, b, sizeof b);
+  CHECK_EQUAL(n, 5);
+  CHECK_EQUAL(memcmp(b, "left\n", 5), 0);
+  say(1, "took the line\n");
+  // As no shell is there that could go on with it, the group is orphaned and does not stop.
+  for (;;) pause();
+}
+
+int main(void) {
+  int master;
+  const pid_t pid = forkpty(&master, NULL, NULL, NULL);
+  CHECK(pid >= 0);
+  if (pid == 0) child();
+  expect(master, "ready\r\n");
+  type(master, "gone\x03");
+  expect(master, "^C");
+  expect(master, "interrupted\r\n");
+  type(master, "left\n");
+  expect(master, "took the line\r\n");
+  type(master, "\x1c");
+  expect(master, "^\\");
+  const int status = status_of_child(pid);
+  CHECK(WIFSIGNALED(status));
+  CHECK_EQUAL(WTERMSIG(status), SIGQUIT);
+  return succeed();
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// A new window size is a SIGWINCH for the group in the foreground; the same size is none.
+#include "../terminal.h"
+
+static volatile sig_atomic_t changes = 0;
+static void count(int signo) {
+  (void)signo;
+  ++changes;
+}
+
+static void child(void) {
+  struct winsize size;
+  char b[8];
+  handle(SIGWINCH, count, 0);
+  say(1, "ready\n");
+  while (changes == 0) {
+    CHECK_EQUAL(read(0, b, sizeof b), -1);
+    CHECK_EQUAL(errno, EINTR);
+  }
+  CHECK_EQUAL(ioctl(0, TIOCGWINSZ, &size), 0);
+  CHECK_EQUAL(size.ws_row, 40);
+  CHECK_EQUAL(size.ws_col, 132);
+  say(1, "resized\n");
+  CHECK_EQUAL(read(0, b, sizeof b), 2);
+  CHECK_EQUAL(changes, 1);
+  _exit(0);
+}
+
+int main(void) {
+  int master;
+  struct winsize size = {24, 80, 0, 0};
+  const pid_t pid = forkpty(&master, NULL, NULL, &size);
+  CHECK(pid >= 0);
+  if (pid == 0) child();
+  expect(master, "ready\r\n");
+  CHECK_EQUAL(ioctl(master, TIOCSWINSZ, &size), 0);
+  size.ws_row = 40;
+  size.ws_col = 132;
+  CHECK_EQUAL(ioctl(master, TIOCSWINSZ, &size), 0);
+  expect(master, "resized\r\n");
+  CHECK_EQUAL(ioctl(master, TIOCSWINSZ, &size), 0);
+  type(master, "x\n");
+  CHECK_EQUAL(status_of_child(pid), 0);
+  return succeed();
+}
