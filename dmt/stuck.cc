@@ -76,6 +76,9 @@ const char* name_of(FileKind kind) noexcept {
       return "an epoll";
     case FileKind::kProcess:
       return "a pidfd";
+    case FileKind::kTerminalMaster:
+    case FileKind::kTerminalLine:
+      return "a pseudo-terminal";
     default:
       return "a file";
   }
