@@ -2,7 +2,6 @@
 // GOAL    The schedule is a pure function of the log and of what the threads do at their turns.
 // METHOD  Real threads as slots; the test is the node.
 // CHECKS  DMT-T1..T5, grants, quiescence, deadlines, both modes, slot reuse.
-#include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
 
@@ -17,26 +16,6 @@ namespace {
 
 constexpr Operation kOp = 7;
 
-// `count` threads note their name once per turn, `turns` times each; what they wrote in all.
-std::vector<int> rotation(Options options, int count, int turns) {
-  World world(options);
-  std::vector<int> trace;
-  for (int t = 0; t < count; ++t) {
-    world.spawn([&world, &trace, t, turns](Slot me) {
-      for (int i = 0; i < turns; ++i) {
-        get_turn(world.w, me);
-        trace.push_back(t);
-        put_turn(world.w, me, kOp, 0, false);
-      }
-      finish(world.w, me);
-    });
-  }
-  world.run_as(world.main, [&world](Slot me) { finish(world.w, me); });
-  world.start(kPlenty);
-  world.drive();
-  return trace;
-}
-
 }  // namespace
 
 TEST_CASE("turns go round robin", "[turns]") {
@@ -45,36 +24,6 @@ TEST_CASE("turns go round robin", "[turns]") {
     for (int t = 0; t < 4; ++t) expected.push_back(t);
   }
   CHECK(rotation({}, 4, 50) == expected);
-}
-
-TEST_CASE("a quantum of q turns is taken in one piece", "[turns]") {
-  std::vector<int> expected;
-  for (int i = 0; i < 5; ++i) {
-    for (int t = 0; t < 3; ++t) expected.insert(expected.end(), 4, t);
-  }
-  // The last quantum of a thread ends with its own end.
-  CHECK(rotation({.quantum = 4}, 3, 20) == expected);
-}
-
-TEST_CASE("quanta differ in length, by up to a 32nd", "[turns]") {
-  constexpr std::uint32_t kQuantum = 3 * kQuantumPlay;
-  const std::vector<int> trace = rotation({.quantum = kQuantum}, 2, 4000);
-  std::vector<std::size_t> lengths;
-  // What the last thread does alone is no quantum.
-  const auto shared = static_cast<std::size_t>(
-      std::distance(std::find(trace.rbegin(), trace.rend(), 1 - trace.back()), trace.rend()));
-  for (std::size_t i = 0, begin = 0; i < shared; ++i) {
-    if (trace[i] == trace[begin]) continue;
-    lengths.push_back(i - begin);
-    begin = i;
-  }
-  REQUIRE(lengths.size() > 10);
-  lengths.erase(lengths.begin());  // of the thread that had begun before the other one
-  CHECK(std::all_of(lengths.begin(), lengths.end(), [](std::size_t n) {
-    return n >= kQuantum && n <= kQuantum + kQuantum / kQuantumPlay;
-  }));
-  CHECK(std::count(lengths.begin(), lengths.end(), lengths[0]) <
-        static_cast<std::ptrdiff_t>(lengths.size()));
 }
 
 TEST_CASE("serial mode takes the same turns", "[turns]") {

@@ -237,4 +237,24 @@ int in_child(const std::function<void()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+std::vector<int> rotation(Options options, int count, int turns) {
+  constexpr Operation kRotates = 7;
+  World world(options);
+  std::vector<int> trace;
+  for (int t = 0; t < count; ++t) {
+    world.spawn([&world, &trace, t, turns](Slot me) {
+      for (int i = 0; i < turns; ++i) {
+        get_turn(world.w, me);
+        trace.push_back(t);
+        put_turn(world.w, me, kRotates, 0, false);
+      }
+      finish(world.w, me);
+    });
+  }
+  world.run_as(world.main, [&world](Slot me) { finish(world.w, me); });
+  world.start(kPlenty);
+  world.drive();
+  return trace;
+}
+
 }  // namespace crane::dmt::test

@@ -127,4 +127,7 @@ inline void finish(Layout& w, Slot me) {
 inline constexpr int kFenced = 42;
 int in_child(const std::function<void()>& body);
 
+// `count` threads note their name once per turn, `turns` times each; what they wrote in all.
+std::vector<int> rotation(Options options, int count, int turns);
+
 }  // namespace crane::dmt::test
