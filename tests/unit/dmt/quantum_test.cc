@@ -21,7 +21,7 @@ TEST_CASE("a quantum of q turns is taken in one piece", "[turns]") {
   CHECK(rotation({.quantum = 4}, 3, 20) == expected);
 }
 
-TEST_CASE("quanta differ in length, by up to a 32nd", "[turns]") {
+TEST_CASE("quanta differ in length by up to a 32nd", "[turns]") {
   constexpr std::uint32_t kQuantum = 3 * kQuantumPlay;
   const std::vector<int> trace = rotation({.quantum = kQuantum}, 2, 4000);
   std::vector<std::size_t> lengths;
