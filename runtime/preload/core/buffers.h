@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "runtime/preload/core/types.h"
+#include "runtime/preload/core/user_memory.h"
 
 namespace crane {
 
@@ -24,12 +25,22 @@ struct Buffers {
 // 0, or a negative error number for what Linux refuses.
 inline int make_buffers(const struct iovec* vectors, std::size_t count, Buffers& out) noexcept {
   if (count > static_cast<std::size_t>(kVectorsMax)) return -EINVAL;
+  if (!is_readable(vectors, count * sizeof *vectors)) return -EFAULT;
   out = {vectors, count, 0};
   for (std::size_t i = 0; i < count; ++i) {
     if (vectors[i].iov_len > static_cast<std::size_t>(SSIZE_MAX) - out.total) return -EINVAL;
     out.total += vectors[i].iov_len;
   }
   return 0;
+}
+
+// Whether the program has the memory that they name.
+inline bool are_there(const Buffers& b,
+                      bool (*usable)(const void*, std::size_t) noexcept) noexcept {
+  for (std::size_t i = 0; i < b.count; ++i) {
+    if (!usable(b.vectors[i].iov_base, b.vectors[i].iov_len)) return false;
+  }
+  return true;
 }
 
 // A cursor over the bytes of the vectors.

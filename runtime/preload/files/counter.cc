@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/preload/files/counter.h"
+#include "runtime/preload/core/user_memory.h"
 
 #include "dmt/processes.h"
 #include "runtime/preload/core/scratch.h"
@@ -118,6 +119,7 @@ ssize_t read_random(const Buffers& buffers) noexcept {
 }  // namespace
 
 ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
+  if (!are_there(buffers, is_writable)) return -EFAULT;
   switch (turn.w.files[file].kind) {
     case FileKind::kEventFd:
     case FileKind::kTimerFd:
@@ -133,6 +135,7 @@ ssize_t read(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noe
 
 ssize_t write(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
   const FileKind kind = turn.w.files[file].kind;
+  if (!are_there(buffers, is_readable)) return -EFAULT;
   if (kind == FileKind::kEventFd) return write_event(turn, fd, file, buffers);
   // What is written to the random devices would only stir the kernel's.
   if (kind == FileKind::kRandom) return static_cast<ssize_t>(buffers.total);

@@ -7,6 +7,7 @@
 
 #include "runtime/preload/core/blocking.h"
 #include "runtime/preload/core/scratch.h"
+#include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fd.h"
 #include "runtime/preload/signals/signals.h"
@@ -108,6 +109,7 @@ int poll_until(Turn& turn, struct pollfd* fds, nfds_t n, std::int64_t deadline_n
 int poll_masked(Turn& turn, struct pollfd* fds, nfds_t n, std::int64_t deadline_ns,
                 const sigset_t* mask) noexcept {
   if (n > kDescriptorsMax) return -EINVAL;
+  if (!is_writable(fds, n * sizeof *fds)) return -EFAULT;
   if (mask == nullptr) return poll_until(turn, fds, n, deadline_ns);
   TemporaryMask temporary(turn.w, mask);
   const int result = poll_until(turn, fds, n, deadline_ns);

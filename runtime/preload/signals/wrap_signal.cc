@@ -14,6 +14,7 @@
 #include "runtime/preload/core/blocking.h"
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/real.h"
+#include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/processes/fork.h"
 #include "runtime/preload/signals/signal_stack.h"
@@ -230,6 +231,7 @@ void answer_call(int signo, siginfo_t* info, void* context) noexcept {
 
 void on_fault(int signo, siginfo_t* info, void* context) noexcept {
   if (signo == SIGSEGV && handle_tsc(info, context)) return;
+  if ((signo == SIGSEGV || signo == SIGBUS) && handle_look(context)) return;
   if (signo != SIGSYS && signo != SIGTRAP) return take_fault(signo, info, context);
   signal_stack::move_to_operation(answer_call, signo, info, context);
   answer_call(signo, info, context);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/preload/sockets/addresses.h"
+#include "runtime/preload/core/user_memory.h"
 
 #include <netinet/in.h>
 
@@ -34,6 +35,7 @@ int from_sockaddr(const struct sockaddr* address, socklen_t size, VirtualAddress
                   int wanted) noexcept {
   out = {};
   if (address == nullptr || size < sizeof(sa_family_t)) return -EINVAL;
+  if (!is_readable(address, size)) return -EFAULT;
   if (address->sa_family == AF_INET && size >= sizeof(sockaddr_in)) {
     const auto* in = reinterpret_cast<const sockaddr_in*>(address);
     out.family = AF_INET;

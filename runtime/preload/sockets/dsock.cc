@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/preload/sockets/dsock.h"
+#include "runtime/preload/core/user_memory.h"
 
 #include <netinet/in.h>
 
@@ -370,7 +371,7 @@ int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) 
 
 int connect(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept {
   dmt::DatagramState& d = state(turn.w, file);
-  if (a != nullptr && n >= sizeof(sa_family_t) && a->sa_family == AF_UNSPEC) {
+  if (a != nullptr && n >= sizeof(sa_family_t) && is_readable(a, n) && a->sa_family == AF_UNSPEC) {
     disconnect(turn.w.files[file]);
     return 0;
   }

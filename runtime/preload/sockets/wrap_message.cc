@@ -3,6 +3,7 @@
 #include <climits>
 
 #include "runtime/preload/core/init.h"
+#include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/sockets/dsock.h"
 #include "runtime/preload/sockets/ksock.h"
@@ -124,6 +125,7 @@ ssize_t __recvfrom_chk(int fd, void* b, size_t n, size_t, int flags, struct sock
 
 ssize_t recvmsg(int fd, struct msghdr* m, int flags) {
   Turn turn(Op::recvmsg, Turn::kCancellationPoint);
+  if (!is_readable(m, sizeof *m)) return finish(turn, -EFAULT);
   return finish(turn, receive_message(turn, fd, *m, flags));
 }
 
@@ -155,6 +157,7 @@ ssize_t sendto(int fd, const void* b, size_t n, int flags, const struct sockaddr
 }
 ssize_t sendmsg(int fd, const struct msghdr* m, int flags) {
   Turn turn(Op::sendmsg, Turn::kCancellationPoint);
+  if (!is_readable(m, sizeof *m)) return finish(turn, -EFAULT);
   return finish(turn, send_message(turn, fd, *m, flags));
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/turn.h"
+#include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/time/vrandom.h"
 
@@ -24,6 +25,7 @@ std::uint32_t random_word() noexcept {
 ssize_t getrandom(void* buffer, size_t n, unsigned flags) {
   constexpr unsigned kBoth = GRND_RANDOM | GRND_INSECURE;
   if ((flags & ~(GRND_NONBLOCK | kBoth)) != 0 || (flags & kBoth) == kBoth) return fail(EINVAL);
+  if (!is_writable(buffer, n)) return fail(EFAULT);
   virtual_random(buffer, n);
   return static_cast<ssize_t>(n);
 }

@@ -7,6 +7,7 @@
 #include "dmt/processes.h"
 #include "runtime/preload/core/blocking.h"
 #include "runtime/preload/core/real.h"
+#include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/time/vtime.h"
 
@@ -193,6 +194,7 @@ int getrusage(__rusage_who_t who, struct rusage* r) {
 // --- sleeping  -----------------------------------------------------------------------------------
 
 int nanosleep(const struct timespec* t, struct timespec* r) {
+  if (!is_readable(t, sizeof *t)) return fail(EFAULT);
   std::int64_t left = 0;
   const int error = sleep_for(Op::nanosleep, *t, left);
   if (error == EINTR && r != nullptr) *r = to_timespec(left);
@@ -202,6 +204,7 @@ int nanosleep(const struct timespec* t, struct timespec* r) {
 int clock_nanosleep(clockid_t c, int flags, const struct timespec* t, struct timespec* r) {
   if (is_read_only_clock(c)) return EOPNOTSUPP;
   if (c == CLOCK_THREAD_CPUTIME_ID || (!is_deadline_clock(c) && !is_cpu_clock(c))) return EINVAL;
+  if (!is_readable(t, sizeof *t)) return EFAULT;
   std::int64_t left = 0;
   if ((flags & TIMER_ABSTIME) == 0) {
     const int error = sleep_for(Op::clock_nanosleep, *t, left);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/preload/trap/by_number.h"
+#include "runtime/preload/core/user_memory.h"
 
 #include <sys/syscall.h>
 
@@ -131,6 +132,7 @@ long set_action_by_number(const long* a) noexcept {
 long change_mask_by_number(const long* a) noexcept {
   sigset_t wanted{};
   sigset_t old{};
+  if (a[1] != 0 && !is_readable(as<const void*>(a[1]), sizeof(std::uint64_t))) return -EFAULT;
   if (a[1] != 0) wanted = set_of(*as<const std::uint64_t*>(a[1]));
   if (wrap::sigprocmask(as<int>(a[0]), a[1] == 0 ? nullptr : &wanted, &old) != 0) return -errno;
   if (a[2] != 0) *as<std::uint64_t*>(a[2]) = bits_of(old);
