@@ -239,7 +239,7 @@ class Node {
   }
 
   void create() {
-    char name[] = "/dev/shm/crane-soloptions_.XXXXXX";
+    char name[] = "/dev/shm/crane-solo.XXXXXX";
     if (mkdtemp(name) == nullptr) die("mkdtemp");
     directory = name;
     if (chmod(name, 0711) != 0) die("chmod");
