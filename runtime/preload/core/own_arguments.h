@@ -65,15 +65,6 @@ inline constexpr auto kArguments = [] {
 #define INTERPOSE_SECOND(kind, name, function)
 #define INTERPOSE_LATE(kind, name, result, params, args, version)
 #include "runtime/preload/core/interposed.def"
-#undef INTERPOSE
-#undef INTERPOSE_VOID
-#undef INTERPOSE_NORETURN
-#undef INTERPOSE_VARIADIC
-#undef INTERPOSE_LIST
-#undef INTERPOSE_JUMP
-#undef INTERPOSE_OWN
-#undef INTERPOSE_SECOND
-#undef INTERPOSE_LATE
   return all;
 }();
 constexpr Arguments arguments_of(Op op) { return kArguments[static_cast<std::size_t>(op)]; }
@@ -93,7 +84,7 @@ bool is_named(const long* words) noexcept {
   return false;
 }
 
-// What the function gives for a descriptor that is not open; errno is set.
+// Returns what the function returns for a descriptor that is not open, and sets errno as it does.
 template <Op op, typename R>
 R no_such_descriptor() noexcept {
   if constexpr (op == Op::posix_fallocate || op == Op::posix_fallocate64) return EBADF;

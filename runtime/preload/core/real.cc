@@ -48,15 +48,6 @@ void init() noexcept {
 #define INTERPOSE_OWN(kind, name, result, params, args, version) CRANE_FIND(name, version);
 #define INTERPOSE_SECOND(kind, name, function)
 #include "runtime/preload/core/interposed.def"
-#undef INTERPOSE
-#undef INTERPOSE_VOID
-#undef INTERPOSE_NORETURN
-#undef INTERPOSE_VARIADIC
-#undef INTERPOSE_LIST
-#undef INTERPOSE_LATE
-#undef INTERPOSE_JUMP
-#undef INTERPOSE_OWN
-#undef INTERPOSE_SECOND
   CRANE_FIND(on_exit, "");
   CRANE_FIND(__cxa_at_quick_exit, "");
   CRANE_FIND(fflush, "");

@@ -29,15 +29,6 @@ namespace crane::real {
   inline result(*name) params = nullptr;
 #define INTERPOSE_SECOND(kind, name, function)
 #include "runtime/preload/core/interposed.def"
-#undef INTERPOSE
-#undef INTERPOSE_VOID
-#undef INTERPOSE_NORETURN
-#undef INTERPOSE_VARIADIC
-#undef INTERPOSE_LIST
-#undef INTERPOSE_LATE
-#undef INTERPOSE_JUMP
-#undef INTERPOSE_OWN
-#undef INTERPOSE_SECOND
 
 // Without rows.
 inline int (*on_exit)(void (*)(int, void*), void*) = nullptr;

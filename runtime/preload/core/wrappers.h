@@ -23,14 +23,5 @@ namespace crane::wrap {
 #define INTERPOSE_OWN(kind, name, result, params, args, version) result name params;
 #define INTERPOSE_SECOND(kind, name, function)
 #include "runtime/preload/core/interposed.def"
-#undef INTERPOSE
-#undef INTERPOSE_VOID
-#undef INTERPOSE_NORETURN
-#undef INTERPOSE_VARIADIC
-#undef INTERPOSE_LIST
-#undef INTERPOSE_LATE
-#undef INTERPOSE_JUMP
-#undef INTERPOSE_OWN
-#undef INTERPOSE_SECOND
 
 }  // namespace crane::wrap

@@ -32,15 +32,6 @@ const std::vector<Row>& rows() {
 #define INTERPOSE_LATE(kind, name, result, params, args, version) {#kind, #name, version, false},
 #define INTERPOSE_SECOND(kind, name, function)
 #include "runtime/preload/core/interposed.def"
-#undef INTERPOSE
-#undef INTERPOSE_VOID
-#undef INTERPOSE_NORETURN
-#undef INTERPOSE_VARIADIC
-#undef INTERPOSE_LIST
-#undef INTERPOSE_JUMP
-#undef INTERPOSE_OWN
-#undef INTERPOSE_LATE
-#undef INTERPOSE_SECOND
   };
   return all;
 }
