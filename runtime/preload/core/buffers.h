@@ -88,7 +88,8 @@ class Cursor {
   }
 
   // Copies `size` bytes into the vectors, as far as they reach.
-  void scatter(const std::byte* from, std::size_t size) noexcept {
+  void scatter(const void* bytes, std::size_t size) noexcept {
+    const auto* from = static_cast<const std::byte*>(bytes);
     for (std::size_t done = 0; done < size;) {
       const Piece p = piece(size - done);
       if (p.size == 0) return;

@@ -60,9 +60,8 @@ const char* variable(const char* name) noexcept {
 
 int number(const char* text, int otherwise) noexcept {
   if (text == nullptr || *text == '\0') return otherwise;
-  int result = 0;
-  for (; *text >= '0' && *text <= '9'; ++text) result = result * 10 + (*text - '0');
-  return *text == '\0' ? result : otherwise;
+  std::uint32_t result;
+  return *parse_number(text, result) == '\0' ? static_cast<int>(result) : otherwise;
 }
 
 // Who is woken does not preempt who wakes it: more is done between two hand-offs, by threads of the
@@ -215,11 +214,12 @@ void start_image(bool after_exec) noexcept {
   self.entry->thread_id = self.thread_id;
 }
 
-void initialise() noexcept {
+void initialise(int count, char** arguments, char** environment) noexcept {
   real::init();
   register_atfork_handlers();
   const char* path = variable("CRANE_SEGMENT");
   if (path == nullptr) return;  // not started by a node: stay out of the way
+  fix_addresses(count, arguments, environment);
   look_for_valgrind();
   copy_text(path, segment_path, sizeof segment_path);
   const char* loaded = variable("LD_PRELOAD");
@@ -348,8 +348,5 @@ void build_environment(char* const* given, char** out, std::uint16_t slot,
 __attribute__((constructor(101))) static void crane_initialise(int count, char** arguments,
                                                                char** environment) {
   if (environ == nullptr) environ = environment;
-  if (crane::variable("CRANE_SEGMENT") != nullptr) {
-    crane::fix_addresses(count, arguments, environment);
-  }
-  crane::initialise();
+  crane::initialise(count, arguments, environment);
 }

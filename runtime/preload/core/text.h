@@ -5,6 +5,7 @@
 // Threads: any; nothing here touches errno.
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "dmt/base/raw.h"
@@ -23,6 +24,18 @@ inline void print_number(const char* prefix, unsigned value, char* out) noexcept
   } while (value != 0);
   while (count > 0) out[n++] = digits[--count];
   out[n] = '\0';
+}
+
+// The decimal number at `text`, of at most nine digits.  Returns the place behind it: `text` itself
+// where there is no digit.
+inline const char* parse_number(const char* text, std::uint32_t& value) noexcept {
+  constexpr int kDigitsMost = 9;
+  const char* end = text;
+  value = 0;
+  for (; *end >= '0' && *end <= '9' && end - text < kDigitsMost; ++end) {
+    value = value * 10 + static_cast<std::uint32_t>(*end - '0');
+  }
+  return end;
 }
 
 inline constexpr char kDescriptorLinks[] = "/proc/self/fd/";

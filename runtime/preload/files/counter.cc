@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/preload/files/counter.h"
-#include "runtime/preload/core/user_memory.h"
 
 #include "dmt/processes.h"
-#include "runtime/preload/core/scratch.h"
+#include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/signals/signals.h"
 #include "runtime/preload/sockets/vsock.h"
 #include "runtime/preload/time/vrandom.h"
@@ -12,20 +11,6 @@ namespace crane::counter {
 namespace {
 
 constexpr std::uint64_t kEventMax = UINT64_MAX - 1;
-
-// Spreads `size` bytes over the vectors.
-void scatter(const Buffers& buffers, const void* data, std::size_t size) noexcept {
-  Cursor cursor(buffers);
-  const auto* from = static_cast<const std::byte*>(data);
-  while (size > 0) {
-    const Cursor::Piece p = cursor.piece(size);
-    if (p.size == 0) return;
-    std::memcpy(p.data, from, p.size);
-    cursor.advance(p.size);
-    from += p.size;
-    size -= p.size;
-  }
-}
 
 ssize_t read_count(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers) noexcept {
   if (buffers.total < sizeof(std::uint64_t)) return -EINVAL;
@@ -37,7 +22,7 @@ ssize_t read_count(Turn& turn, int fd, std::uint32_t file, const Buffers& buffer
   }
   const std::uint64_t given = c.semaphore ? 1 : c.count;
   c.count -= given;
-  scatter(buffers, &given, sizeof given);
+  Cursor(buffers).scatter(&given, sizeof given);
   dmt::refresh_readiness(turn.w, file, false);
   // Writers that wait for room to add learn of it.
   dmt::signal(turn.w, turn.w.files[file].object, dmt::kAll);
@@ -95,12 +80,10 @@ ssize_t read_signals(Turn& turn, int fd, std::uint32_t file, const Buffers& buff
     if (error < 0) return error;
   }
   std::size_t done = 0;
-  const Scratch<struct iovec> rest(buffers.count);
   do {
     Cursor cursor(buffers);
     cursor.skip(done);
-    const std::size_t count = cursor.clip(sizeof info, rest.data());
-    scatter({rest.data(), count, sizeof info}, &info, sizeof info);
+    cursor.scatter(&info, sizeof info);
     done += sizeof info;
   } while (buffers.total - done >= sizeof info && take(turn.w, f.counter.signal_mask, info) != 0);
   const std::uint64_t left = turn.w.processes[self.process].pending_signals;

@@ -95,9 +95,8 @@ bool is_descriptor_directory(int fd) noexcept {
 }
 
 bool is_own_name(const char* name) noexcept {
-  int fd = 0;
-  for (; *name >= '0' && *name <= '9'; ++name) fd = fd * 10 + (*name - '0');
-  return *name == '\0' && is_own_descriptor(fd);
+  std::uint32_t fd;
+  return *parse_number(name, fd) == '\0' && is_own_descriptor(static_cast<int>(fd));
 }
 
 }  // namespace

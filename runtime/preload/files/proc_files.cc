@@ -10,6 +10,7 @@
 #include "dmt/base/raw.h"
 #include "dmt/layout.h"
 #include "runtime/preload/core/scratch.h"
+#include "runtime/preload/core/text.h"
 #include "runtime/preload/terminals/terminal.h"
 #include "runtime/preload/time/vtime.h"
 
@@ -183,11 +184,8 @@ const ProcFile* find(const ProcFile (&table)[n], const char* name) noexcept {
 // What follows "self/" or the calling process' own number; null: it is another's.
 const char* behind_self(const char* path) noexcept {
   if (std::strncmp(path, "self/", 5) == 0) return path + 5;
-  std::uint64_t pid = 0;
-  const char* at = path;
-  for (; *at >= '0' && *at <= '9' && at - path < 10; ++at) {
-    pid = pid * 10 + static_cast<unsigned>(*at - '0');
-  }
+  std::uint32_t pid;
+  const char* const at = parse_number(path, pid);
   return at != path && *at == '/' && pid == own_pid() ? at + 1 : nullptr;
 }
 

@@ -5,6 +5,7 @@
 #include "dmt/base/log.h"
 #include "runtime/preload/core/inside.h"
 #include "runtime/preload/core/real.h"
+#include "runtime/preload/core/text.h"
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/files/fifo.h"
 #include "runtime/preload/files/inode.h"
@@ -33,10 +34,9 @@ int descriptor_named(const char* path) noexcept {
   for (const char* directory : {"/proc/self/fd/", "/dev/fd/", "/proc/thread-self/fd/"}) {
     const std::size_t n = std::strlen(directory);
     if (std::strncmp(path, directory, n) != 0) continue;
-    int fd = 0;
-    const char* digit = path + n;
-    for (; *digit >= '0' && *digit <= '9' && fd < 1 << 20; ++digit) fd = fd * 10 + (*digit - '0');
-    return *digit == '\0' && digit != path + n ? fd : -1;
+    std::uint32_t fd;
+    const char* const end = parse_number(path + n, fd);
+    return *end == '\0' && end != path + n ? static_cast<int>(fd) : -1;
   }
   return -1;
 }

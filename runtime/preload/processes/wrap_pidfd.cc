@@ -48,11 +48,8 @@ int process_named_by(const dmt::Layout& w, const char* path) noexcept {
   const bool is_thread =
       before >= sizeof kThreads - 1 &&
       std::memcmp(name - (sizeof kThreads - 1), kThreads, sizeof kThreads - 1) == 0;
-  std::uint32_t pid = 0;
-  const char* end = name;
-  for (; *end >= '0' && *end <= '9' && end - name < 9; ++end) {
-    pid = pid * 10 + static_cast<std::uint32_t>(*end - '0');
-  }
+  std::uint32_t pid;
+  const char* const end = parse_number(name, pid);
   if (end == name || is_thread) return -EBADF;
   if (*end == ' ') return -ESRCH;  // " (deleted)": it has been waited for
   if (*end != '\0') return -EBADF;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "dmt/terminals.h"
+#include "runtime/preload/core/text.h"
 
 namespace crane::terminal {
 namespace {
@@ -17,12 +18,8 @@ constexpr std::uint32_t kNoNumber = 0xffffffff;
 
 bool parse_name(const char* path, std::uint32_t& number) noexcept {
   if (path == nullptr || std::strncmp(path, kDirectory, kDirectoryBytes) != 0) return false;
-  const char* digit = path + kDirectoryBytes;
-  number = 0;
-  for (; *digit >= '0' && *digit <= '9' && number < 1u << 20; ++digit) {
-    number = number * 10 + static_cast<std::uint32_t>(*digit - '0');
-  }
-  return *digit == '\0' && digit != path + kDirectoryBytes;
+  const char* const end = parse_number(path + kDirectoryBytes, number);
+  return *end == '\0' && end != path + kDirectoryBytes;
 }
 
 std::uint16_t find_named(const dmt::Layout& w, const char* path) noexcept {
@@ -36,16 +33,7 @@ bool is_hidden(const dmt::Layout& w, std::uint32_t number) noexcept {
 }
 
 void write_name(char (&out)[kNameBytes], std::uint32_t number) noexcept {
-  std::memcpy(out, kDirectory, kDirectoryBytes);
-  char digits[12];
-  std::size_t n = 0;
-  do {
-    digits[n++] = static_cast<char>('0' + number % 10);
-    number /= 10;
-  } while (number > 0);
-  char* at = out + kDirectoryBytes;
-  while (n > 0) *at++ = digits[--n];
-  *at = '\0';
+  print_number(kDirectory, number, out);
 }
 
 KernelPath::KernelPath(const dmt::Layout& w, const char* path) noexcept : path_(path), name_{} {

@@ -158,7 +158,7 @@ bool LineRead::take() noexcept {
   const bool canonical = dmt::is_canonical(modes());
   const Scratch<std::uint8_t> bytes(std::min(total_ - done_, kChunk));
   const std::size_t n = dmt::read_at_line(turn_.w, terminal, bytes.data(), bytes.size());
-  cursor_.scatter(reinterpret_cast<const std::byte*>(bytes.data()), n);
+  cursor_.scatter(bytes.data(), n);
   done_ += n;
   if (canonical || done_ >= least()) return true;
   if (time_ns() > 0) deadline_ = deadline_after(turn_.w, time_ns());
@@ -199,7 +199,7 @@ ssize_t read_from_master(Turn& turn, int fd, std::uint32_t file, const Buffers& 
     const std::size_t n = dmt::read_at_master(turn.w, terminal, bytes.data(), bytes.size());
     if (n > 0) {
       Cursor cursor(buffers);
-      cursor.scatter(reinterpret_cast<const std::byte*>(bytes.data()), n);
+      cursor.scatter(bytes.data(), n);
       return static_cast<ssize_t>(n);
     }
     if (turn.w.terminals[terminal].line_closed) return -EIO;
