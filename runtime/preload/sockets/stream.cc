@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "runtime/preload/core/scratch.h"
+#include "runtime/preload/sockets/rights.h"
 #include "runtime/preload/sockets/vsock.h"
 
 namespace crane::stream {
@@ -149,11 +150,9 @@ ssize_t write_all(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers
 }
 
 bool carries_rights(const struct msghdr& message) noexcept {
-  auto& m = const_cast<struct msghdr&>(message);
-  for (struct cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
-    if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) return true;
-  }
-  return false;
+  bool found = false;
+  each_rights(message, [&](const Rights&) { found = true; });
+  return found;
 }
 
 }  // namespace
@@ -163,43 +162,32 @@ bool carries_rights(const struct msghdr& message) noexcept {
 bool has_room_for_rights(const dmt::Layout& w, const struct msghdr& message) noexcept {
   constexpr std::size_t kMost = 253 * 2;  // the kernel refuses more than SCM_MAX_FD of them
   if (w.scheduler.files_used + kMost < dmt::kFilesMax) return true;
-  auto& m = const_cast<struct msghdr&>(message);
   std::size_t count = 0;
-  for (struct cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    count += (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-  }
+  each_rights(message, [&](const Rights& rights) { count += rights.count(); });
   return count == 0 || count > kMost ||
          dmt::has_room_for_files(w, static_cast<std::uint32_t>(count));
 }
 
 // The message's descriptors are on their way to the other end.
 void note_sent_rights(Turn& turn, std::uint32_t to, const struct msghdr& message) noexcept {
-  auto& m = const_cast<struct msghdr&>(message);
-  for (struct cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+  each_rights(message, [&](const Rights& rights) {
+    for (std::size_t i = 0; i < rights.count(); ++i) {
       const dmt::StreamState& s = state(turn.w, to);
       // The place of the message's first byte among all that were ever sent to that end.
       const bool streams = turn.w.files[to].kind == FileKind::kUnixStream;
       const std::uint64_t place = streams ? s.taken + s.bytes : 0;
-      (void)dmt::send_right(turn.w, own_slot(), to, bound_file(fd), i + 1 == count, place);
+      const bool last = i + 1 == rights.count();
+      (void)dmt::send_right(turn.w, own_slot(), to, bound_file(rights.at(i)), last, place);
     }
-  }
+  });
 }
 
 // Binds the descriptors that the kernel has just installed.
 void bind_received_rights(Turn& turn, std::uint32_t file, struct msghdr& message) noexcept {
-  for (struct cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  each_rights(message, [&](const Rights& rights) {
     dmt::Right right{false, false, 0};
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+    for (std::size_t i = 0; i < rights.count(); ++i) {
+      const int fd = rights.at(i);
       right = dmt::receive_right(turn.w, file);
       bind_plain(turn, fd);
       if (right.found && right.file != 0) bind_new(turn, fd, right.file);
@@ -209,18 +197,15 @@ void bind_received_rights(Turn& turn, std::uint32_t file, struct msghdr& message
       right = dmt::receive_right(turn.w, file);
       if (right.file != 0) dmt::drop_reference(turn.w, right.file);
     }
-  }
+  });
 }
 
 // The kernel has installed descriptors of a message that stays: so do ours.
 void bind_peeked_rights(Turn& turn, std::uint32_t file, struct msghdr& message) noexcept {
-  for (struct cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  each_rights(message, [&](const Rights& rights) {
     std::uint32_t envelope = turn.w.files[file].rights;
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+    for (std::size_t i = 0; i < rights.count(); ++i) {
+      const int fd = rights.at(i);
       bind_plain(turn, fd);
       if (envelope == 0) continue;
       const auto passed = static_cast<std::uint32_t>(turn.w.files[envelope].counter.count);
@@ -229,7 +214,7 @@ void bind_peeked_rights(Turn& turn, std::uint32_t file, struct msghdr& message) 
       dmt::add_reference(turn.w, passed);
       bind_new(turn, fd, passed);
     }
-  }
+  });
 }
 
 void drop_rights_before(dmt::Layout& w, std::uint32_t file, std::uint64_t place) noexcept {

@@ -7,6 +7,7 @@
 #include "runtime/preload/core/wrappers.h"
 #include "runtime/preload/sockets/dsock.h"
 #include "runtime/preload/sockets/ksock.h"
+#include "runtime/preload/sockets/rights.h"
 #include "runtime/preload/sockets/stream.h"
 #include "runtime/preload/sockets/vsock.h"
 #include "runtime/preload/time/vtime.h"
@@ -24,16 +25,11 @@ ssize_t unconnected(FileKind kind) noexcept {
 }
 
 bool passes_own_descriptor(const struct msghdr& message) noexcept {
-  auto& m = const_cast<struct msghdr&>(message);
-  for (struct cmsghdr* c = CMSG_FIRSTHDR(&m); c != nullptr; c = CMSG_NXTHDR(&m, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    for (std::size_t at = CMSG_LEN(0); at + sizeof(int) <= c->cmsg_len; at += sizeof(int)) {
-      int fd;
-      std::memcpy(&fd, reinterpret_cast<const char*>(c) + at, sizeof fd);
-      if (is_own_descriptor(fd)) return true;
-    }
-  }
-  return false;
+  bool found = false;
+  each_rights(message, [&](const Rights& rights) {
+    for (std::size_t i = 0; i < rights.count(); ++i) found |= is_own_descriptor(rights.at(i));
+  });
+  return found;
 }
 
 ssize_t receive_message(Turn& turn, int fd, struct msghdr& m, int flags) noexcept {

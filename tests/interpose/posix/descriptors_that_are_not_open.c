@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "../small.h"
+#include "unix_rights.h"
 
 static int zero, out, epoll, pipes[2];
 static char bytes[64];
@@ -161,19 +162,6 @@ static void check_socket(int fd) {
   REFUSES(sendmsg(fd, &m, MSG_DONTWAIT));
 }
 
-static int pass(int through, int fd) {
-  char room[CMSG_SPACE(sizeof fd)] = {0};
-  struct iovec v = {bytes, 1};
-  struct msghdr m = {
-      .msg_iov = &v, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
-  struct cmsghdr* c = CMSG_FIRSTHDR(&m);
-  c->cmsg_level = SOL_SOCKET;
-  c->cmsg_type = SCM_RIGHTS;
-  c->cmsg_len = CMSG_LEN(sizeof fd);
-  *(int*)CMSG_DATA(c) = fd;
-  return (int)sendmsg(through, &m, 0);
-}
-
 int main(void) {
   struct rlimit limit;
   int pair[2];
@@ -192,7 +180,7 @@ int main(void) {
     check_directory(fd);
     check_descriptor(fd);
     check_socket(fd);
-    REFUSES(pass(pair[0], fd));
+    REFUSES(try_to_send(pair[0], fd));
   }
   return succeed();
 }
