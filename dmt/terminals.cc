@@ -20,7 +20,7 @@
 namespace crane::dmt {
 namespace {
 
-// What waits for the master: what Linux keeps ready for a read, and what is on its way.
+// The most that waits for the master: one read that Linux keeps ready, and a queue on its way.
 constexpr std::uint32_t kToMasterMost = kTerminalQueueBytes + kTerminalReadMost;
 constexpr std::uint32_t kBlocksMost = kBlocksMax / 8 * 7;  // as connections of the server's own
 
@@ -105,7 +105,7 @@ void flush_line(TerminalRecord& t) noexcept {
   note_packet(t, 0, TIOCPKT_FLUSHREAD);
 }
 
-// What the line has written goes, but for what Linux would have ready for the master's next read.
+// Drops what the line has written.  One read of the master's stays: Linux has it ready already.
 void flush_output(Layout& w, TerminalRecord& t) noexcept {
   cut(w, t.to_master, kTerminalReadMost);
   cut(w, t.echo, 0);

@@ -77,6 +77,7 @@ class Supervisor {
   void bring_back(unsigned replica, bool forget, const std::string& checkpoint);
   // Opens a listening socket.
   void listen(std::uint16_t port, std::uint64_t backlog);
+  // The same for a bind that waits to know whether the server can have the port.
   void listen_for_bind(std::uint16_t port, int backlog);
   void hand_over(std::uint16_t port, int listener);
   void status(const nlohmann::json& status) { channel_.send(status); }

@@ -66,7 +66,7 @@ asm(R"(
 #define CRANE_OWN_ARGUMENTS(name, result, args)                                                   \
   {                                                                                               \
     constexpr auto own_arguments = crane::own::arguments_of(crane::Op::name);                     \
-    if constexpr ((own_arguments.descriptors | own_arguments.directories) != 0) {                 \
+    if constexpr (!own_arguments.none()) {                                                        \
       if (CRANE_UNLIKELY(crane::own::is_named<own_arguments>(crane::sandbox::words args.word))) { \
         return crane::own::no_such_descriptor<crane::Op::name, result>();                         \
       }                                                                                           \

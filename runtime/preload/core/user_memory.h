@@ -14,7 +14,8 @@ namespace crane {
 bool is_readable(const void* memory, std::size_t bytes) noexcept;
 bool is_writable(const void* memory, std::size_t bytes) noexcept;
 
-// SIGSEGV or SIGBUS of such a look, which then goes on with "no"; false: somebody else's.
+// For the handler of SIGSEGV and SIGBUS.  True: such a look has faulted; it goes on and says no.
+// False: the fault is another one.
 bool handle_look(void* context) noexcept;
 
 }  // namespace crane

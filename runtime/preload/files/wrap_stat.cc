@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What files are known by: numbers of the replica, and the time of the last modification, which is
-// virtual (DESIGN D7, rule 20); that of the last access is the same one unless a program has set
-// it.
+// stat and its kin.  A file has a number of the replica's and the time of its last modification,
+// which is virtual (DESIGN D7, rule 20).  The time of its last access is the same one, unless a
+// program has set another.
 #include <sys/sysmacros.h>
 
 #include "runtime/preload/core/real.h"

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/preload/sockets/addresses.h"
-#include "runtime/preload/core/user_memory.h"
 
 #include <netinet/in.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include "runtime/preload/core/user_memory.h"
 
 namespace crane::addresses {
 namespace {

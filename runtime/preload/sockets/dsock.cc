@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/preload/sockets/dsock.h"
-#include "runtime/preload/core/user_memory.h"
 
 #include <netinet/in.h>
 
@@ -9,6 +8,7 @@
 #include "dmt/base/bound.h"
 #include "dmt/base/log.h"
 #include "dmt/connections.h"
+#include "runtime/preload/core/user_memory.h"
 #include "runtime/preload/sockets/addresses.h"
 #include "runtime/preload/sockets/interfaces.h"
 #include "runtime/preload/sockets/unreachable.h"
