@@ -65,10 +65,11 @@ class Vsftpd:
         self.port = h.free_port()
         (work / "ftp").mkdir()
         (work / "ftp" / "file").write_text("what it serves\n" * 500)
-        passive = 42000 + os.getpid() % 2000 * 10
+        # Below the ports of outgoing connections; vsftpd gives up after ten that are taken.
+        passive = 10000 + os.getpid() % 100 * 100
         self.configuration = work / "vsftpd.conf"
         self.configuration.write_text(VSFTPD.format(port=self.port, work=work, passive=passive,
-                                                    passive_end=passive + 9))
+                                                    passive_end=passive + 99))
         self.command = ["/usr/sbin/vsftpd", str(self.configuration)]
 
     def client(self, number):
