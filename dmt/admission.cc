@@ -39,7 +39,7 @@ void admit_start(Layout& w, const SequenceHeader& header, const StartBody& body)
   }
   CRANE_ASSERT(header.viewstamp.view > s.view);
   s.view = header.viewstamp.view;
-  reset_all_connections(w);  // C8, rule 7
+  if (body.resets != 0) reset_all_connections(w);  // C8, rule 7
 }
 
 void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> body) noexcept {

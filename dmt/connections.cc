@@ -352,6 +352,8 @@ void admit_connect(Layout& w, Index index, const ConnectBody& body) noexcept {
   c.conn = ConnId{value(index)};
   c.peer = body.peer;
   c.local = body.local;
+  c.socket = body.socket;
+  c.table_slot = body.slot;
   link_connection(w, file);
   w.files[file].readiness = connection_readiness(w, w.files[file]);
   queue_for_accept(w, listener, file);

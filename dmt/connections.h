@@ -77,7 +77,7 @@ void admit_data(Layout& w, ConnId conn, const std::byte* data, std::size_t size)
 void admit_shutdown(Layout& w, ConnId conn) noexcept;
 void admit_reset(Layout& w, ConnId conn) noexcept;
 void admit_window(Layout& w, ConnId conn, std::uint64_t total) noexcept;
-// START: every connection of an earlier view is reset, in connection order (rule 7).
+// START that says so: every connection of an earlier view is reset, in connection order (rule 7).
 void reset_all_connections(Layout& w) noexcept;
 
 Readiness connection_readiness(const Layout& w, const FileRecord& file) noexcept;

@@ -26,6 +26,8 @@ struct ListenerState {
 struct ConnectionState {
   ConnId conn;
   VirtualAddress peer, local;
+  SocketId socket;           // of the client, and its slot: as CONNECT says, for a node that
+  std::uint32_t table_slot;  // recovers with this segment
   std::uint32_t head_block, tail_block;  // inbound bytes
   std::uint32_t head_offset, tail_used;
   std::uint64_t received, consumed;  // bytes admitted and bytes read, cumulative

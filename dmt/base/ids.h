@@ -19,12 +19,15 @@ enum class ReplicaId : std::uint8_t {};
 enum class Slot : std::uint16_t {};
 // A connection: the log index of its CONNECT entry (APUS 4.3).
 enum class ConnId : std::uint64_t {};
+// A client's socket in the kernel of the leader's host, for all processes and ever; 0 is "unknown".
+enum class SocketId : std::uint64_t {};
 
 inline constexpr std::uint64_t value(View v) noexcept { return static_cast<std::uint64_t>(v); }
 inline constexpr std::uint64_t value(Index i) noexcept { return static_cast<std::uint64_t>(i); }
 inline constexpr std::uint8_t value(ReplicaId r) noexcept { return static_cast<std::uint8_t>(r); }
 inline constexpr std::uint16_t value(Slot s) noexcept { return static_cast<std::uint16_t>(s); }
 inline constexpr std::uint64_t value(ConnId c) noexcept { return static_cast<std::uint64_t>(c); }
+inline constexpr std::uint64_t value(SocketId s) noexcept { return static_cast<std::uint64_t>(s); }
 
 inline constexpr Index next(Index i) noexcept { return Index{value(i) + 1}; }
 

@@ -15,7 +15,7 @@
 
 namespace crane {
 
-inline constexpr std::uint32_t kEntryFormatVersion = 2;
+inline constexpr std::uint32_t kEntryFormatVersion = 3;
 
 enum class EntryType : std::uint8_t {
 #define ENTRY(symbol, number, name, origin) symbol = number,
@@ -56,7 +56,8 @@ using GrantTurns = std::uint32_t;
 struct StartBody {
   std::uint64_t seed[4];        // virtual randomness (D7); only the first START's counts
   std::int64_t wall_offset_ns;  // CLOCK_REALTIME minus virtual monotonic time; first START's counts
-  std::uint64_t leader;         // replica number, for messages
+  std::uint32_t leader;         // replica number, for messages
+  std::uint32_t resets;         // 1: no connection outlives the change of the leader (C8)
 };
 
 // An address as the server will see it.
@@ -69,10 +70,13 @@ struct VirtualAddress {
 
 struct ConnectBody {
   std::uint16_t port;  // the server's port as it called listen(), not the published one
-  std::uint16_t padding[3];
+  std::uint16_t padding;
+  std::uint32_t slot;  // in the host's connection table; kNoTableSlot: none
   VirtualAddress peer;
   VirtualAddress local;
+  SocketId socket;  // unknown: the connection ends with its leader
 };
+inline constexpr std::uint32_t kNoTableSlot = 0xffffffff;
 
 struct ConnBody {
   ConnId conn;
@@ -144,7 +148,7 @@ struct SequenceHeader {
   Viewstamp viewstamp;
 };
 
-static_assert(sizeof(StartBody) == 48 && sizeof(ConnectBody) == 56 && sizeof(WindowBody) == 16);
+static_assert(sizeof(StartBody) == 48 && sizeof(ConnectBody) == 64 && sizeof(WindowBody) == 16);
 static_assert(sizeof(PreemptBody) == 40 && sizeof(PassedBody) == 8);
 static_assert(sizeof(AttachBody) == 8 && sizeof(CheckpointBody) == 8);
 static_assert(sizeof(SequenceHeader) == 40);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/clients/connection.h"
 
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 
@@ -12,16 +9,54 @@
 
 namespace crane::proxy {
 
+// --- from the log --------------------------------------------------------------------------------
+
+void Connection::committed_data(std::uint64_t bytes) noexcept {
+  committed_ += bytes;
+  if (!serves_) {
+    proposed_ = committed_;
+    return;
+  }
+  CRANE_ASSERT(committed_ <= proposed_);  // CONN-4
+  undropped_ += bytes;
+}
+
+void Connection::committed_shutdown() noexcept { fin_committed_ = input_ended_ = true; }
+
+void Connection::committed_reset() noexcept {
+  reset_committed_ = reset_told_ = input_ended_ = true;
+  if (!serves_) tail_.forget();
+}
+
+void Connection::committed_window(std::uint64_t total) noexcept {
+  window_committed_ = std::max(window_committed_, total);
+  if (serves_) return;
+  window_proposed_ = window_committed_;
+  tail_.put(total);
+}
+
+void Connection::restore(const ConnectionProgress& p) {
+  committed_ = proposed_ = p.received;
+  consumed_ = p.consumed;
+  window_committed_ = window_proposed_ = p.window;
+  tail_ = OutputTail(p.written);
+  fin_wanted_ = p.shut_write;
+  if (p.fin_received) committed_shutdown();
+  if (p.reset) committed_reset();
+}
+
+// --- from the client -----------------------------------------------------------------------------
+
 Connection::Read Connection::read(Batch& batch) {
-  if (fd_ < 0 || input_ended_) return Read::kEnded;
+  CRANE_ASSERT(serves_);
+  if (!socket_ || input_ended_) return Read::kEnded;
+  if (proposed_ > committed_) return Read::kUnderWay;
   if (!window_open()) return Read::kFull;
+  (void)drop_committed();
   const std::size_t want =
       std::min<std::uint64_t>(window() - (proposed_ - consumed_), kDataBytesMax);
   const std::span<std::byte> room = batch.room(want);
-  ssize_t got;
-  do {
-    got = ::recv(fd_, room.data(), room.size(), MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
+  const ssize_t got = socket_.peek(room);  // CONN-4
   if (got > 0) {
     batch.add_data(*this, static_cast<std::size_t>(got));
     proposed_ += static_cast<std::uint64_t>(got);
@@ -39,54 +74,53 @@ Connection::Read Connection::read(Batch& batch) {
   return Read::kEnded;
 }
 
+bool Connection::drop_committed() noexcept {
+  if (undropped_ == 0 || !socket_) return false;
+  socket_.drop(std::exchange(undropped_, 0));
+  return true;
+}
+
+// --- from the server -----------------------------------------------------------------------------
+
 void Connection::consumed(std::uint64_t total) noexcept {
   consumed_ = std::max(consumed_, std::min(total, proposed_));
 }
 
-bool Connection::write(std::span<const std::byte> bytes, Batch& batch) {
-  received_ += bytes.size();
-  if (fd_ < 0) return true;
-  std::size_t sent = 0;
-  if (queued() == 0) {
-    const ssize_t took = ::send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+bool Connection::write(std::uint64_t at, std::span<const std::byte> bytes, Batch& batch) {
+  const bool first = tail_.size() == 0;
+  if (!socket_ || !serves_) {
+    tail_.append(at, bytes);
+    // Nobody will have it: the client is gone, here or for all.
+    if (serves_ || reset_committed_) tail_.forget();
+    return true;
+  }
+  if (first) {
+    const ssize_t took = socket_.send(bytes);
     if (took >= 0) {
-      sent = static_cast<std::size_t>(took);
+      tail_.put(at + static_cast<std::uint64_t>(took));  // CONN-5
     } else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
       broken(batch);
-      return true;
-    }
-    drained_ += sent;
-    if (sent == bytes.size()) {
-      propose_window(batch);
+      tail_.append(at, bytes);
+      tail_.forget();
       return true;
     }
   }
-  const auto rest = bytes.subspan(sent);
-  queue_.insert(queue_.end(), rest.begin(), rest.end());
+  tail_.append(at, bytes);
   propose_window(batch);
-  return false;
+  return tail_.size() == 0;
 }
 
 bool Connection::flush(Batch& batch) {
-  if (fd_ < 0) return true;
-  while (queued() > 0) {
-    const ssize_t took =
-        ::send(fd_, queue_.data() + queue_sent_, queued(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (!socket_ || !serves_) return true;
+  while (tail_.size() > 0) {
+    const ssize_t took = socket_.send(tail_.bytes());
     if (took < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) break;
       broken(batch);
       return true;
     }
-    queue_sent_ += static_cast<std::size_t>(took);
-    drained_ += static_cast<std::uint64_t>(took);
-  }
-  if (queued() == 0) {
-    queue_.clear();
-    queue_sent_ = 0;
-  } else if (queue_sent_ > queue_.size() / 2) {
-    queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(queue_sent_));
-    queue_sent_ = 0;
+    tail_.put(tail_.from() + static_cast<std::uint64_t>(took));  // CONN-5
   }
   propose_window(batch);
   return finish_output();
@@ -99,7 +133,9 @@ bool Connection::shut_down(Batch& batch) {
 
 bool Connection::close(bool with_reset, Batch& batch) {
   server_closed_ = true;
+  closed_hard_ = with_reset;
   input_ended_ = true;
+  if (!serves_) return true;
   if (with_reset) {
     drop_socket_with_reset();
     return true;
@@ -108,58 +144,125 @@ bool Connection::close(bool with_reset, Batch& batch) {
 }
 
 bool Connection::finish_output() noexcept {
-  if (queued() > 0) return false;
+  if (tail_.size() > 0) return false;
   if (server_closed_) {
+    // Unread bytes would make the kernel reset the client.
+    (void)drop_committed();
+    if (shared_ && !fin_sent_) socket_.end_output();
     drop_socket();
   } else if (fin_wanted_ && !fin_sent_) {
     fin_sent_ = true;
-    ::shutdown(fd_, SHUT_WR);
+    socket_.end_output();
   }
   return true;
 }
 
 void Connection::propose_window(Batch& batch) {
-  CRANE_ASSERT(drained_ <= received_ && window_reported_ <= drained_);  // CONN-2
-  if (server_closed_ || reset_told_ || drained_ == window_reported_) return;
-  if (received_ - window_reported_ <= options_->send_buffer / kWindowUsed) return;
-  const bool all = drained_ == received_;
-  if (!all && drained_ - window_reported_ < options_->send_buffer / kWindowStep) return;
-  window_reported_ = drained_;
-  batch.add_window(*this, drained_);
+  const std::uint64_t drained = tail_.from();
+  const std::uint64_t written = tail_.end();
+  CRANE_ASSERT(drained <= written && window_proposed_ <= drained);  // CONN-2
+  if (server_closed_ || reset_told_ || drained == window_proposed_) return;
+  if (written - window_proposed_ <= options_->send_buffer / kWindowUsed) return;
+  const bool all = drained == written;
+  if (!all && drained - window_proposed_ < options_->send_buffer / kWindowStep) return;
+  window_proposed_ = drained;
+  batch.add_window(*this, drained);
+}
+
+// --- the end -------------------------------------------------------------------------------------
+
+void Connection::tell_reset(Batch& batch) {
+  input_ended_ = true;
+  if (server_closed_ || reset_told_) return;
+  reset_told_ = true;  // CONN-3
+  batch.add_reset(*this);
 }
 
 void Connection::broken(Batch& batch) {
-  if (!server_closed_ && !reset_told_) {
-    reset_told_ = true;  // CONN-3
-    batch.add_reset(*this);
-  }
-  input_ended_ = true;
+  tell_reset(batch);
   drop_socket();
 }
 
 void Connection::reset(Batch& batch, bool tell) {
-  if (tell && !server_closed_ && !reset_told_) {
-    reset_told_ = true;  // CONN-3
-    batch.add_reset(*this);
-  }
+  if (tell) tell_reset(batch);
   input_ended_ = true;
   drop_socket_with_reset();
 }
 
 void Connection::drop_socket_with_reset() noexcept {
-  if (fd_ < 0) return;
-  const linger now{1, 0};
-  (void)::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
-  drop_socket();
+  if (!socket_) return;
+  closing();
+  socket_.reset();
+  tail_.forget();
 }
 
 void Connection::drop_socket() noexcept {
-  if (fd_ < 0) return;
+  if (!socket_) return;
   closing();
-  ::close(fd_);
-  fd_ = -1;
-  queue_ = {};
-  queue_sent_ = 0;
+  socket_.close();
+  tail_.forget();
+}
+
+// --- changes of the leader -----------------------------------------------------------------------
+
+Connection::Adopted Connection::serve(ClientSocket socket, Batch& batch) {
+  CRANE_ASSERT(!serves_);
+  serves_ = true;
+  if (socket) {
+    socket_ = std::move(socket);
+    shared_ = true;
+  }
+  if (!socket_) {
+    const bool ended = server_closed_ || reset_told_;
+    tell_reset(batch);
+    tail_.forget();
+    return ended ? Adopted::kEnded : Adopted::kReset;
+  }
+  if (reset_committed_ || closed_hard_) {
+    drop_socket_with_reset();
+    return Adopted::kEnded;
+  }
+  const std::optional<SocketState> state = socket_.state();
+  if (state && state->closed && server_closed_) {
+    drop_socket();
+    return Adopted::kEnded;
+  }
+  if (!state || !resume(*state)) {
+    reset(batch, true);
+    return Adopted::kReset;
+  }
+  (void)flush(batch);
+  return socket_ ? Adopted::kServed : Adopted::kEnded;
+}
+
+// Goes on where the socket is; false: this replica does not have what comes there.
+bool Connection::resume(SocketState state) noexcept {
+  if (state.closed) {
+    // All of the output is acknowledged, our FIN too: the client has not reset what it lacks.
+    if (!fin_wanted_ || state.put != tail_.end() + 1) return false;
+    --state.put;
+    state.taken -= std::min<std::uint64_t>(state.taken, 1);
+    state.output_ended = true;
+  }
+  // Only what was committed was taken, and the START that made this replica the leader is behind
+  // all of that; its server has written all that an earlier leader's had.
+  if (state.taken > committed_ || state.put > tail_.end()) return false;  // CONN-4, CONN-5
+  if (state.put < tail_.from()) return false;  // it has recovered, and lacks what came before
+  undropped_ = committed_ - state.taken;
+  tail_.put(state.put);
+  fin_sent_ = state.output_ended;
+  return true;
+}
+
+void Connection::follow() noexcept {
+  serves_ = false;
+  shared_ = true;
+  proposed_ = committed_;
+  consumed_ = std::min(consumed_, committed_);
+  undropped_ = 0;
+  window_proposed_ = window_committed_;
+  reset_told_ = reset_committed_;
+  input_ended_ = fin_committed_ || reset_committed_ || server_closed_;
 }
 
 }  // namespace crane::proxy

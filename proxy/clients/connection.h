@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One client of the leader: bytes in become entries, the server's bytes go out.
+// One connection of a client, on every replica: bytes in become entries, the server's bytes go out.
 //
-// Input: each read becomes a DATA entry; never more than the receive window beyond what the server
-// consumed, so that a replica's memory per connection is bounded (rule 1).  Output: sent at
+// What is agreed comes from the log and from the own server, so that it is the same on all
+// replicas: how many bytes came in, how many the server has read and written, how it ended.  The
+// leader has the socket as well, and serves: it reads and writes.  The kernel keeps what no replica
+// can lose: a byte of the client stays in the socket until its DATA is committed, and each replica
+// keeps the output that is not known to be in the socket.  A new leader takes the socket over
+// (serve()) and goes on at the very byte.
+//
+// Input: a read is a peek and becomes a DATA entry, one at a time; once it is committed its bytes
+// are dropped from the socket.  Never more is proposed than the receive window beyond what the
+// server consumed, so that a replica's memory per connection is bounded (rule 1).  Output: sent at
 // once, queued when the client does not take it; the queue is bounded because the server sees a
 // virtual send buffer of S bytes which only WINDOW entries free (DESIGN D15).
 //
@@ -13,15 +21,18 @@
 //
 // Threads: one object, one thread.
 // INVARIANT CONN-1  proposed - consumed <= receive window.
-// INVARIANT CONN-2  drained <= received; drained = window_reported_ or more.
-// INVARIANT CONN-3  SHUTDOWN at most once, RESET at most once, nothing after RESET.
+// INVARIANT CONN-2  put <= written; put = window_proposed_ or more.
+// INVARIANT CONN-3  SHUTDOWN at most once, RESET at most once per reign, nothing after RESET.
+// INVARIANT CONN-4  No byte leaves the socket before its DATA is committed, and each leaves once.
+// INVARIANT CONN-5  A byte is written to the socket at most once, by whichever replica.
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "proxy/clients/batch.h"
+#include "proxy/clients/client_socket.h"
+#include "proxy/clients/output_tail.h"
 
 namespace crane::proxy {
 
@@ -31,72 +42,126 @@ struct ConnectionOptions {
   std::uint64_t first_window = 32 * 1024;  // before the server has read anything
 };
 
+// A connection as a replica that recovers finds it in its server's state.
+struct ConnectionProgress {
+  std::uint64_t received = 0, consumed = 0, written = 0, window = 0;
+  bool fin_received = false, reset = false, shut_write = false;
+};
+
 class Connection : public Opener {
  public:
-  // Takes over `fd`, a connected non-blocking stream socket.
-  Connection(int fd, std::uint16_t port, const ConnectionOptions& options) noexcept
-      : options_(&options), fd_(fd), port_(port) {}
-  virtual ~Connection() { drop_socket(); }
+  // A client that this replica has accepted: it serves.
+  Connection(ClientSocket socket, std::uint16_t port, const ConnectionOptions& options) noexcept
+      : options_(&options), socket_(std::move(socket)), port_(port), serves_(true) {}
+  // Another replica's client: what the log and the own server say is kept.
+  Connection(std::uint16_t port, const ConnectionOptions& options) noexcept
+      : options_(&options), port_(port) {}
+  virtual ~Connection() = default;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  int fd() const noexcept { return fd_; }  // -1: the socket is gone
+  int fd() const noexcept { return socket_.fd(); }  // -1: the socket is gone, or another replica's
   std::uint16_t port() const noexcept { return port_; }
+  bool serves() const noexcept { return serves_; }
 
-  // --- from the client ---------------------------------------------------------------------------
+  // --- from the log, on every replica
+  void committed_data(std::uint64_t bytes) noexcept;
+  void committed_shutdown() noexcept;
+  void committed_reset() noexcept;
+  void committed_window(std::uint64_t total) noexcept;
+  // Before anything else, on a replica that recovers.
+  void restore(const ConnectionProgress& progress);
+
+  // --- from the client, while it serves
   enum class Read : std::uint8_t {
-    kSome,     // more may be there
-    kDrained,  // nothing more now
-    kFull,     // the receive window is used up: wait for consumed()
-    kEnded,    // FIN or the end of the connection: nothing will come any more
+    kSome,      // more may be there
+    kDrained,   // nothing more now
+    kUnderWay,  // what was read last is not committed yet
+    kFull,      // the receive window is used up: wait for consumed()
+    kEnded,     // FIN or the end of the connection: nothing will come any more
   };
   Read read(Batch& batch);
-  // The server has read `total` bytes in all.
-  void consumed(std::uint64_t total) noexcept;
-  bool window_open() const noexcept { return proposed_ - consumed_ < window(); }
+  // Takes what is committed out of the socket; true: there was something.
+  bool drop_committed() noexcept;
   bool input_ended() const noexcept { return input_ended_; }
   std::uint64_t window() const noexcept {
     return consumed_ == 0 ? options_->first_window : options_->receive_window;
   }
+  bool window_open() const noexcept { return proposed_ - consumed_ < window(); }
 
-  // --- to the client -----------------------------------------------------------------------------
-  // Each returns false when the socket wants a write event to go on.
-  bool write(std::span<const std::byte> bytes, Batch& batch);
+  // --- from the own server, on every replica
+  // The server has read `total` bytes in all.
+  void consumed(std::uint64_t total) noexcept;
+  // Each returns false when the socket wants a write event to go on.  `at`: position of the bytes.
+  bool write(std::uint64_t at, std::span<const std::byte> bytes, Batch& batch);
   bool shut_down(Batch& batch);          // FIN behind what was written
   bool close(bool reset, Batch& batch);  // the server's last reference is gone
   bool flush(Batch& batch);              // the socket took something: go on
-  std::size_t queued() const noexcept { return queue_.size() - queue_sent_; }
+  // Bytes that are not known to be in the socket.
+  std::size_t queued() const noexcept { return tail_.size(); }
+  // Of the server's output, those that are known to be in the socket.
+  std::uint64_t put() const noexcept { return tail_.from(); }
+  // While another replica serves: it has put so many bytes.
+  void put_by_other(std::uint64_t total) noexcept { tail_.put(total); }
+  bool server_closed() const noexcept { return server_closed_; }
 
   // Resets the client now; with `tell` the servers learn of it by a RESET entry.
   void reset(Batch& batch, bool tell);
   // The server has closed and nothing is left to send: the record can go.
-  bool finished() const noexcept { return server_closed_ && fd_ < 0; }
+  bool finished() const noexcept { return server_closed_ && !socket_; }
+
+  // --- changes of the leader
+  enum class Adopted : std::uint8_t {
+    kServed,  // it goes on
+    kEnded,   // there was nothing left to do but to close the socket
+    kReset,   // it could not go on: the client sees a reset, as does the server
+  };
+  // REQUIRES: the own server has come to the START of this reign; no other process reads or writes
+  // the socket.  Without a socket, the one that this replica has kept (follow()).
+  Adopted serve(ClientSocket socket, Batch& batch);
+  // This replica is deposed: what was proposed and is not committed never was.  It keeps the socket
+  // open, and touches it no more.
+  void follow() noexcept;
+  // The socket is another replica's now.
+  void let_go() noexcept { socket_.close(); }
+  // Its socket, which it has no more.
+  ClientSocket surrender() noexcept { return std::move(socket_); }
 
  protected:
   // The socket is about to be closed: whoever watches it must stop.
   virtual void closing() noexcept {}
 
  private:
+  bool resume(SocketState state) noexcept;
   void broken(Batch& batch);
+  void tell_reset(Batch& batch);
   void drop_socket() noexcept;
   void drop_socket_with_reset() noexcept;
   void propose_window(Batch& batch);
   bool finish_output() noexcept;
 
   const ConnectionOptions* options_;
-  int fd_;
+  ClientSocket socket_;
   std::uint16_t port_;
-  bool input_ended_ = false;  // SHUTDOWN or RESET was proposed
-  bool reset_told_ = false;   // RESET was proposed
-  bool fin_wanted_ = false;   // the server shut down writing
-  bool fin_sent_ = false;
+  bool serves_ = false;
+
+  // Agreed.
+  std::uint64_t committed_ = 0, consumed_ = 0;
+  std::uint64_t window_committed_ = 0;
+  bool fin_committed_ = false, reset_committed_ = false;
+  bool fin_wanted_ = false;  // the server shut down writing
   bool server_closed_ = false;
-  std::uint64_t proposed_ = 0, consumed_ = 0;
-  std::uint64_t received_ = 0;  // output bytes of the server
-  std::uint64_t drained_ = 0;   // of these, taken by the client's socket
-  std::uint64_t window_reported_ = 0;
-  std::vector<std::byte> queue_;
-  std::size_t queue_sent_ = 0;
+  bool closed_hard_ = false;  // by a reset
+  OutputTail tail_;
+
+  // The leader's; follow() sets them back to what is agreed.
+  std::uint64_t proposed_ = 0;
+  std::uint64_t undropped_ = 0;  // committed, and still in the socket
+  std::uint64_t window_proposed_ = 0;
+  bool input_ended_ = false;  // SHUTDOWN or RESET was proposed, or no input is wanted
+  bool reset_told_ = false;   // RESET was proposed
+  bool fin_sent_ = false;
+  bool shared_ = false;  // another process may have the socket open
 };
 
 }  // namespace crane::proxy

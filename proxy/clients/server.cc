@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/clients/server.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,45 +8,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <deque>
+#include <unordered_map>
+#include <utility>
 
 #include "dmt/base/assert.h"
 #include "proxy/clients/encode.h"
 #include "proxy/clients/tuning.h"
 
 namespace crane::proxy {
-
-struct Proxy::Listener {
-  Proxy* proxy;
-  std::uint16_t port;
-  int fd;  // -1: the server listens, the socket has not come yet
-  int backlog = 0;
-  bool server_listens = false;
-  bool accepting = false;      // the event is armed
-  bool full = false;           // the server's backlog is: who comes waits in the kernel's queue
-  std::size_t unproposed = 0;  // clients whose CONNECT has no place in the log yet
-  std::deque<std::uint64_t> unadmitted;  // places of CONNECTs that the own server may not have
-  VirtualAddress local{};                // what it is bound to, when not the wildcard
-  event accept_event;
-};
-
-struct Proxy::Client final : Connection {
-  Client(int socket, std::uint16_t server_port, const ConnectionOptions& options, Proxy* owner)
-      : Connection(socket, server_port, options), proxy(owner) {}
-  void closing() noexcept override {
-    proxy->watch_reading(*this, false);
-    proxy->watch_writing(*this, false);
-  }
-
-  Proxy* proxy;
-  Listener* listener = nullptr;
-  std::size_t place = 0;  // in clients_
-  bool reading = false;   // the read event is armed
-  bool writing = false;
-  event read_event;
-  event write_event;
-};
-
 Proxy::Proxy(event_base* base, const ProxyOptions& options, Batch::ProposeFn propose,
              std::function<void()> on_event)
     : base_(base),
@@ -59,92 +26,77 @@ Proxy::Proxy(event_base* base, const ProxyOptions& options, Batch::ProposeFn pro
 Proxy::~Proxy() {
   takes_strangers_ = false;  // the loop forgets all listeners
   lead(false);
-  for (const auto& listener : listeners_) {
-    if (listener->fd >= 0) ::close(listener->fd);
+  if (shared_) {
+    tend();
+    bool any = !left_.empty();
+    clients_.for_each([&any](Client& client) { any |= client.surrender().release() >= 0; });
+    for (ClientSocket& socket : left_) (void)socket.release();  // KEEPER-1
+    if (!any) shared_->none_left();
   }
 }
 
 // --- listeners -----------------------------------------------------------------------------------
 
-void Proxy::add_listener(std::uint16_t port, int fd, int backlog) {
+Listener* Proxy::listener_of(std::uint16_t port) const noexcept {
   const auto found = std::find_if(listeners_.begin(), listeners_.end(),
-                                  [&](const auto& l) { return l->port == port; });
-  Listener* listener = nullptr;
-  if (found != listeners_.end()) {
-    listener = found->get();
-    if (listener->fd >= 0) {
-      ::close(fd);
-      return;
-    }
-  } else {
-    listeners_.push_back(std::make_unique<Listener>());
-    listener = listeners_.back().get();
-    listener->proxy = this;
-    listener->port = port;
+                                  [port](const auto& l) { return l->port == port; });
+  return found == listeners_.end() ? nullptr : found->get();
+}
+
+void Proxy::add_listener(std::uint16_t port, int fd, int backlog) {
+  Listener* listener = listener_of(port);
+  if (listener != nullptr && listener->fd() >= 0) {
+    ::close(fd);
+    return;
   }
-  listener->fd = fd;
-  listener->backlog = backlog;
-  // Inherited by what is accepted.
-  const int on = 1;
-  (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  evutil_make_socket_nonblocking(fd);
-  event_assign(&listener->accept_event, base_, fd, EV_READ | EV_PERSIST, on_accept, listener);
-  if (refuses_) ::shutdown(fd, SHUT_RDWR);
+  if (listener == nullptr) {
+    listeners_.push_back(std::make_unique<Listener>(*this, port));
+    listener = listeners_.back().get();
+  }
+  listener->open(fd, backlog, base_, on_accept);
+  if (shared_) shared_->add_port(listener->host_port());
+  if (refuses_) listener->close_for_all();
   update_accepting(*listener);
 }
 
 bool Proxy::has_listener(std::uint16_t port) const noexcept {
-  return std::any_of(listeners_.begin(), listeners_.end(),
-                     [&](const auto& l) { return l->port == port && l->fd >= 0; });
+  const Listener* listener = listener_of(port);
+  return listener != nullptr && listener->fd() >= 0;
 }
 
 void Proxy::for_each_listener(const std::function<void(std::uint16_t, int)>& visit) const {
   for (const auto& listener : listeners_) {
-    if (listener->fd >= 0) visit(listener->port, listener->fd);
+    if (listener->fd() >= 0) visit(listener->port, listener->fd());
   }
 }
 
 void Proxy::set_listening(std::uint16_t port, bool listening) {
-  for (const auto& listener : listeners_) {
-    if (listener->port != port) continue;
-    listener->server_listens = listening;
-    update_accepting(*listener);
-    return;
+  Listener* listener = listener_of(port);
+  if (listener == nullptr) {
+    if (!listening) return;
+    listeners_.push_back(std::make_unique<Listener>(*this, port));
+    listener = listeners_.back().get();
   }
-  if (!listening) return;
-  listeners_.push_back(std::make_unique<Listener>());
-  listeners_.back()->proxy = this;
-  listeners_.back()->port = port;
-  listeners_.back()->fd = -1;
-  listeners_.back()->server_listens = true;
+  listener->server_listens = listening;
+  update_accepting(*listener);
 }
 
 void Proxy::update_accepting(Listener& listener) {
-  if (listener.fd < 0) return;
   const bool takes = leading_ ? !paused_ && !out_of_descriptors_ : takes_strangers_;
-  const bool want = takes && listener.server_listens && !refuses_ && !listener.full;
-  if (want == listener.accepting) return;
-  listener.accepting = want;
-  if (want) {
-    event_add(&listener.accept_event, nullptr);
-  } else {
-    event_del(&listener.accept_event);
-  }
+  listener.accept_clients(takes && listener.server_listens && !refuses_ && !listener.full);
 }
 
-// A listening socket that is shut down is closed for everybody, and can listen again.
 void Proxy::refuse(bool on) {
   if (on == refuses_) return;
   refuses_ = on;
   if (on && leading_) reset_all();
   for (const auto& listener : listeners_) {
-    if (listener->fd < 0) continue;
     if (on) {
       update_accepting(*listener);
-      ::shutdown(listener->fd, SHUT_RDWR);
+      listener->close_for_all();
       continue;
     }
-    if (::listen(listener->fd, listener->backlog) != 0) {
+    if (!listener->open_again()) {
       spdlog::error("cannot listen on the server's port {} again: {}; its clients are refused",
                     listener->port, std::strerror(errno));
     }
@@ -158,13 +110,8 @@ void Proxy::on_accept(int, short, void* argument) {
   listener.proxy->accept_some(listener);
 }
 
-// Conservative: what is admitted meanwhile is counted twice, so that no CONNECT finds a full queue.
 bool Proxy::has_room(Listener& listener) {
-  if (!room_) return true;
-  const Room room = room_(listener.port);
-  std::deque<std::uint64_t>& places = listener.unadmitted;
-  while (!places.empty() && places.front() <= room.applied) places.pop_front();
-  return listener.unproposed + places.size() < room.connections;
+  return !room_ || listener.has_room(room_(listener.port));
 }
 
 bool Proxy::waits_for_room() const noexcept {
@@ -181,23 +128,23 @@ void Proxy::look_for_room() {
 }
 
 void Proxy::accept_some(Listener& listener) {
-  for (int i = 0; i < kAcceptsPerEvent && listener.accepting; ++i) {
+  for (int i = 0; i < kAcceptsPerEvent && listener.accepts(); ++i) {
     if (leading_ && !has_room(listener)) {
       listener.full = true;
       update_accepting(listener);
       return;
     }
-    sockaddr_storage peer{};
-    socklen_t size = sizeof peer;
-    const int fd = ::accept4(listener.fd, reinterpret_cast<sockaddr*>(&peer), &size,
-                             SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (leading_ && listener.has_unclaimed()) {
+      take_client(listener, listener.next_unclaimed());
+      continue;
+    }
+    const int fd = ::accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0 && !leading_) {
-      strangers_(fd, listener.port,
-                 text(virtual_address(reinterpret_cast<sockaddr*>(&peer), size)));
+      strangers_(fd, listener.port, text(peer_of(fd)));
       continue;
     }
     if (fd >= 0) {
-      take_client(listener, fd, virtual_address(reinterpret_cast<sockaddr*>(&peer), size));
+      take_client(listener, ClientSocket(fd));
       continue;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) return;
@@ -212,23 +159,22 @@ void Proxy::accept_some(Listener& listener) {
   }
 }
 
-void Proxy::take_client(Listener& listener, int fd, const VirtualAddress& peer) {
-  sockaddr_storage bound{};
-  socklen_t size = sizeof bound;
-  VirtualAddress local{};
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) == 0) {
-    local = virtual_address(reinterpret_cast<sockaddr*>(&bound), size);
-  }
-  clients_.push_back(std::make_unique<Client>(fd, listener.port, options_.connection, this));
-  Client& client = *clients_.back();
-  client.place = clients_.size() - 1;
+void Proxy::take_client(Listener& listener, ClientSocket socket) {
+  const int fd = socket.fd();
+  ConnectBody body = connect_body(listener.port, peer_of(fd), local_of(fd));
+  Client& client = clients_.add(
+      std::make_unique<Client>(std::move(socket), listener.port, options_.connection, this));
   client.listener = &listener;
-  ++listener.unproposed;
-  event_assign(&client.read_event, base_, fd, EV_READ | EV_PERSIST, on_client, &client);
-  event_assign(&client.write_event, base_, fd, EV_WRITE | EV_PERSIST, on_writable, &client);
+  if (shared_) {
+    client.id = socket_id(fd);
+    if (value(client.id) != 0) client.slot = shared_->table().claim(client.id);
+  }
+  body.slot = client.slot;
+  body.socket = client.id;
+  listener.taken();
+  client.watch(base_, on_client, on_writable);
   ++counters_.accepted;
-  batch_.add_connect(client, connect_body(listener.port, peer, local));
-  watch_reading(client, true);
+  batch_.add_connect(client, body);
   // The request usually came with the connection: it joins the same batch.
   read_client(client);
 }
@@ -238,101 +184,141 @@ void Proxy::take_client(Listener& listener, int fd, const VirtualAddress& peer) 
 void Proxy::on_client(int, short, void* argument) {
   Client& client = *static_cast<Client*>(argument);
   client.proxy->on_event_();
+  client.readable = true;
   client.proxy->read_client(client);
 }
 
 void Proxy::read_client(Client& client) {
-  if (paused_) {
-    watch_reading(client, false);
+  if (!client.readable || !client.watched || paused_) return;
+  if (batch_.bytes() >= kBatchBytes) {
+    read_again_ = true;
     return;
   }
-  if (batch_.bytes() >= kBatchBytes) return;  // its event stays armed
   const std::size_t before = batch_.bytes();
   const std::size_t queued_before = client.queued();
   const Connection::Read got = client.read(batch_);
   counters_.bytes_in += batch_.bytes() - before;
-  if (got == Connection::Read::kFull || got == Connection::Read::kEnded) {
-    watch_reading(client, false);
-  }
+  client.readable = got != Connection::Read::kDrained && got != Connection::Read::kEnded;
   write_done(client, queued_before, client.queued() == 0);  // the socket may have broken
 }
 
 void Proxy::opened(Opener& opener) {
   Client& client = static_cast<Client&>(opener);
-  by_conn_[value(client.conn)] = &client;  // CLIENT-1
-  --client.listener->unproposed;
-  client.listener->unadmitted.push_back(value(client.conn));
+  clients_.named(client);
+  client.listener->proposed(value(client.conn));
+}
+
+void Proxy::settle() {
+  for (std::size_t i = 0; i < settling_.size(); ++i) {
+    Client& client = *settling_[i];
+    client.settles = false;
+    (void)client.drop_committed();
+    read_client(client);
+  }
+  settling_.clear();
+  if (!std::exchange(read_again_, false)) return;
+  clients_.for_each([this](Client& client) { read_client(client); });
 }
 
 void Proxy::pause(bool paused) {
   if (paused == paused_) return;
   paused_ = paused;
   for (const auto& listener : listeners_) update_accepting(*listener);
-  if (paused_) return;
-  for (const auto& client : clients_) {
-    if (!client->input_ended() && client->window_open()) watch_reading(*client, true);
-  }
+  if (!paused_) clients_.for_each([this](Client& client) { read_client(client); });
 }
 
-void Proxy::watch_reading(Client& client, bool on) {
-  if (on == client.reading || (on && client.fd() < 0)) return;
-  client.reading = on;
-  if (on) {
-    event_add(&client.read_event, nullptr);
-  } else {
-    event_del(&client.read_event);
+// --- the log -> clients --------------------------------------------------------------------------
+
+void Proxy::committed(EntryType type, Index index, std::span<const std::byte> body) {
+  if (type == EntryType::kStart) {
+    StartBody start;
+    if (read_body(body, start)) started(start);
+    return;
   }
+  if (type == EntryType::kConnect) {
+    ConnectBody connect;
+    if (read_body(body, connect)) connected(index, connect);
+    return;
+  }
+  const bool of_connection = type == EntryType::kData || type == EntryType::kShutdown ||
+                             type == EntryType::kReset || type == EntryType::kWindow;
+  ConnBody about;
+  if (!of_connection || !read_body(body, about)) return;
+  Client* client = clients_.find(value(about.conn));
+  if (client == nullptr) return;
+  const std::size_t queued_before = client->queued();
+  WindowBody window;
+  if (type == EntryType::kData) {
+    client->committed_data(body.size() - sizeof(DataBody));
+    if (client->serves() && !std::exchange(client->settles, true)) settling_.push_back(client);
+  } else if (type == EntryType::kShutdown) {
+    client->committed_shutdown();
+  } else if (type == EntryType::kReset) {
+    client->committed_reset();
+  } else if (read_body(body, window)) {
+    client->committed_window(window.total);
+  }
+  queued_ += client->queued();
+  queued_ -= queued_before;
 }
 
-void Proxy::watch_writing(Client& client, bool on) {
-  if (on == client.writing || (on && client.fd() < 0)) return;
-  client.writing = on;
-  if (on) {
-    event_add(&client.write_event, nullptr);
-  } else {
-    event_del(&client.write_event);
+void Proxy::connected(Index index, const ConnectBody& body) {
+  if (Client* own = clients_.find(value(index))) {
+    own->committed = true;
+    return;
   }
+  if (shared_) restore(ConnId{value(index)}, body, {});
+}
+
+void Proxy::restore(ConnId conn, const ConnectBody& opened, const ConnectionProgress& progress) {
+  Client& client = clients_.add(std::make_unique<Client>(opened.port, options_.connection, this));
+  client.conn = conn;
+  client.id = opened.socket;
+  client.slot = opened.slot;
+  client.committed = true;
+  client.restore(progress);
+  clients_.named(client);
+}
+
+// Connections of an earlier leader end, also for the server.
+void Proxy::started(const StartBody& body) {
+  if (body.resets == 0) return;
+  clients_.for_each([this](Client& client) {
+    queued_ -= client.queued();
+    client.committed_reset();
+    queued_ += client.queued();
+  });
 }
 
 // --- records -> clients --------------------------------------------------------------------------
-
-Proxy::Client* Proxy::find(std::uint64_t conn) noexcept {
-  const auto found = by_conn_.find(conn);
-  return found == by_conn_.end() ? nullptr : found->second;
-}
 
 void Proxy::output(const OutputHeader& header, std::span<const std::byte> bytes) {
   if (header.type == OutputType::kListen || header.type == OutputType::kUnlisten) {
     set_listening(static_cast<std::uint16_t>(header.conn), header.type == OutputType::kListen);
     return;
   }
-  Client* client = find(header.conn);
+  Client* client = clients_.find(header.conn);
   if (client == nullptr) return;
   const std::size_t queued_before = client->queued();
   bool done = true;
   switch (header.type) {
     case OutputType::kBytes:
       counters_.bytes_out += bytes.size();
-      done = client->write(bytes, batch_);
+      done = client->write(header.argument, bytes, batch_);
       break;
     case OutputType::kShutdown:
       done = client->shut_down(batch_);
       break;
     case OutputType::kClose:
-      watch_reading(*client, false);
       done = client->close(header.argument != 0, batch_);
       break;
     case OutputType::kRefused:
       ++counters_.refused;
-      watch_reading(*client, false);
       done = client->close(true, batch_);
       break;
     case OutputType::kConsumed:
       client->consumed(header.argument);
-      if (!paused_ && !client->input_ended() && client->window_open()) {
-        watch_reading(*client, true);
-      }
-      return;
+      return read_client(*client);
     default:
       return;
   }
@@ -350,20 +336,33 @@ void Proxy::on_writable(int, short, void* argument) {
 void Proxy::write_done(Client& client, std::size_t queued_before, bool done) {
   queued_ += client.queued();
   queued_ -= queued_before;
+  if (!leading_) {
+    if (client.server_closed()) closed_.push_back(value(client.conn));
+    return trim(client);
+  }
   if (client.fd() < 0) {
     if (client.finished()) forget(client);
     return;
   }
-  watch_writing(client, !done);
+  if (shared_) shared_->table().set_put(client.slot, client.put());
+  client.watch_writing(!done);
   if (queued_ > options_.queued_bytes_max) reset_slowest();
 }
 
+// What the leader has put into the socket no replica has to keep.
+void Proxy::trim(Client& client) {
+  if (!shared_ || client.queued() < client.look_at + kTailLook) return;
+  const std::size_t queued_before = client.queued();
+  if (const auto put = shared_->table().put_of(client.slot, client.id)) {
+    client.put_by_other(*put);
+  }
+  client.look_at = client.queued();
+  queued_ += client.queued();
+  queued_ -= queued_before;
+}
+
 void Proxy::reset_slowest() {
-  const auto slowest =
-      std::max_element(clients_.begin(), clients_.end(),
-                       [](const auto& a, const auto& b) { return a->queued() < b->queued(); });
-  CRANE_ASSERT(slowest != clients_.end());
-  Client& client = **slowest;
+  Client& client = clients_.slowest();
   spdlog::warn("a client that takes too little of its output was reset: {} bytes waited",
                client.queued());
   ++counters_.reset_slow;
@@ -374,22 +373,20 @@ void Proxy::reset_slowest() {
 
 // The lead is not lost yet: the server's sides go by RESETs, if they can be proposed at all.
 void Proxy::reset_all() {
-  for (std::size_t i = clients_.size(); i-- > 0;) {
-    Client& client = *clients_[i];
-    if (client.fd() < 0) continue;
+  clients_.for_each([this](Client& client) {
+    if (client.fd() < 0) return;
     ++counters_.reset_leader;
     const std::size_t queued_before = client.queued();
     client.reset(batch_, true);
     write_done(client, queued_before, true);
-  }
+  });
 }
 
 void Proxy::forget(Client& client) {
-  by_conn_.erase(value(client.conn));
-  const std::size_t place = client.place;
-  std::swap(clients_[place], clients_.back());
-  clients_[place]->place = place;
-  clients_.pop_back();
+  queued_ -= client.queued();
+  if (leading_ && shared_) shared_->table().release(client.slot);  // TABLE-1
+  if (client.settles) std::erase(settling_, &client);
+  clients_.forget(client);
   if (out_of_descriptors_) {
     out_of_descriptors_ = false;
     for (const auto& listener : listeners_) update_accepting(*listener);
@@ -405,25 +402,158 @@ void Proxy::take_strangers(bool on) {
   for (const auto& listener : listeners_) update_accepting(*listener);
 }
 
+bool Proxy::may_lead(std::int64_t now_ns) {
+  if (!shared_) return true;
+  const SharedSockets::Right right = shared_->become_writer(now_ns);
+  takes_none_ = right == SharedSockets::Right::kCannot;
+  return right != SharedSockets::Right::kWaits;
+}
+
 void Proxy::lead(bool leading) {
+  const bool stops = leading_ && !leading;
   leading_ = leading;
-  if (leading_) takes_strangers_ = false;
+  if (leading_) {
+    takes_strangers_ = false;
+    if (shared_) take_over();
+  } else if (stops) {
+    step_down();
+  }
+  if (!leading_ && shared_) shared_->stop_writing();
   for (const auto& listener : listeners_) update_accepting(*listener);
-  if (leading_) return;
+}
+
+void Proxy::end() {
+  if (leading_) {
+    counters_.reset_leader += clients_.size();
+    clients_.for_each([this](Client& client) { client.reset(batch_, false); });
+    for (const auto& listener : listeners_) {
+      for (ClientSocket& socket : listener->take_unclaimed()) socket.reset();
+    }
+  }
+  lead(false);
+}
+
+void Proxy::step_down() {
   batch_.clear();
-  counters_.reset_leader += clients_.size();
-  for (const auto& client : clients_) {
-    client->reset(batch_, false);
-  }
-  by_conn_.clear();
-  clients_.clear();  // CLIENT-2
+  settling_.clear();
+  read_again_ = false;
   for (const auto& listener : listeners_) {
-    listener->unproposed = 0;
-    listener->unadmitted.clear();
-    listener->full = false;
+    listener->stop();
+    for (ClientSocket& socket : listener->take_unclaimed()) left_.push_back(std::move(socket));
   }
-  queued_ = 0;
+  if (!shared_) counters_.reset_leader += clients_.size();
+  clients_.for_each([this](Client& client) {
+    client.settles = false;
+    if (!shared_) {
+      client.reset(batch_, false);
+      return forget(client);
+    }
+    client.unwatch();  // CLIENT-2
+    if (!client.committed) {
+      left_.push_back(client.surrender());
+      return forget(client);
+    }
+    client.follow();
+    client.look_at = 0;
+    if (client.server_closed()) closed_.push_back(value(client.conn));
+  });
+  batch_.clear();
   out_of_descriptors_ = false;
+}
+
+// Another replica has taken the sockets.
+void Proxy::let_go() {
+  clients_.for_each([](Client& client) { client.let_go(); });
+  left_.clear();
+  shared_->none_left();
+}
+
+void Proxy::tend() {
+  if (leading_ || !shared_) return;
+  if (shared_->released()) let_go();
+  std::erase_if(closed_, [this](std::uint64_t conn) {
+    Client* client = clients_.find(conn);
+    if (client == nullptr) return true;
+    if (shared_->table().put_of(client->slot, client->id)) return false;
+    forget(*client);
+    return true;
+  });
+}
+
+void Proxy::take_over() {
+  if (shared_->released()) let_go();
+  closed_.clear();
+  counters_.last_adopted = counters_.last_reset = 0;
+  std::unordered_map<std::uint64_t, ClientSocket> found;
+  for (const int fd : shared_->collect()) {
+    const std::uint64_t id = value(socket_id(fd));
+    found.emplace(id, ClientSocket(fd));
+  }
+  for (ClientSocket& socket : left_) {
+    const std::uint64_t id = value(socket_id(socket.fd()));
+    found.emplace(id, std::move(socket));
+  }
+  left_.clear();
+  if (takes_none_) {
+    for (auto& [id, socket] : found) socket.reset();
+    found.clear();
+  }
+  std::vector<std::uint32_t> slots;
+  clients_.for_each([&](Client& client) {
+    ClientSocket socket;
+    if (const auto its = found.find(value(client.id)); its != found.end()) {
+      socket = std::move(its->second);
+      found.erase(its);
+    }
+    const std::uint32_t slot = client.slot;
+    if (adopt(client, std::move(socket))) slots.push_back(slot);
+  });
+  shared_->table().keep_only(slots);
+  std::vector<ClientSocket> unclaimed;
+  for (auto& [id, socket] : found) unclaimed.push_back(std::move(socket));
+  take_unclaimed(std::move(unclaimed));
+  counters_.adopted += counters_.last_adopted;
+  counters_.reset_leader += counters_.last_reset;
+}
+
+// False: it does not go on.
+bool Proxy::adopt(Client& client, ClientSocket socket) {
+  queued_ -= client.queued();
+  const Connection::Adopted how = client.serve(std::move(socket), batch_);
+  queued_ += client.queued();
+  if (how == Connection::Adopted::kServed) {
+    ++counters_.last_adopted;
+    client.readable = true;
+    client.watch(base_, on_client, on_writable);
+    client.watch_writing(client.queued() > 0);
+    shared_->table().set_put(client.slot, client.put());
+    return true;
+  }
+  if (how == Connection::Adopted::kReset) ++counters_.last_reset;
+  client.slot = kNoTableSlot;
+  if (client.finished()) forget(client);
+  return false;
+}
+
+// An earlier leader had accepted them, and no CONNECT of them is in the log: nothing was read from
+// them.  Of one where something was, this replica does not know what the server has answered.
+void Proxy::take_unclaimed(std::vector<ClientSocket> sockets) {
+  std::sort(sockets.begin(), sockets.end(),
+            [](const auto& a, const auto& b) { return socket_id(a.fd()) < socket_id(b.fd()); });
+  for (ClientSocket& socket : sockets) {
+    const std::optional<SocketState> state = socket.state();
+    const std::uint16_t port = local_of(socket.fd()).port;
+    const auto listener = std::find_if(listeners_.begin(), listeners_.end(),
+                                       [port](const auto& l) { return l->host_port() == port; });
+    const bool fresh = state && state->taken == 0 && state->put == 0 && !state->output_ended;
+    if (fresh && listener != listeners_.end()) {
+      ++counters_.last_adopted;
+      (*listener)->leave(std::move(socket));
+      continue;
+    }
+    ++counters_.last_reset;
+    socket.reset();
+  }
 }
 
 }  // namespace crane::proxy

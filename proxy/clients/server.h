@@ -1,33 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The proxy: the leader's clients on one side, entries and output records on the other.
+// The proxy: the group's clients on one side, entries and output records on the other.
 //
 // Every replica holds the same listening sockets; only the one that leads accepts on them, and only
 // for ports on which its own server listens.  Inputs of a loop iteration are collected in a Batch
-// and proposed together.  Stepping down resets every client unanswered: what was read may or may
-// not have been committed, only the client can know what to repeat (DESIGN C8).
+// and proposed together.
 //
 //   loop:  [libevent callbacks: accept, read -> batch]  output(record)*  propose_inputs(grant)
+//          committed(entry)*  settle()
+//
+// A replica that follows knows the leader's clients as well: what the log brings and its own server
+// writes to them.  On one host (share()) it takes their sockets over when it leads, and their
+// connections go on; a connection that cannot go on is reset, for the client and by a RESET entry.
+// Without shared sockets stepping down resets every client unanswered: what was read may or may not
+// have been committed, only the client can know what to repeat (DESIGN C8).
 //
 // Threads: the node's one thread, inside its event loop.
-// INVARIANT CLIENT-1  A connection is in by_conn_ from when its CONNECT was proposed until the
-//               server closed it and its output is out.
-// INVARIANT CLIENT-2  While not leading there is no connection.
+// INVARIANT CLIENT-2  While not leading no client's socket is read or written.
 
 #include <event2/event.h>
-#include <event2/event_struct.h>
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "dmt/sequence/output.h"
 #include "proxy/clients/batch.h"
-#include "proxy/clients/connection.h"
+#include "proxy/clients/client_list.h"
+#include "proxy/clients/grants.h"
+#include "proxy/clients/listener.h"
+#include "proxy/clients/shared_sockets.h"
 
 namespace crane::proxy {
 
@@ -40,7 +45,9 @@ struct ProxyCounters {
   std::uint64_t accepted = 0;
   std::uint64_t refused = 0;       // no listener or a full backlog
   std::uint64_t reset_slow = 0;    // global bound on queued output
-  std::uint64_t reset_leader = 0;  // clients reset because leadership ended
+  std::uint64_t reset_leader = 0;  // clients reset because the leader changed
+  std::uint64_t adopted = 0;       // whose connections went on through a change of the leader
+  std::uint64_t last_adopted = 0, last_reset = 0;  // at the last change
   std::uint64_t bytes_in = 0, bytes_out = 0;
 };
 
@@ -67,20 +74,25 @@ class Proxy {
   // The own server listens there, or does not any more.
   void set_listening(std::uint16_t port, bool listening);
 
-  // Starts (or stops) taking clients.  Stopping resets all of them and forgets the batch.
+  // Connections outlive their leader on this host.  Before the first lead().
+  void share(std::unique_ptr<SharedSockets> sockets) { shared_ = std::move(sockets); }
+  bool shares() const noexcept { return shared_ != nullptr; }
+  // Whether lead(true) may be called: an earlier leader of this host does not use the sockets any
+  // more.  False: ask again at due_ns().
+  bool may_lead(std::int64_t now_ns);
+  std::int64_t due_ns() const noexcept { return shared_ ? shared_->due_ns() : kNever; }
+  // Starts (or stops) taking clients.  Starting goes on with the earlier leader's: REQUIRES
+  // may_lead(), and all output records up to the START of this reign.  Stopping forgets the batch.
   void lead(bool leading);
   bool leading() const noexcept { return leading_; }
+  // The group ends: all clients are reset, if this replica leads.
+  void end();
   // What to do with clients that come while this replica follows, on listening sockets of its own:
   // `on` hands them to the function, else they wait in the kernel.  `peer` as text.
   using StrangerFn = std::function<void(int fd, std::uint16_t port, const std::string& peer)>;
   void set_strangers(StrangerFn take) { strangers_ = std::move(take); }
   void take_strangers(bool on);
-  // What the own server's backlog on `port` takes beyond the entries up to `applied`.
-  struct Room {
-    std::uint64_t applied;
-    std::uint64_t connections;
-  };
-  using RoomFn = std::function<Room(std::uint16_t port)>;
+  using RoomFn = std::function<BacklogSpace(std::uint16_t port)>;
   void set_room(RoomFn room) { room_ = std::move(room); }
   // Clients may wait in the kernel's queue because the server's is full: look again soon.
   bool waits_for_room() const noexcept;
@@ -89,38 +101,52 @@ class Proxy {
   void pause(bool paused);
   bool paused() const noexcept { return paused_; }
 
+  // An entry of the log, in its order.
+  void committed(EntryType type, Index index, std::span<const std::byte> body);
+  // Behind committed(): reads on from clients whose inputs were committed.
+  void settle();
+  // While it follows: what the leader is done with is forgotten.
+  void tend();
+  // A connection of the server that this replica recovers; before all else.
+  void restore(ConnId conn, const ConnectBody& opened, const ConnectionProgress& progress);
+
   // One record of the own server's output ring.
   void output(const OutputHeader& header, std::span<const std::byte> bytes);
   // Proposes what was read; see Batch::propose_all.
   Outcome propose_inputs(GrantTurns grant) { return batch_.propose_all(grant); }
   Batch& batch() noexcept { return batch_; }
 
+  // Clients that this replica serves, or whose connections it would go on with.
   std::size_t connections() const noexcept { return clients_.size(); }
-  // Output bytes that clients have not taken yet.
+  // Output bytes that are not known to be in the clients' sockets.
   std::uint64_t queued_bytes() const noexcept { return queued_; }
   const ProxyCounters& counters() const noexcept { return counters_; }
 
  private:
-  struct Listener;
-  struct Client;
-
   static void on_accept(int fd, short what, void* listener);
   static void on_client(int fd, short what, void* client);
   static void on_writable(int fd, short what, void* client);
 
+  Listener* listener_of(std::uint16_t port) const noexcept;
   void accept_some(Listener& listener);
   bool has_room(Listener& listener);
-  void take_client(Listener& listener, int fd, const VirtualAddress& peer);
+  void take_client(Listener& listener, ClientSocket socket);
   void read_client(Client& client);
   void opened(Opener& opener);
   void write_done(Client& client, std::size_t queued_before, bool done);
-  void watch_reading(Client& client, bool on);
-  void watch_writing(Client& client, bool on);
   void update_accepting(Listener& listener);
   void forget(Client& client);
   void reset_slowest();
   void reset_all();
-  Client* find(std::uint64_t conn) noexcept;
+  void trim(Client& client);
+
+  void connected(Index index, const ConnectBody& body);
+  void started(const StartBody& body);
+  void take_over();
+  bool adopt(Client& client, ClientSocket socket);
+  void take_unclaimed(std::vector<ClientSocket> sockets);
+  void step_down();
+  void let_go();
 
   event_base* base_;
   const ProxyOptions options_;
@@ -132,11 +158,16 @@ class Proxy {
   bool refuses_ = false;
   bool paused_ = false;
   bool out_of_descriptors_ = false;
+  bool read_again_ = false;  // the batch was full
   std::uint64_t queued_ = 0;
   ProxyCounters counters_;
   std::vector<std::unique_ptr<Listener>> listeners_;
-  std::vector<std::unique_ptr<Client>> clients_;
-  std::unordered_map<std::uint64_t, Client*> by_conn_;
+  ClientList clients_;
+  std::vector<Client*> settling_;      // bytes of them were committed
+  std::vector<std::uint64_t> closed_;  // numbers of those that the own server has closed
+  std::vector<ClientSocket> left_;     // of clients whose CONNECT had no place in the log yet
+  std::unique_ptr<SharedSockets> shared_;
+  bool takes_none_ = false;  // an earlier leader may still use the sockets
   RoomFn room_;
 };
 

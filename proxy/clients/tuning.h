@@ -33,6 +33,9 @@ inline constexpr std::int64_t kHelpNs = 60'000'000'000;
 inline constexpr std::uint64_t kHelpSlack = 64;
 // Output that clients have not taken, over all of them; beyond it the largest queue is reset.
 inline constexpr std::uint64_t kQueuedBytesMax = 1ULL << 30;
+// A follower that keeps so much more output of a connection asks what the leader has put into the
+// socket.
+inline constexpr std::size_t kTailLook = 16 * 1024;
 // Deadlines of the server that lie closer together than this share one TIME entry (D17).
 inline constexpr std::int64_t kTimerGranularityNs = 1'000'000;
 // WINDOW is due when more than S / kWindowUsed is out and S / kWindowStep was drained (D15).

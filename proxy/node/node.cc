@@ -62,6 +62,7 @@ ExitStatus Node::run() {
       for (int i = 0; i < kRoundsMax && !end_.done(); ++i) {
         if (!round()) break;
       }
+      proxy_->tend();
       proposals_->pace(server_->applied(), server_->slot0().waiting_bytes(), now_ns_);
       due_.progress = report_progress();
       status_->step(now_ns_);
@@ -120,6 +121,7 @@ bool Node::round() {
   if (end_.done()) return false;  // fenced: nothing is admitted any more
   server_->slot0().pump();
   server_->slot0().admit();
+  proxy_->settle();
   const Index start = intake_->first_start();
   const bool may_run = value(start) != 0 && server_->applied() >= start;
   if (may_run && !server_->begun() && !exit.exited()) {

@@ -66,7 +66,7 @@ class Node {
   bool open();
   void open_log_side();
   bool open_server();
-  void open_leader_side();
+  void open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets);
   void open_checks();
   void open_control_socket();
   bool open_group();

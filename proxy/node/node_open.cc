@@ -20,6 +20,7 @@
 #include "proxy/node/backlog_room.h"
 #include "proxy/node/consensus_options.h"
 #include "proxy/node/node.h"
+#include "proxy/node/recovered_clients.h"
 #include "proxy/node/server_maps.h"
 #include "runtime/setup/preflight.h"
 
@@ -59,6 +60,15 @@ Result<std::unique_ptr<consensus::Consensus>> open_log(const Config& config, Nod
   return mode.open_log(std::move(options), behind, reader);
 }
 
+// Null: connections end with their leader.  Early: the keeper has a copy of this process.
+std::unique_ptr<proxy::SharedSockets> share_sockets(const Config& config, bool member) {
+  if (config.host || config.replicas == 1 || !config.keeps_connections || !member) return nullptr;
+  auto sockets = proxy::SharedSockets::open(config.shm_dir + "/connections");
+  if (sockets.ok()) return std::move(sockets).value();
+  spdlog::warn("clients will be reset when the leader changes: {}", sockets.error().message());
+  return nullptr;
+}
+
 // Another crane-run has taken this replica over: it hears all that it would know had it been there
 // from the beginning.
 void introduce(Supervisor& supervisor, const proxy::Proxy& proxy, const Leadership& leadership,
@@ -90,9 +100,10 @@ bool Node::open() {
   std::error_code ignored;
   std::filesystem::remove(config_.replica_dir() + "/" + setup::kDrainedMark, ignored);
   if (config_.test_only_faults) checkpoint::die_where_told(config_.replica_dir() + "/faults");
+  auto sockets = share_sockets(config_, mode_.member());
   open_log_side();
   if (!open_server()) return false;
-  open_leader_side();
+  open_leader_side(std::move(sockets));
   open_checks();
   if (host_ != nullptr && !host_->open()) return false;
   server_->open_monitor(loop_.base());
@@ -169,7 +180,7 @@ bool Node::open_server() {
   return true;
 }
 
-void Node::open_leader_side() {
+void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
   dmt::Layout& layout = server_->layout();
   proxy_ = std::make_unique<proxy::Proxy>(
       loop_.base(), proxy_options(layout),
@@ -177,9 +188,10 @@ void Node::open_leader_side() {
         return leadership_.propose(type, grant, body, now_ns_);
       },
       [this] { server_->node_awake(); });
+  if (sockets) proxy_->share(std::move(sockets));
   proxy_->set_room([this](std::uint16_t port) {
     const BacklogRoom room = backlog_room(server_->layout(), port);
-    return proxy::Proxy::Room{room.applied, room.connections};
+    return proxy::BacklogSpace{room.applied, room.connections};
   });
   if (config_.host) {
     host_ = std::make_unique<HostRole>(
@@ -190,6 +202,7 @@ void Node::open_leader_side() {
   proposals_ = std::make_unique<Proposals>(config_, agreed_, layout, leadership_, *proxy_,
                                            [this] { return consensus_->members(); });
   ServiceActions service;
+  service.drain = [this] { server_->drain(); };
   service.started = [this] { live_check_->lead(); };
   service.followed = [this](bool another_leads) { requests_->follow(another_leads); };
   service.changed = [this] { status_->report(); };
@@ -240,6 +253,7 @@ void Node::open_checks() {
   if (start.at_checkpoint()) {
     const NodeState& s = start.state();
     if (!start.revives()) dmt::go_on_from(layout, start.carried());
+    if (start.revives()) recover_clients(layout, *proxy_);
     server_->outputs().restore(s.outputs, {value(s.at.index), s.clock, s.hash});
     stalls_->restore(s.passed, s.clock);
     intake_->begin_behind(s.at.index, s.first_start, s.entries);

@@ -21,11 +21,18 @@ void Service::follow_role(Index applied, bool goes_on, bool stopping, std::int64
     actions_.followed(leadership_.role() == consensus::Role::kFollower &&
                       value(leadership_.leader()) < replicas_);
   }
-  if (stopping && proxy_.leading()) proxy_.lead(false);
+  if (stopping && proxy_.leading()) proxy_.end();
   if (!leadership_.leads() || !goes_on) return;
+  // An earlier leader of this host ends while START is agreed on.
+  const bool may_lead = proxy_.leading() || proxy_.may_lead(now_ns);
   if (!leadership_.started() && proposals_.start(now_ns)) actions_.started();
-  if (!leadership_.admitted(applied) || proxy_.leading()) return;  // LEAD-2
+  if (!leadership_.admitted(applied) || proxy_.leading() || !may_lead) return;  // LEAD-2
+  actions_.drain();  // up to START: what an earlier leader's server has written, this one's has
   proxy_.lead(true);
+  const proxy::ProxyCounters& clients = proxy_.counters();
+  if (clients.last_adopted + clients.last_reset > 0) {
+    spdlog::info("connections: {} adopted, {} reset", clients.last_adopted, clients.last_reset);
+  }
   if (host_ != nullptr) host_->take_address();
   actions_.changed();
 }

@@ -5,10 +5,10 @@
 //
 // Threads: the node's one thread.
 // INVARIANT SERVE-1  Clients are taken only while this replica leads and its own server has
-// admitted
-//                    its START (LEAD-2); all are reset, and the virtual address given up, before
-//                    the replica does anything else after it was deposed.
+//                    admitted its START (LEAD-2); it leaves all of them, and the virtual address,
+//                    before it does anything else after it was deposed.
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 
@@ -24,6 +24,8 @@
 namespace crane::node {
 
 struct ServiceActions {
+  // Hands on what the own server has put out.
+  std::function<void()> drain;
   // START was proposed.
   std::function<void()> started;
   // Another replica leads (true), or none is known to.
@@ -50,7 +52,7 @@ class Service {
   void follow_role(Index applied, bool goes_on, bool stopping, std::int64_t now_ns);
   // A replica that can serve nothing says so to its clients at once, and to its operator.
   void look_at_quorum(const consensus::QuorumStatus& quorum, std::int64_t now_ns);
-  std::int64_t due_ns() const noexcept { return quorum_.due_ns(); }
+  std::int64_t due_ns() const noexcept { return std::min(quorum_.due_ns(), proxy_.due_ns()); }
   // Why clients are refused; empty: they are not.
   std::string why_refused() const { return quorum_.text(); }
 

@@ -68,6 +68,8 @@ struct NodeStatus {
   std::string no_checkpoints;     // why none are taken here; empty: they are
   std::uint64_t restored_at = 0;  // the entry whose checkpoint this node began with; 0: none
   std::uint64_t connections = 0, accepted = 0, refused = 0, reset_slow = 0, reset_leader = 0;
+  bool keeps_connections = false;  // they outlive the leader
+  std::uint64_t adopted = 0, last_adopted = 0, last_reset = 0;
   std::uint64_t bytes_in = 0, bytes_out = 0;
   std::int64_t waited_ns = 0;  // while it led: clients waited for followers' servers
   std::vector<SoftBarrierStatus> soft_barriers;

@@ -37,6 +37,10 @@ void describe_clients(const proxy::Proxy& proxy, NodeStatus& s) {
   s.refused = c.refused;
   s.reset_slow = c.reset_slow;
   s.reset_leader = c.reset_leader;
+  s.keeps_connections = proxy.shares();
+  s.adopted = c.adopted;
+  s.last_adopted = c.last_adopted;
+  s.last_reset = c.last_reset;
   s.bytes_in = c.bytes_in;
   s.bytes_out = c.bytes_out;
 }

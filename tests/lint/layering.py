@@ -45,7 +45,7 @@ FOLDERS = {
     "proxy/record": ("recordings, their comparison, live checking; crane-diff",
         ["consensus", "dmt/base", "dmt/sequence"]),
     "proxy/clients": ("clients, batches, grants",
-        ["consensus", "dmt/base", "dmt/sequence"]),
+        ["consensus", "consensus/fabric", "dmt/base", "dmt/sequence"]),
     "proxy/node/recovery": ("checkpoints, restarts, returns of a replica",
         ["proxy/record", "proxy/clients", "proxy/node", "consensus", "consensus/fabric",
          "checkpoint", "runtime/setup", "runtime/control", "dmt/**"]),

@@ -18,7 +18,7 @@ struct Pair {
     int ends[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
     client = ends[1];
-    connection = std::make_unique<Connection>(ends[0], std::uint16_t{80}, options);
+    connection = std::make_unique<Connection>(ClientSocket(ends[0]), std::uint16_t{80}, options);
     connection->conn = ConnId{42};
   }
   ~Pair() { hang_up(); }
@@ -43,14 +43,28 @@ struct Pair {
     return all;
   }
   bool write(const std::string& text) {
-    return connection->write(std::as_bytes(std::span(text)), batch);
+    const std::uint64_t at = written;
+    written += text.size();
+    return connection->write(at, std::as_bytes(std::span(text)), batch);
   }
   void propose() { REQUIRE(batch.propose_all(1).ok()); }
+  // What was proposed is committed.
+  void commit() {
+    propose();
+    for (; committed < log.taken.size(); ++committed) {
+      const Taken& entry = log.taken[committed];
+      if (entry.type == EntryType::kData) connection->committed_data(entry.data().size());
+      if (entry.type == EntryType::kShutdown) connection->committed_shutdown();
+      if (entry.type == EntryType::kReset) connection->committed_reset();
+    }
+  }
 
   FakeLog log;
   ConnectionOptions options;
   Batch batch;
   int client = -1;
+  std::uint64_t written = 0;
+  std::size_t committed = 0;  // of log.taken
   std::unique_ptr<Connection> connection;
 };
 
@@ -60,6 +74,8 @@ TEST_CASE("bytes of the client become DATA, its FIN one SHUTDOWN", "[connection]
   Pair p;
   p.say("GET /");
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
+  REQUIRE(p.connection->read(p.batch) == Connection::Read::kUnderWay);
+  p.commit();
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
   ::shutdown(p.client, SHUT_WR);
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kEnded);
@@ -79,10 +95,12 @@ TEST_CASE("N1: no more is read than the receive window allows", "[connection]") 
   p.say("0123456789abcdef");
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
   REQUIRE_FALSE(p.connection->window_open());
+  p.commit();
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
   p.connection->consumed(4);
   REQUIRE(p.connection->window_open());
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
+  p.commit();
   p.connection->consumed(1'000'000);  // never believed beyond what was proposed
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kDrained);
   p.propose();
@@ -95,6 +113,7 @@ TEST_CASE("before the server's first read a client gets the small window only", 
   Pair p({1 << 20, 10, 4});
   p.say("0123456789abcdef");
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
+  p.commit();
   p.connection->consumed(1);
   REQUIRE(p.connection->read(p.batch) == Connection::Read::kFull);
   p.propose();

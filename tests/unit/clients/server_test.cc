@@ -9,6 +9,8 @@
 
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <map>
+#include <utility>
 
 #include "tests/unit/clients/fake_log.h"
 
@@ -51,6 +53,15 @@ struct Fixture {
   void turn_loop() {
     event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
     (void)proxy->propose_inputs(1);
+    commit();
+  }
+  // All that was proposed is committed.
+  void commit() {
+    for (; committed < log.taken.size(); ++committed) {
+      const Taken& entry = log.taken[committed];
+      proxy->committed(entry.type, Index{entry.index}, entry.body);
+    }
+    proxy->settle();
   }
   template <typename Condition>
   bool until(Condition&& condition) {
@@ -63,6 +74,8 @@ struct Fixture {
   }
   void output(OutputType type, std::uint64_t conn, const std::string& text = "",
               std::uint64_t argument = 0) {
+    if (type == OutputType::kBytes)
+      argument = std::exchange(written[conn], written[conn] + text.size());
     proxy->output({type, {}, conn, argument, 0}, std::as_bytes(std::span(text)));
   }
   static std::string hear(int fd) {
@@ -78,6 +91,8 @@ struct Fixture {
   sockaddr_in address{};
   std::vector<int> clients;
   int events = 0;
+  std::size_t committed = 0;  // of log.taken
+  std::map<std::uint64_t, std::uint64_t> written;
 };
 
 }  // namespace

@@ -63,7 +63,7 @@ class World {
   // Pushes one entry; returns its index.  stamp 0: the last entry's.
   std::uint64_t push(EntryType type, GrantTurns grant, const void* body = nullptr,
                      std::uint32_t size = 0, std::int64_t stamp_ns = 0);
-  std::uint64_t start(GrantTurns grant, std::uint64_t view = 1);
+  std::uint64_t start(GrantTurns grant, std::uint64_t view = 1, bool resets = true);
   std::uint64_t bubble(GrantTurns grant) { return push(EntryType::kBubble, grant); }
   std::uint64_t time(std::int64_t after_origin_ns, GrantTurns grant) {
     return push(EntryType::kTime, grant, nullptr, 0, kOrigin + after_origin_ns);

@@ -213,6 +213,13 @@ TEST_CASE("group: serves one published socket, and a signal stops everything", "
   CHECK(ask(port).empty());
 }
 
+// It has ended, and its parent has not asked for that yet.
+bool is_dead(pid_t child) {
+  std::string text;
+  std::getline(std::ifstream("/proc/" + std::to_string(child) + "/stat"), text);
+  return text.find(") Z ") != std::string::npos;
+}
+
 TEST_CASE("group: lost replicas are started again, a majority at once as well", "[launcher]") {
   Running group(3, {}, "losses");
   REQUIRE(eventually([&] { return group.ready(); }));
@@ -228,6 +235,9 @@ TEST_CASE("group: lost replicas are started again, a majority at once as well", 
   kill(group.pid, SIGSTOP);  // so that it hears of both at once
   kill(second, SIGKILL);
   kill(third, SIGKILL);
+  for (const pid_t node : {second, third}) {
+    REQUIRE(eventually([node] { return is_dead(node); }));
+  }
   kill(group.pid, SIGCONT);
   REQUIRE(eventually([&] { return group.node(0) > 0 && group.node(0) != second; }));
   REQUIRE(eventually([&] { return group.node(1) > 0 && group.node(1) != third; }));

@@ -49,15 +49,16 @@ struct World : test::SegmentMemory {
       [](EntryType, GrantTurns, std::span<const std::byte>) { return Result<Index>(Index{1}); },
       [] {}};
   Proposals proposals{config, agreed, w, leadership, proxy, [this] { return members; }};
-  Service service{w,
-                  leadership,
-                  proxy,
-                  proposals,
-                  nullptr,
-                  3,
-                  {[this] { told.emplace_back("started"); },
-                   [this](bool another) { told.emplace_back(another ? "another" : "none"); },
-                   [this] { told.emplace_back("changed"); }}};
+  Service service{
+      w,
+      leadership,
+      proxy,
+      proposals,
+      nullptr,
+      3,
+      {[this] { told.emplace_back("drained"); }, [this] { told.emplace_back("started"); },
+       [this](bool another) { told.emplace_back(another ? "another" : "none"); },
+       [this] { told.emplace_back("changed"); }}};
 
   World() { agreed.fill(7); }
   ~World() { event_base_free(base); }
@@ -92,7 +93,7 @@ TEST_CASE_METHOD(World, "clients are taken when the own server knows who leads",
   follow();
   CHECK(proxy.leading());
   CHECK(log.size() == 1);
-  CHECK(told == Told{"none", "started", "changed"});
+  CHECK(told == Told{"none", "started", "drained", "changed"});
 }
 
 TEST_CASE_METHOD(World, "START says what must be equal on all replicas", "[service]") {

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/clients/client_list.h"
+
+#include <algorithm>
+
+#include "dmt/base/assert.h"
+
+namespace crane::proxy {
+
+void Client::watch(event_base* base, event_callback_fn on_readable, event_callback_fn on_writable) {
+  CRANE_ASSERT(!watched && fd() >= 0);
+  event_assign(&read_event, base, fd(), EV_READ | EV_PERSIST | EV_ET, on_readable, this);
+  event_assign(&write_event, base, fd(), EV_WRITE | EV_PERSIST | EV_ET, on_writable, this);
+  event_add(&read_event, nullptr);
+  watched = true;
+}
+
+void Client::watch_writing(bool on) {
+  if (on == writing || !watched) return;
+  writing = on;
+  if (on) {
+    event_add(&write_event, nullptr);
+  } else {
+    event_del(&write_event);
+  }
+}
+
+void Client::unwatch() noexcept {
+  if (!watched) return;
+  watch_writing(false);
+  event_del(&read_event);
+  watched = false;
+}
+
+Client& ClientList::add(std::unique_ptr<Client> client) {
+  client->place = clients_.size();
+  clients_.push_back(std::move(client));
+  return *clients_.back();
+}
+
+Client* ClientList::find(std::uint64_t conn) noexcept {
+  const auto found = by_conn_.find(conn);
+  return found == by_conn_.end() ? nullptr : found->second;
+}
+
+void ClientList::forget(Client& client) {
+  if (value(client.conn) != 0) by_conn_.erase(value(client.conn));
+  const std::size_t place = client.place;
+  std::swap(clients_[place], clients_.back());
+  clients_[place]->place = place;
+  clients_.pop_back();
+}
+
+Client& ClientList::slowest() noexcept {
+  CRANE_ASSERT(!clients_.empty());
+  return **std::max_element(clients_.begin(), clients_.end(),
+                            [](const auto& a, const auto& b) { return a->queued() < b->queued(); });
+}
+
+}  // namespace crane::proxy

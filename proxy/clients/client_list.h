@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The clients that a replica knows: those that it serves, or those of the leader.
+//
+// Threads: the node's one thread.
+// INVARIANT CLIENT-1  A connection is found by its number from when its CONNECT was proposed here,
+//               or committed, until the server closed it and its output is out.
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "dmt/sequence/entry.h"
+#include "proxy/clients/connection.h"
+
+namespace crane::proxy {
+
+class Proxy;
+class Listener;
+
+// A connection, and its place in the event loop while it is served.  Its events are edge-triggered:
+// what is not read at once, because DATA is under way or the window is full, rings no second time.
+struct Client final : Connection {
+  Client(ClientSocket socket, std::uint16_t server_port, const ConnectionOptions& options,
+         Proxy* owner)
+      : Connection(std::move(socket), server_port, options), proxy(owner) {}
+  Client(std::uint16_t server_port, const ConnectionOptions& options, Proxy* owner)
+      : Connection(server_port, options), proxy(owner) {}
+  ~Client() override { unwatch(); }
+
+  void watch(event_base* base, event_callback_fn on_readable, event_callback_fn on_writable);
+  void watch_writing(bool on);
+  void unwatch() noexcept;
+  void closing() noexcept override { unwatch(); }
+
+  Proxy* proxy;
+  Listener* listener = nullptr;  // that has accepted it, until its CONNECT is proposed
+  SocketId id{};
+  std::uint32_t slot = kNoTableSlot;  // in the host's connection table
+  std::size_t place = 0;              // in the list
+  bool committed = false;             // its CONNECT is
+  bool readable = true;               // something may be there to read
+  bool settles = false;               // bytes of it were committed, and are in the socket
+  bool watched = false;
+  bool writing = false;     // the write event is armed
+  std::size_t look_at = 0;  // of queued(), while another replica serves
+  event read_event;
+  event write_event;
+};
+
+class ClientList {
+ public:
+  Client& add(std::unique_ptr<Client> client);
+  // Its CONNECT has a number.
+  void named(Client& client) { by_conn_[value(client.conn)] = &client; }  // CLIENT-1
+  Client* find(std::uint64_t conn) noexcept;
+  void forget(Client& client);
+
+  std::size_t size() const noexcept { return clients_.size(); }
+  bool empty() const noexcept { return clients_.empty(); }
+  // The last one first, so that `visit` may forget what it is given.
+  template <typename Visit>
+  void for_each(Visit&& visit) {
+    for (std::size_t i = clients_.size(); i-- > 0;) visit(*clients_[i]);
+  }
+  // The one that has taken least of its output.  REQUIRES: not empty.
+  Client& slowest() noexcept;
+
+ private:
+  std::vector<std::unique_ptr<Client>> clients_;
+  std::unordered_map<std::uint64_t, Client*> by_conn_;
+};
+
+}  // namespace crane::proxy

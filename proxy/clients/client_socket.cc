@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/clients/client_socket.h"
+
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+
+namespace crane::proxy {
+namespace {
+
+// Numbers of the kernel's states (net/tcp_states.h), as TCP_INFO gives them.
+enum class TcpState : std::uint8_t {
+  kEstablished = 1,
+  kFinWait1 = 4,
+  kFinWait2 = 5,
+  kTimeWait = 6,
+  kClose = 7,
+  kCloseWait = 8,
+  kLastAck = 9,
+  kClosing = 11,
+};
+
+bool has_sent_fin(TcpState state) noexcept {
+  return state == TcpState::kFinWait1 || state == TcpState::kFinWait2 ||
+         state == TcpState::kTimeWait || state == TcpState::kLastAck || state == TcpState::kClosing;
+}
+
+bool has_received_fin(TcpState state) noexcept {
+  return state == TcpState::kCloseWait || state == TcpState::kLastAck ||
+         state == TcpState::kClosing || state == TcpState::kTimeWait;
+}
+
+// Differs from one start of the machine to the next, when the kernel counts sockets anew.
+std::uint64_t number_of_boot() noexcept {
+  const int fd = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  char text[9] = {};  // the first eight digits
+  (void)!::read(fd, text, sizeof text - 1);
+  ::close(fd);
+  return std::strtoull(text, nullptr, 16) << 32;
+}
+
+}  // namespace
+
+ssize_t ClientSocket::peek(std::span<std::byte> into) const noexcept {
+  ssize_t got;
+  do {
+    got = ::recv(fd_, into.data(), into.size(), MSG_DONTWAIT | MSG_PEEK);
+  } while (got < 0 && errno == EINTR);
+  return got;
+}
+
+void ClientSocket::drop(std::uint64_t bytes) const noexcept {
+  while (bytes > 0) {
+    // TCP copies nothing with MSG_TRUNC.  Other stream sockets, of tests, need the room.
+    std::byte unread[4096];
+    constexpr std::uint64_t kMost = 1U << 30;
+    ssize_t got = ::recv(fd_, nullptr, std::min(bytes, kMost), MSG_DONTWAIT | MSG_TRUNC);
+    if (got < 0 && errno == EFAULT) {
+      got = ::recv(fd_, unread, std::min<std::uint64_t>(bytes, sizeof unread), MSG_DONTWAIT);
+    }
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return;  // the client has reset it
+    bytes -= static_cast<std::uint64_t>(got);
+  }
+}
+
+ssize_t ClientSocket::send(std::span<const std::byte> bytes) const noexcept {
+  return ::send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void ClientSocket::end_output() const noexcept { ::shutdown(fd_, SHUT_WR); }
+
+void ClientSocket::reset() noexcept {
+  if (fd_ < 0) return;
+  // close() resets only when nobody else has it open.
+  const linger now{1, 0};
+  (void)::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  sockaddr nowhere{};
+  nowhere.sa_family = AF_UNSPEC;
+  (void)::connect(fd_, &nowhere, sizeof nowhere);
+  close();
+}
+
+void ClientSocket::close() noexcept {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+}
+
+std::optional<SocketState> ClientSocket::state() const noexcept {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  int unread = 0, unacknowledged = 0;
+  if (::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
+  SocketState s;
+  const auto tcp = static_cast<TcpState>(info.tcpi_state);
+  s.closed = tcp == TcpState::kClose;
+  s.input_ended = has_received_fin(tcp);
+  s.output_ended = has_sent_fin(tcp);
+  if (::ioctl(fd_, SIOCINQ, &unread) != 0 || ::ioctl(fd_, SIOCOUTQ, &unacknowledged) != 0) {
+    return std::nullopt;
+  }
+  // A FIN counts as a byte in either direction; SIOCINQ leaves it out.
+  s.taken = info.tcpi_bytes_received - (s.input_ended ? 1 : 0) - static_cast<std::uint64_t>(unread);
+  s.put =
+      info.tcpi_bytes_acked + static_cast<std::uint64_t>(unacknowledged) - (s.output_ended ? 1 : 0);
+  return s;
+}
+
+SocketId socket_id(int fd) noexcept {
+  static const std::uint64_t boot = number_of_boot();
+  std::uint64_t cookie = 0;
+  socklen_t size = sizeof cookie;
+  if (::getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) != 0) return SocketId{0};
+  return SocketId{boot + cookie};
+}
+
+}  // namespace crane::proxy

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A client's TCP socket, as the kernel knows it.  It may be open in several processes of the host,
+// so that close() says nothing to the client: end_output() and reset() do.
+//
+// The kernel counts what no process has to remember: how many bytes were taken out of a socket, and
+// how many were put into it.  A new leader goes on there.
+//
+// Threads: one object, one thread.
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "dmt/base/ids.h"
+
+namespace crane::proxy {
+
+// Where the two streams of a socket are.  Bytes are counted from the connection's start.
+struct SocketState {
+  std::uint64_t taken = 0;    // of the client's, read by whichever process
+  std::uint64_t put = 0;      // of the server's, written
+  bool input_ended = false;   // the client's FIN is there, behind all that it sent
+  bool output_ended = false;  // our FIN was put behind the last byte
+  // Both directions are done, or the client has reset it.  Which of them cannot be told: a FIN, of
+  // either side, is counted in `taken` and `put` then.
+  bool closed = false;
+};
+
+class ClientSocket {
+ public:
+  ClientSocket() = default;
+  // Takes over `fd`, a connected non-blocking stream socket.
+  explicit ClientSocket(int fd) noexcept : fd_(fd) {}
+  ClientSocket(ClientSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  ClientSocket& operator=(ClientSocket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~ClientSocket() { close(); }
+
+  int fd() const noexcept { return fd_; }
+  explicit operator bool() const noexcept { return fd_ >= 0; }
+
+  // As recv(MSG_PEEK): the bytes stay in the kernel.
+  ssize_t peek(std::span<std::byte> into) const noexcept;
+  // Takes `bytes` out, which peek() has shown.
+  void drop(std::uint64_t bytes) const noexcept;
+  // As send(); errno as it sets it.
+  ssize_t send(std::span<const std::byte> bytes) const noexcept;
+
+  // FIN behind what was sent; the client may still send.
+  void end_output() const noexcept;
+  // The client sees a reset, whoever else has the socket open; then as close().
+  void reset() noexcept;
+  // For this process only.
+  void close() noexcept;
+  // The descriptor stays open, and no object closes it.
+  int release() noexcept { return std::exchange(fd_, -1); }
+
+  // nullopt: it is no TCP socket.
+  std::optional<SocketState> state() const noexcept;
+
+ private:
+  int fd_ = -1;
+};
+
+// The socket's name on this host: the same in all processes that have it open, never another's,
+// also not after the machine was started again.  Unknown on kernels without SO_COOKIE.
+SocketId socket_id(int fd) noexcept;
+
+}  // namespace crane::proxy

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/clients/connection_table.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "consensus/fabric/process.h"
+#include "dmt/base/assert.h"
+#include "dmt/sequence/entry.h"
+
+namespace crane::proxy {
+namespace {
+
+constexpr unsigned kPidBits = 22;  // the kernel's limit (PID_MAX_LIMIT)
+using Memory = ConnectionTableLayout;
+
+}  // namespace
+
+ProcessName name_of_process(pid_t pid) noexcept {
+  const std::uint64_t start = consensus::process_start(pid);
+  if (start == 0) return ProcessName{0};
+  return ProcessName{start << kPidBits | static_cast<std::uint64_t>(pid)};
+}
+
+pid_t pid_of(ProcessName name) noexcept {
+  return static_cast<pid_t>(static_cast<std::uint64_t>(name) & ((1U << kPidBits) - 1));
+}
+
+bool is_alive(ProcessName name) noexcept {
+  if (name == ProcessName{0}) return false;
+  const consensus::ProcessStat found = consensus::process_stat(pid_of(name));
+  return found.start == static_cast<std::uint64_t>(name) >> kPidBits && found.state != 'Z' &&
+         found.state != 'X';
+}
+
+Result<std::unique_ptr<ConnectionTable>> ConnectionTable::open(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return system_error("the connection table's file");
+  // Zeros are a table that nobody has used.
+  void* at = MAP_FAILED;
+  if (::ftruncate(fd, sizeof(Memory)) == 0) {
+    at = ::mmap(nullptr, sizeof(Memory), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  }
+  const Error why = system_error("the connection table's memory");
+  ::close(fd);
+  if (at == MAP_FAILED) return why;
+  std::unique_ptr<ConnectionTable> table(new ConnectionTable(static_cast<Memory*>(at)));
+  std::uint64_t found = 0;
+  if (!table->memory_->magic.compare_exchange_strong(found, Memory::kMagic) &&
+      found != Memory::kMagic) {
+    return Error{Code::kWrongVersion, 0, "the connection table is another build's"};
+  }
+  return table;
+}
+
+ConnectionTable::~ConnectionTable() { ::munmap(memory_, sizeof(Memory)); }
+
+SocketHolder* ConnectionTable::claim_holder() noexcept {
+  const ProcessName own = name_of_process(::getpid());
+  for (SocketHolder& holder : memory_->holders) {
+    ProcessName owner = holder.node.load();
+    if (is_alive(owner) || is_alive(holder.keeper.load())) continue;
+    if (!holder.node.compare_exchange_strong(owner, own)) continue;
+    holder.holds.store(0);
+    holder.keeper.store(ProcessName{0});
+    return &holder;
+  }
+  return nullptr;
+}
+
+void ConnectionTable::add_port(std::uint16_t port) noexcept {
+  for (std::atomic<std::uint32_t>& place : memory_->ports) {
+    std::uint32_t found = 0;
+    if (place.compare_exchange_strong(found, port) || found == port) return;
+  }
+}
+
+bool ConnectionTable::has_port(std::uint16_t port) const noexcept {
+  for (const std::atomic<std::uint32_t>& place : memory_->ports) {
+    const std::uint32_t found = place.load(std::memory_order_relaxed);
+    if (found == port || found == 0) return found == port && port != 0;
+  }
+  return false;
+}
+
+std::uint32_t ConnectionTable::claim(SocketId socket) {
+  std::uint32_t slot = kNoTableSlot;
+  if (!free_.empty()) {
+    slot = free_.back();
+    free_.pop_back();
+  } else if (const std::uint32_t used = memory_->slots_used.load(); used < Memory::kSlots) {
+    slot = used;
+    memory_->slots_used.store(used + 1);
+  } else {
+    return kNoTableSlot;
+  }
+  memory_->slots[slot].put.store(0, std::memory_order_relaxed);
+  memory_->slots[slot].socket.store(socket, std::memory_order_release);
+  return slot;
+}
+
+void ConnectionTable::set_put(std::uint32_t slot, std::uint64_t put) noexcept {
+  if (slot < Memory::kSlots) memory_->slots[slot].put.store(put, std::memory_order_release);
+}
+
+void ConnectionTable::release(std::uint32_t slot) {
+  if (slot >= Memory::kSlots) return;
+  memory_->slots[slot].socket.store(SocketId{0}, std::memory_order_release);  // TABLE-1
+  free_.push_back(slot);
+}
+
+void ConnectionTable::keep_only(const std::vector<std::uint32_t>& slots) {
+  const std::uint32_t used = memory_->slots_used.load();
+  std::vector<bool> kept(used, false);
+  for (const std::uint32_t slot : slots) {
+    if (slot < used) kept[slot] = true;
+  }
+  free_.clear();
+  for (std::uint32_t slot = used; slot-- > 0;) {
+    if (!kept[slot]) release(slot);
+  }
+}
+
+std::optional<std::uint64_t> ConnectionTable::put_of(std::uint32_t slot,
+                                                     SocketId socket) const noexcept {
+  if (slot >= Memory::kSlots) return std::nullopt;
+  const ConnectionSlot& s = memory_->slots[slot];
+  if (s.socket.load(std::memory_order_acquire) != socket) return std::nullopt;
+  const std::uint64_t put = s.put.load(std::memory_order_acquire);
+  if (s.socket.load(std::memory_order_acquire) != socket) return std::nullopt;
+  return put;
+}
+
+}  // namespace crane::proxy

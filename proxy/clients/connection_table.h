@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Memory that all nodes of a group on one host map: what they have to know of each other's clients
+// without a message.
+//
+//   writer   the process that may read and write the clients' sockets
+//   holders  processes whose descriptors are the clients' sockets (socket_keeper.h)
+//   ports    at which clients come
+//   slots    one per connection: what the writer has put into its socket
+//
+// It is a hint but for `writer`: the kernel's counts decide what a new leader does.
+//
+// Processes: written by all; each field says by whom.  Threads: one per process.
+// INVARIANT TABLE-1  A slot with a connection's SocketId is that connection's until the writer has
+//                    closed its socket.
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dmt/base/ids.h"
+#include "dmt/base/result.h"
+
+namespace crane::proxy {
+
+// Number and start time of a process in one word: it is never another's.  0: none.
+enum class ProcessName : std::uint64_t {};
+ProcessName name_of_process(pid_t pid) noexcept;
+pid_t pid_of(ProcessName name) noexcept;
+// It is there, and not a zombie.
+bool is_alive(ProcessName name) noexcept;
+
+struct SocketHolder {
+  std::atomic<ProcessName> node;    // by itself
+  std::atomic<ProcessName> keeper;  // by its node, whose descriptors it shares
+  // 1: clients' sockets are among them (by the node); 0: another node has taken them (by that one).
+  std::atomic<std::uint32_t> holds;
+  std::uint32_t unused;
+};
+
+struct ConnectionSlot {
+  std::atomic<SocketId> socket;
+  std::atomic<std::uint64_t> put;
+};
+
+struct ConnectionTableLayout {
+  static constexpr std::uint64_t kMagic = 0x316e6f6343656e72;
+  static constexpr std::uint32_t kHoldersMost = 128, kPortsMost = 1024, kSlots = 1U << 17;
+
+  std::atomic<std::uint64_t> magic;
+  std::atomic<ProcessName> writer;
+  std::atomic<std::uint32_t> slots_used;  // none behind was ever used
+  std::uint32_t unused;
+  SocketHolder holders[kHoldersMost];
+  std::atomic<std::uint32_t> ports[kPortsMost];  // 0: free; added by any, never removed
+  ConnectionSlot slots[kSlots];
+};
+
+class ConnectionTable {
+ public:
+  // Maps the file, which the first node makes.  Errors: kSystem; kWrongVersion.
+  static Result<std::unique_ptr<ConnectionTable>> open(const std::string& path);
+  ~ConnectionTable();
+  ConnectionTable(const ConnectionTable&) = delete;
+  ConnectionTable& operator=(const ConnectionTable&) = delete;
+
+  ConnectionTableLayout& memory() noexcept { return *memory_; }
+  // A holder's record for the calling process; nullptr: there is none left.
+  SocketHolder* claim_holder() noexcept;
+
+  void add_port(std::uint16_t port) noexcept;
+  bool has_port(std::uint16_t port) const noexcept;
+
+  // --- slots; the writer's but for put_of().  kNoTableSlot: there is none left.
+  std::uint32_t claim(SocketId socket);
+  void set_put(std::uint32_t slot, std::uint64_t put) noexcept;
+  void release(std::uint32_t slot);
+  // A new writer: all slots but these are free.
+  void keep_only(const std::vector<std::uint32_t>& slots);
+  // What was put into the connection's socket; nullopt: the writer has closed it (TABLE-1), or it
+  // has no slot.
+  std::optional<std::uint64_t> put_of(std::uint32_t slot, SocketId socket) const noexcept;
+
+ private:
+  explicit ConnectionTable(ConnectionTableLayout* memory) noexcept : memory_(memory) {}
+
+  ConnectionTableLayout* memory_;
+  std::vector<std::uint32_t> free_;  // below slots_used
+};
+
+}  // namespace crane::proxy

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/clients/socket_keeper.h"
+
+#include <dirent.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "consensus/fabric/process.h"
+#include "dmt/base/clock.h"
+#include "dmt/base/futex.h"
+#include "proxy/clients/client_socket.h"
+
+namespace crane::proxy {
+namespace {
+
+constexpr std::int64_t kLookNs = 100'000'000;  // whether another node is left
+
+// The numbers of a process' open descriptors.
+std::vector<int> descriptors_of(pid_t pid) {
+  std::vector<int> all;
+  DIR* directory = ::opendir(("/proc/" + std::to_string(pid) + "/fd").c_str());
+  if (directory == nullptr) return all;
+  const int own = pid == ::getpid() ? ::dirfd(directory) : -1;
+  while (const dirent* entry = ::readdir(directory)) {
+    char* end = nullptr;
+    const long fd = std::strtol(entry->d_name, &end, 10);
+    if (end != entry->d_name && *end == '\0' && fd != own) all.push_back(static_cast<int>(fd));
+  }
+  ::closedir(directory);
+  return all;
+}
+
+bool is_clients(const ConnectionTable& table, int fd) noexcept {
+  int protocol = 0, listens = 0;
+  socklen_t size = sizeof protocol;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) != 0) return false;
+  size = sizeof listens;
+  if (protocol != IPPROTO_TCP ||
+      ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens != 0) {
+    return false;
+  }
+  sockaddr_storage local{};
+  size = sizeof local;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&local), &size) != 0) return false;
+  const in_port_t port = local.ss_family == AF_INET6
+                             ? reinterpret_cast<const sockaddr_in6&>(local).sin6_port
+                             : reinterpret_cast<const sockaddr_in&>(local).sin_port;
+  return table.has_port(ntohs(port));
+}
+
+int take_descriptor(int pidfd, int fd) noexcept {
+  return static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, fd, 0));
+}
+
+bool another_node_lives(ConnectionTable& table, ProcessName node) noexcept {
+  return std::any_of(std::begin(table.memory().holders), std::end(table.memory().holders),
+                     [&](const SocketHolder& holder) {
+                       const ProcessName other = holder.node.load();
+                       return other != node && is_alive(other);
+                     });
+}
+
+// The process.  It has a copy of the node's memory as it was, and uses none of it but the table.
+[[noreturn]] void keep(ConnectionTable& table, SocketHolder& holder, pid_t node) {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  ::setsid();
+  ::prctl(PR_SET_NAME, "crane-sockets");
+  const ProcessName its_node = holder.node.load();
+  const int pidfd = consensus::open_pidfd(node);
+  pollfd gone{pidfd, POLLIN, 0};
+  while (pidfd >= 0 && ::poll(&gone, 1, -1) < 0 && errno == EINTR) continue;
+  if (holder.holds.load() == 0) ::_exit(0);
+
+  std::vector<int> clients;
+  for (const int fd : descriptors_of(::getpid())) {
+    if (is_clients(table, fd)) {
+      clients.push_back(fd);
+    } else {
+      ::close(fd);  // others wait for the end of what the node had open
+    }
+  }
+  const std::int64_t until = monotonic_ns() + SocketKeeper::kWaitsNs;
+  while (holder.holds.load() != 0 && !clients.empty() && monotonic_ns() < until &&
+         another_node_lives(table, its_node)) {
+    (void)futex_wait_for(&holder.holds, 1, kLookNs);
+  }
+  if (holder.holds.load() != 0) {
+    for (const int fd : clients) ClientSocket(fd).reset();  // KEEPER-1
+  }
+  ::_exit(0);
+}
+
+}  // namespace
+
+Result<SocketKeeper> SocketKeeper::start(ConnectionTable& table, SocketHolder& holder) {
+  const pid_t node = ::getpid();
+  // No signal tells of its end, so that nobody who waits for another child hears of it.
+  const long pid = ::syscall(SYS_clone, CLONE_FILES, nullptr, nullptr, nullptr, nullptr);
+  if (pid == 0) keep(table, holder, node);
+  if (pid < 0) return system_error("start the keeper of sockets");
+  SocketKeeper keeper(static_cast<pid_t>(pid));
+  holder.keeper.store(name_of_process(keeper.pid()));
+  const int pidfd = consensus::open_pidfd(keeper.pid());
+  const int taken = take_descriptor(pidfd, pidfd);  // one that is surely there
+  const int why = errno;
+  if (taken >= 0) ::close(taken);
+  if (pidfd >= 0) ::close(pidfd);
+  if (taken >= 0) return keeper;
+  keeper.end();
+  const bool denied = why == EPERM || why == EACCES;
+  return Error{denied ? Code::kDenied : Code::kUnsupported, why, "pidfd_getfd"};
+}
+
+void SocketKeeper::end() noexcept {
+  if (pid_ <= 0) return;
+  ::kill(pid_, SIGKILL);
+  ::waitpid(std::exchange(pid_, -1), nullptr, __WCLONE);
+}
+
+Result<std::vector<int>> take_sockets(const ConnectionTable& table, pid_t from) {
+  const int pidfd = consensus::open_pidfd(from);
+  if (pidfd < 0) return system_error("pidfd_open");
+  std::vector<int> taken;
+  for (const int number : descriptors_of(from)) {
+    const int fd = take_descriptor(pidfd, number);
+    if (fd < 0) continue;  // closed meanwhile
+    if (is_clients(table, fd)) {
+      taken.push_back(fd);
+    } else {
+      ::close(fd);
+    }
+  }
+  ::close(pidfd);
+  return taken;
+}
+
+void sockets_taken(SocketHolder& holder) noexcept {
+  holder.holds.store(0);
+  futex_wake(&holder.holds, 1);
+}
+
+}  // namespace crane::proxy

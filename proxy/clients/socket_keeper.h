@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// A process that shares a node's descriptors (clone with CLONE_FILES) and does nothing: a node that
+// is killed leaves its clients' sockets open, and another node of the host takes them out of it
+// (pidfd_getfd).  Nothing is sent for that while nothing fails.
+//
+// When the node is gone the keeper closes all descriptors that are no clients' sockets.  It ends as
+// soon as another node has taken those; when no other node is left, or none takes them for
+// kWaitsNs, it resets the clients first.
+//
+// Processes: the keeper runs keep() only.  Threads: the node's one thread starts it.
+// INVARIANT KEEPER-1  A client sees no FIN because a node has ended: its socket stays open until
+//                     another node has it, or it is reset.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "dmt/base/result.h"
+#include "proxy/clients/connection_table.h"
+
+namespace crane::proxy {
+
+class SocketKeeper {
+ public:
+  static constexpr std::int64_t kWaitsNs = 10'000'000'000;
+
+  // Starts it, for the calling process, whose record `holder` is.  Both outlive it.
+  // Errors: kSystem; kUnsupported, kDenied: descriptors cannot be taken out of it here.
+  static Result<SocketKeeper> start(ConnectionTable& table, SocketHolder& holder);
+  SocketKeeper(SocketKeeper&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
+  SocketKeeper& operator=(SocketKeeper&&) = delete;
+  // It outlives the object, and this process when that holds clients' sockets.
+  ~SocketKeeper() = default;
+  void end() noexcept;
+
+  pid_t pid() const noexcept { return pid_; }
+
+ private:
+  explicit SocketKeeper(pid_t pid) noexcept : pid_(pid) {}
+
+  pid_t pid_;
+};
+
+// The clients' sockets of one process, opened in this one as well.  Errors: as of start().
+Result<std::vector<int>> take_sockets(const ConnectionTable& table, pid_t from);
+
+// `holder`'s sockets were taken: it may close them.
+void sockets_taken(SocketHolder& holder) noexcept;
+
+}  // namespace crane::proxy

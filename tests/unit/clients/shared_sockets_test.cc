@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    One process of the host uses the clients' sockets, and the next one gets all of them.
+// METHOD  Processes that share a table: some stop, some are stopped, some are killed.
+// CHECKS  WRITER-1, KEEPER-1, TABLE-1.
+#include "proxy/clients/shared_sockets.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "dmt/base/clock.h"
+#include "proxy/clients/client_socket.h"
+
+using namespace crane;
+using namespace crane::proxy;
+
+namespace {
+
+struct Host {
+  Host() {
+    std::string name = "/tmp/crane-sockets-XXXXXX";
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    directory = name;
+    listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof any;
+    REQUIRE(::bind(listener, reinterpret_cast<sockaddr*>(&any), size) == 0);
+    REQUIRE(::listen(listener, 16) == 0);
+    REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr*>(&any), &size) == 0);
+    address = any;
+    REQUIRE(::pipe(ready) == 0);
+  }
+  ~Host() {
+    ::close(listener);
+    ::close(ready[0]);
+    ::close(ready[1]);
+    std::filesystem::remove_all(directory);
+  }
+  std::unique_ptr<SharedSockets> open() {
+    auto sockets = SharedSockets::open(directory + "/connections");
+    REQUIRE(sockets.ok());
+    sockets.value()->add_port(ntohs(address.sin_port));
+    return std::move(sockets).value();
+  }
+  int connect() {
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    REQUIRE(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    return fd;
+  }
+  // Another node, which leads and has accepted `clients`; then it does `more`.
+  pid_t leader(int clients, const std::function<void(SharedSockets&, std::vector<int>&)>& more) {
+    const pid_t pid = ::fork();
+    if (pid != 0) {
+      char byte;
+      REQUIRE(::read(ready[0], &byte, 1) == 1);
+      return pid;
+    }
+    auto sockets = SharedSockets::open(directory + "/connections");
+    if (!sockets.ok()) ::_exit(1);
+    SharedSockets& own = *sockets.value();
+    own.add_port(ntohs(address.sin_port));
+    if (own.become_writer(monotonic_ns()) != SharedSockets::Right::kOurs) ::_exit(2);
+    std::vector<int> accepted = own.collect();
+    for (int i = 0; i < clients; ++i) accepted.push_back(::accept(listener, nullptr, nullptr));
+    (void)!::write(ready[1], "x", 1);
+    more(own, accepted);
+    for (;;) ::pause();
+  }
+  static bool becomes_writer(SharedSockets& sockets) {
+    const std::int64_t until = monotonic_ns() + 5'000'000'000;
+    while (monotonic_ns() < until) {
+      const auto right = sockets.become_writer(monotonic_ns());
+      if (right != SharedSockets::Right::kWaits) return right == SharedSockets::Right::kOurs;
+    }
+    return false;
+  }
+  // The client's end and one of these are one connection.
+  static bool reaches(int client, const std::vector<int>& servers) {
+    if (::send(client, "x", 1, MSG_NOSIGNAL) != 1) return false;
+    for (const int fd : servers) {
+      char byte;
+      if (::recv(fd, &byte, 1, MSG_DONTWAIT) == 1) return ::send(fd, "y", 1, 0) == 1;
+    }
+    return false;
+  }
+  static std::string hear(int fd) {
+    char text[16];
+    const ssize_t got = ::recv(fd, text, sizeof text, 0);
+    return got < 0 ? "error " + std::to_string(errno)
+                   : std::string(text, static_cast<std::size_t>(got));
+  }
+
+  std::string directory;
+  int listener = -1;
+  int ready[2];
+  sockaddr_in address{};
+};
+
+void end(pid_t pid) {
+  ::kill(pid, SIGKILL);
+  ::waitpid(pid, nullptr, 0);
+}
+
+}  // namespace
+
+TEST_CASE("a killed leader's clients go to the next one", "[shared_sockets][KEEPER-1][WRITER-1]") {
+  Host host;
+  const int first = host.connect(), second = host.connect();
+  const pid_t leader = host.leader(2, [](auto&, auto&) {});
+  auto own = host.open();
+  end(leader);
+  REQUIRE(Host::becomes_writer(*own));
+  const std::vector<int> taken = own->collect();
+  REQUIRE(taken.size() == 2);
+  for (const int client : {first, second}) {
+    CHECK(Host::reaches(client, taken));
+    CHECK(Host::hear(client) == "y");
+    ::close(client);
+  }
+  for (const int fd : taken) ::close(fd);
+  own->none_left();
+}
+
+TEST_CASE("a leader that is stopped is killed before the next one writes",
+          "[shared_sockets][WRITER-1]") {
+  Host host;
+  const int client = host.connect();
+  const pid_t leader = host.leader(1, [](auto&, auto&) {});
+  auto own = host.open();
+  REQUIRE(::kill(leader, SIGSTOP) == 0);
+  REQUIRE(Host::becomes_writer(*own));
+  int status = 0;
+  REQUIRE(::waitpid(leader, &status, WNOHANG) == leader);
+  CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
+  const std::vector<int> taken = own->collect();
+  CHECK(taken.size() == 1);
+  CHECK(Host::reaches(client, taken));
+  ::close(client);
+  for (const int fd : taken) ::close(fd);
+  own->none_left();
+}
+
+TEST_CASE("a leader that stops by itself lives, and hears that its sockets were taken",
+          "[shared_sockets][WRITER-1]") {
+  Host host;
+  const int client = host.connect();
+  const pid_t leader = host.leader(1, [](SharedSockets& own, std::vector<int>& accepted) {
+    own.stop_writing();
+    while (!own.released()) continue;
+    for (const int fd : accepted) ::close(fd);
+    own.none_left();
+    ::_exit(7);
+  });
+  auto own = host.open();
+  REQUIRE(Host::becomes_writer(*own));
+  const std::vector<int> taken = own->collect();
+  REQUIRE(taken.size() == 1);
+  int status = 0;
+  REQUIRE(::waitpid(leader, &status, 0) == leader);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 7));
+  CHECK(Host::reaches(client, taken));
+  CHECK(Host::hear(client) == "y");
+  ::close(client);
+  for (const int fd : taken) ::close(fd);
+  own->none_left();
+}
+
+TEST_CASE("clients of the last node are reset, not ended", "[shared_sockets][KEEPER-1]") {
+  Host host;
+  const int client = host.connect();
+  const pid_t leader = host.leader(1, [](auto&, auto&) {});
+  end(leader);  // the keeper sees no other node
+  CHECK(Host::hear(client) == "error " + std::to_string(ECONNRESET));
+  ::close(client);
+}
+
+TEST_CASE("what was put is read by a slot's connection only", "[connection_table][TABLE-1]") {
+  Host host;
+  auto writer = ConnectionTable::open(host.directory + "/connections");
+  auto reader = ConnectionTable::open(host.directory + "/connections");
+  REQUIRE((writer.ok() && reader.ok()));
+  ConnectionTable& w = *writer.value();
+  const std::uint32_t slot = w.claim(SocketId{11});
+  const std::uint32_t other = w.claim(SocketId{12});
+  REQUIRE(slot != other);
+  w.set_put(slot, 500);
+  CHECK(reader.value()->put_of(slot, SocketId{11}) == 500U);
+  CHECK_FALSE(reader.value()->put_of(slot, SocketId{12}));
+  w.release(slot);
+  CHECK_FALSE(reader.value()->put_of(slot, SocketId{11}));
+  CHECK(w.claim(SocketId{13}) == slot);
+  CHECK(reader.value()->put_of(slot, SocketId{13}) == 0U);
+  reader.value()->keep_only({other});  // it leads now
+  CHECK_FALSE(w.put_of(slot, SocketId{13}));
+  CHECK(w.put_of(other, SocketId{12}) == 0U);
+}

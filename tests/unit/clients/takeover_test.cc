@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    A client does not notice that the leader changes: each of its bytes is committed once and
+//         in order, and it gets each byte of the server once and in order.
+// METHOD  One TCP connection, three replicas with a server that answers each byte with two, a log
+//         that commits late or never.  Random steps, among them kills of the leader at any of them
+//         and planned changes; the replicas run behind each other.
+// CHECKS  CONN-4, CONN-5; half closes; a replica that recovers; sockets that are not there.
+#include "proxy/clients/connection.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "tests/unit/clients/fake_log.h"
+
+using namespace crane;
+using namespace crane::proxy;
+
+namespace {
+
+// Two for one, different at each position; `at`: of the input.
+std::string answer(const std::string& input, std::size_t at) {
+  std::string all;
+  for (std::size_t i = 0; i < input.size(); ++i) {
+    all += input[i];
+    all += static_cast<char>('a' + (at + i) % 23);
+  }
+  return all;
+}
+
+struct TcpPair {
+  TcpPair() {
+    const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof any;
+    REQUIRE(::bind(listener, reinterpret_cast<sockaddr*>(&any), size) == 0);
+    REQUIRE(::listen(listener, 1) == 0);
+    REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr*>(&any), &size) == 0);
+    client = ::socket(AF_INET, SOCK_STREAM, 0);
+    // Small buffers, so that they are full now and then.
+    const int bytes = 8192;
+    ::setsockopt(client, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+    ::setsockopt(listener, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    REQUIRE(::connect(client, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0);
+    server = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK);
+    REQUIRE(server >= 0);
+    ::close(listener);
+  }
+  ~TcpPair() {
+    ::close(client);
+    ::close(server);
+  }
+  int client, server;
+};
+
+struct Replica {
+  std::unique_ptr<Connection> connection;
+  std::size_t heard = 0;  // entries of the log that were committed here
+  std::string input;      // what its server has read
+  std::uint64_t written = 0;
+  bool server_closed = false;
+};
+
+struct World {
+  static constexpr ConnId kConn{42};
+
+  explicit World(unsigned seed) : random(seed) {
+    options.send_buffer = 64 * 1024;
+    for (Replica& replica : replicas) {
+      replica.connection = std::make_unique<Connection>(std::uint16_t{80}, options);
+      replica.connection->conn = kConn;
+    }
+    replicas[0].connection =
+        std::make_unique<Connection>(ClientSocket(::dup(tcp.server)), std::uint16_t{80}, options);
+    replicas[0].connection->conn = kConn;
+  }
+
+  Replica& leader() { return replicas[lead]; }
+  std::size_t any(std::size_t most) { return random() % most; }
+
+  // The log at `replica` comes to entry `to`; its server works on it at once.
+  void hear(Replica& replica, std::size_t to) {
+    for (; replica.heard < to; ++replica.heard) {
+      const Taken& entry = log.taken[replica.heard];
+      Connection& c = *replica.connection;
+      if (entry.type == EntryType::kData) {
+        c.committed_data(entry.data().size());
+        if (!replica.server_closed) serve(replica, entry.data());
+      } else if (entry.type == EntryType::kShutdown) {
+        c.committed_shutdown();
+        replica.server_closed = true;  // it answers to the end
+        (void)c.close(false, batch);
+      } else if (entry.type == EntryType::kReset) {
+        c.committed_reset();
+        ++resets;
+      } else if (entry.type == EntryType::kWindow) {
+        c.committed_window(entry.as<WindowBody>().total);
+      }
+    }
+  }
+  void serve(Replica& replica, const std::string& data) {
+    const std::string more = answer(data, replica.input.size());
+    replica.input += data;
+    replica.connection->consumed(replica.input.size());
+    (void)replica.connection->write(replica.written, std::as_bytes(std::span(more)), batch);
+    replica.written += more.size();
+  }
+
+  void client_sends() {
+    if (fin) return;
+    std::string part(1 + any(5000), '.');
+    for (char& c : part) c = static_cast<char>('A' + any(26));
+    const ssize_t n = ::send(tcp.client, part.data(), part.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n > 0) {
+      const std::string taken = part.substr(0, static_cast<std::size_t>(n));
+      expected += answer(taken, sent.size());
+      sent += taken;
+    }
+    if (any(200) == 0) {
+      fin = true;
+      ::shutdown(tcp.client, SHUT_WR);
+    }
+  }
+  void client_hears(std::size_t most) {
+    std::vector<char> part(most);
+    const ssize_t n = ::recv(tcp.client, part.data(), part.size(), MSG_DONTWAIT);
+    if (n > 0) {
+      right = right && expected.compare(heard, static_cast<std::size_t>(n), part.data(),
+                                        static_cast<std::size_t>(n)) == 0;
+      heard += static_cast<std::size_t>(n);
+    }
+    if (n == 0) end_heard = true;
+    if (n < 0 && errno != EAGAIN) broken = true;
+  }
+  void leader_works() {
+    Connection& c = *leader().connection;
+    switch (any(5)) {
+      case 0:
+        (void)c.read(batch);
+        break;
+      case 1:
+        (void)batch.propose_all(1);
+        break;
+      case 2:  // a majority has some of it
+        hear(leader(), leader().heard + any(log.taken.size() - leader().heard + 1));
+        committed = std::max(committed, leader().heard);
+        break;
+      case 3:
+        (void)c.drop_committed();
+        break;
+      default:
+        (void)c.flush(batch);
+    }
+  }
+  void follower_hears() {
+    Replica& replica = replicas[any(3)];
+    if (&replica != &leader()) hear(replica, replica.heard + any(committed - replica.heard + 1));
+    // What it may forget: the leader says how far it is, sometimes.
+    if (&replica != &leader() && any(3) == 0) {
+      replica.connection->put_by_other(leader().connection->put());
+    }
+  }
+
+  // Of what is proposed and not committed, the new leader's log has the first part, or none.
+  void change_leader(bool killed) {
+    const std::size_t kept = committed + any(log.taken.size() - committed + 1);
+    log.taken.resize(kept);
+    committed = kept;
+    batch.clear();
+    Replica& old = leader();
+    if (killed) {
+      old.connection.reset();
+      old = {};
+    } else {
+      old.connection->follow();
+    }
+    lead = (lead + 1 + any(2)) % 3;
+    if (killed) {  // it comes back, and runs all again
+      old.connection = std::make_unique<Connection>(std::uint16_t{80}, options);
+      old.connection->conn = kConn;
+      hear(old, any(committed + 1));
+    }
+    hear(leader(), committed);
+    const auto how = leader().connection->serve(ClientSocket(::dup(tcp.server)), batch);
+    if (!killed) old.connection->let_go();
+    REQUIRE(how != Connection::Adopted::kReset);
+    ++changes;
+  }
+
+  std::mt19937 random;
+  TcpPair tcp;
+  ConnectionOptions options;
+  FakeLog log;
+  Batch batch{log.propose_fn(), [](Opener&) {}};
+  std::array<Replica, 3> replicas;
+  std::size_t lead = 0, committed = 0;
+  std::string sent, expected;
+  std::size_t heard = 0;  // of what was expected
+  bool right = true, fin = false, end_heard = false, broken = false;
+  int changes = 0, resets = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a client does not notice changes of the leader", "[takeover][CONN-4][CONN-5]") {
+  const unsigned first = std::random_device{}();
+  for (unsigned round = 0; round < 60; ++round) {
+    const unsigned seed = first + round;
+    INFO("seed " << seed);
+    World w(seed);
+    for (int i = 0; i < 3000; ++i) {
+      switch (w.any(10)) {
+        case 0:
+        case 1:
+          w.client_sends();
+          break;
+        case 2:
+        case 3:
+          w.client_hears(1 + w.any(9000));
+          break;
+        case 4:
+          w.follower_hears();
+          break;
+        case 5:
+          if (w.any(20) == 0) w.change_leader(w.any(2) == 0);
+          break;
+        default:
+          w.leader_works();
+      }
+      REQUIRE(w.right);
+    }
+    if (!w.fin) ::shutdown(w.tcp.client, SHUT_WR);
+    for (int i = 0; i < 200'000 && !w.end_heard && !w.broken; ++i) {
+      w.leader_works();
+      w.client_hears(100'000);
+    }
+    REQUIRE_FALSE(w.broken);
+    REQUIRE(w.end_heard);
+    REQUIRE(w.right);
+    REQUIRE(w.heard == w.expected.size());
+    w.hear(w.leader(), w.committed);
+    REQUIRE(w.leader().input == w.sent);
+    REQUIRE(w.resets == 0);
+    REQUIRE(w.changes > 0);
+  }
+}
