@@ -254,3 +254,29 @@ TEST_CASE("a client does not notice changes of the leader", "[takeover][CONN-4][
     REQUIRE(w.changes > 0);
   }
 }
+
+TEST_CASE("what a deposed leader has proposed in vain is read again", "[takeover][CONN-4]") {
+  TcpPair tcp;
+  const ConnectionOptions options;
+  FakeLog log;
+  Batch batch{log.propose_fn(), [](Opener&) {}};
+  Connection c(ClientSocket(::dup(tcp.server)), std::uint16_t{80}, options);
+  c.conn = ConnId{42};
+  REQUIRE(::send(tcp.client, "once", 4, 0) == 4);
+  ::shutdown(tcp.client, SHUT_WR);
+  REQUIRE(c.read(batch) == Connection::Read::kDrained);
+  c.follow();
+  batch.clear();
+  REQUIRE(c.serve({}, batch) == Connection::Adopted::kServed);
+  REQUIRE(c.read(batch) == Connection::Read::kDrained);
+  REQUIRE(batch.propose_all(1).ok());
+  c.committed_data(4);
+  REQUIRE(c.read(batch) == Connection::Read::kEnded);  // the FIN, proposed in vain
+  c.follow();
+  batch.clear();
+  REQUIRE(c.serve({}, batch) == Connection::Adopted::kServed);
+  REQUIRE(c.read(batch) == Connection::Read::kEnded);
+  REQUIRE(batch.propose_all(1).ok());
+  CHECK(log.types() == "data shutdown");
+  CHECK(log.taken[0].data() == "once");
+}
