@@ -9,7 +9,8 @@ namespace crane::proxy {
 
 void Client::watch(event_base* base, event_callback_fn on_readable, event_callback_fn on_writable) {
   CRANE_ASSERT(!watched && fd() >= 0);
-  event_assign(&read_event, base, fd(), EV_READ | EV_PERSIST | EV_ET, on_readable, this);
+  event_assign(&read_event, base, fd(), EV_READ | EV_CLOSED | EV_PERSIST | EV_ET, on_readable,
+               this);
   event_assign(&write_event, base, fd(), EV_WRITE | EV_PERSIST | EV_ET, on_writable, this);
   event_add(&read_event, nullptr);
   watched = true;

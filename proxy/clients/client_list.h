@@ -46,6 +46,7 @@ struct Client final : Connection {
   std::size_t place = 0;              // in the list
   bool committed = false;             // its CONNECT is
   bool readable = true;               // something may be there to read
+  bool ends = false;                  // the client's FIN or reset is there, perhaps behind bytes
   bool settles = false;               // bytes of it were committed, and are in the socket
   bool watched = false;
   bool writing = false;     // the write event is armed

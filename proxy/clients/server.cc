@@ -181,10 +181,11 @@ void Proxy::take_client(Listener& listener, ClientSocket socket) {
 
 // --- clients -> entries --------------------------------------------------------------------------
 
-void Proxy::on_client(int, short, void* argument) {
+void Proxy::on_client(int, short what, void* argument) {
   Client& client = *static_cast<Client*>(argument);
   client.proxy->on_event_();
   client.readable = true;
+  client.ends = client.ends || (what & EV_CLOSED) != 0;
   client.proxy->read_client(client);
 }
 
@@ -198,7 +199,9 @@ void Proxy::read_client(Client& client) {
   const std::size_t queued_before = client.queued();
   const Connection::Read got = client.read(batch_);
   counters_.bytes_in += batch_.bytes() - before;
-  client.readable = got != Connection::Read::kDrained && got != Connection::Read::kEnded;
+  // A FIN that came with the bytes rings no second time.
+  const bool drained = got == Connection::Read::kDrained && !client.ends;
+  client.readable = !drained && got != Connection::Read::kEnded;
   write_done(client, queued_before, client.queued() == 0);  // the socket may have broken
 }
 

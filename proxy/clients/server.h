@@ -85,7 +85,7 @@ class Proxy {
   // may_lead(), and all output records up to the START of this reign.  Stopping forgets the batch.
   void lead(bool leading);
   bool leading() const noexcept { return leading_; }
-  // The group ends: all clients are reset, if this replica leads.
+  // All clients are reset, if this replica leads: the group ends, or what they got may be wrong.
   void end();
   // What to do with clients that come while this replica follows, on listening sockets of its own:
   // `on` hands them to the function, else they wait in the kernel.  `peer` as text.

@@ -229,6 +229,9 @@ void Node::fail(ExitStatus status, const std::string& why) {
   mode_.failed(why);
   // First nothing goes on here, then another one leads (D18), then it is told.
   if (server_ != nullptr && server_->opened()) server_->fence();
+  // What its clients got may be wrong: no other replica goes on behind that.
+  const bool differs = status == ExitStatus::kDiverged || status == ExitStatus::kFenced;
+  if (differs && proxy_ != nullptr) proxy_->end();
   if (consensus_ != nullptr && leadership_.leads()) {
     consensus_->abdicate(why.c_str());
     consensus_->flush_doorbells();

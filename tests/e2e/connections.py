@@ -1,140 +1,176 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Connections live on while the leader's node is killed, its server is killed, it is stopped for
-two seconds, and the lead is handed over: for clients that Debian has, no request fails, no
-connection is reset, and the replicas' outputs are equal."""
-import os
-import random
-import signal
-import subprocess
+two seconds, and while an operator hands the lead over, ends, drains and replaces the leader: for
+clients that Debian has, no request fails and no connection is reset."""
+import hashlib
+import re
+import socket
 import threading
-import time
 
 import _harness as h
-from _clients import apache_configuration
-
-FAULTS = ("kill the leader's node", "kill the leader's server", "stop the leader for 2 s",
-          "hand the lead over")
-
-
-class Faults:
-    """Hurts the leader again and again, each time when all replicas are there."""
-
-    def __init__(self, scenario, group, kinds, rounds):
-        self.scenario, self.group, self.kinds, self.rounds = scenario, group, kinds, rounds
-        self.done = []
-
-    def whole(self):
-        said = self.group.statuses(range(3))
-        if not all(s and s["server_pid"] for s in said.values()):
-            return False
-        applied = [s["applied"] for s in said.values()]
-        return max(applied) - min(applied) < 20000 and any(s["connections"] for s in said.values())
-
-    def hurt(self, kind):
-        leader = self.group.leader()
-        before = self.group.status(leader)["view"]
-        if kind == FAULTS[0]:
-            self.group.signal_node(leader, signal.SIGKILL)
-        elif kind == FAULTS[1]:
-            self.group.signal_server(leader, signal.SIGKILL)
-        elif kind == FAULTS[2]:
-            pid = self.group.replica(leader)["node_pid"]
-            os.kill(pid, signal.SIGSTOP)
-            threading.Timer(2, lambda: h.alive(pid) and os.kill(pid, signal.SIGCONT)).start()
-        else:
-            to = random.choice([n for n in range(3) if n != leader])
-            status, text = h.ctl(self.scenario, "leader", "transfer", self.group.name, "--dir",
-                                 str(self.group.home), "--to", str(to))
-            self.scenario.check(status == 0, "the lead is handed over", text)
-
-        def another_leads():
-            said = [s for s in self.group.statuses(range(3)).values() if s]
-            return any(s["role"] == "leader" and s["view"] > before for s in said)
-        h.wait_until(another_leads, 30, f"another replica leads after: {kind}")
-        self.done.append(kind)
-
-    def run(self):
-        for _ in range(self.rounds):
-            for kind in self.kinds:
-                h.wait_until(self.whole, 60, "all replicas are there")
-                self.hurt(kind)
-        h.wait_until(self.whole, 60, "all replicas are there at the end")
+import _takeovers as t
+import server_mariadb
+import server_nginx
+import server_postgresql
+from server_tls import make_certificate
 
 
-class Client:
-    """One of Debian's clients, which runs until it is told to end or has done its work."""
+class Idle:
+    """Connections that say nothing until the end, but for one half that says something now and
+    then."""
 
-    def __init__(self, name, command, good, again=False):
-        self.name, self.command, self.good, self.again = name, command, good, again
-        self.runs, self.bad, self.ended = 0, [], False
-        self.thread = threading.Thread(target=self.run)
+    def __init__(self, port, count):
+        self.name, self.port, self.count = f"{count} idle connections", port, count
+        self.sockets, self.ends, self.bad = [], threading.Event(), ""
+        self.thread = threading.Thread(target=self.talk)
 
-    def run(self):
-        while not self.ended:
-            done = subprocess.run([str(word) for word in self.command], stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True)
-            self.runs += 1
-            if done.returncode != 0 or not self.good(done.stdout):
-                self.bad.append(f"status {done.returncode}: {done.stdout[-600:]}")
-                return
+    def ping(self, client):
+        client.sendall(b"PING\r\n")
+        answer = client.recv(100)
+        if answer != b"+PONG\r\n":
+            raise h.Failure(f"PING was answered by {answer!r}")
 
-    def __enter__(self):
+    def talk(self):
+        try:
+            while not self.ends.wait(0.5):
+                for client in self.sockets[::50]:
+                    self.ping(client)
+        except (OSError, h.Failure) as failure:
+            self.bad = repr(failure)
+
+    def start(self):
+        for _ in range(self.count):
+            self.sockets.append(socket.create_connection(("127.0.0.1", self.port), 30))
         self.thread.start()
-        return self
 
-    def __exit__(self, *_):
-        self.ended = True
+    def end(self):
+        self.ends.set()
         self.thread.join()
+        try:
+            for client in self.sockets:
+                self.ping(client)
+                client.close()
+        except (OSError, h.Failure) as failure:
+            self.bad = self.bad or repr(failure)
+        return self.bad
+
+    def summary(self):
+        return self.name
 
 
-def check(scenario, group, clients, rounds):
-    faults = Faults(scenario, group, FAULTS, rounds)
-    for client in clients:
-        client.__enter__()
-    try:
-        faults.run()
-    finally:
-        for client in clients:
-            client.__exit__()
-    counts = {k: faults.done.count(k) for k in FAULTS}
-    scenario.say(f"{group.name}: {counts}")
-    for client in clients:
-        scenario.check(client.runs > 0 and not client.bad,
-                       f"{client.name}: {client.runs} runs, none noticed", "\n".join(client.bad))
-    said = group.settle()
-    scenario.say(f"adopted {[s['adopted'] for s in said.values()]}, "
-                 f"reset {[s['reset_leader'] for s in said.values()]}")
-    group.stop()
-
-
-def redis(scenario, rounds):
+def redis(scenario, kinds, rounds):
     h.need("redis-server", "redis-benchmark")
     port = h.free_port()
-    with h.Group(scenario, h.redis_program(port), port=port) as group:
-        check(scenario, group, [
-            Client("redis-benchmark", ["redis-benchmark", "-p", port, "-n", 20000, "-c", 16, "-t",
-                                       "set,get,incr,lpush", "--csv", "-r", 1000],
-                   lambda text: "rror" not in text and text.count('"') > 8)], rounds)
+    with h.Group(scenario, [*h.redis_program(port), "--maxclients", "4000"], port=port) as group:
+        t.check(scenario, group, [
+            Idle(port, 2000 if scenario.full else 200),
+            t.Client("redis-benchmark", ["redis-benchmark", "-p", port, "-n", 20000, "-c", 16,
+                                         "-t", "set,get,incr,lpush", "--csv", "-r", 1000],
+                     lambda text: "rror" not in text and text.count('"') > 8)], kinds, rounds)
 
 
-def apache(scenario, rounds):
+def apache(scenario, kinds, rounds):
     h.need("apache2", "ab")
     port = h.free_port()
-    conf = apache_configuration(scenario.work, port)
+    # ab counts a connection that apache2 ends between two requests as a failed one.
+    conf = h.apache_configuration(scenario.work, port,
+                                  "MaxKeepAliveRequests 0\nKeepAliveTimeout 60")
     with h.Group(scenario, ["/usr/sbin/apache2", "-f", str(conf), "-DFOREGROUND"],
                  port=port) as group:
-        url = f"http://127.0.0.1:{port}/"
-        good = lambda text: "Failed requests:        0" in text
-        check(scenario, group, [
-            Client("ab -k", ["ab", "-q", "-k", "-n", 5000, "-c", 8, url], good),
-            Client("ab", ["ab", "-q", "-n", 3000, "-c", 8, url], good)], rounds)
+        url = f"http://127.0.0.1:{port}/1k.html"
+
+        def good(text):
+            return re.search(r"Failed requests: +0\n", text)
+        t.check(scenario, group, [
+            t.Client("ab -k", ["ab", "-q", "-k", "-n", 4000, "-c", 8, url], good),
+            t.Client("ab", ["ab", "-q", "-n", 2000, "-c", 8, url], good)], kinds, rounds)
+
+
+class Nginx(server_nginx.Nginx):
+    """Over TLS, with HTTP/2."""
+
+    def prepare(self):
+        key, self.certificate = make_certificate(self.work)
+        self.more = (f"listen {self.port + 1} ssl http2; ssl_certificate {self.certificate}; "
+                     f"ssl_certificate_key {key}; keepalive_requests 100000000; ")
+        super().prepare()
+
+
+def nginx(scenario, kinds, rounds):
+    h.need("nginx", "h2load", "wrk", "curl", "openssl")
+    port = h.free_port()
+    work = scenario.work / "nginx"
+    work.mkdir()
+    server = Nginx(work, port)
+    big = server.root / "big.bin"
+    line = b"".join(bytes([i * 11 % 251]) for i in range(1 << 20))
+    with open(big, "wb") as out:
+        digest = hashlib.sha256()
+        for i in range(1024 if scenario.full else 64):
+            out.write(line[i:] + line[:i])
+            digest.update(line[i:] + line[:i])
+    tls = f"https://localhost:{port + 1}"
+    fetch = f"curl -sS --cacert {server.certificate} {tls}/big.bin | sha256sum"
+    with h.Group(scenario, server.command, port=port) as group:
+        t.check(scenario, group, [
+            t.Client("h2load", ["h2load", "-n", 4000, "-c", 4, "-m", 4, f"{tls}/1k.html"],
+                     lambda text: " 0 failed, 0 errored, 0 timeout" in text),
+            t.Client("wrk", ["wrk", "-t", 1, "-c", 4, "-d", 3, "--timeout", "20s",
+                             f"http://127.0.0.1:{port}/1k.html"],
+                     lambda text: "Requests/sec" in text and "rrors" not in text),
+            t.Client("a download over TLS", ["sh", "-c", fetch],
+                     lambda text: digest.hexdigest() in text)], kinds, rounds)
+
+
+def postgresql(scenario, kinds, rounds):
+    h.need(*server_postgresql.Postgres.programs)
+    work = scenario.work / "postgresql"
+    work.mkdir()
+    server = server_postgresql.Postgres(work, h.free_port())
+    bench = [f"{server.home}/pgbench", "-h", "127.0.0.1", "-p", server.port, "-U", "postgres", "-n"]
+    with h.Group(scenario, server.command, port=server.port) as group:
+        h.wait_until(server.ready, 60, "postgresql answers")
+        t.check(scenario, group, [
+            t.Client("pgbench", [*bench, "-c", 4, "-T", 3, "postgres"],
+                     lambda text: "number of failed transactions: 0 " in text),
+            t.Client("pgbench, long transactions",
+                     ["psql", "-h", "127.0.0.1", "-p", server.port, "-U", "postgres", "-XAtq", "-c",
+                      "begin; select count(*) from pgbench_accounts; select pg_sleep(1); "
+                      "select count(*) from pgbench_accounts; commit", "postgres"],
+                     lambda text: text.split() == ["100000"] * 2)], kinds, rounds)
+
+
+def mariadb(scenario, kinds, rounds):
+    h.need(*server_mariadb.Mariadb.programs)
+    work = scenario.work / "mariadb"
+    work.mkdir()
+    server = server_mariadb.Mariadb(work, h.free_port())
+    with h.Group(scenario, server.command, port=server.port) as group:
+        h.wait_until(server.ready, 60, "mariadb answers")
+        t.check(scenario, group, [
+            t.Client("sysbench oltp_read_write",
+                     ["sysbench", "oltp_read_write", "--mysql-host=127.0.0.1",
+                      f"--mysql-port={server.port}", "--mysql-user=root", "--table-size=10000",
+                      "--threads=4", "--time=3", "--mysql-ignore-errors=1213", "run"],
+                     lambda text: "FATAL" not in text and "transactions:" in text)], kinds, rounds)
+
+
+SERVERS = {f.__name__: f for f in (redis, apache, nginx, postgresql, mariadb)}
 
 
 def body(scenario):
-    rounds = 20 if scenario.full else 1
-    redis(scenario, rounds)
-    apache(scenario, rounds)
+    chosen = [SERVERS[name] for name in scenario.options.servers or SERVERS]
+    for server in chosen:
+        if scenario.full:
+            server(scenario, t.FAULTS + t.PLANNED, scenario.options.rounds or 20)
+        elif server is redis:
+            server(scenario, t.FAULTS + t.PLANNED, scenario.options.rounds or 1)
+        else:
+            server(scenario, t.FAULTS + t.PLANNED[:1], scenario.options.rounds or 1)
 
 
-h.tell("connections", body)
+if __name__ == "__main__":
+    h.tell("connections", body,
+           servers={"nargs": "*", "choices": sorted(SERVERS), "help": "only these"},
+           rounds={"type": int, "help": "of each change"})

@@ -457,6 +457,34 @@ std::string election_text(const Json& summary) {
   return text;
 }
 
+// The leader's clients, which other replicas could go on with them, and what became of them when
+// the leader changed.
+std::string connections_text(const Json& summary) {
+  const Json* leader = nullptr;
+  std::vector<std::string> followers;
+  for (const Json& row : summary["replicas"]) {
+    if (!row.contains("keeps_connections")) continue;
+    if (text_in(row, "role") == "leader") {
+      leader = &row;
+    } else {
+      followers.push_back(
+          fmt::format("{} by replica {}", cell(row, "connections"), cell(row, "replica")));
+    }
+  }
+  if (leader == nullptr) return "";
+  std::string text = fmt::format("connections: {}, ", cell(*leader, "connections"));
+  if (leader->at("keeps_connections") == true) {
+    text += "followed " + (followers.empty() ? "by none" : joined(followers));
+  } else {
+    text += "reset when the leader changes";
+  }
+  if (number(*leader, "last_adopted") + number(*leader, "last_reset") > 0) {
+    text += fmt::format("; at the last change {} adopted, {} reset", cell(*leader, "last_adopted"),
+                        cell(*leader, "last_reset"));
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string table_of(const Json& summary) {
@@ -486,6 +514,7 @@ std::string table_of(const Json& summary) {
   }
   text += "\n" + table(kColumns, summary["replicas"]);
   text += serving_text(summary) + verified_text(summary) + election_text(summary);
+  text += connections_text(summary);
   return text + returns_text(summary) + checkpoints_text(summary) + recovery_text(summary) +
          analysis_text(summary) + soft_barriers_text(summary) + unhooked_text(summary);
 }

@@ -180,6 +180,18 @@ TEST_CASE("a leader that refuses resets its clients, and the server hears of it"
   REQUIRE(f.log.taken[3].type == EntryType::kReset);
 }
 
+TEST_CASE("bytes and a FIN that come together are both read", "[proxy]") {
+  Fixture f;
+  f.serve();
+  const int client = f.connect();
+  REQUIRE(f.until([&] { return f.log.taken.size() == 1; }));
+  for (int i = 0; i < 20; ++i) f.turn_loop();
+  REQUIRE(::send(client, "last words", 10, 0) == 10);
+  ::shutdown(client, SHUT_WR);
+  REQUIRE(f.until([&] { return f.log.taken.size() == 3; }));
+  REQUIRE(f.log.types() == "connect data shutdown");
+}
+
 TEST_CASE("while paused nothing is read, afterwards all of it", "[proxy]") {
   Fixture f;
   f.serve();

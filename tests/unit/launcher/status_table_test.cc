@@ -162,6 +162,32 @@ TEST_CASE("status: what was verified, the alarm, and the last election, as the l
   CHECK(text().find("; last verdict: equal\nalarm: replica 2 diverged\n") != std::string::npos);
 }
 
+TEST_CASE("status: who could go on with the leader's connections, and what became of them",
+          "[ctl]") {
+  std::map<int, NodeAnswer> answers{{0, node("leader", 3, 1, 900, 900)},
+                                    {1, node("follower", 3, 1, 900, 900)}};
+  const auto lines = [&] {
+    const std::string text = table_of(summarise("g", answers));
+    const std::size_t at = text.find("connections: ");
+    return at == std::string::npos ? "" : text.substr(at, text.find('\n', at) - at);
+  };
+  CHECK(lines().empty());
+  for (auto& [replica, answer] : answers) {
+    answer.status.update({{"connections", 812 - replica},
+                          {"keeps_connections", true},
+                          {"last_adopted", 0},
+                          {"last_reset", 0}});
+  }
+  CHECK(lines() == "connections: 812, followed 811 by replica 1");
+  answers[0].status.update({{"last_adopted", 810}, {"last_reset", 2}});
+  CHECK(lines() ==
+        "connections: 812, followed 811 by replica 1; at the last change 810 adopted, 2 reset");
+  answers[0].status["keeps_connections"] = false;
+  CHECK(lines().rfind("connections: 812, reset when the leader changes", 0) == 0);
+  answers[0].status["keeps_connections"] = "x";
+  CHECK(lines().rfind("connections: 812, reset when the leader changes", 0) == 0);
+}
+
 TEST_CASE("status: why no checkpoints are taken", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 1, 0, 900, 900)}};
   answers[0].status["checkpoint"] = {{"last", 0}, {"none_because", "there is no CRIU"}};

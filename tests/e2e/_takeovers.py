@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that run while a group's leader changes again and again, and must not notice."""
+import os
+import random
+import signal
+import subprocess
+import threading
+
+import _harness as h
+
+# What can happen to the leader, and is nobody's plan.
+FAULTS = ("kill the leader's node", "kill the leader's server", "stop the leader for 2 s")
+# What an operator does.
+PLANNED = ("hand the lead over", "end the leader's node", "drain the leader",
+           "replace the leader in its place")
+
+
+class Changes:
+    """Changes the leader, each time when all replicas are there and clients are connected."""
+
+    def __init__(self, scenario, group, kinds, rounds):
+        self.scenario, self.group, self.kinds, self.rounds = scenario, group, kinds, rounds
+        self.done = dict.fromkeys(kinds, 0)
+
+    def are_whole(self):
+        said = self.group.statuses(range(3))
+        if not all(s and s["server_pid"] for s in said.values()):
+            return False
+        applied = [s["applied"] for s in said.values()]
+        return max(applied) - min(applied) < 30000 and any(s["connections"] for s in said.values())
+
+    def ctl(self, *words):
+        status, text = h.ctl(self.scenario, *words, "--dir", str(self.group.home))
+        return status == 0, text
+
+    def change(self, kind):
+        leader = self.group.leader()
+        pid = self.group.replica(leader)["node_pid"]
+        if kind == "kill the leader's node":
+            os.kill(pid, signal.SIGKILL)
+        elif kind == "kill the leader's server":
+            self.group.signal_server(leader, signal.SIGKILL)
+        elif kind == "stop the leader for 2 s":
+            os.kill(pid, signal.SIGSTOP)
+            threading.Timer(2, lambda: h.alive(pid) and os.kill(pid, signal.SIGCONT)).start()
+        elif kind == "hand the lead over":
+            others = [n for n in range(3) if n != leader]
+            h.wait_until(lambda: self.ctl("leader", "transfer", self.group.name, "--to",
+                                          str(random.choice(others)))[0],
+                         60, "the lead is handed over")
+        elif kind == "end the leader's node":
+            os.kill(pid, signal.SIGTERM)
+        elif kind == "drain the leader":
+            good, text = self.ctl("replica", "drain", str(leader), self.group.name)
+            self.scenario.check(good, "the leader is drained", text)
+            good, text = self.ctl("replica", "resume", str(leader), self.group.name)
+            self.scenario.check(good, "and resumed", text)
+        else:
+            good, text = self.ctl("replica", "replace", str(leader), self.group.name)
+            self.scenario.check(good, "the leader is replaced in its place", text)
+        self.wait_for_another(leader, kind)
+
+    def wait_for_another(self, leader, kind):
+        def another_leads():
+            said = self.group.statuses(range(3))
+            return any(s and s["role"] == "leader" and n != leader for n, s in said.items())
+        h.wait_until(another_leads, 60, f"another replica leads after: {kind}")
+        self.done[kind] += 1
+
+    def run(self):
+        for _ in range(self.rounds):
+            for kind in self.kinds:
+                h.wait_until(self.are_whole, 90, f"all replicas are there before: {kind}")
+                self.change(kind)
+        h.wait_until(self.are_whole, 90, "all replicas are there at the end")
+
+
+class Client:
+    """One of Debian's clients, again and again until it is told to end; `good` looks at what it
+    printed."""
+
+    def __init__(self, name, command, good):
+        self.name, self.command, self.good = name, [str(word) for word in command], good
+        self.runs, self.bad, self.ends = 0, "", threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        while not self.ends.is_set() and not self.bad:
+            done = subprocess.run(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  stdin=subprocess.DEVNULL, text=True, errors="replace", cwd="/")
+            self.runs += 1
+            if done.returncode != 0 or not self.good(done.stdout):
+                self.bad = f"status {done.returncode}: {done.stdout[-600:]}"
+
+    def start(self):
+        self.thread.start()
+
+    def end(self):
+        """What was wrong."""
+        self.ends.set()
+        self.thread.join()
+        return self.bad or ("" if self.runs else "it never ran")
+
+    def summary(self):
+        return f"{self.name}: {self.runs} runs"
+
+
+def check(scenario, group, clients, kinds, rounds):
+    """`clients` live through `rounds` of each kind of change, and the replicas stay equal."""
+    changes = Changes(scenario, group, kinds, rounds)
+    for client in clients:
+        client.start()
+    try:
+        changes.run()
+    finally:
+        wrong = {client: client.end() for client in clients}
+    for client, what in wrong.items():
+        scenario.check(not what, f"{client.summary()}, nothing noticed", what)
+    said = group.settle()
+    adopted, reset = ([s[key] for s in said.values()] for key in ("adopted", "reset_leader"))
+    scenario.say(f"{group.name}: {changes.done}; since their last start the replicas have adopted "
+                 f"{adopted}, reset {reset}")
+    scenario.check(not any(reset), f"{group.name}: no connection was reset", repr(reset))
+    scenario.check(not any(s["verified"]["alarm"] for s in said.values()),
+                   f"{group.name}: the replicas are equal", repr(said))
+    group.stop()
