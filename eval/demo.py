@@ -207,8 +207,8 @@ class Survival:
         gap = ((probe.first_after(moment) or moment) - moment) * 1000
         now = group.leader()
         adopted = (group.status(now) or {}).get("last_adopted", 0)
-        print(f"   replica {now} leads now and goes on with {adopted} connections; the next request "
-              f"was answered {gap:.1f} ms after the kill")
+        print(f"   replica {now} leads now and goes on with {adopted} connections; the next "
+              f"request was answered {gap:.1f} ms after the kill")
         self.kills += 1
         self.connections += adopted
 
@@ -294,7 +294,7 @@ def show_redis(out, work, summary, survival):
     group = h.Group(Place(out, work), h.redis_program(port), port=port, name="demo-redis")
     summary.step("crane-run -n 3 -- redis-server")
     with group:
-        summary.step(f"the leader dies {KILLS} times: pipelines, and one transaction over all of it")
+        summary.step(f"the leader dies {KILLS} times: a pipeline, and one transaction over all")
         clients = [Pipeline(port), Transaction(port)]
         survival.live_through(summary, group, clients, "redis")
 
@@ -328,7 +328,7 @@ def main():
     print(f"\n== summary, after {time.monotonic() - began:.0f} s")
     for line in summary.lines:
         print("   " + line)
-    print("   Three copies of one server acted as one.  Next: README.md, `make test`, `make bench`.\n"
+    print("   Three copies of one server acted as one.  Next: README.md, make test, make bench.\n"
           f"   {survival.connections} connections lived through {survival.kills} kills of the "
           f"leader, {survival.answers} answers: {survival.failed} failed requests." if summary.good
           else "   Something is wrong here: run `make test`; what messages mean is in "
