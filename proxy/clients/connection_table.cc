@@ -67,6 +67,7 @@ SocketHolder* ConnectionTable::claim_holder() noexcept {
     if (is_alive(owner) || is_alive(holder.keeper.load())) continue;
     if (!holder.node.compare_exchange_strong(owner, own)) continue;
     holder.holds.store(0);
+    holder.descriptors.store(0);
     holder.keeper.store(ProcessName{0});
     return &holder;
   }

@@ -41,7 +41,7 @@ struct SocketHolder {
   std::atomic<ProcessName> keeper;  // by its node, whose descriptors it shares
   // 1: clients' sockets are among them (by the node); 0: another node has taken them (by that one).
   std::atomic<std::uint32_t> holds;
-  std::uint32_t unused;
+  std::atomic<std::uint32_t> descriptors;  // none from this number on is a client's (by the node)
 };
 
 struct ConnectionSlot {

@@ -166,6 +166,7 @@ void Proxy::take_client(Listener& listener, ClientSocket socket) {
       std::make_unique<Client>(std::move(socket), listener.port, options_.connection, this));
   client.listener = &listener;
   if (shared_) {
+    shared_->opened(fd);
     client.id = socket_id(fd);
     if (value(client.id) != 0) client.slot = shared_->table().claim(client.id);
   }

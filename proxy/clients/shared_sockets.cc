@@ -103,9 +103,10 @@ std::vector<int> SharedSockets::collect() {
     if (&other == &holder_ || other.holds.load() == 0) continue;
     const ProcessName keeper = other.keeper.load();
     if (is_alive(keeper)) {
-      const auto taken = take_sockets(*table_, pid_of(keeper));
+      const auto taken = take_sockets(*table_, other);
       if (taken.ok()) {
         all.insert(all.end(), taken.value().begin(), taken.value().end());
+        for (const int fd : taken.value()) opened(fd);
       } else {
         spdlog::error("cannot take the clients' sockets of process {}: {}", pid_of(keeper),
                       taken.error().message());
@@ -114,6 +115,11 @@ std::vector<int> SharedSockets::collect() {
     sockets_taken(other);
   }
   return all;
+}
+
+void SharedSockets::opened(int fd) noexcept {
+  const auto end = static_cast<std::uint32_t>(fd) + 1;
+  if (end > holder_.descriptors.load(std::memory_order_relaxed)) holder_.descriptors.store(end);
 }
 
 bool SharedSockets::released() const noexcept { return held_ && holder_.holds.load() == 0; }

@@ -52,6 +52,8 @@ class SharedSockets {
   // The clients' sockets that other processes hold; these let go of them.  REQUIRES: the right.
   // From here on this process holds sockets: another one that collects() gets them.
   std::vector<int> collect();
+  // A client's socket was opened here.
+  void opened(int fd) noexcept;
   // Another process has collected what this one held: its descriptors are to be closed.
   bool released() const noexcept;
   // No client's socket is left here: the keeper ends with this process.

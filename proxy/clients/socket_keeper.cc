@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/clients/socket_keeper.h"
 
-#include <dirent.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -14,52 +12,32 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
 
 #include "consensus/fabric/process.h"
 #include "dmt/base/clock.h"
 #include "dmt/base/futex.h"
 #include "proxy/clients/client_socket.h"
+#include "proxy/clients/listener.h"
 
 namespace crane::proxy {
 namespace {
 
 constexpr std::int64_t kLookNs = 100'000'000;  // whether another node is left
 
-// The numbers of a process' open descriptors.
-std::vector<int> descriptors_of(pid_t pid) {
-  std::vector<int> all;
-  DIR* directory = ::opendir(("/proc/" + std::to_string(pid) + "/fd").c_str());
-  if (directory == nullptr) return all;
-  const int own = pid == ::getpid() ? ::dirfd(directory) : -1;
-  while (const dirent* entry = ::readdir(directory)) {
-    char* end = nullptr;
-    const long fd = std::strtol(entry->d_name, &end, 10);
-    if (end != entry->d_name && *end == '\0' && fd != own) all.push_back(static_cast<int>(fd));
-  }
-  ::closedir(directory);
-  return all;
+// Calls `visit(number)` for all numbers that may be open descriptors of a holder.  /proc/<pid>/fd
+// would tell, and makes an inode for each: that takes longer than all of the rest.
+template <typename Visit>
+void for_each_descriptor(const SocketHolder& holder, Visit&& visit) {
+  constexpr int kMore = 256;  // what a node that was killed had no time to note
+  const int end = static_cast<int>(holder.descriptors.load()) + kMore;
+  for (int fd = 0; fd < end; ++fd) visit(fd);
 }
 
 bool is_clients(const ConnectionTable& table, int fd) noexcept {
-  int protocol = 0, listens = 0;
-  socklen_t size = sizeof protocol;
-  if (::getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) != 0) return false;
-  size = sizeof listens;
-  if (protocol != IPPROTO_TCP ||
-      ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens != 0) {
-    return false;
-  }
-  sockaddr_storage local{};
-  size = sizeof local;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&local), &size) != 0) return false;
-  const in_port_t port = local.ss_family == AF_INET6
-                             ? reinterpret_cast<const sockaddr_in6&>(local).sin6_port
-                             : reinterpret_cast<const sockaddr_in&>(local).sin_port;
-  return table.has_port(ntohs(port));
+  if (!table.has_port(local_of(fd).port)) return false;
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  return ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens == 0;
 }
 
 int take_descriptor(int pidfd, int fd) noexcept {
@@ -88,13 +66,13 @@ bool another_node_lives(ConnectionTable& table, ProcessName node) noexcept {
   if (holder.holds.load() == 0) ::_exit(0);
 
   std::vector<int> clients;
-  for (const int fd : descriptors_of(::getpid())) {
+  for_each_descriptor(holder, [&](int fd) {
     if (is_clients(table, fd)) {
       clients.push_back(fd);
     } else {
       ::close(fd);  // others wait for the end of what the node had open
     }
-  }
+  });
   const std::int64_t until = monotonic_ns() + SocketKeeper::kWaitsNs;
   while (holder.holds.load() != 0 && !clients.empty() && monotonic_ns() < until &&
          another_node_lives(table, its_node)) {
@@ -133,19 +111,19 @@ void SocketKeeper::end() noexcept {
   ::waitpid(std::exchange(pid_, -1), nullptr, __WCLONE);
 }
 
-Result<std::vector<int>> take_sockets(const ConnectionTable& table, pid_t from) {
-  const int pidfd = consensus::open_pidfd(from);
+Result<std::vector<int>> take_sockets(const ConnectionTable& table, const SocketHolder& holder) {
+  const int pidfd = consensus::open_pidfd(pid_of(holder.keeper.load()));
   if (pidfd < 0) return system_error("pidfd_open");
   std::vector<int> taken;
-  for (const int number : descriptors_of(from)) {
+  for_each_descriptor(holder, [&](int number) {
     const int fd = take_descriptor(pidfd, number);
-    if (fd < 0) continue;  // closed meanwhile
+    if (fd < 0) return;
     if (is_clients(table, fd)) {
       taken.push_back(fd);
     } else {
       ::close(fd);
     }
-  }
+  });
   ::close(pidfd);
   return taken;
 }

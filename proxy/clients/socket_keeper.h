@@ -45,7 +45,7 @@ class SocketKeeper {
 };
 
 // The clients' sockets of one process, opened in this one as well.  Errors: as of start().
-Result<std::vector<int>> take_sockets(const ConnectionTable& table, pid_t from);
+Result<std::vector<int>> take_sockets(const ConnectionTable& table, const SocketHolder& holder);
 
 // `holder`'s sockets were taken: it may close them.
 void sockets_taken(SocketHolder& holder) noexcept;

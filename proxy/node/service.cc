@@ -3,6 +3,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include "dmt/base/clock.h"
+
 namespace crane::node {
 
 void Service::be_deposed() {
@@ -28,10 +30,12 @@ void Service::follow_role(Index applied, bool goes_on, bool stopping, std::int64
   if (!leadership_.started() && proposals_.start(now_ns)) actions_.started();
   if (!leadership_.admitted(applied) || proxy_.leading() || !may_lead) return;  // LEAD-2
   actions_.drain();  // up to START: what an earlier leader's server has written, this one's has
+  const std::int64_t began_ns = monotonic_ns();
   proxy_.lead(true);
   const proxy::ProxyCounters& clients = proxy_.counters();
   if (clients.last_adopted + clients.last_reset > 0) {
-    spdlog::info("connections: {} adopted, {} reset", clients.last_adopted, clients.last_reset);
+    spdlog::info("connections: {} adopted, {} reset, in {:.1f} ms", clients.last_adopted,
+                 clients.last_reset, static_cast<double>(monotonic_ns() - began_ns) / 1e6);
   }
   if (host_ != nullptr) host_->take_address();
   actions_.changed();

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What many connections cost when the leader's node is killed: the time from the kill until the first
+and until the last of them is answered, and the memory per connection of each node.
+
+One JSON line per round (`--out-file`), and a table of medians; the clients are idle connections to a
+group of redis, which all ask once behind the kill.
+"""
+import argparse
+import json
+import os
+import pathlib
+import resource
+import select
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
+import _harness as h  # noqa: E402
+
+
+class Place:
+    name = "connections"
+
+    def __init__(self, out, work):
+        self.out, self.work = out, work
+
+    def next_number(self):
+        return 1
+
+
+def memory_kb(pid):
+    for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Private_Dirty:"):
+            return int(line.split()[1])
+    return 0
+
+
+def nodes(group):
+    return [r["node_pid"] for r in group.state()["replicas"]]
+
+
+def ask_all(clients, moment):
+    """Seconds from `moment` to the first and the last answer; how many were wrong."""
+    poller = select.epoll()
+    by_number = {c.fileno(): c for c in clients}
+    for number, client in by_number.items():
+        client.sendall(b"PING\r\n")
+        poller.register(number, select.EPOLLIN)
+    first = last = None
+    wrong = 0
+    while by_number:
+        ready = poller.poll(30)
+        if not ready:
+            wrong += len(by_number)
+            break
+        for number, _ in ready:
+            client = by_number.pop(number)
+            try:
+                wrong += client.recv(100) != b"+PONG\r\n"
+            except OSError:
+                wrong += 1
+            poller.unregister(number)
+            last = time.monotonic() - moment
+            first = first or last
+    poller.close()
+    return first, last, wrong
+
+
+def one_round(place, count):
+    port = h.free_port()
+    command = [*h.redis_program(port), "--maxclients", str(count + 100), "--tcp-backlog", "1024"]
+    with h.Group(place, command, port=port, options=["--checkpoint-every", "0"]) as group:
+        before = [memory_kb(pid) for pid in nodes(group)]
+        clients = [socket.create_connection(("127.0.0.1", port), 30) for _ in range(count)]
+        ask_all(clients, time.monotonic())
+        group.settle()
+        after = [memory_kb(pid) for pid in nodes(group)]
+        leader = group.leader()
+        pid = group.replica(leader)["node_pid"]
+        moment = time.monotonic()
+        os.kill(pid, signal.SIGKILL)
+        first, last, wrong = ask_all(clients, moment)
+        said = group.status(group.leader())
+        for client in clients:
+            client.close()
+        kb = [(b - a) / count for a, b in zip(before, after)]
+        return {"connections": count, "first_ms": first * 1000, "last_ms": last * 1000,
+                "wrong": wrong, "adopted": said["last_adopted"], "reset": said["last_reset"],
+                "leader_kb": kb[leader], "follower_kb": max(k for n, k in enumerate(kb)
+                                                            if n != leader)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", default=str(HERE.parent / "out/release"))
+    parser.add_argument("--connections", type=int, nargs="+", default=[100, 1000, 10000])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out-file", help="append a JSON line per round")
+    options = parser.parse_args()
+    limit = max(options.connections) + 1000
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit, hard), hard))
+    work = pathlib.Path(tempfile.mkdtemp(prefix="crane-connections-", dir="/var/tmp"))
+    work.chmod(0o755)
+    good = True
+    try:
+        h.need("redis-server")
+        print("connections  first answer  last answer  leader   follower  adopted  reset  wrong")
+        for count in options.connections:
+            rounds = [one_round(Place(pathlib.Path(options.out).resolve(), work), count)
+                      for _ in range(options.rounds)]
+            if options.out_file:
+                with open(options.out_file, "a", encoding="ascii") as out:
+                    out.writelines(json.dumps(r) + "\n" for r in rounds)
+            middle = {k: statistics.median(r[k] for r in rounds) for k in rounds[0]}
+            print(f"{count:11d}  {middle['first_ms']:9.1f} ms  {middle['last_ms']:8.1f} ms  "
+                  f"{middle['leader_kb']:4.1f} kB  {middle['follower_kb']:5.1f} kB  "
+                  f"{middle['adopted']:7.0f}  {sum(r['reset'] for r in rounds):5d}  "
+                  f"{sum(r['wrong'] for r in rounds):5d}", flush=True)
+            good = good and not any(r["wrong"] or r["reset"] for r in rounds)
+    except (h.Failure, h.CannotRun, OSError, subprocess.SubprocessError) as failure:
+        print(f"broken off: {failure}", file=sys.stderr)
+        good = False
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return 0 if good else 1
+
+
+sys.exit(main())
