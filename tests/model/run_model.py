@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks takeover.pml with spin: the protocol holds, and each mutant is caught.
+"""Checks takeover.pml and connections.pml with spin: each holds, and each mutant is caught.
 
 Prints what was searched per check and ends with `N passed, N failed`.  Exit: 0 all as expected, 1
 not, 77 when spin or a C compiler is not installed.  A check that fails says how to see its trail.
@@ -14,11 +14,16 @@ import sys
 import tempfile
 import time
 
-MODEL = pathlib.Path(__file__).resolve().parent / "takeover.pml"
+HERE = pathlib.Path(__file__).resolve().parent
+TAKEOVER, CONNECTIONS = HERE / "takeover.pml", HERE / "connections.pml"
 MEGABYTES = 800  # of one search
 SECONDS = 240  # of one search
-# Whole searches; the second one stores hashes instead of states (11 million).
+# Whole searches of takeover.pml, by views and slots; the second one stores hashes instead of states
+# (11 million).
 PROTOCOL = [((3, 3), []), ((4, 2), ["-DHC4"])]
+# Of connections.pml, by views and bytes.
+LIVES_ON = (3, 3)
+RULES = ["NO_KILL", "CONSUME_EARLY", "DROP_AT_ONCE", "TAKEN_ONE_OFF", "PUT_ONE_OFF"]
 # Must be violated: a rule removed, and how many (views, slots) it takes to notice.  WITNESS removes
 # none: it shows that the last view commits behind an entry of the first.
 MUTANTS = [
@@ -38,9 +43,9 @@ MUTANTS = [
 ]
 
 
-def search(defines, flags, folder):
+def search(model, defines, flags, folder):
     """(violated, whole, states, text) of one search."""
-    subprocess.run(["spin", "-a", *defines, str(MODEL)], cwd=folder, check=True, timeout=SECONDS,
+    subprocess.run(["spin", "-a", *defines, str(model)], cwd=folder, check=True, timeout=SECONDS,
                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     subprocess.run(["cc", "-O2", "-w", "-DSAFETY", f"-DMEMLIM={MEGABYTES}", *flags, "-o", "pan",
                     "pan.c"], cwd=folder, check=True, timeout=SECONDS,
@@ -58,28 +63,29 @@ def search(defines, flags, folder):
     return violated, whole, int(states[1]) if states else 0, text
 
 
-def check(name, size, flags, mutant):
-    defines = [f"-DVIEWS={size[0]}", f"-DSLOTS={size[1]}"] + ([f"-D{name}"] if mutant else [])
+def check(name, size, flags, mutant, model=TAKEOVER):
+    what = "SLOTS" if model == TAKEOVER else "BYTES"
+    defines = [f"-DVIEWS={size[0]}", f"-D{what}={size[1]}"] + ([f"-D{name}"] if mutant else [])
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="crane-model-") as folder:
         try:
-            violated, whole, states, text = search(defines, flags, folder)
+            violated, whole, states, text = search(model, defines, flags, folder)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as e:
             violated, whole, states, text = False, False, 0, f"{e}\n{(e.stdout or b'').decode()}"
     good = violated if mutant else whole and not violated
     found = "violated" if violated else "holds" if whole else "not searched whole"
-    print(f"  {name:<18} {size[0]} views, {size[1]} slots: {found:<9} {states:>9} states "
+    print(f"  {name:<18} {size[0]} views, {size[1]} {what.lower()}: {found:<9} {states:>9} states "
           f"({time.monotonic() - begin:.1f} s)", flush=True)
     if not good:
         print(text[-3000:])
-        print(f"FAILED {name}; its trail: spin -a {' '.join(defines)} {MODEL.name} && cc -DSAFETY "
-              f"-o pan pan.c && ./pan -E -m10000; spin -t -p -g {' '.join(defines)} {MODEL.name}")
+        print(f"FAILED {name}; its trail: spin -a {' '.join(defines)} {model.name} && cc -DSAFETY "
+              f"-o pan pan.c && ./pan -E -m10000; spin -t -p -g {' '.join(defines)} {model.name}")
     return good
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="only these mutants, or `protocol`")
+    parser.add_argument("names", nargs="*", help="only these mutants, `protocol` or `connections`")
     names = parser.parse_args().names
     for tool, package in (("spin", "spin"), ("cc", "a C compiler")):
         if not shutil.which(tool):
@@ -88,6 +94,10 @@ def main():
     results = [check("protocol", size, flags, False) for size, flags in PROTOCOL
                if not names or "protocol" in names]
     results += [check(name, size, [], True) for name, size in MUTANTS
+                if not names or name in names]
+    if not names or "connections" in names:
+        results.append(check("connections", LIVES_ON, [], False, CONNECTIONS))
+    results += [check(name, LIVES_ON, [], True, CONNECTIONS) for name in RULES
                 if not names or name in names]
     failed = results.count(False)
     print(f"{len(results) - failed} passed, {failed} failed")
