@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What many connections cost when the leader's node is killed: the time from the kill until the first
-and until the last of them is answered, and the memory per connection of each node.
+"""What many connections cost when the leader's node is killed: the time from the kill until the
+first and until the last of them is answered, and the memory per connection of each node.
 
-One JSON line per round (`--out-file`), and a table of medians; the clients are idle connections to a
-group of redis, which all ask once behind the kill.
+One JSON line per round (`--out-file`), and a table of medians; the clients are idle connections to
+a group of redis, which all ask once behind the kill.
 """
 import argparse
 import json
