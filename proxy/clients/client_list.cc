@@ -40,12 +40,19 @@ Client& ClientList::add(std::unique_ptr<Client> client) {
 }
 
 Client* ClientList::find(std::uint64_t conn) noexcept {
+  Client*& last = found_[conn % kFoundLast];
+  if (last != nullptr && value(last->conn) == conn) return last;
   const auto found = by_conn_.find(conn);
-  return found == by_conn_.end() ? nullptr : found->second;
+  if (found == by_conn_.end()) return nullptr;
+  last = found->second;
+  return last;
 }
 
 void ClientList::forget(Client& client) {
-  if (value(client.conn) != 0) by_conn_.erase(value(client.conn));
+  if (value(client.conn) != 0) {
+    by_conn_.erase(value(client.conn));
+    found_[value(client.conn) % kFoundLast] = nullptr;
+  }
   const std::size_t place = client.place;
   std::swap(clients_[place], clients_.back());
   clients_[place]->place = place;

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,12 +51,21 @@ std::uint64_t number_of_boot() noexcept {
 
 }  // namespace
 
-ssize_t ClientSocket::peek(std::span<std::byte> into) const noexcept {
+ssize_t ClientSocket::peek(std::size_t skip, std::span<std::byte> into) const noexcept {
+  std::byte skipped[kSkipMost];
+  iovec parts[] = {{skipped, skip}, {into.data(), into.size()}};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
   ssize_t got;
   do {
-    got = ::recv(fd_, into.data(), into.size(), MSG_DONTWAIT | MSG_PEEK);
+    got = ::recvmsg(fd_, &message, MSG_DONTWAIT | MSG_PEEK);
   } while (got < 0 && errno == EINTR);
-  return got;
+  if (got <= 0 || skip == 0) return got;
+  const auto behind = got - static_cast<ssize_t>(skip);
+  if (behind > 0) return behind;
+  errno = EAGAIN;  // or a FIN is there, which only shows when all before it was taken
+  return -1;
 }
 
 void ClientSocket::drop(std::uint64_t bytes) const noexcept {

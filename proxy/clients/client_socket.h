@@ -46,8 +46,10 @@ class ClientSocket {
   int fd() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
 
-  // As recv(MSG_PEEK): the bytes stay in the kernel.
-  ssize_t peek(std::span<std::byte> into) const noexcept;
+  // As recv(MSG_PEEK), from behind the first `skip` bytes: all of them stay in the kernel.
+  // REQUIRES: skip <= kSkipMost.
+  static constexpr std::size_t kSkipMost = 256;
+  ssize_t peek(std::size_t skip, std::span<std::byte> into) const noexcept;
   // Takes `bytes` out, which peek() has shown.
   void drop(std::uint64_t bytes) const noexcept;
   // As send(); errno as it sets it.

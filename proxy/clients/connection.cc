@@ -52,11 +52,11 @@ Connection::Read Connection::read(Batch& batch) {
   if (!socket_ || input_ended_) return Read::kEnded;
   if (proposed_ > committed_) return Read::kUnderWay;
   if (!window_open()) return Read::kFull;
-  (void)drop_committed();
+  drop_committed();
   const std::size_t want =
       std::min<std::uint64_t>(window() - (proposed_ - consumed_), kDataBytesMax);
   const std::span<std::byte> room = batch.room(want);
-  const ssize_t got = socket_.peek(room);  // CONN-4
+  const ssize_t got = peek(room);
   if (got > 0) {
     batch.add_data(*this, static_cast<std::size_t>(got));
     proposed_ += static_cast<std::uint64_t>(got);
@@ -74,10 +74,20 @@ Connection::Read Connection::read(Batch& batch) {
   return Read::kEnded;
 }
 
-bool Connection::drop_committed() noexcept {
-  if (undropped_ == 0 || !socket_) return false;
-  socket_.drop(std::exchange(undropped_, 0));
-  return true;
+// CONN-4: what is proposed stays in the socket.
+ssize_t Connection::peek(std::span<std::byte> room) noexcept {
+  const ssize_t got = socket_.peek(static_cast<std::size_t>(undropped_), room);
+  if (got >= 0 || errno != EAGAIN || undropped_ == 0) return got;
+  drop_all();  // a FIN may be behind it
+  return socket_.peek(0, room);
+}
+
+void Connection::drop_committed() noexcept {
+  if (undropped_ > ClientSocket::kSkipMost) drop_all();
+}
+
+void Connection::drop_all() noexcept {
+  if (undropped_ > 0 && socket_) socket_.drop(std::exchange(undropped_, 0));
 }
 
 // --- from the server -----------------------------------------------------------------------------
@@ -146,8 +156,7 @@ bool Connection::close(bool with_reset, Batch& batch) {
 bool Connection::finish_output() noexcept {
   if (tail_.size() > 0) return false;
   if (server_closed_) {
-    // Unread bytes would make the kernel reset the client.
-    (void)drop_committed();
+    drop_all();  // the kernel would reset the client for bytes that are unread
     if (shared_ && !fin_sent_) socket_.end_output();
     drop_socket();
   } else if (fin_wanted_ && !fin_sent_) {

@@ -81,8 +81,9 @@ class Connection : public Opener {
     kEnded,     // FIN or the end of the connection: nothing will come any more
   };
   Read read(Batch& batch);
-  // Takes what is committed out of the socket; true: there was something.
-  bool drop_committed() noexcept;
+  // Takes what is committed out of the socket.  A little stays: the next read passes over it, which
+  // is cheaper than a system call for each request.
+  void drop_committed() noexcept;
   bool input_ended() const noexcept { return input_ended_; }
   std::uint64_t window() const noexcept {
     return consumed_ == 0 ? options_->first_window : options_->receive_window;
@@ -133,6 +134,8 @@ class Connection : public Opener {
 
  private:
   bool resume(SocketState state) noexcept;
+  ssize_t peek(std::span<std::byte> room) noexcept;
+  void drop_all() noexcept;
   void broken(Batch& batch);
   void tell_reset(Batch& batch);
   void drop_socket() noexcept;

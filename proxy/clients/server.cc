@@ -216,7 +216,7 @@ void Proxy::settle() {
   for (std::size_t i = 0; i < settling_.size(); ++i) {
     Client& client = *settling_[i];
     client.settles = false;
-    (void)client.drop_committed();
+    client.drop_committed();
     read_client(client);
   }
   settling_.clear();

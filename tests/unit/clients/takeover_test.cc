@@ -156,7 +156,7 @@ struct World {
         committed = std::max(committed, leader().heard);
         break;
       case 3:
-        (void)c.drop_committed();
+        c.drop_committed();
         break;
       default:
         (void)c.flush(batch);
