@@ -25,7 +25,7 @@ namespace crane::proxy {
 
 class SocketKeeper {
  public:
-  static constexpr std::int64_t kWaitsNs = 10'000'000'000;
+  static constexpr std::int64_t kWaitsNs = 60'000'000'000;
 
   // Starts it, for the calling process, whose record `holder` is.  Both outlive it.
   // Errors: kSystem; kUnsupported, kDenied: descriptors cannot be taken out of it here.

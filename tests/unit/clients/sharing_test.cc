@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    The next leader of a host serves the clients of a killed one: those of the log go on,
+// those
+//         that were accepted in vain are proposed, and those whose socket is not there are reset.
+// METHOD  Two processes, a Proxy each; the first one leads, tells what its log took, and is killed.
+// CHECKS  CLIENT-2, KEEPER-1; what a Proxy does with the sockets that it collects.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "dmt/base/clock.h"
+#include "proxy/clients/server.h"
+#include "tests/unit/clients/fake_log.h"
+
+using namespace crane;
+using namespace crane::proxy;
+
+namespace {
+
+struct Node {
+  Node(const std::string& table, int listener) {
+    proxy = std::make_unique<Proxy>(base, ProxyOptions{}, log.propose_fn(), [] {});
+    auto sockets = SharedSockets::open(table);
+    if (sockets.ok()) proxy->share(std::move(sockets).value());
+    proxy->add_listener(80, ::dup(listener));
+    proxy->set_listening(80, true);
+  }
+  ~Node() {
+    proxy.reset();
+    event_base_free(base);
+  }
+  bool lead() {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (!proxy->may_lead(monotonic_ns())) {
+      if (std::chrono::steady_clock::now() > until) return false;
+    }
+    proxy->lead(true);
+    return true;
+  }
+  void turn_loop() {
+    event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    (void)proxy->propose_inputs(1);
+    for (; committed < log.taken.size(); ++committed) commit(log.taken[committed]);
+    proxy->settle();
+  }
+  void commit(const Taken& entry) { proxy->committed(entry.type, Index{entry.index}, entry.body); }
+  template <typename Condition>
+  bool until(Condition&& condition) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      turn_loop();
+    }
+    return true;
+  }
+
+  event_base* base = event_base_new();
+  FakeLog log;
+  std::unique_ptr<Proxy> proxy;
+  std::size_t committed = 0;  // of log.taken
+};
+
+struct Host {
+  Host() {
+    std::string name = "/tmp/crane-sharing-XXXXXX";
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    directory = name;
+    listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof any;
+    REQUIRE(::bind(listener, reinterpret_cast<sockaddr*>(&any), size) == 0);
+    REQUIRE(::listen(listener, 16) == 0);
+    REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr*>(&any), &size) == 0);
+    address = any;
+    REQUIRE(::pipe(said) == 0);
+  }
+  ~Host() {
+    if (leader > 0) end_leader();
+    for (const int fd : {listener, said[0], said[1]}) ::close(fd);
+    std::filesystem::remove_all(directory);
+  }
+  std::string table() const { return directory + "/connections"; }
+  int connect(const std::string& text) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    REQUIRE(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    REQUIRE(::send(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
+    return fd;
+  }
+  // It takes `entries` into its log, tells them, and waits for its end.
+  void start_leader(std::size_t entries) {
+    leader = ::fork();
+    if (leader != 0) return;
+    Node node(table(), listener);
+    if (!node.lead()) ::_exit(1);
+    if (entries == 0) node.log.room = 0;
+    (void)node.until(
+        [&] { return node.log.taken.size() >= entries && node.proxy->connections() > 0; });
+    for (const Taken& entry : node.log.taken) {
+      const std::uint64_t head[] = {static_cast<std::uint64_t>(entry.type), entry.index,
+                                    entry.body.size()};
+      (void)!::write(said[1], head, sizeof head);
+      (void)!::write(said[1], entry.body.data(), entry.body.size());
+    }
+    const std::uint64_t last[3] = {};
+    (void)!::write(said[1], last, sizeof last);
+    for (;;) ::pause();
+  }
+  // What the leader's log took.
+  std::vector<Taken> hear_log() const {
+    std::vector<Taken> all;
+    std::uint64_t head[3];
+    while (::read(said[0], head, sizeof head) == sizeof head && head[0] != 0) {
+      Taken entry{static_cast<EntryType>(head[0]), 0, std::vector<std::byte>(head[2]), head[1]};
+      REQUIRE(::read(said[0], entry.body.data(), head[2]) == static_cast<ssize_t>(head[2]));
+      all.push_back(std::move(entry));
+    }
+    return all;
+  }
+  void end_leader() {
+    ::kill(leader, SIGKILL);
+    ::waitpid(leader, nullptr, 0);
+    leader = -1;
+  }
+  static std::string hear(int fd) {
+    char text[64];
+    const ssize_t got = ::recv(fd, text, sizeof text, 0);
+    return got < 0 ? "error " + std::to_string(errno)
+                   : std::string(text, static_cast<std::size_t>(got));
+  }
+
+  std::string directory;
+  int listener = -1;
+  int said[2];
+  pid_t leader = -1;
+  sockaddr_in address{};
+};
+
+void write(Proxy& proxy, std::uint64_t conn, std::uint64_t at, const std::string& text) {
+  proxy.output({OutputType::kBytes, {}, conn, at, 0}, std::as_bytes(std::span(text)));
+}
+
+}  // namespace
+
+TEST_CASE("a client of the log goes on with the next leader", "[sharing][CLIENT-2]") {
+  Host host;
+  const int client = host.connect("first ");
+  host.start_leader(2);
+  const std::vector<Taken> log = host.hear_log();
+  REQUIRE(log.size() == 2);
+  Node node(host.table(), host.listener);
+  for (const Taken& entry : log) node.commit(entry);
+  write(*node.proxy, log[0].index, 0, "answer");  // its server has answered, the leader's not
+  REQUIRE(::send(client, "second", 6, 0) == 6);
+  host.end_leader();
+  REQUIRE(node.lead());
+  CHECK(node.proxy->counters().last_adopted == 1);
+  CHECK(node.proxy->counters().last_reset == 0);
+  CHECK(Host::hear(client) == "answer");
+  REQUIRE(node.until([&] { return !node.log.taken.empty(); }));
+  CHECK(node.log.types() == "data");
+  CHECK(node.log.taken[0].data() == "second");
+  CHECK(node.log.taken[0].as<DataBody>().conn == ConnId{log[0].index});
+  ::close(client);
+}
+
+TEST_CASE("a client that was accepted in vain is proposed by the next leader", "[sharing]") {
+  Host host;
+  const int client = host.connect("hello");
+  host.start_leader(0);
+  REQUIRE(host.hear_log().empty());
+  Node node(host.table(), host.listener);
+  host.end_leader();
+  REQUIRE(node.lead());
+  REQUIRE(node.until([&] { return node.log.taken.size() == 2; }));
+  CHECK(node.log.types() == "connect data");
+  CHECK(node.log.taken[1].data() == "hello");
+  write(*node.proxy, node.log.taken[0].index, 0, "welcome");
+  CHECK(Host::hear(client) == "welcome");
+  ::close(client);
+}
+
+TEST_CASE("a connection whose socket is not there is reset, for the server", "[sharing]") {
+  Host host;
+  const int client = host.connect("x");
+  host.start_leader(2);
+  std::vector<Taken> log = host.hear_log();
+  Node node(host.table(), host.listener);
+  auto other = log[0].as<ConnectBody>();
+  other.socket = SocketId{value(other.socket) + 1};
+  node.commit({EntryType::kConnect, 0, {bytes_of(other).begin(), bytes_of(other).end()}, 7});
+  for (const Taken& entry : log) node.commit(entry);
+  host.end_leader();
+  REQUIRE(node.lead());
+  CHECK(node.proxy->counters().last_adopted == 1);
+  CHECK(node.proxy->counters().last_reset == 1);
+  REQUIRE(node.until([&] { return !node.log.taken.empty(); }));
+  CHECK(node.log.types() == "reset");
+  CHECK(node.log.taken[0].as<ConnBody>().conn == ConnId{7});
+  ::close(client);
+}
+
+TEST_CASE("what a follower's server has written is trimmed as the leader puts it", "[sharing]") {
+  Host host;
+  const int client = host.connect("x");
+  host.start_leader(2);
+  const std::vector<Taken> log = host.hear_log();
+  Node node(host.table(), host.listener);
+  for (const Taken& entry : log) node.commit(entry);
+  auto table = ConnectionTable::open(host.table());
+  REQUIRE(table.ok());
+  const std::string part(10'000, 'x');
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    table.value()->set_put(log[0].as<ConnectBody>().slot, i * part.size());
+    write(*node.proxy, log[0].index, i * part.size(), part);
+    REQUIRE(node.proxy->queued_bytes() < 50'000);
+  }
+  host.end_leader();
+  ::close(client);
+}
