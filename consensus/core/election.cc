@@ -111,6 +111,9 @@ void Replica::plan_campaign(bool lost_before) {
     delay = config_.slot_ns + now_.random % std::max(slots * config_.slot_ns,
                                                      std::min(slots, kBackoffRacesMax) * race_ns());
   }
+  // Clients would wait for a server that lags; another one may serve at once.  It catches up
+  // meanwhile, and faster than it has fallen behind.
+  delay += std::min(lag_ns_ / 2, config_.lag_most_ns);
   if (alone() && !lost_before) delay = 0;
   seeking_.campaign_at_ns = std::max<std::uint64_t>(now_.now_ns + delay, 1);
 }

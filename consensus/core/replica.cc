@@ -389,6 +389,7 @@ void Replica::on(const Abdicate&) {
 }
 
 void Replica::on(const Fit&) { fit_ = true; }
+void Replica::on(const Lags& e) { lag_ns_ = e.ns; }
 
 // --- the log -------------------------------------------------------------------------------------
 

@@ -239,6 +239,7 @@ class Replica {
   void on(const PeerUp& e);
   void on(const Abdicate& e);
   void on(const Fit& e);
+  void on(const Lags& e);
   void enter();
   bool stand_at(const Checkpoint& checkpoint);
   void begin_log_at(const Checkpoint& checkpoint);
@@ -466,6 +467,7 @@ class Replica {
   Role role_ = Role::kStarting;
   Phase phase_ = Phase::kNone;
   bool fit_ = true;
+  std::uint64_t lag_ns_ = 0;  // of the own server
   ReplicaId leader_ = kNoReplica;
   ReplicaId told_leader_ = kNoReplica;  // whom our owner takes for it
   PullScore score_;

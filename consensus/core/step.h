@@ -198,6 +198,10 @@ struct PeerUp {
 // The own server died or is stuck: hand leadership over and do not seek it until fit again.
 struct Abdicate {};
 struct Fit {};
+// The own server is so far behind the log.
+struct Lags {
+  std::uint64_t ns = 0;
+};
 // The own server's state at entry `at` is kept in files of this replica's own, whole, and stays
 // there until a newer one was told (disk mode).
 struct Checkpointed {
@@ -223,8 +227,8 @@ struct StoreFailed {
 };
 
 using Event = std::variant<Start, Tick, LogArrived, Flush, Completion, MessageArrived, Revoked,
-                           Permitted, PeerDown, PeerUp, Abdicate, Fit, Checkpointed, PromiseStored,
-                           Stored, Fetched, StoreFailed>;
+                           Permitted, PeerDown, PeerUp, Abdicate, Fit, Lags, Checkpointed,
+                           PromiseStored, Stored, Fetched, StoreFailed>;
 
 // --- actions -------------------------------------------------------------------------------------
 
@@ -453,6 +457,7 @@ struct Config {
   std::uint64_t active_for_ns = 500'000'000;
   std::uint32_t active_entries = 16;
   std::uint64_t slot_ns = 3'000'000;          // election: head start of a smaller id
+  std::uint64_t lag_most_ns = 100'000'000;    // head start of others while the own server lags
   std::uint64_t ask_timeout_ns = 40'000'000;  // an unanswered pre-vote or request
   std::uint64_t retry_ns = 20'000'000;        // leader: ask a lost follower again after this
   std::uint64_t progress_timeout_ns = 1'000'000'000;  // leader: work outstanding, no majority

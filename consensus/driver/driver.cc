@@ -206,6 +206,8 @@ void Driver::abdicate(const char* reason) {
 
 void Driver::fit() { step(core::Fit{}); }
 
+void Driver::lags(std::uint64_t ns) { step(core::Lags{ns}); }
+
 void Driver::checkpointed(Index at) {
   if (fatal_ == nullptr) step(core::Checkpointed{at});
 }

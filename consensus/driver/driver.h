@@ -48,6 +48,7 @@ class Driver final : public Consensus {
   void flush_doorbells() override;
   void abdicate(const char* reason) override;
   void fit() override;
+  void lags(std::uint64_t ns) override;
   void checkpointed(Index at) override;
   Result<Index> change_members(const MemberChange& change) override;
   Outcome transfer(ReplicaId to) override;

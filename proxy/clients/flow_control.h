@@ -25,6 +25,7 @@
 //               return, for one that recovers and runs less than twice as much as the leader's
 //               server.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -73,6 +74,10 @@ class ProgressReport {
   bool due(Index applied, std::int64_t now_ns) noexcept;
   // After due(): when to ask it again at the latest; INT64_MAX: with the next event.
   std::int64_t again_ns(std::int64_t now_ns) const noexcept;
+  // How old the oldest entry is that the own server has not admitted; 0: it has admitted all.
+  std::int64_t behind_ns(Index applied, std::int64_t now_ns) const noexcept {
+    return applied >= log_.newest() ? 0 : std::max<std::int64_t>(0, now_ns - log_.left(applied));
+  }
   // The own server has had no old entry for kHelpAfterNs.
   bool caught_up(std::int64_t now_ns) const noexcept {
     return near_ns_ != 0 && now_ns - near_ns_ >= kHelpAfterNs;

@@ -271,7 +271,10 @@ void Proxy::connected(Index index, const ConnectBody& body) {
     own->committed = true;
     return;
   }
-  if (shared_) restore(ConnId{value(index)}, body, {});
+  // Of one that the leader has done with, which a replica that catches up hears of late, nothing
+  // can be taken over.
+  if (!shared_ || !shared_->table().put_of(body.slot, body.socket)) return;
+  restore(ConnId{value(index)}, body, {});
 }
 
 void Proxy::restore(ConnId conn, const ConnectBody& opened, const ConnectionProgress& progress) {
@@ -424,6 +427,15 @@ void Proxy::lead(bool leading) {
   }
   if (!leading_ && shared_) shared_->stop_writing();
   for (const auto& listener : listeners_) update_accepting(*listener);
+}
+
+void Proxy::reset_unless_known(ConnId conn) {
+  CRANE_ASSERT(leading_);
+  if (clients_.find(value(conn)) != nullptr) return;
+  ++counters_.last_reset;
+  ++counters_.reset_leader;
+  Opener lost{conn};
+  batch_.add_reset(lost);
 }
 
 void Proxy::end() {

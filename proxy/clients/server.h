@@ -85,6 +85,8 @@ class Proxy {
   // may_lead(), and all output records up to the START of this reign.  Stopping forgets the batch.
   void lead(bool leading);
   bool leading() const noexcept { return leading_; }
+  // Behind lead(true): the server has this connection, which no client here is the other end of.
+  void reset_unless_known(ConnId conn);
   // All clients are reset, if this replica leads: the group ends, or what they got may be wrong.
   void end();
   // What to do with clients that come while this replica follows, on listening sockets of its own:

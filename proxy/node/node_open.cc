@@ -203,6 +203,7 @@ void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
                                            [this] { return consensus_->members(); });
   ServiceActions service;
   service.drain = [this] { server_->drain(); };
+  service.took_over = [this] { reset_lost_clients(server_->layout(), *proxy_); };
   service.started = [this] { live_check_->lead(); };
   service.followed = [this](bool another_leads) { requests_->follow(another_leads); };
   service.changed = [this] { status_->report(); };

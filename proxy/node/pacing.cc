@@ -55,6 +55,14 @@ void ClientPacing::note(bool waits, std::int64_t now_ns) {
       lag_ns_ / 1'000'000, waited_ns_ / 1'000'000);
 }
 
+std::int64_t ProgressReporter::new_lag_ns(Index applied, std::int64_t now_ns) noexcept {
+  const std::int64_t behind = report_.behind_ns(applied, now_ns);
+  const std::int64_t lag = behind < proxy::kLateNs ? 0 : behind;
+  if (lag < lag_ns_ + kLagStepNs && lag > lag_ns_ - kLagStepNs) return -1;
+  lag_ns_ = lag;
+  return lag;
+}
+
 std::int64_t ProgressReporter::step(Index applied, bool recovers, std::int64_t now_ns) {
   const bool due = report_.due(applied, now_ns);
   if (!recovers && report_.caught_up(now_ns)) life_ = 0;

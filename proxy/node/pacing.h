@@ -60,6 +60,8 @@ class ClientPacing {
 // A follower's side.
 class ProgressReporter {
  public:
+  static constexpr std::int64_t kLagStepNs = 2'000'000;
+
   // A note that is lost is followed by the next one.
   using Send = std::function<void(const proxy::ProgressMessage& note)>;
 
@@ -70,6 +72,9 @@ class ProgressReporter {
   void caught_up() noexcept { life_ = 0; }
 
   void committed(Index last, std::int64_t now_ns) noexcept { report_.committed(last, now_ns); }
+  // How late the own server is, 0: less than kLateNs, when that has changed by kLagStepNs; -1: it
+  // has not.
+  std::int64_t new_lag_ns(Index applied, std::int64_t now_ns) noexcept;
   // `recovers`: it does not seek the lead yet.
   std::int64_t step(Index applied, bool recovers, std::int64_t now_ns);
 
@@ -77,6 +82,7 @@ class ProgressReporter {
   const Send send_;
   proxy::ProgressReport report_;
   std::uint64_t life_ = 0;
+  std::int64_t lag_ns_ = 0;  // as new_lag_ns() gave it last
 };
 
 }  // namespace crane::node

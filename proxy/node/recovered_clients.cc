@@ -20,4 +20,14 @@ void recover_clients(const dmt::Layout& layout, proxy::Proxy& proxy) {
   }
 }
 
+void reset_lost_clients(const dmt::Layout& layout, proxy::Proxy& proxy) {
+  for (std::uint32_t i = 1; i <= layout.scheduler.files_used; ++i) {
+    const dmt::FileRecord& f = layout.files[i];
+    if (f.kind != dmt::FileKind::kConnection || f.connection.loopback || f.connection.reset) {
+      continue;
+    }
+    proxy.reset_unless_known(f.connection.conn);
+  }
+}
+
 }  // namespace crane::node

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The clients of a server whose processes recover from a checkpoint: its connections, as far as it
-// had come with them.
+// The server's connections, where they say what the log does not: of a server whose processes
+// recover from a checkpoint, how far it had come with them; of a new leader's, which are lost.
 //
 // Threads: the node's one thread.
 
@@ -12,5 +12,9 @@ namespace crane::node {
 
 // Before the first entry behind the checkpoint.
 void recover_clients(const dmt::Layout& layout, proxy::Proxy& proxy);
+
+// This replica begins to lead: connections of its server that the proxy does not know get a RESET
+// entry.  The server may run meanwhile; one that it closes now ignores that.
+void reset_lost_clients(const dmt::Layout& layout, proxy::Proxy& proxy);
 
 }  // namespace crane::node

@@ -32,6 +32,7 @@ void Service::follow_role(Index applied, bool goes_on, bool stopping, std::int64
   actions_.drain();  // up to START: what an earlier leader's server has written, this one's has
   const std::int64_t began_ns = monotonic_ns();
   proxy_.lead(true);
+  if (proxy_.shares()) actions_.took_over();
   const proxy::ProxyCounters& clients = proxy_.counters();
   if (clients.last_adopted + clients.last_reset > 0) {
     spdlog::info("connections: {} adopted, {} reset, in {:.1f} ms", clients.last_adopted,

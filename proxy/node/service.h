@@ -26,6 +26,8 @@ namespace crane::node {
 struct ServiceActions {
   // Hands on what the own server has put out.
   std::function<void()> drain;
+  // The proxy leads, if connections outlive the leader.
+  std::function<void()> took_over;
   // START was proposed.
   std::function<void()> started;
   // Another replica leads (true), or none is known to.

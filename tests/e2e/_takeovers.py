@@ -79,8 +79,9 @@ class Client:
     """One of Debian's clients, again and again until it is told to end; `good` looks at what it
     printed."""
 
-    def __init__(self, name, command, good):
+    def __init__(self, name, command, good, pause=0.2):
         self.name, self.command, self.good = name, [str(word) for word in command], good
+        self.pause = pause   # in which a replica that recovers catches up
         self.runs, self.bad, self.ends = 0, "", threading.Event()
         self.thread = threading.Thread(target=self.run)
 
@@ -91,6 +92,7 @@ class Client:
             self.runs += 1
             if done.returncode != 0 or not self.good(done.stdout):
                 self.bad = f"status {done.returncode}: {done.stdout[-600:]}"
+            self.ends.wait(self.pause)
 
     def start(self):
         self.thread.start()

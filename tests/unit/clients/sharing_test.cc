@@ -190,19 +190,22 @@ TEST_CASE("a client that was accepted in vain is proposed by the next leader", "
   ::close(client);
 }
 
-TEST_CASE("a connection whose socket is not there is reset, for the server", "[sharing]") {
+TEST_CASE("a connection of the server that no client has is reset", "[sharing]") {
   Host host;
   const int client = host.connect("x");
   host.start_leader(2);
-  std::vector<Taken> log = host.hear_log();
+  const std::vector<Taken> log = host.hear_log();
   Node node(host.table(), host.listener);
+  // The leader has done with this one: its slot is another's.
   auto other = log[0].as<ConnectBody>();
   other.socket = SocketId{value(other.socket) + 1};
   node.commit({EntryType::kConnect, 0, {bytes_of(other).begin(), bytes_of(other).end()}, 7});
   for (const Taken& entry : log) node.commit(entry);
+  CHECK(node.proxy->connections() == 1);
   host.end_leader();
   REQUIRE(node.lead());
   CHECK(node.proxy->counters().last_adopted == 1);
+  for (const ConnId conn : {ConnId{7}, ConnId{log[0].index}}) node.proxy->reset_unless_known(conn);
   CHECK(node.proxy->counters().last_reset == 1);
   REQUIRE(node.until([&] { return !node.log.taken.empty(); }));
   CHECK(node.log.types() == "reset");

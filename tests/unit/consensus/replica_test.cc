@@ -34,6 +34,32 @@ TEST_CASE("consensus: a new group elects the smallest id and commits in one roun
   CHECK(g.nodes[2].delivered.size() == g.nodes[0].delivered.size());
 }
 
+TEST_CASE("consensus: a replica whose server lags leaves the lead to another", "[R=3]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  REQUIRE(g.leader() == 0);
+  g.step(1, Lags{80 * kMs});
+  g.nodes[0].core.reset();
+  g.step(1, PeerDown{ReplicaId{0}});
+  g.step(2, PeerDown{ReplicaId{0}});
+  g.run_for(30 * kMs);
+  CHECK(g.leader() == 2);
+}
+
+TEST_CASE("consensus: the only one that is left leads, however late", "[R=3]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  g.step(1, Lags{80 * kMs});
+  g.step(2, Lags{80 * kMs});
+  g.nodes[0].core.reset();
+  g.step(1, PeerDown{ReplicaId{0}});
+  g.step(2, PeerDown{ReplicaId{0}});
+  g.run_for(60 * kMs);
+  CHECK(g.leader() > 0);
+}
+
 TEST_CASE("consensus: one replica alone is a group", "[R=1]") {
   InstantGroup g(1);
   g.start_all();

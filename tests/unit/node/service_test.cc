@@ -56,7 +56,8 @@ struct World : test::SegmentMemory {
       proposals,
       nullptr,
       3,
-      {[this] { told.emplace_back("drained"); }, [this] { told.emplace_back("started"); },
+      {[this] { told.emplace_back("drained"); }, [this] { told.emplace_back("took over"); },
+       [this] { told.emplace_back("started"); },
        [this](bool another) { told.emplace_back(another ? "another" : "none"); },
        [this] { told.emplace_back("changed"); }}};
 
