@@ -9,6 +9,7 @@
 #include "dmt/base/log.h"
 #include "dmt/connections.h"
 #include "dmt/hand_off.h"
+#include "dmt/outbound.h"
 #include "dmt/posix_timers.h"
 #include "dmt/processes.h"
 #include "dmt/schedule_hash.h"
@@ -89,6 +90,8 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
       const auto who = body_as<AttachBody>(w, body);
       return attach(w, who.slot, who.number);
     }
+    case EntryType::kConnected:
+      return admit_connected(w, body_as<ConnectedBody>(w, body));
     case EntryType::kPort:
       return admit_port(w, body_as<PortBody>(w, body));
   }

@@ -19,41 +19,8 @@
 namespace crane::dmt {
 namespace {
 
-std::uint32_t* bucket_of(Layout& w, ConnId conn) noexcept {
-  return &w.connection_buckets[(value(conn) * 0x9E3779B97F4A7C15 >> 40) & (kConnectionBuckets - 1)];
-}
-
-std::uint32_t find(Layout& w, ConnId conn) noexcept {
-  for (std::uint32_t f = *bucket_of(w, conn); f != 0; f = w.files[f].connection.bucket_next) {
-    if (w.files[f].connection.conn == conn) return f;
-  }
-  return 0;  // the server closed it: what still arrives for it is dropped (D15)
-}
-
-void link_connection(Layout& w, std::uint32_t file) noexcept {
-  ConnectionState& c = w.files[file].connection;
-  std::uint32_t* bucket = bucket_of(w, c.conn);
-  c.bucket_next = *bucket;
-  *bucket = file;
-}
-
-void unlink_connection(Layout& w, std::uint32_t file) noexcept {
-  std::uint32_t* at = bucket_of(w, w.files[file].connection.conn);
-  while (*at != file) {
-    CRANE_ASSERT(*at != 0);
-    at = &w.files[*at].connection.bucket_next;
-  }
-  *at = w.files[file].connection.bucket_next;
-}
-
-void emit(Layout& w, OutputType type, std::uint64_t conn, std::uint64_t argument,
-          const std::byte* data, std::uint32_t size) noexcept {
-  const auto total = static_cast<std::uint32_t>(sizeof(OutputHeader) + size);
-  const std::span<std::byte> room = reserve_output(w, total);
-  const OutputHeader header{type, {}, conn, argument, w.scheduler.clock};
-  std::memcpy(room.data(), &header, sizeof header);
-  if (size > 0) std::memcpy(room.data() + sizeof header, data, size);
-  commit_output(w, total);
+std::size_t bucket_of(ConnId conn) noexcept {
+  return (value(conn) * 0x9E3779B97F4A7C15 >> 40) & (kConnectionBuckets - 1);
 }
 
 // --- inbound bytes -----------------------------------------------------------------------------
@@ -134,7 +101,39 @@ bool is_wildcard(const VirtualAddress& address) noexcept {
                      [](std::uint8_t byte) { return byte == 0; });
 }
 
-// --- for loopback.cc ---------------------------------------------------------------------------
+// --- for loopback.cc and outbound.cc ------------------------------------------------------------
+
+std::uint32_t find_connection(const Layout& w, ConnId conn) noexcept {
+  std::uint32_t f = w.connection_buckets[bucket_of(conn)];
+  while (f != 0 && w.files[f].connection.conn != conn) f = w.files[f].connection.bucket_next;
+  return f;
+}
+
+void link_connection(Layout& w, std::uint32_t file) noexcept {
+  ConnectionState& c = w.files[file].connection;
+  std::uint32_t* bucket = &w.connection_buckets[bucket_of(c.conn)];
+  c.bucket_next = *bucket;
+  *bucket = file;
+}
+
+void unlink_connection(Layout& w, std::uint32_t file) noexcept {
+  std::uint32_t* at = &w.connection_buckets[bucket_of(w.files[file].connection.conn)];
+  while (*at != file) {
+    CRANE_ASSERT(*at != 0);
+    at = &w.files[*at].connection.bucket_next;
+  }
+  *at = w.files[file].connection.bucket_next;
+}
+
+void emit(Layout& w, OutputType type, std::uint64_t conn, std::uint64_t argument,
+          const std::byte* data, std::uint32_t size) noexcept {
+  const auto total = static_cast<std::uint32_t>(sizeof(OutputHeader) + size);
+  const std::span<std::byte> room = reserve_output(w, total);
+  const OutputHeader header{type, {}, conn, argument, w.scheduler.clock};
+  std::memcpy(room.data(), &header, sizeof header);
+  if (size > 0) std::memcpy(room.data() + sizeof header, data, size);
+  commit_output(w, total);
+}
 
 void append_input(Layout& w, ConnectionState& c, const std::byte* data, std::size_t size) noexcept {
   while (size > 0) {
@@ -266,6 +265,7 @@ std::size_t read_connection(Layout& w, std::uint32_t file, std::byte* out, std::
 
 std::uint64_t send_space(const Layout& w, std::uint32_t file) noexcept {
   const ConnectionState& c = w.files[file].connection;
+  if (c.connecting) return 0;
   const std::uint64_t used = c.sent - c.drained;
   const std::uint64_t limit = send_limit(w, c);
   return used < limit ? limit - used : 0;
@@ -360,7 +360,7 @@ void admit_connect(Layout& w, Index index, const ConnectBody& body) noexcept {
 }
 
 void admit_data(Layout& w, ConnId conn, const std::byte* data, std::size_t size) noexcept {
-  const std::uint32_t file = find(w, conn);
+  const std::uint32_t file = find_connection(w, conn);
   if (file == 0) return;
   ConnectionState& c = w.files[file].connection;
   if (c.reset || c.fin_received) return;
@@ -382,19 +382,19 @@ void admit_data(Layout& w, ConnId conn, const std::byte* data, std::size_t size)
 }
 
 void admit_shutdown(Layout& w, ConnId conn) noexcept {
-  const std::uint32_t file = find(w, conn);
+  const std::uint32_t file = find_connection(w, conn);
   if (file == 0 || w.files[file].connection.fin_received) return;
   w.files[file].connection.fin_received = true;
   refresh_readiness(w, file, true);
 }
 
 void admit_reset(Layout& w, ConnId conn) noexcept {
-  const std::uint32_t file = find(w, conn);
+  const std::uint32_t file = find_connection(w, conn);
   if (file != 0) reset_connection(w, file);
 }
 
 void admit_window(Layout& w, ConnId conn, std::uint64_t total) noexcept {
-  const std::uint32_t file = find(w, conn);
+  const std::uint32_t file = find_connection(w, conn);
   if (file == 0) return;
   ConnectionState& c = w.files[file].connection;
   if (total <= c.drained || total > c.sent) return;
@@ -406,12 +406,14 @@ void reset_all_connections(Layout& w) noexcept {
   // File numbers are handed out at turns, so their order is the same on every replica.
   for (std::uint32_t file = 1; file <= w.scheduler.files_used; ++file) {
     const FileRecord& f = w.files[file];
-    if (f.kind == FileKind::kConnection && !f.connection.loopback) reset_connection(w, file);
+    if (f.kind != FileKind::kConnection || f.connection.loopback) continue;
+    if (!f.connection.connecting) reset_connection(w, file);  // the new leader opens those
   }
 }
 
 Readiness connection_readiness(const Layout& w, const FileRecord& file) noexcept {
   const ConnectionState& c = file.connection;
+  if (c.connecting) return 0;
   if (c.reset) return kIn | kOut | kHup | kRdHup | (c.socket_error != 0 ? kErr : 0);
   Readiness now = 0;
   const bool at_eof = c.fin_received || c.shut_read;

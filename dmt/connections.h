@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Virtual TCP: listeners and connections as byte queues.  Input arrives by admission, output goes
-// to the output ring; everything that a server can observe (byte counts, EOF, reset, send space) is
-// a function of admitted entries and of its own operations (DESIGN D15, rules 1 and 21).
+// Virtual TCP: listeners and connections as byte queues; who opened a connection is told by its
+// number (is_outbound) and matters only until it is there (outbound.h).  Input arrives by
+// admission, output goes to the output ring; everything that a server can observe (byte counts,
+// EOF, reset, send space) is a function of admitted entries and of its own operations (DESIGN D15,
+// rules 1 and 21).
 //
 // Threads / Processes: everything here REQUIRES the turn.
 
@@ -11,6 +13,7 @@
 
 #include "dmt/base/ids.h"
 #include "dmt/layout.h"
+#include "dmt/sequence/output.h"
 
 namespace crane::dmt {
 
@@ -21,6 +24,8 @@ bool is_wildcard(const VirtualAddress& address) noexcept;
 
 // Bits of ListenerState::any_address.
 inline constexpr std::uint16_t kWildcardAddress = 1, kReusesPort = 2, kOnlyIpv6 = 4;
+// .. and the port is Crane's choice, not the server's.
+inline constexpr std::uint16_t kChosenPort = 8;
 
 // Whether `file` (kSocket, with listener.bound and any_address set by bind) may listen: no other
 // listener has the port and the address, unless both are of SO_REUSEPORT.
@@ -55,9 +60,17 @@ std::size_t write_connection(Layout& w, std::uint32_t file, const std::byte* dat
 void shutdown_read(Layout& w, std::uint32_t file) noexcept;
 void shutdown_write(Layout& w, std::uint32_t file) noexcept;
 
-// --- for loopback.cc
-// --------------------------------------------------------------------------------
+// --- for loopback.cc and outbound.cc ------------------------------------------------------------
 
+// The file of a connection; 0: the server closed it, and what still arrives for it is dropped
+// (D15).
+std::uint32_t find_connection(const Layout& w, ConnId conn) noexcept;
+// `file`, whose number is set, is found by that; no more.
+void link_connection(Layout& w, std::uint32_t file) noexcept;
+void unlink_connection(Layout& w, std::uint32_t file) noexcept;
+// A record of the output ring.
+void emit(Layout& w, OutputType type, std::uint64_t conn, std::uint64_t argument,
+          const std::byte* data, std::uint32_t size) noexcept;
 void append_input(Layout& w, ConnectionState& c, const std::byte* data, std::size_t size) noexcept;
 void reset_connection(Layout& w, std::uint32_t file) noexcept;
 // `file` waits at the listener for accept, which takes over its reference.

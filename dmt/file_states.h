@@ -39,7 +39,10 @@ struct ConnectionState {
   std::uint32_t bucket_next;  // files with the same hash of `conn`
   bool loopback;              // with another socket of the server (loopback.h): no `conn`
   bool told_connected;        // a nonblocking connect has been asked for its outcome
+  bool connecting;            // by the server, and CONNECTED has not come (outbound.h)
   std::uint32_t other;        // its other end, 0 = closed
+  std::uint16_t any_address;  // ListenerState's, while it is connecting
+  VirtualAddress from;        // OutboundRequest::local, for a node that recovers
 };
 
 // Kernel pipe or one direction of a kernel unix stream, or one eventfd/timerfd's count.

@@ -238,7 +238,7 @@ enum class FileKind : std::uint8_t {
   kFree,
   kSocket,      // virtual TCP socket, not yet listening nor connected
   kListener,    // virtual TCP listener
-  kConnection,  // virtual TCP connection with a client
+  kConnection,  // virtual TCP connection, with a client or with whom the server connects to
   kPipeRead,    // kernel pipe, counted here
   kPipeWrite,
   kPipeBoth,        // a named pipe that is open for both sides (BothEnds)
@@ -457,10 +457,9 @@ struct UnhookedCalls {
 // No part of the schedule (runtime/preload/sockets/unreachable.h,
 // runtime/preload/processes/sandbox.h).
 struct Unsupported {
-  std::atomic<std::uint64_t> connections;  // any: outbound ones that were refused
-  std::atomic<std::uint64_t> datagrams;    // any: that were dropped
-  std::atomic<std::uint64_t> udp_ports;    // any: bound, and no client reaches them
-  std::atomic<std::uint64_t> sandboxes;    // any: seccomp's, that were not applied
+  std::atomic<std::uint64_t> datagrams;  // any: that were dropped
+  std::atomic<std::uint64_t> udp_ports;  // any: bound, and no client reaches them
+  std::atomic<std::uint64_t> sandboxes;  // any: seccomp's, that were not applied
 };
 
 // --- soft barriers (rule 13) ------------------------------------------------------------------

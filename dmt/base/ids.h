@@ -17,8 +17,10 @@ enum class Index : std::uint64_t {};
 enum class ReplicaId : std::uint8_t {};
 // A thread of the server, as the scheduler knows it; 0 is the node.
 enum class Slot : std::uint16_t {};
-// A connection: the log index of its CONNECT entry (APUS 4.3).
+// A connection.  One that a client opened: the log index of its CONNECT entry (APUS 4.3); one that
+// the server opened: kOutboundBit and the logical clock of its connect().
 enum class ConnId : std::uint64_t {};
+inline constexpr std::uint64_t kOutboundBit = 1ULL << 63;
 // A client's socket in the kernel of the leader's host, for all processes and ever; 0 is "unknown".
 enum class SocketId : std::uint64_t {};
 
@@ -28,6 +30,8 @@ inline constexpr std::uint8_t value(ReplicaId r) noexcept { return static_cast<s
 inline constexpr std::uint16_t value(Slot s) noexcept { return static_cast<std::uint16_t>(s); }
 inline constexpr std::uint64_t value(ConnId c) noexcept { return static_cast<std::uint64_t>(c); }
 inline constexpr std::uint64_t value(SocketId s) noexcept { return static_cast<std::uint64_t>(s); }
+
+inline constexpr bool is_outbound(ConnId c) noexcept { return (value(c) & kOutboundBit) != 0; }
 
 inline constexpr Index next(Index i) noexcept { return Index{value(i) + 1}; }
 

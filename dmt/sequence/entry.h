@@ -78,6 +78,16 @@ struct ConnectBody {
 };
 inline constexpr std::uint32_t kNoTableSlot = 0xffffffff;
 
+// The answer to OutputType::kConnect.
+struct ConnectedBody {
+  ConnId conn;
+  std::int32_t error;    // errno of connect, or 0
+  std::uint32_t slot;    // as in ConnectBody
+  VirtualAddress local;  // where the connection comes from
+  SocketId socket;       // as in ConnectBody
+};
+static_assert(sizeof(ConnectedBody) == 48);
+
 struct ConnBody {
   ConnId conn;
 };

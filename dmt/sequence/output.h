@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "dmt/base/ids.h"
+#include "dmt/sequence/entry.h"
 
 namespace crane {
 
@@ -24,6 +25,7 @@ enum class OutputType : std::uint8_t {
   kAdmitted = 10,  // entry `conn` of the log was admitted; argument = the schedule hash after it
   kTurns = 11,     // turns `conn`, `conn` + 1, ...: TurnRecords follow (when tracing)
   kPortWanted = 12,  // a bind waits: can the server have port `conn`? argument = the question
+  kConnect = 13,     // the server opens connection `conn`; OutboundRequest follows
 };
 
 struct OutputHeader {
@@ -34,6 +36,13 @@ struct OutputHeader {
   std::uint64_t clock;     // logical clock of the turn that wrote it
 };
 static_assert(sizeof(OutputHeader) == 32);
+
+// Every kConnect has one kClose, also when the connection was refused.
+struct OutboundRequest {
+  VirtualAddress peer;
+  VirtualAddress local;  // as the server has bound its socket: the wildcard and port 0 mean any
+};
+static_assert(sizeof(OutboundRequest) == 48);
 
 // One record carries at most this many bytes; longer writes make several.
 inline constexpr std::uint32_t kOutputBytesMax = 64 * 1024;

@@ -42,6 +42,10 @@ void Batch::add_conn(EntryType type, Opener& from, std::uint64_t total, bool wit
   std::memcpy(append(type, size, value(from.conn) == 0 ? &from : nullptr), &body, size);
 }
 
+void Batch::add_connected(const ConnectedBody& body) {
+  std::memcpy(append(EntryType::kConnected, sizeof body, nullptr), &body, sizeof body);
+}
+
 void Batch::add_signal(const SignalBody& body) {
   std::memcpy(append(EntryType::kSignal, sizeof body, nullptr), &body, sizeof body);
 }

@@ -33,6 +33,18 @@ void Client::unwatch() noexcept {
   watched = false;
 }
 
+void Client::dial(ClientSocket socket, event_base* base, event_callback_fn on_dialed) {
+  CRANE_ASSERT(!dialed && fd() < 0);
+  dialed = std::move(socket);
+  event_assign(&dial_event, base, dialed.fd(), EV_WRITE, on_dialed, this);
+  event_add(&dial_event, nullptr);
+}
+
+ClientSocket Client::end_dial() noexcept {
+  if (dialed) event_del(&dial_event);
+  return std::move(dialed);
+}
+
 Client& ClientList::add(std::unique_ptr<Client> client) {
   client->place = clients_.size();
   clients_.push_back(std::move(client));

@@ -4,7 +4,8 @@
 //
 // Threads: the node's one thread.
 // INVARIANT CLIENT-1  A connection is found by its number from when its CONNECT was proposed here,
-//               or committed, until the server closed it and its output is out.
+//               or committed, or the own server has asked for it, until the server closed it and
+//               its output is out.
 
 #include <event2/event.h>
 #include <event2/event_struct.h>
@@ -18,12 +19,20 @@
 #include <vector>
 
 #include "dmt/sequence/entry.h"
+#include "dmt/sequence/output.h"
 #include "proxy/clients/connection.h"
 
 namespace crane::proxy {
 
 class Proxy;
 class Listener;
+
+// Of a connection that the server opens: what has become of that.
+enum class Opening : std::uint8_t {
+  kOver,      // CONNECTED is in the log; or a client has opened it
+  kWanted,    // the server has asked for it
+  kProposed,  // .. and this replica, which leads, has proposed CONNECTED
+};
 
 // A connection, and its place in the event loop while it is served.  Its events are edge-triggered:
 // what is not read at once, because DATA is under way or the window is full, rings no second time.
@@ -33,27 +42,38 @@ struct Client final : Connection {
       : Connection(std::move(socket), server_port, options), proxy(owner) {}
   Client(std::uint16_t server_port, const ConnectionOptions& options, Proxy* owner)
       : Connection(server_port, options), proxy(owner) {}
-  ~Client() override { unwatch(); }
+  ~Client() override {
+    unwatch();
+    end_dial();
+  }
 
   void watch(event_base* base, event_callback_fn on_readable, event_callback_fn on_writable);
   void watch_writing(bool on);
   void unwatch() noexcept;
   void closing() noexcept override { unwatch(); }
+  // `on_dialed` is called when connect() has come to something.
+  void dial(ClientSocket socket, event_base* base, event_callback_fn on_dialed);
+  // Its socket; none: it does not dial.
+  ClientSocket end_dial() noexcept;
 
   Proxy* proxy;
   Listener* listener = nullptr;  // that has accepted it, until its CONNECT is proposed
   SocketId id{};
   std::uint32_t slot = kNoTableSlot;  // in the host's connection table
   std::size_t place = 0;              // in the list
-  bool committed = false;             // its CONNECT is
-  bool readable = true;               // something may be there to read
-  bool ends = false;                  // the client's FIN or reset is there, perhaps behind bytes
-  bool settles = false;               // bytes of it were committed, and are in the socket
+  bool committed = false;             // its CONNECT or CONNECTED is
+  Opening opening = Opening::kOver;
+  OutboundRequest request{};  // until it is over
+  ClientSocket dialed;        // while it dials
+  bool readable = true;       // something may be there to read
+  bool ends = false;          // the client's FIN or reset is there, perhaps behind bytes
+  bool settles = false;       // bytes of it were committed, and are in the socket
   bool watched = false;
   bool writing = false;     // the write event is armed
   std::size_t look_at = 0;  // of queued(), while another replica serves
   event read_event;
   event write_event;
+  event dial_event;
 };
 
 class ClientList {

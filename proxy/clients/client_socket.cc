@@ -104,7 +104,7 @@ void ClientSocket::close() noexcept {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
-std::optional<SocketState> ClientSocket::state() const noexcept {
+std::optional<SocketState> ClientSocket::state(bool connected_here) const noexcept {
   tcp_info info{};
   socklen_t size = sizeof info;
   int unread = 0, unacknowledged = 0;
@@ -121,6 +121,8 @@ std::optional<SocketState> ClientSocket::state() const noexcept {
   s.taken = info.tcpi_bytes_received - (s.input_ended ? 1 : 0) - static_cast<std::uint64_t>(unread);
   s.put =
       info.tcpi_bytes_acked + static_cast<std::uint64_t>(unacknowledged) - (s.output_ended ? 1 : 0);
+  // The answer to our SYN acknowledges it as a byte.
+  if (connected_here) s.put -= std::min<std::uint64_t>(s.put, 1);
   return s;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A client's TCP socket, as the kernel knows it.  It may be open in several processes of the host,
-// so that close() says nothing to the client: end_output() and reset() do.
+// A client's TCP socket, or one to whom the server has connected, as the kernel knows it.  It may
+// be open in several processes of the host, so that close() says nothing to the client:
+// end_output() and reset() do.
 //
 // The kernel counts what no process has to remember: how many bytes were taken out of a socket, and
 // how many were put into it.  A new leader goes on there.
@@ -64,8 +65,8 @@ class ClientSocket {
   // The descriptor stays open, and no object closes it.
   int release() noexcept { return std::exchange(fd_, -1); }
 
-  // nullopt: it is no TCP socket.
-  std::optional<SocketState> state() const noexcept;
+  // nullopt: it is no TCP socket.  `connected_here`: it was not accepted.
+  std::optional<SocketState> state(bool connected_here) const noexcept;
 
  private:
   int fd_ = -1;

@@ -45,6 +45,13 @@ void Connection::restore(const ConnectionProgress& p) {
   if (p.reset) committed_reset();
 }
 
+void Connection::serve_opened(ClientSocket socket) noexcept {
+  CRANE_ASSERT(!serves_ && !socket_);
+  socket_ = std::move(socket);
+  serves_ = true;
+  shared_ = false;
+}
+
 // --- from the client -----------------------------------------------------------------------------
 
 Connection::Read Connection::read(Batch& batch) {
@@ -231,7 +238,7 @@ Connection::Adopted Connection::serve(ClientSocket socket, Batch& batch) {
     drop_socket_with_reset();
     return Adopted::kEnded;
   }
-  const std::optional<SocketState> state = socket_.state();
+  const std::optional<SocketState> state = socket_.state(is_outbound(conn));
   if (state && state->closed && server_closed_) {
     drop_socket();
     return Adopted::kEnded;

@@ -64,6 +64,9 @@ class Connection : public Opener {
   std::uint16_t port() const noexcept { return port_; }
   bool serves() const noexcept { return serves_; }
 
+  // This replica has opened it for its server: it serves.
+  void serve_opened(ClientSocket socket) noexcept;
+
   // --- from the log, on every replica
   void committed_data(std::uint64_t bytes) noexcept;
   void committed_shutdown() noexcept;

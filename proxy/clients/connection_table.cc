@@ -127,6 +127,17 @@ void ConnectionTable::keep_only(const std::vector<std::uint32_t>& slots) {
   }
 }
 
+std::vector<SocketId> ConnectionTable::sockets() const {
+  std::vector<SocketId> all;
+  const std::uint32_t used = std::min(memory_->slots_used.load(), Memory::kSlots);
+  for (std::uint32_t slot = 0; slot < used; ++slot) {
+    const SocketId socket = memory_->slots[slot].socket.load(std::memory_order_acquire);
+    if (socket != SocketId{0}) all.push_back(socket);
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
 std::optional<std::uint64_t> ConnectionTable::put_of(std::uint32_t slot,
                                                      SocketId socket) const noexcept {
   if (slot >= Memory::kSlots) return std::nullopt;

@@ -83,6 +83,8 @@ class ConnectionTable {
   void release(std::uint32_t slot);
   // A new writer: all slots but these are free.
   void keep_only(const std::vector<std::uint32_t>& slots);
+  // The sockets that have slots, in order.
+  std::vector<SocketId> sockets() const;
   // What was put into the connection's socket; nullopt: the writer has closed it (TABLE-1), or it
   // has no slot.
   std::optional<std::uint64_t> put_of(std::uint32_t slot, SocketId socket) const noexcept;

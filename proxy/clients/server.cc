@@ -244,6 +244,11 @@ void Proxy::committed(EntryType type, Index index, std::span<const std::byte> bo
     if (read_body(body, connect)) connected(index, connect);
     return;
   }
+  if (type == EntryType::kConnected) {
+    ConnectedBody body_of;
+    if (read_body(body, body_of)) outcome(body_of);
+    return;
+  }
   const bool of_connection = type == EntryType::kData || type == EntryType::kShutdown ||
                              type == EntryType::kReset || type == EntryType::kWindow;
   ConnBody about;
@@ -291,6 +296,7 @@ void Proxy::restore(ConnId conn, const ConnectBody& opened, const ConnectionProg
 void Proxy::started(const StartBody& body) {
   if (body.resets == 0) return;
   clients_.for_each([this](Client& client) {
+    if (client.opening != Opening::kOver) return;  // the new leader opens it
     queued_ -= client.queued();
     client.committed_reset();
     queued_ += client.queued();
@@ -304,8 +310,13 @@ void Proxy::output(const OutputHeader& header, std::span<const std::byte> bytes)
     set_listening(static_cast<std::uint16_t>(header.conn), header.type == OutputType::kListen);
     return;
   }
+  if (header.type == OutputType::kConnect) return asked(header, bytes);
   Client* client = clients_.find(header.conn);
   if (client == nullptr) return;
+  if (!leading_ && !shared_) {  // what it writes no other leader will need
+    if (header.type == OutputType::kClose) forget(*client);
+    return;
+  }
   const std::size_t queued_before = client->queued();
   bool done = true;
   switch (header.type) {
@@ -422,6 +433,7 @@ void Proxy::lead(bool leading) {
   if (leading_) {
     takes_strangers_ = false;
     if (shared_) take_over();
+    dial_all();
   } else if (stops) {
     step_down();
   }
@@ -457,10 +469,11 @@ void Proxy::step_down() {
     listener->stop();
     for (ClientSocket& socket : listener->take_unclaimed()) left_.push_back(std::move(socket));
   }
-  if (!shared_) counters_.reset_leader += clients_.size();
   clients_.for_each([this](Client& client) {
     client.settles = false;
+    if (client.opening != Opening::kOver) return forget_attempt(client);
     if (!shared_) {
+      ++counters_.reset_leader;
       client.reset(batch_, false);
       return forget(client);
     }
@@ -516,6 +529,7 @@ void Proxy::take_over() {
   }
   std::vector<std::uint32_t> slots;
   clients_.for_each([&](Client& client) {
+    if (client.opening != Opening::kOver) return;
     ClientSocket socket;
     if (const auto its = found.find(value(client.id)); its != found.end()) {
       socket = std::move(its->second);
@@ -557,7 +571,7 @@ void Proxy::take_unclaimed(std::vector<ClientSocket> sockets) {
   std::sort(sockets.begin(), sockets.end(),
             [](const auto& a, const auto& b) { return socket_id(a.fd()) < socket_id(b.fd()); });
   for (ClientSocket& socket : sockets) {
-    const std::optional<SocketState> state = socket.state();
+    const std::optional<SocketState> state = socket.state(false);
     const std::uint16_t port = local_of(socket.fd()).port;
     const auto listener = std::find_if(listeners_.begin(), listeners_.end(),
                                        [port](const auto& l) { return l->host_port() == port; });

@@ -9,6 +9,9 @@
 //   loop:  [libevent callbacks: accept, read -> batch]  output(record)*  propose_inputs(grant)
 //          committed(entry)*  settle()
 //
+// Whom the server connects to is a client as well: the leader opens the connection, and proposes
+// what came of it.
+//
 // A replica that follows knows the leader's clients as well: what the log brings and its own server
 // writes to them.  On one host (share()) it takes their sockets over when it leads, and their
 // connections go on; a connection that cannot go on is reset, for the client and by a RESET entry.
@@ -32,12 +35,15 @@
 #include "proxy/clients/client_list.h"
 #include "proxy/clients/grants.h"
 #include "proxy/clients/listener.h"
+#include "proxy/clients/outbound.h"
 #include "proxy/clients/shared_sockets.h"
 
 namespace crane::proxy {
 
 struct ProxyOptions {
   ConnectionOptions connection;
+  OutboundPolicy outbound;
+  bool opens = true;  // false: a replay, which is given what came of the server's connections
   std::uint64_t queued_bytes_max = 1ULL << 30;
 };
 
@@ -111,6 +117,10 @@ class Proxy {
   void tend();
   // A connection of the server that this replica recovers; before all else.
   void restore(ConnId conn, const ConnectBody& opened, const ConnectionProgress& progress);
+  // .. one that it had asked for, without an outcome.
+  void wait_for_outcome(ConnId conn, const OutboundRequest& request);
+  // .. and all that it had asked for before this turn it has asked for.
+  void recover_at(std::uint64_t clock) noexcept { last_asked_ = kOutboundBit | clock; }
 
   // One record of the own server's output ring.
   void output(const OutputHeader& header, std::span<const std::byte> bytes);
@@ -123,11 +133,13 @@ class Proxy {
   // Output bytes that are not known to be in the clients' sockets.
   std::uint64_t queued_bytes() const noexcept { return queued_; }
   const ProxyCounters& counters() const noexcept { return counters_; }
+  const Destinations& destinations() const noexcept { return destinations_; }
 
  private:
   static void on_accept(int fd, short what, void* listener);
   static void on_client(int fd, short what, void* client);
   static void on_writable(int fd, short what, void* client);
+  static void on_dialed(int fd, short what, void* client);
 
   Listener* listener_of(std::uint16_t port) const noexcept;
   void accept_some(Listener& listener);
@@ -141,6 +153,14 @@ class Proxy {
   void reset_slowest();
   void reset_all();
   void trim(Client& client);
+
+  void asked(const OutputHeader& header, std::span<const std::byte> bytes);
+  Client& add_outbound(ConnId conn);
+  void dial(Client& client);
+  void dial_all();
+  void answer(Client& client, int error);
+  void outcome(const ConnectedBody& body);
+  void forget_attempt(Client& client);
 
   void connected(Index index, const ConnectBody& body);
   void started(const StartBody& body);
@@ -165,7 +185,9 @@ class Proxy {
   ProxyCounters counters_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   ClientList clients_;
-  std::vector<Client*> settling_;      // bytes of them were committed
+  Destinations destinations_;
+  std::uint64_t last_asked_ = 0;   // number of the last connection that the own server has opened
+  std::vector<Client*> settling_;  // bytes of them were committed
   std::vector<std::uint64_t> closed_;  // numbers of those that the own server has closed
   std::vector<ClientSocket> left_;     // of clients whose CONNECT had no place in the log yet
   std::unique_ptr<SharedSockets> shared_;

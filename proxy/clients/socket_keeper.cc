@@ -33,8 +33,12 @@ void for_each_descriptor(const SocketHolder& holder, Visit&& visit) {
   for (int fd = 0; fd < end; ++fd) visit(fd);
 }
 
-bool is_clients(const ConnectionTable& table, int fd) noexcept {
-  if (!table.has_port(local_of(fd).port)) return false;
+// Of a client, by its port; of a connection that the server has opened, by its slot.
+bool is_connection(const ConnectionTable& table, const std::vector<SocketId>& slots,
+                   int fd) noexcept {
+  if (!table.has_port(local_of(fd).port)) {
+    return std::binary_search(slots.begin(), slots.end(), socket_id(fd));
+  }
   int listens = 0;
   socklen_t size = sizeof listens;
   return ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens == 0;
@@ -66,8 +70,9 @@ bool another_node_lives(ConnectionTable& table, ProcessName node) noexcept {
   if (holder.holds.load() == 0) ::_exit(0);
 
   std::vector<int> clients;
+  const std::vector<SocketId> slots = table.sockets();
   for_each_descriptor(holder, [&](int fd) {
-    if (is_clients(table, fd)) {
+    if (is_connection(table, slots, fd)) {
       clients.push_back(fd);
     } else {
       ::close(fd);  // others wait for the end of what the node had open
@@ -115,10 +120,11 @@ Result<std::vector<int>> take_sockets(const ConnectionTable& table, const Socket
   const int pidfd = consensus::open_pidfd(pid_of(holder.keeper.load()));
   if (pidfd < 0) return system_error("pidfd_open");
   std::vector<int> taken;
+  const std::vector<SocketId> slots = table.sockets();
   for_each_descriptor(holder, [&](int number) {
     const int fd = take_descriptor(pidfd, number);
     if (fd < 0) return;
-    if (is_clients(table, fd)) {
+    if (is_connection(table, slots, fd)) {
       taken.push_back(fd);
     } else {
       ::close(fd);

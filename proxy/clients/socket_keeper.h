@@ -4,8 +4,9 @@
 // is killed leaves its clients' sockets open, and another node of the host takes them out of it
 // (pidfd_getfd).  Nothing is sent for that while nothing fails.
 //
-// When the node is gone the keeper closes all descriptors that are no clients' sockets.  It ends as
-// soon as another node has taken those; when no other node is left, or none takes them for
+// Sockets that the server has opened to others are clients' here, too: they have slots in the
+// table. When the node is gone the keeper closes all descriptors that are no clients' sockets.  It
+// ends as soon as another node has taken those; when no other node is left, or none takes them for
 // kWaitsNs, it resets the clients first.
 //
 // Processes: the keeper runs keep() only.  Threads: the node's one thread starts it.

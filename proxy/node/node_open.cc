@@ -20,6 +20,7 @@
 #include "proxy/node/backlog_room.h"
 #include "proxy/node/consensus_options.h"
 #include "proxy/node/node.h"
+#include "proxy/node/outbound_policy.h"
 #include "proxy/node/recovered_clients.h"
 #include "proxy/node/server_maps.h"
 #include "runtime/setup/preflight.h"
@@ -35,8 +36,10 @@ void leave_at_once() noexcept {
   ::_exit(code(ExitStatus::kFenced));
 }
 
-proxy::ProxyOptions proxy_options(const dmt::Layout& layout) {
+proxy::ProxyOptions proxy_options(const dmt::Layout& layout, const Config& config, bool member) {
   proxy::ProxyOptions options;
+  options.opens = member;
+  options.outbound = outbound_policy(config.outbound);
   options.connection.send_buffer = layout.header.configuration.send_buffer;
   options.connection.receive_window = dmt::kReceiveWindow;
   options.connection.first_window = dmt::kFirstWindow;
@@ -183,7 +186,7 @@ bool Node::open_server() {
 void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
   dmt::Layout& layout = server_->layout();
   proxy_ = std::make_unique<proxy::Proxy>(
-      loop_.base(), proxy_options(layout),
+      loop_.base(), proxy_options(layout, config_, mode_.member()),
       [this](EntryType type, GrantTurns grant, std::span<const std::byte> body) {
         return leadership_.propose(type, grant, body, now_ns_);
       },
@@ -255,6 +258,7 @@ void Node::open_checks() {
     const NodeState& s = start.state();
     if (!start.revives()) dmt::go_on_from(layout, start.carried());
     if (start.revives()) recover_clients(layout, *proxy_);
+    proxy_->recover_at(s.clock);
     server_->outputs().restore(s.outputs, {value(s.at.index), s.clock, s.hash});
     stalls_->restore(s.passed, s.clock);
     intake_->begin_behind(s.at.index, s.first_start, s.entries);

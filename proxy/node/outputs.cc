@@ -40,6 +40,15 @@ void Outputs::connected(ConnId conn, const ConnectBody& body) {
   if (recorder_ != nullptr) recorder_->connected(conn, body.port, proxy::text(body.peer));
 }
 
+// What is asked for is compared as the first of what the server writes to it.
+void Outputs::asked(ConnId conn, std::span<const std::byte> bytes) {
+  hash_.bytes(conn, bytes);
+  OutboundRequest request;
+  if (recorder_ == nullptr || !proxy::read_body(bytes, request)) return;
+  recorder_->connected(conn, request.peer.port, proxy::text(request.peer));
+  recorder_->bytes(conn, bytes);
+}
+
 void Outputs::output(const OutputHeader& header, std::span<const std::byte> bytes) {
   const ConnId conn{header.conn};
   switch (header.type) {
@@ -47,6 +56,9 @@ void Outputs::output(const OutputHeader& header, std::span<const std::byte> byte
       bytes_ += bytes.size();
       hash_.bytes(conn, bytes);
       if (recorder_ != nullptr) recorder_->bytes(conn, bytes);
+      break;
+    case OutputType::kConnect:
+      asked(conn, bytes);
       break;
     case OutputType::kClose:
     case OutputType::kRefused:

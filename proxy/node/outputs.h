@@ -63,6 +63,8 @@ class Outputs {
   void begin_anew(const proxy::SchedulePoint& point);
 
  private:
+  void asked(ConnId conn, std::span<const std::byte> bytes);
+
   proxy::OutputHash hash_;
   std::unique_ptr<proxy::OutputRecorder> recorder_;
   std::unique_ptr<proxy::ScheduleRecorder> schedule_;

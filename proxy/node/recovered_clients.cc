@@ -8,6 +8,10 @@ void recover_clients(const dmt::Layout& layout, proxy::Proxy& proxy) {
     const dmt::FileRecord& f = layout.files[i];
     if (f.kind != dmt::FileKind::kConnection || f.connection.loopback) continue;
     const dmt::ConnectionState& c = f.connection;
+    if (c.connecting) {
+      proxy.wait_for_outcome(c.conn, {c.peer, c.from});
+      continue;
+    }
     ConnectBody opened{};
     opened.port = c.local.port;
     opened.slot = c.table_slot;

@@ -75,8 +75,7 @@ nlohmann::json unhooked_json(const NodeStatus& s) {
   return {{"unhooked_calls", s.watched ? nlohmann::json(s.unhooked_calls) : nlohmann::json()},
           {"unhooked", std::move(calls)},
           {"unsupported",
-           {{"outbound_connections", s.unsupported.connections},
-            {"datagrams", s.unsupported.datagrams},
+           {{"datagrams", s.unsupported.datagrams},
             {"udp_ports", s.unsupported.udp_ports},
             {"sandboxes", s.unsupported.sandboxes}}}};
 }
@@ -106,8 +105,18 @@ nlohmann::json soft_barriers_json(const NodeStatus& s) {
   return {{"soft_barriers", std::move(points)}};
 }
 
+nlohmann::json outbound_json(const NodeStatus& s) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const auto& [address, counts] : s.outbound) {
+    all.push_back(
+        {{"address", address}, {"connections", counts.connections}, {"allowed", counts.allowed}});
+  }
+  return all;
+}
+
 nlohmann::json clients_json(const NodeStatus& s) {
   return {{"connections", s.connections},
+          {"outbound", outbound_json(s)},
           {"accepted", s.accepted},
           {"refused", s.refused},
           {"reset_slow", s.reset_slow},

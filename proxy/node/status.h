@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "consensus/consensus.h"
 #include "dmt/base/result.h"
+#include "proxy/clients/outbound.h"
 #include "proxy/node/recovery/checkpointer.h"
 #include "proxy/node/recovery/node_state.h"
 #include "proxy/node/recovery/recovery_status.h"
@@ -77,6 +79,7 @@ struct NodeStatus {
   std::vector<Unhooked> unhooked;    // the first few different ones
   bool watched = true;               // false: the kernel cannot see such calls
   UnsupportedCounts unsupported;
+  std::map<std::string, proxy::Destinations::Counts> outbound;  // whom the server connects to
 };
 
 nlohmann::json to_json(const NodeStatus& status);

@@ -32,6 +32,7 @@ void describe_schedule(const dmt::Layout& w, NodeStatus& s) {
 
 void describe_clients(const proxy::Proxy& proxy, NodeStatus& s) {
   s.connections = proxy.connections();
+  s.outbound = proxy.destinations().all();
   const proxy::ProxyCounters& c = proxy.counters();
   s.accepted = c.accepted;
   s.refused = c.refused;

@@ -50,8 +50,7 @@ std::vector<Unhooked> unhooked_calls(const dmt::Layout& layout) {
 UnsupportedCounts unsupported(const dmt::Layout& layout) noexcept {
   const dmt::Unsupported& u = layout.unsupported;
   constexpr auto kAny = std::memory_order_relaxed;
-  return {u.connections.load(kAny), u.datagrams.load(kAny), u.udp_ports.load(kAny),
-          u.sandboxes.load(kAny)};
+  return {u.datagrams.load(kAny), u.udp_ports.load(kAny), u.sandboxes.load(kAny)};
 }
 
 std::string unhooked_reason(const dmt::Layout& layout) {

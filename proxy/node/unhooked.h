@@ -23,7 +23,7 @@ struct Unhooked {
 std::vector<Unhooked> unhooked_calls(const dmt::Layout& layout);
 
 struct UnsupportedCounts {
-  std::uint64_t connections = 0, datagrams = 0, udp_ports = 0, sandboxes = 0;
+  std::uint64_t datagrams = 0, udp_ports = 0, sandboxes = 0;
 };
 UnsupportedCounts unsupported(const dmt::Layout& layout) noexcept;
 

@@ -121,18 +121,13 @@ void print_difference(const Difference& d, const std::vector<Recording>& all) {
         all[d.right].end() == RecordingEnd::kEndsEarly ? "; --prefix compares what it holds" : "");
     return;
   }
-  const auto& some = all[d.left].connections();
-  const auto found = some.find(d.conn);
-  const std::string peer =
-      found != some.end() && found->second.connected
-          ? fmt::format(" (port {}, client {})", found->second.port, found->second.peer)
-          : "";
+  const std::string connection = all[d.left].name_of(d.conn);
   if (d.kind != DifferenceKind::kBytes && d.kind != DifferenceKind::kLength) {
-    fmt::print("connection {}{}: {}\n    {}: {}\n    {}: {}\n", d.conn, peer, name(d.kind), left,
-               d.left_says, right, d.right_says);
+    fmt::print("{}: {}\n    {}: {}\n    {}: {}\n", connection, name(d.kind), left, d.left_says,
+               right, d.right_says);
     return;
   }
-  fmt::print("connection {}{}: first difference at byte {}{}\n", d.conn, peer, d.offset,
+  fmt::print("{}: first difference at byte {}{}\n", connection, d.offset,
              d.kind == DifferenceKind::kLength ? ", where one ends" : "");
   fmt::print("  {}\n", left);
   dump(d.left_bytes, d.context_offset, d.offset);

@@ -60,6 +60,21 @@ Result<Recording> Recording::open(const std::string& path) {
   return recording;
 }
 
+std::string name_of(ConnId conn) {
+  return is_outbound(conn)
+             ? "outbound connection of clock " + std::to_string(value(conn) & ~kOutboundBit)
+             : "connection " + std::to_string(value(conn));
+}
+
+std::string Recording::name_of(std::uint64_t conn) const {
+  const std::string number = proxy::name_of(ConnId{conn});
+  const auto found = connections_.find(conn);
+  if (found == connections_.end() || !found->second.connected) return number;
+  const Connection& c = found->second;
+  if (is_outbound(ConnId{conn})) return number + " (to " + c.peer + ")";
+  return number + " (port " + std::to_string(c.port) + ", client " + c.peer + ")";
+}
+
 bool Recording::take(RecordKind kind, std::uint64_t conn, std::span<const std::byte> body) {
   auto& connection = connections_[conn];
   switch (kind) {

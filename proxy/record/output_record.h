@@ -5,7 +5,8 @@
 //
 // Format: record_file.h, magic "CRANEOUT", version 1; a record's number is its connection.
 //   body    kConnected: u16 port, peer as text; kBytes: the bytes; kClosed: how, as text
-// Records follow each other in turn order.
+// Records follow each other in turn order.  The bytes of a connection that the server has opened
+// begin with its OutboundRequest.
 //
 // Threads: one object, one thread.
 
@@ -27,6 +28,9 @@ namespace crane::proxy {
 inline constexpr std::uint32_t kRecordingVersion = 1;
 
 enum class RecordKind : std::uint8_t { kConnected = 1, kBytes = 2, kClosed = 3 };
+
+// "connection 17"; of those that the server has opened, "outbound connection of clock 17".
+std::string name_of(ConnId conn);
 
 class OutputRecorder final : public Recorder {
  public:
@@ -58,6 +62,9 @@ class Recording {
   static Result<Recording> open(const std::string& path);
   // Of a replica that has not recorded any: nothing is known of it.
   static Recording none() { return {}; }
+
+  // The connection for people, with its ends where they are known.
+  std::string name_of(std::uint64_t conn) const;
 
   const std::string& path() const noexcept { return file_.path(); }
   std::uint32_t replica() const noexcept { return file_.replica(); }

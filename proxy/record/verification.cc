@@ -9,6 +9,7 @@
 
 #include "dmt/base/assert.h"
 #include "dmt/sequence/hash_entry.h"
+#include "proxy/record/output_record.h"
 
 namespace crane::proxy {
 namespace {
@@ -87,9 +88,8 @@ bool accuse(Judgement& j, const Digests& digests, std::size_t voters, Same same)
 }
 
 std::string text(const OutputMark& m) {
-  return "connection " + std::to_string(m.conn) + ", output bytes " +
-         std::to_string(m.bucket * kHashBucketBytes) + " to " +
-         std::to_string((m.bucket + 1) * kHashBucketBytes - 1) + " or its end";
+  return name_of(ConnId{m.conn}) + ", output bytes " + std::to_string(m.bucket * kHashBucketBytes) +
+         " to " + std::to_string((m.bucket + 1) * kHashBucketBytes - 1) + " or its end";
 }
 
 std::string different_output(const Evidence& own, const Evidence& theirs) {

@@ -58,20 +58,11 @@ void ReplayCheck::skip(std::uint64_t conn, std::uint64_t bytes) {
   }
 }
 
-std::string ReplayCheck::name(std::uint64_t conn) const {
-  const auto found = outputs_.connections().find(conn);
-  if (found == outputs_.connections().end() || !found->second.connected) {
-    return fmt::format("connection {}", conn);
-  }
-  return fmt::format("connection {} (port {}, client {})", conn, found->second.port,
-                     found->second.peer);
-}
-
 void ReplayCheck::differs(ReplayPart part, std::uint64_t index, std::string text) {
   if (!difference_) difference_ = ReplayDifference{part, index, std::move(text), 0, 0, 0};
 }
 
-void ReplayCheck::connected(ConnId conn, const ConnectBody& body) {
+void ReplayCheck::connected(ConnId conn, std::uint16_t port, const VirtualAddress& with) {
   const auto found = outputs_.connections().find(value(conn));
   if (found == outputs_.connections().end() || !found->second.connected) {
     if (outputs_.ends_early()) {
@@ -79,19 +70,26 @@ void ReplayCheck::connected(ConnId conn, const ConnectBody& body) {
       return;
     }
     return differs(ReplayPart::kOutput, value(conn),
-                   fmt::format("connection {}: not in the recording", value(conn)));
+                   fmt::format("{}: not in the recording", name_of(conn)));
   }
-  const std::string peer = text(body.peer);
-  if (found->second.port == body.port && found->second.peer == peer) return;
-  differs(
-      ReplayPart::kOutput, value(conn),
-      fmt::format("{}: the history says port {}, client {}", name(value(conn)), body.port, peer));
+  const std::string peer = text(with);
+  if (found->second.port == port && found->second.peer == peer) return;
+  differs(ReplayPart::kOutput, value(conn),
+          fmt::format("{}: the history says port {}, peer {}", outputs_.name_of(value(conn)), port,
+                      peer));
 }
 
 void ReplayCheck::output(const OutputHeader& header, std::span<const std::byte> bytes) {
   switch (header.type) {
     case OutputType::kBytes:
       return written(header.conn, bytes);
+    case OutputType::kConnect: {
+      OutboundRequest request;
+      if (read_body(bytes, request)) {
+        connected(ConnId{header.conn}, request.peer.port, request.peer);
+      }
+      return written(header.conn, bytes);
+    }
     case OutputType::kClose:
     case OutputType::kRefused:
       return closed(header.conn, end_of(header));
@@ -151,7 +149,7 @@ void ReplayCheck::written(std::uint64_t conn, std::span<const std::byte> bytes) 
       }
       return differs(ReplayPart::kOutput, last_.index,
                      fmt::format("{}: its recorded output ends at byte {}, here it goes on",
-                                 name(conn), place.done));
+                                 outputs_.name_of(conn), place.done));
     }
     const auto& pieces = found->second.pieces;
     const auto there = pieces[place.piece].subspan(place.offset);
@@ -164,8 +162,8 @@ void ReplayCheck::written(std::uint64_t conn, std::span<const std::byte> bytes) 
     if (equal < size) {
       return differs(
           ReplayPart::kOutput, last_.index,
-          fmt::format("{}: byte {} is {:02x} here, {:02x} in the recording", name(conn), place.done,
-                      static_cast<unsigned>(*own), static_cast<unsigned>(*other)));
+          fmt::format("{}: byte {} is {:02x} here, {:02x} in the recording", outputs_.name_of(conn),
+                      place.done, static_cast<unsigned>(*own), static_cast<unsigned>(*other)));
     }
     place.offset += size;
     if (place.offset == pieces[place.piece].size()) {
@@ -184,15 +182,15 @@ void ReplayCheck::closed(std::uint64_t conn, const char* how) {
     const std::uint64_t done = places_[conn].done;
     if (done == found->second.size) return;
     return differs(ReplayPart::kOutput, last_.index,
-                   fmt::format("{}: ends at byte {} here, at byte {} in the recording", name(conn),
-                               done, found->second.size));
+                   fmt::format("{}: ends at byte {} here, at byte {} in the recording",
+                               outputs_.name_of(conn), done, found->second.size));
   }
   if (outputs_.ends_early() && (!is_there || !found->second.closed)) {
     beyond_ = true;
     return;
   }
   differs(ReplayPart::kOutput, last_.index,
-          fmt::format("{}: {} here, {} in the recording", name(conn), how,
+          fmt::format("{}: {} here, {} in the recording", outputs_.name_of(conn), how,
                       is_there && found->second.closed ? found->second.how : "still open"));
 }
 
@@ -239,9 +237,9 @@ void ReplayCheck::check_all_written() {
     const std::uint64_t done = place == places_.end() ? 0 : place->second.done;
     if (done == connection.size) continue;
     if (place == places_.end() && conn <= began_) continue;  // ended before the checkpoint
-    return differs(
-        ReplayPart::kOutput, last_.index,
-        fmt::format("{}: {} bytes here, {} in the recording", name(conn), done, connection.size));
+    return differs(ReplayPart::kOutput, last_.index,
+                   fmt::format("{}: {} bytes here, {} in the recording", outputs_.name_of(conn),
+                               done, connection.size));
   }
 }
 

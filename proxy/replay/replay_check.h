@@ -47,7 +47,7 @@ class ReplayCheck {
   // Begins behind a checkpoint, with the connections that were open there.
   void begin_behind(std::uint64_t index, const std::vector<OutputStream>& open);
 
-  void connected(ConnId conn, const ConnectBody& body);
+  void connected(ConnId conn, const ConnectBody& body) { connected(conn, body.port, body.peer); }
   void output(const OutputHeader& header, std::span<const std::byte> bytes);
   // The server's own digest at a cut, and what the log says of the same one: this replica's, or the
   // group's.
@@ -70,6 +70,7 @@ class ReplayCheck {
   bool beyond() const noexcept { return beyond_; }  // something was not compared (LIVE-V6)
 
  private:
+  void connected(ConnId conn, std::uint16_t port, const VirtualAddress& with);
   struct Place {
     std::size_t piece = 0, offset = 0;
     std::uint64_t done = 0;
@@ -80,7 +81,6 @@ class ReplayCheck {
   void check_all_written();
   void differs(ReplayPart part, std::uint64_t index, std::string text);
   void skip(std::uint64_t conn, std::uint64_t bytes);
-  std::string name(std::uint64_t conn) const;
 
   const Recording& outputs_;
   const RecordedSchedule& schedule_;

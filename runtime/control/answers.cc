@@ -55,8 +55,12 @@ constexpr F kUnhooked[] = {
     {"outcome", Holds::kText, kAlways, "scheduled, refused or passed"},
     {"count", Holds::kNumber, kAlways, "how often"},
 };
+constexpr F kOutbound[] = {
+    {"address", Holds::kText, kAlways, "with the port; others: those beyond the first 256"},
+    {"connections", Holds::kNumber, kAlways, "that the server asked for"},
+    {"allowed", Holds::kFlag, kAlways, "by --outbound"},
+};
 constexpr F kUnsupported[] = {
-    {"outbound_connections", Holds::kNumber, kAlways, "refused"},
     {"datagrams", Holds::kNumber, kAlways, "to others, dropped"},
     {"udp_ports", Holds::kNumber, kAlways, "opened, and no client reaches them"},
     {"sandboxes", Holds::kNumber, kAlways, "seccomp's, not applied"},
@@ -179,7 +183,8 @@ constexpr F kNode[] = {
     {"standing_still", Holds::kObject, kOrNull, "null: no thread does", kStanding},
     {"soft_barriers", Holds::kObjects, kSometimes, "points where threads wait for each other",
      kSoftBarriers},
-    {"connections", Holds::kNumber, kAlways, "clients now"},
+    {"connections", Holds::kNumber, kAlways, "clients now, and others that the server talks to"},
+    {"outbound", Holds::kObjects, kAlways, "whom the server has connected to", kOutbound},
     {"accepted", Holds::kNumber, kAlways, "clients since it began"},
     {"refused", Holds::kNumber, kAlways, "those that the server did not take"},
     {"reset_slow", Holds::kNumber, kAlways, "those that read too slowly"},

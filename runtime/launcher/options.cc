@@ -12,6 +12,7 @@
 #include "runtime/setup/command_line.h"
 #include "runtime/setup/group_file.h"
 #include "runtime/setup/option_words.h"
+#include "runtime/setup/outbound.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/soft_barrier.h"
 
@@ -246,6 +247,7 @@ Outcome check(Options& o, const std::vector<std::string>& publish) {
     }
   }
   if (auto p = setup::check_soft_barriers(o.soft_barriers); !p) return p;
+  if (auto p = setup::check_outbound(o.outbound); !p) return p;
   if (o.trace && o.record.empty()) {
     return failure(Status::kUsage, "command line", "--trace", "there is no place for the turns",
                    "add --record DIR");

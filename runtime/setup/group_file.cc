@@ -19,6 +19,7 @@
 
 #include "dmt/base/join.h"
 #include "runtime/setup/bind.h"
+#include "runtime/setup/outbound.h"
 #include "runtime/setup/profile.h"
 #include "runtime/setup/soft_barrier.h"
 
@@ -236,6 +237,10 @@ void read_server(Section s, GroupFile& f) {
   s.get_options(OptionRow::Section::kServer, f);
   s.get("detach", f.detach);
   s.only("detach", f.detach, detach_names());
+  if (!check_outbound(f.outbound)) {
+    s.wrong(s.find("outbound"), "outbound", "is not any, none, or addresses with ports",
+            "write \"10.0.0.1:80,[2001:db8::1]:80\"");
+  }
   s.get("soft_barriers", f.soft_barriers);
   if (const Outcome p = check_soft_barriers(f.soft_barriers); !p) {
     s.wrong(s.find("soft_barriers"), "soft_barriers", "is no list of up to 4 points",

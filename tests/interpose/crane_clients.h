@@ -6,8 +6,10 @@
 //   connect NAME PORT        data NAME TEXT (with \n, \r)      zeros NAME COUNT
 //   shutdown NAME            reset NAME                        take NAME BYTES (of its output)
 //   pass MS                  lets virtual time pass
+//   accept NAME              a connection that the server opens; what no line accepts is refused
 //   # comment
 
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -55,11 +57,13 @@ class Clients {
       ++next_;
       return true;
     }
+    if (word == "accept" && asked_.empty()) return false;
     Client& c = clients_[name];
     std::string rest;
     std::getline(line >> std::ws, rest);
     if (word == "connect" && listening_.count(std::stoi(rest)) == 0) return false;
     ++next_;
+    if (word == "accept") c.conn = answer(0, push);
     if (word == "connect") connect(c, std::stoi(rest), push);
     if (word == "data") send(c, unescape(rest), push);
     if (word == "zeros") send(c, std::string(std::stoul(rest), '0'), push);
@@ -74,9 +78,18 @@ class Clients {
     return true;
   }
 
+  // There is nothing else to do: a connection that the server opens is refused.  False: none is.
+  bool refuse(const Push& push) {
+    if (asked_.empty()) return false;
+    answer(ECONNREFUSED, push);
+    return true;
+  }
+
   void output(const std::byte* record, std::size_t size) {
     OutputHeader h;
     std::memcpy(&h, record, sizeof h);
+    if (h.type == OutputType::kConnect) asked_.push_back(h.conn);
+    if (h.type == OutputType::kClose) std::erase(asked_, h.conn);
     if (h.type == OutputType::kListen) listening_[static_cast<int>(h.conn)] = true;
     if (h.type == OutputType::kUnlisten) listening_.erase(static_cast<int>(h.conn));
     for (auto& [name, c] : clients_) {
@@ -109,6 +122,19 @@ class Clients {
   }
 
  private:
+  std::uint64_t answer(int error, const Push& push) {
+    ConnectedBody body{};
+    body.conn = ConnId{asked_.front()};
+    asked_.erase(asked_.begin());
+    body.error = error;
+    body.local.family = 2;
+    body.local.port = 50000;
+    const std::uint8_t from[4] = {192, 0, 2, 9};
+    std::memcpy(body.local.ip, from, 4);
+    push(EntryType::kConnected, &body, sizeof body);
+    return value(body.conn);
+  }
+
   void connect(Client& c, int port, const Push& push) {
     ConnectBody body{};
     body.port = static_cast<std::uint16_t>(port);
@@ -149,6 +175,7 @@ class Clients {
   std::size_t next_ = 0;
   std::map<std::string, Client> clients_;
   std::map<int, bool> listening_;
+  std::vector<std::uint64_t> asked_;  // connections that the server opens, unanswered
 };
 
 }  // namespace crane::solo

@@ -378,12 +378,11 @@ class Node {
   bool play_client() {
     drain();
     std::int64_t pass_ns = 0;
-    const bool played = clients_.play(
-        [this](EntryType type, const void* body, std::uint32_t size) {
-          push(type, now_ + 1, dmt::kInputGrantDefault, body, size);
-          return index_;
-        },
-        pass_ns);
+    const auto propose = [this](EntryType type, const void* body, std::uint32_t size) {
+      push(type, now_ + 1, dmt::kInputGrantDefault, body, size);
+      return index_;
+    };
+    const bool played = clients_.play(propose, pass_ns) || clients_.refuse(propose);
     if (pass_ns > 0) push(EntryType::kTime, now_ + pass_ns, dmt::kInputGrantDefault, nullptr, 0);
     if (played) dmt::admit_from_node(*w_);
     return played;

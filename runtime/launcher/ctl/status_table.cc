@@ -230,7 +230,6 @@ namespace {
 // What the server asked for in vain, by kind; "": nothing.
 std::string unsupported_of(const Json& row) {
   constexpr std::pair<const char*, const char*> kKinds[] = {
-      {"outbound_connections", "outbound connections refused"},
       {"datagrams", "datagrams to others dropped"},
       {"udp_ports", "UDP ports opened that no client reaches"},
       {"sandboxes", "sandboxes not applied"}};

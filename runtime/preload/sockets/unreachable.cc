@@ -49,11 +49,6 @@ void put_address(Message& m, const VirtualAddress& a) noexcept {
 void say(What what, const VirtualAddress& a) noexcept {
   Message m;
   switch (what) {
-    case What::kConnect:
-      m << "the connection to ";
-      put_address(m, a);
-      m << " is refused: outbound connections are not supported";
-      return;
     case What::kDatagram:
       m << "datagrams to ";
       put_address(m, a);
@@ -69,9 +64,7 @@ void say(What what, const VirtualAddress& a) noexcept {
 
 void count(What what) noexcept {
   dmt::Unsupported& u = world->unsupported;
-  std::atomic<std::uint64_t>& counter = what == What::kConnect    ? u.connections
-                                        : what == What::kDatagram ? u.datagrams
-                                                                  : u.udp_ports;
+  std::atomic<std::uint64_t>& counter = what == What::kDatagram ? u.datagrams : u.udp_ports;
   counter.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -93,7 +86,7 @@ void name(What what, const VirtualAddress& address) noexcept {
     if (seen == key) return;
   }
   if (named->full.exchange(true)) return;
-  Message() << "connections and datagrams to more addresses go nowhere: they are not named";
+  Message() << "datagrams to more addresses go nowhere: they are not named";
 }
 
 }  // namespace crane::unreachable

@@ -8,6 +8,7 @@
 #include "dmt/base/log.h"
 #include "dmt/connections.h"
 #include "dmt/loopback.h"
+#include "dmt/outbound.h"
 #include "runtime/preload/core/scratch.h"
 #include "runtime/preload/sockets/addresses.h"
 #include "runtime/preload/time/vtime.h"
@@ -94,6 +95,23 @@ ssize_t broken_pipe(Turn& turn, std::uint32_t file, int flags) noexcept {
   return -error;
 }
 
+// Of a socket whose connect has failed: the error is told once.
+int take_error_of_socket(dmt::Layout& w, std::uint32_t file) noexcept {
+  return w.files[file].kind == FileKind::kSocket ? take_connect_error(w, file) : 0;
+}
+
+int not_connected(dmt::Layout& w, std::uint32_t file) noexcept {
+  const int error = take_error_of_socket(w, file);
+  return error != 0 ? -error : -ENOTCONN;
+}
+
+// As not_connected(), for send.
+int unconnected(Turn& turn, std::uint32_t file, int flags) noexcept {
+  if (const int error = take_error_of_socket(turn.w, file); error != 0) return -error;
+  if ((flags & MSG_NOSIGNAL) == 0) raise_virtually(turn, SIGPIPE);
+  return turn.w.files[file].kind == FileKind::kSocket ? -EPIPE : -ENOTCONN;
+}
+
 // A socket of IPv6 shows IPv4 addresses mapped.
 void show_as(std::uint16_t domain, dmt::ConnectionState& c) noexcept {
   if (domain != AF_INET6) return;
@@ -171,6 +189,7 @@ int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t siz
   if (address.port == 0) return -EADDRINUSE;
   if (addresses::unmap(address) && is_only_ipv6(file)) return -EINVAL;
   set_bound(f, file, address);
+  if (!asks) f.listener.any_address |= dmt::kChosenPort;
   if (!dmt::may_listen(turn.w, file)) {
     f.listener.bound = {};
     return -EADDRINUSE;
@@ -231,6 +250,10 @@ int shutdown(Turn& turn, std::uint32_t file, int how) noexcept {
     return 0;
   }
   if (f.kind != FileKind::kConnection || is_over(f.connection)) return -ENOTCONN;
+  if (f.connection.connecting) {
+    dmt::give_up_connect(turn.w, file);
+    return 0;
+  }
   if (how != SHUT_WR) dmt::shutdown_read(turn.w, file);
   if (how != SHUT_RD) dmt::shutdown_write(turn.w, file);
   return 0;
@@ -239,8 +262,13 @@ int shutdown(Turn& turn, std::uint32_t file, int how) noexcept {
 int name(std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* size) noexcept {
   const FileRecord& f = world->files[file];
   if (f.kind == FileKind::kConnection) {
-    if (of_peer && f.connection.loopback && is_over(f.connection)) return -ENOTCONN;
-    addresses::to_sockaddr(of_peer ? f.connection.peer : f.connection.local, a, size);
+    const bool has_none =
+        (f.connection.loopback && is_over(f.connection)) || f.connection.connecting;
+    if (of_peer && has_none) return -ENOTCONN;
+    VirtualAddress address = of_peer ? f.connection.peer : f.connection.local;
+    if (address.family == 0) address.family = f.port;  // it connects, and was not bound
+    if (f.port == AF_INET6) addresses::map_to_ipv6(address);
+    addresses::to_sockaddr(address, a, size);
     return 0;
   }
   if (of_peer) return -ENOTCONN;
@@ -266,7 +294,7 @@ WaitPolicy wait_policy_of(const dmt::Layout& w, std::uint32_t file, int flags,
 
 ssize_t receive(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers,
                 int flags) noexcept {
-  if (turn.w.files[file].kind != FileKind::kConnection) return -ENOTCONN;
+  if (turn.w.files[file].kind != FileKind::kConnection) return not_connected(turn.w, file);
   if ((flags & MSG_OOB) != 0) return -EINVAL;
   if ((flags & MSG_ERRQUEUE) != 0) return -EAGAIN;
   if (buffers.total == 0) return 0;
@@ -287,15 +315,13 @@ ssize_t receive(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers,
     if (at_end(c)) return 0;
     const int error = await_change(turn, fd, file, policy);
     if (error < 0) return done > 0 ? static_cast<ssize_t>(done) : error;
+    if (turn.w.files[file].kind != FileKind::kConnection) return not_connected(turn.w, file);
   }
 }
 
 ssize_t send(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, int flags) noexcept {
   const FileKind kind = turn.w.files[file].kind;
-  if (kind != FileKind::kConnection) {
-    if ((flags & MSG_NOSIGNAL) == 0) raise_virtually(turn, SIGPIPE);
-    return kind == FileKind::kSocket ? -EPIPE : -ENOTCONN;
-  }
+  if (kind != FileKind::kConnection) return unconnected(turn, file, flags);
   dmt::ConnectionState& c = connection(turn.w, file);
   const WaitPolicy policy = wait_policy_of(turn.w, file, flags, send_timeout(file));
   Cursor cursor(buffers);
@@ -313,6 +339,7 @@ ssize_t send(Turn& turn, int fd, std::uint32_t file, const Buffers& buffers, int
     if (done == buffers.total) return static_cast<ssize_t>(done);
     const int error = await_change(turn, fd, file, policy);
     if (error < 0) return done > 0 ? static_cast<ssize_t>(done) : error;
+    if (turn.w.files[file].kind != FileKind::kConnection) return unconnected(turn, file, flags);
   }
 }
 

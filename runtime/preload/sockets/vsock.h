@@ -18,7 +18,7 @@ int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t siz
 int listen(Turn& turn, std::uint32_t file, int backlog) noexcept;
 int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t* size,
            int flags) noexcept;
-// To a listener of the server's own; to elsewhere it is refused, by name.
+// To a listener of the server's own, or to elsewhere.
 int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
             socklen_t size) noexcept;
 // What a nonblocking connect came to, told once: an error number.

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// connect() of virtual TCP sockets: to the server's own listeners (dmt/loopback.h).
+// connect() of virtual TCP sockets: to the server's own listeners (dmt/loopback.h), and to others
+// (dmt/outbound.h).
 #include <algorithm>
 
 #include "dmt/loopback.h"
+#include "dmt/outbound.h"
 #include "runtime/preload/sockets/addresses.h"
 #include "runtime/preload/sockets/interfaces.h"
-#include "runtime/preload/sockets/unreachable.h"
 #include "runtime/preload/sockets/vsock.h"
 
 namespace crane::vsock {
 namespace {
+
+bool is_inbound(const dmt::ConnectionState& c) noexcept {
+  return !c.loopback && !is_outbound(c.conn);
+}
 
 // The address that connect names, as the segment has addresses.
 int destination_of(std::uint32_t file, const struct sockaddr* a, socklen_t size,
@@ -49,6 +54,12 @@ int source_of(dmt::Layout& w, std::uint32_t file, const VirtualAddress& to,
   return from.port != 0 ? 0 : -EADDRNOTAVAIL;
 }
 
+// Options that were set before there was a connection.
+void apply_options(FileRecord& f, std::uint32_t file) noexcept {
+  apply_linger(file);
+  f.connection.low_water = std::min<std::uint32_t>(low_water(file), dmt::kReceiveWindow / 2);
+}
+
 int connect_to_own(Turn& turn, int fd, std::uint32_t file, const VirtualAddress& to) noexcept {
   FileRecord& f = turn.w.files[file];
   std::uint32_t listener = 0;
@@ -67,9 +78,50 @@ int connect_to_own(Turn& turn, int fd, std::uint32_t file, const VirtualAddress&
     addresses::map_to_ipv6(f.connection.local);
   }
   f.connection.told_connected = !f.nonblocking;
-  apply_linger(file);
-  f.connection.low_water = std::min<std::uint32_t>(low_water(file), dmt::kReceiveWindow / 2);
+  apply_options(f, file);
   return f.nonblocking ? -EINPROGRESS : 0;
+}
+
+// Waits for CONNECTED.  `under_way`: what a socket gets that does not wait, or no longer.
+int await_outcome(Turn& turn, int fd, std::uint32_t file, int under_way) noexcept {
+  FileRecord& f = turn.w.files[file];
+  const WaitPolicy policy = wait_policy_of(turn.w, file, 0, send_timeout(file));
+  while (f.kind == FileKind::kConnection && f.connection.connecting) {
+    const int error = await_change(turn, fd, file, policy);
+    if (error < 0) return error == -EAGAIN ? -under_way : error;
+  }
+  if (f.kind == FileKind::kSocket) {
+    const int error = take_connect_error(turn.w, file);
+    return error != 0 ? -error : -ECONNABORTED;  // another call was told
+  }
+  if (f.kind != FileKind::kConnection || f.connection.told_connected) return -EISCONN;
+  f.connection.told_connected = true;
+  return 0;
+}
+
+// What the leader binds its socket to.  The address that all replicas claim to have is no host's.
+VirtualAddress source_for_leader(const dmt::ListenerState& l, const VirtualAddress& to) noexcept {
+  VirtualAddress from{};
+  from.family = to.family;
+  if (l.bound.family == to.family &&
+      (interfaces::is_loopback(l.bound) || !interfaces::is_own(l.bound))) {
+    from = l.bound;
+  }
+  from.port = (l.any_address & dmt::kChosenPort) != 0 ? std::uint16_t{0} : l.bound.port;
+  return from;
+}
+
+int connect_elsewhere(Turn& turn, int fd, std::uint32_t file, const VirtualAddress& to) noexcept {
+  FileRecord& f = turn.w.files[file];
+  dmt::begin_connect(turn.w, file, to, source_for_leader(f.listener, to));
+  apply_options(f, file);
+  return await_outcome(turn, fd, file, EINPROGRESS);
+}
+
+// Others than this server listen there, or nobody.
+bool is_elsewhere(const dmt::Layout& w, const VirtualAddress& to) noexcept {
+  if (!interfaces::is_own(to)) return true;
+  return interfaces::is_loopback(to) && dmt::find_own_listener(w, to, 0) == 0;
 }
 
 }  // namespace
@@ -78,18 +130,16 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
             socklen_t size) noexcept {
   FileRecord& f = turn.w.files[file];
   if (f.kind == FileKind::kConnection) {
-    if (f.connection.told_connected || !f.connection.loopback) return -EISCONN;
-    f.connection.told_connected = true;
-    return 0;
+    if (is_inbound(f.connection)) return -EISCONN;
+    return await_outcome(turn, fd, file, EALREADY);
   }
   if (f.kind == FileKind::kListener) return -EISCONN;
   if (f.listener.connect_error != 0) return -take_connect_error(turn.w, file);
   VirtualAddress to;
   const int error = destination_of(file, a, size, to);
   if (error < 0) return error == -EAFNOSUPPORT && a->sa_family == AF_UNSPEC ? 0 : error;
-  if (interfaces::is_own(to)) return connect_to_own(turn, fd, file, to);
-  unreachable::name(unreachable::What::kConnect, to);
-  return -ECONNREFUSED;
+  return is_elsewhere(turn.w, to) ? connect_elsewhere(turn, fd, file, to)
+                                  : connect_to_own(turn, fd, file, to);
 }
 
 int take_connect_error(dmt::Layout& w, std::uint32_t file) noexcept {

@@ -147,6 +147,7 @@ int give_tcp_info(const FileRecord& f, void* value, socklen_t* size) noexcept {
   std::memset(&info, 0, sizeof info);
   info.tcpi_state = f.kind == FileKind::kListener                           ? TCP_LISTEN
                     : f.kind != FileKind::kConnection || f.connection.reset ? TCP_CLOSE
+                    : f.connection.connecting                               ? TCP_SYN_SENT
                     : f.connection.fin_received && !f.connection.shut_write ? TCP_CLOSE_WAIT
                                                                             : TCP_ESTABLISHED;
   info.tcpi_snd_mss = info.tcpi_rcv_mss = info.tcpi_advmss = 1448;

@@ -287,7 +287,7 @@ TEST_CASE("the layout of version 16 is frozen", "[segment]") {
   CHECK(offsetof(Layout, output_data) == 193028096);
   CHECK(offsetof(Layout, unhooked) == 210026560);
   CHECK(offsetof(Layout, unsupported) == 210031232);
-  CHECK(offsetof(Layout, inodes) == 210031264);
+  CHECK(offsetof(Layout, inodes) == 210031256);
   CHECK(sizeof(InodeRecord) == 64);
   CHECK(offsetof(Layout, turns) == 227070720);
   CHECK(offsetof(Layout, semaphore_undos) == 227218176);

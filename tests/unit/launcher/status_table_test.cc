@@ -418,9 +418,8 @@ TEST_CASE("status: what the server asked for in vain is counted", "[ctl]") {
   std::map<int, NodeAnswer> answers{{0, node("leader", 2, 0, 100, 100)}};
   answers[0].status.update(
       {{"unhooked_calls", 0},
-       {"unsupported",
-        {{"outbound_connections", 3}, {"datagrams", 0}, {"udp_ports", 1}, {"sandboxes", 0}}}});
+       {"unsupported", {{"datagrams", 3}, {"udp_ports", 1}, {"sandboxes", 0}}}});
   CHECK(table_of(summarise("g", answers))
-            .find("\nunsupported: 3 outbound connections refused, 1 UDP ports opened that no "
+            .find("\nunsupported: 3 datagrams to others dropped, 1 UDP ports opened that no "
                   "client reaches; runtime.log names them\n") != std::string::npos);
 }

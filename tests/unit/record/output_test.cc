@@ -123,6 +123,19 @@ TEST_CASE("recording: what was written is read back, connection by connection", 
   CHECK_FALSE(recording.connections().at(9).closed);
 }
 
+TEST_CASE("recording: a connection has a name that says who opened it", "[record]") {
+  Bed bed;
+  {
+    auto r = bed.record(2);
+    r->connected(ConnId{7}, 6379, "[::1]:99");
+    r->connected(ConnId{kOutboundBit | 9}, 80, "10.0.0.1:80");
+  }
+  const Recording recording = bed.read(2);
+  CHECK(recording.name_of(7) == "connection 7 (port 6379, client [::1]:99)");
+  CHECK(recording.name_of(8) == "connection 8");
+  CHECK(recording.name_of(kOutboundBit | 9) == "outbound connection of clock 9 (to 10.0.0.1:80)");
+}
+
 TEST_CASE("recording: of a replica that failed it ends early, with all that was written",
           "[record]") {
   Bed bed;

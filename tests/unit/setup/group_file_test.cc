@@ -45,6 +45,7 @@ quantum = 7
 n_clock = 50
 w_timeout_us = 20
 spins = true
+outbound = "10.0.0.1:80,[::1]:443"
 detach = ["fsync"]
 soft_barriers = ["page:8:5000"]
 env = { A = "1", B = "two words" }
@@ -97,6 +98,7 @@ void check_whole(const GroupFile& f) {
   CHECK(f.n_clock == 50);
   CHECK(f.w_timeout_us == 20);
   CHECK(f.spins);
+  CHECK(f.outbound == "10.0.0.1:80,[::1]:443");
   CHECK(f.detach == std::vector<std::string>{"fsync"});
   CHECK(f.soft_barriers == std::vector<std::string>{"page:8:5000"});
   CHECK(f.env == std::vector<std::string>{"A=1", "B=two words"});

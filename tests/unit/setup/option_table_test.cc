@@ -38,6 +38,7 @@ Typed another(const OptionRow& row) {
   if (std::holds_alternative<std::uint32_t NodeOptions::*>(row.field)) {
     return typed(initial.*std::get<std::uint32_t NodeOptions::*>(row.field) + 1);
   }
+  if (row.word == std::string("--outbound")) return typed(std::string("none"));
   return typed(row.limits.choices.empty() ? "/another" : row.limits.choices[1]);
 }
 

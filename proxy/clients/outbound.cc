@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/clients/outbound.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "proxy/clients/encode.h"
+
+namespace crane::proxy {
+namespace {
+
+struct HostAddress {
+  sockaddr_storage bytes{};
+  socklen_t size = 0;
+};
+
+HostAddress host_address(const VirtualAddress& a) noexcept {
+  HostAddress out;
+  if (a.family == AF_INET6) {
+    sockaddr_in6 in{};
+    in.sin6_family = AF_INET6;
+    in.sin6_port = htons(a.port);
+    in.sin6_scope_id = a.scope;
+    std::memcpy(&in.sin6_addr, a.ip, sizeof in.sin6_addr);
+    std::memcpy(&out.bytes, &in, out.size = sizeof in);
+  } else {
+    sockaddr_in in{};
+    in.sin_family = AF_INET;
+    in.sin_port = htons(a.port);
+    std::memcpy(&in.sin_addr, a.ip, sizeof in.sin_addr);
+    std::memcpy(&out.bytes, &in, out.size = sizeof in);
+  }
+  return out;
+}
+
+bool is_wildcard(const VirtualAddress& a) noexcept {
+  return std::all_of(std::begin(a.ip), std::end(a.ip), [](std::uint8_t byte) { return byte == 0; });
+}
+
+// 0, or an errno.
+int bind_to(int fd, const VirtualAddress& local) noexcept {
+  if (is_wildcard(local) && local.port == 0) return 0;
+  const int on = 1;
+  (void)::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const HostAddress at = host_address(local);
+  return ::bind(fd, reinterpret_cast<const sockaddr*>(&at.bytes), at.size) == 0 ? 0 : errno;
+}
+
+Error failed(int error) { return Error{Code::kSystem, error, "connect"}; }
+
+}  // namespace
+
+bool OutboundPolicy::allows(const VirtualAddress& to) const noexcept {
+  return any || std::any_of(only.begin(), only.end(), [&to](const VirtualAddress& one) {
+           return one.family == to.family && one.port == to.port &&
+                  std::memcmp(one.ip, to.ip, sizeof to.ip) == 0;
+         });
+}
+
+void Destinations::asked(const VirtualAddress& to, bool is_allowed) {
+  std::string name = text(to);
+  if (all_.size() >= kNamedMost && all_.count(name) == 0) name = "others";
+  Counts& counts = all_[name];
+  if (counts.connections++ > 0) return;
+  counts.allowed = is_allowed;
+  if (name == "others") {
+    spdlog::info("the server connects to more than {} addresses: no more are named", kNamedMost);
+  } else if (is_allowed) {
+    spdlog::info("the server connects to {}", name);
+  } else {
+    spdlog::warn("the server's connection to {0} is refused: --outbound {0} allows it", name);
+  }
+}
+
+Result<ClientSocket> open_outbound(const OutboundRequest& request) {
+  const int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+  ClientSocket socket(::socket(request.peer.family, type, 0));
+  if (!socket) return failed(errno == EAFNOSUPPORT ? ENETUNREACH : ENOBUFS);
+  const int on = 1;
+  (void)::setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (const int error = bind_to(socket.fd(), request.local); error != 0) return failed(error);
+  const HostAddress peer = host_address(request.peer);
+  const int done =
+      ::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&peer.bytes), peer.size);
+  if (done != 0 && errno != EINPROGRESS && errno != EINTR) return failed(errno);
+  return socket;
+}
+
+int outcome_of(const ClientSocket& socket) noexcept {
+  int error = 0;
+  socklen_t size = sizeof error;
+  return ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+}  // namespace crane::proxy

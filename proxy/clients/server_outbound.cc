@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections that the server opens: every replica knows what its own server has asked for, the
+// leader opens it and proposes CONNECTED.  From there on it is a client's connection as any other.
+#include <cerrno>
+#include <utility>
+
+#include "proxy/clients/encode.h"
+#include "proxy/clients/server.h"
+
+namespace crane::proxy {
+
+void Proxy::asked(const OutputHeader& header, std::span<const std::byte> bytes) {
+  OutboundRequest request;
+  if (!options_.opens || !read_body(bytes, request)) return;
+  last_asked_ = header.conn;
+  destinations_.asked(request.peer, options_.outbound.allows(request.peer));
+  if (clients_.find(header.conn) != nullptr) return;  // the log was faster
+  wait_for_outcome(ConnId{header.conn}, request);
+}
+
+void Proxy::wait_for_outcome(ConnId conn, const OutboundRequest& request) {
+  Client& client = add_outbound(conn);
+  client.opening = Opening::kWanted;
+  client.request = request;
+  if (leading_) dial(client);
+}
+
+Client& Proxy::add_outbound(ConnId conn) {
+  Client& client =
+      clients_.add(std::make_unique<Client>(std::uint16_t{0}, options_.connection, this));
+  client.conn = conn;
+  clients_.named(client);
+  return client;
+}
+
+void Proxy::dial(Client& client) {
+  if (!options_.outbound.allows(client.request.peer)) return answer(client, ECONNREFUSED);
+  Result<ClientSocket> socket = open_outbound(client.request);
+  if (!socket.ok()) return answer(client, socket.error().detail);
+  client.dial(std::move(socket).value(), base_, on_dialed);
+}
+
+void Proxy::dial_all() {
+  clients_.for_each([this](Client& client) {
+    if (client.opening == Opening::kWanted) dial(client);
+  });
+}
+
+void Proxy::on_dialed(int, short, void* argument) {
+  Client& client = *static_cast<Client*>(argument);
+  client.proxy->on_event_();
+  client.proxy->answer(client, outcome_of(client.dialed));
+}
+
+void Proxy::answer(Client& client, int error) {
+  ClientSocket socket = client.end_dial();
+  ConnectedBody body{};
+  body.conn = client.conn;
+  body.error = error;
+  body.slot = kNoTableSlot;
+  if (error == 0) {
+    body.local = local_of(socket.fd());
+    if (shared_) {
+      shared_->opened(socket.fd());
+      client.id = socket_id(socket.fd());
+      if (value(client.id) != 0) client.slot = shared_->table().claim(client.id);
+    }
+    body.slot = client.slot;
+    body.socket = client.id;
+  }
+  client.opening = Opening::kProposed;
+  batch_.add_connected(body);
+  if (error != 0) return;
+  client.serve_opened(std::move(socket));
+  client.readable = true;
+  client.watch(base_, on_client, on_writable);
+  read_client(client);
+}
+
+// CONNECTED, on every replica.
+void Proxy::outcome(const ConnectedBody& body) {
+  if (!options_.opens) return;
+  Client* client = clients_.find(value(body.conn));
+  if (client == nullptr) {
+    // The own server has closed it, or has yet to ask for it.
+    if (value(body.conn) <= last_asked_) return;
+    client = &add_outbound(body.conn);
+  }
+  client->opening = Opening::kOver;
+  client->committed = true;
+  if (client->serves()) return;
+  client->end_dial();
+  client->id = body.socket;
+  client->slot = body.slot;
+}
+
+// This replica is deposed: whoever leads opens what has no outcome in the log.  The socket stays
+// open where sockets are shared: CONNECTED may be in the log yet.
+void Proxy::forget_attempt(Client& client) {
+  client.unwatch();
+  client.end_dial();
+  if (client.fd() >= 0 && shared_) left_.push_back(client.surrender());
+  client.reset(batch_, false);
+  client.follow();
+  client.ends = false;
+  client.opening = Opening::kWanted;
+  client.id = SocketId{0};
+  client.slot = kNoTableSlot;
+}
+
+}  // namespace crane::proxy

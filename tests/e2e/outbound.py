@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""nginx, replicated, passes requests on to a server that knows nothing of Crane. The leader is hurt
+again and again: no request fails, that server hears each request once, and the replicas' outputs
+are equal. So are they when the history is replayed, which connects to nothing. --outbound refuses
+what it does not name."""
+import http.client
+import http.server
+import json
+import os
+import signal
+import subprocess
+import threading
+
+import _harness as h
+
+CLIENTS = 8
+
+
+def answer_to(path):
+    return (path * (1 + len(path) * 7919 % 400)).encode()
+
+
+class Backend:
+    """Answers each path with its own text, and remembers what it was asked for."""
+
+    def __init__(self):
+        self.lock, self.heard, self.connections = threading.Lock(), {}, 0
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def setup(self):
+                super().setup()
+                with outer.lock:
+                    outer.connections += 1
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                with outer.lock:
+                    outer.heard.setdefault(self.path, []).append(body)
+                text = answer_to(self.path)
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.server.handle_error = lambda *_: None   # a connection ends with its group
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+class Client(threading.Thread):
+    """Asks on one connection until it is told to end; every answer must be the right one."""
+
+    def __init__(self, port, number):
+        super().__init__(daemon=True)
+        self.port, self.number, self.sent, self.bad, self.ended = port, number, [], [], False
+
+    def run(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            while not self.ended:
+                path = f"/{self.number}/{len(self.sent)}"
+                body = path.encode() * (1 + len(self.sent) % 300)
+                self.sent.append((path, body))
+                connection.request("POST", path, body)
+                answer = connection.getresponse()
+                text = answer.read()
+                if answer.status != 200 or text != answer_to(path):
+                    self.bad.append(f"{path}: status {answer.status}, {len(text)} bytes")
+        except (OSError, http.client.HTTPException) as error:
+            self.bad.append(f"{self.sent[-1][0]}: {error!r}")
+
+
+def configuration(scenario, port, backend):
+    path = scenario.work / f"nginx-{port}.conf"
+    path.write_text(f"""user root;
+daemon off;
+worker_processes 2;
+pid {scenario.work}/nginx.pid;
+error_log {scenario.work}/error.log;
+events {{ worker_connections 256; }}
+http {{
+  access_log off;
+  upstream backend {{ server 127.0.0.1:{backend}; keepalive 4; }}
+  server {{
+    listen {port};
+    location / {{
+      proxy_pass http://backend;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_next_upstream off;
+    }}
+  }}
+}}
+""")
+    return path
+
+
+def kill_node(_, group):
+    group.signal_node(group.leader(), signal.SIGKILL)
+
+
+def kill_server(_, group):
+    group.signal_server(group.leader(), signal.SIGKILL)
+
+
+def stop_node(_, group):
+    pid = group.replica(group.leader())["node_pid"]
+    os.kill(pid, signal.SIGSTOP)
+    threading.Timer(2, lambda: h.alive(pid) and os.kill(pid, signal.SIGCONT)).start()
+
+
+def hand_over(scenario, group):
+    """To a replica that has just begun at a checkpoint, with connections that were open there."""
+    to = (group.leader() + 1) % 3
+    before = group.replica(to)["node_pid"]
+    status, text = h.ctl(scenario, "checkpoint", "now", group.name, "--dir", str(group.home))
+    scenario.check(status == 0, "a checkpoint is taken", text)
+    group.signal_node(to, signal.SIGKILL)
+
+    def is_back():
+        said = group.statuses(range(3))[to]
+        return group.replica(to)["node_pid"] != before and said and said["server_pid"]
+    h.wait_until(is_back, 60, "the replica has recovered")
+    scenario.say(f"came back by {group.status(to)['recovery']['came_back_by']}")
+
+    def is_near():
+        applied = [s["applied"] for s in group.statuses(range(3)).values() if s]
+        return len(applied) == 3 and max(applied) - min(applied) < 2000
+    h.wait_until(is_near, 60, "the replica has caught up")
+    status, text = h.ctl(scenario, "leader", "transfer", group.name, "--dir", str(group.home),
+                         "--to", str(to))
+    scenario.check(status == 0, "the lead is handed over", text)
+
+
+FAULTS = (kill_node, hand_over, kill_server, stop_node)
+
+
+def passes_on(scenario, kills):
+    """Without kills it is recorded: a replica that recovers begins its recordings anew."""
+    backend, port = Backend(), h.free_port()
+    program = ["nginx", "-c", str(configuration(scenario, port, backend.port))]
+    with h.Group(scenario, program, port=port, record=kills == 0) as group:
+        clients = [Client(port, number) for number in range(CLIENTS)]
+        for client in clients:
+            client.start()
+
+        def whole():
+            said = group.statuses(range(3))
+            return all(s and s["server_pid"] for s in said.values())
+        for fault in range(kills):
+            asked = sum(len(c.sent) for c in clients)
+            h.wait_until(lambda: sum(len(c.sent) for c in clients) > asked + 400, 60,
+                         "requests are passed on")
+            h.wait_until(whole, 60, "all replicas are there")
+            FAULTS[fault % len(FAULTS)](scenario, group)
+        asked = sum(len(c.sent) for c in clients)
+        h.wait_until(lambda: sum(len(c.sent) for c in clients) > asked + 400, 60,
+                     "requests are passed on at the end")
+        for client in clients:
+            client.ended = True
+        for client in clients:
+            client.join(60)
+        sent = {path: body for c in clients for path, body in c.sent}
+        bad = [text for c in clients for text in c.bad]
+        scenario.check(not bad, f"{len(sent)} requests, {kills} kills: none failed", "\n".join(bad))
+        twice = [path for path, bodies in backend.heard.items() if len(bodies) != 1]
+        scenario.check(not twice, "the other server heard nothing twice", str(twice[:10]))
+        scenario.check({p: b[0] for p, b in backend.heard.items()} == sent,
+                       "it heard all of each request")
+        h.wait_until(whole, 60, "all replicas are there at the end")
+        said = group.settle()
+        address = f"127.0.0.1:{backend.port}"
+        for number, status in said.items():
+            told = {o["address"]: o for o in status["outbound"]}
+            scenario.check(address in told and told[address]["allowed"],
+                           f"replica {number} names {address}", str(status["outbound"]))
+        scenario.say(f"adopted {[s['adopted'] for s in said.values()]}, reset "
+                     f"{[s['reset_leader'] for s in said.values()]}, the other server saw "
+                     f"{backend.connections} connections")
+        group.stop()
+    if kills == 0:
+        scenario.check_equal(group)
+        scenario.check_schedule(group)
+        is_replayed(scenario, group, backend)
+
+
+def is_reset(scenario):
+    """As on several hosts: the old leader's connections are reset on all replicas, and new ones are
+    opened. nginx must not ask again on its own, so that clients see it."""
+    backend, port = Backend(), h.free_port()
+    program = ["nginx", "-c", str(configuration(scenario, port, backend.port))]
+    with h.Group(scenario, program, port=port, options=["--test-only-reset-connections"]) as group:
+        for number in range(3):
+            client = Client(port, number)
+            client.start()
+            h.wait_until(lambda: len(client.sent) > 200 or client.bad, 60, "requests are passed on")
+            scenario.check(not client.bad, f"reign {number}: requests are passed on",
+                           "\n".join(client.bad))
+            if number < 2:
+                group.signal_node(group.leader(), signal.SIGKILL)
+                h.wait_until(lambda: client.bad, 30, "the client is reset")
+                h.wait_until(lambda: all(s and s["server_pid"]
+                                         for s in group.statuses(range(3)).values()), 60,
+                             "all replicas are there")
+            client.ended = True
+            client.join(60)
+        twice = [path for path, bodies in backend.heard.items() if len(bodies) != 1]
+        scenario.check(not twice, "resets: the other server heard nothing twice", str(twice[:10]))
+        group.settle()
+        group.stop()
+
+
+def is_replayed(scenario, group, backend):
+    before = backend.connections
+    done = subprocess.run([str(scenario.out / "crane-replay"), str(group.record)],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+    scenario.check(done.returncode == 0, "a replay is equal", done.stdout)
+    scenario.check(backend.connections == before, "and has opened no connection")
+
+
+def is_refused(scenario):
+    backend, port = Backend(), h.free_port()
+    program = ["nginx", "-c", str(configuration(scenario, port, backend.port))]
+    with h.Group(scenario, program, port=port, options=["--outbound", "10.1.2.3:80"]) as group:
+        done = subprocess.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-d", "x",
+                               f"http://127.0.0.1:{port}/"], stdout=subprocess.PIPE, text=True,
+                              timeout=60)
+        scenario.check(done.stdout == "502" and backend.connections == 0,
+                       "--outbound refuses what it does not name", done.stdout)
+        status, text = h.ctl(scenario, "status", group.name, "--dir", str(group.home), "-o",
+                             "json")
+        told = [r["outbound"] for r in json.loads(text)["replicas"]]
+        scenario.check(status == 0 and all(o and not o[0]["allowed"] for o in told),
+                       "status says so", text)
+        log = (group.dir / f"r{group.leader()}" / "node.log").read_text()
+        scenario.check(f"--outbound 127.0.0.1:{backend.port} allows it" in log,
+                       "the log says which option allows it", log[-2000:])
+        group.stop()
+
+
+def body(scenario):
+    h.need("nginx", "curl")
+    passes_on(scenario, 0)
+    passes_on(scenario, 20 if scenario.full else 4)
+    is_reset(scenario)
+    is_refused(scenario)
+
+
+h.tell("outbound", body)

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    What a server connects to hears each of its bytes once, whoever leads.
+// METHOD  A real peer at a loopback port; one or two replicas' proxies, which take the same records
+//         and a log that commits all.  With shared sockets a change of the leader keeps them.
+// CHECKS  CONN-5, CLIENT-1, KEEPER-1 for connections that the server opens; refusals; the policy.
+#include "proxy/clients/outbound.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+#include "proxy/clients/server.h"
+#include "tests/unit/clients/fake_log.h"
+
+using namespace crane;
+using namespace crane::proxy;
+
+namespace {
+
+constexpr std::uint64_t kConn = kOutboundBit | 1000;
+
+struct Peer {
+  Peer() {
+    listener = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof any;
+    REQUIRE(::bind(listener, reinterpret_cast<sockaddr*>(&any), size) == 0);
+    REQUIRE(::listen(listener, 16) == 0);
+    REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr*>(&any), &size) == 0);
+    port = ntohs(any.sin_port);
+  }
+  ~Peer() {
+    for (const int fd : accepted) ::close(fd);
+    ::close(listener);
+  }
+  int accept() {
+    const int fd = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK);
+    if (fd >= 0) accepted.push_back(fd);
+    return fd;
+  }
+  OutboundRequest request() const {
+    OutboundRequest r{};
+    r.peer.family = r.local.family = AF_INET;
+    r.peer.port = port;
+    r.peer.ip[0] = 127;
+    r.peer.ip[3] = 1;
+    return r;
+  }
+  static std::string hear(int fd) {
+    char text[200];
+    const ssize_t got = ::recv(fd, text, sizeof text, 0);
+    return got < 0 ? "<" + std::to_string(errno) + ">"
+                   : std::string(text, static_cast<std::size_t>(got));
+  }
+  int listener;
+  std::uint16_t port;
+  std::vector<int> accepted;
+};
+
+struct Replicas {
+  explicit Replicas(bool shares, std::size_t count = 2, const OutboundPolicy& policy = {})
+      : base(event_base_new()) {
+    std::string name = "/tmp/crane-outbound-XXXXXX";
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    directory = name;
+    ProxyOptions options;
+    options.outbound = policy;
+    for (std::size_t i = 0; i < count; ++i) {
+      proxies[i] = std::make_unique<Proxy>(base, options, log.propose_fn(), [] {});
+      if (!shares) continue;
+      auto sockets = SharedSockets::open(directory + "/connections");
+      REQUIRE(sockets.ok());
+      proxies[i]->share(std::move(sockets).value());
+    }
+  }
+  ~Replicas() {
+    for (auto& proxy : proxies) {
+      if (proxy) proxy->end();
+      proxy.reset();
+    }
+    CHECK(event_base_get_num_events(base, EVENT_BASE_COUNT_ADDED) == 0);
+    event_base_free(base);
+    std::filesystem::remove_all(directory);
+  }
+  void lead(std::size_t i) {
+    REQUIRE(proxies[i]->may_lead(0));
+    proxies[i]->lead(true);
+  }
+  void output(OutputType type, std::span<const std::byte> bytes, std::uint64_t argument = 0) {
+    for (auto& proxy : proxies) {
+      if (proxy) proxy->output({type, {}, kConn, argument, 1000}, bytes);
+    }
+  }
+  void write(const std::string& text) {
+    output(OutputType::kBytes, std::as_bytes(std::span(text)), written);
+    written += text.size();
+  }
+  void turn_loop() {
+    event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    for (auto& proxy : proxies) {
+      if (proxy && proxy->leading()) (void)proxy->propose_inputs(1);
+    }
+    for (; committed < log.taken.size(); ++committed) commit(log.taken[committed]);
+    for (auto& proxy : proxies) {
+      if (!proxy) continue;
+      proxy->settle();
+      proxy->tend();
+    }
+  }
+  void commit(const Taken& entry) {
+    for (auto& proxy : proxies) {
+      if (proxy) proxy->committed(entry.type, Index{entry.index}, entry.body);
+    }
+  }
+  template <typename Condition>
+  bool until(Condition&& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      turn_loop();
+    }
+    return true;
+  }
+  bool answered() {
+    return until([this] { return log.types().find("connected") != std::string::npos; });
+  }
+
+  event_base* base;
+  std::string directory;
+  FakeLog log;
+  std::array<std::unique_ptr<Proxy>, 2> proxies;
+  std::size_t committed = 0;
+  std::uint64_t written = 0;
+};
+
+}  // namespace
+
+TEST_CASE("the leader opens what its server asks for", "[outbound]") {
+  Peer peer;
+  Replicas r(false);
+  r.lead(0);
+  const OutboundRequest request = peer.request();
+  r.output(OutputType::kConnect, bytes_of(request));
+  REQUIRE(r.answered());
+  const auto body = r.log.taken[0].as<ConnectedBody>();
+  CHECK(body.conn == ConnId{kConn});
+  CHECK(body.error == 0);
+  CHECK(body.local.ip[0] == 127);
+  const int fd = peer.accept();
+  REQUIRE(fd >= 0);
+  CHECK(peer_of(fd).port == body.local.port);
+  r.write("question");
+  CHECK(Peer::hear(fd) == "question");
+  REQUIRE(::send(fd, "answer", 6, 0) == 6);
+  REQUIRE(r.until([&] { return r.log.types() == "connected data"; }));
+  CHECK(r.log.taken[1].data() == "answer");
+  CHECK(r.log.taken[1].as<DataBody>().conn == ConnId{kConn});
+  r.output(OutputType::kClose, {});
+  CHECK(Peer::hear(fd).empty());
+  for (auto& proxy : r.proxies) CHECK(proxy->connections() == 0);  // CLIENT-1
+  CHECK(r.proxies[1]->destinations().all().begin()->second.connections == 1);
+}
+
+TEST_CASE("a refusal is proposed, by the peer or by the policy", "[outbound]") {
+  OutboundRequest request;
+  {
+    const Peer gone;
+    request = gone.request();
+  }
+  const bool allowed = GENERATE(true, false);
+  Replicas r(false, 1, {allowed, {}});
+  r.lead(0);
+  r.output(OutputType::kConnect, bytes_of(request));
+  REQUIRE(r.answered());
+  CHECK(r.log.taken[0].as<ConnectedBody>().error == ECONNREFUSED);
+  r.output(OutputType::kClose, {});
+  CHECK(r.proxies[0]->connections() == 0);
+  CHECK(r.proxies[0]->destinations().all().begin()->second.allowed == allowed);
+}
+
+TEST_CASE("the errno of bind is what connect comes to", "[outbound]") {
+  const Peer peer;
+  OutboundRequest request = peer.request();
+  request.local = request.peer;
+  Replicas r(false, 1);
+  r.lead(0);
+  SECTION("an address of another host") {
+    request.local.ip[0] = 198;
+    request.local.port = 0;
+    r.output(OutputType::kConnect, bytes_of(request));
+    REQUIRE(r.answered());
+    CHECK(r.log.taken[0].as<ConnectedBody>().error == EADDRNOTAVAIL);
+  }
+  SECTION("a port that is taken") {
+    r.output(OutputType::kConnect, bytes_of(request));
+    REQUIRE(r.answered());
+    CHECK(r.log.taken[0].as<ConnectedBody>().error == EADDRINUSE);
+  }
+  r.output(OutputType::kClose, {});
+}
+
+TEST_CASE("what the server closes before the outcome is not opened any more", "[outbound]") {
+  Peer peer;
+  Replicas r(true, 1);
+  r.lead(0);
+  const OutboundRequest request = peer.request();
+  r.output(OutputType::kConnect, bytes_of(request));
+  CHECK(r.proxies[0]->connections() == 1);
+  r.output(OutputType::kClose, {});
+  CHECK(r.proxies[0]->connections() == 0);
+  for (int i = 0; i < 20; ++i) r.turn_loop();
+  CHECK(r.log.taken.empty());
+  // CONNECTED of an earlier leader, which was under way, opens nothing either.
+  ConnectedBody late{};
+  late.conn = ConnId{kConn};
+  r.proxies[0]->committed(EntryType::kConnected, Index{7}, bytes_of(late));
+  CHECK(r.proxies[0]->connections() == 0);
+}
+
+TEST_CASE("the log may be ahead of the own server", "[outbound][CLIENT-1]") {
+  Peer peer;
+  Replicas r(true);
+  r.lead(0);
+  const OutboundRequest request = peer.request();
+  r.proxies[0]->output({OutputType::kConnect, {}, kConn, 0, 1000}, bytes_of(request));
+  REQUIRE(r.answered());
+  const int fd = peer.accept();
+  CHECK(r.proxies[1]->connections() == 1);
+  r.proxies[1]->output({OutputType::kConnect, {}, kConn, 0, 1000}, bytes_of(request));
+  r.write("as one");
+  CHECK(Peer::hear(fd) == "as one");
+  r.output(OutputType::kClose, {});
+  CHECK(r.until([&] { return r.proxies[1]->connections() == 0; }));
+}
+
+TEST_CASE("a connection that the server has opened outlives the leader", "[outbound][CONN-5]") {
+  Peer peer;
+  Replicas r(true);
+  r.lead(0);
+  const OutboundRequest request = peer.request();
+  r.output(OutputType::kConnect, bytes_of(request));
+  REQUIRE(r.answered());
+  const int fd = peer.accept();
+  REQUIRE(fd >= 0);
+  r.write("one ");
+  REQUIRE(::send(fd, "in ", 3, 0) == 3);
+  REQUIRE(r.until([&] { return r.log.taken.size() == 2; }));
+  for (std::size_t next : {1U, 0U, 1U}) {
+    r.proxies[1 - next]->lead(false);
+    r.write("between ");
+    r.lead(next);
+    CHECK(r.proxies[next]->counters().last_adopted == 1);
+    CHECK(r.proxies[next]->counters().last_reset == 0);
+    r.turn_loop();
+    r.write("more ");
+  }
+  REQUIRE(::send(fd, "out", 3, 0) == 3);
+  REQUIRE(r.until([&] { return r.log.taken.size() == 3; }));
+  CHECK(r.log.taken[1].data() + r.log.taken[2].data() == "in out");
+  CHECK(Peer::hear(fd) == "one between more between more between more ");
+  r.output(OutputType::kClose, {});
+  CHECK(Peer::hear(fd).empty());
+}
+
+TEST_CASE("a new leader opens what has no outcome in the log", "[outbound]") {
+  Peer peer;
+  const bool shares = GENERATE(true, false);
+  Replicas r(shares);
+  r.lead(0);
+  const OutboundRequest request = peer.request();
+  r.output(OutputType::kConnect, bytes_of(request));
+  SECTION("the old one was still at it") {}
+  SECTION("the old one has proposed it in vain") {
+    // The loop tells it, and nothing is proposed.
+    for (int i = 0; i < 20; ++i) event_base_loop(r.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+    CHECK(r.proxies[0]->batch().entries() == 1);
+  }
+  const int first = peer.accept();
+  REQUIRE(first >= 0);
+  r.proxies[0]->lead(false);
+  r.lead(1);
+  REQUIRE(r.answered());
+  CHECK(r.log.taken.size() == 1);
+  CHECK(r.log.taken[0].as<ConnectedBody>().error == 0);
+  int second = -1;
+  REQUIRE(r.until([&] { return (second = peer.accept()) >= 0; }));
+  r.write("once");
+  CHECK(Peer::hear(second) == "once");
+  std::string end = Peer::hear(first);
+  CHECK((end.empty() || end == "<104>"));
+  r.output(OutputType::kClose, {});
+}
+
+TEST_CASE("a replica that recovers opens what it finds without an outcome", "[outbound]") {
+  Peer peer;
+  Replicas r(true, 1);
+  r.proxies[0]->wait_for_outcome(ConnId{kConn}, peer.request());
+  r.proxies[0]->recover_at(2000);
+  r.turn_loop();
+  CHECK(peer.accept() < 0);  // CLIENT-2
+  r.lead(0);
+  REQUIRE(r.answered());
+  CHECK(peer.accept() >= 0);
+  r.output(OutputType::kClose, {});
+  // One that was closed before the checkpoint.
+  ConnectedBody late{};
+  late.conn = ConnId{kOutboundBit | 1999};
+  r.proxies[0]->committed(EntryType::kConnected, Index{7}, bytes_of(late));
+  CHECK(r.proxies[0]->connections() == 0);
+}
+
+TEST_CASE("without shared sockets a START resets what was opened", "[outbound]") {
+  Peer peer;
+  Replicas r(false);
+  r.lead(0);
+  const OutboundRequest request = peer.request();
+  r.output(OutputType::kConnect, bytes_of(request));
+  REQUIRE(r.answered());
+  const int fd = peer.accept();
+  r.proxies[0]->lead(false);
+  CHECK(Peer::hear(fd) == "<104>");
+  StartBody start{};
+  start.resets = 1;
+  for (auto& proxy : r.proxies) proxy->committed(EntryType::kStart, Index{50}, bytes_of(start));
+  r.lead(1);
+  r.write("nowhere");
+  r.turn_loop();
+  CHECK(r.log.types() == "connected");
+  CHECK(r.proxies[1]->queued_bytes() == 0);
+  CHECK(peer.accept() < 0);
+  r.output(OutputType::kClose, {}, 1);
+  CHECK(r.proxies[1]->connections() == 0);
+}
+
+TEST_CASE("only the destinations that are listed are allowed", "[outbound]") {
+  const Peer peer;
+  OutboundPolicy policy{false, {peer.request().peer}};
+  VirtualAddress to = peer.request().peer;
+  CHECK(policy.allows(to));
+  ++to.ip[3];
+  CHECK_FALSE(policy.allows(to));
+  CHECK(OutboundPolicy{}.allows(to));
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    The words of --outbound mean one thing each.
+// METHOD  Words as users write them, wrong ones among them.
+// CHECKS  addresses, refusals.
+#include "runtime/setup/outbound.h"
+
+#include <sys/socket.h>
+
+#include <catch2/catch.hpp>
+
+using namespace crane::setup;
+
+TEST_CASE("outbound: any, none, or addresses with ports", "[setup]") {
+  CHECK(parse_outbound("any")->any);
+  const auto none = parse_outbound("none");
+  REQUIRE(none);
+  CHECK((!none->any && none->only.empty()));
+  const auto some = parse_outbound("10.0.0.1:80,[2001:db8::1]:443");
+  REQUIRE(some);
+  CHECK_FALSE(some->any);
+  REQUIRE(some->only.size() == 2);
+  CHECK((some->only[0].family == AF_INET && some->only[0].port == 80));
+  CHECK((some->only[0].ip[0] == 10 && some->only[0].ip[3] == 1));
+  CHECK((some->only[1].family == AF_INET6 && some->only[1].port == 443));
+  for (const char* wrong : {"", ",", "all", "10.0.0.1", "10.0.0.1:", "10.0.0.1:0", "10.0.0.1:65536",
+                            "example.com:80", "::1:80", "[::1]", "10.0.0.1:80 "}) {
+    CAPTURE(wrong);
+    CHECK(status_of(check_outbound(wrong)) == Status::kUsage);
+  }
+}
