@@ -42,10 +42,6 @@ void report_consumed(Layout& w, ConnectionState& c) noexcept {
   emit(w, OutputType::kConsumed, value(c.conn), c.consumed, nullptr, 0);
 }
 
-bool same_ip(const VirtualAddress& a, const VirtualAddress& b) noexcept {
-  return a.family == b.family && std::memcmp(a.ip, b.ip, sizeof a.ip) == 0;
-}
-
 // Whether a client could mean both.  The wildcard of IPv6 is that of IPv4 as well, unless it is for
 // IPv6 only.
 bool overlap(const ListenerState& a, const ListenerState& b) noexcept {
@@ -95,11 +91,6 @@ std::uint32_t find_listener(const Layout& w, const ConnectBody& body, Index conn
 }
 
 }  // namespace
-
-bool is_wildcard(const VirtualAddress& address) noexcept {
-  return std::all_of(std::begin(address.ip), std::end(address.ip),
-                     [](std::uint8_t byte) { return byte == 0; });
-}
 
 // --- for loopback.cc and outbound.cc ------------------------------------------------------------
 

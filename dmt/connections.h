@@ -19,9 +19,6 @@ namespace crane::dmt {
 
 // --- the server's side -------------------------------------------------------------------------
 
-// 0.0.0.0 or ::.
-bool is_wildcard(const VirtualAddress& address) noexcept;
-
 // Bits of ListenerState::any_address.
 inline constexpr std::uint16_t kWildcardAddress = 1, kReusesPort = 2, kOnlyIpv6 = 4;
 // .. and the port is Crane's choice, not the server's.

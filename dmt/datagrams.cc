@@ -20,10 +20,6 @@ constexpr std::uint32_t kAllBlocksMax = kBlocksMax / 2;
 
 constinit Bound datagrams_bound{kAllBlocksMax, "blocks of unread input", "datagrams are dropped"};
 
-bool same_host(const VirtualAddress& a, const VirtualAddress& b) noexcept {
-  return a.family == b.family && std::memcmp(a.ip, b.ip, sizeof a.ip) == 0;
-}
-
 // Whether a socket bound to `bound` may hear of what concerns addresses of `family`.
 bool hears(const DatagramState& d, std::uint16_t family) noexcept {
   if (d.bound.family == family) return true;
@@ -34,10 +30,10 @@ bool hears(const DatagramState& d, std::uint16_t family) noexcept {
 unsigned fitness(const DatagramState& d, const VirtualAddress& to,
                  const VirtualAddress& from) noexcept {
   if (d.bound.port != to.port || !hears(d, to.family)) return 0;
-  if (!is_wildcard(d.bound) && !same_host(d.bound, to)) return 0;
+  if (!is_wildcard(d.bound) && !same_ip(d.bound, to)) return 0;
   const unsigned fit = is_wildcard(d.bound) ? 1 : 2;
   if (d.peer.family == 0) return fit;
-  return d.peer.port == from.port && same_host(d.peer, from) ? fit + 2 : 0;
+  return d.peer.port == from.port && same_ip(d.peer, from) ? fit + 2 : 0;
 }
 
 std::uint32_t blocks_of(std::size_t size) noexcept {
@@ -70,8 +66,7 @@ bool datagram_port_taken(const Layout& w, std::uint32_t file, const VirtualAddre
     const bool related = d.bound.family == a.family ||
                          (is_wildcard(d.bound) && hears(d, a.family)) ||
                          (a.family == kFamilyV6 && is_wildcard(a) && !mine.only_v6);
-    const bool overlap =
-        related && (is_wildcard(d.bound) || is_wildcard(a) || same_host(d.bound, a));
+    const bool overlap = related && (is_wildcard(d.bound) || is_wildcard(a) || same_ip(d.bound, a));
     if (overlap && !(d.reuses && mine.reuses)) return true;
   }
   return false;
@@ -109,7 +104,7 @@ bool is_in_group(const Layout& w, std::uint32_t file, const VirtualAddress& to) 
   if (w.files[file].kind != FileKind::kDatagram) return false;
   const DatagramState& d = w.files[file].datagram;
   if (d.bound.port != to.port || !hears(d, to.family)) return false;
-  if (!is_wildcard(d.bound) && !same_host(d.bound, to)) return false;
+  if (!is_wildcard(d.bound) && !same_ip(d.bound, to)) return false;
   const std::uint32_t name = group_name(to);
   return std::find(std::begin(d.groups), std::end(d.groups), name) != std::end(d.groups);
 }

@@ -68,6 +68,22 @@ struct VirtualAddress {
   std::uint8_t ip[16];   // IPv4 uses the first 4, network order
 };
 
+// 0.0.0.0 or ::.
+constexpr bool is_wildcard(const VirtualAddress& address) noexcept {
+  for (const std::uint8_t byte : address.ip) {
+    if (byte != 0) return false;
+  }
+  return true;
+}
+
+// Whatever their ports are.
+constexpr bool same_ip(const VirtualAddress& a, const VirtualAddress& b) noexcept {
+  for (std::size_t i = 0; i < sizeof a.ip; ++i) {
+    if (a.ip[i] != b.ip[i]) return false;
+  }
+  return a.family == b.family;
+}
+
 struct ConnectBody {
   std::uint16_t port;  // the server's port as it called listen(), not the published one
   std::uint16_t padding;

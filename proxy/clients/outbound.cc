@@ -6,7 +6,6 @@
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -39,11 +38,6 @@ HostAddress host_address(const VirtualAddress& a) noexcept {
   return out;
 }
 
-bool is_wildcard(const VirtualAddress& a) noexcept {
-  return std::all_of(std::begin(a.ip), std::end(a.ip), [](std::uint8_t byte) { return byte == 0; });
-}
-
-// 0, or an errno.
 int bind_to(int fd, const VirtualAddress& local) noexcept {
   if (is_wildcard(local) && local.port == 0) return 0;
   const int on = 1;
@@ -55,13 +49,6 @@ int bind_to(int fd, const VirtualAddress& local) noexcept {
 Error failed(int error) { return Error{Code::kSystem, error, "connect"}; }
 
 }  // namespace
-
-bool OutboundPolicy::allows(const VirtualAddress& to) const noexcept {
-  return any || std::any_of(only.begin(), only.end(), [&to](const VirtualAddress& one) {
-           return one.family == to.family && one.port == to.port &&
-                  std::memcmp(one.ip, to.ip, sizeof to.ip) == 0;
-         });
-}
 
 void Destinations::asked(const VirtualAddress& to, bool is_allowed) {
   std::string name = text(to);

@@ -1,28 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Connections that the server opens to others: which are allowed, what was asked for, and the
-// socket of one.  server_outbound.cc opens it and keeps it.
+// Connections that the server opens to others: what was asked for, and the socket of one.
+// server_outbound.cc opens it and keeps it.
 //
 // Threads: the node's one thread.
 
 #include <cstdint>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "dmt/base/result.h"
 #include "dmt/sequence/output.h"
 #include "proxy/clients/client_socket.h"
 
 namespace crane::proxy {
-
-// Of the leader: what it refuses its server is told by the log, as any refusal.
-struct OutboundPolicy {
-  bool any = true;
-  std::vector<VirtualAddress> only;  // when not any
-
-  bool allows(const VirtualAddress& to) const noexcept;
-};
 
 // The destinations that the server has asked for; each is named once in the log.
 class Destinations {
@@ -42,7 +33,7 @@ class Destinations {
 
 // A non-blocking socket that is being connected.  Error: its number is what connect() came to.
 Result<ClientSocket> open_outbound(const OutboundRequest& request);
-// What a connect() that is not under way any more came to: 0, or an errno.
+// The result of a connect() that has finished: 0, or an errno.
 int outcome_of(const ClientSocket& socket) noexcept;
 
 }  // namespace crane::proxy

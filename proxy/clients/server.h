@@ -42,7 +42,8 @@ namespace crane::proxy {
 
 struct ProxyOptions {
   ConnectionOptions connection;
-  OutboundPolicy outbound;
+  // Whom the server may connect to, when this replica leads: the log tells of a refusal, as of any.
+  std::function<bool(const VirtualAddress& to)> allows = [](const VirtualAddress&) { return true; };
   bool opens = true;  // false: a replay, which is given what came of the server's connections
   std::uint64_t queued_bytes_max = 1ULL << 30;
 };

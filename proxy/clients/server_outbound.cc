@@ -13,7 +13,7 @@ void Proxy::asked(const OutputHeader& header, std::span<const std::byte> bytes) 
   OutboundRequest request;
   if (!options_.opens || !read_body(bytes, request)) return;
   last_asked_ = header.conn;
-  destinations_.asked(request.peer, options_.outbound.allows(request.peer));
+  destinations_.asked(request.peer, options_.allows(request.peer));
   if (clients_.find(header.conn) != nullptr) return;  // the log was faster
   wait_for_outcome(ConnId{header.conn}, request);
 }
@@ -34,7 +34,7 @@ Client& Proxy::add_outbound(ConnId conn) {
 }
 
 void Proxy::dial(Client& client) {
-  if (!options_.outbound.allows(client.request.peer)) return answer(client, ECONNREFUSED);
+  if (!options_.allows(client.request.peer)) return answer(client, ECONNREFUSED);
   Result<ClientSocket> socket = open_outbound(client.request);
   if (!socket.ok()) return answer(client, socket.error().detail);
   client.dial(std::move(socket).value(), base_, on_dialed);

@@ -20,9 +20,9 @@
 #include "proxy/node/backlog_room.h"
 #include "proxy/node/consensus_options.h"
 #include "proxy/node/node.h"
-#include "proxy/node/outbound_policy.h"
 #include "proxy/node/recovered_clients.h"
 #include "proxy/node/server_maps.h"
+#include "runtime/setup/outbound.h"
 #include "runtime/setup/preflight.h"
 
 namespace crane::node {
@@ -39,7 +39,8 @@ void leave_at_once() noexcept {
 proxy::ProxyOptions proxy_options(const dmt::Layout& layout, const Config& config, bool member) {
   proxy::ProxyOptions options;
   options.opens = member;
-  options.outbound = outbound_policy(config.outbound);
+  const auto outbound = setup::parse_outbound(config.outbound).value_or(setup::Outbound{});
+  options.allows = [outbound](const crane::VirtualAddress& to) { return outbound.allows(to); };
   options.connection.send_buffer = layout.header.configuration.send_buffer;
   options.connection.receive_window = dmt::kReceiveWindow;
   options.connection.first_window = dmt::kFirstWindow;
@@ -256,8 +257,11 @@ void Node::open_checks() {
   const StartingPoint& start = recovery_->start();
   if (start.at_checkpoint()) {
     const NodeState& s = start.state();
-    if (!start.revives()) dmt::go_on_from(layout, start.carried());
-    if (start.revives()) recover_clients(layout, *proxy_);
+    if (start.revives()) {
+      recover_clients(layout, *proxy_);
+    } else {
+      dmt::go_on_from(layout, start.carried());
+    }
     proxy_->recover_at(s.clock);
     server_->outputs().restore(s.outputs, {value(s.at.index), s.clock, s.hash});
     stalls_->restore(s.passed, s.clock);

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/setup/port.h"
+
 namespace crane::setup {
 namespace {
 
@@ -24,15 +26,6 @@ bool is_ip(const std::string& text) {
          inet_pton(AF_INET6, text.c_str(), &ignored) == 1;
 }
 
-bool parse_port(const std::string& text, std::uint16_t& port) {
-  const bool digits =
-      !text.empty() && text.size() <= 5 &&
-      std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-  const int number = digits ? std::stoi(text) : 0;
-  port = static_cast<std::uint16_t>(number);
-  return number > 0 && number <= 65535;
-}
-
 // "1.2.3.4", "1.2.3.4:7100", "::1", "[::1]:7100"
 bool parse_endpoint(const std::string& text, HostWord& host) {
   if (is_ip(text)) {
@@ -40,7 +33,9 @@ bool parse_endpoint(const std::string& text, HostWord& host) {
     return true;
   }
   const auto colon = text.rfind(':');
-  if (colon == std::string::npos || !parse_port(text.substr(colon + 1), host.port)) return false;
+  if (colon == std::string::npos) return false;
+  const std::string port = text.substr(colon + 1);
+  if (port.size() > 5 || !parse_port(port, host.port)) return false;
   host.address = text.substr(0, colon);
   if (host.address.size() > 2 && host.address.front() == '[' && host.address.back() == ']') {
     host.address = host.address.substr(1, host.address.size() - 2);

@@ -4,17 +4,13 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
-#include <charconv>
+#include <algorithm>
 #include <sstream>
+
+#include "runtime/setup/port.h"
 
 namespace crane::setup {
 namespace {
-
-bool parse_port(const std::string& text, std::uint16_t& port) {
-  const char* const end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, port);
-  return error == std::errc{} && at == end && port != 0;
-}
 
 bool parse_address(const std::string& text, VirtualAddress& address) {
   const std::size_t colon = text.rfind(':');
@@ -27,6 +23,12 @@ bool parse_address(const std::string& text, VirtualAddress& address) {
 }
 
 }  // namespace
+
+bool Outbound::allows(const VirtualAddress& to) const noexcept {
+  return any || std::any_of(only.begin(), only.end(), [&to](const VirtualAddress& one) {
+           return one.port == to.port && same_ip(one, to);
+         });
+}
 
 std::optional<Outbound> parse_outbound(const std::string& text) {
   if (text == "any") return Outbound{true};

@@ -17,6 +17,8 @@ namespace crane::setup {
 struct Outbound {
   bool any = false;
   std::vector<VirtualAddress> only = {};  // when not any
+
+  bool allows(const VirtualAddress& to) const noexcept;
 };
 
 // nullopt: it is none of them.

@@ -2,19 +2,10 @@
 #include "runtime/setup/publish.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "runtime/setup/port.h"
 
 namespace crane::setup {
-namespace {
-
-bool parse_port(const std::string& digits, std::uint16_t& port) {
-  const char* end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, port);
-  return error == std::errc() && stop == end && port != 0;
-}
-
-}  // namespace
-
 const char* add_publish(const std::string& text, Ports& ports) {
   const auto colon = text.find(':');
   std::uint16_t ours = 0, theirs = 0;

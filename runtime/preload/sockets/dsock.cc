@@ -56,7 +56,7 @@ int bind_to_any(dmt::Layout& w, std::uint32_t file) noexcept {
 
 // The address that the datagram comes from.
 VirtualAddress source(const dmt::DatagramState& d, const VirtualAddress& to) noexcept {
-  VirtualAddress from = dmt::is_wildcard(d.bound) ? interfaces::source_for(to) : d.bound;
+  VirtualAddress from = is_wildcard(d.bound) ? interfaces::source_for(to) : d.bound;
   from.port = d.bound.port;
   return from;
 }
@@ -73,7 +73,7 @@ int take_error(dmt::Layout& w, std::uint32_t file) noexcept {
 bool is_for_others(const VirtualAddress& address) noexcept {
   constexpr std::uint8_t kLoopbackNet = 127;
   if (address.family == AF_INET) return address.ip[0] != kLoopbackNet;
-  return dmt::is_wildcard(address);
+  return is_wildcard(address);
 }
 
 bool loops_back(std::uint32_t file, const VirtualAddress& to) noexcept {
@@ -244,7 +244,7 @@ void choose_source(const struct cmsghdr* c, VirtualAddress& from) noexcept {
     std::memcpy(from.ip, &info.ipi6_addr, sizeof info.ipi6_addr);
     addresses::unmap(from);
   }
-  if (dmt::is_wildcard(from) || !interfaces::is_own(from)) from = {};
+  if (is_wildcard(from) || !interfaces::is_own(from)) from = {};
 }
 
 // A number from `least` to 255; false: it is none.
@@ -350,11 +350,11 @@ int bind(Turn& turn, std::uint32_t file, const struct sockaddr* a, socklen_t n) 
   const int error = address_for(turn.w.files[file], a, n, address);
   if (error < 0) return error;
   if (d.bound.family != 0) return -EINVAL;
-  if (!dmt::is_wildcard(address) && !interfaces::is_own(address) &&
-      !interfaces::is_multicast(address) && !interfaces::is_broadcast(address)) {
+  if (!is_wildcard(address) && !interfaces::is_own(address) && !interfaces::is_multicast(address) &&
+      !interfaces::is_broadcast(address)) {
     return -EADDRNOTAVAIL;
   }
-  d.chose_address = !dmt::is_wildcard(address);
+  d.chose_address = !is_wildcard(address);
   d.chose_port = address.port != 0;
   if (address.port == 0) {
     address.port = dmt::free_datagram_port(turn.w);

@@ -122,7 +122,7 @@ void show_as(std::uint16_t domain, dmt::ConnectionState& c) noexcept {
 void set_bound(FileRecord& f, std::uint32_t file, const VirtualAddress& address) noexcept {
   f.listener.bound = address;
   f.listener.any_address = static_cast<std::uint16_t>(
-      (dmt::is_wildcard(address) ? dmt::kWildcardAddress : 0) |
+      (is_wildcard(address) ? dmt::kWildcardAddress : 0) |
       (reuses_port(file) ? dmt::kReusesPort : 0) | (is_only_ipv6(file) ? dmt::kOnlyIpv6 : 0));
 }
 

@@ -49,7 +49,7 @@ int source_of(dmt::Layout& w, std::uint32_t file, const VirtualAddress& to,
   from = w.files[file].listener.bound;
   addresses::unmap(from);
   const std::uint16_t port = from.port;
-  if (from.family == 0 || dmt::is_wildcard(from)) from = interfaces::source_for(to);
+  if (from.family == 0 || is_wildcard(from)) from = interfaces::source_for(to);
   from.port = port != 0 ? port : dmt::take_free_port(w);
   return from.port != 0 ? 0 : -EADDRNOTAVAIL;
 }

@@ -162,7 +162,7 @@ bool is_broadcast(const VirtualAddress& a) noexcept {
   return is_v4(a, {255, 255, 255, 255}) || is_v4(a, kAll[1].broadcast);
 }
 void name_this_host(VirtualAddress& to) noexcept {
-  if (!dmt::is_wildcard(to)) return;
+  if (!is_wildcard(to)) return;
   if (to.family == AF_INET) std::memcpy(to.ip, kLoopback.data(), kLoopback.size());
   if (to.family == AF_INET6) to.ip[15] = 1;
 }

@@ -28,3 +28,17 @@ TEST_CASE("outbound: any, none, or addresses with ports", "[setup]") {
     CHECK(status_of(check_outbound(wrong)) == Status::kUsage);
   }
 }
+
+TEST_CASE("outbound: only the destinations that are listed are allowed", "[setup]") {
+  const auto policy = parse_outbound("127.0.0.1:80");
+  REQUIRE(policy);
+  crane::VirtualAddress to = policy->only.at(0);
+  CHECK(policy->allows(to));
+  ++to.ip[3];
+  CHECK_FALSE(policy->allows(to));
+  --to.ip[3];
+  ++to.port;
+  CHECK_FALSE(policy->allows(to));
+  CHECK(parse_outbound("any")->allows(to));
+  CHECK_FALSE(parse_outbound("none")->allows(to));
+}
