@@ -91,7 +91,7 @@ void ClientSocket::end_output() const noexcept { ::shutdown(fd_, SHUT_WR); }
 
 void ClientSocket::reset() noexcept {
   if (fd_ < 0) return;
-  // close() resets only when nobody else has it open.
+  // close() alone resets the client only when no other process has the socket open.
   const linger now{1, 0};
   (void)::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
   sockaddr nowhere{};

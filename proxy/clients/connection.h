@@ -2,12 +2,12 @@
 #pragma once
 // One connection of a client, on every replica: bytes in become entries, the server's bytes go out.
 //
-// What is agreed comes from the log and from the own server, so that it is the same on all
-// replicas: how many bytes came in, how many the server has read and written, how it ended.  The
-// leader has the socket as well, and serves: it reads and writes.  The kernel keeps what no replica
-// can lose: a byte of the client stays in the socket until its DATA is committed, and each replica
-// keeps the output that is not known to be in the socket.  A new leader takes the socket over
-// (serve()) and goes on at the very byte.
+// The log and the own server say what is agreed, so that all replicas hold the same: how many bytes
+// came in, how many the server has read and written, how it ended.  The leader has the socket as
+// well, and serves: it reads and writes.  The kernel keeps what no replica can lose: a byte of the
+// client stays in the socket until its DATA is committed, and each replica keeps the output that is
+// not known to be in the socket.  A new leader takes the socket over (serve()) and goes on at the
+// very byte.
 //
 // Input: a read is a peek and becomes a DATA entry, one at a time; once it is committed its bytes
 // are dropped from the socket.  Never more is proposed than the receive window beyond what the
@@ -87,7 +87,6 @@ class Connection : public Opener {
   // Takes what is committed out of the socket.  A little stays: the next read passes over it, which
   // is cheaper than a system call for each request.
   void drop_committed() noexcept;
-  bool input_ended() const noexcept { return input_ended_; }
   std::uint64_t window() const noexcept {
     return consumed_ == 0 ? options_->first_window : options_->receive_window;
   }

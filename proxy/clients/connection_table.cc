@@ -41,7 +41,7 @@ bool is_alive(ProcessName name) noexcept {
 Result<std::unique_ptr<ConnectionTable>> ConnectionTable::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return system_error("the connection table's file");
-  // Zeros are a table that nobody has used.
+  // A new file holds zeros, which are an unused table.
   void* at = MAP_FAILED;
   if (::ftruncate(fd, sizeof(Memory)) == 0) {
     at = ::mmap(nullptr, sizeof(Memory), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

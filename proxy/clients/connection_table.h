@@ -85,8 +85,8 @@ class ConnectionTable {
   void keep_only(const std::vector<std::uint32_t>& slots);
   // The sockets that have slots, in order.
   std::vector<SocketId> sockets() const;
-  // What was put into the connection's socket; nullopt: the writer has closed it (TABLE-1), or it
-  // has no slot.
+  // How many bytes the writer has put into the connection's socket.  nullopt: the writer has closed
+  // the socket (TABLE-1), or the connection has no slot.
   std::optional<std::uint64_t> put_of(std::uint32_t slot, SocketId socket) const noexcept;
 
  private:

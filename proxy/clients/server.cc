@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <unordered_map>
+#include <map>
 #include <utility>
 
 #include "dmt/base/assert.h"
@@ -486,7 +486,6 @@ void Proxy::step_down() {
     client.look_at = 0;
     if (client.server_closed()) closed_.push_back(value(client.conn));
   });
-  batch_.clear();
   out_of_descriptors_ = false;
 }
 
@@ -513,13 +512,10 @@ void Proxy::take_over() {
   if (shared_->released()) let_go();
   closed_.clear();
   counters_.last_adopted = counters_.last_reset = 0;
-  std::unordered_map<std::uint64_t, ClientSocket> found;
-  for (const int fd : shared_->collect()) {
-    const std::uint64_t id = value(socket_id(fd));
-    found.emplace(id, ClientSocket(fd));
-  }
+  std::map<SocketId, ClientSocket> found;  // the oldest first
+  for (const int fd : shared_->collect()) found.emplace(socket_id(fd), ClientSocket(fd));
   for (ClientSocket& socket : left_) {
-    const std::uint64_t id = value(socket_id(socket.fd()));
+    const SocketId id = socket_id(socket.fd());
     found.emplace(id, std::move(socket));
   }
   left_.clear();
@@ -531,7 +527,7 @@ void Proxy::take_over() {
   clients_.for_each([&](Client& client) {
     if (client.opening != Opening::kOver) return;
     ClientSocket socket;
-    if (const auto its = found.find(value(client.id)); its != found.end()) {
+    if (const auto its = found.find(client.id); its != found.end()) {
       socket = std::move(its->second);
       found.erase(its);
     }
@@ -539,9 +535,7 @@ void Proxy::take_over() {
     if (adopt(client, std::move(socket))) slots.push_back(slot);
   });
   shared_->table().keep_only(slots);
-  std::vector<ClientSocket> unclaimed;
-  for (auto& [id, socket] : found) unclaimed.push_back(std::move(socket));
-  take_unclaimed(std::move(unclaimed));
+  for (auto& [id, socket] : found) take_unclaimed(std::move(socket));
   counters_.adopted += counters_.last_adopted;
   counters_.reset_leader += counters_.last_reset;
 }
@@ -565,25 +559,20 @@ bool Proxy::adopt(Client& client, ClientSocket socket) {
   return false;
 }
 
-// An earlier leader had accepted them, and no CONNECT of them is in the log: nothing was read from
-// them.  Of one where something was, this replica does not know what the server has answered.
-void Proxy::take_unclaimed(std::vector<ClientSocket> sockets) {
-  std::sort(sockets.begin(), sockets.end(),
-            [](const auto& a, const auto& b) { return socket_id(a.fd()) < socket_id(b.fd()); });
-  for (ClientSocket& socket : sockets) {
-    const std::optional<SocketState> state = socket.state(false);
-    const std::uint16_t port = local_of(socket.fd()).port;
-    const auto listener = std::find_if(listeners_.begin(), listeners_.end(),
-                                       [port](const auto& l) { return l->host_port() == port; });
-    const bool fresh = state && state->taken == 0 && state->put == 0 && !state->output_ended;
-    if (fresh && listener != listeners_.end()) {
-      ++counters_.last_adopted;
-      (*listener)->leave(std::move(socket));
-      continue;
-    }
-    ++counters_.last_reset;
-    socket.reset();
+// An earlier leader had accepted it, and no CONNECT of it is in the log: nothing was read from it.
+// Of one where something was, this replica does not know what the server has answered.
+void Proxy::take_unclaimed(ClientSocket socket) {
+  const std::optional<SocketState> state = socket.state(false);
+  const std::uint16_t port = local_of(socket.fd()).port;
+  const auto listener = std::find_if(listeners_.begin(), listeners_.end(),
+                                     [port](const auto& l) { return l->host_port() == port; });
+  const bool fresh = state && state->taken == 0 && state->put == 0 && !state->output_ended;
+  if (fresh && listener != listeners_.end()) {
+    ++counters_.last_adopted;
+    return (*listener)->leave(std::move(socket));
   }
+  ++counters_.last_reset;
+  socket.reset();
 }
 
 }  // namespace crane::proxy

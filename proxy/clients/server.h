@@ -167,7 +167,7 @@ class Proxy {
   void started(const StartBody& body);
   void take_over();
   bool adopt(Client& client, ClientSocket socket);
-  void take_unclaimed(std::vector<ClientSocket> sockets);
+  void take_unclaimed(ClientSocket socket);
   void step_down();
   void let_go();
 

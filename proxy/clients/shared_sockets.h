@@ -62,7 +62,6 @@ class SharedSockets {
   // Clients come to this port of the host.
   void add_port(std::uint16_t port) noexcept { table_->add_port(port); }
   ConnectionTable& table() noexcept { return *table_; }
-  const ConnectionTable& table() const noexcept { return *table_; }
 
  private:
   SharedSockets(std::unique_ptr<ConnectionTable> table, SocketHolder& holder);

@@ -34,9 +34,9 @@ void Node::on_committed(const consensus::EntryView& entry) {
   server_->outputs().committed(entry);
   if (!LogIntake::is_of_consensus(entry)) {
     leadership_.committed(static_cast<std::int64_t>(entry.stamp_ns), now_ns_);
-  }
-  if (mode_.member() && !LogIntake::is_of_consensus(entry)) {
-    proxy_->committed(static_cast<EntryType>(entry.type), entry.at.index, entry.payload);
+    if (mode_.member()) {
+      proxy_->committed(static_cast<EntryType>(entry.type), entry.at.index, entry.payload);
+    }
   }
   intake_->committed(entry);
 }

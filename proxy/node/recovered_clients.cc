@@ -3,15 +3,22 @@
 
 namespace crane::node {
 
-void recover_clients(const dmt::Layout& layout, proxy::Proxy& proxy) {
+namespace {
+
+// Connections with others than the server itself.
+template <typename Visit>
+void for_each_connection(const dmt::Layout& layout, Visit&& visit) {
   for (std::uint32_t i = 1; i <= layout.scheduler.files_used; ++i) {
     const dmt::FileRecord& f = layout.files[i];
-    if (f.kind != dmt::FileKind::kConnection || f.connection.loopback) continue;
-    const dmt::ConnectionState& c = f.connection;
-    if (c.connecting) {
-      proxy.wait_for_outcome(c.conn, {c.peer, c.from});
-      continue;
-    }
+    if (f.kind == dmt::FileKind::kConnection && !f.connection.loopback) visit(f.connection);
+  }
+}
+
+}  // namespace
+
+void recover_clients(const dmt::Layout& layout, proxy::Proxy& proxy) {
+  for_each_connection(layout, [&proxy](const dmt::ConnectionState& c) {
+    if (c.connecting) return proxy.wait_for_outcome(c.conn, {c.peer, c.from});
     ConnectBody opened{};
     opened.port = c.local.port;
     opened.slot = c.table_slot;
@@ -21,17 +28,13 @@ void recover_clients(const dmt::Layout& layout, proxy::Proxy& proxy) {
     proxy.restore(
         c.conn, opened,
         {c.received, c.consumed, c.sent, c.drained, c.fin_received, c.reset, c.shut_write});
-  }
+  });
 }
 
 void reset_lost_clients(const dmt::Layout& layout, proxy::Proxy& proxy) {
-  for (std::uint32_t i = 1; i <= layout.scheduler.files_used; ++i) {
-    const dmt::FileRecord& f = layout.files[i];
-    if (f.kind != dmt::FileKind::kConnection || f.connection.loopback || f.connection.reset) {
-      continue;
-    }
-    proxy.reset_unless_known(f.connection.conn);
-  }
+  for_each_connection(layout, [&proxy](const dmt::ConnectionState& c) {
+    if (!c.reset) proxy.reset_unless_known(c.conn);
+  });
 }
 
 }  // namespace crane::node
