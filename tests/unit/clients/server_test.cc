@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <map>
 #include <utility>
 
 #include "tests/unit/clients/fake_log.h"
+#include "tests/unit/clients/loopback_listener.h"
 
 using namespace crane;
 using namespace crane::proxy;
@@ -65,12 +65,7 @@ struct Fixture {
   }
   template <typename Condition>
   bool until(Condition&& condition) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      turn_loop();
-    }
-    return true;
+    return turned_until(condition, [this] { turn_loop(); });
   }
   void output(OutputType type, std::uint64_t conn, const std::string& text = "",
               std::uint64_t argument = 0) {

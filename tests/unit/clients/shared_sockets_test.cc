@@ -4,8 +4,6 @@
 // CHECKS  WRITER-1, KEEPER-1, TABLE-1.
 #include "proxy/clients/shared_sockets.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -19,6 +17,7 @@
 
 #include "dmt/base/clock.h"
 #include "proxy/clients/client_socket.h"
+#include "tests/unit/clients/loopback_listener.h"
 
 using namespace crane;
 using namespace crane::proxy;
@@ -30,19 +29,9 @@ struct Host {
     std::string name = "/tmp/crane-sockets-XXXXXX";
     REQUIRE(::mkdtemp(name.data()) != nullptr);
     directory = name;
-    listener = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in any{};
-    any.sin_family = AF_INET;
-    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof any;
-    REQUIRE(::bind(listener, reinterpret_cast<sockaddr*>(&any), size) == 0);
-    REQUIRE(::listen(listener, 16) == 0);
-    REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr*>(&any), &size) == 0);
-    address = any;
     REQUIRE(::pipe(ready) == 0);
   }
   ~Host() {
-    ::close(listener);
     ::close(ready[0]);
     ::close(ready[1]);
     std::filesystem::remove_all(directory);
@@ -50,13 +39,8 @@ struct Host {
   std::unique_ptr<SharedSockets> open() {
     auto sockets = SharedSockets::open(directory + "/connections");
     REQUIRE(sockets.ok());
-    sockets.value()->add_port(ntohs(address.sin_port));
+    sockets.value()->add_port(listener.port());
     return std::move(sockets).value();
-  }
-  int connect() {
-    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    REQUIRE(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-    return fd;
   }
   // Another node, which leads and has accepted `clients`; then it does `more`.
   pid_t leader(int clients, const std::function<void(SharedSockets&, std::vector<int>&)>& more) {
@@ -69,10 +53,10 @@ struct Host {
     auto sockets = SharedSockets::open(directory + "/connections");
     if (!sockets.ok()) ::_exit(1);
     SharedSockets& own = *sockets.value();
-    own.add_port(ntohs(address.sin_port));
+    own.add_port(listener.port());
     if (own.become_writer(monotonic_ns()) != SharedSockets::Right::kOurs) ::_exit(2);
     std::vector<int> accepted = own.collect();
-    for (int i = 0; i < clients; ++i) accepted.push_back(::accept(listener, nullptr, nullptr));
+    for (int i = 0; i < clients; ++i) accepted.push_back(::accept(listener.fd, nullptr, nullptr));
     (void)!::write(ready[1], "x", 1);
     more(own, accepted);
     for (;;) ::pause();
@@ -94,17 +78,9 @@ struct Host {
     }
     return false;
   }
-  static std::string hear(int fd) {
-    char text[16];
-    const ssize_t got = ::recv(fd, text, sizeof text, 0);
-    return got < 0 ? "error " + std::to_string(errno)
-                   : std::string(text, static_cast<std::size_t>(got));
-  }
-
   std::string directory;
-  int listener = -1;
+  LoopbackListener listener;
   int ready[2];
-  sockaddr_in address{};
 };
 
 void end(pid_t pid) {
@@ -116,7 +92,7 @@ void end(pid_t pid) {
 
 TEST_CASE("a killed leader's clients go to the next one", "[shared_sockets][KEEPER-1][WRITER-1]") {
   Host host;
-  const int first = host.connect(), second = host.connect();
+  const int first = host.listener.connect(), second = host.listener.connect();
   const pid_t leader = host.leader(2, [](auto&, auto&) {});
   auto own = host.open();
   end(leader);
@@ -125,7 +101,7 @@ TEST_CASE("a killed leader's clients go to the next one", "[shared_sockets][KEEP
   REQUIRE(taken.size() == 2);
   for (const int client : {first, second}) {
     CHECK(Host::reaches(client, taken));
-    CHECK(Host::hear(client) == "y");
+    CHECK(hear(client) == "y");
     ::close(client);
   }
   for (const int fd : taken) ::close(fd);
@@ -135,7 +111,7 @@ TEST_CASE("a killed leader's clients go to the next one", "[shared_sockets][KEEP
 TEST_CASE("a leader that is stopped is killed before the next one writes",
           "[shared_sockets][WRITER-1]") {
   Host host;
-  const int client = host.connect();
+  const int client = host.listener.connect();
   const pid_t leader = host.leader(1, [](auto&, auto&) {});
   auto own = host.open();
   REQUIRE(::kill(leader, SIGSTOP) == 0);
@@ -154,7 +130,7 @@ TEST_CASE("a leader that is stopped is killed before the next one writes",
 TEST_CASE("a leader that stops by itself lives, and hears that its sockets were taken",
           "[shared_sockets][WRITER-1]") {
   Host host;
-  const int client = host.connect();
+  const int client = host.listener.connect();
   const pid_t leader = host.leader(1, [](SharedSockets& own, std::vector<int>& accepted) {
     own.stop_writing();
     while (!own.released()) continue;
@@ -170,7 +146,7 @@ TEST_CASE("a leader that stops by itself lives, and hears that its sockets were 
   REQUIRE(::waitpid(leader, &status, 0) == leader);
   CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 7));
   CHECK(Host::reaches(client, taken));
-  CHECK(Host::hear(client) == "y");
+  CHECK(hear(client) == "y");
   ::close(client);
   for (const int fd : taken) ::close(fd);
   own->none_left();
@@ -178,10 +154,10 @@ TEST_CASE("a leader that stops by itself lives, and hears that its sockets were 
 
 TEST_CASE("clients of the last node are reset, not ended", "[shared_sockets][KEEPER-1]") {
   Host host;
-  const int client = host.connect();
+  const int client = host.listener.connect();
   const pid_t leader = host.leader(1, [](auto&, auto&) {});
   end(leader);  // the keeper sees no other node
-  CHECK(Host::hear(client) == "error " + std::to_string(ECONNRESET));
+  CHECK(hear(client) == "error " + std::to_string(ECONNRESET));
   ::close(client);
 }
 

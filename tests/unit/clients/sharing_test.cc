@@ -4,15 +4,12 @@
 //         that were accepted in vain are proposed, and those whose socket is not there are reset.
 // METHOD  Two processes, a Proxy each; the first one leads, tells what its log took, and is killed.
 // CHECKS  CLIENT-2, KEEPER-1; what a Proxy does with the sockets that it collects.
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -20,6 +17,7 @@
 #include "dmt/base/clock.h"
 #include "proxy/clients/server.h"
 #include "tests/unit/clients/fake_log.h"
+#include "tests/unit/clients/loopback_listener.h"
 
 using namespace crane;
 using namespace crane::proxy;
@@ -39,12 +37,9 @@ struct Node {
     event_base_free(base);
   }
   bool lead() {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    while (!proxy->may_lead(monotonic_ns())) {
-      if (std::chrono::steady_clock::now() > until) return false;
-    }
-    proxy->lead(true);
-    return true;
+    const bool may = turned_until([this] { return proxy->may_lead(monotonic_ns()); }, [] {});
+    if (may) proxy->lead(true);
+    return may;
   }
   void turn_loop() {
     event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
@@ -55,12 +50,7 @@ struct Node {
   void commit(const Taken& entry) { proxy->committed(entry.type, Index{entry.index}, entry.body); }
   template <typename Condition>
   bool until(Condition&& condition) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      turn_loop();
-    }
-    return true;
+    return turned_until(condition, [this] { turn_loop(); });
   }
 
   event_base* base = event_base_new();
@@ -74,26 +64,16 @@ struct Host {
     std::string name = "/tmp/crane-sharing-XXXXXX";
     REQUIRE(::mkdtemp(name.data()) != nullptr);
     directory = name;
-    listener = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in any{};
-    any.sin_family = AF_INET;
-    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof any;
-    REQUIRE(::bind(listener, reinterpret_cast<sockaddr*>(&any), size) == 0);
-    REQUIRE(::listen(listener, 16) == 0);
-    REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr*>(&any), &size) == 0);
-    address = any;
     REQUIRE(::pipe(said) == 0);
   }
   ~Host() {
     if (leader > 0) end_leader();
-    for (const int fd : {listener, said[0], said[1]}) ::close(fd);
+    for (const int fd : said) ::close(fd);
     std::filesystem::remove_all(directory);
   }
   std::string table() const { return directory + "/connections"; }
   int connect(const std::string& text) {
-    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    REQUIRE(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    const int fd = listener.connect();
     REQUIRE(::send(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
     return fd;
   }
@@ -101,7 +81,7 @@ struct Host {
   void start_leader(std::size_t entries) {
     leader = ::fork();
     if (leader != 0) return;
-    Node node(table(), listener);
+    Node node(table(), listener.fd);
     if (!node.lead()) ::_exit(1);
     if (entries == 0) node.log.room = 0;
     (void)node.until(
@@ -132,18 +112,10 @@ struct Host {
     ::waitpid(leader, nullptr, 0);
     leader = -1;
   }
-  static std::string hear(int fd) {
-    char text[64];
-    const ssize_t got = ::recv(fd, text, sizeof text, 0);
-    return got < 0 ? "error " + std::to_string(errno)
-                   : std::string(text, static_cast<std::size_t>(got));
-  }
-
   std::string directory;
-  int listener = -1;
+  LoopbackListener listener;
   int said[2];
   pid_t leader = -1;
-  sockaddr_in address{};
 };
 
 void write(Proxy& proxy, std::uint64_t conn, std::uint64_t at, const std::string& text) {
@@ -158,7 +130,7 @@ TEST_CASE("a client of the log goes on with the next leader", "[sharing][CLIENT-
   host.start_leader(2);
   const std::vector<Taken> log = host.hear_log();
   REQUIRE(log.size() == 2);
-  Node node(host.table(), host.listener);
+  Node node(host.table(), host.listener.fd);
   for (const Taken& entry : log) node.commit(entry);
   write(*node.proxy, log[0].index, 0, "answer");  // its server has answered, the leader's not
   REQUIRE(::send(client, "second", 6, 0) == 6);
@@ -166,7 +138,7 @@ TEST_CASE("a client of the log goes on with the next leader", "[sharing][CLIENT-
   REQUIRE(node.lead());
   CHECK(node.proxy->counters().last_adopted == 1);
   CHECK(node.proxy->counters().last_reset == 0);
-  CHECK(Host::hear(client) == "answer");
+  CHECK(hear(client) == "answer");
   REQUIRE(node.until([&] { return !node.log.taken.empty(); }));
   CHECK(node.log.types() == "data");
   CHECK(node.log.taken[0].data() == "second");
@@ -179,14 +151,14 @@ TEST_CASE("a client that was accepted in vain is proposed by the next leader", "
   const int client = host.connect("hello");
   host.start_leader(0);
   REQUIRE(host.hear_log().empty());
-  Node node(host.table(), host.listener);
+  Node node(host.table(), host.listener.fd);
   host.end_leader();
   REQUIRE(node.lead());
   REQUIRE(node.until([&] { return node.log.taken.size() == 2; }));
   CHECK(node.log.types() == "connect data");
   CHECK(node.log.taken[1].data() == "hello");
   write(*node.proxy, node.log.taken[0].index, 0, "welcome");
-  CHECK(Host::hear(client) == "welcome");
+  CHECK(hear(client) == "welcome");
   ::close(client);
 }
 
@@ -195,7 +167,7 @@ TEST_CASE("a connection of the server that no client has is reset", "[sharing]")
   const int client = host.connect("x");
   host.start_leader(2);
   const std::vector<Taken> log = host.hear_log();
-  Node node(host.table(), host.listener);
+  Node node(host.table(), host.listener.fd);
   // The leader has done with this one: its slot is another's.
   auto other = log[0].as<ConnectBody>();
   other.socket = SocketId{value(other.socket) + 1};
@@ -218,7 +190,7 @@ TEST_CASE("what a follower's server has written is trimmed as the leader puts it
   const int client = host.connect("x");
   host.start_leader(2);
   const std::vector<Taken> log = host.hear_log();
-  Node node(host.table(), host.listener);
+  Node node(host.table(), host.listener.fd);
   for (const Taken& entry : log) node.commit(entry);
   auto table = ConnectionTable::open(host.table());
   REQUIRE(table.ok());

@@ -7,8 +7,6 @@
 // CHECKS  CONN-4, CONN-5; half closes; a replica that recovers; sockets that are not there.
 #include "proxy/clients/connection.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,6 +18,7 @@
 #include <string>
 
 #include "tests/unit/clients/fake_log.h"
+#include "tests/unit/clients/loopback_listener.h"
 
 using namespace crane;
 using namespace crane::proxy;
@@ -38,23 +37,15 @@ std::string answer(const std::string& input, std::size_t at) {
 
 struct TcpPair {
   TcpPair() {
-    const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in any{};
-    any.sin_family = AF_INET;
-    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof any;
-    REQUIRE(::bind(listener, reinterpret_cast<sockaddr*>(&any), size) == 0);
-    REQUIRE(::listen(listener, 1) == 0);
-    REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr*>(&any), &size) == 0);
+    const LoopbackListener listener;
     client = ::socket(AF_INET, SOCK_STREAM, 0);
     // Small buffers, so that they are full now and then.
     const int bytes = 8192;
     ::setsockopt(client, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
-    ::setsockopt(listener, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-    REQUIRE(::connect(client, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0);
-    server = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK);
+    ::setsockopt(listener.fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    listener.connect(client);
+    server = ::accept4(listener.fd, nullptr, nullptr, SOCK_NONBLOCK);
     REQUIRE(server >= 0);
-    ::close(listener);
   }
   ~TcpPair() {
     ::close(client);

@@ -131,6 +131,13 @@ class InstantGroup {
     nodes[id].core->step(event, {now_ns, 0});
     carry_out(id);
   }
+  // It is killed, and all that are left hear of it.
+  void kill(unsigned id) {
+    nodes[id].core.reset();
+    for (unsigned i = 0; i < nodes.size(); ++i) {
+      if (nodes[i].core) step(i, PeerDown{ReplicaId{static_cast<std::uint8_t>(id)}});
+    }
+  }
   Result<Index> propose(unsigned id, std::size_t bytes = 8) {
     const std::vector<std::byte> payload(bytes, std::byte{0x5a});
     Proposal p;

@@ -83,9 +83,7 @@ TEST_CASE("consensus disk: what came while a transaction was under way is the ne
 TEST_CASE("consensus disk: nothing is granted before the promise is durable", "[R=3][CORE-D1]") {
   DiskGroup g;
   g.slow({2});
-  g.nodes[0].core.reset();
-  g.step(1, PeerDown{ReplicaId{0}});
-  g.step(2, PeerDown{ReplicaId{0}});
+  g.kill(0);
   g.run_for(20 * kMs);
   CHECK(g.leader() == -1);
   REQUIRE(g.nodes[2].promises.size() == 1);
@@ -98,9 +96,7 @@ TEST_CASE("consensus disk: nobody is asked before the own promise is durable", "
   DiskGroup g;
   g.slow({1});
   const View old = g.nodes[2].core->promised_view();
-  g.nodes[0].core.reset();
-  g.step(1, PeerDown{ReplicaId{0}});
-  g.step(2, PeerDown{ReplicaId{0}});
+  g.kill(0);
   g.run_for(20 * kMs);
   REQUIRE(g.nodes[1].promises.size() == 1);
   CHECK(g.nodes[2].core->promised_view() == old);
@@ -184,9 +180,7 @@ TEST_CASE("consensus disk: who lost a race for want of answers waits longer for 
           "[R=3][C6][L1]") {
   DiskGroup g;
   g.slow({1, 2});
-  g.nodes[0].core.reset();
-  g.step(1, PeerDown{ReplicaId{0}});
-  g.step(2, PeerDown{ReplicaId{0}});
+  g.kill(0);
   std::map<View, std::uint64_t> asked[3];
   for (unsigned ms = 0; ms < 20'000 && g.leader() < 0; ++ms) {
     g.run_for(kMs);

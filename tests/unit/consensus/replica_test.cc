@@ -40,9 +40,7 @@ TEST_CASE("consensus: a replica whose server lags leaves the lead to another", "
   g.run_for(200 * kMs);
   REQUIRE(g.leader() == 0);
   g.step(1, Lags{80 * kMs});
-  g.nodes[0].core.reset();
-  g.step(1, PeerDown{ReplicaId{0}});
-  g.step(2, PeerDown{ReplicaId{0}});
+  g.kill(0);
   g.run_for(30 * kMs);
   CHECK(g.leader() == 2);
 }
@@ -53,9 +51,7 @@ TEST_CASE("consensus: the only one that is left leads, however late", "[R=3]") {
   g.run_for(200 * kMs);
   g.step(1, Lags{80 * kMs});
   g.step(2, Lags{80 * kMs});
-  g.nodes[0].core.reset();
-  g.step(1, PeerDown{ReplicaId{0}});
-  g.step(2, PeerDown{ReplicaId{0}});
+  g.kill(0);
   g.run_for(60 * kMs);
   CHECK(g.leader() > 0);
 }
@@ -86,9 +82,7 @@ TEST_CASE("consensus: a leader's death is answered within milliseconds, nothing 
   g.run_for(200 * kMs);
   REQUIRE(g.leader() == 0);
   for (int i = 0; i < 5; ++i) REQUIRE(g.propose(0).ok());
-  g.nodes[0].core.reset();
-  g.step(1, PeerDown{ReplicaId{0}});
-  g.step(2, PeerDown{ReplicaId{0}});
+  g.kill(0);
   g.run_for(20 * kMs);
   REQUIRE(g.leader() > 0);
   const auto leader = static_cast<unsigned>(g.leader());
@@ -213,9 +207,7 @@ TEST_CASE("consensus: an abdicating leader hands over at once and stays out", "[
   g.settle();
   CHECK(g.leader() == 1);
   CHECK(g.nodes[0].roles.back().role == Role::kFollower);
-  g.nodes[1].core.reset();
-  g.step(0, PeerDown{ReplicaId{1}});
-  g.step(2, PeerDown{ReplicaId{1}});
+  g.kill(1);
   g.run_for(300 * kMs);
   CHECK(g.leader() == 2);
 }
