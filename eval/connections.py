@@ -24,16 +24,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
-
-
-class Place:
-    name = "connections"
-
-    def __init__(self, out, work):
-        self.out, self.work = out, work
-
-    def next_number(self):
-        return 1
+from place import Place  # noqa: E402
 
 
 def memory_kb(pid):
@@ -110,13 +101,12 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit, hard), hard))
     work = pathlib.Path(tempfile.mkdtemp(prefix="crane-connections-", dir="/var/tmp"))
     work.chmod(0o755)
-    good = True
+    place, good = Place(pathlib.Path(options.out).resolve(), work, "connections"), True
     try:
         h.need("redis-server")
         print("connections  first answer  last answer  leader   follower  adopted  reset  wrong")
         for count in options.connections:
-            rounds = [one_round(Place(pathlib.Path(options.out).resolve(), work), count)
-                      for _ in range(options.rounds)]
+            rounds = [one_round(place, count) for _ in range(options.rounds)]
             if options.out_file:
                 with open(options.out_file, "a", encoding="ascii") as out:
                     out.writelines(json.dumps(r) + "\n" for r in rounds)

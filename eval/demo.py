@@ -178,13 +178,6 @@ def show_load(summary, port):
     summary.note(h.ab_good(result, 3000), "ab: 3000 requests, 0 failed")
 
 
-def whole(group):
-    """All replicas run, and are near."""
-    said = group.statuses(range(group.replicas))
-    return all(s and s["server_pid"] for s in said.values()) and \
-        max(s["applied"] for s in said.values()) < min(s["applied"] for s in said.values()) + 20000
-
-
 class Survival:
     """What lived through the kills, over all groups of the demo."""
 
@@ -192,7 +185,7 @@ class Survival:
         self.kills = self.connections = self.answers = self.failed = 0
 
     def kill_leader(self, group, probe):
-        h.wait_until(lambda: whole(group), 60, "all replicas are there")
+        h.wait_until(lambda: group.are_near(20000), 60, "all replicas are there")
         leader = group.leader()
         killed = group.replica(leader)
         print(f"   replica {leader} leads: kill -9 {killed['node_pid']} (its node) "

@@ -250,6 +250,14 @@ class Group:
         except Failure as failure:
             raise Failure(f"{failure}: {self.brief()}") from None
 
+    def are_near(self, entries):
+        """All replicas run, and no two are further apart than so many entries."""
+        said = self.statuses(range(self.replicas))
+        if not all(s and s["server_pid"] for s in said.values()):
+            return False
+        applied = [s["applied"] for s in said.values()]
+        return max(applied) - min(applied) < entries
+
     def brief(self):
         kept = ("role", "view", "last", "commit", "applied", "clock", "schedule_hash",
                 "outputs_bytes", "outputs_digest", "connections")

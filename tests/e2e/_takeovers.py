@@ -24,10 +24,7 @@ class Changes:
 
     def are_whole(self):
         said = self.group.statuses(range(3))
-        if not all(s and s["server_pid"] for s in said.values()):
-            return False
-        applied = [s["applied"] for s in said.values()]
-        return max(applied) - min(applied) < 30000 and any(s["connections"] for s in said.values())
+        return self.group.are_near(30000) and any(s and s["connections"] for s in said.values())
 
     def ctl(self, *words):
         status, text = h.ctl(self.scenario, *words, "--dir", str(self.group.home))

@@ -131,11 +131,7 @@ def hand_over(scenario, group):
         return group.replica(to)["node_pid"] != before and said and said["server_pid"]
     h.wait_until(is_back, 60, "the replica has recovered")
     scenario.say(f"came back by {group.status(to)['recovery']['came_back_by']}")
-
-    def is_near():
-        applied = [s["applied"] for s in group.statuses(range(3)).values() if s]
-        return len(applied) == 3 and max(applied) - min(applied) < 2000
-    h.wait_until(is_near, 60, "the replica has caught up")
+    h.wait_until(lambda: group.are_near(2000), 60, "the replica has caught up")
     status, text = h.ctl(scenario, "leader", "transfer", group.name, "--dir", str(group.home),
                          "--to", str(to))
     scenario.check(status == 0, "the lead is handed over", text)
