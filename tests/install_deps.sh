@@ -17,6 +17,8 @@ SERVERS="redis-server redis-tools memcached libmemcached-tools"
 # The server matrix (tests/e2e/server_*.py), with clients that load each.
 MATRIX="nginx-light php8.2-cgi php8.2-fpm civetweb gerbera slapd ldap-utils clamav-daemon clamdscan
   mariadb-server mariadb-client sysbench postgresql-15"
+# Clients whose connections live through changes of the leader (tests/e2e/connections.py).
+CLIENTS="wrk nghttp2-client"
 # ssh and sshd: tests/e2e/hosts_ssh.py runs its own, in network namespaces.
 # mkfs.xfs: tests/e2e/file_systems.py puts a replica on xfs.
 TOOLS="openssh-client openssh-server xfsprogs"
@@ -33,7 +35,8 @@ ACCEPT="lighttpd uwsgi-plugin-python3 beanstalkd ruby ruby-webrick puma php8.2-c
 # For Porcupine, which judges histories of clients (tests/linear).
 JUDGE="golang-go"
 
-ALL="$PROGRAMS $DEMO $TESTS $SERVERS $MATRIX $TOOLS $UNPREPARED $ECOSYSTEMS $JUDGE $MACHINE"
+ALL="$PROGRAMS $DEMO $TESTS $SERVERS $MATRIX $CLIENTS $TOOLS $UNPREPARED $ECOSYSTEMS $JUDGE
+  $MACHINE"
 
 case "${1:-all}" in
   demo) wanted="$PROGRAMS $DEMO" ;;
