@@ -290,6 +290,7 @@ void Proxy::restore(ConnId conn, const ConnectBody& opened, const ConnectionProg
   client.committed = true;
   client.restore(progress);
   clients_.named(client);
+  if (is_outbound(conn)) name_destination(opened.peer);
 }
 
 // Connections of an earlier leader end, also for the server.

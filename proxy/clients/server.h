@@ -119,7 +119,7 @@ class Proxy {
   // A connection of the server that this replica recovers; before all else.
   void restore(ConnId conn, const ConnectBody& opened, const ConnectionProgress& progress);
   // .. one that it had asked for, without an outcome.
-  void wait_for_outcome(ConnId conn, const OutboundRequest& request);
+  void restore_attempt(ConnId conn, const OutboundRequest& request);
   // .. and all that it had asked for before this turn it has asked for.
   void recover_at(std::uint64_t clock) noexcept { last_asked_ = kOutboundBit | clock; }
 
@@ -156,6 +156,8 @@ class Proxy {
   void trim(Client& client);
 
   void asked(const OutputHeader& header, std::span<const std::byte> bytes);
+  void name_destination(const VirtualAddress& to);
+  void wait_for_outcome(ConnId conn, const OutboundRequest& request);
   Client& add_outbound(ConnId conn);
   void dial(Client& client);
   void dial_all();

@@ -13,9 +13,18 @@ void Proxy::asked(const OutputHeader& header, std::span<const std::byte> bytes) 
   OutboundRequest request;
   if (!options_.opens || !read_body(bytes, request)) return;
   last_asked_ = header.conn;
-  destinations_.asked(request.peer, options_.allows(request.peer));
+  name_destination(request.peer);
   if (clients_.find(header.conn) != nullptr) return;  // the log was faster
   wait_for_outcome(ConnId{header.conn}, request);
+}
+
+void Proxy::name_destination(const VirtualAddress& to) {
+  destinations_.asked(to, options_.allows(to));
+}
+
+void Proxy::restore_attempt(ConnId conn, const OutboundRequest& request) {
+  name_destination(request.peer);
+  wait_for_outcome(conn, request);
 }
 
 void Proxy::wait_for_outcome(ConnId conn, const OutboundRequest& request) {

@@ -18,7 +18,7 @@ void for_each_connection(const dmt::Layout& layout, Visit&& visit) {
 
 void recover_clients(const dmt::Layout& layout, proxy::Proxy& proxy) {
   for_each_connection(layout, [&proxy](const dmt::ConnectionState& c) {
-    if (c.connecting) return proxy.wait_for_outcome(c.conn, {c.peer, c.from});
+    if (c.connecting) return proxy.restore_attempt(c.conn, {c.peer, c.from});
     ConnectBody opened{};
     opened.port = c.local.port;
     opened.slot = c.table_slot;

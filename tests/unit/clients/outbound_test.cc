@@ -284,7 +284,7 @@ TEST_CASE("a new leader opens what has no outcome in the log", "[outbound]") {
 TEST_CASE("a replica that recovers opens what it finds without an outcome", "[outbound]") {
   Peer peer;
   Replicas r(true, 1);
-  r.proxies[0]->wait_for_outcome(ConnId{kConn}, peer.request());
+  r.proxies[0]->restore_attempt(ConnId{kConn}, peer.request());
   r.proxies[0]->recover_at(2000);
   r.turn_loop();
   CHECK(peer.accept() < 0);  // CLIENT-2
@@ -297,6 +297,21 @@ TEST_CASE("a replica that recovers opens what it finds without an outcome", "[ou
   late.conn = ConnId{kOutboundBit | 1999};
   r.proxies[0]->committed(EntryType::kConnected, Index{7}, bytes_of(late));
   CHECK(r.proxies[0]->connections() == 0);
+}
+
+TEST_CASE("a replica that recovers names whom its server is connected to", "[outbound]") {
+  Replicas r(true, 1);
+  ConnectBody opened{};
+  opened.peer.family = AF_INET;
+  opened.peer.port = 3306;
+  opened.peer.ip[0] = 10;
+  opened.peer.ip[3] = 1;
+  r.proxies[0]->restore(ConnId{kConn}, opened, {});
+  r.proxies[0]->restore(ConnId{17}, opened, {});  // a client
+  const auto& named = r.proxies[0]->destinations().all();
+  REQUIRE(named.size() == 1);
+  CHECK(named.begin()->first == "10.0.0.1:3306");
+  CHECK(named.begin()->second.connections == 1);
 }
 
 TEST_CASE("without shared sockets a START resets what was opened", "[outbound]") {
