@@ -4,8 +4,10 @@
 server asked for in vain; `member list` agrees with it; a transfer of the lead is over when
 crane-ctl is."""
 import json
+import signal
 import socket
 import sys
+import threading
 
 import _harness as h
 
@@ -118,6 +120,27 @@ def transfers(scenario, group):
     scenario.check(status == 0 and "leads\n" not in text, "--no-wait does not wait", text)
 
 
+def transfers_to_a_late_one(scenario, group):
+    """It is stopped when it is asked to lead, so that another one leads, who is asked again."""
+    h.wait_until(group.are_whole, 30, "all replicas are there")
+    group.settle()
+    before = group.leader()
+    to = (before + 1) % 3
+    view = group.status(before)["view"]
+    told = []
+    asking = threading.Thread(target=lambda: told.extend(
+        ctl(scenario, group, "leader", "transfer", group.name, "--to", str(to))))
+    group.signal_node(to, signal.SIGSTOP)
+    asking.start()
+    others = [n for n in range(3) if n != to]
+    h.wait_until(lambda: any(s["role"] == "leader" and s["view"] > view
+                             for s in group.statuses(others).values()), 20, "another one leads")
+    group.signal_node(to, signal.SIGCONT)
+    asking.join(60)
+    scenario.check(told and told[0] == 0 and group.status(to)["role"] == "leader",
+                   "a replica that was late leads in the end", repr(told))
+
+
 def may_lose(scenario, group):
     wait_for(scenario, group, WELL)
     told, text = wait_for(scenario, group, WELL)
@@ -139,6 +162,7 @@ def body(scenario):
         not_serving(scenario, group, "hold", "the server has taken no client from the full backlog")
         members_agree(scenario, group)
         transfers(scenario, group)
+        transfers_to_a_late_one(scenario, group)
         may_lose(scenario, group)
 
 

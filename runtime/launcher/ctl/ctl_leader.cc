@@ -14,6 +14,7 @@ using control::list_in, control::number_in, control::replica_in, control::text_i
 namespace {
 
 constexpr std::int64_t kPatienceMs = 10'000;  // elections take milliseconds; a loaded machine more
+constexpr std::int64_t kAskAgainMs = 500;
 
 // The summary names a leader, and the leader's own word, where it can be had here, is that it
 // leads.
@@ -34,6 +35,36 @@ bool is_transferred(const Json& before, const Json& now, int to) {
   return wanted && leads(now, leader) && (later || before["leader"] == leader);
 }
 
+// Waits until it has.  The replica that is to lead may have been too slow to ask for it, so that
+// another one leads now, or the leader went on: then whoever leads is asked again.  Returns the
+// last summary.
+Json wait_for_transfer(const Request& request, const std::string& group, const Json& before,
+                       const Json& what) {
+  const auto deadline = now_ms() + kPatienceMs;
+  auto ask_at = now_ms() + kAskAgainMs;
+  Json now = summary_of(request, group);
+  while (!is_transferred(before, now, request.to) && now_ms() < deadline) {
+    poll(nullptr, 0, kLookEveryMs);
+    now = summary_of(request, group);
+    const bool another = now["leader"].is_number() && now["leader"] != request.to;
+    if (request.to < 0 || !another || now_ms() < ask_at) continue;
+    tell_leader(request, group, now, what);  // a leader that is busy now is asked again
+    ask_at = now_ms() + kAskAgainMs;
+  }
+  return now;
+}
+
+std::string not_transferred(const Request& request, const std::string& group, const Json& now) {
+  const std::string who = request.to >= 0 ? "replica " + std::to_string(request.to) : "another one";
+  const std::string but =
+      now["leader"].is_number()
+          ? "replica " + now["leader"].dump() + " leads"
+          : "no replica leads" +
+                (now.contains("no_quorum") ? ": " + text_in(now, "no_quorum") : std::string());
+  return "not transferred: " + group + ": " + who + " did not take the lead within " +
+         std::to_string(kPatienceMs / 1000) + " s: " + but + "; see crane-ctl status " + group;
+}
+
 }  // namespace
 
 int transfer_lead(const Request& request) {
@@ -49,24 +80,12 @@ int transfer_lead(const Request& request) {
   }
   print(told.message + "\n");
   if (request.no_wait) return 0;
-  const auto deadline = now_ms() + kPatienceMs;
-  Json now = summary_of(request, group);
-  for (; !is_transferred(before, now, request.to) && now_ms() < deadline;
-       poll(nullptr, 0, kLookEveryMs)) {
-    now = summary_of(request, group);
-  }
+  const Json now = wait_for_transfer(request, group, before, what);
   if (is_transferred(before, now, request.to)) {
     print("replica " + now["leader"].dump() + " leads\n");
     return 0;
   }
-  const std::string who = request.to >= 0 ? "replica " + std::to_string(request.to) : "another one";
-  const std::string but =
-      now["leader"].is_number()
-          ? "replica " + now["leader"].dump() + " leads"
-          : "no replica leads" +
-                (now.contains("no_quorum") ? ": " + text_in(now, "no_quorum") : std::string());
-  say("not transferred: " + group + ": " + who + " did not take the lead within " +
-      std::to_string(kPatienceMs / 1000) + " s: " + but + "; see crane-ctl status " + group);
+  say(not_transferred(request, group, now));
   return kNotTransferred;
 }
 
