@@ -119,6 +119,13 @@ def alive(pid):
 
 # --- a group ------------------------------------------------------------------------------------
 
+def is_whole(statuses):
+    """All replicas run and vote. One that came back without its memory votes when it has caught up:
+    until then the group may not bear the loss of another one."""
+    return all(s and s["server_pid"] and all(m["member"] == "voter" for m in s["members"])
+               for s in statuses.values())
+
+
 class Group:
     """crane-run and what it starts. As a context manager: stopped at the end, nothing left."""
 
@@ -250,10 +257,13 @@ class Group:
         except Failure as failure:
             raise Failure(f"{failure}: {self.brief()}") from None
 
+    def are_whole(self):
+        return is_whole(self.statuses(range(self.replicas)))
+
     def are_near(self, entries):
-        """All replicas run, and no two are further apart than so many entries."""
+        """They are whole, and no two are further apart than so many entries."""
         said = self.statuses(range(self.replicas))
-        if not all(s and s["server_pid"] for s in said.values()):
+        if not is_whole(said):
             return False
         applied = [s["applied"] for s in said.values()]
         return max(applied) - min(applied) < entries

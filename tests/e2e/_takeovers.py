@@ -61,7 +61,11 @@ class Changes:
         def another_leads():
             said = self.group.statuses(range(3))
             return any(s and s["role"] == "leader" and n != leader for n, s in said.items())
-        h.wait_until(another_leads, 60, f"another replica leads after: {kind}")
+        try:
+            h.wait_until(another_leads, 60, f"another replica leads after: {kind}")
+        except h.Failure as failure:
+            raise h.Failure(f"{failure}: replica {leader} led; {self.group.reigns()[-6:]}; "
+                            f"{self.group.brief()}") from None
         self.done[kind] += 1
 
     def run(self):
@@ -88,7 +92,7 @@ class Client:
                                   stdin=subprocess.DEVNULL, text=True, errors="replace", cwd="/")
             self.runs += 1
             if done.returncode != 0 or not self.good(done.stdout):
-                self.bad = f"status {done.returncode}: {done.stdout[-600:]}"
+                self.bad = f"status {done.returncode}: {done.stdout[-2000:]}"
             self.ends.wait(self.pause)
 
     def start(self):

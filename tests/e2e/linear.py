@@ -153,9 +153,10 @@ class Epoch:
     def whole(self):
         """Everybody is there, follows one leader and has done what was to be done before."""
         def good():
-            said = [self.group.status(i) for i in range(HOSTS)]
-            if not all(s and s["server_pid"] for s in said):
+            statuses = self.group.statuses(range(HOSTS))
+            if not h.is_whole(statuses):
                 return False
+            said = statuses.values()
             roles = sorted(s["role"] for s in said)
             return roles == ["follower", "follower", "leader"] \
                 and len({s["view"] for s in said}) == 1 \

@@ -148,15 +148,11 @@ def passes_on(scenario, kills):
         clients = [Client(port, number) for number in range(CLIENTS)]
         for client in clients:
             client.start()
-
-        def whole():
-            said = group.statuses(range(3))
-            return all(s and s["server_pid"] for s in said.values())
         for fault in range(kills):
             asked = sum(len(c.sent) for c in clients)
             h.wait_until(lambda: sum(len(c.sent) for c in clients) > asked + 400, 60,
                          "requests are passed on")
-            h.wait_until(whole, 60, "all replicas are there")
+            h.wait_until(group.are_whole, 60, "all replicas are there")
             FAULTS[fault % len(FAULTS)](scenario, group)
         asked = sum(len(c.sent) for c in clients)
         h.wait_until(lambda: sum(len(c.sent) for c in clients) > asked + 400, 60,
@@ -172,7 +168,7 @@ def passes_on(scenario, kills):
         scenario.check(not twice, "the other server heard nothing twice", str(twice[:10]))
         scenario.check({p: b[0] for p, b in backend.heard.items()} == sent,
                        "it heard all of each request")
-        h.wait_until(whole, 60, "all replicas are there at the end")
+        h.wait_until(group.are_whole, 60, "all replicas are there at the end")
         said = group.settle()
         address = f"127.0.0.1:{backend.port}"
         for number, status in said.items():
@@ -204,9 +200,7 @@ def is_reset(scenario):
             if number < 2:
                 group.signal_node(group.leader(), signal.SIGKILL)
                 h.wait_until(lambda: client.bad, 30, "the client is reset")
-                h.wait_until(lambda: all(s and s["server_pid"]
-                                         for s in group.statuses(range(3)).values()), 60,
-                             "all replicas are there")
+                h.wait_until(group.are_whole, 60, "all replicas are there")
             client.ended = True
             client.join(60)
         twice = [path for path, bodies in backend.heard.items() if len(bodies) != 1]

@@ -30,8 +30,8 @@ def all_back(group, seconds=BACK_SECONDS):
 
     def back():
         said = group.statuses(range(group.replicas))
-        there = all(s and s["server_pid"] and s["applied"] >= end for s in said.values())
-        return there and len(group.live()) == group.replicas
+        return (group.are_whole() and len(group.live()) == group.replicas
+                and all(s and s["applied"] >= end for s in said.values()))
     h.wait_until(back, seconds, f"all replicas of {group.name} are back: {group.brief()}")
 
 
