@@ -84,6 +84,17 @@ constexpr bool same_ip(const VirtualAddress& a, const VirtualAddress& b) noexcep
   return a.family == b.family;
 }
 
+// How a TCP connection began: with this another host makes its socket
+// (proxy/clients/moved_socket.h).
+struct TcpStart {
+  std::uint32_t sent;      // sequence number of the first byte of output
+  std::uint32_t received;  // .. of input
+  std::uint32_t clock;     // of our timestamps, less the group's
+  std::uint16_t mss;       // 0: the connection cannot move
+  std::uint8_t options;    // TCPI_OPT_TIMESTAMPS, TCPI_OPT_SACK, TCPI_OPT_WSCALE
+  std::uint8_t scales;     // of windows: the client's, and ours << 4
+};
+
 struct ConnectBody {
   std::uint16_t port;  // the server's port as it called listen(), not the published one
   std::uint16_t padding;

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/clients/egress_gate.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <linux/netfilter.h>
+#include <netinet/ip.h>
+#include <netinet/tcp.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+// Behind the kernel's headers, whose types it uses.
+#include <libnetfilter_queue/libnetfilter_queue.h>
+
+namespace crane::proxy {
+namespace {
+
+constexpr std::uint32_t kQueueLength = 65536;  // packets that wait; more are sent again by TCP
+constexpr unsigned kSocketBytes = 8U << 20;
+constexpr std::uint32_t kHeaderBytes = 120;  // both headers with all options
+constexpr int kPacketsPerEvent = 64;
+
+// From the address, so that groups of one host have their own.
+std::uint16_t queue_of(std::uint32_t address) noexcept {
+  const std::uint32_t mixed = address * 2654435761U;
+  return static_cast<std::uint16_t>(1U + (mixed >> 16U) % 65000U);
+}
+
+// 0, or what the program ended with.
+int run(std::vector<std::string> words) {
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  for (const int fd : {0, 1, 2}) {
+    ::posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+  }
+  pid_t pid = 0;
+  const int error = ::posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return error;
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+}
+
+int change_rule(const char* how, const std::string& address, std::uint16_t queue) {
+  return run({"iptables", "-w", how, "OUTPUT", "-s", address, "-p", "tcp", "-j", "NFQUEUE",
+              "--queue-num", std::to_string(queue)});
+}
+
+bool is_behind(std::uint32_t a, std::uint32_t b) noexcept {
+  return static_cast<std::int32_t>(a - b) > 0;
+}
+
+}  // namespace
+
+struct EgressGate::Packet {
+  std::uint32_t client;  // network order, as all addresses here
+  std::uint16_t client_port, port;
+  std::uint32_t acknowledges;
+  bool syn, rst, ack;
+};
+
+Result<std::unique_ptr<EgressGate>> EgressGate::open(event_base* base, const std::string& address) {
+  in_addr parsed{};
+  if (::inet_pton(AF_INET, address.c_str(), &parsed) != 1) {
+    return Error{Code::kBadArgument, 0, "is no IPv4 address"};
+  }
+  const std::uint16_t number = queue_of(parsed.s_addr);
+  std::unique_ptr<EgressGate> gate(new EgressGate);
+  gate->address_ = address;
+  gate->handle_ = ::nfq_open();
+  if (gate->handle_ == nullptr) return system_error("open the kernel's packet queues");
+  gate->queue_ = ::nfq_create_queue(gate->handle_, number, &EgressGate::on_packet, gate.get());
+  if (gate->queue_ == nullptr ||
+      ::nfq_set_mode(gate->queue_, NFQNL_COPY_PACKET, kHeaderBytes) != 0 ||
+      ::nfq_set_queue_flags(gate->queue_, NFQA_CFG_F_GSO, NFQA_CFG_F_GSO) != 0 ||
+      ::nfq_set_queue_maxlen(gate->queue_, kQueueLength) != 0) {
+    return system_error("take the packet queue of the address");
+  }
+  const int fd = ::nfq_fd(gate->handle_);
+  (void)::nfnl_rcvbufsiz(::nfq_nfnlh(gate->handle_), kSocketBytes);
+  const int on = 1;
+  (void)::setsockopt(fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, &on, sizeof on);
+  // The rule comes last: from here on this process answers for what leaves.
+  if (change_rule("-C", address, number) != 0 && change_rule("-I", address, number) != 0) {
+    return Error{Code::kUnsupported, 0,
+                 "iptables makes no rule for NFQUEUE: is it installed, and the node root?"};
+  }
+  gate->event_ = ::event_new(base, fd, EV_READ | EV_PERSIST, on_readable, gate.get());
+  ::event_add(gate->event_, nullptr);
+  return gate;
+}
+
+EgressGate::~EgressGate() {
+  if (event_ != nullptr) ::event_free(event_);
+  if (takes_down_) {
+    in_addr parsed{};
+    (void)::inet_pton(AF_INET, address_.c_str(), &parsed);
+    (void)change_rule("-D", address_, queue_of(parsed.s_addr));
+  }
+  if (queue_ != nullptr) (void)::nfq_destroy_queue(queue_);
+  if (handle_ != nullptr) (void)::nfq_close(handle_);
+}
+
+std::uint64_t EgressGate::key(std::uint32_t client, std::uint16_t client_port, std::uint16_t port) {
+  return static_cast<std::uint64_t>(client) << 32U |
+         static_cast<std::uint64_t>(client_port) << 16U | port;
+}
+
+bool EgressGate::is_ours(std::uint16_t port) const noexcept {
+  return std::find(ports_.begin(), ports_.end(), port) != ports_.end();
+}
+
+void EgressGate::on_readable(int fd, short, void* argument) {
+  auto& gate = *static_cast<EgressGate*>(argument);
+  std::array<char, 4096> message;
+  for (int i = 0; i < kPacketsPerEvent; ++i) {
+    const ssize_t got = ::recv(fd, message.data(), message.size(), MSG_DONTWAIT);
+    if (got <= 0) return;
+    (void)::nfq_handle_packet(gate.handle_, message.data(), static_cast<int>(got));
+  }
+}
+
+int EgressGate::on_packet(nfq_q_handle*, nfgenmsg*, nfq_data* data, void* argument) {
+  auto& gate = *static_cast<EgressGate*>(argument);
+  const nfqnl_msg_packet_hdr* const head = ::nfq_get_msg_packet_hdr(data);
+  if (head == nullptr) return 0;
+  const std::uint32_t id = ntohl(head->packet_id);
+  unsigned char* bytes = nullptr;
+  const int size = ::nfq_get_payload(data, &bytes);
+  iphdr ip;
+  tcphdr tcp;
+  if (size < static_cast<int>(sizeof ip)) {
+    gate.drop(id);
+    return 0;
+  }
+  std::memcpy(&ip, bytes, sizeof ip);
+  const int at = ip.ihl * 4;
+  if (ip.protocol != IPPROTO_TCP || size < at + static_cast<int>(sizeof tcp)) {
+    gate.drop(id);  // a fragment, which TCP does not send
+    return 0;
+  }
+  std::memcpy(&tcp, bytes + at, sizeof tcp);
+  gate.judge(id, {ip.daddr, ntohs(tcp.dest), ntohs(tcp.source), ntohl(tcp.ack_seq), tcp.syn != 0,
+                  tcp.rst != 0, tcp.ack != 0});
+  return 0;
+}
+
+void EgressGate::judge(std::uint32_t id, const Packet& packet) {
+  if (!is_ours(packet.port)) return pass(id);
+  if (state_ == State::kClosed) return drop(id);  // GATE-2
+  const std::uint64_t its = key(packet.client, packet.client_port, packet.port);
+  if (packet.syn && packet.ack) flows_[its] = {packet.acknowledges, {}};
+  const auto found = flows_.find(its);
+  if (found == flows_.end()) return judge_unknown(id, packet);
+  Flow& flow = found->second;
+  if (!packet.ack || !is_behind(packet.acknowledges, flow.next)) return pass(id);
+  ++counters_.held;
+  flow.waiting.push_back({id, packet.acknowledges});  // GATE-1
+}
+
+// Of a connection that has ended, or of none; or of one that has yet to be taken over.
+void EgressGate::judge_unknown(std::uint32_t id, const Packet& packet) {
+  if (packet.rst && state_ == State::kTakesOver) return drop(id);
+  pass(id);
+}
+
+void EgressGate::allow(const VirtualAddress& client, std::uint16_t port, std::uint32_t next) {
+  std::uint32_t ip = 0;
+  std::memcpy(&ip, client.ip, sizeof ip);
+  Flow& flow = flows_[key(ip, client.port, port)];
+  flow.next = next;
+  std::erase_if(flow.waiting, [&](const Waiting& packet) {
+    if (is_behind(packet.acknowledges, next)) return false;
+    pass(packet.id);
+    return true;
+  });
+}
+
+void EgressGate::forget(const VirtualAddress& client, std::uint16_t port) {
+  std::uint32_t ip = 0;
+  std::memcpy(&ip, client.ip, sizeof ip);
+  const auto found = flows_.find(key(ip, client.port, port));
+  if (found == flows_.end()) return;
+  for (const Waiting& packet : found->second.waiting) pass(packet.id);
+  flows_.erase(found);
+}
+
+void EgressGate::close() noexcept {
+  state_ = State::kClosed;
+  for (const auto& [its, flow] : flows_) {
+    for (const Waiting& packet : flow.waiting) drop(packet.id);
+  }
+  flows_.clear();
+}
+
+void EgressGate::pass(std::uint32_t id) noexcept {
+  ++counters_.passed;
+  (void)::nfq_set_verdict(queue_, id, NF_ACCEPT, 0, nullptr);
+}
+
+void EgressGate::drop(std::uint32_t id) noexcept {
+  ++counters_.dropped;
+  (void)::nfq_set_verdict(queue_, id, NF_DROP, 0, nullptr);
+}
+
+}  // namespace crane::proxy

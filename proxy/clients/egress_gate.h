@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What leaves this host from the virtual address: a client hears that a byte of it has come only
+// when the byte is committed (NETWORK N7, N9).
+//
+// A kernel acknowledges bytes as they come, and a client forgets what is acknowledged: bytes that
+// an earlier leader's kernel had, and the log has not, would be lost with its host.  So each packet
+// of the address waits in a queue of the kernel's packet filter (NFQUEUE) until what it
+// acknowledges is committed.  Without a process at the queue nothing leaves: a node that is killed,
+// or stopped, sends its clients no FIN and no RST, and neither does a node that was deposed.
+//
+//   follows: closed -- leads: takes_over() -- open() ..  -- deposed: close()
+//
+// Needs CAP_NET_ADMIN, and Debian's iptables once, when it begins.  IPv4 only.  Threads: the
+// loop's. Errors: Result; connections end with their leader then, as they do without a virtual
+// address. INVARIANT GATE-1  No packet of a connection leaves that acknowledges more than allow()
+// said. INVARIANT GATE-2  Nothing of the address leaves a host whose node does not lead.
+
+#include <event2/event.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "dmt/base/result.h"
+#include "dmt/sequence/entry.h"
+
+struct nfgenmsg;
+struct nfq_data;
+struct nfq_handle;
+struct nfq_q_handle;
+
+namespace crane::proxy {
+
+class EgressGate {
+ public:
+  // `address`: of IPv4.  What an earlier process of this host has left waits on, and is dropped.
+  static Result<std::unique_ptr<EgressGate>> open(event_base* base, const std::string& address);
+  // The address is free again, if take_down() was called; else nothing leaves from it.
+  ~EgressGate();
+  EgressGate(const EgressGate&) = delete;
+  EgressGate& operator=(const EgressGate&) = delete;
+
+  // Other ports of the address are not Crane's: their packets leave as they are.
+  void add_port(std::uint16_t port) { ports_.push_back(port); }
+
+  // This replica begins to lead.  The kernel does not know the earlier leader's connections yet,
+  // and would reset them: resets are dropped until go_on().
+  void take_over() noexcept { state_ = State::kTakesOver; }
+  void go_on() noexcept { state_ = State::kOpen; }
+  // It leads no more; what waits is dropped (GATE-2).
+  void close() noexcept;
+
+  // The client's bytes before sequence number `next` are committed.  Its packets wait from when its
+  // connection is made; here, also from when it is known.
+  void allow(const VirtualAddress& client, std::uint16_t port, std::uint32_t next);
+  // The connection has ended: the kernel's last words leave.
+  void forget(const VirtualAddress& client, std::uint16_t port);
+
+  struct Counters {
+    std::uint64_t passed = 0, held = 0, dropped = 0;  // held: those that had to wait
+  };
+  const Counters& counters() const noexcept { return counters_; }
+  // Ends in order: packets of the address leave again when this object is gone.
+  void take_down() noexcept { takes_down_ = true; }
+
+ private:
+  enum class State : std::uint8_t { kClosed, kTakesOver, kOpen };
+  struct Waiting {
+    std::uint32_t id;  // of the kernel's
+    std::uint32_t acknowledges;
+  };
+  struct Flow {
+    std::uint32_t next = 0;  // may be acknowledged
+    std::vector<Waiting> waiting;
+  };
+  struct Packet;
+
+  EgressGate() = default;
+  static int on_packet(nfq_q_handle*, nfgenmsg*, nfq_data* data, void* gate);
+  static void on_readable(int fd, short what, void* gate);
+  static std::uint64_t key(std::uint32_t client, std::uint16_t client_port, std::uint16_t port);
+  bool is_ours(std::uint16_t port) const noexcept;
+  void judge(std::uint32_t id, const Packet& packet);
+  void judge_unknown(std::uint32_t id, const Packet& packet);
+  void pass(std::uint32_t id) noexcept;
+  void drop(std::uint32_t id) noexcept;
+
+  std::string address_;
+  nfq_handle* handle_ = nullptr;
+  nfq_q_handle* queue_ = nullptr;
+  event* event_ = nullptr;
+  State state_ = State::kClosed;
+  bool takes_down_ = false;
+  std::vector<std::uint16_t> ports_;
+  std::unordered_map<std::uint64_t, Flow> flows_;  // by client and port
+  Counters counters_;
+};
+
+}  // namespace crane::proxy

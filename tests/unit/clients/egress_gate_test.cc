@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    Nothing leaves the virtual address that acknowledges a byte before it is committed, and
+//         nothing leaves a host whose node does not lead.
+// METHOD  A network namespace with two addresses; a real client; the gate stands before the
+// server's. CHECKS  GATE-1, GATE-2; the end of the gate's process; ports that are not Crane's.
+#include "proxy/clients/egress_gate.h"
+
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
+#include <thread>
+
+#include "tests/unit/clients/namespace.h"
+
+using namespace crane;
+using namespace crane::proxy;
+
+namespace {
+
+constexpr const char* kVirtual = "127.0.9.1";  // its packets match the rule, the client's do not
+
+struct World {
+  World() : base(event_base_new()) {
+    auto opened = EgressGate::open(base, kVirtual);
+    INFO((opened.ok() ? "" : opened.error().message()));
+    REQUIRE(opened.ok());
+    gate = std::move(opened).value();
+    listener = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    address.sin_family = AF_INET;
+    REQUIRE(::inet_pton(AF_INET, kVirtual, &address.sin_addr) == 1);
+    socklen_t size = sizeof address;
+    REQUIRE(::bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0);
+    REQUIRE(::listen(listener, 16) == 0);
+    REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    port = ntohs(address.sin_port);
+  }
+  ~World() {
+    for (const int fd : {client, server, listener}) {
+      if (fd >= 0) ::close(fd);
+    }
+    gate.reset();
+    event_base_free(base);
+  }
+  void turn() const { event_base_loop(base, EVLOOP_NONBLOCK); }
+  template <typename Condition>
+  bool comes(Condition&& condition) const {
+    return turned_until(condition, [this] { turn(); });
+  }
+  void begins_to_connect() {
+    client = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    sockaddr_in own{};
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(::bind(client, reinterpret_cast<sockaddr*>(&own), sizeof own) == 0);
+    (void)::connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address);
+    socklen_t size = sizeof own;
+    REQUIRE(::getsockname(client, reinterpret_cast<sockaddr*>(&own), &size) == 0);
+    peer = of_loopback(ntohs(own.sin_port));
+  }
+  void connects() {
+    begins_to_connect();
+    REQUIRE(comes([this] {
+      server = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK);
+      return server >= 0;
+    }));
+    auto its = tcp_start_of(server_socket(), 0);
+    REQUIRE(its.ok());
+    start = its.value();
+  }
+  ClientSocket server_socket() const { return ClientSocket(::dup(server)); }
+  int unacknowledged() const {
+    int bytes = 0;
+    REQUIRE(::ioctl(client, SIOCOUTQ, &bytes) == 0);
+    return bytes;
+  }
+  // The client says so much, and the server's kernel has it.
+  void says(std::size_t bytes) {
+    const std::string text(bytes, 'x');
+    REQUIRE(::send(client, text.data(), bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes));
+    said += static_cast<int>(bytes);
+    REQUIRE(comes([this] {
+      int has = 0;
+      return ::ioctl(server, SIOCINQ, &has) == 0 && has == said;
+    }));
+  }
+  // .. so that its acknowledgement has come to the gate.
+  bool is_held() {
+    const std::uint64_t before = gate->counters().held;
+    return comes([&] { return gate->counters().held > before; });
+  }
+  // The kernel sends at once what it may send: nothing is under way.
+  void allow(std::uint32_t bytes) { gate->allow(peer, port, start.received + bytes); }
+
+  event_base* base;
+  std::unique_ptr<EgressGate> gate;
+  int listener = -1, client = -1, server = -1, said = 0;
+  sockaddr_in address{};
+  std::uint16_t port = 0;
+  VirtualAddress peer{};
+  TcpStart start{};
+};
+
+void acknowledges_what_is_committed() {
+  World w;
+  w.gate->add_port(w.port);
+  w.gate->take_over();
+  w.gate->go_on();
+  w.connects();
+  w.says(100);
+  REQUIRE(w.is_held());
+  CHECK(w.unacknowledged() == 100);  // GATE-1
+  w.allow(99);
+  w.turn();
+  CHECK(w.unacknowledged() == 100);
+  w.allow(100);
+  CHECK(w.comes([&] { return w.unacknowledged() == 0; }));
+  w.says(50);
+  REQUIRE(w.is_held());
+  w.gate->forget(w.peer, w.port);
+  CHECK(w.comes([&] { return w.unacknowledged() == 0; }));
+  w.gate->take_down();
+}
+
+void a_deposed_host_is_silent() {
+  World w;
+  w.gate->add_port(w.port);
+  w.gate->take_over();
+  w.gate->go_on();
+  w.connects();
+  w.says(10);
+  REQUIRE(w.is_held());
+  w.gate->close();
+  ::close(std::exchange(w.server, -1));  // bytes are unread: the kernel sends a reset
+  CHECK(w.comes([&] { return w.gate->counters().dropped >= 2; }));
+  char byte;
+  CHECK((::recv(w.client, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN));  // GATE-2
+  w.gate->take_down();
+}
+
+void a_dead_process_is_silent() {
+  World w;
+  w.gate->add_port(w.port);
+  w.gate->take_over();
+  w.gate->go_on();
+  w.connects();
+  w.gate.reset();
+  ::close(std::exchange(w.server, -1));
+  char byte;
+  CHECK((::recv(w.client, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN));
+  // The next one of this host is not deaf.
+  auto again = EgressGate::open(w.base, kVirtual);
+  REQUIRE(again.ok());
+  w.gate = std::move(again).value();
+  w.gate->take_down();
+}
+
+void resets_wait_for_the_take_over() {
+  World w;
+  w.gate->add_port(w.port);
+  w.gate->take_over();
+  ::close(std::exchange(w.listener, -1));
+  w.begins_to_connect();
+  CHECK(w.comes([&] { return w.gate->counters().dropped >= 1; }));
+  w.gate->go_on();
+  // The client asks again.
+  CHECK(w.comes([&] {
+    int error = 0;
+    socklen_t size = sizeof error;
+    return ::getsockopt(w.client, SOL_SOCKET, SO_ERROR, &error, &size) == 0 &&
+           error == ECONNREFUSED;
+  }));
+  w.gate->take_down();
+}
+
+void other_ports_are_free() {
+  World w;
+  w.connects();
+  w.says(10);
+  CHECK(w.comes([&] { return w.unacknowledged() == 0; }));
+  w.gate->take_down();
+}
+
+}  // namespace
+
+TEST_CASE("what leaves the virtual address", "[gate][GATE-1][GATE-2]") {
+  const bool made = in_namespace([] {
+    acknowledges_what_is_committed();
+    a_deposed_host_is_silent();
+    a_dead_process_is_silent();
+    resets_wait_for_the_take_over();
+    other_ports_are_free();
+  });
+  if (!made) WARN("no namespace could be made: run as root");
+}

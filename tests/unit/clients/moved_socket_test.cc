@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    A connection goes on with a socket that another host has made, and its client does not
+//         notice.
+// METHOD  A network namespace; a real client; the old socket is left, the new one is made of what a
+//         replica knows.
+// CHECKS  Both streams go on at the very byte, with output that the client has or lacks.
+#include "proxy/clients/moved_socket.h"
+
+#include <thread>
+
+#include "tests/unit/clients/namespace.h"
+
+using namespace crane;
+using namespace crane::proxy;
+
+namespace {
+
+struct Pair {
+  Pair()
+      : client(listener.connect()),
+        server(::accept4(listener.fd, nullptr, nullptr, SOCK_NONBLOCK)) {
+    sockaddr_in own{};
+    socklen_t size = sizeof own;
+    REQUIRE(::getsockname(client, reinterpret_cast<sockaddr*>(&own), &size) == 0);
+    peer = of_loopback(ntohs(own.sin_port));
+  }
+  ~Pair() { ::close(client); }
+  void says(const std::string& text) const {
+    REQUIRE(::send(client, text.data(), text.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(text.size()));
+  }
+  // What the server's end gets.
+  std::string gets(std::size_t bytes) const {
+    std::string text(bytes, '\0');
+    std::size_t got = 0;
+    REQUIRE(turned_until(
+        [&] {
+          const ssize_t some = ::recv(server.fd(), text.data() + got, bytes - got, MSG_DONTWAIT);
+          if (some > 0) got += static_cast<std::size_t>(some);
+          return got == bytes;
+        },
+        [] { std::this_thread::yield(); }));
+    return text;
+  }
+  void answers(const std::string& text) const {
+    REQUIRE(server.send(std::as_bytes(std::span(text))) == static_cast<ssize_t>(text.size()));
+  }
+  std::string hears(std::size_t bytes) {
+    std::string text(bytes, '\0');
+    std::size_t got = 0;
+    REQUIRE(turned_until(
+        [&] {
+          const ssize_t some = ::recv(client, text.data() + got, bytes - got, MSG_DONTWAIT);
+          if (some > 0) got += static_cast<std::size_t>(some);
+          return got == bytes || some == 0;
+        },
+        [&] { (void)goes_on(); }));
+    text.resize(got);
+    return text;
+  }
+  void makes(const TcpStart& start, std::uint64_t received, std::uint64_t put,
+             std::span<const std::byte> output) {
+    auto made =
+        make_socket({start, of_loopback(listener.port()), peer, received, put, output}, 20'000);
+    INFO((made.ok() ? "" : made.error().message()));
+    REQUIRE(made.ok());
+    server = std::move(made).value();
+  }
+  void moves(const TcpStart& start, std::uint64_t received, std::uint64_t put,
+             const std::string& output) {
+    (void)leave_silently(std::move(server));
+    makes(start, received, put, std::as_bytes(std::span(output)));
+    REQUIRE(turned_until([&] { return has_answered(server); }, [] { std::this_thread::yield(); }));
+    const std::vector<std::byte> lacks = leave_silently(std::move(server));
+    makes(start, received, put + output.size() - lacks.size(), {});
+    unsent = lacks;
+    (void)goes_on();
+  }
+
+  bool goes_on() {
+    const ssize_t took = unsent.empty() ? 0 : server.send(unsent);
+    if (took > 0) unsent.erase(unsent.begin(), unsent.begin() + took);
+    return unsent.empty();
+  }
+
+  LoopbackListener listener;
+  const int client;
+  std::vector<std::byte> unsent;
+  ClientSocket server;
+  VirtualAddress peer{};
+};
+
+void moves_once(std::uint64_t acknowledged, const std::string& lacks) {
+  Pair pair;
+  const auto start = tcp_start_of(pair.server, 10'000);
+  REQUIRE(start.ok());
+  CHECK(start.value().mss > 500);
+  pair.says("hello");
+  CHECK(pair.gets(5) == "hello");
+  const std::string written = "it was written before";
+  pair.answers(written);
+  CHECK(pair.hears(written.size()) == written);
+  pair.moves(start.value(), 5, acknowledged, written.substr(acknowledged) + lacks);
+  CHECK((pair.hears(lacks.size()) == lacks));
+  pair.says(" again");
+  CHECK(pair.gets(6) == " again");
+  pair.answers(" and behind");
+  CHECK(pair.hears(11) == " and behind");
+  // The kernel counts from where the socket was made.
+  CHECK(turned_until(
+      [&] {
+        const auto state = pair.server.state(false);
+        return state && state->put == lacks.size() + 11 && state->taken == 6;
+      },
+      [] { std::this_thread::yield(); }));
+  pair.server.end_output();
+  CHECK(pair.hears(1).empty());
+}
+
+}  // namespace
+
+TEST_CASE("a connection goes on with another socket", "[moved]") {
+  const bool made = in_namespace([] {
+    moves_once(21, "");  // the client has acknowledged all
+    moves_once(3, "");   // .. which this replica does not know
+    moves_once(3, " and it was lost");
+    moves_once(0, std::string(100'000, 'x'));
+  });
+  if (!made) WARN("no namespace could be made: run as root");
+}
