@@ -49,17 +49,26 @@ std::uint64_t number_of_boot() noexcept {
   return std::strtoull(text, nullptr, 16) << 32;
 }
 
-}  // namespace
+class HostSockets final : public SocketCalls {
+ public:
+  ssize_t peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept override;
+  void drop(int fd, std::uint64_t bytes) noexcept override;
+  ssize_t send(int fd, std::span<const std::byte> bytes) noexcept override;
+  void end_output(int fd) noexcept override { ::shutdown(fd, SHUT_WR); }
+  void reset(int fd) noexcept override;
+  void close(int fd) noexcept override { ::close(fd); }
+  std::optional<SocketState> state(int fd, bool connected_here) noexcept override;
+};
 
-ssize_t ClientSocket::peek(std::size_t skip, std::span<std::byte> into) const noexcept {
-  std::byte skipped[kSkipMost];
+ssize_t HostSockets::peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept {
+  std::byte skipped[ClientSocket::kSkipMost];
   iovec parts[] = {{skipped, skip}, {into.data(), into.size()}};
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = 2;
   ssize_t got;
   do {
-    got = ::recvmsg(fd_, &message, MSG_DONTWAIT | MSG_PEEK);
+    got = ::recvmsg(fd, &message, MSG_DONTWAIT | MSG_PEEK);
   } while (got < 0 && errno == EINTR);
   if (got <= 0 || skip == 0) return got;
   const auto behind = got - static_cast<ssize_t>(skip);
@@ -68,14 +77,14 @@ ssize_t ClientSocket::peek(std::size_t skip, std::span<std::byte> into) const no
   return -1;
 }
 
-void ClientSocket::drop(std::uint64_t bytes) const noexcept {
+void HostSockets::drop(int fd, std::uint64_t bytes) noexcept {
   while (bytes > 0) {
     // TCP copies nothing with MSG_TRUNC.  Other stream sockets, of tests, need the room.
     std::byte unread[4096];
     constexpr std::uint64_t kMost = 1U << 30;
-    ssize_t got = ::recv(fd_, nullptr, std::min(bytes, kMost), MSG_DONTWAIT | MSG_TRUNC);
+    ssize_t got = ::recv(fd, nullptr, std::min(bytes, kMost), MSG_DONTWAIT | MSG_TRUNC);
     if (got < 0 && errno == EFAULT) {
-      got = ::recv(fd_, unread, std::min<std::uint64_t>(bytes, sizeof unread), MSG_DONTWAIT);
+      got = ::recv(fd, unread, std::min<std::uint64_t>(bytes, sizeof unread), MSG_DONTWAIT);
     }
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return;  // the client has reset it
@@ -83,38 +92,30 @@ void ClientSocket::drop(std::uint64_t bytes) const noexcept {
   }
 }
 
-ssize_t ClientSocket::send(std::span<const std::byte> bytes) const noexcept {
-  return ::send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+ssize_t HostSockets::send(int fd, std::span<const std::byte> bytes) noexcept {
+  return ::send(fd, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-void ClientSocket::end_output() const noexcept { ::shutdown(fd_, SHUT_WR); }
-
-void ClientSocket::reset() noexcept {
-  if (fd_ < 0) return;
+void HostSockets::reset(int fd) noexcept {
   // close() alone resets the client only when no other process has the socket open.
   const linger now{1, 0};
-  (void)::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  (void)::setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
   sockaddr nowhere{};
   nowhere.sa_family = AF_UNSPEC;
-  (void)::connect(fd_, &nowhere, sizeof nowhere);
-  close();
+  (void)::connect(fd, &nowhere, sizeof nowhere);
 }
 
-void ClientSocket::close() noexcept {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-}
-
-std::optional<SocketState> ClientSocket::state(bool connected_here) const noexcept {
+std::optional<SocketState> HostSockets::state(int fd, bool connected_here) noexcept {
   tcp_info info{};
   socklen_t size = sizeof info;
   int unread = 0, unacknowledged = 0;
-  if (::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return std::nullopt;
   SocketState s;
   const auto tcp = static_cast<TcpState>(info.tcpi_state);
   s.closed = tcp == TcpState::kClose;
   s.input_ended = has_received_fin(tcp);
   s.output_ended = has_sent_fin(tcp);
-  if (::ioctl(fd_, SIOCINQ, &unread) != 0 || ::ioctl(fd_, SIOCOUTQ, &unacknowledged) != 0) {
+  if (::ioctl(fd, SIOCINQ, &unread) != 0 || ::ioctl(fd, SIOCOUTQ, &unacknowledged) != 0) {
     return std::nullopt;
   }
   // A FIN counts as a byte in either direction; SIOCINQ leaves it out.
@@ -124,6 +125,23 @@ std::optional<SocketState> ClientSocket::state(bool connected_here) const noexce
   // The answer to our SYN acknowledges it as a byte.
   if (connected_here) s.put -= std::min<std::uint64_t>(s.put, 1);
   return s;
+}
+
+}  // namespace
+
+SocketCalls& host_sockets() noexcept {
+  static constinit HostSockets calls;
+  return calls;
+}
+
+void ClientSocket::reset() noexcept {
+  if (fd_ < 0) return;
+  calls_->reset(fd_);
+  close();
+}
+
+void ClientSocket::close() noexcept {
+  if (fd_ >= 0) calls_->close(std::exchange(fd_, -1));
 }
 
 SocketId socket_id(int fd) noexcept {

@@ -32,14 +32,35 @@ struct SocketState {
   bool closed = false;
 };
 
+// What a ClientSocket asks of a kernel: of this host's, or of a simulated one (proxy/sim).  As the
+// methods of ClientSocket of the same names.
+class SocketCalls {
+ public:
+  virtual ssize_t peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept = 0;
+  virtual void drop(int fd, std::uint64_t bytes) noexcept = 0;
+  virtual ssize_t send(int fd, std::span<const std::byte> bytes) noexcept = 0;
+  virtual void end_output(int fd) noexcept = 0;
+  virtual void reset(int fd) noexcept = 0;  // and leaves the descriptor open
+  virtual void close(int fd) noexcept = 0;
+  virtual std::optional<SocketState> state(int fd, bool connected_here) noexcept = 0;
+
+ protected:
+  ~SocketCalls() = default;
+};
+SocketCalls& host_sockets() noexcept;
+
 class ClientSocket {
  public:
   ClientSocket() = default;
   // Takes over `fd`, a connected non-blocking stream socket.
-  explicit ClientSocket(int fd) noexcept : fd_(fd) {}
-  ClientSocket(ClientSocket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  explicit ClientSocket(int fd) noexcept : ClientSocket(fd, host_sockets()) {}
+  // .. of that kernel, which outlives the object.
+  ClientSocket(int fd, SocketCalls& calls) noexcept : fd_(fd), calls_(&calls) {}
+  ClientSocket(ClientSocket&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), calls_(other.calls_) {}
   ClientSocket& operator=(ClientSocket&& other) noexcept {
     std::swap(fd_, other.fd_);
+    std::swap(calls_, other.calls_);
     return *this;
   }
   ~ClientSocket() { close(); }
@@ -50,14 +71,16 @@ class ClientSocket {
   // As recv(MSG_PEEK), from behind the first `skip` bytes: all of them stay in the kernel.
   // REQUIRES: skip <= kSkipMost.
   static constexpr std::size_t kSkipMost = 256;
-  ssize_t peek(std::size_t skip, std::span<std::byte> into) const noexcept;
+  ssize_t peek(std::size_t skip, std::span<std::byte> into) const noexcept {
+    return calls_->peek(fd_, skip, into);
+  }
   // Takes `bytes` out, which peek() has shown.
-  void drop(std::uint64_t bytes) const noexcept;
+  void drop(std::uint64_t bytes) const noexcept { calls_->drop(fd_, bytes); }
   // As send(); errno as it sets it.
-  ssize_t send(std::span<const std::byte> bytes) const noexcept;
+  ssize_t send(std::span<const std::byte> bytes) const noexcept { return calls_->send(fd_, bytes); }
 
   // FIN behind what was sent; the client may still send.
-  void end_output() const noexcept;
+  void end_output() const noexcept { calls_->end_output(fd_); }
   // The client sees a reset, whoever else has the socket open; then as close().
   void reset() noexcept;
   // For this process only.
@@ -66,10 +89,13 @@ class ClientSocket {
   int release() noexcept { return std::exchange(fd_, -1); }
 
   // nullopt: it is no TCP socket.  `connected_here`: it was not accepted.
-  std::optional<SocketState> state(bool connected_here) const noexcept;
+  std::optional<SocketState> state(bool connected_here) const noexcept {
+    return calls_->state(fd_, connected_here);
+  }
 
  private:
   int fd_ = -1;
+  SocketCalls* calls_ = &host_sockets();
 };
 
 // The socket's name on this host: the same in all processes that have it open, never another's,

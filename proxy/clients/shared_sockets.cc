@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/clients/shared_sockets.h"
 
-#include <signal.h>
 #include <spdlog/spdlog.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <utility>
 
-#include "consensus/fabric/process.h"
-#include "proxy/clients/grants.h"
-
 namespace crane::proxy {
-namespace {
-
-constexpr std::int64_t kLookNs = 200'000;  // whether an earlier writer has stopped
-
-bool is_stopped(ProcessName name) noexcept {
-  const char state = consensus::process_stat(pid_of(name)).state;
-  return state == 'T' || state == 't';
-}
-
-}  // namespace
 
 Result<std::unique_ptr<SharedSockets>> SharedSockets::open(const std::string& path) {
   auto table = ConnectionTable::open(path);
@@ -38,61 +23,13 @@ Result<std::unique_ptr<SharedSockets>> SharedSockets::open(const std::string& pa
 }
 
 SharedSockets::SharedSockets(std::unique_ptr<ConnectionTable> table, SocketHolder& holder)
-    : table_(std::move(table)), holder_(holder), own_(name_of_process(::getpid())) {}
+    : table_(std::move(table)),
+      holder_(holder),
+      right_(table_->memory().writer, name_of_process(::getpid()), host_processes()) {}
 
 SharedSockets::~SharedSockets() {
   stop_writing();
   if (keeper_ && holder_.holds.load() == 0) keeper_->end();
-}
-
-SharedSockets::Right SharedSockets::become_writer(std::int64_t now_ns) {
-  std::atomic<ProcessName>& writer = table_->memory().writer;
-  ProcessName before = writer.load();
-  if (before == own_) return Right::kOurs;
-  bool free = before == ProcessName{0} || !is_alive(before);
-  if (!free) {
-    if (waits_since_ns_ == 0) waits_since_ns_ = now_ns;
-    const std::int64_t waited_ns = now_ns - waits_since_ns_;
-    if (!killed_ && (waited_ns >= kStopsNs || is_stopped(before))) end_writer(before, now_ns);
-    if (waited_ns < kDiesNs) {
-      due_ns_ = now_ns + kLookNs;
-      return Right::kWaits;
-    }
-    spdlog::error("process {} has led this group and does not end: its clients are reset",
-                  pid_of(before));
-    return Right::kCannot;
-  }
-  free = writer.compare_exchange_strong(before, own_);
-  due_ns_ = free ? kNever : now_ns;
-  waits_since_ns_ = free ? 0 : waits_since_ns_;
-  killed_ = false;
-  return free ? Right::kOurs : Right::kWaits;
-}
-
-void SharedSockets::end_writer(ProcessName writer, std::int64_t now_ns) {
-  const pid_t pid = pid_of(writer);
-  const int pidfd = consensus::open_pidfd(pid);
-  killed_ = true;
-  if (pidfd < 0) return;
-  // The number is the writer's as long as the descriptor is of a process that is still it.
-  if (is_alive(writer)) {
-    spdlog::warn(
-        "process {} has led this group and still holds the clients' sockets after {} ms: "
-        "it is killed",
-        pid, (now_ns - waits_since_ns_) / 1'000'000);
-    if (::syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0) != 0) {
-      spdlog::error("cannot kill process {}: {}", pid, system_error("kill").message());
-    }
-  }
-  ::close(pidfd);
-}
-
-void SharedSockets::stop_writing() noexcept {
-  ProcessName own = own_;
-  (void)table_->memory().writer.compare_exchange_strong(own, ProcessName{0});
-  waits_since_ns_ = 0;
-  killed_ = false;
-  due_ns_ = kNever;
 }
 
 std::vector<int> SharedSockets::collect() {

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/clients/writer_right.h"
+
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "consensus/fabric/process.h"
+#include "proxy/clients/grants.h"
+
+namespace crane::proxy {
+namespace {
+
+constexpr std::int64_t kLookNs = 200'000;  // whether an earlier writer has stopped
+
+class HostProcesses final : public Processes {
+ public:
+  bool is_alive(ProcessName name) override { return proxy::is_alive(name); }
+  bool is_stopped(ProcessName name) override {
+    const char state = consensus::process_stat(pid_of(name)).state;
+    return state == 'T' || state == 't';
+  }
+  void end(ProcessName name, std::int64_t waited_ns) override;
+};
+
+void HostProcesses::end(ProcessName name, std::int64_t waited_ns) {
+  const pid_t pid = pid_of(name);
+  const int pidfd = consensus::open_pidfd(pid);
+  if (pidfd < 0) return;
+  // The number is the writer's as long as the descriptor is of a process that is still it.
+  if (is_alive(name)) {
+    spdlog::warn(
+        "process {} has led this group and still holds the clients' sockets after {} ms: "
+        "it is killed",
+        pid, waited_ns / 1'000'000);
+    if (::syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0) != 0) {
+      spdlog::error("cannot kill process {}: {}", pid, system_error("kill").message());
+    }
+  }
+  ::close(pidfd);
+}
+
+}  // namespace
+
+Processes& host_processes() noexcept {
+  static HostProcesses processes;
+  return processes;
+}
+
+WriterRight::Right WriterRight::become_writer(std::int64_t now_ns) {
+  ProcessName before = writer_.load();
+  if (before == own_) return Right::kOurs;
+  bool free = before == ProcessName{0} || !processes_.is_alive(before);
+  if (!free) {
+    if (waits_since_ns_ == 0) waits_since_ns_ = now_ns;
+    const std::int64_t waited_ns = now_ns - waits_since_ns_;
+    if (!killed_ && (waited_ns >= kStopsNs || processes_.is_stopped(before))) {
+      killed_ = true;
+      processes_.end(before, waited_ns);
+    }
+    if (waited_ns < kDiesNs) {
+      due_ns_ = now_ns + kLookNs;
+      return Right::kWaits;
+    }
+    spdlog::error("process {} has led this group and does not end: its clients are reset",
+                  pid_of(before));
+    return Right::kCannot;
+  }
+  free = writer_.compare_exchange_strong(before, own_);
+  due_ns_ = free ? kNever : now_ns;
+  waits_since_ns_ = free ? 0 : waits_since_ns_;
+  killed_ = false;
+  return free ? Right::kOurs : Right::kWaits;
+}
+
+void WriterRight::stop_writing() noexcept {
+  ProcessName own = own_;
+  (void)writer_.compare_exchange_strong(own, ProcessName{0});
+  waits_since_ns_ = 0;
+  killed_ = false;
+  due_ns_ = kNever;
+}
+
+}  // namespace crane::proxy
