@@ -5,6 +5,7 @@
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -124,6 +125,10 @@ std::optional<SocketState> HostSockets::state(int fd, bool connected_here) noexc
       info.tcpi_bytes_acked + static_cast<std::uint64_t>(unacknowledged) - (s.output_ended ? 1 : 0);
   // The answer to our SYN acknowledges it as a byte.
   if (connected_here) s.put -= std::min<std::uint64_t>(s.put, 1);
+  if (s.closed) {
+    pollfd errors{fd, 0, 0};  // SO_ERROR would take the error out
+    s.reset = ::poll(&errors, 1, 0) > 0 && (errors.revents & POLLERR) != 0;
+  }
   return s;
 }
 

@@ -27,9 +27,10 @@ struct SocketState {
   std::uint64_t put = 0;      // of the server's, written
   bool input_ended = false;   // the client's FIN is there, behind all that it sent
   bool output_ended = false;  // our FIN was put behind the last byte
-  // Both directions are done, or the client has reset it.  Which of them cannot be told: a FIN, of
-  // either side, is counted in `taken` and `put` then.
+  // Both directions are done, or the client has reset it.  A FIN, of either side, is counted in
+  // `taken` and `put` then.
   bool closed = false;
+  bool reset = false;  // .. by the client, and no process has heard of it yet
 };
 
 // What a ClientSocket asks of a kernel: of this host's, or of a simulated one (proxy/sim).  As the

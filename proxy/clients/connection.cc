@@ -254,8 +254,9 @@ Connection::Adopted Connection::serve(ClientSocket socket, Batch& batch) {
 // Goes on where the socket is; false: this replica does not have what comes there.
 bool Connection::resume(SocketState state) noexcept {
   if (state.closed) {
-    // All of the output is acknowledged, our FIN too: the client has not reset what it lacks.
-    if (!fin_wanted_ || state.put != tail_.end() + 1) return false;
+    // All of the output is acknowledged, our FIN too: the client has not reset what it lacks.  One
+    // that has reset behind all of that has sent no FIN, which would be counted as taken.
+    if (state.reset || !fin_wanted_ || state.put != tail_.end() + 1) return false;
     --state.put;
     state.taken -= std::min<std::uint64_t>(state.taken, 1);
     state.output_ended = true;

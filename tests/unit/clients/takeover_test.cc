@@ -271,3 +271,30 @@ TEST_CASE("what a deposed leader has proposed in vain is read again", "[takeover
   CHECK(log.types() == "data shutdown");
   CHECK(log.taken[0].data() == "once");
 }
+
+// Both its FIN and a reset leave the socket closed; only a FIN is counted among the bytes.
+TEST_CASE("a client that resets behind the server's FIN is reset, and loses no byte of its input",
+          "[takeover][CONN-4]") {
+  TcpPair tcp;
+  const ConnectionOptions options;
+  FakeLog log;
+  Batch batch{log.propose_fn(), [](Opener&) {}};
+  Connection c(ClientSocket(::dup(tcp.server)), std::uint16_t{80}, options);
+  c.conn = ConnId{42};
+  REQUIRE(::send(tcp.client, "in", 2, 0) == 2);
+  REQUIRE(c.read(batch) == Connection::Read::kDrained);
+  REQUIRE(batch.propose_all(1).ok());
+  c.committed_data(2);
+  CHECK(c.write(0, std::as_bytes(std::span("out", 3)), batch));
+  CHECK(c.shut_down(batch));
+  char heard[8];
+  REQUIRE(::recv(tcp.client, heard, sizeof heard, MSG_WAITALL) == 3);  // up to the FIN
+  REQUIRE(::send(tcp.client, "more", 4, 0) == 4);
+  const linger now{1, 0};
+  ::setsockopt(tcp.client, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  ::close(std::exchange(tcp.client, -1));
+  c.follow();
+  CHECK(c.serve({}, batch) == Connection::Adopted::kReset);
+  REQUIRE(batch.propose_all(1).ok());
+  CHECK(log.types() == "data reset");
+}
