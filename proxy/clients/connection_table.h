@@ -4,6 +4,7 @@
 // without a message.
 //
 //   writer   the process that may read and write the clients' sockets
+//   view     the newest in which a leader has asked for that
 //   holders  processes whose descriptors are the clients' sockets (socket_keeper.h)
 //   ports    at which clients come
 //   slots    one per connection: what the writer has put into its socket
@@ -50,11 +51,12 @@ struct ConnectionSlot {
 };
 
 struct ConnectionTableLayout {
-  static constexpr std::uint64_t kMagic = 0x316e6f6343656e72;
+  static constexpr std::uint64_t kMagic = 0x326e6f6343656e72;
   static constexpr std::uint32_t kHoldersMost = 128, kPortsMost = 1024, kSlots = 1U << 17;
 
   std::atomic<std::uint64_t> magic;
   std::atomic<ProcessName> writer;
+  std::atomic<View> view;
   std::atomic<std::uint32_t> slots_used;  // none behind was ever used
   std::uint32_t unused;
   SocketHolder holders[kHoldersMost];

@@ -421,9 +421,9 @@ void Proxy::take_strangers(bool on) {
   for (const auto& listener : listeners_) update_accepting(*listener);
 }
 
-bool Proxy::may_lead(std::int64_t now_ns) {
+bool Proxy::may_lead(View view, std::int64_t now_ns) {
   if (!shared_) return true;
-  const SharedSockets::Right right = shared_->become_writer(now_ns);
+  const SharedSockets::Right right = shared_->become_writer(view, now_ns);
   takes_none_ = right == SharedSockets::Right::kCannot;
   return right != SharedSockets::Right::kWaits;
 }

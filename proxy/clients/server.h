@@ -84,9 +84,9 @@ class Proxy {
   // Connections outlive their leader on this host.  Before the first lead().
   void share(std::unique_ptr<SharedSockets> sockets) { shared_ = std::move(sockets); }
   bool shares() const noexcept { return shared_ != nullptr; }
-  // Whether lead(true) may be called: an earlier leader of this host does not use the sockets any
-  // more.  False: ask again at due_ns().
-  bool may_lead(std::int64_t now_ns);
+  // Whether lead(true) may be called, in this view: an earlier leader of this host does not use the
+  // sockets any more.  False: ask again at due_ns().
+  bool may_lead(View view, std::int64_t now_ns);
   std::int64_t due_ns() const noexcept { return shared_ ? shared_->due_ns() : kNever; }
   // Starts (or stops) taking clients.  Starting goes on with the earlier leader's: REQUIRES
   // may_lead(), and all output records up to the START of this reign.  Stopping forgets the batch.

@@ -25,7 +25,7 @@ Result<std::unique_ptr<SharedSockets>> SharedSockets::open(const std::string& pa
 SharedSockets::SharedSockets(std::unique_ptr<ConnectionTable> table, SocketHolder& holder)
     : table_(std::move(table)),
       holder_(holder),
-      right_(table_->memory().writer, name_of_process(::getpid()), host_processes()) {}
+      right_(table_->memory(), name_of_process(::getpid()), host_processes()) {}
 
 SharedSockets::~SharedSockets() {
   stop_writing();

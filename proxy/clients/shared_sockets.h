@@ -33,7 +33,7 @@ class SharedSockets {
 
   // --- the right to use the sockets (WRITER-1)
   using Right = WriterRight::Right;
-  Right become_writer(std::int64_t now_ns) { return right_.become_writer(now_ns); }
+  Right become_writer(View view, std::int64_t now_ns) { return right_.become_writer(view, now_ns); }
   void stop_writing() noexcept { right_.stop_writing(); }
   std::int64_t due_ns() const noexcept { return right_.due_ns(); }
 

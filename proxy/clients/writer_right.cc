@@ -48,7 +48,27 @@ Processes& host_processes() noexcept {
   return processes;
 }
 
-WriterRight::Right WriterRight::become_writer(std::int64_t now_ns) {
+bool WriterRight::is_newest(View view) noexcept {
+  View newest = newest_.load();
+  while (newest < view && !newest_.compare_exchange_weak(newest, view)) {
+  }
+  return newest <= view;
+}
+
+bool WriterRight::insists(View view, std::int64_t now_ns) noexcept {
+  if (older_asks_++ == 0) older_since_ns_ = now_ns;
+  if (older_asks_ < kAsksMost || now_ns - older_since_ns_ < kHearsNs) return false;
+  newest_.store(view);
+  return true;
+}
+
+WriterRight::Right WriterRight::become_writer(View view, std::int64_t now_ns) {
+  if (!is_newest(view) && !insists(view, now_ns)) {  // WRITER-2
+    give_up();
+    due_ns_ = now_ns + kLookNs;
+    return Right::kWaits;
+  }
+  older_asks_ = 0;
   ProcessName before = writer_.load();
   if (before == own_) return Right::kOurs;
   bool free = before == ProcessName{0} || !processes_.is_alive(before);
@@ -71,14 +91,21 @@ WriterRight::Right WriterRight::become_writer(std::int64_t now_ns) {
   due_ns_ = free ? kNever : now_ns;
   waits_since_ns_ = free ? 0 : waits_since_ns_;
   killed_ = false;
+  // A newer leader may have had the right, and given it up, since the first look.
+  if (free && !is_newest(view)) return become_writer(view, now_ns);
   return free ? Right::kOurs : Right::kWaits;
 }
 
-void WriterRight::stop_writing() noexcept {
+void WriterRight::give_up() noexcept {
   ProcessName own = own_;
   (void)writer_.compare_exchange_strong(own, ProcessName{0});
   waits_since_ns_ = 0;
   killed_ = false;
+}
+
+void WriterRight::stop_writing() noexcept {
+  give_up();
+  older_asks_ = 0;
   due_ns_ = kNever;
 }
 

@@ -26,7 +26,7 @@ void Service::follow_role(Index applied, bool goes_on, bool stopping, std::int64
   if (stopping && proxy_.leading()) proxy_.end();
   if (!leadership_.leads() || !goes_on) return;
   // An earlier leader of this host ends while START is agreed on.
-  const bool may_lead = proxy_.leading() || proxy_.may_lead(now_ns);
+  const bool may_lead = proxy_.leading() || proxy_.may_lead(leadership_.view(), now_ns);
   if (!leadership_.started() && proposals_.start(now_ns)) actions_.started();
   if (!leadership_.admitted(applied) || proxy_.leading() || !may_lead) return;  // LEAD-2
   actions_.drain();  // up to START: what an earlier leader's server has written, this one's has

@@ -78,7 +78,7 @@ struct Replicas {
     std::filesystem::remove_all(directory);
   }
   void lead(std::size_t i) {
-    REQUIRE(proxies[i]->may_lead(0));
+    REQUIRE(proxies[i]->may_lead(View{1}, 0));
     proxies[i]->lead(true);
   }
   void output(OutputType type, std::span<const std::byte> bytes, std::uint64_t argument = 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GOAL    One process of the host uses the clients' sockets, and the next one gets all of them.
 // METHOD  Processes that share a table: some stop, some are stopped, some are killed.
-// CHECKS  WRITER-1, KEEPER-1, TABLE-1.
+// CHECKS  WRITER-1, WRITER-2, KEEPER-1, TABLE-1.
 #include "proxy/clients/shared_sockets.h"
 
 #include <signal.h>
@@ -54,7 +54,7 @@ struct Host {
     if (!sockets.ok()) ::_exit(1);
     SharedSockets& own = *sockets.value();
     own.add_port(listener.port());
-    if (own.become_writer(monotonic_ns()) != SharedSockets::Right::kOurs) ::_exit(2);
+    if (own.become_writer(View{5}, monotonic_ns()) != SharedSockets::Right::kOurs) ::_exit(2);
     std::vector<int> accepted = own.collect();
     for (int i = 0; i < clients; ++i) accepted.push_back(::accept(listener.fd, nullptr, nullptr));
     (void)!::write(ready[1], "x", 1);
@@ -64,7 +64,7 @@ struct Host {
   static bool becomes_writer(SharedSockets& sockets) {
     const std::int64_t until = monotonic_ns() + 5'000'000'000;
     while (monotonic_ns() < until) {
-      const auto right = sockets.become_writer(monotonic_ns());
+      const auto right = sockets.become_writer(View{6}, monotonic_ns());
       if (right != SharedSockets::Right::kWaits) return right == SharedSockets::Right::kOurs;
     }
     return false;
@@ -125,6 +125,38 @@ TEST_CASE("a leader that is stopped is killed before the next one writes",
   ::close(client);
   for (const int fd : taken) ::close(fd);
   own->none_left();
+}
+
+TEST_CASE("a leader that does not know that it is deposed ends no newer one's right",
+          "[shared_sockets][WRITER-2]") {
+  using Right = SharedSockets::Right;
+  Host host;
+  const pid_t leader = host.leader(0, [](auto&, auto&) {});  // in view 5
+  auto own = host.open();
+  const std::int64_t begin = monotonic_ns();
+  for (const std::int64_t later : {0L, 1L, 3'000'000'000L}) {
+    CHECK(own->become_writer(View{4}, begin + later) == Right::kWaits);
+  }
+  CHECK(::waitpid(leader, nullptr, WNOHANG) == 0);
+  end(leader);  // its log is as old as before
+  CHECK(own->become_writer(View{4}, monotonic_ns()) == Right::kWaits);
+  CHECK(Host::becomes_writer(*own));
+  CHECK(own->become_writer(View{5}, monotonic_ns()) == Right::kWaits);
+}
+
+TEST_CASE("a table that an earlier group has left keeps no leader from its clients",
+          "[shared_sockets][WRITER-2]") {
+  Host host;
+  end(host.leader(0, [](auto&, auto&) {}));  // in view 5
+  auto own = host.open();
+  std::int64_t now_ns = monotonic_ns();
+  unsigned asked = 0;
+  while (own->become_writer(View{1}, now_ns) != SharedSockets::Right::kOurs) {
+    now_ns = own->due_ns();
+    REQUIRE(++asked < 20'000);
+  }
+  CHECK(asked >= WriterRight::kAsksMost);
+  CHECK(own->become_writer(View{2}, now_ns) == SharedSockets::Right::kOurs);
 }
 
 TEST_CASE("a leader that stops by itself lives, and hears that its sockets were taken",

@@ -37,7 +37,8 @@ struct Node {
     event_base_free(base);
   }
   bool lead() {
-    const bool may = turned_until([this] { return proxy->may_lead(monotonic_ns()); }, [] {});
+    const bool may =
+        turned_until([this] { return proxy->may_lead(View{1}, monotonic_ns()); }, [] {});
     if (may) proxy->lead(true);
     return may;
   }
