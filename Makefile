@@ -58,7 +58,7 @@ LIBS_core  := $(call pc,--libs,libevent_core spdlog fmt openssl libibverbs libzs
 
 # --- what is built ------------------------------------------------------------------------------
 # One static library per folder, so that a broken file in one does not stop the tests of another.
-FOLDERS := libraries base sequence dmt setup control preload core sim consensus record clients recovery node replay \
+FOLDERS := libraries base sequence dmt setup control preload core sim consensus record clients clients_sim recovery node replay \
            analysis checkpoint launcher eval \
            linear engine
 # The files with main(): a program's, of no library.
@@ -86,6 +86,7 @@ src_consensus  := $(wildcard consensus/*.cc consensus/fabric/*.cc consensus/driv
                              consensus/store/*.cc)
 src_record     := $(filter-out $(main_crane-diff),$(wildcard proxy/record/*.cc))
 src_clients    := $(wildcard proxy/clients/*.cc)
+src_clients_sim := $(wildcard proxy/sim/*.cc)
 src_recovery   := $(wildcard proxy/node/recovery/*.cc)
 src_node       := $(filter-out $(main_crane-node),$(wildcard proxy/node/*.cc))
 src_replay     := $(filter-out $(main_crane-replay),$(wildcard proxy/replay/*.cc))
@@ -105,7 +106,7 @@ use_sequence   := sequence base
 use_dmt        := dmt sequence base
 use_preload    := preload dmt sequence base
 use_core       := core base
-use_sim        := sim consensus core setup base
+use_sim        := clients_sim clients record sim consensus core setup sequence base
 use_fabric     := eval sim consensus core base
 use_verbs      := eval sim consensus core base
 use_consensus  := sim consensus core base
@@ -118,7 +119,7 @@ use_control    := control base
 use_launcher   := launcher control checkpoint setup sequence base
 use_linear     := linear setup base
 use_engine     := engine
-use_node       := $(filter-out eval sim launcher linear engine preload,$(FOLDERS))
+use_node       := $(filter-out eval sim clients_sim launcher linear engine preload,$(FOLDERS))
 use_recovery   := $(use_node)
 use_analysis   := $(use_node)
 use_replay     := $(use_node)

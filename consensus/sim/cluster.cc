@@ -36,6 +36,9 @@ Cluster::Cluster(std::uint64_t seed, const Faults& faults, const Options& option
                                  world_.random.below(static_cast<std::uint64_t>(2 * skew + 1))) -
                                  skew;
   }
+  if (options.application != nullptr) {
+    application_ = options.application->make(*this, options.application_mutant);
+  }
 }
 
 Outcome Cluster::run() {
@@ -43,11 +46,13 @@ Outcome Cluster::run() {
   plan_incident();
   plan_change();
   plan_checkpoint();
-  world_.after(faults_.propose_every_ns, [this] { propose(); });
+  if (application_) application_->begin();
+  if (!application_) world_.after(faults_.propose_every_ns, [this] { propose(); });
   world_.at(faults_end_ns_, [this] { faults_end(); });
   while (!ended_ && outcome_.ok() && world_.step()) {
   }
   if (!outcome_.ok()) show_state();
+  if (application_) outcome_.application = application_->counts();
   outcome_.committed = agreement_.committed();
   outcome_.events = world_.steps();
   return outcome_;
@@ -101,6 +106,7 @@ void Cluster::start(unsigned id, core::StartKind kind, std::optional<core::Check
   if (faults_.disk) begin_disk(id, event, checkpoint);
   event.checkpoint = checkpoint ? &*checkpoint : nullptr;
   n.packing = false;
+  if (application_) application_->started(id);
   step(id, event);
   if (n.life == Life::kUp) tell_held(id);
   const bool waits = n.core->role() == core::Role::kStarting;
@@ -261,7 +267,8 @@ void Cluster::on_role(unsigned id, const core::RoleChange& change) {
     }
     n.in_flight.clear();
   }
-  n.leads = change.role == core::Role::kLeader;
+  const bool led = std::exchange(n.leads, change.role == core::Role::kLeader);
+  if (application_ && led != n.leads) application_->leads(id, change.view, n.leads);
   if (change.role == core::Role::kRemoved) on_removed(id);
 }
 
@@ -282,7 +289,7 @@ void Cluster::check_delivered(unsigned id, const core::Entry& entry) {
   d.crc = crc32c(entry.payload.data(), entry.payload.size(),
                  static_cast<std::uint32_t>(entry.type + entry.grant * 256U + entry.stamp_ns));
   if (entry.type < core::kOwnTypesMin && entry.payload.size() >= 8) {
-    std::memcpy(&d.proposal, entry.payload.data(), 8);
+    if (!application_) std::memcpy(&d.proposal, entry.payload.data(), 8);
     last_input_ = std::max(last_input_, entry.at.index);
   }
   const bool first = value(entry.at.index) > agreement_.committed();
@@ -297,6 +304,7 @@ void Cluster::check_delivered(unsigned id, const core::Entry& entry) {
   violate(agreement_.on_delivered(id, entry.at.index, d));
   n.stands = {entry.pos + core::entry_bytes(entry.payload.size()), entry.at};
   n.refused = 0;
+  if (application_) application_->delivered(id, entry);
   checkpoint_if_due(id);
   if (!first) return;
   if (entry.type == core::kConfig) on_config(entry);
@@ -392,12 +400,13 @@ void Cluster::show_state() {
 }
 
 Faults draw(std::uint64_t seed, const Options& options) {
-  Faults f = options.analysis      ? Faults::draw_analysis(seed)
-             : options.changes     ? Faults::draw_changes(seed)
-             : options.laps        ? Faults::draw_laps(seed)
-             : options.checkpoints ? Faults::draw_checkpoints(seed)
-             : options.slow_disks  ? Faults::draw_slow_disks(seed)
-                                   : Faults::draw(seed);
+  Faults f = options.application != nullptr ? options.application->draw(seed)
+             : options.analysis             ? Faults::draw_analysis(seed)
+             : options.changes              ? Faults::draw_changes(seed)
+             : options.laps                 ? Faults::draw_laps(seed)
+             : options.checkpoints          ? Faults::draw_checkpoints(seed)
+             : options.slow_disks           ? Faults::draw_slow_disks(seed)
+                                            : Faults::draw(seed);
   if (options.small) f.condense();
   return f;
 }

@@ -23,6 +23,7 @@
 
 #include "consensus/core/membership.h"
 #include "consensus/core/replica.h"
+#include "consensus/sim/application.h"
 #include "consensus/sim/checkers.h"
 #include "consensus/sim/coverage.h"
 #include "consensus/sim/faults.h"
@@ -54,17 +55,21 @@ struct Outcome {
   std::uint64_t rescues = 0;   // for who was behind for good
   std::uint64_t drops = 0;     // times that a store lost what is covered
   core::MoveCounts moves;
+  ApplicationCounts application{};
   bool ok() const { return violation.empty(); }
 };
 
 struct Options {
   core::Mutant mutant = core::Mutant::kNone;
   std::FILE* trace = nullptr;
-  bool changes = false;        // worlds of Faults::draw_changes ...
-  bool laps = false;           // ... or of draw_laps ...
-  bool checkpoints = false;    // ... or of draw_checkpoints ...
-  bool analysis = false;       // ... or of draw_analysis ...
-  bool slow_disks = false;     // ... or of draw_slow_disks
+  bool changes = false;      // worlds of Faults::draw_changes ...
+  bool laps = false;         // ... or of draw_laps ...
+  bool checkpoints = false;  // ... or of draw_checkpoints ...
+  bool analysis = false;     // ... or of draw_analysis ...
+  bool slow_disks = false;   // ... or of draw_slow_disks
+  // What runs on the cores, in worlds of its own, and which of its rules is removed.
+  const ApplicationKind* application = nullptr;
+  int application_mutant = 0;
   bool small = false;          // less time, faults closer together (Faults::condense)
   bool all = false;            // trace every operation
   std::string_view without;    // classes of faults to leave out (Faults::without)
@@ -77,6 +82,35 @@ class Cluster {
   Cluster(std::uint64_t seed, const Faults& faults, const Options& options);
   // Runs the world to its end, or to the first violation.
   Outcome run();
+
+  // --- for an Application
+  World& world() { return world_; }
+  unsigned replicas() const { return faults_.replicas; }
+  bool faults_over() const { return faults_over_; }
+  // The number of a replica's process; it is up, or stopped, or down until the next one.
+  std::uint32_t process(unsigned id) const { return nodes_[id].process; }
+  bool runs(unsigned id) const { return nodes_[id].life != Life::kDown; }
+  bool is_stopped(unsigned id) const { return nodes_[id].life == Life::kPaused; }
+  // Does `what` if that process still runs; when it is stopped, as soon as it continues.
+  template <typename What>
+  void for_process(unsigned id, std::uint32_t process, What&& what) {
+    Node& n = nodes_[id];
+    if (n.life == Life::kDown || n.process != process) return;
+    if (n.life == Life::kPaused) {
+      n.deferred.emplace_back(std::forward<What>(what));
+    } else {
+      what();
+    }
+  }
+  // As core::Replica::propose(); carry_on() is due behind the last one.
+  Result<Index> propose(unsigned id, const core::Proposal& proposal);
+  void carry_on(unsigned id) { pump(id); }
+  // Kills or stops its process for a while.
+  void end_process(unsigned id, std::uint64_t length_ns);
+  void stop_process(unsigned id, std::uint64_t length_ns);
+  void violate(const std::string& complaint);
+  void note(std::uint64_t a, std::uint64_t b);
+  void tell(const char* format, ...) __attribute__((format(printf, 2, 3)));
 
  private:
   enum class Life : std::uint8_t { kUp, kPaused, kDown };
@@ -167,23 +201,9 @@ class Cluster {
   void on_role(unsigned id, const core::RoleChange& change);
   void on_fatal(unsigned id, const core::Fatal& fatal);
   void plan_tick(unsigned id);
-  // Does `what` if that process still runs; when it is stopped, as soon as it continues.
-  template <typename What>
-  void for_process(unsigned id, std::uint32_t process, What&& what) {
-    Node& n = nodes_[id];
-    if (n.life == Life::kDown || n.process != process) return;
-    if (n.life == Life::kPaused) {
-      n.deferred.emplace_back(std::forward<What>(what));
-    } else {
-      what();
-    }
-  }
   core::Now now_at(unsigned id);
   std::uint64_t world_time(unsigned id, std::uint64_t local_ns) const;
-  void violate(const std::string& complaint);
-  void note(std::uint64_t a, std::uint64_t b);
   void trace(const char* format, ...) __attribute__((format(printf, 2, 3)));
-  void tell(const char* format, ...) __attribute__((format(printf, 2, 3)));
   void show_state();
 
   // network.cc
@@ -323,6 +343,7 @@ class Cluster {
   InSightChecker in_sight_;
   Trace trace_;
   Outcome outcome_;
+  std::unique_ptr<Application> application_;  // null: the client of propose()
 };
 
 // The faults of a seed's world of that kind.

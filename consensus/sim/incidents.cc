@@ -73,11 +73,7 @@ void Cluster::incident() {
     world_.after(length, [this, id] { restart(id); });
   } else if (falls_on(faults_.pause_weight)) {
     if (nodes_[id].life != Life::kUp) return;
-    pause(id);
-    const std::uint32_t process = nodes_[id].process;
-    world_.after(length, [this, id, process] {
-      if (nodes_[id].process == process) resume(id);
-    });
+    stop_process(id, length);
   } else if (falls_on(faults_.abdicate_weight)) {
     if (nodes_[id].life != Life::kUp) return;
     step(id, core::Abdicate{});
@@ -102,6 +98,7 @@ void Cluster::crash(unsigned id) {
   n.stuck.clear();  // a copy stopped in the middle stays half
   n.config = newest_config(id);
   n.core.reset();
+  if (application_) application_->ended(id);
   crash_disk(id);
   for (unsigned i = 0; i < faults_.replicas; ++i) {
     // Posted operations die with the process, or still go out.
@@ -171,6 +168,7 @@ void Cluster::resume(unsigned id) {
   if (n.life != Life::kPaused) return;
   tell("replica %u continues", id);
   n.life = Life::kUp;
+  if (application_) application_->resumed(id);
   for (auto& copy : std::exchange(n.stuck, {})) copy();
   const std::uint32_t process = n.process;
   for (auto& what : std::exchange(n.deferred, {})) for_process(id, process, std::move(what));
@@ -197,6 +195,28 @@ void Cluster::heal() {
     if (nodes_[i].life == Life::kUp) step(i, core::Fit{});
   }
   committed_at_heal_ = agreement_.committed();
+  if (application_) application_->faults_end();
+}
+
+Result<Index> Cluster::propose(unsigned id, const core::Proposal& proposal) {
+  const auto index = nodes_[id].core->propose(proposal, now_at(id));
+  if (index.ok()) trace_.count(world_.now_ns(), id, "proposes", value(index.value()));
+  return index;
+}
+
+void Cluster::end_process(unsigned id, std::uint64_t length_ns) {
+  if (!runs(id)) return;
+  crash(id);
+  world_.after(length_ns, [this, id] { restart(id); });
+}
+
+void Cluster::stop_process(unsigned id, std::uint64_t length_ns) {
+  if (nodes_[id].life != Life::kUp) return;
+  pause(id);
+  const std::uint32_t process = nodes_[id].process;
+  world_.after(length_ns, [this, id, process] {
+    if (nodes_[id].process == process) resume(id);
+  });
 }
 
 void Cluster::propose() {
@@ -271,6 +291,7 @@ void Cluster::check_end() {
     return;
   }
   violate(liveness_.at_end(after));
+  if (application_) violate(application_->at_end());
   for (unsigned i = 0; i < faults_.replicas; ++i) check_member_at_end(i);
 }
 

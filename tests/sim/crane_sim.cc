@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "proxy/sim/group.h"
 #include "runtime/setup/command_line.h"
 #include "runtime/setup/version.h"
 #include "tests/sim/soak.h"
@@ -16,6 +17,7 @@ namespace {
 namespace sim = crane::consensus::sim;
 namespace core = crane::consensus::core;
 using core::Mutant;
+using crane::proxy::sim::kConnectionWorlds;
 using crane::setup::CommandLine;
 using crane::setup::Word;
 
@@ -32,11 +34,15 @@ struct Arguments {
   bool long_run = false;
   bool shrink = false;
   bool mutants = false;
+  bool connections = false;
 };
 
 std::vector<Word> words_of(Arguments& a) {
   std::vector<std::string> mutants;
   for (int i = 0; i < core::kMutants; ++i) mutants.push_back(sim::name(static_cast<Mutant>(i)));
+  for (int i = 1; i < kConnectionWorlds.mutants; ++i) {
+    mutants.push_back(kConnectionWorlds.mutant_name(i));
+  }
   sim::Options& world = a.soak.world;
   return {
       {"--seed,--first", &a.soak.first, "the (first) seed"},
@@ -63,6 +69,10 @@ std::vector<Word> words_of(Arguments& a) {
        Word::Flag{&world.slow_disks},
        "worlds whose disks take longer than any replica waits at first",
        {.excludes = {"--changes", "--laps", "--checkpoints", "--analysis"}}},
+      {"--connections",
+       Word::Flag{&a.connections},
+       "worlds with clients whose connections outlive the leader (proxy/sim)",
+       {.excludes = {"--changes", "--laps", "--checkpoints", "--analysis", "--slow-disks"}}},
       {"--small", Word::Flag{&world.small}, "worlds of less time, faults closer together"},
       {"--trace", Word::Flag{&a.trace}, "print the trace of the world"},
       {"--all", Word::Flag{&world.all}, "with --trace: every operation"},
@@ -85,6 +95,20 @@ int list_mutants(std::uint64_t count, bool small) {
                 static_cast<unsigned long long>(v.seed),
                 v.caught() ? v.property().c_str() : "NOT CAUGHT");
     std::fflush(stdout);
+  }
+  return missed == 0 ? 0 : 1;
+}
+
+int list_mutants_of(const sim::Options& world, std::uint64_t count) {
+  int missed = 0;
+  for (int i = 1; i < world.application->mutants; ++i) {
+    sim::Options options = world;
+    options.application_mutant = i;
+    const sim::Verdict v = sim::hunt(1, count, options);
+    missed += v.caught() ? 0 : 1;
+    std::printf("| %s | %llu | %s |\n", world.application->mutant_name(i),
+                static_cast<unsigned long long>(v.seed),
+                v.caught() ? v.property().c_str() : "NOT CAUGHT");
   }
   return missed == 0 ? 0 : 1;
 }
@@ -145,8 +169,18 @@ int main(int argc, char** argv) {
   for (int i = 0; i < core::kMutants; ++i) {
     if (a.mutant == sim::name(static_cast<Mutant>(i))) a.soak.world.mutant = static_cast<Mutant>(i);
   }
+  for (int i = 1; i < kConnectionWorlds.mutants; ++i) {
+    if (a.mutant == kConnectionWorlds.mutant_name(i)) {
+      a.soak.world.application_mutant = i;
+      a.connections = true;
+    }
+  }
+  if (a.connections) a.soak.world.application = &kConnectionWorlds;
   a.soak.world.without = a.without;
   a.soak.world.until_ns = a.until_ms * 1'000'000;
+  if (a.mutants && a.connections) {
+    return list_mutants_of(a.soak.world, std::max<std::uint64_t>(a.soak.count, 100'000));
+  }
   if (a.mutants)
     return list_mutants(std::max<std::uint64_t>(a.soak.count, 100'000), a.soak.world.small);
   if (a.shrink) return shrink(a);

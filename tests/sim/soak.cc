@@ -310,12 +310,17 @@ std::string replay(std::uint64_t seed, const Options& options) {
   if (options.checkpoints) text += " --checkpoints";
   if (options.analysis) text += " --analysis";
   if (options.slow_disks) text += " --slow-disks";
+  if (options.application != nullptr) text += std::string(" ") + options.application->flag;
   if (options.small) text += " --small";
   if (options.salt != 0) text += " --salt " + std::to_string(options.salt);
   if (options.until_ns != 0) text += " --until " + std::to_string(options.until_ns / 1'000'000);
   if (!options.without.empty()) text += " --without " + std::string(options.without);
   if (options.mutant != core::Mutant::kNone)
     text += std::string(" --mutant ") + name(options.mutant);
+  if (options.application_mutant != 0) {
+    text += " --mutant ";
+    text += options.application->mutant_name(options.application_mutant);
+  }
   return text + " --trace";
 }
 

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/sim/group.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "dmt/base/assert.h"
+#include "proxy/clients/encode.h"
+
+namespace crane::proxy::sim {
+
+namespace core = consensus::core;
+
+ProcessName name_of(Process process) {
+  return ProcessName{std::uint64_t{process.second} << 8 | (process.first + 1)};
+}
+
+namespace {
+
+Process process_of(ProcessName name) {
+  const auto word = static_cast<std::uint64_t>(name);
+  return {static_cast<unsigned>(word & 0xff) - 1, static_cast<std::uint32_t>(word >> 8)};
+}
+
+}  // namespace
+
+// --- processes -----------------------------------------------------------------------------------
+
+bool Group::SimProcesses::is_alive(ProcessName name) {
+  if (group_.mutant_ == Mutant::kWriteEarly) return false;
+  const Process process = process_of(name);
+  return group_.cluster_.runs(process.first) &&
+         group_.cluster_.process(process.first) == process.second;
+}
+
+bool Group::SimProcesses::is_stopped(ProcessName name) {
+  return group_.cluster_.is_stopped(process_of(name).first);
+}
+
+void Group::SimProcesses::end(ProcessName name, std::int64_t) {
+  const Process process = process_of(name);
+  consensus::sim::Cluster& cluster = group_.cluster_;
+  cluster.tell("replica %u, the writer, is killed", process.first);
+  group_.count(Count::kEnded);
+  cluster.world().after(group_.random().between(10'000, 2'000'000), [&cluster, process] {
+    if (cluster.process(process.first) != process.second) return;
+    cluster.end_process(process.first, cluster.world().random.between(1'000'000, 60'000'000));
+  });
+}
+
+// --- the world -----------------------------------------------------------------------------------
+
+Group::Group(consensus::sim::Cluster& cluster, Mutant mutant)
+    : cluster_(cluster),
+      mutant_(mutant),
+      table_fd_(::memfd_create("connections", MFD_CLOEXEC)),
+      table_path_("/proc/self/fd/" + std::to_string(table_fd_)),
+      kernel_(hooks(), mutant),
+      reference_(0) {
+  CRANE_ASSERT(table_fd_ >= 0);
+  consensus::sim::Random& r = random();
+  options_.send_buffer = r.between(512, 6000);
+  options_.receive_window = r.between(600, 4000);
+  options_.first_window = r.between(200, 600);
+  reference_ = EchoServer(options_.send_buffer);
+  stops_per_mille_ = r.chance(600) ? r.between(1, 12) : 0;
+  const std::uint64_t clients = r.between(2, 6);
+  for (std::uint64_t i = 0; i < clients; ++i) {
+    clients_.emplace_back(static_cast<unsigned>(i + 1), r);
+  }
+  for (unsigned id = 0; id < cluster.replicas(); ++id) {
+    nodes_.push_back(std::make_unique<Node>(*this, id));
+  }
+}
+
+Group::~Group() {
+  nodes_.clear();
+  ::close(table_fd_);
+}
+
+Kernel::Hooks Group::hooks() {
+  return {[this] {
+            for (const auto& node : nodes_) node->look();
+          },
+          [this](Process by, const SimSocket& socket) { used(by, socket); },
+          [this](Process by) { return stops(by); },
+          [this](Process by, const SimSocket& socket) { was_reset(by, socket); }};
+}
+
+void Group::begin() {
+  for (unsigned i = 0; i < clients_.size(); ++i) {
+    cluster_.world().at(clients_[i].begins_ns(), [this, i] { step_client(i); });
+  }
+}
+
+// The group must serve once more: a client comes in the calm.
+void Group::faults_end() {
+  const auto last = static_cast<unsigned>(clients_.size());
+  clients_.emplace_back(last + 1, random());
+  cluster_.world().after(random().below(100'000'000), [this, last] { step_client(last); });
+}
+
+void Group::step_client(unsigned number) {
+  SimClient& client = clients_[number];
+  const std::uint64_t heard = client.heard();
+  cluster_.violate(client.step(kernel_, random()));
+  cluster_.note(client.heard(), number);
+  count(Count::kBytes, client.heard() - heard);
+  if (client.done()) {
+    cluster_.tell("%s is done", client.text().c_str());
+    count(Count::kClients);
+    return;
+  }
+  // So that all come to their end in the calm.
+  const std::uint64_t most = cluster_.faults_over() ? 1'000'000 : client.pace_ns();
+  const std::uint64_t pace = std::min(client.pace_ns(), most);
+  cluster_.world().after(random().between(pace / 4, pace * 7 / 4),
+                         [this, number] { step_client(number); });
+}
+
+// --- what the log says ---------------------------------------------------------------------------
+
+void Group::delivered(unsigned id, const core::Entry& entry) {
+  const std::uint64_t index = value(entry.at.index);
+  if (index == log_.size() + 1) {
+    Logged logged;
+    logged.of_core = entry.type >= core::kOwnTypesMin;
+    if (!logged.of_core) {
+      logged.type = static_cast<EntryType>(entry.type);
+      logged.body.assign(entry.payload.begin(), entry.payload.end());
+    }
+    log_.push_back(logged);
+    if (!logged.of_core) record(index, logged);
+  }
+  if (index <= log_.size()) nodes_[id]->delivered(entry);
+}
+
+void Group::record(std::uint64_t index, const Logged& entry) {
+  cluster_.violate(judge(index, entry));
+  reference_.admit(entry.type, Index{index}, entry.body,
+                   [&](const OutputHeader& header, std::span<const std::byte>) {
+                     if (header.type != OutputType::kClose) return;
+                     if (Logs* logs = logs_of(header.conn)) logs->closed_at = index;
+                   });
+}
+
+std::string Group::judge(std::uint64_t index, const Logged& entry) {
+  if (entry.type == EntryType::kStart) return "";
+  const std::string where = " at entry " + std::to_string(index);
+  ConnectBody connect;
+  if (entry.type == EntryType::kConnect && read_body(entry.body, connect)) {
+    const unsigned client = connect.peer.port;
+    if (logs_of(connect.socket) != nullptr) {
+      return "INPUT: client " + std::to_string(client) + " connects twice" + where;
+    }
+    logs_.push_back({index, connect.socket, client, 0, 0});
+    return "";
+  }
+  ConnBody about{};
+  Logs* logs = read_body(entry.body, about) ? logs_of(value(about.conn)) : nullptr;
+  if (logs == nullptr) return "INPUT: no client has this connection" + where;
+  const SimClient& client = clients_[logs->client - 1];
+  if (entry.type == EntryType::kData) {
+    const std::string complaint =
+        judge_data(*logs, std::span(entry.body).subspan(sizeof(DataBody)));
+    logs->committed += entry.body.size() - sizeof(DataBody);
+    return complaint;
+  }
+  if (entry.type == EntryType::kShutdown && !client.aborted() &&
+      (!client.fin_sent() || logs->committed != client.sent().size())) {
+    return "INPUT: the end comes too early of " + client.text() + where;
+  }
+  if (entry.type == EntryType::kReset && !client.done()) {
+    return "RESET: the server is told a reset of " + client.text() + where;
+  }
+  return "";
+}
+
+std::string Group::judge_data(Logs& logs, std::span<const std::byte> bytes) const {
+  const SimClient& client = clients_[logs.client - 1];
+  const std::string part(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (logs.committed + part.size() <= client.sent().size() &&
+      client.sent().compare(logs.committed, part.size(), part) == 0) {
+    return "";
+  }
+  return "INPUT: the log has other bytes from " + std::to_string(logs.committed) + " on of " +
+         client.text();
+}
+
+Group::Logs* Group::logs_of(std::uint64_t conn) {
+  const auto found = std::find_if(logs_.begin(), logs_.end(),
+                                  [conn](const Logs& logs) { return logs.conn == conn; });
+  return found == logs_.end() ? nullptr : &*found;
+}
+
+Group::Logs* Group::logs_of(SocketId socket) {
+  const auto found = std::find_if(logs_.begin(), logs_.end(),
+                                  [socket](const Logs& logs) { return logs.socket == socket; });
+  return found == logs_.end() ? nullptr : &*found;
+}
+
+// --- what the kernel says ------------------------------------------------------------------------
+
+void Group::used(Process by, const SimSocket& socket) {
+  if (by != writer_) {
+    cluster_.violate("WRITER: replica " + std::to_string(by.first) + " uses the socket of client " +
+                     std::to_string(socket.client) + ", and replica " +
+                     std::to_string(writer_.first) + " is the writer");
+  }
+  const Logs* logs = logs_of(socket.id);
+  if (socket.taken > (logs == nullptr ? 0 : logs->committed)) {
+    cluster_.violate("TAKEN: replica " + std::to_string(by.first) + " has taken " +
+                     std::to_string(socket.taken) + " bytes of client " +
+                     std::to_string(socket.client) + ", more than the log has");
+  }
+}
+
+bool Group::stops(Process by) {
+  if (cluster_.faults_over() || !random().chance(stops_per_mille_)) return false;
+  cluster_.tell("replica %u is in the middle of a call", by.first);
+  count(Count::kInside);
+  cluster_.stop_process(by.first, random().between(1'000'000, 80'000'000));
+  return true;
+}
+
+void Group::was_reset(Process by, const SimSocket& socket) {
+  SimClient& client = clients_[socket.client - 1];
+  if (client.done()) return;
+  const Logs* logs = logs_of(socket.id);
+  if (!nodes_[by.first]->lacks(socket, logs == nullptr ? 0 : logs->closed_at)) {
+    return cluster_.violate("RESET: replica " + std::to_string(by.first) + " resets " +
+                            client.text());
+  }
+  count(Count::kLost);
+  client.lose();
+}
+
+// --- the end -------------------------------------------------------------------------------------
+
+std::string Group::at_end() {
+  for (const SimClient& client : clients_) {
+    if (!client.done()) return "STUCK: " + client.text() + " is not done";
+    if (client.lost() || !client.complete()) continue;
+    const auto logs = std::find_if(logs_.begin(), logs_.end(), [&client](const Logs& one) {
+      return one.client == client.number();
+    });
+    if (logs == logs_.end() || logs->committed != client.sent().size()) {
+      return "INPUT: the log lacks bytes of " + client.text();
+    }
+  }
+  return "";
+}
+
+consensus::sim::ApplicationCounts Group::counts() const { return counts_; }
+
+// --- worlds --------------------------------------------------------------------------------------
+
+namespace {
+
+// Nothing is lost but processes, and the time of those that are stopped: it is one host.
+consensus::sim::Faults draw(std::uint64_t seed) {
+  consensus::sim::Faults f = consensus::sim::Faults::draw(seed);
+  consensus::sim::Random r(seed ^ 0xc0aa'ec71'0000'0007U);
+  f.scene = consensus::sim::Scene::kStorm;
+  f.replicas = f.members = r.chance(300) ? 5 : 3;
+  f.ring_bytes = 1U << 18;
+  f.payload_max = 4200;
+  f.duration_ns = r.between(300'000'000, 600'000'000);
+  f.death_is_seen = f.dead_memory_reachable = true;
+  f.delay_max_ns = r.between(20'000, 300'000);
+  f.notice_max_ns = r.between(20'000, 500'000);
+  f.incident_every_ns = r.between(8'000'000, 60'000'000);
+  f.incident_max_ns = r.between(5'000'000, 80'000'000);
+  f.crash_weight = r.between(1, 5);
+  f.pause_weight = r.between(1, 5);
+  f.abdicate_weight = r.between(1, 4);
+  f.aim_at_leader_per_mille = r.between(500, 950);
+  f.checkpoint_every_ns = r.chance(400) ? r.between(5'000'000, 80'000'000) : 0;
+  f.lost_max = f.change_every_ns = 0;
+  f.disk = f.forge = false;
+  f.power_weight = f.blackout_weight = f.rot_per_mille = f.bad_disk_weight = 0;
+  f.views_min = 3;
+  return f;
+}
+
+std::unique_ptr<consensus::sim::Application> make(consensus::sim::Cluster& cluster, int mutant) {
+  return std::make_unique<Group>(cluster, static_cast<Mutant>(mutant));
+}
+
+}  // namespace
+
+const char* name(Mutant mutant) {
+  static constexpr const char* kNames[] = {
+      "none",           "consume-early",  "write-early",  "any-view",     "drop-output",
+      "taken-one-more", "taken-one-less", "put-one-more", "put-one-less", "reset-is-fin",
+      "tell-early",     "lose-unclaimed", "no-keeper",    "serve-deposed"};
+  static_assert(std::size(kNames) == kMutants);
+  return kNames[static_cast<std::size_t>(mutant)];
+}
+
+const consensus::sim::ApplicationKind kConnectionWorlds{
+    "--connections", draw, make, [](int mutant) { return name(static_cast<Mutant>(mutant)); },
+    kMutants};
+
+}  // namespace crane::proxy::sim

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The kernel of a simulated host: TCP sockets of clients, and which processes have them open.
+//
+// A socket is two streams.  Of the client's: the bytes received, and how many were taken out.  Of
+// ours: the bytes put in, and how many the client has acknowledged.  FINs and resets as Linux
+// counts them.  The bytes are kept, so that what a client hears can be compared.
+//
+// A process' descriptors outlive it in its keeper's table, until another process collects them. The
+// last close of a socket ends it for the client.  A process may be stopped inside a call that
+// changes a socket: then that call, and all that follow, take effect when it is continued.
+//
+// Threads: one.
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dmt/base/ids.h"
+#include "proxy/clients/client_socket.h"
+#include "proxy/sim/mutant.h"
+
+namespace crane::proxy::sim {
+
+struct SimSocket {
+  SocketId id{};
+  unsigned client = 0;  // its number
+  std::string received;
+  std::uint64_t taken = 0;
+  bool fin_received = false;
+  std::string put;
+  std::uint64_t acked = 0;
+  bool fin_put = false, fin_acked = false;
+  bool reset_by_client = false, reset_here = false;
+  bool error_taken = false;  // a process has heard of the reset
+  unsigned descriptors = 0;
+
+  bool reset() const { return reset_by_client || reset_here; }
+  bool over() const { return reset() || (fin_received && fin_put && fin_acked); }
+};
+
+// One run of a replica's node.
+using Process = std::pair<unsigned, std::uint32_t>;
+
+class Kernel final : public SocketCalls {
+ public:
+  static constexpr std::uint64_t kReceiveBuffer = 4096, kSendBuffer = 2048;
+
+  struct Hooks {
+    // A client's bytes came, or went: whoever serves may have something to do.
+    std::function<void()> changed;
+    // A process reads or writes a socket: just done, or about to be.
+    std::function<void(Process by, const SimSocket& socket)> used;
+    // Whether the process is stopped inside this call.
+    std::function<bool(Process by)> stops;
+    // The client sees a reset, by that process.
+    std::function<void(Process by, const SimSocket& socket)> was_reset;
+  };
+  Kernel(Hooks hooks, Mutant mutant) : hooks_(std::move(hooks)), mutant_(mutant) {}
+
+  // --- clients
+  SimSocket& connect(unsigned client);
+  std::uint64_t send_room(const SimSocket& socket) const;
+  void changed() { hooks_.changed(); }
+
+  // --- processes
+  void started(Process process) { tables_[process]; }
+  void died(Process process);
+  bool waits_for_accept() const { return !backlog_.empty(); }
+  // A descriptor of the next client; -1: none waits.
+  int accept(Process process);
+  // Duplicates of all that other processes hold; these are to let go of theirs.
+  std::vector<int> collect(Process process);
+  // Another process has collected what this one held.
+  bool released(Process process) const;
+  void none_left(Process process) { tables_[process].held = false; }
+  // While none is stopped inside a call.
+  void interruptible(bool on) { interruptible_ = on; }
+  bool is_inside(Process process) const;
+  void resumed(Process process);
+
+  SocketId id_of(int fd) const { return descriptors_.at(fd).socket->id; }
+  const SimSocket& socket_of(int fd) const { return *descriptors_.at(fd).socket; }
+
+  // --- SocketCalls
+  ssize_t peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept override;
+  void drop(int fd, std::uint64_t bytes) noexcept override;
+  ssize_t send(int fd, std::span<const std::byte> bytes) noexcept override;
+  void end_output(int fd) noexcept override;
+  void reset(int fd) noexcept override;
+  void close(int fd) noexcept override;
+  std::optional<SocketState> state(int fd, bool connected_here) noexcept override;
+
+ private:
+  struct Descriptor {
+    SimSocket* socket;
+    Process process;
+  };
+  struct Table {
+    bool held = false;  // it has collected, and has not let go since
+    bool holds = false;
+    bool dead = false;
+    std::vector<std::function<void()>> inside;  // calls to take effect when it is continued
+  };
+  int open(Process process, SimSocket& socket);
+  void close_all(Process process);
+  // A call that changes a socket: now, or when the process is continued.
+  template <typename Effect>
+  void apply(const Descriptor& by, bool may_stop, Effect&& effect);
+  void release(SimSocket& socket, Process by);
+  void take(SimSocket& socket, std::uint64_t bytes);
+
+  const Hooks hooks_;
+  const Mutant mutant_;
+  std::deque<SimSocket> sockets_;  // each stays where it is
+  std::deque<SimSocket*> backlog_;
+  std::map<int, Descriptor> descriptors_;
+  std::map<Process, Table> tables_;
+  int next_fd_ = 1;
+  bool interruptible_ = true;
+};
+
+}  // namespace crane::proxy::sim

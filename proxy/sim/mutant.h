@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Rules of connections that are removed, one at a time, to show that the checks would notice.
+
+namespace crane::proxy::sim {
+
+enum class Mutant : int {
+  kNone,
+  kConsumeEarly,   // CONN-4: a byte leaves the socket when it is read, not when it is committed
+  kWriteEarly,     // WRITER-1: the next writer does not wait for the end of the one before
+  kAnyView,        // WRITER-2: a leader that does not know that it is deposed gets the right
+  kDropOutput,     // CONN-5: a follower keeps no output
+  kTakenOneMore,   // CONN-4: a new leader counts one byte too many as taken
+  kTakenOneLess,   // CONN-4: .. one too few
+  kPutOneMore,     // CONN-5: a new leader counts one byte too many as put
+  kPutOneLess,     // CONN-5: .. one too few
+  kResetIsFin,     // CONN-4: a socket that a client has reset is taken for one that both have ended
+  kTellEarly,      // the table says what was written, not what was put
+  kLoseUnclaimed,  // a client that was accepted in vain is forgotten
+  kNoKeeper,       // sockets die with their process
+  kServeDeposed,   // CLIENT-2: a deposed leader gives the right to write up, and goes on
+};
+inline constexpr int kMutants = static_cast<int>(Mutant::kServeDeposed) + 1;
+const char* name(Mutant mutant);
+
+}  // namespace crane::proxy::sim
