@@ -23,7 +23,7 @@ SECONDS = 240  # of one search
 PROTOCOL = [((3, 3), []), ((4, 2), ["-DHC4"])]
 # Of connections.pml, by views and bytes.
 LIVES_ON = (3, 3)
-RULES = ["NO_KILL", "CONSUME_EARLY", "DROP_AT_ONCE", "TAKEN_ONE_OFF", "PUT_ONE_OFF"]
+RULES = ["NO_KILL", "ANY_VIEW", "CONSUME_EARLY", "DROP_AT_ONCE", "TAKEN_ONE_OFF", "PUT_ONE_OFF"]
 # Must be violated: a rule removed, and how many (views, slots) it takes to notice.  WITNESS removes
 # none: it shows that the last view commits behind an entry of the first.
 MUTANTS = [
