@@ -101,6 +101,7 @@ std::uint32_t ConnectionTable::claim(SocketId socket) {
     return kNoTableSlot;
   }
   memory_->slots[slot].put.store(0, std::memory_order_relaxed);
+  memory_->slots[slot].logged.store(0, std::memory_order_relaxed);
   memory_->slots[slot].socket.store(socket, std::memory_order_release);
   return slot;
 }
@@ -136,6 +137,25 @@ std::vector<SocketId> ConnectionTable::sockets() const {
   }
   std::sort(all.begin(), all.end());
   return all;
+}
+
+void ConnectionTable::set_logged(std::uint32_t slot, SocketId socket) noexcept {
+  if (!put_of(slot, socket)) return;
+  memory_->slots[slot].logged.store(value(socket), std::memory_order_release);
+}
+
+std::vector<SocketId> ConnectionTable::logged_sockets() const {
+  std::vector<SocketId> logged;
+  const std::uint32_t used = std::min(memory_->slots_used.load(), Memory::kSlots);
+  for (std::uint32_t slot = 0; slot < used; ++slot) {
+    const ConnectionSlot& s = memory_->slots[slot];
+    const SocketId socket = s.socket.load(std::memory_order_acquire);
+    if (socket != SocketId{0} && s.logged.load(std::memory_order_acquire) == value(socket)) {
+      logged.push_back(socket);
+    }
+  }
+  std::sort(logged.begin(), logged.end());
+  return logged;
 }
 
 std::optional<std::uint64_t> ConnectionTable::put_of(std::uint32_t slot,

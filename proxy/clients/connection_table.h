@@ -7,7 +7,8 @@
 //   view     the newest in which a leader has asked for that
 //   holders  processes whose descriptors are the clients' sockets (socket_keeper.h)
 //   ports    at which clients come
-//   slots    one per connection: what the writer has put into its socket
+//   slots    one per connection: what the writer has put into its socket, and whether the log has
+//   it
 //
 // It is a hint but for `writer`: the kernel's counts decide what a new leader does.
 //
@@ -48,10 +49,11 @@ struct SocketHolder {
 struct ConnectionSlot {
   std::atomic<SocketId> socket;
   std::atomic<std::uint64_t> put;
+  std::atomic<std::uint64_t> logged;  // `socket` again: its CONNECT is committed (by any)
 };
 
 struct ConnectionTableLayout {
-  static constexpr std::uint64_t kMagic = 0x326e6f6343656e72;
+  static constexpr std::uint64_t kMagic = 0x336e6f6343656e72;
   static constexpr std::uint32_t kHoldersMost = 128, kPortsMost = 1024, kSlots = 1U << 17;
 
   std::atomic<std::uint64_t> magic;
@@ -79,7 +81,7 @@ class ConnectionTable {
   void add_port(std::uint16_t port) noexcept;
   bool has_port(std::uint16_t port) const noexcept;
 
-  // --- slots; the writer's but for put_of().  kNoTableSlot: there is none left.
+  // --- slots; the writer's but for put_of() and set_logged().  kNoTableSlot: there is none left.
   std::uint32_t claim(SocketId socket);
   void set_put(std::uint32_t slot, std::uint64_t put) noexcept;
   void release(std::uint32_t slot);
@@ -87,6 +89,11 @@ class ConnectionTable {
   void keep_only(const std::vector<std::uint32_t>& slots);
   // The sockets that have slots, in order.
   std::vector<SocketId> sockets() const;
+  // The connection's CONNECT is committed.  A replica that recovers behind its end never hears of
+  // it, and would take the socket for one that was accepted in vain.
+  void set_logged(std::uint32_t slot, SocketId socket) noexcept;
+  // The sockets of which that was said, in order.
+  std::vector<SocketId> logged_sockets() const;
   // How many bytes the writer has put into the connection's socket.  nullopt: the writer has closed
   // the socket (TABLE-1), or the connection has no slot.
   std::optional<std::uint64_t> put_of(std::uint32_t slot, SocketId socket) const noexcept;

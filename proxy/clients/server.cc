@@ -272,6 +272,7 @@ void Proxy::committed(EntryType type, Index index, std::span<const std::byte> bo
 }
 
 void Proxy::connected(Index index, const ConnectBody& body) {
+  if (shared_) shared_->table().set_logged(body.slot, body.socket);
   if (Client* own = clients_.find(value(index))) {
     own->committed = true;
     return;
@@ -524,6 +525,7 @@ void Proxy::take_over() {
     for (auto& [id, socket] : found) socket.reset();
     found.clear();
   }
+  const std::vector<SocketId> logged = shared_->table().logged_sockets();
   std::vector<std::uint32_t> slots;
   clients_.for_each([&](Client& client) {
     if (client.opening != Opening::kOver) return;
@@ -536,7 +538,9 @@ void Proxy::take_over() {
     if (adopt(client, std::move(socket))) slots.push_back(slot);
   });
   shared_->table().keep_only(slots);
-  for (auto& [id, socket] : found) take_unclaimed(std::move(socket));
+  for (auto& [id, socket] : found) {
+    take_unclaimed(std::move(socket), std::binary_search(logged.begin(), logged.end(), id));
+  }
   counters_.adopted += counters_.last_adopted;
   counters_.reset_leader += counters_.last_reset;
 }
@@ -561,13 +565,15 @@ bool Proxy::adopt(Client& client, ClientSocket socket) {
 }
 
 // An earlier leader had accepted it, and no CONNECT of it is in the log: nothing was read from it.
-// Of one where something was, this replica does not know what the server has answered.
-void Proxy::take_unclaimed(ClientSocket socket) {
+// Of one where something was, or that is `logged`, this replica does not know what the server has
+// answered: it has recovered behind that.
+void Proxy::take_unclaimed(ClientSocket socket, bool logged) {
   const std::optional<SocketState> state = socket.state(false);
   const std::uint16_t port = local_of(socket.fd()).port;
   const auto listener = std::find_if(listeners_.begin(), listeners_.end(),
                                      [port](const auto& l) { return l->host_port() == port; });
-  const bool fresh = state && state->taken == 0 && state->put == 0 && !state->output_ended;
+  const bool fresh =
+      !logged && state && state->taken == 0 && state->put == 0 && !state->output_ended;
   if (fresh && listener != listeners_.end()) {
     ++counters_.last_adopted;
     return (*listener)->leave(std::move(socket));

@@ -169,7 +169,7 @@ class Proxy {
   void started(const StartBody& body);
   void take_over();
   bool adopt(Client& client, ClientSocket socket);
-  void take_unclaimed(ClientSocket socket);
+  void take_unclaimed(ClientSocket socket, bool logged);
   void step_down();
   void let_go();
 

@@ -67,7 +67,7 @@ Group::Group(consensus::sim::Cluster& cluster, Mutant mutant)
   options_.first_window = r.between(200, 600);
   reference_ = EchoServer(options_.send_buffer);
   stops_per_mille_ = r.chance(600) ? r.between(1, 12) : 0;
-  const std::uint64_t clients = r.between(2, 6);
+  const std::uint64_t clients = r.between(2, 8);
   for (std::uint64_t i = 0; i < clients; ++i) {
     clients_.emplace_back(static_cast<unsigned>(i + 1), r);
   }
@@ -278,7 +278,7 @@ consensus::sim::Faults draw(std::uint64_t seed) {
   f.pause_weight = r.between(1, 5);
   f.abdicate_weight = r.between(1, 4);
   f.aim_at_leader_per_mille = r.between(500, 950);
-  f.checkpoint_every_ns = r.chance(400) ? r.between(5'000'000, 80'000'000) : 0;
+  f.checkpoint_every_ns = r.chance(500) ? r.between(3'000'000, 60'000'000) : 0;
   f.lost_max = f.change_every_ns = 0;
   f.disk = f.forge = false;
   f.power_weight = f.blackout_weight = f.rot_per_mille = f.bad_disk_weight = 0;
@@ -296,7 +296,7 @@ const char* name(Mutant mutant) {
   static constexpr const char* kNames[] = {
       "none",           "consume-early",  "write-early",  "any-view",     "drop-output",
       "taken-one-more", "taken-one-less", "put-one-more", "put-one-less", "reset-is-fin",
-      "tell-early",     "lose-unclaimed", "no-keeper",    "serve-deposed"};
+      "tell-early",     "lose-unclaimed", "not-logged",   "no-keeper",    "serve-deposed"};
   static_assert(std::size(kNames) == kMutants);
   return kNames[static_cast<std::size_t>(mutant)];
 }

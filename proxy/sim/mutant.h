@@ -17,6 +17,7 @@ enum class Mutant : int {
   kResetIsFin,     // CONN-4: a socket that a client has reset is taken for one that both have ended
   kTellEarly,      // the table says what was written, not what was put
   kLoseUnclaimed,  // a client that was accepted in vain is forgotten
+  kNotLogged,      // no replica says that a connection is in the log
   kNoKeeper,       // sockets die with their process
   kServeDeposed,   // CLIENT-2: a deposed leader gives the right to write up, and goes on
 };

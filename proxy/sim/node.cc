@@ -127,6 +127,7 @@ void Node::hear(EntryType type, Index index, std::span<const std::byte> body) {
 }
 
 void Node::connected(Index index, const ConnectBody& body) {
+  if (group_.mutant() != Mutant::kNotLogged) table_->set_logged(body.slot, body.socket);
   if (Client* own = find(value(index))) {
     own->committed = true;
     return;
@@ -366,6 +367,7 @@ void Node::take_over() {
     found.emplace(id, std::move(socket));
   }
   left_.clear();
+  const std::vector<SocketId> logged = table_->logged_sockets();
   std::vector<std::uint32_t> slots;
   std::uint64_t adopted = 0;
   for (std::size_t i = clients_.size(); i-- > 0;) {
@@ -381,7 +383,9 @@ void Node::take_over() {
     ++adopted;
   }
   table_->keep_only(slots);
-  for (auto& [id, socket] : found) take_unclaimed(std::move(socket));
+  for (auto& [id, socket] : found) {
+    take_unclaimed(std::move(socket), std::binary_search(logged.begin(), logged.end(), id));
+  }
   for (const auto& [conn, open] : server_.connections()) {
     if (find(conn) != nullptr) continue;
     Opener lost{ConnId{conn}};
@@ -404,10 +408,10 @@ bool Node::adopt(Client& client, ClientSocket socket) {
   return false;
 }
 
-void Node::take_unclaimed(ClientSocket socket) {
+void Node::take_unclaimed(ClientSocket socket, bool logged) {
   if (group_.mutant() == Mutant::kLoseUnclaimed) return;
   const std::optional<SocketState> state = socket.state(false);
-  if (state && state->taken == 0 && state->put == 0 && !state->output_ended) {
+  if (!logged && state && state->taken == 0 && state->put == 0 && !state->output_ended) {
     group_.count(Count::kUnclaimed);
     unclaimed_.push_back(std::move(socket));
     return;

@@ -89,7 +89,7 @@ class Node {
   bool propose_start();
   void take_over();
   bool adopt(Client& client, ClientSocket socket);
-  void take_unclaimed(ClientSocket socket);
+  void take_unclaimed(ClientSocket socket, bool logged);
   void step_down();
   void tend();
   void let_go();

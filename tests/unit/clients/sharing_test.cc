@@ -163,6 +163,27 @@ TEST_CASE("a client that was accepted in vain is proposed by the next leader", "
   ::close(client);
 }
 
+// As a replica that was brought back from a checkpoint behind the connection's end.
+TEST_CASE("a client of the log that the next leader does not know is reset, and runs nothing again",
+          "[sharing]") {
+  Host host;
+  const int client = host.connect("once");
+  host.start_leader(2);
+  const std::vector<Taken> log = host.hear_log();
+  {
+    Node other(host.table(), host.listener.fd);
+    for (const Taken& entry : log) other.commit(entry);
+  }
+  Node node(host.table(), host.listener.fd);
+  host.end_leader();
+  REQUIRE(node.lead());
+  CHECK(node.proxy->counters().last_reset == 1);
+  CHECK(node.proxy->counters().last_adopted == 0);
+  for (int i = 0; i < 10; ++i) node.turn_loop();
+  CHECK(node.log.types() == "");
+  ::close(client);
+}
+
 TEST_CASE("a connection of the server that no client has is reset", "[sharing]") {
   Host host;
   const int client = host.connect("x");
