@@ -16,15 +16,18 @@ PLANNED = ("hand the lead over", "end the leader's node", "drain the leader",
 
 
 class Changes:
-    """Changes the leader, each time when all replicas are there and clients are connected."""
+    """Changes the leader, each time when all replicas are there and clients are connected; those
+    that count what they have done must have gone on since the last change."""
 
-    def __init__(self, scenario, group, kinds, rounds):
+    def __init__(self, scenario, group, kinds, rounds, clients=()):
         self.scenario, self.group, self.kinds, self.rounds = scenario, group, kinds, rounds
         self.done = dict.fromkeys(kinds, 0)
+        self.counts = {client: 0 for client in clients if hasattr(client, "count")}
 
     def are_whole(self):
         said = self.group.statuses(range(3))
-        return self.group.are_near(30000) and any(s and s["connections"] for s in said.values())
+        return (self.group.are_near(30000) and any(s and s["connections"] for s in said.values())
+                and all(c.bad or c.count() > before for c, before in self.counts.items()))
 
     def ctl(self, *words):
         status, text = h.ctl(self.scenario, *words, "--dir", str(self.group.home))
@@ -67,6 +70,7 @@ class Changes:
             raise h.Failure(f"{failure}: replica {leader} led; {self.group.reigns()[-6:]}; "
                             f"{self.group.brief()}") from None
         self.done[kind] += 1
+        self.counts = {client: client.count() for client in self.counts}
 
     def run(self):
         for _ in range(self.rounds):
@@ -110,7 +114,7 @@ class Client:
 
 def check(scenario, group, clients, kinds, rounds):
     """`clients` live through `rounds` of each kind of change, and the replicas stay equal."""
-    changes = Changes(scenario, group, kinds, rounds)
+    changes = Changes(scenario, group, kinds, rounds, clients)
     for client in clients:
         client.start()
     try:
