@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is outside of a group and knows nothing of Crane: servers that write down what they hear,
+and clients that look at each answer."""
+import http.client
+import socket
+import socketserver
+import ssl
+import threading
+
+SECONDS = 90   # a client waits for an answer; a group may have to recover meanwhile
+
+
+def answer_to(path):
+    return (path * (1 + len(path) * 7919 % 400)).encode()
+
+
+def body_of(path):
+    return path.encode() * (1 + len(path) * 31 % 37 * 23)
+
+
+class Outside:
+    """A TCP server with a thread for each connection; what it hears is kept until the end."""
+
+    def __init__(self):
+        self.lock, self.connections, self.broken = threading.Lock(), 0, []
+        outer = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            disable_nagle_algorithm = True
+
+            def handle(self):
+                with outer.lock:
+                    outer.connections += 1
+                try:
+                    outer.serve(self.rfile, self.wfile, self.connection)
+                except OSError:
+                    pass   # a connection ends with its group; what matters is what was heard
+
+        class Server(socketserver.ThreadingTCPServer):
+            daemon_threads, allow_reuse_address, request_queue_size = True, True, 128
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def serve(self, heard, said, connection):
+        raise NotImplementedError
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Web(Outside):
+    """Answers each path with its own text, and keeps each request to the byte."""
+
+    def __init__(self):
+        super().__init__()
+        self.heard = {}   # path -> requests
+
+    def serve(self, heard, said, connection):
+        while True:
+            request, length = b"", 0
+            while not request.endswith(b"\r\n\r\n"):
+                line = heard.readline()
+                if not line:
+                    break
+                request += line
+                name, _, value = line.partition(b":")
+                if name.lower() == b"content-length":
+                    length = int(value)
+            if not request:
+                return
+            body = heard.read(length)
+            if not request.endswith(b"\r\n\r\n") or len(body) < length:
+                with self.lock:
+                    self.broken.append(request + body)
+                return
+            path = request.split(b" ", 2)[1].decode().removeprefix(f"http://127.0.0.1:{self.port}")
+            with self.lock:
+                self.heard.setdefault(path, []).append(request + body)
+            text = answer_to(path)
+            said.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
+
+
+class WebClient:
+    """Asks until it is told to end, or `most` times, on one connection if the server `keeps` it.
+    answers[path] is what came: status, headers without the time, and body."""
+
+    def __init__(self, port, number, most=None, *, prefix="", certificate=None,
+                 keeps=True):
+        self.port, self.number, self.most = port, number, most
+        self.prefix, self.certificate, self.keeps = prefix, certificate, keeps
+        self.answers, self.bad, self.ends = {}, "", threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def connect(self):
+        if not self.certificate:
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        trust = ssl.create_default_context(cafile=self.certificate)
+        trust.check_hostname = False   # it is of localhost, and we go to a number
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=SECONDS, context=trust)
+
+    def run(self):
+        connection = self.connect()
+        path = None
+        try:
+            while not self.ends.is_set() and len(self.answers) != self.most:
+                path = f"/{self.number}/{len(self.answers)}"
+                connection.request("POST", self.prefix + path, body_of(path),
+                                   {"Host": "outside.test"})
+                answer = connection.getresponse()
+                text = answer.read()
+                headers = [(k, v) for k, v in answer.getheaders() if k.lower() != "date"]
+                self.answers[path] = (answer.status, headers, text)
+                if answer.status != 200 or text != answer_to(path):
+                    raise ValueError(f"status {answer.status}, {len(text)} bytes")
+                if not self.keeps:
+                    connection.close()   # the next request opens it again
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self.bad = f"client {self.number}, {path}: {error!r}"
+        finally:
+            connection.close()
+
+    def count(self):
+        return len(self.answers)
+
+    def start(self):
+        self.thread.start()
+
+    def end(self):
+        """What was wrong."""
+        self.ends.set()
+        self.thread.join(2 * SECONDS)
+        return f"client {self.number} still waits" if self.thread.is_alive() else self.bad
+
+
+class Crowd:
+    """Clients that start and end together; it has gone on when each of them has."""
+
+    def __init__(self, clients):
+        self.clients = list(clients)
+
+    @property
+    def bad(self):
+        return "; ".join(client.bad for client in self.clients if client.bad)
+
+    @property
+    def answers(self):
+        return {key: answer for client in self.clients for key, answer in client.answers.items()}
+
+    def count(self):
+        return min(client.count() for client in self.clients)
+
+    def start(self):
+        for client in self.clients:
+            client.start()
+
+    def join(self):
+        for client in self.clients:
+            client.thread.join(SECONDS)
+
+    def end(self):
+        for client in self.clients:
+            client.ends.set()
+        return "; ".join(text for text in [client.end() for client in self.clients] if text)
+
+    def summary(self):
+        total = sum(client.count() for client in self.clients)
+        return f"{len(self.clients)} clients: {total} requests"
+
+
+class Listening(Outside):
+    """Reads whole connections."""
+
+    def __init__(self):
+        super().__init__()
+        self.heard = []
+
+    def serve(self, heard, said, connection):
+        text = heard.read()
+        with self.lock:
+            self.heard.append(text)
+
+
+def refusing():
+    """A port at which nothing listens, for as long as the socket lives."""
+    bound = socket.socket()
+    bound.bind(("127.0.0.1", 0))
+    return bound

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stories of servers that talk to others share: the same program natively, and a proxy before
+a web server that keeps what it hears."""
+import signal
+import socket
+import subprocess
+
+import _harness as h
+import _outside as o
+import _takeovers as t
+
+CLIENTS = 8
+NATIVELY = 8   # requests of each client that are compared with the native program's
+
+
+class Native:
+    """A program without Crane, as the context of a block."""
+
+    def __init__(self, scenario, command, port):
+        self.command, self.port = [str(word) for word in command], port
+        self.log = scenario.work / f"native-{port}.log"
+
+    def listens(self):
+        with socket.socket() as probe:
+            if self.process.poll() is not None:
+                raise h.Failure(f"{self.command} ended: {h.tail(self.log)}")
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def __enter__(self):
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, cwd="/",
+                                            stdin=subprocess.DEVNULL, start_new_session=True)
+        try:
+            h.wait_until(self.listens, 60, f"{self.command[0]} listens")
+        except BaseException:
+            self.process.kill()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def natively(scenario, command, port, crowd):
+    """What clients of the native program get, which end by themselves."""
+    with Native(scenario, command, port):
+        crowd.start()
+        crowd.join()
+        if bad := crowd.end():
+            raise h.Failure(f"natively: {bad}")
+    return crowd.answers
+
+
+def passes_on(scenario, changes, name, command, *, port, backend, native=None, options=(), **more):
+    """The story of a proxy before a web server."""
+    def clients(most):
+        return o.Crowd(o.WebClient(port, number, most, **more) for number in range(CLIENTS))
+    answers = natively(scenario, native or command, port, clients(NATIVELY))
+    heard, backend.heard = backend.heard, {}
+    running = clients(None)
+    with h.Group(scenario, command, port=port, options=options) as group:
+        t.check(scenario, group, [running], *changes)
+    made = running.answers
+    wrong = [f"{path}: {answer}, natively {answers[path]}"[:400]
+             for path, answer in made.items() if path in answers and answer != answers[path]]
+    scenario.check(not wrong, f"{name}: {len(made)} answers, as natively", "\n".join(wrong[:3]))
+    check_heard(scenario, name, backend, made, heard)
+    backend.close()
+
+
+def check_heard(scenario, name, backend, made, natively_heard):
+    """Each request once and whole, and as the native program passes it on."""
+    scenario.check(set(made) <= set(backend.heard), f"{name}: the server outside heard all",
+                   str(sorted(set(made) - set(backend.heard))[:5]))
+    wrong = [f"{path}: {texts}"[:600] for path, texts in backend.heard.items() if len(texts) != 1]
+    scenario.check(not wrong, f"{name}: it heard nothing twice", "\n".join(wrong[:3]))
+    wrong = [f"{path}: {texts}, natively {natively_heard[path]}"[:900]
+             for path, texts in backend.heard.items() if not texts[0].endswith(o.body_of(path))
+             or texts != natively_heard.get(path, texts)]
+    scenario.check(not wrong and not backend.broken, f"{name}: it heard the same as natively",
+                   "\n".join(map(str, wrong[:3] + backend.broken[:3])))
