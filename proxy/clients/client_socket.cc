@@ -54,6 +54,7 @@ class HostSockets final : public SocketCalls {
  public:
   ssize_t peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept override;
   void drop(int fd, std::uint64_t bytes) noexcept override;
+  bool holds_any(int fd) noexcept override;
   ssize_t send(int fd, std::span<const std::byte> bytes) noexcept override;
   void end_output(int fd) noexcept override { ::shutdown(fd, SHUT_WR); }
   void reset(int fd) noexcept override;
@@ -91,6 +92,11 @@ void HostSockets::drop(int fd, std::uint64_t bytes) noexcept {
     if (got <= 0) return;  // the client has reset it
     bytes -= static_cast<std::uint64_t>(got);
   }
+}
+
+bool HostSockets::holds_any(int fd) noexcept {
+  int unread = 0;
+  return ::ioctl(fd, SIOCINQ, &unread) == 0 && unread > 0;
 }
 
 ssize_t HostSockets::send(int fd, std::span<const std::byte> bytes) noexcept {

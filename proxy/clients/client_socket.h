@@ -39,6 +39,7 @@ class SocketCalls {
  public:
   virtual ssize_t peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept = 0;
   virtual void drop(int fd, std::uint64_t bytes) noexcept = 0;
+  virtual bool holds_any(int fd) noexcept = 0;
   virtual ssize_t send(int fd, std::span<const std::byte> bytes) noexcept = 0;
   virtual void end_output(int fd) noexcept = 0;
   virtual void reset(int fd) noexcept = 0;  // and leaves the descriptor open
@@ -77,6 +78,8 @@ class ClientSocket {
   }
   // Takes `bytes` out, which peek() has shown.
   void drop(std::uint64_t bytes) const noexcept { calls_->drop(fd_, bytes); }
+  // Whether bytes wait to be read.
+  bool holds_any() const noexcept { return calls_->holds_any(fd_); }
   // As send(); errno as it sets it.
   ssize_t send(std::span<const std::byte> bytes) const noexcept { return calls_->send(fd_, bytes); }
 

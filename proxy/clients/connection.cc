@@ -90,7 +90,13 @@ ssize_t Connection::peek(std::span<std::byte> room) noexcept {
 }
 
 void Connection::drop_committed() noexcept {
-  if (undropped_ > ClientSocket::kSkipMost) drop_all();
+  if (undropped_ > ClientSocket::kSkipMost) {
+    drop_all();
+    parted_ = true;
+  } else if (parted_ && undropped_ > 0) {
+    drop_all();
+    parted_ = socket_.holds_any();
+  }
 }
 
 void Connection::drop_all() noexcept {
@@ -266,6 +272,7 @@ bool Connection::resume(SocketState state) noexcept {
   if (state.taken > committed_ || state.put > tail_.end()) return false;  // CONN-4, CONN-5
   if (state.put < tail_.from()) return false;  // it has recovered, and lacks what came before
   undropped_ = committed_ - state.taken;
+  parted_ = true;
   tail_.put(state.put);
   fin_sent_ = state.output_ended;
   return true;

@@ -85,7 +85,8 @@ class Connection : public Opener {
   };
   Read read(Batch& batch);
   // Takes what is committed out of the socket.  A little stays: the next read passes over it, which
-  // is cheaper than a system call for each request.
+  // is cheaper than a system call for each request.  Not so behind more that was taken out: the
+  // kernel keeps the buffer of all until its last byte is taken, and may announce no window.
   void drop_committed() noexcept;
   std::uint64_t window() const noexcept {
     return consumed_ == 0 ? options_->first_window : options_->receive_window;
@@ -162,6 +163,7 @@ class Connection : public Opener {
   // The leader's; follow() sets them back to what is agreed.
   std::uint64_t proposed_ = 0;
   std::uint64_t undropped_ = 0;  // committed, and still in the socket
+  bool parted_ = false;  // what is in the socket may share a buffer with what was taken out of it
   std::uint64_t window_proposed_ = 0;
   bool input_ended_ = false;  // SHUTDOWN or RESET was proposed, or no input is wanted
   bool reset_told_ = false;   // RESET was proposed

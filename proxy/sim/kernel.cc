@@ -152,6 +152,11 @@ void Kernel::drop(int fd, std::uint64_t bytes) noexcept {
   });
 }
 
+bool Kernel::holds_any(int fd) noexcept {
+  const SimSocket& socket = *descriptors_.at(fd).socket;
+  return socket.taken < socket.received.size();
+}
+
 ssize_t Kernel::send(int fd, std::span<const std::byte> bytes) noexcept {
   const Descriptor& by = descriptors_.at(fd);
   const SimSocket& socket = *by.socket;

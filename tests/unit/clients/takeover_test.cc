@@ -7,9 +7,12 @@
 // CHECKS  CONN-4, CONN-5; half closes; a replica that recovers; sockets that are not there.
 #include "proxy/clients/connection.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -297,4 +300,55 @@ TEST_CASE("a client that resets behind the server's FIN is reset, and loses no b
   CHECK(c.serve({}, batch) == Connection::Adopted::kReset);
   REQUIRE(batch.propose_all(1).ok());
   CHECK(log.types() == "data reset");
+}
+
+// A few bytes that stay in the socket hold the kernel's buffer that they lie in, with all that was
+// read out of it: the kernel then announces a window of 0, and read and client wait for each other.
+TEST_CASE("bytes that stay in the socket do not stop a client that sends much",
+          "[takeover][CONN-4]") {
+  const std::string text(1 << 20, 'x');
+  for (const std::size_t rest : {1, 100, 250}) {
+    INFO("a rest of " << rest << " bytes");
+    const LoopbackListener listener;
+    const int client = listener.connect();
+    ClientSocket socket(::accept4(listener.fd, nullptr, nullptr, SOCK_NONBLOCK));
+    std::size_t sent = 0, committed = 0, read = 0;
+    const auto send = [&](std::size_t most) {
+      const ssize_t n = ::send(client, text.data(), most, MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (n > 0) sent += static_cast<std::size_t>(n);
+      return n > 0;
+    };
+    REQUIRE(send(100));  // the rest lies in one buffer with what follows
+    while (send(text.size())) continue;
+    const auto waiting = [fd = socket.fd()] {
+      int bytes = 0;
+      REQUIRE(::ioctl(fd, SIOCINQ, &bytes) == 0);
+      return bytes;
+    };
+    ConnectionOptions options;
+    options.first_window = static_cast<std::uint64_t>(waiting()) - rest;
+    FakeLog log;
+    Batch batch{log.propose_fn(), [](Opener&) {}};
+    Connection c(std::move(socket), 80, options);
+    c.conn = ConnId{42};
+    int drained_at = -1;  // then it is read when more has come
+    const auto step = [&] {
+      c.drop_committed();
+      drained_at = std::min(drained_at, waiting());
+      if (waiting() > drained_at) {
+        const Connection::Read how = c.read(batch);
+        drained_at = how == Connection::Read::kDrained ? waiting() : -1;
+        if (how == Connection::Read::kFull && committed == log.taken.size()) c.consumed(read);
+      }
+      if (!batch.propose_all(1).ok()) return;
+      for (; committed < log.taken.size(); ++committed) {
+        read += log.taken[committed].data().size();
+        c.committed_data(log.taken[committed].data().size());
+      }
+    };
+    const bool all = turned_until([&] { return read == sent; }, step);
+    ::close(client);
+    INFO("sent " << sent << ", read " << read);
+    REQUIRE(all);
+  }
 }
