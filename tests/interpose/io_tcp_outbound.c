@@ -100,6 +100,7 @@ static void nonblocking(void) {
   printf(" %x, recv %s\n", e.events, outcome(recv(fd, &byte, 1, 0)));
   printf("  reset: epoll %d", epoll_wait(set, &e, 1, -1));
   printf(" %x, recv %s\n", e.events, outcome(recv(fd, &byte, 1, 0)));
+  show_names(fd);
   close(set);
   close(fd);
 }

@@ -262,9 +262,7 @@ int shutdown(Turn& turn, std::uint32_t file, int how) noexcept {
 int name(std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* size) noexcept {
   const FileRecord& f = world->files[file];
   if (f.kind == FileKind::kConnection) {
-    const bool has_none =
-        (f.connection.loopback && is_over(f.connection)) || f.connection.connecting;
-    if (of_peer && has_none) return -ENOTCONN;
+    if (of_peer && (is_over(f.connection) || f.connection.connecting)) return -ENOTCONN;
     VirtualAddress address = of_peer ? f.connection.peer : f.connection.local;
     if (address.family == 0) address.family = f.port;  // it connects, and was not bound
     if (f.port == AF_INET6) addresses::map_to_ipv6(address);
