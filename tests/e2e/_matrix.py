@@ -7,6 +7,7 @@ both use the same configuration and the same load.
 """
 import contextlib
 import os
+import pathlib
 import subprocess
 import threading
 import time
@@ -76,6 +77,16 @@ def natively(command, text="", seconds=120, **more):
     if done.returncode != 0:
         raise h.Failure(f"{command[0]} ended with status {done.returncode}: {done.stdout[-2000:]}")
     return done.stdout
+
+
+def unpacked(package, file):
+    """Where a file of a package lies that is not installed."""
+    done = subprocess.run([str(h.ROOT / "tests/fetch_package.sh"), package, file,
+                           str(h.ROOT / "out" / package)], timeout=120,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        raise h.CannotRun(done.stdout.strip())
+    return pathlib.Path(done.stdout.strip())
 
 
 def parallel(client, requests, what):

@@ -122,13 +122,9 @@ class ModPhp(Php):
     options = DETACHED
 
     def prepare(self):
-        place = h.ROOT / "out/mod_php"
-        done = subprocess.run([str(h.ROOT / "tests/fetch_mod_php.sh"), str(place)], timeout=120,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if done.returncode != 0:
-            raise h.CannotRun(f"{self.name}: {done.stdout.strip()}")
+        fetched = m.unpacked("libapache2-mod-php8.2", "usr/lib/apache2/modules/libphp8.2.so")
         module = self.work / "libphp8.2.so"
-        shutil.copy(done.stdout.strip(), module)
+        shutil.copy(fetched, module)
         self.more = (f"LoadModule php_module {module}\nPHPIniDir /etc/php/8.2/cgi\n"
                      '<FilesMatch "\\.php$">\nSetHandler application/x-httpd-php\n</FilesMatch>\n')
         super().prepare()
