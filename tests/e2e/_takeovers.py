@@ -19,14 +19,17 @@ class Changes:
     """Changes the leader, each time when all replicas are there and clients are connected; those
     that count what they have done must have gone on since the last change."""
 
-    def __init__(self, scenario, group, kinds, rounds, clients=()):
+    def __init__(self, scenario, group, kinds, rounds, clients=(), near=30000):
         self.scenario, self.group, self.kinds, self.rounds = scenario, group, kinds, rounds
+        # A replica that is further behind takes its time before it asks for the lead.
+        self.near = near
         self.done = dict.fromkeys(kinds, 0)
         self.counts = {client: 0 for client in clients if hasattr(client, "count")}
 
     def are_whole(self):
         said = self.group.statuses(range(3))
-        return (self.group.are_near(30000) and any(s and s["connections"] for s in said.values())
+        return (self.group.are_near(self.near)
+                and any(s and s["connections"] for s in said.values())
                 and all(c.bad or c.count() > before for c, before in self.counts.items()))
 
     def ctl(self, *words):
@@ -112,9 +115,9 @@ class Client:
         return f"{self.name}: {self.runs} runs"
 
 
-def check(scenario, group, clients, kinds, rounds):
+def check(scenario, group, clients, kinds, rounds, before_stop=lambda: None, near=30000):
     """`clients` live through `rounds` of each kind of change, and the replicas stay equal."""
-    changes = Changes(scenario, group, kinds, rounds, clients)
+    changes = Changes(scenario, group, kinds, rounds, clients, near)
     for client in clients:
         client.start()
     try:
@@ -123,6 +126,7 @@ def check(scenario, group, clients, kinds, rounds):
         wrong = {client: client.end() for client in clients}
     for client, what in wrong.items():
         scenario.check(not what, f"{client.summary()}, nothing noticed", what)
+    before_stop()
     said = group.settle()
     adopted, reset = ([s[key] for s in said.values()] for key in ("adopted", "reset_leader"))
     scenario.say(f"{group.name}: {changes.done}; since their last start the replicas have adopted "
