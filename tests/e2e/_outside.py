@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is outside of a group and knows nothing of Crane: servers that write down what they hear,
 and clients that look at each answer."""
+import contextlib
 import http.client
-import socket
 import socketserver
 import ssl
 import threading
+
+import _harness as h
 
 SECONDS = 90   # a client waits for an answer; a group may have to recover meanwhile
 
@@ -22,7 +24,8 @@ class Outside:
     """A TCP server with a thread for each connection; what it hears is kept until the end."""
 
     def __init__(self):
-        self.lock, self.connections, self.broken = threading.Lock(), 0, []
+        self.lock, self.connections = threading.Lock(), 0
+        self.heard, self.broken = {}, []   # requests by what they are about; what was cut off
         outer = self
 
         class Handler(socketserver.StreamRequestHandler):
@@ -46,6 +49,22 @@ class Outside:
     def serve(self, heard, said, connection):
         raise NotImplementedError
 
+    def hears(self, about, request):
+        with self.lock:
+            self.heard.setdefault(about, []).append(request)
+
+    def has_heard(self, all_of):
+        with self.lock:
+            return all(about in self.heard for about in all_of)
+
+    def take_heard(self):
+        with self.lock:
+            heard, self.heard = self.heard, {}
+        return heard
+
+    def is_whole(self, about, request):
+        return request.endswith(body_of(about))
+
     def close(self):
         self.server.shutdown()
         self.server.server_close()
@@ -53,10 +72,6 @@ class Outside:
 
 class Web(Outside):
     """Answers each path with its own text, and keeps each request to the byte."""
-
-    def __init__(self):
-        super().__init__()
-        self.heard = {}   # path -> requests
 
     def serve(self, heard, said, connection):
         while True:
@@ -77,50 +92,36 @@ class Web(Outside):
                     self.broken.append(request + body)
                 return
             path = request.split(b" ", 2)[1].decode().removeprefix(f"http://127.0.0.1:{self.port}")
-            with self.lock:
-                self.heard.setdefault(path, []).append(request + body)
+            self.hears(path, request + body)
             text = answer_to(path)
             said.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
 
 
-class WebClient:
-    """Asks until it is told to end, or `most` times, on one connection if the server `keeps` it.
-    answers[path] is what came: status, headers without the time, and body."""
+class Client:
+    """Asks until it is told to end, or `most` times. A subclass says how it opens what it asks on,
+    and what comes to its n-th question: a key and an answer, which are kept."""
+    pause = 0.02   # after each answer: in it a replica that recovers catches up
 
-    def __init__(self, port, number, most=None, *, prefix="", certificate=None,
-                 keeps=True):
-        self.port, self.number, self.most = port, number, most
-        self.prefix, self.certificate, self.keeps = prefix, certificate, keeps
+    def __init__(self, number, most=None):
+        self.number, self.most = number, most
         self.answers, self.bad, self.ends = {}, "", threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)
 
-    def connect(self):
-        if not self.certificate:
-            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
-        trust = ssl.create_default_context(cafile=self.certificate)
-        trust.check_hostname = False   # it is of localhost, and we go to a number
-        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=SECONDS, context=trust)
+    def open(self):
+        raise NotImplementedError
+
+    def ask(self, connection, count):
+        raise NotImplementedError
 
     def run(self):
-        connection = self.connect()
-        path = None
         try:
-            while not self.ends.is_set() and len(self.answers) != self.most:
-                path = f"/{self.number}/{len(self.answers)}"
-                connection.request("POST", self.prefix + path, body_of(path),
-                                   {"Host": "outside.test"})
-                answer = connection.getresponse()
-                text = answer.read()
-                headers = [(k, v) for k, v in answer.getheaders() if k.lower() != "date"]
-                self.answers[path] = (answer.status, headers, text)
-                if answer.status != 200 or text != answer_to(path):
-                    raise ValueError(f"status {answer.status}, {len(text)} bytes")
-                if not self.keeps:
-                    connection.close()   # the next request opens it again
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            self.bad = f"client {self.number}, {path}: {error!r}"
-        finally:
-            connection.close()
+            with contextlib.closing(self.open()) as connection:
+                while not self.ends.is_set() and len(self.answers) != self.most:
+                    key, answer = self.ask(connection, len(self.answers))
+                    self.answers[key] = answer
+                    self.ends.wait(self.pause)
+        except (OSError, http.client.HTTPException, ValueError, h.Failure) as error:
+            self.bad = f"client {self.number}, after {len(self.answers)}: {error!r}"
 
     def count(self):
         return len(self.answers)
@@ -133,6 +134,40 @@ class WebClient:
         self.ends.set()
         self.thread.join(2 * SECONDS)
         return f"client {self.number} still waits" if self.thread.is_alive() else self.bad
+
+
+class WebClient(Client):
+    """One connection if the server `keeps` it; answers[path] is what came: status, headers without
+    the time, and body."""
+
+    def __init__(self, port, number, most=None, *, prefix="", certificate=None, keeps=True):
+        super().__init__(number, most)
+        self.port, self.prefix, self.certificate, self.keeps = port, prefix, certificate, keeps
+
+    def open(self):
+        if not self.certificate:
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
+        trust = ssl.create_default_context(cafile=self.certificate)
+        trust.check_hostname = False   # it is of localhost, and we go to a number
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=SECONDS, context=trust)
+
+    def request(self, connection, path):
+        connection.request("POST", self.prefix + path, body_of(path), {"Host": "outside.test"})
+
+    def is_right(self, path, status, text):
+        return status == 200 and text == answer_to(path)
+
+    def ask(self, connection, count):
+        path = f"/{self.number}/{count}"
+        self.request(connection, path)
+        answer = connection.getresponse()
+        text = answer.read()
+        if not self.is_right(path, answer.status, text):
+            raise ValueError(f"{path}: status {answer.status}, {len(text)} bytes")
+        if not self.keeps:
+            connection.close()   # the next request opens it again
+        headers = [(k, v) for k, v in answer.getheaders() if k.lower() != "date"]
+        return path, (answer.status, headers, text)
 
 
 class Crowd:
@@ -168,23 +203,3 @@ class Crowd:
     def summary(self):
         total = sum(client.count() for client in self.clients)
         return f"{len(self.clients)} clients: {total} requests"
-
-
-class Listening(Outside):
-    """Reads whole connections."""
-
-    def __init__(self):
-        super().__init__()
-        self.heard = []
-
-    def serve(self, heard, said, connection):
-        text = heard.read()
-        with self.lock:
-            self.heard.append(text)
-
-
-def refusing():
-    """A port at which nothing listens, for as long as the socket lives."""
-    bound = socket.socket()
-    bound.bind(("127.0.0.1", 0))
-    return bound

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stories of servers that talk to others share: the same program natively, and a proxy before
 a web server that keeps what it hears."""
+import os
 import signal
 import socket
 import subprocess
@@ -10,6 +11,7 @@ import _outside as o
 import _takeovers as t
 
 CLIENTS = 8
+NEAR = 1000    # entries between any two replicas before a change of the leader
 NATIVELY = 8   # requests of each client that are compared with the native program's
 
 
@@ -38,33 +40,41 @@ class Native:
         return self
 
     def __exit__(self, *_):
+        """With the processes that it has forked: not all end with it."""
         self.process.send_signal(signal.SIGTERM)
+        ended = os.WEXITED | os.WNOWAIT | os.WNOHANG   # unreaped its number stays the group's
         try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+            h.wait_until(lambda: os.waitid(os.P_PID, self.process.pid, ended), 20, "it ends")
+        except h.Failure:
+            pass
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
 
 
-def natively(scenario, command, port, crowd):
+def natively(scenario, command, port, crowd, until=lambda: True):
     """What clients of the native program get, which end by themselves."""
     with Native(scenario, command, port):
         crowd.start()
         crowd.join()
         if bad := crowd.end():
             raise h.Failure(f"natively: {bad}")
+        h.wait_until(until, 60, "all is passed on natively")
     return crowd.answers
 
 
-def passes_on(scenario, changes, name, command, *, port, backend, native=None, options=(), **more):
-    """The story of a proxy before a web server."""
-    def clients(most):
-        return o.Crowd(o.WebClient(port, number, most, **more) for number in range(CLIENTS))
-    answers = natively(scenario, native or command, port, clients(NATIVELY))
-    heard, backend.heard = backend.heard, {}
-    running = clients(None)
-    with h.Group(scenario, command, port=port, options=options) as group:
-        t.check(scenario, group, [running], *changes)
+def passes_on(scenario, changes, name, command, *, port, backend, native=None,
+              client=o.WebClient, **more):
+    """The story of a server that passes on what clients send to one outside."""
+    def crowd(most):
+        return o.Crowd(client(port, number, most, **more) for number in range(CLIENTS))
+    first, running = crowd(NATIVELY), crowd(None)
+    answers = natively(scenario, native or command, port, first,
+                       lambda: backend.has_heard(first.answers))
+    heard = backend.take_heard()
+    with h.Group(scenario, command, port=port) as group:
+        t.check(scenario, group, [running], *changes, near=NEAR,
+                before_stop=lambda: h.wait_until(lambda: backend.has_heard(running.answers), 90,
+                                                 "all is passed on"))
     made = running.answers
     wrong = [f"{path}: {answer}, natively {answers[path]}"[:400]
              for path, answer in made.items() if path in answers and answer != answers[path]]
@@ -75,12 +85,13 @@ def passes_on(scenario, changes, name, command, *, port, backend, native=None, o
 
 def check_heard(scenario, name, backend, made, natively_heard):
     """Each request once and whole, and as the native program passes it on."""
-    scenario.check(set(made) <= set(backend.heard), f"{name}: the server outside heard all",
-                   str(sorted(set(made) - set(backend.heard))[:5]))
-    wrong = [f"{path}: {texts}"[:600] for path, texts in backend.heard.items() if len(texts) != 1]
+    heard = backend.take_heard()
+    scenario.check(set(made) <= set(heard), f"{name}: the server outside heard all",
+                   str(sorted(set(made) - set(heard))[:5]))
+    wrong = [f"{path}: {texts}"[:600] for path, texts in heard.items() if len(texts) != 1]
     scenario.check(not wrong, f"{name}: it heard nothing twice", "\n".join(wrong[:3]))
     wrong = [f"{path}: {texts}, natively {natively_heard[path]}"[:900]
-             for path, texts in backend.heard.items() if not texts[0].endswith(o.body_of(path))
+             for path, texts in heard.items() if not backend.is_whole(path, texts[0])
              or texts != natively_heard.get(path, texts)]
     scenario.check(not wrong and not backend.broken, f"{name}: it heard the same as natively",
-                   "\n".join(map(str, wrong[:3] + backend.broken[:3])))
+                   "\n".join(map(str, [*wrong[:3], *backend.broken[:3]])))

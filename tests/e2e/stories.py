@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Replicated servers that talk to servers outside: proxies. Eight clients ask while the
-leader is killed, stopped for two seconds and handed over. No request fails; the server outside
-hears each request once, and to the byte what the same program makes of it natively; the replicas
-are equal."""
+"""Replicated servers that talk to servers outside: proxies, a redis that replicates, PHP with a
+database, a mail relay, a group before another group. Eight clients ask while the leader is killed,
+stopped for two seconds and handed over. No request fails; the server outside hears each request
+once, and to the byte what the same program makes of it natively; the replicas are equal. Servers
+outside that fail give the same errors as natively."""
 import _apache
 import _harness as h
 import _outside as o
+import _stories_data as d
+import _stories_errors as e
+import _stories_mail as mail
 import _takeovers as t
 from _stories import passes_on
 from server_tls import make_certificate
@@ -138,7 +142,10 @@ def stunnel(scenario, changes):
               certificate=certificate)
 
 
-STORIES = {f.__name__: f for f in (haproxy_tcp, haproxy_http, apache, squid, tinyproxy, stunnel)}
+STORIES = {f.__name__: f for f in (
+    haproxy_tcp, haproxy_http, apache, squid, tinyproxy, stunnel, d.replicas_of_redis, d.php,
+    mail.postfix, d.haproxy_before_redis, d.nginx_before_apache, e.errors_by_name,
+    e.errors_of_haproxy)}
 
 
 def changes_of(scenario, number):
