@@ -578,7 +578,10 @@ void Proxy::take_unclaimed(ClientSocket socket, bool logged) {
     ++counters_.last_adopted;
     return (*listener)->leave(std::move(socket));
   }
-  ++counters_.last_reset;
+  // One that a leader has opened, and whose outcome is not in the log: the server knows of none,
+  // and it is opened again.  The answer to our SYN counts as a byte.
+  const bool attempt = state && state->taken == 0 && state->put == 1 && !state->output_ended;
+  if (!attempt || listener != listeners_.end()) ++counters_.last_reset;
   socket.reset();
 }
 

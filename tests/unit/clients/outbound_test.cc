@@ -269,6 +269,7 @@ TEST_CASE("a new leader opens what has no outcome in the log", "[outbound]") {
   REQUIRE(first >= 0);
   r.proxies[0]->lead(false);
   r.lead(1);
+  CHECK(r.proxies[1]->counters().last_reset == 0);  // the server knew of none
   REQUIRE(r.answered());
   CHECK(r.log.taken.size() == 1);
   CHECK(r.log.taken[0].as<ConnectedBody>().error == 0);
