@@ -96,28 +96,6 @@ def squid(scenario, changes):
               port=port, backend=backend, prefix=f"http://127.0.0.1:{backend.port}")
 
 
-TINYPROXY = """Port {port}
-Listen 127.0.0.1
-Timeout 600
-Logfile "{work}/tinyproxy.log"
-PidFile "{work}/tinyproxy.pid"
-MaxClients 100
-ViaProxyName "crane.test"
-"""
-
-
-def tinyproxy(scenario, changes):
-    """A thread and two connections for each request."""
-    h.need("tinyproxy")
-    backend, port = o.Web(), h.free_port()
-    work = scenario.work / "tinyproxy"
-    work.mkdir()
-    conf = work / "tinyproxy.conf"
-    conf.write_text(TINYPROXY.format(port=port, work=work))
-    passes_on(scenario, changes, "tinyproxy", ["tinyproxy", "-d", "-c", str(conf)], port=port,
-              backend=backend, prefix=f"http://127.0.0.1:{backend.port}", keeps=False)
-
-
 STUNNEL = """foreground = yes
 pid =
 [in]
@@ -143,8 +121,8 @@ def stunnel(scenario, changes):
 
 
 STORIES = {f.__name__: f for f in (
-    haproxy_tcp, haproxy_http, apache, squid, tinyproxy, stunnel, d.replicas_of_redis, d.php,
-    mail.postfix, d.haproxy_before_redis, d.nginx_before_apache, e.errors_by_name,
+    haproxy_tcp, haproxy_http, apache, squid, stunnel, d.replicas_of_redis, d.php, mail.postfix,
+    d.haproxy_before_redis, d.nginx_before_apache, e.errors_by_name,
     e.errors_of_haproxy)}
 
 
