@@ -9,6 +9,7 @@
 #include "dmt/base/log.h"
 #include "dmt/connections.h"
 #include "dmt/hand_off.h"
+#include "dmt/names.h"
 #include "dmt/outbound.h"
 #include "dmt/posix_timers.h"
 #include "dmt/processes.h"
@@ -92,6 +93,8 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
     }
     case EntryType::kConnected:
       return admit_connected(w, body_as<ConnectedBody>(w, body));
+    case EntryType::kResolved:
+      return admit_resolved(w, body_as<ResolvedBody>(w, body));
     case EntryType::kPort:
       return admit_port(w, body_as<PortBody>(w, body));
   }

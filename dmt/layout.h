@@ -28,7 +28,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 16;
+inline constexpr std::uint32_t kLayoutVersion = 17;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // none: the next to CAS it has the turn
 
@@ -228,6 +228,20 @@ struct MessageNotice {
   std::uint32_t generation;
   std::uint64_t object;  // the queue's
   std::uint64_t value;
+};
+
+// --- names -------------------------------------------------------------------------------------
+
+enum class NameState : std::uint8_t { kFree, kAsked, kAnswered };
+
+// What a thread asks the leader's resolver (names.h).
+struct NameRecord {
+  NameState state;
+  std::uint16_t slot;  // who asks
+  std::uint32_t generation;
+  std::uint64_t number;
+  NameRequest request;
+  ResolvedBody answer;  // when kAnswered
 };
 
 // --- descriptors -----------------------------------------------------------------------------
@@ -522,6 +536,7 @@ struct Layout {
   MessageNotice message_notices[kMessageNoticesMax];
   ThreadScheduling scheduling[kSlotsMax];
   TerminalRecord terminals[kTerminalsMax];  // entry 0 is unused
+  NameRecord names[kNamesMax];
 };
 
 static_assert(std::is_standard_layout_v<Layout>);

@@ -24,6 +24,7 @@ inline constexpr std::uint32_t kQueuedSignalsMax = 4096;       // pending signal
 inline constexpr std::uint32_t kSemaphoreUndosMax = 1024;      // SEM_UNDO, of all processes
 inline constexpr std::uint32_t kPosixTimersMax = 1024;         // timer_create, of all processes
 inline constexpr std::uint32_t kMessageNoticesMax = 256;       // mq_notify, of all processes
+inline constexpr std::uint32_t kNamesMax = 256;                // questions for names at once
 inline constexpr std::uint32_t kTerminalsMax = 257;            // pseudo-terminals, one is unused
 inline constexpr int kEpollNestMax = 5;                        // as Linux: epolls that watch epolls
 inline constexpr std::uint32_t kHashHistory = 4096;            // remembered prefixes of the hash

@@ -193,6 +193,7 @@ class Runner:
                 if not (ROOT / "runtime/preload/core/interposed.def").exists():
                     continue
                 command += ["runtime/preload/core/interposed.def",
+                            "runtime/preload/core/interposed_hosts.def",
                             "runtime/preload/core/interposed_terminals.def", str(library)]
             programs.append((f"lint/{script.stem}", command, 60))
         return programs

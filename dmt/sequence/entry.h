@@ -115,6 +115,34 @@ struct ConnectedBody {
 };
 static_assert(sizeof(ConnectedBody) == 48);
 
+// What the server asks of names: getaddrinfo and its kin.
+enum class NameQuestion : std::uint8_t { kAddresses = 1, kName = 2 };
+
+inline constexpr std::uint32_t kNameBytes = 256;  // of a name, its end included
+inline constexpr std::uint32_t kNameAddressesMax = 32;
+
+// OutputType::kResolve.
+struct NameRequest {
+  NameQuestion question;
+  std::uint8_t padding[3];
+  std::uint32_t flags;     // AI_.. for addresses, NI_.. for a name
+  VirtualAddress address;  // kName: whose; kAddresses: only its family, 0 = any
+  char name[kNameBytes];   // kAddresses
+};
+static_assert(sizeof(NameRequest) == 288);
+
+// The answer to OutputType::kResolve.
+struct ResolvedBody {
+  std::uint64_t number;       // of the request
+  std::int32_t error;         // EAI_.., or 0
+  std::int32_t system_error;  // errno of EAI_SYSTEM
+  std::uint32_t count;
+  std::uint32_t padding;
+  VirtualAddress addresses[kNameAddressesMax];  // without ports
+  char name[kNameBytes];                        // kAddresses: the canonical one; "": not asked for
+};
+static_assert(sizeof(ResolvedBody) == 1048);
+
 struct ConnBody {
   ConnId conn;
 };

@@ -26,6 +26,7 @@ enum class OutputType : std::uint8_t {
   kTurns = 11,     // turns `conn`, `conn` + 1, ...: TurnRecords follow (when tracing)
   kPortWanted = 12,  // a bind waits: can the server have port `conn`? argument = the question
   kConnect = 13,     // the server opens connection `conn`; OutboundRequest follows
+  kResolve = 14,     // the server asks for a name, by request `conn`; NameRequest follows
 };
 
 struct OutputHeader {

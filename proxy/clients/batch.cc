@@ -46,6 +46,10 @@ void Batch::add_connected(const ConnectedBody& body) {
   std::memcpy(append(EntryType::kConnected, sizeof body, nullptr), &body, sizeof body);
 }
 
+void Batch::add_resolved(const ResolvedBody& body) {
+  std::memcpy(append(EntryType::kResolved, sizeof body, nullptr), &body, sizeof body);
+}
+
 void Batch::add_signal(const SignalBody& body) {
   std::memcpy(append(EntryType::kSignal, sizeof body, nullptr), &body, sizeof body);
 }

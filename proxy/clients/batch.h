@@ -51,6 +51,7 @@ class Batch {
     add_conn(EntryType::kWindow, from, total, true);
   }
   void add_connected(const ConnectedBody& body);
+  void add_resolved(const ResolvedBody& body);
   void add_signal(const SignalBody& body);
 
   bool empty() const noexcept { return next_ == pending_.size(); }

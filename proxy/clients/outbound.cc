@@ -14,10 +14,17 @@
 namespace crane::proxy {
 namespace {
 
-struct HostAddress {
-  sockaddr_storage bytes{};
-  socklen_t size = 0;
-};
+int bind_to(int fd, const VirtualAddress& local) noexcept {
+  if (is_wildcard(local) && local.port == 0) return 0;
+  const int on = 1;
+  (void)::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const HostAddress at = host_address(local);
+  return ::bind(fd, reinterpret_cast<const sockaddr*>(&at.bytes), at.size) == 0 ? 0 : errno;
+}
+
+Error failed(int error) { return Error{Code::kSystem, error, "connect"}; }
+
+}  // namespace
 
 HostAddress host_address(const VirtualAddress& a) noexcept {
   HostAddress out;
@@ -37,18 +44,6 @@ HostAddress host_address(const VirtualAddress& a) noexcept {
   }
   return out;
 }
-
-int bind_to(int fd, const VirtualAddress& local) noexcept {
-  if (is_wildcard(local) && local.port == 0) return 0;
-  const int on = 1;
-  (void)::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  const HostAddress at = host_address(local);
-  return ::bind(fd, reinterpret_cast<const sockaddr*>(&at.bytes), at.size) == 0 ? 0 : errno;
-}
-
-Error failed(int error) { return Error{Code::kSystem, error, "connect"}; }
-
-}  // namespace
 
 void Destinations::asked(const VirtualAddress& to, bool is_allowed) {
   std::string name = text(to);

@@ -5,6 +5,8 @@
 //
 // Threads: the node's one thread.
 
+#include <sys/socket.h>
+
 #include <cstdint>
 #include <map>
 #include <string>
@@ -14,6 +16,13 @@
 #include "proxy/clients/client_socket.h"
 
 namespace crane::proxy {
+
+// An address as the kernel has it.
+struct HostAddress {
+  sockaddr_storage bytes{};
+  socklen_t size = 0;
+};
+HostAddress host_address(const VirtualAddress& a) noexcept;
 
 // The destinations that the server has asked for; each is named once in the log.
 class Destinations {

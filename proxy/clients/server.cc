@@ -21,7 +21,10 @@ Proxy::Proxy(event_base* base, const ProxyOptions& options, Batch::ProposeFn pro
     : base_(base),
       options_(options),
       on_event_(std::move(on_event)),
-      batch_(std::move(propose), [this](Opener& opener) { opened(opener); }) {}
+      batch_(std::move(propose), [this](Opener& opener) { opened(opener); }),
+      names_([this](const ResolvedBody& body) { batch_.add_resolved(body); }) {
+  open_names();
+}
 
 Proxy::~Proxy() {
   takes_strangers_ = false;  // the loop forgets all listeners
@@ -249,6 +252,11 @@ void Proxy::committed(EntryType type, Index index, std::span<const std::byte> bo
     if (read_body(body, body_of)) outcome(body_of);
     return;
   }
+  if (type == EntryType::kResolved) {
+    ResolvedBody resolved;
+    if (read_body(body, resolved)) names_.committed(resolved);
+    return;
+  }
   const bool of_connection = type == EntryType::kData || type == EntryType::kShutdown ||
                              type == EntryType::kReset || type == EntryType::kWindow;
   ConnBody about;
@@ -312,7 +320,9 @@ void Proxy::output(const OutputHeader& header, std::span<const std::byte> bytes)
     set_listening(static_cast<std::uint16_t>(header.conn), header.type == OutputType::kListen);
     return;
   }
-  if (header.type == OutputType::kConnect) return asked(header, bytes);
+  if (header.type == OutputType::kConnect || header.type == OutputType::kResolve) {
+    return asked(header, bytes);
+  }
   Client* client = clients_.find(header.conn);
   if (client == nullptr) return;
   if (!leading_ && !shared_) {  // what it writes no other leader will need
@@ -439,6 +449,7 @@ void Proxy::lead(bool leading) {
   } else if (stops) {
     step_down();
   }
+  names_.lead(leading_);
   if (!leading_ && shared_) shared_->stop_writing();
   for (const auto& listener : listeners_) update_accepting(*listener);
 }

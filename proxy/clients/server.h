@@ -35,7 +35,9 @@
 #include "proxy/clients/client_list.h"
 #include "proxy/clients/grants.h"
 #include "proxy/clients/listener.h"
+#include "proxy/clients/names.h"
 #include "proxy/clients/outbound.h"
+#include "proxy/clients/resolver.h"
 #include "proxy/clients/shared_sockets.h"
 
 namespace crane::proxy {
@@ -44,6 +46,7 @@ struct ProxyOptions {
   ConnectionOptions connection;
   // Whom the server may connect to, when this replica leads: the log tells of a refusal, as of any.
   std::function<bool(const VirtualAddress& to)> allows = [](const VirtualAddress&) { return true; };
+  ResolverOptions resolver;  // of a leader
   bool opens = true;  // false: a replay, which is given what came of the server's connections
   std::uint64_t queued_bytes_max = 1ULL << 30;
 };
@@ -120,8 +123,10 @@ class Proxy {
   void restore(ConnId conn, const ConnectBody& opened, const ConnectionProgress& progress);
   // .. one that it had asked for, without an outcome.
   void restore_attempt(ConnId conn, const OutboundRequest& request);
+  // .. the same of a name.
+  void restore_question(std::uint64_t number, const NameRequest& request);
   // .. and all that it had asked for before this turn it has asked for.
-  void recover_at(std::uint64_t clock) noexcept { last_asked_ = kOutboundBit | clock; }
+  void recover_at(std::uint64_t clock) noexcept;
 
   // One record of the own server's output ring.
   void output(const OutputHeader& header, std::span<const std::byte> bytes);
@@ -164,6 +169,7 @@ class Proxy {
   void answer(Client& client, int error);
   void outcome(const ConnectedBody& body);
   void forget_attempt(Client& client);
+  void open_names();
 
   void connected(Index index, const ConnectBody& body);
   void started(const StartBody& body);
@@ -189,6 +195,7 @@ class Proxy {
   std::vector<std::unique_ptr<Listener>> listeners_;
   ClientList clients_;
   Destinations destinations_;
+  Names names_;
   std::uint64_t last_asked_ = 0;   // number of the last connection that the own server has opened
   std::vector<Client*> settling_;  // bytes of them were committed
   std::vector<std::uint64_t> closed_;  // numbers of those that the own server has closed

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections that the server opens: every replica knows what its own server has asked for, the
 // leader opens it and proposes CONNECTED.  From there on it is a client's connection as any other.
+// The same of the names that it asks for (names.h).
 #include <cerrno>
 #include <utility>
 
@@ -9,7 +10,29 @@
 
 namespace crane::proxy {
 
+void Proxy::open_names() {
+  if (!options_.opens) return;
+  names_.use(std::make_unique<Resolver>(base_, options_.resolver, [this](const ResolvedBody& body) {
+    on_event_();
+    names_.answered(body);
+  }));
+}
+
+void Proxy::restore_question(std::uint64_t number, const NameRequest& request) {
+  names_.asked(number, request);
+}
+
+void Proxy::recover_at(std::uint64_t clock) noexcept {
+  last_asked_ = kOutboundBit | clock;
+  names_.recover_at(clock);
+}
+
 void Proxy::asked(const OutputHeader& header, std::span<const std::byte> bytes) {
+  NameRequest name;
+  if (header.type == OutputType::kResolve) {
+    if (read_body(bytes, name)) names_.asked(header.conn, name);
+    return;
+  }
   OutboundRequest request;
   if (!options_.opens || !read_body(bytes, request)) return;
   last_asked_ = header.conn;

@@ -41,6 +41,9 @@ proxy::ProxyOptions proxy_options(const dmt::Layout& layout, const Config& confi
   options.opens = member;
   const auto outbound = setup::parse_outbound(config.outbound).value_or(setup::Outbound{});
   options.allows = [outbound](const crane::VirtualAddress& to) { return outbound.allows(to); };
+  options.resolver.server =
+      setup::parse_resolver(config.resolver).value_or(crane::VirtualAddress{});
+  options.resolver.only_files = !outbound.any && outbound.only.empty();
   options.connection.send_buffer = layout.header.configuration.send_buffer;
   options.connection.receive_window = dmt::kReceiveWindow;
   options.connection.first_window = dmt::kFirstWindow;

@@ -49,6 +49,16 @@ void Outputs::asked(ConnId conn, std::span<const std::byte> bytes) {
   recorder_->bytes(conn, bytes);
 }
 
+// .. and a name as all of a connection.
+void Outputs::asked_name(ConnId number, std::span<const std::byte> bytes) {
+  hash_.bytes(number, bytes);
+  hash_.closed(number);
+  if (recorder_ == nullptr) return;
+  recorder_->connected(number, 0, proxy::kResolverPeer);
+  recorder_->bytes(number, bytes);
+  recorder_->closed(number, "closed");
+}
+
 void Outputs::output(const OutputHeader& header, std::span<const std::byte> bytes) {
   const ConnId conn{header.conn};
   switch (header.type) {
@@ -59,6 +69,9 @@ void Outputs::output(const OutputHeader& header, std::span<const std::byte> byte
       break;
     case OutputType::kConnect:
       asked(conn, bytes);
+      break;
+    case OutputType::kResolve:
+      asked_name(conn, bytes);
       break;
     case OutputType::kClose:
     case OutputType::kRefused:

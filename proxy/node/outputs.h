@@ -64,6 +64,7 @@ class Outputs {
 
  private:
   void asked(ConnId conn, std::span<const std::byte> bytes);
+  void asked_name(ConnId number, std::span<const std::byte> bytes);
 
   proxy::OutputHash hash_;
   std::unique_ptr<proxy::OutputRecorder> recorder_;

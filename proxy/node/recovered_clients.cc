@@ -29,6 +29,9 @@ void recover_clients(const dmt::Layout& layout, proxy::Proxy& proxy) {
         c.conn, opened,
         {c.received, c.consumed, c.sent, c.drained, c.fin_received, c.reset, c.shut_write});
   });
+  for (const dmt::NameRecord& r : layout.names) {
+    if (r.state == dmt::NameState::kAsked) proxy.restore_question(r.number, r.request);
+  }
 }
 
 void reset_lost_clients(const dmt::Layout& layout, proxy::Proxy& proxy) {

@@ -6,7 +6,8 @@
 // Format: record_file.h, magic "CRANEOUT", version 1; a record's number is its connection.
 //   body    kConnected: u16 port, peer as text; kBytes: the bytes; kClosed: how, as text
 // Records follow each other in turn order.  The bytes of a connection that the server has opened
-// begin with its OutboundRequest.
+// begin with its OutboundRequest.  A question for a name is a connection of its own, to
+// kResolverPeer: NameRequest, and its end.
 //
 // Threads: one object, one thread.
 
@@ -26,6 +27,7 @@
 namespace crane::proxy {
 
 inline constexpr std::uint32_t kRecordingVersion = 1;
+inline constexpr const char* kResolverPeer = "the resolver";
 
 enum class RecordKind : std::uint8_t { kConnected = 1, kBytes = 2, kClosed = 3 };
 

@@ -62,7 +62,11 @@ void ReplayCheck::differs(ReplayPart part, std::uint64_t index, std::string text
   if (!difference_) difference_ = ReplayDifference{part, index, std::move(text), 0, 0, 0};
 }
 
-void ReplayCheck::connected(ConnId conn, std::uint16_t port, const VirtualAddress& with) {
+void ReplayCheck::connected(ConnId conn, const ConnectBody& body) {
+  connected(conn, body.port, text(body.peer));
+}
+
+void ReplayCheck::connected(ConnId conn, std::uint16_t port, const std::string& peer) {
   const auto found = outputs_.connections().find(value(conn));
   if (found == outputs_.connections().end() || !found->second.connected) {
     if (outputs_.ends_early()) {
@@ -72,7 +76,6 @@ void ReplayCheck::connected(ConnId conn, std::uint16_t port, const VirtualAddres
     return differs(ReplayPart::kOutput, value(conn),
                    fmt::format("{}: not in the recording", name_of(conn)));
   }
-  const std::string peer = text(with);
   if (found->second.port == port && found->second.peer == peer) return;
   differs(ReplayPart::kOutput, value(conn),
           fmt::format("{}: the history says port {}, peer {}", outputs_.name_of(value(conn)), port,
@@ -86,10 +89,14 @@ void ReplayCheck::output(const OutputHeader& header, std::span<const std::byte> 
     case OutputType::kConnect: {
       OutboundRequest request;
       if (read_body(bytes, request)) {
-        connected(ConnId{header.conn}, request.peer.port, request.peer);
+        connected(ConnId{header.conn}, request.peer.port, text(request.peer));
       }
       return written(header.conn, bytes);
     }
+    case OutputType::kResolve:
+      connected(ConnId{header.conn}, 0, kResolverPeer);
+      written(header.conn, bytes);
+      return closed(header.conn, "closed");
     case OutputType::kClose:
     case OutputType::kRefused:
       return closed(header.conn, end_of(header));

@@ -47,7 +47,7 @@ class ReplayCheck {
   // Begins behind a checkpoint, with the connections that were open there.
   void begin_behind(std::uint64_t index, const std::vector<OutputStream>& open);
 
-  void connected(ConnId conn, const ConnectBody& body) { connected(conn, body.port, body.peer); }
+  void connected(ConnId conn, const ConnectBody& body);
   void output(const OutputHeader& header, std::span<const std::byte> bytes);
   // The server's own digest at a cut, and what the log says of the same one: this replica's, or the
   // group's.
@@ -70,7 +70,7 @@ class ReplayCheck {
   bool beyond() const noexcept { return beyond_; }  // something was not compared (LIVE-V6)
 
  private:
-  void connected(ConnId conn, std::uint16_t port, const VirtualAddress& with);
+  void connected(ConnId conn, std::uint16_t port, const std::string& peer);
   struct Place {
     std::size_t piece = 0, offset = 0;
     std::uint64_t done = 0;

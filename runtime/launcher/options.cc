@@ -248,6 +248,7 @@ Outcome check(Options& o, const std::vector<std::string>& publish) {
   }
   if (auto p = setup::check_soft_barriers(o.soft_barriers); !p) return p;
   if (auto p = setup::check_outbound(o.outbound); !p) return p;
+  if (auto p = setup::check_resolver(o.resolver); !p) return p;
   if (o.trace && o.record.empty()) {
     return failure(Status::kUsage, "command line", "--trace", "there is no place for the turns",
                    "add --record DIR");

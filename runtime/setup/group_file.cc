@@ -241,6 +241,9 @@ void read_server(Section s, GroupFile& f) {
     s.wrong(s.find("outbound"), "outbound", "is not any, none, or addresses with ports",
             "write \"10.0.0.1:80,[2001:db8::1]:80\"");
   }
+  if (!check_resolver(f.resolver)) {
+    s.wrong(s.find("resolver"), "resolver", "is no address", "write \"10.0.0.1:53\"");
+  }
   s.get("soft_barriers", f.soft_barriers);
   if (const Outcome p = check_soft_barriers(f.soft_barriers); !p) {
     s.wrong(s.find("soft_barriers"), "soft_barriers", "is no list of up to 4 points",

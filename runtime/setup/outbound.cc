@@ -44,6 +44,20 @@ std::optional<Outbound> parse_outbound(const std::string& text) {
   return outbound;
 }
 
+std::optional<VirtualAddress> parse_resolver(const std::string& text) {
+  VirtualAddress address{};
+  if (text.empty() || parse_address(text, address) || parse_address(text + ":53", address)) {
+    return address;
+  }
+  return std::nullopt;
+}
+
+Outcome check_resolver(const std::string& text) {
+  if (parse_resolver(text)) return Done{};
+  return failure(Status::kUsage, "--resolver", text, "not an address",
+                 "write it as 10.0.0.1, 10.0.0.1:53 or [2001:db8::1]:53");
+}
+
 Outcome check_outbound(const std::string& text) {
   if (parse_outbound(text)) return Done{};
   return failure(Status::kUsage, "--outbound", text, "not addresses with ports",

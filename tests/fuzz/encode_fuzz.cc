@@ -62,6 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_one<StartBody>(bytes);
   read_one<ConnectBody>(bytes);
   read_one<ConnectedBody>(bytes);
+  read_one<ResolvedBody>(bytes);
   read_one<ConnBody>(bytes);
   read_one<WindowBody>(bytes);
   read_one<SignalBody>(bytes);

@@ -136,6 +136,10 @@ std::vector<std::string> seeds() {
   piece(all, EntryType::kPort, PortBody{1, 1, 98});
   piece(all, EntryType::kConnected,
         ConnectedBody{ConnId{kOutboundBit | 1}, 0, 1, connect.local, {}});
+  ResolvedBody resolved{};
+  resolved.number = kOutboundBit | 2;
+  resolved.count = 1;
+  piece(all, EntryType::kResolved, resolved);
   piece(all, EntryType::kShutdown, ConnBody{ConnId{2}});
   piece(all, EntryType::kReset, ConnBody{ConnId{2}});
   piece(all, EntryType::kStart, StartBody{{1, 2, 3, 4}, 5, 1, 1});

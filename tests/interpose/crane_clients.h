@@ -7,7 +7,13 @@
 //   shutdown NAME            reset NAME                        take NAME BYTES (of its output)
 //   pass MS                  lets virtual time pass
 //   accept NAME              a connection that the server opens; what no line accepts is refused
+//   resolve ADDRESS[,ADDRESS...] what the server asks for by name; "resolve" alone: EAI_NONAME;
+//   what
+//                                no line answers fails with EAI_AGAIN
 //   # comment
+
+#include <arpa/inet.h>
+#include <netdb.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -58,6 +64,12 @@ class Clients {
       return true;
     }
     if (word == "accept" && asked_.empty()) return false;
+    if (word == "resolve") {
+      if (names_.empty()) return false;
+      ++next_;
+      resolve(name.empty() ? EAI_NONAME : 0, name, push);
+      return true;
+    }
     Client& c = clients_[name];
     std::string rest;
     std::getline(line >> std::ws, rest);
@@ -80,6 +92,10 @@ class Clients {
 
   // There is nothing else to do: a connection that the server opens is refused.  False: none is.
   bool refuse(const Push& push) {
+    if (!names_.empty()) {
+      resolve(EAI_AGAIN, "", push);
+      return true;
+    }
     if (asked_.empty()) return false;
     answer(ECONNREFUSED, push);
     return true;
@@ -89,6 +105,7 @@ class Clients {
     OutputHeader h;
     std::memcpy(&h, record, sizeof h);
     if (h.type == OutputType::kConnect) asked_.push_back(h.conn);
+    if (h.type == OutputType::kResolve) names_.push_back(h.conn);
     if (h.type == OutputType::kClose) std::erase(asked_, h.conn);
     if (h.type == OutputType::kListen) listening_[static_cast<int>(h.conn)] = true;
     if (h.type == OutputType::kUnlisten) listening_.erase(static_cast<int>(h.conn));
@@ -122,6 +139,21 @@ class Clients {
   }
 
  private:
+  void resolve(int error, const std::string& addresses, const Push& push) {
+    ResolvedBody body{};
+    body.number = names_.front();
+    names_.erase(names_.begin());
+    body.error = error;
+    std::istringstream words(addresses);
+    for (std::string ip; std::getline(words, ip, ',') && body.count < kNameAddressesMax;) {
+      VirtualAddress& a = body.addresses[body.count++];
+      a.family = ip.find(':') == std::string::npos ? AF_INET : AF_INET6;
+      inet_pton(a.family, ip.c_str(), a.ip);
+    }
+    std::strcpy(body.name, "canonical.example");
+    push(EntryType::kResolved, &body, sizeof body);
+  }
+
   std::uint64_t answer(int error, const Push& push) {
     ConnectedBody body{};
     body.conn = ConnId{asked_.front()};
@@ -176,6 +208,7 @@ class Clients {
   std::map<std::string, Client> clients_;
   std::map<int, bool> listening_;
   std::vector<std::uint64_t> asked_;  // connections that the server opens, unanswered
+  std::vector<std::uint64_t> names_;  // .. and its questions for names
 };
 
 }  // namespace crane::solo

@@ -57,6 +57,8 @@
 #include <utime.h>
 #include <utmp.h>
 
+// Of <resolv.h>, whose macros take names of ours.
+struct __res_state;
 // Of liburing and libaio, which need not be there.
 struct io_context;
 struct io_uring;

@@ -7,11 +7,13 @@
 #include "runtime/preload/core/init.h"
 #include "runtime/preload/core/real.h"
 #include "runtime/preload/core/wrappers.h"
+#include "runtime/preload/files/completion.h"
 #include "runtime/preload/files/fd.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/signals/signals.h"
 
-namespace crane::wrap {
+namespace crane {
+namespace wrap {
 namespace {
 
 // One layout, as off_t has 64 bits.
@@ -73,18 +75,23 @@ void start_notice(const struct sigevent& e) noexcept {
   if (state == PTHREAD_CREATE_JOINABLE) wrap::pthread_detach(thread);
 }
 
-// Not within a turn: a thread may be started.  An error number.
-int notify(Op op, const struct sigevent& e) noexcept {
-  if (e.sigev_notify == SIGEV_THREAD) start_notice(e);
+}  // namespace
+}  // namespace wrap
+
+int notify_done(Op op, const struct sigevent& e, int code) noexcept {
+  if (e.sigev_notify == SIGEV_THREAD) wrap::start_notice(e);
   if (e.sigev_notify != SIGEV_SIGNAL) return 0;
   if (e.sigev_signo < 0 || e.sigev_signo > 64) return EINVAL;
   // A request that was filled with zeros names signal 0, which the kernel sends nobody.
   if (e.sigev_signo == 0) return 0;
   Turn turn(op);
   dmt::send_signal(turn.w, self.process, e.sigev_signo,
-                   sent_by_this_process(SI_ASYNCIO, value_of(e.sigev_value)));
+                   sent_by_this_process(code, value_of(e.sigev_value)));
   return 0;
 }
+
+namespace wrap {
+namespace {
 
 long perform(const struct aiocb& c, Request what) noexcept {
   const int fd = c.aio_fildes;
@@ -118,7 +125,7 @@ bool request(Op op, struct aiocb* c, Request what) noexcept {
 
 int one(Op op, struct aiocb* c, Request what) noexcept {
   if (!request(op, c, what)) return -1;
-  if (const int error = notify(op, c->aio_sigevent); error != 0) {
+  if (const int error = notify_done(op, c->aio_sigevent, SI_ASYNCIO); error != 0) {
     c->__error_code = error;  // as libc, of a request that was done
     c->__return_value = -1;
   }
@@ -150,7 +157,7 @@ int lio_listio(int mode, struct aiocb* const* list, int n, struct sigevent* e) {
       good = false;
     }
   }
-  if (mode == LIO_NOWAIT && e != nullptr) notify(Op::lio_listio, *e);
+  if (mode == LIO_NOWAIT && e != nullptr) notify_done(Op::lio_listio, *e, SI_ASYNCIO);
   return good ? 0 : fail(EIO);
 }
 
@@ -161,4 +168,5 @@ int lio_listio64(int mode, struct aiocb64* const* list, int n, struct sigevent* 
   return wrap::lio_listio(mode, reinterpret_cast<struct aiocb* const*>(list), n, e);
 }
 
-}  // namespace crane::wrap
+}  // namespace wrap
+}  // namespace crane

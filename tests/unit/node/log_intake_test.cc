@@ -123,7 +123,8 @@ TEST_CASE_METHOD(World, "each type of entry is counted by itself", "[intake]") {
   }
   for (std::size_t type = 1; type < kEntryTypeSlots; ++type) CHECK(intake.counts()[type] == 1);
   CHECK(intake.counts()[0] == 0);
-  CHECK(intake.inputs_of_clients() == 6);  // connect, data, shutdown, reset, signal, connected
+  CHECK(intake.inputs_of_clients() ==
+        7);  // connect, data, shutdown, reset, signal, connected, resolved
 }
 
 TEST_CASE_METHOD(World, "behind a checkpoint the next entry is the one after it", "[intake]") {

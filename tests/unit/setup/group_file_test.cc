@@ -46,6 +46,7 @@ n_clock = 50
 w_timeout_us = 20
 spins = true
 outbound = "10.0.0.1:80,[::1]:443"
+resolver = "[::1]:5353"
 detach = ["fsync"]
 soft_barriers = ["page:8:5000"]
 env = { A = "1", B = "two words" }
@@ -99,6 +100,7 @@ void check_whole(const GroupFile& f) {
   CHECK(f.w_timeout_us == 20);
   CHECK(f.spins);
   CHECK(f.outbound == "10.0.0.1:80,[::1]:443");
+  CHECK(f.resolver == "[::1]:5353");
   CHECK(f.detach == std::vector<std::string>{"fsync"});
   CHECK(f.soft_barriers == std::vector<std::string>{"page:8:5000"});
   CHECK(f.env == std::vector<std::string>{"A=1", "B=two words"});

@@ -39,6 +39,7 @@ Typed another(const OptionRow& row) {
     return typed(initial.*std::get<std::uint32_t NodeOptions::*>(row.field) + 1);
   }
   if (row.word == std::string("--outbound")) return typed(std::string("none"));
+  if (row.word == std::string("--resolver")) return typed(std::string("10.0.0.1:53"));
   return typed(row.limits.choices.empty() ? "/another" : row.limits.choices[1]);
 }
 

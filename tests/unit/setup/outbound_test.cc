@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    The words of --outbound mean one thing each.
+// GOAL    The words of --outbound and --resolver mean one thing each.
 // METHOD  Words as users write them, wrong ones among them.
 // CHECKS  addresses, refusals.
 #include "runtime/setup/outbound.h"
@@ -41,4 +41,16 @@ TEST_CASE("outbound: only the destinations that are listed are allowed", "[setup
   CHECK_FALSE(policy->allows(to));
   CHECK(parse_outbound("any")->allows(to));
   CHECK_FALSE(parse_outbound("none")->allows(to));
+}
+
+TEST_CASE("resolver: an address, with or without a port, or none", "[setup]") {
+  CHECK(parse_resolver("")->family == 0);
+  CHECK((parse_resolver("10.0.0.1")->family == AF_INET && parse_resolver("10.0.0.1")->port == 53));
+  CHECK(parse_resolver("10.0.0.1:5353")->port == 5353);
+  CHECK((parse_resolver("[::1]")->family == AF_INET6 && parse_resolver("[::1]")->ip[15] == 1));
+  CHECK(parse_resolver("[::1]:54")->port == 54);
+  for (const char* wrong : {"::1", "a.example", "10.0.0.1:", "10.0.0.1:0", "10.0.0.1,10.0.0.2"}) {
+    CAPTURE(wrong);
+    CHECK(status_of(check_resolver(wrong)) == Status::kUsage);
+  }
 }

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    Questions of the server for names: the request, its one answer, and who gives it up.
+// METHOD  The test holds the turn, and pushes what a leader would.
+// CHECKS  NAME-1; the table's room.
+#include "dmt/names.h"
+
+#include <netdb.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "dmt/processes.h"
+#include "tests/unit/dmt/world.h"
+
+using namespace crane;
+using namespace crane::dmt;
+using namespace crane::dmt::test;
+
+namespace {
+
+struct Names : World {
+  Names() { hold(); }
+  std::uint64_t ask(Slot who, const char* name = "a.example") {
+    ++w.scheduler.clock;  // each is an operation of its own
+    NameRequest request{};
+    request.question = NameQuestion::kAddresses;
+    std::strcpy(request.name, name);
+    return ask_name(w, who, request);
+  }
+  void resolved(std::uint64_t number, std::int32_t error, std::uint8_t last = 1) {
+    ResolvedBody body{};
+    body.number = number;
+    body.error = error;
+    body.count = error == 0 ? 1 : 0;
+    body.addresses[0].ip[3] = last;
+    push(EntryType::kResolved, kPlenty, &body, sizeof body);
+    admit();
+  }
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Names, "a question is told to the node, and answered once", "[names][NAME-1]") {
+  const std::uint64_t number = ask(main);
+  CHECK((number & kOutboundBit) != 0);
+  REQUIRE(find_name(w, number) != nullptr);
+  CHECK(find_name(w, number)->state == NameState::kAsked);
+  const auto told = outputs();
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].header.type == OutputType::kResolve);
+  CHECK(told[0].header.conn == number);
+  resolved(number + 1, 0);
+  CHECK(find_name(w, number)->state == NameState::kAsked);
+  resolved(number, 0, 7);
+  resolved(number, EAI_AGAIN);  // of a leader that did not know of the first
+  REQUIRE(find_name(w, number)->state == NameState::kAnswered);
+  CHECK(find_name(w, number)->answer.error == 0);
+  CHECK(find_name(w, number)->answer.addresses[0].ip[3] == 7);
+  forget_name(w, number);
+  CHECK(find_name(w, number) == nullptr);
+  resolved(number, 0);
+  CHECK(find_name(w, number) == nullptr);
+}
+
+TEST_CASE_METHOD(Names, "an answer wakes the thread that waits for it, no other", "[names]") {
+  const Slot other = create_slot(w, kMainProcess);
+  const std::uint64_t first = ask(main), second = ask(other);
+  CHECK(first != second);
+  w.slots[value(other)].state = SlotState::kWaiting;
+  resolved(first, EAI_NONAME);
+  CHECK(find_name(w, second)->state == NameState::kAsked);
+  CHECK(find_name(w, first)->answer.error == EAI_NONAME);
+}
+
+TEST_CASE_METHOD(Names, "at the limit only abandoned questions make room", "[names]") {
+  const Slot other = create_slot(w, kMainProcess);
+  std::uint64_t first = 0;
+  for (std::uint32_t i = 0; i < kNamesMax; ++i) {
+    const std::uint64_t number = ask(other);
+    REQUIRE(number != 0);
+    if (i == 0) first = number;
+  }
+  CHECK(ask(main) == 0);
+  SECTION("the thread itself has left its call by a jump") {
+    CHECK(ask(other) != 0);
+    CHECK(find_name(w, first) == nullptr);
+  }
+  SECTION("the thread has ended, another has its slot") {
+    ++w.slots[value(other)].generation;
+    CHECK(ask(main) != 0);
+    CHECK(find_name(w, first) == nullptr);
+  }
+  SECTION("one was answered and taken") {
+    forget_name(w, first);
+    CHECK(ask(main) != 0);
+  }
+}
