@@ -93,7 +93,7 @@ void Connection::drop_committed() noexcept {
   if (undropped_ > ClientSocket::kSkipMost) {
     drop_all();
     parted_ = true;
-  } else if (parted_ && undropped_ > 0) {
+  } else if (parted_ && undropped_ > 0 && socket_) {
     drop_all();
     parted_ = socket_.holds_any();
   }
