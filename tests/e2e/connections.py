@@ -21,7 +21,7 @@ class Idle:
     then."""
 
     def __init__(self, port, count):
-        self.name, self.port, self.count = f"{count} idle connections", port, count
+        self.name, self.port, self.number = f"{count} idle connections", port, count
         self.sockets, self.ends, self.bad = [], threading.Event(), ""
         self.thread = threading.Thread(target=self.talk)
 
@@ -40,7 +40,7 @@ class Idle:
             self.bad = repr(failure)
 
     def start(self):
-        for _ in range(self.count):
+        for _ in range(self.number):
             self.sockets.append(socket.create_connection(("127.0.0.1", self.port), 30))
         self.thread.start()
 
