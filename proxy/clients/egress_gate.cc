@@ -96,6 +96,9 @@ Result<std::unique_ptr<EgressGate>> EgressGate::open(event_base* base, const std
     return Error{Code::kUnsupported, 0,
                  "iptables makes no rule for NFQUEUE: is it installed, and the node root?"};
   }
+  // Sockets that a killed process has left would say their last words for minutes, and keep this
+  // host from making them again.  What the kernel says about their end is dropped.
+  (void)run({"ss", "-K", "-H", "-n", "-t", "src", address});
   gate->event_ = ::event_new(base, fd, EV_READ | EV_PERSIST, on_readable, gate.get());
   ::event_add(gate->event_, nullptr);
   return gate;
@@ -121,10 +124,10 @@ bool EgressGate::is_ours(std::uint16_t port) const noexcept {
   return std::find(ports_.begin(), ports_.end(), port) != ports_.end();
 }
 
-void EgressGate::on_readable(int fd, short, void* argument) {
+void EgressGate::on_readable(int fd, short what, void* argument) {
   auto& gate = *static_cast<EgressGate*>(argument);
   std::array<char, 4096> message;
-  for (int i = 0; i < kPacketsPerEvent; ++i) {
+  for (int i = 0; what == 0 || i < kPacketsPerEvent; ++i) {
     const ssize_t got = ::recv(fd, message.data(), message.size(), MSG_DONTWAIT);
     if (got <= 0) return;
     (void)::nfq_handle_packet(gate.handle_, message.data(), static_cast<int>(got));
@@ -164,6 +167,7 @@ void EgressGate::judge(std::uint32_t id, const Packet& packet) {
   const auto found = flows_.find(its);
   if (found == flows_.end()) return judge_unknown(id, packet);
   Flow& flow = found->second;
+  if (packet.rst && state_ == State::kOpen) return pass(id);  // nothing comes behind it
   if (!packet.ack || !is_behind(packet.acknowledges, flow.next)) return pass(id);
   ++counters_.held;
   flow.waiting.push_back({id, packet.acknowledges});  // GATE-1

@@ -50,6 +50,8 @@ class EgressGate {
   // and would reset them: resets are dropped until go_on().
   void take_over() noexcept { state_ = State::kTakesOver; }
   void go_on() noexcept { state_ = State::kOpen; }
+  // What the kernel has sent by now is judged.
+  void flush() { on_readable(::event_get_fd(event_), 0, this); }
   // It leads no more; what waits is dropped (GATE-2).
   void close() noexcept;
 

@@ -159,18 +159,27 @@ Result<ClientSocket> make_socket(const SocketMove& move, std::uint32_t clock) {
   if (!set_options(fd, move.start) || !set_window(fd, next)) {
     return failed("set the options of a socket");
   }
+  // An odd number makes it a clock of microseconds.
+  const std::uint32_t timestamp = (move.start.clock + clock + 1) & ~1U;
   if ((move.start.options & TCPI_OPT_TIMESTAMPS) != 0 &&
-      !set(fd, IPPROTO_TCP, TCP_TIMESTAMP, move.start.clock + clock)) {
+      !set(fd, IPPROTO_TCP, TCP_TIMESTAMP, timestamp)) {
     return failed("set the clock of a socket");
   }
   if (!fill(fd, move.output)) return failed("fill a socket with what was sent");
   if (!repair.end()) return failed("start a socket");
+  // Else nobody could listen at the port again while it lives.
+  (void)set<int>(fd, SOL_SOCKET, SO_REUSEADDR, 1);
   return socket;
 }
 
-bool has_answered(const ClientSocket& socket) noexcept {
+void ask_again(const ClientSocket& socket) noexcept {
+  Repair repair(socket.fd());
+  if (repair) (void)repair.end();
+}
+
+std::uint32_t segments_of(const ClientSocket& socket) noexcept {
   tcp_info info{};
-  return get(socket.fd(), TCP_INFO, info) && info.tcpi_segs_in > 0;
+  return get(socket.fd(), TCP_INFO, info) ? info.tcpi_segs_in : 0;
 }
 
 std::vector<std::byte> leave_silently(ClientSocket socket) {

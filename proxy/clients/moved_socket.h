@@ -34,10 +34,12 @@ struct SocketMove {
 // It stands behind `output`, so that the client may acknowledge any of it, and asks the client how
 // much that is.
 Result<ClientSocket> make_socket(const SocketMove& move, std::uint32_t clock);
-// The client has answered.  What it lacks then, leave_silently() gives: a socket is made anew
-// behind what it has, and sends the rest as it sends anything.  The first one would take it for
-// lost and send it slowly.
-bool has_answered(const ClientSocket& socket) noexcept;
+// A client answers one question in half a second, and one may be lost.
+void ask_again(const ClientSocket& socket) noexcept;
+// How many segments of the client have come: it has answered when there is one.  What it lacks
+// then, leave_silently() gives: a socket is made anew behind what it has, and sends the rest as it
+// sends anything.  The first one would take it for lost and send it slowly.
+std::uint32_t segments_of(const ClientSocket& socket) noexcept;
 
 // Closes a connection of which another host has the socket now: the client hears nothing.  Gives
 // what it had not acknowledged.
