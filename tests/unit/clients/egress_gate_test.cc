@@ -100,6 +100,19 @@ struct World {
   TcpStart start{};
 };
 
+// Of this machine; empty: nothing.
+std::string what_is_missing() {
+  event_base* const base = event_base_new();
+  std::string missing;
+  {
+    const auto gate = EgressGate::open(base, kVirtual);
+    if (gate.ok()) gate.value()->take_down();
+    if (!gate.ok() && gate.error().code == Code::kUnsupported) missing = gate.error().message();
+  }
+  event_base_free(base);
+  return missing;
+}
+
 void acknowledges_what_is_committed() {
   World w;
   w.gate->add_port(w.port);
@@ -183,12 +196,15 @@ void other_ports_are_free() {
 }  // namespace
 
 TEST_CASE("what leaves the virtual address", "[gate][GATE-1][GATE-2]") {
-  const bool made = in_namespace([] {
+  std::string missing = "root";
+  const bool made = in_namespace([&missing] {
+    missing = what_is_missing();
+    if (!missing.empty()) return;
     acknowledges_what_is_committed();
     a_deposed_host_is_silent();
     a_dead_process_is_silent();
     resets_wait_for_the_take_over();
     other_ports_are_free();
   });
-  if (!made) WARN("no namespace could be made: run as root");
+  if (!made || !missing.empty()) WARN("not tested, it needs: " << missing);
 }
