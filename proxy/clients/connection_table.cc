@@ -128,15 +128,21 @@ void ConnectionTable::keep_only(const std::vector<std::uint32_t>& slots) {
   }
 }
 
-std::vector<SocketId> ConnectionTable::sockets() const {
+template <typename Wanted>
+std::vector<SocketId> ConnectionTable::sorted_sockets(Wanted&& wanted) const {
   std::vector<SocketId> all;
   const std::uint32_t used = std::min(memory_->slots_used.load(), Memory::kSlots);
   for (std::uint32_t slot = 0; slot < used; ++slot) {
-    const SocketId socket = memory_->slots[slot].socket.load(std::memory_order_acquire);
-    if (socket != SocketId{0}) all.push_back(socket);
+    const ConnectionSlot& s = memory_->slots[slot];
+    const SocketId socket = s.socket.load(std::memory_order_acquire);
+    if (socket != SocketId{0} && wanted(s, socket)) all.push_back(socket);
   }
   std::sort(all.begin(), all.end());
   return all;
+}
+
+std::vector<SocketId> ConnectionTable::sockets() const {
+  return sorted_sockets([](const ConnectionSlot&, SocketId) { return true; });
 }
 
 void ConnectionTable::set_logged(std::uint32_t slot, SocketId socket) noexcept {
@@ -145,17 +151,9 @@ void ConnectionTable::set_logged(std::uint32_t slot, SocketId socket) noexcept {
 }
 
 std::vector<SocketId> ConnectionTable::logged_sockets() const {
-  std::vector<SocketId> logged;
-  const std::uint32_t used = std::min(memory_->slots_used.load(), Memory::kSlots);
-  for (std::uint32_t slot = 0; slot < used; ++slot) {
-    const ConnectionSlot& s = memory_->slots[slot];
-    const SocketId socket = s.socket.load(std::memory_order_acquire);
-    if (socket != SocketId{0} && s.logged.load(std::memory_order_acquire) == value(socket)) {
-      logged.push_back(socket);
-    }
-  }
-  std::sort(logged.begin(), logged.end());
-  return logged;
+  return sorted_sockets([](const ConnectionSlot& s, SocketId socket) {
+    return s.logged.load(std::memory_order_acquire) == value(socket);
+  });
 }
 
 std::optional<std::uint64_t> ConnectionTable::put_of(std::uint32_t slot,

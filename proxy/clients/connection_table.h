@@ -100,6 +100,8 @@ class ConnectionTable {
 
  private:
   explicit ConnectionTable(ConnectionTableLayout* memory) noexcept : memory_(memory) {}
+  template <typename Wanted>
+  std::vector<SocketId> sorted_sockets(Wanted&& wanted) const;
 
   ConnectionTableLayout* memory_;
   std::vector<std::uint32_t> free_;  // below slots_used

@@ -31,6 +31,13 @@ bool read_body(std::span<const std::byte> bytes, Body& body) noexcept {
   return true;
 }
 
+// Hands the body struct at the front of `bytes` to `act`, if it is all there.
+template <typename Body, typename Act>
+void with_body(std::span<const std::byte> bytes, Act&& act) {
+  Body body;
+  if (read_body(bytes, body)) act(body);
+}
+
 // An IPv4 or IPv6 address; a v4-mapped IPv6 one becomes IPv4.  Others become 0.0.0.0:0.
 VirtualAddress virtual_address(const sockaddr* address, socklen_t size) noexcept;
 

@@ -237,26 +237,21 @@ void Proxy::pause(bool paused) {
 // --- the log -> clients --------------------------------------------------------------------------
 
 void Proxy::committed(EntryType type, Index index, std::span<const std::byte> body) {
-  if (type == EntryType::kStart) {
-    StartBody start;
-    if (read_body(body, start)) started(start);
-    return;
+  switch (type) {
+    case EntryType::kStart:
+      return with_body<StartBody>(body, [this](const auto& b) { started(b); });
+    case EntryType::kConnect:
+      return with_body<ConnectBody>(body, [&](const auto& b) { connected(index, b); });
+    case EntryType::kConnected:
+      return with_body<ConnectedBody>(body, [this](const auto& b) { outcome(b); });
+    case EntryType::kResolved:
+      return with_body<ResolvedBody>(body, [this](const auto& b) { names_.committed(b); });
+    default:
+      return committed_of_client(type, body);
   }
-  if (type == EntryType::kConnect) {
-    ConnectBody connect;
-    if (read_body(body, connect)) connected(index, connect);
-    return;
-  }
-  if (type == EntryType::kConnected) {
-    ConnectedBody body_of;
-    if (read_body(body, body_of)) outcome(body_of);
-    return;
-  }
-  if (type == EntryType::kResolved) {
-    ResolvedBody resolved;
-    if (read_body(body, resolved)) names_.committed(resolved);
-    return;
-  }
+}
+
+void Proxy::committed_of_client(EntryType type, std::span<const std::byte> body) {
   const bool of_connection = type == EntryType::kData || type == EntryType::kShutdown ||
                              type == EntryType::kReset || type == EntryType::kWindow;
   ConnBody about;

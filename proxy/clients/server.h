@@ -171,6 +171,7 @@ class Proxy {
   void forget_attempt(Client& client);
   void open_names();
 
+  void committed_of_client(EntryType type, std::span<const std::byte> body);
   void connected(Index index, const ConnectBody& body);
   void started(const StartBody& body);
   void take_over();
