@@ -36,17 +36,10 @@ bool is_local_host(const char* name) noexcept {
   return size == own || name[size - own - 1] == '.';
 }
 
-VirtualAddress four(const interfaces::Ip4& ip) noexcept {
-  VirtualAddress a{};
-  a.family = AF_INET;
-  std::copy(ip.begin(), ip.end(), a.ip);
-  return a;
-}
-
 VirtualAddress loopback_six() noexcept {
   VirtualAddress a{};
   a.family = AF_INET6;
-  a.ip[15] = 1;
+  interfaces::name_this_host(a);
   return a;
 }
 
@@ -64,7 +57,7 @@ bool know_addresses(const dmt::Layout& w, const NameRequest& request,
   const bool local = is_local_host(request.name);
   if (!local && !is_same_name(request.name, w.header.configuration.host_name)) return false;
   put_name(request.name, answer);
-  VirtualAddress own = four(local ? interfaces::kLoopback : interfaces::kAddress);
+  VirtualAddress own = interfaces::address_of(local ? interfaces::kLoopback : interfaces::kAddress);
   if (local && family != AF_INET) put(loopback_six(), answer);
   if (family != AF_INET6) {
     put(own, answer);

@@ -18,6 +18,7 @@ using Ip4 = std::array<std::uint8_t, 4>;
 inline constexpr Ip4 kAddress = {192, 0, 2, 1};
 inline constexpr Ip4 kLoopback = {127, 0, 0, 1};
 
+VirtualAddress address_of(const Ip4& ip) noexcept;  // port 0
 bool exists(const char* name) noexcept;
 // Its number, of the interface that carries what is sent to the address.
 int index_for(const VirtualAddress& to) noexcept;

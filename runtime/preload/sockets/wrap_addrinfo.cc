@@ -105,8 +105,8 @@ void put_own(const struct addrinfo& hints, ResolvedBody& answer) noexcept {
   six.family = AF_INET6;
   const bool passive = (hints.ai_flags & AI_PASSIVE) != 0;
   if (!passive) {
-    std::copy(interfaces::kLoopback.begin(), interfaces::kLoopback.end(), four.ip);
-    six.ip[15] = 1;
+    interfaces::name_this_host(four);
+    interfaces::name_this_host(six);
   }
   // In the order of RFC 6724.
   if (passive && hints.ai_family != AF_INET6) answer.addresses[answer.count++] = four;

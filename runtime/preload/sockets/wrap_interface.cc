@@ -129,13 +129,6 @@ int tell(unsigned long command, const Interface& i, struct ifreq& out) noexcept 
   }
 }
 
-VirtualAddress of(const Ip4& ip) noexcept {
-  VirtualAddress a{};
-  a.family = AF_INET;
-  std::memcpy(a.ip, ip.data(), ip.size());
-  return a;
-}
-
 bool is_v6_loopback(const VirtualAddress& a) noexcept {
   constexpr std::uint8_t kOne[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
   return a.family == AF_INET6 && std::memcmp(a.ip, kOne, sizeof a.ip) == 0;
@@ -146,6 +139,12 @@ bool is_v4(const VirtualAddress& a, const Ip4& ip) noexcept {
 
 }  // namespace
 
+VirtualAddress address_of(const Ip4& ip) noexcept {
+  VirtualAddress a{};
+  a.family = AF_INET;
+  std::memcpy(a.ip, ip.data(), ip.size());
+  return a;
+}
 bool exists(const char* name) noexcept { return by_name(name) != nullptr; }
 int index_for(const VirtualAddress& to) noexcept {
   constexpr int kLoopbackIndex = 1, kOutsideIndex = 2;
@@ -167,8 +166,8 @@ void name_this_host(VirtualAddress& to) noexcept {
   if (to.family == AF_INET6) to.ip[15] = 1;
 }
 VirtualAddress source_for(const VirtualAddress& to) noexcept {
-  if (!is_loopback(to)) return of(kAddress);
-  if (to.family == AF_INET) return of(kLoopback);
+  if (!is_loopback(to)) return address_of(kAddress);
+  if (to.family == AF_INET) return address_of(kLoopback);
   VirtualAddress a = to;
   a.port = 0;
   return a;
