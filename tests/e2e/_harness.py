@@ -126,6 +126,14 @@ def is_whole(statuses):
                for s in statuses.values())
 
 
+def is_near(statuses, entries):
+    """They are whole, and no two are further apart than so many entries."""
+    if not is_whole(statuses):
+        return False
+    applied = [s["applied"] for s in statuses.values()]
+    return max(applied) - min(applied) < entries
+
+
 class Group:
     """crane-run and what it starts. As a context manager: stopped at the end, nothing left."""
 
@@ -261,12 +269,7 @@ class Group:
         return is_whole(self.statuses(range(self.replicas)))
 
     def are_near(self, entries):
-        """They are whole, and no two are further apart than so many entries."""
-        said = self.statuses(range(self.replicas))
-        if not is_whole(said):
-            return False
-        applied = [s["applied"] for s in said.values()]
-        return max(applied) - min(applied) < entries
+        return is_near(self.statuses(range(self.replicas)), entries)
 
     def brief(self):
         kept = ("role", "view", "last", "commit", "applied", "clock", "schedule_hash",

@@ -28,8 +28,7 @@ class Changes:
 
     def are_whole(self):
         said = self.group.statuses(range(3))
-        return (self.group.are_near(self.near)
-                and any(s and s["connections"] for s in said.values())
+        return (h.is_near(said, self.near) and any(s["connections"] for s in said.values())
                 and all(c.bad or c.count() > before for c, before in self.counts.items()))
 
     def ctl(self, *words):

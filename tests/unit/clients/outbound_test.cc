@@ -111,6 +111,12 @@ struct Replicas {
   bool until(Condition&& condition) {
     return turned_until(condition, [this] { turn_loop(); });
   }
+  // The server asks for a connection, which is opened.
+  void connect_to(const Peer& peer) {
+    const OutboundRequest request = peer.request();
+    output(OutputType::kConnect, bytes_of(request));
+    REQUIRE(answered());
+  }
   bool answered() {
     return until([this] { return log.types().find("connected") != std::string::npos; });
   }
@@ -129,9 +135,7 @@ TEST_CASE("the leader opens what its server asks for", "[outbound]") {
   Peer peer;
   Replicas r(false);
   r.lead(0);
-  const OutboundRequest request = peer.request();
-  r.output(OutputType::kConnect, bytes_of(request));
-  REQUIRE(r.answered());
+  r.connect_to(peer);
   const auto body = r.log.taken[0].as<ConnectedBody>();
   CHECK(body.conn == ConnId{kConn});
   CHECK(body.error == 0);
@@ -227,9 +231,7 @@ TEST_CASE("a connection that the server has opened outlives the leader", "[outbo
   Peer peer;
   Replicas r(true);
   r.lead(0);
-  const OutboundRequest request = peer.request();
-  r.output(OutputType::kConnect, bytes_of(request));
-  REQUIRE(r.answered());
+  r.connect_to(peer);
   const int fd = peer.accept();
   REQUIRE(fd >= 0);
   r.write("one ");
@@ -319,9 +321,7 @@ TEST_CASE("without shared sockets a START resets what was opened", "[outbound]")
   Peer peer;
   Replicas r(false);
   r.lead(0);
-  const OutboundRequest request = peer.request();
-  r.output(OutputType::kConnect, bytes_of(request));
-  REQUIRE(r.answered());
+  r.connect_to(peer);
   const int fd = peer.accept();
   r.proxies[0]->lead(false);
   CHECK(Peer::hear(fd) == "<104>");

@@ -57,6 +57,17 @@ struct TcpPair {
   int client, server;
 };
 
+// One connection of one replica.
+struct Lone {
+  Lone() { c.conn = ConnId{42}; }
+
+  TcpPair tcp;
+  const ConnectionOptions options;
+  FakeLog log;
+  Batch batch{log.propose_fn(), [](Opener&) {}};
+  Connection c{ClientSocket(::dup(tcp.server)), std::uint16_t{80}, options};
+};
+
 struct Replica {
   std::unique_ptr<Connection> connection;
   std::size_t heard = 0;  // entries of the log that were committed here
@@ -249,13 +260,8 @@ TEST_CASE("a client does not notice changes of the leader", "[takeover][CONN-4][
   }
 }
 
-TEST_CASE("what a deposed leader has proposed in vain is read again", "[takeover][CONN-4]") {
-  TcpPair tcp;
-  const ConnectionOptions options;
-  FakeLog log;
-  Batch batch{log.propose_fn(), [](Opener&) {}};
-  Connection c(ClientSocket(::dup(tcp.server)), std::uint16_t{80}, options);
-  c.conn = ConnId{42};
+TEST_CASE_METHOD(Lone, "what a deposed leader has proposed in vain is read again",
+                 "[takeover][CONN-4]") {
   REQUIRE(::send(tcp.client, "once", 4, 0) == 4);
   ::shutdown(tcp.client, SHUT_WR);
   REQUIRE(c.read(batch) == Connection::Read::kDrained);
@@ -276,14 +282,9 @@ TEST_CASE("what a deposed leader has proposed in vain is read again", "[takeover
 }
 
 // Both its FIN and a reset leave the socket closed; only a FIN is counted among the bytes.
-TEST_CASE("a client that resets behind the server's FIN is reset, and loses no byte of its input",
-          "[takeover][CONN-4]") {
-  TcpPair tcp;
-  const ConnectionOptions options;
-  FakeLog log;
-  Batch batch{log.propose_fn(), [](Opener&) {}};
-  Connection c(ClientSocket(::dup(tcp.server)), std::uint16_t{80}, options);
-  c.conn = ConnId{42};
+TEST_CASE_METHOD(
+    Lone, "a client that resets behind the server's FIN is reset, and loses no byte of its input",
+    "[takeover][CONN-4]") {
   REQUIRE(::send(tcp.client, "in", 2, 0) == 2);
   REQUIRE(c.read(batch) == Connection::Read::kDrained);
   REQUIRE(batch.propose_all(1).ok());

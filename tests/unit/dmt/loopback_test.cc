@@ -19,14 +19,7 @@ using namespace crane::dmt::test;
 
 namespace {
 
-VirtualAddress at(std::uint16_t port, std::uint8_t last = 1) {
-  VirtualAddress a{};
-  a.family = AF_INET;
-  a.port = port;
-  a.ip[0] = 127;
-  a.ip[3] = last;
-  return a;
-}
+VirtualAddress at(std::uint16_t port, std::uint8_t last = 1) { return address_in(127, port, last); }
 
 struct Loopback : World {
   Loopback() { hold(); }

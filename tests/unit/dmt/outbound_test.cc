@@ -20,14 +20,7 @@ using namespace crane::dmt::test;
 
 namespace {
 
-VirtualAddress at(std::uint16_t port, std::uint8_t last = 1) {
-  VirtualAddress a{};
-  a.family = AF_INET;
-  a.port = port;
-  a.ip[0] = 10;
-  a.ip[3] = last;
-  return a;
-}
+VirtualAddress at(std::uint16_t port, std::uint8_t last = 1) { return address_in(10, port, last); }
 
 struct Outbound : World {
   Outbound() { hold(); }

@@ -10,6 +10,8 @@
 //
 // Threads: the object belongs to the test's thread.
 
+#include <sys/socket.h>
+
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -24,6 +26,16 @@
 #include "dmt/sequence/output.h"
 
 namespace crane::dmt::test {
+
+// first.0.0.last, of IPv4.
+inline VirtualAddress address_in(std::uint8_t first, std::uint16_t port, std::uint8_t last) {
+  VirtualAddress a{};
+  a.family = AF_INET;
+  a.port = port;
+  a.ip[0] = first;
+  a.ip[3] = last;
+  return a;
+}
 
 inline constexpr GrantTurns kPlenty = 1'000'000;
 inline constexpr std::int64_t kOrigin = 1'000'000'000;  // virtual time at the first START
