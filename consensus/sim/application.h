@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What runs on the cores of a world, where that is more than a client of numbered proposals: it
-// lives in a folder above this one, which knows nothing of it (proxy/sim).
+// Most worlds have a client that proposes numbers.  Others run an application on their cores.  Its
+// code lives in a folder above this one, which knows nothing of it (proxy/sim).
 //
 // Threads: one.
 

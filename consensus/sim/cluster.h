@@ -67,7 +67,7 @@ struct Options {
   bool checkpoints = false;  // ... or of draw_checkpoints ...
   bool analysis = false;     // ... or of draw_analysis ...
   bool slow_disks = false;   // ... or of draw_slow_disks
-  // What runs on the cores, in worlds of its own, and which of its rules is removed.
+  // The cores run this application; the mutant removes one of its rules.  Null: no application.
   const ApplicationKind* application = nullptr;
   int application_mutant = 0;
   bool small = false;          // less time, faults closer together (Faults::condense)

@@ -78,6 +78,7 @@ Result<std::unique_ptr<EgressGate>> EgressGate::open(event_base* base, const std
   const std::uint16_t number = queue_of(parsed.s_addr);
   std::unique_ptr<EgressGate> gate(new EgressGate);
   gate->address_ = address;
+  gate->number_ = number;
   gate->handle_ = ::nfq_open();
   if (gate->handle_ == nullptr) return system_error("open the kernel's packet queues");
   gate->queue_ = ::nfq_create_queue(gate->handle_, number, &EgressGate::on_packet, gate.get());
@@ -106,11 +107,7 @@ Result<std::unique_ptr<EgressGate>> EgressGate::open(event_base* base, const std
 
 EgressGate::~EgressGate() {
   if (event_ != nullptr) ::event_free(event_);
-  if (takes_down_) {
-    in_addr parsed{};
-    (void)::inet_pton(AF_INET, address_.c_str(), &parsed);
-    (void)change_rule("-D", address_, queue_of(parsed.s_addr));
-  }
+  if (takes_down_) (void)change_rule("-D", address_, number_);
   if (queue_ != nullptr) (void)::nfq_destroy_queue(queue_);
   if (handle_ != nullptr) (void)::nfq_close(handle_);
 }
@@ -118,6 +115,12 @@ EgressGate::~EgressGate() {
 std::uint64_t EgressGate::key(std::uint32_t client, std::uint16_t client_port, std::uint16_t port) {
   return static_cast<std::uint64_t>(client) << 32U |
          static_cast<std::uint64_t>(client_port) << 16U | port;
+}
+
+std::uint64_t EgressGate::key(const VirtualAddress& client, std::uint16_t port) {
+  std::uint32_t ip = 0;
+  std::memcpy(&ip, client.ip, sizeof ip);
+  return key(ip, client.port, port);
 }
 
 bool EgressGate::is_ours(std::uint16_t port) const noexcept {
@@ -180,9 +183,7 @@ void EgressGate::judge_unknown(std::uint32_t id, const Packet& packet) {
 }
 
 void EgressGate::allow(const VirtualAddress& client, std::uint16_t port, std::uint32_t next) {
-  std::uint32_t ip = 0;
-  std::memcpy(&ip, client.ip, sizeof ip);
-  Flow& flow = flows_[key(ip, client.port, port)];
+  Flow& flow = flows_[key(client, port)];
   flow.next = next;
   std::erase_if(flow.waiting, [&](const Waiting& packet) {
     if (is_behind(packet.acknowledges, next)) return false;
@@ -192,9 +193,7 @@ void EgressGate::allow(const VirtualAddress& client, std::uint16_t port, std::ui
 }
 
 void EgressGate::forget(const VirtualAddress& client, std::uint16_t port) {
-  std::uint32_t ip = 0;
-  std::memcpy(&ip, client.ip, sizeof ip);
-  const auto found = flows_.find(key(ip, client.port, port));
+  const auto found = flows_.find(key(client, port));
   if (found == flows_.end()) return;
   for (const Waiting& packet : found->second.waiting) pass(packet.id);
   flows_.erase(found);

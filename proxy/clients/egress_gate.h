@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What leaves this host from the virtual address: a client hears that a byte of it has come only
-// when the byte is committed (NETWORK N7, N9).
+// The gate stands before all packets that leave this host from the virtual address.  No client
+// hears that one of its bytes has come before the log has committed that byte (NETWORK N7, N9).
 //
 // A kernel acknowledges bytes as they come, and a client forgets what is acknowledged: bytes that
 // an earlier leader's kernel had, and the log has not, would be lost with its host.  So each packet
@@ -50,7 +50,7 @@ class EgressGate {
   // and would reset them: resets are dropped until go_on().
   void take_over() noexcept { state_ = State::kTakesOver; }
   void go_on() noexcept { state_ = State::kOpen; }
-  // What the kernel has sent by now is judged.
+  // Judges all packets that the kernel has queued by now.
   void flush() { on_readable(::event_get_fd(event_), 0, this); }
   // It leads no more; what waits is dropped (GATE-2).
   void close() noexcept;
@@ -84,6 +84,7 @@ class EgressGate {
   static int on_packet(nfq_q_handle*, nfgenmsg*, nfq_data* data, void* gate);
   static void on_readable(int fd, short what, void* gate);
   static std::uint64_t key(std::uint32_t client, std::uint16_t client_port, std::uint16_t port);
+  static std::uint64_t key(const VirtualAddress& client, std::uint16_t port);
   bool is_ours(std::uint16_t port) const noexcept;
   void judge(std::uint32_t id, const Packet& packet);
   void judge_unknown(std::uint32_t id, const Packet& packet);
@@ -91,6 +92,7 @@ class EgressGate {
   void drop(std::uint32_t id) noexcept;
 
   std::string address_;
+  std::uint16_t number_ = 0;  // of the kernel's queue
   nfq_handle* handle_ = nullptr;
   nfq_q_handle* queue_ = nullptr;
   event* event_ = nullptr;

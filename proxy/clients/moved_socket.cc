@@ -167,7 +167,8 @@ Result<ClientSocket> make_socket(const SocketMove& move, std::uint32_t clock) {
   }
   if (!fill(fd, move.output)) return failed("fill a socket with what was sent");
   if (!repair.end()) return failed("start a socket");
-  // Else nobody could listen at the port again while it lives.
+  // The end of the repair has cleared it; without it no process could listen at this port as long
+  // as the socket lives.
   (void)set<int>(fd, SOL_SOCKET, SO_REUSEADDR, 1);
   return socket;
 }

@@ -193,8 +193,8 @@ void Resolver::stop(Question& question) noexcept {
 void Resolver::finish(Question& question, int error) {
   stop(question);
   ResolvedBody answer{};
+  answer.error = error;
   if (error == 0) answer = question.answer;
-  if (error != 0) answer.error = error;
   answer.number = question.number;
   questions_.remove_if([&question](const Question& q) { return &q == &question; });
   start_waiting();
