@@ -165,21 +165,18 @@ int EgressGate::on_packet(nfq_q_handle*, nfgenmsg*, nfq_data* data, void* argume
 void EgressGate::judge(std::uint32_t id, const Packet& packet) {
   if (!is_ours(packet.port)) return pass(id);
   if (state_ == State::kClosed) return drop(id);  // GATE-2
+  if (packet.rst && state_ == State::kTakesOver) return drop(id);
   const std::uint64_t its = key(packet.client, packet.client_port, packet.port);
   if (packet.syn && packet.ack) flows_[its] = {packet.acknowledges, {}};
   const auto found = flows_.find(its);
-  if (found == flows_.end()) return judge_unknown(id, packet);
+  if (found == flows_.end()) return pass(id);  // it has ended, or there was none
   Flow& flow = found->second;
-  if (packet.rst && state_ == State::kOpen) return pass(id);  // nothing comes behind it
+  // A reset without an acknowledgement is about a packet that has found no socket: this host's for
+  // the connection was made only then.
+  if (packet.rst) return packet.ack ? pass(id) : drop(id);
   if (!packet.ack || !is_behind(packet.acknowledges, flow.next)) return pass(id);
   ++counters_.held;
   flow.waiting.push_back({id, packet.acknowledges});  // GATE-1
-}
-
-// Of a connection that has ended, or of none; or of one that has yet to be taken over.
-void EgressGate::judge_unknown(std::uint32_t id, const Packet& packet) {
-  if (packet.rst && state_ == State::kTakesOver) return drop(id);
-  pass(id);
 }
 
 void EgressGate::allow(const VirtualAddress& client, std::uint16_t port, std::uint32_t next) {
@@ -197,6 +194,11 @@ void EgressGate::forget(const VirtualAddress& client, std::uint16_t port) {
   if (found == flows_.end()) return;
   for (const Waiting& packet : found->second.waiting) pass(packet.id);
   flows_.erase(found);
+}
+
+void EgressGate::go_on() {
+  flush();
+  state_ = State::kOpen;
 }
 
 void EgressGate::close() noexcept {

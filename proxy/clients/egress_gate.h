@@ -49,7 +49,7 @@ class EgressGate {
   // This replica begins to lead.  The kernel does not know the earlier leader's connections yet,
   // and would reset them: resets are dropped until go_on().
   void take_over() noexcept { state_ = State::kTakesOver; }
-  void go_on() noexcept { state_ = State::kOpen; }
+  void go_on();
   // Judges all packets that the kernel has queued by now.
   void flush() { on_readable(::event_get_fd(event_), 0, this); }
   // It leads no more; what waits is dropped (GATE-2).
@@ -87,7 +87,6 @@ class EgressGate {
   static std::uint64_t key(const VirtualAddress& client, std::uint16_t port);
   bool is_ours(std::uint16_t port) const noexcept;
   void judge(std::uint32_t id, const Packet& packet);
-  void judge_unknown(std::uint32_t id, const Packet& packet);
   void pass(std::uint32_t id) noexcept;
   void drop(std::uint32_t id) noexcept;
 
