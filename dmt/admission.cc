@@ -41,7 +41,7 @@ void admit_start(Layout& w, const SequenceHeader& header, const StartBody& body)
   }
   CRANE_ASSERT(header.viewstamp.view > s.view);
   s.view = header.viewstamp.view;
-  if (body.resets != 0) reset_all_connections(w);  // C8, rule 7
+  reset_connections(w, body.resets);  // C8, rule 7
 }
 
 void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> body) noexcept {
@@ -91,6 +91,8 @@ void apply(Layout& w, const SequenceHeader& header, std::span<const std::byte> b
       const auto who = body_as<AttachBody>(w, body);
       return attach(w, who.slot, who.number);
     }
+    case EntryType::kTaken:
+      return admit_taken(w, body);
     case EntryType::kConnected:
       return admit_connected(w, body_as<ConnectedBody>(w, body));
     case EntryType::kResolved:

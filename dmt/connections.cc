@@ -345,6 +345,7 @@ void admit_connect(Layout& w, Index index, const ConnectBody& body) noexcept {
   c.local = body.local;
   c.socket = body.socket;
   c.table_slot = body.slot;
+  c.tcp = body.tcp;
   link_connection(w, file);
   w.files[file].readiness = connection_readiness(w, w.files[file]);
   queue_for_accept(w, listener, file);
@@ -393,11 +394,24 @@ void admit_window(Layout& w, ConnId conn, std::uint64_t total) noexcept {
   refresh_readiness(w, file, false);
 }
 
-void reset_all_connections(Layout& w) noexcept {
+void admit_taken(Layout& w, std::span<const std::byte> bodies) noexcept {
+  TakenBody body;
+  for (; bodies.size() >= sizeof body; bodies = bodies.subspan(sizeof body)) {
+    std::memcpy(&body, bodies.data(), sizeof body);
+    const std::uint32_t file = find_connection(w, body.conn);
+    if (file == 0 || body.total == kTakenAll) continue;
+    ConnectionState& c = w.files[file].connection;
+    c.taken = std::max(c.taken, body.total);
+  }
+}
+
+void reset_connections(Layout& w, Resets which) noexcept {
+  if (which == Resets::kNone) return;
   // File numbers are handed out at turns, so their order is the same on every replica.
   for (std::uint32_t file = 1; file <= w.scheduler.files_used; ++file) {
     const FileRecord& f = w.files[file];
     if (f.kind != FileKind::kConnection || f.connection.loopback) continue;
+    if (which == Resets::kThoseThatStay && f.connection.tcp.mss != 0) continue;
     if (!f.connection.connecting) reset_connection(w, file);  // the new leader opens those
   }
 }

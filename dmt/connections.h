@@ -87,8 +87,10 @@ void admit_data(Layout& w, ConnId conn, const std::byte* data, std::size_t size)
 void admit_shutdown(Layout& w, ConnId conn) noexcept;
 void admit_reset(Layout& w, ConnId conn) noexcept;
 void admit_window(Layout& w, ConnId conn, std::uint64_t total) noexcept;
-// START that says so: every connection of an earlier view is reset, in connection order (rule 7).
-void reset_all_connections(Layout& w) noexcept;
+// `bodies`: TakenBody, one after another.
+void admit_taken(Layout& w, std::span<const std::byte> bodies) noexcept;
+// START: connections of an earlier view are reset, in connection order (rule 7).
+void reset_connections(Layout& w, Resets which) noexcept;
 
 Readiness connection_readiness(const Layout& w, const FileRecord& file) noexcept;
 

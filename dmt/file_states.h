@@ -28,11 +28,13 @@ struct ConnectionState {
   VirtualAddress peer, local;
   SocketId socket;           // of the client, and its slot: as CONNECT says, for a node that
   std::uint32_t table_slot;  // recovers with this segment
+  TcpStart tcp;
   std::uint32_t head_block, tail_block;  // inbound bytes
   std::uint32_t head_offset, tail_used;
   std::uint64_t received, consumed;  // bytes admitted and bytes read, cumulative
   std::uint64_t reported;            // `consumed` as last told to the node
   std::uint64_t sent, drained;       // bytes written, bytes taken by the client (D15)
+  std::uint64_t taken;               // TakenBody::total, for a node that recovers
   bool fin_received, reset, shut_read, shut_write, accepted, linger_reset;
   std::int32_t socket_error;  // SO_ERROR, cleared by reading it
   std::uint32_t low_water;    // SO_RCVLOWAT

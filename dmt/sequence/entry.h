@@ -15,7 +15,7 @@
 
 namespace crane {
 
-inline constexpr std::uint32_t kEntryFormatVersion = 3;
+inline constexpr std::uint32_t kEntryFormatVersion = 4;
 
 enum class EntryType : std::uint8_t {
 #define ENTRY(symbol, number, name, origin) symbol = number,
@@ -51,13 +51,19 @@ constexpr EntryOrigin origin_of(EntryType type) noexcept {
 // Turns that an entry grants after its admission; 0 = admit the next entry at the same clock (D3).
 using GrantTurns = std::uint32_t;
 
+enum class Resets : std::uint32_t {
+  kNone,  // it is on the same host
+  kAll,
+  kThoseThatStay,  // all but those that can move to another host (TcpStart)
+};
+
 // START also fixes what the group agrees on once: the first one defines the origin of virtual time.
 // What follows the body is for nodes only (proxy/node/agreed.h).
 struct StartBody {
   std::uint64_t seed[4];        // virtual randomness (D7); only the first START's counts
   std::int64_t wall_offset_ns;  // CLOCK_REALTIME minus virtual monotonic time; first START's counts
   std::uint32_t leader;         // replica number, for messages
-  std::uint32_t resets;         // 1: no connection outlives the change of the leader (C8)
+  Resets resets;                // which connections end with the earlier leader (C8)
 };
 
 // An address as the server will see it.
@@ -101,7 +107,8 @@ struct ConnectBody {
   std::uint32_t slot;  // in the host's connection table; kNoTableSlot: none
   VirtualAddress peer;
   VirtualAddress local;
-  SocketId socket;  // unknown: the connection ends with its leader
+  SocketId socket;  // unknown: the connection ends with its leader's host
+  TcpStart tcp;
 };
 inline constexpr std::uint32_t kNoTableSlot = 0xffffffff;
 
@@ -156,6 +163,12 @@ struct WindowBody {
   ConnId conn;
   std::uint64_t total;  // bytes of this connection's output that the client has taken, cumulative
 };
+
+struct TakenBody {
+  ConnId conn;
+  std::uint64_t total;  // bytes of output that the client has acknowledged, cumulative
+};
+inline constexpr std::uint64_t kTakenAll = ~std::uint64_t{0};  // and the connection has ended
 
 struct SignalBody {
   std::uint32_t signo;
@@ -213,7 +226,7 @@ struct SequenceHeader {
   Viewstamp viewstamp;
 };
 
-static_assert(sizeof(StartBody) == 48 && sizeof(ConnectBody) == 64 && sizeof(WindowBody) == 16);
+static_assert(sizeof(StartBody) == 48 && sizeof(ConnectBody) == 80 && sizeof(WindowBody) == 16);
 static_assert(sizeof(PreemptBody) == 40 && sizeof(PassedBody) == 8);
 static_assert(sizeof(AttachBody) == 8 && sizeof(CheckpointBody) == 8);
 static_assert(sizeof(SequenceHeader) == 40);

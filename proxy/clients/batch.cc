@@ -42,6 +42,11 @@ void Batch::add_conn(EntryType type, Opener& from, std::uint64_t total, bool wit
   std::memcpy(append(type, size, value(from.conn) == 0 ? &from : nullptr), &body, size);
 }
 
+void Batch::add_taken(std::span<const TakenBody> clients) {
+  std::memcpy(append(EntryType::kTaken, clients.size_bytes(), nullptr), clients.data(),
+              clients.size_bytes());
+}
+
 void Batch::add_connected(const ConnectedBody& body) {
   std::memcpy(append(EntryType::kConnected, sizeof body, nullptr), &body, sizeof body);
 }

@@ -50,6 +50,7 @@ class Batch {
   void add_window(Opener& from, std::uint64_t total) {
     add_conn(EntryType::kWindow, from, total, true);
   }
+  void add_taken(std::span<const TakenBody> clients);
   void add_connected(const ConnectedBody& body);
   void add_resolved(const ResolvedBody& body);
   void add_signal(const SignalBody& body);

@@ -34,6 +34,20 @@ enum class Opening : std::uint8_t {
   kProposed,  // .. and this replica, which leads, has proposed CONNECTED
 };
 
+// Of a client of a virtual address (moved_clients.h).
+struct MoveState {
+  VirtualAddress peer{};
+  std::uint16_t host_port = 0;
+  TcpStart tcp{};           // mss 0: it stays on the leader's host
+  std::uint64_t taken = 0;  // of the output, the client has acknowledged, as the log says
+  bool told = true;         // the log says all that was put
+  // While the client has to say what it has.
+  ClientSocket asked;
+  std::uint64_t asked_behind = 0;  // of the output
+  std::uint32_t heard = 0;         // segments that were its answer
+  int quiet = 0;                   // looks since the last one
+};
+
 // A connection, and its place in the event loop while it is served.  Its events are edge-triggered:
 // what is not read at once, because DATA is under way or the window is full, rings no second time.
 struct Client final : Connection {
@@ -61,7 +75,8 @@ struct Client final : Connection {
   SocketId id{};
   std::uint32_t slot = kNoTableSlot;  // in the host's connection table
   std::size_t place = 0;              // in the list
-  bool committed = false;             // its CONNECT or CONNECTED is
+  MoveState move;
+  bool committed = false;  // its CONNECT or CONNECTED is
   Opening opening = Opening::kOver;
   OutboundRequest request{};  // until it is over
   ClientSocket dialed;        // while it dials

@@ -55,6 +55,7 @@ class HostSockets final : public SocketCalls {
   ssize_t peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept override;
   void drop(int fd, std::uint64_t bytes) noexcept override;
   bool holds_any(int fd) noexcept override;
+  std::uint64_t unacknowledged(int fd) noexcept override;
   ssize_t send(int fd, std::span<const std::byte> bytes) noexcept override;
   void end_output(int fd) noexcept override { ::shutdown(fd, SHUT_WR); }
   void reset(int fd) noexcept override;
@@ -110,6 +111,11 @@ void HostSockets::reset(int fd) noexcept {
   sockaddr nowhere{};
   nowhere.sa_family = AF_UNSPEC;
   (void)::connect(fd, &nowhere, sizeof nowhere);
+}
+
+std::uint64_t HostSockets::unacknowledged(int fd) noexcept {
+  int bytes = 0;
+  return ::ioctl(fd, SIOCOUTQ, &bytes) == 0 ? static_cast<std::uint64_t>(bytes) : 0;
 }
 
 std::optional<SocketState> HostSockets::state(int fd, bool connected_here) noexcept {

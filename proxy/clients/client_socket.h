@@ -40,6 +40,7 @@ class SocketCalls {
   virtual ssize_t peek(int fd, std::size_t skip, std::span<std::byte> into) noexcept = 0;
   virtual void drop(int fd, std::uint64_t bytes) noexcept = 0;
   virtual bool holds_any(int fd) noexcept = 0;
+  virtual std::uint64_t unacknowledged(int fd) noexcept = 0;
   virtual ssize_t send(int fd, std::span<const std::byte> bytes) noexcept = 0;
   virtual void end_output(int fd) noexcept = 0;
   virtual void reset(int fd) noexcept = 0;  // and leaves the descriptor open
@@ -92,6 +93,8 @@ class ClientSocket {
   // The descriptor stays open, and no object closes it.
   int release() noexcept { return std::exchange(fd_, -1); }
 
+  // Of what was sent, a FIN included, the client has not acknowledged so much.
+  std::uint64_t unacknowledged() const noexcept { return calls_->unacknowledged(fd_); }
   // nullopt: it is no TCP socket.  `connected_here`: it was not accepted.
   std::optional<SocketState> state(bool connected_here) const noexcept {
     return calls_->state(fd_, connected_here);

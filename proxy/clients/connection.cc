@@ -32,7 +32,7 @@ void Connection::committed_window(std::uint64_t total) noexcept {
   window_committed_ = std::max(window_committed_, total);
   if (serves_) return;
   window_proposed_ = window_committed_;
-  tail_.put(total);
+  if (!moves_) tail_.put(total);  // the leader's kernel has it, and its host may be lost
 }
 
 void Connection::restore(const ConnectionProgress& p) {
@@ -170,6 +170,11 @@ bool Connection::finish_output() noexcept {
   if (tail_.size() > 0) return false;
   if (server_closed_) {
     drop_all();  // the kernel would reset the client for bytes that are unread
+    if (moves_) {
+      if (!std::exchange(fin_sent_, true)) socket_.end_output();
+      closing();
+      return true;  // until is_out()
+    }
     if (shared_ && !fin_sent_) socket_.end_output();
     drop_socket();
   } else if (fin_wanted_ && !fin_sent_) {
@@ -182,8 +187,8 @@ bool Connection::finish_output() noexcept {
 void Connection::propose_window(Batch& batch) {
   const std::uint64_t drained = tail_.from();
   const std::uint64_t written = tail_.end();
-  CRANE_ASSERT(drained <= written && window_proposed_ <= drained);  // CONN-2
-  if (server_closed_ || reset_told_ || drained == window_proposed_) return;
+  CRANE_ASSERT(drained <= written && (moves_ || window_proposed_ <= drained));  // CONN-2
+  if (server_closed_ || reset_told_ || drained <= window_proposed_) return;
   if (written - window_proposed_ <= options_->send_buffer / kWindowUsed) return;
   const bool all = drained == written;
   if (!all && drained - window_proposed_ < options_->send_buffer / kWindowStep) return;
@@ -255,6 +260,30 @@ Connection::Adopted Connection::serve(ClientSocket socket, Batch& batch) {
   }
   (void)flush(batch);
   return socket_ ? Adopted::kServed : Adopted::kEnded;
+}
+
+Connection::Adopted Connection::serve_moved(ClientSocket socket, Batch& batch) {
+  CRANE_ASSERT(!serves_ && moves_ && !socket_);
+  if (!socket) return serve({}, batch);
+  socket_ = std::move(socket);
+  serves_ = true;
+  shared_ = fin_sent_ = false;
+  undropped_ = 0;
+  (void)flush(batch);
+  return socket_ ? Adopted::kServed : Adopted::kEnded;
+}
+
+std::uint64_t Connection::acknowledged() const noexcept {
+  if (!socket_) return 0;
+  const std::uint64_t sent = tail_.from() + (fin_sent_ ? 1 : 0);
+  return std::min(tail_.from(), sent - std::min(sent, socket_.unacknowledged()));
+}
+
+bool Connection::is_out() const noexcept {
+  if (!server_closed_ || !socket_ || tail_.size() > 0) return false;
+  if (socket_.unacknowledged() == 0) return true;
+  const std::optional<SocketState> state = socket_.state(is_outbound(conn));
+  return !state || state->closed;
 }
 
 // Goes on where the socket is; false: this replica does not have what comes there.

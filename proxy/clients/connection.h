@@ -21,7 +21,8 @@
 //
 // Threads: one object, one thread.
 // INVARIANT CONN-1  proposed - consumed <= receive window.
-// INVARIANT CONN-2  put <= written; put = window_proposed_ or more.
+// INVARIANT CONN-2  put <= written; put = window_proposed_ or more, but for a connection that has
+//                   moved: an earlier leader had put more into a socket that is lost.
 // INVARIANT CONN-3  SHUTDOWN at most once, RESET at most once per reign, nothing after RESET.
 // INVARIANT CONN-4  No byte leaves the socket before its DATA is committed, and each leaves once.
 // INVARIANT CONN-5  A byte is written to the socket at most once, by whichever replica.
@@ -45,6 +46,7 @@ struct ConnectionOptions {
 // A connection as a replica that recovers finds it in its server's state.
 struct ConnectionProgress {
   std::uint64_t received = 0, consumed = 0, written = 0, window = 0;
+  std::uint64_t taken = 0;  // of the output, acknowledged
   bool fin_received = false, reset = false, shut_write = false;
 };
 
@@ -60,12 +62,17 @@ class Connection : public Opener {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  const ClientSocket& socket() const noexcept { return socket_; }
   int fd() const noexcept { return socket_.fd(); }  // -1: the socket is gone, or another replica's
   std::uint16_t port() const noexcept { return port_; }
   bool serves() const noexcept { return serves_; }
 
   // This replica has opened it for its server: it serves.
   void serve_opened(ClientSocket socket) noexcept;
+
+  // Another host's replica may go on with it: the kernel here keeps nothing that they need.
+  void set_moves() noexcept { moves_ = true; }
+  bool moves() const noexcept { return moves_; }
 
   // --- from the log, on every replica
   void committed_data(std::uint64_t bytes) noexcept;
@@ -108,11 +115,20 @@ class Connection : public Opener {
   // While another replica serves: it has put so many bytes.
   void put_by_other(std::uint64_t total) noexcept { tail_.put(total); }
   bool server_closed() const noexcept { return server_closed_; }
+  // .. which are not.
+  std::span<const std::byte> unput() const noexcept { return tail_.bytes(); }
+  // While it serves: of the output, the client has acknowledged so much.
+  std::uint64_t acknowledged() const noexcept;
+  // .. all, and the server has closed; or the client is gone.  Then drop() can come.
+  bool is_out() const noexcept;
+  void drop() noexcept { drop_socket(); }
 
   // Resets the client now; with `tell` the servers learn of it by a RESET entry.
   void reset(Batch& batch, bool tell);
   // The server has closed and nothing is left to send: the record can go.
   bool finished() const noexcept { return server_closed_ && !socket_; }
+  // The client is to see, or has seen, a reset.
+  bool is_reset() const noexcept { return reset_committed_ || closed_hard_; }
 
   // --- changes of the leader
   enum class Adopted : std::uint8_t {
@@ -123,6 +139,13 @@ class Connection : public Opener {
   // REQUIRES: the own server has come to the START of this reign; no other process reads or writes
   // the socket.  Without a socket, the one that this replica has kept (follow()).
   Adopted serve(ClientSocket socket, Batch& batch);
+  // Of a connection that moves: the socket was made here behind all that is committed, and what
+  // put() says.  None: it cannot go on.
+  Adopted serve_moved(ClientSocket socket, Batch& batch);
+  // .. and this replica does not serve it any more: its client lacks what was put last.
+  void take_back(std::span<const std::byte> output) { tail_.take_back(output); }
+  // The client's sequence numbers that are used up: of its bytes, and of its FIN.
+  std::uint64_t received() const noexcept { return committed_ + (fin_committed_ ? 1 : 0); }
   // This replica is deposed: what was proposed and is not committed never was.  It keeps the socket
   // open, and touches it no more.
   void follow() noexcept;
@@ -154,6 +177,7 @@ class Connection : public Opener {
   // Agreed.
   std::uint64_t committed_ = 0, consumed_ = 0;
   std::uint64_t window_committed_ = 0;
+  bool moves_ = false;
   bool fin_committed_ = false, reset_committed_ = false;
   bool fin_wanted_ = false;  // the server shut down writing
   bool server_closed_ = false;

@@ -36,4 +36,12 @@ void OutputTail::put(std::uint64_t total) noexcept {
   }
 }
 
+void OutputTail::take_back(std::span<const std::byte> bytes) {
+  CRANE_ASSERT(bytes.size() <= from_);
+  bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(dropped_));
+  dropped_ = 0;
+  bytes_.insert(bytes_.begin(), bytes.begin(), bytes.end());
+  from_ -= bytes.size();
+}
+
 }  // namespace crane::proxy

@@ -26,6 +26,8 @@ class OutputTail {
   void append(std::uint64_t at, std::span<const std::byte> bytes);
   // All bytes before `total` are in the socket.
   void put(std::uint64_t total) noexcept;
+  // `bytes` before from() may not be with the client after all.
+  void take_back(std::span<const std::byte> bytes);
   // Keeps nothing any more, until append() comes to a later position.
   void forget() noexcept { put(end_); }
 

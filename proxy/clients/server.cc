@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <map>
+#include <optional>
 #include <utility>
 
 #include "dmt/base/assert.h"
@@ -58,6 +58,7 @@ void Proxy::add_listener(std::uint16_t port, int fd, int backlog) {
   }
   listener->open(fd, backlog, base_, on_accept);
   if (shared_) shared_->add_port(listener->host_port());
+  if (moved_) moved_->add_port(listener->host_port());
   if (refuses_) listener->close_for_all();
   update_accepting(*listener);
 }
@@ -175,6 +176,11 @@ void Proxy::take_client(Listener& listener, ClientSocket socket) {
   }
   body.slot = client.slot;
   body.socket = client.id;
+  if (moved_) {
+    body.tcp = moved_->start_of(client.socket(), local_of(fd));
+    client.move.host_port = listener.host_port();
+    told(client, body);
+  }
   listener.taken();
   client.watch(base_, on_client, on_writable);
   ++counters_.accepted;
@@ -246,6 +252,8 @@ void Proxy::committed(EntryType type, Index index, std::span<const std::byte> bo
       return with_body<ConnectedBody>(body, [this](const auto& b) { outcome(b); });
     case EntryType::kResolved:
       return with_body<ResolvedBody>(body, [this](const auto& b) { names_.committed(b); });
+    case EntryType::kTaken:
+      return taken(body);
     default:
       return committed_of_client(type, body);
   }
@@ -270,6 +278,7 @@ void Proxy::committed_of_client(EntryType type, std::span<const std::byte> body)
   } else if (read_body(body, window)) {
     client->committed_window(window.total);
   }
+  if (moved_ && client->serves()) moved_->committed(*client);
   queued_ += client->queued();
   queued_ -= queued_before;
 }
@@ -282,7 +291,8 @@ void Proxy::connected(Index index, const ConnectBody& body) {
   }
   // Of one that the leader has done with, which a replica that catches up hears of late, nothing
   // can be taken over.
-  if (!shared_ || !shared_->table().put_of(body.slot, body.socket)) return;
+  if (shared_ ? !shared_->table().put_of(body.slot, body.socket) : body.tcp.mss == 0) return;
+  if (!shared_ && !moved_) return;
   restore(ConnId{value(index)}, body, {});
 }
 
@@ -293,14 +303,17 @@ void Proxy::restore(ConnId conn, const ConnectBody& opened, const ConnectionProg
   client.slot = opened.slot;
   client.committed = true;
   client.restore(progress);
+  if (moved_) told(client, opened);
+  client.move.taken = progress.taken;
   clients_.named(client);
   if (is_outbound(conn)) name_destination(opened.peer);
 }
 
 // Connections of an earlier leader end, also for the server.
 void Proxy::started(const StartBody& body) {
-  if (body.resets == 0) return;
-  clients_.for_each([this](Client& client) {
+  if (body.resets == Resets::kNone) return;
+  clients_.for_each([this, &body](Client& client) {
+    if (body.resets == Resets::kThoseThatStay && client.move.tcp.mss != 0) return;
     if (client.opening != Opening::kOver) return;  // the new leader opens it
     queued_ -= client.queued();
     client.committed_reset();
@@ -320,7 +333,7 @@ void Proxy::output(const OutputHeader& header, std::span<const std::byte> bytes)
   }
   Client* client = clients_.find(header.conn);
   if (client == nullptr) return;
-  if (!leading_ && !shared_) {  // what it writes no other leader will need
+  if (!leading_ && !shared_ && !client->moves()) {  // what it writes no other leader will need
     if (header.type == OutputType::kClose) forget(*client);
     return;
   }
@@ -362,7 +375,7 @@ void Proxy::write_done(Client& client, std::size_t queued_before, bool done) {
   queued_ += client.queued();
   queued_ -= queued_before;
   if (!leading_) {
-    if (client.server_closed()) closed_.push_back(value(client.conn));
+    if (client.server_closed() && shared_) closed_.push_back(value(client.conn));
     return trim(client);
   }
   if (client.fd() < 0) {
@@ -370,20 +383,9 @@ void Proxy::write_done(Client& client, std::size_t queued_before, bool done) {
     return;
   }
   if (shared_) shared_->table().set_put(client.slot, client.put());
+  if (moved_) moved_->written(client);
   client.watch_writing(!done);
   if (queued_ > options_.queued_bytes_max) reset_slowest();
-}
-
-// What the leader has put into the socket no replica has to keep.
-void Proxy::trim(Client& client) {
-  if (!shared_ || client.queued() < client.look_at + kTailLook) return;
-  const std::size_t queued_before = client.queued();
-  if (const auto put = shared_->table().put_of(client.slot, client.id)) {
-    client.put_by_other(*put);
-  }
-  client.look_at = client.queued();
-  queued_ += client.queued();
-  queued_ -= queued_before;
 }
 
 void Proxy::reset_slowest() {
@@ -399,7 +401,7 @@ void Proxy::reset_slowest() {
 // The lead is not lost yet: the server's sides go by RESETs, if they can be proposed at all.
 void Proxy::reset_all() {
   clients_.for_each([this](Client& client) {
-    if (client.fd() < 0) return;
+    if (client.fd() < 0 || client.moves()) return;  // those another leader may have by now
     ++counters_.reset_leader;
     const std::size_t queued_before = client.queued();
     client.reset(batch_, true);
@@ -410,6 +412,7 @@ void Proxy::reset_all() {
 void Proxy::forget(Client& client) {
   queued_ -= client.queued();
   if (leading_ && shared_) shared_->table().release(client.slot);  // TABLE-1
+  if (moved_) moved_->ended(client);
   if (client.settles) std::erase(settling_, &client);
   clients_.forget(client);
   if (out_of_descriptors_) {
@@ -427,19 +430,13 @@ void Proxy::take_strangers(bool on) {
   for (const auto& listener : listeners_) update_accepting(*listener);
 }
 
-bool Proxy::may_lead(View view, std::int64_t now_ns) {
-  if (!shared_) return true;
-  const SharedSockets::Right right = shared_->become_writer(view, now_ns);
-  takes_none_ = right == SharedSockets::Right::kCannot;
-  return right != SharedSockets::Right::kWaits;
-}
-
-void Proxy::lead(bool leading) {
+void Proxy::lead(bool leading, std::uint32_t reign) {
   const bool stops = leading_ && !leading;
   leading_ = leading;
   if (leading_) {
     takes_strangers_ = false;
     if (shared_) take_over();
+    if (moved_) take_moved(reign);
     dial_all();
   } else if (stops) {
     step_down();
@@ -449,15 +446,6 @@ void Proxy::lead(bool leading) {
   for (const auto& listener : listeners_) update_accepting(*listener);
 }
 
-void Proxy::reset_unless_known(ConnId conn) {
-  CRANE_ASSERT(leading_);
-  if (clients_.find(value(conn)) != nullptr) return;
-  ++counters_.last_reset;
-  ++counters_.reset_leader;
-  Opener lost{conn};
-  batch_.add_reset(lost);
-}
-
 void Proxy::end() {
   if (leading_) {
     counters_.reset_leader += clients_.size();
@@ -465,11 +453,13 @@ void Proxy::end() {
     for (const auto& listener : listeners_) {
       for (ClientSocket& socket : listener->take_unclaimed()) socket.reset();
     }
+    if (moved_) moved_->flush();
   }
   lead(false);
 }
 
 void Proxy::step_down() {
+  if (moved_) moved_->stop();
   batch_.clear();
   settling_.clear();
   read_again_ = false;
@@ -480,6 +470,7 @@ void Proxy::step_down() {
   clients_.for_each([this](Client& client) {
     client.settles = false;
     if (client.opening != Opening::kOver) return forget_attempt(client);
+    if (client.moves() && client.committed) return leave(client);
     if (!shared_) {
       ++counters_.reset_leader;
       client.reset(batch_, false);
@@ -495,100 +486,6 @@ void Proxy::step_down() {
     if (client.server_closed()) closed_.push_back(value(client.conn));
   });
   out_of_descriptors_ = false;
-}
-
-// Another replica has taken the sockets.
-void Proxy::let_go() {
-  clients_.for_each([](Client& client) { client.let_go(); });
-  left_.clear();
-  shared_->none_left();
-}
-
-void Proxy::tend() {
-  if (leading_ || !shared_) return;
-  if (shared_->released()) let_go();
-  std::erase_if(closed_, [this](std::uint64_t conn) {
-    Client* client = clients_.find(conn);
-    if (client == nullptr) return true;
-    if (shared_->table().put_of(client->slot, client->id)) return false;
-    forget(*client);
-    return true;
-  });
-}
-
-void Proxy::take_over() {
-  if (shared_->released()) let_go();
-  closed_.clear();
-  counters_.last_adopted = counters_.last_reset = 0;
-  std::map<SocketId, ClientSocket> found;  // the oldest first
-  for (const int fd : shared_->collect()) found.emplace(socket_id(fd), ClientSocket(fd));
-  for (ClientSocket& socket : left_) {
-    const SocketId id = socket_id(socket.fd());
-    found.emplace(id, std::move(socket));
-  }
-  left_.clear();
-  if (takes_none_) {
-    for (auto& [id, socket] : found) socket.reset();
-    found.clear();
-  }
-  const std::vector<SocketId> logged = shared_->table().logged_sockets();
-  std::vector<std::uint32_t> slots;
-  clients_.for_each([&](Client& client) {
-    if (client.opening != Opening::kOver) return;
-    ClientSocket socket;
-    if (const auto its = found.find(client.id); its != found.end()) {
-      socket = std::move(its->second);
-      found.erase(its);
-    }
-    const std::uint32_t slot = client.slot;
-    if (adopt(client, std::move(socket))) slots.push_back(slot);
-  });
-  shared_->table().keep_only(slots);
-  for (auto& [id, socket] : found) {
-    take_unclaimed(std::move(socket), std::binary_search(logged.begin(), logged.end(), id));
-  }
-  counters_.adopted += counters_.last_adopted;
-  counters_.reset_leader += counters_.last_reset;
-}
-
-// False: it does not go on.
-bool Proxy::adopt(Client& client, ClientSocket socket) {
-  queued_ -= client.queued();
-  const Connection::Adopted how = client.serve(std::move(socket), batch_);
-  queued_ += client.queued();
-  if (how == Connection::Adopted::kServed) {
-    ++counters_.last_adopted;
-    client.readable = true;
-    client.watch(base_, on_client, on_writable);
-    client.watch_writing(client.queued() > 0);
-    shared_->table().set_put(client.slot, client.put());
-    return true;
-  }
-  if (how == Connection::Adopted::kReset) ++counters_.last_reset;
-  client.slot = kNoTableSlot;
-  if (client.finished()) forget(client);
-  return false;
-}
-
-// An earlier leader had accepted it, and no CONNECT of it is in the log: nothing was read from it.
-// Of one where something was, or that is `logged`, this replica does not know what the server has
-// answered: it has recovered behind that.
-void Proxy::take_unclaimed(ClientSocket socket, bool logged) {
-  const std::optional<SocketState> state = socket.state(false);
-  const std::uint16_t port = local_of(socket.fd()).port;
-  const auto listener = std::find_if(listeners_.begin(), listeners_.end(),
-                                     [port](const auto& l) { return l->host_port() == port; });
-  const bool fresh =
-      !logged && state && state->taken == 0 && state->put == 0 && !state->output_ended;
-  if (fresh && listener != listeners_.end()) {
-    ++counters_.last_adopted;
-    return (*listener)->leave(std::move(socket));
-  }
-  // One that a leader has opened, and whose outcome is not in the log: the server knows of none,
-  // and it is opened again.  The answer to our SYN counts as a byte.
-  const bool attempt = state && state->taken == 0 && state->put == 1 && !state->output_ended;
-  if (!attempt || listener != listeners_.end()) ++counters_.last_reset;
-  socket.reset();
 }
 
 }  // namespace crane::proxy

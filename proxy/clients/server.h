@@ -35,6 +35,7 @@
 #include "proxy/clients/client_list.h"
 #include "proxy/clients/grants.h"
 #include "proxy/clients/listener.h"
+#include "proxy/clients/moved_clients.h"
 #include "proxy/clients/names.h"
 #include "proxy/clients/outbound.h"
 #include "proxy/clients/resolver.h"
@@ -87,13 +88,21 @@ class Proxy {
   // Connections outlive their leader on this host.  Before the first lead().
   void share(std::unique_ptr<SharedSockets> sockets) { shared_ = std::move(sockets); }
   bool shares() const noexcept { return shared_ != nullptr; }
+  // Those of a virtual address outlive their leader's host.  Before the first lead().
+  Outcome move_clients_of(const std::string& address);
+  // Which connections end when this replica begins to lead.
+  Resets resets() const noexcept {
+    if (shared_) return Resets::kNone;
+    return moved_ ? Resets::kThoseThatStay : Resets::kAll;
+  }
   // Whether lead(true) may be called, in this view: an earlier leader of this host does not use the
   // sockets any more.  False: ask again at due_ns().
   bool may_lead(View view, std::int64_t now_ns);
   std::int64_t due_ns() const noexcept { return shared_ ? shared_->due_ns() : kNever; }
   // Starts (or stops) taking clients.  Starting goes on with the earlier leader's: REQUIRES
   // may_lead(), and all output records up to the START of this reign.  Stopping forgets the batch.
-  void lead(bool leading);
+  // `reign` rises from one leader of the group to the next.
+  void lead(bool leading, std::uint32_t reign = 0);
   bool leading() const noexcept { return leading_; }
   // Behind lead(true): the server has this connection, which no client here is the other end of.
   void reset_unless_known(ConnId conn);
@@ -175,6 +184,11 @@ class Proxy {
   void connected(Index index, const ConnectBody& body);
   void started(const StartBody& body);
   void take_over();
+  void take_moved(std::uint32_t reign);
+  void serve_moved(Client& client, ClientSocket socket, std::uint64_t put);
+  void taken(std::span<const std::byte> body);
+  void told(Client& client, const ConnectBody& body);
+  void leave(Client& client);
   bool adopt(Client& client, ClientSocket socket);
   void take_unclaimed(ClientSocket socket, bool logged);
   void step_down();
@@ -202,6 +216,7 @@ class Proxy {
   std::vector<std::uint64_t> closed_;  // numbers of those that the own server has closed
   std::vector<ClientSocket> left_;     // of clients whose CONNECT had no place in the log yet
   std::unique_ptr<SharedSockets> shared_;
+  std::unique_ptr<MovedClients> moved_;
   bool takes_none_ = false;  // an earlier leader may still use the sockets
   RoomFn room_;
 };

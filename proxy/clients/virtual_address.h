@@ -30,11 +30,13 @@ class VirtualAddress {
   bool held() const noexcept { return held_; }
   // Adds it, if it is not there, and announces it.
   Outcome take();
+  // Again: an earlier leader that was cut off, and is back, may have answered for it meanwhile, and
+  // neighbours would send there until they ask anew, which takes half a minute.
+  Outcome announce() const;
   void give_up() noexcept;
 
  private:
   Outcome change(bool add) const;
-  Outcome announce() const;
 
   std::uint32_t address_ = 0;  // network order
   unsigned prefix_ = 0;

@@ -11,6 +11,10 @@
 
 namespace crane::node {
 
+namespace {
+constexpr timeval kAnnounceEvery{1, 0};
+}  // namespace
+
 HostRole::HostRole(event_base* base, const Config& config, proxy::Proxy& proxy,
                    const Leadership& leadership, HostActions actions)
     : config_(config),
@@ -19,7 +23,10 @@ HostRole::HostRole(event_base* base, const Config& config, proxy::Proxy& proxy,
       leadership_(leadership),
       actions_(std::move(actions)),
       forwarder_(base, actions_.on_event),
-      role_hook_(base, file_.role_change) {}
+      role_hook_(base, file_.role_change),
+      announce_(::event_new(base, -1, EV_PERSIST, on_announce, this)) {}
+
+HostRole::~HostRole() { ::event_free(announce_); }
 
 bool HostRole::open() {
   proxy_.set_strangers([this](int fd, std::uint16_t port, const std::string& peer) {
@@ -33,6 +40,16 @@ bool HostRole::open() {
                               "virtual_ip and interface",
                               file_.virtual_ip, file_.interface, opened.error().message()));
   return false;
+}
+
+// Without it the group works, and connections end with their leader.
+void HostRole::keep_connections() {
+  if (!config_.keeps_connections || file_.virtual_ip.empty()) return;
+  const std::string address = file_.virtual_ip.substr(0, file_.virtual_ip.find('/'));
+  const Outcome moves = proxy_.move_clients_of(address);
+  if (moves.ok()) return;
+  spdlog::warn("clients of {} will be reset when the leader changes: {}", address,
+               moves.error().message());
 }
 
 // --- listeners of the server's ports ------------------------------------------------------------
@@ -79,10 +96,22 @@ void HostRole::take_address() {
   const Outcome taken = address_.take();
   if (taken.ok()) {
     spdlog::info("{} is on {} of this host now", file_.virtual_ip, file_.interface);
+    ::event_add(announce_, &kAnnounceEvery);
     return;
   }
   spdlog::error("cannot move {} to {}: {}; run the node as root, or leave virtual_ip out",
                 file_.virtual_ip, file_.interface, taken.error().message());
+}
+
+void HostRole::give_up_address() {
+  ::event_del(announce_);
+  address_.give_up();
+}
+
+void HostRole::on_announce(int, short, void* role) {
+  auto& that = *static_cast<HostRole*>(role);
+  that.actions_.on_event();
+  (void)that.address_.announce().ok();  // the next one may do
 }
 
 void HostRole::refuse(bool refuses) {

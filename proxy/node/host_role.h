@@ -39,7 +39,10 @@ class HostRole {
   // REQUIRES: config.host.  The references outlive it.
   HostRole(event_base* base, const Config& config, proxy::Proxy& proxy,
            const Leadership& leadership, HostActions actions);
+  ~HostRole();
 
+  // Clients of the virtual address keep their connections; before the first of them is known.
+  void keep_connections();
   // False: the virtual address cannot be used, and failed() was called.
   bool open();
 
@@ -54,7 +57,7 @@ class HostRole {
 
   // --- the role
   void take_address();
-  void give_up_address() { address_.give_up(); }
+  void give_up_address();
   // The role or the leader changed.  `refuses`: the group has no quorum.
   void follow(bool refuses);
   // The group lost its quorum, or has one again.
@@ -64,6 +67,7 @@ class HostRole {
   std::size_t connections() const noexcept { return forwarder_.connections(); }
 
  private:
+  static void on_announce(int, short, void* role);
   void pass_clients_on(bool refuses);
   void take_stranger(int fd, std::uint16_t port, const std::string& peer);
 
@@ -74,7 +78,8 @@ class HostRole {
   const HostActions actions_;
   Forwarder forwarder_;
   RoleHook role_hook_;
-  VirtualAddress address_;  // the leader's, when its own server admitted START
+  event* announce_ = nullptr;  // while the address is here
+  VirtualAddress address_;     // the leader's, when its own server admitted START
   Ports ports_;
 };
 

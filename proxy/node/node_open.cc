@@ -205,6 +205,7 @@ void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
         loop_.base(), config_, *proxy_, leadership_,
         HostActions{[this] { server_->node_awake(); },
                     [this](ExitStatus status, const std::string& why) { fail(status, why); }});
+    host_->keep_connections();
   }
   proposals_ = std::make_unique<Proposals>(config_, agreed_, layout, leadership_, *proxy_,
                                            [this] { return consensus_->members(); });

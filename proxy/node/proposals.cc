@@ -52,7 +52,7 @@ bool Proposals::start(std::int64_t now_ns) {
   std::copy(config_.secret.begin(), config_.secret.end(), std::begin(body.seed));
   body.wall_offset_ns = realtime_ns() - leadership_.now(now_ns);
   body.leader = config_.replica;
-  body.resets = proxy_.shares() ? 0 : 1;
+  body.resets = proxy_.resets();
   layout_.scheduler.leading.store(1, std::memory_order_seq_cst);
   std::array<std::byte, sizeof body + sizeof agreed_> payload;
   std::memcpy(payload.data(), &body, sizeof body);

@@ -25,9 +25,10 @@ void recover_clients(const dmt::Layout& layout, proxy::Proxy& proxy) {
     opened.peer = c.peer;
     opened.local = c.local;
     opened.socket = c.socket;
-    proxy.restore(
-        c.conn, opened,
-        {c.received, c.consumed, c.sent, c.drained, c.fin_received, c.reset, c.shut_write});
+    opened.tcp = c.tcp;
+    proxy.restore(c.conn, opened,
+                  {c.received, c.consumed, c.sent, c.drained, c.taken, c.fin_received, c.reset,
+                   c.shut_write});
   });
   for (const dmt::NameRecord& r : layout.names) {
     if (r.state == dmt::NameState::kAsked) proxy.restore_question(r.number, r.request);

@@ -31,14 +31,15 @@ void Service::follow_role(Index applied, bool goes_on, bool stopping, std::int64
   if (!leadership_.admitted(applied) || proxy_.leading() || !may_lead) return;  // LEAD-2
   actions_.drain();  // up to START: what an earlier leader's server has written, this one's has
   const std::int64_t began_ns = monotonic_ns();
-  proxy_.lead(true);
+  // Before the clients' sockets are made, which are at the address.
+  if (host_ != nullptr) host_->take_address();
+  proxy_.lead(true, static_cast<std::uint32_t>(view_counter(leadership_.view())));
   if (proxy_.shares()) actions_.took_over();
   const proxy::ProxyCounters& clients = proxy_.counters();
   if (clients.last_adopted + clients.last_reset > 0) {
     spdlog::info("connections: {} adopted, {} reset, in {:.1f} ms", clients.last_adopted,
                  clients.last_reset, static_cast<double>(monotonic_ns() - began_ns) / 1e6);
   }
-  if (host_ != nullptr) host_->take_address();
   actions_.changed();
 }
 

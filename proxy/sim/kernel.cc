@@ -157,6 +157,11 @@ bool Kernel::holds_any(int fd) noexcept {
   return socket.taken < socket.received.size();
 }
 
+std::uint64_t Kernel::unacknowledged(int fd) noexcept {
+  const SimSocket& socket = *descriptors_.at(fd).socket;
+  return socket.put.size() - socket.acked;
+}
+
 ssize_t Kernel::send(int fd, std::span<const std::byte> bytes) noexcept {
   const Descriptor& by = descriptors_.at(fd);
   const SimSocket& socket = *by.socket;

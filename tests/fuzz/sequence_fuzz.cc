@@ -123,7 +123,7 @@ std::vector<std::string> seeds() {
   connect.port = 80;
   connect.peer.family = connect.local.family = 2;
   std::string all;
-  piece(all, EntryType::kStart, StartBody{{1, 2, 3, 4}, 5, 0, 0});
+  piece(all, EntryType::kStart, StartBody{{1, 2, 3, 4}, 5, 0, Resets::kNone});
   piece(all, EntryType::kConnect, connect);
   piece(all, EntryType::kData, DataBody{ConnId{2}}, 100);
   piece(all, EntryType::kWindow, WindowBody{ConnId{2}, 50});
@@ -142,7 +142,9 @@ std::vector<std::string> seeds() {
   piece(all, EntryType::kResolved, resolved);
   piece(all, EntryType::kShutdown, ConnBody{ConnId{2}});
   piece(all, EntryType::kReset, ConnBody{ConnId{2}});
-  piece(all, EntryType::kStart, StartBody{{1, 2, 3, 4}, 5, 1, 1});
+  piece(all, EntryType::kTaken, TakenBody{ConnId{2}, 50});
+  piece(all, EntryType::kStart, StartBody{{1, 2, 3, 4}, 5, 1, Resets::kThoseThatStay});
+  piece(all, EntryType::kStart, StartBody{{1, 2, 3, 4}, 5, 2, Resets::kAll});
   std::string bubble;
   piece(bubble, EntryType::kBubble, std::uint8_t{0});
   return {all, bubble, all + bubble + all};

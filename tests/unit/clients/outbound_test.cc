@@ -326,7 +326,7 @@ TEST_CASE("without shared sockets a START resets what was opened", "[outbound]")
   r.proxies[0]->lead(false);
   CHECK(Peer::hear(fd) == "<104>");
   StartBody start{};
-  start.resets = 1;
+  start.resets = Resets::kAll;
   for (auto& proxy : r.proxies) proxy->committed(EntryType::kStart, Index{50}, bytes_of(start));
   r.lead(1);
   r.write("nowhere");

@@ -111,7 +111,7 @@ TEST_CASE_METHOD(Loopback, "writing to an end that is gone brings a reset back",
 TEST_CASE_METHOD(Loopback, "a START resets clients, not the server's own connections",
                  "[loopback]") {
   const auto [client, served] = pair();
-  reset_all_connections(w);
+  reset_connections(w, Resets::kAll);
   CHECK_FALSE(w.files[client].connection.reset);
   CHECK(write(client, "x") == 1);
   CHECK(read(served, 1) == "x");

@@ -84,7 +84,7 @@ std::uint64_t World::start(GrantTurns grant, std::uint64_t view, bool resets) {
   view_ = make_view(view, ReplicaId{0});
   StartBody body{};
   body.seed[0] = 42;
-  body.resets = resets ? 1 : 0;
+  body.resets = resets ? Resets::kAll : Resets::kNone;
   body.wall_offset_ns = 1'700'000'000'000'000'000;
   return push(EntryType::kStart, grant, &body, sizeof body);
 }

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/clients/moved_clients.h"
+
+#include <arpa/inet.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "dmt/base/assert.h"
+#include "dmt/base/clock.h"
+#include "proxy/clients/encode.h"
+#include "proxy/clients/moved_socket.h"
+#include "proxy/clients/tuning.h"
+
+namespace crane::proxy {
+namespace {
+
+// Clocks of hosts differ by less: so much is between the time stamps of one leader and of the next.
+constexpr std::uint32_t kReignMs = 10'000;
+// For a client's answer, which is asked for again.  One that is gone is left to the kernel then.
+constexpr std::int64_t kPatienceNs = 30'000'000'000, kAskAgainNs = 200'000'000;
+constexpr int kAnswerLookUs = 500, kLateAnswerLookUs = 5'000;
+// The first segment may be an older one, which was under way: the client has more than it says.
+constexpr int kQuietLooks = 4;
+constexpr int kTakenLookUs = 20'000;
+constexpr std::size_t kTakenMost = 1000;  // in one entry
+
+}  // namespace
+
+Result<std::unique_ptr<MovedClients>> MovedClients::open(event_base* base,
+                                                         const std::string& address, Batch& batch,
+                                                         Actions actions) {
+  std::unique_ptr<MovedClients> moved(new MovedClients(base, batch, std::move(actions)));
+  auto gate = EgressGate::open(base, address);
+  if (!gate.ok()) return gate.error();
+  moved->gate_ = std::move(gate).value();
+  moved->address_.family = AF_INET;
+  (void)::inet_pton(AF_INET, address.c_str(), moved->address_.ip);
+  moved->tick_ = ::evtimer_new(base, on_tick, moved.get());
+  return moved;
+}
+
+MovedClients::~MovedClients() {
+  if (tick_ != nullptr) ::event_free(tick_);
+  if (gate_) gate_->take_down();
+}
+
+std::uint32_t MovedClients::clock() const noexcept {
+  return static_cast<std::uint32_t>(realtime_ns() / 1'000'000) + reign_ * kReignMs;
+}
+
+// --- on the leader -------------------------------------------------------------------------------
+
+TcpStart MovedClients::start_of(const ClientSocket& socket, const VirtualAddress& local) const {
+  if (!same_ip(local, address_)) return {};
+  const Result<TcpStart> start = tcp_start_of(socket, clock());
+  return start.ok() ? start.value() : TcpStart{};
+}
+
+void MovedClients::committed(const Client& client) {
+  if (!client.moves()) return;
+  const auto received = static_cast<std::uint32_t>(client.received());
+  gate_->allow(client.move.peer, client.move.host_port, client.move.tcp.received + received);
+}
+
+void MovedClients::written(Client& client) {
+  if (!client.moves() || !std::exchange(client.move.told, false)) return;
+  written_.push_back(&client);
+  arm();
+}
+
+void MovedClients::ended(Client& client) {
+  std::erase(asked_, &client);
+  std::erase(written_, &client);
+  if (!client.moves() || !leads_) return;
+  gate_->forget(client.move.peer, client.move.host_port);
+  if (client.committed) taken_.push_back({client.conn, kTakenAll});
+  arm();
+}
+
+void MovedClients::arm() {
+  if (::evtimer_pending(tick_, nullptr) != 0) return;
+  if (asked_.empty() && written_.empty() && taken_.empty()) return;
+  const bool early = monotonic_ns() - asked_since_ns_ < kAskAgainNs;
+  const int ask_us = early ? kAnswerLookUs : kLateAnswerLookUs;
+  const timeval soon{0, asked_.empty() ? kTakenLookUs : ask_us};
+  ::evtimer_add(tick_, &soon);
+}
+
+void MovedClients::on_tick(int, short, void* argument) {
+  static_cast<MovedClients*>(argument)->tick();
+}
+
+void MovedClients::tick() {
+  if (!leads_) return;
+  actions_.woke();
+  look_at_answers(monotonic_ns());
+  tell_what_is_taken();
+  arm();
+}
+
+// Who has not all of it yet is looked at again.
+void MovedClients::tell_what_is_taken() {
+  std::vector<Client*> again;
+  for (Client* client : std::exchange(written_, {})) {
+    const std::uint64_t total = client->acknowledged();
+    if (total > client->move.taken) taken_.push_back({client->conn, client->move.taken = total});
+    if (client->is_out()) {
+      actions_.gone(*client);
+    } else if (total < client->put() || client->server_closed()) {
+      again.push_back(client);
+    } else {
+      client->move.told = true;
+    }
+  }
+  written_.insert(written_.end(), again.begin(), again.end());
+  for (std::size_t at = 0; at < taken_.size(); at += kTakenMost) {
+    batch_.add_taken(std::span(taken_).subspan(at, std::min(kTakenMost, taken_.size() - at)));
+  }
+  taken_.clear();
+}
+
+// --- changes of the leader -----------------------------------------------------------------------
+
+void MovedClients::lead(std::uint32_t reign) {
+  leads_ = true;
+  reign_ = reign;
+  gate_->take_over();
+  asked_since_ns_ = asked_at_ns_ = monotonic_ns();
+}
+
+bool MovedClients::take(Client& client, std::uint16_t host_port) {
+  // It has recovered, and the client may lack what came before.
+  if (!client.moves() || client.move.taken < client.put()) return false;
+  client.move.host_port = host_port;
+  committed(client);
+  VirtualAddress local = address_;
+  local.port = host_port;
+  Result<ClientSocket> made = make_socket(
+      {client.move.tcp, local, client.move.peer, client.received(), client.put(), client.unput()},
+      clock());
+  if (!made.ok()) {
+    spdlog::warn("the connection of {} cannot go on here: {}", text(client.move.peer),
+                 made.error().message());
+    return false;
+  }
+  client.move.asked = std::move(made).value();
+  client.move.asked_behind = client.put() + client.unput().size();
+  client.move.heard = 0;
+  client.move.quiet = 0;
+  asked_.push_back(&client);
+  arm();
+  return true;
+}
+
+void MovedClients::look_at_answers(std::int64_t now_ns) {
+  const bool patient = now_ns - asked_since_ns_ < kPatienceNs;
+  const bool again = now_ns - asked_at_ns_ > kAskAgainNs;
+  if (again) asked_at_ns_ = now_ns;
+  std::vector<Client*> ready;
+  std::erase_if(asked_, [&](Client* client) {
+    const std::uint32_t heard = segments_of(client->move.asked);
+    client->move.quiet =
+        heard == std::exchange(client->move.heard, heard) ? client->move.quiet + 1 : 0;
+    if (again && heard == 0) ask_again(client->move.asked);
+    if (patient && (heard == 0 || client->move.quiet < kQuietLooks)) return false;
+    ready.push_back(client);
+    return true;
+  });
+  for (Client* client : ready) serve(*client);
+}
+
+void MovedClients::serve(Client& client) {
+  if (client.move.heard == 0) {  // the kernel asks on, with what may be lost
+    return actions_.serve(client, std::move(client.move.asked), client.move.asked_behind);
+  }
+  const std::vector<std::byte> lacks = leave_silently(std::move(client.move.asked));
+  const std::uint64_t put = client.move.asked_behind - lacks.size();
+  client.move.taken = std::max(client.move.taken, put);
+  VirtualAddress local = address_;
+  local.port = client.move.host_port;
+  Result<ClientSocket> made =
+      make_socket({client.move.tcp, local, client.move.peer, client.received(), put, {}}, clock());
+  if (!made.ok()) {
+    spdlog::warn("the connection of {} cannot go on here: {}", text(client.move.peer),
+                 made.error().message());
+    return actions_.serve(client, ClientSocket(), put);
+  }
+  actions_.serve(client, std::move(made).value(), put);
+}
+
+void MovedClients::leave(Client& client) {
+  if (client.move.asked) {
+    (void)leave_silently(std::move(client.move.asked));
+    return;
+  }
+  const std::uint64_t taken = client.acknowledged();
+  ClientSocket socket = client.surrender();
+  if (!socket) return;
+  const std::vector<std::byte> lacks = leave_silently(std::move(socket));
+  client.take_back(lacks);
+  client.move.taken = std::max(client.move.taken, taken);
+  client.move.told = true;
+}
+
+void MovedClients::stop() {
+  leads_ = false;
+  gate_->close();
+  asked_.clear();
+  written_.clear();
+  taken_.clear();
+  ::evtimer_del(tick_);
+}
+
+}  // namespace crane::proxy

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Three hosts as network namespaces, redis over tcp with a virtual address: the leader's node is
+killed, its link is cut and mended, and the lead is handed over. Clients of the address keep their
+connections: none is reset, no answer is lost or comes twice, the replicas are equal.
+
+Printed, not asserted: how long the clients waited at a change.
+"""
+import signal
+import socket
+import statistics
+import threading
+import time
+
+import _harness as h
+from _hosts import Hosts
+from _network import Network
+
+HOSTS = 3
+
+
+class Client(threading.Thread):
+    """Counts on one connection, and now and then asks for a long answer; each answer must be the
+    next number, or whole."""
+
+    def __init__(self, address, port, number):
+        super().__init__(daemon=True)
+        self.socket = socket.create_connection((address, port), 30)
+        self.socket.settimeout(60)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.key, self.count, self.bad, self.ended, self.longest = f"k{number}", 0, "", False, 0
+        self.file = self.socket.makefile("rb")
+        self.long = bytes([65 + number % 26]) * 200000
+
+    def ask(self, *words):
+        parts = [b"*%d\r\n" % len(words)]
+        for word in words:
+            word = word if isinstance(word, bytes) else str(word).encode()
+            parts.append(b"$%d\r\n%s\r\n" % (len(word), word))
+        began = time.monotonic()
+        self.socket.sendall(b"".join(parts))
+        line = self.file.readline()
+        answer = self.file.read(int(line[1:]) + 2)[:-2] if line[:1] == b"$" else line[:-2]
+        self.longest = max(self.longest, time.monotonic() - began)
+        return answer
+
+    def step(self):
+        self.count += 1
+        answer = self.ask("INCR", self.key)
+        if answer != b":%d" % self.count:
+            raise h.Failure(f"{self.key}: INCR {self.count} was answered by {answer!r}")
+        if self.count % 50 == 1 and self.ask("GET", "long" + self.key) != self.long:
+            raise h.Failure(f"{self.key}: a long answer is not whole")
+
+    def begin(self):
+        if self.ask("SET", "long" + self.key, self.long) != b"+OK":
+            raise h.Failure(f"{self.key}: SET failed")
+
+    def run(self):
+        try:
+            while not self.ended:
+                self.step()
+        except (OSError, ValueError, h.Failure) as failure:
+            self.bad = f"{self.key} after {self.count}: {failure!r}"
+
+
+class Changes:
+    """What becomes of the leader."""
+
+    def __init__(self, scenario, group, network, clients):
+        self.scenario, self.group, self.network, self.clients = scenario, group, network, clients
+        self.gaps = {}
+
+    def goes_on(self):
+        before = [c.count for c in self.clients]
+        h.wait_until(lambda: all(c.count > n + 20 or c.bad for c, n in zip(self.clients, before)),
+                     60, "all clients go on")
+        if any(c.bad for c in self.clients):
+            raise h.Failure("\n".join(c.bad for c in self.clients if c.bad))
+
+    def is_whole(self):
+        said = self.group.statuses(range(HOSTS))
+        return h.is_whole(said) and len({s["view"] for s in said.values()}) == 1 \
+            and sorted(s["role"] for s in said.values()) == ["follower", "follower", "leader"]
+
+    def kill(self, leader):
+        self.group.stop_one(leader, signal.SIGKILL)
+        self.group.leader(others_than=[leader])
+        self.goes_on()
+        self.group.start(leader)
+
+    def cut(self, leader):
+        self.network.link(leader, "down")
+        following = self.group.leader(others_than=[leader])
+        self.goes_on()
+        self.network.link(leader, "up")
+        h.wait_until(lambda: self.network.holders() == [following], 20,
+                     f"replica {following} alone has the virtual address")
+
+    def transfer(self, leader):
+        self.group.lead((leader + 1) % HOSTS)
+
+    def change(self, kind):
+        h.wait_until(self.is_whole, 60, "all replicas are there")
+        self.goes_on()
+        for client in self.clients:
+            client.longest = 0
+        getattr(self, kind)(self.group.leader())
+        self.goes_on()
+        self.gaps.setdefault(kind, []).extend(c.longest for c in self.clients)
+
+
+def body(scenario):
+    h.need("redis-server", "ip", "iptables")
+    rounds = scenario.options.rounds or (20 if scenario.full else 2)
+    number = 200 if scenario.full else 40
+    port = h.free_port()
+    with Network(HOSTS) as network, \
+            Hosts(scenario, h.redis_program(port, "--protected-mode", "no"), port=port,
+                  fabric="tcp", addresses=network.addresses,
+                  clients={"listen": "any", "virtual_ip": network.virtual + "/24",
+                           "interface": "eth0"},
+                  prefix=network.enter) as group:
+        h.wait_until(lambda: network.holders() == [group.leader()], 20, "the address is there")
+        clients = [Client(network.virtual, port, i) for i in range(8)]
+        idle = [Client(network.virtual, port, 100 + i) for i in range(number)]
+        for client in clients + idle:
+            client.begin()
+        for client in clients:
+            client.start()
+        changes = Changes(scenario, group, network, clients)
+        try:
+            for _ in range(rounds):
+                for kind in ("transfer", "kill", "cut"):
+                    changes.change(kind)
+        finally:
+            for client in clients:
+                client.ended = True
+        for client in clients:
+            client.join(60)
+        for client in idle:
+            try:
+                client.step()
+            except (OSError, ValueError, h.Failure) as failure:
+                client.bad = f"idle {client.key}: {failure!r}"
+        bad = [c.bad for c in clients + idle if c.bad]
+        if bad:
+            group.explain()
+        scenario.check(not bad, f"{len(clients)} clients and {number} idle ones, {rounds} x "
+                       f"{', '.join(changes.gaps)}: all live on, {sum(c.count for c in clients)} "
+                       "answers", "\n".join(bad[:10]))
+        for kind, seconds in changes.gaps.items():
+            scenario.say(f"{kind}: clients waited {statistics.median(seconds) * 1000:.0f} ms, "
+                         f"at most {max(seconds) * 1000:.0f}")
+        said = group.settle()
+        reset = [s["reset_leader"] for s in said.values()]
+        scenario.check(not any(reset), "no connection was reset", repr(reset))
+        scenario.check(not any(s["verified"]["alarm"] for s in said.values()),
+                       "the replicas are equal", repr(said))
+
+
+h.tell("moved", body, rounds={"type": int, "default": 0})
