@@ -170,6 +170,7 @@ void EgressGate::judge(std::uint32_t id, const Packet& packet) {
   if (packet.syn && packet.ack) flows_[its] = {packet.acknowledges, {}};
   const auto found = flows_.find(its);
   if (found == flows_.end()) return pass(id);  // it has ended, or there was none
+  if (state_ == State::kHushed) return drop(id);
   Flow& flow = found->second;
   // A reset without an acknowledgement is about a packet that has found no socket: this host's for
   // the connection was made only then.
@@ -201,12 +202,22 @@ void EgressGate::go_on() {
   state_ = State::kOpen;
 }
 
+void EgressGate::hush(bool on) noexcept {
+  state_ = on ? State::kHushed : State::kOpen;
+  if (on) drop_waiting();
+}
+
 void EgressGate::close() noexcept {
   state_ = State::kClosed;
-  for (const auto& [its, flow] : flows_) {
-    for (const Waiting& packet : flow.waiting) drop(packet.id);
-  }
+  drop_waiting();
   flows_.clear();
+}
+
+void EgressGate::drop_waiting() noexcept {
+  for (auto& [its, flow] : flows_) {
+    for (const Waiting& packet : flow.waiting) drop(packet.id);
+    flow.waiting.clear();
+  }
 }
 
 void EgressGate::pass(std::uint32_t id) noexcept {

@@ -11,10 +11,12 @@
 //
 //   follows: closed -- leads: takes_over() -- open() ..  -- deposed: close()
 //
-// Needs CAP_NET_ADMIN, and Debian's iptables once, when it begins.  IPv4 only.  Threads: the
-// loop's. Errors: Result; connections end with their leader then, as they do without a virtual
-// address. INVARIANT GATE-1  No packet of a connection leaves that acknowledges more than allow()
-// said. INVARIANT GATE-2  Nothing of the address leaves a host whose node does not lead.
+// Needs CAP_NET_ADMIN, and Debian's iptables once, when it begins.  IPv4 only.
+// Threads: the loop's.
+// Errors: Result; connections end with their leader then, as they do without a virtual address.
+// INVARIANT GATE-1  No packet of a connection leaves that acknowledges more than allow() said.
+// INVARIANT GATE-2  Nothing of the address leaves a host whose node does not lead, and nothing of a
+//                   connection one whose node has no quorum.
 
 #include <event2/event.h>
 
@@ -50,6 +52,9 @@ class EgressGate {
   // and would reset them: resets are dropped until go_on().
   void take_over() noexcept { state_ = State::kTakesOver; }
   void go_on();
+  // It has no quorum, so another host may lead: of the connections nothing leaves meanwhile, what
+  // waits is dropped.  Who is unknown is refused.
+  void hush(bool on) noexcept;
   // Judges all packets that the kernel has queued by now.
   void flush() { on_readable(::event_get_fd(event_), 0, this); }
   // It leads no more; what waits is dropped (GATE-2).
@@ -69,7 +74,7 @@ class EgressGate {
   void take_down() noexcept { takes_down_ = true; }
 
  private:
-  enum class State : std::uint8_t { kClosed, kTakesOver, kOpen };
+  enum class State : std::uint8_t { kClosed, kTakesOver, kOpen, kHushed };
   struct Waiting {
     std::uint32_t id;  // of the kernel's
     std::uint32_t acknowledges;
@@ -89,6 +94,7 @@ class EgressGate {
   void judge(std::uint32_t id, const Packet& packet);
   void pass(std::uint32_t id) noexcept;
   void drop(std::uint32_t id) noexcept;
+  void drop_waiting() noexcept;
 
   std::string address_;
   std::uint16_t number_ = 0;  // of the kernel's queue

@@ -63,6 +63,8 @@ class MovedClients {
   bool take(Client& client, std::uint16_t host_port);
   // All that go on were taken.
   void go_on() { gate_->go_on(); }
+  // This leader has no quorum, or has one again.
+  void hush(bool on) noexcept { gate_->hush(on); }
   // It leads no more, and says nothing more to the client, who goes on with the next leader.
   void leave(Client& client);
   void stop();

@@ -94,6 +94,7 @@ void Proxy::refuse(bool on) {
   if (on == refuses_) return;
   refuses_ = on;
   if (on && leading_) reset_all();
+  if (moved_ && leading_) moved_->hush(on);
   for (const auto& listener : listeners_) {
     if (on) {
       update_accepting(*listener);

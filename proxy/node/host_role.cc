@@ -96,7 +96,7 @@ void HostRole::take_address() {
   const Outcome taken = address_.take();
   if (taken.ok()) {
     spdlog::info("{} is on {} of this host now", file_.virtual_ip, file_.interface);
-    ::event_add(announce_, &kAnnounceEvery);
+    announce(true);
     return;
   }
   spdlog::error("cannot move {} to {}: {}; run the node as root, or leave virtual_ip out",
@@ -104,8 +104,16 @@ void HostRole::take_address() {
 }
 
 void HostRole::give_up_address() {
-  ::event_del(announce_);
+  announce(false);
   address_.give_up();
+}
+
+void HostRole::announce(bool on) {
+  if (on) {
+    ::event_add(announce_, &kAnnounceEvery);
+  } else {
+    ::event_del(announce_);
+  }
 }
 
 void HostRole::on_announce(int, short, void* role) {
@@ -116,6 +124,7 @@ void HostRole::on_announce(int, short, void* role) {
 
 void HostRole::refuse(bool refuses) {
   proxy_.refuse(refuses);
+  if (address_.held()) announce(!refuses);  // another host may have it by now
   pass_clients_on(refuses);
 }
 

@@ -67,6 +67,7 @@ class HostRole {
   std::size_t connections() const noexcept { return forwarder_.connections(); }
 
  private:
+  void announce(bool on);
   static void on_announce(int, short, void* role);
   void pass_clients_on(bool refuses);
   void take_stranger(int fd, std::uint16_t port, const std::string& peer);

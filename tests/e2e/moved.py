@@ -69,7 +69,7 @@ class Changes:
 
     def __init__(self, scenario, group, network, clients):
         self.scenario, self.group, self.network, self.clients = scenario, group, network, clients
-        self.gaps = {}
+        self.gaps, self.last = {}, 0
 
     def goes_on(self):
         before = [c.count for c in self.clients]
@@ -101,12 +101,15 @@ class Changes:
         self.group.lead((leader + 1) % HOSTS)
 
     def change(self, kind):
+        # A client's kernel answers one question of a new leader in half a second (RFC 5961).
+        h.wait_until(lambda: time.monotonic() > self.last + 1, 60, "the clients answer again")
         h.wait_until(self.is_whole, 60, "all replicas are there")
         self.goes_on()
         for client in self.clients:
             client.longest = 0
         getattr(self, kind)(self.group.leader())
         self.goes_on()
+        self.last = time.monotonic()
         self.gaps.setdefault(kind, []).extend(c.longest for c in self.clients)
 
 

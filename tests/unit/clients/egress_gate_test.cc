@@ -150,6 +150,28 @@ void a_deposed_host_is_silent() {
   w.gate->take_down();
 }
 
+void a_host_without_a_quorum_is_silent() {
+  World w;
+  w.gate->add_port(w.port);
+  w.gate->take_over();
+  w.gate->go_on();
+  w.connects();
+  w.says(10);
+  REQUIRE(w.is_held());
+  w.gate->hush(true);
+  CHECK(w.gate->counters().dropped >= 1);
+  w.allow(10);
+  REQUIRE(::send(w.server, "x", 1, MSG_NOSIGNAL) == 1);
+  const std::uint64_t dropped = w.gate->counters().dropped;
+  CHECK(w.comes([&] { return w.gate->counters().dropped > dropped; }));
+  char byte;
+  CHECK((::recv(w.client, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN));  // GATE-2
+  w.gate->hush(false);  // the kernel sends it again
+  CHECK(w.comes([&] { return ::recv(w.client, &byte, 1, MSG_DONTWAIT) == 1; }));
+  CHECK(w.comes([&] { return w.unacknowledged() == 0; }));
+  w.gate->take_down();
+}
+
 void a_dead_process_is_silent() {
   World w;
   w.gate->add_port(w.port);
@@ -217,6 +239,7 @@ TEST_CASE("what leaves the virtual address", "[gate][GATE-1][GATE-2]") {
     if (!missing.empty()) return;
     acknowledges_what_is_committed();
     a_deposed_host_is_silent();
+    a_host_without_a_quorum_is_silent();
     a_dead_process_is_silent();
     resets_wait_for_the_take_over();
     a_socket_that_is_not_there_yet_resets_nobody();
