@@ -6,6 +6,7 @@ again within seconds, without any checkpoint, with a damaged one only.
 redis under an INCR load; in the end three of three run, agree, and no acknowledged write is lost.
 """
 import os
+import re
 import signal
 
 import _harness as h
@@ -107,6 +108,21 @@ def damage(group):
     return len(packs)
 
 
+def behind_under_load(scenario, group, port):
+    """The group's first checkpoint is taken for it, behind the end of its own log."""
+    if not group.container:
+        return
+    victim = next(n for n in range(3) if n != group.leader())
+    loaded(scenario, group, port, "a server that comes back behind a later checkpoint",
+           lambda: kill(pids_of(group, "server", [victim])))
+    log = (group.dir / f"r{victim}" / "node.log").read_text(errors="replace")
+    begun = re.findall(r"begins at the checkpoint at entry (\d+)", log)
+    there = re.findall(r"(?:caught up|still behind) at entry (\d+)", log)
+    scenario.check(begun and there and int(there[-1]) > int(begun[-1]),
+                   "it has caught up with the group, not with its checkpoint",
+                   f"began behind {begun}, was there at {there}")
+
+
 def without_checkpoint(scenario):
     port = h.free_port()
     with h.Group(scenario, h.redis_program(port), port=port,
@@ -133,6 +149,7 @@ def body(scenario):
     port = h.free_port()
     with h.Group(scenario, h.redis_program(port), port=port) as group:
         h.wait_until(lambda: h.redis_answers(port), 20, "redis answers")
+        behind_under_load(scenario, group, port)
         again_and_again(scenario, group, port)
         two_at_once(scenario, group, port)
 

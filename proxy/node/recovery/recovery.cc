@@ -11,9 +11,19 @@
 #include "checkpoint/fault_points.h"
 #include "dmt/base/assert.h"
 #include "proxy/clients/encode.h"
+#include "proxy/clients/flow_control.h"
 #include "proxy/clients/grants.h"
+#include "proxy/record/verification.h"
 
 namespace crane::node {
+namespace {
+
+// Messages are told apart by their sizes.
+static_assert(sizeof(CommittedMessage) != sizeof(proxy::ProgressMessage) &&
+              sizeof(CommittedMessage) != sizeof(proxy::Digest) &&
+              sizeof(CommittedMessage) <= consensus::kOutOfBandBytesMax);
+
+}  // namespace
 
 Recovery::Recovery(event_base* base, const Config& config, const Leadership& leadership,
                    const Agreed& agreed, bool member, RecoveryActions actions)
@@ -135,6 +145,21 @@ void Recovery::after_server(const consensus::EntryView& entry, std::int64_t now_
   dump_->asked(now_ns, at);
 }
 
+bool Recovery::heard(ReplicaId from, std::span<const std::byte> message) {
+  CommittedMessage note;
+  if (message.size() != sizeof note || !proxy::read_body(message, note)) {
+    return tier_.heard(message);
+  }
+  if (note.answers != 0) {
+    catch_up_.heard(note);
+  } else if (leadership_.leads()) {
+    note.answers = 1;
+    note.committed = value(group_->status().committed);
+    (void)group_->send_message(from, proxy::bytes_of(note));
+  }
+  return true;
+}
+
 void Recovery::visited(ReplicaId from, std::unique_ptr<consensus::SecureLink> link) {
   if (shipping_ != nullptr) shipping_->take_visitor(from, std::move(link));
 }
@@ -239,6 +264,9 @@ void Recovery::step_catch_up(std::int64_t now_ns) {
                  value(leadership_.leader()) < config_.replicas;
   seen.applied = parts_->applied();
   seen.committed = group_->status().committed;
+  if (const auto question = catch_up_.question(seen.follows, now_ns)) {
+    (void)group_->send_message(leadership_.leader(), proxy::bytes_of(*question));
+  }
   const CatchUp::Outcome outcome = catch_up_.step(seen, now_ns);
   if (outcome == CatchUp::Outcome::kNothing) return;
   const bool there = outcome == CatchUp::Outcome::kCaughtUp;

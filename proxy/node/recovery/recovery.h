@@ -80,7 +80,7 @@ class Recovery {
   void after_server(const consensus::EntryView& entry, std::int64_t now_ns);
   void admitted(Index at) { restart_->admitted(at); }
   // An out-of-band message.  False: it is about something else.
-  bool heard(std::span<const std::byte> message) { return tier_.heard(message); }
+  bool heard(ReplicaId from, std::span<const std::byte> message);
   // A replica came for a checkpoint.
   void visited(ReplicaId from, std::unique_ptr<consensus::SecureLink> link);
 
