@@ -28,7 +28,7 @@ UNPREPARED="vsftpd dovecot-imapd dnsmasq-base bind9-dnsutils curl"
 # More of them (tests/e2e/ecosystems.py); javac compiles the Java server.
 ECOSYSTEMS="gunicorn nodejs openjdk-17-jdk-headless mosquitto mosquitto-clients varnish"
 # Servers that talk to others (tests/e2e/stories.py).
-STORIES="haproxy squid stunnel4 php8.2-cli php8.2-mysql"
+STORIES="haproxy squid tinyproxy stunnel4 php8.2-cli php8.2-mysql"
 # And many more, only for `make accept` (tests/e2e/accept_*.py), with clients for them.
 ACCEPT="lighttpd uwsgi-plugin-python3 beanstalkd ruby ruby-webrick puma erlang-base
   ngircd rabbitmq-server caddy nats-server prometheus etcd-server etcd-client netcat-openbsd
@@ -101,7 +101,7 @@ if command -v systemctl >/dev/null 2>&1 && [ -d /run/systemd/system ]; then
     vsftpd=vsftpd dovecot-imapd=dovecot mosquitto=mosquitto varnish=varnish varnish=varnishncsa \
     postgresql-15=postgresql lighttpd=lighttpd beanstalkd=beanstalkd.socket \
     beanstalkd=beanstalkd erlang-base=epmd.socket erlang-base=epmd ngircd=ngircd \
-    exim4-daemon-light=exim4 squid=squid haproxy=haproxy \
+    exim4-daemon-light=exim4 squid=squid haproxy=haproxy tinyproxy=tinyproxy \
     stunnel4=stunnel4 rabbitmq-server=rabbitmq-server caddy=caddy \
     nats-server=nats-server prometheus=prometheus etcd-server=etcd; do
     case " $missing " in

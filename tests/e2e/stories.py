@@ -96,6 +96,28 @@ def squid(scenario, changes):
               port=port, backend=backend, prefix=f"http://127.0.0.1:{backend.port}")
 
 
+TINYPROXY = """Listen 127.0.0.1
+Port {port}
+LogFile "{work}/tinyproxy.log"
+LogLevel Warning
+MaxClients 100
+Timeout 90
+DisableViaHeader Yes
+"""
+
+
+def tinyproxy(scenario, changes):
+    """A thread, a connection in and a connection out for each request."""
+    h.need("tinyproxy")
+    backend, port = o.Web(), h.free_port()
+    work = scenario.work / "tinyproxy"
+    work.mkdir()
+    conf = work / "tinyproxy.conf"
+    conf.write_text(TINYPROXY.format(port=port, work=work))
+    passes_on(scenario, changes, "tinyproxy", ["/usr/bin/tinyproxy", "-d", "-c", str(conf)],
+              port=port, backend=backend, prefix=f"http://127.0.0.1:{backend.port}", keeps=False)
+
+
 STUNNEL = """foreground = yes
 pid =
 [in]
@@ -121,8 +143,8 @@ def stunnel(scenario, changes):
 
 
 STORIES = {f.__name__: f for f in (
-    haproxy_tcp, haproxy_http, apache, squid, stunnel, d.replicas_of_redis, d.php, mail.postfix,
-    d.haproxy_before_redis, d.nginx_before_apache, e.errors_by_name,
+    haproxy_tcp, haproxy_http, apache, squid, tinyproxy, stunnel, d.replicas_of_redis, d.php,
+    mail.postfix, d.haproxy_before_redis, d.nginx_before_apache, e.errors_by_name,
     e.errors_of_haproxy)}
 
 
