@@ -22,9 +22,9 @@ namespace {
 constexpr std::uint32_t kReignMs = 10'000;
 // For a client's answer, which is asked for again.  One that is gone is left to the kernel then.
 constexpr std::int64_t kPatienceNs = 30'000'000'000, kAskAgainNs = 200'000'000;
-constexpr int kAnswerLookUs = 500, kLateAnswerLookUs = 5'000;
+constexpr int kAnswerLookUs = 1'000, kLateAnswerLookUs = 5'000;
 // The first segment may be an older one, which was under way: the client has more than it says.
-constexpr int kQuietLooks = 4;
+constexpr int kQuietLooks = 3;
 constexpr int kTakenLookUs = 20'000;
 constexpr std::size_t kTakenMost = 1000;  // in one entry
 

@@ -53,6 +53,11 @@ struct ErrorAnswer {
 
 }  // namespace
 
+VirtualAddress::~VirtualAddress() {
+  give_up();
+  if (packets_ >= 0) ::close(packets_);
+}
+
 Outcome VirtualAddress::open(const std::string& address, const std::string& interface) {
   const auto slash = address.find('/');
   in_addr parsed{};
@@ -69,6 +74,7 @@ Outcome VirtualAddress::open(const std::string& address, const std::string& inte
   prefix_ = prefix;
   index_ = index;
   interface_ = interface;
+  packets_ = ::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);  // it only sends
   static_cast<void>(change(false).ok());  // what a killed process of this replica left behind
   return Done{};
 }
@@ -116,11 +122,10 @@ Outcome VirtualAddress::change(bool add) const {
 
 // An ARP request and a reply for the address itself: some listen to the one, some to the other.
 Outcome VirtualAddress::announce() const {
-  const Socket s(AF_PACKET, SOCK_RAW, htons(ETH_P_ARP));
-  if (s.fd() < 0) return system_error("open a packet socket");
+  if (packets_ < 0) return Error{Code::kSystem, EPERM, "open a packet socket"};
   ifreq hardware{};
   std::strncpy(hardware.ifr_name, interface_.c_str(), sizeof hardware.ifr_name - 1);
-  if (::ioctl(s.fd(), SIOCGIFHWADDR, &hardware) != 0)
+  if (::ioctl(packets_, SIOCGIFHWADDR, &hardware) != 0)
     return system_error("read the interface's MAC");
   struct [[gnu::packed]] {
     ether_header head;
@@ -137,12 +142,13 @@ Outcome VirtualAddress::announce() const {
   std::memcpy(frame.arp.arp_tpa, &address_, sizeof address_);
   sockaddr_ll to{};
   to.sll_family = AF_PACKET;
+  to.sll_protocol = htons(ETH_P_ARP);
   to.sll_ifindex = static_cast<int>(index_);
   to.sll_halen = ETH_ALEN;
   std::memset(to.sll_addr, 0xff, ETH_ALEN);
   for (int i = 0; i < kAnnouncements; ++i) {
     frame.arp.ea_hdr.ar_op = htons(i == 0 ? ARPOP_REQUEST : ARPOP_REPLY);
-    if (::sendto(s.fd(), &frame, sizeof frame, 0, reinterpret_cast<const sockaddr*>(&to),
+    if (::sendto(packets_, &frame, sizeof frame, 0, reinterpret_cast<const sockaddr*>(&to),
                  sizeof to) < 0) {
       return system_error("announce the address");
     }

@@ -20,7 +20,7 @@ namespace crane::node {
 class VirtualAddress {
  public:
   VirtualAddress() = default;
-  ~VirtualAddress() { give_up(); }
+  ~VirtualAddress();
   VirtualAddress(const VirtualAddress&) = delete;
   VirtualAddress& operator=(const VirtualAddress&) = delete;
 
@@ -43,6 +43,7 @@ class VirtualAddress {
   unsigned index_ = 0;
   std::string interface_;
   bool held_ = false;
+  int packets_ = -1;  // to announce it; kept, for the kernel takes 10 ms to close one
 };
 
 }  // namespace crane::node
