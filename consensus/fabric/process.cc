@@ -24,11 +24,13 @@ ProcessStat process_stat(pid_t pid) noexcept {
   if (at == nullptr || at[1] != ' ') return {};
   ProcessStat found;
   found.state = at[2];
+  unsigned long long flags = 0, start = 0;
   for (int field = 2; at != nullptr && field < 22; ++field) {
     at = std::strchr(at + 1, ' ');
+    if (at != nullptr && field == 8) std::sscanf(at, " %llu", &flags);
   }
-  unsigned long long start = 0;
   if (at == nullptr || std::sscanf(at, " %llu", &start) != 1) return {};
+  found.flags = flags;
   found.start = start;
   return found;
 }

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "consensus/fabric/process.h"
 #include "dmt/base/assert.h"
 #include "dmt/sequence/entry.h"
 
@@ -31,11 +30,16 @@ pid_t pid_of(ProcessName name) noexcept {
   return static_cast<pid_t>(static_cast<std::uint64_t>(name) & ((1U << kPidBits) - 1));
 }
 
-bool is_alive(ProcessName name) noexcept {
-  if (name == ProcessName{0}) return false;
+consensus::ProcessStat process_stat(ProcessName name) noexcept {
+  if (name == ProcessName{0}) return {};
   const consensus::ProcessStat found = consensus::process_stat(pid_of(name));
-  return found.start == static_cast<std::uint64_t>(name) >> kPidBits && found.state != 'Z' &&
-         found.state != 'X';
+  return found.start == static_cast<std::uint64_t>(name) >> kPidBits ? found
+                                                                     : consensus::ProcessStat{};
+}
+
+bool is_alive(ProcessName name) noexcept {
+  const consensus::ProcessStat found = process_stat(name);
+  return found.start != 0 && found.state != 'Z' && found.state != 'X';
 }
 
 Result<std::unique_ptr<ConnectionTable>> ConnectionTable::open(const std::string& path) {

@@ -26,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "consensus/fabric/process.h"
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
 
@@ -35,6 +36,8 @@ namespace crane::proxy {
 enum class ProcessName : std::uint64_t {};
 ProcessName name_of_process(pid_t pid) noexcept;
 pid_t pid_of(ProcessName name) noexcept;
+// What the kernel says of it; empty when it is gone.
+consensus::ProcessStat process_stat(ProcessName name) noexcept;
 // It is there, and not a zombie.
 bool is_alive(ProcessName name) noexcept;
 

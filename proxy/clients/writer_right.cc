@@ -16,9 +16,12 @@ constexpr std::int64_t kLookNs = 200'000;  // whether an earlier writer has stop
 
 class HostProcesses final : public Processes {
  public:
-  bool is_alive(ProcessName name) override { return proxy::is_alive(name); }
+  bool may_write(ProcessName name) override {
+    const consensus::ProcessStat found = process_stat(name);
+    return found.start != 0 && !found.main_thread_ended();
+  }
   bool is_stopped(ProcessName name) override {
-    const char state = consensus::process_stat(pid_of(name)).state;
+    const char state = process_stat(name).state;
     return state == 'T' || state == 't';
   }
   void end(ProcessName name, std::int64_t waited_ns) override;
@@ -29,7 +32,7 @@ void HostProcesses::end(ProcessName name, std::int64_t waited_ns) {
   const int pidfd = consensus::open_pidfd(pid);
   if (pidfd < 0) return;
   // The number is the writer's as long as the descriptor is of a process that is still it.
-  if (is_alive(name)) {
+  if (may_write(name)) {
     spdlog::warn(
         "process {} has led this group and still holds the clients' sockets after {} ms: "
         "it is killed",
@@ -71,7 +74,7 @@ WriterRight::Right WriterRight::become_writer(View view, std::int64_t now_ns) {
   older_asks_ = 0;
   ProcessName before = writer_.load();
   if (before == own_) return Right::kOurs;
-  bool free = before == ProcessName{0} || !processes_.is_alive(before);
+  bool free = before == ProcessName{0} || !processes_.may_write(before);
   if (!free) {
     if (waits_since_ns_ == 0) waits_since_ns_ = now_ns;
     const std::int64_t waited_ns = now_ns - waits_since_ns_;

@@ -9,7 +9,8 @@
 //
 // Pure but for `Processes`.  Threads: the node's one thread.
 // INVARIANT WRITER-1  At most one process of the host reads or writes the group's clients' sockets:
-//                     the one whose name is in the table, until it has stopped or is dead.
+//                     the one whose name is in the table, until it has given the right up or its
+//                     main thread, which alone does so, has ended.
 // INVARIANT WRITER-2  No process gets the right for a view older than one for which it was asked,
 //                     before it has had time to hear of that view.
 
@@ -24,9 +25,11 @@ namespace crane::proxy {
 // What a WriterRight asks of the host, or of a simulated one (proxy/sim).
 class Processes {
  public:
-  virtual bool is_alive(ProcessName name) = 0;
+  // Its main thread has not ended.  A process that dies is there for a while after that, until the
+  // kernel has taken its memory apart; it executes nothing of its own any more.
+  virtual bool may_write(ProcessName name) = 0;
   virtual bool is_stopped(ProcessName name) = 0;  // by a signal; it does nothing
-  // Kills it.  It is dead some time later.
+  // Kills it.  Its main thread ends some time later.
   virtual void end(ProcessName name, std::int64_t waited_ns) = 0;
 
  protected:
@@ -36,7 +39,7 @@ Processes& host_processes() noexcept;
 
 class WriterRight {
  public:
-  // How long an earlier writer that runs has to stop by itself, and to die.
+  // How long an earlier writer that runs has to stop by itself, and to end.
   static constexpr std::int64_t kStopsNs = 20'000'000, kDiesNs = 2'000'000'000;
   // A leader of an older view that asks so often, for so long, has had time to hear that it is
   // deposed: the table is one that an earlier group has left.

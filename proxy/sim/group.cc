@@ -29,7 +29,7 @@ Process process_of(ProcessName name) {
 
 // --- processes -----------------------------------------------------------------------------------
 
-bool Group::SimProcesses::is_alive(ProcessName name) {
+bool Group::SimProcesses::may_write(ProcessName name) {
   if (group_.mutant_ == Mutant::kWriteEarly) return false;
   const Process process = process_of(name);
   return group_.cluster_.runs(process.first) &&

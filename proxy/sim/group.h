@@ -83,7 +83,7 @@ class Group final : public consensus::sim::Application {
   class SimProcesses final : public Processes {
    public:
     explicit SimProcesses(Group& group) : group_(group) {}
-    bool is_alive(ProcessName name) override;
+    bool may_write(ProcessName name) override;
     bool is_stopped(ProcessName name) override;
     void end(ProcessName name, std::int64_t waited_ns) override;
 

@@ -116,8 +116,9 @@ TEST_CASE("a leader that is stopped is killed before the next one writes",
   auto own = host.open();
   REQUIRE(::kill(leader, SIGSTOP) == 0);
   REQUIRE(Host::becomes_writer(*own));
+  CHECK(consensus::process_stat(leader).main_thread_ended());
   int status = 0;
-  REQUIRE(::waitpid(leader, &status, WNOHANG) == leader);
+  REQUIRE(::waitpid(leader, &status, 0) == leader);
   CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
   const std::vector<int> taken = own->collect();
   CHECK(taken.size() == 1);
