@@ -2,6 +2,8 @@
 // Who leads: pull-score on the leader's heartbeat, pre-vote, back-off, stepping down (DESIGN C6).
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "consensus/core/replica.h"
 #include "dmt/base/assert.h"
@@ -23,6 +25,7 @@ void Replica::follow(ReplicaId leader) {
   heartbeat_.read_outstanding = false;
   seeking_.campaign_at_ns = 0;
   seeking_.prevote_view = View{0};
+  seeking_.refused.reset();
 }
 
 void Replica::tick_follower() {
@@ -53,7 +56,7 @@ void Replica::tick_follower() {
   if (leader_alive() || seeking_.prevote_view != View{0}) return;
   note_lost_leader(ElectionCause::kSuspicion);
   if (seeking_.campaign_at_ns == 0) {
-    plan_campaign(false);
+    suspect();
   } else if (now >= seeking_.campaign_at_ns) {
     seeking_.campaign_at_ns = 0;
     start_prevote(false);
@@ -78,11 +81,15 @@ void Replica::on_heartbeat(const Completion& e) {
       heartbeat_.period_ns =
           std::clamp(cell[kPeriodNs], config_.period_active_ns, config_.period_idle_ns);
       score_.hit();
+    } else if (e.process == PeerProcess::kStopped && !heartbeat_.read_late) {
+      score_.stopped();
+      heartbeat_.read_at_ns =
+          std::min(heartbeat_.read_at_ns, now_.now_ns + config_.period_active_ns);
     } else if (now_.now_ns - heartbeat_.moved_ns > heartbeat_.period_ns * 3 / 2 &&
                !heartbeat_.read_late) {
       // Noise of a loaded machine, for a while; not of a leader that is stopped or spins.
-      const bool excused =
-          e.starved && now_.now_ns - heartbeat_.moved_ns < heartbeat_.period_ns + kStarvedMaxNs;
+      const bool excused = e.process == PeerProcess::kStarved &&
+                           now_.now_ns - heartbeat_.moved_ns < heartbeat_.period_ns + kStarvedMaxNs;
       if (!excused) score_.miss();
       heartbeat_.read_at_ns =
           std::min(heartbeat_.read_at_ns, now_.now_ns + config_.period_active_ns);
@@ -92,8 +99,15 @@ void Replica::on_heartbeat(const Completion& e) {
     seeking_.campaign_at_ns = 0;
     if (seeking_.last.view == promised_) seeking_.lost_ns = 0;  // suspected for nothing
   } else if (seeking_.campaign_at_ns == 0 && seeking_.prevote_view == View{0}) {
-    plan_campaign(false);
+    suspect();
   }
+}
+
+// The leader is lost.  A pre-vote that was refused because it seemed to live is answered again: its
+// sender noticed a little sooner, and would wait in vain for as long as an answer may take.
+void Replica::suspect() {
+  plan_campaign(false);
+  if (const auto asked = std::exchange(seeking_.refused, std::nullopt)) on_prevote(*asked);
 }
 
 // The smallest id goes first (Mu 5.1), the others a slot later each; who lost a race waits at
@@ -151,6 +165,7 @@ void Replica::on_prevote(const Message& m) {
   if (phase_ != Phase::kNone || m.view <= promised_ || view_owner(m.view) != from || sticky ||
       lags) {
     if (lags && !sticky && phase_ == Phase::kNone) send(from, message(MessageType::kBehind));
+    if (sticky) seeking_.refused = m;
     return refuse(from, m.view);
   }
   // The own campaign, if one is planned, waits until this one may be decided.

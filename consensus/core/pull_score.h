@@ -16,7 +16,7 @@
 //
 // INVARIANT CORE-E1  0 <= score <= kScoreMax.
 // INVARIANT CORE-E2  alive changes only when the score reaches kScoreLow or kScoreHigh.
-// INVARIANT CORE-E3  one miss never suspects a leader of full score.
+// INVARIANT CORE-E3  one miss never suspects a leader of full score, also of one that is stopped.
 //
 // Threads: a plain value.
 
@@ -57,6 +57,12 @@ class PullScore {
   void miss() noexcept {
     streak_ = std::min(streak_ + 1, 1 << 20);
     move(-cost());
+  }
+
+  // A miss of a leader that is seen to be stopped: no noise explains it.
+  void stopped() noexcept {
+    streak_ = std::min(streak_ + 1, 1 << 20);
+    move(-std::max(cost(), kStoppedPoints));
   }
 
   // The leader was heard otherwise: trusted again, and the silence was the network's.

@@ -351,7 +351,7 @@ void Replica::on(const PeerDown& e) {
   } else if (following() && e.peer == leader_) {
     leader_ = kNoReplica;  // C6: on one machine a death is seen at once
     note_lost_leader(ElectionCause::kDeath);
-    plan_campaign(false);
+    suspect();
   }
 }
 

@@ -338,6 +338,7 @@ class Replica {
   void follow(ReplicaId leader);
   void tick_follower();
   void on_heartbeat(const Completion& e);
+  void suspect();
   void plan_campaign(bool lost_before);
   std::uint64_t race_ns() const noexcept { return config_.slot_ns + durable_.promise_took_ns; }
   std::uint64_t ask_timeout_ns() const;

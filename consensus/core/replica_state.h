@@ -124,10 +124,11 @@ struct Seeking {
   std::uint64_t campaign_at_ns = 0;  // 0: none planned
   std::uint64_t deadline_ns = 0;     // of the phase
   unsigned lost_races = 0;
-  View prevote_view{};            // 0: none under way
-  std::vector<bool> prevote_yes;  // by replica
-  bool transfer = false;          // the leader asked for it
-  std::uint64_t lost_ns = 0;      // when the leader was lost; 0: it is there
+  View prevote_view{};             // 0: none under way
+  std::vector<bool> prevote_yes;   // by replica
+  std::optional<Message> refused;  // another one's pre-vote, while the leader seemed to live
+  bool transfer = false;           // the leader asked for it
+  std::uint64_t lost_ns = 0;       // when the leader was lost; 0: it is there
   ElectionCause lost_why{};
   Election last{};  // the last election
 };

@@ -44,6 +44,7 @@
 
 #include "consensus/core/log.h"
 #include "consensus/core/membership.h"
+#include "consensus/core/peer_process.h"
 #include "dmt/base/ids.h"
 
 namespace crane::consensus::core {
@@ -174,8 +175,8 @@ struct Flush {};       // end of an iteration: tell followers what is committed
 struct Completion {
   Token token{};
   bool ok = false;
-  std::span<const std::byte> data;  // of reads; valid during the step
-  bool starved = false;  // of heartbeats: the peer is known to wait for a processor (one host)
+  std::span<const std::byte> data;              // of reads; valid during the step
+  PeerProcess process = PeerProcess::kUnknown;  // of heartbeats that did not move
 };
 struct MessageArrived {
   ReplicaId from{};

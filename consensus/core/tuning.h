@@ -36,6 +36,8 @@ inline constexpr int kHitPoints = 250;
 // Misses in a row, without noise, from full score to suspicion.
 inline constexpr int kMissesBase = 5;
 inline constexpr int kNoiseMax = 40;
+// A miss while the leader's process is seen to be stopped: two in a row are enough.
+inline constexpr int kStoppedPoints = 700;
 // Reads without an answer in a row that are taken for the network's usual silence; forgotten by a
 // sixteenth of one with each heartbeat seen, so that 200 ms are remembered for some 3 s of traffic.
 inline constexpr int kSilenceMax = 250;
@@ -48,6 +50,8 @@ inline constexpr int kLatenessMax = 10;  // of the reader itself, in periods, as
 inline constexpr std::uint64_t kStarvedMaxNs = 1'000'000'000;
 static_assert(0 < kScoreLow && kScoreLow < kScoreHigh && kScoreHigh < kScoreMax);
 static_assert(kScoreMax / kMissesBase > kScoreLow, "one miss alone never suspects");
+static_assert(kScoreMax - kStoppedPoints > kScoreLow && kScoreMax - 2 * kStoppedPoints <= kScoreLow,
+              "two looks at a stopped leader suspect it");
 
 // Randomised back-off after a lost election doubles up to this power of two.
 inline constexpr unsigned kBackoffPowerMax = 5;

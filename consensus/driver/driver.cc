@@ -338,21 +338,24 @@ void Driver::pump() {
   tell_news();
 }
 
-// True when this is a heartbeat that did not move of a leader that waits for a processor.
-bool Driver::still_and_starved(const FabricEvent& e) noexcept {
+// When this is a heartbeat that did not move: what is seen of the leader's process.
+PeerProcess Driver::still_leader(const FabricEvent& e) noexcept {
   const ReplicaId leader = core_.leader();
-  if (!e.ok || e.data.size() != sizeof(core::Cell) || leader == core::kNoReplica) return false;
+  if (!e.ok || e.data.size() != sizeof(core::Cell) || leader == core::kNoReplica) {
+    return PeerProcess::kUnknown;
+  }
   core::Cell cell{};
   std::memcpy(cell.data(), e.data.data(), sizeof cell);
   const bool moved = cell[core::kHeartbeat] != heartbeat_seen_;
   heartbeat_seen_ = cell[core::kHeartbeat];
-  return !moved && leader != options_.self && fabric_->starved(leader);
+  if (moved || leader == options_.self) return PeerProcess::kUnknown;
+  return fabric_->process_of(leader);
 }
 
 void Driver::on_fabric_event(const FabricEvent& e) {
   switch (e.kind) {
     case FabricEvent::Kind::kCompletion:
-      step(core::Completion{core::Token{value(e.token)}, e.ok, e.data, still_and_starved(e)});
+      step(core::Completion{core::Token{value(e.token)}, e.ok, e.data, still_leader(e)});
       break;
     case FabricEvent::Kind::kRequest:
       if (is_out_of_band(e.data)) {

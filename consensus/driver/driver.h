@@ -82,7 +82,7 @@ class Driver final : public Consensus {
   bool replaying() const noexcept { return store_ && store_->replaying(); }
   void hand_out(const EntryView& entry);
   void on_fabric_event(const FabricEvent& e);
-  bool still_and_starved(const FabricEvent& e) noexcept;
+  PeerProcess still_leader(const FabricEvent& e) noexcept;
 
   void carry_out(const core::WriteLog& a);
   void carry_out(const core::ReadLog& a);

@@ -60,6 +60,7 @@
 #include <cstdint>
 #include <span>
 
+#include "consensus/core/peer_process.h"
 #include "consensus/fabric/choices.h"
 #include "dmt/base/ids.h"
 #include "dmt/base/result.h"
@@ -170,12 +171,11 @@ class Fabric {
     static_cast<void>(peer);
     return false;
   }
-  // Where it can be seen (one host): the peer's process wants to run and has no processor, or waits
-  // for a disk, so that a heartbeat that does not move says nothing about it.  A hint for failure
-  // detection only; safety never rests on it.
-  virtual bool starved(ReplicaId peer) const noexcept {
+  // What can be seen of the peer's process (one host).  A hint for failure detection only; safety
+  // never rests on it.
+  virtual PeerProcess process_of(ReplicaId peer) const noexcept {
     static_cast<void>(peer);
-    return false;
+    return PeerProcess::kUnknown;
   }
   virtual FabricStatus status() const { return {}; }
   // Work that may take long and is best done when idle: spare memory for the next grants.

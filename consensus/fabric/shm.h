@@ -85,7 +85,7 @@ class ShmFabric final : public Fabric {
   void wake_self() noexcept override;
   void ring_doorbell(ReplicaId peer) noexcept override;
   bool connected(ReplicaId peer) const noexcept override;
-  bool starved(ReplicaId peer) const noexcept override;
+  PeerProcess process_of(ReplicaId peer) const noexcept override;
   void tidy() noexcept override;
   void populate(std::uint64_t offset, std::uint64_t bytes) noexcept override {
     log_.populate(offset, bytes);

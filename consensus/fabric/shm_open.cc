@@ -342,11 +342,12 @@ void ShmFabric::take_system_events() {
   }
 }
 
-bool ShmFabric::starved(ReplicaId peer) const noexcept {
+PeerProcess ShmFabric::process_of(ReplicaId peer) const noexcept {
   const Peer& p = peers_[value(peer)];
-  if (p.incarnation == 0) return false;
-  const char state = process_stat(static_cast<pid_t>(p.header()->pid.load())).state;
-  return state == 'R' || state == 'D';
+  if (p.incarnation == 0) return PeerProcess::kUnknown;
+  const ProcessStat found = process_stat(static_cast<pid_t>(p.header()->pid.load()));
+  if (found.stopped()) return PeerProcess::kStopped;
+  return found.state == 'R' || found.state == 'D' ? PeerProcess::kStarved : PeerProcess::kUnknown;
 }
 
 }  // namespace crane::consensus

@@ -91,6 +91,8 @@ class Cluster {
   std::uint32_t process(unsigned id) const { return nodes_[id].process; }
   bool runs(unsigned id) const { return nodes_[id].life != Life::kDown; }
   bool is_stopped(unsigned id) const { return nodes_[id].life == Life::kPaused; }
+  // Half of the worlds: replicas see whether another one's process is stopped.
+  bool on_one_host() const noexcept { return seed_ % 2 == 0; }
   // Does `what` if that process still runs; when it is stopped, as soon as it continues.
   template <typename What>
   void for_process(unsigned id, std::uint32_t process, What&& what) {

@@ -45,14 +45,15 @@ void Cluster::complete(unsigned from, unsigned to, core::Token token, bool ok, b
     last = at;
   }
   const std::uint32_t process = nodes_[from].process;
-  world_.at(at, [this, from, process, token, back_ok, data = std::move(data)]() mutable {
-    for_process(from, process, [this, from, token, back_ok, data = std::move(data)] {
+  world_.at(at, [this, from, to, process, token, back_ok, data = std::move(data)]() mutable {
+    for_process(from, process, [this, from, to, token, back_ok, data = std::move(data)] {
       trace("replica %u op %llx %s", from, static_cast<unsigned long long>(token),
             back_ok ? "done" : "failed");
       core::Completion c;
       c.token = token;
       c.ok = back_ok;
       c.data = data;
+      if (on_one_host() && is_stopped(to)) c.process = PeerProcess::kStopped;
       step(from, c);
     });
   });

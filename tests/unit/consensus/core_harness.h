@@ -38,6 +38,7 @@ class InstantGroup {
     std::string fatal;
     std::uint32_t incarnation = kFirstIncarnation;
     bool cut = false;       // nothing reaches it, nothing leaves it
+    bool stopped = false;   // its process is, and the others see that; its memory is read
     bool stalled = false;   // its application takes no entries
     bool analysis = false;  // an analysis replica
     bool late = false;      // writes to it land, and their completions wait for release()
@@ -154,7 +155,8 @@ class InstantGroup {
   void run_for(std::uint64_t ns) {
     for (const std::uint64_t end = now_ns + ns; now_ns < end; now_ns += 1'000'000) {
       for (unsigned i = 0; i < nodes.size(); ++i) {
-        if (nodes[i].core && nodes[i].core->deadline_ns() <= now_ns) step(i, Tick{});
+        const Node& n = nodes[i];
+        if (n.core && !n.stopped && n.core->deadline_ns() <= now_ns) step(i, Tick{});
       }
       settle();
     }
@@ -165,7 +167,7 @@ class InstantGroup {
       any = false;
       for (unsigned i = 0; i < nodes.size(); ++i) {
         Node& n = nodes[i];
-        if (!n.core) continue;
+        if (!n.core || n.stopped) continue;
         while (!n.completions.empty()) {
           auto [c, data] = std::move(n.completions.front());
           n.completions.pop_front();
@@ -265,7 +267,8 @@ class InstantGroup {
     const bool ok = reach(id, value(r.peer));
     std::vector<std::byte> data(ok ? sizeof(Cell) : 0);
     if (ok) std::memcpy(data.data(), t.cells[r.cell].data(), sizeof(Cell));
-    nodes[id].completions.push_back({Completion{r.token, ok, {}}, std::move(data)});
+    const auto seen = t.stopped ? PeerProcess::kStopped : PeerProcess::kUnknown;
+    nodes[id].completions.push_back({Completion{r.token, ok, {}, seen}, std::move(data)});
   }
   void carry_out(unsigned id, const CloseLog&) { ++nodes[id].closed; }
   void carry_out(unsigned id, const SetCell& c) { nodes[id].cells[c.cell] = c.value; }

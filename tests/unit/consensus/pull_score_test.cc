@@ -37,6 +37,18 @@ TEST_CASE("pull-score: a dead leader is suspected after a bounded number of miss
   CHECK(misses_to_suspicion(score) <= kMissesBase);
 }
 
+TEST_CASE("pull-score: two looks at a stopped leader suspect it, however noisy it was (E3)",
+          "[election]") {
+  PullScore score;
+  for (int i = 0; i < 30; ++i) score.miss();
+  for (int i = 0; i < 40; ++i) score.hit();
+  REQUIRE(score.noise() > kMissesBase);
+  score.stopped();
+  CHECK(score.alive());
+  score.stopped();
+  CHECK_FALSE(score.alive());
+}
+
 TEST_CASE("pull-score: noise asks for more misses, quiet for fewer again", "[election]") {
   PullScore score;
   const int quiet = misses_to_suspicion(score);

@@ -122,10 +122,51 @@ TEST_CASE("consensus: an election's time is not counted from a suspicion that pa
   g.nodes[1].cut = false;
   g.run_for(5000 * kMs);
   REQUIRE(g.leader() == 0);
-  g.nodes[0].cut = true;
+  g.kill(0);
   g.run_for(400 * kMs);
   REQUIRE(g.nodes[1].core->role() == Role::kLeader);
   CHECK(g.nodes[1].core->last_election().took_ns < 400 * kMs);
+}
+
+TEST_CASE("consensus: a pre-vote that was refused is answered when the voter notices, too",
+          "[R=3, late notice]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  REQUIRE(g.leader() == 0);
+  g.nodes[0].core.reset();
+  g.step(1, PeerDown{ReplicaId{0}});
+  g.step(1, Tick{});
+  g.settle();
+  REQUIRE(g.leader() == -1);  // the other one's leader lives
+  g.step(2, PeerDown{ReplicaId{0}});
+  g.settle();
+  CHECK(g.leader() == 1);  // without another question
+}
+
+TEST_CASE("consensus: a leader that is seen to be stopped is replaced after a second look",
+          "[R=3, pause]") {
+  InstantGroup g(3);
+  g.start_all();
+  g.run_for(200 * kMs);
+  const auto traffic = [&g](int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+      REQUIRE(g.propose(0).ok());
+      g.flush(0);
+      g.run_for(kMs);
+    }
+  };
+  traffic(100);
+  REQUIRE(g.leader() == 0);
+  const View view = g.nodes[0].core->promised_view();
+  g.nodes[0].stopped = true;
+  g.run_for(2 * kMs);
+  g.nodes[0].stopped = false;
+  traffic(100);
+  CHECK(g.nodes[0].core->promised_view() == view);  // one look was not enough
+  g.nodes[0].stopped = true;
+  g.run_for(6 * kMs);  // three periods
+  CHECK(g.nodes[1].core->role() == Role::kLeader);
 }
 
 TEST_CASE("consensus: a follower refuses others while its leader is alive (L1)", "[R=3]") {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What can be seen of another replica's process, where both are on one host.
+//
+// Threads: a plain value.
+
+#include <cstdint>
+
+namespace crane::consensus {
+
+enum class PeerProcess : std::uint8_t {
+  kUnknown,  // nothing that explains a heartbeat that does not move
+  kStarved,  // it wants to run and has no processor, or waits for a disk: that says nothing of it
+  kStopped,  // by a signal: it does nothing until it is continued
+};
+
+}  // namespace crane::consensus
