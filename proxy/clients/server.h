@@ -99,6 +99,8 @@ class Proxy {
   // sockets any more.  False: ask again at due_ns().
   bool may_lead(View view, std::int64_t now_ns);
   std::int64_t due_ns() const noexcept { return shared_ ? shared_->due_ns() : kNever; }
+  // Takes the earlier leader's sockets over, so that lead(true) need not.  REQUIRES: may_lead().
+  void collect();
   // Starts (or stops) taking clients.  Starting goes on with the earlier leader's: REQUIRES
   // may_lead(), and all output records up to the START of this reign.  Stopping forgets the batch.
   // `reign` rises from one leader of the group to the next.
@@ -204,7 +206,7 @@ class Proxy {
   bool refuses_ = false;
   bool paused_ = false;
   bool out_of_descriptors_ = false;
-  bool read_again_ = false;  // the batch was full
+  bool read_again_ = false;  // of all clients: the batch was full, or they are new here
   std::uint64_t queued_ = 0;
   ProxyCounters counters_;
   std::vector<std::unique_ptr<Listener>> listeners_;
@@ -214,7 +216,7 @@ class Proxy {
   std::uint64_t last_asked_ = 0;   // number of the last connection that the own server has opened
   std::vector<Client*> settling_;  // bytes of them were committed
   std::vector<std::uint64_t> closed_;  // numbers of those that the own server has closed
-  std::vector<ClientSocket> left_;     // of clients whose CONNECT had no place in the log yet
+  std::vector<ClientSocket> left_;     // of no client here, or not yet: the next leader's
   std::unique_ptr<SharedSockets> shared_;
   std::unique_ptr<MovedClients> moved_;
   bool takes_none_ = false;  // an earlier leader may still use the sockets

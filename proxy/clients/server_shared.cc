@@ -52,12 +52,17 @@ void Proxy::tend() {
   });
 }
 
-void Proxy::take_over() {
+void Proxy::collect() {
+  if (!shared_) return;
   if (shared_->released()) let_go();
+  for (const int fd : shared_->collect()) left_.emplace_back(fd);
+}
+
+void Proxy::take_over() {
+  collect();
   closed_.clear();
   counters_.last_adopted = counters_.last_reset = 0;
   std::map<SocketId, ClientSocket> found;  // the oldest first
-  for (const int fd : shared_->collect()) found.emplace(socket_id(fd), ClientSocket(fd));
   for (ClientSocket& socket : left_) {
     const SocketId id = socket_id(socket.fd());
     found.emplace(id, std::move(socket));
@@ -83,6 +88,7 @@ void Proxy::take_over() {
   for (auto& [id, socket] : found) {
     take_unclaimed(std::move(socket), std::binary_search(logged.begin(), logged.end(), id));
   }
+  read_again_ = true;  // they have waited: what they sent meanwhile needs no event
   counters_.adopted += counters_.last_adopted;
   counters_.reset_leader += counters_.last_reset;
 }

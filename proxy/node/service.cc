@@ -8,6 +8,7 @@
 namespace crane::node {
 
 void Service::be_deposed() {
+  collects_at_ns_ = proxy::kNever;
   layout_.scheduler.leading.store(0, std::memory_order_relaxed);
   proxy_.lead(false);  // SERVE-1
   if (host_ != nullptr) host_->give_up_address();
@@ -27,7 +28,13 @@ void Service::follow_role(Index applied, bool goes_on, bool stopping, std::int64
   if (!leadership_.leads() || !goes_on) return;
   // An earlier leader of this host ends while START is agreed on.
   const bool may_lead = proxy_.leading() || proxy_.may_lead(leadership_.view(), now_ns);
-  if (!leadership_.started() && proposals_.start(now_ns)) actions_.started();
+  if (!leadership_.started() && proposals_.start(now_ns)) {
+    actions_.started();
+    collects_at_ns_ = now_ns;  // when the own server has got START, which takes it a while
+  } else if (may_lead && collects_at_ns_ != proxy::kNever) {
+    proxy_.collect();
+    collects_at_ns_ = proxy::kNever;
+  }
   if (!leadership_.admitted(applied) || proxy_.leading() || !may_lead) return;  // LEAD-2
   actions_.drain();  // up to START: what an earlier leader's server has written, this one's has
   const std::int64_t began_ns = monotonic_ns();

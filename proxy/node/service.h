@@ -54,7 +54,9 @@ class Service {
   void follow_role(Index applied, bool goes_on, bool stopping, std::int64_t now_ns);
   // A replica that can serve nothing says so to its clients at once, and to its operator.
   void look_at_quorum(const consensus::QuorumStatus& quorum, std::int64_t now_ns);
-  std::int64_t due_ns() const noexcept { return std::min(quorum_.due_ns(), proxy_.due_ns()); }
+  std::int64_t due_ns() const noexcept {
+    return std::min({quorum_.due_ns(), proxy_.due_ns(), collects_at_ns_});
+  }
   // Why clients are refused; empty: they are not.
   std::string why_refused() const { return quorum_.text(); }
 
@@ -69,6 +71,7 @@ class Service {
   const std::uint8_t replicas_;
   const ServiceActions actions_;
   QuorumWatch quorum_;
+  std::int64_t collects_at_ns_ = proxy::kNever;  // an earlier leader's sockets, behind START
 };
 
 }  // namespace crane::node
