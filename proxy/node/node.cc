@@ -161,7 +161,7 @@ void Node::sleep_until_event() {
     return;
   }
   std::int64_t due = std::min({due_.first(), proposals_->due_ns(), service_->due_ns(),
-                               recovery_->due_ns(), end_.due_ns(now_ns_)});
+                               recovery_->due_ns(), end_.due_ns(now_ns_), status_->due_ns()});
   // Output that the server wrote before a long computation leaves without a doorbell.
   const bool computes =
       leadership_.leads() && s.holder.load(std::memory_order_relaxed) != dmt::kHolderIdle;

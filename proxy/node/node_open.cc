@@ -214,7 +214,7 @@ void Node::open_leader_side(std::unique_ptr<proxy::SharedSockets> sockets) {
   service.took_over = [this] { reset_lost_clients(server_->layout(), *proxy_); };
   service.started = [this] { live_check_->lead(); };
   service.followed = [this](bool another_leads) { requests_->follow(another_leads); };
-  service.changed = [this] { status_->report(); };
+  service.changed = [this] { status_->changed(now_ns_); };
   service_ = std::make_unique<Service>(layout, leadership_, *proxy_, *proposals_, host_.get(),
                                        config_.replicas, std::move(service));
   listeners_ = std::make_unique<Listeners>(

@@ -115,6 +115,10 @@ void StatusReporter::report() {
 }
 
 void StatusReporter::step(std::int64_t now_ns) {
+  if (now_ns >= report_at_ns_) {
+    report_at_ns_ = proxy::kNever;
+    report();
+  }
   if (serving_.is_due(now_ns)) look(now_ns);
 }
 

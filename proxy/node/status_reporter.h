@@ -44,15 +44,24 @@ class StatusReporter {
   explicit StatusReporter(const StatusSources& sources) : from_(sources) {}
 
   NodeStatus status();
-  // Writes status.json.
+  // Writes status.json, which takes as long as an election.
   void report();
-  // Looks whether the server takes its clients and can go on, now and then.
+  // What it says has changed: it is written soon, behind what clients wait for.
+  void changed(std::int64_t now_ns) noexcept {
+    report_at_ns_ = std::min(report_at_ns_, now_ns + kReportAfterNs);
+  }
+  // Reports what has changed; looks whether the server takes its clients and can go on, now and
+  // then.
   void step(std::int64_t now_ns);
+  std::int64_t due_ns() const noexcept { return report_at_ns_; }
 
  private:
+  static constexpr std::int64_t kReportAfterNs = 20'000'000;
+
   void look(std::int64_t now_ns);
 
   StatusSources from_;
+  std::int64_t report_at_ns_ = proxy::kNever;
   ServingWatch serving_;
   StuckWatch stuck_;
 };

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hits a group with a fault and measures how long no new connection was answered.
+// Hits a group with a fault and measures how long no new connection was answered, and how long one
+// that was there before.
 //
 //   probe ADDRESS PORT SIGNAL PID...
 //
 // Sends SIGNAL to the processes (0: the fault was made by the caller), then opens connections and
 // asks PING on each until a redis answers +PONG: a new attempt 100 us after one broke, and beside
-// one that is still unanswered after 1 ms (it may be stuck in a stopped replica). Prints the time
-// of the fault and of the first answer, CLOCK_MONOTONIC ns, and the number of attempts. It is a
-// measuring instrument and must not wait for a processor behind what it measures: with the
-// privilege it has a real-time priority.
-// Exit: 0 answered, 1 not answered within 30 s, 2 wrong use.
+// one that is still unanswered after 1 ms (it may be stuck in a stopped replica). The kept
+// connection asks one PING after the other, all the time; what counts is the end of its longest
+// silence behind the fault, because the old leader's last answers may still be under way. Prints
+// the time of the fault and of the first answer, CLOCK_MONOTONIC ns, the number of attempts, and
+// when the kept connection was answered again (0: the caller made the fault, there is none). It is
+// a measuring instrument and must not wait for a processor behind what it measures: with the
+// privilege it has a real-time priority. Exit: 0 answered, 1 not answered within 30 s, 2 wrong use,
+// 3 the kept connection broke.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,12 +29,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kAttemptsMax = 64 };
+enum { kAttemptsMax = 64, kPongBytes = 7 };
 static const uint64_t kRetryNs = 100 * 1000, kStuckNs = 1000 * 1000, kGiveUpNs = 30ULL * 1000000000;
 
 static struct sockaddr_in server;
 static struct pollfd attempts[kAttemptsMax];
 static int count, started;
+static struct {
+  int fd;                         // -1: none
+  int heard;                      // bytes of the answer
+  uint64_t last, longest, again;  // again: the end of the longest silence
+} kept = {-1, 0, 0, 0, 0};
 
 static uint64_t now_ns(void) {
   struct timespec t;
@@ -70,6 +79,57 @@ static int advance(struct pollfd* p) {
   return n >= 5 && memcmp(answer, "+PONG", 5) == 0 ? 1 : -1;
 }
 
+static void ask_kept(void) {
+  kept.heard = 0;
+  if (send(kept.fd, "PING\r\n", 6, MSG_NOSIGNAL) != 6) exit(3);
+}
+
+// `since`: no silence counts that was before.
+static void hear_kept(uint64_t since) {
+  char answer[kPongBytes];
+  const ssize_t n = recv(kept.fd, answer, (size_t)(kPongBytes - kept.heard), 0);
+  if (n <= 0) exit(3);
+  kept.heard += (int)n;
+  if (kept.heard < kPongBytes) return;
+  const uint64_t now = now_ns(), from = kept.last > since ? kept.last : since;
+  if (now - from > kept.longest) {
+    kept.longest = now - from;
+    kept.again = now;
+  }
+  kept.last = now;
+}
+
+static void open_kept(void) {
+  const int one = 1;
+  kept.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  setsockopt(kept.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  if (connect(kept.fd, (struct sockaddr*)&server, sizeof server) != 0) exit(3);
+  ask_kept();
+  while (kept.last == 0) hear_kept(now_ns());
+  kept.longest = 0;
+}
+
+// Waits `wait_ns` at most; when a new connection was answered, 0: none was.
+static uint64_t look(uint64_t wait_ns, uint64_t fault) {
+  struct pollfd all[kAttemptsMax + 1];
+  memcpy(all, attempts, sizeof attempts);
+  all[count] = (struct pollfd){kept.fd, POLLIN, 0};
+  const struct timespec wait = {0, (long)wait_ns};
+  if (ppoll(all, (nfds_t)count + 1, &wait, NULL) <= 0) return 0;
+  if (all[count].revents != 0) {
+    hear_kept(fault);
+    if (kept.heard == kPongBytes) ask_kept();
+  }
+  for (int i = count - 1; i >= 0; --i) {
+    if (all[i].revents == 0) continue;
+    attempts[i].revents = all[i].revents;
+    const int said = advance(&attempts[i]);
+    if (said == 1) return now_ns();
+    if (said == -1) drop(i);
+  }
+  return 0;
+}
+
 int main(int argc, char** argv) {
   if (argc < 4) {
     fprintf(stderr, "use: probe ADDRESS PORT SIGNAL PID...\n");
@@ -81,31 +141,30 @@ int main(int argc, char** argv) {
   const int signo = atoi(argv[3]);
   const struct sched_param instrument = {.sched_priority = 2};
   (void)sched_setscheduler(0, SCHED_FIFO, &instrument);
+  if (signo != 0) open_kept();
   const uint64_t fault = now_ns();
   for (int i = 4; i < argc; ++i) {
     if (kill((pid_t)atoi(argv[i]), signo) != 0) return 2;
   }
-  uint64_t next = 0;  // when to start another attempt
+  if (kept.fd >= 0) ask_kept();
+  uint64_t next = 0, answered = 0;  // when to start another attempt; the first answer
   for (uint64_t now = now_ns(); now < fault + kGiveUpNs; now = now_ns()) {
-    if (now >= next) {
+    // By then the kept one has asked the new leader, too.
+    if (answered != 0 && (kept.fd < 0 || kept.last > answered)) {
+      printf("%llu %llu %d %llu\n", (unsigned long long)fault, (unsigned long long)answered,
+             started, (unsigned long long)kept.again);
+      return 0;
+    }
+    if (answered == 0 && now >= next) {
       start();
       next = now + (count == 0 ? kRetryNs : kStuckNs);
       continue;
     }
-    const struct timespec wait = {0, (long)(next - now)};
-    if (ppoll(attempts, (nfds_t)count, &wait, NULL) <= 0) continue;
-    for (int i = count - 1; i >= 0; --i) {
-      if (attempts[i].revents == 0) continue;
-      const int said = advance(&attempts[i]);
-      if (said == 1) {
-        printf("%llu %llu %d\n", (unsigned long long)fault, (unsigned long long)now_ns(), started);
-        return 0;
-      }
-      if (said == -1) {
-        drop(i);
-        if (next > now_ns() + kRetryNs) next = now_ns() + kRetryNs;
-      }
-    }
+    const int before = count;
+    const uint64_t heard = look(answered == 0 ? next - now : kStuckNs, fault);
+    if (answered == 0) answered = heard;
+    while (answered != 0 && count > 0) drop(0);
+    if (count < before && next > now_ns() + kRetryNs) next = now_ns() + kRetryNs;
   }
   return 1;
 }

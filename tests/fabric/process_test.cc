@@ -3,6 +3,7 @@
 //         ended, also while the process is there (WRITER-1).
 #include "consensus/fabric/process.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -47,6 +48,15 @@ TEST_CASE("process: one that lives, is stopped, is killed and is gone", "[proces
   CHECK_FALSE(zombie.stopped());
   REQUIRE(::waitpid(pid, &status, 0) == pid);
   CHECK(process_stat(pid).start == 0);
+}
+
+TEST_CASE("process: no descriptor is beyond what it has room for", "[process]") {
+  const int most = descriptors_most(::getpid());
+  const int far = ::fcntl(0, F_DUPFD_CLOEXEC, most + 100);
+  REQUIRE(far >= most + 100);
+  CHECK(descriptors_most(::getpid()) > far);
+  ::close(far);
+  CHECK(most > 0);
 }
 
 TEST_CASE("process: a main thread ends before the process does", "[process]") {

@@ -97,6 +97,18 @@ TEST_CASE_METHOD(World, "clients are taken when the own server knows who leads",
   CHECK(told == Told{"none", "started", "drained", "changed"});
 }
 
+TEST_CASE_METHOD(World, "an earlier leader's sockets are collected behind START", "[service]") {
+  CHECK(service.due_ns() == proxy::kNever);
+  lead();
+  CHECK(service.due_ns() == 1000);  // at once, but START goes to the server first
+  follow();
+  CHECK(service.due_ns() == proxy::kNever);
+  lead(kSecond);
+  leadership.role(consensus::Role::kFollower, View{768}, ReplicaId{1});
+  follow();
+  CHECK(service.due_ns() == proxy::kNever);  // deposed before
+}
+
 TEST_CASE_METHOD(World, "START says what must be equal on all replicas", "[service]") {
   lead();
   Agreed said{};
