@@ -53,7 +53,7 @@ class EgressGate {
   void take_over() noexcept { state_ = State::kTakesOver; }
   void go_on();
   // It has no quorum, so another host may lead: of the connections nothing leaves meanwhile, what
-  // waits is dropped.  Who is unknown is refused.
+  // waits is dropped.  A client that it does not know is refused.
   void hush(bool on) noexcept;
   // Judges all packets that the kernel has queued by now.
   void flush() { on_readable(::event_get_fd(event_), 0, this); }
