@@ -112,6 +112,8 @@ class Connection : public Opener {
   std::size_t queued() const noexcept { return tail_.size(); }
   // Of the server's output, those that are known to be in the socket.
   std::uint64_t put() const noexcept { return tail_.from(); }
+  // As write(), but none of it is put yet: flush() does that.
+  void keep(std::uint64_t at, std::span<const std::byte> bytes) { tail_.append(at, bytes); }
   // While another replica serves: it has put so many bytes.
   void put_by_other(std::uint64_t total) noexcept { tail_.put(total); }
   bool server_closed() const noexcept { return server_closed_; }

@@ -343,7 +343,11 @@ void Proxy::output(const OutputHeader& header, std::span<const std::byte> bytes)
   switch (header.type) {
     case OutputType::kBytes:
       counters_.bytes_out += bytes.size();
-      done = client->write(header.argument, bytes, batch_);
+      if (holds_output_ && client->moves()) {
+        client->keep(header.argument, bytes);
+      } else {
+        done = client->write(header.argument, bytes, batch_);
+      }
       break;
     case OutputType::kShutdown:
       done = client->shut_down(batch_);
@@ -461,6 +465,7 @@ void Proxy::end() {
 
 void Proxy::step_down() {
   if (moved_) moved_->stop();
+  holds_output_ = false;
   batch_.clear();
   settling_.clear();
   read_again_ = false;

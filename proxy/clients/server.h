@@ -90,6 +90,9 @@ class Proxy {
   bool shares() const noexcept { return shared_ != nullptr; }
   // Those of a virtual address outlive their leader's host.  Before the first lead().
   Outcome move_clients_of(const std::string& address);
+  // While the lead is handed over to another host, its clients' output waits for the next leader:
+  // an answer would bring the next request here, where it comes too late.
+  void hold_output(bool on);
   // Which connections end when this replica begins to lead.
   Resets resets() const noexcept {
     if (shared_) return Resets::kNone;
@@ -219,6 +222,7 @@ class Proxy {
   std::vector<ClientSocket> left_;     // of no client here, or not yet: the next leader's
   std::unique_ptr<SharedSockets> shared_;
   std::unique_ptr<MovedClients> moved_;
+  bool holds_output_ = false;
   bool takes_none_ = false;  // an earlier leader may still use the sockets
   RoomFn room_;
 };

@@ -26,6 +26,17 @@ Outcome Proxy::move_clients_of(const std::string& address) {
   return Done{};
 }
 
+void Proxy::hold_output(bool on) {
+  if (!moved_ || !leading_ || on == holds_output_) return;
+  holds_output_ = on;
+  if (on) return;
+  clients_.for_each([this](Client& client) {
+    if (client.fd() < 0 || client.queued() == 0) return;
+    const std::size_t queued_before = client.queued();
+    write_done(client, queued_before, client.flush(batch_));
+  });
+}
+
 // What another host needs to make its socket.
 void Proxy::told(Client& client, const ConnectBody& body) {
   client.move.tcp = body.tcp;

@@ -46,7 +46,7 @@ std::uint64_t seeds_wanted() {
 std::uint64_t hunt_from(Mutant mutant) {
   if (mutant == Mutant::kAnyView) return 11601;
   if (mutant == Mutant::kResetIsFin) return 601;
-  return mutant == Mutant::kNotLogged ? 7201 : 1;
+  return mutant == Mutant::kNotLogged ? 1201 : 1;
 }
 
 std::uint64_t of(const sim::ApplicationCounts& counts, Count what) {

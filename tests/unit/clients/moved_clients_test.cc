@@ -170,6 +170,7 @@ void one_client(unsigned seed, int changes) {
       if (w.told() == told) w.client_hears(1 + w.random() % 500);
       return w.told() > told;
     }));
+    w.host->hold_output(w.random() % 2 == 0);
     // What comes now the log never has.
     w.client_sends();
     for (int i = 0; i < 3; ++i) event_base_loop(w.base, EVLOOP_NONBLOCK);
@@ -186,6 +187,23 @@ void one_client(unsigned seed, int changes) {
   CHECK(w.input == w.sent);
   CHECK(w.heard == 3 * w.sent.size());
   CHECK(w.until([&] { return w.host->connections() == 0; }));
+}
+
+void output_that_is_held(unsigned seed) {
+  INFO("seed " << seed);
+  World w(seed);
+  w.host->hold_output(true);
+  w.client_sends();
+  REQUIRE(w.until([&] { return w.input == w.sent; }));
+  for (int i = 0; i < 20; ++i) w.turn();
+  w.client_hears(1);
+  CHECK(w.heard == 0);
+  w.host->hold_output(false);
+  CHECK(w.until([&] {
+    w.client_hears(100'000);
+    return w.heard == 3 * w.sent.size();
+  }));
+  CHECK(w.right);
 }
 
 }  // namespace
@@ -205,6 +223,7 @@ TEST_CASE("a client of a virtual address goes on at the next leader's host",
     // While no host has the address nobody answers for it.
     const std::string silence = std::string("iptables -A OUTPUT -p tcp -j DROP -s ") + kVirtual;
     may = may && std::system(silence.c_str()) == 0;
+    if (may) output_that_is_held(seed);
     for (unsigned round = 0; may && round < 6; ++round) one_client(seed + round, 5);
   });
   if (!made || !may) WARN("not tested, it needs root and NFQUEUE");
