@@ -93,6 +93,8 @@ class Proxy {
   // While the lead is handed over to another host, its clients' output waits for the next leader:
   // an answer would bring the next request here, where it comes too late.
   void hold_output(bool on);
+  // Another host has the address: nothing of its clients leaves this one any more.
+  void hush();
   // Which connections end when this replica begins to lead.
   Resets resets() const noexcept {
     if (shared_) return Resets::kNone;

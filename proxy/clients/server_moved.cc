@@ -37,6 +37,10 @@ void Proxy::hold_output(bool on) {
   });
 }
 
+void Proxy::hush() {
+  if (moved_ && leading_) moved_->hush(true);
+}
+
 // What another host needs to make its socket.
 void Proxy::told(Client& client, const ConnectBody& body) {
   client.move.tcp = body.tcp;

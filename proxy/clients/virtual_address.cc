@@ -2,6 +2,7 @@
 #include "proxy/clients/virtual_address.h"
 
 #include <arpa/inet.h>
+#include <linux/filter.h>
 #include <linux/rtnetlink.h>
 #include <net/ethernet.h>
 #include <net/if.h>
@@ -15,12 +16,25 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
+#include <iterator>
 
 namespace crane::node {
 namespace {
 
 constexpr int kAnnouncements = 2;
+
+// A frame has at least 60 bytes, and ARP fills 42 of them.
+struct [[gnu::packed]] ArpFrame {
+  ether_header head;
+  ether_arp arp;
+  char name[8];
+  std::uint32_t reign;  // network order
+  char rest[6];
+};
+static_assert(sizeof(ArpFrame) == ETH_ZLEN);
+constexpr char kName[8] = {'C', 'R', 'A', 'N', 'E', 'A', 'R', 'P'};
 
 class Socket {
  public:
@@ -74,12 +88,49 @@ Outcome VirtualAddress::open(const std::string& address, const std::string& inte
   prefix_ = prefix;
   index_ = index;
   interface_ = interface;
-  packets_ = ::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);  // it only sends
+  open_packets();
   static_cast<void>(change(false).ok());  // what a killed process of this replica left behind
   return Done{};
 }
 
-Outcome VirtualAddress::take() {
+// Without it the address can neither be announced nor heard: announce() says so.
+void VirtualAddress::open_packets() noexcept {
+  packets_ = ::socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (packets_ < 0) return;
+  // Only frames whose sender or target is the address: others' ARP wakes no node.
+  constexpr auto kSender = sizeof(ether_header) + offsetof(ether_arp, arp_spa);
+  constexpr auto kTarget = sizeof(ether_header) + offsetof(ether_arp, arp_tpa);
+  sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kSender),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(address_), 2, 0),
+                         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kTarget),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ntohl(address_), 0, 1),
+                         BPF_STMT(BPF_RET | BPF_K, sizeof(ArpFrame)),
+                         BPF_STMT(BPF_RET | BPF_K, 0)};
+  const sock_fprog filter{std::size(steps), steps};
+  sockaddr_ll here{};
+  here.sll_family = AF_PACKET;
+  here.sll_protocol = htons(ETH_P_ARP);
+  here.sll_ifindex = static_cast<int>(index_);
+  if (::setsockopt(packets_, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0) {
+    (void)::bind(packets_, reinterpret_cast<const sockaddr*>(&here), sizeof here);
+  }
+}
+
+VirtualAddress::Heard VirtualAddress::hear() noexcept {
+  Heard heard = Heard::kNothing;
+  ArpFrame frame{};
+  ssize_t got = 0;
+  while ((got = ::recv(packets_, &frame, sizeof frame, 0)) > 0) {  // what others sent
+    const bool named = got == static_cast<ssize_t>(sizeof frame) &&
+                       std::memcmp(frame.name, kName, sizeof kName) == 0;
+    const bool later = named && ntohl(frame.reign) > reign_;
+    if (heard != Heard::kReplaced) heard = later ? Heard::kReplaced : Heard::kAnother;
+  }
+  return heard;
+}
+
+Outcome VirtualAddress::take(std::uint32_t reign) {
+  reign_ = reign;
   if (const Outcome added = change(true); !added) return added;
   held_ = true;
   return announce();
@@ -127,10 +178,9 @@ Outcome VirtualAddress::announce() const {
   std::strncpy(hardware.ifr_name, interface_.c_str(), sizeof hardware.ifr_name - 1);
   if (::ioctl(packets_, SIOCGIFHWADDR, &hardware) != 0)
     return system_error("read the interface's MAC");
-  struct [[gnu::packed]] {
-    ether_header head;
-    ether_arp arp;
-  } frame{};
+  ArpFrame frame{};
+  std::memcpy(frame.name, kName, sizeof kName);
+  frame.reign = htonl(reign_);
   const void* const own = hardware.ifr_hwaddr.sa_data;
   std::memset(frame.head.ether_dhost, 0xff, ETH_ALEN);
   std::memcpy(frame.head.ether_shost, own, ETH_ALEN);

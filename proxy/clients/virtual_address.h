@@ -8,6 +8,10 @@
 // that it was replaced: then it gives it up.  One whose process was killed leaves it there until
 // the next one of this replica starts.
 //
+// When the cut is mended both hosts have it for a while, and whoever speaks last gets the clients.
+// So an announcement carries the reign, in the padding of its frame: the later leader announces it
+// again when it hears another host speak of the address (RFC 5227), the earlier one keeps silent.
+//
 // Needs CAP_NET_ADMIN and CAP_NET_RAW. Threads: the loop's. Errors: Result; `what` says which step.
 
 #include <cstdint>
@@ -28,22 +32,33 @@ class VirtualAddress {
   Outcome open(const std::string& address, const std::string& interface);
   bool configured() const noexcept { return index_ != 0; }
   bool held() const noexcept { return held_; }
-  // Adds it, if it is not there, and announces it.
-  Outcome take();
-  // Again: an earlier leader that was cut off, and is back, may have answered for it meanwhile, and
-  // neighbours would send there until they ask anew, which takes half a minute.
+  // Adds it, if it is not there, and announces it.  `reign` rises from one leader to the next.
+  Outcome take(std::uint32_t reign);
+  // Again: neighbours that heard another host would send there until they ask anew, which takes
+  // half a minute.
   Outcome announce() const;
   void give_up() noexcept;
 
+  // Readable when another host has spoken of the address; -1: it cannot be heard.
+  int fd() const noexcept { return packets_; }
+  enum class Heard : std::uint8_t {
+    kNothing,
+    kAnother,   // asks for it, or has it, too
+    kReplaced,  // a later leader has it
+  };
+  Heard hear() noexcept;
+
  private:
   Outcome change(bool add) const;
+  void open_packets() noexcept;
 
   std::uint32_t address_ = 0;  // network order
   unsigned prefix_ = 0;
   unsigned index_ = 0;
   std::string interface_;
   bool held_ = false;
-  int packets_ = -1;  // to announce it; kept, for the kernel takes 10 ms to close one
+  std::uint32_t reign_ = 0;
+  int packets_ = -1;  // ARP of the address; kept, for the kernel takes 10 ms to close one
 };
 
 }  // namespace crane::node

@@ -12,7 +12,7 @@
 namespace crane::node {
 
 namespace {
-constexpr timeval kAnnounceEvery{1, 0};
+constexpr timeval kAnnounceEvery{1, 0}, kAnnounceAgain{0, 1000};
 }  // namespace
 
 HostRole::HostRole(event_base* base, const Config& config, proxy::Proxy& proxy,
@@ -24,9 +24,12 @@ HostRole::HostRole(event_base* base, const Config& config, proxy::Proxy& proxy,
       actions_(std::move(actions)),
       forwarder_(base, actions_.on_event),
       role_hook_(base, file_.role_change),
-      announce_(::event_new(base, -1, EV_PERSIST, on_announce, this)) {}
+      announce_(::event_new(base, -1, 0, on_announce, this)) {}
 
-HostRole::~HostRole() { ::event_free(announce_); }
+HostRole::~HostRole() {
+  ::event_free(announce_);
+  if (heard_ != nullptr) ::event_free(heard_);
+}
 
 bool HostRole::open() {
   proxy_.set_strangers([this](int fd, std::uint16_t port, const std::string& peer) {
@@ -34,7 +37,14 @@ bool HostRole::open() {
   });
   if (file_.virtual_ip.empty()) return true;
   const Outcome opened = address_.open(file_.virtual_ip, file_.interface);
-  if (opened.ok()) return true;
+  if (opened.ok()) {
+    if (address_.fd() >= 0) {
+      heard_ = ::event_new(::event_get_base(announce_), address_.fd(), EV_READ | EV_PERSIST,
+                           on_heard, this);
+      ::event_add(heard_, nullptr);
+    }
+    return true;
+  }
   actions_.failed(ExitStatus::kNoListener,
                   fmt::format("cannot use the virtual address {} on {}: {}; mend [clients] "
                               "virtual_ip and interface",
@@ -91,9 +101,9 @@ void HostRole::open_listener(std::uint16_t port, std::uint64_t backlog) {
 // --- the role -----------------------------------------------------------------------------------
 
 // Without it clients of the address are not served, but all others are: say it, and go on.
-void HostRole::take_address() {
+void HostRole::take_address(std::uint32_t reign) {
   if (!address_.configured()) return;
-  const Outcome taken = address_.take();
+  const Outcome taken = address_.take(reign);
   if (taken.ok()) {
     spdlog::info("{} is on {} of this host now", file_.virtual_ip, file_.interface);
     announce(true);
@@ -120,6 +130,24 @@ void HostRole::on_announce(int, short, void* role) {
   auto& that = *static_cast<HostRole*>(role);
   that.actions_.on_event();
   (void)that.address_.announce().ok();  // the next one may do
+  that.announce(true);
+}
+
+void HostRole::on_heard(int, short, void* role) {
+  auto& that = *static_cast<HostRole*>(role);
+  that.actions_.on_event();
+  that.heard();
+}
+
+void HostRole::heard() {
+  const VirtualAddress::Heard what = address_.hear();
+  if (!address_.held() || what == VirtualAddress::Heard::kNothing) return;
+  if (what == VirtualAddress::Heard::kReplaced) {  // before the log says so
+    announce(false);
+    return proxy_.hush();
+  }
+  // An earlier leader's host has answered, or will.
+  if (::evtimer_pending(announce_, nullptr) != 0) ::event_add(announce_, &kAnnounceAgain);
 }
 
 void HostRole::refuse(bool refuses) {

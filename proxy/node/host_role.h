@@ -56,7 +56,8 @@ class HostRole {
   const Ports& ports() const noexcept { return ports_; }
 
   // --- the role
-  void take_address();
+  // `reign` rises from one leader of the group to the next.
+  void take_address(std::uint32_t reign);
   void give_up_address();
   // The role or the leader changed.  `refuses`: the group has no quorum.
   void follow(bool refuses);
@@ -69,6 +70,8 @@ class HostRole {
  private:
   void announce(bool on);
   static void on_announce(int, short, void* role);
+  static void on_heard(int, short, void* role);
+  void heard();
   void pass_clients_on(bool refuses);
   void take_stranger(int fd, std::uint16_t port, const std::string& peer);
 
@@ -79,7 +82,8 @@ class HostRole {
   const HostActions actions_;
   Forwarder forwarder_;
   RoleHook role_hook_;
-  event* announce_ = nullptr;  // while the address is here
+  event* announce_ = nullptr;  // while the address is here, and no later leader's host has it
+  event* heard_ = nullptr;     // ARP of the address
   VirtualAddress address_;     // the leader's, when its own server admitted START
   Ports ports_;
 };

@@ -39,8 +39,9 @@ void Service::follow_role(Index applied, bool goes_on, bool stopping, std::int64
   actions_.drain();  // up to START: what an earlier leader's server has written, this one's has
   const std::int64_t began_ns = monotonic_ns();
   // Before the clients' sockets are made, which are at the address.
-  if (host_ != nullptr) host_->take_address();
-  proxy_.lead(true, static_cast<std::uint32_t>(view_counter(leadership_.view())));
+  const auto reign = static_cast<std::uint32_t>(view_counter(leadership_.view()));
+  if (host_ != nullptr) host_->take_address(reign);
+  proxy_.lead(true, reign);
   if (proxy_.shares()) actions_.took_over();
   const proxy::ProxyCounters& clients = proxy_.counters();
   if (clients.last_adopted + clients.last_reset > 0) {

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two hosts at the ends of a cable, both of which have the address for a while.
+#include "proxy/clients/virtual_address.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "tests/unit/clients/loopback_listener.h"
+#include "tests/unit/clients/namespace.h"
+
+using namespace crane;
+using Address = node::VirtualAddress;
+using Heard = Address::Heard;
+
+namespace {
+
+constexpr const char* kAddress = "10.9.9.9/24";
+
+bool hears(Address& host, Heard what) {
+  return proxy::turned_until([&] { return host.hear() == what; }, [] {});
+}
+
+void the_later_leader_keeps_it() {
+  Address first, second;
+  REQUIRE(first.open(kAddress, "here").ok());
+  REQUIRE(second.open(kAddress, "there").ok());
+  REQUIRE(first.take(7).ok());
+  REQUIRE(second.take(8).ok());
+  CHECK(hears(first, Heard::kReplaced));
+  // The first one does not know yet.
+  REQUIRE(first.announce().ok());
+  CHECK(hears(second, Heard::kAnother));
+  REQUIRE(second.announce().ok());
+  CHECK(hears(first, Heard::kReplaced));
+  CHECK(second.hear() == Heard::kNothing);  // its own words are none
+  // It leads again.
+  REQUIRE(first.take(9).ok());
+  CHECK(hears(second, Heard::kReplaced));
+}
+
+}  // namespace
+
+TEST_CASE("who has a virtual address hears who else has it", "[moved]") {
+  bool cable = false;
+  const bool made = proxy::in_namespace([&] {
+    cable = std::system(
+                "ip link add dev here type veth peer name there && "
+                "ip link set dev here up && ip link set dev there up") == 0;
+    if (cable) the_later_leader_keeps_it();
+  });
+  if (!made || !cable) WARN("not tested, it needs root and iproute2");
+}
