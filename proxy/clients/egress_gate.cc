@@ -124,7 +124,9 @@ std::uint64_t EgressGate::key(const VirtualAddress& client, std::uint16_t port) 
 }
 
 bool EgressGate::is_ours(std::uint16_t port) const noexcept {
-  return std::find(ports_.begin(), ports_.end(), port) != ports_.end();
+  // While no port is known the server does not listen yet: sockets of an earlier process of this
+  // host end now, and this is what the kernel says about that.
+  return ports_.empty() || std::find(ports_.begin(), ports_.end(), port) != ports_.end();
 }
 
 void EgressGate::on_readable(int fd, short what, void* argument) {

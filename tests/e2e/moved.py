@@ -6,9 +6,11 @@ connections: none is reset, no answer is lost or comes twice, the replicas are e
 
 Printed, not asserted: how long the clients waited at a change.
 """
+import ctypes
 import signal
 import socket
 import statistics
+import struct
 import threading
 import time
 
@@ -62,6 +64,31 @@ class Client(threading.Thread):
                 self.step()
         except (OSError, ValueError, h.Failure) as failure:
             self.bad = f"{self.key} after {self.count}: {failure!r}"
+
+
+class LastWords:
+    """Counts what would end a connection, a FIN or an RST, in all that comes from the address."""
+
+    def __init__(self, bridge, address):
+        there = int.from_bytes(socket.inet_aton(address), "big")
+        steps = [(0x28, 0, 0, 12), (0x15, 0, 8, 0x0800),  # IPv4
+                 (0x30, 0, 0, 23), (0x15, 0, 6, 6),  # TCP
+                 (0x20, 0, 0, 26), (0x15, 0, 4, there),
+                 (0xb1, 0, 0, 14), (0x50, 0, 0, 14 + 13), (0x45, 0, 1, 0x05),  # its flags
+                 (0x06, 0, 0, 200), (0x06, 0, 0, 0)]
+        code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *s) for s in steps))
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_NONBLOCK)
+        self.socket.setsockopt(socket.SOL_SOCKET, 26,  # SO_ATTACH_FILTER
+                               struct.pack("HL", len(steps), ctypes.addressof(code)))
+        self.socket.bind((bridge, 0x0003))
+
+    def heard(self):
+        frames = []
+        try:
+            while True:
+                frames.append(self.socket.recv(200))
+        except BlockingIOError:
+            return frames
 
 
 class Changes:
@@ -131,6 +158,7 @@ def body(scenario):
             client.begin()
         for client in clients:
             client.start()
+        words = LastWords(network.planes[0][0], network.virtual)
         changes = Changes(scenario, group, network, clients)
         try:
             for _ in range(rounds):
@@ -146,12 +174,18 @@ def body(scenario):
                 client.step()
             except (OSError, ValueError, h.Failure) as failure:
                 client.bad = f"idle {client.key}: {failure!r}"
+        last_words = words.heard()
         bad = [c.bad for c in clients + idle if c.bad]
         if bad:
             group.explain()
         scenario.check(not bad, f"{len(clients)} clients and {number} idle ones, {rounds} x "
                        f"{', '.join(changes.gaps)}: all live on, {sum(c.count for c in clients)} "
                        "answers", "\n".join(bad[:10]))
+        scenario.check(not last_words, "no client is told that its connection ends",
+                       f"{len(last_words)}: {last_words[:1]}")
+        for client in idle[:3]:
+            client.ask("QUIT")
+        h.wait_until(words.heard, 20, "the capture sees a connection's end")
         for kind, seconds in changes.gaps.items():
             scenario.say(f"{kind}: clients waited {statistics.median(seconds) * 1000:.0f} ms, "
                          f"at most {max(seconds) * 1000:.0f}")

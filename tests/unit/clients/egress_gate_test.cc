@@ -186,6 +186,9 @@ void a_dead_process_is_silent() {
   auto again = EgressGate::open(w.base, kVirtual);
   REQUIRE(again.ok());
   w.gate = std::move(again).value();
+  CHECK(w.comes([&] { return w.gate->counters().dropped >= 1; }));
+  CHECK((::recv(w.client, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN));
+  CHECK(w.gate->counters().passed == 0);
   w.gate->take_down();
 }
 
@@ -224,6 +227,7 @@ void a_socket_that_is_not_there_yet_resets_nobody() {
 
 void other_ports_are_free() {
   World w;
+  w.gate->add_port(1);
   w.connects();
   w.says(10);
   CHECK(w.comes([&] { return w.unacknowledged() == 0; }));
