@@ -90,6 +90,7 @@ class Proxy {
   bool shares() const noexcept { return shared_ != nullptr; }
   // Those of a virtual address outlive their leader's host.  Before the first lead().
   Outcome move_clients_of(const std::string& address);
+  bool moves() const noexcept { return moved_ != nullptr; }
   // While the lead is handed over to another host, its clients' output waits for the next leader:
   // an answer would bring the next request here, where it comes too late.
   void hold_output(bool on);

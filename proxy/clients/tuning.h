@@ -36,6 +36,9 @@ inline constexpr std::uint64_t kQueuedBytesMax = 1ULL << 30;
 // A follower that keeps so much more output of a connection asks what the leader has put into the
 // socket.
 inline constexpr std::size_t kTailLook = 16 * 1024;
+// Before the lead goes to another host: what clients have sent, and what their kernels send at
+// once, comes in and is committed.  Their answers wait for the next leader.
+inline constexpr std::int64_t kLetInNs = 3'000'000;
 // Deadlines of the server that lie closer together than this share one TIME entry (D17).
 inline constexpr std::int64_t kTimerGranularityNs = 1'000'000;
 // WINDOW is due when more than S / kWindowUsed is out and S / kWindowStep was drained (D15).

@@ -96,7 +96,7 @@ bool Node::round() {
     due_.stalls = stalls_->step(now_ns_, {leadership_.started(), admitted});
   };
   if (proxy_->batch().empty()) leadership_.ask_again();
-  proxy_->hold_output(consensus_->hands_over());
+  proxy_->hold_output(requests_->hands_over() || consensus_->hands_over());
   const bool output = server_->drain() > 0;
   end_.observe(output, server_->applied(), now_ns_);
   service_->follow_role(server_->applied(), goes_on(), end_.stopping(), now_ns_);

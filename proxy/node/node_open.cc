@@ -367,6 +367,7 @@ void Node::open_operators() {
     if (!marked.ok()) spdlog::warn("{}: {}", setup::kDrainedMark, marked.error().message());
     end_.leave_now();
   };
+  actions.lets_in_ns = [this] { return proxy_->moves() ? proxy::kLetInNs : 0; };
   requests_ = std::make_unique<OperatorRequests>(config_, *consensus_, leadership_, supervisor_,
                                                  std::move(actions));
 }

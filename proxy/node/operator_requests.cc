@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <csignal>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -92,8 +93,6 @@ std::string OperatorRequests::change_member(const nlohmann::json& request) {
   return accepted(what + ": proposed");
 }
 
-// The others elect one of themselves; this replica may lead again once they have, or after a while
-// when nobody could.
 std::string OperatorRequests::transfer(int to) {
   if (!leadership_.leads()) {
     return refused("not_leader", fmt::format("replica {} does not lead", config_.replica));
@@ -101,23 +100,38 @@ std::string OperatorRequests::transfer(int to) {
   if (to == config_.replica) {
     return accepted(fmt::format("replica {} leads already", to));
   }
-  if (to >= 0) {
-    const bool known = to < config_.replicas;
-    const Outcome asked = known ? group_.transfer(ReplicaId{static_cast<std::uint8_t>(to)})
-                                : Outcome{Error{Code::kBadArgument, 0, "there is no such replica"}};
-    if (!asked.ok()) {
-      return refusal(asked.error(), fmt::format("replica {} was not made the leader", to));
-    }
-    spdlog::info("an operator hands the lead to replica {}", to);
-    group_.flush_doorbells();
-    return accepted(fmt::format("replica {} is asked to lead", to));
-  }
   if (config_.replicas == 1) return refused("unsupported", "there is no other replica");
-  spdlog::info("an operator hands the lead over");
-  eligible_at_ns_ = monotonic_ns() + kTransferNs;
-  group_.abdicate("an operator hands the lead over");
+  const std::string what = to == kAnyOther ? "the lead was not handed over"
+                                           : fmt::format("replica {} was not made the leader", to);
+  if (to >= config_.replicas) {
+    return refusal(Error{Code::kBadArgument, 0, "there is no such replica"}, what);
+  }
+  const std::int64_t lets_in_ns = actions_.lets_in_ns ? actions_.lets_in_ns() : 0;
+  if (lets_in_ns > 0) {
+    hands_over_to_ = to;
+    hands_over_at_ns_ = monotonic_ns() + lets_in_ns;
+  } else if (const Outcome done = hand_over(to); !done.ok()) {
+    return refusal(done.error(), what);
+  }
+  return accepted(to == kAnyOther
+                      ? fmt::format("replica {} does not lead any more", config_.replica)
+                      : fmt::format("replica {} is asked to lead", to));
+}
+
+// To any other one: the others elect one of themselves; this replica may lead again once they have,
+// or after a while when nobody could.
+Outcome OperatorRequests::hand_over(int to) {
+  if (to == kAnyOther) {
+    spdlog::info("an operator hands the lead over");
+    eligible_at_ns_ = monotonic_ns() + kTransferNs;
+    group_.abdicate("an operator hands the lead over");
+  } else {
+    const Outcome asked = group_.transfer(ReplicaId{static_cast<std::uint8_t>(to)});
+    if (!asked.ok()) return asked;
+    spdlog::info("an operator hands the lead to replica {}", to);
+  }
   group_.flush_doorbells();
-  return accepted(fmt::format("replica {} does not lead any more", config_.replica));
+  return Done{};
 }
 
 // For maintenance, or to restart elsewhere in the log: in order, and without being missed.
@@ -176,7 +190,12 @@ std::int64_t OperatorRequests::step(std::int64_t now_ns, bool recovers) {
     eligible_at_ns_ = proxy::kNever;
     if (!recovers) group_.fit();
   }
-  return eligible_at_ns_;
+  if (now_ns >= hands_over_at_ns_) {
+    hands_over_at_ns_ = proxy::kNever;
+    const Outcome done = leadership_.leads() ? hand_over(hands_over_to_) : Done{};
+    if (!done.ok()) spdlog::warn("the lead stays here: {}", done.error().message());
+  }
+  return std::min(eligible_at_ns_, hands_over_at_ns_);
 }
 
 }  // namespace crane::node

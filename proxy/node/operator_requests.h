@@ -28,6 +28,8 @@ struct OperatorActions {
   std::function<bool()> takes_checkpoint;
   std::function<void(std::uint32_t signo)> signal;  // through the log
   std::function<void()> leave;                      // in order, now
+  // Before the lead goes: how long what clients have sent may still come in.  Empty: not at all.
+  std::function<std::int64_t()> lets_in_ns;
 };
 
 class OperatorRequests {
@@ -49,9 +51,13 @@ class OperatorRequests {
   // while when none could.  `recovers`: it does not seek the lead for another reason.
   void follow(bool another_leads) noexcept;
   std::int64_t step(std::int64_t now_ns, bool recovers);
+  // The lead goes in a moment: clients are read, and hear nothing.
+  bool hands_over() const noexcept { return hands_over_at_ns_ != proxy::kNever; }
 
  private:
+  static constexpr int kAnyOther = -1;
   std::string transfer(int to);
+  Outcome hand_over(int to);
   std::string signal_server(const nlohmann::json& request);
   std::string leave();
   std::string bring_back(const nlohmann::json& request);
@@ -62,6 +68,8 @@ class OperatorRequests {
   Supervisor& supervisor_;
   const OperatorActions actions_;
   std::int64_t eligible_at_ns_ = proxy::kNever;
+  std::int64_t hands_over_at_ns_ = proxy::kNever;
+  int hands_over_to_ = kAnyOther;
 };
 
 }  // namespace crane::node

@@ -24,6 +24,7 @@ struct World {
                            std::span<const std::byte>) -> Result<Index> { return Index{1}; }};
   Supervisor supervisor{-1};
   bool dumping = false, left = false;
+  std::int64_t lets_in_ns = 0;
   std::vector<std::uint32_t> signals;
   std::unique_ptr<OperatorRequests> requests;
 
@@ -36,6 +37,7 @@ struct World {
     a.takes_checkpoint = [this] { return dumping; };
     a.signal = [this](std::uint32_t signo) { signals.push_back(signo); };
     a.leave = [this] { left = true; };
+    a.lets_in_ns = [this] { return lets_in_ns; };
     requests =
         std::make_unique<OperatorRequests>(config, group, leadership, supervisor, std::move(a));
   }
@@ -109,6 +111,25 @@ TEST_CASE_METHOD(World, "it is eligible again after a while when no other one le
   requests->follow(false);
   CHECK(requests->step(monotonic_ns() + kLongNs, false) == proxy::kNever);
   CHECK(group.asked.back() == "fit");
+}
+
+TEST_CASE_METHOD(World, "what clients have sent comes in before the lead goes", "[requests]") {
+  lead();
+  lets_in_ns = kLongNs;
+  const std::int64_t now = monotonic_ns();
+  CHECK(ask(R"({"do":"transfer","to":2})")["ok"] == true);
+  CHECK(requests->hands_over());
+  CHECK(requests->step(now, false) != proxy::kNever);
+  CHECK(group.asked.empty());
+  CHECK(requests->step(now + 2 * kLongNs, false) == proxy::kNever);
+  CHECK_FALSE(requests->hands_over());
+  CHECK(group.asked.back() == "transfer 2");
+  // Meanwhile another one leads.
+  CHECK(ask(R"({"do":"transfer","to":1})")["ok"] == true);
+  leadership.role(consensus::Role::kFollower, View{513}, ReplicaId{1});
+  (void)requests->step(now + 4 * kLongNs, false);
+  CHECK(group.asked.size() == 1);
+  CHECK_FALSE(requests->hands_over());
 }
 
 TEST_CASE_METHOD(World, "the lead goes to the replica that is named", "[requests]") {
