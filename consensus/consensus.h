@@ -297,8 +297,8 @@ class Consensus {
   // then it takes over; if it does not within tens of milliseconds this one goes on leading.
   // kNotLeader, kBusy, kBadArgument (not another voter).
   virtual Outcome transfer(ReplicaId to) = 0;
-  // A transfer has begun and this replica still leads.
-  virtual bool hands_over() const noexcept = 0;
+  // This replica leads, and no transfer has begun.
+  virtual bool leads_on() const noexcept = 0;
   // The members in force, by id.
   virtual std::vector<MemberStatus> members() const = 0;
   // Tells a peer something small outside of the log.  It may be lost; notes of one peer come in

@@ -114,9 +114,9 @@ class Replica {
   // The members in force (CORE-M3), and where the CONFIG that says so stands.
   const Members& members() const noexcept { return membership_.configs.back().members; }
   Viewstamp config_at() const noexcept { return membership_.configs.back().at; }
-  // A transfer has begun, and nothing is proposed until it is over.
-  bool hands_over() const noexcept {
-    return role_ == Role::kLeader && membership_.transfer_to != kNoReplica;
+  // It leads, and no transfer has begun: until that is over nothing is proposed.
+  bool leads_on() const noexcept {
+    return role_ == Role::kLeader && membership_.transfer_to == kNoReplica;
   }
   // The newest CONFIG is not known to be committed.
   bool changing() const noexcept { return membership_.configs.size() > 1; }

@@ -52,7 +52,7 @@ class Driver final : public Consensus {
   void checkpointed(Index at) override;
   Result<Index> change_members(const MemberChange& change) override;
   Outcome transfer(ReplicaId to) override;
-  bool hands_over() const noexcept override { return core_.hands_over(); }
+  bool leads_on() const noexcept override { return core_.leads_on(); }
   std::vector<MemberStatus> members() const override;
   bool send_message(ReplicaId to, std::span<const std::byte> bytes) override;
   Index peer_applied(ReplicaId peer) const override;

@@ -343,7 +343,7 @@ void Proxy::output(const OutputHeader& header, std::span<const std::byte> bytes)
   switch (header.type) {
     case OutputType::kBytes:
       counters_.bytes_out += bytes.size();
-      if (holds_output_ && client->moves()) {
+      if (holds_output_of(*client)) {
         client->keep(header.argument, bytes);
       } else {
         done = client->write(header.argument, bytes, batch_);
@@ -371,6 +371,7 @@ void Proxy::output(const OutputHeader& header, std::span<const std::byte> bytes)
 void Proxy::on_writable(int, short, void* argument) {
   Client& client = *static_cast<Client*>(argument);
   client.proxy->on_event_();
+  if (client.proxy->holds_output_of(client)) return client.watch_writing(false);
   const std::size_t queued_before = client.queued();
   const bool done = client.flush(client.proxy->batch_);
   client.proxy->write_done(client, queued_before, done);
@@ -389,7 +390,7 @@ void Proxy::write_done(Client& client, std::size_t queued_before, bool done) {
   }
   if (shared_) shared_->table().set_put(client.slot, client.put());
   if (moved_) moved_->written(client);
-  client.watch_writing(!done);
+  client.watch_writing(!done && !holds_output_of(client));
   if (queued_ > options_.queued_bytes_max) reset_slowest();
 }
 

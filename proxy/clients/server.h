@@ -197,6 +197,9 @@ class Proxy {
   void taken(std::span<const std::byte> body);
   void told(Client& client, const ConnectBody& body);
   void leave(Client& client);
+  bool holds_output_of(const Client& client) const noexcept {
+    return holds_output_ && client.moves();
+  }
   bool adopt(Client& client, ClientSocket socket);
   void take_unclaimed(ClientSocket socket, bool logged);
   void step_down();

@@ -96,7 +96,8 @@ bool Node::round() {
     due_.stalls = stalls_->step(now_ns_, {leadership_.started(), admitted});
   };
   if (proxy_->batch().empty()) leadership_.ask_again();
-  proxy_->hold_output(requests_->hands_over() || consensus_->hands_over());
+  // Also when the lead is gone and the proxy has not heard of it.
+  proxy_->hold_output(requests_->hands_over() || !consensus_->leads_on());
   const bool output = server_->drain() > 0;
   end_.observe(output, server_->applied(), now_ns_);
   service_->follow_role(server_->applied(), goes_on(), end_.stopping(), now_ns_);
