@@ -49,12 +49,13 @@ STRANGER := -std=gnu11 -O1 -g -Wall -Wextra -Wno-deprecated-declarations -pthrea
 MODULES := libevent_core=libevent-dev spdlog=libspdlog-dev fmt=libfmt-dev CLI11=libcli11-dev \
            tomlplusplus=libtomlplusplus-dev nlohmann_json=nlohmann-json3-dev libisal=libisal-dev \
            openssl=libssl-dev libibverbs=libibverbs-dev lxc=lxc-dev libzstd=libzstd-dev \
-           libnetfilter_queue=libnetfilter-queue-dev benchmark=libbenchmark-dev catch2=catch2
+           libnetfilter_queue=libnetfilter-queue-dev libbpf=libbpf-dev benchmark=libbenchmark-dev \
+           catch2=catch2
 HEADERS := boost/version.hpp=libboost-dev rapidcheck.h=librapidcheck-dev db.h=libdb5.3-dev
 pc = $(shell pkg-config $(1) $(2) 2>/dev/null)
 SYS_CFLAGS := $(filter-out -I/usr/include,$(call pc,--cflags,spdlog fmt))
 LIBS_core  := $(call pc,--libs,libevent_core spdlog fmt openssl libibverbs libzstd \
-              libnetfilter_queue) -lisal -ldb-5.3
+              libnetfilter_queue libbpf) -lisal -ldb-5.3
 
 # --- what is built ------------------------------------------------------------------------------
 # One static library per folder, so that a broken file in one does not stop the tests of another.

@@ -8,7 +8,8 @@ set -eu
 
 PROGRAMS="build-essential pkg-config python3 binutils libevent-dev libfmt-dev libspdlog-dev
   libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libisal-dev libboost-dev libdb5.3-dev
-  libssl-dev libibverbs-dev libzstd-dev libnetfilter-queue-dev iptables lxc lxc-dev util-linux
+  libssl-dev libibverbs-dev libzstd-dev libnetfilter-queue-dev libbpf-dev iptables
+  lxc lxc-dev util-linux
   procps iproute2"
 DEMO="apache2 apache2-utils curl ca-certificates openssl redis-server redis-tools"
 TESTS="catch2 librapidcheck-dev libbenchmark-dev spin clang-format-14"

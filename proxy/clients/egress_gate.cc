@@ -7,6 +7,7 @@
 #include <netinet/ip.h>
 #include <netinet/tcp.h>
 #include <spawn.h>
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -57,6 +58,11 @@ int change_rule(const char* how, const std::string& address, std::uint16_t queue
               "--queue-num", std::to_string(queue)});
 }
 
+int change_filter_rule(const char* how, const std::string& address, std::uint16_t queue) {
+  return run({"iptables", "-w", how, "OUTPUT", "-s", address, "-p", "tcp", "-m", "bpf",
+              "--object-pinned", EgressFilter::path_of(queue), "-j", "ACCEPT"});
+}
+
 bool is_behind(std::uint32_t a, std::uint32_t b) noexcept {
   return static_cast<std::int32_t>(a - b) > 0;
 }
@@ -100,21 +106,36 @@ Result<std::unique_ptr<EgressGate>> EgressGate::open(event_base* base, const std
   // Sockets that a killed process has left would say their last words for minutes, and keep this
   // host from making them again.  What the kernel says about their end is dropped.
   (void)run({"ss", "-K", "-H", "-n", "-t", "src", address});
+  gate->open_filter();
   gate->event_ = ::event_new(base, fd, EV_READ | EV_PERSIST, on_readable, gate.get());
   ::event_add(gate->event_, nullptr);
   return gate;
 }
 
+// Without it the gate works, and costs more.
+void EgressGate::open_filter() {
+  (void)change_filter_rule("-D", address_, number_);  // of a process that was killed
+  auto filter = EgressFilter::open(number_);
+  const bool made = filter.ok() && change_filter_rule("-I", address_, number_) == 0;
+  if (made) {
+    filter_ = std::move(filter).value();
+    return;
+  }
+  spdlog::info(
+      "each packet of {} passes this node: {}", address_,
+      filter.ok() ? "iptables makes no rule with the match bpf" : filter.error().message());
+}
+
 EgressGate::~EgressGate() {
   if (event_ != nullptr) ::event_free(event_);
+  if (takes_down_ && filter_) (void)change_filter_rule("-D", address_, number_);
   if (takes_down_) (void)change_rule("-D", address_, number_);
   if (queue_ != nullptr) (void)::nfq_destroy_queue(queue_);
   if (handle_ != nullptr) (void)::nfq_close(handle_);
 }
 
 std::uint64_t EgressGate::key(std::uint32_t client, std::uint16_t client_port, std::uint16_t port) {
-  return static_cast<std::uint64_t>(client) << 32U |
-         static_cast<std::uint64_t>(client_port) << 16U | port;
+  return EgressFilter::key(ntohl(client), port, client_port);
 }
 
 std::uint64_t EgressGate::key(const VirtualAddress& client, std::uint16_t port) {
@@ -168,8 +189,12 @@ void EgressGate::judge(std::uint32_t id, const Packet& packet) {
   if (!is_ours(packet.port)) return pass(id);
   if (state_ == State::kClosed) return drop(id);  // GATE-2
   if (packet.rst && state_ == State::kTakesOver) return drop(id);
+  if (filter_ && state_ == State::kOpen) filter_->fresh();
   const std::uint64_t its = key(packet.client, packet.client_port, packet.port);
-  if (packet.syn && packet.ack) flows_[its] = {packet.acknowledges, {}};
+  if (packet.syn && packet.ack) {
+    flows_[its] = {packet.acknowledges, {}};
+    if (filter_) filter_->forget(its);
+  }
   const auto found = flows_.find(its);
   if (found == flows_.end()) return pass(id);  // it has ended, or there was none
   if (state_ == State::kHushed) return drop(id);
@@ -183,8 +208,11 @@ void EgressGate::judge(std::uint32_t id, const Packet& packet) {
 }
 
 void EgressGate::allow(const VirtualAddress& client, std::uint16_t port, std::uint32_t next) {
-  Flow& flow = flows_[key(client, port)];
+  const std::uint64_t its = key(client, port);
+  Flow& flow = flows_[its];
   flow.next = next;
+  if (filter_) filter_->allow(its, next);
+  if (filter_ && state_ == State::kOpen) filter_->fresh();
   std::erase_if(flow.waiting, [&](const Waiting& packet) {
     if (is_behind(packet.acknowledges, next)) return false;
     pass(packet.id);
@@ -196,7 +224,13 @@ void EgressGate::forget(const VirtualAddress& client, std::uint16_t port) {
   const auto found = flows_.find(key(client, port));
   if (found == flows_.end()) return;
   for (const Waiting& packet : found->second.waiting) pass(packet.id);
+  if (filter_) filter_->forget(found->first);
   flows_.erase(found);
+}
+
+void EgressGate::take_over() noexcept {
+  state_ = State::kTakesOver;
+  if (filter_) filter_->close();
 }
 
 void EgressGate::go_on() {
@@ -206,12 +240,17 @@ void EgressGate::go_on() {
 
 void EgressGate::hush(bool on) noexcept {
   state_ = on ? State::kHushed : State::kOpen;
+  if (filter_ && on) filter_->close();
   if (on) drop_waiting();
 }
 
 void EgressGate::close() noexcept {
   state_ = State::kClosed;
+  if (filter_) filter_->close();
   drop_waiting();
+  for (const auto& [its, flow] : flows_) {
+    if (filter_) filter_->forget(its);
+  }
   flows_.clear();
 }
 

@@ -11,6 +11,9 @@
 //
 //   follows: closed -- leads: takes_over() -- open() ..  -- deposed: close()
 //
+// Packets that may pass in any case do not come here while the node lives (egress_filter.h): of a
+// node that is killed or stopped, output that was sent before is sent again for 50 ms more.
+//
 // Needs CAP_NET_ADMIN, and Debian's iptables once, when it begins.  IPv4 only.
 // Threads: the loop's.
 // Errors: Result; connections end with their leader then, as they do without a virtual address.
@@ -28,6 +31,7 @@
 
 #include "dmt/base/result.h"
 #include "dmt/sequence/entry.h"
+#include "proxy/clients/egress_filter.h"
 
 struct nfgenmsg;
 struct nfq_data;
@@ -50,7 +54,7 @@ class EgressGate {
 
   // This replica begins to lead.  The kernel does not know the earlier leader's connections yet,
   // and would reset them: resets are dropped until go_on().
-  void take_over() noexcept { state_ = State::kTakesOver; }
+  void take_over() noexcept;
   void go_on();
   // It has no quorum, so another host may lead: of the connections nothing leaves meanwhile, what
   // waits is dropped.  A client that it does not know is refused.
@@ -70,6 +74,8 @@ class EgressGate {
     std::uint64_t passed = 0, held = 0, dropped = 0;  // held: those that had to wait
   };
   const Counters& counters() const noexcept { return counters_; }
+  // Whether most packets need not come here.
+  bool filters() const noexcept { return filter_ != nullptr; }
   // Ends in order: packets of the address leave again when this object is gone.
   void take_down() noexcept { takes_down_ = true; }
 
@@ -86,6 +92,7 @@ class EgressGate {
   struct Packet;
 
   EgressGate() = default;
+  void open_filter();
   static int on_packet(nfq_q_handle*, nfgenmsg*, nfq_data* data, void* gate);
   static void on_readable(int fd, short what, void* gate);
   static std::uint64_t key(std::uint32_t client, std::uint16_t client_port, std::uint16_t port);
@@ -101,6 +108,7 @@ class EgressGate {
   nfq_handle* handle_ = nullptr;
   nfq_q_handle* queue_ = nullptr;
   event* event_ = nullptr;
+  std::unique_ptr<EgressFilter> filter_;  // none: each packet comes here
   State state_ = State::kClosed;
   bool takes_down_ = false;
   std::vector<std::uint16_t> ports_;

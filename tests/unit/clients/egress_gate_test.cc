@@ -134,6 +134,33 @@ void acknowledges_what_is_committed() {
   w.gate->take_down();
 }
 
+void answers_need_not_pass_the_node() {
+  World w;
+  w.gate->add_port(w.port);
+  w.gate->take_over();
+  w.gate->go_on();
+  if (!w.gate->filters()) {
+    WARN("not tested, it needs BPF");
+    return w.gate->take_down();
+  }
+  w.connects();
+  w.says(10);
+  REQUIRE(w.is_held());
+  w.allow(10);
+  REQUIRE(w.comes([&] { return w.unacknowledged() == 0; }));
+  const std::uint64_t before = w.gate->counters().passed;
+  char byte;
+  REQUIRE(::send(w.server, "x", 1, MSG_NOSIGNAL) == 1);
+  CHECK(turned_until([&] { return ::recv(w.client, &byte, 1, MSG_DONTWAIT) == 1; }, [] {}));
+  w.turn();
+  CHECK(w.gate->counters().passed == before);
+  // The next byte of the client is not committed.
+  w.says(1);
+  REQUIRE(w.is_held());
+  CHECK(w.unacknowledged() == 1);  // GATE-1
+  w.gate->take_down();
+}
+
 void a_deposed_host_is_silent() {
   World w;
   w.gate->add_port(w.port);
@@ -242,6 +269,7 @@ TEST_CASE("what leaves the virtual address", "[gate][GATE-1][GATE-2]") {
     missing = what_is_missing();
     if (!missing.empty()) return;
     acknowledges_what_is_committed();
+    answers_need_not_pass_the_node();
     a_deposed_host_is_silent();
     a_host_without_a_quorum_is_silent();
     a_dead_process_is_silent();
