@@ -298,6 +298,7 @@ void close_connection(Layout& w, std::uint32_t file) noexcept {
   ConnectionState& c = w.files[file].connection;
   const bool rst = c.linger_reset || c.received > c.consumed;  // rule 16
   free_input(w, c);
+  if (c.path_block != 0) free_block(w, c.path_block);
   if (c.loopback) return leave_other_end(w, file, rst);  // LOOPBACK-2
   unlink_connection(w, file);
   emit(w, OutputType::kClose, value(c.conn), rst ? 1 : 0, nullptr, 0);

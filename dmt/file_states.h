@@ -45,6 +45,7 @@ struct ConnectionState {
   std::uint32_t other;        // its other end, 0 = closed
   std::uint16_t any_address;  // ListenerState's, while it is connecting
   VirtualAddress from;        // OutboundRequest::local, for a node that recovers
+  std::uint32_t path_block;   // of a unix socket of the host: a block with its path; 0 = of TCP
 };
 
 // Kernel pipe or one direction of a kernel unix stream, or one eventfd/timerfd's count.

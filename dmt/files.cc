@@ -283,9 +283,8 @@ Readiness readiness_of(const Layout& w, std::uint32_t file) noexcept {
     case FileKind::kFree:
       return 0;
     case FileKind::kSocket:
-      if (f.listener.connect_error != 0) return kIn | kOut | kErr | kHup | kRdHup;
-      [[fallthrough]];
     case FileKind::kUnixSocket:
+      if (f.listener.connect_error != 0) return kIn | kOut | kErr | kHup | kRdHup;
       return kOut | kHup;  // as Linux says of a socket that is neither listening nor connected
     case FileKind::kListener:
     case FileKind::kUnixListener:

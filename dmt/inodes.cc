@@ -85,6 +85,11 @@ InodeRecord& find_inode(Layout& w, std::uint64_t device, std::uint64_t inode) no
   return known != nullptr ? *known : give_number(w, device, inode);
 }
 
+std::uint64_t known_number(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept {
+  const InodeRecord* const known = known_inode(w, device, inode);
+  return known != nullptr ? known->number : 0;
+}
+
 void hold_inode(Layout& w, InodeRecord& r) noexcept {
   if (r.held) return;
   if (w.inodes.held >= kInodesHeldMax) return held_bound.say();

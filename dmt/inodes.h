@@ -25,7 +25,10 @@ namespace crane::dmt {
 // The record of a file, which gets a number if it has none. Never null.
 InodeRecord& find_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept;
 
-// The same for a file that was just created: always a new number, and no time yet.
+// The number of a file that has one; 0: it has none, and gets none.
+std::uint64_t known_number(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept;
+
+// The record of a file that was just created: always a new number, and no time yet.
 InodeRecord& make_inode(Layout& w, std::uint64_t device, std::uint64_t inode) noexcept;
 
 // From now on the number is not forgotten: a FIFO and memory that processes share by a file go by

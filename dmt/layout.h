@@ -28,7 +28,7 @@
 namespace crane::dmt {
 
 inline constexpr std::uint64_t kSegmentMagic = 0x43524e5345474d31;  // "CRNSEGM1"
-inline constexpr std::uint32_t kLayoutVersion = 18;
+inline constexpr std::uint32_t kLayoutVersion = 19;
 inline constexpr std::uint16_t kNone = 0xffff;
 inline constexpr std::uint32_t kHolderIdle = 0xffff;  // none: the next to CAS it has the turn
 
@@ -537,6 +537,9 @@ struct Layout {
   ThreadScheduling scheduling[kSlotsMax];
   TerminalRecord terminals[kTerminalsMax];  // entry 0 is unused
   NameRecord names[kNamesMax];
+  // Constant after creation: directories of the server that are the host's (socket_directories.h),
+  // each ended by a 0, the last one by two.
+  char socket_directories[kSocketDirectoriesBytes];
 };
 
 static_assert(std::is_standard_layout_v<Layout>);

@@ -33,7 +33,8 @@ inline constexpr std::uint32_t kTurnHistory = 4096;    // remembered turns
 inline constexpr std::uint32_t kTurnsPerRecord = 512;  // handed to the node at once
 inline constexpr std::uint32_t kOperationNamesBytes = 16384;
 inline constexpr std::uint32_t kSoftBarrierPointsMax = 4;  // functions that are soft barrier points
-inline constexpr std::uint32_t kFunctionNameBytes = 64;    // of the name of one, its end included
+inline constexpr std::uint32_t kSocketDirectoriesBytes = 4096;
+inline constexpr std::uint32_t kFunctionNameBytes = 64;  // of the name of one, its end included
 
 inline constexpr std::uint64_t kSequenceBytes = 16ull << 20;
 inline constexpr std::uint64_t kOutputBytes = 16ull << 20;

@@ -38,12 +38,14 @@ struct OutputHeader {
 };
 static_assert(sizeof(OutputHeader) == 32);
 
-// Every kConnect has one kClose, also when the connection was refused.
+// Every kConnect has one kClose, also when the connection was refused.  A peer of AF_UNIX is a
+// socket of the host: its path, at most kSocketPathBytes, follows, and has no 0 at its end.
 struct OutboundRequest {
   VirtualAddress peer;
   VirtualAddress local;  // as the server has bound its socket: the wildcard and port 0 mean any
 };
 static_assert(sizeof(OutboundRequest) == 48);
+inline constexpr std::uint32_t kSocketPathBytes = 108;
 
 // One record carries at most this many bytes; longer writes make several.
 inline constexpr std::uint32_t kOutputBytesMax = 64 * 1024;

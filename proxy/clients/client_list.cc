@@ -6,6 +6,10 @@
 #include "dmt/base/assert.h"
 
 namespace crane::proxy {
+namespace {
+// A unix socket whose backlog is full is asked again so much later.
+constexpr int kDialAgainUs = 20'000;
+}  // namespace
 
 void Client::watch(event_base* base, event_callback_fn on_readable, event_callback_fn on_writable) {
   CRANE_ASSERT(!watched && fd() >= 0);
@@ -40,8 +44,16 @@ void Client::dial(ClientSocket socket, event_base* base, event_callback_fn on_di
   event_add(&dial_event, nullptr);
 }
 
+void Client::dial_again(event_base* base, event_callback_fn on_due) {
+  CRANE_ASSERT(!dialed && fd() < 0);
+  event_assign(&dial_event, base, -1, 0, on_due, this);
+  const timeval delay{0, kDialAgainUs};
+  event_add(&dial_event, &delay);
+  waits_to_dial = true;
+}
+
 ClientSocket Client::end_dial() noexcept {
-  if (dialed) event_del(&dial_event);
+  if (std::exchange(waits_to_dial, false) || dialed) event_del(&dial_event);
   return std::move(dialed);
 }
 

@@ -21,6 +21,7 @@
 #include "dmt/sequence/entry.h"
 #include "dmt/sequence/output.h"
 #include "proxy/clients/connection.h"
+#include "proxy/clients/outbound.h"
 
 namespace crane::proxy {
 
@@ -67,6 +68,8 @@ struct Client final : Connection {
   void closing() noexcept override { unwatch(); }
   // `on_dialed` is called when connect() has come to something.
   void dial(ClientSocket socket, event_base* base, event_callback_fn on_dialed);
+  // `on_due` is called when it is time for another attempt.
+  void dial_again(event_base* base, event_callback_fn on_due);
   // Its socket; none: it does not dial.
   ClientSocket end_dial() noexcept;
 
@@ -78,11 +81,12 @@ struct Client final : Connection {
   MoveState move;
   bool committed = false;  // its CONNECT or CONNECTED is
   Opening opening = Opening::kOver;
-  OutboundRequest request{};  // until it is over
-  ClientSocket dialed;        // while it dials
-  bool readable = true;       // something may be there to read
-  bool ends = false;          // the client's FIN or reset is there, perhaps behind bytes
-  bool settles = false;       // bytes of it were committed, and are in the socket
+  Destination to;              // whom the own server has asked for
+  ClientSocket dialed;         // while it dials
+  bool waits_to_dial = false;  // .. or while it will dial again
+  bool readable = true;        // something may be there to read
+  bool ends = false;           // the client's FIN or reset is there, perhaps behind bytes
+  bool settles = false;        // bytes of it were committed, and are in the socket
   bool watched = false;
   bool writing = false;     // the write event is armed
   std::size_t look_at = 0;  // of queued(), while another replica serves

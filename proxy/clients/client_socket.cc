@@ -110,7 +110,8 @@ void HostSockets::reset(int fd) noexcept {
   (void)::setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
   sockaddr nowhere{};
   nowhere.sa_family = AF_UNSPEC;
-  (void)::connect(fd, &nowhere, sizeof nowhere);
+  // A unix socket has no reset; its peer reads the end.
+  if (::connect(fd, &nowhere, sizeof nowhere) != 0) ::shutdown(fd, SHUT_RDWR);
 }
 
 std::uint64_t HostSockets::unacknowledged(int fd) noexcept {

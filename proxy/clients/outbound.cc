@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/clients/outbound.h"
 
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "proxy/clients/encode.h"
@@ -23,6 +29,21 @@ int bind_to(int fd, const VirtualAddress& local) noexcept {
 }
 
 Error failed(int error) { return Error{Code::kSystem, error, "connect"}; }
+
+// A descriptor of the file, which must lie below the directory: a link that the server has made
+// there leads to no other socket of the host.  Negative: an error number.
+int find_below(const HostPath& place) noexcept {
+  const int directory = ::open(place.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return -errno;
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  const long fd = ::syscall(SYS_openat2, directory, place.below.c_str(), &how, sizeof how);
+  const int error = errno;
+  ::close(directory);
+  if (fd >= 0) return static_cast<int>(fd);
+  return error == EXDEV || error == ENOSYS ? -EACCES : -error;
+}
 
 }  // namespace
 
@@ -45,8 +66,17 @@ HostAddress host_address(const VirtualAddress& a) noexcept {
   return out;
 }
 
-void Destinations::asked(const VirtualAddress& to, bool is_allowed) {
-  std::string name = text(to);
+std::string Destination::name() const { return is_unix() ? path : text(request.peer); }
+
+bool read_destination(std::span<const std::byte> bytes, Destination& to) {
+  if (!read_body(bytes, to.request)) return false;
+  const auto rest = bytes.subspan(sizeof to.request);
+  to.path.assign(reinterpret_cast<const char*>(rest.data()), rest.size());
+  return to.is_unix() != to.path.empty();
+}
+
+void Destinations::asked(const Destination& to, bool is_allowed) {
+  std::string name = to.name();
   if (all_.size() >= kNamedMost && all_.count(name) == 0) name = "others";
   Counts& counts = all_[name];
   if (counts.connections++ > 0) return;
@@ -56,7 +86,8 @@ void Destinations::asked(const VirtualAddress& to, bool is_allowed) {
   } else if (is_allowed) {
     spdlog::info("the server connects to {}", name);
   } else {
-    spdlog::warn("the server's connection to {0} is refused: --outbound {0} allows it", name);
+    spdlog::warn("the server's connection to {} is refused: --outbound {} allows it", name,
+                 to.is_unix() ? "any" : name);
   }
 }
 
@@ -71,6 +102,22 @@ Result<ClientSocket> open_outbound(const OutboundRequest& request) {
   const int done =
       ::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&peer.bytes), peer.size);
   if (done != 0 && errno != EINPROGRESS && errno != EINTR) return failed(errno);
+  return socket;
+}
+
+Result<ClientSocket> open_unix(const HostPath& place) {
+  if (place.directory.empty()) return failed(ENOENT);
+  ClientSocket socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return failed(ENOBUFS);
+  const int file = find_below(place);
+  if (file < 0) return failed(-file);
+  sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  std::snprintf(at.sun_path, sizeof at.sun_path, "/proc/self/fd/%d", file);
+  const int done = ::connect(socket.fd(), reinterpret_cast<const sockaddr*>(&at), sizeof at);
+  const int error = errno;
+  ::close(file);
+  if (done != 0) return failed(error);
   return socket;
 }
 

@@ -297,7 +297,8 @@ void Proxy::connected(Index index, const ConnectBody& body) {
   restore(ConnId{value(index)}, body, {});
 }
 
-void Proxy::restore(ConnId conn, const ConnectBody& opened, const ConnectionProgress& progress) {
+void Proxy::restore(ConnId conn, const ConnectBody& opened, const ConnectionProgress& progress,
+                    const std::string& path) {
   Client& client = clients_.add(std::make_unique<Client>(opened.port, options_.connection, this));
   client.conn = conn;
   client.id = opened.socket;
@@ -307,7 +308,8 @@ void Proxy::restore(ConnId conn, const ConnectBody& opened, const ConnectionProg
   if (moved_) told(client, opened);
   client.move.taken = progress.taken;
   clients_.named(client);
-  if (is_outbound(conn)) name_destination(opened.peer);
+  client.to = {{opened.peer, opened.local}, path};
+  if (is_outbound(conn)) name_destination(client.to);
 }
 
 // Connections of an earlier leader end, also for the server.
@@ -488,7 +490,7 @@ void Proxy::step_down() {
       left_.push_back(client.surrender());
       return forget(client);
     }
-    client.follow();
+    client.to.is_unix() ? end_here(client) : client.follow();
     client.look_at = 0;
     if (client.server_closed()) closed_.push_back(value(client.conn));
   });

@@ -47,7 +47,8 @@ struct ProxyOptions {
   ConnectionOptions connection;
   // Whom the server may connect to, when this replica leads: the log tells of a refusal, as of any.
   std::function<bool(const VirtualAddress& to)> allows = [](const VirtualAddress&) { return true; };
-  ResolverOptions resolver;  // of a leader
+  FindSocket find_socket = [](std::string_view) { return HostPath{}; };  // of this host
+  ResolverOptions resolver;                                              // of a leader
   bool opens = true;  // false: a replay, which is given what came of the server's connections
   std::uint64_t queued_bytes_max = 1ULL << 30;
 };
@@ -137,9 +138,11 @@ class Proxy {
   // While it follows: what the leader is done with is forgotten.
   void tend();
   // A connection of the server that this replica recovers; before all else.
-  void restore(ConnId conn, const ConnectBody& opened, const ConnectionProgress& progress);
+  // `path`: Destination::path.
+  void restore(ConnId conn, const ConnectBody& opened, const ConnectionProgress& progress,
+               const std::string& path = {});
   // .. one that it had asked for, without an outcome.
-  void restore_attempt(ConnId conn, const OutboundRequest& request);
+  void restore_attempt(ConnId conn, const Destination& to);
   // .. the same of a name.
   void restore_question(std::uint64_t number, const NameRequest& request);
   // .. and all that it had asked for before this turn it has asked for.
@@ -163,6 +166,7 @@ class Proxy {
   static void on_client(int fd, short what, void* client);
   static void on_writable(int fd, short what, void* client);
   static void on_dialed(int fd, short what, void* client);
+  static void on_dial_again(int fd, short what, void* client);
 
   Listener* listener_of(std::uint16_t port) const noexcept;
   void accept_some(Listener& listener);
@@ -178,14 +182,15 @@ class Proxy {
   void trim(Client& client);
 
   void asked(const OutputHeader& header, std::span<const std::byte> bytes);
-  void name_destination(const VirtualAddress& to);
-  void wait_for_outcome(ConnId conn, const OutboundRequest& request);
+  void name_destination(const Destination& to);
+  void wait_for_outcome(ConnId conn, const Destination& to);
   Client& add_outbound(ConnId conn);
   void dial(Client& client);
   void dial_all();
   void answer(Client& client, int error);
   void outcome(const ConnectedBody& body);
   void forget_attempt(Client& client);
+  void end_here(Client& client);
   void open_names();
 
   void committed_of_client(EntryType type, std::span<const std::byte> body);

@@ -33,27 +33,27 @@ void Proxy::asked(const OutputHeader& header, std::span<const std::byte> bytes) 
     if (read_body(bytes, name)) names_.asked(header.conn, name);
     return;
   }
-  OutboundRequest request;
-  if (!options_.opens || !read_body(bytes, request)) return;
+  Destination to;
+  if (!options_.opens || !read_destination(bytes, to)) return;
   last_asked_ = header.conn;
-  name_destination(request.peer);
+  name_destination(to);
   if (clients_.find(header.conn) != nullptr) return;  // the log was faster
-  wait_for_outcome(ConnId{header.conn}, request);
+  wait_for_outcome(ConnId{header.conn}, to);
 }
 
-void Proxy::name_destination(const VirtualAddress& to) {
-  destinations_.asked(to, options_.allows(to));
+void Proxy::name_destination(const Destination& to) {
+  destinations_.asked(to, options_.allows(to.request.peer));
 }
 
-void Proxy::restore_attempt(ConnId conn, const OutboundRequest& request) {
-  name_destination(request.peer);
-  wait_for_outcome(conn, request);
+void Proxy::restore_attempt(ConnId conn, const Destination& to) {
+  name_destination(to);
+  wait_for_outcome(conn, to);
 }
 
-void Proxy::wait_for_outcome(ConnId conn, const OutboundRequest& request) {
+void Proxy::wait_for_outcome(ConnId conn, const Destination& to) {
   Client& client = add_outbound(conn);
   client.opening = Opening::kWanted;
-  client.request = request;
+  client.to = to;
   if (leading_) dial(client);
 }
 
@@ -66,8 +66,13 @@ Client& Proxy::add_outbound(ConnId conn) {
 }
 
 void Proxy::dial(Client& client) {
-  if (!options_.allows(client.request.peer)) return answer(client, ECONNREFUSED);
-  Result<ClientSocket> socket = open_outbound(client.request);
+  if (!options_.allows(client.to.request.peer)) return answer(client, ECONNREFUSED);
+  const bool is_unix = client.to.is_unix();
+  Result<ClientSocket> socket =
+      is_unix ? open_unix(options_.find_socket(client.to.path)) : open_outbound(client.to.request);
+  if (!socket.ok() && is_unix && socket.error().detail == EAGAIN) {
+    return client.dial_again(base_, on_dial_again);
+  }
   if (!socket.ok()) return answer(client, socket.error().detail);
   client.dial(std::move(socket).value(), base_, on_dialed);
 }
@@ -84,6 +89,13 @@ void Proxy::on_dialed(int, short, void* argument) {
   client.proxy->answer(client, outcome_of(client.dialed));
 }
 
+void Proxy::on_dial_again(int, short, void* argument) {
+  Client& client = *static_cast<Client*>(argument);
+  client.proxy->on_event_();
+  client.end_dial();
+  client.proxy->dial(client);
+}
+
 void Proxy::answer(Client& client, int error) {
   ClientSocket socket = client.end_dial();
   ConnectedBody body{};
@@ -91,9 +103,13 @@ void Proxy::answer(Client& client, int error) {
   body.error = error;
   body.slot = kNoTableSlot;
   if (error == 0) {
-    body.local = local_of(socket.fd());
-    if (shared_) {
-      shared_->opened(socket.fd());
+    if (client.to.is_unix()) {
+      body.local.family = AF_UNIX;
+    } else {
+      body.local = local_of(socket.fd());
+    }
+    if (shared_) shared_->opened(socket.fd());
+    if (shared_ && !client.to.is_unix()) {
       client.id = socket_id(socket.fd());
       if (value(client.id) != 0) client.slot = shared_->table().claim(client.id);
     }
@@ -131,13 +147,22 @@ void Proxy::outcome(const ConnectedBody& body) {
 void Proxy::forget_attempt(Client& client) {
   client.unwatch();
   client.end_dial();
-  if (client.fd() >= 0 && shared_) left_.push_back(client.surrender());
+  if (client.fd() >= 0 && shared_ && !client.to.is_unix()) left_.push_back(client.surrender());
   client.reset(batch_, false);
   client.follow();
   client.ends = false;
   client.opening = Opening::kWanted;
   client.id = SocketId{0};
   client.slot = kNoTableSlot;
+}
+
+// This replica is deposed, and nobody can go on with the socket: whoever leads next tells the
+// servers by a RESET, as it has none.
+void Proxy::end_here(Client& client) {
+  queued_ -= client.queued();
+  client.reset(batch_, false);
+  client.follow();
+  queued_ += client.queued();
 }
 
 }  // namespace crane::proxy

@@ -13,6 +13,7 @@
 
 #include "checkpoint/fault_points.h"
 #include "dmt/base/assert.h"
+#include "dmt/base/path_below.h"
 #include "dmt/hand_off.h"
 #include "dmt/scheduler.h"
 #include "proxy/clients/encode.h"
@@ -36,11 +37,27 @@ void leave_at_once() noexcept {
   ::_exit(code(ExitStatus::kFenced));
 }
 
+// The innermost of the directories that are bound, as the server sees them.
+proxy::HostPath find_socket(const std::vector<setup::Bind>& binds, std::string_view path) {
+  proxy::HostPath found;
+  std::size_t longest = 0;
+  for (const setup::Bind& bind : binds) {
+    const std::string_view below = path_below(bind.target, path);
+    if (below.empty() || bind.target.size() <= longest) continue;
+    longest = bind.target.size();
+    found = {bind.source, std::string(below)};
+  }
+  return found;
+}
+
 proxy::ProxyOptions proxy_options(const dmt::Layout& layout, const Config& config, bool member) {
   proxy::ProxyOptions options;
   options.opens = member;
   const auto outbound = setup::parse_outbound(config.outbound).value_or(setup::Outbound{});
   options.allows = [outbound](const crane::VirtualAddress& to) { return outbound.allows(to); };
+  options.find_socket = [binds = config.binds](std::string_view path) {
+    return find_socket(binds, path);
+  };
   options.resolver.server =
       setup::parse_resolver(config.resolver).value_or(crane::VirtualAddress{});
   options.resolver.only_files = !outbound.any && outbound.only.empty();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "proxy/clients/encode.h"
+#include "proxy/clients/outbound.h"
 
 namespace crane::node {
 namespace {
@@ -43,9 +44,9 @@ void Outputs::connected(ConnId conn, const ConnectBody& body) {
 // What is asked for is compared as the first of what the server writes to it.
 void Outputs::asked(ConnId conn, std::span<const std::byte> bytes) {
   hash_.bytes(conn, bytes);
-  OutboundRequest request;
-  if (recorder_ == nullptr || !proxy::read_body(bytes, request)) return;
-  recorder_->connected(conn, request.peer.port, proxy::text(request.peer));
+  proxy::Destination to;
+  if (recorder_ == nullptr || !proxy::read_destination(bytes, to)) return;
+  recorder_->connected(conn, to.request.peer.port, to.name());
   recorder_->bytes(conn, bytes);
 }
 

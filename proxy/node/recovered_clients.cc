@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/node/recovered_clients.h"
 
+#include <string>
+
+#include "dmt/outbound.h"
+
 namespace crane::node {
 
 namespace {
@@ -17,8 +21,9 @@ void for_each_connection(const dmt::Layout& layout, Visit&& visit) {
 }  // namespace
 
 void recover_clients(const dmt::Layout& layout, proxy::Proxy& proxy) {
-  for_each_connection(layout, [&proxy](const dmt::ConnectionState& c) {
-    if (c.connecting) return proxy.restore_attempt(c.conn, {c.peer, c.from});
+  for_each_connection(layout, [&layout, &proxy](const dmt::ConnectionState& c) {
+    const std::string path(dmt::socket_path(layout, c));
+    if (c.connecting) return proxy.restore_attempt(c.conn, {{c.peer, c.from}, path});
     ConnectBody opened{};
     opened.port = c.local.port;
     opened.slot = c.table_slot;
@@ -26,9 +31,10 @@ void recover_clients(const dmt::Layout& layout, proxy::Proxy& proxy) {
     opened.local = c.local;
     opened.socket = c.socket;
     opened.tcp = c.tcp;
-    proxy.restore(c.conn, opened,
-                  {c.received, c.consumed, c.sent, c.drained, c.taken, c.fin_received, c.reset,
-                   c.shut_write});
+    proxy.restore(
+        c.conn, opened,
+        {c.received, c.consumed, c.sent, c.drained, c.taken, c.fin_received, c.reset, c.shut_write},
+        path);
   });
   for (const dmt::NameRecord& r : layout.names) {
     if (r.state == dmt::NameState::kAsked) proxy.restore_question(r.number, r.request);

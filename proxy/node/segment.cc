@@ -2,6 +2,7 @@
 #include "proxy/node/segment.h"
 
 #include <fcntl.h>
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -18,6 +19,8 @@
 #include "dmt/quiescence.h"
 #include "dmt/scheduler.h"
 #include "dmt/segment.h"
+#include "dmt/sequence/output.h"
+#include "dmt/socket_directories.h"
 
 namespace crane::node {
 namespace {
@@ -68,6 +71,15 @@ void name_soft_barrier_points(const Config& config, dmt::Layout& layout) {
     std::strncpy(point.function, l.function.c_str(), sizeof point.function - 1);
     point.soft_barrier.count = l.count;
     point.soft_barrier.timeout_us = l.timeout_us;
+  }
+}
+
+void name_socket_directories(const Config& config, dmt::Layout& layout) {
+  for (const setup::Bind& bind : config.binds) {
+    if (bind.target.size() >= kSocketPathBytes) continue;  // no path of a socket leads there
+    if (dmt::add_socket_directory(layout, bind.target)) continue;
+    spdlog::warn("{}: so many directories are bound that unix sockets in this one are refused",
+                 bind.target);
   }
 }
 
@@ -184,6 +196,7 @@ void Segment::initialise(const Config& config) {
   layout_ = &dmt::initialise_segment(region_.get_address(), configuration_of(config));
   layout_->unhooked.strict = config.strict ? 1 : 0;
   name_soft_barrier_points(config, *layout_);
+  name_socket_directories(config, *layout_);
   dmt::create_main_process(*layout_);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "proxy/clients/encode.h"
+#include "proxy/clients/outbound.h"
 
 namespace crane::proxy {
 namespace {
@@ -87,9 +88,9 @@ void ReplayCheck::output(const OutputHeader& header, std::span<const std::byte> 
     case OutputType::kBytes:
       return written(header.conn, bytes);
     case OutputType::kConnect: {
-      OutboundRequest request;
-      if (read_body(bytes, request)) {
-        connected(ConnId{header.conn}, request.peer.port, text(request.peer));
+      Destination to;
+      if (read_destination(bytes, to)) {
+        connected(ConnId{header.conn}, to.request.peer.port, to.name());
       }
       return written(header.conn, bytes);
     }

@@ -50,6 +50,7 @@
 #include "dmt/scheduler.h"
 #include "dmt/segment.h"
 #include "dmt/sequence/output.h"
+#include "dmt/socket_directories.h"
 #include "dmt/stall.h"
 #include "dmt/stuck.h"
 #include "dmt/unhooked.h"
@@ -78,7 +79,7 @@ struct Options {
   std::uint64_t perturb = 0;
   int signal = 0;          // sent as an operator's, once, when the program waits ..
   std::int64_t after = 0;  // .. and so much virtual time has passed, in ms
-  std::vector<std::string> soft_barriers;
+  std::vector<std::string> soft_barriers, socket_directories;
   std::string clients;  // script of crane_clients.h
   std::vector<char*> command;
 };
@@ -131,6 +132,8 @@ Options parse(int argc, char** argv) {
     } else if (a == "--barriers" && i + 1 < argc) {
       std::istringstream words(argv[++i]);
       for (std::string word; std::getline(words, word, ',');) o.soft_barriers.push_back(word);
+    } else if (a == "--sockets-in" && i + 1 < argc) {
+      o.socket_directories.emplace_back(argv[++i]);
     } else if (a == "--after" && i + 1 < argc) {
       o.after = std::atoll(argv[++i]);
     } else {
@@ -257,6 +260,9 @@ class Node {
     w_ = &dmt::initialise_segment(memory, c);
     w_->unhooked.strict = options_.strict ? 1 : 0;
     name_soft_barrier_points();
+    for (const std::string& one : options_.socket_directories) {
+      if (!dmt::add_socket_directory(*w_, one)) die("too many socket directories");
+    }
     dmt::create_main_process(*w_);
   }
 

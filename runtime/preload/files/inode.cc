@@ -231,6 +231,10 @@ std::uint64_t inode_number(dmt::Layout& w, const Place& place, const struct stat
   return record_of(w, place, s.st_dev, s.st_ino).number;
 }
 
+std::uint64_t known_inode_number(dmt::Layout& w, const struct stat& s) noexcept {
+  return dmt::known_number(w, s.st_dev, s.st_ino);
+}
+
 std::uint64_t held_inode_number(Turn& turn, const Place& place, const struct stat& s) noexcept {
   InodeRecord& r = record_of(turn.w, place, s.st_dev, s.st_ino);
   dmt::hold_inode(turn.w, r);

@@ -54,7 +54,10 @@ struct Place {
 
 // The number of the file of `s` at `place`.
 std::uint64_t inode_number(dmt::Layout& w, const Place& place, const struct stat& s) noexcept;
-// The same, and the file keeps it: for the names of what processes meet at.
+// The number that it has already; 0: none, and none is given, so that nothing here depends on files
+// that are not the same on all replicas.
+std::uint64_t known_inode_number(dmt::Layout& w, const struct stat& s) noexcept;
+// As inode_number(), and the file keeps it: for the names of what processes meet at.
 std::uint64_t held_inode_number(Turn& turn, const Place& place, const struct stat& s) noexcept;
 
 // What depends on the file system alone: block size, blocks, sizes and links of directories.  Needs

@@ -8,6 +8,9 @@
 #include <cstring>
 
 #include "dmt/base/log.h"
+#include "dmt/blocks.h"
+#include "dmt/outbound.h"
+#include "dmt/socket_directories.h"
 #include "runtime/preload/files/inode.h"
 #include "runtime/preload/sockets/ksock.h"
 #include "runtime/preload/sockets/stream.h"
@@ -86,6 +89,15 @@ std::uint32_t find_named(const dmt::Layout& w, FileKind kind, std::uint64_t name
   return 0;
 }
 
+// The same of a path that may lead to a socket of the host: a number is given to no file, because
+// what lies there differs between hosts.  0: it is no socket of ours.
+std::uint64_t known_name_of(dmt::Layout& w, const SocketPath& path) noexcept {
+  struct stat status {};
+  if (raw_syscall(SYS_newfstatat, AT_FDCWD, path.text, &status, 0) < 0) return 0;
+  const std::uint64_t number = known_inode_number(w, status);
+  return number == 0 ? 0 : name_of_file(number);
+}
+
 // Nobody of ours listens there: what is outside cannot be the same for all replicas.
 int refuse_outside(const struct sockaddr* a) noexcept {
   const auto* un = reinterpret_cast<const sockaddr_un*>(a);
@@ -107,6 +119,13 @@ long kernel_connect(int fd, const struct sockaddr* a, socklen_t n) noexcept {
     raw_syscall(SYS_sched_yield);
   }
   return result;
+}
+
+// The leader's node connects, whatever lies there on this host.
+int connect_to_host(Turn& turn, int fd, std::uint32_t file, const SocketPath& path) noexcept {
+  if (!dmt::fits(turn.w, kSocketPathBytes)) return -ENOBUFS;
+  dmt::begin_unix_connect(turn.w, file, path.text);
+  return vsock::await_connected(turn, fd, file);
 }
 
 }  // namespace
@@ -175,12 +194,17 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
   FileRecord& f = turn.w.files[file];
   if (f.kind == FileKind::kUnixStream) return -EISCONN;
   if (f.kind != FileKind::kUnixSocket || !is_named(a, n)) return -EINVAL;
-  const std::uint64_t name = name_of(turn.w, a, n);
+  if (f.listener.connect_error != 0) return -vsock::take_connect_error(turn.w, file);
+  const SocketPath path(a, n);
+  const bool may_be_hosts = f.port == SOCK_STREAM && dmt::is_in_socket_directory(turn.w, path.text);
+  const std::uint64_t name = may_be_hosts ? known_name_of(turn.w, path) : name_of(turn.w, a, n);
   const WaitPolicy policy = vsock::wait_policy_of(turn.w, file, 0, vsock::send_timeout(file));
   std::uint32_t listener = 0;
   for (;;) {
     listener = find_named(turn.w, FileKind::kUnixListener, name);
-    if (listener == 0) return refuse_outside(a);
+    if (listener == 0) {
+      return may_be_hosts ? connect_to_host(turn, fd, file, path) : refuse_outside(a);
+    }
     const dmt::ListenerState& l = turn.w.files[listener].listener;
     if (l.queued <= l.backlog) break;
     if (policy.nonblocking) return -EAGAIN;
@@ -230,6 +254,32 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
   // Those who wait in connect for a place in the queue.
   dmt::signal(turn.w, turn.w.files[file].object, dmt::kAll);
   return bind_new(turn, number, accepted);
+}
+
+int name(int fd, std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* n) noexcept {
+  if (!of_peer) return static_cast<int>(raw_syscall(SYS_getsockname, fd, a, n));
+  const dmt::ConnectionState& c = world->files[file].connection;
+  if (c.connecting) return -ENOTCONN;
+  if (a == nullptr || n == nullptr) return -EFAULT;
+  const std::string_view path = dmt::socket_path(*world, c);
+  struct {
+    sockaddr_un address;
+    char end;  // of a path that fills all of it
+  } full{};
+  full.address.sun_family = AF_UNIX;
+  std::memcpy(full.address.sun_path, path.data(), path.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + 1);
+  std::memcpy(a, &full, std::min(*n, size));
+  *n = size;
+  return 0;
+}
+
+int refuse_credentials() noexcept {
+  static bool said = false;
+  if (first_time(said)) {
+    Message() << "credentials and descriptors do not pass to a unix socket of the host: refused";
+  }
+  return -EOPNOTSUPP;
 }
 
 }  // namespace crane::usock

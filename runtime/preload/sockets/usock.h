@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Unix stream sockets before they are connected: bind, listen, connect and accept between the
-// server's own processes.  The kernel makes the connections; who waits for whom, and in which order
-// they are accepted, is in the segment.  A listener is found by the hash of its name.
+// server's own processes; connect also to a socket of the host (dmt/outbound.h).  The kernel makes
+// the connections; who waits for whom, and in which order they are accepted, is in the segment.  A
+// listener is found by the hash of its name.
 //
 // Threads: REQUIRES the turn.  Results: a value or a negative error number (fd.h).
+
+#include <sys/socket.h>
 
 #include "runtime/preload/files/fd.h"
 
@@ -20,5 +23,15 @@ int listen(Turn& turn, int fd, std::uint32_t file, int backlog) noexcept;
 int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a, socklen_t n) noexcept;
 int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t* n,
            int flags) noexcept;
+
+// --- connections to sockets of the host ---------------------------------------------------------
+
+inline bool is_to_host(const FileRecord& f) noexcept {
+  return f.kind == FileKind::kConnection && f.port == AF_UNIX;
+}
+// getsockname: the kernel knows what the server's end is bound to; getpeername: as it was named.
+int name(int fd, std::uint32_t file, bool of_peer, struct sockaddr* a, socklen_t* n) noexcept;
+// Credentials of the other end, and descriptors for it: no other host could go on with them.
+int refuse_credentials() noexcept;
 
 }  // namespace crane::usock

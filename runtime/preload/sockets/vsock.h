@@ -21,6 +21,8 @@ int accept(Turn& turn, int fd, std::uint32_t file, struct sockaddr* a, socklen_t
 // To a listener of the server's own, or to elsewhere.
 int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
             socklen_t size) noexcept;
+// Waits for what begin_unix_connect() comes to; a nonblocking socket is told EINPROGRESS.
+int await_connected(Turn& turn, int fd, std::uint32_t file) noexcept;
 // What a nonblocking connect came to, told once: an error number.
 int take_connect_error(dmt::Layout& w, std::uint32_t file) noexcept;
 int shutdown(Turn& turn, std::uint32_t file, int how) noexcept;

@@ -90,7 +90,7 @@ int await_outcome(Turn& turn, int fd, std::uint32_t file, int under_way) noexcep
     const int error = await_change(turn, fd, file, policy);
     if (error < 0) return error == -EAGAIN ? -under_way : error;
   }
-  if (f.kind == FileKind::kSocket) {
+  if (f.kind == FileKind::kSocket || f.kind == FileKind::kUnixSocket) {
     const int error = take_connect_error(turn.w, file);
     return error != 0 ? -error : -ECONNABORTED;  // another call was told
   }
@@ -114,8 +114,7 @@ VirtualAddress source_for_leader(const dmt::ListenerState& l, const VirtualAddre
 int connect_elsewhere(Turn& turn, int fd, std::uint32_t file, const VirtualAddress& to) noexcept {
   FileRecord& f = turn.w.files[file];
   dmt::begin_connect(turn.w, file, to, source_for_leader(f.listener, to));
-  apply_options(f, file);
-  return await_outcome(turn, fd, file, EINPROGRESS);
+  return await_connected(turn, fd, file);
 }
 
 // Others than this server listen there, or nobody.
@@ -140,6 +139,11 @@ int connect(Turn& turn, int fd, std::uint32_t file, const struct sockaddr* a,
   if (error < 0) return error == -EAFNOSUPPORT && a->sa_family == AF_UNSPEC ? 0 : error;
   return is_elsewhere(turn.w, to) ? connect_elsewhere(turn, fd, file, to)
                                   : connect_to_own(turn, fd, file, to);
+}
+
+int await_connected(Turn& turn, int fd, std::uint32_t file) noexcept {
+  apply_options(turn.w.files[file], file);
+  return await_outcome(turn, fd, file, EINPROGRESS);
 }
 
 int take_connect_error(dmt::Layout& w, std::uint32_t file) noexcept {

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "runtime/preload/sockets/interfaces.h"
+#include "runtime/preload/sockets/usock.h"
 #include "runtime/preload/sockets/vsock.h"
 #include "runtime/preload/time/vtime.h"
 
@@ -134,7 +135,9 @@ int give_time(std::int64_t ns, void* value, socklen_t* size) noexcept {
 
 int take_error(std::uint32_t file) noexcept {
   FileRecord& f = world->files[file];
-  if (f.kind == FileKind::kSocket) return take_connect_error(*world, file);
+  if (f.kind == FileKind::kSocket || f.kind == FileKind::kUnixSocket) {
+    return take_connect_error(*world, file);
+  }
   if (f.kind != FileKind::kConnection) return 0;
   const int error = f.connection.socket_error;
   f.connection.socket_error = 0;
@@ -180,7 +183,7 @@ int get_special(std::uint32_t file, int level, int option, void* value, socklen_
     case SO_DOMAIN:
       return give_int(f.port, value, size);
     case SO_PROTOCOL:
-      return give_int(IPPROTO_TCP, value, size);
+      return give_int(usock::is_to_host(f) ? 0 : IPPROTO_TCP, value, size);
     case SO_ACCEPTCONN:
       return give_int(f.kind == FileKind::kListener ? 1 : 0, value, size);
     case SO_RCVLOWAT:
@@ -285,10 +288,20 @@ bool is_bound(std::uint32_t file) noexcept {
   return f.kind != FileKind::kSocket || f.listener.bound.family != 0;
 }
 
+// Of a unix socket: there are no other levels, and who its peer is differs between hosts.
+int refuse_to_host(std::uint32_t file, int level, int option) noexcept {
+  if (!usock::is_to_host(world->files[file])) return 0;
+  if (level != SOL_SOCKET) return -EOPNOTSUPP;
+  const bool of_peer = option == SO_PEERCRED || option == SO_PASSCRED || option == SO_PEERSEC ||
+                       option == SO_PEERGROUPS || option == SO_PASSSEC;
+  return of_peer ? usock::refuse_credentials() : 0;
+}
+
 }  // namespace
 
 int get_option(std::uint32_t file, int level, int option, void* value, socklen_t* size) noexcept {
   if (value == nullptr || size == nullptr) return -EFAULT;
+  if (const int error = refuse_to_host(file, level, option); error < 0) return error;
   const std::size_t known = find(level, option);
   if (known != kUnknown) return give_int(options_of(file).values[known], value, size);
   return get_special(file, level, option, value, size);
@@ -297,6 +310,7 @@ int get_option(std::uint32_t file, int level, int option, void* value, socklen_t
 int set_option(Turn& turn, std::uint32_t file, int level, int option, const void* value,
                socklen_t size) noexcept {
   if (value == nullptr && size > 0) return -EFAULT;
+  if (const int error = refuse_to_host(file, level, option); error < 0) return error;
   const std::size_t known = find(level, option);
   if (known == kUnknown) return set_special(turn, file, level, option, value, size);
   int number = 0;

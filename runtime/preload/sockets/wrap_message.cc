@@ -9,6 +9,7 @@
 #include "runtime/preload/sockets/ksock.h"
 #include "runtime/preload/sockets/rights.h"
 #include "runtime/preload/sockets/stream.h"
+#include "runtime/preload/sockets/usock.h"
 #include "runtime/preload/sockets/vsock.h"
 #include "runtime/preload/time/vtime.h"
 
@@ -62,6 +63,9 @@ ssize_t send_message(Turn& turn, int fd, const struct msghdr& m, int flags) noex
   if (kind == FileKind::kDatagram) return dsock::send(turn, file, m, flags);
   if (kind == FileKind::kKernelSocket) return ksock::send(turn, fd, file, m, flags);
   if (!is_tcp(kind)) return unconnected(kind);
+  if (m.msg_controllen > 0 && usock::is_to_host(turn.w.files[file])) {
+    return usock::refuse_credentials();
+  }
   Buffers b;
   const int bad = make_buffers(m.msg_iov, m.msg_iovlen, b);
   if (bad < 0) return bad;

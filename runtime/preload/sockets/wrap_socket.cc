@@ -64,9 +64,15 @@ int name_of(Turn& turn, long number, int fd, bool of_peer, struct sockaddr* a,
   const std::uint32_t file = bound_file(fd);
   if (file == 0) return plain_call(number, fd, a, n);
   const FileKind kind = turn.w.files[file].kind;
+  if (usock::is_to_host(turn.w.files[file])) return usock::name(fd, file, of_peer, a, n);
   if (is_virtual(kind)) return vsock::name(file, of_peer, a, n);
   if (kind == FileKind::kDatagram) return dsock::name(file, of_peer, a, n);
   return is_kernels(kind) ? static_cast<int>(raw_syscall(number, fd, a, n)) : -ENOTSOCK;
+}
+
+// What a connect to a socket of the host came to.
+bool is_outcome(FileKind kind, int level, int name) noexcept {
+  return kind == FileKind::kUnixSocket && level == SOL_SOCKET && name == SO_ERROR;
 }
 
 // How long and for how much a call waits is ours also of unix sockets.
@@ -166,7 +172,8 @@ int getsockopt(int fd, int level, int name, void* value, socklen_t* n) {
   const std::uint32_t file = bound_file(fd);
   if (file == 0) return finish_int(turn, plain_call(SYS_getsockopt, fd, level, name, value, n));
   const FileKind kind = turn.w.files[file].kind;
-  if (is_virtual(kind) || (is_kernels(kind) && is_timeout(level, name))) {
+  if (is_virtual(kind) || is_outcome(kind, level, name) ||
+      (is_kernels(kind) && is_timeout(level, name))) {
     return finish_int(turn, vsock::get_option(file, level, name, value, n));
   }
   if (kind == FileKind::kDatagram) {

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -52,6 +53,52 @@ struct Peer {
   std::vector<int> accepted;
 };
 
+// .. at a unix socket, in a directory that the server sees as /host.
+struct UnixPeer {
+  explicit UnixPeer(const std::string& directory, int backlog = 16)
+      : path(directory + "/s"), fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0)) {
+    sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    path.copy(at.sun_path, sizeof at.sun_path - 1);
+    REQUIRE(::bind(fd, reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
+    REQUIRE(::listen(fd, backlog) == 0);
+  }
+  ~UnixPeer() {
+    for (const int one : accepted) ::close(one);
+    ::close(fd);
+  }
+  UnixPeer(const UnixPeer&) = delete;
+  UnixPeer& operator=(const UnixPeer&) = delete;
+  int accept() {
+    const int one = ::accept4(fd, nullptr, nullptr, SOCK_NONBLOCK);
+    if (one >= 0) accepted.push_back(one);
+    return one;
+  }
+  // A connection of somebody else, which waits in the backlog.
+  bool is_full() const {
+    sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    path.copy(at.sun_path, sizeof at.sun_path - 1);
+    const int one = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    const int done = ::connect(one, reinterpret_cast<const sockaddr*>(&at), sizeof at);
+    const bool full = done != 0 && errno == EAGAIN;
+    ::close(one);
+    return full;
+  }
+  const std::string path;
+  const int fd;
+  std::vector<int> accepted;
+};
+
+std::vector<std::byte> unix_request(const std::string& path) {
+  OutboundRequest request{};
+  request.peer.family = AF_UNIX;
+  const auto head = bytes_of(request);
+  std::vector<std::byte> body(head.begin(), head.end());
+  for (const char c : path) body.push_back(static_cast<std::byte>(c));
+  return body;
+}
+
 struct Replicas {
   explicit Replicas(bool shares, std::size_t count = 2, bool allows = true)
       : base(event_base_new()) {
@@ -60,6 +107,9 @@ struct Replicas {
     directory = name;
     ProxyOptions options;
     options.allows = [allows](const VirtualAddress&) { return allows; };
+    options.find_socket = [this](std::string_view path) {
+      return HostPath{directory, std::string(path.substr(std::strlen("/host/")))};
+    };
     for (std::size_t i = 0; i < count; ++i) {
       proxies[i] = std::make_unique<Proxy>(base, options, log.propose_fn(), [] {});
       if (!shares) continue;
@@ -116,6 +166,11 @@ struct Replicas {
     const OutboundRequest request = peer.request();
     output(OutputType::kConnect, bytes_of(request));
     REQUIRE(answered());
+  }
+  void connect_to_unix() {
+    output(OutputType::kConnect, unix_request("/host/s"));
+    REQUIRE(answered());
+    CHECK(log.taken.back().as<ConnectedBody>().error == 0);
   }
   bool answered() {
     return until([this] { return log.types().find("connected") != std::string::npos; });
@@ -287,7 +342,7 @@ TEST_CASE("a new leader opens what has no outcome in the log", "[outbound]") {
 TEST_CASE("a replica that recovers opens what it finds without an outcome", "[outbound]") {
   Peer peer;
   Replicas r(true, 1);
-  r.proxies[0]->restore_attempt(ConnId{kConn}, peer.request());
+  r.proxies[0]->restore_attempt(ConnId{kConn}, {peer.request()});
   r.proxies[0]->recover_at(2000);
   r.turn_loop();
   CHECK(peer.accept() < 0);  // CLIENT-2
@@ -336,4 +391,149 @@ TEST_CASE("without shared sockets a START resets what was opened", "[outbound]")
   CHECK(peer.accept() < 0);
   r.output(OutputType::kClose, {}, 1);
   CHECK(r.proxies[1]->connections() == 0);
+}
+
+TEST_CASE("the leader opens a unix socket of its host", "[outbound]") {
+  Replicas r(true);
+  UnixPeer peer(r.directory);
+  r.lead(0);
+  r.connect_to_unix();
+  CHECK(r.log.taken[0].as<ConnectedBody>().local.family == AF_UNIX);
+  CHECK(r.log.taken[0].as<ConnectedBody>().socket == SocketId{0});  // no other node takes it
+  CHECK(r.log.taken[0].as<ConnectedBody>().slot == kNoTableSlot);
+  const int fd = peer.accept();
+  REQUIRE(fd >= 0);
+  r.write("question");
+  CHECK(Peer::hear(fd) == "question");
+  const std::string answer(3000, 'a');
+  REQUIRE(::send(fd, answer.data(), answer.size(), 0) == 3000);
+  REQUIRE(r.until([&] { return r.log.types() == "connected data"; }));
+  CHECK(r.log.taken[1].data() == answer);
+  CHECK(r.proxies[1]->destinations().all().begin()->first == "/host/s");
+  r.output(OutputType::kClose, {});
+  CHECK(Peer::hear(fd).empty());
+  r.turn_loop();
+  for (auto& proxy : r.proxies) CHECK(proxy->connections() == 0);  // CLIENT-1
+}
+
+TEST_CASE("what is wrong with a unix socket is what connect comes to", "[outbound]") {
+  const bool allowed = GENERATE(true, false);
+  Replicas r(true, 1, allowed);
+  r.lead(0);
+  const auto error_of = [&r](const std::string& path) {
+    r.output(OutputType::kConnect, unix_request(path));
+    REQUIRE(r.answered());
+    const auto body = r.log.taken[0].as<ConnectedBody>();
+    r.output(OutputType::kClose, {});
+    return body.error;
+  };
+  const auto expected = [&](int error) { return allowed ? error : ECONNREFUSED; };
+  SECTION("nothing is there") { CHECK(error_of("/host/s") == expected(ENOENT)); }
+  SECTION("nobody listens") {
+    { const UnixPeer gone(r.directory); }
+    CHECK(error_of("/host/s") == expected(ECONNREFUSED));
+  }
+  SECTION("it is a file") {
+    std::filesystem::create_directory(r.directory + "/s");
+    CHECK(error_of("/host/s") == expected(ECONNREFUSED));
+  }
+  SECTION("a link leads out of the directory") {
+    const std::string outside = r.directory + "-outside";
+    std::filesystem::create_directory(outside);
+    {
+      const UnixPeer other(outside);
+      std::filesystem::create_symlink(other.path, r.directory + "/s");
+      CHECK(error_of("/host/s") == expected(EACCES));
+    }
+    std::filesystem::remove_all(outside);
+  }
+  CHECK(r.proxies[0]->destinations().all().begin()->second.allowed == allowed);
+}
+
+TEST_CASE("a unix socket whose backlog is full is asked until it is not", "[outbound]") {
+  Replicas r(true, 1);
+  UnixPeer peer(r.directory, 1);
+  while (!peer.is_full()) continue;
+  r.lead(0);
+  r.output(OutputType::kConnect, unix_request("/host/s"));
+  for (int i = 0; i < 20; ++i) r.turn_loop();
+  CHECK(r.log.types().empty());
+  SECTION("there is room") {
+    while (peer.accept() >= 0) continue;
+    REQUIRE(r.answered());
+    CHECK(r.log.taken[0].as<ConnectedBody>().error == 0);
+    r.write("here");
+    CHECK(Peer::hear(peer.accept()) == "here");
+  }
+  SECTION("the server does not want it any more") {}
+  r.output(OutputType::kClose, {});
+  CHECK(r.proxies[0]->connections() == 0);
+}
+
+TEST_CASE("a connection to a unix socket ends with its leader", "[outbound][CONN-5]") {
+  Replicas r(true);
+  UnixPeer peer(r.directory);
+  r.lead(0);
+  r.connect_to_unix();
+  const int fd = peer.accept();
+  r.write("one ");
+  CHECK(Peer::hear(fd) == "one ");
+  r.proxies[0]->lead(false);
+  CHECK(Peer::hear(fd).empty());
+  r.write("between ");
+  const std::size_t next = GENERATE(0U, 1U);
+  r.lead(next);
+  REQUIRE(r.until([&] { return r.log.types() == "connected reset"; }));
+  CHECK(r.log.taken[1].as<ConnBody>().conn == ConnId{kConn});
+  r.write("more");
+  r.turn_loop();
+  CHECK(r.log.types() == "connected reset");
+  CHECK(peer.accept() < 0);  // nobody opens it again
+  for (auto& proxy : r.proxies) CHECK(proxy->queued_bytes() == 0);
+  r.output(OutputType::kClose, {});
+  r.turn_loop();
+  for (auto& proxy : r.proxies) CHECK(proxy->connections() == 0);
+}
+
+TEST_CASE("the reset of a unix socket ends it also where another process has it open",
+          "[outbound]") {
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  const int other = ::dup(ends[0]);
+  ClientSocket(ends[0]).reset();
+  char byte;
+  CHECK(::recv(ends[1], &byte, 1, MSG_DONTWAIT) == 0);
+  ::close(other);
+  ::close(ends[1]);
+}
+
+TEST_CASE("a new leader opens a unix socket that has no outcome in the log", "[outbound]") {
+  Replicas r(true);
+  UnixPeer peer(r.directory);
+  r.lead(0);
+  r.output(OutputType::kConnect, unix_request("/host/s"));
+  for (int i = 0; i < 20; ++i) event_base_loop(r.base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+  const int first = peer.accept();
+  REQUIRE(first >= 0);
+  r.proxies[0]->lead(false);
+  CHECK(Peer::hear(first).empty());
+  r.lead(1);
+  REQUIRE(r.answered());
+  r.write("once");
+  CHECK(Peer::hear(peer.accept()) == "once");
+  r.output(OutputType::kClose, {});
+}
+
+TEST_CASE("a replica that recovers with an attempt at a unix socket makes it", "[outbound]") {
+  Replicas r(true, 1);
+  UnixPeer peer(r.directory);
+  Destination to;
+  to.request.peer.family = AF_UNIX;
+  to.path = "/host/s";
+  r.proxies[0]->restore_attempt(ConnId{kConn}, to);
+  r.proxies[0]->recover_at(2000);
+  r.lead(0);
+  REQUIRE(r.answered());
+  CHECK(peer.accept() >= 0);
+  r.output(OutputType::kClose, {});
 }

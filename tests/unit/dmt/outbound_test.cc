@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GOAL    TCP connections that the server opens: the request, its outcome, its end.
+// GOAL    Connections that the server opens: the request, its outcome, its end.
 // METHOD  The test holds the turn, and pushes what a leader would.
 // CHECKS  OUTBOUND-1; what a socket is while it connects, afterwards, and when that has failed.
 #include "dmt/outbound.h"
@@ -12,6 +12,7 @@
 
 #include "dmt/connections.h"
 #include "dmt/files.h"
+#include "dmt/socket_directories.h"
 #include "tests/unit/dmt/world.h"
 
 using namespace crane;
@@ -30,6 +31,13 @@ struct Outbound : World {
     begin_connect(w, file, at(80), bound);
     return file;
   }
+  std::uint32_t begin_unix(std::string_view path) {
+    const std::uint32_t file = create_file(w, main, FileKind::kUnixSocket);
+    w.files[file].port = SOCK_STREAM;
+    begin_unix_connect(w, file, path);
+    return file;
+  }
+  std::uint32_t blocks() const { return w.scheduler.blocks_in_use.load(); }
   ConnId conn(std::uint32_t file) const { return w.files[file].connection.conn; }
   void outcome(ConnId of, std::int32_t error) {
     ConnectedBody body{};
@@ -139,4 +147,53 @@ TEST_CASE_METHOD(Outbound, "a START that resets leaves attempts to the new leade
   CHECK(w.files[waits].connection.connecting);
   outcome(conn(waits), 0);
   CHECK(ready(waits) == kOut);
+}
+
+TEST_CASE_METHOD(Outbound, "the path of a unix socket is in the record, and kept", "[outbound]") {
+  const std::string path =
+      GENERATE(std::string("/s"), "/" + std::string(kSocketPathBytes - 1, 'p'));
+  const std::uint32_t before = blocks();
+  const std::uint32_t file = begin_unix(path);
+  const std::vector<Output> said = outputs();
+  REQUIRE(said.size() == 1);
+  OutboundRequest request;
+  REQUIRE(said[0].bytes.size() == sizeof request + path.size());
+  std::memcpy(&request, said[0].bytes.data(), sizeof request);
+  CHECK(request.peer.family == AF_UNIX);
+  CHECK(std::memcmp(said[0].bytes.data() + sizeof request, path.data(), path.size()) == 0);
+  CHECK(socket_path(w, w.files[file].connection) == path);
+  SECTION("of a connection") {
+    outcome(conn(file), 0);
+    CHECK(socket_path(w, w.files[file].connection) == path);
+    CHECK(ready(file) == kOut);
+  }
+  SECTION("of an attempt that is closed") {}
+  SECTION("until it has failed") {
+    outcome(conn(file), ENOENT);
+    CHECK(w.files[file].kind == FileKind::kUnixSocket);
+    CHECK(w.files[file].port == SOCK_STREAM);
+    CHECK(w.files[file].listener.connect_error == ENOENT);
+    CHECK(ready(file) == (kIn | kOut | kErr | kHup | kRdHup));
+    CHECK(blocks() == before);
+  }
+  drop_reference(w, file);
+  CHECK(types() == "close ");  // OUTBOUND-1
+  CHECK(blocks() == before);
+}
+
+TEST_CASE_METHOD(Outbound, "sockets of the host are those below a directory that is bound",
+                 "[outbound]") {
+  CHECK_FALSE(is_in_socket_directory(w, "/srv/host/a"));
+  REQUIRE(add_socket_directory(w, "/srv/host/"));
+  REQUIRE(add_socket_directory(w, "/run"));
+  CHECK(is_in_socket_directory(w, "/srv/host/a"));
+  CHECK(is_in_socket_directory(w, "/run//b/..c/d"));
+  for (const char* other :
+       {"/srv/host", "/srv/host/", "/srv/hosts/a", "/srv/host/../a", "a", "", "/run/b/.."}) {
+    CHECK_FALSE(is_in_socket_directory(w, other));
+  }
+  const std::string longest = "/" + std::string(100, 'd');
+  while (add_socket_directory(w, longest)) continue;
+  CHECK(is_in_socket_directory(w, longest + "/a"));
+  CHECK(w.socket_directories[kSocketDirectoriesBytes - 1] == '\0');
 }

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// solo: --sockets-in /srv/host/ --sockets-in /etc --clients tests/interpose/io_unix_outbound.script
+// native: no
+// A server connects to unix sockets of the host: what comes of it is what was admitted, whatever
+// lies there.  Elsewhere nobody of the host is reached.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define SOCKET "/srv/host/backend.sock"
+
+static const char* outcome(long result) { return result < 0 ? strerrorname_np(errno) : "done"; }
+
+static const char* try_connect(int fd, const char* path) {
+  struct sockaddr_un a;
+  memset(&a, 0, sizeof a);
+  a.sun_family = AF_UNIX;
+  strcpy(a.sun_path, path);
+  return outcome(connect(fd, (const struct sockaddr*)&a, sizeof a));
+}
+
+static int error_of(int fd) {
+  int error = -1;
+  socklen_t n = sizeof error;
+  getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n);
+  return error;
+}
+
+static int ready(int fd, int ms) {
+  struct pollfd p = {fd, POLLIN | POLLOUT | POLLRDHUP, 0};
+  return poll(&p, 1, ms) < 0 ? -1 : p.revents;
+}
+
+static void show_names(int fd) {
+  struct sockaddr_un a;
+  socklen_t n = sizeof a;
+  memset(&a, 0, sizeof a);
+  printf("  local %s", outcome(getsockname(fd, (struct sockaddr*)&a, &n)));
+  printf(" %d bytes", (int)n);
+  n = sizeof a;
+  memset(&a, 0, sizeof a);
+  printf(", peer %s", outcome(getpeername(fd, (struct sockaddr*)&a, &n)));
+  printf(" %s\n", a.sun_path);
+}
+
+static void show_options(int fd) {
+  struct ucred who;
+  int number = 0;
+  socklen_t n = sizeof who;
+  printf("  peer's credentials: %s", outcome(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n)));
+  n = sizeof number;
+  printf(", domain %s", outcome(getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &number, &n)));
+  printf(" %d", number);
+  printf(", protocol %s", outcome(getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &number, &n)));
+  printf(" %d", number);
+  printf(", of TCP %s\n", outcome(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &number, n)));
+}
+
+static void pass_descriptor(int fd) {
+  char byte = 'x';
+  union {
+    struct cmsghdr head;
+    char bytes[CMSG_SPACE(sizeof(int))];
+  } control;
+  struct iovec part = {&byte, 1};
+  struct msghdr m;
+  memset(&m, 0, sizeof m);
+  m.msg_iov = &part;
+  m.msg_iovlen = 1;
+  m.msg_control = &control;
+  m.msg_controllen = sizeof control;
+  control.head.cmsg_level = SOL_SOCKET;
+  control.head.cmsg_type = SCM_RIGHTS;
+  control.head.cmsg_len = CMSG_LEN(sizeof(int));
+  memcpy(CMSG_DATA(&control.head), &(int){0}, sizeof(int));
+  printf("  a descriptor: %s\n", outcome(sendmsg(fd, &m, 0)));
+}
+
+static void blocking(void) {
+  char buffer[64];
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  printf("blocking: %s\n", try_connect(fd, SOCKET));
+  show_names(fd);
+  show_options(fd);
+  pass_descriptor(fd);
+  printf("  again: %s\n", try_connect(fd, SOCKET));
+  printf("  sent %d\n", (int)send(fd, "question", 8, 0));
+  const ssize_t n = recv(fd, buffer, sizeof buffer, 0);
+  printf("  received %.*s\n", (int)n, buffer);
+  printf("  then %d\n", (int)recv(fd, buffer, sizeof buffer, 0));
+  close(fd);
+}
+
+static void nonblocking(void) {
+  char byte;
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+  const int set = epoll_create1(0);
+  struct epoll_event e = {EPOLLIN | EPOLLOUT | EPOLLET, {.fd = fd}};
+  printf("nonblocking: %s\n", try_connect(fd, SOCKET));
+  printf("  again: %s\n", try_connect(fd, SOCKET));
+  show_names(fd);
+  epoll_ctl(set, EPOLL_CTL_ADD, fd, &e);
+  printf("  recv %s", outcome(recv(fd, &byte, 1, 0)));
+  printf(", send %s", outcome(send(fd, "x", 1, 0)));
+  printf(", poll %x\n", (unsigned)ready(fd, 0));
+  printf("  epoll %d", epoll_wait(set, &e, 1, -1));
+  printf(" %x, error %d\n", e.events, error_of(fd));
+  show_names(fd);
+  printf("  input: epoll %d", epoll_wait(set, &e, 1, -1));
+  printf(" %x, recv %s\n", e.events, outcome(recv(fd, &byte, 1, 0)));
+  printf("  reset: epoll %d", epoll_wait(set, &e, 1, -1));
+  printf(" %x, recv %s\n", e.events, outcome(recv(fd, &byte, 1, 0)));
+  close(set);
+  close(fd);
+}
+
+static void refused(void) {
+  int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  printf("refused: %s", try_connect(fd, SOCKET));
+  printf(", once more: %s\n", try_connect(fd, SOCKET));
+  close(fd);
+  fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+  printf("refused later: %s", try_connect(fd, SOCKET));
+  printf(", poll %x", (unsigned)ready(fd, -1));
+  printf(", error %d", error_of(fd));
+  printf(" %d", error_of(fd));
+  printf(", poll %x\n", (unsigned)ready(fd, 0));
+  printf("  shut down: %s", try_connect(fd, SOCKET));
+  printf(", %s", outcome(shutdown(fd, SHUT_RDWR)));
+  printf(", error %d\n", error_of(fd));
+  close(fd);
+}
+
+// Nobody is asked: there is no such file, and libcrane.so may look.
+static void elsewhere(void) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  const int packets = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  printf("elsewhere: %s", try_connect(fd, "/srv/hosts/backend.sock"));
+  printf(", by dots %s", try_connect(fd, "/srv/host/../none.sock"));
+  printf(", packets %s\n", try_connect(packets, SOCKET));
+  close(packets);
+  close(fd);
+}
+
+// What lies at the path differs between hosts: no file gets its number by that.
+static void looks_at_nothing(void) {
+  struct stat before, after;
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  stat("/usr", &before);
+  printf("a file of the host: %s", try_connect(fd, "/etc/passwd"));
+  stat("/usr/bin", &after);
+  printf(", %d numbers given\n", (int)(after.st_ino - before.st_ino) - 1);
+  close(fd);
+}
+
+int main(void) {
+  signal(SIGPIPE, SIG_IGN);
+  blocking();
+  nonblocking();
+  refused();
+  elsewhere();
+  looks_at_nothing();
+  return 0;
+}
