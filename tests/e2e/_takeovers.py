@@ -114,6 +114,25 @@ class Client:
         return f"{self.name}: {self.runs} runs"
 
 
+def hand_over(scenario, group):
+    """To a replica that has just begun at a checkpoint, with connections that were open there."""
+    to = (group.leader() + 1) % 3
+    before = group.replica(to)["node_pid"]
+    status, text = h.ctl(scenario, "checkpoint", "now", group.name, "--dir", str(group.home))
+    scenario.check(status == 0, "a checkpoint is taken", text)
+    group.signal_node(to, signal.SIGKILL)
+
+    def is_back():
+        said = group.statuses(range(3))[to]
+        return group.replica(to)["node_pid"] != before and said and said["server_pid"]
+    h.wait_until(is_back, 60, "the replica has recovered")
+    scenario.say(f"came back by {group.status(to)['recovery']['came_back_by']}")
+    h.wait_until(lambda: group.are_near(2000), 60, "the replica has caught up")
+    status, text = h.ctl(scenario, "leader", "transfer", group.name, "--dir", str(group.home),
+                         "--to", str(to))
+    scenario.check(status == 0, "the lead is handed over", text)
+
+
 def check(scenario, group, clients, kinds, rounds, before_stop=lambda: None, near=30000):
     """`clients` live through `rounds` of each kind of change, and the replicas stay equal."""
     changes = Changes(scenario, group, kinds, rounds, clients, near)

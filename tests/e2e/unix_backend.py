@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A replicated nginx passes requests on to a server behind a unix socket of the host, in a
+directory that it was given with --bind. Without faults no request fails and a replay is equal; when
+the leader is killed or hands over, each client loses at most the request that was under way, and
+that server hears nothing twice. What is wrong with a socket is the same error on all replicas."""
+import errno
+import http.client
+import http.server
+import os
+import signal
+import socket
+import socketserver
+import subprocess
+import threading
+
+import _harness as h
+from _takeovers import hand_over
+
+CLIENTS = 4
+SEEN = "/srv/crane-backend"   # where the server sees the directory
+
+ASKER = r"""
+import socket, sys
+l = socket.socket()
+l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+l.bind(("0.0.0.0", int(sys.argv[1])))
+l.listen(16)
+while True:
+    c, _ = l.accept()
+    path = c.makefile().readline().strip()
+    s = socket.socket(socket.AF_UNIX)
+    try:
+        s.connect(path)
+        s.sendall(b"GET /a HTTP/1.0\r\n\r\n")
+        text = s.makefile().readline().strip() + " from " + s.getpeername()
+    except OSError as error:
+        text = f"errno {error.errno}"
+    s.close()
+    c.sendall((text + "\n").encode())
+    c.close()
+"""
+
+
+class Backend:
+    """Answers each path with itself, and remembers what it was asked for."""
+
+    def __init__(self, path):
+        self.lock, self.heard, self.connections, self.path = threading.Lock(), [], 0, path
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def setup(self):
+                super().setup()
+                with outer.lock:
+                    outer.connections += 1
+
+            def answer(self):
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                with outer.lock:
+                    outer.heard.append(self.path)
+                text = self.path.encode() * 200
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_GET = do_POST = answer
+
+            def log_message(self, *_):
+                pass
+
+        class Server(socketserver.ThreadingUnixStreamServer):
+            daemon_threads, request_queue_size = True, 128
+
+            def handle_error(self, *_):
+                pass   # a connection ends with its leader
+
+        self.server = Server(str(path), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def stop_listening(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Client(threading.Thread):
+    """Asks on one connection until it is told to end. A request that was lost is a 502, or an
+    answer that is cut off: nginx had begun to pass it on."""
+
+    def __init__(self, port, number):
+        super().__init__(daemon=True)
+        self.port, self.number, self.sent, self.lost, self.ended = port, number, 0, [], False
+        self.wrong = []
+
+    def run(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            while not self.ended:
+                self.ask(connection, f"/{self.number}/{self.sent}")
+                self.sent += 1
+        except (OSError, http.client.HTTPException) as error:
+            self.wrong.append(f"{self.number}/{self.sent}: {error!r}")
+
+    def ask(self, connection, path):
+        connection.request("POST", path, b"x" * (1 + self.sent % 300))
+        answer = connection.getresponse()
+        try:
+            text = answer.read()
+        except http.client.IncompleteRead:
+            self.lost.append(path)
+            connection.close()
+            return
+        if answer.status == 502:
+            self.lost.append(path)
+        elif answer.status != 200 or text != path.encode() * 200:
+            self.wrong.append(f"{path}: status {answer.status}, {len(text)} bytes")
+
+
+def directory(scenario):
+    place = scenario.work / f"host-{scenario.next_number()}"
+    place.mkdir()
+    return place
+
+
+def nginx(scenario, port):
+    path = scenario.work / f"nginx-{port}.conf"
+    path.write_text(f"""user root;
+daemon off;
+worker_processes 2;
+pid {scenario.work}/nginx.pid;
+error_log {scenario.work}/error.log;
+events {{ worker_connections 256; }}
+http {{
+  access_log off;
+  upstream backend {{ server unix:{SEEN}/backend.sock; keepalive 4; }}
+  server {{
+    listen {port};
+    location / {{
+      proxy_pass http://backend;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_next_upstream off;
+    }}
+  }}
+}}
+""")
+    return ["nginx", "-c", str(path)]
+
+
+def kill_node(_, group):
+    group.signal_node(group.leader(), signal.SIGKILL)
+
+
+FAULTS = (kill_node, hand_over)
+
+
+def passes_on(scenario, faults):
+    """Without faults it is recorded: a replica that recovers begins its recordings anew."""
+    place, port = directory(scenario), h.free_port()
+    backend = Backend(place / "backend.sock")
+    with h.Group(scenario, nginx(scenario, port), port=port, record=faults == 0,
+                 options=["--bind", f"{place}:{SEEN}:ro"]) as group:
+        clients = [Client(port, number) for number in range(CLIENTS)]
+        for client in clients:
+            client.start()
+
+        def go_on(what):
+            before = [c.sent - len(c.lost) for c in clients]
+            h.wait_until(lambda: any(c.wrong for c in clients) or
+                         all(c.sent - len(c.lost) > b + 100 for c, b in zip(clients, before)), 60,
+                         what)
+        go_on("requests are passed on")
+        for fault in range(faults):
+            h.wait_until(group.are_whole, 60, "all replicas are there")
+            FAULTS[fault % len(FAULTS)](scenario, group)
+            go_on("requests are passed on behind a change of the leader")
+        for client in clients:
+            client.ended = True
+        for client in clients:
+            client.join(60)
+        wrong = [text for c in clients for text in c.wrong]
+        scenario.check(not wrong, f"{sum(c.sent for c in clients)} requests, {faults} changes: "
+                       "all were answered", "\n".join(wrong))
+        lost = {c.number: c.lost for c in clients}
+        scenario.check(all(len(paths) <= faults for paths in lost.values()),
+                       "each client lost at most one request at a change", str(lost))
+        twice = len(backend.heard) - len(set(backend.heard))
+        scenario.check(twice == 0, "the other server heard nothing twice", str(twice))
+        h.wait_until(group.are_whole, 60, "all replicas are there at the end")
+        said = group.settle()
+        for number, status in said.items():
+            told = {o["address"] for o in status["outbound"]}
+            scenario.check(told == {f"{SEEN}/backend.sock"}, f"replica {number} names the socket",
+                           str(status["outbound"]))
+        scenario.say(f"lost {lost}, reset {[s['reset_leader'] for s in said.values()]}, the other "
+                     f"server saw {backend.connections} connections")
+        group.stop()
+    backend.stop_listening()
+    if faults == 0:
+        scenario.check_equal(group)
+        scenario.check_schedule(group)
+        before = backend.connections
+        done = subprocess.run([str(scenario.out / "crane-replay"), str(group.record)], timeout=300,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        scenario.check(done.returncode == 0, "a replay is equal", done.stdout)
+        scenario.check(backend.connections == before, "and has opened no connection")
+
+
+def ask(port, path):
+    with socket.create_connection(("127.0.0.1", port), timeout=90) as c:
+        c.sendall((path + "\n").encode())
+        return c.makefile().readline().strip()
+
+
+def same_errors(scenario, outbound, wanted):
+    place, port = directory(scenario), h.free_port()
+    backend, silent = Backend(place / "backend.sock"), socket.socket(socket.AF_UNIX)
+    silent.bind(str(place / "silent.sock"))
+    os.symlink(backend.path, place / "link.sock")
+    asker = scenario.work / "asker.py"
+    asker.write_text(ASKER)
+    with h.Group(scenario, ["python3", str(asker), str(port)], port=port, record=True,
+                 options=["--bind", f"{place}:{SEEN}:ro", "--outbound", outbound]) as group:
+        for name, answer in wanted.items():
+            got = ask(port, f"{SEEN}/{name}")
+            scenario.check(got == answer, f"--outbound {outbound}, {name}: {got}", got)
+        group.settle()
+        group.stop()
+    scenario.check_equal(group)
+    silent.close()
+    backend.stop_listening()
+
+
+def body(scenario):
+    h.need("nginx", "python3")
+    passes_on(scenario, 0)
+    passes_on(scenario, 10 if scenario.full else 3)
+    same_errors(scenario, "any", {
+        "none.sock": f"errno {errno.ENOENT}", "silent.sock": f"errno {errno.ECONNREFUSED}",
+        "link.sock": f"errno {errno.EACCES}",
+        "backend.sock": f"HTTP/1.1 200 OK from {SEEN}/backend.sock"})
+    same_errors(scenario, "none", {"none.sock": f"errno {errno.ECONNREFUSED}",
+                                   "backend.sock": f"errno {errno.ECONNREFUSED}"})
+
+
+h.tell("unix_backend", body)
