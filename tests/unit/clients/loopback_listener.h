@@ -52,10 +52,10 @@ inline std::string hear(int fd) {
                  : std::string(text, static_cast<std::size_t>(got));
 }
 
-// Turns a loop until the condition holds; false: it did not within five seconds.
+// Turns a loop until the condition holds; false: it did not within twenty seconds.
 template <typename Condition, typename Turn>
 bool turned_until(Condition&& condition, Turn&& turn) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     turn();
