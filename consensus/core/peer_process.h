@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What can be seen of another replica's process, where both are on one host.
+// What a replica sees of another one's process on the same host.
 //
 // Threads: a plain value.
 

@@ -36,7 +36,7 @@ namespace crane::proxy {
 enum class ProcessName : std::uint64_t {};
 ProcessName name_of_process(pid_t pid) noexcept;
 pid_t pid_of(ProcessName name) noexcept;
-// What the kernel says of it; empty when it is gone.
+// The kernel's account of that process; empty when the process has gone.
 consensus::ProcessStat process_stat(ProcessName name) noexcept;
 // It is there, and not a zombie.
 bool is_alive(ProcessName name) noexcept;

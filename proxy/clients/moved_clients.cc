@@ -102,7 +102,7 @@ void MovedClients::tick() {
   arm();
 }
 
-// Who has not all of it yet is looked at again.
+// The next tick looks again at clients that have not acknowledged all of it.
 void MovedClients::tell_what_is_taken() {
   std::vector<Client*> again;
   for (Client* client : std::exchange(written_, {})) {
@@ -137,23 +137,27 @@ bool MovedClients::take(Client& client, std::uint16_t host_port) {
   if (!client.moves() || client.move.taken < client.put()) return false;
   client.move.host_port = host_port;
   committed(client);
-  VirtualAddress local = address_;
-  local.port = host_port;
-  Result<ClientSocket> made = make_socket(
-      {client.move.tcp, local, client.move.peer, client.received(), client.put(), client.unput()},
-      clock());
-  if (!made.ok()) {
-    spdlog::warn("the connection of {} cannot go on here: {}", text(client.move.peer),
-                 made.error().message());
-    return false;
-  }
-  client.move.asked = std::move(made).value();
+  client.move.asked = make(client, client.put(), client.unput());
+  if (!client.move.asked) return false;
   client.move.asked_behind = client.put() + client.unput().size();
   client.move.heard = 0;
   client.move.quiet = 0;
   asked_.push_back(&client);
   arm();
   return true;
+}
+
+// None: it cannot go on, and this says why.
+ClientSocket MovedClients::make(const Client& client, std::uint64_t put,
+                                std::span<const std::byte> output) const {
+  VirtualAddress local = address_;
+  local.port = client.move.host_port;
+  Result<ClientSocket> made = make_socket(
+      {client.move.tcp, local, client.move.peer, client.received(), put, output}, clock());
+  if (made.ok()) return std::move(made).value();
+  spdlog::warn("the connection of {} cannot go on here: {}", text(client.move.peer),
+               made.error().message());
+  return {};
 }
 
 void MovedClients::look_at_answers(std::int64_t now_ns) {
@@ -180,16 +184,7 @@ void MovedClients::serve(Client& client) {
   const std::vector<std::byte> lacks = leave_silently(std::move(client.move.asked));
   const std::uint64_t put = client.move.asked_behind - lacks.size();
   client.move.taken = std::max(client.move.taken, put);
-  VirtualAddress local = address_;
-  local.port = client.move.host_port;
-  Result<ClientSocket> made =
-      make_socket({client.move.tcp, local, client.move.peer, client.received(), put, {}}, clock());
-  if (!made.ok()) {
-    spdlog::warn("the connection of {} cannot go on here: {}", text(client.move.peer),
-                 made.error().message());
-    return actions_.serve(client, ClientSocket(), put);
-  }
-  actions_.serve(client, std::move(made).value(), put);
+  actions_.serve(client, make(client, put, {}), put);
 }
 
 void MovedClients::leave(Client& client) {

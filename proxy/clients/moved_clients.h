@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,8 @@ class MovedClients {
   std::uint32_t clock() const noexcept;
   static void on_tick(int, short, void* argument);
   void tick();
+  ClientSocket make(const Client& client, std::uint64_t put,
+                    std::span<const std::byte> output) const;
   void look_at_answers(std::int64_t now_ns);
   void serve(Client& client);
   void tell_what_is_taken();

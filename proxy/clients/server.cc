@@ -166,7 +166,8 @@ void Proxy::accept_some(Listener& listener) {
 
 void Proxy::take_client(Listener& listener, ClientSocket socket) {
   const int fd = socket.fd();
-  ConnectBody body = connect_body(listener.port, peer_of(fd), local_of(fd));
+  const VirtualAddress local = local_of(fd);
+  ConnectBody body = connect_body(listener.port, peer_of(fd), local);
   Client& client = clients_.add(
       std::make_unique<Client>(std::move(socket), listener.port, options_.connection, this));
   client.listener = &listener;
@@ -178,7 +179,7 @@ void Proxy::take_client(Listener& listener, ClientSocket socket) {
   body.slot = client.slot;
   body.socket = client.id;
   if (moved_) {
-    body.tcp = moved_->start_of(client.socket(), local_of(fd));
+    body.tcp = moved_->start_of(client.socket(), local);
     client.move.host_port = listener.host_port();
     told(client, body);
   }
@@ -267,21 +268,20 @@ void Proxy::committed_of_client(EntryType type, std::span<const std::byte> body)
   if (!of_connection || !read_body(body, about)) return;
   Client* client = clients_.find(value(about.conn));
   if (client == nullptr) return;
-  const std::size_t queued_before = client->queued();
+  const QueueChange change(*this, *client);
   WindowBody window;
   if (type == EntryType::kData) {
     client->committed_data(body.size() - sizeof(DataBody));
     if (client->serves() && !std::exchange(client->settles, true)) settling_.push_back(client);
+    if (moved_ && client->serves()) moved_->committed(*client);
   } else if (type == EntryType::kShutdown) {
     client->committed_shutdown();
+    if (moved_ && client->serves()) moved_->committed(*client);
   } else if (type == EntryType::kReset) {
     client->committed_reset();
   } else if (read_body(body, window)) {
     client->committed_window(window.total);
   }
-  if (moved_ && client->serves()) moved_->committed(*client);
-  queued_ += client->queued();
-  queued_ -= queued_before;
 }
 
 void Proxy::connected(Index index, const ConnectBody& body) {
@@ -318,9 +318,8 @@ void Proxy::started(const StartBody& body) {
   clients_.for_each([this, &body](Client& client) {
     if (body.resets == Resets::kThoseThatStay && client.move.tcp.mss != 0) return;
     if (client.opening != Opening::kOver) return;  // the new leader opens it
-    queued_ -= client.queued();
+    const QueueChange change(*this, client);
     client.committed_reset();
-    queued_ += client.queued();
   });
 }
 

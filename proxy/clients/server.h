@@ -162,6 +162,21 @@ class Proxy {
   const Destinations& destinations() const noexcept { return destinations_; }
 
  private:
+  // While it lives the client's queue changes: queued_ is right again behind it.
+  class QueueChange {
+   public:
+    QueueChange(Proxy& proxy, const Client& client) noexcept : proxy_(proxy), client_(client) {
+      proxy_.queued_ -= client_.queued();
+    }
+    ~QueueChange() { proxy_.queued_ += client_.queued(); }
+    QueueChange(const QueueChange&) = delete;
+    QueueChange& operator=(const QueueChange&) = delete;
+
+   private:
+    Proxy& proxy_;
+    const Client& client_;
+  };
+
   static void on_accept(int fd, short what, void* listener);
   static void on_client(int fd, short what, void* client);
   static void on_writable(int fd, short what, void* client);

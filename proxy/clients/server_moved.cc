@@ -60,9 +60,8 @@ void Proxy::taken(std::span<const std::byte> body) {
     }
     client->move.taken = std::max(client->move.taken, about.total);
     if (client->serves()) continue;
-    queued_ -= client->queued();
+    const QueueChange change(*this, *client);
     client->put_by_other(about.total);
-    queued_ += client->queued();
   }
 }
 
@@ -84,10 +83,11 @@ void Proxy::take_moved(std::uint32_t reign) {
 }
 
 void Proxy::serve_moved(Client& client, ClientSocket socket, std::uint64_t put) {
-  queued_ -= client.queued();
-  client.put_by_other(put);
-  const Connection::Adopted how = client.serve_moved(std::move(socket), batch_);
-  queued_ += client.queued();
+  const Connection::Adopted how = [&] {
+    const QueueChange change(*this, client);
+    client.put_by_other(put);
+    return client.serve_moved(std::move(socket), batch_);
+  }();
   if (how == Connection::Adopted::kServed) {
     if (!client.server_closed()) client.watch(base_, on_client, on_writable);
     client.watch_writing(client.queued() > 0);
@@ -105,10 +105,9 @@ void Proxy::serve_moved(Client& client, ClientSocket socket, std::uint64_t put) 
 // This replica is deposed; the client hears no more of it.
 void Proxy::leave(Client& client) {
   client.unwatch();
-  queued_ -= client.queued();
+  const QueueChange change(*this, client);
   moved_->leave(client);
   client.follow();
-  queued_ += client.queued();
 }
 
 }  // namespace crane::proxy

@@ -156,13 +156,12 @@ void Proxy::forget_attempt(Client& client) {
   client.slot = kNoTableSlot;
 }
 
-// This replica is deposed, and nobody can go on with the socket: whoever leads next tells the
-// servers by a RESET, as it has none.
+// This replica is deposed, and no other one can go on with the socket.  The next leader has none,
+// so it tells the servers by a RESET.
 void Proxy::end_here(Client& client) {
-  queued_ -= client.queued();
+  const QueueChange change(*this, client);
   client.reset(batch_, false);
   client.follow();
-  queued_ += client.queued();
 }
 
 }  // namespace crane::proxy

@@ -14,16 +14,14 @@
 
 namespace crane::proxy {
 
-// What the leader has put into the socket no replica has to keep.
+// A replica need not keep what the leader has put into the socket.
 void Proxy::trim(Client& client) {
   if (!shared_ || client.queued() < client.look_at + kTailLook) return;
-  const std::size_t queued_before = client.queued();
+  const QueueChange change(*this, client);
   if (const auto put = shared_->table().put_of(client.slot, client.id)) {
     client.put_by_other(*put);
   }
   client.look_at = client.queued();
-  queued_ += client.queued();
-  queued_ -= queued_before;
 }
 
 bool Proxy::may_lead(View view, std::int64_t now_ns) {
@@ -95,9 +93,10 @@ void Proxy::take_over() {
 
 // False: it does not go on.
 bool Proxy::adopt(Client& client, ClientSocket socket) {
-  queued_ -= client.queued();
-  const Connection::Adopted how = client.serve(std::move(socket), batch_);
-  queued_ += client.queued();
+  const Connection::Adopted how = [&] {
+    const QueueChange change(*this, client);
+    return client.serve(std::move(socket), batch_);
+  }();
   if (how == Connection::Adopted::kServed) {
     ++counters_.last_adopted;
     client.readable = true;
