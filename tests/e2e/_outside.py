@@ -3,6 +3,7 @@
 and clients that look at each answer."""
 import contextlib
 import http.client
+import http.server
 import socketserver
 import ssl
 import threading
@@ -18,6 +19,55 @@ def answer_to(path):
 
 def body_of(path):
     return path.encode() * (1 + len(path) * 31 % 37 * 23)
+
+
+class HttpBackend:
+    """An HTTP server at `address` that answers a path with answer(path), and remembers the bodies
+    that it was asked with."""
+
+    def __init__(self, server, address, answer):
+        self.lock, self.heard, self.connections = threading.Lock(), {}, 0
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def setup(self):
+                super().setup()
+                with outer.lock:
+                    outer.connections += 1
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                with outer.lock:
+                    outer.heard.setdefault(self.path, []).append(body)
+                text = answer(self.path)
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            do_GET = do_POST
+
+            def log_message(self, *_):
+                pass
+
+        class Server(server):
+            daemon_threads, request_queue_size = True, 128
+
+            def handle_error(self, *_):
+                pass   # a connection ends with its group
+
+        self.server = Server(address, Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def heard_twice(self):
+        with self.lock:
+            return [path for path, bodies in self.heard.items() if len(bodies) != 1]
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
 
 
 class Outside:

@@ -13,48 +13,16 @@ import subprocess
 import threading
 
 import _harness as h
+import _outside as o
 from _takeovers import hand_over
 
 CLIENTS = 8
 
 
-def answer_to(path):
-    return (path * (1 + len(path) * 7919 % 400)).encode()
-
-
-class Backend:
-    """Answers each path with its own text, and remembers what it was asked for."""
-
+class Backend(o.HttpBackend):
     def __init__(self):
-        self.lock, self.heard, self.connections = threading.Lock(), {}, 0
-        outer = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def setup(self):
-                super().setup()
-                with outer.lock:
-                    outer.connections += 1
-
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                with outer.lock:
-                    outer.heard.setdefault(self.path, []).append(body)
-                text = answer_to(self.path)
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.server.handle_error = lambda *_: None   # a connection ends with its group
+        super().__init__(http.server.ThreadingHTTPServer, ("127.0.0.1", 0), o.answer_to)
         self.port = self.server.server_address[1]
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 
 class Client(threading.Thread):
@@ -74,7 +42,7 @@ class Client(threading.Thread):
                 connection.request("POST", path, body)
                 answer = connection.getresponse()
                 text = answer.read()
-                if answer.status != 200 or text != answer_to(path):
+                if answer.status != 200 or text != o.answer_to(path):
                     self.bad.append(f"{path}: status {answer.status}, {len(text)} bytes")
         except (OSError, http.client.HTTPException) as error:
             self.bad.append(f"{self.sent[-1][0]}: {error!r}")
@@ -146,7 +114,7 @@ def passes_on(scenario, kills):
         sent = {path: body for c in clients for path, body in c.sent}
         bad = [text for c in clients for text in c.bad]
         scenario.check(not bad, f"{len(sent)} requests, {kills} kills: none failed", "\n".join(bad))
-        twice = [path for path, bodies in backend.heard.items() if len(bodies) != 1]
+        twice = backend.heard_twice()
         scenario.check(not twice, "the other server heard nothing twice", str(twice[:10]))
         scenario.check({p: b[0] for p, b in backend.heard.items()} == sent,
                        "it heard all of each request")
@@ -185,7 +153,7 @@ def is_reset(scenario):
                 h.wait_until(group.are_whole, 60, "all replicas are there")
             client.ended = True
             client.join(60)
-        twice = [path for path, bodies in backend.heard.items() if len(bodies) != 1]
+        twice = backend.heard_twice()
         scenario.check(not twice, "resets: the other server heard nothing twice", str(twice[:10]))
         group.settle()
         group.stop()

@@ -6,7 +6,6 @@ the leader is killed or hands over, each client loses at most the request that w
 that server hears nothing twice. What is wrong with a socket is the same error on all replicas."""
 import errno
 import http.client
-import http.server
 import os
 import signal
 import socket
@@ -15,6 +14,7 @@ import subprocess
 import threading
 
 import _harness as h
+import _outside as o
 from _takeovers import hand_over
 
 CLIENTS = 4
@@ -42,48 +42,11 @@ while True:
 """
 
 
-class Backend:
-    """Answers each path with itself, and remembers what it was asked for."""
-
+class Backend(o.HttpBackend):
     def __init__(self, path):
-        self.lock, self.heard, self.connections, self.path = threading.Lock(), [], 0, path
-        outer = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def setup(self):
-                super().setup()
-                with outer.lock:
-                    outer.connections += 1
-
-            def answer(self):
-                self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                with outer.lock:
-                    outer.heard.append(self.path)
-                text = self.path.encode() * 200
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(text)))
-                self.end_headers()
-                self.wfile.write(text)
-
-            do_GET = do_POST = answer
-
-            def log_message(self, *_):
-                pass
-
-        class Server(socketserver.ThreadingUnixStreamServer):
-            daemon_threads, request_queue_size = True, 128
-
-            def handle_error(self, *_):
-                pass   # a connection ends with its leader
-
-        self.server = Server(str(path), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def stop_listening(self):
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__(socketserver.ThreadingUnixStreamServer, str(path),
+                         lambda asked: asked.encode() * 200)
+        self.path = path
 
 
 class Client(threading.Thread):
@@ -187,8 +150,8 @@ def passes_on(scenario, faults):
         lost = {c.number: c.lost for c in clients}
         scenario.check(all(len(paths) <= faults for paths in lost.values()),
                        "each client lost at most one request at a change", str(lost))
-        twice = len(backend.heard) - len(set(backend.heard))
-        scenario.check(twice == 0, "the other server heard nothing twice", str(twice))
+        twice = backend.heard_twice()
+        scenario.check(not twice, "the other server heard nothing twice", str(twice[:10]))
         h.wait_until(group.are_whole, 60, "all replicas are there at the end")
         said = group.settle()
         for number, status in said.items():
@@ -198,7 +161,7 @@ def passes_on(scenario, faults):
         scenario.say(f"lost {lost}, reset {[s['reset_leader'] for s in said.values()]}, the other "
                      f"server saw {backend.connections} connections")
         group.stop()
-    backend.stop_listening()
+    backend.close()
     if faults == 0:
         scenario.check_equal(group)
         scenario.check_schedule(group)
@@ -231,7 +194,7 @@ def same_errors(scenario, outbound, wanted):
         group.stop()
     scenario.check_equal(group)
     silent.close()
-    backend.stop_listening()
+    backend.close()
 
 
 def body(scenario):

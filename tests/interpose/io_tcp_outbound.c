@@ -17,6 +17,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "outbound.h"
+
 static struct sockaddr_in other(void) {
   struct sockaddr_in a;
   memset(&a, 0, sizeof a);
@@ -33,25 +35,11 @@ static const char* try_connect(int fd) {
                                                                 : strerrorname_np(errno);
 }
 
-static const char* outcome(long result) { return result < 0 ? strerrorname_np(errno) : "done"; }
-
 static int state_of(int fd) {
   struct tcp_info info;
   socklen_t n = sizeof info;
   getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n);
   return info.tcpi_state;
-}
-
-static int error_of(int fd) {
-  int error = -1;
-  socklen_t n = sizeof error;
-  getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n);
-  return error;
-}
-
-static int ready(int fd, int ms) {
-  struct pollfd p = {fd, POLLIN | POLLOUT | POLLRDHUP, 0};
-  return poll(&p, 1, ms) < 0 ? -1 : p.revents;
 }
 
 static void show_names(int fd) {

@@ -18,9 +18,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define SOCKET "/srv/host/backend.sock"
+#include "outbound.h"
 
-static const char* outcome(long result) { return result < 0 ? strerrorname_np(errno) : "done"; }
+#define SOCKET "/srv/host/backend.sock"
 
 static const char* try_connect(int fd, const char* path) {
   struct sockaddr_un a;
@@ -28,18 +28,6 @@ static const char* try_connect(int fd, const char* path) {
   a.sun_family = AF_UNIX;
   strcpy(a.sun_path, path);
   return outcome(connect(fd, (const struct sockaddr*)&a, sizeof a));
-}
-
-static int error_of(int fd) {
-  int error = -1;
-  socklen_t n = sizeof error;
-  getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n);
-  return error;
-}
-
-static int ready(int fd, int ms) {
-  struct pollfd p = {fd, POLLIN | POLLOUT | POLLRDHUP, 0};
-  return poll(&p, 1, ms) < 0 ? -1 : p.revents;
 }
 
 static void show_names(int fd) {
