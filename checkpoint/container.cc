@@ -304,6 +304,7 @@ void Container::run_monitor() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // and LXC has the same set for the server's first process
   set_standard_fds(options_.stdout_fd, options_.stderr_fd);
   personality(ADDR_NO_RANDOMIZE);
+  set_descriptor_limit(options_.descriptors);
   leave_numbers_to_criu();
   umask(022);
   lxc_container* c = handle_->container;

@@ -25,6 +25,7 @@
 // INVARIANT CONTAINER-1: after destroy(), or after the node died, no process of the server is left.
 // INVARIANT CONTAINER-2: nothing is ever mounted in the caller's mount namespace.
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -56,6 +57,7 @@ struct ServerOptions {
   // others make in them would be seen by some replicas alone (FILES-1).  Modes are 01777.
   std::vector<std::string> own_directories;
   std::string working_directory = "/";
+  rlim_t descriptors = 0;     // the server's soft limit of them; 0: as the caller's
   int stdout_fd = -1;         // inherited by the server; -1: /dev/null
   int stderr_fd = -1;         // likewise
   bool keep_upper = false;    // keep the overlay's upper directory when the server is gone

@@ -63,10 +63,10 @@ class Native:
             self.process.wait()
 
 
-def redis_benchmark(port, clients, requests, tests, *more, address="127.0.0.1"):
+def redis_benchmark(port, clients, requests, tests, *more, address="127.0.0.1", prefix=()):
     """[{test, rate, p50_ms, p99_ms}], a row for each of `tests`."""
-    done = subprocess.run(["redis-benchmark", "-h", address, "-p", str(port), "-n", str(requests),
-                           "-c", str(clients), "-t", tests, "--csv", *more],
+    done = subprocess.run([*prefix, "redis-benchmark", "-h", address, "-p", str(port),
+                           "-n", str(requests), "-c", str(clients), "-t", tests, "--csv", *more],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
     rows = list(csv.DictReader(io.StringIO(done.stdout[done.stdout.find('"test"'):])))
     if done.returncode != 0 or len(rows) < len(tests.split(",")):

@@ -40,7 +40,8 @@ def measure(group, network, port, repeats):
         order = list(addresses.items())
         for load, (clients, requests, tests, more) in LOADS.items():
             for name, address in order if repeat % 2 == 0 else reversed(order):
-                row = redis_benchmark(port, clients, requests, tests, *more, address=address)[0]
+                row = redis_benchmark(port, clients, requests, tests, *more, address=address,
+                                      prefix=network.visit())[0]
                 rows.append({"load": load, "address": name, "repeat": repeat, **row})
     return rows
 
@@ -72,7 +73,7 @@ def main():
     work = pathlib.Path(tempfile.mkdtemp(prefix="crane-virtual-", dir="/var/tmp"))
     try:
         port = h.free_port()
-        with Network(3) as network, \
+        with Network(3, visitors=True) as network, \
                 Hosts(Place(out, work, "virtual_address"),
                       h.redis_program(port, "--protected-mode", "no"), port=port, fabric="tcp",
                       addresses=network.addresses,

@@ -35,20 +35,6 @@ ProcessStat process_stat(pid_t pid) noexcept {
   return found;
 }
 
-int descriptors_most(pid_t pid) noexcept {
-  char path[48];
-  std::snprintf(path, sizeof path, "/proc/%d/status", static_cast<int>(pid));
-  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  char text[1024];
-  const ssize_t size = ::read(fd, text, sizeof text - 1);
-  ::close(fd);
-  text[size > 0 ? size : 0] = '\0';
-  const char* at = std::strstr(text, "\nFDSize:");
-  int most = 0;
-  return at != nullptr && std::sscanf(at, "\nFDSize: %d", &most) == 1 ? most : 0;
-}
-
 int open_pidfd(pid_t pid) noexcept { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)); }
 
 SignalsBlocked::SignalsBlocked() noexcept {

@@ -32,10 +32,6 @@ struct ProcessStat {
 ProcessStat process_stat(pid_t pid) noexcept;
 inline std::uint64_t process_start(pid_t pid) noexcept { return process_stat(pid).start; }
 
-// How many numbers of descriptors the kernel has room for in that process: none of them is larger.
-// 0: it does not say.
-int descriptors_most(pid_t pid) noexcept;
-
 // A descriptor that becomes readable when the process is gone; -1 when it is.
 int open_pidfd(pid_t pid) noexcept;
 

@@ -6,6 +6,8 @@
 //
 // Threads: plain value.
 
+#include <sys/resource.h>
+
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -48,14 +50,15 @@ struct Config : setup::NodeOptions {
   bool leaves_files = false;      // likewise, or for crane-run to look at
   std::string libcrane;
   std::uint64_t perturb = 0;
-  bool test_only_flip = false;   // a bit of this replica's output is wrong
-  bool trace = false;            // record every turn
-  int cpu = -1;                  // of the server
-  std::vector<int> server_cpus;  // of the servers of all replicas of this machine; may be empty
-  std::vector<int> cpus;         // of all of the replica, which `cpu` is one of; empty: any
-  std::uint64_t processors = 0;  // as bits, what `cpus` come to; 0: more than 64 (place_node)
-  int numa_node = -1;            // its memory is preferred; -1: any
-  bool node_roams = false;       // only the server is bound to `cpu`
+  bool test_only_flip = false;    // a bit of this replica's output is wrong
+  bool trace = false;             // record every turn
+  int cpu = -1;                   // of the server
+  std::vector<int> server_cpus;   // of the servers of all replicas of this machine; may be empty
+  std::vector<int> cpus;          // of all of the replica, which `cpu` is one of; empty: any
+  std::uint64_t processors = 0;   // as bits, what `cpus` come to; 0: more than 64 (place_node)
+  int numa_node = -1;             // its memory is preferred; -1: any
+  rlim_t server_descriptors = 0;  // the server's soft limit of them; 0: as the node's
+  bool node_roams = false;        // only the server is bound to `cpu`
   std::uint64_t log_id = 0;
   std::array<std::uint64_t, 4> secret{};  // the seed of virtual randomness (D7)
   std::uint64_t send_buffer = 0;          // 0: the default

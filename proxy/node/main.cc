@@ -24,6 +24,7 @@
 #include "proxy/analysis/analysis_node.h"
 #include "proxy/node/config.h"
 #include "proxy/node/control.h"
+#include "proxy/node/descriptors.h"
 #include "proxy/node/host_config.h"
 #include "proxy/node/node.h"
 #include "proxy/node/placement.h"
@@ -81,7 +82,7 @@ void open_log(const Config& config) {
   }
 }
 
-int run_under_launcher(const std::string& path, int control_fd) {
+int run_under_launcher(const std::string& path, int control_fd, rlim_t descriptors) {
   auto config = crane::node::read_config(path);
   if (!config.ok()) {
     const int status = crane::node::code(ExitStatus::kBadConfiguration);
@@ -90,6 +91,7 @@ int run_under_launcher(const std::string& path, int control_fd) {
     crane::node::Control(control_fd).send({{"t", "fatal"}, {"code", status}, {"message", why}});
     return status;
   }
+  config.value().server_descriptors = descriptors;
   open_log(config.value());
   crane::node::place_node(config.value());
   if (!config.value().analysis.empty()) {
@@ -102,7 +104,7 @@ int run_under_launcher(const std::string& path, int control_fd) {
 }
 
 // As if it was started once more, by whoever did.  Comes back only when that fails.
-void begin_again(const std::string& path, int replica) {
+void begin_again(const std::string& path, int replica, rlim_t descriptors) {
   const std::string number = std::to_string(replica);
   const char* const words[] = {"crane-node", "--config",     path.c_str(),
                                "--replica",  number.c_str(), nullptr};
@@ -111,6 +113,7 @@ void begin_again(const std::string& path, int replica) {
     ::signal(signo, SIG_DFL);  // ignored since the loop ended
   spdlog::shutdown();
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  crane::node::restore_descriptors(descriptors);
   ::execv("/proc/self/exe", const_cast<char* const*>(words));
 }
 
@@ -120,7 +123,7 @@ struct Begin {
   bool forget = false;     // as a new member, at a checkpoint
 };
 
-int run_by_itself(const std::string& path, int replica, const Begin& begin) {
+int run_by_itself(const std::string& path, int replica, const Begin& begin, rlim_t descriptors) {
   crane::setup::set_program("crane-node");
   crane::setup::keep_log();
   crane::setup::GroupDirectories directories;
@@ -141,6 +144,7 @@ int run_by_itself(const std::string& path, int replica, const Begin& begin) {
     crane::node::choose_begin(config);
   }
   config.forget = begin.forget;
+  config.server_descriptors = descriptors;
   crane::node::place_node(config);
   ExitStatus status;
   {
@@ -149,7 +153,7 @@ int run_by_itself(const std::string& path, int replica, const Begin& begin) {
     status = node.run();
     if (status == ExitStatus::kStopped) return node.server_exit_code();
   }
-  if (crane::node::fetch_after(config, status)) begin_again(path, replica);
+  if (crane::node::fetch_after(config, status)) begin_again(path, replica, descriptors);
   return crane::node::code(status);
 }
 
@@ -203,5 +207,7 @@ int main(int argc, char** argv) {
     return *status;
   }
   ::signal(SIGPIPE, SIG_IGN);
-  return replica >= 0 ? run_by_itself(path, replica, begin) : run_under_launcher(path, control_fd);
+  const rlim_t descriptors = crane::node::prepare_descriptors();
+  return replica >= 0 ? run_by_itself(path, replica, begin, descriptors)
+                      : run_under_launcher(path, control_fd, descriptors);
 }

@@ -101,6 +101,7 @@ checkpoint::ServerOptions ServerMonitor::options() const {
   o.make_directories = config_.dirs;
   o.own_directories = own_directories(config_);
   o.working_directory = config_.working_directory;
+  o.descriptors = config_.server_descriptors;
   o.upper = upper_;
   o.leaves_upper = config_.leaves_files;
   o.awaits_old_supervisor = config_.restore || config_.on_disk() || !upper_.empty();

@@ -24,11 +24,14 @@ class Network:
     With `apart` there is a second one, for clients: a host that is cut off from the others (its
     link 0) can still be reached by them (its link 1).
 
+    With `visitors` there is one more namespace, for clients (`visit`): a port of theirs is free
+    again a second after its connection, so that they can open more than 14,000 in a minute.
+
     With `delay`, milliseconds and their plus or minus, a switch of our own that delays is between
     the hosts instead (link 0, which cannot be cut then).
     """
 
-    def __init__(self, hosts, apart=False, delay=None):
+    def __init__(self, hosts, apart=False, delay=None, visitors=False):
         self.delay, self.relay = delay, None
         self.tag = f"cr{os.getpid() % 100000}"
         net = os.getpid() % 200 + 20
@@ -38,6 +41,7 @@ class Network:
         self.clients = [f"{self.planes[-1][1]}.{i + 1}" for i in range(hosts)]
         self.virtual = f"{self.planes[0][1]}.100"
         self.names = [f"{self.tag}n{i}" for i in range(hosts)]
+        self.visitors = f"{self.tag}v" if visitors else ""
 
     def port(self, host, plane):
         return f"{self.tag}p{host}{'bc'[plane]}"
@@ -64,10 +68,23 @@ class Network:
                         ip("link", "set", port, "master", bridge, "up")
                     ip("-n", name, "addr", "add", f"{net}.{host + 1}/24", "dev", device)
                     ip("-n", name, "link", "set", device, "up")
+            if self.visitors:
+                self.let_visitors_in()
         except h.CannotRun:
             self.__exit__()
             raise
         return self
+
+    def let_visitors_in(self):
+        bridge, net = self.planes[-1]
+        ip("netns", "add", self.visitors)
+        ip("-n", self.visitors, "link", "set", "lo", "up")
+        ip("link", "add", self.visitors, "type", "veth", "peer", "name", "eth0", "netns",
+           self.visitors)
+        ip("link", "set", self.visitors, "master", bridge, "up")
+        ip("-n", self.visitors, "addr", "add", f"{net}.200/24", "dev", "eth0")
+        ip("-n", self.visitors, "link", "set", "eth0", "up")
+        ip("netns", "exec", self.visitors, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/tcp_tw_reuse")
 
     def start_relay(self):
         names = [self.port(host, 0) for host in range(len(self.names))] + [f"{self.tag}r"]
@@ -81,6 +98,9 @@ class Network:
 
     def enter(self, host):
         return ["ip", "netns", "exec", self.names[host]]
+
+    def visit(self):
+        return ["ip", "netns", "exec", self.visitors]
 
     def holders(self):
         return [i for i, name in enumerate(self.names)
@@ -110,5 +130,8 @@ class Network:
             for plane in range(len(self.planes)):
                 ip("link", "del", self.port(host, plane), check=False)
             ip("netns", "del", name, check=False)
+        if self.visitors:
+            ip("link", "del", self.visitors, check=False)
+            ip("netns", "del", self.visitors, check=False)
         for bridge, _net in self.planes:
             ip("link", "del", bridge, check=False)

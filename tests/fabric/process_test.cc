@@ -50,15 +50,6 @@ TEST_CASE("process: one that lives, is stopped, is killed and is gone", "[proces
   CHECK(process_stat(pid).start == 0);
 }
 
-TEST_CASE("process: no descriptor is beyond what it has room for", "[process]") {
-  const int most = descriptors_most(::getpid());
-  const int far = ::fcntl(0, F_DUPFD_CLOEXEC, most + 100);
-  REQUIRE(far >= most + 100);
-  CHECK(descriptors_most(::getpid()) > far);
-  ::close(far);
-  CHECK(most > 0);
-}
-
 TEST_CASE("process: a main thread ends before the process does", "[process]") {
   const pid_t pid = child([] {
     pthread_t other;

@@ -320,6 +320,19 @@ TEST_CASE("container: errors are told apart", "[container]") {
   }
 }
 
+TEST_CASE("servers: one starts with the limit of descriptors that is named", "[container]") {
+  if (!containers_work("servers: one starts with the limit")) return;
+  for (const bool container : {true, false}) {
+    CAPTURE(container);
+    Fixture f("ulimit -Sn");
+    f.options.descriptors = 123;
+    const auto server = make_server(container, f.options);
+    REQUIRE(server->start().ok());
+    REQUIRE(server->wait(kLimitMs).ok());
+    CHECK(f.output() == "123\n");
+  }
+}
+
 TEST_CASE("plain tree: own pid and host name for root, private directories, status", "[plain]") {
   if (geteuid() != 0) {
     std::printf("SKIPPED: plain tree as root: no root privilege\n");

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// GOAL    a node's table of descriptors has its size before the node has a second thread, and its
+//         server finds the limit that the node was started with.
+// METHOD  in a child with a low soft limit.
+// CHECKS  what the kernel says about the child (DESCRIPTORS-1).
+#include "proxy/node/descriptors.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <string>
+
+using namespace crane::node;
+
+namespace {
+
+constexpr rlim_t kLow = 100;
+
+rlim_t room() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (rlim_t size = 0; word == "FDSize:" && status >> size) return size;
+  }
+  return 0;
+}
+
+rlimit limits() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return limit;
+}
+
+template <typename Check>
+bool holds_in_child(Check check) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    rlimit limit = limits();
+    limit.rlim_cur = kLow;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    ::_exit(check() ? 0 : 1);
+  }
+  int status = -1;
+  return ::waitpid(child, &status, 0) == child && status == 0;
+}
+
+}  // namespace
+
+TEST_CASE("descriptors: the table is as large as it will have to be", "[descriptors]") {
+  CHECK(holds_in_child([] { return room() < 4096; }));  // nor did this process have one
+  CHECK(holds_in_child([] {
+    (void)prepare_descriptors();
+    return room() >= std::min(limits().rlim_max, kDescriptorsReady);
+  }));
+}
+
+TEST_CASE("descriptors: the limit is raised, and known for the server", "[descriptors]") {
+  CHECK(holds_in_child([] {
+    const rlim_t before = prepare_descriptors();
+    const bool raised = limits().rlim_cur == limits().rlim_max;
+    restore_descriptors(before);
+    return before == kLow && raised && limits().rlim_cur == kLow;
+  }));
+}
