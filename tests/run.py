@@ -301,7 +301,7 @@ class Runner:
         for case in failed:
             pattern = re.sub(r"([,\[\]\\*])", r"\\\1", case)
             self.tally.fail(f"{name}: {case}", shlex.join(command + [pattern]),
-                            failure_text(xml, case) + text)
+                            text + failure_text(xml, case))
         if status != 0 and not failed:
             failed = [name]
             self.tally.fail(f"{name}: {describe(status)}", shlex.join(command), text + xml[-2000:])

@@ -46,6 +46,11 @@ TEST_CASE("who has a virtual address hears who else has it", "[moved]") {
     cable = std::system(
                 "ip link add dev here type veth peer name there && "
                 "ip link set dev here up && ip link set dev there up") == 0;
+    // The kernel notices a moment later that there is another end, and drops frames until then.
+    constexpr const char* kUp =
+        "ip -o link show dev here | grep -q 'state UP' && "
+        "ip -o link show dev there | grep -q 'state UP'";
+    cable = cable && proxy::turned_until([] { return std::system(kUp) == 0; }, [] {});
     if (cable) the_later_leader_keeps_it();
   });
   if (!made || !cable) WARN("not tested, it needs root and iproute2");
