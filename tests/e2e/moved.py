@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Three hosts as network namespaces, redis over tcp with a virtual address: the leader's node is
-killed, its link is cut and mended, and the lead is handed over. Clients of the address keep their
-connections: none is reset, no answer is lost or comes twice, the replicas are equal.
+killed, stopped for two seconds, and ended in order, its link is cut and mended, the lead is handed
+over, and at last a fourth host replaces the leader. Clients of the address keep their connections:
+none is reset, no answer is lost or comes twice, the replicas are equal.
 
 Printed, not asserted: how long the clients waited at a change.
 """
@@ -19,6 +20,7 @@ from _hosts import Hosts
 from _network import Network
 
 HOSTS = 3
+KINDS = ("transfer", "kill", "cut", "stop", "end")
 
 
 class Client(threading.Thread):
@@ -106,9 +108,10 @@ class Changes:
             raise h.Failure("\n".join(c.bad for c in self.clients if c.bad))
 
     def is_whole(self):
-        said = self.group.statuses(range(HOSTS))
-        return h.is_whole(said) and len({s["view"] for s in said.values()}) == 1 \
-            and sorted(s["role"] for s in said.values()) == ["follower", "follower", "leader"]
+        said = self.group.statuses()
+        return (len(said) == HOSTS and h.is_whole(said)
+                and len({s["view"] for s in said.values()}) == 1
+                and sorted(s["role"] for s in said.values()) == ["follower", "follower", "leader"])
 
     def kill(self, leader):
         self.group.stop_one(leader, signal.SIGKILL)
@@ -124,8 +127,32 @@ class Changes:
         h.wait_until(lambda: self.network.holders() == [following], 20,
                      f"replica {following} alone has the virtual address")
 
+    def stop(self, leader):
+        node = self.group.nodes[leader]
+        node.send_signal(signal.SIGSTOP)
+        threading.Timer(2, node.send_signal, (signal.SIGCONT,)).start()
+        following = self.group.leader(others_than=[leader])
+        self.goes_on()
+        h.wait_until(lambda: self.network.holders() == [following], 20,
+                     f"replica {following} alone has the virtual address")
+
+    def end(self, leader):
+        status = self.group.stop_one(leader)
+        if status != 0:
+            raise h.Failure(f"the leader's node ended with status {status}")
+        self.group.leader(others_than=[leader])
+        self.goes_on()
+        self.group.start(leader)
+
     def transfer(self, leader):
         self.group.lead((leader + 1) % HOSTS)
+
+    def replace(self, leader):
+        self.group.start(HOSTS)
+        code, text, error = self.group.ctl("member", "replace", str(leader), str(HOSTS))
+        if code != 0:
+            raise h.Failure(f"member replace: {text}{error}")
+        self.group.wait(leader)
 
     def change(self, kind):
         # A client's kernel answers one question of a new leader in half a second (RFC 5961).
@@ -145,9 +172,10 @@ def body(scenario):
     rounds = scenario.options.rounds or (20 if scenario.full else 2)
     number = 200 if scenario.full else 40
     port = h.free_port()
-    with Network(HOSTS) as network, \
+    with Network(HOSTS + 1) as network, \
             Hosts(scenario, h.redis_program(port, "--protected-mode", "no"), port=port,
-                  fabric="tcp", addresses=network.addresses,
+                  fabric="tcp", addresses=network.addresses, group={"members": HOSTS},
+                  started=range(HOSTS),
                   clients={"listen": "any", "virtual_ip": network.virtual + "/24",
                            "interface": "eth0"},
                   prefix=network.enter) as group:
@@ -162,8 +190,9 @@ def body(scenario):
         changes = Changes(scenario, group, network, clients)
         try:
             for _ in range(rounds):
-                for kind in ("transfer", "kill", "cut"):
+                for kind in scenario.options.kinds or KINDS:
                     changes.change(kind)
+            changes.change("replace")
         finally:
             for client in clients:
                 client.ended = True
@@ -196,4 +225,6 @@ def body(scenario):
                        "the replicas are equal", repr(said))
 
 
-h.tell("moved", body, rounds={"type": int, "default": 0})
+if __name__ == "__main__":
+    h.tell("moved", body, rounds={"type": int, "default": 0},
+           kinds={"nargs": "*", "choices": KINDS, "help": "only these"})
