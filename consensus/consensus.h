@@ -199,6 +199,8 @@ struct Options {
   bool analysis = false;
   // What memory and store hold is given up: this replica recovers as one that lost its memory.
   bool forget = false;
+  // A leader that is removed goes on for so long when that is committed, before it hands over.
+  std::uint64_t let_in_ns = 0;
   Callbacks callbacks;
 };
 
@@ -297,7 +299,7 @@ class Consensus {
   // then it takes over; if it does not within tens of milliseconds this one goes on leading.
   // kNotLeader, kBusy, kBadArgument (not another voter).
   virtual Outcome transfer(ReplicaId to) = 0;
-  // This replica leads, and no transfer has begun.
+  // This replica leads, and will: no transfer has begun, and it is not removed.
   virtual bool leads_on() const noexcept = 0;
   // The members in force, by id.
   virtual std::vector<MemberStatus> members() const = 0;

@@ -276,9 +276,12 @@ void Replica::tick_members() {
   }
   if (changing()) return;
   if (!votes()) {
+    if (membership_.leaves_at_ns == 0) membership_.leaves_at_ns = now_.now_ns + config_.let_in_ns;
+    if (now_.now_ns < membership_.leaves_at_ns) return;
     const ReplicaId to = successor();
     return to == kNoReplica ? leave() : begin_transfer(to);
   }
+  membership_.leaves_at_ns = 0;
   for (std::uint8_t i = 0; i < config_.replicas; ++i) {
     Peer& p = peers_[i];
     if (to_tell(ReplicaId{i}) && now_.now_ns >= p.retry_at_ns) {

@@ -563,7 +563,7 @@ void Replica::plan_deadline() {
   if (membership_.transfer_to != kNoReplica) {
     at = std::min(at, membership_.transfer_until_ns);
   } else if (role_ == Role::kLeader && !changing() && !votes()) {
-    at = now_.now_ns;  // its own removal is committed: it hands over
+    at = membership_.leaves_at_ns;  // its own removal is committed: it hands over
   }
   deadline_ns_ = std::max(at, now_.now_ns);
 }

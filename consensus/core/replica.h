@@ -114,9 +114,10 @@ class Replica {
   // The members in force (CORE-M3), and where the CONFIG that says so stands.
   const Members& members() const noexcept { return membership_.configs.back().members; }
   Viewstamp config_at() const noexcept { return membership_.configs.back().at; }
-  // It leads, and no transfer has begun: until that is over nothing is proposed.
+  // It leads, and will: neither has a transfer begun, during which nothing is proposed, nor is it
+  // removed.
   bool leads_on() const noexcept {
-    return role_ == Role::kLeader && membership_.transfer_to == kNoReplica;
+    return role_ == Role::kLeader && membership_.transfer_to == kNoReplica && votes();
   }
   // The newest CONFIG is not known to be committed.
   bool changing() const noexcept { return membership_.configs.size() > 1; }

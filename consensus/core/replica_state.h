@@ -90,7 +90,8 @@ struct Membership {
   unsigned join_power = 0;
   ReplicaId transfer_to = kNoReplica;  // the lead is handed over
   std::uint64_t transfer_until_ns = 0;
-  std::vector<std::byte> bytes;  // of a CONFIG that is proposed
+  std::uint64_t leaves_at_ns = 0;  // of a leader that is removed; 0: not planned yet
+  std::vector<std::byte> bytes;    // of a CONFIG that is proposed
 };
 
 // The writer of this replica's log.

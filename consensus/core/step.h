@@ -460,7 +460,8 @@ struct Config {
   std::uint64_t slot_ns = 3'000'000;          // election: head start of a smaller id
   std::uint64_t lag_most_ns = 100'000'000;    // head start of others while the own server lags
   std::uint64_t ask_timeout_ns = 40'000'000;  // an unanswered pre-vote or request
-  std::uint64_t retry_ns = 20'000'000;        // leader: ask a lost follower again after this
+  std::uint64_t let_in_ns = 0;  // a leader that is removed goes on for so long, then hands over
+  std::uint64_t retry_ns = 20'000'000;  // leader: ask a lost follower again after this
   std::uint64_t progress_timeout_ns = 1'000'000'000;  // leader: work outstanding, no majority
   bool campaign_at_once = false;                      // replica 0 of a new group does not wait
   bool analysis = false;  // it never votes, and takes no place but an analysis replica's (CORE-M7)

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "proxy/clients/tuning.h"
+
 namespace crane::node {
 namespace {
 
@@ -23,6 +25,7 @@ void set_host_options(const Config& config, consensus::Options& options) {
   }
   options.members = f.members;
   options.ring_bytes = std::uint64_t{f.ring_mb} << 20;
+  if (!f.virtual_ip.empty()) options.let_in_ns = proxy::kLetInNs;
 }
 
 }  // namespace

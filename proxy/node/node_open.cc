@@ -424,7 +424,7 @@ void Node::open_supervisor() {
   };
   supervisor_.watch(loop_.base(), std::move(actions));
   // Ctrl-C goes to the whole group; SIGTERM means this node, and another one should lead.
-  loop_.on_signal(SIGTERM, [this] { end_.leave_now(); });
+  loop_.on_signal(SIGTERM, [this] { requests_->end_when_let_in([this] { end_.leave_now(); }); });
   loop_.on_signal(SIGINT, [this] {
     if (!mode_.takes_interrupt()) end_.request(monotonic_ns(), server_->exit().reported());
   });

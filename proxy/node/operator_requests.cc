@@ -106,21 +106,34 @@ std::string OperatorRequests::transfer(int to) {
   if (to >= config_.replicas) {
     return refusal(Error{Code::kBadArgument, 0, "there is no such replica"}, what);
   }
-  const std::int64_t lets_in_ns = actions_.lets_in_ns ? actions_.lets_in_ns() : 0;
-  if (lets_in_ns > 0) {
-    hands_over_to_ = to;
-    hands_over_at_ns_ = monotonic_ns() + lets_in_ns;
-  } else if (const Outcome done = hand_over(to); !done.ok()) {
-    return refusal(done.error(), what);
+  if (!let_in([this, to] { return hand_over(to); })) {
+    if (const Outcome done = hand_over(to); !done.ok()) return refusal(done.error(), what);
   }
   return accepted(to == kAnyOther
                       ? fmt::format("replica {} does not lead any more", config_.replica)
                       : fmt::format("replica {} is asked to lead", to));
 }
 
+bool OperatorRequests::let_in(std::function<Outcome()> then) {
+  const std::int64_t lets_in_ns = actions_.lets_in_ns ? actions_.lets_in_ns() : 0;
+  if (!leadership_.leads() || lets_in_ns == 0) return false;
+  hands_over_ = std::move(then);
+  hands_over_at_ns_ = monotonic_ns() + lets_in_ns;
+  return true;
+}
+
+void OperatorRequests::end_when_let_in(std::function<void()> end) {
+  const auto ends = [end] {
+    end();
+    return Outcome{Done{}};
+  };
+  if (!let_in(ends)) end();
+}
+
 // To any other one: the others elect one of themselves; this replica may lead again once they have,
 // or after a while when nobody could.
 Outcome OperatorRequests::hand_over(int to) {
+  if (!leadership_.leads()) return Done{};
   if (to == kAnyOther) {
     spdlog::info("an operator hands the lead over");
     eligible_at_ns_ = monotonic_ns() + kTransferNs;
@@ -192,7 +205,7 @@ std::int64_t OperatorRequests::step(std::int64_t now_ns, bool recovers) {
   }
   if (now_ns >= hands_over_at_ns_) {
     hands_over_at_ns_ = proxy::kNever;
-    const Outcome done = leadership_.leads() ? hand_over(hands_over_to_) : Done{};
+    const Outcome done = hands_over_();
     if (!done.ok()) spdlog::warn("the lead stays here: {}", done.error().message());
   }
   return std::min(eligible_at_ns_, hands_over_at_ns_);

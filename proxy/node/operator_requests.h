@@ -53,10 +53,15 @@ class OperatorRequests {
   std::int64_t step(std::int64_t now_ns, bool recovers);
   // The lead goes in a moment: clients are read, and hear nothing.
   bool hands_over() const noexcept { return hands_over_at_ns_ != proxy::kNever; }
+  // Calls `end`, which ends this node in order, when what clients have sent is in; at once when
+  // there is nothing to let in.
+  void end_when_let_in(std::function<void()> end);
 
  private:
   static constexpr int kAnyOther = -1;
   std::string transfer(int to);
+  // Calls `then` when what clients have sent is in.  False: there is nothing to let in.
+  bool let_in(std::function<Outcome()> then);
   Outcome hand_over(int to);
   std::string signal_server(const nlohmann::json& request);
   std::string leave();
@@ -69,7 +74,7 @@ class OperatorRequests {
   const OperatorActions actions_;
   std::int64_t eligible_at_ns_ = proxy::kNever;
   std::int64_t hands_over_at_ns_ = proxy::kNever;
-  int hands_over_to_ = kAnyOther;
+  std::function<Outcome()> hands_over_;
 };
 
 }  // namespace crane::node

@@ -31,7 +31,9 @@ Members any_members() {
 
 // A group of `slots` whose first `members` vote, with a leader.
 struct Changing : InstantGroup {
-  Changing(std::uint8_t slots, std::uint8_t members) : InstantGroup(slots) {
+  Changing(std::uint8_t slots, std::uint8_t members, std::uint64_t let_in_ns = 0)
+      : InstantGroup(slots) {
+    config.let_in_ns = let_in_ns;
     config.members = Members::first(members);
     start_all();
     run_for(200 * kMs);
@@ -242,6 +244,21 @@ TEST_CASE("members: the leader removes itself, hands over, and hears no more", "
   g.start(0, StartKind::kSurvived);
   g.run_for(500 * kMs);
   CHECK(g.nodes[0].core->role() == Role::kRemoved);
+}
+
+TEST_CASE("members: a leader that is removed goes on for a moment, then hands over", "[members]") {
+  Changing g(3, 3, 30 * kMs);
+  REQUIRE(g.change(0, Kind::kRemove, 0).ok());
+  g.run_for(20 * kMs);
+  CHECK(g.nodes[0].core->role() == Role::kLeader);
+  CHECK_FALSE(g.nodes[0].core->leads_on());
+  CHECK(g.propose(0).ok());
+  CHECK(g.nodes[0].core->backlog() == 0);
+  g.run_for(100 * kMs);
+  CHECK(g.nodes[0].core->role() == Role::kRemoved);
+  REQUIRE(g.leader() > 0);
+  CHECK(g.nodes[static_cast<unsigned>(g.leader())].core->last_election().cause !=
+        ElectionCause::kSuspicion);
 }
 
 TEST_CASE("members: a voter stays until a majority of the others follows closely", "[members]") {

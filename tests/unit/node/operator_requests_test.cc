@@ -132,6 +132,23 @@ TEST_CASE_METHOD(World, "what clients have sent comes in before the lead goes", 
   CHECK_FALSE(requests->hands_over());
 }
 
+TEST_CASE_METHOD(World, "what clients have sent comes in before the leader ends", "[requests]") {
+  lets_in_ns = kLongNs;
+  int ended = 0;
+  requests->end_when_let_in([&] { ++ended; });  // a follower has none
+  CHECK(ended == 1);
+  lead();
+  const std::int64_t now = monotonic_ns();
+  requests->end_when_let_in([&] { ++ended; });
+  CHECK(requests->hands_over());
+  (void)requests->step(now, false);
+  CHECK(ended == 1);
+  // Also when it does not lead any more.
+  leadership.role(consensus::Role::kFollower, View{513}, ReplicaId{1});
+  (void)requests->step(now + 2 * kLongNs, false);
+  CHECK(ended == 2);
+}
+
 TEST_CASE_METHOD(World, "the lead goes to the replica that is named", "[requests]") {
   lead();
   CHECK(ask(R"({"do":"transfer","to":2})")["ok"] == true);
