@@ -136,10 +136,10 @@ class Database(server_mariadb.Mariadb):
         pass
 
 
-def php(scenario, changes):
-    """Every second client's pages keep their connection to the database."""
+def pages(scenario, name):
+    """PHP that writes into a database: (port, command, the database)."""
     h.need("php", *Database.programs)
-    work = scenario.work / "php"
+    work = scenario.work / name
     work.mkdir()
     work.chmod(0o755)
     (work / "database").mkdir()
@@ -148,9 +148,14 @@ def php(scenario, changes):
     page.write_text(PAGE.replace("{database}", str(database.port)))
     command = ["/usr/bin/env", "PHP_CLI_SERVER_WORKERS=4", "/usr/bin/php", "-S",
                f"127.0.0.1:{port}", str(page)]
+    return port, command, database
+
+
+def php(scenario, changes):
+    """Every second client's pages keep their connection to the database."""
+    port, command, database = pages(scenario, "php")
     with s.Native(scenario, database.native_program(), database.port):
         s.passes_on(scenario, changes, "php", command, port=port, backend=database, keeps=False)
-
 
 
 HAPROXY = """defaults
@@ -202,11 +207,14 @@ class Fetching(o.WebClient):
         return status == 200 and text == self.page(path)[1]
 
 
-def two(scenario, changes, name, front, front_port, back, back_port, crowd):
-    """A group before a group; the leader of each is changed in turn."""
+def two(scenario, changes, name, front, front_port, back, back_port, crowd,
+        begins=lambda: None, ends=lambda: None):
+    """A group before a group; the leader of each is changed in turn. Both serve when `begins` and
+    `ends` are called."""
     kinds, rounds = changes
     with h.Group(scenario, back, port=back_port) as inner, \
             h.Group(scenario, front, port=front_port) as outer:
+        begins()
         both = [t.Changes(scenario, group, kinds, 1, [crowd], s.NEAR) for group in (outer, inner)]
         crowd.start()
         try:
@@ -216,6 +224,7 @@ def two(scenario, changes, name, front, front_port, back, back_port, crowd):
         finally:
             bad = crowd.end()
         scenario.check(not bad, f"{name}: {crowd.summary()}, nothing noticed", bad)
+        ends()
         for group, turn in zip((outer, inner), both):
             said = group.settle()
             adopted = [status["adopted"] for status in said.values()]
@@ -245,3 +254,14 @@ def nginx_before_apache(scenario, changes):
     two(scenario, changes, "nginx before apache", ["nginx", "-c", str(page)], port,
         ["/usr/sbin/apache2", "-f", str(apache), "-DFOREGROUND"], other,
         o.Crowd(Fetching(port, n, scenario.work / "www") for n in range(s.CLIENTS)))
+
+
+def web_and_database(scenario, changes):
+    """A web tier and its database, each a group: every page is in the table, once."""
+    port, command, database = pages(scenario, "web")
+    crowd = o.Crowd(o.WebClient(port, number, keeps=False) for number in range(s.CLIENTS))
+    two(scenario, changes, "a web tier and its database", command, port, database.command,
+        database.port, crowd,
+        begins=lambda: h.wait_until(database.ready, 60, "the database answers"),
+        ends=lambda: s.check_heard(scenario, "a web tier and its database", database,
+                                   crowd.answers, {}))

@@ -144,14 +144,14 @@ def stunnel(scenario, changes):
 
 STORIES = {f.__name__: f for f in (
     haproxy_tcp, haproxy_http, apache, squid, tinyproxy, stunnel, d.replicas_of_redis, d.php,
-    mail.postfix, d.haproxy_before_redis, d.nginx_before_apache, e.errors_by_name,
-    e.errors_of_haproxy)}
+    mail.postfix, d.haproxy_before_redis, d.nginx_before_apache, d.web_and_database,
+    e.errors_by_name, e.errors_of_haproxy)}
 
 
 def changes_of(scenario, number):
     """Quickly: two kinds, others in the next story."""
-    if scenario.full:
-        return KINDS, scenario.options.rounds or 5
+    if scenario.full or scenario.options.kinds:
+        return scenario.options.kinds or KINDS, scenario.options.rounds or 5
     return [KINDS[(2 * number + i) % len(KINDS)] for i in range(2)], scenario.options.rounds or 1
 
 
@@ -173,5 +173,6 @@ def body(scenario):
 
 if __name__ == "__main__":
     h.tell("stories", body,
+           kinds={"nargs": "*", "choices": KINDS, "help": "only these changes"},
            servers={"nargs": "*", "choices": sorted(STORIES), "help": "only these"},
            rounds={"type": int, "help": "of each change"})
