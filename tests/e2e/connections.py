@@ -6,6 +6,7 @@ clients that Debian has, no request fails and no connection is reset."""
 import hashlib
 import re
 import socket
+import subprocess
 import threading
 
 import _harness as h
@@ -87,6 +88,85 @@ def apache(scenario, kinds, rounds):
             t.Client("ab", ["ab", "-q", "-n", 2000, "-c", 8, url], good)], kinds, rounds)
 
 
+class Messages:
+    """One publisher and some subscribers of MQTT, each on one connection that is opened once."""
+    TOPIC, SUBSCRIBERS = "numbers", 8
+
+    def __init__(self, port):
+        self.port, self.published, self.bad = port, 0, ""
+        self.ends, self.thread = threading.Event(), threading.Thread(target=self.publish)
+
+    def client(self, program, *words, **pipes):
+        # With -d it says when it connects; it would do so again without a word.
+        command = ["stdbuf", "-oL", program, "-h", "127.0.0.1", "-p", str(self.port), "-t",
+                   self.TOPIC, "-q", "2", "-k", "600", "-d", *words]
+        return subprocess.Popen(command, text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, **pipes)
+
+    def start(self):
+        self.subscribers = [self.client("mosquitto_sub", "-F", "got %p")
+                            for _ in range(self.SUBSCRIBERS)]
+        self.said = [[] for _ in self.subscribers]
+        readers = [threading.Thread(target=self.listen, args=pair, daemon=True)
+                   for pair in zip(self.subscribers, self.said)]
+        for reader in readers:
+            reader.start()
+        h.wait_until(lambda: all(any("SUBACK" in line for line in said) for said in self.said), 30,
+                     "all have subscribed")
+        self.publisher = self.client("mosquitto_pub", "-l", stdin=subprocess.PIPE)
+        self.published_said = []
+        threading.Thread(target=self.listen, args=(self.publisher, self.published_said),
+                         daemon=True).start()
+        self.thread.start()
+
+    def listen(self, process, lines):
+        for line in process.stdout:
+            lines.append(line.rstrip("\n"))
+
+    def publish(self):
+        while not self.ends.wait(0.02):
+            self.published += 1
+            self.publisher.stdin.write(f"{self.published}\n")
+            self.publisher.stdin.flush()
+
+    def got(self, said):
+        return [int(line[4:]) for line in said if line.startswith("got ")]
+
+    def count(self):
+        return min(len(self.got(said)) for said in self.said)
+
+    def end(self):
+        self.ends.set()
+        self.thread.join()
+        try:
+            h.wait_until(lambda: self.count() >= self.published, 60, "all have heard all")
+        except h.Failure as failure:
+            self.bad = str(failure)
+        for process in [self.publisher, *self.subscribers]:
+            process.terminate()
+            process.wait()
+        for said in self.said:
+            if self.got(said) != list(range(1, self.published + 1)):
+                self.bad = f"of {self.published} messages a subscriber got {self.got(said)[-20:]}"
+        connected = [sum("sending CONNECT" in line for line in said)
+                     for said in [self.published_said, *self.said]]
+        if connected != [1] * len(connected):
+            self.bad = self.bad or f"the clients have connected {connected} times"
+        return self.bad
+
+    def summary(self):
+        return f"{self.SUBSCRIBERS} subscribers of MQTT: {self.published} messages each"
+
+
+def mosquitto(scenario, kinds, rounds):
+    h.need("mosquitto", "mosquitto_pub", "mosquitto_sub")
+    port = h.free_port()
+    configuration = scenario.work / "mosquitto.conf"
+    configuration.write_text(f"listener {port}\nallow_anonymous true\nset_tcp_nodelay true\n")
+    with h.Group(scenario, ["/usr/sbin/mosquitto", "-c", str(configuration)], port=port) as group:
+        t.check(scenario, group, [Messages(port)], kinds, rounds)
+
+
 class Nginx(server_nginx.Nginx):
     """Over TLS, with HTTP/2."""
 
@@ -156,7 +236,7 @@ def mariadb(scenario, kinds, rounds):
                      lambda text: "FATAL" not in text and "transactions:" in text)], kinds, rounds)
 
 
-SERVERS = {f.__name__: f for f in (redis, apache, nginx, postgresql, mariadb)}
+SERVERS = {f.__name__: f for f in (redis, apache, nginx, postgresql, mariadb, mosquitto)}
 
 
 def body(scenario):
