@@ -15,9 +15,13 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
+#include <utility>
 
 // Behind the kernel's headers, whose types it uses.
 #include <libnetfilter_queue/libnetfilter_queue.h>
+
+#include "dmt/base/clock.h"
 
 namespace crane::proxy {
 namespace {
@@ -25,7 +29,11 @@ namespace {
 constexpr std::uint32_t kQueueLength = 65536;  // packets that wait; more are sent again by TCP
 constexpr unsigned kSocketBytes = 8U << 20;
 constexpr std::uint32_t kHeaderBytes = 120;  // both headers with all options
-constexpr int kPacketsPerEvent = 64;
+constexpr std::size_t kPacketsAtOnce = 32, kMessageBytes = 2048;
+constexpr std::size_t kVerdictBytes = 64;  // at most, of one message
+// Connections that begin and never come to an end would fill the memory: of so many that the log
+// does not know the oldest are forgotten.  A listener's backlog holds fewer.
+constexpr std::size_t kBegunMost = 65536;
 
 // From the address, so that groups of one host have their own.
 std::uint16_t queue_of(std::uint32_t address) noexcept {
@@ -67,13 +75,47 @@ bool is_behind(std::uint32_t a, std::uint32_t b) noexcept {
   return static_cast<std::int32_t>(a - b) > 0;
 }
 
+// The option of TCP that says the time; 0: there is none.
+std::uint32_t timestamp_of(std::span<const unsigned char> options) noexcept {
+  std::size_t at = 0;
+  while (at < options.size() && options[at] != TCPOPT_EOL) {
+    if (options[at] == TCPOPT_NOP) {
+      ++at;
+      continue;
+    }
+    const std::size_t size = at + 1 < options.size() ? options[at + 1] : 0;
+    if (size < 2 || at + size > options.size()) return 0;
+    if (options[at] == TCPOPT_TIMESTAMP && size == TCPOLEN_TIMESTAMP) {
+      std::uint32_t value = 0;
+      std::memcpy(&value, &options[at + 2], sizeof value);
+      return ntohl(value);
+    }
+    at += size;
+  }
+  return 0;
+}
+
 }  // namespace
 
 struct EgressGate::Packet {
   std::uint32_t client;  // network order, as all addresses here
   std::uint16_t client_port, port;
-  std::uint32_t acknowledges;
+  std::uint32_t sequence, acknowledges, timestamp;
   bool syn, rst, ack;
+};
+
+// Packets that the kernel has queued, taken by one call.
+struct EgressGate::Inbox {
+  Inbox() {
+    for (std::size_t i = 0; i < kPacketsAtOnce; ++i) {
+      parts[i] = {bytes[i].data(), bytes[i].size()};
+      messages[i].msg_hdr.msg_iov = &parts[i];
+      messages[i].msg_hdr.msg_iovlen = 1;
+    }
+  }
+  std::array<std::array<char, kMessageBytes>, kPacketsAtOnce> bytes;
+  std::array<iovec, kPacketsAtOnce> parts{};
+  std::array<mmsghdr, kPacketsAtOnce> messages{};
 };
 
 Result<std::unique_ptr<EgressGate>> EgressGate::open(event_base* base, const std::string& address) {
@@ -85,6 +127,7 @@ Result<std::unique_ptr<EgressGate>> EgressGate::open(event_base* base, const std
   std::unique_ptr<EgressGate> gate(new EgressGate);
   gate->address_ = address;
   gate->number_ = number;
+  gate->inbox_ = std::make_unique<Inbox>();
   gate->handle_ = ::nfq_open();
   if (gate->handle_ == nullptr) return system_error("open the kernel's packet queues");
   gate->queue_ = ::nfq_create_queue(gate->handle_, number, &EgressGate::on_packet, gate.get());
@@ -127,6 +170,7 @@ void EgressGate::open_filter() {
 }
 
 EgressGate::~EgressGate() {
+  say_verdicts();
   if (event_ != nullptr) ::event_free(event_);
   if (takes_down_ && filter_) (void)change_filter_rule("-D", address_, number_);
   if (takes_down_) (void)change_rule("-D", address_, number_);
@@ -150,14 +194,24 @@ bool EgressGate::is_ours(std::uint16_t port) const noexcept {
   return ports_.empty() || std::find(ports_.begin(), ports_.end(), port) != ports_.end();
 }
 
-void EgressGate::on_readable(int fd, short what, void* argument) {
-  auto& gate = *static_cast<EgressGate*>(argument);
-  std::array<char, 4096> message;
-  for (int i = 0; what == 0 || i < kPacketsPerEvent; ++i) {
-    const ssize_t got = ::recv(fd, message.data(), message.size(), MSG_DONTWAIT);
-    if (got <= 0) return;
-    (void)::nfq_handle_packet(gate.handle_, message.data(), static_cast<int>(got));
-  }
+void EgressGate::on_readable(int, short, void* argument) {
+  static_cast<EgressGate*>(argument)->judge_some(false);
+}
+
+void EgressGate::flush() { judge_some(true); }
+
+void EgressGate::judge_some(bool all) {
+  int got = 0;
+  do {
+    got = ::recvmmsg(::nfq_fd(handle_), inbox_->messages.data(), kPacketsAtOnce, MSG_DONTWAIT,
+                     nullptr);
+    for (int i = 0; i < got; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      (void)::nfq_handle_packet(handle_, inbox_->bytes[at].data(),
+                                static_cast<int>(inbox_->messages[at].msg_len));
+    }
+  } while (all && got > 0);
+  say_verdicts();
 }
 
 int EgressGate::on_packet(nfq_q_handle*, nfgenmsg*, nfq_data* data, void* argument) {
@@ -180,9 +234,31 @@ int EgressGate::on_packet(nfq_q_handle*, nfgenmsg*, nfq_data* data, void* argume
     return 0;
   }
   std::memcpy(&tcp, bytes + at, sizeof tcp);
-  gate.judge(id, {ip.daddr, ntohs(tcp.dest), ntohs(tcp.source), ntohl(tcp.ack_seq), tcp.syn != 0,
-                  tcp.rst != 0, tcp.ack != 0});
+  Packet packet{ip.daddr, ntohs(tcp.dest), ntohs(tcp.source), ntohl(tcp.seq), ntohl(tcp.ack_seq),
+                0,        tcp.syn != 0,    tcp.rst != 0,      tcp.ack != 0};
+  if (packet.syn) {
+    const int options = at + static_cast<int>(sizeof tcp), end = at + tcp.doff * 4;
+    if (end > options && end <= size) {
+      packet.timestamp = timestamp_of({bytes + options, static_cast<std::size_t>(end - options)});
+    }
+  }
+  gate.judge(id, packet);
   return 0;
+}
+
+// The kernel answers a client that wants to connect.
+void EgressGate::begin(std::uint64_t its, const Packet& packet) {
+  Flow& flow = flows_[its];
+  if (flow.filtered) filter_->forget(its);
+  flow = Flow{};
+  flow.next = packet.acknowledges;
+  flow.handshake = {packet.sequence + 1, packet.acknowledges, packet.timestamp,
+                    realtime_ns() / 1'000'000};
+  begun_.push_back(its);
+  if (begun_.size() <= kBegunMost) return;
+  const auto oldest = flows_.find(begun_.front());
+  begun_.pop_front();
+  if (oldest != flows_.end() && !oldest->second.known) flows_.erase(oldest);
 }
 
 void EgressGate::judge(std::uint32_t id, const Packet& packet) {
@@ -191,10 +267,7 @@ void EgressGate::judge(std::uint32_t id, const Packet& packet) {
   if (packet.rst && state_ == State::kTakesOver) return drop(id);
   if (filter_ && state_ == State::kOpen) filter_->fresh();
   const std::uint64_t its = key(packet.client, packet.client_port, packet.port);
-  if (packet.syn && packet.ack) {
-    flows_[its] = {packet.acknowledges, {}};
-    if (filter_) filter_->forget(its);
-  }
+  if (packet.syn && packet.ack) begin(its, packet);
   const auto found = flows_.find(its);
   if (found == flows_.end()) return pass(id);  // it has ended, or there was none
   if (state_ == State::kHushed) return drop(id);
@@ -207,25 +280,45 @@ void EgressGate::judge(std::uint32_t id, const Packet& packet) {
   flow.waiting.push_back({id, packet.acknowledges});  // GATE-1
 }
 
+std::optional<Handshake> EgressGate::handshake_of(const VirtualAddress& client,
+                                                  std::uint16_t port) const {
+  const auto found = flows_.find(key(client, port));
+  return found == flows_.end() ? std::nullopt : found->second.handshake;
+}
+
 void EgressGate::allow(const VirtualAddress& client, std::uint16_t port, std::uint32_t next) {
   const std::uint64_t its = key(client, port);
   Flow& flow = flows_[its];
   flow.next = next;
-  if (filter_) filter_->allow(its, next);
-  if (filter_ && state_ == State::kOpen) filter_->fresh();
-  std::erase_if(flow.waiting, [&](const Waiting& packet) {
-    if (is_behind(packet.acknowledges, next)) return false;
-    pass(packet.id);
-    return true;
-  });
+  flow.known = true;
+  if (!std::exchange(flow.changed, true)) changed_.push_back(its);
 }
 
 void EgressGate::forget(const VirtualAddress& client, std::uint16_t port) {
   const auto found = flows_.find(key(client, port));
   if (found == flows_.end()) return;
   for (const Waiting& packet : found->second.waiting) pass(packet.id);
-  if (filter_) filter_->forget(found->first);
+  if (found->second.filtered) filter_->forget(found->first);
   flows_.erase(found);
+}
+
+void EgressGate::settle() {
+  for (const std::uint64_t its : changed_) {
+    const auto found = flows_.find(its);
+    if (found == flows_.end()) continue;
+    Flow& flow = found->second;
+    if (!std::exchange(flow.changed, false)) continue;
+    if (filter_) filter_->allow(its, flow.next);
+    flow.filtered = filter_ != nullptr;
+    std::erase_if(flow.waiting, [&](const Waiting& packet) {
+      if (is_behind(packet.acknowledges, flow.next)) return false;
+      pass(packet.id);
+      return true;
+    });
+  }
+  if (filter_ && state_ == State::kOpen && !changed_.empty()) filter_->fresh();
+  changed_.clear();
+  say_verdicts();
 }
 
 void EgressGate::take_over() noexcept {
@@ -249,9 +342,10 @@ void EgressGate::close() noexcept {
   if (filter_) filter_->close();
   drop_waiting();
   for (const auto& [its, flow] : flows_) {
-    if (filter_) filter_->forget(its);
+    if (flow.filtered) filter_->forget(its);
   }
   flows_.clear();
+  begun_.clear();
 }
 
 void EgressGate::drop_waiting() noexcept {
@@ -259,16 +353,31 @@ void EgressGate::drop_waiting() noexcept {
     for (const Waiting& packet : flow.waiting) drop(packet.id);
     flow.waiting.clear();
   }
+  say_verdicts();
 }
 
 void EgressGate::pass(std::uint32_t id) noexcept {
   ++counters_.passed;
-  (void)::nfq_set_verdict(queue_, id, NF_ACCEPT, 0, nullptr);
+  add_verdict(id, NF_ACCEPT);
 }
 
 void EgressGate::drop(std::uint32_t id) noexcept {
   ++counters_.dropped;
-  (void)::nfq_set_verdict(queue_, id, NF_DROP, 0, nullptr);
+  add_verdict(id, NF_DROP);
+}
+
+void EgressGate::add_verdict(std::uint32_t id, int verdict) noexcept {
+  if (verdict_bytes_ + kVerdictBytes > verdicts_.size()) say_verdicts();
+  nlmsghdr* const message =
+      ::nfq_nlmsg_put(verdicts_.data() + verdict_bytes_, NFQNL_MSG_VERDICT, number_);
+  ::nfq_nlmsg_verdict_put(message, static_cast<int>(id), verdict);
+  verdict_bytes_ += NLMSG_ALIGN(message->nlmsg_len);
+}
+
+void EgressGate::say_verdicts() noexcept {
+  if (verdict_bytes_ == 0) return;
+  (void)::send(::nfq_fd(handle_), verdicts_.data(), verdict_bytes_, 0);
+  verdict_bytes_ = 0;
 }
 
 }  // namespace crane::proxy

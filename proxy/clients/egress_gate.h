@@ -23,8 +23,12 @@
 
 #include <event2/event.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -32,6 +36,7 @@
 #include "dmt/base/result.h"
 #include "dmt/sequence/entry.h"
 #include "proxy/clients/egress_filter.h"
+#include "proxy/clients/moved_socket.h"
 
 struct nfgenmsg;
 struct nfq_data;
@@ -60,15 +65,19 @@ class EgressGate {
   // waits is dropped.  A client that it does not know is refused.
   void hush(bool on) noexcept;
   // Judges all packets that the kernel has queued by now.
-  void flush() { on_readable(::event_get_fd(event_), 0, this); }
+  void flush();
   // It leads no more; what waits is dropped (GATE-2).
   void close() noexcept;
 
+  // What this host's kernel said when the connection was made, while that is known here.
+  std::optional<Handshake> handshake_of(const VirtualAddress& client, std::uint16_t port) const;
   // The client's bytes before sequence number `next` are committed.  Its packets wait from when its
   // connection is made; here, also from when it is known.
   void allow(const VirtualAddress& client, std::uint16_t port, std::uint32_t next);
   // The connection has ended: the kernel's last words leave.
   void forget(const VirtualAddress& client, std::uint16_t port);
+  // Tells the kernel what was allowed and forgotten since: one call for many packets.
+  void settle();
 
   struct Counters {
     std::uint64_t passed = 0, held = 0, dropped = 0;  // held: those that had to wait
@@ -87,9 +96,14 @@ class EgressGate {
   };
   struct Flow {
     std::uint32_t next = 0;  // may be acknowledged
+    bool known = false;      // the log knows it
+    bool changed = false;    // since settle()
+    bool filtered = false;   // the filter knows it
+    std::optional<Handshake> handshake;
     std::vector<Waiting> waiting;
   };
   struct Packet;
+  struct Inbox;
 
   EgressGate() = default;
   void open_filter();
@@ -98,10 +112,14 @@ class EgressGate {
   static std::uint64_t key(std::uint32_t client, std::uint16_t client_port, std::uint16_t port);
   static std::uint64_t key(const VirtualAddress& client, std::uint16_t port);
   bool is_ours(std::uint16_t port) const noexcept;
+  void judge_some(bool all);
   void judge(std::uint32_t id, const Packet& packet);
+  void begin(std::uint64_t its, const Packet& packet);
   void pass(std::uint32_t id) noexcept;
   void drop(std::uint32_t id) noexcept;
   void drop_waiting() noexcept;
+  void add_verdict(std::uint32_t id, int verdict) noexcept;
+  void say_verdicts() noexcept;
 
   std::string address_;
   std::uint16_t number_ = 0;  // of the kernel's queue
@@ -113,6 +131,11 @@ class EgressGate {
   bool takes_down_ = false;
   std::vector<std::uint16_t> ports_;
   std::unordered_map<std::uint64_t, Flow> flows_;  // by client and port
+  std::deque<std::uint64_t> begun_;  // those that may never be known, the oldest first
+  std::vector<std::uint64_t> changed_;
+  std::unique_ptr<Inbox> inbox_;
+  std::array<char, 4096> verdicts_;  // messages to the kernel
+  std::size_t verdict_bytes_ = 0;
   Counters counters_;
 };
 

@@ -48,15 +48,18 @@ MovedClients::~MovedClients() {
   if (gate_) gate_->take_down();
 }
 
-std::uint32_t MovedClients::clock() const noexcept {
-  return static_cast<std::uint32_t>(realtime_ns() / 1'000'000) + reign_ * kReignMs;
+std::uint32_t MovedClients::clock(std::int64_t at_ms) const noexcept {
+  return static_cast<std::uint32_t>(at_ms) + reign_ * kReignMs;
 }
 
 // --- on the leader -------------------------------------------------------------------------------
 
-TcpStart MovedClients::start_of(const ClientSocket& socket, const VirtualAddress& local) const {
+TcpStart MovedClients::start_of(const ClientSocket& socket, const VirtualAddress& local,
+                                const VirtualAddress& peer) const {
   if (!same_ip(local, address_)) return {};
-  const Result<TcpStart> start = tcp_start_of(socket, clock());
+  const std::optional<Handshake> handshake = gate_->handshake_of(peer, local.port);
+  if (!handshake) return {};
+  const Result<TcpStart> start = tcp_start_of(socket, *handshake, clock(handshake->at_ms));
   return start.ok() ? start.value() : TcpStart{};
 }
 
@@ -152,8 +155,9 @@ ClientSocket MovedClients::make(const Client& client, std::uint64_t put,
                                 std::span<const std::byte> output) const {
   VirtualAddress local = address_;
   local.port = client.move.host_port;
-  Result<ClientSocket> made = make_socket(
-      {client.move.tcp, local, client.move.peer, client.received(), put, output}, clock());
+  Result<ClientSocket> made =
+      make_socket({client.move.tcp, local, client.move.peer, client.received(), put, output},
+                  clock(realtime_ns() / 1'000'000));
   if (made.ok()) return std::move(made).value();
   spdlog::warn("the connection of {} cannot go on here: {}", text(client.move.peer),
                made.error().message());

@@ -49,13 +49,16 @@ class MovedClients {
 
   // --- on the leader
   // What CONNECT says of a client that came to `local`; mss 0: it cannot move.
-  TcpStart start_of(const ClientSocket& socket, const VirtualAddress& local) const;
+  TcpStart start_of(const ClientSocket& socket, const VirtualAddress& local,
+                    const VirtualAddress& peer) const;
   // More of its input is committed.
   void committed(const Client& client);
   // Output of it was put into its socket.
   void written(Client& client);
   // It is forgotten.
   void ended(Client& client);
+  // All that is committed by now was told.
+  void settle() { gate_->settle(); }
 
   // --- changes of the leader
   // This replica begins to lead; `reign` rises from one leader to the next.
@@ -76,7 +79,7 @@ class MovedClients {
   MovedClients(event_base* base, Batch& batch, Actions actions)
       : base_(base), batch_(batch), actions_(std::move(actions)) {}
 
-  std::uint32_t clock() const noexcept;
+  std::uint32_t clock(std::int64_t at_ms) const noexcept;
   static void on_tick(int, short, void* argument);
   void tick();
   ClientSocket make(const Client& client, std::uint64_t put,

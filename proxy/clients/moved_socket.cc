@@ -41,9 +41,6 @@ class Repair {
   Repair& operator=(const Repair&) = delete;
   explicit operator bool() const noexcept { return on_; }
 
-  bool sequence(int queue, std::uint32_t& number) const noexcept {
-    return set(fd_, IPPROTO_TCP, TCP_REPAIR_QUEUE, queue) && get(fd_, TCP_QUEUE_SEQ, number);
-  }
   bool set_sequence(int queue, std::uint32_t number) const noexcept {
     return set(fd_, IPPROTO_TCP, TCP_REPAIR_QUEUE, queue) &&
            set(fd_, IPPROTO_TCP, TCP_QUEUE_SEQ, number);
@@ -113,24 +110,14 @@ Error failed(const char* what) { return Error{Code::kSystem, errno, what}; }
 
 }  // namespace
 
-Result<TcpStart> tcp_start_of(const ClientSocket& socket, std::uint32_t clock) {
+Result<TcpStart> tcp_start_of(const ClientSocket& socket, const Handshake& handshake,
+                              std::uint32_t clock) {
   tcp_info info{};
+  if (!get(socket.fd(), TCP_INFO, info)) return failed("read the numbers of a connection");
   TcpStart start{};
-  std::uint32_t timestamp = 0;
-  {
-    const Repair repair(socket.fd());
-    if (!repair) return failed("take the numbers of a connection");
-    const auto state = socket.state(false);
-    if (!state || state->closed || !get(socket.fd(), TCP_INFO, info) ||
-        !get(socket.fd(), TCP_TIMESTAMP, timestamp) ||
-        !repair.sequence(TCP_SEND_QUEUE, start.sent) ||
-        !repair.sequence(TCP_RECV_QUEUE, start.received)) {
-      return failed("read the numbers of a connection");
-    }
-    start.sent -= static_cast<std::uint32_t>(state->put) + (state->output_ended ? 1 : 0);
-  }
-  start.received -= static_cast<std::uint32_t>(info.tcpi_bytes_received);
-  start.clock = timestamp - clock;
+  start.sent = handshake.sent;
+  start.received = handshake.received;
+  start.clock = handshake.timestamp - clock;
   start.mss = static_cast<std::uint16_t>(std::min<std::uint32_t>(info.tcpi_snd_mss, 65535));
   start.options = info.tcpi_options & (TCPI_OPT_TIMESTAMPS | TCPI_OPT_SACK | TCPI_OPT_WSCALE);
   start.scales = static_cast<std::uint8_t>(info.tcpi_snd_wscale | info.tcpi_rcv_wscale << 4U);

@@ -20,9 +20,18 @@
 
 namespace crane::proxy {
 
-// `clock`: milliseconds that rise from one leader to the next, whatever their hosts' clocks say, so
-// that the client takes no segment of a new leader for an old one (RFC 7323, PAWS).
-Result<TcpStart> tcp_start_of(const ClientSocket& socket, std::uint32_t clock);
+// What the kernel told a client when it accepted the connection (SYN-ACK).
+struct Handshake {
+  std::uint32_t sent = 0, received = 0;  // sequence numbers of both sides' first bytes
+  std::uint32_t timestamp = 0;  // of the kernel's clock for this connection, in ms; 0: none
+  std::int64_t at_ms = 0;       // realtime
+};
+
+// `clock`, at the handshake: milliseconds that rise from one leader to the next, whatever their
+// hosts' clocks say, so that the client takes no segment of a new leader for an old one (RFC 7323,
+// PAWS).
+Result<TcpStart> tcp_start_of(const ClientSocket& socket, const Handshake& handshake,
+                              std::uint32_t clock);
 
 struct SocketMove {
   TcpStart start;

@@ -179,7 +179,7 @@ void Proxy::take_client(Listener& listener, ClientSocket socket) {
   body.slot = client.slot;
   body.socket = client.id;
   if (moved_) {
-    body.tcp = moved_->start_of(client.socket(), local);
+    body.tcp = moved_->start_of(client.socket(), local, body.peer);
     client.move.host_port = listener.host_port();
     told(client, body);
   }
@@ -224,6 +224,7 @@ void Proxy::opened(Opener& opener) {
 }
 
 void Proxy::settle() {
+  if (moved_) moved_->settle();
   for (std::size_t i = 0; i < settling_.size(); ++i) {
     Client& client = *settling_[i];
     client.settles = false;

@@ -10,6 +10,7 @@
 
 #include <thread>
 
+#include "tests/unit/clients/handshake.h"
 #include "tests/unit/clients/namespace.h"
 
 using namespace crane;
@@ -73,11 +74,18 @@ struct World {
       server = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK);
       return server >= 0;
     }));
-    auto its = tcp_start_of(server_socket(), 0);
-    REQUIRE(its.ok());
-    start = its.value();
+    const Handshake asked = handshake_of(server);
+    const auto seen = gate->handshake_of(peer, port);
+    if (!seen) {  // the port is not Crane's
+      shake = asked;
+      return;
+    }
+    shake = *seen;
+    CHECK(shake.sent == asked.sent);
+    CHECK(shake.received == asked.received);
+    CHECK(asked.timestamp + 1 - shake.timestamp < 60'000);  // it was told some time before
+    CHECK(shake.timestamp != 0);
   }
-  ClientSocket server_socket() const { return ClientSocket(::dup(server)); }
   int unacknowledged() const {
     int bytes = 0;
     REQUIRE(::ioctl(client, SIOCOUTQ, &bytes) == 0);
@@ -99,7 +107,10 @@ struct World {
     return comes([&] { return gate->counters().held > before; });
   }
   // The kernel sends at once what it may send: nothing is under way.
-  void allow(std::uint32_t bytes) { gate->allow(peer, port, start.received + bytes); }
+  void allow(std::uint32_t bytes) {
+    gate->allow(peer, port, shake.received + bytes);
+    gate->settle();
+  }
 
   event_base* base;
   std::unique_ptr<EgressGate> gate;
@@ -107,7 +118,7 @@ struct World {
   sockaddr_in address{};
   std::uint16_t port = 0;
   VirtualAddress peer{};
-  TcpStart start{};
+  Handshake shake;
 };
 
 // Of this machine; empty: nothing.
@@ -138,6 +149,7 @@ void acknowledges_what_is_committed() {
   w.says(50);
   REQUIRE(w.is_held());
   w.gate->forget(w.peer, w.port);
+  w.gate->settle();
   CHECK(w.comes([&] { return w.unacknowledged() == 0; }));
   w.gate->take_down();
 }

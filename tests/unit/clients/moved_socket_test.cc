@@ -8,6 +8,7 @@
 
 #include <thread>
 
+#include "tests/unit/clients/handshake.h"
 #include "tests/unit/clients/namespace.h"
 
 using namespace crane;
@@ -94,7 +95,7 @@ struct Pair {
 
 void moves_once(std::uint64_t acknowledged, const std::string& lacks) {
   Pair pair;
-  const auto start = tcp_start_of(pair.server, 10'000);
+  const auto start = tcp_start_of(pair.server, handshake_of(pair.server.fd()), 10'000);
   REQUIRE(start.ok());
   CHECK(start.value().mss > 500);
   pair.says("hello");
