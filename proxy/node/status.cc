@@ -172,7 +172,8 @@ nlohmann::json recovery_json(const NodeStatus& s) {
             {"entry", r.entry},
             {"why", r.why},
             {"refused", r.refused},
-            {"came_back_by", r.came_back_by}}}};
+            {"came_back_by", r.came_back_by},
+            {"catches_up", r.catches_up}}}};
 }
 
 // null: this replica has seen none yet.

@@ -104,6 +104,8 @@ constexpr F kRecovery[] = {
     {"why", Holds::kText, kAlways, "why it is not criu; empty: it is"},
     {"refused", Holds::kText, kAlways, "what CRIU has against the server; empty: nothing known"},
     {"came_back_by", Holds::kText, kAlways, "as tier; empty: it began with the group"},
+    {"catches_up", Holds::kFlag, kAlways,
+     "with what the others did meanwhile: it does not seek the lead"},
 };
 constexpr F kDiffers[] = {
     {"index", Holds::kNumber, kAlways, "log index of the first difference"},

@@ -28,7 +28,10 @@ class Changes:
 
     def are_whole(self):
         said = self.group.statuses(range(3))
-        return (h.is_near(said, self.near) and any(s["connections"] for s in said.values())
+        # Who still catches up does not seek the lead: not within the two seconds of a stop.
+        return (h.is_near(said, self.near)
+                and not any(s["recovery"]["catches_up"] for s in said.values())
+                and any(s["connections"] for s in said.values())
                 and all(c.bad or c.count() > before for c, before in self.counts.items()))
 
     def ctl(self, *words):

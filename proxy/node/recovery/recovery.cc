@@ -294,6 +294,7 @@ void Recovery::describe(NodeStatus& status) {
   status.dump = dump_->last_times();
   status.returned = start_.times();
   status.recovery = tier_.status(reaches_beginning(), start_.recovered_by());
+  status.recovery.catches_up = catches_up();
   status.no_checkpoints = requests_->wanted_not();
   status.restored_at = value(start_.state().at.index);
 }
