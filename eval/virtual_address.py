@@ -77,8 +77,8 @@ def main():
                 Hosts(Place(out, work, "virtual_address"),
                       h.redis_program(port, "--protected-mode", "no"), port=port, fabric="tcp",
                       addresses=network.addresses,
-                      clients={"listen": "any", "virtual_ip": network.virtual + "/24",
-                               "interface": "eth0"}, prefix=network.enter) as group:
+                      clients={"listen": "any", **network.moving_address()},
+                      prefix=network.enter) as group:
             h.wait_until(lambda: network.holders() == [group.leader()], 20, "the address is there")
             about = machine()
             rows = measure(group, network, port, options.repeats)

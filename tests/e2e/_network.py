@@ -102,6 +102,10 @@ class Network:
     def visit(self):
         return ["ip", "netns", "exec", self.visitors]
 
+    def moving_address(self):
+        """What a group's file says of it, under [clients]."""
+        return {"virtual_ip": self.virtual + "/24", "interface": "eth0"}
+
     def holders(self):
         return [i for i, name in enumerate(self.names)
                 if f" {self.virtual}/" in ip("-n", name, "-4", "addr", "show", "dev", "eth0")]

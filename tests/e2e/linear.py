@@ -5,9 +5,10 @@
 Three hosts in network namespaces, redis over tcp. linear-client asks registers, counters and lists
 through all hosts and records every call and answer; meanwhile faults drawn from a printed seed hit
 the group; at the end linear-check looks for an order that explains all answers (tests/linear).
-Operations without an answer stay open. Epochs: fresh groups, with durability memory and disk in
-turn (only with disk does a killed replica recover). Hosts can be cut off from each other while
-clients still reach them.
+Operations without an answer stay open. Epochs: fresh groups, in turn with durability memory, with
+disk (only there do replicas recover that are killed one after the other), with disk and a virtual
+address, where connections move to the next leader, and on one host, where nodes share them. Hosts
+can be cut off from each other while clients still reach them, but for the last two kinds.
 
   linear.py [--full | --ops N --leader-changes N --faults N] [--seed N]
   linear.py --broken serve-before-commit|no-fence|amnesiac   must find a violation
@@ -31,7 +32,7 @@ HOSTS = 3
 CLIENTS = 24
 TIMEOUT_MS = 700
 # Answers of one epoch at most; with disk less, because who was killed runs the log again.
-EPOCH = {"memory": 120000, "disk": 25000}
+EPOCH = {"memory": 120000, "disk": 25000, "moved": 25000, "shared": 120000}
 BROKEN_EPOCHS = 6
 
 
@@ -64,12 +65,60 @@ class Client:
         return status
 
 
+class OneHost(h.Group):
+    """A group of crane-run's, and its network: none that could be cut."""
+    clients, planes = ("127.0.0.1",), ()
+
+    def node_pid(self, host):
+        return self.replica(host)["node_pid"]
+
+    def kill_node(self, host):
+        pid = self.node_pid(host)
+        self.signal_node(host, signal.SIGKILL)
+        h.wait_until(lambda: self.replica(host)["node_pid"] != pid, 60, "crane-run has noticed")
+
+    def start_again(self, host):
+        """crane-run does."""
+
+    def ctl(self, *words):
+        return h.ctl(self.scenario, *words, "--dir", str(self.home))
+
+    def count_reigns(self):
+        return len(self.reigns())
+
+    def mend(self):
+        pass
+
+
+class SomeHosts(Hosts):
+    """Nodes by themselves."""
+    start_again = Hosts.start
+
+    def node_pid(self, host):
+        return self.nodes[host].pid
+
+    def kill_node(self, host):
+        self.nodes[host].send_signal(signal.SIGKILL)
+        self.nodes[host].wait()
+        mark = f"/{self.name}/r{host}"
+        h.wait_until(lambda: not [m for m in self.leftovers() if mark in m], 20,
+                     f"the server of replica {host} is gone")
+
+    def count_reigns(self):
+        views = set()
+        for host in range(HOSTS):
+            for line in self.said(host).splitlines():
+                if " leader in view " in line:
+                    views.add(line.split(" leader in view ")[1].split(",")[0])
+        return len(views)
+
+
 class Epoch:
     """One group from its start to its end, under load and faults."""
 
-    def __init__(self, scenario, network, group, durability, seed, broken):
+    def __init__(self, scenario, network, group, kind, seed, broken):
         self.scenario, self.network = scenario, network
-        self.group, self.durability = group, durability
+        self.group, self.kind = group, kind
         self.broken = broken
         self.random = random.Random(seed)
         # A broken build may get stuck, which is not what is looked for there.
@@ -95,7 +144,7 @@ class Epoch:
     def pids(self, host):
         said = self.group.status(host)
         server = said["server_pid"] if said else None
-        return [self.group.nodes[host].pid] + (h.descendants([server]) if server else [])
+        return [self.group.node_pid(host)] + (h.descendants([server]) if server else [])
 
     def leader(self):
         def somebody():
@@ -140,11 +189,7 @@ class Epoch:
 
     def kill(self, host, forget=()):
         """SIGKILL; `forget` names what of the replica is gone, too: its memory, its store."""
-        self.group.nodes[host].send_signal(signal.SIGKILL)
-        self.group.nodes[host].wait()
-        mark = f"/{self.group.name}/r{host}"
-        h.wait_until(lambda: not [m for m in self.group.leftovers() if mark in m], 20,
-                     f"the server of replica {host} is gone")
+        self.group.kill_node(host)
         if "memory" in forget:
             shutil.rmtree(f"/dev/shm/crane.{self.group.name}/consensus-{host}")
         if "store" in forget:
@@ -187,7 +232,7 @@ class Epoch:
     def cut_leader(self):
         leader = self.leader()
         self.fault("cut leader")
-        with self.cut(leader, (0, 1)):
+        with self.cut(leader, range(len(self.network.planes))):
             self.while_long(2.5)
 
     def cut_follower(self):
@@ -217,21 +262,21 @@ class Epoch:
         leader = self.leader()
         self.fault("SIGKILL leader")
         self.kill(leader)
-        self.group.start(leader)
+        self.group.start_again(leader)
 
     def kill_follower(self):
         host = self.follower()
         self.fault("SIGKILL follower")
         self.kill(host)
         self.answers(300)
-        self.group.start(host)
+        self.group.start_again(host)
 
     def kill_without_memory(self):
         self.whole()
         leader = self.leader()
         self.fault("SIGKILL leader, memory lost")
         self.kill(leader, ["memory"])
-        self.group.start(leader)
+        self.group.start_again(leader)
         self.whole()
 
     def kill_all(self):
@@ -241,7 +286,7 @@ class Epoch:
         for host in range(HOSTS):
             self.kill(host)
         for host in range(HOSTS):
-            self.group.start(host)
+            self.group.start_again(host)
 
     def forgetful_follower(self):
         """One follower misses entries; the other, which has them, loses memory and store, and only
@@ -256,7 +301,7 @@ class Epoch:
             self.network.link(leader, "down", 0)
             self.kill(forgets, ["memory", "store"])
         try:
-            self.group.start(forgets)
+            self.group.start_again(forgets)
             self.fault("cut leader, its clients stay")
             self.hold(3.0 if self.broken else 2.0)
         finally:
@@ -268,6 +313,10 @@ class Epoch:
                    cut_follower, silence, stop_leader, transfer],
         "disk": [kill_leader, kill_follower, stop_leader, kill_without_memory, transfer,
                  forgetful_follower, cut_leader_from_peers, kill_all, transfer],
+        "moved": [kill_leader, stop_leader, transfer, cut_leader, kill_follower, silence,
+                  kill_leader, cut_follower, transfer],
+        "shared": [kill_leader, stop_leader, transfer, kill_follower, stop_follower, kill_leader,
+                   stop_leader, transfer],
     }
     TARGETED = {
         "serve-before-commit": [cut_leader_from_peers, cut_leader, cut_leader_from_peers],
@@ -287,12 +336,7 @@ class Epoch:
         h.wait_until(lambda: self.client.answered >= most, 3 * self.patience, f"{most} answers")
 
     def leader_changes(self):
-        views = set()
-        for host in range(HOSTS):
-            for line in self.group.said(host).splitlines():
-                if " leader in view " in line:
-                    views.add(line.split(" leader in view ")[1].split(",")[0])
-        return max(len(views) - 1, 0)
+        return max(self.group.count_reigns() - 1, 0)
 
 
 def judge(scenario, history, faults, number):
@@ -346,12 +390,12 @@ class Sums:
         self.in_flight = collections.defaultdict(list)
         self.verdicts = collections.Counter()
         self.opinions = collections.Counter()
-        self.by_durability = collections.Counter()
+        self.by_kind = collections.Counter()
 
     def add(self, epoch, said, under_way):
         self.epochs += 1
         self.answered += int(said["answered"][0])
-        self.by_durability[epoch.durability] += int(said["answered"][0])
+        self.by_kind[epoch.kind] += int(said["answered"][0])
         self.open += int(said["open"][0])
         self.refused += int(said["refused"][0])
         self.keys += sum(map(int, said["keys"]))
@@ -371,9 +415,9 @@ class Sums:
         return sum(n > 0 for counts in self.in_flight.values() for n in counts)
 
     def table(self):
-        rows = [("epochs", f"{self.epochs} ({', '.join(sorted(self.by_durability))})"),
+        rows = [("epochs", f"{self.epochs} ({', '.join(sorted(self.by_kind))})"),
                 ("operations answered", f"{self.answered} ("
-                 + ", ".join(f"{k} {n}" for k, n in sorted(self.by_durability.items())) + ")"),
+                 + ", ".join(f"{k} {n}" for k, n in sorted(self.by_kind.items())) + ")"),
                 ("open / of them refused", f"{self.open} / {self.refused}"),
                 ("keys", str(self.keys)),
                 ("leader changes", f"{self.changes} (asked for: {self.transfers})"),
@@ -387,18 +431,31 @@ class Sums:
             print(f"  {name:<36} {value}")
 
 
-def one_epoch(scenario, number, durability, plan, most, sums, broken=False):
+@contextlib.contextmanager
+def places(scenario, kind, port):
+    """(network, group, the addresses that clients ask) of an epoch."""
+    program = h.redis_program(port, "--protected-mode", "no")
+    if kind == "shared":
+        with OneHost(scenario, program, port=port) as group:
+            yield group, group, group.clients
+        return
+    moves = kind == "moved"
+    with Network(HOSTS, apart=not moves) as network, \
+            SomeHosts(scenario, program, port=port, fabric="tcp", addresses=network.addresses,
+                      group={"durability": "memory" if kind == "memory" else "disk"},
+                      clients={"listen": "any", **(network.moving_address() if moves else {})},
+                      prefix=network.enter) as group:
+        yield network, group, [network.virtual] if moves else network.clients
+
+
+def one_epoch(scenario, number, kind, plan, most, sums, broken=False):
     """The judgement, and what went wrong otherwise."""
     port, seed = h.free_port(), scenario.seed + number
     history = scenario.work / f"history{scenario.next_number()}"
     problem = ""
-    with Network(HOSTS, apart=True) as network, \
-            Hosts(scenario, h.redis_program(port, "--protected-mode", "no"), port=port,
-                  fabric="tcp",
-                  addresses=network.addresses, group={"durability": durability},
-                  clients={"listen": "any"}, prefix=network.enter) as group:
-        epoch = Epoch(scenario, network, group, durability, seed, broken)
-        client = epoch.client = Client(scenario, port, network.clients, history, seed,
+    with places(scenario, kind, port) as (network, group, addresses):
+        epoch = Epoch(scenario, network, group, kind, seed, broken)
+        client = epoch.client = Client(scenario, port, addresses, history, seed,
                                        closing=5 if broken else 60)
         try:
             epoch.run(plan, most)
@@ -414,7 +471,7 @@ def one_epoch(scenario, number, durability, plan, most, sums, broken=False):
         said, under_way = judge(scenario, history, epoch.faults, number)
         said["porcupine"] = second_opinion(scenario, history)
         sums.add(epoch, said, under_way)
-    scenario.say(f"epoch {number}, {durability}: {' '.join(said['answered'])} answers, "
+    scenario.say(f"epoch {number}, {kind}: {' '.join(said['answered'])} answers, "
                  f"{' '.join(said['open'])} open, {len(under_way)} faults, "
                  f"{epoch.leader_changes()} leader changes: {said['verdict'][0]}"
                  + (f"; {problem}" if problem else ""))
@@ -425,8 +482,8 @@ def one_epoch(scenario, number, durability, plan, most, sums, broken=False):
     return said, problem
 
 
-def plan_of(durability, random_):
-    plan = list(Epoch.REPERTOIRE[durability])
+def plan_of(kind, random_):
+    plan = list(Epoch.REPERTOIRE[kind])
     random_.shuffle(plan)
     return plan
 
@@ -434,11 +491,13 @@ def plan_of(durability, random_):
 def good_build(scenario, ops, changes, faults, long):
     """Fresh groups until there was enough of everything."""
     sums, problems, number = Sums(), [], 0
-    while number < 2 or sums.answered < ops or sums.changes < changes or sums.hit() < faults:
-        durability = "memory" if number % 2 == 0 else "disk"
-        most = EPOCH[durability] if long else ops * 7 // 10 if number == 0 else 2000
-        plan = plan_of(durability, random.Random(scenario.seed + number))
-        said, problem = one_epoch(scenario, number, durability, plan, most, sums)
+    kinds = list(Epoch.REPERTOIRE)
+    while (number < len(kinds) or sums.answered < ops or sums.changes < changes
+           or sums.hit() < faults):
+        kind = kinds[number % len(kinds)]
+        most = EPOCH[kind] if long else ops * 7 // 10 if number == 0 else 2000
+        plan = plan_of(kind, random.Random(scenario.seed + number))
+        said, problem = one_epoch(scenario, number, kind, plan, most, sums)
         problems += [problem] if problem else []
         number += 1
         if said["verdict"][0] != "ok" or said["porcupine"] not in ("ok", None) or len(problems) > 2:
@@ -460,10 +519,10 @@ def broken_build(scenario, rule):
     """A build without that rule must be caught."""
     whole, scenario.out = scenario.out, _broken.build(scenario, rule)
     scenario.say(f"built without a rule: {rule}")
-    durability = "disk" if rule == "amnesiac" else "memory"
+    kind = "disk" if rule == "amnesiac" else "memory"
     sums, answers, faults, found = Sums(), 0, 0, None
     for number in range(BROKEN_EPOCHS):
-        said, _ = one_epoch(scenario, number, durability, Epoch.TARGETED[rule], 1000, sums, True)
+        said, _ = one_epoch(scenario, number, kind, Epoch.TARGETED[rule], 1000, sums, True)
         if "violation_after" in said:
             if said["porcupine"]:
                 scenario.check(said["porcupine"] == "violation", f"Porcupine sees it: {rule}",

@@ -176,8 +176,7 @@ def body(scenario):
             Hosts(scenario, h.redis_program(port, "--protected-mode", "no"), port=port,
                   fabric="tcp", addresses=network.addresses, group={"members": HOSTS},
                   started=range(HOSTS),
-                  clients={"listen": "any", "virtual_ip": network.virtual + "/24",
-                           "interface": "eth0"},
+                  clients={"listen": "any", **network.moving_address()},
                   prefix=network.enter) as group:
         h.wait_until(lambda: network.holders() == [group.leader()], 20, "the address is there")
         clients = [Client(network.virtual, port, i) for i in range(8)]

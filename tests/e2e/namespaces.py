@@ -50,8 +50,7 @@ def body(scenario):
             Hosts(scenario, h.redis_program(port, "--protected-mode", "no"), port=port,
                   fabric="tcp",
                   addresses=network.addresses, record=True, hooks={"role_change": str(hook)},
-                  clients={"listen": "any", "virtual_ip": network.virtual + "/24",
-                           "interface": "eth0"},
+                  clients={"listen": "any", **network.moving_address()},
                   prefix=network.enter) as group:
         group.hook = told
         clients = [RoamingCounter(group, i) for i in range(4)]
