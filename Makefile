@@ -174,7 +174,7 @@ ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_
             $(wildcard tests/linear/linear_*.cc eval/engine/*_main.cc) $(BENCH_SRC) tests/main.cc \
             $(wildcard tests/fuzz/*.cc)
 
-.PHONY: all check test accept demo bench eval-failover eval-virtual-address eval-lossy eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-hints eval-soak eval-data eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept demo bench eval-failover eval-virtual-address eval-shared-connections eval-lossy eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-hints eval-soak eval-data eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS) $(FUZZERS) ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS)                 ## build libcrane.so and the crane-* programs
@@ -396,6 +396,8 @@ eval-failover: programs $(OUT)/e2e/probe          ## fail-over times, false elec
 	@$(PYTHON_PLOT) eval/failover.py --out $(OUT) $(ARGS)
 eval-virtual-address: programs                 ## what an address that moves costs
 	@$(PYTHON_PLOT) eval/virtual_address.py --out $(OUT) $(ARGS)
+eval-shared-connections: programs              ## what connections that outlive a leader cost
+	@$(PYTHON_PLOT) eval/shared_connections.py --out $(OUT) $(ARGS)
 
 eval-lossy: programs                              ## tcp between hosts that lose packets
 	@$(PYTHON_PLOT) eval/lossy.py --out $(OUT) $(ARGS)

@@ -4,7 +4,8 @@
 first and until the last of them is answered, and the memory per connection of each node.
 
 One JSON line per round (`--out-file`), and a table of medians; the clients are idle connections to
-a group of redis, which all ask once behind the kill.
+a group of redis. All nodes are stopped while all clients ask; then the leader's node is killed and
+the others go on: from there the time counts.
 """
 import argparse
 import json
@@ -38,31 +39,44 @@ def nodes(group):
     return [r["node_pid"] for r in group.state()["replicas"]]
 
 
-def ask_all(clients, moment):
-    """Seconds from `moment` to the first and the last answer; how many were wrong."""
-    poller = select.epoll()
-    by_number = {c.fileno(): c for c in clients}
-    for number, client in by_number.items():
-        client.sendall(b"PING\r\n")
-        poller.register(number, select.EPOLLIN)
-    first = last = None
-    wrong = 0
-    while by_number:
-        ready = poller.poll(30)
-        if not ready:
-            wrong += len(by_number)
-            break
-        for number, _ in ready:
-            client = by_number.pop(number)
-            try:
-                wrong += client.recv(100) != b"+PONG\r\n"
-            except OSError:
-                wrong += 1
-            poller.unregister(number)
+class Crowd:
+    """Connections that all ask at once. To ask takes this program as long as the group needs to go
+    on, so all have asked before the moment that counts."""
+
+    def __init__(self, port, count):
+        self.clients = [socket.create_connection(("127.0.0.1", port), 30) for _ in range(count)]
+        self.poller = select.epoll()
+        self.by_number = {c.fileno(): c for c in self.clients}
+        for number in self.by_number:
+            self.poller.register(number, select.EPOLLIN | select.EPOLLET)
+
+    def ask(self):
+        for client in self.clients:
+            client.sendall(b"PING\r\n")
+
+    def answers(self, moment):
+        """Seconds from `moment` to the first and the last answer; how many were wrong."""
+        first = last = None
+        wrong = waiting = 0
+        waiting = len(self.clients)
+        while waiting:
+            ready = self.poller.poll(30)
+            if not ready:
+                return first, last, wrong + waiting
             last = time.monotonic() - moment
             first = first or last
-    poller.close()
-    return first, last, wrong
+            waiting -= len(ready)
+            for number, _ in ready:
+                try:
+                    wrong += self.by_number[number].recv(100) != b"+PONG\r\n"
+                except OSError:
+                    wrong += 1
+        return first, last, wrong
+
+    def close(self):
+        self.poller.close()
+        for client in self.clients:
+            client.close()
 
 
 def one_round(place, count):
@@ -70,18 +84,23 @@ def one_round(place, count):
     command = [*h.redis_program(port), "--maxclients", str(count + 100), "--tcp-backlog", "1024"]
     with h.Group(place, command, port=port, options=["--checkpoint-every", "0"]) as group:
         before = [memory_kb(pid) for pid in nodes(group)]
-        clients = [socket.create_connection(("127.0.0.1", port), 30) for _ in range(count)]
-        ask_all(clients, time.monotonic())
+        crowd = Crowd(port, count)
+        crowd.ask()
+        crowd.answers(time.monotonic())
         group.settle()
         after = [memory_kb(pid) for pid in nodes(group)]
         leader = group.leader()
-        pid = group.replica(leader)["node_pid"]
+        lead, *others = sorted(nodes(group), key=lambda pid: pid != nodes(group)[leader])
+        for pid in (*others, lead):
+            os.kill(pid, signal.SIGSTOP)
+        crowd.ask()
         moment = time.monotonic()
-        os.kill(pid, signal.SIGKILL)
-        first, last, wrong = ask_all(clients, moment)
+        os.kill(lead, signal.SIGKILL)
+        for pid in others:
+            os.kill(pid, signal.SIGCONT)
+        first, last, wrong = crowd.answers(moment)
         said = group.status(group.leader())
-        for client in clients:
-            client.close()
+        crowd.close()
         kb = [(b - a) / count for a, b in zip(before, after)]
         return {"connections": count, "first_ms": first * 1000, "last_ms": last * 1000,
                 "wrong": wrong, "adopted": said["last_adopted"], "reset": said["last_reset"],
