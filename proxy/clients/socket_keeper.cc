@@ -103,6 +103,8 @@ Result<SocketKeeper> SocketKeeper::start(ConnectionTable& table, SocketHolder& h
   holder.keeper.store(name_of_process(keeper.pid()));
   const int pidfd = consensus::open_pidfd(keeper.pid());
   const int taken = take_descriptor(pidfd, pidfd);  // one that is surely there
+  // Clients' numbers begin behind what this process has open by now.
+  if (pidfd >= 0) holder.descriptors.store(static_cast<std::uint32_t>(pidfd) + 1);
   const int why = errno;
   if (taken >= 0) ::close(taken);
   if (pidfd >= 0) ::close(pidfd);
