@@ -15,7 +15,7 @@
 
 namespace crane {
 
-inline constexpr std::uint32_t kEntryFormatVersion = 4;
+inline constexpr std::uint32_t kEntryFormatVersion = 5;
 
 enum class EntryType : std::uint8_t {
 #define ENTRY(symbol, number, name, origin) symbol = number,
@@ -99,6 +99,7 @@ struct TcpStart {
   std::uint16_t mss;       // 0: the connection cannot move
   std::uint8_t options;    // TCPI_OPT_TIMESTAMPS, TCPI_OPT_SACK, TCPI_OPT_WSCALE
   std::uint8_t scales;     // of windows: the client's, and ours << 4
+  std::uint32_t rtt_us;    // of the handshake: how far away the client is
 };
 
 struct ConnectBody {
@@ -109,6 +110,7 @@ struct ConnectBody {
   VirtualAddress local;
   SocketId socket;  // unknown: the connection ends with its leader's host
   TcpStart tcp;
+  std::uint32_t rest;  // 0
 };
 inline constexpr std::uint32_t kNoTableSlot = 0xffffffff;
 
@@ -226,7 +228,7 @@ struct SequenceHeader {
   Viewstamp viewstamp;
 };
 
-static_assert(sizeof(StartBody) == 48 && sizeof(ConnectBody) == 80 && sizeof(WindowBody) == 16);
+static_assert(sizeof(StartBody) == 48 && sizeof(ConnectBody) == 88 && sizeof(WindowBody) == 16);
 static_assert(sizeof(PreemptBody) == 40 && sizeof(PassedBody) == 8);
 static_assert(sizeof(AttachBody) == 8 && sizeof(CheckpointBody) == 8);
 static_assert(sizeof(SequenceHeader) == 40);

@@ -46,7 +46,7 @@ struct MoveState {
   ClientSocket asked;
   std::uint64_t asked_behind = 0;  // of the output
   std::uint32_t heard = 0;         // segments that were its answer
-  int quiet = 0;                   // looks since the last one
+  std::int64_t heard_ns = 0;       // when the last one came
 };
 
 // A connection, and its place in the event loop while it is served.  Its events are edge-triggered:

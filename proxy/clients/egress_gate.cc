@@ -250,6 +250,7 @@ int EgressGate::on_packet(nfq_q_handle*, nfgenmsg*, nfq_data* data, void* argume
 void EgressGate::begin(std::uint64_t its, const Packet& packet) {
   Flow& flow = flows_[its];
   if (flow.filtered) filter_->forget(its);
+  drop_waiting(flow);  // of an earlier connection
   flow = Flow{};
   flow.next = packet.acknowledges;
   flow.handshake = {packet.sequence + 1, packet.acknowledges, packet.timestamp,
@@ -258,7 +259,9 @@ void EgressGate::begin(std::uint64_t its, const Packet& packet) {
   if (begun_.size() <= kBegunMost) return;
   const auto oldest = flows_.find(begun_.front());
   begun_.pop_front();
-  if (oldest != flows_.end() && !oldest->second.known) flows_.erase(oldest);
+  if (oldest == flows_.end() || oldest->second.known) return;
+  drop_waiting(oldest->second);
+  flows_.erase(oldest);
 }
 
 void EgressGate::judge(std::uint32_t id, const Packet& packet) {
@@ -349,11 +352,13 @@ void EgressGate::close() noexcept {
 }
 
 void EgressGate::drop_waiting() noexcept {
-  for (auto& [its, flow] : flows_) {
-    for (const Waiting& packet : flow.waiting) drop(packet.id);
-    flow.waiting.clear();
-  }
+  for (auto& [its, flow] : flows_) drop_waiting(flow);
   say_verdicts();
+}
+
+void EgressGate::drop_waiting(Flow& flow) noexcept {
+  for (const Waiting& packet : flow.waiting) drop(packet.id);
+  flow.waiting.clear();
 }
 
 void EgressGate::pass(std::uint32_t id) noexcept {

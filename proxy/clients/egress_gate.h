@@ -118,6 +118,7 @@ class EgressGate {
   void pass(std::uint32_t id) noexcept;
   void drop(std::uint32_t id) noexcept;
   void drop_waiting() noexcept;
+  void drop_waiting(Flow& flow) noexcept;
   void add_verdict(std::uint32_t id, int verdict) noexcept;
   void say_verdicts() noexcept;
 

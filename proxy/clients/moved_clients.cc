@@ -23,10 +23,16 @@ constexpr std::uint32_t kReignMs = 10'000;
 // For a client's answer, which is asked for again.  One that is gone is left to the kernel then.
 constexpr std::int64_t kPatienceNs = 30'000'000'000, kAskAgainNs = 200'000'000;
 constexpr int kAnswerLookUs = 1'000, kLateAnswerLookUs = 5'000;
-// The first segment may be an older one, which was under way: the client has more than it says.
-constexpr int kQuietLooks = 3;
+// The first segment may be an older one, which was under way: the client has more than it says.  A
+// socket behind that would take what the client acknowledges for nonsense, for ever.
+constexpr std::int64_t kQuietNs = 3'000'000, kQuietRoundTrips = 2;
 constexpr int kTakenLookUs = 20'000;
 constexpr std::size_t kTakenMost = 1000;  // in one entry
+
+// What was under way to the earlier leader has come when the client was silent for so long.
+std::int64_t quiet_ns(const TcpStart& start) noexcept {
+  return std::max(kQuietNs, kQuietRoundTrips * std::int64_t{start.rtt_us} * 1000);
+}
 
 }  // namespace
 
@@ -144,7 +150,6 @@ bool MovedClients::take(Client& client, std::uint16_t host_port) {
   if (!client.move.asked) return false;
   client.move.asked_behind = client.put() + client.unput().size();
   client.move.heard = 0;
-  client.move.quiet = 0;
   asked_.push_back(&client);
   arm();
   return true;
@@ -171,10 +176,10 @@ void MovedClients::look_at_answers(std::int64_t now_ns) {
   std::vector<Client*> ready;
   std::erase_if(asked_, [&](Client* client) {
     const std::uint32_t heard = segments_of(client->move.asked);
-    client->move.quiet =
-        heard == std::exchange(client->move.heard, heard) ? client->move.quiet + 1 : 0;
+    if (heard != std::exchange(client->move.heard, heard)) client->move.heard_ns = now_ns;
     if (again && heard == 0) ask_again(client->move.asked);
-    if (patient && (heard == 0 || client->move.quiet < kQuietLooks)) return false;
+    const bool quiet = now_ns - client->move.heard_ns >= quiet_ns(client->move.tcp);
+    if (patient && (heard == 0 || !quiet)) return false;
     ready.push_back(client);
     return true;
   });

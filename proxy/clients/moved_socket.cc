@@ -121,6 +121,7 @@ Result<TcpStart> tcp_start_of(const ClientSocket& socket, const Handshake& hands
   start.mss = static_cast<std::uint16_t>(std::min<std::uint32_t>(info.tcpi_snd_mss, 65535));
   start.options = info.tcpi_options & (TCPI_OPT_TIMESTAMPS | TCPI_OPT_SACK | TCPI_OPT_WSCALE);
   start.scales = static_cast<std::uint8_t>(info.tcpi_snd_wscale | info.tcpi_rcv_wscale << 4U);
+  start.rtt_us = info.tcpi_rtt;
   return start;
 }
 

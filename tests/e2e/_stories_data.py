@@ -215,8 +215,7 @@ def two(scenario, changes, name, front, front_port, back, back_port, crowd,
     with h.Group(scenario, back, port=back_port) as inner, \
             h.Group(scenario, front, port=front_port) as outer:
         begins()
-        both = [t.Changes(scenario, group, kinds, 1, [crowd], s.NEAR, patience=300)
-                for group in (outer, inner)]
+        both = [t.Changes(scenario, group, kinds, 1, [crowd], s.NEAR) for group in (outer, inner)]
         crowd.start()
         try:
             for _ in range(rounds):

@@ -2,7 +2,7 @@
 // GOAL    A client of a virtual address does not notice that the lead moves to another host.
 // METHOD  A real client in a namespace; one host after the other, each with a proxy that hears the
 //         whole log and then leads.  Random bytes both ways, random places for the change, also
-//         behind the client's FIN.
+//         behind the client's FIN.  Once an old answer of the client comes before the newest one.
 // CHECKS  Each byte of the client is committed once and in order; the client gets each byte of the
 //         server once and in order, then its FIN; what the client has acknowledged is forgotten.
 #include <arpa/inet.h>
@@ -22,6 +22,7 @@
 #include "tests/unit/clients/fake_log.h"
 #include "tests/unit/clients/loopback_listener.h"
 #include "tests/unit/clients/namespace.h"
+#include "tests/unit/clients/raw_segment.h"
 
 using namespace crane;
 using namespace crane::proxy;
@@ -32,14 +33,14 @@ constexpr const char* kVirtual = "127.0.9.2";
 constexpr int kBuffer = 8192;
 
 struct World {
-  explicit World(unsigned seed) : random(seed) {
+  explicit World(unsigned seed, bool takes_little = true) : random(seed) {
     address.sin_family = AF_INET;
     REQUIRE(::inet_pton(AF_INET, kVirtual, &address.sin_addr) == 1);
     address.sin_port = htons(7000);
     next_host();
     client = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
     // Much that is put into the server's socket does not come to the client yet.
-    ::setsockopt(client, SOL_SOCKET, SO_RCVBUF, &kBuffer, sizeof kBuffer);
+    if (takes_little) ::setsockopt(client, SOL_SOCKET, SO_RCVBUF, &kBuffer, sizeof kBuffer);
     (void)::connect(client, reinterpret_cast<sockaddr*>(&address), sizeof address);
     REQUIRE(until([this] { return committed > 1; }));
     REQUIRE(log.taken[1].type == EntryType::kConnect);
@@ -206,6 +207,46 @@ void output_that_is_held(unsigned seed) {
   CHECK(w.right);
 }
 
+// A client is far away: what it said before it had the last of the output comes first.
+void a_late_answer(unsigned seed) {
+  INFO("seed " << seed);
+  World w(seed, false);
+  CHECK(w.until([&] {
+    if (w.sent.size() < 40'000) w.client_sends();
+    w.client_hears(100'000);
+    return w.sent.size() >= 40'000 && w.heard == 3 * w.sent.size();
+  }));
+  // The log does not say that the client has all of it, and says that it is far away.
+  std::erase_if(w.log.taken, [](const Taken& entry) { return entry.type == EntryType::kTaken; });
+  auto connect = w.log.taken[1].as<ConnectBody>();
+  connect.tcp.rtt_us = 1'000'000;
+  const auto bytes = bytes_of(connect);
+  w.log.taken[1].body.assign(bytes.begin(), bytes.end());
+  sockaddr_in own{};
+  socklen_t size = sizeof own;
+  REQUIRE(::getsockname(w.client, reinterpret_cast<sockaddr*>(&own), &size) == 0);
+  Acknowledgement answer{own, w.address,
+                         connect.tcp.received + static_cast<std::uint32_t>(w.sent.size()),
+                         connect.tcp.sent + 10'000};
+  const std::string under_way = " OUTPUT -p tcp -j DROP -m mark ! --mark " +
+                                std::to_string(kRawMark) + " --sport " +
+                                std::to_string(ntohs(own.sin_port));
+  REQUIRE(std::system(("iptables -I" + under_way).c_str()) == 0);
+  w.next_host();
+  REQUIRE(answer.say());
+  for (int i = 0; i < 20'000; ++i) w.turn();
+  answer.acknowledges = connect.tcp.sent + static_cast<std::uint32_t>(w.heard);
+  REQUIRE(answer.say());
+  REQUIRE(std::system(("iptables -D" + under_way).c_str()) == 0);
+  w.client_sends();
+  CHECK(w.until([&] {
+    w.client_hears(100'000);
+    return w.heard == 3 * w.sent.size() || w.broken;
+  }));
+  CHECK(w.right);
+  CHECK((w.input == w.sent));
+}
+
 }  // namespace
 
 TEST_CASE("a client of a virtual address goes on at the next leader's host",
@@ -224,6 +265,7 @@ TEST_CASE("a client of a virtual address goes on at the next leader's host",
     const std::string silence = std::string("iptables -A OUTPUT -p tcp -j DROP -s ") + kVirtual;
     may = may && std::system(silence.c_str()) == 0;
     if (may) output_that_is_held(seed);
+    if (may) a_late_answer(seed);
     for (unsigned round = 0; may && round < 6; ++round) one_client(seed + round, 5);
   });
   if (!made || !may) WARN("not tested, it needs root and NFQUEUE");
