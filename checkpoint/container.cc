@@ -12,7 +12,6 @@
 #include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/wait.h>
@@ -28,6 +27,7 @@
 #include "checkpoint/claim.h"
 #include "checkpoint/container_supervisor.h"
 #include "checkpoint/tree.h"
+#include "dmt/base/descriptor_limit.h"
 
 namespace crane::checkpoint {
 namespace {
@@ -79,11 +79,9 @@ std::string fstab_field(const std::string& path) {
 // back; it may not always raise the limit. So the server starts with some fewer.
 void leave_numbers_to_criu() noexcept {
   constexpr rlim_t kForCriu = 1024;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const rlim_t most = limit.rlim_max - std::min(kForCriu, limit.rlim_max / 2);
-  limit.rlim_cur = std::min(limit.rlim_cur, most);
-  (void)setrlimit(RLIMIT_NOFILE, &limit);
+  const rlimit limit = descriptor_limit();
+  limit_descriptors(
+      std::min(limit.rlim_cur, limit.rlim_max - std::min(kForCriu, limit.rlim_max / 2)));
 }
 
 }  // namespace
@@ -304,7 +302,7 @@ void Container::run_monitor() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // and LXC has the same set for the server's first process
   set_standard_fds(options_.stdout_fd, options_.stderr_fd);
   personality(ADDR_NO_RANDOMIZE);
-  set_descriptor_limit(options_.descriptors);
+  if (options_.descriptors != 0) limit_descriptors(options_.descriptors);
   leave_numbers_to_criu();
   umask(022);
   lxc_container* c = handle_->container;

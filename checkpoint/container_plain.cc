@@ -14,6 +14,7 @@
 
 #include "checkpoint/container.h"
 #include "checkpoint/container_supervisor.h"
+#include "dmt/base/descriptor_limit.h"
 
 namespace crane::checkpoint {
 namespace {
@@ -99,7 +100,7 @@ void PlainProcessTree::run_server() {
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
   }
   set_standard_fds(options_.stdout_fd, options_.stderr_fd);
-  set_descriptor_limit(options_.descriptors);
+  if (options_.descriptors != 0) limit_descriptors(options_.descriptors);
   personality(ADDR_NO_RANDOMIZE);
   signal(SIGPIPE, SIG_DFL);
   umask(022);

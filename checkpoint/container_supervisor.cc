@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -110,13 +109,6 @@ void set_standard_fds(int stdout_fd, int stderr_fd) noexcept {
   close(out);
   close(err);
   if (nothing > 2) close(nothing);
-}
-
-void set_descriptor_limit(rlim_t soft) noexcept {
-  rlimit limit{};
-  if (soft == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = std::min(soft, limit.rlim_max);
-  (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 Outcome enter_private_mounts() {

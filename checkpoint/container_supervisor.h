@@ -145,8 +145,6 @@ Outcome give_to_user(const OwnedDirectory& directory, const std::string& place);
 void remove_tree(const std::string& path) noexcept;
 // Puts stdin, stdout and stderr of the calling process in place, for the server to inherit.
 void set_standard_fds(int stdout_fd, int stderr_fd) noexcept;
-// Sets the soft limit of descriptors for the server to inherit; 0 leaves it.
-void set_descriptor_limit(rlim_t soft) noexcept;
 // Own mount namespace from which nothing propagates to the machine's (CONTAINER-2).
 Outcome enter_private_mounts();
 Outcome bind_mount(const std::string& source, const std::string& target);

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 #include <string_view>
 
 #include "checkpoint/protobuf.h"
+#include "dmt/base/descriptor_limit.h"
 
 namespace crane::checkpoint {
 namespace {
@@ -108,12 +108,7 @@ std::vector<std::string> arguments(const std::string& program, const CriuCall& c
 }
 
 // It uses numbers beyond those of the processes it brings back (container.cc leaves some).
-void raise_descriptor_limit() noexcept {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  (void)setrlimit(RLIMIT_NOFILE, &limit);
-}
+void raise_descriptor_limit() noexcept { limit_descriptors(RLIM_INFINITY); }
 
 [[noreturn]] void become_criu(const std::vector<std::string>& words, const CriuCall& call,
                               int channel) {

@@ -15,13 +15,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <span>
 #include <utility>
 
 // Behind the kernel's headers, whose types it uses.
 #include <libnetfilter_queue/libnetfilter_queue.h>
-
-#include "dmt/base/clock.h"
 
 namespace crane::proxy {
 namespace {
@@ -75,32 +72,12 @@ bool is_behind(std::uint32_t a, std::uint32_t b) noexcept {
   return static_cast<std::int32_t>(a - b) > 0;
 }
 
-// The option of TCP that says the time; 0: there is none.
-std::uint32_t timestamp_of(std::span<const unsigned char> options) noexcept {
-  std::size_t at = 0;
-  while (at < options.size() && options[at] != TCPOPT_EOL) {
-    if (options[at] == TCPOPT_NOP) {
-      ++at;
-      continue;
-    }
-    const std::size_t size = at + 1 < options.size() ? options[at + 1] : 0;
-    if (size < 2 || at + size > options.size()) return 0;
-    if (options[at] == TCPOPT_TIMESTAMP && size == TCPOLEN_TIMESTAMP) {
-      std::uint32_t value = 0;
-      std::memcpy(&value, &options[at + 2], sizeof value);
-      return ntohl(value);
-    }
-    at += size;
-  }
-  return 0;
-}
-
 }  // namespace
 
 struct EgressGate::Packet {
   std::uint32_t client;  // network order, as all addresses here
   std::uint16_t client_port, port;
-  std::uint32_t sequence, acknowledges, timestamp;
+  std::uint32_t sequence, acknowledges;
   bool syn, rst, ack;
 };
 
@@ -234,15 +211,8 @@ int EgressGate::on_packet(nfq_q_handle*, nfgenmsg*, nfq_data* data, void* argume
     return 0;
   }
   std::memcpy(&tcp, bytes + at, sizeof tcp);
-  Packet packet{ip.daddr, ntohs(tcp.dest), ntohs(tcp.source), ntohl(tcp.seq), ntohl(tcp.ack_seq),
-                0,        tcp.syn != 0,    tcp.rst != 0,      tcp.ack != 0};
-  if (packet.syn) {
-    const int options = at + static_cast<int>(sizeof tcp), end = at + tcp.doff * 4;
-    if (end > options && end <= size) {
-      packet.timestamp = timestamp_of({bytes + options, static_cast<std::size_t>(end - options)});
-    }
-  }
-  gate.judge(id, packet);
+  gate.judge(id, {ip.daddr, ntohs(tcp.dest), ntohs(tcp.source), ntohl(tcp.seq), ntohl(tcp.ack_seq),
+                  tcp.syn != 0, tcp.rst != 0, tcp.ack != 0});
   return 0;
 }
 
@@ -253,8 +223,7 @@ void EgressGate::begin(std::uint64_t its, const Packet& packet) {
   drop_waiting(flow);  // of an earlier connection
   flow = Flow{};
   flow.next = packet.acknowledges;
-  flow.handshake = {packet.sequence + 1, packet.acknowledges, packet.timestamp,
-                    realtime_ns() / 1'000'000};
+  flow.handshake = {packet.sequence + 1, packet.acknowledges};
   begun_.push_back(its);
   if (begun_.size() <= kBegunMost) return;
   const auto oldest = flows_.find(begun_.front());

@@ -69,7 +69,7 @@ class EgressGate {
   // It leads no more; what waits is dropped (GATE-2).
   void close() noexcept;
 
-  // What this host's kernel said when the connection was made, while that is known here.
+  // The connection's first numbers; none: this host's kernel has not accepted it.
   std::optional<Handshake> handshake_of(const VirtualAddress& client, std::uint16_t port) const;
   // The client's bytes before sequence number `next` are committed.  Its packets wait from when its
   // connection is made; here, also from when it is known.

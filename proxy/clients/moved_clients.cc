@@ -29,7 +29,7 @@ constexpr std::int64_t kQuietNs = 3'000'000, kQuietRoundTrips = 2;
 constexpr int kTakenLookUs = 20'000;
 constexpr std::size_t kTakenMost = 1000;  // in one entry
 
-// What was under way to the earlier leader has come when the client was silent for so long.
+// A client that was silent for so long has nothing more under way to the earlier leader.
 std::int64_t quiet_ns(const TcpStart& start) noexcept {
   return std::max(kQuietNs, kQuietRoundTrips * std::int64_t{start.rtt_us} * 1000);
 }
@@ -54,8 +54,8 @@ MovedClients::~MovedClients() {
   if (gate_) gate_->take_down();
 }
 
-std::uint32_t MovedClients::clock(std::int64_t at_ms) const noexcept {
-  return static_cast<std::uint32_t>(at_ms) + reign_ * kReignMs;
+std::uint32_t MovedClients::clock() const noexcept {
+  return static_cast<std::uint32_t>(realtime_ns() / 1'000'000) + reign_ * kReignMs;
 }
 
 // --- on the leader -------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ TcpStart MovedClients::start_of(const ClientSocket& socket, const VirtualAddress
   if (!same_ip(local, address_)) return {};
   const std::optional<Handshake> handshake = gate_->handshake_of(peer, local.port);
   if (!handshake) return {};
-  const Result<TcpStart> start = tcp_start_of(socket, *handshake, clock(handshake->at_ms));
+  const Result<TcpStart> start = tcp_start_of(socket, *handshake, clock());
   return start.ok() ? start.value() : TcpStart{};
 }
 
@@ -160,9 +160,8 @@ ClientSocket MovedClients::make(const Client& client, std::uint64_t put,
                                 std::span<const std::byte> output) const {
   VirtualAddress local = address_;
   local.port = client.move.host_port;
-  Result<ClientSocket> made =
-      make_socket({client.move.tcp, local, client.move.peer, client.received(), put, output},
-                  clock(realtime_ns() / 1'000'000));
+  Result<ClientSocket> made = make_socket(
+      {client.move.tcp, local, client.move.peer, client.received(), put, output}, clock());
   if (made.ok()) return std::move(made).value();
   spdlog::warn("the connection of {} cannot go on here: {}", text(client.move.peer),
                made.error().message());

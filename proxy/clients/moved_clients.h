@@ -79,7 +79,7 @@ class MovedClients {
   MovedClients(event_base* base, Batch& batch, Actions actions)
       : base_(base), batch_(batch), actions_(std::move(actions)) {}
 
-  std::uint32_t clock(std::int64_t at_ms) const noexcept;
+  std::uint32_t clock() const noexcept;
   static void on_tick(int, short, void* argument);
   void tick();
   ClientSocket make(const Client& client, std::uint64_t put,

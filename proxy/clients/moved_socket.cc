@@ -113,11 +113,14 @@ Error failed(const char* what) { return Error{Code::kSystem, errno, what}; }
 Result<TcpStart> tcp_start_of(const ClientSocket& socket, const Handshake& handshake,
                               std::uint32_t clock) {
   tcp_info info{};
-  if (!get(socket.fd(), TCP_INFO, info)) return failed("read the numbers of a connection");
+  std::uint32_t timestamp = 0;
+  if (!get(socket.fd(), TCP_INFO, info) || !get(socket.fd(), TCP_TIMESTAMP, timestamp)) {
+    return failed("read the numbers of a connection");
+  }
   TcpStart start{};
   start.sent = handshake.sent;
   start.received = handshake.received;
-  start.clock = handshake.timestamp - clock;
+  start.clock = timestamp - clock;
   start.mss = static_cast<std::uint16_t>(std::min<std::uint32_t>(info.tcpi_snd_mss, 65535));
   start.options = info.tcpi_options & (TCPI_OPT_TIMESTAMPS | TCPI_OPT_SACK | TCPI_OPT_WSCALE);
   start.scales = static_cast<std::uint8_t>(info.tcpi_snd_wscale | info.tcpi_rcv_wscale << 4U);

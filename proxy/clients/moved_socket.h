@@ -20,16 +20,13 @@
 
 namespace crane::proxy {
 
-// What the kernel told a client when it accepted the connection (SYN-ACK).
+// Sequence numbers of both sides' first bytes, as the kernel's SYN-ACK tells them.
 struct Handshake {
-  std::uint32_t sent = 0, received = 0;  // sequence numbers of both sides' first bytes
-  std::uint32_t timestamp = 0;  // of the kernel's clock for this connection, in ms; 0: none
-  std::int64_t at_ms = 0;       // realtime
+  std::uint32_t sent = 0, received = 0;
 };
 
-// `clock`, at the handshake: milliseconds that rise from one leader to the next, whatever their
-// hosts' clocks say, so that the client takes no segment of a new leader for an old one (RFC 7323,
-// PAWS).
+// `clock`: milliseconds that rise from one leader to the next, whatever their hosts' clocks say, so
+// that the client takes no segment of a new leader for an old one (RFC 7323, PAWS).
 Result<TcpStart> tcp_start_of(const ClientSocket& socket, const Handshake& handshake,
                               std::uint32_t clock);
 

@@ -28,8 +28,9 @@ constexpr std::int64_t kLookNs = 100'000'000;  // whether another node is left
 // would tell, and makes an inode for each: that takes longer than all of the rest.
 template <typename Visit>
 void for_each_descriptor(const SocketHolder& holder, Visit&& visit) {
-  // What a node that was killed had no time to note: one client's, behind what else it has opened
-  // since the last.  To ask for one that is not there takes a microsecond as well.
+  // A node that is killed may just have accepted a client, without noting its number.  Other
+  // descriptors that the node has opened since may lie before it.  Each question takes a
+  // microsecond, also where nothing is.
   constexpr int kMore = 32;
   const int end = static_cast<int>(holder.descriptors.load()) + kMore;
   for (int fd = 0; fd < end; ++fd) visit(fd);

@@ -22,7 +22,4 @@ inline constexpr rlim_t kDescriptorsReady = 65536;
 // what the server is to find.
 rlim_t prepare_descriptors() noexcept;
 
-// For the program that this process is about to become.
-void restore_descriptors(rlim_t soft) noexcept;
-
 }  // namespace crane::node

@@ -20,6 +20,7 @@
 #include "consensus/fabric/shm_layout.h"
 #include "consensus/fabric/tcp_frame.h"
 #include "consensus/fabric/verbs_layout.h"
+#include "dmt/base/descriptor_limit.h"
 #include "dmt/sequence/entry.h"
 #include "proxy/analysis/analysis_node.h"
 #include "proxy/node/config.h"
@@ -113,7 +114,7 @@ void begin_again(const std::string& path, int replica, rlim_t descriptors) {
     ::signal(signo, SIG_DFL);  // ignored since the loop ended
   spdlog::shutdown();
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
-  crane::node::restore_descriptors(descriptors);
+  crane::limit_descriptors(descriptors);
   ::execv("/proc/self/exe", const_cast<char* const*>(words));
 }
 

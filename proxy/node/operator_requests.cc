@@ -130,8 +130,8 @@ void OperatorRequests::end_when_let_in(std::function<void()> end) {
   if (!let_in(ends)) end();
 }
 
-// To any other one: the others elect one of themselves; this replica may lead again once they have,
-// or after a while when nobody could.
+// To any other one: the others elect one of themselves.  This replica may lead again once another
+// one does, or after kTransferNs when none could.
 Outcome OperatorRequests::hand_over(int to) {
   if (!leadership_.leads()) return Done{};
   if (to == kAnyOther) {

@@ -83,8 +83,6 @@ struct World {
     shake = *seen;
     CHECK(shake.sent == asked.sent);
     CHECK(shake.received == asked.received);
-    CHECK(asked.timestamp + 1 - shake.timestamp < 60'000);  // it was told some time before
-    CHECK(shake.timestamp != 0);
   }
   int unacknowledged() const {
     int bytes = 0;

@@ -29,7 +29,6 @@ inline Handshake handshake_of(int fd) {
   shake.sent = repaired(fd, TCP_QUEUE_SEQ);
   repair(fd, TCP_REPAIR_QUEUE, TCP_RECV_QUEUE);
   shake.received = repaired(fd, TCP_QUEUE_SEQ);
-  shake.timestamp = repaired(fd, TCP_TIMESTAMP);
   repair(fd, TCP_REPAIR, TCP_REPAIR_OFF_NO_WP);
   return shake;
 }

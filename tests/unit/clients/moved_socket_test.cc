@@ -98,6 +98,10 @@ void moves_once(std::uint64_t acknowledged, const std::string& lacks) {
   const auto start = tcp_start_of(pair.server, handshake_of(pair.server.fd()), 10'000);
   REQUIRE(start.ok());
   CHECK(start.value().mss > 500);
+  // The kernel's clock for this connection, at the time that is 10,000 of the group's.
+  const std::uint32_t now = repaired(pair.server.fd(), TCP_TIMESTAMP);
+  CHECK(now != 0);
+  CHECK(now - (start.value().clock + 10'000) < 60'000);
   pair.says("hello");
   CHECK(pair.gets(5) == "hello");
   const std::string written = "it was written before";

@@ -13,6 +13,8 @@
 #include <fstream>
 #include <string>
 
+#include "dmt/base/descriptor_limit.h"
+
 using namespace crane::node;
 
 namespace {
@@ -27,19 +29,11 @@ rlim_t room() {
   return 0;
 }
 
-rlimit limits() {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  return limit;
-}
-
 template <typename Check>
 bool holds_in_child(Check check) {
   const pid_t child = ::fork();
   if (child == 0) {
-    rlimit limit = limits();
-    limit.rlim_cur = kLow;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
+    crane::limit_descriptors(kLow);
     ::_exit(check() ? 0 : 1);
   }
   int status = -1;
@@ -52,15 +46,15 @@ TEST_CASE("descriptors: the table is as large as it will have to be", "[descript
   CHECK(holds_in_child([] { return room() < 4096; }));  // nor did this process have one
   CHECK(holds_in_child([] {
     (void)prepare_descriptors();
-    return room() >= std::min(limits().rlim_max, kDescriptorsReady);
+    return room() >= std::min(crane::descriptor_limit().rlim_max, kDescriptorsReady);
   }));
 }
 
 TEST_CASE("descriptors: the limit is raised, and known for the server", "[descriptors]") {
   CHECK(holds_in_child([] {
     const rlim_t before = prepare_descriptors();
-    const bool raised = limits().rlim_cur == limits().rlim_max;
-    restore_descriptors(before);
-    return before == kLow && raised && limits().rlim_cur == kLow;
+    const bool raised = crane::descriptor_limit().rlim_cur == crane::descriptor_limit().rlim_max;
+    crane::limit_descriptors(before);
+    return before == kLow && raised && crane::descriptor_limit().rlim_cur == kLow;
   }));
 }
