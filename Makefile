@@ -394,11 +394,10 @@ bench: programs $(BENCHES)                        ## native vs one and three rep
 	@$(PYTHON_PLOT) eval/bench.py --out $(OUT) $(ARGS)
 eval-failover: programs $(OUT)/e2e/probe          ## fail-over times, false elections, idle CPU
 	@$(PYTHON_PLOT) eval/failover.py --out $(OUT) $(ARGS)
-eval-virtual-address: programs                 ## what an address that moves costs
+eval-virtual-address: programs                    ## what an address that moves costs
 	@$(PYTHON_PLOT) eval/virtual_address.py --out $(OUT) $(ARGS)
-eval-shared-connections: programs              ## what connections that outlive a leader cost
+eval-shared-connections: programs                 ## what connections that outlive a leader cost
 	@$(PYTHON_PLOT) eval/shared_connections.py --out $(OUT) $(ARGS)
-
 eval-lossy: programs                              ## tcp between hosts that lose packets
 	@$(PYTHON_PLOT) eval/lossy.py --out $(OUT) $(ARGS)
 eval-strategies: $(OUT)/bench-strategies           ## mu, dare, apus and raw operations, measured

@@ -57,8 +57,7 @@ class Crowd:
     def answers(self, moment):
         """Seconds from `moment` to the first and the last answer; how many were wrong."""
         first = last = None
-        wrong = waiting = 0
-        waiting = len(self.clients)
+        wrong, waiting = 0, len(self.clients)
         while waiting:
             ready = self.poller.poll(30)
             if not ready:

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What measuring programs share: where they run, what they ran on, how they plot; a server without
 Crane, and the load of redis-benchmark."""
+import argparse
 import csv
 import io
+import json
 import os
 import pathlib
 import platform
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "e2e"))
@@ -75,6 +79,31 @@ def redis_benchmark(port, clients, requests, tests, *more, address="127.0.0.1", 
     return [{"test": row["test"], "rate": float(row["rps"]),
              "p50_ms": float(row["p50_latency_ms"]), "p99_ms": float(row["p99_latency_ms"])}
             for row in rows]
+
+
+def measured(name, about, measure, tell):
+    """The main program of a measurement: measure(place, repeats) gives rows, which are kept with a
+    description of the machine (<out>/<name>/<name>.json) and told."""
+    parser = argparse.ArgumentParser(description=about,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", default="out/release")
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    out = pathlib.Path(options.out).resolve()
+    work = pathlib.Path(tempfile.mkdtemp(prefix="crane-", dir="/var/tmp"))
+    work.chmod(0o755)
+    described = machine()
+    try:
+        rows = measure(Place(out, work, name), options.repeats)
+    except (h.Failure, h.CannotRun) as failure:
+        sys.exit(f"{name}: {failure}")
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    results = out / name
+    results.mkdir(exist_ok=True)
+    (results / f"{name}.json").write_text(
+        json.dumps({"machine": described, "rows": rows}, indent=1))
+    tell(rows)
 
 
 def commit():

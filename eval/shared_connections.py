@@ -10,20 +10,16 @@ kept, with pipelines and with large values, ab with connections that are kept an
 request.
 Raw data, with a description of the machine: <out>/shared_connections/shared_connections.json.
 """
-import argparse
-import json
 import pathlib
 import re
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
-from place import Place, machine, redis_benchmark  # noqa: E402
+from place import measured, redis_benchmark  # noqa: E402
 
 REDIS = {  # clients, requests, test, more
     "redis, GET": (24, 60000, "get", ()),
@@ -77,36 +73,17 @@ def tell(rows):
               f"({min(ratios):.2f} to {max(ratios):.2f}) |")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", default="out/release")
-    parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
+def ask(place, repeats):
     h.need("redis-server", "redis-benchmark", "apache2", "ab")
-    out = pathlib.Path(options.out).resolve()
-    work = pathlib.Path(tempfile.mkdtemp(prefix="crane-shared-", dir="/var/tmp"))
-    work.chmod(0o755)
-    rows, about = [], machine()
-    try:
-        place = Place(out, work, "shared_connections")
-        for repeat in range(options.repeats):
-            order = list(MODES.items())
-            for ask in (ask_redis, ask_apache):
-                for mode, words in order if repeat % 2 == 0 else reversed(order):
-                    rows += [{"load": load, "mode": mode, "repeat": repeat, "rate": rate}
-                             for load, rate in ask(place, words).items()]
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    results = out / "shared_connections"
-    results.mkdir(exist_ok=True)
-    (results / "shared_connections.json").write_text(
-        json.dumps({"machine": about, "rows": rows}, indent=1))
-    tell(rows)
+    rows = []
+    for repeat in range(repeats):
+        order = list(MODES.items())
+        for server in (ask_redis, ask_apache):
+            for mode, words in order if repeat % 2 == 0 else reversed(order):
+                rows += [{"load": load, "mode": mode, "repeat": repeat, "rate": rate}
+                         for load, rate in server(place, words).items()]
+    return rows
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (h.Failure, h.CannotRun) as failure:
-        sys.exit(f"shared_connections: {failure}")
+    measured("shared_connections", __doc__, ask, tell)

@@ -9,20 +9,16 @@ with connections that are kept, with pipelines, with large values, and with a co
 request.
 Raw data, with a description of the machine: <out>/virtual_address/virtual_address.json.
 """
-import argparse
-import json
 import pathlib
-import shutil
 import statistics
 import sys
-import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
 from _hosts import Hosts  # noqa: E402
 from _network import Network  # noqa: E402
-from place import Place, machine, redis_benchmark  # noqa: E402
+from place import measured, redis_benchmark  # noqa: E402
 
 LOADS = {  # clients, requests, tests, more
     "kept, GET": (24, 60000, "get", ()),
@@ -63,36 +59,16 @@ def tell(rows):
               f"| {p99['own']:.2f}, {p99['virtual']:.2f} |")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", default="out/release")
-    parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args()
-    out = pathlib.Path(options.out).resolve()
-    work = pathlib.Path(tempfile.mkdtemp(prefix="crane-virtual-", dir="/var/tmp"))
-    try:
-        port = h.free_port()
-        with Network(3, visitors=True) as network, \
-                Hosts(Place(out, work, "virtual_address"),
-                      h.redis_program(port, "--protected-mode", "no"), port=port, fabric="tcp",
-                      addresses=network.addresses,
-                      clients={"listen": "any", **network.moving_address()},
-                      prefix=network.enter) as group:
-            h.wait_until(lambda: network.holders() == [group.leader()], 20, "the address is there")
-            about = machine()
-            rows = measure(group, network, port, options.repeats)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    results = out / "virtual_address"
-    results.mkdir(exist_ok=True)
-    (results / "virtual_address.json").write_text(
-        json.dumps({"machine": about, "rows": rows}, indent=1))
-    tell(rows)
+def ask(place, repeats):
+    port = h.free_port()
+    with Network(3, visitors=True) as network, \
+            Hosts(place, h.redis_program(port, "--protected-mode", "no"), port=port, fabric="tcp",
+                  addresses=network.addresses,
+                  clients={"listen": "any", **network.moving_address()},
+                  prefix=network.enter) as group:
+        h.wait_until(lambda: network.holders() == [group.leader()], 20, "the address is there")
+        return measure(group, network, port, repeats)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (h.Failure, h.CannotRun) as failure:
-        sys.exit(f"virtual_address: {failure}")
+    measured("virtual_address", __doc__, ask, tell)

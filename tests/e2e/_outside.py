@@ -21,6 +21,33 @@ def body_of(path):
     return path.encode() * (1 + len(path) * 31 % 37 * 23)
 
 
+def nginx_before(backend, work, name, listen, more=""):
+    """The command of an nginx, and its file, that passes on what it hears at `listen`."""
+    path = work / f"{name}.conf"
+    path.write_text(f"""user root;
+daemon off;
+worker_processes 2;
+pid {work}/nginx.pid;
+error_log {work}/error.log;
+events {{ worker_connections 256; }}
+http {{
+  access_log off;
+  {more}
+  upstream backend {{ server {backend}; keepalive 4; }}
+  server {{
+    listen {listen};
+    location / {{
+      proxy_pass http://backend;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_next_upstream off;
+    }}
+  }}
+}}
+""")
+    return ["nginx", "-c", str(path)]
+
+
 class HttpBackend:
     """An HTTP server at `address` that answers a path with answer(path), and remembers the bodies
     that it was asked with."""

@@ -167,27 +167,6 @@ listen redis
   bind 127.0.0.1:{port}
   server one 127.0.0.1:{other}
 """
-NGINX = """user root;
-daemon off;
-worker_processes 2;
-pid {work}/nginx.pid;
-error_log {work}/error.log;
-events {{ worker_connections 256; }}
-http {{
-  access_log off;
-  keepalive_requests 100000000;
-  upstream other {{ server 127.0.0.1:{other}; keepalive 4; }}
-  server {{
-    listen 127.0.0.1:{port};
-    location / {{
-      proxy_pass http://other;
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";
-      proxy_next_upstream off;
-    }}
-  }}
-}}
-"""
 
 
 class Fetching(o.WebClient):
@@ -249,9 +228,9 @@ def nginx_before_apache(scenario, changes):
     port, other = h.free_port(), h.free_port()
     apache = h.apache_configuration(scenario.work, other,
                                     "MaxKeepAliveRequests 0\nKeepAliveTimeout 300")
-    page = scenario.work / "two-nginx.conf"
-    page.write_text(NGINX.format(port=port, other=other, work=scenario.work))
-    two(scenario, changes, "nginx before apache", ["nginx", "-c", str(page)], port,
+    front = o.nginx_before(f"127.0.0.1:{other}", scenario.work, "two-nginx", f"127.0.0.1:{port}",
+                           "keepalive_requests 100000000;")
+    two(scenario, changes, "nginx before apache", front, port,
         ["/usr/sbin/apache2", "-f", str(apache), "-DFOREGROUND"], other,
         o.Crowd(Fetching(port, n, scenario.work / "www") for n in range(s.CLIENTS)))
 

@@ -30,7 +30,7 @@ class Changes:
 
     def are_whole(self):
         said = self.group.statuses(range(3))
-        # Who still catches up does not seek the lead: not within the two seconds of a stop.
+        # A replica that catches up does not seek the lead; a stop of two seconds may end before.
         return (h.is_near(said, self.near)
                 and not any(s["recovery"]["catches_up"] for s in said.values())
                 and any(s["connections"] for s in said.values())
@@ -117,6 +117,10 @@ class Client:
 
     def summary(self):
         return f"{self.name}: {self.runs} runs"
+
+
+def kill_node(_, group):
+    group.signal_node(group.leader(), signal.SIGKILL)
 
 
 def hand_over(scenario, group):

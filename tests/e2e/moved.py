@@ -113,6 +113,10 @@ class Changes:
                 and len({s["view"] for s in said.values()}) == 1
                 and sorted(s["role"] for s in said.values()) == ["follower", "follower", "leader"])
 
+    def has_it_alone(self, leader):
+        h.wait_until(lambda: self.network.holders() == [leader], 20,
+                     f"replica {leader} alone has the virtual address")
+
     def kill(self, leader):
         self.group.stop_one(leader, signal.SIGKILL)
         self.group.leader(others_than=[leader])
@@ -124,8 +128,7 @@ class Changes:
         following = self.group.leader(others_than=[leader])
         self.goes_on()
         self.network.link(leader, "up")
-        h.wait_until(lambda: self.network.holders() == [following], 20,
-                     f"replica {following} alone has the virtual address")
+        self.has_it_alone(following)
 
     def stop(self, leader):
         node = self.group.nodes[leader]
@@ -133,8 +136,7 @@ class Changes:
         threading.Timer(2, node.send_signal, (signal.SIGCONT,)).start()
         following = self.group.leader(others_than=[leader])
         self.goes_on()
-        h.wait_until(lambda: self.network.holders() == [following], 20,
-                     f"replica {following} alone has the virtual address")
+        self.has_it_alone(following)
 
     def end(self, leader):
         status = self.group.stop_one(leader)

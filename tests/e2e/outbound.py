@@ -14,7 +14,7 @@ import threading
 
 import _harness as h
 import _outside as o
-from _takeovers import hand_over
+from _takeovers import hand_over, kill_node
 
 CLIENTS = 8
 
@@ -48,33 +48,8 @@ class Client(threading.Thread):
             self.bad.append(f"{self.sent[-1][0]}: {error!r}")
 
 
-def configuration(scenario, port, backend):
-    path = scenario.work / f"nginx-{port}.conf"
-    path.write_text(f"""user root;
-daemon off;
-worker_processes 2;
-pid {scenario.work}/nginx.pid;
-error_log {scenario.work}/error.log;
-events {{ worker_connections 256; }}
-http {{
-  access_log off;
-  upstream backend {{ server 127.0.0.1:{backend}; keepalive 4; }}
-  server {{
-    listen {port};
-    location / {{
-      proxy_pass http://backend;
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";
-      proxy_next_upstream off;
-    }}
-  }}
-}}
-""")
-    return path
-
-
-def kill_node(_, group):
-    group.signal_node(group.leader(), signal.SIGKILL)
+def nginx(scenario, port, backend):
+    return o.nginx_before(f"127.0.0.1:{backend}", scenario.work, f"nginx-{port}", port)
 
 
 def kill_server(_, group):
@@ -93,7 +68,7 @@ FAULTS = (kill_node, hand_over, kill_server, stop_node)
 def passes_on(scenario, kills):
     """Without kills it is recorded: a replica that recovers begins its recordings anew."""
     backend, port = Backend(), h.free_port()
-    program = ["nginx", "-c", str(configuration(scenario, port, backend.port))]
+    program = nginx(scenario, port, backend.port)
     with h.Group(scenario, program, port=port, record=kills == 0) as group:
         clients = [Client(port, number) for number in range(CLIENTS)]
         for client in clients:
@@ -139,7 +114,7 @@ def is_reset(scenario):
     """As on several hosts: the old leader's connections are reset on all replicas, and new ones are
     opened. nginx must not ask again on its own, so that clients see it."""
     backend, port = Backend(), h.free_port()
-    program = ["nginx", "-c", str(configuration(scenario, port, backend.port))]
+    program = nginx(scenario, port, backend.port)
     with h.Group(scenario, program, port=port, options=["--test-only-reset-connections"]) as group:
         for number in range(3):
             client = Client(port, number)
@@ -169,7 +144,7 @@ def is_replayed(scenario, group, backend):
 
 def is_refused(scenario):
     backend, port = Backend(), h.free_port()
-    program = ["nginx", "-c", str(configuration(scenario, port, backend.port))]
+    program = nginx(scenario, port, backend.port)
     with h.Group(scenario, program, port=port, options=["--outbound", "10.1.2.3:80"]) as group:
         done = subprocess.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-d", "x",
                                f"http://127.0.0.1:{port}/"], stdout=subprocess.PIPE, text=True,

@@ -7,7 +7,6 @@ that server hears nothing twice. What is wrong with a socket is the same error o
 import errno
 import http.client
 import os
-import signal
 import socket
 import socketserver
 import subprocess
@@ -15,7 +14,7 @@ import threading
 
 import _harness as h
 import _outside as o
-from _takeovers import hand_over
+from _takeovers import hand_over, kill_node
 
 CLIENTS = 4
 SEEN = "/srv/crane-backend"   # where the server sees the directory
@@ -89,32 +88,7 @@ def directory(scenario):
 
 
 def nginx(scenario, port):
-    path = scenario.work / f"nginx-{port}.conf"
-    path.write_text(f"""user root;
-daemon off;
-worker_processes 2;
-pid {scenario.work}/nginx.pid;
-error_log {scenario.work}/error.log;
-events {{ worker_connections 256; }}
-http {{
-  access_log off;
-  upstream backend {{ server unix:{SEEN}/backend.sock; keepalive 4; }}
-  server {{
-    listen {port};
-    location / {{
-      proxy_pass http://backend;
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";
-      proxy_next_upstream off;
-    }}
-  }}
-}}
-""")
-    return ["nginx", "-c", str(path)]
-
-
-def kill_node(_, group):
-    group.signal_node(group.leader(), signal.SIGKILL)
+    return o.nginx_before(f"unix:{SEEN}/backend.sock", scenario.work, f"nginx-{port}", port)
 
 
 FAULTS = (kill_node, hand_over)

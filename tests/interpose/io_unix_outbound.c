@@ -76,39 +76,26 @@ static void pass_descriptor(int fd) {
 }
 
 static void blocking(void) {
-  char buffer[64];
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   printf("blocking: %s\n", try_connect(fd, SOCKET));
   show_names(fd);
   show_options(fd);
   pass_descriptor(fd);
   printf("  again: %s\n", try_connect(fd, SOCKET));
-  printf("  sent %d\n", (int)send(fd, "question", 8, 0));
-  const ssize_t n = recv(fd, buffer, sizeof buffer, 0);
-  printf("  received %.*s\n", (int)n, buffer);
-  printf("  then %d\n", (int)recv(fd, buffer, sizeof buffer, 0));
+  ask_and_hear(fd);
   close(fd);
 }
 
 static void nonblocking(void) {
-  char byte;
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
   const int set = epoll_create1(0);
-  struct epoll_event e = {EPOLLIN | EPOLLOUT | EPOLLET, {.fd = fd}};
   printf("nonblocking: %s\n", try_connect(fd, SOCKET));
   printf("  again: %s\n", try_connect(fd, SOCKET));
   show_names(fd);
-  epoll_ctl(set, EPOLL_CTL_ADD, fd, &e);
-  printf("  recv %s", outcome(recv(fd, &byte, 1, 0)));
-  printf(", send %s", outcome(send(fd, "x", 1, 0)));
-  printf(", poll %x\n", (unsigned)ready(fd, 0));
-  printf("  epoll %d", epoll_wait(set, &e, 1, -1));
-  printf(" %x, error %d\n", e.events, error_of(fd));
+  wait_for_outcome(set, fd);
   show_names(fd);
-  printf("  input: epoll %d", epoll_wait(set, &e, 1, -1));
-  printf(" %x, recv %s\n", e.events, outcome(recv(fd, &byte, 1, 0)));
-  printf("  reset: epoll %d", epoll_wait(set, &e, 1, -1));
-  printf(" %x, recv %s\n", e.events, outcome(recv(fd, &byte, 1, 0)));
+  hear("input", set, fd);
+  hear("reset", set, fd);
   close(set);
   close(fd);
 }
