@@ -174,7 +174,7 @@ ALL_SRC  := $(foreach f,$(FOLDERS),$(src_$(f))) $(foreach a,$(AREAS),$(src_test_
             $(wildcard tests/linear/linear_*.cc eval/engine/*_main.cc) $(BENCH_SRC) tests/main.cc \
             $(wildcard tests/fuzz/*.cc)
 
-.PHONY: all check test accept demo bench eval-failover eval-virtual-address eval-shared-connections eval-lossy eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-hints eval-soak eval-data eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
+.PHONY: all check test accept demo bench eval-failover eval-virtual-address eval-shared-connections eval-outbound eval-lossy eval-strategies eval-verbs eval-scale eval-etcd eval-servers eval-checkpoints eval-suites eval-sensitivity eval-hints eval-soak eval-data eval-storm fuzz sim sim-soak lint format tidy clean help deps packages programs FORCE
 .SECONDARY:
 all: programs $(TESTS) $(BENCHES) $(STRANGERS) $(FUZZERS) ## build everything (programs, tests, benches)
 programs: $(LIBCRANE) $(PROGRAMS)                 ## build libcrane.so and the crane-* programs
@@ -398,6 +398,8 @@ eval-virtual-address: programs                    ## what an address that moves 
 	@$(PYTHON_PLOT) eval/virtual_address.py --out $(OUT) $(ARGS)
 eval-shared-connections: programs                 ## what connections that outlive a leader cost
 	@$(PYTHON_PLOT) eval/shared_connections.py --out $(OUT) $(ARGS)
+eval-outbound: programs                           ## a server that asks another one, against native
+	@$(PYTHON_PLOT) eval/outbound.py --out $(OUT) $(ARGS)
 eval-lossy: programs                              ## tcp between hosts that lose packets
 	@$(PYTHON_PLOT) eval/lossy.py --out $(OUT) $(ARGS)
 eval-strategies: $(OUT)/bench-strategies           ## mu, dare, apus and raw operations, measured

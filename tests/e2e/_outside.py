@@ -21,7 +21,7 @@ def body_of(path):
     return path.encode() * (1 + len(path) * 31 % 37 * 23)
 
 
-def nginx_before(backend, work, name, listen, more=""):
+def nginx_before(backend, work, name, listen, more="", pool="keepalive 4;"):
     """The command of an nginx, and its file, that passes on what it hears at `listen`."""
     path = work / f"{name}.conf"
     path.write_text(f"""user root;
@@ -33,7 +33,7 @@ events {{ worker_connections 256; }}
 http {{
   access_log off;
   {more}
-  upstream backend {{ server {backend}; keepalive 4; }}
+  upstream backend {{ server {backend}; {pool} }}
   server {{
     listen {listen};
     location / {{
