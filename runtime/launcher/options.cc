@@ -55,6 +55,15 @@ std::vector<Word> host_words(HostsOptions& o, std::string& hosts) {
        &o.on_follower,
        "forward (default) or refuse clients of a host that does not lead",
        {.choices = {"forward", "refuse"}, .needs = hosted}},
+      {"--virtual-ip",
+       &o.virtual_ip,
+       "ADDRESS/BITS (IPv4) that moves with the lead: its clients keep their connections when a "
+       "host is lost",
+       {.needs = {"--hosts", "--interface"}}},
+      {"--interface",
+       &o.interface,
+       "where it is on every host, as in eth0",
+       {.needs = {"--hosts", "--virtual-ip"}}},
       {"--rsh",
        &o.rsh,
        "the remote shell; gets HOST, then a command (default: ssh, with keys)",
@@ -173,6 +182,10 @@ Outcome check_hosts(const CommandLine& line, Options& o, const std::string& host
     if (!line.typed(option)) continue;
     return failure(Status::kUsage, "command line", option, "it is for replicas of one machine",
                    "leave it out with --hosts");
+  }
+  const std::string& address = o.remote.virtual_ip;
+  if (const char* wrong = setup::wrong_virtual_ip(address); wrong != nullptr) {
+    return failure(Status::kUsage, "--virtual-ip", address, wrong, "write it as 192.0.2.9/24");
   }
   if (o.durability == "disk" && !o.remote.stop && (o.dir.empty() || o.remote.secret_file.empty())) {
     return failure(Status::kUsage, "--durability", "disk",

@@ -28,6 +28,7 @@ struct HostsOptions {
   std::vector<setup::HostWord> hosts;  // empty: all replicas on this machine
   std::string fabric = "tcp";
   std::string on_follower = "forward";
+  std::string virtual_ip, interface;  // ADDRESS/BITS that moves with the lead, and where; or none
   // Asks nothing; a host that does not answer any more is noticed within 40 s.
   std::string rsh = "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=10";
   std::string remote_path;  // of crane-run there; empty: as here

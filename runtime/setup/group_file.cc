@@ -286,17 +286,12 @@ void read_clients(Section s, GroupFile& f) {
   s.get("interface", f.interface);
   f.forward = follower == "forward";
   f.listen_any = listen == "any";
-  const std::string ip = f.virtual_ip.substr(0, f.virtual_ip.find('/'));
-  if (!f.virtual_ip.empty() && (ip == f.virtual_ip || !is_address(ip))) {
-    s.wrong(s.find("virtual_ip"), "virtual_ip", "is no address with a prefix length",
-            "write it as 192.0.2.9/24");
+  if (const char* wrong = wrong_virtual_ip(f.virtual_ip); wrong != nullptr) {
+    s.wrong(s.find("virtual_ip"), "virtual_ip", wrong, "write it as 192.0.2.9/24");
   }
   if (!f.virtual_ip.empty() && !f.listen_any) {
     s.wrong(s.find("virtual_ip"), "virtual_ip", "needs listen = \"any\"",
             "leave listen out: the address comes and goes");
-  }
-  if (!f.virtual_ip.empty() && ip.find(':') != std::string::npos) {
-    s.wrong(s.find("virtual_ip"), "virtual_ip", "is no IPv4 address", "give an IPv4 one");
   }
   if (f.virtual_ip.empty() != f.interface.empty()) {
     s.wrong(s.find("virtual_ip"), "virtual_ip and interface", "belong together", "give both");
@@ -495,6 +490,20 @@ std::string to_toml(const GroupFile& f) {
   std::ostringstream text;
   text << whole << "\n";
   return text.str();
+}
+
+const char* wrong_virtual_ip(const std::string& text) {
+  if (text.empty()) return nullptr;
+  const auto slash = text.find('/');
+  const char* const end = text.data() + text.size();
+  unsigned bits = 0;
+  in_addr ignored;
+  if (slash == std::string::npos || std::from_chars(&text[slash] + 1, end, bits).ptr != end ||
+      bits == 0 || bits > 32) {
+    return "is no IPv4 address with a prefix length";
+  }
+  const bool good = inet_pton(AF_INET, text.substr(0, slash).c_str(), &ignored) == 1;
+  return good ? nullptr : "is no IPv4 address";
 }
 
 bool parse_cpus(const std::string& text, std::vector<int>& cpus) {

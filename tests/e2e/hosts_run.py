@@ -45,7 +45,8 @@ def serve_and_lose(scenario, network):
     secret = scenario.work / "secret"
     secret.write_text("53ec2e7" * 8 + "\n")
     secret.chmod(0o600)
-    with Remote(scenario, network, program(port), port=port,
+    # Without a container nobody has a checkpoint, so what is lost stays lost.
+    with Remote(scenario, network, program(port), port=port, container=False,
                 options=["--secret-file", str(secret)]) as group:
         got = [group.incr(i % HOSTS) for i in range(2 * HOSTS)]
         scenario.check(got == list(range(1, 2 * HOSTS + 1)),

@@ -25,6 +25,8 @@ constexpr int kTryAgainMs = 1'000;
 // How long one that is there is tried to be had while nothing more of it comes, or waited for while
 // it is taken.
 constexpr std::int64_t kFetchTimeoutNs = 90'000'000'000;
+// How long one is waited for where nobody has any: the leader asks for one on behalf of who came.
+constexpr std::int64_t kTakenNs = 20'000'000'000;
 // How long others may be out of reach, where a replica cannot begin without them.
 constexpr std::int64_t kReachNs = 15'000'000'000;
 
@@ -103,6 +105,7 @@ bool fetch_before_start(const Config& c, bool must) {
   if (!must && (!c.record.empty() || holds_something(c))) return true;
   if (value(newest_usable(c)) != 0) return true;
   std::string why;
+  const std::int64_t taken_by = monotonic_ns() + kTakenNs;
   FetchDeadline deadline(monotonic_ns());
   for (;; ::poll(nullptr, 0, kTryAgainMs)) {
     const auto got = fetch_once(c, Index{0}, !must, why);
@@ -113,7 +116,7 @@ bool fetch_before_start(const Config& c, bool must) {
     // A new one, then; but not when a part of one has come before.
     const bool none =
         code == Code::kNotFound || code == Code::kGone || (code == Code::kPeerFailed && !must);
-    if (none && begun.name.empty()) return !must;
+    if (none && begun.name.empty() && (!must || monotonic_ns() >= taken_by)) return !must;
     if (!deadline.again(monotonic_ns(), code, begun.bytes)) break;
   }
   spdlog::error(

@@ -101,7 +101,7 @@ int end_agents(const std::string& dir, const std::string& name) {
   const fs::path group = fs::path(dir.empty() ? setup::default_directory() : dir) / name;
   for (const auto& entry : fs::directory_iterator(group, none)) {
     if (entry.path().filename().string()[0] != 'h') continue;
-    if (const pid_t pid = holder_of(entry.path()); pid > 0 && kill(pid, SIGTERM) == 0) {
+    if (const pid_t pid = holder_of(entry.path()); pid > 0 && kill(pid, SIGINT) == 0) {
       homes.push_back(entry.path());
     }
   }
@@ -124,7 +124,7 @@ class HostAgent {
   // At another replica's checkpoint; at a checkpoint, as a new member.
   enum class Begin { kFresh, kHere, kFetched, kForgets };
   void start(Begin how);
-  void stop();
+  void stop(int first = SIGINT);
   bool has_checkpoint() const;
   bool recovers(int status);
   void look_after_return();
@@ -213,8 +213,9 @@ void HostAgent::start(Begin how) {
   started_ = true;
 }
 
-// Asks the node to leave, more firmly each time.
-void HostAgent::stop() {
+// Asks the node to leave, more firmly each time.  `first`: SIGINT where all of the group ends,
+// SIGTERM where this host does, and another one shall go on with the clients.
+void HostAgent::stop(int first) {
   if (drained_) return leave(*drained_);
   if (returns_.planned()) {
     returns_.forget();
@@ -226,7 +227,7 @@ void HostAgent::stop() {
     done_ = true;
     return;
   }
-  stop_signal_ = stop_signal_ == 0 ? SIGINT : stop_signal_ == SIGINT ? SIGTERM : SIGKILL;
+  stop_signal_ = stop_signal_ == 0 ? first : stop_signal_ == SIGINT ? SIGTERM : SIGKILL;
   kill(node_.pid, stop_signal_);
   deadline_ms_ = now_ms() + kStopMs;
 }
@@ -298,13 +299,14 @@ bool HostAgent::recovers(int status) {
   const std::int64_t in_ms = returns_.due_ms() - now_ms();
   const std::string why = "its node " + how_ended(status) + (said_.empty() ? "" : ": " + said_);
   const std::string command = "crane-ctl replica resume " + std::to_string(replica_);
-  wire_.send({{"t", "line"},
-              {"text", why +
-                           (own ? "; it recovers from its own checkpoint"
-                                : "; it recovers if another replica has a checkpoint") +
-                           (in_ms > 0 ? ", " + when_text(in_ms) + "; " + command +
-                                            " on this host starts it at once"
-                                      : std::string())}});
+  wire_.send(
+      {{"t", "line"},
+       {"text", why +
+                    (own ? "; it recovers from its own checkpoint"
+                         : "; it recovers if another replica has a checkpoint or takes one") +
+                    (in_ms > 0 ? ", " + when_text(in_ms) + "; " + command +
+                                     " on this host starts it at once"
+                               : std::string())}});
   write_notice(replica_home(), {why, returns_.in_a_row(), in_ms, command});
   ended_ = {status, said_};
   look_after_return();
@@ -431,7 +433,8 @@ Json HostAgent::answer(const Json& request) {
 void HostAgent::on_signals() {
   signalfd_siginfo info{};
   while (read(signals_, &info, sizeof info) == sizeof info) {
-    if (info.ssi_signo != SIGCHLD && stop_signal_ == 0) stop();
+    const auto signal = static_cast<int>(info.ssi_signo);
+    if (signal != SIGCHLD && stop_signal_ == 0) stop(signal);
   }
   int status = 0;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {

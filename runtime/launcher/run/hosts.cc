@@ -101,6 +101,8 @@ setup::GroupFile group_file_of(const Options& o) {
   f.fabric = o.remote.fabric;
   if (o.ring_mb != 0) f.ring_mb = o.ring_mb;
   f.forward = o.remote.on_follower == "forward";
+  f.virtual_ip = o.remote.virtual_ip;
+  f.interface = o.remote.interface;
   for (const auto& h : o.remote.hosts) f.replicas.push_back({h.address, h.port, h.address, -1});
   f.command = o.program;
   f.profile = o.profile;
@@ -443,8 +445,10 @@ void Hosts::show_ports() {
         std::find(shown_ports_.begin(), shown_ports_.end(), port.first) != shown_ports_.end();
     if (shown || !std::all_of(hosts_.begin(), hosts_.end(), open)) continue;
     shown_ports_.push_back(port.first);
-    const std::string names = joined(hosts_, &Host::name);
-    say("listening on port " + std::to_string(port.second) + " of " + names +
+    const std::string& moves = options_.remote.virtual_ip;
+    say("listening on port " + std::to_string(port.second) + " of " +
+        (moves.empty() ? "" : moves.substr(0, moves.find('/')) + " (where the leader is), ") +
+        joined(hosts_, &Host::name) +
         (port.first == port.second ? std::string()
                                    : " for the server's port " + std::to_string(port.first)));
   }

@@ -202,10 +202,18 @@ TEST_CASE("options: nodes and hosts are told what was typed", "[launcher]") {
 TEST_CASE("options: several hosts", "[launcher]") {
   Options options;
   Outcome problem = Done{};
-  const std::vector<const char*> good{"--hosts",   "a=10.0.0.1,b=10.0.0.2,c=10.0.0.3",
-                                      "--fabric",  "verbs",
-                                      "--publish", "8080:80",
-                                      "--",        "apache2",
+  const std::vector<const char*> good{"--hosts",
+                                      "a=10.0.0.1,b=10.0.0.2,c=10.0.0.3",
+                                      "--fabric",
+                                      "verbs",
+                                      "--publish",
+                                      "8080:80",
+                                      "--virtual-ip",
+                                      "192.0.2.9/24",
+                                      "--interface",
+                                      "eth0",
+                                      "--",
+                                      "apache2",
                                       "-X"};
   REQUIRE(parse(good, options, problem) == Parsed::kRun);
   CHECK((options.replicas == 3 && options.remote.hosts[2].address == "10.0.0.3"));
@@ -214,6 +222,7 @@ TEST_CASE("options: several hosts", "[launcher]") {
   REQUIRE(parse_group_file(to_toml(sent), "sent", read).ok());
   CHECK((read.fabric == "verbs" && read.replicas.size() == 3 && read.publish == sent.publish));
   CHECK((read.command == options.program && read.container && read.forward));
+  CHECK((read.virtual_ip == "192.0.2.9/24" && read.interface == "eth0"));
   const auto status_with = [&problem](std::vector<const char*> words) {
     Options fresh;
     return parse(std::move(words), fresh, problem) == Parsed::kProblem ? status_of(problem)
@@ -228,6 +237,14 @@ TEST_CASE("options: several hosts", "[launcher]") {
         Status::kUsage);
   CHECK(status_with({"--hosts", "a,b,c", "--dir", "here", "--", "apache2"}) == Status::kUsage);
   CHECK(status_with({"--hosts", "a,b,c", "--record", "here", "--", "x"}) == Status::kUsage);
+  CHECK(status_with({"--hosts", "a,b,c", "--virtual-ip", "192.0.2.9/24", "--", "x"}) ==
+        Status::kUsage);
+  for (const char* wrong : {"192.0.2.9", "192.0.2.9/0", "192.0.2.9/33", "fd00::9/64", "192.0/8"}) {
+    CAPTURE(wrong);
+    CHECK(status_with({"--hosts", "a,b,c", "--virtual-ip", wrong, "--interface", "e", "--", "x"}) ==
+          Status::kUsage);
+    CHECK(problem.error().text.find(wrong) != std::string::npos);
+  }
   CHECK(status_with({"--hosts", "a,b,c", "--stop"}) == Status::kUsage);
   CHECK(status_with({"--hosts", "a,b,c", "--name", "g", "--stop"}) == Status::kOk);
 }
