@@ -110,6 +110,7 @@ class Changes:
     def is_whole(self):
         said = self.group.statuses()
         return (len(said) == HOSTS and h.is_whole(said)
+                and not any(s["recovery"]["catches_up"] for s in said.values())
                 and len({s["view"] for s in said.values()}) == 1
                 and sorted(s["role"] for s in said.values()) == ["follower", "follower", "leader"])
 
@@ -169,6 +170,43 @@ class Changes:
         self.gaps.setdefault(kind, []).extend(c.longest for c in self.clients)
 
 
+def judge(scenario, changes, rounds, words, idle=()):
+    """What the clients, which have ended, and the capture say."""
+    clients, last_words = changes.clients, words.heard()
+    bad = [c.bad for c in (*clients, *idle) if c.bad]
+    scenario.check(not bad, f"{len(clients)} clients and {len(idle)} idle ones, {rounds} x "
+                   f"{', '.join(changes.gaps)}: all live on, {sum(c.count for c in clients)} "
+                   "answers", "\n".join(bad[:10]))
+    scenario.check(not last_words, "no client is told that its connection ends",
+                   f"{len(last_words)}: {last_words[:1]}")
+    for kind, seconds in changes.gaps.items():
+        scenario.say(f"{kind}: clients waited {statistics.median(seconds) * 1000:.0f} ms, "
+                     f"at most {max(seconds) * 1000:.0f}")
+
+
+def are_equal(scenario, said):
+    reset = [s["reset_leader"] for s in said.values()]
+    scenario.check(not any(reset), "no connection was reset", repr(reset))
+    scenario.check(not any(s["verified"]["alarm"] for s in said.values()),
+                   "the replicas are equal", repr(said))
+
+
+def change_all(changes, rounds, kinds, last):
+    """Changes the leader under the clients, which end then."""
+    for client in changes.clients:
+        client.start()
+    try:
+        for _ in range(rounds):
+            for kind in kinds:
+                changes.change(kind)
+        changes.change(last)
+    finally:
+        for client in changes.clients:
+            client.ended = True
+        for client in changes.clients:
+            client.join(60)
+
+
 def body(scenario):
     h.need("redis-server", "ip", "iptables")
     rounds = scenario.options.rounds or (20 if scenario.full else 2)
@@ -185,45 +223,21 @@ def body(scenario):
         idle = [Client(network.virtual, port, 100 + i) for i in range(number)]
         for client in clients + idle:
             client.begin()
-        for client in clients:
-            client.start()
         words = LastWords(network.planes[0][0], network.virtual)
         changes = Changes(scenario, group, network, clients)
-        try:
-            for _ in range(rounds):
-                for kind in scenario.options.kinds or KINDS:
-                    changes.change(kind)
-            changes.change("replace")
-        finally:
-            for client in clients:
-                client.ended = True
-        for client in clients:
-            client.join(60)
+        change_all(changes, rounds, scenario.options.kinds or KINDS, "replace")
         for client in idle:
             try:
                 client.step()
             except (OSError, ValueError, h.Failure) as failure:
                 client.bad = f"idle {client.key}: {failure!r}"
-        last_words = words.heard()
-        bad = [c.bad for c in clients + idle if c.bad]
-        if bad:
+        if any(c.bad for c in clients + idle):
             group.explain()
-        scenario.check(not bad, f"{len(clients)} clients and {number} idle ones, {rounds} x "
-                       f"{', '.join(changes.gaps)}: all live on, {sum(c.count for c in clients)} "
-                       "answers", "\n".join(bad[:10]))
-        scenario.check(not last_words, "no client is told that its connection ends",
-                       f"{len(last_words)}: {last_words[:1]}")
+        judge(scenario, changes, rounds, words, idle)
         for client in idle[:3]:
             client.ask("QUIT")
         h.wait_until(words.heard, 20, "the capture sees a connection's end")
-        for kind, seconds in changes.gaps.items():
-            scenario.say(f"{kind}: clients waited {statistics.median(seconds) * 1000:.0f} ms, "
-                         f"at most {max(seconds) * 1000:.0f}")
-        said = group.settle()
-        reset = [s["reset_leader"] for s in said.values()]
-        scenario.check(not any(reset), "no connection was reset", repr(reset))
-        scenario.check(not any(s["verified"]["alarm"] for s in said.values()),
-                       "the replicas are equal", repr(said))
+        are_equal(scenario, group.settle())
 
 
 if __name__ == "__main__":
