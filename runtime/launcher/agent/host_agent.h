@@ -19,6 +19,9 @@
 //                 {"t":"stop"}   {"t":"kill"}
 //                 {"t":"end","name":"...","dir":"..."}   stops the group's agents of this host
 //
+// SIGTERM of the agent ends this host's part alone: the node gets SIGTERM, too, and hands the lead
+// over.  SIGINT (crane-run --stop) is the end of the whole group, as `stop` is.
+//
 // INVARIANT AGENT-1  what was started ends only when it is told to (or by itself): an agent whose
 //     connection is lost goes on in silence, so that neither the network to crane-run nor the
 //     machine of crane-run is a point where the whole group fails.  Nothing goes on that was not
