@@ -71,7 +71,7 @@ def passes_on(scenario, changes, name, command, *, port, backend, native=None,
     answers = natively(scenario, native or command, port, first,
                        lambda: backend.has_heard(first.answers))
     heard = backend.take_heard()
-    with h.Group(scenario, command, port=port) as group:
+    with h.Group(scenario, command, port=port, options=t.RETURNS) as group:
         t.check(scenario, group, [running], *changes, near=NEAR,
                 before_stop=lambda: h.wait_until(lambda: backend.has_heard(running.answers), 90,
                                                  "all is passed on"))

@@ -60,7 +60,7 @@ def replicas_of_redis(scenario, changes):
         for number in range(200):
             ask("SET", f"before{number}", b"x" * number * 37)
         command = [*h.redis_program(port), "--replicaof", "127.0.0.1", str(master)]
-        with h.Group(scenario, command, port=port) as group:
+        with h.Group(scenario, command, port=port, options=t.RETURNS) as group:
             # A synchronization begins with the first tick of a second's timer.
             h.wait_until(lambda: "master_link_status:up" in info(port), 60, "the group replicates")
             t.check(scenario, group, [o.Crowd(Replicated(number, master, port)
@@ -191,8 +191,8 @@ def two(scenario, changes, name, front, front_port, back, back_port, crowd,
     """A group before a group; the leader of each is changed in turn. Both serve when `begins` and
     `ends` are called."""
     kinds, rounds = changes
-    with h.Group(scenario, back, port=back_port) as inner, \
-            h.Group(scenario, front, port=front_port) as outer:
+    with h.Group(scenario, back, port=back_port, options=t.RETURNS) as inner, \
+            h.Group(scenario, front, port=front_port, options=t.RETURNS) as outer:
         begins()
         both = [t.Changes(scenario, group, kinds, 1, [crowd], s.NEAR) for group in (outer, inner)]
         crowd.start()

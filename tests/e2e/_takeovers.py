@@ -13,6 +13,8 @@ FAULTS = ("kill the leader's node", "kill the leader's server", "stop the leader
 # What an operator does.
 PLANNED = ("hand the lead over", "end the leader's node", "drain the leader",
            "replace the leader in its place")
+# A replica that ends again and again is started again at once, not after a minute.
+RETURNS = ("--test-only-return-ms", "1")
 # Two processors that others use as well bring a replica back within minutes, beside its clients.
 PATIENCE = 300
 
@@ -91,7 +93,7 @@ class Client:
     """One of Debian's clients, again and again until it is told to end; `good` looks at what it
     printed."""
 
-    def __init__(self, name, command, good, pause=0.2):
+    def __init__(self, name, command, good, pause=2):
         self.name, self.command, self.good = name, [str(word) for word in command], good
         self.pause = pause   # in which a replica that recovers catches up
         self.runs, self.bad, self.ends = 0, "", threading.Event()

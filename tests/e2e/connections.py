@@ -63,7 +63,8 @@ class Idle:
 def redis(scenario, kinds, rounds):
     h.need("redis-server", "redis-benchmark")
     port = h.free_port()
-    with h.Group(scenario, [*h.redis_program(port), "--maxclients", "4000"], port=port) as group:
+    with h.Group(scenario, [*h.redis_program(port), "--maxclients", "4000"], port=port,
+                 options=t.RETURNS) as group:
         t.check(scenario, group, [
             Idle(port, 2000 if scenario.full else 200),
             t.Client("redis-benchmark", ["redis-benchmark", "-p", port, "-n", 20000, "-c", 16,
@@ -83,7 +84,7 @@ MinSpareThreads 64
 MaxSpareThreads 256
 MaxRequestWorkers 256""")
     with h.Group(scenario, ["/usr/sbin/apache2", "-f", str(conf), "-DFOREGROUND"],
-                 port=port) as group:
+                 port=port, options=t.RETURNS) as group:
         url = f"http://127.0.0.1:{port}/1k.html"
 
         def good(text):
@@ -168,7 +169,8 @@ def mosquitto(scenario, kinds, rounds):
     port = h.free_port()
     configuration = scenario.work / "mosquitto.conf"
     configuration.write_text(f"listener {port}\nallow_anonymous true\nset_tcp_nodelay true\n")
-    with h.Group(scenario, ["/usr/sbin/mosquitto", "-c", str(configuration)], port=port) as group:
+    with h.Group(scenario, ["/usr/sbin/mosquitto", "-c", str(configuration)], port=port,
+                 options=t.RETURNS) as group:
         t.check(scenario, group, [Messages(port)], kinds, rounds)
 
 
@@ -197,7 +199,7 @@ def nginx(scenario, kinds, rounds):
             digest.update(line[i:] + line[:i])
     tls = f"https://localhost:{port + 1}"
     fetch = f"curl -sS --cacert {server.certificate} {tls}/big.bin | sha256sum"
-    with h.Group(scenario, server.command, port=port) as group:
+    with h.Group(scenario, server.command, port=port, options=t.RETURNS) as group:
         t.check(scenario, group, [
             t.Client("h2load", ["h2load", "-n", 4000, "-c", 4, "-m", 4, f"{tls}/1k.html"],
                      lambda text: " 0 failed, 0 errored, 0 timeout" in text),
@@ -214,7 +216,7 @@ def postgresql(scenario, kinds, rounds):
     work.mkdir()
     server = server_postgresql.Postgres(work, h.free_port())
     bench = [f"{server.home}/pgbench", "-h", "127.0.0.1", "-p", server.port, "-U", "postgres", "-n"]
-    with h.Group(scenario, server.command, port=server.port) as group:
+    with h.Group(scenario, server.command, port=server.port, options=t.RETURNS) as group:
         h.wait_until(server.ready, 60, "postgresql answers")
         t.check(scenario, group, [
             t.Client("pgbench", [*bench, "-c", 4, "-T", 3, "postgres"],
@@ -231,7 +233,7 @@ def mariadb(scenario, kinds, rounds):
     work = scenario.work / "mariadb"
     work.mkdir()
     server = server_mariadb.Mariadb(work, h.free_port())
-    with h.Group(scenario, server.command, port=server.port) as group:
+    with h.Group(scenario, server.command, port=server.port, options=t.RETURNS) as group:
         h.wait_until(server.ready, 60, "mariadb answers")
         t.check(scenario, group, [
             t.Client("sysbench oltp_read_write",
