@@ -184,30 +184,45 @@ class Nginx(server_nginx.Nginx):
         super().prepare()
 
 
-def nginx(scenario, kinds, rounds):
+    def write(self, name, megabytes):
+        """A page of as many different megabytes; its checksum."""
+        line = b"".join(bytes([i * 11 % 251]) for i in range(1 << 20))
+        digest = hashlib.sha256()
+        with open(self.root / name, "wb") as out:
+            for i in range(megabytes):
+                out.write(line[i:] + line[:i])
+                digest.update(line[i:] + line[:i])
+        return digest.hexdigest()
+
+
+def serve_nginx(scenario, kinds, rounds, megabytes, others=()):
     h.need("nginx", "h2load", "wrk", "curl", "openssl")
     port = h.free_port()
-    work = scenario.work / "nginx"
+    work = scenario.work / f"nginx{megabytes}"
     work.mkdir()
     server = Nginx(work, port)
-    big = server.root / "big.bin"
-    line = b"".join(bytes([i * 11 % 251]) for i in range(1 << 20))
-    with open(big, "wb") as out:
-        digest = hashlib.sha256()
-        for i in range(1024 if scenario.full else 64):
-            out.write(line[i:] + line[:i])
-            digest.update(line[i:] + line[:i])
-    tls = f"https://localhost:{port + 1}"
+    checksum = server.write("big.bin", megabytes)
+    tls, plain = f"https://localhost:{port + 1}", f"http://127.0.0.1:{port}"
     fetch = f"curl -sS --cacert {server.certificate} {tls}/big.bin | sha256sum"
+    clients = [t.Client(f"a download of {megabytes} MB over TLS", ["sh", "-c", fetch],
+                        lambda text: checksum in text),
+               *(t.Client(words[0], [word.format(tls=tls, plain=plain) for word in words], good)
+                 for words, good in others)]
     with h.Group(scenario, server.command, port=port, options=t.RETURNS) as group:
-        t.check(scenario, group, [
-            t.Client("h2load", ["h2load", "-n", 4000, "-c", 4, "-m", 4, f"{tls}/1k.html"],
-                     lambda text: " 0 failed, 0 errored, 0 timeout" in text),
-            t.Client("wrk", ["wrk", "-t", 1, "-c", 4, "-d", 3, "--timeout", "20s",
-                             f"http://127.0.0.1:{port}/1k.html"],
-                     lambda text: "Requests/sec" in text and "rrors" not in text),
-            t.Client("a download over TLS", ["sh", "-c", fetch],
-                     lambda text: digest.hexdigest() in text)], kinds, rounds)
+        t.check(scenario, group, clients, kinds, rounds)
+
+
+def nginx(scenario, kinds, rounds):
+    serve_nginx(scenario, kinds, rounds, 64, (
+        (["h2load", "-n", "4000", "-c", "4", "-m", "4", "{tls}/1k.html"],
+         lambda text: " 0 failed, 0 errored, 0 timeout" in text),
+        (["wrk", "-t", "1", "-c", "4", "-d", "3", "--timeout", "20s", "{plain}/1k.html"],
+         lambda text: "Requests/sec" in text and "rrors" not in text)))
+
+
+def download(scenario, kinds, rounds):
+    """Alone, since each replica that comes back makes all of it again."""
+    serve_nginx(scenario, kinds, rounds, 1024)
 
 
 def postgresql(scenario, kinds, rounds):
@@ -243,12 +258,14 @@ def mariadb(scenario, kinds, rounds):
                      lambda text: "FATAL" not in text and "transactions:" in text)], kinds, rounds)
 
 
-SERVERS = {f.__name__: f for f in (redis, apache, nginx, postgresql, mariadb, mosquitto)}
+SERVERS = {f.__name__: f
+           for f in (redis, apache, nginx, download, postgresql, mariadb, mosquitto)}
 
 
 def body(scenario):
     options = scenario.options
-    for server in [SERVERS[name] for name in options.servers or SERVERS]:
+    usual = [name for name in SERVERS if scenario.full or name != "download"]
+    for server in [SERVERS[name] for name in options.servers or usual]:
         all_kinds = scenario.full or server is redis
         kinds = options.kinds or t.FAULTS + (t.PLANNED if all_kinds else t.PLANNED[:1])
         server(scenario, kinds, options.rounds or (20 if scenario.full else 1))
