@@ -15,7 +15,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests" / "e2e"))
 import _harness as h  # noqa: E402
-from _outside import nginx_before  # noqa: E402
+from _outside import nginx_before, nginx_of  # noqa: E402
 from place import Native, measured  # noqa: E402
 
 CLIENTS = 16
@@ -39,20 +39,8 @@ FRONTS = {"native": lambda _, command, port: Native(command, port, {}),
 def backend_in(work, port):
     for name, size in (("1k", 1024), ("100k", 100 * 1024)):
         (work / name).write_bytes(b"x" * size)
-    conf = work / "backend.conf"
-    conf.write_text(f"""user root;
-daemon off;
-worker_processes 1;
-pid {work}/backend.pid;
-error_log {work}/backend.log;
-events {{ worker_connections 256; }}
-http {{
-  access_log off;
-  {KEPT}
-  server {{ listen 127.0.0.1:{port}; root {work}; }}
-}}
-""")
-    return Native(["nginx", "-c", str(conf)], port, {})
+    pages = f"{KEPT} server {{ listen 127.0.0.1:{port}; root {work}; }}"
+    return Native(nginx_of(work, "backend", pages, workers=1), port, {})
 
 
 def rounds(place, work, backend, repeats):

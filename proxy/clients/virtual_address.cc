@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/clients/virtual_address.h"
 
-#include <arpa/inet.h>
 #include <linux/filter.h>
 #include <linux/rtnetlink.h>
 #include <net/ethernet.h>
@@ -15,10 +14,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
+
+#include "dmt/base/ipv4_prefix.h"
 
 namespace crane::node {
 namespace {
@@ -73,19 +73,14 @@ VirtualAddress::~VirtualAddress() {
 }
 
 Outcome VirtualAddress::open(const std::string& address, const std::string& interface) {
-  const auto slash = address.find('/');
-  in_addr parsed{};
-  unsigned prefix = 0;
-  const char* const end = address.data() + address.size();
-  if (slash == std::string::npos ||
-      ::inet_pton(AF_INET, address.substr(0, slash).c_str(), &parsed) != 1 ||
-      std::from_chars(address.data() + slash + 1, end, prefix).ptr != end || prefix > 32) {
+  const auto parsed = parse_ipv4_prefix(address);
+  if (!parsed) {
     return Error{Code::kBadArgument, 0, "is no IPv4 address with a prefix, as 192.0.2.9/24"};
   }
   const unsigned index = ::if_nametoindex(interface.c_str());
   if (index == 0) return Error{Code::kNotFound, errno, "there is no such interface"};
-  address_ = parsed.s_addr;
-  prefix_ = prefix;
+  address_ = parsed->number;
+  prefix_ = parsed->bits;
   index_ = index;
   interface_ = interface;
   open_packets();

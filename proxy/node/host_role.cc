@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "dmt/base/ipv4_prefix.h"
 #include "runtime/setup/listen.h"
 
 namespace crane::node {
@@ -54,8 +55,9 @@ bool HostRole::open() {
 
 // Without it the group works, and connections end with their leader.
 void HostRole::keep_connections() {
-  if (!config_.keeps_connections || file_.virtual_ip.empty()) return;
-  const std::string address = file_.virtual_ip.substr(0, file_.virtual_ip.find('/'));
+  const auto virtual_ip = parse_ipv4_prefix(file_.virtual_ip);
+  if (!config_.keeps_connections || !virtual_ip) return;
+  const std::string& address = virtual_ip->address;
   const Outcome moves = proxy_.move_clients_of(address);
   if (moves.ok()) return;
   spdlog::warn("clients of {} will be reset when the leader changes: {}", address,

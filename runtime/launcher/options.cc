@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "dmt/base/ipv4_prefix.h"
 #include "dmt/base/join.h"
 #include "runtime/launcher/lasting.h"
 #include "runtime/launcher/version.h"
@@ -184,8 +185,9 @@ Outcome check_hosts(const CommandLine& line, Options& o, const std::string& host
                    "leave it out with --hosts");
   }
   const std::string& address = o.remote.virtual_ip;
-  if (const char* wrong = setup::wrong_virtual_ip(address); wrong != nullptr) {
-    return failure(Status::kUsage, "--virtual-ip", address, wrong, "write it as 192.0.2.9/24");
+  if (!address.empty() && !parse_ipv4_prefix(address)) {
+    return failure(Status::kUsage, "--virtual-ip", address,
+                   "is no IPv4 address with a prefix length", "write it as 192.0.2.9/24");
   }
   if (o.durability == "disk" && !o.remote.stop && (o.dir.empty() || o.remote.secret_file.empty())) {
     return failure(Status::kUsage, "--durability", "disk",

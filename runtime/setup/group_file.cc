@@ -17,6 +17,7 @@
 #define TOML_ASSERT(expression) static_cast<void>(0)
 #include <toml++/toml.h>
 
+#include "dmt/base/ipv4_prefix.h"
 #include "dmt/base/join.h"
 #include "runtime/setup/bind.h"
 #include "runtime/setup/outbound.h"
@@ -286,8 +287,9 @@ void read_clients(Section s, GroupFile& f) {
   s.get("interface", f.interface);
   f.forward = follower == "forward";
   f.listen_any = listen == "any";
-  if (const char* wrong = wrong_virtual_ip(f.virtual_ip); wrong != nullptr) {
-    s.wrong(s.find("virtual_ip"), "virtual_ip", wrong, "write it as 192.0.2.9/24");
+  if (!f.virtual_ip.empty() && !parse_ipv4_prefix(f.virtual_ip)) {
+    s.wrong(s.find("virtual_ip"), "virtual_ip", "is no IPv4 address with a prefix length",
+            "write it as 192.0.2.9/24");
   }
   if (!f.virtual_ip.empty() && !f.listen_any) {
     s.wrong(s.find("virtual_ip"), "virtual_ip", "needs listen = \"any\"",
@@ -490,20 +492,6 @@ std::string to_toml(const GroupFile& f) {
   std::ostringstream text;
   text << whole << "\n";
   return text.str();
-}
-
-const char* wrong_virtual_ip(const std::string& text) {
-  if (text.empty()) return nullptr;
-  const auto slash = text.find('/');
-  const char* const end = text.data() + text.size();
-  unsigned bits = 0;
-  in_addr ignored;
-  if (slash == std::string::npos || std::from_chars(&text[slash] + 1, end, bits).ptr != end ||
-      bits == 0 || bits > 32) {
-    return "is no IPv4 address with a prefix length";
-  }
-  const bool good = inet_pton(AF_INET, text.substr(0, slash).c_str(), &ignored) == 1;
-  return good ? nullptr : "is no IPv4 address";
 }
 
 bool parse_cpus(const std::string& text, std::vector<int>& cpus) {

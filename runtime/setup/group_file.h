@@ -106,8 +106,6 @@ struct GroupFile : NodeOptions {
 // kProcessorMost.
 bool parse_cpus(const std::string& text, std::vector<int>& cpus);
 std::string cpus_text(const std::vector<int>& cpus);
-// What is wrong with ADDRESS/BITS of an address that moves; nullptr: nothing, or there is none.
-const char* wrong_virtual_ip(const std::string& text);
 // What is wrong names the file, the line and the key.  Status kGroupFile.
 Outcome read_group_file(const std::string& path, GroupFile& file);
 Outcome parse_group_file(const std::string& text, const std::string& path, GroupFile& file);

@@ -21,18 +21,26 @@ def body_of(path):
     return path.encode() * (1 + len(path) * 31 % 37 * 23)
 
 
-def nginx_before(backend, work, name, listen, more="", pool="keepalive 4;"):
-    """The command of an nginx, and its file, that passes on what it hears at `listen`."""
+def nginx_of(work, name, http, workers=2):
+    """The command of an nginx, and its file with `http` in its block of that name."""
     path = work / f"{name}.conf"
     path.write_text(f"""user root;
 daemon off;
-worker_processes 2;
-pid {work}/nginx.pid;
-error_log {work}/error.log;
+worker_processes {workers};
+pid {work}/{name}.pid;
+error_log {work}/{name}.log;
 events {{ worker_connections 256; }}
 http {{
   access_log off;
-  {more}
+  {http}
+}}
+""")
+    return ["nginx", "-c", str(path)]
+
+
+def nginx_before(backend, work, name, listen, more="", pool="keepalive 4;"):
+    """An nginx that passes on what it hears at `listen`."""
+    return nginx_of(work, name, f"""{more}
   upstream backend {{ server {backend}; {pool} }}
   server {{
     listen {listen};
@@ -42,10 +50,7 @@ http {{
       proxy_set_header Connection "";
       proxy_next_upstream off;
     }}
-  }}
-}}
-""")
-    return ["nginx", "-c", str(path)]
+  }}""")
 
 
 class HttpBackend:

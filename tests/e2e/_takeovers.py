@@ -144,6 +144,14 @@ def hand_over(scenario, group):
     scenario.check(status == 0, "the lead is handed over", text)
 
 
+def are_equal(scenario, group, said):
+    """`said`: what all replicas said when they had settled."""
+    reset = [s["reset_leader"] for s in said.values()]
+    scenario.check(not any(reset), f"{group.name}: no connection was reset", repr(reset))
+    scenario.check(not any(s["verified"]["alarm"] for s in said.values()),
+                   f"{group.name}: the replicas are equal", repr(said))
+
+
 def check(scenario, group, clients, kinds, rounds, before_stop=lambda: None, near=30000):
     """`clients` live through `rounds` of each kind of change, and the replicas stay equal."""
     changes = Changes(scenario, group, kinds, rounds, clients, near)
@@ -160,7 +168,5 @@ def check(scenario, group, clients, kinds, rounds, before_stop=lambda: None, nea
     adopted, reset = ([s[key] for s in said.values()] for key in ("adopted", "reset_leader"))
     scenario.say(f"{group.name}: {changes.done}; since their last start the replicas have adopted "
                  f"{adopted}, reset {reset}")
-    scenario.check(not any(reset), f"{group.name}: no connection was reset", repr(reset))
-    scenario.check(not any(s["verified"]["alarm"] for s in said.values()),
-                   f"{group.name}: the replicas are equal", repr(said))
+    are_equal(scenario, group, said)
     group.stop()

@@ -195,7 +195,8 @@ class Nginx(server_nginx.Nginx):
         return digest.hexdigest()
 
 
-def serve_nginx(scenario, kinds, rounds, megabytes, others=()):
+def serve_nginx(scenario, kinds, rounds, megabytes, others=lambda tls, plain: ()):
+    """`others`: clients of its two addresses beside a download over TLS."""
     h.need("nginx", "h2load", "wrk", "curl", "openssl")
     port = h.free_port()
     work = scenario.work / f"nginx{megabytes}"
@@ -205,19 +206,17 @@ def serve_nginx(scenario, kinds, rounds, megabytes, others=()):
     tls, plain = f"https://localhost:{port + 1}", f"http://127.0.0.1:{port}"
     fetch = f"curl -sS --cacert {server.certificate} {tls}/big.bin | sha256sum"
     clients = [t.Client(f"a download of {megabytes} MB over TLS", ["sh", "-c", fetch],
-                        lambda text: checksum in text),
-               *(t.Client(words[0], [word.format(tls=tls, plain=plain) for word in words], good)
-                 for words, good in others)]
+                        lambda text: checksum in text), *others(tls, plain)]
     with h.Group(scenario, server.command, port=port, options=t.RETURNS) as group:
         t.check(scenario, group, clients, kinds, rounds)
 
 
 def nginx(scenario, kinds, rounds):
-    serve_nginx(scenario, kinds, rounds, 64, (
-        (["h2load", "-n", "4000", "-c", "4", "-m", "4", "{tls}/1k.html"],
-         lambda text: " 0 failed, 0 errored, 0 timeout" in text),
-        (["wrk", "-t", "1", "-c", "4", "-d", "3", "--timeout", "20s", "{plain}/1k.html"],
-         lambda text: "Requests/sec" in text and "rrors" not in text)))
+    serve_nginx(scenario, kinds, rounds, 64, lambda tls, plain: (
+        t.Client("h2load", ["h2load", "-n", 4000, "-c", 4, "-m", 4, f"{tls}/1k.html"],
+                 lambda text: " 0 failed, 0 errored, 0 timeout" in text),
+        t.Client("wrk", ["wrk", "-t", 1, "-c", 4, "-d", 3, "--timeout", "20s", f"{plain}/1k.html"],
+                 lambda text: "Requests/sec" in text and "rrors" not in text)))
 
 
 def download(scenario, kinds, rounds):

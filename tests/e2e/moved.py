@@ -16,6 +16,7 @@ import threading
 import time
 
 import _harness as h
+import _takeovers as t
 from _hosts import Hosts
 from _network import Network
 
@@ -184,13 +185,6 @@ def judge(scenario, changes, rounds, words, idle=()):
                      f"at most {max(seconds) * 1000:.0f}")
 
 
-def are_equal(scenario, said):
-    reset = [s["reset_leader"] for s in said.values()]
-    scenario.check(not any(reset), "no connection was reset", repr(reset))
-    scenario.check(not any(s["verified"]["alarm"] for s in said.values()),
-                   "the replicas are equal", repr(said))
-
-
 def change_all(changes, rounds, kinds, last):
     """Changes the leader under the clients, which end then."""
     for client in changes.clients:
@@ -237,7 +231,7 @@ def body(scenario):
         for client in idle[:3]:
             client.ask("QUIT")
         h.wait_until(words.heard, 20, "the capture sees a connection's end")
-        are_equal(scenario, group.settle())
+        t.are_equal(scenario, group, group.settle())
 
 
 if __name__ == "__main__":

@@ -10,9 +10,10 @@ import os
 import signal
 
 import _harness as h
+import _takeovers as t
 from _network import Network
 from hosts_drain import HOSTS, Apart
-from moved import Changes, Client, LastWords, are_equal, change_all, judge
+from moved import Changes, Client, LastWords, change_all, judge
 
 KINDS = ("drain", "replace", "kill")
 
@@ -67,7 +68,7 @@ def body(scenario):
             changes = Operated(scenario, group, network, clients)
             change_all(changes, rounds, KINDS, "end")
             judge(scenario, changes, rounds, words)
-            are_equal(scenario, group.settle(60))
+            t.are_equal(scenario, group, group.settle(60))
             scenario.check(group.stop() == 0, "Ctrl-C ends the group with status 0", group.said())
 
 

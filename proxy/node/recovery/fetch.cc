@@ -25,7 +25,8 @@ constexpr int kTryAgainMs = 1'000;
 // How long one that is there is tried to be had while nothing more of it comes, or waited for while
 // it is taken.
 constexpr std::int64_t kFetchTimeoutNs = 90'000'000'000;
-// How long one is waited for where nobody has any: the leader asks for one on behalf of who came.
+// No other replica has a checkpoint: the leader hears that this one asked, and has one taken. This
+// replica waits for it so long.
 constexpr std::int64_t kTakenNs = 20'000'000'000;
 // How long others may be out of reach, where a replica cannot begin without them.
 constexpr std::int64_t kReachNs = 15'000'000'000;

@@ -29,9 +29,9 @@ class FetchDeadline {
 
 // A replica whose host holds nothing of the group, neither log nor checkpoint, begins at the newest
 // that another one has; if none has any, as a new one, or, if the others know it, as one that
-// lost its memory.  `must`: whatever its host holds, and not as a new one; if none has any, it
-// waits for the one that the leader has taken for it.  False: it cannot begin; if somebody has one
-// that cannot be had, after a message.
+// lost its memory.  `must`: it fetches one whatever its host holds, and never begins as a new
+// replica; if no other replica has one, the leader orders one, and this replica waits for it.
+// False: it cannot begin.  If another replica has one that cannot be fetched, a message says why.
 bool fetch_before_start(const Config& config, bool must);
 
 // A node ended with this status: was that for the lack of a checkpoint, and is one here now?  If

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "dmt/base/ipv4_prefix.h"
 #include "dmt/base/join.h"
 #include "runtime/launcher/agent/host_agent.h"
 #include "runtime/setup/command_line.h"
@@ -445,10 +446,9 @@ void Hosts::show_ports() {
         std::find(shown_ports_.begin(), shown_ports_.end(), port.first) != shown_ports_.end();
     if (shown || !std::all_of(hosts_.begin(), hosts_.end(), open)) continue;
     shown_ports_.push_back(port.first);
-    const std::string& moves = options_.remote.virtual_ip;
+    const auto moves = parse_ipv4_prefix(options_.remote.virtual_ip);
     say("listening on port " + std::to_string(port.second) + " of " +
-        (moves.empty() ? "" : moves.substr(0, moves.find('/')) + " (where the leader is), ") +
-        joined(hosts_, &Host::name) +
+        (moves ? moves->address + " (where the leader is), " : "") + joined(hosts_, &Host::name) +
         (port.first == port.second ? std::string()
                                    : " for the server's port " + std::to_string(port.first)));
   }
