@@ -172,8 +172,8 @@ class Faults:
 
     def stop(self):
         number = self.any_replica()
-        state = self.group.replica(number)
-        pids = [state["node_pid"], *h.descendants([state["server_pid"]])]
+        server = self.group.replica(number)["server_pid"]
+        pids = [self.group.running_pid(number), *h.descendants([server])]
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)

@@ -302,11 +302,18 @@ class Group:
                 roots.append(above[0])
         return descendants(roots)
 
+    def running_pid(self, number, of="node_pid"):
+        """A replica's node or server; of one that has ended the next, once crane-run starts it."""
+        def running():
+            pid = self.replica(number)[of]
+            return pid if pid and alive(pid) else None
+        return wait_until(running, 60, f"{self.name}: replica {number} has its {of}")
+
     def signal_node(self, number, signo):
-        os.kill(self.replica(number)["node_pid"], signo)
+        os.kill(self.running_pid(number), signo)
 
     def signal_server(self, number, signo):
-        os.kill(self.replica(number)["server_pid"], signo)
+        os.kill(self.running_pid(number, "server_pid"), signo)
 
     def stop(self):
         """Stops the group as an operator does; returns crane-run's status."""
@@ -457,7 +464,7 @@ def tell(name, body, **more):
         body(scenario)
     except CannotRun as cause:
         skipped = str(cause)
-    except (Failure, subprocess.SubprocessError, OSError) as failure:
+    except Exception as failure:  # Whatever it is, the last lines name it.
         scenario.check(False, f"{name}: {type(failure).__name__}", str(failure))
         if not isinstance(failure, Failure):
             traceback.print_exc()

@@ -68,9 +68,7 @@ class Client:
 class OneHost(h.Group):
     """A group of crane-run's, and its network: none that could be cut."""
     clients, planes = ("127.0.0.1",), ()
-
-    def node_pid(self, host):
-        return self.replica(host)["node_pid"]
+    node_pid = h.Group.running_pid
 
     def kill_node(self, host):
         pid = self.node_pid(host)
@@ -169,7 +167,8 @@ class Epoch:
     def stopped(self, host):
         pids = self.pids(host)
         for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
         try:
             yield
         finally:
