@@ -17,7 +17,7 @@ enum class OutputType : std::uint8_t {
   kShutdown = 2,   // the server shut down writing on `conn`: FIN after what was written
   kClose = 3,      // the server's last reference to `conn` is gone; argument 1 = RST (unread input)
   kListen = 4,     // the server listens on port `conn`; argument = backlog
-  kUnlisten = 5,   // the server stopped listening on port `conn`
+  kUnlisten = 5,   // the server stopped listening on port `conn`; argument 1 = it is restarted
   kConsumed = 6,   // the server read `argument` bytes of `conn` in all (the proxy's receive window)
   kRefused = 7,    // CONNECT `conn` found no listener or a full backlog: reset the client (rule 21)
   kExit = 8,       // the server's main process ended; argument = wait status

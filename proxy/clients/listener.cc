@@ -49,9 +49,17 @@ void Listener::accept_clients(bool on) {
   }
 }
 
-// A listening socket that is shut down is closed for all processes, and can listen again.
+bool Listener::listens() const noexcept {
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  return fd_ >= 0 && ::getsockopt(fd_, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 &&
+         listens != 0;
+}
+
+// A listening socket that is shut down is closed for all processes, and can listen again.  One that
+// does not listen would keep the mark, and hand it on to its clients: a FIN at once.
 void Listener::close_for_all() noexcept {
-  if (fd_ >= 0) ::shutdown(fd_, SHUT_RDWR);
+  if (listens()) ::shutdown(fd_, SHUT_RDWR);
 }
 
 bool Listener::open_again() noexcept { return fd_ < 0 || ::listen(fd_, backlog_) == 0; }

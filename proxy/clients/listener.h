@@ -41,6 +41,8 @@ class Listener {
   // on_accept is called for clients, and for those that an earlier leader has left.
   void accept_clients(bool on);
   bool accepts() const noexcept { return accepting_; }
+  // Clients can connect.
+  bool listens() const noexcept;
   // The kernel refuses clients, also those that wait in its queue.
   void close_for_all() noexcept;
   // It takes them again; false, with errno: it does not.
@@ -64,6 +66,7 @@ class Listener {
   Proxy* const proxy;
   const std::uint16_t port;     // the server's
   bool server_listens = false;  // there
+  bool restarts = false;        // the server is restarted: clients wait in the kernel's queue
   bool full = false;            // the backlog is: who comes waits in the kernel's queue
 
  private:

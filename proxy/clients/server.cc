@@ -68,13 +68,18 @@ bool Proxy::has_listener(std::uint16_t port) const noexcept {
   return listener != nullptr && listener->fd() >= 0;
 }
 
+bool Proxy::takes_clients(std::uint16_t port) const noexcept {
+  const Listener* listener = listener_of(port);
+  return listener != nullptr && listener->listens();
+}
+
 void Proxy::for_each_listener(const std::function<void(std::uint16_t, int)>& visit) const {
   for (const auto& listener : listeners_) {
     if (listener->fd() >= 0) visit(listener->port, listener->fd());
   }
 }
 
-void Proxy::set_listening(std::uint16_t port, bool listening) {
+void Proxy::set_listening(std::uint16_t port, bool listening, bool restarts) {
   Listener* listener = listener_of(port);
   if (listener == nullptr) {
     if (!listening) return;
@@ -82,7 +87,21 @@ void Proxy::set_listening(std::uint16_t port, bool listening) {
     listener = listeners_.back().get();
   }
   listener->server_listens = listening;
+  listener->restarts = restarts;
+  follow_server(*listener);
   update_accepting(*listener);
+}
+
+// LISTEN-2.  A follower on the leader's host may be behind the leader, and closes nothing.
+void Proxy::follow_server(Listener& listener) {
+  if (listener.fd() < 0 || refuses_) return;
+  if (!listener.server_listens) {
+    if (leading_ && !listener.restarts) listener.close_for_all();
+  } else if (leading_ || !options_.shares_listeners) {
+    if (listener.listens() || listener.open_again()) return;
+    spdlog::error("cannot listen on the server's port {}: {}; its clients are refused",
+                  listener.port, std::strerror(errno));
+  }
 }
 
 void Proxy::update_accepting(Listener& listener) {
@@ -101,10 +120,7 @@ void Proxy::refuse(bool on) {
       listener->close_for_all();
       continue;
     }
-    if (!listener->open_again()) {
-      spdlog::error("cannot listen on the server's port {} again: {}; its clients are refused",
-                    listener->port, std::strerror(errno));
-    }
+    follow_server(*listener);
     update_accepting(*listener);
   }
 }
@@ -328,7 +344,9 @@ void Proxy::started(const StartBody& body) {
 
 void Proxy::output(const OutputHeader& header, std::span<const std::byte> bytes) {
   if (header.type == OutputType::kListen || header.type == OutputType::kUnlisten) {
-    set_listening(static_cast<std::uint16_t>(header.conn), header.type == OutputType::kListen);
+    const bool listens = header.type == OutputType::kListen;
+    set_listening(static_cast<std::uint16_t>(header.conn), listens,
+                  !listens && header.argument == 1);
     return;
   }
   if (header.type == OutputType::kConnect || header.type == OutputType::kResolve) {
@@ -451,7 +469,10 @@ void Proxy::lead(bool leading, std::uint32_t reign) {
   }
   names_.lead(leading_);
   if (!leading_ && shared_) shared_->stop_writing();
-  for (const auto& listener : listeners_) update_accepting(*listener);
+  for (const auto& listener : listeners_) {
+    if (leading_) follow_server(*listener);
+    update_accepting(*listener);
+  }
 }
 
 void Proxy::end() {

@@ -20,6 +20,7 @@
 //
 // Threads: the node's one thread, inside its event loop.
 // INVARIANT CLIENT-2  While not leading no client's socket is read or written.
+// INVARIANT LISTEN-2  A leader's host takes clients at a port only while the server listens there.
 
 #include <event2/event.h>
 
@@ -51,6 +52,7 @@ struct ProxyOptions {
   ResolverOptions resolver;                                              // of a leader
   bool opens = true;  // false: a replay, which is given what came of the server's connections
   std::uint64_t queued_bytes_max = 1ULL << 30;
+  bool shares_listeners = true;  // other nodes of this host have the same listening sockets
 };
 
 struct ProxyCounters {
@@ -78,13 +80,16 @@ class Proxy {
   // closed.
   void add_listener(std::uint16_t port, int fd, int backlog = kBacklogMost);
   bool has_listener(std::uint16_t port) const noexcept;
+  // Its socket listens.
+  bool takes_clients(std::uint16_t port) const noexcept;
   // `on`: the sockets do not listen, which must be this process's own: clients are refused by
   // the kernel, also those who wait there, and a leader's own are reset.  Off: they listen again.
   void refuse(bool on);
   // The sockets that are here; they stay ours.
   void for_each_listener(const std::function<void(std::uint16_t port, int fd)>& visit) const;
   // The own server listens there, or does not any more.
-  void set_listening(std::uint16_t port, bool listening);
+  // `restarts`: clients wait in the kernel until the server listens again.
+  void set_listening(std::uint16_t port, bool listening, bool restarts = false);
 
   // Connections outlive their leader on this host.  Before the first lead().
   void share(std::unique_ptr<SharedSockets> sockets) { shared_ = std::move(sockets); }
@@ -190,6 +195,7 @@ class Proxy {
   void read_client(Client& client);
   void opened(Opener& opener);
   void write_done(Client& client, std::size_t queued_before, bool done);
+  void follow_server(Listener& listener);
   void update_accepting(Listener& listener);
   void forget(Client& client);
   void reset_slowest();

@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "dmt/base/ipv4_prefix.h"
-#include "runtime/setup/listen.h"
 
 namespace crane::node {
 
@@ -66,7 +65,7 @@ void HostRole::keep_connections() {
 
 // --- listeners of the server's ports ------------------------------------------------------------
 
-int HostRole::try_listener(std::uint16_t port, std::uint64_t backlog) {
+int HostRole::open_port(std::uint16_t port, std::uint64_t backlog, OpenPort listener) {
   const std::optional<std::uint16_t> published = setup::published_port(file_.publish, port);
   if (!published) {
     spdlog::info("port {} of the server is not published: clients do not reach it", port);
@@ -75,7 +74,7 @@ int HostRole::try_listener(std::uint16_t port, std::uint64_t backlog) {
   const std::uint16_t ours = *published;
   const std::string where = file_.listen_any ? "" : file_.replicas[config_.replica].clients;
   const int length = static_cast<int>(std::min<std::uint64_t>(backlog, 65535));
-  const auto fd = setup::listen_on(where, ours, length);
+  const auto fd = listener(where, ours, length);
   if (!fd.ok()) return fd.error().detail;
   spdlog::info("port {} of the server is port {} of this host", port, ours);
   proxy_.add_listener(port, fd.value(), length);

@@ -23,6 +23,7 @@
 #include "proxy/node/leadership.h"
 #include "proxy/node/role_hook.h"
 #include "runtime/setup/exit_status.h"
+#include "runtime/setup/listen.h"
 
 namespace crane::node {
 
@@ -47,8 +48,14 @@ class HostRole {
   bool open();
 
   // --- listeners of the server's ports
-  // Errno, or 0: clients reach the server's `port` on this host now, or it is not published.
-  int try_listener(std::uint16_t port, std::uint64_t backlog);
+  // Errno, or 0: the server's `port` is its own on this host, or it is not published.
+  int try_listener(std::uint16_t port, std::uint64_t backlog) {
+    return open_port(port, backlog, setup::listen_on);
+  }
+  // The same for a server that is bound to it; clients reach it once the server listens.
+  int hold_port(std::uint16_t port, std::uint64_t backlog) {
+    return open_port(port, backlog, setup::hold_port);
+  }
   // The server listens there.  A port that is taken here ends the replica only while clients reach
   // no other one.
   void open_listener(std::uint16_t port, std::uint64_t backlog);
@@ -68,6 +75,9 @@ class HostRole {
   std::size_t connections() const noexcept { return forwarder_.connections(); }
 
  private:
+  using OpenPort = Result<int> (*)(const std::string& address, std::uint16_t port, int backlog);
+
+  int open_port(std::uint16_t port, std::uint64_t backlog, OpenPort listener);
   void announce(bool on);
   static void on_announce(int, short, void* role);
   static void on_heard(int, short, void* role);

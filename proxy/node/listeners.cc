@@ -16,8 +16,11 @@ Listeners::Listeners(dmt::Layout& layout, proxy::Proxy& proxy, HostRole* host,
                           std::move(propose)}) {}
 
 void Listeners::open(std::uint16_t port, std::uint64_t backlog) {
-  if (proxy_.has_listener(port)) return;
-  if (host_ != nullptr) return host_->open_listener(port, backlog);
+  if (host_ != nullptr) {
+    if (!proxy_.has_listener(port)) host_->open_listener(port, backlog);
+    return;
+  }
+  if (proxy_.takes_clients(port)) return;
   supervisor_.listen(port, backlog);
 }
 
@@ -34,7 +37,7 @@ void Listeners::open_all(bool tell_proxy) {
 // Without a crane-run the server gets its port, and the next one opens it.
 std::optional<int> Listeners::open_for_bind(std::uint16_t port) {
   constexpr int kBacklog = 4096;  // bind names none; the kernel has a limit of its own
-  if (host_ != nullptr) return host_->try_listener(port, kBacklog);
+  if (host_ != nullptr) return host_->hold_port(port, kBacklog);
   if (!supervisor_.present()) return 0;
   supervisor_.listen_for_bind(port, kBacklog);
   return std::nullopt;

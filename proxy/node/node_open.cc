@@ -53,6 +53,7 @@ proxy::HostPath find_socket(const std::vector<setup::Bind>& binds, std::string_v
 proxy::ProxyOptions proxy_options(const dmt::Layout& layout, const Config& config, bool member) {
   proxy::ProxyOptions options;
   options.opens = member;
+  options.shares_listeners = !config.host;
   const auto outbound = setup::parse_outbound(config.outbound).value_or(setup::Outbound{});
   options.allows = [outbound](const crane::VirtualAddress& to) { return outbound.allows(to); };
   options.find_socket = [binds = config.binds](std::string_view path) {

@@ -33,8 +33,7 @@ Result<int> open_one(const std::string& address, std::uint16_t port, int backlog
   const int yes = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &yes, sizeof yes);
-  if (bind(fd, reinterpret_cast<sockaddr*>(&where), size) == 0 &&
-      listen(fd, std::max(backlog, kBacklogLeast)) == 0) {
+  if (bind(fd, reinterpret_cast<sockaddr*>(&where), size) == 0 && listen_again(fd, backlog) == 0) {
     return fd;
   }
   const Error why = system_error("listen");
@@ -48,6 +47,17 @@ Result<int> listen_on(const std::string& address, std::uint16_t port, int backlo
   auto opened = open_one(address, port, backlog);
   if (!opened && opened.error().detail == EAFNOSUPPORT) opened = open_one("", port, backlog);
   return opened;
+}
+
+// Only listen() finds out whether another socket listens there.
+Result<int> hold_port(const std::string& address, std::uint16_t port, int backlog) {
+  auto opened = listen_on(address, port, backlog);
+  if (opened) shutdown(opened.value(), SHUT_RDWR);
+  return opened;
+}
+
+int listen_again(int fd, int backlog) noexcept {
+  return listen(fd, std::max(backlog, kBacklogLeast)) == 0 ? 0 : errno;
 }
 
 }  // namespace crane::setup

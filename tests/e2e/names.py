@@ -29,7 +29,10 @@ def answer(words):
         return " ".join(a[4][0] for a in found)
     if words[0] == "entry":
         return socket.gethostbyname(words[1])
-    s = socket.create_connection((words[1], int(words[2])))
+    source = (words[3], int(words[4])) if words[3:] else None
+    s = socket.create_connection((words[1], int(words[2])), source_address=source)
+    if source and s.getsockname()[:2] != source:
+        return f"getsockname {s.getsockname()}"
     return s.makefile().readline().strip()
 
 while True:
@@ -89,17 +92,17 @@ class Peer:
     """Says where a client comes from."""
 
     def __init__(self, family, ip):
-        self.socket = socket.socket(family)
+        self.ip, self.socket = ip, socket.socket(family)
         self.socket.bind((ip, 0))
         self.socket.listen(16)
         self.port = self.socket.getsockname()[1]
-        self.count = 0
+        self.came = []  # from which addresses and ports
         threading.Thread(target=self.serve, daemon=True).start()
 
     def serve(self):
         while True:
             client, address = self.socket.accept()
-            self.count += 1
+            self.came.append(address[:2])
             client.sendall(f"from {address[0]}\n".encode())
             client.close()
 
@@ -136,8 +139,13 @@ def looks_up(scenario):
                              (f"connect ::1 {six.port}", "from ::1")):
             got = ask(port, line)
             scenario.check(got == answer, f"{line}: {got}", got)
-        scenario.check(four.count == 1 and six.count == 2, "each was connected to once",
-                       f"{four.count} {six.count}")
+        scenario.check((len(four.came), len(six.came)) == (1, 2), "each was connected to once",
+                       f"{four.came} {six.came}")
+        for peer, ip in ((four, "127.0.0.3"), (six, "::1")):
+            source = (ip, h.free_port())
+            got = ask(port, f"connect {peer.ip} {peer.port} {ip} {source[1]}")
+            scenario.check(got == f"from {ip}" and peer.came[-1] == source,
+                           f"bound to {ip} and a port, it comes from there", f"{got} {peer.came}")
         dns.end()
         got = ask(port, "resolve gone.test")
         scenario.check(got == f"error gaierror {socket.EAI_AGAIN}",

@@ -3,6 +3,7 @@
 """A port that is taken on the host: a group that has no other does not start with it, and a server
 that opens it later gets bind's error on all replicas. Ports that no --publish names are the
 server's own."""
+import errno
 import signal
 import socket
 
@@ -44,6 +45,11 @@ def refused(client, port):
     return False
 
 
+def is_closed(port):
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED
+
+
 def serves(port):
     h.wait_until(lambda: h.redis_answers(port), 30, f"redis answers on port {port}")
 
@@ -59,6 +65,7 @@ def check_taken(scenario, port, taken, when):
     client("CONFIG", "SET", "port", str(free))
     serves(free)
     scenario.check(True, f"{when}: a free port is served")
+    h.wait_until(lambda: is_closed(port), 20, f"{when}: the port that the server left is closed")
     client("CONFIG", "SET", "port", str(port))
     client.close()
     serves(port)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Servers without a profile, as Debian's packages set them up: vsftpd (limits of its own,
-namespaces that it does not get, a directory below /run), dovecot (named pipes for both sides,
-sockets reached from another root), dnsmasq (control messages). Eight clients, a kill of the
-leader's node, eight more."""
+namespaces that it does not get, a directory below /run, connections to its clients), dovecot
+(named pipes for both sides, sockets reached from another root), dnsmasq (control messages).
+Eight clients, a kill of the leader's node, eight more."""
 import os
 import shutil
 
@@ -19,6 +19,8 @@ seccomp_sandbox=NO
 background=NO
 pasv_min_port={passive}
 pasv_max_port={passive_end}
+connect_from_port_20=YES
+ftp_data_port={data}
 """
 DOVECOT = """base_dir = {work}/run
 log_path = /dev/stderr
@@ -69,11 +71,13 @@ class Vsftpd:
         passive = 10000 + os.getpid() % 100 * 100
         self.configuration = work / "vsftpd.conf"
         self.configuration.write_text(VSFTPD.format(port=self.port, work=work, passive=passive,
-                                                    passive_end=passive + 99))
+                                                    passive_end=passive + 99,
+                                                    data=h.free_port()))
         self.command = ["/usr/sbin/vsftpd", str(self.configuration)]
 
     def client(self, number):
-        done = run("curl", "-sS", f"ftp://127.0.0.1:{self.port}/file")
+        active = ("-P", "-") if number % 2 else ()  # it connects to the client, from its data port
+        done = run("curl", "-sS", *active, f"ftp://127.0.0.1:{self.port}/file")
         return done.stdout.count("what it serves") == 500, f"{number}: {done.stdout[-300:]}"
 
 

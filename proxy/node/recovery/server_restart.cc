@@ -150,7 +150,7 @@ void ServerRestart::close_all() {
       if (f.connection.loopback) continue;  // it ends with the server
       actions_.put_out({OutputType::kClose, {}, value(f.connection.conn), 1, w.scheduler.clock});
     } else if (f.kind == dmt::FileKind::kListener) {
-      actions_.put_out({OutputType::kUnlisten, {}, f.listener.port, 0, w.scheduler.clock});
+      actions_.put_out({OutputType::kUnlisten, {}, f.listener.port, 1, w.scheduler.clock});
     }
   }
 }

@@ -323,8 +323,9 @@ void Group::on_listen(Replica& replica, const Json& asked) {
   if (!listeners_.publishes(port)) return keep_inside(replica, port);
   int fd = -1;
   bool fresh = false;
-  const Outcome failed =
-      listeners_.open(port, asked.value("addr", "0.0.0.0"), asked.value("backlog", 0), fd, fresh);
+  const bool for_bind = asked.value("bind", false);
+  const Outcome failed = listeners_.open(
+      {port, asked.value("addr", "0.0.0.0"), asked.value("backlog", 0), for_bind}, fd, fresh);
   if (!failed) {
     send_message(replica.channel, Json{{"t", "listen_failed"},
                                        {"port", port},
@@ -332,7 +333,7 @@ void Group::on_listen(Replica& replica, const Json& asked) {
                                        {"error", -fd}}
                                       .dump());
     if (phase_ == Phase::kStopping) return;
-    if (asked.value("bind", false)) return say(failed.error().text + "; the server's bind fails");
+    if (for_bind) return say(failed.error().text + "; the server's bind fails");
     // Clients reach the server at another port.
     if (listeners_.sockets().empty()) return end_with(failed.error());
     if (listeners_.unreached(port))
@@ -564,6 +565,7 @@ void Group::write_state() {
                                  {"exited", r.exited}});
   }
   for (const auto& [port, socket] : listeners_.sockets()) {
+    if (!socket.serves) continue;
     state["listening"].push_back(
         {{"port", port}, {"published", socket.published}, {"addr", socket.address}});
   }

@@ -20,19 +20,18 @@ using namespace crane::proxy;
 namespace {
 
 struct Fixture {
-  Fixture() : base(event_base_new()) {
-    ProxyOptions options;
+  explicit Fixture(ProxyOptions options = {}) : base(event_base_new()) {
     options.queued_bytes_max = 4 << 20;
     proxy = std::make_unique<Proxy>(base, options, log.propose_fn(), [this] { ++events; });
-    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in any{};
-    any.sin_family = AF_INET;
-    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    REQUIRE(::bind(fd, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0);
-    REQUIRE(::listen(fd, 64) == 0);
-    socklen_t size = sizeof address;
-    REQUIRE(::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-    proxy->add_listener(80, fd);
+    address =
+        LoopbackListener().address;  // a free port: chosen by bind it does not outlive shutdown
+    listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    const int yes = 1;
+    REQUIRE(::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0);
+    const auto* at = reinterpret_cast<const sockaddr*>(&address);
+    REQUIRE(::bind(listener, at, sizeof address) == 0);
+    REQUIRE(::listen(listener, 64) == 0);
+    proxy->add_listener(80, listener);
   }
   ~Fixture() {
     for (const int fd : clients) ::close(fd);
@@ -49,6 +48,11 @@ struct Fixture {
     REQUIRE(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
     clients.push_back(fd);
     return fd;
+  }
+  bool is_refused() {
+    clients.push_back(::socket(AF_INET, SOCK_STREAM, 0));
+    const auto* to = reinterpret_cast<const sockaddr*>(&address);
+    return ::connect(clients.back(), to, sizeof address) != 0 && errno == ECONNREFUSED;
   }
   void turn_loop() {
     event_base_loop(base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
@@ -84,6 +88,7 @@ struct Fixture {
   event_base* base;
   std::unique_ptr<Proxy> proxy;
   sockaddr_in address{};
+  int listener = -1;
   std::vector<int> clients;
   int events = 0;
   std::size_t committed = 0;  // of log.taken
@@ -113,19 +118,45 @@ TEST_CASE("a client's connection and first request join one batch and are answer
   REQUIRE(f.events > 0);
 }
 
-TEST_CASE("R2: only a leader whose server listens accepts", "[proxy]") {
+TEST_CASE("R2: only a leader whose server listens accepts", "[proxy][LISTEN-2]") {
   Fixture f;
   f.connect();
   for (int i = 0; i < 20; ++i) f.turn_loop();
-  f.proxy->lead(true);
-  for (int i = 0; i < 20; ++i) f.turn_loop();
   REQUIRE(f.log.taken.empty());
+  f.proxy->lead(true);
+  CHECK(f.is_refused());
   f.output(OutputType::kListen, 80);
+  f.connect();
   REQUIRE(f.until([&] { return f.log.taken.size() == 1; }));
   f.output(OutputType::kUnlisten, 80);
-  f.connect();
+  CHECK(f.is_refused());
+  f.output(OutputType::kUnlisten, 80);
+  f.output(OutputType::kListen, 80);
+  const int client = f.connect();
+  REQUIRE(f.until([&] { return f.log.taken.size() == 2; }));
+  f.output(OutputType::kBytes, f.log.taken[1].index, "as ever");
+  CHECK(Fixture::hear(client) == "as ever");
+  f.output(OutputType::kUnlisten, 80, "", 1);
+  f.connect();  // and waits for the server, which is restarted
   for (int i = 0; i < 20; ++i) f.turn_loop();
-  REQUIRE(f.log.taken.size() == 1);
+  REQUIRE(f.log.taken.size() == 2);
+  f.output(OutputType::kListen, 80);
+  REQUIRE(f.until([&] { return f.log.taken.size() == 3; }));
+}
+
+TEST_CASE("a follower's server opens and closes no port that other nodes have as well",
+          "[proxy][LISTEN-2]") {
+  const bool shares = GENERATE(true, false);
+  ProxyOptions options;
+  options.shares_listeners = shares;
+  Fixture f(options);
+  f.proxy->set_listening(80, false);
+  CHECK_FALSE(f.is_refused());
+  REQUIRE(::shutdown(f.listener, SHUT_RDWR) == 0);  // as the leader, or whoever held the port
+  f.output(OutputType::kListen, 80);
+  CHECK(f.is_refused() == shares);
+  f.proxy->lead(true);
+  CHECK_FALSE(f.is_refused());
 }
 
 TEST_CASE("C8: stepping down resets every client and forgets what was read", "[proxy]") {

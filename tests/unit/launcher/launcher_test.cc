@@ -452,14 +452,27 @@ TEST_CASE("listeners: one socket per port, opened once, published where asked", 
   REQUIRE(getsockname(holder, reinterpret_cast<sockaddr*>(&address), &size) == 0);
   const std::uint16_t port = ntohs(address.sin_port);
   Listeners listeners({{port, 80}});
-  const auto taken = listeners.open(80, "127.0.0.1", 5, fd, fresh);
+  Listeners::Request ask{80, "127.0.0.1", 5, true};
+  const auto takes_clients = [&address] {
+    const int client = socket(AF_INET, SOCK_STREAM, 0);
+    const auto* to = reinterpret_cast<const sockaddr*>(&address);
+    const bool takes = connect(client, to, sizeof address) == 0;
+    close(client);
+    return takes;
+  };
+  const auto taken = listeners.open(ask, fd, fresh);
   CHECK(status_of(taken) == Status::kPortTaken);
   CHECK(taken.error().text.find(std::to_string(port)) != std::string::npos);
   close(holder);
-  REQUIRE(listeners.open(80, "127.0.0.1", 5, fd, fresh).ok());
+  REQUIRE(listeners.open(ask, fd, fresh).ok());
+  CHECK_FALSE(fresh);
+  CHECK_FALSE(takes_clients());  // the server is bound, and may connect from there
+  ask.for_bind = false;
+  REQUIRE(listeners.open(ask, fd, fresh).ok());
   CHECK(fresh);
+  CHECK(takes_clients());
   int again = -1;
-  REQUIRE(listeners.open(80, "127.0.0.1", 5, again, fresh).ok());
+  REQUIRE(listeners.open(ask, again, fresh).ok());
   CHECK_FALSE(fresh);
   CHECK(again == fd);
   CHECK(listeners.sockets().at(80).published == port);

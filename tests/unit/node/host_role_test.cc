@@ -40,6 +40,12 @@ int bound(const char* address, std::uint16_t& port) {
   return fd;
 }
 
+proxy::ProxyOptions alone() {
+  proxy::ProxyOptions options;
+  options.shares_listeners = false;
+  return options;
+}
+
 struct World {
   event_base* base = event_base_new();
   Config config;
@@ -73,7 +79,7 @@ struct World {
     file.publish = {{port, kServerPort}, {taken, taken}};
     config.host = file;
     proxy = std::make_unique<proxy::Proxy>(
-        base, proxy::ProxyOptions{},
+        base, alone(),
         [](EntryType, GrantTurns, std::span<const std::byte>) { return Result<Index>(Index{1}); },
         [] {});
     host = std::make_unique<HostRole>(
@@ -160,6 +166,15 @@ TEST_CASE_METHOD(World, "a port that is taken here ends a replica that serves at
   host->open_listener(kServerPort, 8);
   host->open_listener(taken, 8);
   CHECK(failures.size() == 1);
+}
+
+TEST_CASE_METHOD(World, "a port that the server is bound to is held, and takes no clients",
+                 "[host_role][LISTEN-2]") {
+  proxy->set_listening(kServerPort, false);
+  REQUIRE(host->hold_port(kServerPort, 8) == 0);
+  CHECK(connect() == ECONNREFUSED);
+  proxy->set_listening(kServerPort, true);
+  CHECK(connect() == 0);
 }
 
 TEST_CASE_METHOD(World, "a port that is not published stays inside", "[host_role]") {
