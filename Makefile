@@ -272,6 +272,11 @@ $(OUT)/libcrane.so: $(PRELOAD_OBJ) $(OUT)/libcrane.map $(OUT)/preload.list
 	$(Q)$(CC) -shared -Wl,--version-script=$(OUT)/libcrane.map -Wl,-soname,libcrane.so \
 	  -Wl,-z,now,-z,relro,-z,initfirst,--no-undefined,--gc-sections $(PRELOAD_OBJ) -o $@.new && mv -f $@.new $@
 
+# Loaded into CRIU alone; it links nothing.
+$(OUT)/criu_shim.so: checkpoint/criu_shim.c $(OUT)/flags
+	$(call say,LINK,$@)
+	$(Q)$(CC) -O2 -shared -fPIC -Wall -Wextra -Werror -nostdlib $< -o $@
+
 define program
 $(OUT)/$(1): $$(call obj,$$(main_$(1))) $$(call uses,$(2))
 	$$(call say,LINK,$$@)
@@ -345,6 +350,19 @@ $(OUT)/linear-porcupine: $(wildcard $(PORCUPINE)/*)
 	  cd $(PORCUPINE) && GOPATH=$(abspath $(OUT))/go GOCACHE=$(abspath $(OUT))/go/cache \
 	  GOFLAGS=-modcacherw CGO_ENABLED=0 timeout 300 go build -o $(abspath $@) . || \
 	  echo '$(@F) is left out: see above'
+
+# --- install ------------------------------------------------------------------------------------
+PREFIX ?= /usr/local
+PARTS  := $(LIBCRANE) $(OUT)/criu_shim.so $(patsubst %,$(OUT)/crane-%,run ctl node diff replay)
+INSTALL = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' runtime/packaging/install.sh
+.PHONY: parts install uninstall deb
+parts: $(PARTS)                                   # what is installed
+install: parts                                    ## below PREFIX (/usr/local), or DESTDIR/PREFIX
+	$(Q)$(INSTALL) install $(OUT)
+uninstall:                                        ## take that away
+	$(Q)$(INSTALL) uninstall $(OUT)
+deb: parts                                        ## Debian packages, into OUT/deb
+	$(Q)runtime/packaging/make_deb.sh $(OUT)
 
 # Short names: `make crane-run` is `make out/<variant>/crane-run`.
 SHORT := libcrane.so crane-node crane-run crane-ctl crane-diff crane-replay crane-sim crane-solo \

@@ -147,8 +147,8 @@ Result<std::string> find_criu() {
   }
   std::error_code unknown;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", unknown);
-  if (!unknown) {
-    const std::string ours = self.parent_path().string() + "/criu/criu";
+  for (const std::string& ours :
+       {self.parent_path().string() + "/criu/criu", std::string(kFetchedCriu) + "/criu"}) {
     if (executable(ours)) return ours;
   }
   const char* path = std::getenv("PATH");
@@ -156,7 +156,7 @@ Result<std::string> find_criu() {
   for (std::string folder; std::getline(folders, folder, ':');) {
     if (!folder.empty() && executable(folder + "/criu")) return folder + "/criu";
   }
-  return Error{Code::kNotFound, 0, "no CRIU is installed (checkpoint/get_criu.sh gets one)"};
+  return Error{Code::kNotFound, 0, "no CRIU is installed (get_criu.sh of Crane gets one)"};
 }
 
 Result<std::string> criu_version(const std::string& program) {

@@ -29,8 +29,10 @@
 
 namespace crane::checkpoint {
 
-// The program to run: the environment's CRANE_CRIU, else criu/criu beside the running program
-// (where get_criu.sh puts it), else "criu" of PATH. kNotFound: there is none.
+// Where get_criu.sh puts a CRIU for installed programs.
+inline constexpr char kFetchedCriu[] = "/var/lib/crane-criu";
+// The program to run: the environment's CRANE_CRIU, else criu/criu beside the running program (of a
+// build tree), else the fetched one, else "criu" of PATH. kNotFound: there is none.
 Result<std::string> find_criu();
 // As `criu --version` says it, e.g. "4.1.1". kSystem: it does not run.
 Result<std::string> criu_version(const std::string& program);

@@ -4,7 +4,8 @@
 # Debian 12's own is too old for kernels of today, so it is taken from a newer Debian, through the
 # mirror that this system's apt uses, as packages unpacked into DIRECTORY with their own C library:
 # the system's apt, dpkg and libraries stay as they are. One that works already is left alone.
-# Usage: get_criu.sh DIRECTORY. Exit: 0 DIRECTORY/criu works; 1 none does, and the reason is said.
+# Usage: get_criu.sh [DIRECTORY], by default where installed programs look (checkpoint/criu.h).
+# Exit: 0 DIRECTORY/criu works; 1 none does, and the reason is said.
 # `get_criu.sh --mirrors /etc/apt` prints which mirrors it would ask.
 set -u
 
@@ -29,9 +30,11 @@ if [ "${1:-}" = --mirrors ]; then
   exit 0
 fi
 
-place=$(realpath -m "${1:?a directory}")
+place=$(realpath -m "${1:-/var/lib/crane-criu}")
 suites="trixie forky sid"
 here=$(dirname "$(realpath "$0")")
+shim=$here/criu_shim.c
+[ -e "$shim" ] || shim=$here/criu_shim.so
 machine=$(uname -m)-linux-gnu
 work=
 trap 'rm -rf "$work"' EXIT
@@ -91,6 +94,10 @@ END
 }
 
 build_shim() {
+  if [ ! -e "$here/criu_shim.c" ]; then  # installed, and built with the rest
+    cp "$shim" "$work/criu_shim.so"
+    return
+  fi
   gcc -O2 -shared -fPIC -Wall -Wextra -Werror -nostdlib -o "$work/criu_shim.so" \
     "$here/criu_shim.c" 2> "$work/gcc.log" ||
     { why="its library does not compile: $(head -n 1 "$work/gcc.log")"; return 1; }
@@ -161,7 +168,7 @@ if [ "$(uname -m)" != x86_64 ]; then
 fi
 mkdir -p "${place%/*}"
 work=$(mktemp -d "$place.XXXXXX")
-if [ -x "$place/criu" ] && [ "$place/criu_shim.so" -nt "$here/criu_shim.c" ] &&
+if [ -x "$place/criu" ] && [ "$place/criu_shim.so" -nt "$shim" ] &&
   works "$place/criu"; then
   exit 0
 fi

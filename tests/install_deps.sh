@@ -36,11 +36,13 @@ ACCEPT="lighttpd uwsgi-plugin-python3 beanstalkd ruby ruby-webrick puma erlang-b
   swaks amqp-tools"
 # exim4 would take the place of a mail server that the machine has.
 [ -e /usr/sbin/sendmail ] || ACCEPT="$ACCEPT exim4-daemon-light"
+# Crane's own packages (tests/e2e/installed.py).
+PACKAGING="debhelper lintian"
 # For Porcupine, which judges histories of clients (tests/linear).
 JUDGE="golang-go"
 
 ALL="$PROGRAMS $DEMO $TESTS $SERVERS $MATRIX $CLIENTS $TOOLS $UNPREPARED $ECOSYSTEMS $STORIES
-  $JUDGE $MACHINE"
+  $JUDGE $PACKAGING $MACHINE"
 
 case "${1:-all}" in
   demo) wanted="$PROGRAMS $DEMO" ;;

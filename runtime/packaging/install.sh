@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Puts Crane's programs, parts and documents below $DESTDIR$PREFIX, or takes them away again.
+# Usage: install.sh install|uninstall BUILT, with PREFIX and DESTDIR in the environment.
+# BUILT: the build tree. Programs find their parts by their own place (runtime/setup/preflight.h),
+# so the whole may be moved. Exit: 0 done; 1 a part is not built, or a file cannot be written.
+set -eu
+
+action=${1:?install or uninstall}
+built=${2:?the build tree}
+root=${DESTDIR:-}${PREFIX:?}
+source=$(dirname "$(realpath "$0")")/../..
+
+PROGRAMS="crane-run crane-ctl crane-node crane-diff crane-replay"
+PARTS="libcrane.so criu_shim.so"
+# In their own folders, so that links between them lead somewhere.
+DOCUMENTS="README.md CHANGELOG.md LICENSE checkpoint/OPERATING.md eval/RESULTS.md hints/README.md
+  proxy/analysis/README.md proxy/record/README.md proxy/replay/README.md runtime/control/README.md
+  runtime/launcher/OPERATING.md runtime/launcher/README.md runtime/setup/GROUP_FILE.md"
+
+put() { # put MODE FILE PLACE
+  [ -e "$2" ] || { echo "install: $2 is missing: build it first (make programs)" >&2; exit 1; }
+  install -D -m "$1" "$2" "$root/$3"
+}
+
+put_all() {
+  for name in $PROGRAMS; do put 755 "$built/$name" "bin/$name"; done
+  for name in $PARTS; do put 644 "$built/$name" "lib/crane/$name"; done
+  put 755 "$source/checkpoint/get_criu.sh" lib/crane/get_criu.sh
+  put 644 "$source/hints/crane.h" include/crane.h
+  for name in $DOCUMENTS; do put 644 "$source/$name" "share/doc/crane/$name"; done
+}
+
+# Folders that others use as well stay; so does one of ours that somebody has put a file into.
+take_all() {
+  for name in $PROGRAMS; do rm -f "$root/bin/$name"; done
+  for name in $PARTS get_criu.sh; do rm -f "$root/lib/crane/$name"; done
+  rm -f "$root/include/crane.h"
+  for name in $DOCUMENTS; do rm -f "$root/share/doc/crane/$name"; done
+  for folder in share/doc/crane lib/crane; do
+    [ ! -d "$root/$folder" ] || find "$root/$folder" -depth -type d -empty -delete
+  done
+}
+
+case "$action" in
+  install) put_all ;;
+  uninstall) take_all ;;
+  *) echo "usage: $0 install|uninstall BUILT" >&2; exit 2 ;;
+esac

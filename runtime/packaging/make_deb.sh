@@ -1,0 +1,27 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Makes the Debian packages of a build tree, and the source package they come from, in BUILT/deb.
+# Usage: make_deb.sh BUILT. Exit: 0 done; 3 debhelper is missing; otherwise dpkg-buildpackage's.
+set -eu
+
+built=$(realpath "${1:?the build tree}")
+cd "$(dirname "$(realpath "$0")")/../.."
+dpkg-query -W debhelper > /dev/null 2>&1 ||
+  { echo "make_deb: debhelper is missing; install it: apt-get install debhelper" >&2; exit 3; }
+
+version=$(sed -nE '1s/.*\((.*)\).*/\1/p' runtime/packaging/debian/changelog)
+sources="$built/deb/crane-$version"
+rm -rf "$built/deb"
+mkdir -p "$sources"
+tar -c --exclude=./out --exclude=./.git --exclude=__pycache__ . | tar -x -C "$sources"
+cp -r runtime/packaging/debian "$sources/debian"
+cd "$sources"
+# The libraries of this machine are those that were built with, whatever package has them.
+CRANE_BUILT=$built dpkg-buildpackage -us -uc -d > "$built/deb/log" 2>&1 || {
+  status=$?
+  tail -n 20 "$built/deb/log" >&2
+  exit $status
+}
+cd ..
+rm -rf "$sources"
+ls ./*.deb
